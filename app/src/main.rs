@@ -1,2 +1,87 @@
-//! Placeholder until the first version lands.
-fn main() {}
+//! firstbyte: a web server that reads nginx.conf, started and signalled as nginx is.
+//!
+//! This crate is the command line and the supervisor process. Bytes of the network never come here:
+//! the worker process reads them. What is printed and the exit codes are nginx's, so that scripts
+//! which call nginx go on working. Source: nginx documentation, "Command-line parameters",
+//! "Controlling nginx".
+#![forbid(unsafe_code)]
+
+mod argv;
+mod console;
+mod load;
+mod paths;
+mod signal_cmd;
+mod supervisor;
+mod test_conf;
+mod version;
+
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use driver::sys::process;
+use server_core::errlog::{self, Level};
+
+use argv::Options;
+use console::Console;
+use load::Loaded;
+use paths::Paths;
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let options = match argv::parse(&arguments) {
+        Ok(options) => options,
+        Err(error) => {
+            console::say(format_args!("{error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    if let Some(show) = options.show {
+        version::print(show);
+        if !options.test {
+            return ExitCode::SUCCESS;
+        }
+    }
+    keep_local_time();
+    let paths = Paths::new(&options);
+    let level = if options.test {
+        Level::Info
+    } else {
+        Level::Notice
+    };
+    let console = Console::open(paths.error_log.as_deref(), level);
+    start(&options, &paths, console, &arguments)
+}
+
+/// Loads the configuration and does what the command line asks for.
+fn start(
+    options: &Options,
+    paths: &Paths,
+    console: Console,
+    arguments: &[std::ffi::OsString],
+) -> ExitCode {
+    let load_options = paths.load_options(options);
+    let loaded = load::from_disk(&load_options);
+    match &loaded {
+        Ok(loaded) => console.warnings(&loaded.cycle.warnings),
+        Err(error) => console.refused(error),
+    }
+    if options.test {
+        return test_conf::run(options, paths, &console, loaded.ok());
+    }
+    let Ok(Loaded { cycle, globs }) = loaded else {
+        return ExitCode::FAILURE;
+    };
+    if let Some(signal) = options.signal {
+        return signal_cmd::run(signal, &cycle.main.pid, &console);
+    }
+    supervisor::run(load_options, Loaded { cycle, globs }, console, arguments)
+}
+
+/// Brings the error log's clock to local time.
+fn keep_local_time() {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |now| now.as_secs());
+    let now = i64::try_from(now).unwrap_or(i64::MAX);
+    errlog::set_utc_offset(process::local_offset_s(now));
+}

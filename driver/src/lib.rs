@@ -1,1 +1,5 @@
-//! Placeholder until the first version lands.
+//! The only clock, sockets, files, threads and processes of firstbyte.
+
+pub mod bundle;
+pub mod io;
+pub mod sys;

@@ -1,1 +1,14 @@
-//! Placeholder until the first version lands.
+//! Protocol engines of firstbyte: bytes to meaning and back.
+//!
+//! An engine is handed received bytes and gives back events; it is handed
+//! responses and gives back bytes to send. Nothing here reads a clock, opens a
+//! socket or a file, starts a thread or keeps a global: the driver does all of
+//! that, which is why every engine can be fuzzed and run under a virtual clock.
+//! `clippy.toml` of this crate forbids the functions that would break the rule.
+//!
+//! - [`http`]: the vocabulary all engines and the server share.
+//! - [`h1`]: HTTP/1.1, HTTP/1.0 and HTTP/0.9, server role.
+#![forbid(unsafe_code)]
+
+pub mod h1;
+pub mod http;

@@ -1,1 +1,30 @@
-//! Placeholder until the first version lands.
+//! What the black-box tests share: a server in a directory of its own, a raw client, polling.
+//!
+//! A test writes a configuration with placeholders, starts the binary under test on it, speaks
+//! bytes to its sockets and looks at answers, logs and exit codes. Nothing here knows how the
+//! server is built: the same tests run against nginx itself (`FIRSTBYTE_BIN=/usr/sbin/nginx`),
+//! which is how their expectations were checked. What firstbyte does differently on purpose is
+//! asked of [`peer`], so that those lines alone are left out of such a run.
+//!
+//! Absent on purpose: an HTTP library. A client that refuses to send bad input, or repairs what
+//! it receives, would hide what these tests look for.
+
+pub mod cases;
+pub mod client;
+pub mod command;
+pub mod dir;
+pub mod peer;
+pub mod port;
+pub mod process;
+pub mod response;
+pub mod server;
+mod template;
+pub mod wait;
+
+pub use client::Client;
+pub use command::{Outcome, run};
+pub use dir::TempDir;
+pub use response::Response;
+pub use rustix::process::Signal;
+pub use server::{Builder, Server};
+pub use wait::wait_until;

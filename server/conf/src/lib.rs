@@ -1,1 +1,96 @@
-//! Placeholder until the first version lands.
+//! The language of nginx.conf, and nothing of what is said in it.
+//!
+//! Text goes in, a tree of directives comes out ([`parse`]); tables of rows say which directives exist
+//! ([`Row`], [`Table`]) and a walk applies them in the order of the text ([`walk`]), following `include`. Errors
+//! carry nginx's wording and line, and show the place ([`ConfError`]). No file is read but through a [`Source`], so
+//! the same code reads a disk, a test's memory, or the bundle a worker is handed.
+//!
+//! A small language of one block and one setting:
+//!
+//! ```
+//! use conf::{Arity, Builder, ConfError, Contexts, Loader, Memory, Row, Setting, Table, walk};
+//!
+//! struct Config { table: &'static Table<Config>, loader: Loader, workers: Setting<u64> }
+//!
+//! impl Builder for Config {
+//!     fn table(&self) -> &Table<Self> { self.table }
+//!     fn loader(&mut self) -> &mut Loader { &mut self.loader }
+//! }
+//!
+//! const ROWS: &[Row<Config>] = &[
+//!     Row {
+//!         name: "events", contexts: Contexts::MAIN, arity: Arity::NOARGS, block: true,
+//!         default: "", syntax: "{ ... }", doc: "How connections are processed.",
+//!         apply: |config, d| walk(config, d.items(), Contexts::EVENTS),
+//!     },
+//!     Row {
+//!         name: "worker_connections", contexts: Contexts::EVENTS, arity: Arity::TAKE1, block: false,
+//!         default: "512", syntax: "number", doc: "How many connections a worker may have.",
+//!         apply: |config, d| config.workers.set_with(d, conf::number),
+//!     },
+//! ];
+//!
+//! let source = Memory::default().with_file("/etc/nginx/nginx.conf", "events {\n    worker_conections 64;\n}\n");
+//! let table = Box::leak(Box::new(Table::from(&[ROWS])));
+//! let mut config = Config { table, loader: Loader::new(source, "/etc/nginx"), workers: Setting::UNSET };
+//!
+//! let items = config.loader.load("/etc/nginx/nginx.conf".as_ref()).expect("the file is there");
+//! let error = walk(&mut config, &items, Contexts::MAIN).expect_err("the name is misspelt");
+//! assert_eq!(error.to_string(), "unknown directive \"worker_conections\" in /etc/nginx/nginx.conf:2");
+//! assert_eq!(error.hint(), Some("did you mean \"worker_connections\"?"));
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod arity;
+mod context;
+mod error;
+mod escape;
+mod files;
+mod glob;
+mod lex;
+mod loader;
+mod nginx_directives;
+mod parse;
+mod row;
+mod setting;
+mod source;
+mod suggest;
+mod tree;
+mod unbuilt;
+mod value;
+
+pub use arity::Arity;
+pub use context::Contexts;
+pub use error::{ConfError, os_error};
+pub use escape::quote;
+pub use files::{COMMAND_LINE, Files};
+pub use glob::{is_pattern, matches};
+pub use lex::WORD_MAX;
+pub use loader::{INCLUDE_DEPTH_MAX, INCLUDES_MAX, Level, Loader};
+pub use nginx_directives::NGINX_DIRECTIVES;
+pub use parse::{BLOCK_DEPTH_MAX, parse};
+pub use row::{Apply, Builder, Row, Table, each, walk};
+pub use setting::Setting;
+pub use source::{Disk, Memory, Recorder, Source};
+pub use tree::{Directive, Item, Origin, Pos, Word};
+pub use unbuilt::{known_to_nginx, unknown};
+pub use value::{
+    at_least, between, buffers, choice, flag, mask, number, offset, parse_enum, parse_flag,
+    parse_mask, parse_number, parse_offset, parse_size, parse_time_ms, parse_time_s, size, text,
+    time_ms, time_s,
+};
+
+#[cfg(test)]
+mod testing {
+    use crate::{Directive, Item, Origin, parse};
+
+    /// The one directive of a text, in `/a.conf`.
+    pub(crate) fn directive(text: &str) -> Directive {
+        let items = parse(text.as_bytes(), 0, &Origin::file("/a.conf"));
+        let Some(Item::Directive(d)) = items.into_iter().next() else {
+            panic!("no directive in {text:?}")
+        };
+        d
+    }
+}

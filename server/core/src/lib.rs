@@ -1,1 +1,32 @@
-//! Placeholder until the first version lands.
+//! The HTTP core of firstbyte: meaning to response.
+//!
+//! A request head comes in as an [`exchange::Exchange`], runs through the phases and leaves as a response head and
+//! pulled body chunks. The core knows neither sockets nor protocols: bytes are the engines' business,
+//! descriptors and clocks the driver's.
+#![forbid(unsafe_code)]
+
+pub mod build;
+pub mod builtin;
+pub mod clock;
+pub mod conf_core;
+pub mod confs;
+pub mod errlog;
+pub mod exchange;
+mod files;
+pub mod http;
+mod listen;
+pub mod location;
+pub mod logs;
+pub mod module;
+pub mod names;
+pub mod paths;
+pub mod phases;
+pub mod regex;
+pub mod reply;
+pub mod typed;
+pub mod value;
+pub mod vars;
+
+pub use build::{Cycle, LoadError, LoadOptions, LogTarget, MainConf, load};
+pub use files::*;
+pub use listen::*;

@@ -1,0 +1,146 @@
+//! Messages of the supervisor: to the error log, and to standard error while somebody watches.
+//!
+//! Until the server runs, what is a warning or worse is also printed as `nginx: [emerg] ...`, the
+//! form that scripts look for. Source: nginx documentation, `error_log`.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use server_core::LoadError;
+use server_core::errlog::{ErrorLog, Level};
+
+/// Where messages go.
+#[derive(Debug, Clone)]
+pub(crate) struct Console {
+    log: ErrorLog,
+    also_stderr: bool,
+}
+
+impl Console {
+    /// Opens the log that is used before the configuration is read; standard error where it cannot
+    /// be opened or is asked for with `None`.
+    pub(crate) fn open(path: Option<&Path>, level: Level) -> Self {
+        let stderr = || Self {
+            log: ErrorLog::stderr(level),
+            also_stderr: false,
+        };
+        let Some(path) = path else {
+            return stderr();
+        };
+        match open_log(path) {
+            Ok(file) => {
+                let log = ErrorLog::new(vec![(Arc::new(file), level)]);
+                Self {
+                    log,
+                    also_stderr: true,
+                }
+            }
+            Err(error) => {
+                let reason = conf::os_error(&error);
+                let path = path.display();
+                say(format_args!(
+                    "[alert] could not open error log file: open() \"{path}\" failed ({reason})"
+                ));
+                stderr()
+            }
+        }
+    }
+
+    /// Writes to `log` only, once the server runs.
+    pub(crate) fn of_log(log: ErrorLog) -> Self {
+        Self {
+            log,
+            also_stderr: false,
+        }
+    }
+
+    /// Reports one message.
+    pub(crate) fn report(&self, level: Level, text: fmt::Arguments<'_>) {
+        self.report_at_length(level, text, text);
+    }
+
+    /// Reports a failed call as nginx does: `open() "/x" failed (2: No such file or directory)`.
+    pub(crate) fn failed(&self, level: Level, what: fmt::Arguments<'_>, error: &io::Error) {
+        let reason = conf::os_error(error);
+        self.report(level, format_args!("{what} failed ({reason})"));
+    }
+
+    /// Reports why a configuration was refused; who watches sees the place as well.
+    pub(crate) fn refused(&self, refused: &LoadError) {
+        self.warnings(&refused.warnings);
+        let shown = refused.error.render(&refused.files);
+        let line = &refused.error;
+        self.report_at_length(
+            Level::Emerg,
+            format_args!("{line}"),
+            format_args!("{shown}"),
+        );
+    }
+
+    /// Reports the warnings of a configuration, each `[level] text` with its place on further lines.
+    pub(crate) fn warnings(&self, warnings: &[String]) {
+        for warning in warnings {
+            let (level, text) = split_level(warning);
+            let line = text.lines().next().unwrap_or_default();
+            self.report_at_length(level, format_args!("{line}"), format_args!("{text}"));
+        }
+    }
+
+    fn report_at_length(&self, level: Level, line: fmt::Arguments<'_>, full: fmt::Arguments<'_>) {
+        self.log.write(level, line);
+        if self.also_stderr && level <= Level::Warn {
+            say(format_args!("[{}] {full}", level.name()));
+        }
+    }
+}
+
+/// Standard error as it is now, for logs that name it after it was redirected.
+pub(crate) fn stderr_file() -> Option<Arc<File>> {
+    let copy = io::stderr().as_fd().try_clone_to_owned().ok()?;
+    Some(Arc::new(File::from(copy)))
+}
+
+/// Prints one line on standard error with the program's name before it.
+pub(crate) fn say(text: fmt::Arguments<'_>) {
+    // Nobody reads a closed standard error.
+    let _ = writeln!(io::stderr(), "nginx: {text}");
+}
+
+/// Opens a log for appending and makes it where it is missing.
+///
+/// # Errors
+/// The system's error.
+pub(crate) fn open_log(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(LOG_MODE)
+        .open(path)
+}
+
+fn split_level(warning: &str) -> (Level, &str) {
+    warning
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once("] "))
+        .and_then(|(level, text)| Some((Level::parse(level)?, text)))
+        .unwrap_or((Level::Warn, warning))
+}
+
+/// Who may read and write a new log, before the umask.
+const LOG_MODE: u32 = 0o644;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn level_of_a_warning_is_taken_from_its_front() {
+        assert_eq!(split_level("[notice] a\nb"), (Level::Notice, "a\nb"));
+        assert_eq!(split_level("[odd] a"), (Level::Warn, "[odd] a"));
+    }
+}

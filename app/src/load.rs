@@ -1,0 +1,59 @@
+//! Loading the configuration: from the disk in the supervisor, from the bundle in the worker.
+//!
+//! The supervisor records what it read, patterns included, so that the worker builds exactly the
+//! same configuration without naming a path to the file system.
+
+use std::path::PathBuf;
+
+use conf::{Disk, Memory, Recorder};
+use driver::bundle::Bundle;
+use server_core::{Cycle, LoadError, LoadOptions};
+
+/// A configuration from the disk.
+pub(crate) struct Loaded {
+    pub(crate) cycle: Cycle,
+    /// The patterns of `include` with the paths they gave.
+    pub(crate) globs: Vec<(String, Vec<String>)>,
+}
+
+/// Reads the configuration file and what it includes.
+///
+/// # Errors
+/// The first error, as nginx would meet it.
+pub(crate) fn from_disk(options: &LoadOptions) -> Result<Loaded, Box<LoadError>> {
+    let source = Recorder::new(Disk);
+    let record = source.record();
+    let cycle = server_core::load(source, options, server_modules::MODULES)?;
+    let record = record.borrow();
+    let globs = record
+        .globs()
+        .map(|(pattern, paths)| {
+            let paths = paths.iter().map(|path| path.to_string_lossy().into_owned());
+            (pattern.to_owned(), paths.collect())
+        })
+        .collect();
+    Ok(Loaded { cycle, globs })
+}
+
+/// Builds the configuration that the supervisor sent.
+///
+/// # Errors
+/// The first error with its place; the supervisor has found none in the same text.
+pub(crate) fn from_bundle(bundle: &Bundle) -> Result<Cycle, String> {
+    let mut source = Memory::default();
+    for (path, text) in &bundle.files {
+        source.add_file(path, text.as_slice());
+    }
+    for (pattern, paths) in &bundle.globs {
+        source.add_glob(pattern, paths.iter().map(PathBuf::from).collect());
+    }
+    let options = LoadOptions {
+        conf_path: PathBuf::from(&bundle.conf_path),
+        prefix: PathBuf::from(&bundle.prefix),
+        globals: bundle.globals.clone(),
+        error_log: bundle.error_log.as_ref().map(PathBuf::from),
+        access_log: PathBuf::from(&bundle.access_log),
+    };
+    server_core::load(source, &options, server_modules::MODULES)
+        .map_err(|refused| refused.error.to_string())
+}

@@ -1,0 +1,133 @@
+//! The user that the worker becomes, and what that user must own.
+//!
+//! Only root can become another user; for anybody else the `user` directive has no effect.
+//! Source: nginx documentation, `user`.
+
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use driver::sys::identity;
+use server_core::MainConf;
+use server_core::errlog::Level;
+
+use super::Reported;
+use crate::console::Console;
+
+/// A user and group of the system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) name: String,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+impl Account {
+    /// Finds who the worker becomes; nobody else without root's rights.
+    ///
+    /// # Errors
+    /// There is no such user or group, which has been reported.
+    pub(crate) fn of(main: &MainConf, console: &Console) -> Result<Option<Self>, Reported> {
+        if !identity::is_root() {
+            if main.user.is_some() {
+                console.report(
+                    Level::Warn,
+                    format_args!(
+                        "the \"user\" directive makes sense only if the master process runs \
+                         with super-user privileges, ignored"
+                    ),
+                );
+            }
+            return Ok(None);
+        }
+        let (name, group) = match &main.user {
+            // nginx takes the group of the user's name.
+            Some((name, group)) => (name.as_str(), Some(group.as_ref().unwrap_or(name))),
+            None => (DEFAULT_USER, None),
+        };
+        let Some(user) = found("getpwnam", name, identity::lookup_user(name), console)? else {
+            return Err(missing("getpwnam", name, console));
+        };
+        let gid = match group {
+            Some(group) => found("getgrnam", group, identity::lookup_group(group), console)?
+                .ok_or_else(|| missing("getgrnam", group, console))?,
+            None => user.gid,
+        };
+        Ok(Some(Self {
+            name: name.to_owned(),
+            uid: user.uid,
+            gid,
+        }))
+    }
+}
+
+fn found<T>(
+    call: &str,
+    name: &str,
+    result: io::Result<T>,
+    console: &Console,
+) -> Result<T, Reported> {
+    result.map_err(|error| {
+        console.failed(Level::Emerg, format_args!("{call}(\"{name}\")"), &error);
+        Reported
+    })
+}
+
+fn missing(call: &str, name: &str, console: &Console) -> Reported {
+    console.report(Level::Emerg, format_args!("{call}(\"{name}\") failed"));
+    Reported
+}
+
+/// Makes the directories of temporary files, and gives them to the worker's user.
+///
+/// # Errors
+/// One cannot be made or given, which has been reported.
+pub(crate) fn create_directories(
+    paths: &[PathBuf],
+    account: Option<&Account>,
+    console: &Console,
+) -> Result<(), Reported> {
+    for path in paths {
+        let result = create_directory(path, account);
+        result.map_err(|(call, error)| {
+            console.failed(
+                Level::Emerg,
+                format_args!("{call} \"{}\"", path.display()),
+                &error,
+            );
+            Reported
+        })?;
+    }
+    Ok(())
+}
+
+fn create_directory(
+    path: &Path,
+    account: Option<&Account>,
+) -> Result<(), (&'static str, io::Error)> {
+    match fs::DirBuilder::new().mode(OWNER_ALL).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(("mkdir()", error));
+        }
+        _ => {}
+    }
+    let Some(account) = account else {
+        return Ok(());
+    };
+    let metadata = fs::metadata(path).map_err(|error| ("stat()", error))?;
+    if metadata.uid() != account.uid {
+        std::os::unix::fs::chown(path, Some(account.uid), None)
+            .map_err(|error| ("chown()", error))?;
+    }
+    let mut permissions = metadata.permissions();
+    if permissions.mode() & OWNER_ALL != OWNER_ALL {
+        permissions.set_mode(permissions.mode() | OWNER_ALL);
+        fs::set_permissions(path, permissions).map_err(|error| ("chmod()", error))?;
+    }
+    Ok(())
+}
+
+/// Who the worker becomes where the configuration does not say.
+const DEFAULT_USER: &str = "nobody";
+
+const OWNER_ALL: u32 = 0o700;

@@ -1,0 +1,178 @@
+//! The supervisor: keeps root, the listeners, the logs and the pid file, and a worker alive.
+//!
+//! It has one thread and waits in one place (`run`) for signals, for the worker's messages and for
+//! what is due later. It reads the configuration from the disk and hands the worker a bundle; the
+//! worker never asks for anything by name. One worker process serves; another lives beside it only
+//! while it takes over or drains. With `master_process off` the worker is a thread instead.
+//! Absent: changing the binary on USR2. Source: nginx documentation, "Controlling nginx".
+
+mod account;
+mod child;
+mod listeners;
+mod logs;
+pub(crate) mod open;
+mod pid_file;
+mod reload;
+mod run;
+mod work;
+
+use std::ffi::OsString;
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use driver::sys::poll::{Interest, Poller};
+use driver::sys::process;
+use driver::sys::signal::{self, Signals};
+use driver::sys::title::Title;
+use server_core::LoadOptions;
+use server_core::errlog::Level;
+
+use crate::console::Console;
+use crate::load::Loaded;
+use crate::version;
+use child::{Respawn, Worker};
+use open::Generation;
+use work::Seed;
+
+/// What went wrong has been reported already.
+#[derive(Debug)]
+pub(crate) struct Reported;
+
+/// Why the supervisor's loop ends in this process.
+enum Leave {
+    /// The server is stopped.
+    Exit(u8),
+    /// This process is the child of a fork: it becomes a worker when the supervisor's descriptors are
+    /// dropped.
+    Worker(Box<Seed>),
+}
+
+/// A step of the supervisor; `Break` leads straight out of its loop.
+type Flow<T = ()> = ControlFlow<Leave, T>;
+
+/// What the supervisor is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// A worker serves, or is started again.
+    Serving,
+    /// The workers were told to finish, the supervisor stays (WINCH).
+    Paused,
+    /// The workers were told to finish, then the supervisor ends (QUIT).
+    Quitting,
+    /// The workers were told to end; who has not by then is killed (TERM, INT).
+    Terminating { kill_at: Option<Instant> },
+}
+
+struct Supervisor {
+    options: LoadOptions,
+    console: Console,
+    title: Title,
+    daemonized: bool,
+    poller: Poller,
+    signals: Signals,
+    phase: Phase,
+    current: Generation,
+    /// The generation that the worker serves until it is ready for `current`.
+    previous: Option<Generation>,
+    generations: u64,
+    workers: Vec<Worker>,
+    workers_started: u64,
+    respawn: Respawn,
+}
+
+/// Opens everything, goes to the background where it is asked to, and serves until it is told to stop.
+pub(crate) fn run(
+    options: LoadOptions,
+    loaded: Loaded,
+    console: Console,
+    arguments: &[OsString],
+) -> ExitCode {
+    let supervisor = match prepare(options, loaded, console, arguments) {
+        Ok(supervisor) => supervisor,
+        Err(Reported) => return ExitCode::FAILURE,
+    };
+    match supervisor.run() {
+        Leave::Exit(code) => ExitCode::from(code),
+        Leave::Worker(seed) => process::exit_now(work::work(*seed)),
+    }
+}
+
+fn prepare(
+    options: LoadOptions,
+    loaded: Loaded,
+    console: Console,
+    arguments: &[OsString],
+) -> Result<Supervisor, Reported> {
+    let current = Generation::open(FIRST_GENERATION, loaded, &options, None, &console)?;
+    let running = Console::of_log(current.logs.error_log());
+    running.report(Level::Notice, format_args!("{}", version::name()));
+    running.report(
+        Level::Notice,
+        format_args!("built by {}", version::compiler()),
+    );
+    let daemonized = current.main.daemon;
+    if daemonized && let Err((call, error)) = process::daemonize() {
+        console.failed(Level::Emerg, format_args!("{call}"), &error);
+        return Err(Reported);
+    }
+    let signals = reported("signalfd()", Signals::new(SIGNALS), &console)?;
+    let poller = reported("epoll_create()", Poller::new(), &console)?;
+    reported(
+        "epoll_ctl()",
+        poller.add(&signals, SIGNALS_TOKEN, Interest::Readable),
+        &console,
+    )?;
+    pid_file::write(&current.main.pid, &console)?;
+    current.logs.redirect_stderr(&running);
+    let mut title = Title::new();
+    title.set(&format!("firstbyte: master process {}", joined(arguments)));
+    Ok(Supervisor {
+        options,
+        console: running,
+        title,
+        daemonized,
+        poller,
+        signals,
+        phase: Phase::Serving,
+        current,
+        previous: None,
+        generations: FIRST_GENERATION,
+        workers: Vec::new(),
+        workers_started: 0,
+        respawn: Respawn::new(),
+    })
+}
+
+fn reported<T>(call: &str, result: std::io::Result<T>, console: &Console) -> Result<T, Reported> {
+    result.map_err(|error| {
+        console.failed(Level::Emerg, format_args!("{call}"), &error);
+        Reported
+    })
+}
+
+fn joined(arguments: &[OsString]) -> String {
+    let words: Vec<_> = arguments
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .collect();
+    words.join(" ")
+}
+
+const FIRST_GENERATION: u64 = 1;
+
+/// The poller's token of the signals; workers count from 1.
+const SIGNALS_TOKEN: u64 = 0;
+
+/// What the supervisor answers to.
+const SIGNALS: &[i32] = &[
+    signal::TERM,
+    signal::INT,
+    signal::QUIT,
+    signal::HUP,
+    signal::USR1,
+    signal::USR2,
+    signal::WINCH,
+    signal::CHLD,
+    signal::ALRM,
+];

@@ -1,0 +1,100 @@
+//! One generation: a configuration with everything that was opened for it.
+
+use std::io;
+use std::path::Path;
+
+use driver::bundle::Bundle;
+use server_core::{Cycle, LoadOptions, MainConf};
+
+use super::Reported;
+use super::account::{self, Account};
+use super::listeners::{self, Listener};
+use super::logs::Logs;
+use super::pid_file;
+use crate::console::Console;
+use crate::load::Loaded;
+
+/// A configuration, and its sockets and logs.
+#[derive(Debug)]
+pub(crate) struct Generation {
+    pub(crate) number: u64,
+    pub(crate) main: MainConf,
+    pub(crate) account: Option<Account>,
+    pub(crate) listeners: Vec<Listener>,
+    pub(crate) logs: Logs,
+    files: Vec<(String, Vec<u8>)>,
+    globs: Vec<(String, Vec<String>)>,
+}
+
+impl Generation {
+    /// Opens everything that `loaded` names; sockets that `old` has are taken over.
+    ///
+    /// # Errors
+    /// Something cannot be opened, which has been reported; `old` is as it was.
+    pub(crate) fn open(
+        number: u64,
+        loaded: Loaded,
+        options: &LoadOptions,
+        old: Option<&Self>,
+        console: &Console,
+    ) -> Result<Self, Reported> {
+        let Loaded { cycle, globs } = loaded;
+        let account = Account::of(&cycle.main, console)?;
+        account::create_directories(&cycle.main.temp_paths, account.as_ref(), console)?;
+        let old_logs = old.map(|old| &old.logs);
+        let logs = Logs::open(&cycle, old_logs, console)?;
+        let old_listeners = old.map_or(&[][..], |old| &old.listeners);
+        let threads = cycle.main.worker_processes;
+        let listeners = listeners::open(&cycle.listens, threads, old_listeners, console)?;
+        let text =
+            |(path, text): (&Path, &[u8])| (path.to_string_lossy().into_owned(), text.to_vec());
+        let files = cycle.files.iter().map(text).collect();
+        Ok(Self {
+            number,
+            main: cycle.main,
+            account,
+            listeners,
+            logs,
+            files,
+            globs,
+        })
+    }
+
+    /// What a worker needs to serve this generation, with copies of the descriptors.
+    ///
+    /// # Errors
+    /// The descriptor limit is reached.
+    pub(crate) fn bundle(&self, options: &LoadOptions) -> io::Result<Bundle> {
+        let shown = |path: &Path| path.to_string_lossy().into_owned();
+        let mut sockets = Vec::new();
+        for listener in &self.listeners {
+            for socket in listener.sockets() {
+                sockets.push((listener.key(), socket.try_clone()?));
+            }
+        }
+        Ok(Bundle {
+            generation: self.number,
+            conf_path: shown(&options.conf_path),
+            prefix: shown(&options.prefix),
+            globals: options.globals.clone(),
+            error_log: options.error_log.as_deref().map(shown),
+            access_log: shown(&options.access_log),
+            files: self.files.clone(),
+            globs: self.globs.clone(),
+            listeners: sockets,
+            logs: self.logs.duplicates()?,
+        })
+    }
+}
+
+/// Opens and closes everything that `cycle` names, for `-t`.
+///
+/// # Errors
+/// Something cannot be opened, which has been reported.
+pub(crate) fn test(cycle: &Cycle, console: &Console) -> Result<(), Reported> {
+    let account = Account::of(&cycle.main, console)?;
+    pid_file::test(&cycle.main.pid, console)?;
+    account::create_directories(&cycle.main.temp_paths, account.as_ref(), console)?;
+    Logs::open(cycle, None, console)?;
+    listeners::test(&cycle.listens, console)
+}

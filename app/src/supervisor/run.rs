@@ -1,0 +1,243 @@
+//! The supervisor's loop: one wait for signals, workers and what is due.
+//!
+//! Messages of the log are nginx's, since people and scripts search for them.
+//! Source: nginx documentation, "Controlling nginx".
+
+use std::convert::Infallible;
+use std::io;
+use std::ops::ControlFlow::{Break, Continue};
+use std::time::{Duration, Instant};
+
+use driver::bundle::{FromWorker, ToWorker};
+use driver::sys::poll::Events;
+use driver::sys::process::{self, Exit};
+use driver::sys::signal::{self, Received};
+use server_core::errlog::Level;
+
+use super::child::{self, Kind};
+use super::{Flow, Leave, Phase, SIGNALS_TOKEN, Supervisor, listeners, pid_file};
+use crate::keep_local_time;
+
+impl Supervisor {
+    /// Serves until the server is stopped, or until this is a new worker process.
+    pub(super) fn run(mut self) -> Leave {
+        match self.serve() {
+            Break(leave) => leave,
+            Continue(never) => match never {},
+        }
+    }
+
+    fn serve(&mut self) -> Flow<Infallible> {
+        self.console
+            .report(Level::Notice, format_args!("start worker processes"));
+        self.start_worker()?;
+        let mut events = Events::with_capacity(EVENTS_A_TURN);
+        loop {
+            if let Err(error) = self.poller.wait(&mut events, self.timeout_ms()) {
+                self.console
+                    .failed(Level::Alert, format_args!("epoll_wait()"), &error);
+                return Break(Leave::Exit(1));
+            }
+            keep_local_time();
+            for index in 0..events.len() {
+                match events.at(index).token {
+                    SIGNALS_TOKEN => self.receive_signals()?,
+                    worker => self.receive_from(worker)?,
+                }
+            }
+            self.do_what_is_due()?;
+            self.leave_if_stopped()?;
+        }
+    }
+
+    fn timeout_ms(&self) -> Option<u64> {
+        let kill_at = match self.phase {
+            Phase::Terminating { kill_at } => kill_at,
+            _ => None,
+        };
+        let next = self.respawn.due.into_iter().chain(kill_at).min()?;
+        let left = next.saturating_duration_since(Instant::now());
+        // Rounded up, so that it is due when the wait ends.
+        Some(u64::try_from(left.as_micros().div_ceil(1000)).unwrap_or(u64::MAX))
+    }
+
+    fn receive_signals(&mut self) -> Flow {
+        while let Ok(Some(received)) = self.signals.receive() {
+            self.log_signal(received);
+            match received.signo {
+                signal::CHLD => self.reap(),
+                signal::TERM | signal::INT => self.terminate(),
+                signal::QUIT => self.quit(),
+                signal::HUP => self.reconfigure()?,
+                signal::USR1 => self.reopen_logs(),
+                signal::USR2 => self.console.report(
+                    Level::Notice,
+                    format_args!("binary upgrade is not built yet"),
+                ),
+                signal::WINCH => self.stop_accepting(),
+                _ => {}
+            }
+        }
+        Continue(())
+    }
+
+    /// `signal 1 (SIGHUP) received from 123, reconfiguring`
+    fn log_signal(&self, received: Received) {
+        let Received { signo, sender } = received;
+        let action = match signo {
+            signal::QUIT => ", shutting down",
+            signal::TERM | signal::INT => ", exiting",
+            signal::WINCH if self.daemonized => ", stop accepting connections",
+            signal::HUP => ", reconfiguring",
+            signal::USR1 => ", reopening logs",
+            signal::USR2 => ", ignoring",
+            _ => "",
+        };
+        let from = if sender == 0 {
+            String::new()
+        } else {
+            format!(" from {sender}")
+        };
+        let name = signal::name(signo);
+        self.console.report(
+            Level::Notice,
+            format_args!("signal {signo} ({name}) received{from}{action}"),
+        );
+    }
+
+    fn reconfigure(&mut self) -> Flow {
+        if !matches!(self.phase, Phase::Serving | Phase::Paused) {
+            return Continue(());
+        }
+        self.console
+            .report(Level::Notice, format_args!("reconfiguring"));
+        self.reload()
+    }
+
+    fn stop_accepting(&mut self) {
+        // In the foreground WINCH only says that the terminal's window changed.
+        if self.daemonized && self.phase == Phase::Serving {
+            self.phase = Phase::Paused;
+            self.respawn.due = None;
+            self.quit_workers();
+        }
+    }
+
+    fn quit(&mut self) {
+        if !matches!(self.phase, Phase::Serving | Phase::Paused) {
+            return;
+        }
+        self.phase = Phase::Quitting;
+        self.respawn.due = None;
+        self.quit_workers();
+        // Closed here, the addresses are free as soon as the worker lets go of them.
+        self.close_listeners();
+    }
+
+    fn terminate(&mut self) {
+        if matches!(self.phase, Phase::Terminating { .. }) {
+            return;
+        }
+        self.phase = Phase::Terminating {
+            kill_at: Some(Instant::now() + KILL_AFTER),
+        };
+        self.respawn.due = None;
+        for index in 0..self.workers.len() {
+            let worker = &mut self.workers[index];
+            worker.leaving = true;
+            let id = worker.id;
+            self.tell(id, &ToWorker::Terminate);
+        }
+    }
+
+    fn close_listeners(&mut self) {
+        let current = std::mem::take(&mut self.current.listeners);
+        listeners::remove_unix_files(&current, &[], &self.console);
+        if let Some(previous) = self.previous.take() {
+            listeners::remove_unix_files(&previous.listeners, &current, &self.console);
+        }
+    }
+
+    fn receive_from(&mut self, id: u64) -> Flow {
+        let Some(index) = self.workers.iter().position(|worker| worker.id == id) else {
+            return Continue(());
+        };
+        match FromWorker::receive(&self.workers[index].control) {
+            Ok(message) => return self.heard(id, message),
+            Err(error) => self.lost_control(index, &error),
+        }
+        Continue(())
+    }
+
+    /// A worker closed its control socket, mostly because it ended.
+    fn lost_control(&mut self, index: usize, error: &io::Error) {
+        let worker = &self.workers[index];
+        if error.kind() != io::ErrorKind::UnexpectedEof {
+            let name = worker.name();
+            self.console.failed(
+                Level::Crit,
+                format_args!("control message of {name}"),
+                error,
+            );
+            worker.kill();
+        }
+        // Registered until now, or gone with the worker.
+        let _ = self.poller.remove(&worker.control);
+        if matches!(worker.kind, Kind::Thread(_)) {
+            let mut worker = self.workers.swap_remove(index);
+            let code = worker.join();
+            self.worker_ended(worker, Exit::Code(code));
+        }
+    }
+
+    fn reap(&mut self) {
+        for (pid, exit) in process::reap() {
+            let is_it =
+                |worker: &child::Worker| matches!(worker.kind, Kind::Process(p) if p == pid);
+            match self.workers.iter().position(is_it) {
+                Some(index) => {
+                    let worker = self.workers.swap_remove(index);
+                    self.worker_ended(worker, exit);
+                }
+                None => child::log_exit(&self.console, &format!("unknown process {pid}"), exit),
+            }
+        }
+    }
+
+    fn do_what_is_due(&mut self) -> Flow {
+        let now = Instant::now();
+        if self.respawn.due.is_some_and(|due| due <= now) {
+            self.start_worker()?;
+        }
+        if let Phase::Terminating {
+            kill_at: Some(kill_at),
+        } = self.phase
+            && kill_at <= now
+        {
+            self.phase = Phase::Terminating { kill_at: None };
+            for worker in &self.workers {
+                worker.kill();
+            }
+            // Threads end with this process.
+            self.workers
+                .retain(|worker| matches!(worker.kind, Kind::Process(_)));
+        }
+        Continue(())
+    }
+
+    fn leave_if_stopped(&mut self) -> Flow {
+        let stopping = matches!(self.phase, Phase::Quitting | Phase::Terminating { .. });
+        if !stopping || !self.workers.is_empty() {
+            return Continue(());
+        }
+        pid_file::remove(&self.current.main.pid, &self.console);
+        self.console.report(Level::Notice, format_args!("exit"));
+        self.close_listeners();
+        Break(Leave::Exit(0))
+    }
+}
+
+const EVENTS_A_TURN: usize = 16;
+
+/// How long workers have to end when they are told to, before they are killed.
+const KILL_AFTER: Duration = Duration::from_secs(1);

@@ -1,0 +1,163 @@
+//! Becoming a worker: what a forked process takes on before it serves.
+//!
+//! Limits, user, directory and signals, in nginx's order and with nginx's messages. After this the
+//! process has no more rights than the worker's user. Source: nginx documentation, "Core
+//! functionality": `user`, `env`, `worker_priority`, `worker_rlimit_*`, `working_directory`.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use driver::sys::{identity, process, signal};
+use server_core::MainConf;
+use server_core::errlog::Level;
+
+use super::Reported;
+use super::account::Account;
+use crate::console::Console;
+use crate::load;
+
+/// What a new process needs to become a worker.
+pub(super) struct Seed {
+    pub(super) control: OwnedFd,
+    pub(super) supervisor: u32,
+    pub(super) main: MainConf,
+    pub(super) account: Option<Account>,
+    pub(super) console: Console,
+}
+
+/// Turns this process, forked and without the supervisor's descriptors, into a worker and serves.
+/// Gives its exit code.
+pub(super) fn work(seed: Seed) -> i32 {
+    let Seed {
+        control,
+        supervisor,
+        main,
+        account,
+        console,
+    } = seed;
+    if become_worker(&main, account.as_ref(), &console).is_err() {
+        return FATAL_CODE;
+    }
+    // Asked for last, because a change of user takes it back.
+    if !process::die_with_parent(supervisor).unwrap_or(true) {
+        return 0;
+    }
+    drop(console);
+    driver::worker::run(control, load::from_bundle)
+}
+
+/// Takes on the limits, the user and the directory of a worker, in nginx's order.
+fn become_worker(
+    main: &MainConf,
+    account: Option<&Account>,
+    console: &Console,
+) -> Result<(), Reported> {
+    let alert = |what: String, result: std::io::Result<()>| {
+        if let Err(error) = result {
+            console.failed(Level::Alert, format_args!("{what}"), &error);
+        }
+    };
+    alert(
+        "setenv()".to_owned(),
+        process::set_environment(&environment(main)),
+    );
+    if main.worker_priority != 0 {
+        let priority = main.worker_priority;
+        alert(
+            format!("setpriority({priority})"),
+            process::set_priority(priority),
+        );
+    }
+    if let Some(files) = main.worker_rlimit_nofile {
+        let result = process::set_rlimit_nofile(files);
+        alert(format!("setrlimit(RLIMIT_NOFILE, {files})"), result);
+    }
+    if let Some(bytes) = main.worker_rlimit_core {
+        let result = process::set_rlimit_core(bytes);
+        alert(format!("setrlimit(RLIMIT_CORE, {bytes})"), result);
+    }
+    if let Some(account) = account {
+        change_user(account, console)?;
+    }
+    // A core may hold what clients sent: only who sets a size for it wants one.
+    if main.worker_rlimit_core.is_some() {
+        alert(
+            "prctl(PR_SET_DUMPABLE)".to_owned(),
+            identity::set_dumpable(true),
+        );
+    }
+    if let Some(directory) = &main.working_directory {
+        change_directory(directory, console)?;
+    }
+    for signo in [signal::HUP, signal::USR2, signal::WINCH, signal::USR1] {
+        alert("signal()".to_owned(), signal::ignore(signo));
+    }
+    alert("sigprocmask()".to_owned(), signal::unblock_all());
+    Ok(())
+}
+
+fn change_user(account: &Account, console: &Console) -> Result<(), Reported> {
+    match identity::become_user(account.uid, account.gid, &account.name) {
+        Ok(()) => Ok(()),
+        Err(failed) => {
+            console.failed(Level::Emerg, format_args!("{}", failed.call), &failed.error);
+            if failed.fatal { Err(Reported) } else { Ok(()) }
+        }
+    }
+}
+
+fn change_directory(directory: &Path, console: &Console) -> Result<(), Reported> {
+    std::env::set_current_dir(directory).map_err(|error| {
+        let shown = directory.display();
+        console.failed(Level::Alert, format_args!("chdir(\"{shown}\")"), &error);
+        Reported
+    })
+}
+
+/// What `env` directives leave of the environment; TZ always stays.
+pub(super) fn environment(main: &MainConf) -> Vec<(OsString, OsString)> {
+    let time_zone = (!main.env.iter().any(|(name, _)| name == "TZ")).then_some(("TZ", None));
+    let named = main
+        .env
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_deref()));
+    time_zone
+        .into_iter()
+        .chain(named)
+        .filter_map(|(name, value)| {
+            let value = value
+                .map(OsString::from)
+                .or_else(|| std::env::var_os(name))?;
+            Some((OsString::from(name), value))
+        })
+        .collect()
+}
+
+/// The exit code of a worker that another one would not fare better than.
+pub(super) const FATAL_CODE: i32 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use server_core::LoadOptions;
+
+    #[test]
+    fn environment_is_the_time_zone_and_what_env_names() {
+        let mut main = MainConf::new(&LoadOptions {
+            conf_path: "/x/nginx.conf".into(),
+            prefix: "/x/".into(),
+            globals: None,
+            error_log: None,
+            access_log: "/x/access.log".into(),
+        });
+        let set = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned()));
+        main.env = vec![
+            set("TZ", "UTC"),
+            set("A", "1"),
+            ("NOT_SET_ANYWHERE".to_owned(), None),
+        ];
+        let expected = [("TZ", "UTC"), ("A", "1")].map(|(n, v)| (n.into(), v.into()));
+        assert_eq!(environment(&main), expected);
+    }
+}

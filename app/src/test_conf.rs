@@ -1,0 +1,72 @@
+//! `-t` and `-T`: tests the configuration, what it opens included, and prints it.
+//!
+//! As in nginx, logs and the pid file are opened (and made where missing) and every address is
+//! bound; one that is in use is taken for the running server's.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::argv::Options;
+use crate::console::{self, Console};
+use crate::load::Loaded;
+use crate::paths::Paths;
+use crate::supervisor::open;
+
+/// Tests what was loaded (`None`: it was refused, and said so) and reports the result.
+pub(crate) fn run(
+    options: &Options,
+    paths: &Paths,
+    console: &Console,
+    loaded: Option<Loaded>,
+) -> ExitCode {
+    let conf = paths.conf.display();
+    let passed = loaded.filter(|loaded| {
+        if !options.quiet {
+            console::say(format_args!("the configuration file {conf} syntax is ok"));
+        }
+        open::test(&loaded.cycle, console).is_ok()
+    });
+    let Some(loaded) = passed else {
+        console::say(format_args!("configuration file {conf} test failed"));
+        return ExitCode::FAILURE;
+    };
+    if !options.quiet {
+        console::say(format_args!("configuration file {conf} test is successful"));
+    }
+    if options.dump {
+        // Nobody reads a closed standard output.
+        let _ = dump(loaded.cycle.files.iter(), &mut io::stdout().lock());
+    }
+    ExitCode::SUCCESS
+}
+
+/// Writes every file under a line with its name.
+fn dump<'a>(
+    files: impl Iterator<Item = (&'a Path, &'a [u8])>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    for (path, text) in files {
+        writeln!(out, "# configuration file {}:", path.display())?;
+        out.write_all(text)?;
+        out.write_all(b"\n")?;
+    }
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dump_has_each_file_under_its_name() {
+        let files = [
+            (Path::new("/a"), b"x;\n".as_slice()),
+            (Path::new("/b"), b"y".as_slice()),
+        ];
+        let mut out = Vec::new();
+        dump(files.into_iter(), &mut out).expect("memory");
+        let expected = b"# configuration file /a:\nx;\n\n# configuration file /b:\ny\n";
+        assert_eq!(out, expected);
+    }
+}

@@ -1,0 +1,363 @@
+//! What the supervisor and its worker say to each other over the control socket.
+//!
+//! The worker gets everything that needs the supervisor's rights in one bundle: the text of every
+//! configuration file, and listeners and logs as open descriptors. A message is a JSON description
+//! with the descriptors' names in order, followed by the files' bytes as they are.
+//! Absent: paths in the other direction; the worker never asks for a file by name.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use serde::{Deserialize, Serialize};
+
+use crate::sys::fdpass;
+
+/// One generation of the configuration, with what root opened for it.
+#[derive(Debug)]
+pub struct Bundle {
+    /// Counts the configurations that were sent, from 1.
+    pub generation: u64,
+    /// The absolute path of the main configuration file.
+    pub conf_path: String,
+    /// The prefix of relative paths.
+    pub prefix: String,
+    /// The directives of `-g`.
+    pub globals: Option<String>,
+    /// The error log where the configuration names none, absolute, or `stderr`.
+    pub error_log: Option<String>,
+    /// The access log where the configuration says nothing, absolute.
+    pub access_log: String,
+    /// Every file that was read, with its text.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// Every pattern that was expanded, with the paths it gave.
+    pub globs: Vec<(String, Vec<String>)>,
+    /// Listening sockets by address as `ListenAddr` prints it. An address with `reuseport` comes once
+    /// for each worker thread, in order.
+    pub listeners: Vec<(String, OwnedFd)>,
+    /// Log files by path.
+    pub logs: Vec<(String, OwnedFd)>,
+}
+
+/// What the supervisor says.
+#[derive(Debug)]
+pub enum ToWorker {
+    /// Serve by this from now on.
+    Configure(Bundle),
+    /// Write to these logs instead, by path.
+    Reopen(Vec<(String, OwnedFd)>),
+    /// Finish what runs, then exit.
+    Quit,
+    /// Exit now.
+    Terminate,
+}
+
+/// What the worker says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FromWorker {
+    /// It serves by this generation.
+    Ready {
+        /// Which.
+        generation: u64,
+    },
+    /// It could not take this generation and goes on with the one before.
+    Failed {
+        /// Which.
+        generation: u64,
+        /// Why, as the error log shall say it.
+        message: String,
+    },
+    /// Nothing runs under this generation any more.
+    Retired {
+        /// Which.
+        generation: u64,
+    },
+    /// Connections that were lost to a panic, since the start.
+    Panicked {
+        /// How many.
+        count: u64,
+    },
+}
+
+impl ToWorker {
+    /// Sends the message; the descriptors stay open in this process.
+    ///
+    /// # Errors
+    /// As `fdpass::send_msg`.
+    pub fn send(&self, socket: impl AsFd) -> io::Result<()> {
+        let (payload, fds) = self.encode()?;
+        fdpass::send_msg(socket, &payload, &fds)
+    }
+
+    /// Receives the next message.
+    ///
+    /// # Errors
+    /// As `fdpass::recv_msg`; `InvalidData` for what is no message.
+    pub fn receive(socket: impl AsFd) -> io::Result<Self> {
+        let (payload, fds) = fdpass::recv_msg(socket)?;
+        Self::decode(&payload, fds)
+    }
+
+    /// The bytes of the message and its descriptors.
+    ///
+    /// # Errors
+    /// None is known.
+    pub fn encode(&self) -> io::Result<(Vec<u8>, Vec<BorrowedFd<'_>>)> {
+        let mut fds = Vec::new();
+        let mut bodies: &[(String, Vec<u8>)] = &[];
+        let wire = match self {
+            Self::Configure(bundle) => {
+                bodies = &bundle.files;
+                let listeners = names(&bundle.listeners, &mut fds);
+                Wire::Configure(Description {
+                    generation: bundle.generation,
+                    conf_path: bundle.conf_path.clone(),
+                    prefix: bundle.prefix.clone(),
+                    globals: bundle.globals.clone(),
+                    error_log: bundle.error_log.clone(),
+                    access_log: bundle.access_log.clone(),
+                    files: bodies
+                        .iter()
+                        .map(|(path, text)| (path.clone(), text.len()))
+                        .collect(),
+                    globs: bundle.globs.clone(),
+                    listeners,
+                    logs: names(&bundle.logs, &mut fds),
+                })
+            }
+            Self::Reopen(logs) => Wire::Reopen(names(logs, &mut fds)),
+            Self::Quit => Wire::Quit,
+            Self::Terminate => Wire::Terminate,
+        };
+        let json = serde_json::to_vec(&wire)?;
+        let mut payload = (json.len() as u64).to_le_bytes().to_vec();
+        payload.extend(json);
+        for (_, text) in bodies {
+            payload.extend_from_slice(text);
+        }
+        Ok((payload, fds))
+    }
+
+    /// Reads a message from its bytes and descriptors.
+    ///
+    /// # Errors
+    /// `InvalidData` for what is no message.
+    pub fn decode(payload: &[u8], fds: Vec<OwnedFd>) -> io::Result<Self> {
+        let (length, rest) = payload
+            .split_first_chunk::<LENGTH_BYTES>()
+            .ok_or_else(invalid)?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| invalid())?;
+        let (json, bodies) = rest.split_at_checked(length).ok_or_else(invalid)?;
+        let mut fds = fds.into_iter();
+        let message = match serde_json::from_slice(json)? {
+            Wire::Configure(description) => Self::Configure(description.bundle(bodies, &mut fds)?),
+            Wire::Reopen(paths) => Self::Reopen(named(paths, &mut fds)?),
+            Wire::Quit => Self::Quit,
+            Wire::Terminate => Self::Terminate,
+        };
+        if fds.next().is_some() {
+            return Err(invalid());
+        }
+        Ok(message)
+    }
+}
+
+impl FromWorker {
+    /// Sends the message.
+    ///
+    /// # Errors
+    /// As `fdpass::send_msg`.
+    pub fn send(&self, socket: impl AsFd) -> io::Result<()> {
+        fdpass::send_msg(socket, &serde_json::to_vec(self)?, &[])
+    }
+
+    /// Receives the next message.
+    ///
+    /// # Errors
+    /// As `fdpass::recv_msg`; `InvalidData` for what is no message.
+    pub fn receive(socket: impl AsFd) -> io::Result<Self> {
+        let (payload, _) = fdpass::recv_msg(socket)?;
+        Ok(serde_json::from_slice(&payload)?)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+enum Wire {
+    Configure(Description),
+    Reopen(Vec<String>),
+    Quit,
+    Terminate,
+}
+
+/// A bundle without its bytes and descriptors.
+#[derive(Serialize, Deserialize)]
+struct Description {
+    generation: u64,
+    conf_path: String,
+    prefix: String,
+    globals: Option<String>,
+    error_log: Option<String>,
+    access_log: String,
+    files: Vec<(String, usize)>,
+    globs: Vec<(String, Vec<String>)>,
+    listeners: Vec<String>,
+    logs: Vec<String>,
+}
+
+impl Description {
+    fn bundle(
+        self,
+        mut bodies: &[u8],
+        fds: &mut impl Iterator<Item = OwnedFd>,
+    ) -> io::Result<Bundle> {
+        let mut files = Vec::with_capacity(self.files.len());
+        for (path, length) in self.files {
+            let (text, rest) = bodies.split_at_checked(length).ok_or_else(invalid)?;
+            files.push((path, text.to_vec()));
+            bodies = rest;
+        }
+        Ok(Bundle {
+            generation: self.generation,
+            conf_path: self.conf_path,
+            prefix: self.prefix,
+            globals: self.globals,
+            error_log: self.error_log,
+            access_log: self.access_log,
+            files,
+            globs: self.globs,
+            listeners: named(self.listeners, fds)?,
+            logs: named(self.logs, fds)?,
+        })
+    }
+}
+
+fn names<'a>(named: &'a [(String, OwnedFd)], fds: &mut Vec<BorrowedFd<'a>>) -> Vec<String> {
+    fds.extend(named.iter().map(|(_, fd)| fd.as_fd()));
+    named.iter().map(|(name, _)| name.clone()).collect()
+}
+
+fn named(
+    names: Vec<String>,
+    fds: &mut impl Iterator<Item = OwnedFd>,
+) -> io::Result<Vec<(String, OwnedFd)>> {
+    names
+        .into_iter()
+        .map(|name| Ok((name, fds.next().ok_or_else(invalid)?)))
+        .collect()
+}
+
+fn invalid() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "not a control message")
+}
+
+/// The length of the JSON part goes first, little-endian.
+const LENGTH_BYTES: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::unix::fs::MetadataExt;
+
+    fn null(name: &str) -> (String, OwnedFd) {
+        (
+            name.to_owned(),
+            File::open("/dev/null").expect("/dev/null").into(),
+        )
+    }
+
+    fn zero(name: &str) -> (String, OwnedFd) {
+        (
+            name.to_owned(),
+            File::open("/dev/zero").expect("/dev/zero").into(),
+        )
+    }
+
+    fn device(fd: OwnedFd) -> u64 {
+        File::from(fd).metadata().expect("fstat").rdev()
+    }
+
+    fn bundle() -> Bundle {
+        let every_byte: Vec<u8> = (0..=255).collect();
+        Bundle {
+            generation: 3,
+            conf_path: "/etc/nginx/nginx.conf".to_owned(),
+            prefix: "/etc/nginx/".to_owned(),
+            globals: Some("daemon off; \"\\".to_owned()),
+            error_log: None,
+            access_log: "/var/log/nginx/access.log".to_owned(),
+            files: vec![("/a".to_owned(), every_byte), ("/b".to_owned(), Vec::new())],
+            globs: vec![("/x/*".to_owned(), vec!["/x/1".to_owned()])],
+            listeners: vec![null("0.0.0.0:80"), null("0.0.0.0:80")],
+            logs: vec![zero("/var/log/nginx/access.log")],
+        }
+    }
+
+    #[test]
+    fn bundle_survives_the_way() {
+        let (ours, theirs) = fdpass::pair().expect("a pair");
+        let sent = ToWorker::Configure(bundle());
+        sent.send(&ours).expect("send");
+        ToWorker::Quit.send(&ours).expect("send");
+        let ToWorker::Configure(received) = ToWorker::receive(&theirs).expect("receive") else {
+            panic!("another message came")
+        };
+        let expected = bundle();
+        assert_eq!(received.files, expected.files);
+        assert_eq!(received.globs, expected.globs);
+        assert_eq!(
+            (received.generation, received.globals),
+            (3, expected.globals)
+        );
+        assert_eq!(
+            (received.conf_path, received.prefix),
+            (expected.conf_path, expected.prefix)
+        );
+        assert_eq!(
+            (received.error_log, received.access_log),
+            (None, expected.access_log)
+        );
+        assert_eq!(received.listeners.len(), 2);
+        let zero_device = device(zero("").1);
+        for ((name, fd), (expected, _)) in received.logs.into_iter().zip(expected.logs) {
+            assert_eq!((name, device(fd)), (expected, zero_device));
+        }
+        assert!(matches!(
+            ToWorker::receive(&theirs).expect("receive"),
+            ToWorker::Quit
+        ));
+    }
+
+    #[test]
+    fn answers_survive_the_way() {
+        let (ours, theirs) = fdpass::pair().expect("a pair");
+        for answer in [
+            FromWorker::Ready { generation: 1 },
+            FromWorker::Failed {
+                generation: 2,
+                message: "no\n\"".to_owned(),
+            },
+            FromWorker::Retired { generation: 1 },
+            FromWorker::Panicked { count: 9 },
+        ] {
+            answer.send(&ours).expect("send");
+            assert_eq!(FromWorker::receive(&theirs).expect("receive"), answer);
+        }
+    }
+
+    #[test]
+    fn damaged_message_is_invalid_data() {
+        let sent = ToWorker::Configure(bundle());
+        let (payload, _) = sent.encode().expect("encode");
+        for payload in [
+            &payload[..4],
+            &payload[..40],
+            &payload[..payload.len() - 1],
+            &payload[..],
+        ] {
+            let error = ToWorker::decode(payload, Vec::new()).expect_err("damaged");
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        }
+        let (quit, _) = ToWorker::Quit.encode().expect("encode");
+        ToWorker::decode(&quit, vec![null("").1]).expect_err("a descriptor too many");
+    }
+}

@@ -1,0 +1,297 @@
+//! Tests of the file cache on real files in a directory of their own.
+
+use super::*;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use engines::http::FileRange;
+use server_core::{OpenFileCache, Symlinks};
+
+/// A directory that is removed with its content.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path =
+            std::env::temp_dir().join(format!("firstbyte-files-{}-{count}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("a directory");
+        Self(path)
+    }
+
+    fn file(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, content).expect("write");
+        path
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn open(cache: &mut FileCache, path: &Path) -> Result<Rc<Opened>, FileError> {
+    cache.open(path.as_os_str().as_bytes(), &OpenPolicy::default())
+}
+
+fn content(opened: &Opened) -> String {
+    let file = opened.file.clone().expect("a file");
+    let range = FileRange {
+        file,
+        offset: 0,
+        len: opened.meta.size,
+    };
+    let mut bytes = Vec::new();
+    crate::sys::socket::read_range(&range, &mut bytes).expect("read");
+    String::from_utf8(bytes).expect("text")
+}
+
+#[test]
+fn unchanged_file_is_the_same_descriptor() {
+    let dir = Dir::new();
+    let path = dir.file("a", "hello");
+    let mut cache = FileCache::new();
+    let first = open(&mut cache, &path).expect("open");
+    let second = open(&mut cache, &path).expect("open");
+    assert!(Rc::ptr_eq(&first, &second));
+    let mtime = first.meta.mtime_s;
+    assert_eq!(&first.etag[..], format!("\"{mtime:x}-5\"").as_bytes());
+    assert_eq!(first.last_modified.len(), 29);
+}
+
+#[test]
+fn replaced_truncated_and_retargeted_files_show_on_the_next_open() {
+    let dir = Dir::new();
+    let path = dir.file("a", "old");
+    let other = dir.file("b", "other");
+    let link = dir.0.join("link");
+    symlink(&path, &link).expect("link");
+    let mut cache = FileCache::new();
+    assert_eq!(content(&open(&mut cache, &link).expect("open")), "old");
+    let replacement = dir.file("new", "new");
+    fs::rename(replacement, &path).expect("rename");
+    assert_eq!(content(&open(&mut cache, &path).expect("open")), "new");
+    assert_eq!(content(&open(&mut cache, &link).expect("open")), "new");
+    fs::File::options()
+        .write(true)
+        .open(&path)
+        .expect("open")
+        .set_len(1)
+        .expect("truncate");
+    assert_eq!(content(&open(&mut cache, &link).expect("open")), "n");
+    fs::remove_file(&link).expect("remove");
+    symlink(&other, &link).expect("link");
+    assert_eq!(content(&open(&mut cache, &link).expect("open")), "other");
+    fs::remove_file(&link).expect("remove");
+    let error = open(&mut cache, &link).expect_err("gone");
+    assert_eq!((error.errno, error.call), (libc::ENOENT, "open()"));
+    assert!(error.is_missing());
+}
+
+#[test]
+fn changed_mode_opens_anew() {
+    let dir = Dir::new();
+    let path = dir.file("a", "x");
+    let mut cache = FileCache::new();
+    let first = open(&mut cache, &path).expect("open");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("chmod");
+    let second = open(&mut cache, &path).expect("open");
+    assert!(!Rc::ptr_eq(&first, &second));
+    assert_eq!(second.meta.mode & 0o777, 0o600);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o0)).expect("chmod");
+    if !crate::sys::identity::is_root() {
+        let error = open(&mut cache, &path).expect_err("no right to read");
+        assert!(error.is_forbidden());
+    }
+}
+
+#[test]
+fn directory_is_described_and_not_held_open() {
+    let dir = Dir::new();
+    let mut cache = FileCache::new();
+    let opened = open(&mut cache, &dir.0).expect("open");
+    assert!(opened.meta.is_dir && opened.file.is_none());
+    let below = dir.file("a", "x").join("b");
+    assert_eq!(
+        open(&mut cache, &below).expect_err("below a file").errno,
+        libc::ENOTDIR
+    );
+    let long = dir.0.join("n".repeat(300));
+    assert_eq!(
+        open(&mut cache, &long).expect_err("too long").errno,
+        libc::ENAMETOOLONG
+    );
+}
+
+#[test]
+fn cache_is_bounded_and_swept() {
+    let dir = Dir::new();
+    let mut cache = FileCache::new();
+    let paths: Vec<PathBuf> = (0..=FILE_CACHE_MAX)
+        .map(|i| dir.file(&i.to_string(), "x"))
+        .collect();
+    for path in &paths[..FILE_CACHE_MAX] {
+        open(&mut cache, path).expect("open");
+    }
+    assert_eq!(cache.len(), FILE_CACHE_MAX);
+    open(&mut cache, &paths[FILE_CACHE_MAX]).expect("open");
+    assert_eq!(cache.len(), FILE_CACHE_MAX);
+    cache.set_now(1_000);
+    open(&mut cache, &paths[1]).expect("open");
+    cache.sweep(UNUSED_MS - 1);
+    assert_eq!(cache.len(), FILE_CACHE_MAX);
+    cache.sweep(UNUSED_MS);
+    assert_eq!(cache.len(), 1);
+    cache.sweep(UNUSED_MS + 1_000);
+    assert!(cache.is_empty());
+}
+
+fn without_links(mode: SymlinkMode, from: usize) -> OpenPolicy {
+    OpenPolicy {
+        symlinks: Symlinks { mode, from },
+        cache: None,
+    }
+}
+
+#[test]
+fn links_are_refused_where_the_policy_says() {
+    let dir = Dir::new();
+    let file = dir.file("file", "x");
+    let link = dir.0.join("link");
+    symlink(&file, &link).expect("link");
+    let inner = dir.0.join("inner");
+    symlink(&dir.0, &inner).expect("link");
+    let mut cache = FileCache::new();
+    let on = without_links(SymlinkMode::On, 0);
+    let mut try_open = |path: &Path, policy: &OpenPolicy| {
+        cache
+            .open(path.as_os_str().as_bytes(), policy)
+            .map(|opened| content(&opened))
+    };
+    assert_eq!(try_open(&file, &on).expect("no link"), "x");
+    let error = try_open(&link, &on).expect_err("a link");
+    assert_eq!((error.errno, error.call), (libc::ELOOP, "openat()"));
+    assert_eq!(
+        try_open(&inner.join("file"), &on)
+            .expect_err("a link")
+            .errno,
+        libc::ENOTDIR
+    );
+    let prefix = inner.as_os_str().len();
+    let below = without_links(SymlinkMode::On, prefix);
+    assert_eq!(try_open(&inner.join("file"), &below).expect("allowed"), "x");
+    let owner = without_links(SymlinkMode::IfNotOwner, 0);
+    assert_eq!(try_open(&link, &owner).expect("same owner"), "x");
+    let slash = cache
+        .open(format!("{}/", dir.0.display()).as_bytes(), &on)
+        .expect("open");
+    assert!(slash.meta.is_dir);
+}
+
+fn cached(max: usize, min_uses: u32, errors: bool) -> OpenPolicy {
+    let settings = OpenFileCache {
+        max,
+        inactive_ms: 10_000,
+        valid_ms: 1_000,
+        min_uses,
+        errors,
+    };
+    OpenPolicy {
+        symlinks: Symlinks::default(),
+        cache: Some(settings),
+    }
+}
+
+#[test]
+fn open_file_cache_trusts_an_element_while_it_is_valid() {
+    let dir = Dir::new();
+    let path = dir.file("a", "old");
+    let name = path.as_os_str().as_bytes();
+    let policy = cached(10, 1, false);
+    let mut cache = FileCache::new();
+    cache.set_now(0);
+    cache.open(name, &policy).expect("open");
+    let replacement = dir.file("b", "newer");
+    fs::rename(replacement, &path).expect("rename");
+    cache.set_now(999);
+    assert_eq!(content(&cache.open(name, &policy).expect("open")), "old");
+    cache.set_now(1_000);
+    assert_eq!(content(&cache.open(name, &policy).expect("open")), "newer");
+    assert_eq!(cache.stat(name, &policy).expect("stat").size, 5);
+}
+
+#[test]
+fn open_file_cache_renews_size_on_the_same_descriptor() {
+    let dir = Dir::new();
+    let path = dir.file("a", "old");
+    let name = path.as_os_str().as_bytes();
+    let policy = cached(10, 1, false);
+    let mut cache = FileCache::new();
+    let first = cache.open(name, &policy).expect("open");
+    fs::write(&path, "longer").expect("write");
+    cache.set_now(5_000);
+    let second = cache.open(name, &policy).expect("open");
+    let same = first.file.as_ref().zip(second.file.as_ref());
+    assert!(same.is_some_and(|(first, second)| Rc::ptr_eq(first, second)));
+    assert_eq!(content(&second), "longer");
+}
+
+#[test]
+fn open_file_cache_remembers_errors_only_when_asked() {
+    let dir = Dir::new();
+    let path = dir.0.join("later");
+    let name = path.as_os_str().as_bytes();
+    let mut cache = FileCache::new();
+    for errors in [false, true] {
+        let policy = cached(10, 1, errors);
+        let error = cache.open(name, &policy).expect_err("missing");
+        assert!(error.is_missing());
+        fs::write(&path, "x").expect("write");
+        assert_eq!(cache.open(name, &policy).is_err(), errors);
+        cache.clear();
+        fs::remove_file(&path).expect("remove");
+    }
+}
+
+#[test]
+fn open_file_cache_closes_below_min_uses_and_evicts_at_max() {
+    let dir = Dir::new();
+    let (one, two) = (dir.file("1", "x"), dir.file("2", "x"));
+    let policy = cached(1, 2, false);
+    let mut cache = FileCache::new();
+    let mut open = |path: &Path| {
+        cache
+            .open(path.as_os_str().as_bytes(), &policy)
+            .expect("open")
+    };
+    let first = Rc::downgrade(&open(&one));
+    assert!(first.upgrade().is_none(), "one use does not keep it open");
+    let second = Rc::downgrade(&open(&one));
+    assert!(second.upgrade().is_some(), "two uses do");
+    open(&two);
+    assert!(second.upgrade().is_none(), "one element at most");
+}
+
+#[test]
+fn open_file_cache_drops_inactive_elements() {
+    let dir = Dir::new();
+    let path = dir.file("a", "x");
+    let policy = cached(10, 1, false);
+    let mut cache = FileCache::new();
+    let opened = cache
+        .open(path.as_os_str().as_bytes(), &policy)
+        .expect("open");
+    let weak = Rc::downgrade(&opened);
+    drop(opened);
+    cache.sweep(10_000);
+    assert!(weak.upgrade().is_some());
+    cache.sweep(10_001);
+    assert!(weak.upgrade().is_none());
+}

@@ -1,0 +1,148 @@
+//! A map from paths to values that knows which were used least recently.
+//!
+//! Values sit in slots that are linked in the order of use; looking up, inserting and taking the
+//! oldest cost no search. Slots are reused, so a full map allocates only for new paths.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Values by path, in order of use.
+#[derive(Debug)]
+pub(crate) struct Lru<V> {
+    places: HashMap<Rc<[u8]>, usize>,
+    slots: Vec<Slot<V>>,
+    free: Vec<usize>,
+    newest: usize,
+    oldest: usize,
+}
+
+#[derive(Debug)]
+struct Slot<V> {
+    path: Rc<[u8]>,
+    value: Option<V>,
+    newer: usize,
+    older: usize,
+}
+
+impl<V> Lru<V> {
+    pub(crate) fn new() -> Self {
+        Self {
+            places: HashMap::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            newest: NONE,
+            oldest: NONE,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The value of `path`, which becomes the newest.
+    pub(crate) fn get(&mut self, path: &[u8]) -> Option<&mut V> {
+        let place = *self.places.get(path)?;
+        if self.newest != place {
+            self.unlink(place);
+            self.link_newest(place);
+        }
+        self.slots[place].value.as_mut()
+    }
+
+    /// Puts `value` in as the newest, in place of what `path` had.
+    pub(crate) fn insert(&mut self, path: &[u8], value: V) {
+        if let Some(old) = self.get(path) {
+            *old = value;
+            return;
+        }
+        let path: Rc<[u8]> = path.into();
+        let slot = Slot {
+            path: Rc::clone(&path),
+            value: Some(value),
+            newer: NONE,
+            older: NONE,
+        };
+        let place = if let Some(place) = self.free.pop() {
+            self.slots[place] = slot;
+            place
+        } else {
+            self.slots.push(slot);
+            self.slots.len() - 1
+        };
+        self.places.insert(path, place);
+        self.link_newest(place);
+    }
+
+    pub(crate) fn remove(&mut self, path: &[u8]) -> Option<V> {
+        let place = self.places.remove(path)?;
+        self.unlink(place);
+        self.free.push(place);
+        self.slots[place].value.take()
+    }
+
+    /// The value that was not used for longest.
+    pub(crate) fn oldest(&self) -> Option<&V> {
+        self.slots.get(self.oldest)?.value.as_ref()
+    }
+
+    pub(crate) fn remove_oldest(&mut self) -> Option<V> {
+        let path = Rc::clone(&self.slots.get(self.oldest)?.path);
+        self.remove(&path)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Self::new();
+    }
+
+    fn unlink(&mut self, place: usize) {
+        let (newer, older) = (self.slots[place].newer, self.slots[place].older);
+        match self.slots.get_mut(newer) {
+            Some(slot) => slot.older = older,
+            None => self.newest = older,
+        }
+        match self.slots.get_mut(older) {
+            Some(slot) => slot.newer = newer,
+            None => self.oldest = newer,
+        }
+    }
+
+    fn link_newest(&mut self, place: usize) {
+        let older = std::mem::replace(&mut self.newest, place);
+        self.slots[place].newer = NONE;
+        self.slots[place].older = older;
+        match self.slots.get_mut(older) {
+            Some(slot) => slot.newer = place,
+            None => self.oldest = place,
+        }
+    }
+}
+
+/// No slot has this place.
+const NONE: usize = usize::MAX;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn least_recently_used_goes_first() {
+        let mut lru = Lru::new();
+        for (path, value) in [(b"a", 1), (b"b", 2), (b"c", 3)] {
+            lru.insert(path, value);
+        }
+        assert_eq!(lru.get(b"a"), Some(&mut 1));
+        lru.insert(b"b", 20);
+        assert_eq!(lru.oldest(), Some(&3));
+        assert_eq!(lru.remove_oldest(), Some(3));
+        assert_eq!(lru.remove(b"a"), Some(1));
+        assert_eq!(lru.remove(b"a"), None);
+        lru.insert(b"d", 4);
+        assert_eq!(
+            (lru.remove_oldest(), lru.remove_oldest()),
+            (Some(20), Some(4))
+        );
+        assert_eq!((lru.remove_oldest(), lru.len()), (None, 0));
+        lru.insert(b"e", 5);
+        assert_eq!(lru.oldest(), Some(&5));
+    }
+}

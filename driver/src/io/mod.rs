@@ -1,0 +1,9 @@
+//! What a worker thread keeps between system calls: timers and open files.
+//!
+//! Safe code over `sys`. Each structure belongs to one thread and takes the time as an argument.
+
+pub mod files;
+mod lru;
+mod open_cache;
+mod open_path;
+pub mod timer;

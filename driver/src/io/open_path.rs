@@ -1,0 +1,166 @@
+//! Opening and describing one path, with and without symbolic links.
+//!
+//! With `disable_symlinks` the path is walked component by component, each opened relative to the
+//! one before, so that no component can be swapped between the check and the use. A directory that
+//! is a link then fails with ENOTDIR and a file that is one with ELOOP, as in nginx on Linux.
+//! Source: nginx documentation, `disable_symlinks`; openat(2).
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use server_core::{FileError, Meta, SymlinkMode, Symlinks};
+
+use crate::sys::retry;
+
+/// A path that was opened, and what fstat says of it.
+pub(crate) struct Found {
+    /// The descriptor; `None` for a directory.
+    pub(crate) fd: Option<OwnedFd>,
+    pub(crate) identity: Identity,
+}
+
+/// Everything that tells a file from what it was before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) meta: Meta,
+    ctime_s: i64,
+    ctime_ns: u32,
+    uid: u32,
+    gid: u32,
+}
+
+impl Identity {
+    fn of(stat: &Stat) -> Self {
+        let file_type = FileType::from_raw_mode(stat.st_mode);
+        Self {
+            meta: Meta {
+                size: u64::try_from(stat.st_size).unwrap_or(0),
+                mtime_s: stat.st_mtime,
+                mtime_ns: nanoseconds(stat.st_mtime_nsec),
+                ino: stat.st_ino,
+                dev: stat.st_dev,
+                is_dir: file_type == FileType::Directory,
+                is_file: file_type == FileType::RegularFile,
+                mode: stat.st_mode,
+            },
+            ctime_s: stat.st_ctime,
+            ctime_ns: nanoseconds(stat.st_ctime_nsec),
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+        }
+    }
+}
+
+/// Opens `path` for reading and describes it; a directory is only described.
+pub(crate) fn open(path: &[u8], symlinks: &Symlinks) -> Result<Found, FileError> {
+    let fd = open_fd(path, symlinks)?;
+    let stat = rustix::fs::fstat(&fd).map_err(failed("fstat()"))?;
+    let identity = Identity::of(&stat);
+    let fd = (!identity.meta.is_dir).then_some(fd);
+    Ok(Found { fd, identity })
+}
+
+/// Describes `path`; `call` names the failure.
+pub(crate) fn describe(
+    path: &[u8],
+    symlinks: &Symlinks,
+    call: &'static str,
+) -> Result<Identity, FileError> {
+    if symlinks.mode != SymlinkMode::Off {
+        return open(path, symlinks).map(|found| found.identity);
+    }
+    let stat = retry(|| rustix::fs::stat(path)).map_err(failed(call))?;
+    Ok(Identity::of(&stat))
+}
+
+fn open_fd(path: &[u8], symlinks: &Symlinks) -> Result<OwnedFd, FileError> {
+    match symlinks.mode {
+        SymlinkMode::Off => {
+            retry(|| rustix::fs::open(path, READ, Mode::empty())).map_err(failed("open()"))
+        }
+        SymlinkMode::On => walk(path, symlinks.from, open_no_link),
+        SymlinkMode::IfNotOwner => walk(path, symlinks.from, open_same_owner),
+    }
+}
+
+type OpenAt = fn(BorrowedFd<'_>, &[u8], OFlags) -> Result<OwnedFd, Errno>;
+
+fn walk(path: &[u8], from: usize, open_at: OpenAt) -> Result<OwnedFd, FileError> {
+    let (start, rest) = start_of(path, from)?;
+    let mut at = start;
+    let mut names = rest.split(|byte| *byte == b'/').peekable();
+    while let Some(name) = names.next() {
+        let here = at.as_ref().map_or(CWD, AsFd::as_fd);
+        if names.peek().is_none() {
+            // A slash at the end asks for the directory itself.
+            let fd = match name {
+                b"" => open_file_at(here, b".", READ),
+                name => open_at(here, name, READ),
+            };
+            return fd.map_err(failed("openat()"));
+        }
+        if !name.is_empty() {
+            at = Some(open_at(here, name, SEARCH).map_err(failed("openat()"))?);
+        }
+    }
+    Err(FileError {
+        errno: Errno::NOENT.raw_os_error(),
+        call: "openat()",
+    })
+}
+
+/// Where the walk starts, and what is left to walk.
+fn start_of(path: &[u8], from: usize) -> Result<(Option<OwnedFd>, &[u8]), FileError> {
+    if from > 0 && path.get(from) == Some(&b'/') {
+        let fd = retry(|| rustix::fs::open(&path[..from], SEARCH, Mode::empty()))
+            .map_err(failed("open()"))?;
+        return Ok((Some(fd), &path[from + 1..]));
+    }
+    match path.strip_prefix(b"/") {
+        Some(rest) => {
+            let fd = retry(|| rustix::fs::open("/", SEARCH, Mode::empty()))
+                .map_err(failed("openat()"))?;
+            Ok((Some(fd), rest))
+        }
+        None => Ok((None, path)),
+    }
+}
+
+fn open_file_at(at: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    retry(|| rustix::fs::openat(at, name, flags, Mode::empty()))
+}
+
+fn open_no_link(at: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    open_file_at(at, name, flags | OFlags::NOFOLLOW)
+}
+
+/// Opens through a link and compares the owners of the link and of what was opened. They are
+/// compared even when the name is no link now, because it may have been one when it was opened.
+fn open_same_owner(at: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    let fd = open_file_at(at, name, flags)?;
+    let link = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let target = rustix::fs::fstat(&fd)?;
+    if link.st_uid == target.st_uid {
+        Ok(fd)
+    } else {
+        Err(Errno::LOOP)
+    }
+}
+
+fn failed(call: &'static str) -> impl Fn(Errno) -> FileError {
+    move |errno| FileError {
+        errno: errno.raw_os_error(),
+        call,
+    }
+}
+
+fn nanoseconds(value: impl TryInto<u32>) -> u32 {
+    value.try_into().unwrap_or(0)
+}
+
+/// Non-blocking, so that opening a FIFO does not wait for a writer.
+const READ: OFlags = OFlags::RDONLY
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::CLOEXEC);
+const SEARCH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);

@@ -1,0 +1,182 @@
+//! Who the process runs as: users and groups by name, and giving up root.
+//!
+//! libc makes these changes for every thread of the process, which the bare system calls do not.
+//! Source: setuid(2), initgroups(3), getpwnam(3).
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::AsFd;
+
+use rustix::process::DumpableBehavior;
+
+use super::check;
+
+/// A user of the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct User {
+    /// The user's number.
+    pub uid: u32,
+    /// The number of the user's own group.
+    pub gid: u32,
+}
+
+/// Finds a user by name.
+///
+/// # Errors
+/// The user database cannot be read, or `name` holds a NUL.
+pub fn lookup_user(name: &str) -> io::Result<Option<User>> {
+    let name = CString::new(name)?;
+    let mut space = vec![0; RECORD_BYTES];
+    loop {
+        // SAFETY: a passwd of zeroes is a value of its type: null pointers and numbers.
+        let mut record: libc::passwd = unsafe { std::mem::zeroed() };
+        let mut found = std::ptr::null_mut();
+        // SAFETY: every pointer is valid for the call, and the length is that of `space`.
+        let error = unsafe {
+            libc::getpwnam_r(
+                name.as_ptr(),
+                &raw mut record,
+                space.as_mut_ptr(),
+                space.len(),
+                &raw mut found,
+            )
+        };
+        if !retry_with_more(error, &mut space)? {
+            let user = User {
+                uid: record.pw_uid,
+                gid: record.pw_gid,
+            };
+            return Ok((!found.is_null()).then_some(user));
+        }
+    }
+}
+
+/// Finds the number of a group by name.
+///
+/// # Errors
+/// The group database cannot be read, or `name` holds a NUL.
+pub fn lookup_group(name: &str) -> io::Result<Option<u32>> {
+    let name = CString::new(name)?;
+    let mut space = vec![0; RECORD_BYTES];
+    loop {
+        // SAFETY: a group of zeroes is a value of its type: null pointers and numbers.
+        let mut record: libc::group = unsafe { std::mem::zeroed() };
+        let mut found = std::ptr::null_mut();
+        // SAFETY: every pointer is valid for the call, and the length is that of `space`.
+        let error = unsafe {
+            libc::getgrnam_r(
+                name.as_ptr(),
+                &raw mut record,
+                space.as_mut_ptr(),
+                space.len(),
+                &raw mut found,
+            )
+        };
+        if !retry_with_more(error, &mut space)? {
+            return Ok((!found.is_null()).then_some(record.gr_gid));
+        }
+    }
+}
+
+/// True when the record needed more space, which has been made.
+fn retry_with_more(error: libc::c_int, space: &mut Vec<libc::c_char>) -> io::Result<bool> {
+    match error {
+        libc::ERANGE if space.len() < RECORD_BYTES_MAX => {
+            space.resize(space.len() * 2, 0);
+            Ok(true)
+        }
+        // "Not found" has several numbers on several systems: getpwnam(3) lists these.
+        0 | libc::ENOENT | libc::ESRCH | libc::EBADF | libc::EPERM => Ok(false),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// Which step of giving up root failed.
+#[derive(Debug)]
+pub struct BecomeError {
+    /// The call with its arguments, as nginx logs it: `setgid(33)`.
+    pub call: String,
+    /// The system's error.
+    pub error: io::Error,
+    /// Without this step the process must not go on.
+    pub fatal: bool,
+}
+
+/// Makes the whole process run as `user` with group `gid` and the groups of `name`.
+///
+/// # Errors
+/// The step that failed. Only `initgroups` failing is not fatal; the user has changed then.
+pub fn become_user(uid: u32, gid: u32, name: &str) -> Result<(), BecomeError> {
+    let failed = |call: String, fatal| move |error| BecomeError { call, error, fatal };
+    // SAFETY: the call takes a number.
+    check(unsafe { libc::setgid(gid) }).map_err(failed(format!("setgid({gid})"), true))?;
+    let groups = set_groups(name, gid);
+    // SAFETY: the call takes a number.
+    check(unsafe { libc::setuid(uid) }).map_err(failed(format!("setuid({uid})"), true))?;
+    groups.map_err(failed(format!("initgroups({name}, {gid})"), false))
+}
+
+fn set_groups(name: &str, gid: u32) -> io::Result<()> {
+    let name = CString::new(name)?;
+    // SAFETY: `name` ends with NUL and lives through the call.
+    check(unsafe { libc::initgroups(name.as_ptr(), gid) })?;
+    Ok(())
+}
+
+/// The process has root's rights.
+#[must_use]
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Allows or forbids core dumps and tracing of the process; after a change of user they are off.
+///
+/// # Errors
+/// None is known.
+pub fn set_dumpable(on: bool) -> io::Result<()> {
+    let behavior = if on {
+        DumpableBehavior::Dumpable
+    } else {
+        DumpableBehavior::NotDumpable
+    };
+    Ok(rustix::process::set_dumpable_behavior(behavior)?)
+}
+
+/// Gives an open file to `uid` and leaves its group.
+///
+/// # Errors
+/// The process may not.
+pub fn chown(file: impl AsFd, uid: u32) -> io::Result<()> {
+    Ok(rustix::fs::fchown(
+        file,
+        Some(rustix::fs::Uid::from_raw(uid)),
+        None,
+    )?)
+}
+
+const RECORD_BYTES: usize = 1024;
+const RECORD_BYTES_MAX: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_user_and_group_zero() {
+        assert_eq!(
+            lookup_user("root").expect("a database"),
+            Some(User { uid: 0, gid: 0 })
+        );
+        assert_eq!(lookup_group("root").expect("a database"), Some(0));
+    }
+
+    #[test]
+    fn unknown_names_are_none() {
+        assert_eq!(lookup_user("no-such-user-here").expect("a database"), None);
+        assert_eq!(
+            lookup_group("no-such-group-here").expect("a database"),
+            None
+        );
+        lookup_user("a\0b").expect_err("NUL");
+    }
+}

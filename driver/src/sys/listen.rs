@@ -1,0 +1,299 @@
+//! Listening sockets with the options of nginx's `listen` directive.
+//!
+//! Errors keep the errno and the call that failed, because nginx's messages name it. An option that
+//! does not change who can connect (buffers, keepalive, deferral, fast open) is advice: its failure
+//! is returned in the list of `Bound` and the socket listens all the same, as in nginx.
+//! Absent: UDP. Source: nginx documentation, `ngx_http_core_module`, `listen`.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use server_core::{KeepAlive, ListenAddr, SocketOptions};
+
+use super::check;
+
+/// A socket that listens, and the options that could not be set.
+#[derive(Debug)]
+pub struct Bound {
+    /// The listening socket: non-blocking, closed on exec.
+    pub socket: OwnedFd,
+    /// Options the system refused, each with its error.
+    pub refused: Vec<BindError>,
+}
+
+/// Which call failed and why.
+#[derive(Debug)]
+pub struct BindError {
+    /// The call as nginx names it: `socket()`, `bind()`, `setsockopt(SO_RCVBUF)`.
+    pub call: &'static str,
+    /// The system's error.
+    pub error: io::Error,
+}
+
+impl BindError {
+    fn of<E: Into<io::Error>>(call: &'static str) -> impl Fn(E) -> Self {
+        move |error| Self {
+            call,
+            error: error.into(),
+        }
+    }
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed ({})", self.call, self.error)
+    }
+}
+
+impl std::error::Error for BindError {}
+
+/// Opens one listening socket. With `options.reuseport` the address can be bound again, once a thread.
+///
+/// # Errors
+/// The call that failed; `bind()` or `listen()` with EADDRINUSE when the address is taken.
+pub fn bind(address: &ListenAddr, options: &SocketOptions) -> Result<Bound, BindError> {
+    let socket = match address {
+        ListenAddr::Inet(address) => bind_inet(*address, options)?,
+        ListenAddr::Unix(path) => bind_unix(path)?,
+    };
+    let mut refused = Vec::new();
+    configure(&socket, address, options, &mut refused);
+    listen(&socket, options.backlog)?;
+    Ok(Bound { socket, refused })
+}
+
+/// Sets what can change on a socket that listens already: buffers, keepalive, deferral, fast open and
+/// the backlog. Gives what the system refused.
+#[must_use]
+pub fn reconfigure(
+    socket: &OwnedFd,
+    address: &ListenAddr,
+    options: &SocketOptions,
+) -> Vec<BindError> {
+    let mut refused = Vec::new();
+    configure(socket, address, options, &mut refused);
+    if let Err(error) = listen(socket, options.backlog) {
+        refused.push(error);
+    }
+    refused
+}
+
+/// Lets others bind the address of a socket that was bound alone, when `reuseport` is added to it.
+///
+/// # Errors
+/// The system does not know SO_REUSEPORT.
+pub fn allow_sharing(socket: &OwnedFd) -> Result<(), BindError> {
+    sockopt::set_socket_reuseport(socket, true).map_err(BindError::of("setsockopt(SO_REUSEPORT)"))
+}
+
+fn listen(socket: &OwnedFd, backlog: i32) -> Result<(), BindError> {
+    rustix::net::listen(socket, backlog).map_err(BindError::of("listen()"))
+}
+
+fn bind_inet(address: SocketAddr, options: &SocketOptions) -> Result<OwnedFd, BindError> {
+    let family = if address.is_ipv4() {
+        AddressFamily::INET
+    } else {
+        AddressFamily::INET6
+    };
+    let socket = open(family)?;
+    sockopt::set_socket_reuseaddr(&socket, true)
+        .map_err(BindError::of("setsockopt(SO_REUSEADDR)"))?;
+    if options.reuseport {
+        sockopt::set_socket_reuseport(&socket, true)
+            .map_err(BindError::of("setsockopt(SO_REUSEPORT)"))?;
+    }
+    if address.is_ipv6() {
+        sockopt::set_ipv6_v6only(&socket, options.ipv6only)
+            .map_err(BindError::of("setsockopt(IPV6_V6ONLY)"))?;
+    }
+    rustix::net::bind(&socket, &address).map_err(BindError::of("bind()"))?;
+    Ok(socket)
+}
+
+fn bind_unix(path: &Path) -> Result<OwnedFd, BindError> {
+    let socket = open(AddressFamily::UNIX)?;
+    let address = SocketAddrUnix::new(path).map_err(BindError::of("bind()"))?;
+    rustix::net::bind(&socket, &address).map_err(BindError::of("bind()"))?;
+    let mode = std::fs::Permissions::from_mode(UNIX_SOCKET_MODE);
+    std::fs::set_permissions(path, mode).map_err(BindError::of("chmod()"))?;
+    Ok(socket)
+}
+
+fn open(family: AddressFamily) -> Result<OwnedFd, BindError> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    rustix::net::socket_with(family, SocketType::STREAM, flags, None)
+        .map_err(BindError::of("socket()"))
+}
+
+fn configure(
+    socket: &OwnedFd,
+    address: &ListenAddr,
+    options: &SocketOptions,
+    refused: &mut Vec<BindError>,
+) {
+    let mut note = |call: &'static str, result: io::Result<()>| {
+        if let Err(error) = result {
+            refused.push(BindError { call, error });
+        }
+    };
+    if let Some(bytes) = options.rcvbuf {
+        let result = sockopt::set_socket_recv_buffer_size(socket, bytes as usize);
+        note("setsockopt(SO_RCVBUF)", result.map_err(io::Error::from));
+    }
+    if let Some(bytes) = options.sndbuf {
+        let result = sockopt::set_socket_send_buffer_size(socket, bytes as usize);
+        note("setsockopt(SO_SNDBUF)", result.map_err(io::Error::from));
+    }
+    if matches!(address, ListenAddr::Unix(_)) {
+        return;
+    }
+    if let Some(keepalive) = options.keepalive {
+        note("setsockopt(SO_KEEPALIVE)", set_keepalive(socket, keepalive));
+    }
+    // Accepted sockets inherit it, which saves a call a connection.
+    let result = sockopt::set_tcp_nodelay(socket, true);
+    note("setsockopt(TCP_NODELAY)", result.map_err(io::Error::from));
+    if let Some(queue) = options.fastopen {
+        note(
+            "setsockopt(TCP_FASTOPEN)",
+            set_tcp_int(socket, libc::TCP_FASTOPEN, queue),
+        );
+    }
+    let seconds = if options.deferred { DEFER_ACCEPT_S } else { 0 };
+    note(
+        "setsockopt(TCP_DEFER_ACCEPT)",
+        set_tcp_int(socket, libc::TCP_DEFER_ACCEPT, seconds),
+    );
+}
+
+fn set_keepalive(socket: &OwnedFd, keepalive: KeepAlive) -> io::Result<()> {
+    let seconds = |s: u32| Duration::from_secs(u64::from(s));
+    sockopt::set_socket_keepalive(socket, keepalive.on)?;
+    if let Some(idle_s) = keepalive.idle_s {
+        sockopt::set_tcp_keepidle(socket, seconds(idle_s))?;
+    }
+    if let Some(interval_s) = keepalive.interval_s {
+        sockopt::set_tcp_keepintvl(socket, seconds(interval_s))?;
+    }
+    if let Some(count) = keepalive.count {
+        sockopt::set_tcp_keepcnt(socket, count)?;
+    }
+    Ok(())
+}
+
+fn set_tcp_int(socket: &OwnedFd, option: libc::c_int, value: i32) -> io::Result<()> {
+    // SAFETY: `value` is an int that lives through the call, and its size is the length given.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            option,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    })?;
+    Ok(())
+}
+
+/// Everybody may connect, as nginx has it.
+const UNIX_SOCKET_MODE: u32 = 0o666;
+
+/// How long a deferred connection may wait for its first byte: nginx's one second.
+const DEFER_ACCEPT_S: i32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::UnixStream;
+
+    fn loopback(port: u16) -> ListenAddr {
+        ListenAddr::Inet(SocketAddr::from(([127, 0, 0, 1], port)))
+    }
+
+    fn port_of(socket: &OwnedFd) -> u16 {
+        let address = super::super::socket::local_addr(socket).expect("a socket");
+        address.expect("an inet socket").port()
+    }
+
+    #[test]
+    fn accepted_socket_inherits_nodelay() {
+        let options = SocketOptions {
+            deferred: true,
+            fastopen: Some(16),
+            rcvbuf: Some(65_536),
+            keepalive: Some(KeepAlive {
+                on: true,
+                idle_s: Some(60),
+                interval_s: None,
+                count: Some(3),
+            }),
+            ..SocketOptions::default()
+        };
+        let bound = bind(&loopback(0), &options).expect("bind");
+        assert!(bound.refused.is_empty(), "{:?}", bound.refused);
+        let plain = SocketOptions::default();
+        assert!(reconfigure(&bound.socket, &loopback(0), &plain).is_empty());
+        let port = port_of(&bound.socket);
+        let _client = TcpStream::connect(("127.0.0.1", port)).expect("connect");
+        let (socket, _) = super::super::socket::accept(&bound.socket).expect("accept");
+        assert!(sockopt::tcp_nodelay(&socket).expect("TCP"));
+    }
+
+    #[test]
+    fn taken_address_is_eaddrinuse_of_bind() {
+        let taken = TcpListener::bind("127.0.0.1:0").expect("bind");
+        let port = taken.local_addr().expect("address").port();
+        let error = bind(&loopback(port), &SocketOptions::default()).expect_err("taken");
+        assert_eq!(error.call, "bind()");
+        assert_eq!(error.error.raw_os_error(), Some(libc::EADDRINUSE));
+    }
+
+    #[test]
+    fn reuseport_binds_once_a_thread() {
+        let options = SocketOptions {
+            reuseport: true,
+            ..SocketOptions::default()
+        };
+        let first = bind(&loopback(0), &options).expect("bind");
+        let port = port_of(&first.socket);
+        bind(&loopback(port), &options).expect("bind again");
+        bind(&loopback(port), &SocketOptions::default()).expect_err("not shared");
+    }
+
+    #[test]
+    fn reuseport_can_be_added_to_a_socket_that_listens() {
+        let alone = bind(&loopback(0), &SocketOptions::default()).expect("bind");
+        let port = port_of(&alone.socket);
+        let options = SocketOptions {
+            reuseport: true,
+            ..SocketOptions::default()
+        };
+        bind(&loopback(port), &options).expect_err("bound alone");
+        allow_sharing(&alone.socket).expect("sharing");
+        bind(&loopback(port), &options).expect("bind again");
+    }
+
+    #[test]
+    fn unix_socket_is_open_to_everybody() {
+        let path = std::env::temp_dir().join(format!("firstbyte-listen-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let address = ListenAddr::Unix(path.clone());
+        let bound = bind(&address, &SocketOptions::default()).expect("bind");
+        assert!(bound.refused.is_empty());
+        let mode = std::fs::metadata(&path)
+            .expect("a socket")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, UNIX_SOCKET_MODE);
+        UnixStream::connect(&path).expect("connect");
+        std::fs::remove_file(&path).expect("remove");
+    }
+}

@@ -1,0 +1,36 @@
+//! The operating system, in the fewest calls that a server needs; the only `unsafe` of the project.
+//!
+//! Every function here takes and gives owned or borrowed descriptors and `io::Result`; rustix makes
+//! the calls it has, libc the rest. Linux only. Nothing here knows a protocol or a configuration
+//! beyond the address and options of a listening socket.
+
+pub mod fdpass;
+pub mod identity;
+pub mod listen;
+pub mod poll;
+pub mod process;
+pub mod signal;
+pub mod socket;
+pub mod title;
+
+use std::io;
+
+/// Runs `call` until it is not interrupted by a signal.
+pub(crate) fn retry<T>(
+    mut call: impl FnMut() -> Result<T, rustix::io::Errno>,
+) -> Result<T, rustix::io::Errno> {
+    loop {
+        match call() {
+            Err(rustix::io::Errno::INTR) => {}
+            result => return result,
+        }
+    }
+}
+
+/// Turns the -1 of a libc call into the error that `errno` names.
+pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(result)
+}

@@ -1,0 +1,283 @@
+//! Processes: fork, daemon, limits, death of children, local time.
+//!
+//! The supervisor forks while it is single-threaded; everything here is called by it or by a worker
+//! process before its threads start. Source: fork(2), prctl(2), wait(2), setrlimit(2).
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions};
+use rustix::thread::CpuSet;
+
+use super::check;
+
+/// Which side of a fork this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fork {
+    /// The process that called; the child's number.
+    Parent(u32),
+    /// The new process.
+    Child,
+}
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// It returned this code.
+    Code(i32),
+    /// A signal ended it.
+    Signal {
+        /// Its number.
+        signo: i32,
+        /// A core was written.
+        core_dumped: bool,
+    },
+}
+
+/// Duplicates the process.
+///
+/// # Errors
+/// The process limit is reached; `Unsupported` when the process has more than one thread, because
+/// the child would inherit locks that nobody in it can release.
+pub fn fork() -> io::Result<Fork> {
+    if thread_count() > 1 {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "fork with several threads",
+        ));
+    }
+    // SAFETY: with one thread, no lock and no half-made change is inherited. Where /proc cannot tell
+    // the number of threads, libc still hands its own locks over in a usable state.
+    let pid = check(unsafe { libc::fork() })?;
+    Ok(u32::try_from(pid)
+        .ok()
+        .filter(|pid| *pid != 0)
+        .map_or(Fork::Child, Fork::Parent))
+}
+
+/// The number of threads of this process; 1 where /proc is not mounted.
+fn thread_count() -> usize {
+    std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count)
+}
+
+/// Goes on in a child that has a session of its own, no umask, and /dev/null for input and output;
+/// the process that called exits with 0.
+///
+/// # Errors
+/// fork, setsid or opening /dev/null failed; the text names the call.
+pub fn daemonize() -> Result<(), (&'static str, io::Error)> {
+    if let Fork::Parent(_) = fork().map_err(|error| ("fork()", error))? {
+        exit_now(0);
+    }
+    rustix::process::setsid().map_err(|error| ("setsid()", error.into()))?;
+    rustix::process::umask(rustix::fs::Mode::empty());
+    let null = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+        .map_err(|error| ("open(\"/dev/null\")", error))?;
+    duplicate(&null, libc::STDIN_FILENO).map_err(|error| ("dup2(STDIN)", error))?;
+    duplicate(&null, libc::STDOUT_FILENO).map_err(|error| ("dup2(STDOUT)", error))
+}
+
+/// Makes `file` the standard error of the process.
+///
+/// # Errors
+/// The descriptor limit is reached.
+pub fn redirect_stderr(file: impl AsFd) -> io::Result<()> {
+    duplicate(file, libc::STDERR_FILENO)
+}
+
+/// Puts `file` in the place of a standard stream.
+fn duplicate(file: impl AsFd, standard: libc::c_int) -> io::Result<()> {
+    // SAFETY: the source is open, and the standard streams' numbers are owned by nobody.
+    check(unsafe { libc::dup2(file.as_fd().as_raw_fd(), standard) })?;
+    Ok(())
+}
+
+/// Ends the process without running what was registered for its exit, which belongs to the parent.
+pub fn exit_now(code: i32) -> ! {
+    // SAFETY: _exit takes a number and does not return.
+    unsafe { libc::_exit(code) }
+}
+
+/// Takes the end of every child that has ended.
+#[must_use]
+pub fn reap() -> Vec<(u32, Exit)> {
+    let mut ended = Vec::new();
+    while let Ok(Some((pid, status))) = super::retry(|| rustix::process::wait(WaitOptions::NOHANG))
+    {
+        let exit = match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Exit::Code(code),
+            (None, Some(signo)) => Exit::Signal {
+                signo,
+                core_dumped: libc::WCOREDUMP(status.as_raw()),
+            },
+            (None, None) => continue,
+        };
+        ended.push((pid.as_raw_nonzero().get().unsigned_abs(), exit));
+    }
+    ended
+}
+
+/// Sends a signal to a process.
+///
+/// # Errors
+/// ESRCH when there is none, EPERM when it is not ours; EINVAL for a number that is no signal.
+pub fn kill(pid: u32, signo: i32) -> io::Result<()> {
+    let pid = i32::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+    // The number 0 would mean the whole process group.
+    if pid == 0 {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    // SAFETY: the call takes two numbers.
+    check(unsafe { libc::kill(pid, signo) })?;
+    Ok(())
+}
+
+/// Has the kernel send SIGTERM to this process when its parent dies; gives false when `parent` is
+/// dead already.
+///
+/// # Errors
+/// None is known.
+pub fn die_with_parent(parent: u32) -> io::Result<bool> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+    let now = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs());
+    Ok(now == parent)
+}
+
+/// This process's number.
+#[must_use]
+pub fn id() -> u32 {
+    std::process::id()
+}
+
+/// Sets both limits of open files.
+///
+/// # Errors
+/// Raising the hard limit needs root.
+pub fn set_rlimit_nofile(files: u64) -> io::Result<()> {
+    set_rlimit(Resource::Nofile, files)
+}
+
+/// Sets both limits of a core file's size, bytes.
+///
+/// # Errors
+/// Raising the hard limit needs root.
+pub fn set_rlimit_core(bytes: u64) -> io::Result<()> {
+    set_rlimit(Resource::Core, bytes)
+}
+
+/// The soft limit of open files; `None` is unlimited.
+#[must_use]
+pub fn rlimit_nofile() -> Option<u64> {
+    rustix::process::getrlimit(Resource::Nofile).current
+}
+
+fn set_rlimit(resource: Resource, value: u64) -> io::Result<()> {
+    let limits = Rlimit {
+        current: Some(value),
+        maximum: Some(value),
+    };
+    Ok(rustix::process::setrlimit(resource, limits)?)
+}
+
+/// Binds the calling thread to these CPUs; numbers the kernel has no place for are left out.
+///
+/// # Errors
+/// None of the CPUs exists.
+pub fn set_affinity(cpus: &[usize]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for cpu in cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU) {
+        set.set(*cpu);
+    }
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+}
+
+/// Sets the scheduling priority of the process, -20 (first) to 19 (last).
+///
+/// # Errors
+/// A smaller number than now needs root.
+pub fn set_priority(priority: i32) -> io::Result<()> {
+    Ok(rustix::process::setpriority_process(None::<Pid>, priority)?)
+}
+
+/// The offset of local time from UTC at `unix_s`, seconds; 0 when it is not known.
+#[must_use]
+pub fn local_offset_s(unix_s: i64) -> i32 {
+    let time: libc::time_t = unix_s;
+    // SAFETY: a tm of zeroes is a value of its type: numbers and a null pointer.
+    let mut local: libc::tm = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are valid for the call; localtime_r takes libc's own lock on the zone,
+    // and the environment is only changed before threads start.
+    if unsafe { libc::localtime_r(&raw const time, &raw mut local) }.is_null() {
+        return 0;
+    }
+    i32::try_from(local.tm_gmtoff).unwrap_or(0)
+}
+
+/// Replaces the whole environment, before threads start.
+///
+/// # Errors
+/// `Unsupported` when the process has more than one thread.
+pub fn set_environment(variables: &[(OsString, OsString)]) -> io::Result<()> {
+    if thread_count() > 1 {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "environment with several threads",
+        ));
+    }
+    let old: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
+    for name in old {
+        // SAFETY: one thread, so nobody reads the environment meanwhile.
+        unsafe { std::env::remove_var(name) };
+    }
+    for (name, value) in variables {
+        let bad_name =
+            name.is_empty() || name.as_bytes().iter().any(|byte| matches!(byte, b'=' | 0));
+        if bad_name || value.as_bytes().contains(&0) {
+            continue;
+        }
+        // SAFETY: one thread; name and value are such as set_var takes.
+        unsafe { std::env::set_var(name, value) };
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fork_is_refused_with_several_threads() {
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || receiver.recv());
+        let error = fork().expect_err("several threads");
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+        set_environment(&[]).expect_err("several threads");
+        drop(sender);
+        assert!(other.join().is_ok());
+    }
+
+    #[test]
+    fn signal_to_nobody_is_an_error() {
+        assert_eq!(
+            kill(0, 0).expect_err("a group").raw_os_error(),
+            Some(libc::EINVAL)
+        );
+        assert!(kill(u32::MAX, 0).is_err());
+        kill(id(), 0).expect("we are");
+    }
+
+    #[test]
+    fn offset_is_within_a_day() {
+        assert!(local_offset_s(1_790_000_000).abs() <= 86_400);
+    }
+
+    #[test]
+    fn open_file_limit_is_known() {
+        assert!(rlimit_nofile().is_none_or(|files| files > 2));
+    }
+}

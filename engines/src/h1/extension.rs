@@ -1,0 +1,158 @@
+//! Chunk extensions: checked against their grammar, counted, and dropped.
+//!
+//! Nobody uses them, but every byte of them is a byte two readers may disagree
+//! about, and an unbounded extension is work for nothing.
+//! Source: RFC 9112 section 7.1.1; white space alone after the size is let
+//! through, as nginx does.
+
+use crate::http::{Fault, is_token_byte};
+
+/// The rest of a size line after the size.
+#[derive(Debug)]
+pub(super) struct Extension {
+    place: Place,
+    bytes: usize,
+}
+
+/// What was read last.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// The size, a quoted value, or white space after a value.
+    Complete,
+    Semicolon,
+    Name,
+    /// White space after a name.
+    NameEnd,
+    Equals,
+    Value,
+    Quoted,
+    /// A backslash in a quoted value.
+    QuotedPair,
+}
+
+impl Extension {
+    pub(super) fn new() -> Self {
+        Self {
+            place: Place::Complete,
+            bytes: 0,
+        }
+    }
+
+    /// Takes one byte and gives whether it is the CR that ends the line.
+    ///
+    /// # Errors
+    /// `BadChunk` for a byte that cannot come here, `ChunkExtensionTooLong`
+    /// beyond [`EXTENSION_BYTES`].
+    pub(super) fn push(&mut self, byte: u8) -> Result<bool, Fault> {
+        if byte == b'\r' && self.may_end() {
+            return Ok(true);
+        }
+        self.place = self.next(byte).ok_or(Fault::BadChunk)?;
+        self.bytes += 1;
+        if self.bytes > EXTENSION_BYTES {
+            return Err(Fault::ChunkExtensionTooLong);
+        }
+        Ok(false)
+    }
+
+    fn may_end(&self) -> bool {
+        matches!(
+            self.place,
+            Place::Complete | Place::Name | Place::NameEnd | Place::Value
+        )
+    }
+
+    fn next(&self, byte: u8) -> Option<Place> {
+        let space = matches!(byte, b' ' | b'\t');
+        let token = is_token_byte(byte);
+        Some(match (self.place, byte) {
+            (Place::Complete | Place::Name | Place::NameEnd | Place::Value, b';') => {
+                Place::Semicolon
+            }
+            (Place::Name | Place::NameEnd, b'=') => Place::Equals,
+            (Place::Complete | Place::Value, _) if space => Place::Complete,
+            (Place::Name | Place::NameEnd, _) if space => Place::NameEnd,
+            (Place::Semicolon | Place::Equals, _) if space => self.place,
+            (Place::Semicolon | Place::Name, _) if token => Place::Name,
+            (Place::Equals | Place::Value, _) if token => Place::Value,
+            (Place::Equals, b'"') => Place::Quoted,
+            (Place::Quoted, b'"') => Place::Complete,
+            (Place::Quoted, b'\\') => Place::QuotedPair,
+            (Place::Quoted | Place::QuotedPair, _) if is_text(byte) => Place::Quoted,
+            _ => return None,
+        })
+    }
+}
+
+/// Whether `byte` may stand in a quoted string (RFC 9110 section 5.6.4).
+fn is_text(byte: u8) -> bool {
+    byte == b'\t' || (byte >= b' ' && byte != 0x7f)
+}
+
+/// Most bytes of the extensions of one chunk.
+pub(super) const EXTENSION_BYTES: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &[u8]) -> Result<bool, Fault> {
+        let mut extension = Extension::new();
+        for (at, &byte) in text.iter().enumerate() {
+            if extension.push(byte)? {
+                return Ok(at + 1 == text.len());
+            }
+        }
+        Ok(false)
+    }
+
+    #[test]
+    fn extensions_of_the_grammar_are_read_to_their_end() {
+        for text in [
+            "\r",
+            " \t\r",
+            ";a\r",
+            ";a=b\r",
+            " ; a = b ; c\r",
+            ";a=\"x;\\\"y\\r\"\r",
+            ";a=\"\" ;b\r",
+            ";a;b;c\r",
+        ] {
+            assert_eq!(read(text.as_bytes()), Ok(true), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_a_bad_chunk() {
+        for text in [
+            ";\r",
+            ";;a\r",
+            ";a=\r",
+            ";=b\r",
+            ";a b\r",
+            ";a=b c\r",
+            ";\x01\r",
+            ";a\x01",
+            ";a=\"\x01",
+            ";a=\"b\"c",
+            ";a\n",
+            "\n",
+            ";a=\"\r",
+            "x",
+            ";a=\"b\\\x7f",
+            ";\u{e4}\r",
+        ] {
+            assert_eq!(read(text.as_bytes()), Err(Fault::BadChunk), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn extensions_end_at_their_limit() {
+        let mut text = vec![b';'];
+        text.resize(EXTENSION_BYTES, b'a');
+        text.push(b'\r');
+        assert_eq!(read(&text), Ok(true));
+        text.insert(1, b'a');
+        assert_eq!(read(&text), Err(Fault::ChunkExtensionTooLong));
+    }
+}

@@ -1,0 +1,248 @@
+//! One field line: name, colon, value.
+//!
+//! Bytes enter as one line without its LF, or as the part of a line that has
+//! arrived; ranges into it leave. Stricter than nginx where nginx lets through
+//! what can be read in two ways: controls in a value and a bare CR are refused.
+//! Source: RFC 9112 section 5, RFC 9110 section 5.5.
+
+use super::Settings;
+use crate::http::Fault;
+use std::ops::Range;
+
+/// What a line of a header or trailer section is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// The empty line: the section is complete.
+    End,
+    /// A field, as ranges of the line.
+    Field {
+        name: Range<usize>,
+        value: Range<usize>,
+    },
+    /// The name has a byte that does not belong there; the line is dropped if
+    /// `ignore_invalid_headers` says so.
+    OddName {
+        name: Range<usize>,
+        value: Range<usize>,
+    },
+    /// There is no colon.
+    NoColon,
+}
+
+/// Parses a whole line, which is without its line end.
+///
+/// # Errors
+/// `BadHeader`: an empty name; a space or control in the name, before the
+/// colon or as the first byte (obs-fold, RFC 9112 section 5.2); a control other
+/// than HTAB in the value (RFC 9110 section 5.5).
+#[inline]
+pub(super) fn parse(line: &[u8], settings: &Settings) -> Result<Line, Fault> {
+    if line.is_empty() {
+        return Ok(Line::End);
+    }
+    let (name_end, odd) = scan_name(line, settings.underscores_in_headers)?;
+    if name_end == line.len() {
+        return Ok(Line::NoColon);
+    }
+    check_value(&line[name_end + 1..])?;
+    let name = 0..name_end;
+    let value = trim(line, name_end + 1);
+    Ok(if odd {
+        Line::OddName { name, value }
+    } else {
+        Line::Field { name, value }
+    })
+}
+
+/// Whether `part` can be the beginning of a line; see [`parse`].
+pub(super) fn check_part(part: &[u8]) -> Result<(), Fault> {
+    // The CR may turn out to be half of the line end.
+    let part = part.strip_suffix(b"\r").unwrap_or(part);
+    if part.is_empty() {
+        return Ok(());
+    }
+    let (name_end, _) = scan_name(part, true)?;
+    check_value(part.get(name_end + 1..).unwrap_or_default())
+}
+
+/// Where the name ends (at the colon, or the end of the line), and whether it
+/// has a byte that does not belong in a name.
+#[inline]
+fn scan_name(line: &[u8], underscores: bool) -> Result<(usize, bool), Fault> {
+    let mut odd = false;
+    for (at, &byte) in line.iter().enumerate() {
+        match NAME[byte as usize] {
+            Class::Name => {}
+            Class::Colon if at > 0 => return Ok((at, odd)),
+            Class::Colon | Class::Bad => return Err(Fault::BadHeader),
+            Class::Underscore => odd |= !underscores,
+            Class::Odd => odd = true,
+        }
+    }
+    Ok((line.len(), odd))
+}
+
+/// Refuses controls in a value. Written without a branch, so that it is
+/// compiled to vector code.
+#[inline]
+fn check_value(value: &[u8]) -> Result<(), Fault> {
+    let bad = value.iter().fold(false, |bad, &byte| {
+        bad | ((byte < 0x20) & (byte != b'\t')) | (byte == 0x7f)
+    });
+    if bad { Err(Fault::BadHeader) } else { Ok(()) }
+}
+
+/// The value that begins at `start`, without white space around it.
+#[inline]
+fn trim(line: &[u8], mut start: usize) -> Range<usize> {
+    let mut end = line.len();
+    while start < end && matches!(line[start], b' ' | b'\t') {
+        start += 1;
+    }
+    while end > start && matches!(line[end - 1], b' ' | b'\t') {
+        end -= 1;
+    }
+    start..end
+}
+
+#[derive(Clone, Copy)]
+enum Class {
+    Name,
+    Colon,
+    Underscore,
+    /// Not in a name, but harmless: such lines are dropped by default.
+    Odd,
+    /// Never to be let through: controls, space, DEL.
+    Bad,
+}
+
+const NAME: [Class; 256] = {
+    let mut table = [Class::Odd; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' => Class::Name,
+            b'_' => Class::Underscore,
+            b':' => Class::Colon,
+            0..=b' ' | 0x7f => Class::Bad,
+            _ => Class::Odd,
+        };
+        byte += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &[u8]) -> Result<Line, Fault> {
+        parse(line, &Settings::default())
+    }
+
+    fn text(line: &str) -> Option<(&str, &str)> {
+        match parsed(line.as_bytes()) {
+            Ok(Line::Field { name, value }) => Some((&line[name], &line[value])),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn white_space_around_a_value_is_not_part_of_it() {
+        assert_eq!(text("Host: a"), Some(("Host", "a")));
+        assert_eq!(text("Host:a"), Some(("Host", "a")));
+        assert_eq!(text("Host:  \t a b \t"), Some(("Host", "a b")));
+        assert_eq!(text("Host:"), Some(("Host", "")));
+        assert_eq!(text("X: a:b"), Some(("X", "a:b")));
+        assert_eq!(parsed(b""), Ok(Line::End));
+    }
+
+    /// RFC 9112 section 5.1: no white space between name and colon.
+    #[test]
+    fn a_space_before_the_colon_is_refused() {
+        for line in [
+            &b"Content-Length : 1"[..],
+            b"Transfer-Encoding\t: chunked",
+            b"Host : a",
+            b"X(Y) : z",
+        ] {
+            assert_eq!(parsed(line), Err(Fault::BadHeader), "{line:?}");
+        }
+    }
+
+    /// RFC 9112 section 5.2: obs-fold; a first line that begins with a space.
+    #[test]
+    fn folded_lines_empty_names_and_controls_in_names_are_refused() {
+        for line in [
+            &b" folded"[..],
+            b"\tfolded",
+            b": x",
+            b":foo: x",
+            b"a b: x",
+            b"a\0: x",
+            b"a\x02: x",
+            b"a\x7f: x",
+            b"\r: x",
+            b"a\rb: x",
+        ] {
+            assert_eq!(parsed(line), Err(Fault::BadHeader), "{line:?}");
+        }
+    }
+
+    /// RFC 9110 section 5.5: CR, LF and NUL are invalid; so are other controls.
+    #[test]
+    fn controls_in_a_value_are_refused_but_tab_is_not() {
+        for byte in (0..0x20).chain([0x7f]) {
+            let line = [b'X', b':', b' ', b'a', byte, b'b'];
+            assert_eq!(parsed(&line).is_err(), byte != b'\t', "{byte:#x}");
+        }
+        assert!(parsed(b"X: \x80\xff").is_ok());
+    }
+
+    /// nginx's ignore_invalid_headers.t.
+    #[test]
+    fn odd_names_are_marked() {
+        for line in [
+            &b"X(Y): z"[..],
+            b"\xef: z",
+            b"x.foo: z",
+            b".foo: z",
+            b"</kie>: z",
+            b"x_foo: z",
+            b"_foo: z",
+        ] {
+            assert!(matches!(parsed(line), Ok(Line::OddName { .. })), "{line:?}");
+        }
+        assert_eq!(parsed(b"no colon here"), Err(Fault::BadHeader));
+        assert_eq!(parsed(b"no-colon"), Ok(Line::NoColon));
+        let underscores = Settings {
+            underscores_in_headers: true,
+            ..Settings::default()
+        };
+        assert!(matches!(
+            parse(b"x_foo: z", &underscores),
+            Ok(Line::Field { .. })
+        ));
+        assert!(matches!(
+            parse(b"x_f.oo: z", &underscores),
+            Ok(Line::OddName { .. })
+        ));
+    }
+
+    #[test]
+    fn every_beginning_of_a_line_agrees_with_the_line() {
+        for line in [
+            &b"Host: a\tb"[..],
+            b"x_y: z",
+            b"a b: c",
+            b"X: a\x01b",
+            b" x",
+            b"X: a\rb",
+            b"no-colon",
+        ] {
+            let good = parsed(line).is_ok();
+            let parts_good = (0..=line.len()).all(|end| check_part(&line[..end]).is_ok());
+            assert_eq!(good, parts_good, "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! HTTP/1.1, HTTP/1.0 and HTTP/0.9 on one connection, server role.
+//!
+//! # Contract
+//!
+//! A [`Conn`] is driven by one caller, in any order of these, none of which
+//! blocks or fails:
+//!
+//! - Bytes enter by [`Conn::receive`], the end of the peer's bytes by
+//!   [`Conn::receive_eof`]. [`Conn::wants_input`] says when to stop reading.
+//! - [`Conn::event`] tells what they mean: a head, then the body of that
+//!   request. Nothing of the next request is told before [`Conn::finish`], so
+//!   there is one request at a time and pipelined ones wait.
+//! - The response is `send_interim`*, `send_head`, `send_data`*, `send_end`.
+//!   It may start before the request body is complete.
+//! - Bytes leave by [`Conn::transmit`].
+//! - [`Conn::finish`] ends the exchange and says what becomes of the
+//!   connection. An exchange may be given up at any point by calling it early;
+//!   the answer is then to close.
+//!
+//! The same bytes give the same events and the same output wherever they are
+//! cut; only the sizes of `Data` events differ, and in a head whose request
+//! line is broken how much of that line is kept for the log.
+//!
+//! Parsing works on the received slice itself as long as nothing is held back;
+//! only heads and body data are copied. Give heads back by [`Conn::recycle`]
+//! and a connection allocates nothing from request to request.
+//!
+//! Absent: timers (the driver asks [`Conn::phase`]), the meaning of a request,
+//! TLS, and the client role.
+//!
+//! Source: RFC 9112; limits, answers and words of nginx.
+
+mod chunked;
+mod conn;
+mod encode;
+mod event;
+mod extension;
+mod framing;
+mod head;
+mod header;
+mod limit;
+mod line;
+mod send;
+mod settings;
+mod trailer;
+
+#[cfg(test)]
+mod tests;
+
+pub use conn::{Conn, PIPELINE_BUFFER_BYTES};
+pub use event::{Event, Next, Phase};
+pub use settings::Settings;

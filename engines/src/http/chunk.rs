@@ -1,0 +1,102 @@
+//! Pieces of a body: bytes in memory, or a range of an open file.
+
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+/// An open file, carried by engines and read only by the driver.
+pub type FileHandle = Rc<OwnedFd>;
+
+/// A range of a file that is sent as it is.
+#[derive(Clone, Debug)]
+pub struct FileRange {
+    /// The file.
+    pub file: FileHandle,
+    /// First byte.
+    pub offset: u64,
+    /// Length in bytes.
+    pub len: u64,
+}
+
+/// One piece of a body.
+#[derive(Clone, Debug)]
+pub enum Chunk {
+    /// Bytes that live as long as the program.
+    Static(&'static [u8]),
+    /// Bytes of this piece alone.
+    Owned(Vec<u8>),
+    /// Bytes shared with a cache or with other connections of the worker.
+    Shared(Rc<[u8]>),
+    /// A range of a file.
+    File(FileRange),
+}
+
+impl Chunk {
+    /// Length in bytes.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::File(range) => range.len,
+            memory => memory.bytes().len() as u64,
+        }
+    }
+
+    /// Whether the piece has no byte.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes of a piece in memory; empty for a file range.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Static(bytes) => bytes,
+            Self::Owned(bytes) => bytes,
+            Self::Shared(bytes) => bytes,
+            Self::File(_) => &[],
+        }
+    }
+
+    /// The first `len` bytes of the piece; all of it if it is not longer.
+    #[must_use]
+    pub fn truncated(self, len: u64) -> Self {
+        if self.len() <= len {
+            return self;
+        }
+        let end = len as usize;
+        match self {
+            Self::Static(bytes) => Self::Static(&bytes[..end]),
+            Self::Owned(mut bytes) => {
+                bytes.truncate(end);
+                Self::Owned(bytes)
+            }
+            Self::Shared(bytes) => Self::Shared(Rc::from(&bytes[..end])),
+            Self::File(range) => Self::File(FileRange { len, ..range }),
+        }
+    }
+}
+
+impl From<Vec<u8>> for Chunk {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Owned(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn truncated_keeps_the_front() {
+        let pieces = [
+            Chunk::Static(b"abcd"),
+            Chunk::Owned(b"abcd".to_vec()),
+            Chunk::Shared(Rc::from(&b"abcd"[..])),
+        ];
+        for piece in pieces {
+            assert_eq!(piece.clone().truncated(2).bytes(), b"ab");
+            assert_eq!(piece.clone().truncated(4).len(), 4);
+            assert_eq!(piece.truncated(9).len(), 4);
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! Well-known field names as small numbers, so that the hot path compares bytes once.
+//!
+//! A name is found by its length, then by a compare without case; at most a
+//! handful of names share a length. Source: RFC 9110 section 18.4 and the
+//! fields nginx knows.
+
+/// Which well-known field a field is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum FieldId {
+    /// A name without a number of its own.
+    #[default]
+    Other,
+    /// `Host`.
+    Host,
+    /// `Connection`.
+    Connection,
+    /// `Content-Length`.
+    ContentLength,
+    /// `Transfer-Encoding`.
+    TransferEncoding,
+    /// `Expect`.
+    Expect,
+    /// `If-Modified-Since`.
+    IfModifiedSince,
+    /// `If-Unmodified-Since`.
+    IfUnmodifiedSince,
+    /// `If-Match`.
+    IfMatch,
+    /// `If-None-Match`.
+    IfNoneMatch,
+    /// `If-Range`.
+    IfRange,
+    /// `Range`.
+    Range,
+    /// `User-Agent`.
+    UserAgent,
+    /// `Referer`.
+    Referer,
+    /// `Accept-Encoding`.
+    AcceptEncoding,
+    /// `Accept-Language`.
+    AcceptLanguage,
+    /// `Accept`.
+    Accept,
+    /// `Authorization`.
+    Authorization,
+    /// `Cookie`.
+    Cookie,
+    /// `X-Forwarded-For`.
+    XForwardedFor,
+    /// `X-Real-IP`.
+    XRealIp,
+    /// `Content-Type`.
+    ContentType,
+    /// `Content-Encoding`.
+    ContentEncoding,
+    /// `Content-Range`.
+    ContentRange,
+    /// `Upgrade`.
+    Upgrade,
+    /// `Keep-Alive`.
+    KeepAlive,
+    /// `TE`.
+    Te,
+    /// `Trailer`.
+    Trailer,
+    /// `Via`.
+    Via,
+    /// `Origin`.
+    Origin,
+    /// `Server`.
+    Server,
+    /// `Date`.
+    Date,
+    /// `Last-Modified`.
+    LastModified,
+    /// `ETag`.
+    Etag,
+    /// `Accept-Ranges`.
+    AcceptRanges,
+    /// `Location`.
+    Location,
+    /// `Cache-Control`.
+    CacheControl,
+    /// `Expires`.
+    Expires,
+    /// `Vary`.
+    Vary,
+    /// `Set-Cookie`.
+    SetCookie,
+    /// `Link`.
+    Link,
+    /// `Pragma`.
+    Pragma,
+    /// `Destination`.
+    Destination,
+    /// `Depth`.
+    Depth,
+    /// `Overwrite`.
+    Overwrite,
+    /// `WWW-Authenticate`.
+    WwwAuthenticate,
+    /// `Retry-After`.
+    RetryAfter,
+    /// `Allow`.
+    Allow,
+    /// `Proxy-Authorization`.
+    ProxyAuthorization,
+}
+
+impl FieldId {
+    /// The number of the field called `name`, compared without case.
+    #[inline]
+    #[must_use]
+    pub fn of(name: &[u8]) -> Self {
+        let Some(first) = name.first() else {
+            return Self::Other;
+        };
+        match (name.len(), first | 0x20) {
+            (2, b't') => pick(name, &[(b"te", Self::Te)]),
+            (3, b'v') => pick(name, &[(b"via", Self::Via)]),
+            (4, b'd') => pick(name, &[(b"date", Self::Date)]),
+            (4, b'e') => pick(name, &[(b"etag", Self::Etag)]),
+            (4, b'h') => pick(name, &[(b"host", Self::Host)]),
+            (4, b'l') => pick(name, &[(b"link", Self::Link)]),
+            (4, b'v') => pick(name, &[(b"vary", Self::Vary)]),
+            (5, b'a') => pick(name, &[(b"allow", Self::Allow)]),
+            (5, b'd') => pick(name, &[(b"depth", Self::Depth)]),
+            (5, b'r') => pick(name, &[(b"range", Self::Range)]),
+            (6, b'a') => pick(name, &[(b"accept", Self::Accept)]),
+            (6, b'c') => pick(name, &[(b"cookie", Self::Cookie)]),
+            (6, b'e') => pick(name, &[(b"expect", Self::Expect)]),
+            (6, b'o') => pick(name, &[(b"origin", Self::Origin)]),
+            (6, b'p') => pick(name, &[(b"pragma", Self::Pragma)]),
+            (6, b's') => pick(name, &[(b"server", Self::Server)]),
+            (7, b'e') => pick(name, &[(b"expires", Self::Expires)]),
+            (7, b'r') => pick(name, &[(b"referer", Self::Referer)]),
+            (7, b't') => pick(name, &[(b"trailer", Self::Trailer)]),
+            (7, b'u') => pick(name, &[(b"upgrade", Self::Upgrade)]),
+            (8, b'i') => pick(
+                name,
+                &[(b"if-match", Self::IfMatch), (b"if-range", Self::IfRange)],
+            ),
+            (8, b'l') => pick(name, &[(b"location", Self::Location)]),
+            (9, b'o') => pick(name, &[(b"overwrite", Self::Overwrite)]),
+            (9, b'x') => pick(name, &[(b"x-real-ip", Self::XRealIp)]),
+            (10, b'c') => pick(name, &[(b"connection", Self::Connection)]),
+            (10, b'k') => pick(name, &[(b"keep-alive", Self::KeepAlive)]),
+            (10, b's') => pick(name, &[(b"set-cookie", Self::SetCookie)]),
+            (10, b'u') => pick(name, &[(b"user-agent", Self::UserAgent)]),
+            (11, b'd') => pick(name, &[(b"destination", Self::Destination)]),
+            (11, b'r') => pick(name, &[(b"retry-after", Self::RetryAfter)]),
+            (12, b'c') => pick(name, &[(b"content-type", Self::ContentType)]),
+            (13, b'a') => pick(
+                name,
+                &[
+                    (b"authorization", Self::Authorization),
+                    (b"accept-ranges", Self::AcceptRanges),
+                ],
+            ),
+            (13, b'c') => pick(
+                name,
+                &[
+                    (b"content-range", Self::ContentRange),
+                    (b"cache-control", Self::CacheControl),
+                ],
+            ),
+            (13, b'i') => pick(name, &[(b"if-none-match", Self::IfNoneMatch)]),
+            (13, b'l') => pick(name, &[(b"last-modified", Self::LastModified)]),
+            (14, b'c') => pick(name, &[(b"content-length", Self::ContentLength)]),
+            (15, b'a') => pick(
+                name,
+                &[
+                    (b"accept-encoding", Self::AcceptEncoding),
+                    (b"accept-language", Self::AcceptLanguage),
+                ],
+            ),
+            (15, b'x') => pick(name, &[(b"x-forwarded-for", Self::XForwardedFor)]),
+            (16, b'c') => pick(name, &[(b"content-encoding", Self::ContentEncoding)]),
+            (16, b'w') => pick(name, &[(b"www-authenticate", Self::WwwAuthenticate)]),
+            (17, b'i') => pick(name, &[(b"if-modified-since", Self::IfModifiedSince)]),
+            (17, b't') => pick(name, &[(b"transfer-encoding", Self::TransferEncoding)]),
+            (19, b'i') => pick(name, &[(b"if-unmodified-since", Self::IfUnmodifiedSince)]),
+            (19, b'p') => pick(name, &[(b"proxy-authorization", Self::ProxyAuthorization)]),
+            _ => Self::Other,
+        }
+    }
+
+    /// The usual spelling of the name; empty for [`FieldId::Other`].
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Other => "",
+            Self::Host => "Host",
+            Self::Connection => "Connection",
+            Self::ContentLength => "Content-Length",
+            Self::TransferEncoding => "Transfer-Encoding",
+            Self::Expect => "Expect",
+            Self::IfModifiedSince => "If-Modified-Since",
+            Self::IfUnmodifiedSince => "If-Unmodified-Since",
+            Self::IfMatch => "If-Match",
+            Self::IfNoneMatch => "If-None-Match",
+            Self::IfRange => "If-Range",
+            Self::Range => "Range",
+            Self::UserAgent => "User-Agent",
+            Self::Referer => "Referer",
+            Self::AcceptEncoding => "Accept-Encoding",
+            Self::AcceptLanguage => "Accept-Language",
+            Self::Accept => "Accept",
+            Self::Authorization => "Authorization",
+            Self::Cookie => "Cookie",
+            Self::XForwardedFor => "X-Forwarded-For",
+            Self::XRealIp => "X-Real-IP",
+            Self::ContentType => "Content-Type",
+            Self::ContentEncoding => "Content-Encoding",
+            Self::ContentRange => "Content-Range",
+            Self::Upgrade => "Upgrade",
+            Self::KeepAlive => "Keep-Alive",
+            Self::Te => "TE",
+            Self::Trailer => "Trailer",
+            Self::Via => "Via",
+            Self::Origin => "Origin",
+            Self::Server => "Server",
+            Self::Date => "Date",
+            Self::LastModified => "Last-Modified",
+            Self::Etag => "ETag",
+            Self::AcceptRanges => "Accept-Ranges",
+            Self::Location => "Location",
+            Self::CacheControl => "Cache-Control",
+            Self::Expires => "Expires",
+            Self::Vary => "Vary",
+            Self::SetCookie => "Set-Cookie",
+            Self::Link => "Link",
+            Self::Pragma => "Pragma",
+            Self::Destination => "Destination",
+            Self::Depth => "Depth",
+            Self::Overwrite => "Overwrite",
+            Self::WwwAuthenticate => "WWW-Authenticate",
+            Self::RetryAfter => "Retry-After",
+            Self::Allow => "Allow",
+            Self::ProxyAuthorization => "Proxy-Authorization",
+        }
+    }
+
+    /// The bit of this field in a set of fields held in a `u64`.
+    #[inline]
+    pub(crate) const fn bit(self) -> u64 {
+        1 << (self as u8)
+    }
+}
+
+/// The first of `candidates` that equals `name` without case.
+#[inline]
+fn pick(name: &[u8], candidates: &[(&[u8], FieldId)]) -> FieldId {
+    for (candidate, id) in candidates {
+        if name.eq_ignore_ascii_case(candidate) {
+            return *id;
+        }
+    }
+    FieldId::Other
+}
+
+// `FieldId::bit` puts every field into one machine word.
+const _: () = assert!((FieldId::ProxyAuthorization as u8) < 64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: &[FieldId] = &[
+        FieldId::Host,
+        FieldId::Connection,
+        FieldId::ContentLength,
+        FieldId::TransferEncoding,
+        FieldId::Expect,
+        FieldId::IfModifiedSince,
+        FieldId::IfUnmodifiedSince,
+        FieldId::IfMatch,
+        FieldId::IfNoneMatch,
+        FieldId::IfRange,
+        FieldId::Range,
+        FieldId::UserAgent,
+        FieldId::Referer,
+        FieldId::AcceptEncoding,
+        FieldId::AcceptLanguage,
+        FieldId::Accept,
+        FieldId::Authorization,
+        FieldId::Cookie,
+        FieldId::XForwardedFor,
+        FieldId::XRealIp,
+        FieldId::ContentType,
+        FieldId::ContentEncoding,
+        FieldId::ContentRange,
+        FieldId::Upgrade,
+        FieldId::KeepAlive,
+        FieldId::Te,
+        FieldId::Trailer,
+        FieldId::Via,
+        FieldId::Origin,
+        FieldId::Server,
+        FieldId::Date,
+        FieldId::LastModified,
+        FieldId::Etag,
+        FieldId::AcceptRanges,
+        FieldId::Location,
+        FieldId::CacheControl,
+        FieldId::Expires,
+        FieldId::Vary,
+        FieldId::SetCookie,
+        FieldId::Link,
+        FieldId::Pragma,
+        FieldId::Destination,
+        FieldId::Depth,
+        FieldId::Overwrite,
+        FieldId::WwwAuthenticate,
+        FieldId::RetryAfter,
+        FieldId::Allow,
+        FieldId::ProxyAuthorization,
+    ];
+
+    #[test]
+    fn every_known_name_is_found_in_any_case() {
+        for &id in ALL {
+            let name = id.name();
+            assert_eq!(FieldId::of(name.as_bytes()), id, "{name}");
+            assert_eq!(
+                FieldId::of(name.to_ascii_lowercase().as_bytes()),
+                id,
+                "{name}"
+            );
+            assert_eq!(
+                FieldId::of(name.to_ascii_uppercase().as_bytes()),
+                id,
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn other_names_are_other() {
+        for name in [
+            "",
+            "X",
+            "Hosts",
+            "Hos",
+            "HosT ",
+            "X-Real-Ip2",
+            "Content_Length",
+            "h\u{4f}st",
+        ] {
+            let known = ALL.iter().any(|id| id.name().eq_ignore_ascii_case(name));
+            assert_eq!(
+                FieldId::of(name.as_bytes()) != FieldId::Other,
+                known,
+                "{name}"
+            );
+        }
+    }
+}

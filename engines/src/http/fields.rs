@@ -1,0 +1,56 @@
+//! A bare list of fields: what a trailer section gives.
+
+use super::FieldId;
+use super::field::{self, Field, Span};
+
+/// Fields and the arena their text is in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fields {
+    /// The text of all fields.
+    pub arena: Vec<u8>,
+    /// The fields in the order received.
+    pub fields: Vec<Field>,
+}
+
+impl Fields {
+    /// Appends a field; `name` and `value` are taken as they are.
+    pub fn push(&mut self, name: &[u8], value: &[u8]) {
+        let at = self.arena.len();
+        self.arena.extend_from_slice(name);
+        self.arena.extend_from_slice(value);
+        self.fields.push(Field {
+            name: Span::new(at, name.len()),
+            value: Span::new(at + name.len(), value.len()),
+            id: FieldId::of(name),
+        });
+    }
+
+    /// The bytes of a span of this list.
+    #[must_use]
+    pub fn bytes(&self, span: Span) -> &[u8] {
+        span.of(&self.arena)
+    }
+
+    /// The first value of the known field `id`.
+    #[must_use]
+    pub fn field(&self, id: FieldId) -> Option<&[u8]> {
+        field::first(&self.arena, &self.fields, id)
+    }
+
+    /// All values of the field called `name`, compared without case.
+    pub fn named<'a>(&'a self, name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        field::named(&self.arena, &self.fields, name)
+    }
+
+    /// Whether there is no field.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// Removes all fields and keeps the memory.
+    pub fn clear(&mut self) {
+        self.arena.clear();
+        self.fields.clear();
+    }
+}

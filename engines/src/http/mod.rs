@@ -1,0 +1,48 @@
+//! The vocabulary of HTTP messages, shared by all engines and the server.
+//!
+//! Heads keep their text in one arena and point into it with [`Span`]s, so a
+//! head is two allocations that are reused from request to request. Bodies
+//! travel as [`Chunk`]s; what leaves in one turn is a [`Gather`]. The parsers
+//! for URIs, hosts, dates, ranges and entity tags work on plain byte slices.
+//!
+//! Absent on purpose: sockets, clocks, and any knowledge of a configuration.
+
+mod chunk;
+mod class;
+mod date;
+mod escape;
+mod etag;
+mod fault;
+mod field;
+mod field_id;
+mod fields;
+mod gather;
+mod host;
+mod method;
+mod range;
+mod request;
+mod response;
+mod status;
+mod uri;
+mod version;
+
+pub use chunk::{Chunk, FileHandle, FileRange};
+pub use class::is_token;
+pub(crate) use class::is_token_byte;
+pub use date::{Civil, civil, http_date, parse_http_date};
+pub use escape::{Escape, escape, escape_html, unescape};
+pub use etag::etag_matches;
+pub use fault::Fault;
+pub use field::{Field, Span};
+pub use field_id::FieldId;
+pub use fields::Fields;
+pub use gather::{Front, Gather};
+pub(crate) use host::check_host;
+pub use host::{BadHost, parse_host};
+pub use method::Method;
+pub use range::{Ranges, parse_range};
+pub use request::{BodyLength, RequestHead};
+pub use response::ResponseHead;
+pub use status::reason_phrase;
+pub use uri::{BadUri, ParsedTarget, normalize};
+pub use version::Version;

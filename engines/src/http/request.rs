@@ -1,0 +1,146 @@
+//! The head of a request: request line and fields, as spans into one arena.
+//!
+//! Engines fill it, the server reads it. A head with a [`Fault`] holds as much
+//! as was parsed before the fault, so that error pages and logs have something
+//! to show.
+
+use super::field::{self, Field, Span};
+use super::{Fault, FieldId, Method, Version};
+
+/// How long a message body is, as its head tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BodyLength {
+    /// There is no body.
+    #[default]
+    None,
+    /// Exactly this many bytes.
+    Length(u64),
+    /// The end is marked in the body itself: a chunked request, or a response
+    /// whose length is not known yet.
+    Unknown,
+}
+
+/// A request head, whole or up to its fault.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestHead {
+    /// The text all spans point into.
+    pub arena: Vec<u8>,
+    /// The request line without its line end: nginx's `$request`. With a fault
+    /// in the line itself this is what had arrived of it.
+    pub line: Span,
+    /// The method.
+    pub method: Method,
+    /// The method's name as sent.
+    pub method_name: Span,
+    /// Path and query as sent, nginx's `$request_uri`: origin form always. Of an
+    /// absolute-form target its path part ("/" if empty, "http://h?x" gives
+    /// "/?x"); "*" is kept for `OPTIONS *`; "/" for CONNECT.
+    pub target: Span,
+    /// `host[:port]` of an absolute-form target; it wins over `Host`
+    /// (RFC 9112 section 3.2.2).
+    pub authority: Option<Span>,
+    /// The scheme of an absolute-form target.
+    pub scheme: Option<Span>,
+    /// The protocol version of the request.
+    pub version: Version,
+    /// The fields in the order received.
+    pub fields: Vec<Field>,
+    /// How long the body is.
+    pub body: BodyLength,
+    /// What is wrong with the head: answer `Fault::status` and close.
+    pub fault: Option<Fault>,
+    /// Bytes of request line and header section received.
+    pub size_bytes: u64,
+    /// The peer does not want, or cannot have, a persistent connection.
+    pub close: bool,
+    /// "Connection: keep-alive" was sent.
+    pub keep_alive: bool,
+    /// "Expect: 100-continue" was sent, over HTTP/1.1 or later.
+    pub expect_continue: bool,
+}
+
+impl RequestHead {
+    /// Empties the head and keeps its memory.
+    pub fn clear(&mut self) {
+        let arena = std::mem::take(&mut self.arena);
+        let fields = std::mem::take(&mut self.fields);
+        *self = Self {
+            arena,
+            fields,
+            ..Self::default()
+        };
+        self.arena.clear();
+        self.fields.clear();
+    }
+
+    /// The bytes of a span of this head.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self, span: Span) -> &[u8] {
+        span.of(&self.arena)
+    }
+
+    /// The first value of the known field `id`.
+    #[must_use]
+    pub fn field(&self, id: FieldId) -> Option<&[u8]> {
+        field::first(&self.arena, &self.fields, id)
+    }
+
+    /// All values of the known field `id`, in order.
+    pub fn fields_by_id(&self, id: FieldId) -> impl Iterator<Item = &[u8]> {
+        field::by_id(&self.arena, &self.fields, id)
+    }
+
+    /// All values of the field called `name` (compared without case), in order.
+    pub fn named<'a>(&'a self, name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        field::named(&self.arena, &self.fields, name)
+    }
+
+    /// Appends a field as it is; for engines and tests.
+    pub fn push(&mut self, name: &[u8], value: &[u8]) {
+        let name_span = self.store(name);
+        let value_span = self.store(value);
+        self.fields.push(Field {
+            name: name_span,
+            value: value_span,
+            id: FieldId::of(name),
+        });
+    }
+
+    /// Appends `bytes` to the arena and gives their span; for engines and tests.
+    pub fn store(&mut self, bytes: &[u8]) -> Span {
+        let span = Span::new(self.arena.len(), bytes.len());
+        self.arena.extend_from_slice(bytes);
+        span
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_number_and_by_name() {
+        let mut head = RequestHead::default();
+        head.push(b"Host", b"example.com");
+        head.push(b"X-A", b"1");
+        head.push(b"x-a", b"2");
+        assert_eq!(head.field(FieldId::Host), Some(&b"example.com"[..]));
+        assert_eq!(head.field(FieldId::Cookie), None);
+        assert_eq!(head.named(b"x-a").collect::<Vec<_>>(), [b"1", b"2"]);
+        assert_eq!(head.fields_by_id(FieldId::Other).count(), 2);
+    }
+
+    #[test]
+    fn clear_keeps_the_memory_and_nothing_else() {
+        let mut head = RequestHead {
+            close: true,
+            ..RequestHead::default()
+        };
+        head.push(b"Host", &[b'a'; 500]);
+        let capacity = head.arena.capacity();
+        head.clear();
+        assert_eq!(head, RequestHead::default());
+        assert_eq!(head.arena.capacity(), capacity);
+    }
+}

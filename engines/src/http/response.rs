@@ -1,0 +1,193 @@
+//! The head of a response, built by the server and encoded by an engine.
+//!
+//! `push` keeps every field in HTTP/1's wire form in the arena ("Name: value"
+//! and a line end), so the HTTP/1 engine copies all fields at once and other
+//! engines use the spans. A value can never end its line: CR, LF and NUL are
+//! dropped when it is pushed, whatever it was made of.
+
+use super::class::is_token;
+use super::field::{self, Field, Span};
+use super::{BodyLength, FieldId};
+
+/// A response head.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResponseHead {
+    /// The status code, 100 to 999.
+    pub status: u16,
+    /// The text all spans point into.
+    pub arena: Vec<u8>,
+    /// The fields in the order they are sent.
+    pub fields: Vec<Field>,
+    /// How long the body is. `Length`: the server has pushed Content-Length
+    /// itself. `Unknown`: the engine frames it.
+    pub body: BodyLength,
+    /// The server's wish; an engine may still close.
+    pub keep_alive: bool,
+    /// Seconds announced as "Keep-Alive: timeout=N".
+    pub keep_alive_hint_s: Option<u64>,
+    /// `chunked_transfer_encoding off`: a body of unknown length ends with the
+    /// connection. HTTP/1 only.
+    pub forbid_chunked: bool,
+}
+
+impl ResponseHead {
+    /// Empties the head and keeps its memory.
+    pub fn clear(&mut self) {
+        let arena = std::mem::take(&mut self.arena);
+        let fields = std::mem::take(&mut self.fields);
+        *self = Self {
+            arena,
+            fields,
+            ..Self::default()
+        };
+        self.arena.clear();
+        self.fields.clear();
+    }
+
+    /// Appends a field. CR, LF and NUL are dropped from `value`; a `name` that
+    /// is not a token is skipped with its value.
+    pub fn push(&mut self, name: &[u8], value: &[u8]) {
+        self.push_id(FieldId::of(name), name, value);
+    }
+
+    /// Appends a field whose number is known; see [`Self::push`].
+    pub fn push_id(&mut self, id: FieldId, name: &[u8], value: &[u8]) {
+        if let Some(field) = self.store(id, name, value) {
+            self.fields.push(field);
+        }
+    }
+
+    /// Replaces the first field called `name` and removes the others, or appends it.
+    pub fn set(&mut self, name: &[u8], value: &[u8]) {
+        let Some(field) = self.store(FieldId::of(name), name, value) else {
+            return;
+        };
+        let arena = &self.arena;
+        let mut replacement = Some(field);
+        self.fields.retain_mut(|old| {
+            if !old.name.of(arena).eq_ignore_ascii_case(name) {
+                return true;
+            }
+            match replacement.take() {
+                Some(new) => {
+                    *old = new;
+                    true
+                }
+                None => false,
+            }
+        });
+        self.fields.extend(replacement);
+    }
+
+    /// Removes every field with the number `id`.
+    pub fn remove(&mut self, id: FieldId) {
+        self.fields.retain(|field| field.id != id);
+    }
+
+    /// Removes every field called `name`, compared without case.
+    pub fn remove_named(&mut self, name: &[u8]) {
+        let arena = &self.arena;
+        self.fields
+            .retain(|field| !field.name.of(arena).eq_ignore_ascii_case(name));
+    }
+
+    /// The first value of the known field `id`.
+    #[must_use]
+    pub fn get(&self, id: FieldId) -> Option<&[u8]> {
+        field::first(&self.arena, &self.fields, id)
+    }
+
+    /// All values of the field called `name` (compared without case), in order.
+    pub fn named<'a>(&'a self, name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        field::named(&self.arena, &self.fields, name)
+    }
+
+    /// The bytes of a span of this head.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self, span: Span) -> &[u8] {
+        span.of(&self.arena)
+    }
+
+    /// Writes the field line to the arena, or nothing if `name` is no token.
+    fn store(&mut self, id: FieldId, name: &[u8], value: &[u8]) -> Option<Field> {
+        if !is_token(name) {
+            return None;
+        }
+        let arena = &mut self.arena;
+        let start = arena.len();
+        arena.reserve(name.len() + value.len() + 4);
+        arena.extend_from_slice(name);
+        arena.extend_from_slice(b": ");
+        let value_start = arena.len();
+        if memchr::memchr3(b'\r', b'\n', 0, value).is_none() {
+            arena.extend_from_slice(value);
+        } else {
+            arena.extend(
+                value
+                    .iter()
+                    .filter(|byte| !matches!(byte, b'\r' | b'\n' | 0)),
+            );
+        }
+        let value = Span::new(value_start, arena.len() - value_start);
+        arena.extend_from_slice(b"\r\n");
+        Some(Field {
+            name: Span::new(start, name.len()),
+            value,
+            id,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A value built from decoded user input cannot start a second field.
+    #[test]
+    fn line_ends_and_nul_are_dropped_from_values() {
+        let mut head = ResponseHead::default();
+        head.push(b"Location", b"/a\r\nSet-Cookie: x=1\0");
+        assert_eq!(head.get(FieldId::Location), Some(&b"/aSet-Cookie: x=1"[..]));
+        assert_eq!(head.get(FieldId::SetCookie), None);
+    }
+
+    #[test]
+    fn a_name_that_is_no_token_is_skipped() {
+        let mut head = ResponseHead::default();
+        for name in [&b""[..], b"a b", b"a\r\n", b"a:", b"\xc3\xa4"] {
+            head.push(name, b"x");
+            head.set(name, b"x");
+        }
+        assert!(head.fields.is_empty());
+        assert!(head.arena.is_empty());
+    }
+
+    #[test]
+    fn set_replaces_in_place_and_removes_duplicates() {
+        let mut head = ResponseHead::default();
+        head.push(b"Vary", b"a");
+        head.push(b"Server", b"x");
+        head.push(b"vary", b"b");
+        head.set(b"Vary", b"c");
+        head.set(b"Date", b"now");
+        let names: Vec<_> = head
+            .fields
+            .iter()
+            .map(|field| head.bytes(field.name))
+            .collect();
+        assert_eq!(names, [&b"Vary"[..], b"Server", b"Date"]);
+        assert_eq!(head.named(b"vary").collect::<Vec<_>>(), [b"c"]);
+    }
+
+    #[test]
+    fn remove_takes_all_of_a_name() {
+        let mut head = ResponseHead::default();
+        head.push(b"Set-Cookie", b"a");
+        head.push(b"X-Y", b"b");
+        head.push(b"Set-Cookie", b"c");
+        head.remove(FieldId::SetCookie);
+        head.remove_named(b"x-y");
+        assert!(head.fields.is_empty());
+    }
+}

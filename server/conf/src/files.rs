@@ -1,0 +1,113 @@
+//! The texts a configuration was read from.
+//!
+//! Positions name a file by its index here; `-T` prints the files in the order they were first read, each once.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// The index of the text given with `-g`, which is no file.
+pub const COMMAND_LINE: u32 = u32::MAX;
+
+/// Loaded files in first-read order, and the command line's text.
+#[derive(Debug, Default, Clone)]
+pub struct Files {
+    files: Vec<(PathBuf, Vec<u8>)>,
+    index: HashMap<PathBuf, u32>,
+    command_line: Vec<u8>,
+}
+
+impl Files {
+    /// Adds a file and gives its index; a path that is known keeps its first text and index.
+    pub fn add(&mut self, path: &Path, text: &[u8]) -> u32 {
+        if let Some(index) = self.index.get(path) {
+            return *index;
+        }
+        // One below the index of the command line; a configuration of four thousand million files is not met.
+        let index = u32::try_from(self.files.len()).unwrap_or(COMMAND_LINE - 1);
+        self.files.push((path.to_path_buf(), text.to_vec()));
+        self.index.insert(path.to_path_buf(), index);
+        index
+    }
+
+    /// Keeps the text given with `-g`.
+    pub fn set_command_line(&mut self, text: &[u8]) {
+        self.command_line = text.to_vec();
+    }
+
+    /// The files in first-read order: what `-T` prints.
+    pub fn iter(&self) -> impl Iterator<Item = (&Path, &[u8])> {
+        self.files
+            .iter()
+            .map(|(path, text)| (path.as_path(), text.as_slice()))
+    }
+
+    /// How many files there are.
+    pub fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Whether no file was read.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// The path of a file.
+    pub fn path(&self, file: u32) -> Option<&Path> {
+        self.files
+            .get(file as usize)
+            .map(|(path, _)| path.as_path())
+    }
+
+    /// The text of a file, or of the command line.
+    pub fn text(&self, file: u32) -> Option<&[u8]> {
+        match file {
+            COMMAND_LINE => Some(&self.command_line),
+            _ => self
+                .files
+                .get(file as usize)
+                .map(|(_, text)| text.as_slice()),
+        }
+    }
+
+    /// A line (from 1) of a file, without its line end.
+    pub fn line(&self, file: u32, line: u32) -> Option<&[u8]> {
+        let index = (line as usize).checked_sub(1)?;
+        let text = self.text(file)?.split(|byte| *byte == b'\n').nth(index)?;
+        Some(text.strip_suffix(b"\r").unwrap_or(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_read_twice_is_kept_once() {
+        let mut files = Files::default();
+        assert_eq!(files.add(Path::new("/b"), b"1"), 0);
+        assert_eq!(files.add(Path::new("/a"), b"2"), 1);
+        assert_eq!(files.add(Path::new("/b"), b"3"), 0);
+        let kept: Vec<_> = files.iter().collect();
+        assert_eq!(
+            kept,
+            [
+                (Path::new("/b"), b"1".as_slice()),
+                (Path::new("/a"), b"2".as_slice())
+            ]
+        );
+    }
+
+    #[test]
+    fn lines_are_counted_from_one_and_have_no_end() {
+        let mut files = Files::default();
+        files.add(Path::new("/a"), b"one\r\ntwo\n");
+        files.set_command_line(b"daemon off;");
+        assert_eq!(files.line(0, 1), Some(b"one".as_slice()));
+        assert_eq!(files.line(0, 2), Some(b"two".as_slice()));
+        assert_eq!(files.line(0, 3), Some(b"".as_slice()));
+        assert_eq!(files.line(0, 4), None);
+        assert_eq!(files.line(0, 0), None);
+        assert_eq!(files.line(9, 1), None);
+        assert_eq!(files.line(COMMAND_LINE, 1), Some(b"daemon off;".as_slice()));
+    }
+}

@@ -1,0 +1,496 @@
+//! Bytes to statements: the words up to a `;`, a `{` or a `}`.
+//!
+//! Rules, all of them nginx's:
+//! - words are separated by blanks and line ends; `#` starts a comment only where a word could start;
+//! - a word that starts with a quote runs to the same quote, over lines if need be, and must be followed by a
+//!   blank, `;`, `{` or `)` (which then starts the next word); a quote inside a word is an ordinary byte;
+//! - a backslash keeps the next byte from meaning anything; `\"` `\'` `\\` `\t` `\r` `\n` are resolved, before any
+//!   other byte the backslash stays;
+//! - `${` does not open a block; `}` closes one only where a word could start;
+//! - a word has at most [`WORD_MAX`] bytes as written.
+//!
+//! Absent: any notion of what a directive is. Bytes need not be UTF-8. One difference from nginx: a comment may be
+//! longer than `WORD_MAX` (nginx calls that a too long parameter too).
+//!
+//! Source: nginx documentation, "Configuration file's structure"; the corners were compared with nginx itself.
+
+use crate::escape::{Marks, unescape};
+use crate::{ConfError, Origin, Pos, Word};
+
+/// A word with the byte that ends it must fit in this many bytes, quotes not counted; nginx's buffer for one.
+pub const WORD_MAX: usize = 4096;
+
+/// Bytes of a too long word that the message shows.
+const SHOWN_START: usize = 10;
+
+/// What ended a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Semicolon,
+    /// `{`
+    Open,
+    /// `}`; there are no words before it.
+    Close,
+    /// The end of the text; there are no words before it.
+    Eof,
+}
+
+/// The words of a statement, the byte that ended it and that byte's line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Statement {
+    pub(crate) words: Vec<Word>,
+    pub(crate) end: End,
+    pub(crate) line: u32,
+}
+
+/// Reads statements from a text.
+pub(crate) struct Lexer<'a> {
+    text: &'a [u8],
+    at: usize,
+    line: u32,
+    /// Where the current line begins.
+    line_start: usize,
+    /// Where the current or last word begins, its opening quote excluded: the length limit counts from here.
+    word_start: usize,
+    /// The same place, the opening quote included.
+    word_pos: Pos,
+    file: u32,
+    origin: &'a Origin,
+}
+
+impl<'a> Lexer<'a> {
+    pub(crate) fn new(text: &'a [u8], file: u32, origin: &'a Origin) -> Self {
+        Self {
+            text,
+            at: 0,
+            line: 1,
+            line_start: 0,
+            word_start: 0,
+            word_pos: Pos {
+                file,
+                line: 1,
+                column: 1,
+            },
+            file,
+            origin,
+        }
+    }
+
+    /// The next statement, or the error that ends the text.
+    pub(crate) fn statement(&mut self) -> Result<Statement, ConfError> {
+        let mut words = Vec::new();
+        loop {
+            let Some(byte) = self.skip_gap() else {
+                return if words.is_empty() {
+                    Ok(self.ended(words, End::Eof))
+                } else {
+                    Err(self.unexpected_end(None))
+                };
+            };
+            match byte {
+                b';' | b'{' if words.is_empty() => return Err(self.unexpected_byte()),
+                b'}' if !words.is_empty() => {
+                    let hint = "is a \";\" missing before it?";
+                    return Err(self.unexpected_byte().with_hint(hint));
+                }
+                b';' => return Ok(self.ended(words, End::Semicolon)),
+                b'{' => return Ok(self.ended(words, End::Open)),
+                b'}' => return Ok(self.ended(words, End::Close)),
+                b'"' | b'\'' => {
+                    words.push(self.quoted_word(byte)?);
+                    if let Some(end) = self.after_quote()? {
+                        return Ok(self.ended(words, end));
+                    }
+                }
+                _ => {
+                    let (word, end) = self.bare_word()?;
+                    words.push(word);
+                    if let Some(end) = end {
+                        return Ok(self.ended(words, end));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The line read up to.
+    pub(crate) fn line(&self) -> u32 {
+        self.line
+    }
+
+    /// The place of the byte read last.
+    pub(crate) fn last_pos(&self) -> Pos {
+        self.pos_of(self.at.saturating_sub(1))
+    }
+
+    /// An error at the line read up to, the caret under the byte read last.
+    pub(crate) fn error_here(&self, message: impl Into<String>) -> ConfError {
+        self.error_at(message, self.last_pos(), 1)
+    }
+
+    /// An error at the line read up to, the caret under what caused it.
+    pub(crate) fn error_at(&self, message: impl Into<String>, pos: Pos, len: u32) -> ConfError {
+        ConfError::new(message)
+            .with_place((self.origin.clone(), self.line))
+            .with_caret(pos, len)
+    }
+
+    fn ended(&self, words: Vec<Word>, end: End) -> Statement {
+        Statement {
+            words,
+            end,
+            line: self.line,
+        }
+    }
+
+    fn pos_of(&self, at: usize) -> Pos {
+        let column = at.saturating_sub(self.line_start) + 1;
+        Pos {
+            file: self.file,
+            line: self.line,
+            column: clamp(column),
+        }
+    }
+
+    /// Skips blanks and comments; the byte that starts a word or is a mark of its own, which is consumed.
+    fn skip_gap(&mut self) -> Option<u8> {
+        let mut comment = false;
+        loop {
+            let byte = self.take()?;
+            match byte {
+                b'\n' => comment = false,
+                _ if comment => {}
+                b' ' | b'\t' | b'\r' => {}
+                b'#' => comment = true,
+                _ => return Some(byte),
+            }
+        }
+    }
+
+    /// The next byte; lines are counted here and nowhere else.
+    fn take(&mut self) -> Option<u8> {
+        let byte = *self.text.get(self.at)?;
+        self.at += 1;
+        if byte == b'\n' {
+            self.line = self.line.saturating_add(1);
+            self.line_start = self.at;
+        }
+        Some(byte)
+    }
+
+    /// The next byte of a word, or why there is none: the text has ended, or the word is too long.
+    fn take_in_word(&mut self, quote: Option<u8>) -> Result<u8, ConfError> {
+        if self.at < self.text.len()
+            && self.at - self.word_start >= WORD_MAX
+            && *self.origin != Origin::CommandLine
+        {
+            return Err(self.too_long(quote));
+        }
+        self.take().ok_or_else(|| self.unexpected_end(quote))
+    }
+
+    fn quoted_word(&mut self, quote: u8) -> Result<Word, ConfError> {
+        let opening = self.at - 1;
+        self.word_pos = self.last_pos();
+        self.word_start = self.at;
+        let mut marks = Marks::default();
+        loop {
+            let byte = self.take_in_word(Some(quote))?;
+            if marks.plain(byte) && byte == quote {
+                let text = unescape(&self.text[self.word_start..self.at - 1]);
+                return Ok(Word::new(
+                    text,
+                    self.word_pos,
+                    true,
+                    clamp(self.at - opening),
+                ));
+            }
+        }
+    }
+
+    /// What follows a closing quote: the end of the statement, or `None` where another word may start.
+    fn after_quote(&mut self) -> Result<Option<End>, ConfError> {
+        match self.take_in_word(None)? {
+            b' ' | b'\t' | b'\r' | b'\n' => Ok(None),
+            b';' => Ok(Some(End::Semicolon)),
+            b'{' => Ok(Some(End::Open)),
+            b')' => {
+                // It is the first byte of the next word.
+                self.at -= 1;
+                Ok(None)
+            }
+            _ => Err(self.unexpected_byte()),
+        }
+    }
+
+    /// A word that began with the byte read last, and the end of the statement if that ended the word.
+    fn bare_word(&mut self) -> Result<(Word, Option<End>), ConfError> {
+        self.at -= 1;
+        self.word_start = self.at;
+        self.word_pos = self.pos_of(self.at);
+        let mut marks = Marks::default();
+        loop {
+            let byte = self.take_in_word(None)?;
+            if !marks.plain(byte) {
+                continue;
+            }
+            let end = match byte {
+                b' ' | b'\t' | b'\r' | b'\n' => None,
+                b';' => Some(End::Semicolon),
+                b'{' => Some(End::Open),
+                _ => continue,
+            };
+            let raw = &self.text[self.word_start..self.at - 1];
+            return Ok((
+                Word::new(unescape(raw), self.word_pos, false, clamp(raw.len())),
+                end,
+            ));
+        }
+    }
+
+    fn unexpected_byte(&self) -> ConfError {
+        let byte = self
+            .text
+            .get(self.at.saturating_sub(1))
+            .copied()
+            .unwrap_or_default();
+        self.error_here(format!(
+            "unexpected \"{}\"",
+            String::from_utf8_lossy(&[byte])
+        ))
+    }
+
+    /// The text ended inside a statement: the caret is under the word, or under the quote that was never closed.
+    fn unexpected_end(&self, quote: Option<u8>) -> ConfError {
+        let message = match self.origin {
+            Origin::CommandLine => "unexpected end of parameter, expecting \";\"",
+            Origin::File(_) => "unexpected end of file, expecting \";\" or \"}\"",
+        };
+        let (len, hint) = match quote {
+            Some(quote) => {
+                let line = self.word_pos.line;
+                (
+                    1,
+                    format!(
+                        "the {} opened on line {line} is never closed",
+                        char::from(quote)
+                    ),
+                )
+            }
+            None => {
+                let rest = self.text[self.word_start..].iter();
+                let len = rest.take_while(|byte| !byte.is_ascii_whitespace()).count();
+                (clamp(len), "is a \";\" missing after it?".to_owned())
+            }
+        };
+        self.error_at(message, self.word_pos, len).with_hint(hint)
+    }
+
+    fn too_long(&self, quote: Option<u8>) -> ConfError {
+        let message = match quote {
+            Some(quote) => {
+                format!(
+                    "too long parameter, probably missing terminating \"{}\" character",
+                    char::from(quote)
+                )
+            }
+            None => {
+                let start = &self.text[self.word_start..self.word_start + SHOWN_START];
+                format!(
+                    "too long parameter \"{}...\" started",
+                    String::from_utf8_lossy(start)
+                )
+            }
+        };
+        ConfError::new(message)
+            .with_place((self.origin.clone(), self.word_pos.line))
+            .with_caret(self.word_pos, 1)
+    }
+}
+
+fn clamp(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words of the first statement and how it ended.
+    fn first(text: &str) -> (Vec<String>, End) {
+        let origin = Origin::file("/a.conf");
+        let statement = Lexer::new(text.as_bytes(), 0, &origin)
+            .statement()
+            .expect("the text is well formed");
+        (
+            statement
+                .words
+                .iter()
+                .map(|word| word.as_str().to_owned())
+                .collect(),
+            statement.end,
+        )
+    }
+
+    fn words(text: &str) -> Vec<String> {
+        first(text).0
+    }
+
+    fn error(text: &str) -> String {
+        let origin = Origin::file("/a.conf");
+        let mut lexer = Lexer::new(text.as_bytes(), 0, &origin);
+        loop {
+            match lexer.statement() {
+                Ok(statement) => assert_ne!(statement.end, End::Eof, "no error in {text:?}"),
+                Err(error) => return error.to_string(),
+            }
+        }
+    }
+
+    #[test]
+    fn blanks_of_every_kind_separate_words() {
+        assert_eq!(words("a b\tc\r\nd\n;"), ["a", "b", "c", "d"]);
+        assert_eq!(first("a;"), (vec!["a".into()], End::Semicolon));
+        assert_eq!(first("server{"), (vec!["server".into()], End::Open));
+        assert_eq!(first("}"), (vec![], End::Close));
+        assert_eq!(first(" # nothing\n"), (vec![], End::Eof));
+    }
+
+    #[test]
+    fn a_sharp_starts_a_comment_only_where_a_word_could_start() {
+        assert_eq!(words("a # b;\n c#d ;"), ["a", "c#d"]);
+        assert_eq!(words("#\"\na;"), ["a"]);
+        assert_eq!(words("a '#' \"#\";"), ["a", "#", "#"]);
+    }
+
+    #[test]
+    fn quotes_are_removed_and_keep_what_they_hold() {
+        assert_eq!(
+            words("a \"b ; {c} 'd'\" 'e\" f' \"\" '';"),
+            ["a", "b ; {c} 'd'", "e\" f", "", ""]
+        );
+        assert_eq!(words("a 'b\nc';"), ["a", "b\nc"]);
+    }
+
+    #[test]
+    fn a_quote_inside_a_word_is_an_ordinary_byte() {
+        assert_eq!(words("a b\"c d'e;"), ["a", "b\"c", "d'e"]);
+    }
+
+    #[test]
+    fn escapes_are_resolved_and_others_kept() {
+        assert_eq!(
+            words(r#"a \"b \'c d\\e f\tg h\ri j\nk;"#),
+            ["a", "\"b", "'c", "d\\e", "f\tg", "h\ri", "j\nk"]
+        );
+        assert_eq!(
+            words(r"a \.php$ \d+ b\ c d\;e f\{g;"),
+            ["a", r"\.php$", r"\d+", r"b\ c", r"d\;e", r"f\{g"]
+        );
+        assert_eq!(
+            words(r#"a "b\"c" 'd\'e' "f\\";"#),
+            ["a", "b\"c", "d'e", "f\\"]
+        );
+        assert_eq!(words("a \\#b;"), ["a", "\\#b"]);
+    }
+
+    #[test]
+    fn a_brace_after_a_dollar_opens_no_block() {
+        assert_eq!(
+            words("a ${b}c d${e} \"${f}\";"),
+            ["a", "${b}c", "d${e}", "${f}"]
+        );
+        assert_eq!(first("a $b{"), (vec!["a".into(), "$b".into()], End::Open));
+        assert_eq!(
+            first("a ${{b};"),
+            (vec!["a".into(), "${{b}".into()], End::Semicolon)
+        );
+        assert_eq!(
+            first(r"a $\{;"),
+            (vec!["a".into(), r"$\{".into()], End::Semicolon)
+        );
+    }
+
+    #[test]
+    fn a_closing_brace_inside_a_word_is_an_ordinary_byte() {
+        assert_eq!(words("a b}c d};"), ["a", "b}c", "d}"]);
+    }
+
+    #[test]
+    fn a_quote_may_be_followed_by_a_blank_a_mark_or_a_parenthesis_only() {
+        assert_eq!(words("if (a = \"b\") {"), ["if", "(a", "=", "b", ")"]);
+        assert_eq!(first("a \"b\"{"), (vec!["a".into(), "b".into()], End::Open));
+        assert_eq!(error("a \"b\"c;"), "unexpected \"c\" in /a.conf:1");
+        assert_eq!(error("a 'b'}"), "unexpected \"}\" in /a.conf:1");
+        assert_eq!(error("a 'b'#\n;"), "unexpected \"#\" in /a.conf:1");
+    }
+
+    #[test]
+    fn marks_without_words_are_unexpected() {
+        assert_eq!(error(" ;"), "unexpected \";\" in /a.conf:1");
+        assert_eq!(error("\n{"), "unexpected \"{\" in /a.conf:2");
+        assert_eq!(error("a;;"), "unexpected \";\" in /a.conf:1");
+        assert_eq!(error("a b\n}"), "unexpected \"}\" in /a.conf:2");
+    }
+
+    #[test]
+    fn a_text_that_ends_inside_a_statement_is_an_error_at_its_last_line() {
+        let expected = "unexpected end of file, expecting \";\" or \"}\" in /a.conf:";
+        for (text, line) in [
+            ("a", 1),
+            ("a ", 1),
+            ("a\n", 2),
+            ("a 'b", 1),
+            ("a 'b\n\n", 3),
+            ("a 'b'", 1),
+            ("a \\", 1),
+            ("a #", 1),
+        ] {
+            assert_eq!(error(text), format!("{expected}{line}"), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_command_line_ends_with_a_wording_of_its_own() {
+        let error = Lexer::new(b"a", 0, &Origin::CommandLine)
+            .statement()
+            .expect_err("no semicolon");
+        assert_eq!(
+            error.to_string(),
+            "unexpected end of parameter, expecting \";\" in command line"
+        );
+    }
+
+    #[test]
+    fn the_length_of_a_word_is_limited() {
+        let longest = "x".repeat(WORD_MAX - 1);
+        assert_eq!(words(&format!("a {longest};"))[1].len(), WORD_MAX - 1);
+        assert_eq!(
+            error(&format!("a\n{longest}x;")),
+            "too long parameter \"xxxxxxxxxx...\" started in /a.conf:2"
+        );
+        let message =
+            "too long parameter, probably missing terminating \"'\" character in /a.conf:2";
+        assert_eq!(error(&format!("a\n'\n{longest};")), message);
+        let comment = format!("#{longest}{longest}\na;");
+        assert_eq!(words(&comment), ["a"]);
+    }
+
+    #[test]
+    fn words_know_their_place() {
+        let origin = Origin::file("/a.conf");
+        let statement = Lexer::new(b"\n a\n\t'b\nc' d;", 7, &origin)
+            .statement()
+            .expect("well formed");
+        let places: Vec<_> = statement
+            .words
+            .iter()
+            .map(|w| (w.pos.file, w.pos.line, w.pos.column, w.raw_len, w.quoted))
+            .collect();
+        assert_eq!(
+            places,
+            [(7, 2, 2, 1, false), (7, 3, 2, 5, true), (7, 4, 4, 1, false)]
+        );
+        assert_eq!(statement.line, 4);
+    }
+}

@@ -1,0 +1,227 @@
+//! Text to items: statements become directives, braces become nesting.
+//!
+//! The first syntax error becomes an [`Item::Error`] where it was met, in the innermost open block, and ends the
+//! text: the directives before it are kept, so that an error of theirs, which nginx would have met first, comes
+//! first. Nothing is known here about names, contexts or includes.
+
+use crate::lex::{End, Lexer, Statement};
+use crate::{ConfError, Directive, Item, Origin, Word};
+
+/// Blocks may be nested this deep. nginx has no limit of its own; no context of it nests beyond a handful except
+/// `location`, and the tree is walked recursively.
+pub const BLOCK_DEPTH_MAX: usize = 128;
+
+/// Parses one text. `file` is its index in [`crate::Files`]; with [`Origin::CommandLine`] blocks are refused.
+pub fn parse(text: &[u8], file: u32, origin: &Origin) -> Vec<Item> {
+    let mut parser = Parser {
+        lexer: Lexer::new(text, file, origin),
+        origin,
+    };
+    parser.body(&mut Vec::new()).items
+}
+
+struct Parser<'a> {
+    lexer: Lexer<'a>,
+    origin: &'a Origin,
+}
+
+/// What stood up to a `}` or the end of the text.
+struct Body {
+    items: Vec<Item>,
+    close_line: u32,
+    /// An error is the last item; nothing more is read.
+    broken: bool,
+}
+
+impl Parser<'_> {
+    /// Reads to the end of the block, or of the text when `open`, the heads of the open blocks, is empty.
+    fn body(&mut self, open: &mut Vec<Word>) -> Body {
+        let mut items = Vec::new();
+        let error = loop {
+            let statement = match self.lexer.statement() {
+                Ok(statement) => statement,
+                Err(error) => break error,
+            };
+            match (statement.end, open.last()) {
+                (End::Semicolon, _) => items.extend(self.directive(statement, None)),
+                (End::Open, _) => {
+                    if let Some(error) = self.open_error(open.len()) {
+                        break error;
+                    }
+                    let body = self.block(&statement, open);
+                    let broken = body.broken;
+                    items.extend(self.directive(statement, Some(body)));
+                    if broken {
+                        return self.ended(items, broken);
+                    }
+                }
+                (End::Close, Some(_)) | (End::Eof, None) => return self.ended(items, false),
+                (End::Close, None) => break self.lexer.error_here("unexpected \"}\""),
+                (End::Eof, Some(head)) => break self.unclosed(head),
+            }
+        };
+        items.push(Item::Error(error));
+        self.ended(items, true)
+    }
+
+    fn ended(&self, items: Vec<Item>, broken: bool) -> Body {
+        Body {
+            items,
+            close_line: self.lexer.line(),
+            broken,
+        }
+    }
+
+    fn block(&mut self, statement: &Statement, open: &mut Vec<Word>) -> Body {
+        open.extend(statement.words.first().cloned());
+        let body = self.body(open);
+        open.pop();
+        body
+    }
+
+    /// Why no block may be opened here.
+    fn open_error(&self, depth: usize) -> Option<ConfError> {
+        let message = match self.origin {
+            Origin::CommandLine => "block directives are not supported in -g option".to_owned(),
+            Origin::File(_) if depth >= BLOCK_DEPTH_MAX => {
+                format!("blocks are nested deeper than {BLOCK_DEPTH_MAX}")
+            }
+            Origin::File(_) => return None,
+        };
+        Some(self.lexer.error_here(message))
+    }
+
+    /// The text ended inside a block: the caret is under the name the block belongs to.
+    fn unclosed(&self, head: &Word) -> ConfError {
+        let message = "unexpected end of file, expecting \"}\"";
+        let hint = format!(
+            "the block of \"{}\" opened on line {} is never closed",
+            head.as_str(),
+            head.pos.line
+        );
+        self.lexer
+            .error_at(message, head.pos, head.raw_len)
+            .with_hint(hint)
+    }
+
+    fn directive(&self, statement: Statement, body: Option<Body>) -> Option<Item> {
+        let end_line = statement.line;
+        let mut words = statement.words.into_iter();
+        // The lexer gives no `;` or `{` without a word before it.
+        let name = words.next()?;
+        let (block, close_line) = match body {
+            Some(body) => (Some(body.items), body.close_line),
+            None => (None, end_line),
+        };
+        Some(Item::Directive(Directive {
+            pos: name.pos,
+            name,
+            args: words.collect(),
+            block,
+            end_line,
+            close_line,
+            origin: self.origin.clone(),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Vec<Item> {
+        parse(text.as_bytes(), 0, &Origin::file("/a.conf"))
+    }
+
+    /// The items as `name(arg arg){...}` and `!error`, to compare at a glance.
+    fn outline(items: &[Item]) -> String {
+        let shown = items.iter().map(|item| match item {
+            Item::Error(error) => format!("!{error}"),
+            Item::Directive(d) => {
+                let args: Vec<_> = d.args.iter().map(Word::as_str).collect();
+                let block = d
+                    .block
+                    .as_ref()
+                    .map_or(String::new(), |block| format!("{{{}}}", outline(block)));
+                format!("{}({}){block}", d.name(), args.join(" "))
+            }
+        });
+        shown.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn blocks_nest() {
+        let items = parsed("user a;\nhttp {\n server { listen 80; }\n server {}\n}\n");
+        assert_eq!(
+            outline(&items),
+            "user(a) http(){server(){listen(80)} server(){}}"
+        );
+    }
+
+    #[test]
+    fn lines_are_those_of_the_end_of_the_head_and_of_the_block() {
+        let items = parsed("a\nb\n{\nc;\n}");
+        let [Item::Directive(d)] = items.as_slice() else {
+            panic!("one directive: {items:?}")
+        };
+        assert_eq!((d.pos.line, d.end_line, d.close_line), (1, 3, 5));
+    }
+
+    #[test]
+    fn a_closing_brace_too_many_is_unexpected() {
+        assert_eq!(
+            outline(&parsed("a {}\n}\nb;")),
+            "a(){} !unexpected \"}\" in /a.conf:2"
+        );
+    }
+
+    #[test]
+    fn an_unclosed_block_is_an_error_at_the_end_of_the_file() {
+        let items = parsed("a {\nb {\nc;\n}\n");
+        assert_eq!(
+            outline(&items),
+            "a(){b(){c()} !unexpected end of file, expecting \"}\" in /a.conf:5}"
+        );
+        let [Item::Directive(d)] = items.as_slice() else {
+            panic!("one directive: {items:?}")
+        };
+        let Some(Item::Error(error)) = d.items().last() else {
+            panic!("an error last: {items:?}")
+        };
+        assert_eq!(
+            error.hint(),
+            Some("the block of \"a\" opened on line 1 is never closed")
+        );
+    }
+
+    #[test]
+    fn an_error_ends_the_text_and_keeps_what_came_before() {
+        assert_eq!(
+            outline(&parsed("a; b { c; ; d; } e;")),
+            "a() b(){c() !unexpected \";\" in /a.conf:1}"
+        );
+    }
+
+    #[test]
+    fn the_command_line_takes_no_blocks() {
+        let items = parse(b"daemon off; events {}", 0, &Origin::CommandLine);
+        let expected =
+            "daemon(off) !block directives are not supported in -g option in command line";
+        assert_eq!(outline(&items), expected);
+    }
+
+    #[test]
+    fn the_depth_of_blocks_is_limited() {
+        let nested = |depth: usize| {
+            outline(&parsed(&format!(
+                "{}{}",
+                "a{".repeat(depth),
+                "}".repeat(depth)
+            )))
+        };
+        assert!(!nested(BLOCK_DEPTH_MAX).contains('!'));
+        assert!(
+            nested(BLOCK_DEPTH_MAX + 1).contains("!blocks are nested deeper than 128 in /a.conf:1")
+        );
+    }
+}

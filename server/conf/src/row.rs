@@ -1,0 +1,315 @@
+//! Directive tables and the walk that applies them.
+//!
+//! A [`Row`] says what a directive is: where it may stand, how many arguments it takes, whether it has a block, and
+//! what it does. [`walk`] takes the items of a text in order and, for each, checks the table in nginx's order
+//! (name and context, block, arguments) with nginx's wording, then calls the row. `include` is part of the walk.
+//! [`each`] is the walk for blocks whose content is data, not directives (`types`, `map`, `geo`).
+//!
+//! Source: nginx development guide, "Configuration directives".
+
+use std::collections::HashMap;
+
+use crate::{Arity, ConfError, Contexts, Directive, Item, Loader, Word, unbuilt};
+
+/// What a row does with its directive.
+pub type Apply<B> = fn(&mut B, &Directive) -> Result<(), ConfError>;
+
+/// One directive of the table, or one of its forms: a name may have several rows with different contexts.
+pub struct Row<B: 'static> {
+    /// The name.
+    pub name: &'static str,
+    /// Where it may stand.
+    pub contexts: Contexts,
+    /// How many arguments it takes.
+    pub arity: Arity,
+    /// Whether it has a block instead of a semicolon.
+    pub block: bool,
+    /// The default value as nginx documents it, "" when there is none.
+    pub default: &'static str,
+    /// One line for the documentation.
+    pub doc: &'static str,
+    /// The arguments, as in nginx's documentation, without the name.
+    pub syntax: &'static str,
+    /// Called with each directive that passed the checks.
+    pub apply: Apply<B>,
+}
+
+/// What a walk builds: the owner of the table and the loader.
+pub trait Builder: Sized + 'static {
+    /// The directives it knows.
+    fn table(&self) -> &Table<Self>;
+
+    /// Where includes are read.
+    fn loader(&mut self) -> &mut Loader;
+
+    /// Called for a name that has no row at all; by default an error that tells a directive of nginx that is not
+    /// built from a name nobody knows.
+    ///
+    /// # Errors
+    /// When the directive cannot be passed over.
+    fn unknown(&mut self, directive: &Directive, context: Contexts) -> Result<(), ConfError> {
+        Err(unbuilt::unknown(
+            directive,
+            context,
+            self.table().names(context),
+        ))
+    }
+}
+
+/// The rows of all modules, by name.
+pub struct Table<B: 'static> {
+    rows: HashMap<&'static str, Vec<&'static Row<B>>>,
+}
+
+impl<B: 'static> Table<B> {
+    /// A table of the rows of all `modules`; rows of one name keep the order they are given in.
+    pub fn from(modules: &[&'static [Row<B>]]) -> Self {
+        let mut rows: HashMap<_, Vec<_>> = HashMap::new();
+        for row in modules.iter().copied().flatten() {
+            rows.entry(row.name).or_default().push(row);
+        }
+        Self { rows }
+    }
+
+    /// The rows of a name.
+    pub fn lookup(&self, name: &str) -> &[&'static Row<B>] {
+        self.rows.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The names that may stand in a context; in no particular order.
+    pub fn names(&self, context: Contexts) -> impl Iterator<Item = &'static str> {
+        self.rows()
+            .filter(move |row| row.contexts.contains(context))
+            .map(|row| row.name)
+    }
+
+    /// All rows; in no particular order.
+    pub fn rows(&self) -> impl Iterator<Item = &'static Row<B>> {
+        self.rows.values().flatten().copied()
+    }
+}
+
+/// Applies the items of a text or block that is in `context` (one context) to the builder.
+///
+/// # Errors
+/// The first error met, in the order of the text.
+pub fn walk<B: Builder>(
+    builder: &mut B,
+    items: &[Item],
+    context: Contexts,
+) -> Result<(), ConfError> {
+    for item in items {
+        match item {
+            Item::Error(error) => return Err(error.clone()),
+            Item::Directive(d) if d.name == *"include" => {
+                check_form(builder, d, false, Arity::TAKE1, "file | mask")?;
+                include(builder, d, &mut |builder, items| {
+                    walk(builder, items, context)
+                })?;
+            }
+            Item::Directive(d) => apply(builder, d, context)?,
+        }
+    }
+    Ok(())
+}
+
+/// Hands each directive of a block whose content is data to `f`; includes are followed, blocks refused.
+///
+/// # Errors
+/// The first error met, in the order of the text.
+pub fn each<B: Builder>(
+    builder: &mut B,
+    items: &[Item],
+    mut f: impl FnMut(&mut B, &Directive) -> Result<(), ConfError>,
+) -> Result<(), ConfError> {
+    each_dyn(builder, items, &mut f)
+}
+
+type Visit<'a, B> = &'a mut dyn FnMut(&mut B, &Directive) -> Result<(), ConfError>;
+
+fn each_dyn<B: Builder>(builder: &mut B, items: &[Item], f: Visit<'_, B>) -> Result<(), ConfError> {
+    for item in items {
+        match item {
+            Item::Error(error) => return Err(error.clone()),
+            Item::Directive(d) if d.block.is_some() => {
+                return Err(ConfError::at(d, "unexpected \"{\""));
+            }
+            Item::Directive(d) if d.name == *"include" => {
+                check_form(builder, d, false, Arity::TAKE1, "file | mask")?;
+                include(builder, d, &mut |builder, items| {
+                    each_dyn(builder, items, f)
+                })?;
+            }
+            Item::Directive(d) => f(builder, d)?,
+        }
+    }
+    Ok(())
+}
+
+type OnItems<'a, B> = &'a mut dyn FnMut(&mut B, &[Item]) -> Result<(), ConfError>;
+
+/// Reads the files an `include` names one after the other, each only when the one before has been applied.
+fn include<B: Builder>(
+    builder: &mut B,
+    d: &Directive,
+    on_items: OnItems<'_, B>,
+) -> Result<(), ConfError> {
+    for path in builder.loader().include_paths(d)? {
+        let items = builder.loader().enter(d, &path)?;
+        let result = on_items(builder, &items);
+        builder.loader().leave();
+        result?;
+    }
+    Ok(())
+}
+
+fn apply<B: Builder>(builder: &mut B, d: &Directive, context: Contexts) -> Result<(), ConfError> {
+    let rows = builder.table().lookup(d.name());
+    if rows.is_empty() {
+        return builder.unknown(d, context);
+    }
+    let Some(row) = rows
+        .iter()
+        .copied()
+        .find(|row| row.contexts.contains(context))
+    else {
+        let allowed = rows
+            .iter()
+            .fold(Contexts::NONE, |all, row| all | row.contexts);
+        return Err(ConfError::directive(d, "is not allowed here")
+            .with_hint(format!("its place is in: {allowed}")));
+    };
+    check_form(builder, d, row.block, row.arity, row.syntax)?;
+    (row.apply)(builder, d)
+}
+
+/// Block or semicolon, then the number of arguments.
+fn check_form<B: Builder>(
+    builder: &B,
+    d: &Directive,
+    block: bool,
+    arity: Arity,
+    syntax: &str,
+) -> Result<(), ConfError> {
+    let error = match (block, d.block.is_some()) {
+        (false, true) => ConfError::at(
+            d,
+            format!("directive \"{}\" is not terminated by \";\"", d.name()),
+        ),
+        (true, false) => ConfError::at(
+            d,
+            format!("directive \"{}\" has no opening \"{{\"", d.name()),
+        ),
+        _ if !arity.accepts(d.args.len()) => ConfError::at(
+            d,
+            format!("invalid number of arguments in \"{}\" directive", d.name()),
+        ),
+        _ => return Ok(()),
+    };
+    Err(match missing_semicolon(builder, d) {
+        Some(line) => error.with_hint(format!("is a \";\" missing at the end of line {line}?")),
+        None if !arity.accepts(d.args.len()) && !syntax.is_empty() => {
+            error.with_hint(format!("syntax: {} {syntax}", d.name()))
+        }
+        None => error,
+    })
+}
+
+/// The line that seems to lack its semicolon: the next one begins with the name of a directive.
+fn missing_semicolon<B: Builder>(builder: &B, d: &Directive) -> Option<u32> {
+    let known = |word: &Word| {
+        let name = word.as_str();
+        !word.quoted
+            && (!builder.table().lookup(name).is_empty() || unbuilt::known_to_nginx(name).is_some())
+    };
+    let before = std::iter::once(&d.name).chain(&d.args);
+    let next = before
+        .zip(&d.args)
+        .find(|(word, next)| next.pos.line > word.pos.line && known(next));
+    next.map(|(word, _)| word.pos.line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Memory;
+    use crate::testing::directive;
+
+    struct Two {
+        table: Table<Self>,
+        loader: Loader,
+        seen: Vec<&'static str>,
+    }
+
+    impl Builder for Two {
+        fn table(&self) -> &Table<Self> {
+            &self.table
+        }
+
+        fn loader(&mut self) -> &mut Loader {
+            &mut self.loader
+        }
+    }
+
+    const fn server(contexts: Contexts, arity: Arity, block: bool, apply: Apply<Two>) -> Row<Two> {
+        Row {
+            name: "server",
+            contexts,
+            arity,
+            block,
+            default: "",
+            doc: "",
+            syntax: "",
+            apply,
+        }
+    }
+
+    const BLOCK: &[Row<Two>] = &[server(Contexts::HTTP, Arity::NOARGS, true, |two, _| {
+        two.seen.push("block");
+        Ok(())
+    })];
+
+    const PEER: &[Row<Two>] = &[server(
+        Contexts::UPSTREAM,
+        Arity::ONE_MORE,
+        false,
+        |two, _| {
+            two.seen.push("peer");
+            Ok(())
+        },
+    )];
+
+    fn walked(text: &str, context: Contexts) -> Result<Vec<&'static str>, ConfError> {
+        let table = Table::from(&[BLOCK, PEER]);
+        let loader = Loader::new(Memory::default(), "/");
+        let mut two = Two {
+            table,
+            loader,
+            seen: Vec::new(),
+        };
+        walk(&mut two, &[Item::Directive(directive(text))], context)?;
+        Ok(two.seen)
+    }
+
+    #[test]
+    fn the_row_of_a_name_is_chosen_by_context() {
+        assert_eq!(walked("server { }", Contexts::HTTP), Ok(vec!["block"]));
+        assert_eq!(walked("server a;", Contexts::UPSTREAM), Ok(vec!["peer"]));
+    }
+
+    #[test]
+    fn a_name_without_a_row_for_the_context_is_not_allowed() {
+        let error = walked("server a;", Contexts::LOCATION).expect_err("it has no such row");
+        assert_eq!(error.message(), "\"server\" directive is not allowed here");
+        assert_eq!(error.hint(), Some("its place is in: http, upstream"));
+    }
+
+    #[test]
+    fn names_are_those_of_the_context() {
+        let table = Table::from(&[BLOCK, PEER]);
+        assert_eq!(table.names(Contexts::HTTP).collect::<Vec<_>>(), ["server"]);
+        assert_eq!(table.names(Contexts::MAIN).count(), 0);
+        assert_eq!(table.lookup("server").len(), 2);
+        assert_eq!(table.rows().count(), 2);
+    }
+}

@@ -1,0 +1,279 @@
+//! Where texts come from: the disk, memory, or one while it is recorded into the other.
+//!
+//! A master process reads the [`Disk`] through a [`Recorder`]; what was read becomes a [`Memory`] that a worker
+//! parses again without touching a path, and that `-T` prints. Tests write a `Memory` by hand.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use crate::glob::{self, Tree};
+
+/// "No such file or directory" on every system with Linux's numbers.
+const ENOENT: i32 = 2;
+
+/// Something configuration texts are read from.
+pub trait Source {
+    /// The bytes of a file.
+    ///
+    /// # Errors
+    /// What the system says when it cannot be opened or read.
+    fn read(&mut self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// The paths that match a shell pattern, sorted by their bytes; none is no error.
+    ///
+    /// # Errors
+    /// When the source cannot be searched at all.
+    fn glob(&mut self, pattern: &str) -> io::Result<Vec<PathBuf>>;
+}
+
+/// The file system.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Disk;
+
+impl Source for Disk {
+    fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
+        fs::read(path)
+    }
+
+    fn glob(&mut self, pattern: &str) -> io::Result<Vec<PathBuf>> {
+        Ok(paths(glob::expand(self, pattern)))
+    }
+}
+
+impl Tree for Disk {
+    fn names(&mut self, directory: &str) -> Vec<String> {
+        let directory = if directory.is_empty() { "." } else { directory };
+        let Ok(entries) = fs::read_dir(directory) else {
+            return Vec::new();
+        };
+        entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .collect()
+    }
+
+    fn exists(&mut self, path: &str) -> bool {
+        fs::symlink_metadata(path).is_ok()
+    }
+}
+
+/// Files kept in memory, with the answers to patterns that were recorded; other patterns match the files' paths.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Memory {
+    files: BTreeMap<PathBuf, Vec<u8>>,
+    globs: BTreeMap<String, Vec<PathBuf>>,
+}
+
+impl Memory {
+    /// With one file more, for building one in an expression.
+    #[must_use]
+    pub fn with_file(mut self, path: impl Into<PathBuf>, text: impl Into<Vec<u8>>) -> Self {
+        self.add_file(path, text);
+        self
+    }
+
+    /// Adds or replaces a file.
+    pub fn add_file(&mut self, path: impl Into<PathBuf>, text: impl Into<Vec<u8>>) {
+        self.files.insert(path.into(), text.into());
+    }
+
+    /// Fixes the answer to a pattern.
+    pub fn add_glob(&mut self, pattern: impl Into<String>, paths: Vec<PathBuf>) {
+        self.globs.insert(pattern.into(), paths);
+    }
+
+    /// The files, by path.
+    pub fn files(&self) -> impl Iterator<Item = (&Path, &[u8])> {
+        self.files
+            .iter()
+            .map(|(path, text)| (path.as_path(), text.as_slice()))
+    }
+
+    /// The recorded answers to patterns.
+    pub fn globs(&self) -> impl Iterator<Item = (&str, &[PathBuf])> {
+        self.globs
+            .iter()
+            .map(|(pattern, paths)| (pattern.as_str(), paths.as_slice()))
+    }
+}
+
+impl Source for Memory {
+    fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
+        self.files
+            .get(path)
+            .cloned()
+            .ok_or_else(|| io::Error::from_raw_os_error(ENOENT))
+    }
+
+    fn glob(&mut self, pattern: &str) -> io::Result<Vec<PathBuf>> {
+        match self.globs.get(pattern) {
+            Some(recorded) => Ok(recorded.clone()),
+            None => Ok(paths(glob::expand(self, pattern))),
+        }
+    }
+}
+
+impl Tree for Memory {
+    fn names(&mut self, directory: &str) -> Vec<String> {
+        let directory = Path::new(directory);
+        let below = self
+            .files
+            .keys()
+            .filter_map(|path| path.strip_prefix(directory).ok());
+        let first = below.filter_map(|rest| rest.components().next());
+        let names: BTreeSet<_> = first.filter_map(|name| name.as_os_str().to_str()).collect();
+        names.into_iter().map(str::to_owned).collect()
+    }
+
+    fn exists(&mut self, path: &str) -> bool {
+        self.files.keys().any(|file| file.starts_with(path))
+    }
+}
+
+/// A source that keeps what was read from it.
+#[derive(Debug)]
+pub struct Recorder<S> {
+    inner: S,
+    record: Rc<RefCell<Memory>>,
+}
+
+impl<S> Recorder<S> {
+    /// Records what is read from `inner`.
+    pub fn new(inner: S) -> Self {
+        Self {
+            inner,
+            record: Rc::default(),
+        }
+    }
+
+    /// The record, shared: it fills while the recorder, which a loader may own by then, is read from.
+    pub fn record(&self) -> Rc<RefCell<Memory>> {
+        Rc::clone(&self.record)
+    }
+}
+
+impl<S: Source> Source for Recorder<S> {
+    fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
+        let text = self.inner.read(path)?;
+        self.record.borrow_mut().add_file(path, text.as_slice());
+        Ok(text)
+    }
+
+    fn glob(&mut self, pattern: &str) -> io::Result<Vec<PathBuf>> {
+        let paths = self.inner.glob(pattern)?;
+        self.record.borrow_mut().add_glob(pattern, paths.clone());
+        Ok(paths)
+    }
+}
+
+fn paths(names: Vec<String>) -> Vec<PathBuf> {
+    names.into_iter().map(PathBuf::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(source: &mut impl Source, pattern: &str) -> Vec<String> {
+        let paths = source.glob(pattern).expect("the source can be searched");
+        paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect()
+    }
+
+    fn site() -> Memory {
+        [
+            "/c/b.conf",
+            "/c/a.conf",
+            "/c/.x.conf",
+            "/c/a.txt",
+            "/c/sub/d.conf",
+            "/d/sub/e.conf",
+        ]
+        .into_iter()
+        .fold(Memory::default(), |memory, path| {
+            memory.with_file(path, path)
+        })
+    }
+
+    #[test]
+    fn memory_reads_what_it_was_given_and_nothing_else() {
+        let mut memory = Memory::default().with_file("/a", "x");
+        assert_eq!(memory.read(Path::new("/a")).expect("it is there"), b"x");
+        assert_eq!(
+            memory
+                .read(Path::new("/b"))
+                .expect_err("it is not")
+                .raw_os_error(),
+            Some(ENOENT)
+        );
+    }
+
+    #[test]
+    fn patterns_match_paths_in_byte_order() {
+        let mut memory = site();
+        assert_eq!(shown(&mut memory, "/c/*.conf"), ["/c/a.conf", "/c/b.conf"]);
+        assert_eq!(
+            shown(&mut memory, "/*/sub/?.conf"),
+            ["/c/sub/d.conf", "/d/sub/e.conf"]
+        );
+        assert_eq!(shown(&mut memory, "/c/[b]*"), ["/c/b.conf"]);
+        assert_eq!(shown(&mut memory, "/none/*"), [""; 0]);
+        assert_eq!(shown(&mut memory, "/*/none"), [""; 0]);
+    }
+
+    #[test]
+    fn the_disk_is_searched_like_memory() {
+        let root = std::env::temp_dir().join(format!("firstbyte-conf-{}", std::process::id()));
+        for (path, text) in site().files() {
+            let path = root.join(
+                path.strip_prefix("/")
+                    .expect("the paths of the site are absolute"),
+            );
+            fs::create_dir_all(path.parent().expect("the files are in directories"))
+                .expect("a directory can be made");
+            fs::write(path, text).expect("a file can be written");
+        }
+        let top = root.display().to_string();
+        let found: Vec<_> = ["/c/*.conf", "/*/sub/?.conf", "/none/*", "/c/*/d.conf"]
+            .iter()
+            .flat_map(|pattern| shown(&mut Disk, &format!("{top}{pattern}")))
+            .map(|path| path.replacen(&top, "", 1))
+            .collect();
+        let read = Disk.read(&root.join("c/a.conf"));
+        fs::remove_dir_all(&root).expect("what was made can be removed");
+        assert_eq!(
+            found,
+            [
+                "/c/a.conf",
+                "/c/b.conf",
+                "/c/sub/d.conf",
+                "/d/sub/e.conf",
+                "/c/sub/d.conf"
+            ]
+        );
+        assert_eq!(read.expect("it is there"), b"/c/a.conf");
+    }
+
+    #[test]
+    fn a_record_answers_as_the_recorded_source_did() {
+        let mut recorder = Recorder::new(site());
+        let record = recorder.record();
+        recorder.read(Path::new("/c/a.txt")).expect("it is there");
+        let globbed = shown(&mut recorder, "/c/*.conf");
+        let mut replay = record.borrow().clone();
+        assert_eq!(shown(&mut replay, "/c/*.conf"), globbed);
+        assert_eq!(
+            replay
+                .files()
+                .map(|(path, _)| path.display().to_string())
+                .collect::<Vec<_>>(),
+            ["/c/a.txt"]
+        );
+        assert_eq!(replay.globs().count(), 1);
+    }
+}

@@ -1,0 +1,165 @@
+//! What a parsed text is made of: words with their places, directives, and the error that ended the text.
+//!
+//! The tree keeps the order of the file, errors included: who walks it meets the first fault where nginx,
+//! which interprets while it reads, would have met it.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::ConfError;
+
+/// A place in a loaded text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pos {
+    /// Index in [`crate::Files`].
+    pub file: u32,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in bytes, from 1.
+    pub column: u32,
+}
+
+/// Where a text came from; what error messages call it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// A file: `... in /etc/nginx/nginx.conf:3`.
+    File(Arc<Path>),
+    /// The argument of `-g`: `... in command line`.
+    CommandLine,
+}
+
+impl Origin {
+    /// The origin for a file at `path`.
+    pub fn file(path: impl AsRef<Path>) -> Self {
+        Self::File(Arc::from(path.as_ref()))
+    }
+}
+
+/// One word, its quotes removed and its escapes resolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word {
+    /// The bytes of the word; any bytes, not only UTF-8.
+    pub text: Vec<u8>,
+    /// Where it begins, at its opening quote if it has one.
+    pub pos: Pos,
+    /// Whether it was written in quotes.
+    pub quoted: bool,
+    /// Bytes it takes in the text, quotes and backslashes included.
+    pub raw_len: u32,
+    /// The text with what is not UTF-8 replaced; only there when it differs.
+    lossy: Option<Box<str>>,
+}
+
+impl Word {
+    /// A word at a place; `raw_len` is what it takes in the text, in bytes.
+    pub fn new(text: impl Into<Vec<u8>>, pos: Pos, quoted: bool, raw_len: u32) -> Self {
+        let text = text.into();
+        let lossy = match String::from_utf8_lossy(&text) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(replaced) => Some(replaced.into_boxed_str()),
+        };
+        Self {
+            text,
+            pos,
+            quoted,
+            raw_len,
+            lossy,
+        }
+    }
+
+    /// The word as text; bytes that are not UTF-8 show as U+FFFD (`text` has them as they are).
+    pub fn as_str(&self) -> &str {
+        match &self.lossy {
+            Some(replaced) => replaced,
+            // `new` found the bytes to be UTF-8; should a caller have changed them since, nothing is shown.
+            None => std::str::from_utf8(&self.text).unwrap_or_default(),
+        }
+    }
+
+    /// The bytes of the word.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.text
+    }
+}
+
+impl PartialEq<str> for Word {
+    fn eq(&self, other: &str) -> bool {
+        self.text == other.as_bytes()
+    }
+}
+
+impl PartialEq<&str> for Word {
+    fn eq(&self, other: &&str) -> bool {
+        self.text == other.as_bytes()
+    }
+}
+
+/// One directive, simple (`listen 80;`) or with a block (`server { ... }`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Directive {
+    /// Its name, the first word.
+    pub name: Word,
+    /// The words after the name.
+    pub args: Vec<Word>,
+    /// What stands between its braces; `None` when it ends with a semicolon.
+    pub block: Option<Vec<Item>>,
+    /// Where the name begins.
+    pub pos: Pos,
+    /// Line of the `;` or `{` that ends the head: the line nginx names in errors about the directive.
+    pub end_line: u32,
+    /// Line of the closing `}`: the line nginx names in errors found once the block is read. `end_line` without block.
+    pub close_line: u32,
+    /// The text it stands in.
+    pub origin: Origin,
+}
+
+impl Directive {
+    /// A directive that nobody wrote: stands for a default that is compiled like one that was.
+    pub fn synthetic(name: &str) -> Self {
+        let pos = Pos { file: crate::COMMAND_LINE, line: 1, column: 1 };
+        Self {
+            name: Word::new(name, pos, false, 0),
+            args: Vec::new(),
+            block: None,
+            pos,
+            end_line: 1,
+            close_line: 1,
+            origin: Origin::CommandLine,
+        }
+    }
+
+    /// The name as text.
+    pub fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
+    /// The bytes of argument `index` (from 0); empty when there is none.
+    pub fn arg(&self, index: usize) -> &[u8] {
+        self.args.get(index).map_or(&[], |word| &word.text)
+    }
+
+    /// Argument `index` (from 0) as text; empty when there is none.
+    pub fn arg_str(&self, index: usize) -> &str {
+        self.args.get(index).map_or("", Word::as_str)
+    }
+
+    /// Argument `index` (from 0), or the name when there is none: where an error about it points.
+    pub fn word(&self, index: usize) -> &Word {
+        self.args.get(index).unwrap_or(&self.name)
+    }
+
+    /// What stands in its block; nothing when it has none.
+    pub fn items(&self) -> &[Item] {
+        self.block.as_deref().unwrap_or_default()
+    }
+}
+
+/// An element of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Item {
+    /// A directive.
+    Directive(Directive),
+    /// The syntax error that ended the text; nothing follows it.
+    Error(ConfError),
+}

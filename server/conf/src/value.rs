@@ -1,0 +1,462 @@
+//! Typed values: flags, numbers, sizes, times, choices.
+//!
+//! Each type comes twice: `parse_x` turns bytes into a value or `None`; `x` reads the first argument of a directive
+//! and reports what is wrong with it in nginx's words. Sizes are powers of 1024; a time without a unit is seconds.
+//!
+//! Source: nginx documentation, "Configuration file measurement units".
+
+use crate::{ConfError, Directive, Level, Loader, Word};
+
+/// The largest number anything may be: nginx's are signed.
+const NUMBER_MAX: u64 = i64::MAX as u64;
+
+/// `on` or `off`, in any case.
+pub fn parse_flag(text: &[u8]) -> Option<bool> {
+    parse_enum(text, &[("on", true), ("off", false)])
+}
+
+/// Decimal digits, at least one, up to 2^63 - 1.
+pub fn parse_number(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter()
+        .try_fold(0, |value, byte| append_digit(value, *byte))
+}
+
+fn append_digit(value: u64, byte: u8) -> Option<u64> {
+    let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+    value
+        .checked_mul(10)?
+        .checked_add(digit)
+        .filter(|value| *value <= NUMBER_MAX)
+}
+
+/// A size in bytes, with `k` or `m` in either case.
+pub fn parse_size(text: &[u8]) -> Option<usize> {
+    usize::try_from(parse_scaled(text, b"km")?).ok()
+}
+
+/// An offset in bytes, with `k`, `m` or `g` in either case.
+pub fn parse_offset(text: &[u8]) -> Option<u64> {
+    parse_scaled(text, b"kmg")
+}
+
+fn parse_scaled(text: &[u8], units: &[u8]) -> Option<u64> {
+    let last = text.last()?.to_ascii_lowercase();
+    let (digits, scale) = match units.iter().position(|unit| *unit == last) {
+        Some(index) => (&text[..text.len() - 1], 1 << (10 * (index + 1))),
+        None => (text, 1),
+    };
+    parse_number(digits)?
+        .checked_mul(scale)
+        .filter(|bytes| *bytes <= NUMBER_MAX)
+}
+
+/// A time in milliseconds: `M`, `w`, `d`, `h`, `m`, `s`, `ms` in this order, as `1h 30m` or `500ms`.
+pub fn parse_time_ms(text: &[u8]) -> Option<u64> {
+    parse_time(text, 1000)
+}
+
+/// A time in seconds: `y`, `M`, `w`, `d`, `h`, `m`, `s` in this order.
+pub fn parse_time_s(text: &[u8]) -> Option<u64> {
+    parse_time(text, 1)
+}
+
+/// Units from the longest, with their seconds. Only whole seconds have years, only milliseconds `ms`.
+const TIME_UNITS: &[(u8, u64)] = &[
+    (b'y', 31_536_000),
+    (b'M', 2_592_000),
+    (b'w', 604_800),
+    (b'd', 86_400),
+    (b'h', 3600),
+    (b'm', 60),
+    (b's', 1),
+];
+
+fn parse_time(text: &[u8], per_second: u64) -> Option<u64> {
+    // Units may not repeat nor come after a shorter one: `next` is the first that may still come. `ms` is past the
+    // last; so is a blank after a number without a unit, which makes it seconds and the last.
+    let milliseconds = per_second != 1;
+    let ms_rank = TIME_UNITS.len();
+    let seconds_rank = ms_rank - 1;
+    let mut next = usize::from(milliseconds);
+    let (mut total, mut value) = (0_u64, 0_u64);
+    let mut digits = false;
+    let mut rest = text;
+    while let [byte, after @ ..] = rest {
+        rest = after;
+        if byte.is_ascii_digit() {
+            value = append_digit(value, *byte)?;
+            digits = true;
+            continue;
+        }
+        let (rank, scale) = if *byte == b'm' && rest.first() == Some(&b's') {
+            rest = &rest[1..];
+            (milliseconds.then_some(ms_rank)?, 1)
+        } else if *byte == b' ' {
+            (
+                if next <= seconds_rank {
+                    ms_rank
+                } else {
+                    return None;
+                },
+                per_second,
+            )
+        } else {
+            let rank = TIME_UNITS.iter().position(|(unit, _)| unit == byte)?;
+            (rank, TIME_UNITS[rank].1 * per_second)
+        };
+        if rank < next {
+            return None;
+        }
+        next = rank + 1;
+        total = add_scaled(total, value, scale)?;
+        value = 0;
+        while let [b' ', after @ ..] = rest {
+            rest = after;
+        }
+    }
+    if digits {
+        add_scaled(total, value, per_second)
+    } else {
+        None
+    }
+}
+
+fn add_scaled(total: u64, value: u64, scale: u64) -> Option<u64> {
+    total
+        .checked_add(value.checked_mul(scale)?)
+        .filter(|sum| *sum <= NUMBER_MAX)
+}
+
+/// The value that goes with a name, compared in any case.
+pub fn parse_enum<T: Copy>(text: &[u8], names: &[(&str, T)]) -> Option<T> {
+    names
+        .iter()
+        .find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(text))
+        .map(|(_, value)| *value)
+}
+
+/// The bits of all the names, or the first word that is none of them.
+///
+/// # Errors
+/// The index of the word that is no name.
+pub fn parse_mask(words: &[Word], names: &[(&str, u32)]) -> Result<u32, usize> {
+    words.iter().enumerate().try_fold(0, |mask, (index, word)| {
+        match parse_enum(&word.text, names) {
+            Some(bits) => Ok(mask | bits),
+            None => Err(index),
+        }
+    })
+}
+
+/// The first argument as it is.
+///
+/// # Errors
+/// None; the signature is that of the other readers.
+pub fn text(d: &Directive) -> Result<Vec<u8>, ConfError> {
+    Ok(d.arg(0).to_vec())
+}
+
+/// `on` or `off`.
+///
+/// # Errors
+/// `invalid value "v" in "x" directive, it must be "on" or "off"`
+pub fn flag(d: &Directive) -> Result<bool, ConfError> {
+    parse_flag(d.arg(0)).ok_or_else(|| {
+        let (value, name) = (d.arg_str(0), d.name());
+        let message = format!(
+            "invalid value \"{value}\" in \"{name}\" directive, it must be \"on\" or \"off\""
+        );
+        ConfError::word(d, d.word(0), message)
+    })
+}
+
+/// A number.
+///
+/// # Errors
+/// `"x" directive invalid number`
+pub fn number(d: &Directive) -> Result<u64, ConfError> {
+    read(d, parse_number(d.arg(0)), 0, "invalid number")
+}
+
+/// A size in bytes.
+///
+/// # Errors
+/// `"x" directive invalid value`
+pub fn size(d: &Directive) -> Result<usize, ConfError> {
+    read(d, parse_size(d.arg(0)), 0, "invalid value")
+}
+
+/// An offset in bytes.
+///
+/// # Errors
+/// `"x" directive invalid value`
+pub fn offset(d: &Directive) -> Result<u64, ConfError> {
+    read(d, parse_offset(d.arg(0)), 0, "invalid value")
+}
+
+/// A time in milliseconds.
+///
+/// # Errors
+/// `"x" directive invalid value`
+pub fn time_ms(d: &Directive) -> Result<u64, ConfError> {
+    read(d, parse_time_ms(d.arg(0)), 0, "invalid value")
+}
+
+/// A time in seconds.
+///
+/// # Errors
+/// `"x" directive invalid value`
+pub fn time_s(d: &Directive) -> Result<u64, ConfError> {
+    read(d, parse_time_s(d.arg(0)), 0, "invalid value")
+}
+
+/// A number of buffers and their size in bytes, neither of them zero.
+///
+/// # Errors
+/// `"x" directive invalid value`
+pub fn buffers(d: &Directive) -> Result<(u64, usize), ConfError> {
+    let count = parse_number(d.arg(0)).filter(|count| *count > 0);
+    let count = read(d, count, 0, "invalid value")?;
+    let size = parse_size(d.arg(1)).filter(|size| *size > 0);
+    Ok((count, read(d, size, 1, "invalid value")?))
+}
+
+fn read<T>(d: &Directive, value: Option<T>, index: usize, what: &str) -> Result<T, ConfError> {
+    value.ok_or_else(|| {
+        ConfError::word(
+            d,
+            d.word(index),
+            format!("\"{}\" directive {what}", d.name()),
+        )
+    })
+}
+
+/// A number that is at least `low`.
+///
+/// # Errors
+/// `value must be equal to or greater than N`
+pub fn at_least(d: &Directive, value: u64, low: u64) -> Result<u64, ConfError> {
+    if value >= low {
+        return Ok(value);
+    }
+    Err(ConfError::word(
+        d,
+        d.word(0),
+        format!("value must be equal to or greater than {low}"),
+    ))
+}
+
+/// A number from `low` to `high`.
+///
+/// # Errors
+/// `value must be between N and M`
+pub fn between(d: &Directive, value: u64, low: u64, high: u64) -> Result<u64, ConfError> {
+    if (low..=high).contains(&value) {
+        return Ok(value);
+    }
+    Err(ConfError::word(
+        d,
+        d.word(0),
+        format!("value must be between {low} and {high}"),
+    ))
+}
+
+/// One of the names.
+///
+/// # Errors
+/// `invalid value "v"`
+pub fn choice<T: Copy>(d: &Directive, names: &[(&str, T)]) -> Result<T, ConfError> {
+    parse_enum(d.arg(0), names)
+        .ok_or_else(|| ConfError::invalid(d, d.word(0)).with_hint(one_of(names)))
+}
+
+/// The bits of all the arguments; a name given twice is a warning.
+///
+/// # Errors
+/// `invalid value "v"`
+pub fn mask(loader: &mut Loader, d: &Directive, names: &[(&str, u32)]) -> Result<u32, ConfError> {
+    let mut all = 0;
+    for word in &d.args {
+        let bits = parse_enum(&word.text, names)
+            .ok_or_else(|| ConfError::invalid(d, word).with_hint(one_of(names)))?;
+        if all & bits != 0 {
+            let message = format!("duplicate value \"{}\"", word.as_str());
+            loader.warn(Level::Warn, ConfError::word(d, word, message));
+        }
+        all |= bits;
+    }
+    Ok(all)
+}
+
+fn one_of<T>(names: &[(&str, T)]) -> String {
+    let names: Vec<_> = names.iter().map(|(name, _)| *name).collect();
+    format!("it can be: {}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Memory;
+    use crate::testing::directive;
+
+    fn message<T: std::fmt::Debug>(result: Result<T, ConfError>) -> String {
+        result.expect_err("the value is bad").message().to_owned()
+    }
+
+    #[test]
+    fn flags_are_on_or_off_in_any_case() {
+        assert_eq!(parse_flag(b"on"), Some(true));
+        assert_eq!(parse_flag(b"OFF"), Some(false));
+        assert_eq!(parse_flag(b"yes"), None);
+        let expected = "invalid value \"yes\" in \"gzip\" directive, it must be \"on\" or \"off\"";
+        assert_eq!(message(flag(&directive("gzip yes;"))), expected);
+    }
+
+    #[test]
+    fn numbers_are_digits_up_to_the_signed_maximum() {
+        assert_eq!(parse_number(b"0012"), Some(12));
+        assert_eq!(parse_number(b"9223372036854775807"), Some(NUMBER_MAX));
+        for bad in [
+            "",
+            "-1",
+            "+1",
+            "1k",
+            "0x1",
+            " 1",
+            "9223372036854775808",
+            "99999999999999999999",
+        ] {
+            assert_eq!(parse_number(bad.as_bytes()), None, "{bad}");
+        }
+        assert_eq!(
+            message(number(&directive("worker_connections x;"))),
+            "\"worker_connections\" directive invalid number"
+        );
+    }
+
+    #[test]
+    fn sizes_have_k_and_m_and_offsets_g_too() {
+        assert_eq!(parse_size(b"10"), Some(10));
+        assert_eq!(parse_size(b"1k"), Some(1024));
+        assert_eq!(parse_size(b"2M"), Some(2 << 20));
+        assert_eq!(parse_offset(b"3g"), Some(3 << 30));
+        assert_eq!(parse_offset(b"3G"), Some(3 << 30));
+        for bad in ["", "k", "1kk", "1 k", "1g", "9007199254740992k", "-1"] {
+            assert_eq!(parse_size(bad.as_bytes()), None, "{bad}");
+        }
+        assert_eq!(
+            parse_size(b"9007199254740991k"),
+            Some(9007199254740991 << 10)
+        );
+        assert_eq!(parse_offset(b"8589934592g"), None);
+        assert_eq!(
+            message(size(&directive("a x;"))),
+            "\"a\" directive invalid value"
+        );
+        assert_eq!(
+            message(offset(&directive("a x;"))),
+            "\"a\" directive invalid value"
+        );
+    }
+
+    #[test]
+    fn times_are_sums_of_units_in_order() {
+        assert_eq!(parse_time_ms(b"5"), Some(5000));
+        assert_eq!(parse_time_ms(b"10ms"), Some(10));
+        assert_eq!(parse_time_ms(b"1h30m"), Some(5_400_000));
+        assert_eq!(parse_time_ms(b"1h 30m"), Some(5_400_000));
+        assert_eq!(parse_time_ms(b"1m 1s 1ms"), Some(61_001));
+        assert_eq!(parse_time_ms(b"1M"), Some(2_592_000_000));
+        assert_eq!(
+            parse_time_s(b"1y 1M 1w 1d 1h 1m 1s"),
+            Some(31_536_000 + 2_592_000 + 604_800 + 86_400 + 3600 + 61)
+        );
+        assert_eq!(parse_time_s(b"1h 5"), Some(3605));
+        assert_eq!(parse_time_s(b"5 "), Some(5));
+        assert_eq!(parse_time_s(b"0"), Some(0));
+    }
+
+    #[test]
+    fn times_out_of_order_or_with_foreign_units_are_refused() {
+        for bad in [
+            "", "s", "1m1h", "1h1h", "1s1s", "-1", "1x", "1s 1m", "1 1s", "1ms", "off",
+        ] {
+            assert_eq!(parse_time_s(bad.as_bytes()), None, "{bad}");
+        }
+        for bad in [
+            "1y",
+            "1ms1s",
+            "1ms 1ms",
+            "9223372036854775807",
+            "9223372036854776s",
+        ] {
+            assert_eq!(parse_time_ms(bad.as_bytes()), None, "{bad}");
+        }
+        assert_eq!(
+            message(time_ms(&directive("a x;"))),
+            "\"a\" directive invalid value"
+        );
+        assert_eq!(
+            message(time_s(&directive("a x;"))),
+            "\"a\" directive invalid value"
+        );
+    }
+
+    #[test]
+    fn buffers_are_a_count_and_a_size() {
+        assert_eq!(buffers(&directive("a 4 8k;")), Ok((4, 8192)));
+        for bad in ["a 0 8k;", "a 4 0;", "a x 8k;", "a 4 x;"] {
+            assert_eq!(
+                message(buffers(&directive(bad))),
+                "\"a\" directive invalid value",
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn bounds_are_told() {
+        let d = directive("a 5;");
+        assert_eq!(between(&d, 5, 1, 9), Ok(5));
+        assert_eq!(
+            message(between(&d, 5, 6, 9)),
+            "value must be between 6 and 9"
+        );
+        assert_eq!(at_least(&d, 5, 5), Ok(5));
+        assert_eq!(
+            message(at_least(&d, 5, 6)),
+            "value must be equal to or greater than 6"
+        );
+    }
+
+    #[test]
+    fn a_choice_is_one_of_its_names() {
+        let names = [("off", 0), ("clean", 1)];
+        assert_eq!(choice(&directive("a CLEAN;"), &names), Ok(1));
+        let error = choice(&directive("a b;"), &names).expect_err("b is no name");
+        assert_eq!(
+            (error.message(), error.hint()),
+            ("invalid value \"b\"", Some("it can be: off, clean"))
+        );
+    }
+
+    #[test]
+    fn a_mask_is_the_union_and_a_repetition_a_warning() {
+        let names = [("a", 1), ("b", 2)];
+        let mut loader = Loader::new(Memory::default(), "/");
+        assert_eq!(mask(&mut loader, &directive("x a b a;"), &names), Ok(3));
+        assert_eq!(
+            loader.warnings()[0].1.to_string(),
+            "duplicate value \"a\" in /a.conf:1"
+        );
+        assert_eq!(
+            message(mask(&mut loader, &directive("x a c;"), &names)),
+            "invalid value \"c\""
+        );
+        assert_eq!(parse_mask(&directive("x a c;").args, &names), Err(1));
+        assert_eq!(parse_mask(&directive("x b a;").args, &names), Ok(3));
+    }
+}

@@ -1,0 +1,155 @@
+//! The end of `http`: levels are merged parents first and flattened into tables.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use conf::ConfError;
+
+use super::{Build, LocationDraft, ports};
+use crate::conf_core::{CoreLoc, Root};
+use crate::confs::Confs;
+use crate::http::{Http, Location, Server};
+use crate::listen::Listen;
+use crate::location::{LocationKind, LocationSet};
+use crate::module::HeaderStage;
+use crate::phases::Handlers;
+use crate::value::Value;
+
+impl Build {
+    /// Turns the drafts of `http` into an [`Http`].
+    pub(super) fn finish_http(&mut self) -> Result<(), ConfError> {
+        self.default_root();
+        self.merge();
+        let needs_local = self.vars.is_used("server_addr");
+        for finish in self.modules.iter().filter_map(|m| m.finish) {
+            finish(self)?;
+        }
+        let vars = self.vars.finish()?;
+        let draft = self.http.take().expect("http is open until here");
+        let (main, listens) = (draft.main.finish(), draft.listens);
+        let parents: Vec<Option<usize>> = draft.locations.iter().map(|l| l.parent).collect();
+        let mut servers: Vec<Server> = draft
+            .servers
+            .into_iter()
+            .map(|s| Server { confs: s.confs.finish(), location: s.location, named: HashMap::new() })
+            .collect();
+        let locations = flatten(draft.locations, &parents, &mut servers);
+        let (ports, warnings) = ports::ports(&listens, &servers, needs_local);
+        for text in warnings {
+            self.warn(ConfError::new(text));
+        }
+        let listens: Vec<Listen> = ports.iter().map(|p| p.listen.clone()).collect();
+        let http = Http {
+            main,
+            servers,
+            locations,
+            ports,
+            vars,
+            handlers: Handlers::of(self.modules),
+            header_stages: self.header_stages(),
+            prefix: self.options.prefix.clone(),
+            log_files: OnceLock::new(),
+        };
+        self.finished = Some((Arc::new(http), listens));
+        Ok(())
+    }
+
+    /// Without `root` at `http` level it is `html` below the prefix.
+    fn default_root(&mut self) {
+        let path = Value::text(&self.full_path(b"html"));
+        let temp = self.full_path(b"client_body_temp");
+        let loc: &mut CoreLoc = self.http.as_mut().expect("http is open until it is finished").locations[0].confs.get_mut();
+        loc.root.get_or_insert(Root { path, alias: false });
+        loc.body_temp_path.get_or_insert(temp);
+    }
+
+    fn header_stages(&self) -> Vec<HeaderStage> {
+        self.modules.iter().filter_map(|m| m.header_stage).collect()
+    }
+
+    /// Merges every level with the one around it.
+    fn merge(&mut self) {
+        let http = self.http.as_mut().expect("http is open until it is finished");
+        http.main.merge(None);
+        http.server_base.merge(None);
+        let units = &self.units;
+        let base = std::mem::replace(
+            &mut http.server_base,
+            crate::confs::ConfsDraft::new(units, crate::confs::Scope::Server),
+        )
+        .finish();
+        for server in &mut http.servers {
+            server.confs.merge(Some(&base));
+        }
+        merge_locations(&mut http.locations);
+    }
+}
+
+/// Parents come before their children in the list.
+fn merge_locations(locations: &mut [LocationDraft]) {
+    for i in 0..locations.len() {
+        let (before, rest) = locations.split_at_mut(i);
+        match rest[0].parent {
+            Some(parent) => rest[0].confs.merge_with(&before[parent].confs),
+            None => rest[0].confs.merge(None),
+        }
+    }
+}
+
+fn flatten(drafts: Vec<LocationDraft>, parents: &[Option<usize>], servers: &mut [Server]) -> Vec<Location> {
+    let mut sets: Vec<(Vec<(Vec<u8>, usize)>, Vec<(Vec<u8>, usize)>, Vec<usize>)> =
+        drafts.iter().map(|_| Default::default()).collect();
+    for (id, draft) in drafts.iter().enumerate() {
+        let Some(parent) = draft.parent else { continue };
+        let (exact, prefix, regex) = &mut sets[parent];
+        match &draft.kind {
+            LocationKind::Exact => exact.push((draft.name.clone(), id)),
+            LocationKind::Prefix | LocationKind::PrefixOnly => prefix.push((draft.name.clone(), id)),
+            LocationKind::Regex(_) => regex.push(id),
+            LocationKind::Named => {
+                if let Some(server) = draft.server {
+                    servers[server].named.insert(draft.name.clone(), id);
+                }
+            }
+            LocationKind::Block => {}
+        }
+    }
+    let mapped: Vec<bool> = drafts.iter().map(|d| d.mapped).collect();
+    let handlers: Vec<_> = drafts.iter().map(|d| d.handler).collect();
+    drafts
+        .into_iter()
+        .zip(sets)
+        .enumerate()
+        .map(|(id, (draft, (exact, prefix, regex)))| {
+            let around = (draft.kind_is_if()).then_some(parents[id]).flatten();
+            let confs: Confs = draft.confs.finish();
+            Location {
+                name: draft.name,
+                kind: draft.kind,
+                confs,
+                inner: LocationSet::new(exact, prefix, regex),
+                handler: draft.handler.or_else(|| around.and_then(|p| handlers[p])),
+                mapped: mapped_of(id, parents, &mapped),
+                except: draft.except,
+            }
+        })
+        .collect()
+}
+
+/// The nearest level at or around `id` that is chosen by URI.
+fn mapped_of(mut id: usize, parents: &[Option<usize>], mapped: &[bool]) -> usize {
+    while !mapped[id] {
+        match parents[id] {
+            Some(parent) => id = parent,
+            None => break,
+        }
+    }
+    id
+}
+
+impl LocationDraft {
+    /// Whether it is an `if` or `limit_except` block, which keeps the handler of the location around it.
+    fn kind_is_if(&self) -> bool {
+        !self.mapped
+    }
+}

@@ -1,0 +1,346 @@
+//! Directives of the main context and of `events`.
+//!
+//! Source: nginx documentation, "Core functionality".
+
+use std::path::{Path, PathBuf};
+
+use conf::{Arity, ConfError, Contexts, Directive, Row};
+
+use super::{Build, LoadOptions};
+use crate::errlog::Level;
+
+/// Where an error log goes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum LogTarget {
+    /// A file, absolute.
+    File(PathBuf),
+    /// Standard error.
+    Stderr,
+}
+
+/// Directives of the main context and of `events`, with nginx's defaults where nothing was said.
+#[derive(Clone, Debug)]
+pub struct MainConf {
+    /// Go to the background.
+    pub daemon: bool,
+    /// Serve from a worker process of its own.
+    pub master_process: bool,
+    /// User and group of the worker.
+    pub user: Option<(String, Option<String>)>,
+    /// The pid file.
+    pub pid: PathBuf,
+    /// Number of worker threads.
+    pub worker_processes: u32,
+    /// Connections of one worker thread.
+    pub worker_connections: u32,
+    /// RLIMIT_NOFILE of the worker.
+    pub worker_rlimit_nofile: Option<u64>,
+    /// RLIMIT_CORE of the worker in bytes.
+    pub worker_rlimit_core: Option<u64>,
+    /// Nice value of the worker.
+    pub worker_priority: i32,
+    /// CPUs of each thread; empty for no affinity.
+    pub cpu_affinity: Vec<Vec<usize>>,
+    /// How long connections of an old configuration or a stopping worker may go on, milliseconds.
+    pub shutdown_timeout_ms: Option<u64>,
+    /// Environment of the worker: `NAME` to keep, `NAME=value` to set.
+    pub env: Vec<(String, Option<String>)>,
+    /// Working directory of the worker.
+    pub working_directory: Option<PathBuf>,
+    /// Error logs of the main context.
+    pub error_logs: Vec<(LogTarget, Level)>,
+    /// Keep connections over a reload.
+    pub reload_keep: bool,
+    /// Directories to make for temporary files.
+    pub temp_paths: Vec<PathBuf>,
+    /// Accept as many connections as possible in one turn.
+    pub multi_accept: bool,
+    set: Vec<&'static str>,
+}
+
+impl MainConf {
+    /// nginx's defaults.
+    pub fn new(options: &LoadOptions) -> Self {
+        Self {
+            daemon: true,
+            master_process: true,
+            user: None,
+            pid: options.prefix.join(DEFAULT_PID),
+            worker_processes: 1,
+            worker_connections: 512,
+            worker_rlimit_nofile: None,
+            worker_rlimit_core: None,
+            worker_priority: 0,
+            cpu_affinity: Vec::new(),
+            shutdown_timeout_ms: None,
+            env: Vec::new(),
+            working_directory: None,
+            error_logs: Vec::new(),
+            reload_keep: true,
+            temp_paths: Vec::new(),
+            multi_accept: false,
+            set: Vec::new(),
+        }
+    }
+
+    /// Fills in what depends on what was said.
+    pub fn finish(&mut self, error_log: Option<&Path>) {
+        if self.error_logs.is_empty()
+            && let Some(path) = error_log
+        {
+            let target = match path.to_str() {
+                Some("stderr") => LogTarget::Stderr,
+                _ => LogTarget::File(path.to_path_buf()),
+            };
+            self.error_logs.push((target, Level::Error));
+        }
+        if let [only] = self.cpu_affinity.as_slice()
+            && only.is_empty()
+        {
+            self.cpu_affinity = auto_affinity(self.worker_processes);
+        }
+    }
+
+    fn once(&mut self, d: &Directive, name: &'static str) -> Result<(), ConfError> {
+        if self.set.contains(&name) {
+            return Err(ConfError::directive(d, "is duplicate"));
+        }
+        self.set.push(name);
+        Ok(())
+    }
+}
+
+fn auto_affinity(threads: u32) -> Vec<Vec<usize>> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    (0..threads as usize).map(|t| vec![t % cpus]).collect()
+}
+
+macro_rules! row {
+    ($name:literal, $contexts:expr, $arity:ident, $default:literal, $syntax:literal, $doc:literal, $apply:expr) => {
+        Row {
+            name: $name,
+            contexts: $contexts,
+            arity: Arity::$arity,
+            block: false,
+            default: $default,
+            doc: $doc,
+            syntax: $syntax,
+            apply: |b, d| {
+                b.main.once(d, $name)?;
+                let apply: fn(&mut Build, &Directive) -> Result<(), ConfError> = $apply;
+                apply(b, d)
+            },
+        }
+    };
+}
+
+/// The directives.
+pub(super) const ROWS: &[Row<Build>] = &[
+    Row {
+        name: "events",
+        contexts: Contexts::MAIN,
+        arity: Arity::NOARGS,
+        block: true,
+        default: "",
+        doc: "The context of directives on connection processing.",
+        syntax: "{ ... }",
+        apply: |b, d| {
+            if b.seen_events {
+                return Err(ConfError::directive(d, "is duplicate"));
+            }
+            b.seen_events = true;
+            conf::walk(b, d.items(), Contexts::EVENTS)
+        },
+    },
+    row!("daemon", Contexts::MAIN, FLAG, "on", "on | off", "Whether to go to the background.", |b, d| {
+        b.main.daemon = conf::flag(d)?;
+        Ok(())
+    }),
+    row!("master_process", Contexts::MAIN, FLAG, "on", "on | off",
+        "Whether the worker is a process of its own.", |b, d| {
+        b.main.master_process = conf::flag(d)?;
+        Ok(())
+    }),
+    row!("user", Contexts::MAIN, TAKE12, "nobody nobody", "user [group]",
+        "User and group of the worker process.", |b, d| {
+        let group = (d.args.len() == 2).then(|| d.arg_str(1).to_owned());
+        b.main.user = Some((d.arg_str(0).to_owned(), group));
+        Ok(())
+    }),
+    row!("pid", Contexts::MAIN, TAKE1, "logs/nginx.pid", "file", "The file with the supervisor's process ID.", |b, d| {
+        b.main.pid = path(&b.full_path(d.arg(0)));
+        Ok(())
+    }),
+    row!("worker_processes", Contexts::MAIN, TAKE1, "1", "number | auto",
+        "Number of worker threads, all in one process.", |b, d| {
+        b.main.worker_processes = match d.arg(0) {
+            b"auto" => std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+            _ => bounded(d, 1, u64::from(MAX_THREADS))? as u32,
+        };
+        Ok(())
+    }),
+    row!("worker_rlimit_nofile", Contexts::MAIN, TAKE1, "", "number",
+        "Largest number of open files of the worker process.", |b, d| {
+        b.main.worker_rlimit_nofile = Some(conf::number(d)?);
+        Ok(())
+    }),
+    row!("worker_rlimit_core", Contexts::MAIN, TAKE1, "", "size", "Largest core file of the worker process.", |b, d| {
+        b.main.worker_rlimit_core = Some(conf::offset(d)?);
+        Ok(())
+    }),
+    row!("worker_priority", Contexts::MAIN, TAKE1, "0", "number", "Scheduling priority of the worker process.", |b, d| {
+        b.main.worker_priority = d
+            .arg_str(0)
+            .parse()
+            .map_err(|_| ConfError::word(d, d.word(0), "invalid number"))?;
+        Ok(())
+    }),
+    row!("worker_cpu_affinity", Contexts::MAIN, ONE_MORE, "", "cpumask ... | auto [cpumask]",
+        "CPUs of each worker thread.", cpu_affinity),
+    row!("worker_shutdown_timeout", Contexts::MAIN, TAKE1, "", "time",
+        "Time after which a stopping worker, or an old configuration, closes what is still open.", |b, d| {
+        b.main.shutdown_timeout_ms = Some(conf::time_ms(d)?);
+        Ok(())
+    }),
+    row!("working_directory", Contexts::MAIN, TAKE1, "", "directory", "Working directory of the worker process.", |b, d| {
+        b.main.working_directory = Some(path(&b.full_path(d.arg(0))));
+        Ok(())
+    }),
+    row!("reload_connections", Contexts::MAIN, TAKE1, "keep", "keep | drain",
+        "Whether idle connections outlive a reload (keep) or are closed as nginx does (drain).", |b, d| {
+        b.main.reload_keep = conf::choice(d, &[("keep", true), ("drain", false)])?;
+        Ok(())
+    }),
+    Row {
+        name: "env",
+        contexts: Contexts::MAIN,
+        arity: Arity::TAKE1,
+        block: false,
+        default: "TZ",
+        doc: "An environment variable that the worker keeps or gets.",
+        syntax: "variable[=value]",
+        apply: |b, d| {
+            let text = d.arg_str(0);
+            let (name, value) = text.split_once('=').map_or((text, None), |(n, v)| (n, Some(v.to_owned())));
+            b.main.env.push((name.to_owned(), value));
+            Ok(())
+        },
+    },
+    Row {
+        name: "error_log",
+        contexts: Contexts::MAIN,
+        arity: Arity::ONE_MORE,
+        block: false,
+        default: "logs/error.log error",
+        doc: "An error log and its level.",
+        syntax: "file | stderr [level]",
+        apply: |b, d| {
+            let log = error_log(b, d)?;
+            b.main.error_logs.push(log);
+            Ok(())
+        },
+    },
+    Row {
+        name: "load_module",
+        contexts: Contexts::MAIN,
+        arity: Arity::TAKE1,
+        block: false,
+        default: "",
+        doc: "Modules are built in: a notice for one that is, an error for any other.",
+        syntax: "file",
+        apply: load_module,
+    },
+    row!("worker_connections", Contexts::EVENTS, TAKE1, "512", "number",
+        "Most connections of one worker thread.", |b, d| {
+        b.main.worker_connections = bounded(d, 1, u64::from(MAX_CONNECTIONS))? as u32;
+        Ok(())
+    }),
+    row!("multi_accept", Contexts::EVENTS, FLAG, "off", "on | off",
+        "Whether to accept all waiting connections at a time.", |b, d| {
+        b.main.multi_accept = conf::flag(d)?;
+        Ok(())
+    }),
+    row!("use", Contexts::EVENTS, TAKE1, "", "method", "The connection processing method: epoll.", |_, d| {
+        if d.arg(0) == b"epoll" {
+            return Ok(());
+        }
+        Err(ConfError::word(d, d.word(0), format!("invalid event type \"{}\"", d.arg_str(0))))
+    }),
+];
+
+/// Parses `error_log`.
+///
+/// # Errors
+/// An unknown level, or a target of a later stage.
+pub fn error_log(b: &mut Build, d: &Directive) -> Result<(LogTarget, Level), ConfError> {
+    let target = match d.arg(0) {
+        b"stderr" => LogTarget::Stderr,
+        t if t.starts_with(b"syslog:") || t.starts_with(b"memory:") => {
+            return Err(ConfError::word(d, d.word(0), format!("\"{}\" is not built yet", d.arg_str(0))));
+        }
+        file => LogTarget::File(path(&b.full_path(file))),
+    };
+    let mut level = Level::Error;
+    for n in 1..d.args.len() {
+        level = Level::parse(d.arg_str(n)).ok_or_else(|| {
+            ConfError::word(d, d.word(n), format!("invalid log level \"{}\"", d.arg_str(n)))
+        })?;
+    }
+    Ok((target, level))
+}
+
+fn cpu_affinity(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let mut words = d.args.iter();
+    let auto = d.arg(0) == b"auto";
+    if auto {
+        words.next();
+    }
+    let mut masks = Vec::new();
+    for word in words {
+        let cpus: Vec<usize> =
+            word.text.iter().rev().enumerate().filter(|(_, b)| **b == b'1').map(|(cpu, _)| cpu).collect();
+        let sound = word.text.iter().all(|b| matches!(b, b'0' | b'1')) && !cpus.is_empty();
+        if !sound {
+            let text = format!("invalid character in cpu mask \"{}\"", word.as_str());
+            return Err(ConfError::word(d, word, text));
+        }
+        masks.push(cpus);
+    }
+    b.main.cpu_affinity = match (auto, masks.first()) {
+        (true, None) => vec![Vec::new()],
+        (true, Some(cpus)) => cpus.iter().map(|cpu| vec![*cpu]).collect(),
+        (false, _) => masks,
+    };
+    Ok(())
+}
+
+/// A dynamic module of nginx: fine if it is built in here.
+fn load_module(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let file = d.arg_str(0).rsplit('/').next().unwrap_or_default();
+    let name = file
+        .strip_prefix("ngx_http_")
+        .and_then(|n| n.strip_suffix("_module.so"))
+        .unwrap_or(file);
+    if b.modules.iter().any(|m| m.name == name) {
+        b.notice(ConfError::word(d, d.word(0), format!("module \"{name}\" is built in, nothing to load")));
+        return Ok(());
+    }
+    Err(ConfError::word(d, d.word(0), format!("module \"{}\" is not built in", d.arg_str(0))))
+}
+
+fn bounded(d: &Directive, low: u64, high: u64) -> Result<u64, ConfError> {
+    let n = conf::number(d)?;
+    conf::between(d, n, low, high)
+}
+
+fn path(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
+}
+
+/// The pid file where none is named, relative to the prefix.
+const DEFAULT_PID: &str = "/run/nginx.pid";
+/// Most worker threads.
+const MAX_THREADS: u32 = 1024;
+/// Most connections of a thread.
+const MAX_CONNECTIONS: u32 = 4_000_000;

@@ -1,0 +1,299 @@
+//! From directives to a [`Cycle`]: the state in which rows are applied, and loading as a whole.
+//!
+//! Rows of the core and of all modules stand in one table. Blocks open a level; a settings row writes to the
+//! innermost level of its unit's scope. When `http` closes, levels are merged parents first and flattened into
+//! [`Http`](crate::http::Http).
+
+mod blocks;
+mod finish;
+mod main;
+mod meaningless;
+mod ports;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use conf::{Builder, ConfError, Contexts, Loader, Row, Source, Table};
+
+pub use blocks::{LocationDraft, method_bit};
+pub use main::{LogTarget, MainConf, error_log};
+pub use meaningless::MEANINGLESS;
+pub use ports::{ListenDraft, listen};
+
+use crate::confs::{Conf, ConfsDraft, Scope, Unit};
+use crate::http::Http;
+use crate::listen::Listen;
+use crate::module::Module;
+use crate::vars::VarRegistry;
+
+/// A loaded configuration: what the supervisor needs, and what the worker serves.
+pub struct Cycle {
+    /// Directives of the main context and of `events`.
+    pub main: MainConf,
+    /// Sockets to open.
+    pub listens: Vec<Listen>,
+    /// Log files to open for appending.
+    pub log_paths: Vec<PathBuf>,
+    /// Every file read, for `-T` and the worker's bundle.
+    pub files: conf::Files,
+    /// Warnings and notices, rendered.
+    pub warnings: Vec<String>,
+    /// The HTTP server, if there is an `http` block.
+    pub http: Option<Arc<Http>>,
+}
+
+/// Where the configuration is and what the command line adds to it.
+#[derive(Debug, Clone)]
+pub struct LoadOptions {
+    /// The main file, absolute.
+    pub conf_path: PathBuf,
+    /// What relative paths of the configuration (but not of `include`) are relative to.
+    pub prefix: PathBuf,
+    /// `-g`.
+    pub globals: Option<String>,
+    /// Error log where the configuration names none: `-e`, else a default; "stderr" is standard error.
+    pub error_log: Option<PathBuf>,
+    /// Access log where the configuration says nothing.
+    pub access_log: PathBuf,
+}
+
+/// Why a configuration was refused, with the files read so far.
+pub struct LoadError {
+    /// What is wrong.
+    pub error: ConfError,
+    /// Where: gives names and lines to the error's position.
+    pub files: conf::Files,
+    /// Warnings before the error, rendered.
+    pub warnings: Vec<String>,
+}
+
+/// The state in which directives are applied.
+pub struct Build {
+    table: Table<Self>,
+    loader: Loader,
+    /// What the command line says.
+    pub options: LoadOptions,
+    /// Main and events directives.
+    pub main: MainConf,
+    /// Variables.
+    pub vars: VarRegistry,
+    /// The modules, in order.
+    pub modules: &'static [&'static Module],
+    units: Vec<&'static Unit>,
+    http: Option<HttpDraft>,
+    finished: Option<(Arc<Http>, Vec<Listen>)>,
+    /// Files that must be opened for appending before anything is served.
+    pub log_paths: Vec<PathBuf>,
+    seen_events: bool,
+}
+
+/// The `http` block while it is read.
+struct HttpDraft {
+    main: ConfsDraft,
+    server_base: ConfsDraft,
+    servers: Vec<ServerDraft>,
+    locations: Vec<LocationDraft>,
+    server: Option<usize>,
+    location: usize,
+    listens: Vec<ListenDraft>,
+}
+
+struct ServerDraft {
+    confs: ConfsDraft,
+    location: usize,
+}
+
+impl Builder for Build {
+    fn table(&self) -> &Table<Self> {
+        &self.table
+    }
+
+    fn loader(&mut self) -> &mut Loader {
+        &mut self.loader
+    }
+}
+
+impl Build {
+    fn new(source: impl Source + 'static, options: &LoadOptions, modules: &'static [&'static Module]) -> Self {
+        let mut rows: Vec<&'static [Row<Self>]> =
+            vec![main::ROWS, blocks::ROWS, MEANINGLESS, crate::conf_core::ROWS];
+        rows.extend_from_slice(crate::conf_core::SETTINGS);
+        let mut units: Vec<&'static Unit> = crate::conf_core::units();
+        let mut vars = VarRegistry::default();
+        for module in modules {
+            rows.extend_from_slice(module.directives);
+            units.extend(module.units.iter().map(|u| u()));
+            vars.add(module.variables);
+        }
+        for list in crate::builtin::VARIABLES {
+            vars.add(list);
+        }
+        for (slot, unit) in units.iter().enumerate() {
+            unit.set_slot(slot);
+        }
+        let conf_prefix = options.conf_path.parent().map(Path::to_path_buf).unwrap_or_default();
+        Self {
+            table: Table::from(&rows),
+            loader: Loader::new(source, conf_prefix),
+            options: options.clone(),
+            main: MainConf::new(options),
+            vars,
+            modules,
+            units,
+            http: None,
+            finished: None,
+            log_paths: Vec::new(),
+            seen_events: false,
+        }
+    }
+
+    /// The settings that a directive of unit `T` writes to here.
+    pub fn conf_mut<T: Conf>(&mut self) -> &mut T {
+        let http = self.http.as_mut().expect("contexts of HTTP directives lie inside http");
+        match T::unit().scope {
+            Scope::Main => http.main.get_mut(),
+            Scope::Server => match http.server {
+                Some(server) => http.servers[server].confs.get_mut(),
+                None => http.server_base.get_mut(),
+            },
+            Scope::Location => http.locations[http.location].confs.get_mut(),
+        }
+    }
+
+    /// The settings of unit `T` of any location, by its index; for modules' `finish`.
+    pub fn location_confs_mut<T: Conf>(&mut self) -> impl Iterator<Item = &mut T> {
+        let http = self.http.as_mut().expect("modules are finished inside http");
+        http.locations.iter_mut().map(|l| l.confs.get_mut::<T>())
+    }
+
+    /// Resolves a path of the configuration against the prefix.
+    pub fn full_path(&self, path: &[u8]) -> Vec<u8> {
+        full_path(&self.options.prefix, path)
+    }
+
+    /// Resolves a path and notes it as a log to open.
+    pub fn log_path(&mut self, path: &[u8]) -> PathBuf {
+        use std::os::unix::ffi::OsStringExt;
+        let path = PathBuf::from(std::ffi::OsString::from_vec(self.full_path(path)));
+        if !self.log_paths.contains(&path) {
+            self.log_paths.push(path.clone());
+        }
+        path
+    }
+
+    /// The access log of a configuration that names none, noted as a log to open.
+    pub fn default_access_log(&mut self) -> PathBuf {
+        use std::os::unix::ffi::OsStrExt;
+        let path = self.options.access_log.clone();
+        self.log_path(path.as_os_str().as_bytes())
+    }
+
+    /// Notes a warning about a directive.
+    pub fn warn(&mut self, error: ConfError) {
+        self.loader.warn(conf::Level::Warn, error);
+    }
+
+    /// Notes something worth knowing about a directive.
+    pub fn notice(&mut self, error: ConfError) {
+        self.loader.warn(conf::Level::Notice, error);
+    }
+}
+
+/// Resolves `path` against `prefix` unless it is absolute.
+pub fn full_path(prefix: &Path, path: &[u8]) -> Vec<u8> {
+    use std::os::unix::ffi::OsStrExt;
+    if path.starts_with(b"/") {
+        return path.to_vec();
+    }
+    let mut full = prefix.as_os_str().as_bytes().to_vec();
+    if !full.ends_with(b"/") {
+        full.push(b'/');
+    }
+    full.extend_from_slice(path);
+    full
+}
+
+/// The directives of the core and of the modules, for the reference.
+pub fn all_rows(modules: &'static [&'static Module]) -> Vec<(&'static str, &'static [Row<Build>])> {
+    let mut rows: Vec<(&'static str, &'static [Row<Build>])> =
+        vec![("core", main::ROWS), ("http core", blocks::ROWS), ("http core", crate::conf_core::ROWS)];
+    rows.extend(crate::conf_core::SETTINGS.iter().map(|r| ("http core", *r)));
+    for module in modules {
+        rows.extend(module.directives.iter().map(|r| (module.name, *r)));
+    }
+    rows.push(("without meaning here", MEANINGLESS));
+    rows
+}
+
+/// Loads a configuration.
+///
+/// # Errors
+/// The first error in the order of the files, as nginx would meet it.
+pub fn load(
+    source: impl Source + 'static,
+    options: &LoadOptions,
+    modules: &'static [&'static Module],
+) -> Result<Cycle, LoadError> {
+    let mut build = Build::new(source, options, modules);
+    match build.read() {
+        Ok(()) => Ok(build.into_cycle()),
+        Err(error) => {
+            let warnings = build.rendered_warnings();
+            Err(LoadError { error, files: build.loader.files().clone(), warnings })
+        }
+    }
+}
+
+impl Build {
+    fn read(&mut self) -> Result<(), ConfError> {
+        if let Some(globals) = self.options.globals.clone() {
+            let items = self.loader.command_line(globals.as_bytes());
+            conf::walk(self, &items, Contexts::MAIN)?;
+        }
+        let items = self.loader.load(&self.options.conf_path.clone())?;
+        conf::walk(self, &items, Contexts::MAIN)?;
+        self.finish_main()
+    }
+
+    fn finish_main(&mut self) -> Result<(), ConfError> {
+        if !self.seen_events {
+            return Err(ConfError::new("no \"events\" section in configuration"));
+        }
+        let default = self.options.error_log.clone();
+        self.main.finish(default.as_deref());
+        let mut paths: Vec<PathBuf> = Vec::new();
+        for (target, _) in &self.main.error_logs {
+            if let LogTarget::File(path) = target {
+                paths.push(path.clone());
+            }
+        }
+        paths.append(&mut self.log_paths);
+        paths.dedup();
+        self.log_paths = paths;
+        Ok(())
+    }
+
+    fn rendered_warnings(&self) -> Vec<String> {
+        self.loader
+            .warnings()
+            .iter()
+            .map(|(level, error)| format!("[{}] {}", level.as_str(), error.render(self.loader.files())))
+            .collect()
+    }
+
+    fn into_cycle(self) -> Cycle {
+        let warnings = self.rendered_warnings();
+        let (http, listens) = match self.finished {
+            Some((http, listens)) => (Some(http), listens),
+            None => (None, Vec::new()),
+        };
+        Cycle {
+            main: self.main,
+            listens,
+            log_paths: self.log_paths,
+            files: self.loader.files().clone(),
+            warnings,
+            http,
+        }
+    }
+}

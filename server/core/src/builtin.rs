@@ -1,0 +1,350 @@
+//! The core's variables: request, response, connection, server.
+//!
+//! Source: nginx documentation, `ngx_http_core_module`, "Embedded Variables".
+
+use std::rc::Rc;
+
+use engines::http::{BodyLength, FieldId};
+
+use crate::conf_core::CoreSrv;
+use crate::exchange::{Exchange, Peer};
+use crate::vars::Variable;
+
+type Out = Vec<u8>;
+
+macro_rules! var {
+    ($name:literal, $doc:literal, $read:expr) => {
+        Variable { name: $name, read: $read, write: None, doc: $doc }
+    };
+}
+
+fn put(out: &mut Out, bytes: &[u8]) -> bool {
+    out.extend_from_slice(bytes);
+    true
+}
+
+fn put_number(out: &mut Out, n: u64) -> bool {
+    let mut digits = [0; 20];
+    out.extend_from_slice(crate::reply::decimal(n, &mut digits));
+    true
+}
+
+fn put_opt(out: &mut Out, bytes: Option<&[u8]>) -> bool {
+    match bytes {
+        Some(bytes) => put(out, bytes),
+        None => false,
+    }
+}
+
+/// Seconds with milliseconds: `1.234`.
+fn put_seconds(out: &mut Out, ms: u64) -> bool {
+    put(out, format!("{}.{:03}", ms / 1000, ms % 1000).as_bytes())
+}
+
+/// The lists of variables.
+pub const VARIABLES: &[&[Variable]] = &[REQUEST, RESPONSE, CONNECTION];
+
+const REQUEST: &[Variable] = &[
+    var!("request", "request line as received", |x, _, _, o| {
+        let line = x.head.bytes(x.head.line);
+        o.extend_from_slice(line);
+        !line.is_empty()
+    }),
+    var!("request_method", "request method", |x, _, _, o| {
+        let name = x.head.bytes(x.head.method_name);
+        o.extend_from_slice(name);
+        !name.is_empty()
+    }),
+    var!("request_uri", "target as received, with arguments", |x, _, _, o| {
+        let target = x.head.bytes(x.head.target);
+        o.extend_from_slice(target);
+        !target.is_empty()
+    }),
+    var!("uri", "normalised URI, without arguments", |x, _, _, o| put(o, &x.uri)),
+    var!("document_uri", "the same as $uri", |x, _, _, o| put(o, &x.uri)),
+    Variable { name: "args", read: |x, _, _, o| put(o, &x.args), write: Some(set_args), doc: "arguments of the request line" },
+    Variable { name: "query_string", read: |x, _, _, o| put(o, &x.args), write: Some(set_args), doc: "the same as $args" },
+    var!("is_args", "\"?\" if there are arguments", |x, _, _, o| put(o, if x.args.is_empty() { b"" } else { b"?" })),
+    var!("arg_", "argument of this name", |x, _, name, o| match find_arg(&x.args, name) {
+        Some(value) => put(o, value),
+        None => false,
+    }),
+    var!("http_", "request header field of this name", |x, _, name, o| http_field(x, name, o)),
+    var!("cookie_", "cookie of this name", |x, _, name, o| {
+        x.head.fields_by_id(FieldId::Cookie).find_map(|c| find_cookie(c, name)).is_some_and(|v| put(o, v))
+    }),
+    var!("host", "host of the request, else the server's name", |x, _, _, o| {
+        if x.host.is_empty() { server_name(x, o) } else { put(o, &x.host) }
+    }),
+    var!("request_port", "port of the request's host", |x, _, _, o| match x.host_port {
+        Some(port) => put_number(o, u64::from(port)),
+        None => false,
+    }),
+    var!("is_request_port", "\":\" if the request's host has a port", |x, _, _, o| {
+        put(o, if x.host_port.is_some() { b":" } else { b"" })
+    }),
+    var!("scheme", "request scheme", |_, _, _, o| put(o, b"http")),
+    var!("https", "\"on\" over TLS", |_, _, _, _| true),
+    var!("content_length", "Content-Length of the request", |x, _, _, o| put_opt(o, x.head.field(FieldId::ContentLength))),
+    var!("content_type", "Content-Type of the request", |x, _, _, o| put_opt(o, x.head.field(FieldId::ContentType))),
+    var!("request_length", "bytes of the request", |x, _, _, o| put_number(o, x.request_bytes)),
+    var!("server_protocol", "protocol of the request", |x, _, _, o| put(o, x.head.version.as_str().as_bytes())),
+    var!("request_filename", "path of the file", |x, cx, _, o| {
+        crate::paths::map_uri(x, cx).is_some_and(|path| put(o, &path))
+    }),
+    var!("document_root", "directory of root or alias", |x, cx, _, o| {
+        let root = crate::paths::document_root(x, cx);
+        put(o, &root)
+    }),
+    var!("realpath_root", "directory of root or alias with links resolved", |x, cx, _, o| {
+        use std::os::unix::ffi::{OsStrExt, OsStringExt};
+        let root = crate::paths::document_root(x, cx);
+        match std::fs::canonicalize(std::ffi::OsStr::from_bytes(&root)) {
+            Ok(real) => put(o, &real.into_os_string().into_vec()),
+            Err(_) => false,
+        }
+    }),
+    var!("request_completion", "\"OK\" when the request was completed", |x, _, _, o| {
+        put(o, if x.completed { b"OK" } else { b"" })
+    }),
+    var!("request_body", "request body, where a handler read it", |_, _, _, _| false),
+    var!("request_body_file", "file with the request body", |_, _, _, _| false),
+    var!("remote_user", "user of Basic authentication", |x, _, _, o| match basic_user(x) {
+        Some(user) => put(o, &user),
+        None => false,
+    }),
+];
+
+const RESPONSE: &[Variable] = &[
+    var!("status", "response status", |x, _, _, o| {
+        let status = if x.err_status != 0 { x.err_status } else { x.reply.status };
+        let status = if status == 0 && x.head.version == engines::http::Version::Http09 { 9 } else { status };
+        put(o, format!("{status:03}").as_bytes())
+    }),
+    var!("bytes_sent", "bytes sent to the client", |x, _, _, o| put_number(o, x.bytes_sent)),
+    var!("body_bytes_sent", "bytes of the body sent to the client", |x, _, _, o| {
+        put_number(o, x.bytes_sent.saturating_sub(x.header_bytes))
+    }),
+    var!("request_time", "time since the head was read, seconds", |x, cx, _, o| {
+        put_seconds(o, cx.clock.mono_ms.saturating_sub(x.started_ms))
+    }),
+    var!("sent_http_", "response header field of this name", |x, _, name, o| sent_field(x, name, o)),
+    var!("sent_trailer_", "trailer field of this name", |x, _, name, o| {
+        let name = dashed(name);
+        let mut found = x.reply.trailers.named(&name).peekable();
+        if found.peek().is_none() {
+            return false;
+        }
+        join(found, b", ", o)
+    }),
+];
+
+const CONNECTION: &[Variable] = &[
+    var!("remote_addr", "address of the client", |x, _, _, o| match x.client.peer {
+        Peer::Inet(addr) => put(o, addr.ip().to_string().as_bytes()),
+        Peer::Unix => put(o, b"unix:"),
+    }),
+    var!("remote_port", "port of the client", |x, _, _, o| match x.client.peer {
+        Peer::Inet(addr) => put_number(o, u64::from(addr.port())),
+        Peer::Unix => true,
+    }),
+    var!("binary_remote_addr", "address of the client in binary", |x, _, _, o| match x.client.peer {
+        Peer::Inet(addr) => match addr.ip() {
+            std::net::IpAddr::V4(ip) => put(o, &ip.octets()),
+            std::net::IpAddr::V6(ip) => put(o, &ip.octets()),
+        },
+        Peer::Unix => put(o, b"unix:"),
+    }),
+    var!("server_addr", "address that accepted the request", |x, _, _, o| match (x.client.local, x.client.peer) {
+        (_, Peer::Unix) => put(o, b"unix:"),
+        (Some(addr), _) => put(o, addr.ip().to_string().as_bytes()),
+        (None, _) => match &x.http.ports[x.port].listen.addr {
+            crate::listen::ListenAddr::Inet(addr) => put(o, addr.ip().to_string().as_bytes()),
+            crate::listen::ListenAddr::Unix(_) => put(o, b"unix:"),
+        },
+    }),
+    var!("server_port", "port that accepted the request", |x, _, _, o| {
+        let http = Rc::clone(&x.http);
+        match crate::reply::local_port(x, &http) {
+            0 => true,
+            port => put_number(o, u64::from(port)),
+        }
+    }),
+    var!("server_name", "first name of the server", |x, _, _, o| server_name(x, o)),
+    var!("connection", "serial number of the connection", |x, _, _, o| put_number(o, x.client.connection)),
+    var!("connection_requests", "requests of the connection so far", |x, _, _, o| put_number(o, x.client.requests)),
+    var!("connection_time", "age of the connection, seconds", |x, cx, _, o| {
+        put_seconds(o, cx.clock.mono_ms.saturating_sub(x.client.since_ms))
+    }),
+    var!("pipe", "\"p\" if the request was pipelined", |x, _, _, o| put(o, if x.client.pipelined { b"p" } else { b"." })),
+    var!("time_local", "local time of the log", |_, cx, _, o| put(o, cx.clock.log_time().as_bytes())),
+    var!("time_iso8601", "local time in ISO 8601", |_, cx, _, o| put(o, cx.clock.iso_time().as_bytes())),
+    var!("msec", "time in seconds with milliseconds", |_, cx, _, o| put_seconds(o, cx.clock.unix_ms)),
+    var!("hostname", "name of the machine", |_, cx, _, o| put(o, &cx.env.hostname)),
+    var!("pid", "process ID of the worker", |_, cx, _, o| put_number(o, u64::from(cx.env.pid))),
+    var!("nginx_version", "version of nginx whose configuration is understood", |_, _, _, o| put(o, NGINX_VERSION.as_bytes())),
+    var!("proxy_protocol_addr", "client address of the PROXY protocol", |_, _, _, _| true),
+];
+
+fn set_args(x: &mut Exchange, value: &[u8]) {
+    x.args.clear();
+    x.args.extend_from_slice(value);
+}
+
+fn server_name(x: &Exchange, out: &mut Out) -> bool {
+    put(out, &x.srv::<CoreSrv>(&x.http).name)
+}
+
+/// The value of an argument; names are compared without case, as nginx does.
+pub fn find_arg<'a>(args: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    args.split(|b| *b == b'&').find_map(|pair| {
+        let at = memchr::memchr(b'=', pair)?;
+        pair[..at].eq_ignore_ascii_case(name).then(|| &pair[at + 1..])
+    })
+}
+
+fn find_cookie<'a>(cookies: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    cookies.split(|b| *b == b';' || *b == b',').find_map(|pair| {
+        let pair = pair.trim_ascii_start();
+        let at = memchr::memchr(b'=', pair)?;
+        pair[..at].trim_ascii_end().eq_ignore_ascii_case(name).then(|| pair[at + 1..].trim_ascii_start())
+    })
+}
+
+fn dashed(name: &[u8]) -> Vec<u8> {
+    name.iter().map(|b| if *b == b'_' { b'-' } else { *b }).collect()
+}
+
+/// All values of a field, joined as nginx joins them.
+fn http_field(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
+    let separator: &[u8] = if name == b"cookie" { b"; " } else { b", " };
+    let mut values = x.head.fields.iter().filter(|f| same_name(x.head.bytes(f.name), name)).map(|f| x.head.bytes(f.value)).peekable();
+    if values.peek().is_none() {
+        return false;
+    }
+    join(values, separator, out)
+}
+
+/// Compares a field's name with the suffix of a variable: no case, `-` is `_`.
+fn same_name(field: &[u8], suffix: &[u8]) -> bool {
+    field.len() == suffix.len()
+        && field.iter().zip(suffix).all(|(f, s)| {
+            let f = f.to_ascii_lowercase();
+            f == *s || (*s == b'_' && f == b'-')
+        })
+}
+
+fn join<'a>(values: impl Iterator<Item = &'a [u8]>, separator: &[u8], out: &mut Out) -> bool {
+    for (n, value) in values.enumerate() {
+        if n > 0 {
+            out.extend_from_slice(separator);
+        }
+        out.extend_from_slice(value);
+    }
+    true
+}
+
+/// Response fields, those that the engine frames included.
+fn sent_field(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
+    match name {
+        b"connection" if x.header_sent => {
+            return put(out, if x.response.status == 101 { b"upgrade" } else if x.keep_alive { b"keep-alive" } else { b"close" });
+        }
+        b"keep_alive" => {
+            return match x.response.keep_alive_hint_s {
+                Some(s) if x.keep_alive => put(out, format!("timeout={s}").as_bytes()),
+                _ => false,
+            };
+        }
+        b"transfer_encoding" => {
+            let chunked = x.response.body == BodyLength::Unknown
+                && x.header_sent
+                && x.head.version == engines::http::Version::Http11
+                && !x.response.forbid_chunked
+                && !matches!(x.response.status, 204 | 304);
+            return if chunked { put(out, b"chunked") } else { false };
+        }
+        _ => {}
+    }
+    let head = &x.response;
+    let mut values = head.fields.iter().filter(|f| same_name(head.bytes(f.name), name)).map(|f| head.bytes(f.value)).peekable();
+    if values.peek().is_none() {
+        return false;
+    }
+    join(values, b", ", out)
+}
+
+/// The user of `Authorization: Basic`, if it has that form.
+pub fn basic_user(x: &Exchange) -> Option<Vec<u8>> {
+    basic_credentials(x).map(|(user, _)| user)
+}
+
+/// User and password of `Authorization: Basic` (RFC 7617).
+pub fn basic_credentials(x: &Exchange) -> Option<(Vec<u8>, Vec<u8>)> {
+    let value = x.head.field(FieldId::Authorization)?;
+    let (scheme, rest) = value.split_at_checked(6)?;
+    if !scheme.eq_ignore_ascii_case(b"Basic ") {
+        return None;
+    }
+    let decoded = decode_base64(rest.trim_ascii())?;
+    let at = memchr::memchr(b':', &decoded)?;
+    Some((decoded[..at].to_vec(), decoded[at + 1..].to_vec()))
+}
+
+/// Decodes base64 (RFC 4648, section 4); `None` for anything else.
+pub fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
+    let text = text.strip_suffix(b"==").or_else(|| text.strip_suffix(b"=")).unwrap_or(text);
+    if text.len() % 4 == 1 {
+        return None;
+    }
+    let mut out = Vec::with_capacity(text.len() * 3 / 4);
+    let (mut bits, mut held) = (0u32, 0u32);
+    for b in text {
+        let v = match b {
+            b'A'..=b'Z' => b - b'A',
+            b'a'..=b'z' => b - b'a' + 26,
+            b'0'..=b'9' => b - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(v);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            out.push((bits >> held) as u8);
+        }
+    }
+    Some(out)
+}
+
+/// The version of nginx whose configuration and command line are understood.
+pub const NGINX_VERSION: &str = "1.31.4";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_found_by_whole_name() {
+        assert_eq!(find_arg(b"aa=1&a=2&b=", b"a"), Some(&b"2"[..]));
+        assert_eq!(find_arg(b"A=2", b"a"), Some(&b"2"[..]));
+        assert_eq!(find_arg(b"b=", b"b"), Some(&b""[..]));
+        assert_eq!(find_arg(b"b", b"b"), None);
+    }
+
+    #[test]
+    fn cookies_are_found_by_whole_name() {
+        assert_eq!(find_cookie(b"ab=1; b=2", b"b"), Some(&b"2"[..]));
+        assert_eq!(find_cookie(b"ab=1", b"b"), None);
+    }
+
+    #[test]
+    fn base64_is_decoded_with_and_without_padding() {
+        assert_eq!(decode_base64(b"dTpw").as_deref(), Some(&b"u:p"[..]));
+        assert_eq!(decode_base64(b"dXM6cA==").as_deref(), Some(&b"us:p"[..]));
+        assert_eq!(decode_base64(b"dXM6cA").as_deref(), Some(&b"us:p"[..]));
+        assert_eq!(decode_base64(b"d*"), None);
+        assert_eq!(decode_base64(b"d"), None);
+    }
+}

@@ -1,0 +1,81 @@
+//! Time as the core sees it: told by the driver once a turn of its loop, formatted once a second.
+
+use engines::http::{Civil, civil, http_date};
+
+use crate::errlog::utc_offset_s;
+
+/// The current time and its cached spellings.
+#[derive(Debug)]
+pub struct Clock {
+    /// Monotonic time, milliseconds from an arbitrary start.
+    pub mono_ms: u64,
+    /// Wall clock, milliseconds since 1970.
+    pub unix_ms: u64,
+    /// The wall clock as an HTTP date (RFC 9110, 5.6.7).
+    pub date: [u8; 29],
+    cached_s: u64,
+}
+
+impl Clock {
+    /// A clock that shows these times.
+    pub fn new(mono_ms: u64, unix_ms: u64) -> Self {
+        let cached_s = unix_ms / 1000;
+        Self { mono_ms, unix_ms, date: http_date(cached_s as i64), cached_s }
+    }
+
+    /// Sets the time.
+    pub fn set(&mut self, mono_ms: u64, unix_ms: u64) {
+        self.mono_ms = mono_ms;
+        self.unix_ms = unix_ms;
+        let second = unix_ms / 1000;
+        if second != self.cached_s {
+            self.cached_s = second;
+            self.date = http_date(second as i64);
+        }
+    }
+
+    /// Seconds since 1970.
+    pub fn unix_s(&self) -> i64 {
+        (self.unix_ms / 1000) as i64
+    }
+
+    /// `$time_local`: `21/Nov/2026:03:41:18 +0000`.
+    pub fn log_time(&self) -> String {
+        let offset = utc_offset_s();
+        let Civil { year: y, month: mo, day: d, hour: h, minute: mi, second: s, .. } = civil(self.unix_s() + i64::from(offset));
+        let (sign, minutes) = offset_parts(offset);
+        format!(
+            "{d:02}/{}/{y}:{h:02}:{mi:02}:{s:02} {sign}{:02}{:02}",
+            MONTHS[mo as usize - 1],
+            minutes / 60,
+            minutes % 60
+        )
+    }
+
+    /// `$time_iso8601`: `2026-11-21T03:41:18+00:00`.
+    pub fn iso_time(&self) -> String {
+        let offset = utc_offset_s();
+        let Civil { year: y, month: mo, day: d, hour: h, minute: mi, second: s, .. } = civil(self.unix_s() + i64::from(offset));
+        let (sign, minutes) = offset_parts(offset);
+        format!("{y}-{mo:02}-{d:02}T{h:02}:{mi:02}:{s:02}{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+    }
+}
+
+fn offset_parts(offset_s: i32) -> (char, u32) {
+    (if offset_s < 0 { '-' } else { '+' }, offset_s.unsigned_abs() / 60)
+}
+
+const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_spelt_as_nginx_spells_them() {
+        let clock = Clock::new(0, 784_111_777_000);
+        assert_eq!(&clock.date, b"Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(clock.log_time(), "06/Nov/1994:08:49:37 +0000");
+        assert_eq!(clock.iso_time(), "1994-11-06T08:49:37+00:00");
+    }
+}

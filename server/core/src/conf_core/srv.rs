@@ -1,0 +1,158 @@
+//! Core settings at server scope: names, request head limits.
+
+use conf::{ConfError, Contexts, Directive};
+
+use crate::build::Build;
+use crate::regex::Regex;
+use crate::settings;
+use crate::typed::{Buffers, Millis, Number, Size};
+
+const HS: Contexts = Contexts::HTTP_SERVER;
+
+/// One name of a server.
+#[derive(Debug)]
+pub struct ServerName {
+    /// As written, lower-cased; a regular expression without its tilde.
+    pub text: Vec<u8>,
+    /// How it matches.
+    pub kind: NameKind,
+}
+
+impl ServerName {
+    /// The empty name, which matches requests without a host.
+    pub fn empty() -> Self {
+        Self { text: Vec::new(), kind: NameKind::Exact }
+    }
+}
+
+/// How a server name matches.
+#[derive(Debug)]
+pub enum NameKind {
+    /// The whole name.
+    Exact,
+    /// `*.example.com`.
+    Head,
+    /// `.example.com`.
+    Dot,
+    /// `www.example.*`.
+    Tail,
+    /// `~expression`.
+    Regex(Regex),
+}
+
+settings! {
+    /// Settings of a server that are not inherited into locations.
+    pub struct CoreSrv: Server / PLAIN {
+        /// Size of the first buffer for a request head.
+        client_header_buffer_size "client_header_buffer_size": Size = Size(1024), "1k", HS;
+        /// Number and size of the buffers for large request heads.
+        large_client_header_buffers "large_client_header_buffers": Buffers = Buffers { number: 4, size: 8192 }, "4 8k", HS;
+        /// How long a client may take to send a request head.
+        client_header_timeout "client_header_timeout": Millis = Millis(60_000), "60s", HS;
+        /// Whether fields with invalid names are dropped rather than refused.
+        ignore_invalid_headers "ignore_invalid_headers": bool = true, "on", HS;
+        /// Whether underscores are valid in names of request fields.
+        underscores_in_headers "underscores_in_headers": bool = false, "off", HS;
+        /// Most fields of a request head.
+        max_headers "max_headers": Number = Number(1000), "1000", HS;
+        /// Whether adjacent slashes in a URI become one.
+        merge_slashes "merge_slashes": bool = true, "on", HS;
+        /// Whether HTTP/0.9 requests (a line without a version) are answered.
+        http_0_9 "http_0_9": bool = true, "on", HS;
+    }
+    extra {
+        /// The names; the first is `$server_name`.
+        names: Vec<ServerName>,
+        /// `$server_name`: the first name, where it is one.
+        name: Vec<u8>
+    }
+    merge merge_names;
+}
+
+fn merge_names(own: &mut CoreSrv, _parent: Option<&CoreSrv>) {
+    if let Some(first) = own.names.first() {
+        own.name = match &first.kind {
+            NameKind::Dot => first.text[1..].to_vec(),
+            NameKind::Regex(_) => [b"~", first.text.as_slice()].concat(),
+            _ => first.text.clone(),
+        };
+    }
+}
+
+impl CoreSrv {
+    /// Whether a name is a regular expression, whose captures a request may need.
+    pub fn has_regex_name(&self) -> bool {
+        self.names.iter().any(|n| matches!(n.kind, NameKind::Regex(_)))
+    }
+}
+
+pub(super) fn server_name(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    for word in &d.args {
+        let text = word.text.as_slice();
+        let bad = || ConfError::word(d, word, format!("server name \"{}\" is invalid", word.as_str()));
+        if text == b"$hostname" {
+            b.conf_mut::<CoreSrv>().names.push(ServerName { text: hostname(), kind: NameKind::Exact });
+            continue;
+        }
+        if text.contains(&b'/') && !text.starts_with(b"~") {
+            let text = format!("server name \"{}\" has suspicious symbols", word.as_str());
+            b.warn(ConfError::word(d, word, text));
+        }
+        let name = match text {
+            [b'~', pattern @ ..] => {
+                if pattern.is_empty() {
+                    return Err(ConfError::word(d, word, "empty regex in server name"));
+                }
+                let caseless = pattern.iter().any(u8::is_ascii_uppercase);
+                let regex = Regex::compile(b, d, word, pattern, caseless)?;
+                ServerName { text: pattern.to_vec(), kind: NameKind::Regex(regex) }
+            }
+            _ => {
+                let text = text.to_ascii_lowercase();
+                let kind = plain_kind(&text).ok_or_else(bad)?;
+                ServerName { text, kind }
+            }
+        };
+        b.conf_mut::<CoreSrv>().names.push(name);
+    }
+    Ok(())
+}
+
+/// The kind of a name without a tilde; `None` for a wildcard in the wrong place.
+fn plain_kind(text: &[u8]) -> Option<NameKind> {
+    let stars = text.iter().filter(|b| **b == b'*').count();
+    let empty_label = text.windows(2).any(|w| w == b"..");
+    if empty_label || stars > 1 {
+        return None;
+    }
+    match text {
+        [] => Some(NameKind::Exact),
+        [b'.'] => None,
+        [b'.', ..] if stars == 0 => Some(NameKind::Dot),
+        [b'*', b'.', _, ..] => Some(NameKind::Head),
+        [_, .., b'.', b'*'] => Some(NameKind::Tail),
+        _ if stars == 0 => Some(NameKind::Exact),
+        _ => None,
+    }
+}
+
+fn hostname() -> Vec<u8> {
+    std::fs::read("/proc/sys/kernel/hostname").map(|h| h.trim_ascii().to_ascii_lowercase()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_stand_at_an_end_only() {
+        assert!(matches!(plain_kind(b"*.a.b"), Some(NameKind::Head)));
+        assert!(matches!(plain_kind(b".a.b"), Some(NameKind::Dot)));
+        assert!(matches!(plain_kind(b"a.*"), Some(NameKind::Tail)));
+        assert!(matches!(plain_kind(b""), Some(NameKind::Exact)));
+        assert!(plain_kind(b"a.*.b").is_none());
+        assert!(plain_kind(b"*a.b").is_none());
+        assert!(plain_kind(b"*.a.*").is_none());
+        assert!(plain_kind(b"a..b").is_none());
+    }
+}

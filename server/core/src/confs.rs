@@ -1,0 +1,205 @@
+//! Where the values of directives live: one typed struct a module and scope, found by its slot.
+//!
+//! A module declares a struct of [`Setting`](conf::Setting)s with `settings!`; the builder makes one for `http`, one for
+//! each server or location, and merges child with parent at the end. At run time [`Confs::get`] is an index
+//! and a type check.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// At which level of nesting a struct of settings exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Once for `http`.
+    Main,
+    /// For `http` and each `server`.
+    Server,
+    /// For `http`, each `server`, each `location`, `if` and `limit_except`.
+    Location,
+}
+
+/// A struct of settings.
+pub trait Conf: Any + Send + Sync + Default {
+    /// Its description and slot.
+    fn unit() -> &'static Unit;
+
+    /// Takes from `parent` what is not set here, else the defaults. Called once, parents first; without a
+    /// parent it only fills in defaults.
+    fn merge(&mut self, parent: Option<&Self>);
+}
+
+/// The type-erased form of [`Conf`].
+pub trait AnyConf: Any + Send + Sync {
+    /// See [`Conf::merge`].
+    fn merge_any(&mut self, parent: Option<&dyn AnyConf>);
+    /// For downcasting.
+    fn as_any(&self) -> &dyn Any;
+    /// For downcasting.
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
+impl<T: Conf> AnyConf for T {
+    fn merge_any(&mut self, parent: Option<&dyn AnyConf>) {
+        self.merge(parent.and_then(|p| p.as_any().downcast_ref()));
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+/// The description of a struct of settings: its scope, its constructor and the slot it was given.
+#[derive(Debug)]
+pub struct Unit {
+    /// Where it exists.
+    pub scope: Scope,
+    /// Makes an empty one.
+    pub create: fn() -> Box<dyn AnyConf>,
+    slot: AtomicUsize,
+}
+
+impl Unit {
+    /// Describes a struct of settings.
+    pub const fn new(scope: Scope, create: fn() -> Box<dyn AnyConf>) -> Self {
+        Self { scope, create, slot: AtomicUsize::new(usize::MAX) }
+    }
+
+    /// Its index in every [`Confs`].
+    pub fn slot(&self) -> usize {
+        self.slot.load(Ordering::Relaxed)
+    }
+
+    /// Gives it its index; the same at each load of a configuration, since the list of modules is fixed.
+    pub fn set_slot(&self, slot: usize) {
+        self.slot.store(slot, Ordering::Relaxed);
+    }
+}
+
+/// The settings of one level while the configuration is read.
+pub struct ConfsDraft(Vec<Option<Box<dyn AnyConf>>>);
+
+impl ConfsDraft {
+    /// Empty settings of every unit that exists at this scope.
+    pub fn new(units: &[&'static Unit], scope: Scope) -> Self {
+        Self(units.iter().map(|u| (u.scope == scope).then(u.create)).collect())
+    }
+
+    /// The settings of one unit.
+    pub fn get_mut<T: Conf>(&mut self) -> &mut T {
+        self.0[T::unit().slot()]
+            .as_mut()
+            .and_then(|c| c.as_any_mut().downcast_mut())
+            .expect("a unit is asked for at its own scope")
+    }
+
+    /// The settings of one unit.
+    pub fn get<T: Conf>(&self) -> &T {
+        self.0[T::unit().slot()]
+            .as_ref()
+            .and_then(|c| c.as_any().downcast_ref())
+            .expect("a unit is asked for at its own scope")
+    }
+
+    /// Merges every unit with its parent's.
+    pub fn merge(&mut self, parent: Option<&Confs>) {
+        for (slot, conf) in self.0.iter_mut().enumerate() {
+            if let Some(conf) = conf {
+                conf.merge_any(parent.and_then(|p| p.0[slot].as_deref()));
+            }
+        }
+    }
+
+    /// Merges every unit with that of the level around it.
+    pub fn merge_with(&mut self, parent: &Self) {
+        for (slot, conf) in self.0.iter_mut().enumerate() {
+            if let Some(conf) = conf {
+                conf.merge_any(parent.0[slot].as_deref());
+            }
+        }
+    }
+
+    /// The finished settings.
+    pub fn finish(self) -> Confs {
+        Confs(self.0.into_iter().map(|c| c.map(Arc::from)).collect())
+    }
+}
+
+/// The merged settings of one level.
+#[derive(Clone)]
+pub struct Confs(Box<[Option<Arc<dyn AnyConf>>]>);
+
+impl Confs {
+    /// The settings of one unit.
+    pub fn get<T: Conf>(&self) -> &T {
+        self.0[T::unit().slot()]
+            .as_ref()
+            .and_then(|c| c.as_any().downcast_ref())
+            .expect("a unit is asked for at its own scope")
+    }
+}
+
+/// Declares a struct of settings and its directive rows.
+///
+/// ```text
+/// settings! {
+///     /// What the struct is.
+///     pub struct IndexLoc: Location {
+///         /// One line of documentation, which becomes the row's.
+///         recursive "recursive_error_pages": bool = false, "off", HTTP_LOC;
+///     }
+///     extra { plain fields with their own merge function }
+/// }
+/// ```
+#[macro_export]
+macro_rules! settings {
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $name:ident : $scope:ident / $rows:ident {
+            $( $(#[doc = $doc:literal])+ $field:ident $directive:literal : $ty:ty = $default:expr, $shown:literal, $contexts:expr ; )*
+        }
+        $( extra { $( $(#[$xmeta:meta])+ $xfield:ident : $xty:ty ),* $(,)? } merge $merge:path ; )?
+    ) => {
+        $(#[$meta])*
+        #[derive(Default)]
+        $vis struct $name {
+            $( $(#[doc = $doc])+ $vis $field: ::conf::Setting<$ty>, )*
+            $( $( $(#[$xmeta])+ $vis $xfield: $xty, )* )?
+        }
+
+        impl $crate::confs::Conf for $name {
+            fn unit() -> &'static $crate::confs::Unit {
+                static UNIT: $crate::confs::Unit =
+                    $crate::confs::Unit::new($crate::confs::Scope::$scope, || Box::new($name::default()));
+                &UNIT
+            }
+
+            #[allow(unused_variables, reason = "a struct may have no plain settings")]
+            fn merge(&mut self, parent: Option<&Self>) {
+                $( self.$field.inherit(parent.map(|p| &p.$field), || $default); )*
+                $( $merge(self, parent); )?
+            }
+        }
+
+        /// The directives that set the fields above.
+        pub(crate) const $rows: &[::conf::Row<$crate::build::Build>] = &[
+            $( ::conf::Row {
+                name: $directive,
+                contexts: $contexts,
+                arity: <$ty as $crate::typed::Typed>::ARITY,
+                block: false,
+                default: $shown,
+                doc: concat!($($doc),+),
+                syntax: <$ty as $crate::typed::Typed>::SYNTAX,
+                apply: |build, directive| {
+                    let value = <$ty as $crate::typed::Typed>::parse(build, directive)?;
+                    build.conf_mut::<$name>().$field.set(directive, value)
+                },
+            }, )*
+        ];
+    };
+}

@@ -1,0 +1,478 @@
+//! An exchange: one request and its response, from the first byte of the head to the line in the log.
+//!
+//! Exchanges live in the driver's slab and are reused: [`Exchange::begin`] makes one ready, buffers keep their
+//! capacity. Nothing here knows which protocol carries the exchange or how its connection waits.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::rc::Rc;
+
+use engines::http::{Chunk, Method, RequestHead, ResponseHead};
+
+use crate::clock::Clock;
+use crate::conf_core::{CoreLoc, CoreSrv};
+use crate::confs::Conf;
+use crate::errlog::{self, ErrorLog, Level};
+use crate::files::Files;
+use crate::logs::Logs;
+use crate::http::{Generation, Http, Location, Server};
+use crate::phases::Phase;
+use crate::regex::Captures;
+
+/// What the core needs of the world while it works on an exchange.
+pub struct Ctx<'a> {
+    /// The file system.
+    pub files: &'a mut dyn Files,
+    /// The time.
+    pub clock: &'a Clock,
+    /// The access logs.
+    pub logs: &'a mut Logs,
+    /// Facts about the process.
+    pub env: &'a Env,
+}
+
+/// Facts about the process that variables show.
+#[derive(Debug, Clone, Default)]
+pub struct Env {
+    /// `$hostname`.
+    pub hostname: Vec<u8>,
+    /// `$pid`.
+    pub pid: u32,
+}
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// An address.
+    Inet(SocketAddr),
+    /// A UNIX-domain socket.
+    Unix,
+}
+
+/// What an exchange knows of its connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Client {
+    /// Address of the peer.
+    pub peer: Peer,
+    /// Our address, where it is known.
+    pub local: Option<SocketAddr>,
+    /// `$connection`.
+    pub connection: u64,
+    /// `$connection_requests`: 1 for the first.
+    pub requests: u64,
+    /// When the connection was accepted, monotonic milliseconds.
+    pub since_ms: u64,
+    /// The head was already there when the previous response ended.
+    pub pipelined: bool,
+}
+
+/// The response while it is being decided; the last header stage turns it into a [`ResponseHead`].
+#[derive(Debug, Default)]
+pub struct Reply {
+    /// Status code.
+    pub status: u16,
+    /// `Content-Type` without charset; empty for none.
+    pub content_type: Vec<u8>,
+    /// Charset to add to the content type.
+    pub charset: Vec<u8>,
+    /// Length of the body in bytes, where it is known.
+    pub content_length: Option<u64>,
+    /// Modification time of the content, seconds since 1970.
+    pub last_modified: Option<i64>,
+    /// That time as text, where it is at hand.
+    pub last_modified_text: Option<Rc<[u8]>>,
+    /// `ETag`.
+    pub etag: Option<Rc<[u8]>>,
+    /// `Location`.
+    pub location: Vec<u8>,
+    /// Whether range requests may be served from it.
+    pub allow_ranges: bool,
+    /// The client may be told not to cache... set by `expires` and its kin: nothing more to add.
+    pub expires_set: bool,
+    /// Other fields in the order in which they are sent.
+    pub fields: ResponseHead,
+    /// Trailer fields.
+    pub trailers: ResponseHead,
+}
+
+impl Reply {
+    fn clear(&mut self) {
+        self.status = 0;
+        self.content_type.clear();
+        self.charset.clear();
+        self.content_length = None;
+        self.last_modified = None;
+        self.last_modified_text = None;
+        self.etag = None;
+        self.location.clear();
+        self.allow_ranges = false;
+        self.expires_set = false;
+        self.fields.clear();
+        self.trailers.clear();
+    }
+}
+
+/// A transformation of the response body, added for one response by a header stage.
+pub trait BodyStage {
+    /// Takes a chunk and puts out none, one or several.
+    fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>);
+    /// The body has ended.
+    fn end(&mut self, out: &mut VecDeque<Chunk>);
+}
+
+/// What [`Exchange::pull`] gives.
+#[derive(Debug)]
+pub enum Pulled {
+    /// A piece of the body.
+    Chunk(Chunk),
+    /// The body has ended.
+    End,
+}
+
+/// How far the exchange is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// In the phases.
+    Running,
+    /// Waiting for a timer, monotonic milliseconds.
+    Waiting(u64),
+    /// The connection is to be closed without a response.
+    Aborted,
+    /// The response head is complete; the body is pulled.
+    Responding,
+}
+
+/// One request and its response.
+pub struct Exchange {
+    /// The configuration this exchange runs under.
+    pub http: Rc<Generation>,
+    /// Index of the port in [`Http::ports`].
+    pub port: usize,
+    /// Index of the server.
+    pub server: usize,
+    /// Index of the location.
+    pub location: usize,
+    /// The connection.
+    pub client: Client,
+    /// The request head.
+    pub head: RequestHead,
+    /// Method used for processing (error pages turn it into GET).
+    pub method: Method,
+    /// `$host` as the client named it, lower-cased and without port; empty if it named none.
+    pub host: Vec<u8>,
+    /// Port in the request's host, where there was one.
+    pub host_port: Option<u16>,
+    /// `$uri`: normalised, then rewritten.
+    pub uri: Vec<u8>,
+    /// `$args`.
+    pub args: Vec<u8>,
+    /// The extension of the URI, a range of `uri`.
+    pub ext: Range<usize>,
+    /// The target held escapes or a plus sign.
+    pub quoted_uri: bool,
+    /// The response being decided.
+    pub reply: Reply,
+    /// The response head as it is sent.
+    pub response: ResponseHead,
+    /// The body's chunks that wait to be pulled.
+    pub body: VecDeque<Chunk>,
+    /// Body stages, first the one nearest to the source.
+    pub stages: Vec<Box<dyn BodyStage>>,
+    staged: VecDeque<Chunk>,
+    stages_ended: bool,
+    /// Captures of the last regular expression.
+    pub captures: Captures,
+    slots: Vec<Option<Vec<u8>>>,
+    known: Vec<bool>,
+    /// Progress.
+    pub state: State,
+    /// The phase that runs next.
+    pub phase: Phase,
+    /// Handlers of the phase that have run.
+    pub handler: usize,
+    /// An internal redirect, a rewrite or an error page made this request.
+    pub internal: bool,
+    /// A rewrite changed the URI: look for a location again.
+    pub uri_changed: bool,
+    /// Redirections left.
+    pub uri_changes: u8,
+    /// An error page is being served.
+    pub error_page: bool,
+    /// Status of the error being served, 0 for none.
+    pub err_status: u16,
+    /// What `satisfy any` remembers.
+    pub access_code: u16,
+    /// The whole response was sent.
+    pub completed: bool,
+    /// Keep the connection after this response.
+    pub keep_alive: bool,
+    /// The filters have run: it is too late for another status.
+    pub header_sent: bool,
+    /// When the head was complete, monotonic milliseconds.
+    pub started_ms: u64,
+    /// The same on the wall clock, milliseconds since 1970.
+    pub started_unix_ms: u64,
+    /// Bytes of the request received, head and body.
+    pub request_bytes: u64,
+    /// Bytes sent for this exchange.
+    pub bytes_sent: u64,
+    /// Called when the body has ended, before trailers are sent.
+    pub on_end: Option<fn(&mut Exchange, &mut Ctx<'_>)>,
+    /// Bytes of the response head on the wire.
+    pub header_bytes: u64,
+}
+
+impl Exchange {
+    /// An empty exchange.
+    pub fn new(http: Rc<Generation>, client: Client) -> Self {
+        Self {
+            http,
+            port: 0,
+            server: 0,
+            location: 0,
+            client,
+            head: RequestHead::default(),
+            method: Method::Get,
+            host: Vec::new(),
+            host_port: None,
+            uri: Vec::new(),
+            args: Vec::new(),
+            ext: 0..0,
+            quoted_uri: false,
+            reply: Reply::default(),
+            response: ResponseHead::default(),
+            body: VecDeque::new(),
+            stages: Vec::new(),
+            staged: VecDeque::new(),
+            stages_ended: false,
+            captures: Captures::default(),
+            slots: Vec::new(),
+            known: Vec::new(),
+            state: State::Running,
+            phase: Phase::PostRead,
+            handler: 0,
+            internal: false,
+            uri_changed: false,
+            uri_changes: MAX_URI_CHANGES,
+            error_page: false,
+            err_status: 0,
+            access_code: 0,
+            completed: false,
+            keep_alive: false,
+            header_sent: false,
+            started_ms: 0,
+            started_unix_ms: 0,
+            request_bytes: 0,
+            bytes_sent: 0,
+            on_end: None,
+            header_bytes: 0,
+        }
+    }
+
+    /// Makes the exchange ready for a new request; buffers keep their capacity.
+    pub fn begin(&mut self, http: Rc<Generation>, port: usize, client: Client, clock: &Clock) {
+        let slots = http.vars.slots;
+        self.http = http;
+        self.port = port;
+        self.client = client;
+        self.host.clear();
+        self.host_port = None;
+        self.uri.clear();
+        self.args.clear();
+        self.ext = 0..0;
+        self.quoted_uri = false;
+        self.clear_reply();
+        self.response.clear();
+        self.captures.clear();
+        self.slots.clear();
+        self.slots.resize(slots, None);
+        self.known.clear();
+        self.known.resize(slots, false);
+        self.state = State::Running;
+        self.phase = Phase::PostRead;
+        self.handler = 0;
+        self.internal = false;
+        self.uri_changed = false;
+        self.uri_changes = MAX_URI_CHANGES;
+        self.error_page = false;
+        self.err_status = 0;
+        self.access_code = 0;
+        self.completed = false;
+        self.keep_alive = false;
+        self.header_sent = false;
+        self.started_ms = clock.mono_ms;
+        self.started_unix_ms = clock.unix_ms;
+        self.request_bytes = 0;
+        self.bytes_sent = 0;
+        self.on_end = None;
+        self.header_bytes = 0;
+    }
+
+    /// Forgets what was decided about the response so far.
+    pub fn clear_reply(&mut self) {
+        self.reply.clear();
+        self.body.clear();
+        self.stages.clear();
+        self.staged.clear();
+        self.stages_ended = false;
+    }
+
+    /// Forgets what an internal redirect must not carry along; `add_header` fields of an error stay with it.
+    pub fn clear_for_redirect(&mut self) {
+        self.uri_changed = false;
+        self.body.clear();
+        self.stages.clear();
+    }
+
+    /// The server's settings of one module.
+    pub fn srv<'h, T: Conf>(&self, http: &'h Http) -> &'h T {
+        http.servers[self.server].confs.get()
+    }
+
+    /// The location's settings of one module.
+    pub fn loc<'h, T: Conf>(&self, http: &'h Http) -> &'h T {
+        http.locations[self.location].confs.get()
+    }
+
+    /// The server.
+    pub fn server_of<'h>(&self, http: &'h Http) -> &'h Server {
+        &http.servers[self.server]
+    }
+
+    /// The location.
+    pub fn location_of<'h>(&self, http: &'h Http) -> &'h Location {
+        &http.locations[self.location]
+    }
+
+    /// Value of a slot, if it has one.
+    pub fn slot(&self, slot: usize) -> Option<&[u8]> {
+        self.slots[slot].as_deref()
+    }
+
+    /// Whether a slot has been assigned, if only with "not found".
+    pub fn slot_known(&self, slot: usize) -> bool {
+        self.known[slot]
+    }
+
+    /// Assigns a slot.
+    pub fn set_slot(&mut self, slot: usize, value: Option<Vec<u8>>) {
+        self.slots[slot] = value;
+        self.known[slot] = true;
+    }
+
+    /// Whether the response must not have a body on the wire.
+    pub fn header_only(&self) -> bool {
+        self.head.method == Method::Head || matches!(self.reply.status, 100..=199 | 204 | 304)
+    }
+
+    /// The next piece of the body. Called only while the exchange is [`State::Responding`].
+    pub fn pull(&mut self) -> Pulled {
+        if self.stages.is_empty() {
+            return self.body.pop_front().map_or(Pulled::End, Pulled::Chunk);
+        }
+        loop {
+            if let Some(chunk) = self.staged.pop_front() {
+                return Pulled::Chunk(chunk);
+            }
+            if self.stages_ended {
+                return Pulled::End;
+            }
+            let next = self.body.pop_front();
+            self.stages_ended = next.is_none();
+            self.run_stages(next);
+        }
+    }
+
+    /// Passes one chunk, or the end, through all stages.
+    fn run_stages(&mut self, next: Option<Chunk>) {
+        let ended = next.is_none();
+        let mut input: VecDeque<Chunk> = next.into_iter().collect();
+        for stage in &mut self.stages {
+            let mut out = VecDeque::new();
+            for chunk in input {
+                stage.chunk(chunk, &mut out);
+            }
+            if ended {
+                stage.end(&mut out);
+            }
+            input = out;
+        }
+        self.staged = input;
+    }
+
+    /// Replaces the URI and its extension.
+    pub fn set_uri(&mut self, uri: &[u8]) {
+        self.uri.clear();
+        self.uri.extend_from_slice(uri);
+        self.set_ext();
+    }
+
+    /// Finds the extension of the URI: after the last dot of the last segment.
+    pub fn set_ext(&mut self) {
+        let segment = memchr::memrchr(b'/', &self.uri).map_or(0, |at| at + 1);
+        self.ext = match memchr::memrchr(b'.', &self.uri[segment..]) {
+            Some(at) if self.uri[segment..].get(at.wrapping_sub(1)).is_some_and(|b| *b != b'/') => {
+                segment + at + 1..self.uri.len()
+            }
+            _ => 0..0,
+        };
+    }
+
+    /// The extension of the URI, empty if none.
+    pub fn extension(&self) -> &[u8] {
+        &self.uri[self.ext.clone()]
+    }
+
+    /// Writes to the location's error log with the client, server and request line, as nginx does.
+    pub fn log(&self, level: Level, text: std::fmt::Arguments<'_>) {
+        let http = &self.http;
+        let log = self.error_log(http);
+        if !log.enabled(level) {
+            return;
+        }
+        log.write(level, format_args!("*{} {text}{}", self.client.connection, self.log_tail(http)));
+    }
+
+    fn error_log<'h>(&self, http: &'h Http) -> &'h ErrorLog {
+        self.loc::<CoreLoc>(http).log()
+    }
+
+    /// `, client: 127.0.0.1, server: localhost, request: "GET / HTTP/1.1", host: "localhost"`.
+    fn log_tail(&self, http: &Http) -> String {
+        let mut tail = String::from(", client: ");
+        match self.client.peer {
+            Peer::Inet(addr) => tail.push_str(&addr.ip().to_string()),
+            Peer::Unix => tail.push_str("unix:"),
+        }
+        tail.push_str(", server: ");
+        errlog::escape(&self.srv::<CoreSrv>(http).name, &mut tail);
+        if self.head.line.len > 0 {
+            tail.push_str(", request: \"");
+            errlog::escape(self.head.bytes(self.head.line), &mut tail);
+            tail.push('"');
+        }
+        if let Some(host) = self.head.field(engines::http::FieldId::Host) {
+            tail.push_str(", host: \"");
+            errlog::escape(host, &mut tail);
+            tail.push('"');
+        }
+        if let Some(referer) = self.head.field(engines::http::FieldId::Referer) {
+            tail.push_str(", referrer: \"");
+            errlog::escape(referer, &mut tail);
+            tail.push('"');
+        }
+        tail
+    }
+
+    /// Says in the log that a `set` variable was read before it was set.
+    pub fn warn_uninitialized(&self, _cx: &Ctx<'_>, name: &[u8]) {
+        if self.loc::<CoreLoc>(&self.http).warn_uninitialized() {
+            let name = String::from_utf8_lossy(name);
+            self.log(Level::Warn, format_args!("using uninitialized \"{name}\" variable"));
+        }
+    }
+}
+
+/// nginx's limit of internal redirections of one request (NGX_HTTP_MAX_URI_CHANGES).
+pub const MAX_URI_CHANGES: u8 = 10;

@@ -1,0 +1,139 @@
+//! What the core asks of the file system: a trait that the driver implements.
+//!
+//! The core never opens a file itself, so that descriptors can be cached per thread and the simulator can
+//! stand in. The file on disk is the truth: an implementation may keep descriptors but must notice a
+//! replaced, truncated, re-permitted or re-linked file on the next call (unless `open_file_cache` is on).
+
+use std::rc::Rc;
+
+use engines::http::FileHandle;
+
+/// An open regular file, or a directory known by its metadata.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    /// The descriptor; `None` for a directory.
+    pub file: Option<FileHandle>,
+    /// What `stat` said.
+    pub meta: Meta,
+    /// `"mtime-size"` in hexadecimal with the quotes.
+    pub etag: Rc<[u8]>,
+    /// The modification time as an HTTP date.
+    pub last_modified: Rc<[u8]>,
+}
+
+/// Metadata of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Meta {
+    /// Size in bytes.
+    pub size: u64,
+    /// Modification time, seconds since 1970.
+    pub mtime_s: i64,
+    /// Nanoseconds of the modification time.
+    pub mtime_ns: u32,
+    /// Inode number.
+    pub ino: u64,
+    /// Device number.
+    pub dev: u64,
+    /// Whether it is a directory.
+    pub is_dir: bool,
+    /// Whether it is a regular file.
+    pub is_file: bool,
+    /// Whether the path itself is executable by someone (used by nothing but `autoindex` later).
+    pub mode: u32,
+}
+
+/// Why a path could not be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileError {
+    /// The error number of the system.
+    pub errno: i32,
+    /// The system call that failed, as nginx names it in the log.
+    pub call: &'static str,
+}
+
+impl FileError {
+    /// Whether the file does not exist in the sense that answers 404.
+    pub fn is_missing(self) -> bool {
+        matches!(self.errno, ENOENT | ENOTDIR | ENAMETOOLONG)
+    }
+
+    /// Whether access is denied in the sense that answers 403.
+    pub fn is_forbidden(self) -> bool {
+        matches!(self.errno, EACCES | EPERM | ELOOP | EMLINK)
+    }
+}
+
+/// `disable_symlinks`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Symlinks {
+    /// The rule.
+    pub mode: SymlinkMode,
+    /// Length of the path's prefix in which links are allowed (`from=`), bytes.
+    pub from: usize,
+}
+
+/// Which symbolic links are refused.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SymlinkMode {
+    /// Links are followed.
+    #[default]
+    Off,
+    /// Any link in the path is refused.
+    On,
+    /// A link whose owner differs from its target's is refused.
+    IfNotOwner,
+}
+
+/// `open_file_cache` and its companions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenFileCache {
+    /// Most elements.
+    pub max: usize,
+    /// Drop an element not used for this long, milliseconds.
+    pub inactive_ms: u64,
+    /// Check an element again after this long, milliseconds.
+    pub valid_ms: u64,
+    /// Uses within `inactive` for a descriptor to stay open.
+    pub min_uses: u32,
+    /// Whether errors are cached.
+    pub errors: bool,
+}
+
+/// How a path is looked up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OpenPolicy {
+    /// Symbolic link rule.
+    pub symlinks: Symlinks,
+    /// nginx's cache, where the location has one.
+    pub cache: Option<OpenFileCache>,
+}
+
+/// The file system as the core sees it.
+pub trait Files {
+    /// Opens a path for reading (a directory is only described).
+    ///
+    /// # Errors
+    /// The system's error number and call.
+    fn open(&mut self, path: &[u8], policy: &OpenPolicy) -> Result<Rc<Opened>, FileError>;
+
+    /// Describes a path without opening it.
+    ///
+    /// # Errors
+    /// The system's error number and call.
+    fn stat(&mut self, path: &[u8], policy: &OpenPolicy) -> Result<Meta, FileError>;
+}
+
+/// Operation not permitted.
+pub const EPERM: i32 = 1;
+/// No such file or directory.
+pub const ENOENT: i32 = 2;
+/// Permission denied.
+pub const EACCES: i32 = 13;
+/// Not a directory.
+pub const ENOTDIR: i32 = 20;
+/// Too many links: what `O_NOFOLLOW` gives on some systems.
+pub const EMLINK: i32 = 31;
+/// File name too long.
+pub const ENAMETOOLONG: i32 = 36;
+/// Too many levels of symbolic links.
+pub const ELOOP: i32 = 40;

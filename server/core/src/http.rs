@@ -1,0 +1,166 @@
+//! A finished HTTP configuration: ports, servers and locations in flat tables, immutable and shared by all threads.
+//!
+//! Exchanges refer to a server or location by its index. A [`Generation`] is one thread's counted reference
+//! to one configuration, so that nothing shared between threads is touched for each request.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+
+use engines::h1;
+
+use crate::build::LogTarget;
+use crate::conf_core::{CoreLoc, CoreSrv};
+use crate::confs::{Conf, Confs};
+use crate::errlog::ErrorLog;
+use crate::exchange::{Ctx, Exchange};
+use crate::listen::Listen;
+use crate::location::{LocationKind, LocationSet};
+use crate::module::{Content, HeaderStage};
+use crate::names::ServerNames;
+use crate::phases::Handlers;
+use crate::vars::VarTable;
+
+/// One configuration.
+pub struct Http {
+    /// Settings that exist once.
+    pub main: Confs,
+    /// All servers.
+    pub servers: Vec<Server>,
+    /// All locations; a server, `if` and `limit_except` block has one too.
+    pub locations: Vec<Location>,
+    /// All listening sockets.
+    pub ports: Vec<Port>,
+    /// The variables.
+    pub vars: VarTable,
+    /// The phase handlers, in order.
+    pub handlers: Handlers,
+    /// The header stages, in order.
+    pub header_stages: Vec<HeaderStage>,
+    /// What relative paths made of variables are relative to.
+    pub prefix: PathBuf,
+    /// The opened log files; set once, by whoever opened them.
+    pub log_files: OnceLock<HashMap<PathBuf, Arc<File>>>,
+}
+
+impl Http {
+    /// Hands over the opened log files and gives every location its error log.
+    pub fn attach_logs(&self, files: HashMap<PathBuf, Arc<File>>, default: &ErrorLog) {
+        let mut open = |target: &LogTarget| match target {
+            LogTarget::File(path) => files.get(path).cloned(),
+            LogTarget::Stderr => std::io::stderr().as_fd().try_clone_to_owned().ok().map(|fd| Arc::new(File::from(fd))),
+        };
+        for location in &self.locations {
+            location.confs.get::<CoreLoc>().open_log(default, &mut open);
+        }
+        let _ = self.log_files.set(files);
+    }
+
+    /// The settings of one module that exist once.
+    pub fn main<T: Conf>(&self) -> &T {
+        self.main.get()
+    }
+}
+
+/// One `server` block.
+pub struct Server {
+    /// Settings at server scope.
+    pub confs: Confs,
+    /// The server's own location: what its location-scope directives say outside any `location`.
+    pub location: usize,
+    /// Named locations.
+    pub named: HashMap<Vec<u8>, usize>,
+}
+
+/// A content handler that a directive installed in a location.
+pub type ContentHandler = fn(&mut Exchange, &mut Ctx<'_>) -> Content;
+
+/// One `location`, or another block with settings at location scope.
+pub struct Location {
+    /// Name or pattern as written.
+    pub name: Vec<u8>,
+    /// How it is chosen.
+    pub kind: LocationKind,
+    /// Settings at location scope.
+    pub confs: Confs,
+    /// The locations inside it.
+    pub inner: LocationSet,
+    /// Its own content handler, if a directive set one.
+    pub handler: Option<ContentHandler>,
+    /// Nearest enclosing `location` that maps URIs (itself, unless it is an `if` or `limit_except` block).
+    pub mapped: usize,
+    /// The location to use for methods that a `limit_except` inside excludes, with its methods.
+    pub except: Option<(u32, usize)>,
+}
+
+/// One listening socket.
+pub struct Port {
+    /// Address and socket options.
+    pub listen: Listen,
+    /// The addresses that share it, specific ones first; more than one only for a wildcard address.
+    pub addrs: Vec<PortAddr>,
+    /// Whether an exchange must know the address on which its connection was accepted.
+    pub needs_local_addr: bool,
+}
+
+/// The servers of one address.
+pub struct PortAddr {
+    /// The address; `None` for whatever no other entry names.
+    pub addr: Option<SocketAddr>,
+    /// The server for names that no server has.
+    pub default_server: usize,
+    /// The servers by name.
+    pub names: ServerNames,
+}
+
+impl Port {
+    /// The entry for the address on which a connection was accepted.
+    pub fn addr(&self, local: Option<SocketAddr>) -> &PortAddr {
+        let last = self.addrs.len() - 1;
+        self.addrs[..last].iter().find(|a| a.addr.is_some() && a.addr == local).unwrap_or(&self.addrs[last])
+    }
+}
+
+/// One thread's reference to a configuration.
+pub struct Generation {
+    /// The configuration.
+    pub http: Arc<Http>,
+    /// Counts reloads, from 1.
+    pub number: u64,
+    /// Settings of the HTTP/1 engine for each port.
+    pub h1: Vec<Rc<h1::Settings>>,
+}
+
+impl Generation {
+    /// Prepares a configuration for use by this thread.
+    pub fn new(http: Arc<Http>, number: u64) -> Self {
+        let h1 = http.ports.iter().map(|port| Rc::new(h1_settings(&http, port))).collect();
+        Self { http, number, h1 }
+    }
+}
+
+impl Deref for Generation {
+    type Target = Http;
+
+    fn deref(&self) -> &Http {
+        &self.http
+    }
+}
+
+fn h1_settings(http: &Http, port: &Port) -> h1::Settings {
+    let srv: &CoreSrv = http.servers[port.addr(None).default_server].confs.get();
+    h1::Settings {
+        header_buffer_bytes: srv.client_header_buffer_size.0 as usize,
+        large_header_buffers: (srv.large_client_header_buffers.number, srv.large_client_header_buffers.size as usize),
+        max_headers: srv.max_headers.0 as u32,
+        ignore_invalid_headers: *srv.ignore_invalid_headers,
+        underscores_in_headers: *srv.underscores_in_headers,
+        allow_http09: *srv.http_0_9,
+        ..h1::Settings::default()
+    }
+}

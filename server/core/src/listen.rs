@@ -1,0 +1,210 @@
+//! Listening addresses and the socket options of `listen`, as data: parsed here, opened by the driver.
+//!
+//! Source: nginx documentation, `ngx_http_core_module`, directive `listen`.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ListenAddr {
+    /// An IPv4 or IPv6 address and port.
+    Inet(SocketAddr),
+    /// The path of a UNIX-domain socket.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for ListenAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Inet(addr) => write!(f, "{addr}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+impl ListenAddr {
+    /// The port number, 0 for a UNIX-domain socket.
+    pub fn port(&self) -> u16 {
+        match self {
+            Self::Inet(addr) => addr.port(),
+            Self::Unix(_) => 0,
+        }
+    }
+
+    /// Whether the address is the wildcard of its family.
+    pub fn is_wildcard(&self) -> bool {
+        matches!(self, Self::Inet(addr) if addr.ip().is_unspecified())
+    }
+}
+
+/// TCP keepalive as `so_keepalive` sets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepAlive {
+    /// SO_KEEPALIVE on or off.
+    pub on: bool,
+    /// TCP_KEEPIDLE in seconds.
+    pub idle_s: Option<u32>,
+    /// TCP_KEEPINTVL in seconds.
+    pub interval_s: Option<u32>,
+    /// TCP_KEEPCNT, number of probes.
+    pub count: Option<u32>,
+}
+
+/// Socket options of one `listen` address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocketOptions {
+    /// Length of the accept queue.
+    pub backlog: i32,
+    /// SO_RCVBUF in bytes.
+    pub rcvbuf: Option<u32>,
+    /// SO_SNDBUF in bytes.
+    pub sndbuf: Option<u32>,
+    /// TCP_DEFER_ACCEPT.
+    pub deferred: bool,
+    /// IPV6_V6ONLY.
+    pub ipv6only: bool,
+    /// One listening socket for each worker thread (SO_REUSEPORT).
+    pub reuseport: bool,
+    /// TCP keepalive, where configured.
+    pub keepalive: Option<KeepAlive>,
+    /// TCP_FASTOPEN queue length.
+    pub fastopen: Option<i32>,
+}
+
+impl Default for SocketOptions {
+    fn default() -> Self {
+        Self {
+            backlog: DEFAULT_BACKLOG,
+            rcvbuf: None,
+            sndbuf: None,
+            deferred: false,
+            ipv6only: true,
+            reuseport: false,
+            keepalive: None,
+            fastopen: None,
+        }
+    }
+}
+
+/// One address to listen on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// The address.
+    pub addr: ListenAddr,
+    /// Its socket options.
+    pub options: SocketOptions,
+}
+
+/// Parses the address part of `listen`: `80`, `*:80`, `127.0.0.1`, `[::]:8080-8090`, `localhost:80`,
+/// `unix:/path`. A port range gives several addresses.
+///
+/// # Errors
+/// The text nginx gives after `in "..."`: "invalid port", "no host", "host not found", ...
+pub fn parse_address(text: &str) -> Result<Vec<ListenAddr>, &'static str> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return match path.len() {
+            0 => Err("no path in the unix domain socket"),
+            n if n > MAX_UNIX_PATH => Err("too long path in the unix domain socket"),
+            _ => Ok(vec![ListenAddr::Unix(PathBuf::from(path))]),
+        };
+    }
+    let (host, port) = split_port(text)?;
+    let (first, last) = parse_ports(port)?;
+    let ips = resolve_host(host)?;
+    let mut out = Vec::new();
+    for port in first..=last {
+        for ip in &ips {
+            out.push(ListenAddr::Inet(SocketAddr::new(*ip, port)));
+        }
+    }
+    Ok(out)
+}
+
+/// Splits `host:port`; a bare number is a port, a bare host listens on port 80.
+fn split_port(text: &str) -> Result<(&str, &str), &'static str> {
+    if let Some(rest) = text.strip_prefix('[') {
+        let (host, tail) = rest.split_once(']').ok_or("invalid IPv6 address")?;
+        return match tail.strip_prefix(':') {
+            Some(port) => Ok((host, port)),
+            None if tail.is_empty() => Ok((host, "80")),
+            None => Err("invalid port"),
+        };
+    }
+    match text.rsplit_once(':') {
+        Some((host, port)) => Ok((host, port)),
+        None if text.bytes().all(|b| b.is_ascii_digit() || b == b'-') => Ok(("*", text)),
+        None => Ok((text, "80")),
+    }
+}
+
+fn parse_ports(text: &str) -> Result<(u16, u16), &'static str> {
+    let port = |s: &str| match s.parse::<u16>() {
+        Ok(0) | Err(_) => Err("invalid port"),
+        Ok(n) => Ok(n),
+    };
+    match text.split_once('-') {
+        Some((a, b)) => {
+            let (a, b) = (port(a)?, port(b)?);
+            if a > b { Err("invalid port range") } else { Ok((a, b)) }
+        }
+        None => port(text).map(|p| (p, p)),
+    }
+}
+
+fn resolve_host(host: &str) -> Result<Vec<IpAddr>, &'static str> {
+    if host == "*" {
+        return Ok(vec![IpAddr::V4(Ipv4Addr::UNSPECIFIED)]);
+    }
+    if host.is_empty() {
+        return Err("no host");
+    }
+    if let Ok(ip) = host.parse::<Ipv4Addr>() {
+        return Ok(vec![IpAddr::V4(ip)]);
+    }
+    if let Ok(ip) = host.parse::<Ipv6Addr>() {
+        return Ok(vec![IpAddr::V6(ip)]);
+    }
+    let found: Vec<IpAddr> = (host, 0)
+        .to_socket_addrs()
+        .map_err(|_| "host not found")?
+        .map(|a| a.ip())
+        .collect();
+    if found.is_empty() { Err("host not found") } else { Ok(found) }
+}
+
+/// nginx's default accept queue on Linux.
+pub const DEFAULT_BACKLOG: i32 = 511;
+/// Longest path of a UNIX-domain socket on Linux, without the final NUL.
+pub const MAX_UNIX_PATH: usize = 107;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str) -> String {
+        parse_address(text).map(|v| v[0].to_string()).unwrap_or_else(|e| e.to_owned())
+    }
+
+    #[test]
+    fn addresses_are_read_as_nginx_reads_them() {
+        assert_eq!(one("80"), "0.0.0.0:80");
+        assert_eq!(one("*:8000"), "0.0.0.0:8000");
+        assert_eq!(one("127.0.0.1"), "127.0.0.1:80");
+        assert_eq!(one("[::1]:8080"), "[::1]:8080");
+        assert_eq!(one("[::]"), "[::]:80");
+        assert_eq!(one("unix:/run/x.sock"), "unix:/run/x.sock");
+        assert_eq!(one("127.0.0.1:0"), "invalid port");
+        assert_eq!(one("127.0.0.1:65536"), "invalid port");
+        assert_eq!(one("127.0.0.1:20-10"), "invalid port range");
+        assert_eq!(parse_address("127.0.0.1:8000-8003").map(|v| v.len()), Ok(4));
+    }
+
+    #[test]
+    fn unix_path_is_limited() {
+        let at = format!("unix:/{}", "a".repeat(MAX_UNIX_PATH - 1));
+        assert!(parse_address(&at).is_ok());
+        assert!(parse_address(&format!("{at}a")).is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! What a module is: rows of data that the core reads in one order.
+//!
+//! A module is one file with one `MODULE`. The list of modules is ordered and explicit; its order is the order in
+//! which handlers of one phase run and header stages are applied.
+
+use conf::{ConfError, Row};
+
+use crate::build::Build;
+use crate::confs::Unit;
+use crate::exchange::{Ctx, Exchange};
+use crate::vars::Variable;
+
+/// A module of the HTTP server.
+pub struct Module {
+    /// Name, as in `--without-http_NAME_module`.
+    pub name: &'static str,
+    /// Its directives.
+    pub directives: &'static [&'static [Row<Build>]],
+    /// Its structs of settings.
+    pub units: &'static [fn() -> &'static Unit],
+    /// Its variables.
+    pub variables: &'static [Variable],
+    /// Its phase handlers.
+    pub handlers: &'static [Handler],
+    /// Its header stage.
+    pub header_stage: Option<HeaderStage>,
+    /// Called when the `http` block has been read and merged.
+    pub finish: Option<fn(&mut Build) -> Result<(), ConfError>>,
+}
+
+impl Module {
+    /// A module with nothing in it, to be filled by struct update.
+    pub const EMPTY: Self = Self {
+        name: "",
+        directives: &[],
+        units: &[],
+        variables: &[],
+        handlers: &[],
+        header_stage: None,
+        finish: None,
+    };
+}
+
+/// A function run before the response head is sent: it decides on headers and may add body stages.
+///
+/// # Errors
+/// A status to answer with in place of the response; fields in `reply.fields` stay.
+pub type HeaderStage = fn(&mut Exchange, &mut Ctx<'_>) -> Result<(), u16>;
+
+/// A handler in one of the phases. nginx's eleven phases less the four that only the core runs.
+#[derive(Clone, Copy)]
+pub enum Handler {
+    /// After the head was read, before any rewriting (`realip`).
+    PostRead(fn(&mut Exchange, &mut Ctx<'_>) -> Step),
+    /// `rewrite` directives of the server.
+    ServerRewrite(fn(&mut Exchange, &mut Ctx<'_>) -> Step),
+    /// `rewrite` directives of the location.
+    Rewrite(fn(&mut Exchange, &mut Ctx<'_>) -> Step),
+    /// Limits.
+    PreAccess(fn(&mut Exchange, &mut Ctx<'_>) -> Step),
+    /// May the client have it?
+    Access(fn(&mut Exchange, &mut Ctx<'_>) -> Access),
+    /// `try_files`, mirrors.
+    PreContent(fn(&mut Exchange, &mut Ctx<'_>) -> Step),
+    /// Who answers?
+    Content(fn(&mut Exchange, &mut Ctx<'_>) -> Content),
+    /// After the response.
+    Log(fn(&mut Exchange, &mut Ctx<'_>)),
+}
+
+/// What a rewrite, limit or pre-content handler decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Go on with the next handler.
+    Next,
+    /// Answer with this status.
+    Status(u16),
+    /// The response is made.
+    Sent,
+    /// The exchange was redirected internally: go on from the phase it names.
+    Restart,
+    /// Nothing yet: run this handler's phase again when the exchange's timer fires.
+    Wait,
+}
+
+/// What an access handler decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// This handler has no say.
+    NoOpinion,
+    /// Allowed.
+    Allow,
+    /// Refused with this status.
+    Deny(u16),
+    /// Nothing yet: ask again when the exchange's timer fires.
+    Wait,
+}
+
+/// What a content handler did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Not mine.
+    Declined,
+    /// Answer with this status.
+    Status(u16),
+    /// The response is made.
+    Sent,
+    /// The exchange was redirected internally.
+    Restart,
+}

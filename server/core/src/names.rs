@@ -1,0 +1,151 @@
+//! Which server a host name belongs to: exact names, `*.example.com`, `.example.com`, `mail.*`, then expressions.
+//!
+//! Source: nginx documentation, "Server names".
+
+use std::collections::HashMap;
+
+use crate::exchange::Exchange;
+use crate::http::{Http, PortAddr};
+use crate::conf_core::{CoreSrv, NameKind};
+use crate::regex::MatchLimit;
+
+/// The names of one address.
+#[derive(Debug, Default)]
+pub struct ServerNames {
+    exact: HashMap<Vec<u8>, usize>,
+    /// `.example.com` for `*.example.com`.
+    head: HashMap<Vec<u8>, usize>,
+    /// `mail` for `mail.*`.
+    tail: HashMap<Vec<u8>, usize>,
+    /// Server and index of the expression among its names.
+    regex: Vec<(usize, usize)>,
+}
+
+impl ServerNames {
+    /// Adds a server's names; gives those that another server had before.
+    pub fn add(&mut self, server: usize, names: &[crate::conf_core::ServerName]) -> Vec<String> {
+        let mut conflicts = Vec::new();
+        for (i, name) in names.iter().enumerate() {
+            let text = name.text.as_slice();
+            let fresh = match &name.kind {
+                NameKind::Regex(_) => {
+                    self.regex.push((server, i));
+                    true
+                }
+                NameKind::Exact => insert(&mut self.exact, text, server),
+                NameKind::Head => insert(&mut self.head, &text[1..], server),
+                NameKind::Dot => insert(&mut self.head, text, server) && insert(&mut self.exact, &text[1..], server),
+                NameKind::Tail => insert(&mut self.tail, &text[..text.len() - 2], server),
+            };
+            if !fresh {
+                conflicts.push(String::from_utf8_lossy(text).into_owned());
+            }
+        }
+        conflicts
+    }
+
+    fn find_text(&self, host: &[u8]) -> Option<usize> {
+        if let Some(server) = self.exact.get(host) {
+            return Some(*server);
+        }
+        if !self.head.is_empty() {
+            let found = memchr::memchr_iter(b'.', host).filter(|at| *at > 0).find_map(|at| self.head.get(&host[at..]));
+            if let Some(server) = found {
+                return Some(*server);
+            }
+        }
+        if self.tail.is_empty() {
+            return None;
+        }
+        memchr::memrchr_iter(b'.', host).find_map(|at| self.tail.get(&host[..at])).copied()
+    }
+
+    /// Whether there is nothing to look up.
+    pub fn is_empty(&self) -> bool {
+        self.exact.is_empty() && self.head.is_empty() && self.tail.is_empty() && self.regex.is_empty()
+    }
+}
+
+/// Adds a name; false if another server has it.
+fn insert(map: &mut HashMap<Vec<u8>, usize>, name: &[u8], server: usize) -> bool {
+    *map.entry(name.to_vec()).or_insert(server) == server
+}
+
+/// Chooses the server for the exchange's host; the default server when no name matches.
+///
+/// # Errors
+/// A regular expression ran into its match limit.
+pub fn find_server(x: &mut Exchange, http: &Http, addr: &PortAddr) -> Result<usize, MatchLimit> {
+    if x.host.is_empty() || addr.names.is_empty() {
+        return Ok(addr.default_server);
+    }
+    if let Some(server) = addr.names.find_text(&x.host) {
+        return Ok(server);
+    }
+    let host = std::mem::take(&mut x.host);
+    let found = first_regex(x, http, addr, &host);
+    x.host = host;
+    Ok(found?.unwrap_or(addr.default_server))
+}
+
+fn first_regex(x: &mut Exchange, http: &Http, addr: &PortAddr, host: &[u8]) -> Result<Option<usize>, MatchLimit> {
+    for (server, index) in &addr.names.regex {
+        let srv: &CoreSrv = http.servers[*server].confs.get();
+        if let NameKind::Regex(regex) = &srv.names[*index].kind
+            && regex.exec(x, host)?
+        {
+            return Ok(Some(*server));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conf_core::ServerName;
+
+    fn names(list: &[(&str, NameKind, usize)]) -> ServerNames {
+        let mut names = ServerNames::default();
+        for (text, kind, server) in list {
+            let kind = match kind {
+                NameKind::Exact => NameKind::Exact,
+                NameKind::Head => NameKind::Head,
+                NameKind::Dot => NameKind::Dot,
+                _ => NameKind::Tail,
+            };
+            assert!(names.add(*server, &[ServerName { text: text.as_bytes().to_vec(), kind }]).is_empty());
+        }
+        names
+    }
+
+    #[test]
+    fn names_are_chosen_in_nginx_order() {
+        let names = names(&[
+            ("www.example.com", NameKind::Exact, 1),
+            ("*.example.com", NameKind::Head, 2),
+            ("*.a.example.com", NameKind::Head, 3),
+            (".example.org", NameKind::Dot, 4),
+            ("mail.*", NameKind::Tail, 5),
+            ("mail.example.*", NameKind::Tail, 6),
+        ]);
+        assert_eq!(names.find_text(b"www.example.com"), Some(1));
+        assert_eq!(names.find_text(b"x.y.example.com"), Some(2));
+        assert_eq!(names.find_text(b"b.a.example.com"), Some(3));
+        assert_eq!(names.find_text(b"example.com"), None);
+        assert_eq!(names.find_text(b"example.org"), Some(4));
+        assert_eq!(names.find_text(b"a.example.org"), Some(4));
+        assert_eq!(names.find_text(b"mail.test"), Some(5));
+        assert_eq!(names.find_text(b"mail.example.net"), Some(6));
+        assert_eq!(names.find_text(b".example.com"), None);
+    }
+
+    #[test]
+    fn a_second_server_of_the_same_name_is_a_conflict() {
+        let mut names = ServerNames::default();
+        let one = || ServerName { text: b"a".to_vec(), kind: NameKind::Exact };
+        assert!(names.add(1, &[one()]).is_empty());
+        assert_eq!(names.add(2, &[one()]), ["a"]);
+        assert_eq!(names.find_text(b"a"), Some(1));
+    }
+}

@@ -1,0 +1,396 @@
+//! The phases of an exchange: one loop over plain functions, in nginx's order.
+//!
+//! `begin` takes a parsed head, finds server and URI, and starts the loop; `resume` continues after a wait. The
+//! loop ends when the response head is complete or the exchange waits for its timer.
+//!
+//! Source: nginx development guide, "Phases".
+
+use std::rc::Rc;
+
+use engines::http::{BodyLength, Fault, FieldId, Method, Version, normalize, parse_host};
+
+use crate::build::method_bit;
+use crate::conf_core::{CoreLoc, CoreSrv, Satisfy};
+use crate::errlog::Level;
+use crate::exchange::{Ctx, Exchange, State};
+use crate::http::Http;
+use crate::location::find_location;
+use crate::module::{Access, Content, Handler, Module, Step};
+use crate::names::find_server;
+use crate::reply;
+
+/// A phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// See [`Handler::PostRead`].
+    PostRead,
+    /// See [`Handler::ServerRewrite`].
+    ServerRewrite,
+    /// The core finds the location.
+    FindConfig,
+    /// See [`Handler::Rewrite`].
+    Rewrite,
+    /// The core looks for a location again if the URI changed.
+    PostRewrite,
+    /// See [`Handler::PreAccess`].
+    PreAccess,
+    /// See [`Handler::Access`].
+    Access,
+    /// The core refuses what no access handler allowed.
+    PostAccess,
+    /// See [`Handler::PreContent`].
+    PreContent,
+    /// See [`Handler::Content`].
+    Content,
+}
+
+type StepFn = fn(&mut Exchange, &mut Ctx<'_>) -> Step;
+
+/// The handlers of each phase, in order.
+#[derive(Default)]
+pub struct Handlers {
+    post_read: Vec<StepFn>,
+    server_rewrite: Vec<StepFn>,
+    rewrite: Vec<StepFn>,
+    pre_access: Vec<StepFn>,
+    access: Vec<fn(&mut Exchange, &mut Ctx<'_>) -> Access>,
+    pre_content: Vec<StepFn>,
+    content: Vec<fn(&mut Exchange, &mut Ctx<'_>) -> Content>,
+    log: Vec<fn(&mut Exchange, &mut Ctx<'_>)>,
+}
+
+impl Handlers {
+    /// The handlers of a list of modules.
+    pub fn of(modules: &[&Module]) -> Self {
+        let mut all = Self::default();
+        for handler in modules.iter().flat_map(|m| m.handlers) {
+            match *handler {
+                Handler::PostRead(f) => all.post_read.push(f),
+                Handler::ServerRewrite(f) => all.server_rewrite.push(f),
+                Handler::Rewrite(f) => all.rewrite.push(f),
+                Handler::PreAccess(f) => all.pre_access.push(f),
+                Handler::Access(f) => all.access.push(f),
+                Handler::PreContent(f) => all.pre_content.push(f),
+                Handler::Content(f) => all.content.push(f),
+                Handler::Log(f) => all.log.push(f),
+            }
+        }
+        all
+    }
+}
+
+/// Starts an exchange whose head has been placed in it.
+pub fn begin(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    let http = Rc::clone(&x.http);
+    let port = &http.ports[x.port];
+    let addr = port.addr(x.client.local);
+    x.method = x.head.method;
+    x.request_bytes = x.head.size_bytes;
+    x.server = addr.default_server;
+    x.location = http.servers[x.server].location;
+    if let Some(fault) = x.head.fault {
+        return refuse(x, cx, fault);
+    }
+    x.keep_alive = !x.head.close && (x.head.version > Version::Http10 || x.head.keep_alive);
+    if !take_host(x) {
+        return refuse(x, cx, Fault::BadHost);
+    }
+    match find_server(x, &http, addr) {
+        Ok(server) => x.server = server,
+        Err(_) => return reply::status(x, cx, 500),
+    }
+    x.location = http.servers[x.server].location;
+    if !take_target(x) {
+        return refuse(x, cx, Fault::BadUri);
+    }
+    run(x, cx);
+}
+
+/// Continues an exchange whose timer has fired.
+pub fn resume(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    if matches!(x.state, State::Waiting(_)) {
+        x.state = State::Running;
+        run(x, cx);
+    }
+}
+
+/// Writes the logs of an ended exchange.
+pub fn log(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    let http = Rc::clone(&x.http);
+    for handler in &http.handlers.log {
+        handler(x, cx);
+    }
+}
+
+/// Answers a head that breaks the protocol; the connection ends with it.
+fn refuse(x: &mut Exchange, cx: &mut Ctx<'_>, fault: Fault) {
+    x.log(Level::Info, format_args!("{}", fault.message()));
+    x.keep_alive = false;
+    reply::status(x, cx, fault.status());
+}
+
+/// Takes the host from the target or the `Host` field; false if it is no host.
+fn take_host(x: &mut Exchange) -> bool {
+    let raw = match x.head.authority {
+        Some(span) => Some(x.head.bytes(span)),
+        None => x.head.field(FieldId::Host),
+    };
+    let Some(raw) = raw else { return true };
+    match parse_host(raw, &mut x.host) {
+        Ok(port) => {
+            x.host_port = port;
+            true
+        }
+        Err(_) => {
+            x.host.clear();
+            false
+        }
+    }
+}
+
+/// Normalises the target into `uri` and `args`; false if it is not one.
+fn take_target(x: &mut Exchange) -> bool {
+    let http = Rc::clone(&x.http);
+    let merge = *x.srv::<CoreSrv>(&http).merge_slashes;
+    let target = x.head.bytes(x.head.target);
+    match normalize(target, merge, &mut x.uri) {
+        Ok(parsed) => {
+            if let Some(args) = parsed.args {
+                x.args.extend_from_slice(&target[args]);
+            }
+            x.ext = parsed.ext.unwrap_or(0..0);
+            x.quoted_uri = parsed.changed;
+            true
+        }
+        Err(_) => false,
+    }
+}
+
+/// Runs phases until there is a response or a wait.
+pub fn run(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    let http = Rc::clone(&x.http);
+    while x.state == State::Running {
+        match x.phase {
+            Phase::PostRead => steps(x, cx, &http.handlers.post_read, Phase::ServerRewrite),
+            Phase::ServerRewrite => steps(x, cx, &http.handlers.server_rewrite, Phase::FindConfig),
+            Phase::FindConfig => find_config(x, cx, &http),
+            Phase::Rewrite => steps(x, cx, &http.handlers.rewrite, Phase::PostRewrite),
+            Phase::PostRewrite => post_rewrite(x, cx, &http),
+            Phase::PreAccess => steps(x, cx, &http.handlers.pre_access, Phase::Access),
+            Phase::Access => access(x, cx, &http),
+            Phase::PostAccess => post_access(x, cx),
+            Phase::PreContent => steps(x, cx, &http.handlers.pre_content, Phase::Content),
+            Phase::Content => content(x, cx, &http),
+        }
+    }
+}
+
+/// Sets the phase to run next.
+fn enter(x: &mut Exchange, phase: Phase) {
+    x.phase = phase;
+    x.handler = 0;
+}
+
+/// Runs the handlers of a phase that is not special, from the one that comes next.
+fn steps(x: &mut Exchange, cx: &mut Ctx<'_>, handlers: &[StepFn], next: Phase) {
+    while let Some(handler) = handlers.get(x.handler) {
+        match handler(x, cx) {
+            Step::Next => x.handler += 1,
+            Step::Status(status) => return reply::status(x, cx, status),
+            Step::Sent | Step::Restart | Step::Wait => return,
+        }
+    }
+    enter(x, next);
+}
+
+fn find_config(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
+    x.uri_changed = false;
+    if find_location(x).is_err() {
+        return reply::status(x, cx, 500);
+    }
+    if !x.internal && x.loc::<CoreLoc>(http).internal {
+        return reply::status(x, cx, 404);
+    }
+    location_changed(x);
+    let limit = x.loc::<CoreLoc>(http).client_max_body_size.0;
+    if let BodyLength::Length(n) = x.head.body
+        && limit != 0
+        && n > limit
+    {
+        x.log(Level::Error, format_args!("client intended to send too large body: {n} bytes"));
+        return reply::status(x, cx, 413);
+    }
+    enter(x, Phase::Rewrite);
+}
+
+/// Applies what depends on the location: `limit_except` and whether the connection is kept.
+pub fn location_changed(x: &mut Exchange) {
+    let http = Rc::clone(&x.http);
+    if let Some((excluded, inner)) = http.locations[x.location].except
+        && excluded & method_bit(x.method) != 0
+    {
+        x.location = inner;
+    }
+    if !x.keep_alive {
+        return;
+    }
+    let loc: &CoreLoc = x.loc(&http);
+    let age_ms = x.started_ms.saturating_sub(x.client.since_ms);
+    x.keep_alive = loc.keepalive().idle_ms != 0
+        && x.client.requests < loc.keepalive_requests.0
+        && age_ms <= loc.keepalive_time.0
+        && !keepalive_disabled(x, loc);
+}
+
+fn keepalive_disabled(x: &Exchange, loc: &CoreLoc) -> bool {
+    let Some(disable) = loc.keepalive_disable else { return false };
+    let Some(agent) = x.head.field(FieldId::UserAgent) else { return false };
+    if disable.msie6 && x.method == Method::Post && is_msie6(agent) {
+        return true;
+    }
+    disable.safari && contains(agent, b"Safari/") && contains(agent, b"Mac OS X") && !contains(agent, b"Chrome/")
+}
+
+/// Internet Explorer before 7, but not the version with the fix (`SV1`).
+fn is_msie6(agent: &[u8]) -> bool {
+    let Some(at) = memchr::memmem::find(agent, b"MSIE ") else { return false };
+    match agent.get(at + 5) {
+        Some(b'4' | b'5') => true,
+        Some(b'6') => !contains(&agent[at..], b"SV1"),
+        _ => false,
+    }
+}
+
+fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    memchr::memmem::find(haystack, needle).is_some()
+}
+
+fn post_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
+    if !x.uri_changed {
+        return enter(x, Phase::PreAccess);
+    }
+    if !spend_redirect(x) {
+        x.log(
+            Level::Error,
+            format_args!(
+                "rewrite or internal redirection cycle while processing \"{}\"",
+                String::from_utf8_lossy(&x.uri)
+            ),
+        );
+        return reply::status(x, cx, 500);
+    }
+    x.location = http.servers[x.server].location;
+    enter(x, Phase::FindConfig);
+}
+
+/// Counts a redirection; false when there have been too many.
+fn spend_redirect(x: &mut Exchange) -> bool {
+    x.uri_changes = x.uri_changes.saturating_sub(1);
+    x.uri_changes > 0
+}
+
+fn access(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
+    while let Some(handler) = http.handlers.access.get(x.handler) {
+        let any = *x.loc::<CoreLoc>(http).satisfy == Satisfy::Any;
+        match handler(x, cx) {
+            Access::NoOpinion => {}
+            Access::Allow if any => {
+                x.access_code = 0;
+                x.reply.fields.remove(FieldId::WwwAuthenticate);
+                return enter(x, Phase::PreContent);
+            }
+            Access::Allow => {}
+            Access::Deny(status @ (401 | 403)) if any => {
+                if x.access_code != 401 {
+                    x.access_code = status;
+                }
+            }
+            Access::Deny(status) => return reply::status(x, cx, status),
+            Access::Wait => return,
+        }
+        x.handler += 1;
+    }
+    enter(x, Phase::PostAccess);
+}
+
+fn post_access(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    let code = std::mem::take(&mut x.access_code);
+    if code == 0 {
+        return enter(x, Phase::PreContent);
+    }
+    if code == 403 {
+        x.log(Level::Error, format_args!("access forbidden by rule"));
+    }
+    reply::status(x, cx, code);
+}
+
+fn content(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
+    if let Some(handler) = x.location_of(http).handler {
+        if let Content::Status(status) = handler(x, cx) {
+            reply::status(x, cx, status);
+        }
+        return;
+    }
+    while let Some(handler) = http.handlers.content.get(x.handler) {
+        match handler(x, cx) {
+            Content::Declined => x.handler += 1,
+            Content::Status(status) => return reply::status(x, cx, status),
+            Content::Sent | Content::Restart => return,
+        }
+    }
+    if x.uri.ends_with(b"/") {
+        let path = crate::paths::map_uri(x, cx).unwrap_or_default();
+        let path = String::from_utf8_lossy(&path).into_owned();
+        x.log(Level::Error, format_args!("directory index of \"{path}\" is forbidden"));
+        return reply::status(x, cx, 403);
+    }
+    reply::status(x, cx, 404);
+}
+
+/// Sends the exchange through the phases again under another URI.
+pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
+    if !spend_redirect(x) {
+        x.log(
+            Level::Error,
+            format_args!(
+                "rewrite or internal redirection cycle while internally redirecting to \"{}\"",
+                String::from_utf8_lossy(uri)
+            ),
+        );
+        return reply::plain_status(x, cx, 500);
+    }
+    let http = Rc::clone(&x.http);
+    x.set_uri(uri);
+    x.args.clear();
+    x.args.extend_from_slice(args);
+    x.quoted_uri = false;
+    x.clear_for_redirect();
+    x.location = http.servers[x.server].location;
+    x.internal = true;
+    x.state = State::Running;
+    enter(x, Phase::ServerRewrite);
+}
+
+/// Sends the exchange to a named location.
+pub fn redirect_named(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) {
+    let http = Rc::clone(&x.http);
+    let shown = String::from_utf8_lossy(name).into_owned();
+    if !spend_redirect(x) {
+        x.log(Level::Error, format_args!("rewrite or internal redirection cycle while redirect to named location \"{shown}\""));
+        return reply::plain_status(x, cx, 500);
+    }
+    if x.uri.is_empty() {
+        x.log(Level::Error, format_args!("empty URI in redirect to named location \"{shown}\""));
+        return reply::plain_status(x, cx, 500);
+    }
+    let Some(location) = http.servers[x.server].named.get(name) else {
+        x.log(Level::Error, format_args!("could not find named location \"{shown}\""));
+        return reply::plain_status(x, cx, 500);
+    };
+    x.clear_for_redirect();
+    x.internal = true;
+    x.location = *location;
+    x.state = State::Running;
+    location_changed(x);
+    enter(x, Phase::Rewrite);
+}

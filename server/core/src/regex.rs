@@ -1,0 +1,114 @@
+//! Regular expressions: PCRE2 with JIT, a match limit, and captures that become variables.
+//!
+//! Numbered captures live in the exchange until the next match; named ones are variables.
+
+use conf::{ConfError, Directive, Word};
+
+use crate::build::Build;
+use crate::exchange::Exchange;
+
+/// A compiled expression with the variables that its named groups set.
+#[derive(Debug)]
+pub struct Regex {
+    inner: pcre2::bytes::Regex,
+    /// Pattern as written, for the log.
+    pub pattern: String,
+    /// Number of groups, the whole match not counted.
+    pub groups: usize,
+    names: Vec<(usize, usize)>,
+}
+
+/// The match failed to finish within its limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MatchLimit;
+
+impl Regex {
+    /// Compiles a directive's pattern; named groups are registered as variables.
+    ///
+    /// # Errors
+    /// The pattern's syntax error, in nginx's words.
+    pub fn compile(build: &mut Build, d: &Directive, word: &Word, pattern: &[u8], caseless: bool) -> Result<Self, ConfError> {
+        let text = String::from_utf8_lossy(pattern).into_owned();
+        let limited = format!("(*LIMIT_MATCH={MATCH_LIMIT}){text}");
+        let inner = pcre2::bytes::RegexBuilder::new()
+            .caseless(caseless)
+            .jit_if_available(true)
+            .build(&limited)
+            .map_err(|e| ConfError::word(d, word, format!("pcre2_compile() failed: {e} in \"{text}\"")))?;
+        let names = inner
+            .capture_names()
+            .iter()
+            .enumerate()
+            .filter_map(|(n, name)| name.as_ref().map(|name| (n, build.vars.settable(name.as_bytes()))))
+            .collect();
+        Ok(Self { groups: inner.captures_len() - 1, inner, pattern: text, names })
+    }
+
+    /// Matches `subject`; on success the exchange's captures and the named variables are set.
+    ///
+    /// # Errors
+    /// The match limit was reached.
+    pub fn exec(&self, x: &mut Exchange, subject: &[u8]) -> Result<bool, MatchLimit> {
+        if self.groups == 0 {
+            let hit = self.inner.is_match(subject).map_err(|_| MatchLimit)?;
+            if hit {
+                x.captures.clear();
+            }
+            return Ok(hit);
+        }
+        let mut locations = self.inner.capture_locations();
+        if self.inner.captures_read(&mut locations, subject).map_err(|_| MatchLimit)?.is_none() {
+            return Ok(false);
+        }
+        x.captures.set(subject, (0..=self.groups).map(|n| locations.get(n)));
+        for (group, slot) in &self.names {
+            let value = x.captures.get(*group).to_vec();
+            x.set_slot(*slot, Some(value));
+        }
+        Ok(true)
+    }
+
+    /// Whether `subject` matches, without touching any exchange.
+    pub fn is_match(&self, subject: &[u8]) -> bool {
+        self.inner.is_match(subject).unwrap_or(false)
+    }
+}
+
+/// What the last match captured.
+#[derive(Debug, Default)]
+pub struct Captures {
+    subject: Vec<u8>,
+    spans: Vec<(usize, usize)>,
+}
+
+impl Captures {
+    /// Forgets everything; capacity stays.
+    pub fn clear(&mut self) {
+        self.subject.clear();
+        self.spans.clear();
+    }
+
+    /// Number of groups with the whole match.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether nothing is captured.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// Group `n`, empty where it took no part.
+    pub fn get(&self, n: usize) -> &[u8] {
+        self.spans.get(n).map_or(b"", |(start, end)| &self.subject[*start..*end])
+    }
+
+    fn set(&mut self, subject: &[u8], spans: impl Iterator<Item = Option<(usize, usize)>>) {
+        self.clear();
+        self.subject.extend_from_slice(subject);
+        self.spans.extend(spans.map(|s| s.unwrap_or((0, 0))));
+    }
+}
+
+/// Most internal match calls of one match, so that no pattern holds a thread for long.
+pub const MATCH_LIMIT: u32 = 1_000_000;

@@ -1,0 +1,349 @@
+//! Making responses: from handlers (`send`, `text`), for statuses (error pages included), and the last header stage.
+//!
+//! Source: nginx documentation, directives `error_page`, `return`, `server_tokens`, `absolute_redirect`.
+
+use std::rc::Rc;
+
+use engines::http::{BodyLength, Chunk, Escape, FieldId, Method, Version, escape, reason_phrase};
+
+use crate::conf_core::{CoreLoc, CoreSrv, ErrorPage, ServerTokens};
+use crate::exchange::{Ctx, Exchange, Peer, State};
+use crate::http::Http;
+use crate::phases;
+
+/// Answers with a status: an error page if one is configured, else a page of our own.
+pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
+    if status == CLOSE_WITHOUT_RESPONSE || status == REQUEST_TIMEOUT {
+        x.err_status = status;
+        x.reply.status = status;
+        x.keep_alive = false;
+        x.state = State::Aborted;
+        return;
+    }
+    x.err_status = status;
+    if matches!(status, 400 | 413 | 414 | 495 | 496 | 497 | 500 | 501) {
+        x.keep_alive = false;
+    }
+    x.reply.content_type.clear();
+    x.reply.charset.clear();
+    let http = Rc::clone(&x.http);
+    let loc: &CoreLoc = x.loc(&http);
+    if let Some(pages) = &loc.error_pages
+        && !x.error_page
+        && x.uri_changes != 0
+    {
+        x.error_page = !*loc.recursive_error_pages;
+        if let Some(page) = pages.iter().find(|p| p.status == status) {
+            return error_page(x, cx, page);
+        }
+    }
+    plain_status(x, cx, status);
+}
+
+/// Answers with a status and our own page, whatever `error_page` says.
+pub fn plain_status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
+    x.err_status = match status {
+        494..=497 => 400,
+        _ => status,
+    };
+    page(x, cx, status);
+}
+
+fn error_page(x: &mut Exchange, cx: &mut Ctx<'_>, page: &ErrorPage) {
+    if let Some(overwrite) = page.overwrite {
+        x.err_status = overwrite;
+    }
+    let uri = page.uri.to_vec(x, cx);
+    match uri.first() {
+        Some(b'/') => {
+            let (path, args) = match page.uri.constant() {
+                Some(_) => (uri.as_slice(), page.args.as_slice()),
+                None => split_args(&uri),
+            };
+            if x.method != Method::Head {
+                x.method = Method::Get;
+            }
+            phases::redirect(x, cx, path, args);
+        }
+        Some(b'@') => phases::redirect_named(x, cx, &uri),
+        _ => {
+            if !matches!(page.overwrite, Some(301 | 302 | 303 | 307 | 308)) {
+                x.err_status = 302;
+            }
+            x.reply.location = uri;
+            let status = x.err_status;
+            self::page(x, cx, status);
+        }
+    }
+}
+
+/// Splits `path?args`.
+pub fn split_args(uri: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memchr(b'?', uri) {
+        Some(at) => (&uri[..at], &uri[at + 1..]),
+        None => (uri, b""),
+    }
+}
+
+/// Sends the page of a status.
+fn page(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
+    let http = Rc::clone(&x.http);
+    x.reply.status = x.err_status;
+    x.reply.last_modified = None;
+    x.reply.last_modified_text = None;
+    x.reply.etag = None;
+    x.reply.allow_ranges = false;
+    x.body.clear();
+    let title = page_title(status);
+    if title.is_empty() {
+        x.reply.content_length = Some(0);
+        return send(x, cx, None);
+    }
+    let by = match *x.loc::<CoreLoc>(&http).server_tokens {
+        ServerTokens::Off => SERVER_NAME,
+        ServerTokens::On | ServerTokens::Build => SERVER_FULL,
+    };
+    let html = format!(
+        "<!doctype html>\r\n<html>\r\n<head><title>{title}</title></head>\r\n<body>\r\n\
+         <center><h1>{title}</h1></center>\r\n<hr><center>{by}</center>\r\n</body>\r\n</html>\r\n"
+    );
+    x.reply.content_type.extend_from_slice(b"text/html");
+    x.reply.content_length = Some(html.len() as u64);
+    send(x, cx, Some(Chunk::Owned(html.into_bytes())));
+}
+
+/// `404 Not Found`; empty for a status whose response has no page.
+fn page_title(status: u16) -> String {
+    let text = match status {
+        494 => "Request Header Or Cookie Too Large",
+        495 => "The SSL certificate error",
+        496 => "No required SSL certificate was sent",
+        497 => "The plain HTTP request was sent to HTTPS port",
+        300 | 304..=306 | ..=299 => "",
+        other => reason_phrase(other),
+    };
+    match (status, text) {
+        (_, "") => String::new(),
+        (494..=497, text) => format!("400 {text}"),
+        (status, text) => format!("{status} {text}"),
+    }
+}
+
+/// Answers with a status and a text, as `return` does.
+pub fn text(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16, body: Vec<u8>, content_type: Option<&[u8]>) {
+    if matches!(status, 301 | 302 | 303 | 307 | 308) {
+        x.reply.location = body;
+        return self::status(x, cx, status);
+    }
+    x.reply.status = status;
+    x.reply.content_length = Some(body.len() as u64);
+    match content_type {
+        Some(kind) => x.reply.content_type = kind.to_vec(),
+        None => set_content_type(x),
+    }
+    let chunk = (!body.is_empty()).then_some(Chunk::Owned(body));
+    send(x, cx, chunk);
+}
+
+/// Sets the content type from the extension of the URI.
+pub fn set_content_type(x: &mut Exchange) {
+    if !x.reply.content_type.is_empty() {
+        return;
+    }
+    let http = Rc::clone(&x.http);
+    let loc: &CoreLoc = x.loc(&http);
+    let ext = x.extension();
+    let known = match &loc.types {
+        Some(types) if !ext.is_empty() => types.get(ext).or_else(|| {
+            ext.iter().any(u8::is_ascii_uppercase).then(|| types.get(&ext.to_ascii_lowercase())).flatten()
+        }),
+        _ => None,
+    };
+    let kind = known.map_or(loc.default_type.0.as_slice(), Vec::as_slice);
+    x.reply.content_type.extend_from_slice(kind);
+}
+
+/// Runs the header stages and makes the response ready to leave. The body is what was put into `x.body` and `chunk`.
+pub fn send(x: &mut Exchange, cx: &mut Ctx<'_>, chunk: Option<Chunk>) {
+    let http = Rc::clone(&x.http);
+    if x.err_status != 0 {
+        x.reply.status = x.err_status;
+    }
+    x.body.extend(chunk);
+    x.header_sent = true;
+    for stage in &http.header_stages {
+        if let Err(status) = stage(x, cx) {
+            x.header_sent = false;
+            x.body.clear();
+            x.stages.clear();
+            return self::status(x, cx, status);
+        }
+    }
+    render(x, cx, &http);
+    x.state = State::Responding;
+}
+
+/// The last header stage: what was decided becomes a head.
+fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
+    let status = x.reply.status;
+    if matches!(status, 204 | 304) {
+        x.reply.content_type.clear();
+        x.reply.content_length = None;
+        x.body.clear();
+        x.stages.clear();
+    }
+    if status == 204 {
+        x.reply.last_modified = None;
+        x.reply.last_modified_text = None;
+    }
+    let loc: &CoreLoc = x.loc(http);
+    absolute_location(x, http, loc);
+    x.response.clear();
+    x.response.status = status;
+    let server: &[u8] = match *loc.server_tokens {
+        ServerTokens::Off => SERVER_NAME.as_bytes(),
+        ServerTokens::On | ServerTokens::Build => SERVER_FULL.as_bytes(),
+    };
+    let head = &mut x.response;
+    let reply = &x.reply;
+    if reply.fields.get(FieldId::Server).is_none() {
+        head.push_id(FieldId::Server, b"Server", server);
+    }
+    if reply.fields.get(FieldId::Date).is_none() {
+        head.push_id(FieldId::Date, b"Date", &cx.clock.date);
+    }
+    if !reply.content_type.is_empty() {
+        push_content_type(head, &reply.content_type, &reply.charset);
+    }
+    head.body = BodyLength::Unknown;
+    if let Some(length) = reply.content_length {
+        let mut digits = [0; 20];
+        head.push_id(FieldId::ContentLength, b"Content-Length", decimal(length, &mut digits));
+        head.body = BodyLength::Length(length);
+    }
+    if let Some(text) = &reply.last_modified_text {
+        head.push_id(FieldId::LastModified, b"Last-Modified", text);
+    } else if let Some(time) = reply.last_modified {
+        head.push_id(FieldId::LastModified, b"Last-Modified", &engines::http::http_date(time));
+    }
+    if !reply.location.is_empty() {
+        head.push_id(FieldId::Location, b"Location", &reply.location);
+    }
+    if let Some(etag) = &reply.etag {
+        head.push_id(FieldId::Etag, b"ETag", etag);
+    }
+    for field in &reply.fields.fields {
+        head.push_id(field.id, reply.fields.bytes(field.name), reply.fields.bytes(field.value));
+    }
+    head.keep_alive = x.keep_alive;
+    head.keep_alive_hint_s = if x.keep_alive { loc.keepalive().header_s } else { None };
+    head.forbid_chunked = !*loc.chunked_transfer_encoding;
+}
+
+fn push_content_type(head: &mut engines::http::ResponseHead, kind: &[u8], charset: &[u8]) {
+    if charset.is_empty() {
+        return head.push_id(FieldId::ContentType, b"Content-Type", kind);
+    }
+    let value = [kind, b"; charset=", charset].concat();
+    head.push_id(FieldId::ContentType, b"Content-Type", &value);
+}
+
+/// Writes a number; gives the digits.
+pub fn decimal(mut n: u64, digits: &mut [u8; 20]) -> &[u8] {
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (n % 10) as u8;
+        n /= 10;
+        if n == 0 {
+            return &digits[at..];
+        }
+    }
+}
+
+/// Completes a `Location` that is a path with scheme and host.
+fn absolute_location(x: &mut Exchange, http: &Http, loc: &CoreLoc) {
+    if !x.reply.location.starts_with(b"/") || !*loc.absolute_redirect {
+        return;
+    }
+    let mut url = b"http://".to_vec();
+    let name = &x.srv::<CoreSrv>(http).name;
+    let local_port = local_port(x, http);
+    if *loc.server_name_in_redirect && !name.is_empty() {
+        url.extend_from_slice(name);
+    } else if !x.host.is_empty() {
+        url.extend_from_slice(&x.host);
+    } else {
+        url.extend_from_slice(local_host(x, http).as_bytes());
+    }
+    if *loc.port_in_redirect && local_port != 80 && local_port != 0 {
+        url.extend_from_slice(format!(":{local_port}").as_bytes());
+    }
+    url.extend_from_slice(&x.reply.location);
+    x.reply.location = url;
+}
+
+/// The port on which the exchange's connection was accepted, 0 for a UNIX-domain socket.
+pub fn local_port(x: &Exchange, http: &Http) -> u16 {
+    match x.client.local {
+        Some(addr) => addr.port(),
+        None => http.ports[x.port].listen.addr.port(),
+    }
+}
+
+fn local_host(x: &Exchange, http: &Http) -> String {
+    match (x.client.peer, x.client.local) {
+        (Peer::Unix, _) => "unix:".to_owned(),
+        (_, Some(addr)) => addr.ip().to_string(),
+        _ => match &http.ports[x.port].listen.addr {
+            crate::listen::ListenAddr::Inet(addr) => addr.ip().to_string(),
+            crate::listen::ListenAddr::Unix(_) => "unix:".to_owned(),
+        },
+    }
+}
+
+/// Redirects to the URI with a slash at its end, keeping the arguments.
+pub fn slash_redirect(x: &mut Exchange) {
+    let mut location = Vec::with_capacity(x.uri.len() + 1 + x.args.len());
+    escape(&x.uri, Escape::Uri, &mut location);
+    location.push(b'/');
+    if !x.args.is_empty() {
+        location.push(b'?');
+        location.extend_from_slice(&x.args);
+    }
+    x.reply.location = location;
+}
+
+/// Whether trailers may be sent: the client asked for them by using HTTP/1.1 or later.
+pub fn trailers_allowed(x: &Exchange) -> bool {
+    x.head.version >= Version::Http11
+}
+
+/// Closes the connection without a response.
+pub const CLOSE_WITHOUT_RESPONSE: u16 = 444;
+/// The client took too long to send its request.
+pub const REQUEST_TIMEOUT: u16 = 408;
+/// What `server_tokens off` shows.
+pub const SERVER_NAME: &str = "firstbyte";
+/// What `server_tokens on` shows.
+pub const SERVER_FULL: &str = concat!("firstbyte/", env!("CARGO_PKG_VERSION"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_exact_at_the_ends() {
+        let mut digits = [0; 20];
+        assert_eq!(decimal(0, &mut digits), b"0");
+        assert_eq!(decimal(u64::MAX, &mut digits), b"18446744073709551615");
+    }
+
+    #[test]
+    fn internal_statuses_show_400() {
+        assert_eq!(page_title(494), "400 Request Header Or Cookie Too Large");
+        assert_eq!(page_title(404), "404 Not Found");
+        assert_eq!(page_title(304), "");
+        assert_eq!(page_title(299), "");
+    }
+}

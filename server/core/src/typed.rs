@@ -1,0 +1,154 @@
+//! Types of directive values: how the words of a directive become a value of a settings field.
+//!
+//! A row names a type and the type knows its arity, its syntax for the reference and how to parse itself.
+
+use conf::{Arity, ConfError, Directive};
+
+use crate::build::Build;
+use crate::value::Value;
+
+/// A value that a directive's words can be parsed into.
+pub trait Typed: Sized {
+    /// How many words.
+    const ARITY: Arity;
+    /// Syntax after the name, as the reference shows it.
+    const SYNTAX: &'static str;
+
+    /// Parses the words.
+    ///
+    /// # Errors
+    /// nginx's wording for a value of this type.
+    fn parse(build: &mut Build, d: &Directive) -> Result<Self, ConfError>;
+}
+
+impl Typed for bool {
+    const ARITY: Arity = Arity::FLAG;
+    const SYNTAX: &'static str = "on | off";
+
+    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        conf::flag(d)
+    }
+}
+
+/// A size in bytes: `10`, `8k`, `1m`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Size(pub u64);
+
+impl Typed for Size {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "size";
+
+    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        conf::size(d).map(|n| Self(n as u64))
+    }
+}
+
+/// A size of a file or a body, up to 2^63-1: `10`, `8k`, `1m`, `2g`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Offset(pub u64);
+
+impl Typed for Offset {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "size";
+
+    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        conf::offset(d).map(Self)
+    }
+}
+
+/// A time in milliseconds: `60`, `60s`, `1h 30m`, `100ms`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Millis(pub u64);
+
+impl Typed for Millis {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "time";
+
+    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        conf::time_ms(d).map(Self)
+    }
+}
+
+/// A number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Number(pub u64);
+
+impl Typed for Number {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "number";
+
+    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        conf::number(d).map(Self)
+    }
+}
+
+/// Number and size of buffers: `4 8k`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffers {
+    /// How many.
+    pub number: u32,
+    /// Size of each in bytes.
+    pub size: u64,
+}
+
+impl Typed for Buffers {
+    const ARITY: Arity = Arity::TAKE2;
+    const SYNTAX: &'static str = "number size";
+
+    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        let (number, size) = conf::buffers(d)?;
+        let number = u32::try_from(number).ok().filter(|n| *n <= MAX_BUFFERS).ok_or_else(|| invalid(d))?;
+        Ok(Self { number, size: size as u64 })
+    }
+}
+
+/// Any text, variables not interpreted.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Text(pub Vec<u8>);
+
+impl Typed for Text {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "string";
+
+    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        Ok(Self(d.arg(0).to_vec()))
+    }
+}
+
+impl Typed for Value {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "string";
+
+    fn parse(build: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        Self::compile(build, d, d.word(0))
+    }
+}
+
+/// Declares an enum that is one word of a fixed list.
+#[macro_export]
+macro_rules! keyword {
+    ($(#[$meta:meta])* pub enum $name:ident { $( $(#[$vmeta:meta])+ $variant:ident = $word:literal ),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $( $(#[$vmeta])+ $variant, )+ }
+
+        impl $crate::typed::Typed for $name {
+            const ARITY: ::conf::Arity = ::conf::Arity::TAKE1;
+            const SYNTAX: &'static str = $crate::keyword!(@syntax $($word),+);
+
+            fn parse(_: &mut $crate::build::Build, d: &::conf::Directive) -> Result<Self, ::conf::ConfError> {
+                $( if d.arg(0) == $word.as_bytes() { return Ok(Self::$variant); } )+
+                Err(::conf::ConfError::word(d, d.word(0), format!("invalid value \"{}\"", d.arg_str(0))))
+            }
+        }
+    };
+    (@syntax $first:literal $(, $rest:literal)*) => { concat!($first $(, " | ", $rest)*) };
+}
+
+/// The error for a value that is not of its type.
+pub fn invalid(d: &Directive) -> ConfError {
+    ConfError::word(d, d.word(0), format!("\"{}\" directive invalid value", d.name()))
+}
+
+/// Most buffers a directive may ask for.
+const MAX_BUFFERS: u32 = 1024;

@@ -1,0 +1,263 @@
+//! Variables: names to values, as nginx has them.
+//!
+//! While the configuration is read each name gets a [`VarId`]; when it has been read each id gets its definition:
+//! a function of a module, a prefix (`$arg_x`, `$http_x`) with its suffix, or a slot of the exchange (`set`, named
+//! captures, `map` and its kin). Values are computed when used; slots keep theirs.
+//!
+//! Source: nginx documentation, "Embedded Variables".
+
+use std::collections::HashMap;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use conf::{ConfError, Directive, Word};
+
+use crate::exchange::{Ctx, Exchange};
+
+/// A variable as compiled into values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VarId(u32);
+
+/// Computes a variable: appends to the buffer and returns whether the variable has a value at all.
+/// The third argument is what follows the prefix for a prefix variable, else empty.
+pub type Read = fn(&mut Exchange, &mut Ctx<'_>, &[u8], &mut Vec<u8>) -> bool;
+
+/// Assigns a variable that can be `set`.
+pub type Write = fn(&mut Exchange, &[u8]);
+
+/// A variable of a module. A name that ends in `_` is a prefix.
+pub struct Variable {
+    /// Name without the dollar sign.
+    pub name: &'static str,
+    /// How to read it.
+    pub read: Read,
+    /// How `set` assigns it, where it may.
+    pub write: Option<Write>,
+    /// One line of documentation.
+    pub doc: &'static str,
+}
+
+/// A value computed from the configuration and kept in a slot (`map`, `geo`, `split_clients`).
+pub trait Compute: Send + Sync {
+    /// Computes the value; `None` is "not found".
+    fn compute(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<Vec<u8>>;
+    /// Whether to compute it anew at each use.
+    fn volatile(&self) -> bool {
+        false
+    }
+}
+
+/// What a variable is once the configuration has been read.
+#[derive(Clone)]
+pub enum Def {
+    /// A function.
+    Read(Read),
+    /// A prefix variable's function and suffix.
+    Prefix(Read, Box<[u8]>),
+    /// A slot: its index, and whether reading it unset is worth a warning (`set`).
+    Slot(usize, bool),
+    /// Computed once into a slot.
+    Computed(usize, Arc<dyn Compute>),
+}
+
+impl fmt::Debug for Def {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(_) => f.write_str("Read"),
+            Self::Prefix(_, suffix) => write!(f, "Prefix({})", String::from_utf8_lossy(suffix)),
+            Self::Slot(slot, _) | Self::Computed(slot, _) => write!(f, "Slot({slot})"),
+        }
+    }
+}
+
+/// The variables of a finished configuration.
+#[derive(Debug, Default)]
+pub struct VarTable {
+    defs: Vec<(Box<[u8]>, Def)>,
+    /// How many slots an exchange needs.
+    pub slots: usize,
+}
+
+/// What `set` or a named capture writes to.
+#[derive(Clone, Copy)]
+pub enum Target {
+    /// A slot.
+    Slot(usize),
+    /// A built-in variable.
+    Builtin(Write),
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Slot(slot) => write!(f, "Slot({slot})"),
+            Self::Builtin(_) => f.write_str("Builtin"),
+        }
+    }
+}
+
+/// The variables while the configuration is read.
+#[derive(Default)]
+pub struct VarRegistry {
+    ids: HashMap<Vec<u8>, VarId>,
+    names: Vec<Vec<u8>>,
+    used: Vec<Option<ConfError>>,
+    defs: HashMap<Vec<u8>, Def>,
+    builtin: HashMap<&'static [u8], &'static Variable>,
+    prefixes: Vec<&'static Variable>,
+    slots: usize,
+}
+
+impl VarRegistry {
+    /// Adds a module's variables.
+    pub fn add(&mut self, variables: &'static [Variable]) {
+        for v in variables {
+            if v.name.ends_with('_') {
+                self.prefixes.push(v);
+            } else {
+                self.builtin.insert(v.name.as_bytes(), v);
+            }
+        }
+    }
+
+    /// The id of a variable used in `word` of a directive.
+    pub fn reference(&mut self, name: &[u8], d: &Directive, word: &Word) -> VarId {
+        let name = name.to_ascii_lowercase();
+        if let Some(id) = self.ids.get(&name) {
+            return *id;
+        }
+        let id = VarId(self.names.len() as u32);
+        let text = format!("unknown \"{}\" variable", String::from_utf8_lossy(&name));
+        self.used.push(Some(ConfError::word(d, word, text)));
+        self.names.push(name.clone());
+        self.ids.insert(name, id);
+        id
+    }
+
+    /// The slot of a variable that a named capture sets.
+    pub fn settable(&mut self, name: &[u8]) -> usize {
+        let name = name.to_ascii_lowercase();
+        match self.defs.get(&name) {
+            Some(Def::Slot(slot, _) | Def::Computed(slot, _)) => *slot,
+            _ => {
+                let slot = self.new_slot();
+                self.defs.insert(name, Def::Slot(slot, false));
+                slot
+            }
+        }
+    }
+
+    /// What `set $name` writes to.
+    ///
+    /// # Errors
+    /// `the duplicate "uri" variable` for a built-in one that cannot be changed.
+    pub fn target(&mut self, name: &[u8]) -> Result<Target, String> {
+        let lower = name.to_ascii_lowercase();
+        match self.lookup_builtin(&lower) {
+            Some((Variable { write: Some(write), .. }, _)) => return Ok(Target::Builtin(*write)),
+            Some((v, _)) if !v.name.ends_with('_') => {
+                return Err(format!("the duplicate \"{}\" variable", String::from_utf8_lossy(name)));
+            }
+            _ => {}
+        }
+        let slot = self.settable(&lower);
+        if let Some(Def::Slot(_, warn)) = self.defs.get_mut(&lower) {
+            *warn = true;
+        }
+        Ok(Target::Slot(slot))
+    }
+
+    /// Defines a computed variable.
+    ///
+    /// # Errors
+    /// `the duplicate "x" variable` for a built-in one.
+    pub fn define(&mut self, name: &[u8], compute: Arc<dyn Compute>) -> Result<usize, String> {
+        let lower = name.to_ascii_lowercase();
+        if self.builtin.contains_key(lower.as_slice()) {
+            return Err(format!("the duplicate \"{}\" variable", String::from_utf8_lossy(name)));
+        }
+        let slot = self.settable(&lower);
+        self.defs.insert(lower, Def::Computed(slot, compute));
+        Ok(slot)
+    }
+
+    /// A fresh slot of the exchange.
+    pub fn new_slot(&mut self) -> usize {
+        self.slots += 1;
+        self.slots - 1
+    }
+
+    /// Whether a variable of this name has been used.
+    pub fn is_used(&self, name: &str) -> bool {
+        self.ids.contains_key(name.as_bytes())
+    }
+
+    /// Gives every used name its definition.
+    ///
+    /// # Errors
+    /// `unknown "x" variable` at its first use.
+    pub fn finish(&mut self) -> Result<VarTable, ConfError> {
+        let mut defs = Vec::with_capacity(self.names.len());
+        for (i, name) in self.names.iter().enumerate() {
+            let def = match self.defs.get(name) {
+                Some(def) => def.clone(),
+                None => match self.lookup_builtin(name) {
+                    Some((v, suffix)) if v.name.ends_with('_') => Def::Prefix(v.read, suffix.into()),
+                    Some((v, _)) => Def::Read(v.read),
+                    None => match self.used[i].take() {
+                        Some(error) => return Err(error),
+                        None => continue,
+                    },
+                },
+            };
+            defs.push((name.as_slice().into(), def));
+        }
+        Ok(VarTable { defs, slots: self.slots })
+    }
+
+    fn lookup_builtin<'n>(&self, name: &'n [u8]) -> Option<(&'static Variable, &'n [u8])> {
+        if let Some(v) = self.builtin.get(name) {
+            return Some((v, b""));
+        }
+        self.prefixes
+            .iter()
+            .filter_map(|v| Some((*v, name.strip_prefix(v.name.as_bytes())?)))
+            .filter(|(_, suffix)| !suffix.is_empty())
+            .max_by_key(|(v, _)| v.name.len())
+    }
+}
+
+/// Appends a variable's value; false when it has none ("not found", `-` in a log).
+pub fn append(id: VarId, x: &mut Exchange, cx: &mut Ctx<'_>, out: &mut Vec<u8>) -> bool {
+    let http = Rc::clone(&x.http);
+    let (name, def) = &http.vars.defs[id.0 as usize];
+    match def {
+        Def::Read(read) => read(x, cx, b"", out),
+        Def::Prefix(read, suffix) => read(x, cx, suffix, out),
+        Def::Slot(slot, warn) => match x.slot(*slot) {
+            Some(value) => {
+                out.extend_from_slice(value);
+                true
+            }
+            None if *warn => {
+                x.warn_uninitialized(cx, name);
+                true
+            }
+            None => false,
+        },
+        Def::Computed(slot, compute) => {
+            if compute.volatile() || !x.slot_known(*slot) {
+                let value = compute.compute(x, cx);
+                x.set_slot(*slot, value);
+            }
+            match x.slot(*slot) {
+                Some(value) => {
+                    out.extend_from_slice(value);
+                    true
+                }
+                None => false,
+            }
+        }
+    }
+}

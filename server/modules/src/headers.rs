@@ -1,0 +1,306 @@
+//! `add_header`, `add_trailer`, `expires`.
+//!
+//! `add_header` and `add_trailer` of a level replace those of the level around it, as in nginx.
+//!
+//! Source: nginx documentation, `ngx_http_headers_module`.
+
+use std::rc::Rc;
+
+use conf::{Arity, ConfError, Contexts, Directive, Row, Word};
+use engines::http::{FieldId, http_date, parse_http_date};
+use server_core::build::Build;
+use server_core::exchange::{Ctx, Exchange};
+use server_core::module::Module;
+use server_core::value::Value;
+use server_core::{reply, settings};
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "headers",
+    directives: &[PLAIN, ROWS],
+    units: &[<HeadersLoc as server_core::confs::Conf>::unit],
+    header_stage: Some(stage),
+    ..Module::EMPTY
+};
+
+settings! {
+    /// Settings of the module.
+    pub(crate) struct HeadersLoc: Location / PLAIN {}
+    extra {
+        /// `add_header`.
+        headers: Vec<Added>,
+        /// `add_trailer`.
+        trailers: Vec<Added>,
+        /// `expires`.
+        expires: Option<Expires>
+    }
+    merge inherit;
+}
+
+fn inherit(own: &mut HeadersLoc, parent: Option<&HeadersLoc>) {
+    let Some(parent) = parent else { return };
+    if own.headers.is_empty() {
+        own.headers.clone_from(&parent.headers);
+    }
+    if own.trailers.is_empty() {
+        own.trailers.clone_from(&parent.trailers);
+    }
+    if own.expires.is_none() {
+        own.expires.clone_from(&parent.expires);
+    }
+}
+
+/// One field to add.
+#[derive(Clone)]
+pub(crate) struct Added {
+    name: Vec<u8>,
+    value: Value,
+    always: bool,
+}
+
+/// `expires`.
+#[derive(Clone)]
+pub(crate) enum Expires {
+    /// A fixed rule.
+    Rule(Rule),
+    /// A rule named by variables.
+    Computed(Value),
+}
+
+/// When a response expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// Nothing is added.
+    Off,
+    /// Long ago.
+    Epoch,
+    /// In ten years.
+    Max,
+    /// So many seconds from now.
+    Access(i64),
+    /// So many seconds from the modification time.
+    Modified(i64),
+    /// At this second of the day.
+    Daily(i64),
+}
+
+const ROWS: &[Row<Build>] = &[
+    Row {
+        name: "add_header",
+        contexts: Contexts::HTTP_TO_IF,
+        arity: Arity::TAKE23,
+        block: false,
+        default: "",
+        doc: "Adds a field to responses.",
+        syntax: "name value [always]",
+        apply: |b, d| {
+            let added = added(b, d)?;
+            b.conf_mut::<HeadersLoc>().headers.push(added);
+            Ok(())
+        },
+    },
+    Row {
+        name: "add_trailer",
+        contexts: Contexts::HTTP_TO_IF,
+        arity: Arity::TAKE23,
+        block: false,
+        default: "",
+        doc: "Adds a trailer field to responses.",
+        syntax: "name value [always]",
+        apply: |b, d| {
+            let added = added(b, d)?;
+            b.conf_mut::<HeadersLoc>().trailers.push(added);
+            Ok(())
+        },
+    },
+    Row {
+        name: "expires",
+        contexts: Contexts::HTTP_TO_IF,
+        arity: Arity::TAKE12,
+        block: false,
+        default: "off",
+        doc: "Adds Expires and Cache-Control.",
+        syntax: "[modified] time | epoch | max | off",
+        apply: expires,
+    },
+];
+
+fn added(b: &mut Build, d: &Directive) -> Result<Added, ConfError> {
+    let always = match d.args.get(2) {
+        None => false,
+        Some(word) if word.text == b"always" => true,
+        Some(word) => {
+            return Err(ConfError::word(d, word, format!("invalid parameter \"{}\"", word.as_str())));
+        }
+    };
+    Ok(Added { name: d.arg(0).to_vec(), value: Value::compile(b, d, d.word(1))?, always })
+}
+
+fn expires(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    if b.conf_mut::<HeadersLoc>().expires.is_some() {
+        return Err(ConfError::directive(d, "is duplicate"));
+    }
+    let modified = d.args.len() == 2;
+    if modified && d.arg(0) != b"modified" {
+        return Err(ConfError::word(d, d.word(0), format!("invalid parameter \"{}\"", d.arg_str(0))));
+    }
+    let word = d.word(d.args.len() - 1);
+    let value = Value::compile(b, d, word)?;
+    let expires = match value.constant() {
+        Some(text) => {
+            let rule = parse_rule(text, modified).map_err(|e| bad_expires(d, word, e))?;
+            Expires::Rule(rule)
+        }
+        None => Expires::Computed(value),
+    };
+    b.conf_mut::<HeadersLoc>().expires = Some(expires);
+    Ok(())
+}
+
+fn bad_expires(d: &Directive, word: &Word, what: &str) -> ConfError {
+    ConfError::word(d, word, what.to_owned())
+}
+
+fn parse_rule(text: &[u8], modified: bool) -> Result<Rule, &'static str> {
+    if !modified {
+        match text {
+            b"epoch" => return Ok(Rule::Epoch),
+            b"max" => return Ok(Rule::Max),
+            b"off" => return Ok(Rule::Off),
+            _ => {}
+        }
+    }
+    let (daily, text) = match text.strip_prefix(b"@") {
+        Some(_) if modified => return Err("daily time cannot be used with \"modified\" parameter"),
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let (minus, text) = match text {
+        [b'+', rest @ ..] => (false, rest),
+        [b'-', rest @ ..] => (true, rest),
+        _ => (false, text),
+    };
+    let seconds = conf::parse_time_s(text).and_then(|n| i64::try_from(n).ok()).ok_or("invalid value")?;
+    match (daily, minus, modified) {
+        (true, true, _) => Err("negative daily time"),
+        (true, false, _) if seconds > 86_400 => Err("daily time value must be less than 24 hours"),
+        (true, false, _) => Ok(Rule::Daily(seconds)),
+        (false, minus, true) => Ok(Rule::Modified(if minus { -seconds } else { seconds })),
+        (false, minus, false) => Ok(Rule::Access(if minus { -seconds } else { seconds })),
+    }
+}
+
+fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
+    let http = Rc::clone(&x.http);
+    let conf: &HeadersLoc = x.loc(&http);
+    let safe = matches!(x.reply.status, 200 | 201 | 204 | 206 | 301..=304 | 307 | 308);
+    if safe && let Some(expires) = &conf.expires {
+        apply_expires(x, cx, expires);
+    }
+    for added in &conf.headers {
+        if !safe && !added.always {
+            continue;
+        }
+        let value = added.value.to_vec(x, cx);
+        add(x, &added.name, &value);
+    }
+    let trailers = conf.trailers.iter().any(|t| safe || t.always);
+    if trailers && reply::trailers_allowed(x) && !x.header_only() {
+        x.reply.content_length = None;
+        x.on_end = Some(write_trailers);
+    }
+    Ok(())
+}
+
+/// Adds a field; a few replace what is there, and nothing is added for an empty value.
+fn add(x: &mut Exchange, name: &[u8], value: &[u8]) {
+    match FieldId::of(name) {
+        FieldId::LastModified => {
+            x.reply.last_modified = parse_http_date(value);
+            x.reply.last_modified_text = (!value.is_empty()).then(|| Rc::from(value));
+        }
+        FieldId::Etag => x.reply.etag = (!value.is_empty()).then(|| Rc::from(value)),
+        _ if value.is_empty() => {}
+        id => x.reply.fields.push_id(id, name, value),
+    }
+}
+
+fn write_trailers(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    let http = Rc::clone(&x.http);
+    let conf: &HeadersLoc = x.loc(&http);
+    let safe = matches!(x.reply.status, 200 | 201 | 204 | 206 | 301..=304 | 307 | 308);
+    for added in conf.trailers.iter().filter(|t| safe || t.always) {
+        let value = added.value.to_vec(x, cx);
+        if !value.is_empty() {
+            x.reply.trailers.push(&added.name, &value);
+        }
+    }
+}
+
+fn apply_expires(x: &mut Exchange, cx: &mut Ctx<'_>, expires: &Expires) {
+    let rule = match expires {
+        Expires::Rule(rule) => *rule,
+        Expires::Computed(value) => {
+            let text = value.to_vec(x, cx);
+            parse_rule(&text, false).unwrap_or(Rule::Off)
+        }
+    };
+    let now = cx.clock.unix_s();
+    let (date, cache): (&[u8], String) = match (rule, x.reply.last_modified) {
+        (Rule::Off, _) => return,
+        (Rule::Epoch, _) => (b"Thu, 01 Jan 1970 00:00:01 GMT", "no-cache".to_owned()),
+        (Rule::Max, _) => (b"Thu, 31 Dec 2037 23:55:55 GMT", "max-age=315360000".to_owned()),
+        (Rule::Daily(second), _) => {
+            let at = next_daily(now, i64::from(server_core::errlog::utc_offset_s()), second);
+            return set_expires(x, &http_date(at), max_age(at - now));
+        }
+        (Rule::Modified(seconds), Some(last)) => {
+            return set_expires(x, &http_date(last + seconds), max_age(last + seconds - now));
+        }
+        (Rule::Modified(seconds) | Rule::Access(seconds), _) => {
+            return set_expires(x, &http_date(now + seconds), max_age(seconds));
+        }
+    };
+    set_expires(x, date, cache);
+}
+
+fn max_age(seconds: i64) -> String {
+    if seconds < 0 { "no-cache".to_owned() } else { format!("max-age={seconds}") }
+}
+
+fn set_expires(x: &mut Exchange, date: &[u8], cache: String) {
+    x.reply.fields.remove(FieldId::Expires);
+    x.reply.fields.remove(FieldId::CacheControl);
+    x.reply.fields.push_id(FieldId::Expires, b"Expires", date);
+    x.reply.fields.push_id(FieldId::CacheControl, b"Cache-Control", cache.as_bytes());
+}
+
+/// The next time the local clock shows this second of the day.
+fn next_daily(now: i64, offset: i64, second: i64) -> i64 {
+    let midnight = (now + offset).div_euclid(86_400) * 86_400 - offset;
+    let today = midnight + second;
+    if today > now { today } else { today + 86_400 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expires_rules_are_read() {
+        assert_eq!(parse_rule(b"epoch", false), Ok(Rule::Epoch));
+        assert_eq!(parse_rule(b"-1", false), Ok(Rule::Access(-1)));
+        assert_eq!(parse_rule(b"@15h30m", false), Ok(Rule::Daily(55_800)));
+        assert_eq!(parse_rule(b"+24h", true), Ok(Rule::Modified(86_400)));
+        assert!(parse_rule(b"@25h", false).is_err());
+        assert!(parse_rule(b"@1h", true).is_err());
+        assert!(parse_rule(b"soon", false).is_err());
+    }
+
+    #[test]
+    fn daily_time_is_the_next_one() {
+        assert_eq!(next_daily(100, 0, 200), 200);
+        assert_eq!(next_daily(300, 0, 200), 86_600);
+        assert_eq!(next_daily(0, 3600, 3601), 1);
+    }
+}

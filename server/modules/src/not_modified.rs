@@ -1,0 +1,64 @@
+//! Conditional requests: `If-Modified-Since`, `If-Unmodified-Since`, `If-Match`, `If-None-Match`.
+//!
+//! Source: RFC 9110, section 13; nginx's order and rules (`if_modified_since`).
+
+use std::rc::Rc;
+
+use engines::http::{FieldId, etag_matches, parse_http_date};
+use server_core::conf_core::{CoreLoc, IfModifiedSince};
+use server_core::exchange::{Ctx, Exchange};
+use server_core::module::Module;
+
+/// The module.
+pub(crate) const MODULE: Module = Module { name: "not_modified", header_stage: Some(stage), ..Module::EMPTY };
+
+fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
+    if x.reply.status != 200 {
+        return Ok(());
+    }
+    if !precondition_holds(x) {
+        x.reply.fields.clear();
+        return Err(412);
+    }
+    let since = x.head.field(FieldId::IfModifiedSince);
+    let none_match = x.head.field(FieldId::IfNoneMatch);
+    if since.is_none() && none_match.is_none() {
+        return Ok(());
+    }
+    let modified = since.is_some_and(|value| is_modified(x, value));
+    let unmatched = none_match.is_some_and(|list| !etag_matches(list, etag(x), true));
+    if modified || unmatched {
+        return Ok(());
+    }
+    x.reply.status = 304;
+    x.reply.content_type.clear();
+    x.reply.content_length = None;
+    x.reply.allow_ranges = false;
+    x.body.clear();
+    Ok(())
+}
+
+fn etag(x: &Exchange) -> &[u8] {
+    x.reply.etag.as_deref().unwrap_or_default()
+}
+
+/// `If-Unmodified-Since` and `If-Match`.
+fn precondition_holds(x: &Exchange) -> bool {
+    if let Some(value) = x.head.field(FieldId::IfUnmodifiedSince) {
+        let unmodified = matches!((x.reply.last_modified, parse_http_date(value)), (Some(last), Some(time)) if time >= last);
+        if !unmodified {
+            return false;
+        }
+    }
+    x.head.field(FieldId::IfMatch).is_none_or(|list| etag_matches(list, etag(x), false))
+}
+
+fn is_modified(x: &Exchange, value: &[u8]) -> bool {
+    let http = Rc::clone(&x.http);
+    let (Some(last), rule) = (x.reply.last_modified, *x.loc::<CoreLoc>(&http).if_modified_since) else { return true };
+    match (rule, parse_http_date(value)) {
+        (IfModifiedSince::Off, _) | (_, None) => true,
+        (IfModifiedSince::Exact, Some(time)) => time != last,
+        (IfModifiedSince::Before, Some(time)) => time < last,
+    }
+}

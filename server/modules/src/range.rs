@@ -1,0 +1,189 @@
+//! Range requests: `Range`, `If-Range`, 206 with one part or several, 416.
+//!
+//! The body stage cuts ranges out of whatever stream of chunks passes; file ranges stay file ranges.
+//!
+//! Source: RFC 9110, section 14; nginx's range filter.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use engines::http::{Chunk, FieldId, FileRange, Ranges, Version, parse_http_date, parse_range};
+use server_core::conf_core::CoreLoc;
+use server_core::exchange::{BodyStage, Ctx, Exchange};
+use server_core::module::Module;
+
+/// The module.
+pub(crate) const MODULE: Module = Module { name: "range", header_stage: Some(stage), ..Module::EMPTY };
+
+fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
+    let http = Rc::clone(&x.http);
+    let max_ranges = x.loc::<CoreLoc>(&http).max_ranges.0;
+    let (Some(size), true) = (x.reply.content_length, x.reply.allow_ranges) else { return Ok(()) };
+    if x.reply.status != 200 || max_ranges == 0 || x.head.version < Version::Http10 {
+        return Ok(());
+    }
+    let ranges = match x.head.field(FieldId::Range) {
+        Some(value) if if_range_holds(x) => parse_range(value, size, max_ranges),
+        _ => Ranges::None,
+    };
+    match ranges {
+        Ranges::None => x.reply.fields.push_id(FieldId::AcceptRanges, b"Accept-Ranges", b"bytes"),
+        Ranges::NotSatisfiable => {
+            x.reply.fields.clear();
+            let value = format!("bytes */{size}");
+            x.reply.fields.push_id(FieldId::ContentRange, b"Content-Range", value.as_bytes());
+            return Err(416);
+        }
+        Ranges::One(range) => {
+            let value = format!("bytes {}-{}/{size}", range.start, range.end - 1);
+            x.reply.fields.push_id(FieldId::ContentRange, b"Content-Range", value.as_bytes());
+            x.reply.content_length = Some(range.end - range.start);
+            partial(x, vec![Part { head: Vec::new(), range }], Vec::new());
+        }
+        Ranges::Many(ranges) => multipart(x, &ranges, size),
+    }
+    Ok(())
+}
+
+/// Whether the ranges still belong to the representation that the client has part of.
+fn if_range_holds(x: &Exchange) -> bool {
+    let Some(value) = x.head.field(FieldId::IfRange) else { return true };
+    if value.len() >= 2 && value.ends_with(b"\"") {
+        return x.reply.etag.as_deref() == Some(value);
+    }
+    matches!((x.reply.last_modified, parse_http_date(value)), (Some(last), Some(time)) if last == time)
+}
+
+fn multipart(x: &mut Exchange, ranges: &[Range<u64>], size: u64) {
+    let boundary = format!("{:020}", BOUNDARY.fetch_add(1, Ordering::Relaxed));
+    let mut kind = x.reply.content_type.clone();
+    if !x.reply.charset.is_empty() {
+        kind.extend_from_slice(b"; charset=");
+        kind.extend_from_slice(&x.reply.charset);
+    }
+    let mut length = 0;
+    let mut parts = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        let mut head = format!("\r\n--{boundary}\r\n").into_bytes();
+        if !kind.is_empty() {
+            head.extend_from_slice(b"Content-Type: ");
+            head.extend_from_slice(&kind);
+            head.extend_from_slice(b"\r\n");
+        }
+        head.extend_from_slice(format!("Content-Range: bytes {}-{}/{size}\r\n\r\n", range.start, range.end - 1).as_bytes());
+        length += head.len() as u64 + (range.end - range.start);
+        parts.push(Part { head, range: range.clone() });
+    }
+    let tail = format!("\r\n--{boundary}--\r\n").into_bytes();
+    x.reply.content_length = Some(length + tail.len() as u64);
+    x.reply.content_type = format!("multipart/byteranges; boundary={boundary}").into_bytes();
+    x.reply.charset.clear();
+    partial(x, parts, tail);
+}
+
+fn partial(x: &mut Exchange, parts: Vec<Part>, tail: Vec<u8>) {
+    x.reply.status = 206;
+    if let Some(whole) = single_chunk(x) {
+        // The whole body is at hand: ranges of it may come in any order.
+        for part in &parts {
+            push(&mut x.body, Chunk::Owned(part.head.clone()));
+            x.body.push_back(cut(&whole, part.range.clone()));
+        }
+        push(&mut x.body, Chunk::Owned(tail));
+        return;
+    }
+    x.stages.push(Box::new(Cut { parts: parts.into(), tail, at: 0, begun: false }));
+}
+
+/// Takes the body if it is one chunk, as it is for files.
+fn single_chunk(x: &mut Exchange) -> Option<Chunk> {
+    if x.body.len() == 1 && x.stages.is_empty() { x.body.pop_front() } else { None }
+}
+
+fn push(out: &mut VecDeque<Chunk>, chunk: Chunk) {
+    if !chunk.is_empty() {
+        out.push_back(chunk);
+    }
+}
+
+/// A range of a chunk.
+fn cut(chunk: &Chunk, range: Range<u64>) -> Chunk {
+    match chunk {
+        Chunk::File(file) => Chunk::File(FileRange {
+            file: Rc::clone(&file.file),
+            offset: file.offset + range.start,
+            len: range.end - range.start,
+        }),
+        Chunk::Static(bytes) => Chunk::Static(&bytes[range.start as usize..range.end as usize]),
+        other => Chunk::Owned(other.bytes()[range.start as usize..range.end as usize].to_vec()),
+    }
+}
+
+struct Part {
+    head: Vec<u8>,
+    range: Range<u64>,
+}
+
+/// Cuts ranges out of a stream of chunks; they must ascend.
+struct Cut {
+    parts: VecDeque<Part>,
+    tail: Vec<u8>,
+    at: u64,
+    begun: bool,
+}
+
+impl BodyStage for Cut {
+    fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>) {
+        let start = self.at;
+        let end = start + chunk.len();
+        self.at = end;
+        while let Some(part) = self.parts.front_mut() {
+            let from = part.range.start.max(start);
+            let to = part.range.end.min(end);
+            if from >= to {
+                return;
+            }
+            if !self.begun {
+                self.begun = true;
+                push(out, Chunk::Owned(std::mem::take(&mut part.head)));
+            }
+            out.push_back(cut(&chunk, from - start..to - start));
+            if to < part.range.end {
+                return;
+            }
+            self.parts.pop_front();
+            self.begun = false;
+        }
+    }
+
+    fn end(&mut self, out: &mut VecDeque<Chunk>) {
+        push(out, Chunk::Owned(std::mem::take(&mut self.tail)));
+    }
+}
+
+static BOUNDARY: AtomicU64 = AtomicU64::new(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(ranges: &[Range<u64>], pieces: &[&'static [u8]]) -> Vec<u8> {
+        let parts = ranges.iter().map(|r| Part { head: b"|".to_vec(), range: r.clone() }).collect();
+        let mut stage = Cut { parts, tail: b".".to_vec(), at: 0, begun: false };
+        let mut out = VecDeque::new();
+        for piece in pieces {
+            stage.chunk(Chunk::Static(piece), &mut out);
+        }
+        stage.end(&mut out);
+        out.iter().flat_map(|c| c.bytes().to_vec()).collect()
+    }
+
+    #[test]
+    fn ranges_are_cut_across_chunks() {
+        assert_eq!(run(&[1..4], &[b"ab", b"cd", b"ef"]), b"|bcd.");
+        assert_eq!(run(&[0..1, 2..3, 4..6], &[b"abcdef"]), b"|a|c|ef.");
+        assert_eq!(run(&[0..6], &[b"a", b"b", b"c", b"d", b"e", b"f"]), b"|abcdef.");
+    }
+}

@@ -1,0 +1,339 @@
+//! `rewrite`, `return`, `set`, `if`, `break`: directives that run in the order in which they are written.
+//!
+//! The directives of a block become a list of [`Op`]s; an `if` holds its own list and the settings that apply when it
+//! holds.
+//!
+//! Source: nginx documentation, `ngx_http_rewrite_module`.
+
+mod condition;
+mod replace;
+
+use std::rc::Rc;
+
+use conf::{Arity, ConfError, Contexts, Directive, Row};
+use server_core::build::Build;
+use server_core::errlog::Level;
+use server_core::exchange::{Ctx, Exchange};
+use server_core::module::{Handler, Module, Step};
+use server_core::phases::location_changed;
+use server_core::regex::Regex;
+use server_core::value::Value;
+use server_core::vars::Target;
+use server_core::{reply, settings};
+
+use condition::Condition;
+use replace::Replacement;
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "rewrite",
+    directives: &[PLAIN, ROWS],
+    units: &[<RewriteLoc as server_core::confs::Conf>::unit],
+    handlers: &[Handler::ServerRewrite(run_server), Handler::Rewrite(run_location)],
+    ..Module::EMPTY
+};
+
+const WHERE: Contexts = Contexts::SERVER.or(Contexts::LOCATION).or(Contexts::IF_IN_SERVER).or(Contexts::IF_IN_LOCATION);
+
+settings! {
+    /// Settings of the module.
+    pub(crate) struct RewriteLoc: Location / PLAIN {
+        /// Whether each rewrite is logged at notice level.
+        rewrite_log "rewrite_log": bool = false, "off", Contexts::HTTP_TO_IF.or(Contexts::IF_IN_SERVER);
+    }
+    extra {
+        /// What to run; not inherited.
+        ops: Vec<Op>
+    }
+    merge keep_own;
+}
+
+fn keep_own(_: &mut RewriteLoc, _: Option<&RewriteLoc>) {}
+
+/// One directive.
+pub(crate) enum Op {
+    /// `rewrite`.
+    Rewrite(Box<Rewrite>),
+    /// `return`.
+    Return(u16, Option<Value>),
+    /// `set`.
+    Set(Target, Value),
+    /// `if`.
+    If(Box<If>),
+    /// `break`.
+    Break,
+}
+
+/// `rewrite`.
+pub(crate) struct Rewrite {
+    regex: Regex,
+    replacement: Replacement,
+    flag: Flag,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flag {
+    None,
+    Last,
+    Break,
+    Redirect(u16),
+}
+
+/// `if`.
+pub(crate) struct If {
+    condition: Condition,
+    ops: Vec<Op>,
+    location: Option<usize>,
+}
+
+const ROWS: &[Row<Build>] = &[
+    Row {
+        name: "rewrite",
+        contexts: WHERE,
+        arity: Arity::TAKE23,
+        block: false,
+        default: "",
+        doc: "Changes the URI where it matches a regular expression, or redirects.",
+        syntax: "regex replacement [last | break | redirect | permanent]",
+        apply: rewrite,
+    },
+    Row {
+        name: "return",
+        contexts: WHERE,
+        arity: Arity::TAKE12,
+        block: false,
+        default: "",
+        doc: "Stops processing and answers.",
+        syntax: "code [text | URL] | URL",
+        apply: return_,
+    },
+    Row {
+        name: "set",
+        contexts: WHERE,
+        arity: Arity::TAKE2,
+        block: false,
+        default: "",
+        doc: "Sets a variable.",
+        syntax: "$variable value",
+        apply: set,
+    },
+    Row {
+        name: "break",
+        contexts: WHERE,
+        arity: Arity::NOARGS,
+        block: false,
+        default: "",
+        doc: "Stops processing the directives of this module.",
+        syntax: "",
+        apply: |b, _| {
+            b.conf_mut::<RewriteLoc>().ops.push(Op::Break);
+            Ok(())
+        },
+    },
+    Row {
+        name: "if",
+        contexts: Contexts::SERVER.or(Contexts::LOCATION),
+        arity: Arity::ONE_MORE,
+        block: true,
+        default: "",
+        doc: "Directives and settings that apply where a condition holds.",
+        syntax: "(condition) { ... }",
+        apply: if_,
+    },
+];
+
+fn rewrite(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    if d.arg(1).is_empty() {
+        return Err(ConfError::word(d, d.word(1), "empty replacement"));
+    }
+    let regex = Regex::compile(b, d, d.word(0), d.arg(0), false)?;
+    let external = [&b"http://"[..], b"https://", b"$scheme"].iter().any(|p| d.arg(1).starts_with(p));
+    let mut flag = if external { Flag::Redirect(302) } else { Flag::None };
+    if d.args.len() == 3 {
+        flag = match (d.arg(2), flag) {
+            (b"last", Flag::Redirect(s)) | (b"break", Flag::Redirect(s)) => Flag::Redirect(s),
+            (b"last", _) => Flag::Last,
+            (b"break", _) => Flag::Break,
+            (b"redirect", _) => Flag::Redirect(302),
+            (b"permanent", _) => Flag::Redirect(301),
+            _ => return Err(ConfError::word(d, d.word(2), format!("invalid parameter \"{}\"", d.arg_str(2)))),
+        };
+    }
+    let replacement = Replacement::compile(b, d, d.word(1))?;
+    b.conf_mut::<RewriteLoc>().ops.push(Op::Rewrite(Box::new(Rewrite { regex, replacement, flag })));
+    Ok(())
+}
+
+fn return_(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let bad = || ConfError::word(d, d.word(0), format!("invalid return code \"{}\"", d.arg_str(0)));
+    let op = match conf::parse_number(d.arg(0)) {
+        Some(code) => {
+            let code = u16::try_from(code).ok().filter(|c| *c <= 999).ok_or_else(bad)?;
+            let text = match d.args.get(1) {
+                Some(word) => Some(Value::compile(b, d, word)?),
+                None => None,
+            };
+            Op::Return(code, text)
+        }
+        None => {
+            let external = [&b"http://"[..], b"https://", b"$scheme"].iter().any(|p| d.arg(0).starts_with(p));
+            if d.args.len() != 1 || !external {
+                return Err(bad());
+            }
+            Op::Return(302, Some(Value::compile(b, d, d.word(0))?))
+        }
+    };
+    b.conf_mut::<RewriteLoc>().ops.push(op);
+    Ok(())
+}
+
+fn set(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let Some(name) = d.arg(0).strip_prefix(b"$").filter(|n| !n.is_empty()) else {
+        return Err(ConfError::word(d, d.word(0), format!("invalid variable name \"{}\"", d.arg_str(0))));
+    };
+    let target = b.vars.target(name).map_err(|e| ConfError::word(d, d.word(0), e))?;
+    let value = Value::compile(b, d, d.word(1))?;
+    b.conf_mut::<RewriteLoc>().ops.push(Op::Set(target, value));
+    Ok(())
+}
+
+fn if_(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let condition = Condition::compile(b, d)?;
+    let in_server = b.in_server();
+    let outer = b.location();
+    let id = b.open_location(Vec::new(), server_core::location::LocationKind::Block, false);
+    let context = if in_server { Contexts::IF_IN_SERVER } else { Contexts::IF_IN_LOCATION };
+    conf::walk(b, d.items(), context)?;
+    let ops = std::mem::take(&mut b.conf_mut::<RewriteLoc>().ops);
+    b.set_location(outer);
+    let location = (!in_server).then_some(id);
+    b.conf_mut::<RewriteLoc>().ops.push(Op::If(Box::new(If { condition, ops, location })));
+    Ok(())
+}
+
+fn run_server(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
+    let http = Rc::clone(&x.http);
+    let conf: &RewriteLoc = http.locations[http.servers[x.server].location].confs.get();
+    let flow = run(x, cx, &conf.ops, *conf.rewrite_log);
+    finish(x, flow)
+}
+
+fn run_location(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
+    let http = Rc::clone(&x.http);
+    if x.location == http.servers[x.server].location {
+        return Step::Next;
+    }
+    let conf: &RewriteLoc = http.locations[x.location].confs.get();
+    let flow = run(x, cx, &conf.ops, *conf.rewrite_log);
+    finish(x, flow)
+}
+
+/// How a list of ops ended.
+enum Flow {
+    /// At its end.
+    Through,
+    /// By a flag or `break`.
+    Stop,
+    /// With a status.
+    Status(u16),
+    /// With a response.
+    Sent,
+}
+
+fn finish(x: &Exchange, flow: Flow) -> Step {
+    match flow {
+        Flow::Through | Flow::Stop => Step::Next,
+        Flow::Status(status) if status >= 400 && x.err_status != 0 => Step::Status(x.err_status),
+        Flow::Status(status) => Step::Status(status),
+        Flow::Sent => Step::Sent,
+    }
+}
+
+fn run(x: &mut Exchange, cx: &mut Ctx<'_>, ops: &[Op], log: bool) -> Flow {
+    for op in ops {
+        let flow = match op {
+            Op::Set(target, value) => {
+                let value = value.to_vec(x, cx);
+                match target {
+                    Target::Slot(slot) => x.set_slot(*slot, Some(value)),
+                    Target::Builtin(write) => write(x, &value),
+                }
+                Flow::Through
+            }
+            Op::Break => {
+                x.uri_changed = false;
+                Flow::Stop
+            }
+            Op::Return(status, text) => run_return(x, cx, *status, text.as_ref()),
+            Op::Rewrite(rewrite) => run_rewrite(x, cx, rewrite, log),
+            Op::If(block) => match block.condition.holds(x, cx, log) {
+                Err(status) => Flow::Status(status),
+                Ok(false) => Flow::Through,
+                Ok(true) => {
+                    if let Some(location) = block.location {
+                        x.location = location;
+                        location_changed(x);
+                    }
+                    run(x, cx, &block.ops, log)
+                }
+            },
+        };
+        if !matches!(flow, Flow::Through) {
+            return flow;
+        }
+    }
+    Flow::Through
+}
+
+fn run_return(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16, text: Option<&Value>) -> Flow {
+    let no_text = text.is_none_or(|t| t.constant() == Some(b""));
+    if status >= 400 && no_text {
+        return Flow::Status(status);
+    }
+    let body = text.map(|t| t.to_vec(x, cx)).unwrap_or_default();
+    reply::text(x, cx, status, body, None);
+    Flow::Sent
+}
+
+fn run_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, rewrite: &Rewrite, log: bool) -> Flow {
+    let uri = std::mem::take(&mut x.uri);
+    let matched = rewrite.regex.exec(x, &uri);
+    if log {
+        let verb = if matched == Ok(true) { "matches" } else { "does not match" };
+        let text = String::from_utf8_lossy(&uri);
+        x.log(Level::Notice, format_args!("\"{}\" {verb} \"{text}\"", rewrite.regex.pattern));
+    }
+    x.uri = uri;
+    match matched {
+        Err(_) => return Flow::Status(500),
+        Ok(false) => {
+            x.captures.clear();
+            return Flow::Through;
+        }
+        Ok(true) => {}
+    }
+    if let Flag::Redirect(status) = rewrite.flag {
+        x.reply.location = rewrite.replacement.redirect(x, cx);
+        if log {
+            let text = String::from_utf8_lossy(&x.reply.location).into_owned();
+            x.log(Level::Notice, format_args!("rewritten redirect: \"{text}\""));
+        }
+        return Flow::Status(status);
+    }
+    x.internal = true;
+    x.uri_changed = rewrite.flag != Flag::Break;
+    let (uri, args) = rewrite.replacement.uri(x, cx);
+    if let Some(args) = args {
+        x.args = args;
+    }
+    if log {
+        let (uri, args) = (String::from_utf8_lossy(&uri), String::from_utf8_lossy(&x.args));
+        x.log(Level::Notice, format_args!("rewritten data: \"{uri}\", args: \"{args}\""));
+    }
+    if uri.is_empty() {
+        x.log(Level::Error, format_args!("the rewritten URI has a zero length"));
+        return Flow::Status(500);
+    }
+    x.set_uri(&uri);
+    if rewrite.flag == Flag::None { Flow::Through } else { Flow::Stop }
+}

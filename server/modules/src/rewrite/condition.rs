@@ -1,0 +1,151 @@
+//! The condition of `if`: a variable, a comparison, a match, or a test of a file.
+
+use conf::{ConfError, Directive};
+use server_core::build::Build;
+use server_core::errlog::Level;
+use server_core::exchange::{Ctx, Exchange};
+use server_core::paths;
+use server_core::regex::Regex;
+use server_core::value::Value;
+
+/// A compiled condition.
+pub(super) enum Condition {
+    /// Not empty and not `0`.
+    True(Value),
+    /// `=` (true) or `!=` (false).
+    Equal(Value, Value, bool),
+    /// `~`, `~*` (true), `!~`, `!~*` (false).
+    Match(Value, Regex, bool),
+    /// `-f`, `-d`, `-e`, `-x`, and their negations.
+    File(FileTest, Value, bool),
+}
+
+/// What a file test asks.
+#[derive(Clone, Copy)]
+pub(super) enum FileTest {
+    /// A regular file.
+    Plain,
+    /// A directory.
+    Directory,
+    /// Anything.
+    Exists,
+    /// Something executable.
+    Executable,
+}
+
+impl Condition {
+    pub(super) fn compile(b: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        let words = strip_parentheses(d)?;
+        let invalid = |n: usize| {
+            let text = String::from_utf8_lossy(words.get(n).map_or(b"", Vec::as_slice)).into_owned();
+            ConfError::word(d, d.word(0), format!("invalid condition \"{text}\""))
+        };
+        match words.first().map_or(&b""[..], Vec::as_slice) {
+            [b'$', _, ..] => Self::of_variable(b, d, &words),
+            [b'-', kind] => Self::of_file(b, d, *kind, &words, true).ok_or_else(|| invalid(0))?,
+            [b'!', b'-', kind] => Self::of_file(b, d, *kind, &words, false).ok_or_else(|| invalid(0))?,
+            _ => Err(invalid(0)),
+        }
+    }
+
+    fn of_variable(b: &mut Build, d: &Directive, words: &[Vec<u8>]) -> Result<Self, ConfError> {
+        let word = d.word(0);
+        let left = Value::compile_bytes(b, d, word, &words[0])?;
+        let shown = |w: &[u8]| String::from_utf8_lossy(w).into_owned();
+        match words {
+            [_] => Ok(Self::True(left)),
+            [_, op, right] => match op.as_slice() {
+                b"=" | b"!=" => {
+                    let right = Value::compile_bytes(b, d, word, right)?;
+                    Ok(Self::Equal(left, right, op == b"="))
+                }
+                b"~" | b"~*" | b"!~" | b"!~*" => {
+                    let regex = Regex::compile(b, d, word, right, op.ends_with(b"*"))?;
+                    Ok(Self::Match(left, regex, !op.starts_with(b"!")))
+                }
+                _ => Err(ConfError::word(d, word, format!("unexpected \"{}\" in condition", shown(op)))),
+            },
+            _ => Err(ConfError::word(d, word, format!("invalid condition \"{}\"", shown(&words[0])))),
+        }
+    }
+
+    fn of_file(b: &mut Build, d: &Directive, kind: u8, words: &[Vec<u8>], positive: bool) -> Option<Result<Self, ConfError>> {
+        let test = match kind {
+            b'f' => FileTest::Plain,
+            b'd' => FileTest::Directory,
+            b'e' => FileTest::Exists,
+            b'x' => FileTest::Executable,
+            _ => return None,
+        };
+        let [_, path] = words else { return None };
+        Some(Value::compile_bytes(b, d, d.word(0), path).map(|value| Self::File(test, value, positive)))
+    }
+
+    /// Whether the condition holds.
+    ///
+    /// # Errors
+    /// A status to answer with.
+    pub(super) fn holds(&self, x: &mut Exchange, cx: &mut Ctx<'_>, log: bool) -> Result<bool, u16> {
+        match self {
+            Self::True(value) => Ok(value.is_true(x, cx)),
+            Self::Equal(left, right, equal) => Ok((left.to_vec(x, cx) == right.to_vec(x, cx)) == *equal),
+            Self::Match(value, regex, positive) => {
+                let subject = value.to_vec(x, cx);
+                let hit = regex.exec(x, &subject).map_err(|_| 500u16)?;
+                if log {
+                    let verb = if hit { "matches" } else { "does not match" };
+                    let text = String::from_utf8_lossy(&subject);
+                    x.log(Level::Notice, format_args!("\"{}\" {verb} \"{text}\"", regex.pattern));
+                }
+                Ok(hit == *positive)
+            }
+            Self::File(test, path, positive) => {
+                let path = path.to_vec(x, cx);
+                Ok(file_test(x, cx, *test, path)? == *positive)
+            }
+        }
+    }
+}
+
+fn file_test(x: &mut Exchange, cx: &mut Ctx<'_>, test: FileTest, path: Vec<u8>) -> Result<bool, u16> {
+    let policy = paths::policy(x, cx);
+    match cx.files.stat(&path, &policy) {
+        Ok(meta) => Ok(match test {
+            FileTest::Plain => meta.is_file,
+            FileTest::Directory => meta.is_dir,
+            FileTest::Exists => true,
+            FileTest::Executable => meta.mode & 0o111 != 0,
+        }),
+        Err(error) => {
+            if !error.is_missing() && !error.is_forbidden() {
+                let text = String::from_utf8_lossy(&path);
+                x.log(Level::Crit, format_args!("{} \"{text}\" failed ({})", error.call, error.errno));
+                return Err(500);
+            }
+            Ok(false)
+        }
+    }
+}
+
+/// The words between the parentheses.
+fn strip_parentheses(d: &Directive) -> Result<Vec<Vec<u8>>, ConfError> {
+    let mut words: Vec<Vec<u8>> = d.args.iter().map(|w| w.text.clone()).collect();
+    let bad = |n: usize| ConfError::word(d, d.word(n), format!("invalid condition \"{}\"", d.arg_str(n)));
+    match words.first_mut() {
+        Some(first) if first.starts_with(b"(") => {
+            first.remove(0);
+        }
+        _ => return Err(bad(0)),
+    }
+    let last = d.args.len() - 1;
+    if words[last].pop() != Some(b')') {
+        return Err(bad(last));
+    }
+    if words[0].is_empty() {
+        words.remove(0);
+    }
+    if words.last().is_some_and(Vec::is_empty) && !d.args[last].quoted {
+        words.pop();
+    }
+    Ok(words)
+}

@@ -1,0 +1,79 @@
+//! Files: the last content handler.
+//!
+//! The descriptor comes from the driver's cache; the body is a file range, so that how its bytes reach the socket is the
+//! driver's choice.
+//!
+//! Source: nginx documentation, `ngx_http_core_module`; nginx's static handler.
+
+use engines::http::{Chunk, FileRange, Method};
+use server_core::FileError;
+use server_core::conf_core::CoreLoc;
+use server_core::errlog::Level;
+use server_core::exchange::{Ctx, Exchange};
+use server_core::module::{Content, Handler, Module};
+use server_core::{paths, reply};
+
+use std::rc::Rc;
+
+/// The module.
+pub(crate) const MODULE: Module = Module { name: "static", handlers: &[Handler::Content(handle)], ..Module::EMPTY };
+
+fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+    if !matches!(x.method, Method::Get | Method::Head | Method::Post) {
+        return Content::Status(405);
+    }
+    if x.uri.ends_with(b"/") {
+        return Content::Declined;
+    }
+    let Some(path) = paths::map_uri(x, cx) else { return Content::Status(404) };
+    let policy = paths::policy(x, cx);
+    let opened = match cx.files.open(&path, &policy) {
+        Ok(opened) => opened,
+        Err(error) => return Content::Status(open_failed(x, &path, error)),
+    };
+    if opened.meta.is_dir {
+        reply::slash_redirect(x);
+        return Content::Status(301);
+    }
+    let Some(file) = opened.file.clone().filter(|_| opened.meta.is_file) else {
+        let text = String::from_utf8_lossy(&path);
+        x.log(Level::Crit, format_args!("\"{text}\" is not a regular file"));
+        return Content::Status(404);
+    };
+    if x.method == Method::Post {
+        return Content::Status(405);
+    }
+    let size = opened.meta.size;
+    x.reply.status = 200;
+    x.reply.content_length = Some(size);
+    x.reply.last_modified = Some(opened.meta.mtime_s);
+    x.reply.last_modified_text = Some(Rc::clone(&opened.last_modified));
+    let http = Rc::clone(&x.http);
+    if *x.loc::<CoreLoc>(&http).etag {
+        x.reply.etag = Some(Rc::clone(&opened.etag));
+    }
+    x.reply.allow_ranges = true;
+    reply::set_content_type(x);
+    let chunk = (size > 0).then_some(Chunk::File(FileRange { file, offset: 0, len: size }));
+    reply::send(x, cx, chunk);
+    Content::Sent
+}
+
+/// Logs why a file could not be opened; gives the status to answer with.
+pub(crate) fn open_failed(x: &Exchange, path: &[u8], error: FileError) -> u16 {
+    let (level, status) = if error.is_missing() {
+        (Level::Error, 404)
+    } else if error.is_forbidden() {
+        (Level::Error, 403)
+    } else {
+        (Level::Crit, 500)
+    };
+    let quiet = status == 404 && !*x.loc::<CoreLoc>(&x.http).log_not_found;
+    if !quiet {
+        let path = String::from_utf8_lossy(path);
+        let reason = std::io::Error::from_raw_os_error(error.errno).to_string();
+        let reason = reason.split(" (os error").next().unwrap_or_default();
+        x.log(level, format_args!("{} \"{path}\" failed ({}: {reason})", error.call, error.errno));
+    }
+    status
+}

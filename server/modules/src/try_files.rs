@@ -1,0 +1,120 @@
+//! `try_files`: the first file that exists, else a last URI, named location or status.
+//!
+//! Source: nginx documentation, directive `try_files`.
+
+use std::rc::Rc;
+
+use conf::{Arity, ConfError, Contexts, Directive, Row};
+use server_core::build::Build;
+use server_core::exchange::{Ctx, Exchange};
+use server_core::module::{Handler, Module, Step};
+use server_core::value::Value;
+use server_core::{paths, phases, reply, settings};
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "try_files",
+    directives: &[PLAIN, ROWS],
+    units: &[<TryLoc as server_core::confs::Conf>::unit],
+    handlers: &[Handler::PreContent(handle)],
+    ..Module::EMPTY
+};
+
+settings! {
+    /// Settings of the module.
+    pub(crate) struct TryLoc: Location / PLAIN {}
+    extra {
+        /// What to try; not inherited into locations.
+        list: Option<TryFiles>
+    }
+    merge keep_own;
+}
+
+fn keep_own(_: &mut TryLoc, _: Option<&TryLoc>) {}
+
+/// One `try_files`.
+pub(crate) struct TryFiles {
+    files: Vec<Candidate>,
+    last: Last,
+}
+
+struct Candidate {
+    name: Value,
+    directory: bool,
+}
+
+enum Last {
+    Uri(Value),
+    Status(u16),
+}
+
+const ROWS: &[Row<Build>] = &[Row {
+    name: "try_files",
+    contexts: Contexts::SERVER.or(Contexts::LOCATION),
+    arity: Arity::TWO_MORE,
+    block: false,
+    default: "",
+    doc: "Files to try in order, then what to do.",
+    syntax: "file ... uri | file ... =code",
+    apply: try_files,
+}];
+
+fn try_files(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    if b.conf_mut::<TryLoc>().list.is_some() {
+        return Err(ConfError::directive(d, "is duplicate"));
+    }
+    let (last, names) = d.args.split_last().ok_or_else(|| ConfError::at(d, "invalid number of arguments"))?;
+    let mut files = Vec::new();
+    for word in names {
+        let (text, directory) = match word.text.strip_suffix(b"/") {
+            Some(text) if !text.is_empty() => (text, true),
+            _ => (word.text.as_slice(), false),
+        };
+        files.push(Candidate { name: Value::compile_bytes(b, d, word, text)?, directory });
+    }
+    let last = match last.text.strip_prefix(b"=") {
+        Some(code) => {
+            let code = conf::parse_number(code).and_then(|n| u16::try_from(n).ok()).filter(|n| *n <= 999);
+            Last::Status(code.ok_or_else(|| ConfError::word(d, last, format!("invalid code \"{}\"", last.as_str())))?)
+        }
+        None => Last::Uri(Value::compile(b, d, last)?),
+    };
+    b.conf_mut::<TryLoc>().list = Some(TryFiles { files, last });
+    Ok(())
+}
+
+fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
+    let http = Rc::clone(&x.http);
+    let Some(list) = &x.loc::<TryLoc>(&http).list else { return Step::Next };
+    let policy = paths::policy(x, cx);
+    for candidate in &list.files {
+        let uri = candidate.name.to_vec(x, cx);
+        let Some(path) = paths::map(x, cx, &uri) else { continue };
+        match cx.files.stat(&path, &policy) {
+            Ok(meta) if meta.is_dir != candidate.directory => continue,
+            Ok(_) => {}
+            Err(error) => {
+                if !error.is_missing() && !error.is_forbidden() {
+                    return Step::Status(crate::static_files::open_failed(x, &path, error));
+                }
+                continue;
+            }
+        }
+        let directory: &[u8] = if candidate.directory { b"/" } else { b"" };
+        x.set_uri(&[uri.as_slice(), directory].concat());
+        return Step::Next;
+    }
+    match &list.last {
+        Last::Status(status) => Step::Status(*status),
+        Last::Uri(value) => {
+            let uri = value.to_vec(x, cx);
+            if uri.starts_with(b"@") {
+                phases::redirect_named(x, cx, &uri);
+            } else {
+                let (path, args) = reply::split_args(&uri);
+                phases::redirect(x, cx, path, args);
+            }
+            Step::Restart
+        }
+    }
+}

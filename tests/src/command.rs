@@ -1,0 +1,54 @@
+//! One run of the binary with arguments, to its end.
+
+use std::ffi::OsStr;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use crate::peer;
+use crate::wait::{DEADLINE, holds_within};
+
+/// What a run left behind.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The exit code; -1 when a signal ended the process.
+    pub code: i32,
+    /// Standard output, bytes that are not UTF-8 replaced.
+    pub stdout: String,
+    /// Standard error, bytes that are not UTF-8 replaced.
+    pub stderr: String,
+}
+
+/// Runs the binary under test with `arguments` and waits for it to end.
+///
+/// # Panics
+/// When it does not start, or does not end within the deadline (it is killed then).
+pub fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Outcome {
+    let mut command = Command::new(peer::binary());
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary under test starts");
+    let start = Instant::now();
+    // Output of these runs fits the pipes (64 KiB), so waiting before reading cannot block it.
+    let ended = holds_within(DEADLINE, || {
+        child.try_wait().is_ok_and(|status| status.is_some())
+    });
+    if !ended {
+        let _ = child.kill();
+    }
+    let output = child
+        .wait_with_output()
+        .expect("a spawned process can be waited for");
+    assert!(
+        ended,
+        "the command did not end within {:?}: {output:?}",
+        start.elapsed()
+    );
+    Outcome {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}

@@ -1,0 +1,85 @@
+//! Free TCP ports that stay free until the server under test has bound them.
+//!
+//! A port the system hands out for `127.0.0.1:0` may be taken again, by another test's server or
+//! as the source port of any connection, between the probe and the server's own bind. Ports here
+//! come from below the range of source ports, and a locked file per number keeps the parallel
+//! test processes of one user apart; the lock goes with the process that holds it.
+
+use std::fs::{File, OpenOptions};
+use std::net::TcpListener;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// The lowest port handed out.
+const FIRST: u32 = 10_240;
+
+/// Where this process looks next, offset by its id so that processes start apart.
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A reserved port number.
+#[derive(Debug)]
+pub struct Port {
+    number: u16,
+    _lock: File,
+}
+
+impl Port {
+    /// Finds a port nobody listens on and reserves it among the tests.
+    ///
+    /// # Panics
+    /// When no port of the range is free.
+    #[must_use]
+    pub fn reserve() -> Self {
+        let count = end_of_range() - FIRST;
+        let start = std::process::id().wrapping_mul(61);
+        for _ in 0..count {
+            let step = NEXT.fetch_add(1, Ordering::Relaxed);
+            let number = FIRST + start.wrapping_add(step) % count;
+            let number = u16::try_from(number).expect("the range ends below 65536");
+            if let Some(port) = Self::try_reserve(number) {
+                return port;
+            }
+        }
+        panic!("no free port between {FIRST} and {}", FIRST + count);
+    }
+
+    /// The port's number.
+    #[must_use]
+    pub fn number(&self) -> u16 {
+        self.number
+    }
+
+    fn try_reserve(number: u16) -> Option<Self> {
+        let path = lock_folder().join(number.to_string());
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true).mode(0o600);
+        let lock = options.open(path).ok()?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).ok()?;
+        // Probed on every address: a listener anywhere on the number would be in the way.
+        TcpListener::bind(("0.0.0.0", number)).ok()?;
+        Some(Self {
+            number,
+            _lock: lock,
+        })
+    }
+}
+
+/// One past the highest port handed out: where the system's source ports begin.
+fn end_of_range() -> u32 {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
+    let low = text
+        .ok()
+        .and_then(|t| t.split_whitespace().next()?.parse().ok());
+    low.unwrap_or(32_768_u32).clamp(FIRST + 1000, 60_000)
+}
+
+/// The folder of the lock files, one per user.
+fn lock_folder() -> PathBuf {
+    let user = rustix::process::getuid().as_raw();
+    let path = std::env::temp_dir().join(format!("firstbyte-test-ports.{user}"));
+    std::fs::create_dir_all(&path).expect("the temporary directory is writable");
+    path
+}

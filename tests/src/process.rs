@@ -1,0 +1,58 @@
+//! Processes of the server under test, seen through /proc.
+//!
+//! Only processes whose id is known are looked at or signalled: the supervisor's id comes from
+//! the test that started it, a worker's from the kernel's list of the supervisor's children.
+
+use std::fs;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Sends `signal` to the process `pid`; tells whether it was there to receive it.
+pub fn signal(pid: u32, signal: Signal) -> bool {
+    i32::try_from(pid)
+        .ok()
+        .and_then(Pid::from_raw)
+        .is_some_and(|pid| kill_process(pid, signal).is_ok())
+}
+
+/// The children of `pid`, as the kernel lists them.
+#[must_use]
+pub fn children(pid: u32) -> Vec<u32> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let lists = tasks
+        .flatten()
+        .filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let mut found: Vec<u32> = lists
+        .flat_map(|list| {
+            list.split_whitespace()
+                .filter_map(|n| n.parse().ok())
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    found.retain(|&child| is_alive(child));
+    found
+}
+
+/// True while the process exists and is not a zombie waiting to be collected.
+#[must_use]
+pub fn is_alive(pid: u32) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return false;
+    };
+    // The name in brackets may hold anything; the state follows the last bracket.
+    let state = stat
+        .rsplit(')')
+        .next()
+        .and_then(|rest| rest.trim_start().chars().next());
+    !matches!(state, Some('Z' | 'X') | None)
+}
+
+/// The effective user of a process.
+#[must_use]
+pub fn effective_user(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("Uid:"))?;
+    line.split_whitespace().nth(2)?.parse().ok()
+}

@@ -1,0 +1,35 @@
+//! Polling with a deadline: the only waiting the tests do.
+//!
+//! A condition is asked again every few milliseconds until it holds; a test never assumes that
+//! some time is enough for the server to have done something.
+
+use std::time::{Duration, Instant};
+
+/// How long any single expectation may take to come true, generous for a loaded machine.
+pub const DEADLINE: Duration = Duration::from_secs(8);
+
+/// How long to pause between two looks at a condition.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Asks `condition` until it is true; panics with `what` when [`DEADLINE`] passes first.
+///
+/// # Panics
+/// When the condition never held.
+#[track_caller]
+pub fn wait_until(what: &str, condition: impl FnMut() -> bool) {
+    assert!(holds_within(DEADLINE, condition), "never came true: {what}");
+}
+
+/// Asks `condition` until it is true or `limit` passes; tells which.
+pub fn holds_within(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    loop {
+        if condition() {
+            return true;
+        }
+        if start.elapsed() > limit {
+            return false;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}

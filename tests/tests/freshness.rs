@@ -1,0 +1,257 @@
+//! The file on disk is the truth: what changes there shows on the very next request.
+//!
+//! Each change is made between two requests of one keep-alive connection, without a pause, so
+//! that anything remembered about the file must be checked before it is used. The worker runs as
+//! another user where the tests may arrange that, so that modes matter.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use firstbyte_tests::dir::set_mode;
+use firstbyte_tests::{Builder, Client, Server};
+
+fn site() -> Builder {
+    Server::http(
+        "types { text/html html; text/plain txt; } sendfile on; keepalive_requests 100000;
+         server { listen 127.0.0.1:%%PORT%%; root %%DIR%%/html; }",
+    )
+    .file("html/t.txt", "first")
+    .file("html/index.html", "index")
+}
+
+/// Replaces a file as a deployment does: written beside it, renamed over it.
+fn replace(path: &Path, content: &[u8]) {
+    let beside = path.with_extension("new");
+    fs::write(&beside, content).expect("the test's directory is writable");
+    set_mode(&beside, 0o644);
+    fs::rename(&beside, path).expect("a rename within a folder succeeds");
+}
+
+fn relink(target: &str, link: &Path) {
+    let beside = link.with_extension("link");
+    symlink(target, &beside).expect("a link can be made");
+    fs::rename(&beside, link).expect("a rename within a folder succeeds");
+}
+
+#[track_caller]
+fn assert_answer(client: &mut Client, path: &str, status: u16, body: &str) {
+    let answer = client.get(path);
+    assert_eq!(answer.status, status, "{path}");
+    if status == 200 {
+        assert_eq!(answer.text(), body, "{path}");
+        assert_eq!(
+            answer.header("Content-Length"),
+            Some(body.len().to_string().as_str()),
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn a_replaced_file_shows_every_time() {
+    let server = site().start();
+    let path = server.path("html/t.txt");
+    let mut client = server.client();
+    assert_answer(&mut client, "/t.txt", 200, "first");
+    for round in 0..200 {
+        // Equal lengths and, most likely, equal seconds: only the file's identity tells.
+        let content = format!("round {round:04}");
+        replace(&path, content.as_bytes());
+        assert_answer(&mut client, "/t.txt", 200, &content);
+    }
+}
+
+#[test]
+fn a_file_rewritten_in_place_shows() {
+    let server = site().start();
+    let path = server.path("html/t.txt");
+    let mut client = server.client();
+    for content in ["first", "other", "a longer text", "", "again"] {
+        fs::write(&path, content).expect("the file is writable");
+        assert_answer(&mut client, "/t.txt", 200, content);
+    }
+}
+
+#[test]
+fn a_truncated_and_an_extended_file_show() {
+    let server = site().start();
+    let path = server.path("html/t.txt");
+    let mut client = server.client();
+    assert_answer(&mut client, "/t.txt", 200, "first");
+    let file = fs::File::options()
+        .write(true)
+        .open(&path)
+        .expect("the file is there");
+    file.set_len(2).expect("it can be shortened");
+    assert_answer(&mut client, "/t.txt", 200, "fi");
+    file.set_len(0).expect("it can be emptied");
+    assert_answer(&mut client, "/t.txt", 200, "");
+    fs::write(&path, "first and more").expect("the file is writable");
+    assert_answer(&mut client, "/t.txt", 200, "first and more");
+}
+
+#[test]
+fn a_changed_time_shows_in_the_head() {
+    let server = site().start();
+    let file = fs::File::options()
+        .write(true)
+        .open(server.path("html/t.txt"))
+        .expect("the file is there");
+    let mut client = server.client();
+    let before = client.get("/t.txt");
+    file.set_modified(UNIX_EPOCH + Duration::from_secs(784_111_777))
+        .expect("its time can be set");
+    let after = client.get("/t.txt");
+    assert_ne!(before.header("ETag"), after.header("ETag"));
+    assert_eq!(
+        after.header("Last-Modified"),
+        Some("Sun, 06 Nov 1994 08:49:37 GMT")
+    );
+}
+
+#[test]
+fn a_removed_file_is_404_and_comes_back() {
+    let server = site().start();
+    let path = server.path("html/t.txt");
+    let mut client = server.client();
+    for _ in 0..3 {
+        assert_answer(&mut client, "/t.txt", 200, "first");
+        fs::remove_file(&path).expect("the file is there");
+        assert_answer(&mut client, "/t.txt", 404, "");
+        server.dir().write("html/t.txt", "first");
+    }
+    assert_answer(&mut client, "/t.txt", 200, "first");
+}
+
+#[test]
+fn a_file_that_becomes_a_directory_redirects() {
+    let server = site().start();
+    let path = server.path("html/t.txt");
+    let mut client = server.client();
+    assert_answer(&mut client, "/t.txt", 200, "first");
+    fs::remove_file(&path).expect("the file is there");
+    fs::create_dir(&path).expect("its name is free");
+    assert_answer(&mut client, "/t.txt", 301, "");
+    fs::remove_dir(&path).expect("it is empty");
+    server.dir().write("html/t.txt", "again");
+    assert_answer(&mut client, "/t.txt", 200, "again");
+}
+
+#[test]
+fn modes_of_a_file_and_of_its_folder_show() {
+    let server = site().file("html/d/in.txt", "inside").start();
+    let (file, folder) = (server.path("html/t.txt"), server.path("html/d"));
+    let mut client = server.client();
+    for _ in 0..3 {
+        assert_answer(&mut client, "/t.txt", 200, "first");
+        set_mode(&file, 0o000);
+        assert_answer(&mut client, "/t.txt", 403, "");
+        set_mode(&file, 0o644);
+        assert_answer(&mut client, "/d/in.txt", 200, "inside");
+        set_mode(&folder, 0o600);
+        assert_answer(&mut client, "/d/in.txt", 403, "");
+        set_mode(&folder, 0o755);
+    }
+    assert_answer(&mut client, "/d/in.txt", 200, "inside");
+}
+
+#[test]
+fn a_relinked_file_and_a_relinked_folder_show() {
+    let server = site()
+        .file("a/t.txt", "release a")
+        .file("b/t.txt", "release b")
+        .prepare(|dir| {
+            symlink("../a/t.txt", dir.join("html/link.txt")).expect("a link can be made");
+            symlink("../a", dir.join("html/current")).expect("a link can be made");
+        })
+        .start();
+    let mut client = server.client();
+    for release in ["a", "b", "a", "b"] {
+        relink(
+            &format!("../{release}/t.txt"),
+            &server.path("html/link.txt"),
+        );
+        relink(&format!("../{release}"), &server.path("html/current"));
+        assert_answer(&mut client, "/link.txt", 200, &format!("release {release}"));
+        assert_answer(
+            &mut client,
+            "/current/t.txt",
+            200,
+            &format!("release {release}"),
+        );
+    }
+    relink("../nowhere", &server.path("html/current"));
+    assert_answer(&mut client, "/current/t.txt", 404, "");
+}
+
+#[test]
+fn a_new_index_shows_and_a_removed_one_goes() {
+    let server = site().start();
+    let mut client = server.client();
+    assert_answer(&mut client, "/", 200, "index");
+    replace(&server.path("html/index.html"), b"new index");
+    assert_answer(&mut client, "/", 200, "new index");
+    fs::remove_file(server.path("html/index.html")).expect("the file is there");
+    assert_answer(&mut client, "/", 403, "");
+}
+
+#[test]
+fn a_large_file_replaced_under_a_download_is_sent_as_it_was_opened() {
+    let old = vec![b'o'; 8_000_000];
+    let server = site().bytes("html/big", &old).start();
+    let mut slow = server.client();
+    slow.send("GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert!(slow.has_bytes_within(Duration::from_secs(5)));
+    replace(&server.path("html/big"), &vec![b'n'; 1000]);
+    assert_answer(&mut server.client(), "/big", 200, &"n".repeat(1000));
+    assert!(
+        slow.response().body == old,
+        "the running answer keeps the file it began with"
+    );
+}
+
+#[test]
+fn a_file_that_shrinks_under_a_download_ends_the_connection() {
+    let server = site()
+        .zeros("html/big", 30_000_000)
+        .allow("sendfile() reported that")
+        .start();
+    let mut slow = server.client();
+    slow.send("GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert!(slow.has_bytes_within(Duration::from_secs(5)));
+    let file = fs::File::options()
+        .write(true)
+        .open(server.path("html/big"))
+        .expect("the file is there");
+    file.set_len(1000).expect("it can be shortened");
+    let got = slow.rest();
+    assert!(
+        got.len() < 30_000_000,
+        "a short answer is cut off, not filled up"
+    );
+    assert_eq!(
+        server.get("/big").body.len(),
+        1000,
+        "and the server goes on"
+    );
+}
+
+#[test]
+fn with_open_file_cache_what_was_seen_stays_for_its_time() {
+    let server = Server::http(
+        "open_file_cache max=100 inactive=10m; open_file_cache_valid 10m; open_file_cache_errors on;
+         server { listen 127.0.0.1:%%PORT%%; root %%DIR%%/html; location /short/ { alias %%DIR%%/html/; open_file_cache off; } }",
+    )
+    .file("html/t.txt", "first")
+    .start();
+    let mut client = server.client();
+    assert_answer(&mut client, "/t.txt", 200, "first");
+    assert_answer(&mut client, "/late.txt", 404, "");
+    replace(&server.path("html/t.txt"), b"second");
+    server.dir().write("html/late.txt", "late");
+    assert_answer(&mut client, "/t.txt", 200, "first");
+    assert_answer(&mut client, "/late.txt", 404, "");
+    assert_answer(&mut client, "/short/t.txt", 200, "second");
+}

@@ -1,0 +1,363 @@
+//! Configurations people already have: the shipped one under a well-known reproduction script's
+//! edits, and Debian's stock file.
+//!
+//! The edits are made by perl, one line at a time, as the script makes them: what matters is that
+//! its patterns find their places in the shipped file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use firstbyte_tests::{Outcome, Server, peer, run};
+
+/// Directives of the stock files that wait for a later release.
+const LATER: [&str; 3] = ["ssl_protocols", "ssl_prefer_server_ciphers", "gzip"];
+
+fn shipped(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../conf")
+        .join(name)
+}
+
+fn shipped_text(name: &str) -> String {
+    fs::read_to_string(shipped(name)).expect("the shipped file is in the tree")
+}
+
+/// The shipped configuration in a prefix of its own, in the layout it is installed in.
+fn installed() -> Server {
+    let builder = Server::whole(&shipped_text("nginx.conf"))
+        .bytes("conf/nginx.conf", shipped_text("nginx.conf").as_bytes())
+        .bytes("conf/mime.types", shipped_text("mime.types").as_bytes())
+        .bytes(
+            "html/index.html",
+            shipped_text("html/index.html").as_bytes(),
+        )
+        .bytes("html/50x.html", shipped_text("html/50x.html").as_bytes())
+        .file("logs/port", "%%PORT%%")
+        .allow("[emerg]");
+    builder.written()
+}
+
+/// Applies perl expressions to a file, each as `perl -pi -e`.
+fn edit(file: &Path, expressions: &[&str]) {
+    for expression in expressions {
+        let before = fs::read_to_string(file).expect("the file is there");
+        let status = Command::new("perl")
+            .arg("-pi")
+            .arg("-e")
+            .arg(expression)
+            .arg(file)
+            .status()
+            .expect("perl runs");
+        assert!(status.success(), "{expression}");
+        let after = fs::read_to_string(file).expect("the file is there");
+        assert_ne!(before, after, "the pattern finds its place: {expression}");
+    }
+}
+
+fn run_installed(server: &Server, more: &[&str]) -> Outcome {
+    let prefix = format!("{}/", server.dir().path().display());
+    // nginx's own files may be anywhere: only the paths given here are used.
+    let globals = format!("pid {prefix}logs/nginx.pid; error_log {prefix}logs/error.log;");
+    let mut arguments = vec![
+        "-p",
+        &prefix,
+        "-c",
+        "conf/nginx.conf",
+        "-e",
+        "logs/error.log",
+        "-g",
+        &globals,
+    ];
+    arguments.extend(more);
+    run(arguments)
+}
+
+/// Moves the installed configuration to a free port, and its logs and bodies below the prefix.
+fn make_local(server: &Server) {
+    let local = server.expand("s/listen\\s+80;/listen 127.0.0.1:%%PORT%%;/ if /^\\s+listen/");
+    let paths = server.expand("s{^(\\s+)include\\s}{$1access_log %%DIR%%/logs/access.log; client_body_temp_path %%DIR%%/logs/t;\\n$1include }");
+    edit(&server.path("conf/nginx.conf"), &[&local, &paths]);
+}
+
+#[test]
+fn the_shipped_configuration_has_the_layout_people_know() {
+    let text = shipped_text("nginx.conf");
+    for line in [
+        "#user  nobody;",
+        "worker_processes  1;",
+        "    include       mime.types;",
+        "        listen       80;",
+        "        server_name  localhost;",
+    ] {
+        assert!(
+            text.lines().any(|l| l == line),
+            "a line of its own: {line:?}"
+        );
+    }
+    assert_eq!(
+        text.lines()
+            .filter(|l| l.trim_start().starts_with("server {"))
+            .count(),
+        1,
+        "one server"
+    );
+    let page = shipped_text("html/index.html");
+    assert!(page.len() <= 1602, "{} bytes", page.len());
+    assert!(page.contains("Welcome to firstbyte"));
+}
+
+#[test]
+fn the_shipped_configuration_serves_its_page() {
+    let mut server = installed();
+    make_local(&server);
+    let outcome = run_installed(&server, &["-t"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert_eq!(run_installed(&server, &[]).code, 0);
+    server.adopt("logs/nginx.pid");
+    let mut client = server.client();
+    let answer = client.get("/");
+    assert_eq!(
+        (answer.status, answer.header("Content-Type")),
+        (200, Some("text/html"))
+    );
+    assert_eq!(answer.text(), shipped_text("html/index.html"));
+    assert_eq!(
+        client.get("/50x.html").text(),
+        shipped_text("html/50x.html")
+    );
+    assert_eq!(client.get("/missing").status, 404);
+    assert_eq!(run_installed(&server, &["-s", "stop"]).code, 0);
+    server.wait_for_exit();
+}
+
+#[test]
+fn the_reproduction_script_edits_the_shipped_configuration() {
+    let server = installed();
+    let file = server.path("conf/nginx.conf");
+    edit(
+        &file,
+        &[
+            r"s/^\#user\s+nobody\;/user www-data\;/",
+            r"s/listen\s+80\;/listen 443 ssl spdy\;/ if !/#/",
+            r"s/server_name\s+localhost\;/server_name nginx.test\;/",
+            r"s|^(\s+)server \{|$1server {\n$1    ssl_certificate     /none/nginx.test.pem;\n$1    ssl_certificate_key /none/nginx.test.key;|",
+        ],
+    );
+    let text = fs::read_to_string(&file).expect("the file is there");
+    let line_of = |needle: &str| {
+        let at = text
+            .lines()
+            .position(|line| line.trim_start().starts_with(needle));
+        at.unwrap_or_else(|| panic!("no line begins with {needle:?}")) + 1
+    };
+    assert_eq!(line_of("user www-data;"), 2);
+    let lines = [
+        "ssl_certificate ",
+        "ssl_certificate_key ",
+        "listen 443 ssl spdy;",
+    ]
+    .map(line_of);
+    line_of("server_name nginx.test;");
+    let outcome = run_installed(&server, &["-t"]);
+    assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+    if peer::is_firstbyte() {
+        let heard = &outcome.stderr;
+        let places = lines.map(|line| format!("{}:{line}", file.display()));
+        assert!(
+            places.iter().any(|place| heard.contains(place)),
+            "one of {places:?}: {heard}"
+        );
+        assert!(
+            heard.contains("TLS") || heard.contains("ssl"),
+            "it says that TLS is what is missing: {heard}"
+        );
+        assert!(
+            !heard.contains("unknown directive") && !heard.contains("invalid parameter"),
+            "{heard}"
+        );
+    }
+}
+
+/// Debian's stock configuration, in our own words: the same directives, in the same order.
+const STOCK: &str = "
+user www-data;
+worker_processes auto;
+pid %%DIR%%/run/nginx.pid;
+error_log %%DIR%%/log/error.log;
+include %%DIR%%/etc/modules-enabled/*.conf;
+
+events {
+	worker_connections 768;
+}
+
+http {
+	sendfile on;
+	tcp_nopush on;
+	types_hash_max_size 2048;
+
+	include %%DIR%%/etc/mime.types;
+	default_type application/octet-stream;
+
+	ssl_protocols TLSv1 TLSv1.1 TLSv1.2 TLSv1.3;
+	ssl_prefer_server_ciphers on;
+
+	access_log %%DIR%%/log/access.log;
+
+	gzip on;
+
+	include %%DIR%%/etc/conf.d/*.conf;
+	include %%DIR%%/etc/sites-enabled/*;
+}
+";
+
+const STOCK_SITE: &str = "
+server {
+	listen 80 default_server;
+	listen [::]:80 default_server;
+	root %%DIR%%/html;
+	index index.html index.htm index.nginx-debian.html;
+	server_name _;
+	location / {
+		try_files $uri $uri/ =404;
+	}
+}
+";
+
+fn stock(main: &str, site: &str) -> Server {
+    let server = Server::whole(main)
+        .bytes("etc/mime.types", shipped_text("mime.types").as_bytes())
+        .file("etc/sites-enabled/default", site)
+        .file("html/index.nginx-debian.html", "stock page")
+        .file("log/port", "%%PORT%%")
+        .file("run/unused", "")
+        .allow("[emerg]")
+        .written();
+    make_stock_local(&server);
+    server
+}
+
+fn make_stock_local(server: &Server) {
+    let site = server.path("etc/sites-enabled/default");
+    let port = server.expand(
+        "s/^(\\s*listen) (?:\\[::\\]:)?80 /$1 127.0.0.1:%%PORT%% / and $seen++ and $_ = \"\\n\"",
+    );
+    edit(&site, &[&port]);
+    let paths = server.expand("s|^http \\{|http { client_body_temp_path %%DIR%%/run/t;|");
+    let user = server.expand("s/^user www-data;/%%USER%%/");
+    edit(&server.path("nginx.conf"), &[&paths, &user]);
+}
+
+/// Tests the configuration; takes away each directive that is refused, which must be one of
+/// [`LATER`], until it is accepted. Returns the names in order.
+fn refused_directives(server: &Server) -> Vec<String> {
+    let mut refused = Vec::new();
+    loop {
+        let mut arguments = server.arguments();
+        arguments.push("-t".to_owned());
+        let outcome = run(&arguments);
+        if outcome.code == 0 {
+            return refused;
+        }
+        let name = LATER
+            .iter()
+            .find(|name| outcome.stderr.contains(&format!("\"{name}\"")));
+        let name = name.unwrap_or_else(|| panic!("another complaint: {}", outcome.stderr));
+        let text = server.dir().read("nginx.conf");
+        let line = text
+            .lines()
+            .position(|l| l.trim_start().starts_with(&format!("{name} ")));
+        let line = line.unwrap_or_else(|| panic!("{name} is named twice: {}", outcome.stderr));
+        let place = format!("nginx.conf:{}", line + 1);
+        assert!(
+            outcome.stderr.contains(&place),
+            "it points at {place}: {}",
+            outcome.stderr
+        );
+        server.rewrite_conf(|text| {
+            text.lines()
+                .enumerate()
+                .map(|(n, l)| {
+                    if n == line {
+                        "\n".to_owned()
+                    } else {
+                        format!("{l}\n")
+                    }
+                })
+                .collect()
+        });
+        refused.push((*name).to_owned());
+    }
+}
+
+#[test]
+fn debians_stock_configuration_fails_only_on_later_directives() {
+    let server = stock(STOCK, STOCK_SITE);
+    let refused = refused_directives(&server);
+    assert!(
+        !peer::is_firstbyte() || refused == LATER,
+        "each is named: {refused:?}"
+    );
+}
+
+#[test]
+fn debians_own_files_do_too_where_they_are_installed() {
+    let read = |path: &str| fs::read_to_string(Path::new("/etc/nginx").join(path)).ok();
+    let (Some(main), Some(site)) = (read("nginx.conf"), read("sites-available/default")) else {
+        return;
+    };
+    let moved = |text: &str| {
+        text.replace("/etc/nginx/", "%%DIR%%/etc/")
+            .replace("/var/log/nginx/", "%%DIR%%/log/")
+            .replace("/run/nginx.pid", "%%DIR%%/run/nginx.pid")
+            .replace("/var/www/html", "%%DIR%%/html")
+    };
+    let server = stock(&moved(&main), &moved(&site));
+    let refused = refused_directives(&server);
+    assert!(
+        refused.iter().all(|name| LATER.contains(&name.as_str())),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn the_stock_site_is_served_once_they_are_away() {
+    let mut server = stock(STOCK, STOCK_SITE);
+    server.rewrite_conf(|text| {
+        let kept = text.lines().filter(|line| {
+            !LATER
+                .iter()
+                .any(|name| line.trim_start().starts_with(&format!("{name} ")))
+        });
+        kept.map(|line| format!("{line}\n")).collect()
+    });
+    let start = run(server.arguments());
+    assert_eq!(start.code, 0, "{}", start.stderr);
+    server.adopt("run/nginx.pid");
+    assert_eq!(server.get("/").text(), "stock page");
+    assert_eq!(server.get("/none").status, 404);
+}
+
+#[test]
+fn a_server_that_only_leads_to_https() {
+    let mut server = Server::http(
+        "server { listen 80; rewrite ^(.*) https://$server_name$1 permanent; server_name shop.example; }",
+    )
+    .file("port", "%%PORT%%")
+    .written();
+    let file = server.path("nginx.conf");
+    edit(
+        &file,
+        &[
+            &server.expand("s/listen 80;/listen 127.0.0.1:%%PORT%%;/"),
+            "s/daemon off;/daemon on;/",
+        ],
+    );
+    assert_eq!(run(server.arguments()).code, 0);
+    server.adopt("nginx.pid");
+    let answer = server.get("/a?b=c");
+    assert_eq!(
+        (answer.status, answer.header("Location")),
+        (301, Some("https://shop.example/a?b=c"))
+    );
+}
