@@ -3,3 +3,4 @@
 pub mod bundle;
 pub mod io;
 pub mod sys;
+pub mod worker;

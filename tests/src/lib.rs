@@ -18,6 +18,7 @@ pub mod port;
 pub mod process;
 pub mod response;
 pub mod server;
+pub mod source;
 mod template;
 pub mod wait;
 

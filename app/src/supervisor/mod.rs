@@ -104,7 +104,7 @@ fn prepare(
     console: Console,
     arguments: &[OsString],
 ) -> Result<Supervisor, Reported> {
-    let current = Generation::open(FIRST_GENERATION, loaded, &options, None, &console)?;
+    let current = Generation::open(FIRST_GENERATION, loaded, None, &console)?;
     let running = Console::of_log(current.logs.error_log());
     running.report(Level::Notice, format_args!("{}", version::name()));
     running.report(

@@ -34,7 +34,6 @@ impl Generation {
     pub(crate) fn open(
         number: u64,
         loaded: Loaded,
-        options: &LoadOptions,
         old: Option<&Self>,
         console: &Console,
     ) -> Result<Self, Reported> {

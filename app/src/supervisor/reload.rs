@@ -51,13 +51,7 @@ impl Supervisor {
         })?;
         console.warnings(&loaded.cycle.warnings);
         self.generations += 1;
-        let next = Generation::open(
-            self.generations,
-            loaded,
-            &self.options,
-            Some(&self.current),
-            &console,
-        )?;
+        let next = Generation::open(self.generations, loaded, Some(&self.current), &console)?;
         if let Err(reported) = self.move_pid_file(&self.current.main, &next.main) {
             listeners::remove_unix_files(&next.listeners, &self.current.listeners, &console);
             return Err(reported);

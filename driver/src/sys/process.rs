@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions};
@@ -95,6 +95,31 @@ fn duplicate(file: impl AsFd, standard: libc::c_int) -> io::Result<()> {
     // SAFETY: the source is open, and the standard streams' numbers are owned by nobody.
     check(unsafe { libc::dup2(file.as_fd().as_raw_fd(), standard) })?;
     Ok(())
+}
+
+/// Makes `target` name the file that `new` names; whoever holds `target` writes there from now on.
+///
+/// # Errors
+/// The call failed, which it does not for two open descriptors.
+pub fn replace_descriptor(target: impl AsFd, new: impl AsFd) -> io::Result<()> {
+    let (target, new) = (target.as_fd().as_raw_fd(), new.as_fd().as_raw_fd());
+    // SAFETY: both descriptors are open and borrowed for the call; the number of `target` stays open and owned as before.
+    check(unsafe { libc::dup3(new, target, libc::O_CLOEXEC) })?;
+    Ok(())
+}
+
+/// A descriptor of standard error of its own.
+///
+/// # Errors
+/// The descriptor limit is reached, or standard error is closed.
+pub fn duplicate_stderr() -> io::Result<OwnedFd> {
+    io::stderr().as_fd().try_clone_to_owned()
+}
+
+/// Whether the calling thread is the first of its process.
+#[must_use]
+pub fn is_main_thread() -> bool {
+    rustix::thread::gettid() == rustix::process::getpid()
 }
 
 /// Ends the process without running what was registered for its exit, which belongs to the parent.

@@ -12,20 +12,12 @@ use std::time::Duration;
 
 use engines::http::{FileRange, Front, Gather};
 use rustix::io::Errno;
+use server_core::exchange::Peer;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags, sockopt,
 };
 
 use super::retry;
-
-/// Who connected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Peer {
-    /// An IPv4 or IPv6 address and port.
-    Inet(SocketAddr),
-    /// A client of a UNIX-domain socket.
-    Unix,
-}
 
 /// What `send_gather` did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

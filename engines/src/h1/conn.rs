@@ -197,6 +197,9 @@ impl Conn {
         if self.phase() == Phase::Idle {
             self.buffer = Vec::new();
             self.spare = RequestHead::default();
+            if self.out.is_empty() {
+                self.out = Gather::default();
+            }
             drop(self.parser.take(RequestHead::default(), &self.settings));
         }
     }

@@ -40,7 +40,7 @@ pub use gather::{Front, Gather};
 pub(crate) use host::check_host;
 pub use host::{BadHost, parse_host};
 pub use method::Method;
-pub use range::{Ranges, parse_range};
+pub use range::{Ranges, UNLIMITED_RANGES, parse_range};
 pub use request::{BodyLength, RequestHead};
 pub use response::ResponseHead;
 pub use status::reason_phrase;

@@ -175,7 +175,7 @@ impl Specs<'_> {
 const UNIT: &[u8] = b"bytes=";
 
 /// `max_ranges` when it is not set, as in nginx.
-const UNLIMITED_RANGES: u64 = 0x7fff_ffff;
+pub const UNLIMITED_RANGES: u64 = 0x7fff_ffff;
 
 /// What nginx reckons for the head of one part.
 const PART_HEAD_BYTES: u128 = 256;

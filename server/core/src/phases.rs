@@ -82,12 +82,8 @@ impl Handlers {
 /// Starts an exchange whose head has been placed in it.
 pub fn begin(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let http = Rc::clone(&x.http);
-    let port = &http.ports[x.port];
-    let addr = port.addr(x.client.local);
-    x.method = x.head.method;
-    x.request_bytes = x.head.size_bytes;
-    x.server = addr.default_server;
-    x.location = http.servers[x.server].location;
+    let addr = http.ports[x.port].addr(x.client.local);
+    place(x);
     if let Some(fault) = x.head.fault {
         return refuse(x, cx, fault);
     }
@@ -104,6 +100,15 @@ pub fn begin(x: &mut Exchange, cx: &mut Ctx<'_>) {
         return refuse(x, cx, Fault::BadUri);
     }
     run(x, cx);
+}
+
+/// Puts an exchange into the default server of its port.
+pub fn place(x: &mut Exchange) {
+    let http = Rc::clone(&x.http);
+    x.method = x.head.method;
+    x.request_bytes = x.head.size_bytes;
+    x.server = http.ports[x.port].addr(x.client.local).default_server;
+    x.location = http.servers[x.server].location;
 }
 
 /// Continues an exchange whose timer has fired.
@@ -159,7 +164,7 @@ fn take_target(x: &mut Exchange) -> bool {
                 x.args.extend_from_slice(&target[args]);
             }
             x.ext = parsed.ext.unwrap_or(0..0);
-            x.quoted_uri = parsed.changed;
+            x.quoted_uri = parsed.quoted || x.uri.contains(&b'+');
             true
         }
         Err(_) => false,

@@ -16,7 +16,7 @@ mod try_files;
 use server_core::module::Module;
 
 /// The modules, in order.
-pub(crate) const MODULES: &[&Module] = &[
+pub const MODULES: &[&Module] = &[
     &rewrite::MODULE,
     &try_files::MODULE,
     &index::MODULE,

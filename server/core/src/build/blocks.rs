@@ -76,7 +76,7 @@ pub(super) const ROWS: &[Row<Build>] = &[
     },
 ];
 
-fn http(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub(super) fn http(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     if b.http.is_some() || b.finished.is_some() {
         return Err(ConfError::directive(d, "is duplicate"));
     }

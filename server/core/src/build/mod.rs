@@ -259,6 +259,9 @@ impl Build {
         if !self.seen_events {
             return Err(ConfError::new("no \"events\" section in configuration"));
         }
+        if self.finished.is_none() {
+            blocks::http(self, &conf::Directive::synthetic("http"))?;
+        }
         let default = self.options.error_log.clone();
         self.main.finish(default.as_deref());
         let mut paths: Vec<PathBuf> = Vec::new();

@@ -155,7 +155,7 @@ settings! {
         /// Longest wait for more to read before a close.
         lingering_timeout "lingering_timeout": Millis = Millis(5_000), "5s", HSL;
         /// Most ranges of one request; 0 turns ranges off.
-        max_ranges "max_ranges": Number = Number(i64::MAX as u64), "unlimited", HSL;
+        max_ranges "max_ranges": Number = Number(engines::http::UNLIMITED_RANGES), "unlimited", HSL;
         /// Whether bodies of unknown length are chunked in HTTP/1.1.
         chunked_transfer_encoding "chunked_transfer_encoding": bool = true, "on", HSL;
         /// Whether static files have an ETag.

@@ -1,0 +1,83 @@
+# firstbyte: the commands of the house. `make help` lists them.
+
+SHELL := /bin/bash
+CARGO ?= cargo
+BINARY := target/release/firstbyte
+
+# How much of the long checks `make test` takes, and `make test-all`.
+SIM_SEEDS ?= 200
+SIM_SEEDS_ALL ?= 100000
+FUZZ_RUNS ?= 20000
+FUZZ_RUNS_ALL ?= 2000000
+
+# As root the worker must be somebody who may read this folder: its owner.
+ifeq ($(shell id -u),0)
+SERVE_AS := -g 'user $(shell stat -c "%U %G" .);'
+endif
+
+.PHONY: help build serve test test-all setup lint black-box fuzz-slice bench oracle soak fmt clean
+
+help:
+	@echo 'make serve     build, and serve examples/site on http://127.0.0.1:8080/'
+	@echo 'make test      all checks of a change: format, lints, unit and black-box tests, short fuzzing'
+	@echo 'make test-all  make test, then long simulation and fuzzing, a soak, the outside suite'
+	@echo 'make bench     instruction counts of the hot paths'
+	@echo 'make build     the release binary, $(BINARY)'
+	@echo 'make fmt       format the source'
+	@echo 'make clean     remove what was built'
+
+build:
+	@$(CARGO) build --release --package firstbyte
+
+serve: build
+	@mkdir -p examples/site/run
+	@echo 'firstbyte serves examples/site on'
+	@echo '  http://127.0.0.1:8080/          the site'
+	@echo '  http://127.0.0.1:8080/missing   its own page for what is not there'
+	@echo '  http://127.0.0.1:8080/status    what the server knows of your request'
+	@echo 'Ctrl-C ends it; kill -HUP takes a changed examples/site/nginx.conf.'
+	@exec $(BINARY) -p examples/site/ -c nginx.conf -e stderr $(SERVE_AS)
+
+setup:
+	@.ci/setup
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+# The unit and black-box tests; these against the release binary, as it is installed.
+black-box: build
+	FIRSTBYTE_BIN=$(abspath $(BINARY)) FIRSTBYTE_SIM_SEEDS=$(SIM_SEEDS) $(CARGO) test --workspace
+
+fuzz-slice:
+	@FUZZ_RUNS=$(FUZZ_RUNS) .ci/fuzz
+
+test: setup lint black-box fuzz-slice
+	@echo 'make test: all is well'
+
+soak: build
+	FIRSTBYTE_BIN=$(abspath $(BINARY)) SECONDS_LONG=$(or $(SOAK_SECONDS),120) .ci/soak
+
+# The outside suite: https://github.com/nginx/nginx-tests, checked out at NGINX_TESTS.
+oracle: build
+	@if [ -n '$(NGINX_TESTS)' ]; then \
+	    FIRSTBYTE_BIN=$(abspath $(BINARY)) tests/oracle/run.sh '$(NGINX_TESTS)'; \
+	else \
+	    echo 'oracle: skipped; say where nginx-tests is: make oracle NGINX_TESTS=dir'; \
+	fi
+
+test-all: test
+	FIRSTBYTE_BIN=$(abspath $(BINARY)) FIRSTBYTE_SIM_SEEDS=$(SIM_SEEDS_ALL) $(CARGO) test --release --package firstbyte-driver
+	@$(MAKE) --no-print-directory fuzz-slice FUZZ_RUNS=$(FUZZ_RUNS_ALL)
+	@$(MAKE) --no-print-directory soak
+	@$(MAKE) --no-print-directory oracle
+
+bench:
+	@if [ -x benches/run ]; then benches/run; else echo 'bench: no benches/run in this tree yet'; exit 1; fi
+
+fmt:
+	$(CARGO) fmt --all
+
+clean:
+	$(CARGO) clean
+	rm -rf fuzz/target examples/site/run/*

@@ -1,0 +1,359 @@
+//! The worker process: one main thread that obeys the supervisor, and the threads that serve.
+//!
+//! [`run`] takes a bundle, builds its configuration and hands it to every thread; on a reload it swaps one reference.
+//! `conn` is the way of a byte, `thread` the loop around it, `shared` what the connections of one thread have in common.
+
+pub mod conn;
+pub mod net;
+pub mod shared;
+pub mod slab;
+pub mod thread;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use server_core::errlog::{self, ErrorLog, Level};
+use server_core::exchange::Env;
+use server_core::{Cycle, LogTarget};
+
+use crate::bundle::{Bundle, FromWorker, ToWorker};
+use crate::sys::poll::{Events, Interest, Poller, Waker};
+use crate::sys::process;
+use crate::sys::signal::{self, Signals};
+use thread::{Counters, Order, Setup, Thread};
+
+/// Builds a configuration from a bundle.
+pub type Load = fn(&Bundle) -> Result<Cycle, String>;
+
+/// Serves until the supervisor says otherwise or goes away; gives the exit code, 2 for one that would only repeat.
+pub fn run(control: OwnedFd, load: Load) -> i32 {
+    let Ok(ToWorker::Configure(bundle)) = ToWorker::receive(&control) else { return 0 };
+    let mut worker = match Worker::start(control, load, bundle) {
+        Ok(worker) => worker,
+        Err(code) => return code,
+    };
+    let code = worker.serve();
+    worker.join();
+    code
+}
+
+struct Worker {
+    control: OwnedFd,
+    load: Load,
+    poller: Poller,
+    /// Signals sent to the worker itself; none if it is a thread of the supervisor's process.
+    signals: Option<Signals>,
+    /// Woken when a thread ends.
+    ended: Arc<Waker>,
+    threads: Vec<Served>,
+    counters: Arc<Counters>,
+    reported_panics: u64,
+    listeners: HashMap<String, Vec<Arc<OwnedFd>>>,
+    logs: HashMap<PathBuf, Arc<File>>,
+    log: ErrorLog,
+    env: Env,
+    shutdown_timeout_ms: Option<u64>,
+    leaving: bool,
+}
+
+struct Served {
+    orders: Sender<Order>,
+    waker: Arc<Waker>,
+    handle: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    fn start(control: OwnedFd, load: Load, bundle: Bundle) -> Result<Self, i32> {
+        let prepared = || -> std::io::Result<(Poller, Option<Signals>, Arc<Waker>)> {
+            let poller = Poller::new()?;
+            poller.add(&control, CONTROL, Interest::Readable)?;
+            let ended = Arc::new(Waker::new()?);
+            poller.add(&*ended, ENDED, Interest::Readable)?;
+            let mut signals = None;
+            if process::is_main_thread() {
+                let own = Signals::new(&[signal::TERM, signal::INT, signal::QUIT])?;
+                poller.add(&own, SIGNAL, Interest::Readable)?;
+                signals = Some(own);
+            }
+            Ok((poller, signals, ended))
+        };
+        let (poller, signals, ended) = prepared().map_err(|_| 1)?;
+        let env = Env { hostname: hostname(), pid: std::process::id() };
+        let mut worker = Self {
+            control,
+            load,
+            poller,
+            signals,
+            ended,
+            threads: Vec::new(),
+            counters: Arc::default(),
+            reported_panics: 0,
+            listeners: HashMap::new(),
+            logs: HashMap::new(),
+            log: ErrorLog::new(Vec::new()),
+            env,
+            shutdown_timeout_ms: None,
+            leaving: false,
+        };
+        worker.configure(bundle);
+        if worker.threads.is_empty() { Err(2) } else { Ok(worker) }
+    }
+
+    /// Obeys until all threads have ended.
+    fn serve(&mut self) -> i32 {
+        let mut events = Events::with_capacity(8);
+        loop {
+            if self.poller.wait(&mut events, Some(HOUSEKEEP_MS)).is_err() {
+                return 1;
+            }
+            errlog::set_utc_offset(process::local_offset_s(unix_s()));
+            for n in 0..events.len() {
+                match events.at(n).token {
+                    CONTROL => match ToWorker::receive(&self.control) {
+                        Ok(ToWorker::Configure(bundle)) => self.configure(bundle),
+                        Ok(ToWorker::Reopen(logs)) => self.reopen(logs),
+                        Ok(ToWorker::Quit) => self.quit(),
+                        Ok(ToWorker::Terminate) | Err(_) => self.terminate(),
+                    },
+                    SIGNAL => self.signalled(),
+                    _ => self.ended.drain(),
+                }
+            }
+            self.report_panics();
+            let ended = |t: &Served| t.handle.as_ref().is_none_or(JoinHandle::is_finished);
+            if self.threads.iter().all(ended) {
+                return i32::from(!self.leaving);
+            }
+            if !self.leaving && self.threads.iter().any(ended) {
+                self.log.write(Level::Alert, format_args!("a worker thread has ended unexpectedly"));
+                return 1;
+            }
+        }
+    }
+
+    fn signalled(&mut self) {
+        let Some(signals) = &self.signals else { return };
+        match signals.receive() {
+            Ok(Some(received)) if received.signo == signal::QUIT => self.quit(),
+            Ok(Some(_)) => self.terminate(),
+            _ => {}
+        }
+    }
+
+    fn quit(&mut self) {
+        if self.leaving {
+            return;
+        }
+        self.leaving = true;
+        self.log.write(Level::Notice, format_args!("gracefully shutting down"));
+        let timeout_ms = self.shutdown_timeout_ms;
+        self.order(|| Order::Quit(timeout_ms));
+    }
+
+    fn terminate(&mut self) {
+        if !self.leaving {
+            self.log.write(Level::Notice, format_args!("exiting"));
+        }
+        self.leaving = true;
+        // The control socket may be at its end: nothing more is heard from it.
+        let _ = self.poller.remove(&self.control);
+        self.order(|| Order::Terminate);
+    }
+
+    fn order(&self, order: impl Fn() -> Order) {
+        for thread in &self.threads {
+            // A thread that has ended takes no orders.
+            let _ = thread.orders.send(order());
+            thread.waker.wake();
+        }
+    }
+
+    fn join(&mut self) {
+        for thread in &mut self.threads {
+            if let Some(handle) = thread.handle.take()
+                && (self.leaving || handle.is_finished())
+            {
+                let _ = handle.join();
+            }
+        }
+    }
+
+    fn report_panics(&mut self) {
+        let count = self.counters.panics.load(std::sync::atomic::Ordering::Relaxed);
+        if count > self.reported_panics {
+            self.reported_panics = count;
+            self.say(FromWorker::Panicked { count });
+        }
+    }
+
+    fn say(&self, message: FromWorker) {
+        // A supervisor that is gone ends this worker at the next read of the control socket.
+        let _ = message.send(&self.control);
+    }
+
+    /// Serves by a new configuration, or stays with the one before.
+    fn configure(&mut self, bundle: Bundle) {
+        let generation = bundle.generation;
+        let cycle = match (self.load)(&bundle) {
+            Ok(cycle) => cycle,
+            Err(message) => return self.say(FromWorker::Failed { generation, message }),
+        };
+        match self.apply(bundle, cycle) {
+            Ok(()) => self.say(FromWorker::Ready { generation }),
+            Err(message) => self.say(FromWorker::Failed { generation, message }),
+        }
+    }
+
+    fn apply(&mut self, bundle: Bundle, cycle: Cycle) -> Result<(), String> {
+        let Some(http) = cycle.http.clone() else { return Err("the configuration has no http part".to_owned()) };
+        self.take_listeners(bundle.listeners);
+        let logs: HashMap<PathBuf, Arc<File>> = bundle
+            .logs
+            .into_iter()
+            .map(|(path, fd)| (PathBuf::from(path), Arc::new(File::from(fd))))
+            .collect();
+        self.log = main_log(&cycle, &logs);
+        install_panic_hook(self.log.clone());
+        http.attach_logs(logs.clone(), &self.log);
+        self.logs = logs;
+        self.shutdown_timeout_ms = cycle.main.shutdown_timeout_ms;
+        let count = cycle.main.worker_processes.max(1) as usize;
+        let started = !self.threads.is_empty();
+        let addresses: Vec<String> = cycle.listens.iter().map(|l| l.addr.to_string()).collect();
+        for n in 0..count.max(self.threads.len()) {
+            let listeners = self.listeners_of(&addresses, n)?;
+            let setup = Setup {
+                http: Arc::clone(&http),
+                number: bundle.generation,
+                listeners,
+                addresses: addresses.clone(),
+                log: self.log.clone(),
+                worker_connections: cycle.main.worker_connections as usize,
+                multi_accept: cycle.main.multi_accept,
+                keep_connections: cycle.main.reload_keep,
+                shutdown_timeout_ms: self.shutdown_timeout_ms,
+            };
+            match self.threads.get(n) {
+                Some(thread) => {
+                    let _ = thread.orders.send(Order::Configure(Box::new(setup)));
+                    thread.waker.wake();
+                }
+                None => self.spawn(n, setup, &cycle.main.cpu_affinity).map_err(|e| e.to_string())?,
+            }
+        }
+        debug_assert!(started || self.threads.len() == count);
+        Ok(())
+    }
+
+    /// Every bundle brings fresh descriptors of all listeners; those already known stay as they are, since a poller must
+    /// not get one socket twice.
+    fn take_listeners(&mut self, listeners: Vec<(String, OwnedFd)>) {
+        let mut named: HashMap<String, Vec<Arc<OwnedFd>>> = HashMap::new();
+        for (key, fd) in listeners {
+            named.entry(key).or_default().push(Arc::new(fd));
+        }
+        let mut old = std::mem::take(&mut self.listeners);
+        self.listeners = named
+            .into_iter()
+            .map(|(key, new)| {
+                let kept = old.remove(&key).filter(|known| known.len() == new.len());
+                (key, kept.unwrap_or(new))
+            })
+            .collect();
+    }
+
+    fn listeners_of(&self, addresses: &[String], thread: usize) -> Result<Vec<Arc<OwnedFd>>, String> {
+        addresses
+            .iter()
+            .map(|address| {
+                let fds = self.listeners.get(address).ok_or_else(|| format!("no socket came for {address}"))?;
+                Ok(Arc::clone(&fds[thread % fds.len()]))
+            })
+            .collect()
+    }
+
+    fn spawn(&mut self, n: usize, setup: Setup, affinity: &[Vec<usize>]) -> std::io::Result<()> {
+        let (orders, inbox) = channel();
+        let waker = Arc::new(Waker::new()?);
+        let (theirs, ended) = (Arc::clone(&waker), Arc::clone(&self.ended));
+        let (counters, env) = (Arc::clone(&self.counters), self.env.clone());
+        let cpus = affinity.get(n).or(affinity.last()).cloned().unwrap_or_default();
+        let log = self.log.clone();
+        let body = move || {
+            let _told = TellEnd(ended);
+            if !cpus.is_empty()
+                && let Err(e) = process::set_affinity(&cpus)
+            {
+                log.write(Level::Alert, format_args!("sched_setaffinity() failed ({e})"));
+            }
+            match Thread::new(setup, theirs, inbox, counters, env) {
+                Ok(thread) => thread.run(),
+                Err(e) => log.write(Level::Alert, format_args!("a worker thread could not start ({e})")),
+            }
+        };
+        let handle = std::thread::Builder::new().name(format!("serve-{n}")).spawn(body)?;
+        self.threads.push(Served { orders, waker, handle: Some(handle) });
+        Ok(())
+    }
+
+    /// Puts new files in the place of the logs' descriptors.
+    fn reopen(&mut self, logs: Vec<(String, OwnedFd)>) {
+        self.order(|| Order::FlushLogs);
+        for (path, fd) in logs {
+            if let Some(file) = self.logs.get(&PathBuf::from(&path))
+                && let Err(e) = process::replace_descriptor(file, &fd)
+            {
+                self.log.write(Level::Alert, format_args!("dup3() \"{path}\" failed ({e})"));
+            }
+        }
+    }
+}
+
+/// Tells the main thread, however the thread ends.
+struct TellEnd(Arc<Waker>);
+
+impl Drop for TellEnd {
+    fn drop(&mut self) {
+        self.0.wake();
+    }
+}
+
+fn main_log(cycle: &Cycle, files: &HashMap<PathBuf, Arc<File>>) -> ErrorLog {
+    let sinks = cycle.main.error_logs.iter().filter_map(|(target, level)| match target {
+        LogTarget::File(path) => Some((Arc::clone(files.get(path)?), *level)),
+        LogTarget::Stderr => process::duplicate_stderr().ok().map(|fd| (Arc::new(File::from(fd)), *level)),
+    });
+    ErrorLog::new(sinks.collect())
+}
+
+fn hostname() -> Vec<u8> {
+    std::fs::read("/proc/sys/kernel/hostname").map(|h| h.trim_ascii().to_ascii_lowercase()).unwrap_or_default()
+}
+
+fn unix_s() -> i64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs() as i64)
+}
+
+/// Panics are told in the error log with their place; the connection they belong to is closed by its thread.
+fn install_panic_hook(log: ErrorLog) {
+    static LOG: Mutex<Option<ErrorLog>> = Mutex::new(None);
+    let first = LOG.lock().unwrap_or_else(PoisonError::into_inner).replace(log).is_none();
+    if first {
+        std::panic::set_hook(Box::new(|info| {
+            if let Some(log) = &*LOG.lock().unwrap_or_else(PoisonError::into_inner) {
+                log.write(Level::Crit, format_args!("{info}"));
+            }
+        }));
+    }
+}
+
+const CONTROL: u64 = 0;
+const ENDED: u64 = 1;
+const SIGNAL: u64 = 2;
+/// How often the offset of local time is looked up and panics are reported, at least.
+const HOUSEKEEP_MS: u64 = 10_000;

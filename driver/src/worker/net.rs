@@ -1,0 +1,65 @@
+//! What a connection needs of its socket: real sockets here, the simulator's in `io::sim`.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use engines::http::Gather;
+
+use crate::sys::socket::{self, Sent};
+
+/// Sockets as the worker sees them.
+pub trait Net {
+    /// One connection's socket; dropping it closes the connection.
+    type Socket;
+
+    /// Reads what has come; 0 is the end.
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing has come, else the socket's error.
+    fn receive(&mut self, socket: &mut Self::Socket, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Sends from the front of `out`, at most `limit` bytes; file pieces in calls of at most `chunk` bytes.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` for a file that is shorter than promised, else the socket's error.
+    fn send(&mut self, socket: &mut Self::Socket, out: &mut Gather, limit: u64, chunk: u64) -> io::Result<Sent>;
+
+    /// Ends our side.
+    fn shutdown(&mut self, socket: &mut Self::Socket);
+
+    /// Our address.
+    fn local_addr(&mut self, socket: &mut Self::Socket) -> Option<SocketAddr>;
+
+    /// Sets TCP_NODELAY, which every socket has from its listener.
+    fn set_nodelay(&mut self, socket: &mut Self::Socket, on: bool);
+}
+
+/// Sockets of the system.
+pub struct Sockets;
+
+impl Net for Sockets {
+    type Socket = OwnedFd;
+
+    fn receive(&mut self, socket: &mut OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
+        socket::receive(socket, buffer)
+    }
+
+    fn send(&mut self, socket: &mut OwnedFd, out: &mut Gather, limit: u64, chunk: u64) -> io::Result<Sent> {
+        socket::send_gather(socket, out, limit, chunk)
+    }
+
+    fn shutdown(&mut self, socket: &mut OwnedFd) {
+        // A peer that is gone already needs no end.
+        let _ = socket::shutdown_write(socket);
+    }
+
+    fn local_addr(&mut self, socket: &mut OwnedFd) -> Option<SocketAddr> {
+        socket::local_addr(socket).ok().flatten()
+    }
+
+    fn set_nodelay(&mut self, socket: &mut OwnedFd, on: bool) {
+        // A UNIX-domain socket has no such option.
+        let _ = socket::set_nodelay(socket, on);
+    }
+}

@@ -1,0 +1,106 @@
+//! What the connections of one thread share: configuration, clock, files, logs, pools of memory.
+
+use std::rc::Rc;
+
+use server_core::clock::Clock;
+use server_core::exchange::{Client, Ctx, Env, Exchange};
+use server_core::http::Generation;
+use server_core::logs::Logs;
+use server_core::phases;
+
+use super::conn::Active;
+use super::net::Net;
+use crate::io::files::FileCache;
+
+/// One thread's shared state.
+pub struct Shared<N: Net> {
+    /// Sockets.
+    pub net: N,
+    /// The configuration for new requests.
+    pub generation: Rc<Generation>,
+    /// The time, set once a turn of the loop.
+    pub clock: Clock,
+    /// Open files.
+    pub files: FileCache,
+    /// Access logs.
+    pub logs: Logs,
+    /// Facts about the process.
+    pub env: Env,
+    /// Where sockets are read into.
+    pub scratch: Box<[u8]>,
+    /// No connection is to be kept after its response.
+    pub stopping: bool,
+    /// Requests served, for the process's counters.
+    pub requests: u64,
+    actives: Vec<Box<Active>>,
+    exchanges: Vec<Box<Exchange>>,
+}
+
+impl<N: Net> Shared<N> {
+    /// The state of a new thread.
+    pub fn new(net: N, generation: Rc<Generation>, env: Env) -> Self {
+        Self {
+            net,
+            generation,
+            clock: Clock::new(0, 0),
+            files: FileCache::new(),
+            logs: Logs::default(),
+            env,
+            scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
+            stopping: false,
+            requests: 0,
+            actives: Vec::new(),
+            exchanges: Vec::new(),
+        }
+    }
+
+    /// What the core may use.
+    pub fn ctx(&mut self) -> Ctx<'_> {
+        Ctx { files: &mut self.files, clock: &self.clock, logs: &mut self.logs, env: &self.env }
+    }
+
+    /// An active part for a connection on a port.
+    pub fn activate(&mut self, port: usize) -> Box<Active> {
+        let settings = Rc::clone(&self.generation.h1[port]);
+        match self.actives.pop() {
+            Some(mut active) => {
+                active.reset(settings);
+                active
+            }
+            None => Box::new(Active::new(settings)),
+        }
+    }
+
+    /// Takes back an active part that holds no exchange.
+    pub fn release(&mut self, active: Box<Active>) {
+        if self.actives.len() < POOL_MAX {
+            self.actives.push(active);
+        }
+    }
+
+    /// An exchange that begins now.
+    pub fn exchange(&mut self, client: Client, port: usize) -> Box<Exchange> {
+        let mut x = match self.exchanges.pop() {
+            Some(x) => x,
+            None => Box::new(Exchange::new(Rc::clone(&self.generation), client)),
+        };
+        x.begin(Rc::clone(&self.generation), port, client, &self.clock);
+        x
+    }
+
+    /// Logs an ended exchange and takes it back.
+    pub fn finish(&mut self, mut x: Box<Exchange>) {
+        self.requests += 1;
+        phases::log(&mut x, &mut self.ctx());
+        if self.exchanges.len() < POOL_MAX {
+            x.clear_reply();
+            x.http = Rc::clone(&self.generation);
+            self.exchanges.push(x);
+        }
+    }
+}
+
+/// Bytes of one read.
+pub const SCRATCH_BYTES: usize = 64 << 10;
+/// Unused parts kept for the next connections.
+const POOL_MAX: usize = 256;

@@ -1,0 +1,426 @@
+//! One worker thread: its poller, its listeners, its connections, and the loop.
+//!
+//! Orders of the process's main thread come through a channel and a waker.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use server_core::errlog::{ErrorLog, Level};
+use server_core::exchange::{Env, Peer};
+use server_core::http::{Generation, Http};
+
+use super::conn::{Cause, Conn, Fate, turn};
+use super::net::Sockets;
+use super::shared::Shared;
+use super::slab::{Key, Slab};
+use crate::io::timer::Timers;
+use crate::sys::poll::{Events, Interest, Poller, Waker};
+use crate::sys::socket;
+
+/// A configuration as a thread gets it.
+#[derive(Clone)]
+pub struct Setup {
+    /// The configuration; `None` without an `http` block.
+    pub http: Arc<Http>,
+    /// Counts reloads.
+    pub number: u64,
+    /// For each port of the configuration this thread's listening socket.
+    pub listeners: Vec<Arc<OwnedFd>>,
+    /// For each port of the configuration its address as text.
+    pub addresses: Vec<String>,
+    /// The main error log.
+    pub log: ErrorLog,
+    /// Most connections.
+    pub worker_connections: usize,
+    /// Accept all waiting connections at a time.
+    pub multi_accept: bool,
+    /// Keep idle connections over the change to this configuration.
+    pub keep_connections: bool,
+    /// How long what is left of the configuration before may go on, milliseconds.
+    pub shutdown_timeout_ms: Option<u64>,
+}
+
+/// What the main thread orders.
+pub enum Order {
+    /// Serve by this configuration.
+    Configure(Box<Setup>),
+    /// Write buffered logs out before files change.
+    FlushLogs,
+    /// Finish what runs, then end; at the latest after this time, milliseconds.
+    Quit(Option<u64>),
+    /// End now.
+    Terminate,
+}
+
+/// What all threads count together.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Serial numbers of connections.
+    pub connections: AtomicU64,
+    /// Panics contained to a connection.
+    pub panics: AtomicU64,
+}
+
+/// One worker thread.
+pub struct Thread {
+    poller: Poller,
+    waker: Arc<Waker>,
+    orders: Receiver<Order>,
+    counters: Arc<Counters>,
+    setup: Setup,
+    shared: Shared<Sockets>,
+    conns: Slab<Conn<OwnedFd>>,
+    timers: Timers,
+    started: Instant,
+    accepting: Accepting,
+    quit: Option<Quit>,
+    /// Connections of an older configuration that must be gone by then.
+    sweep: Option<(u64, u64)>,
+}
+
+/// Whether the listeners are polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Accepting {
+    /// They are.
+    Yes,
+    /// Not until then: descriptors ran out.
+    NotBefore(u64),
+    /// Not until a connection ends: `worker_connections` is reached.
+    Full,
+    /// No more.
+    Never,
+}
+
+/// The thread is to end.
+#[derive(Clone, Copy, Debug)]
+struct Quit {
+    deadline_ms: Option<u64>,
+}
+
+impl Thread {
+    /// Prepares a thread.
+    ///
+    /// # Errors
+    /// The poller cannot be made.
+    pub fn new(
+        setup: Setup,
+        waker: Arc<Waker>,
+        orders: Receiver<Order>,
+        counters: Arc<Counters>,
+        env: Env,
+    ) -> std::io::Result<Self> {
+        let poller = Poller::new()?;
+        poller.add(&*waker, WAKER_TOKEN, Interest::Readable)?;
+        let generation = Rc::new(Generation::new(Arc::clone(&setup.http), setup.number));
+        let mut thread = Self {
+            poller,
+            waker,
+            orders,
+            counters,
+            shared: Shared::new(Sockets, generation, env),
+            setup,
+            conns: Slab::new(),
+            timers: Timers::new(0),
+            started: Instant::now(),
+            accepting: Accepting::Never,
+            quit: None,
+            sweep: None,
+        };
+        thread.tick();
+        thread.listen();
+        Ok(thread)
+    }
+
+    /// Serves until ordered to end.
+    pub fn run(mut self) {
+        let mut events = Events::with_capacity(EVENTS);
+        let mut expired = Vec::new();
+        loop {
+            let timeout = self.timeout();
+            if self.poller.wait(&mut events, timeout).is_err() {
+                return;
+            }
+            self.tick();
+            for n in 0..events.len() {
+                let ready = events.at(n);
+                match ready.token {
+                    WAKER_TOKEN => {
+                        if self.obey() {
+                            return;
+                        }
+                    }
+                    token if token & LISTENER_BIT != 0 => self.accept((token & !LISTENER_BIT) as usize),
+                    token => {
+                        let cause = Cause {
+                            readable: ready.readable,
+                            writable: ready.writable,
+                            hung_up: ready.closed,
+                            expired: false,
+                        };
+                        self.turn(Key::from_token(token), cause);
+                    }
+                }
+            }
+            self.timers.expire(self.shared.clock.mono_ms, &mut expired);
+            for index in expired.drain(..) {
+                if let Some(key) = self.conns.key_at(index) {
+                    self.turn(key, Cause { expired: true, ..Cause::default() });
+                }
+            }
+            if self.housekeep() {
+                return;
+            }
+        }
+    }
+
+    /// Reads the clocks.
+    fn tick(&mut self) {
+        let mono_ms = self.started.elapsed().as_millis() as u64 + 1;
+        let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
+        self.shared.clock.set(mono_ms, unix_ms);
+        self.shared.files.set_now(mono_ms);
+    }
+
+    /// How long to wait for events.
+    fn timeout(&mut self) -> Option<u64> {
+        let now = self.shared.clock.mono_ms;
+        let mut next = self.timers.next_deadline();
+        let mut consider = |at: Option<u64>| {
+            if let Some(at) = at {
+                next = Some(next.map_or(at, |n| n.min(at)));
+            }
+        };
+        consider(self.shared.logs.flush_due(now));
+        consider(self.quit.and_then(|q| q.deadline_ms));
+        consider(self.sweep.map(|(at, _)| at));
+        if let Accepting::NotBefore(at) = self.accepting {
+            consider(Some(at));
+        }
+        if !self.shared.files.is_empty() {
+            consider(Some(now + FILES_SWEEP_MS));
+        }
+        next.map(|at| at.saturating_sub(now))
+    }
+
+    /// Gives a connection its turn; a panic costs that connection alone.
+    fn turn(&mut self, key: Key, cause: Cause) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        let shared = &mut self.shared;
+        let fate = catch_unwind(AssertUnwindSafe(|| turn(conn, shared, cause)));
+        match fate {
+            Ok(Fate::Keep { deadline_ms }) => self.timers.arm(key.index, deadline_ms),
+            Ok(Fate::Close) => self.close(key),
+            Err(_) => {
+                self.counters.panics.fetch_add(1, Ordering::Relaxed);
+                self.setup.log.write(
+                    Level::Crit,
+                    format_args!("a panic was contained to its connection; {} so far", self.counters.panics.load(Ordering::Relaxed)),
+                );
+                self.close(key);
+            }
+        }
+    }
+
+    fn close(&mut self, key: Key) {
+        self.timers.cancel(key.index);
+        drop(self.conns.remove(key));
+        if self.accepting == Accepting::Full {
+            self.listen();
+        }
+    }
+
+    /// Accepts from a port.
+    fn accept(&mut self, port: usize) {
+        let most = if self.setup.multi_accept { usize::MAX } else { ACCEPTS_A_TURN };
+        for _ in 0..most {
+            if self.accepting != Accepting::Yes {
+                return;
+            }
+            if self.conns.len() >= self.setup.worker_connections && !self.make_room() {
+                self.setup.log.write(
+                    Level::Warn,
+                    format_args!("{} worker_connections are not enough", self.setup.worker_connections),
+                );
+                self.pause(Accepting::Full);
+                return;
+            }
+            let Some(listener) = self.setup.listeners.get(port) else { return };
+            match socket::accept(listener.as_fd()) {
+                Ok((socket, peer)) => self.accepted(socket, peer, port),
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(e) => {
+                    if matches!(e.raw_os_error(), Some(EMFILE | ENFILE | ENOBUFS | ENOMEM)) {
+                        self.setup.log.write(Level::Crit, format_args!("accept4() failed ({e})"));
+                        self.pause(Accepting::NotBefore(self.shared.clock.mono_ms + ACCEPT_PAUSE_MS));
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn accepted(&mut self, socket: OwnedFd, peer: Peer, port: usize) {
+        let serial = self.counters.connections.fetch_add(1, Ordering::Relaxed) + 1;
+        let conn = Conn::new(socket, peer, port, serial, self.shared.clock.mono_ms);
+        let key = self.conns.insert(conn);
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        if self.poller.add(conn.socket(), key.token(), Interest::Connection).is_err() {
+            self.close(key);
+            return;
+        }
+        // Nothing has been read: this only sets the deadline for the first head.
+        self.turn(key, Cause::default());
+    }
+
+    /// Closes the oldest idle connection found; false if there is none.
+    fn make_room(&mut self) -> bool {
+        let keys = self.conns.keys();
+        let conns = &mut self.conns;
+        let idle = keys.into_iter().filter_map(|key| {
+            let conn = conns.get_mut(key)?;
+            conn.is_kept_alive().then(|| (conn.mark_ms(), key))
+        });
+        match idle.min_by_key(|(mark, _)| *mark) {
+            Some((_, key)) => {
+                self.close(key);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn listen(&mut self) {
+        if self.quit.is_some() {
+            return;
+        }
+        for (port, listener) in self.setup.listeners.iter().enumerate() {
+            if let Err(e) = self.poller.add_exclusive(listener.as_fd(), LISTENER_BIT | port as u64) {
+                self.setup.log.write(Level::Alert, format_args!("epoll_ctl() failed for a listener ({e})"));
+            }
+        }
+        self.accepting = Accepting::Yes;
+    }
+
+    fn pause(&mut self, until: Accepting) {
+        for listener in &self.setup.listeners {
+            let _ = self.poller.remove(listener.as_fd());
+        }
+        self.accepting = until;
+    }
+
+    /// Carries out orders; true to end.
+    fn obey(&mut self) -> bool {
+        self.waker.drain();
+        while let Ok(order) = self.orders.try_recv() {
+            match order {
+                Order::Configure(setup) => self.configure(*setup),
+                Order::FlushLogs => self.shared.logs.flush_all(),
+                Order::Quit(timeout_ms) => self.quit(timeout_ms),
+                Order::Terminate => return true,
+            }
+        }
+        false
+    }
+
+    /// Changes to another configuration: requests under way finish under the old one.
+    fn configure(&mut self, setup: Setup) {
+        self.pause(Accepting::Never);
+        self.shared.logs.flush_all();
+        self.shared.files.clear();
+        let old = std::mem::replace(&mut self.setup, setup);
+        let generation = Generation::new(Arc::clone(&self.setup.http), self.setup.number);
+        self.shared.generation = Rc::new(generation);
+        self.move_connections(&old);
+        if let Some(timeout_ms) = old.shutdown_timeout_ms {
+            self.sweep = Some((self.shared.clock.mono_ms + timeout_ms, self.setup.number));
+        }
+        self.listen();
+    }
+
+    /// Gives every connection its port in the new configuration, or ends it after its response if it has none.
+    fn move_connections(&mut self, old: &Setup) {
+        let places: Vec<Option<usize>> =
+            old.addresses.iter().map(|a| self.setup.addresses.iter().position(|b| a == b)).collect();
+        for key in self.conns.keys() {
+            let Some(conn) = self.conns.get_mut(key) else { continue };
+            let place = places.get(conn.port()).copied().flatten();
+            let keep = place.is_some() && self.setup.keep_connections;
+            if let Some(port) = place {
+                conn.set_port(port);
+            }
+            if keep {
+                continue;
+            }
+            let gone = place.is_none();
+            if conn.is_kept_alive() || (gone && conn.is_idle()) {
+                self.close(key);
+            } else {
+                conn.set_port(place.unwrap_or(0));
+                conn.retire();
+            }
+        }
+    }
+
+    fn quit(&mut self, timeout_ms: Option<u64>) {
+        let now = self.shared.clock.mono_ms;
+        self.pause(Accepting::Never);
+        self.setup.listeners.clear();
+        self.quit = Some(Quit { deadline_ms: timeout_ms.map(|t| now + t) });
+        self.shared.stopping = true;
+        for key in self.conns.keys() {
+            let Some(conn) = self.conns.get_mut(key) else { continue };
+            if conn.is_idle() {
+                self.close(key);
+            } else {
+                conn.retire();
+            }
+        }
+    }
+
+    /// What is due besides connections; true to end.
+    fn housekeep(&mut self) -> bool {
+        let now = self.shared.clock.mono_ms;
+        self.shared.files.sweep(now);
+        if let Accepting::NotBefore(at) = self.accepting
+            && at <= now
+        {
+            self.listen();
+        }
+        if let Some((at, number)) = self.sweep
+            && at <= now
+        {
+            self.sweep = None;
+            for key in self.conns.keys() {
+                if self.conns.get_mut(key).is_some_and(|c| c.is_older_than(number)) {
+                    self.close(key);
+                }
+            }
+        }
+        match self.quit {
+            Some(quit) => self.conns.is_empty() || quit.deadline_ms.is_some_and(|at| at <= now),
+            None => false,
+        }
+    }
+}
+
+/// Token of the waker.
+const WAKER_TOKEN: u64 = u64::MAX;
+/// Tokens of listeners have this bit; keys of connections never do.
+const LISTENER_BIT: u64 = 1 << 63;
+/// Events taken at a time.
+const EVENTS: usize = 512;
+/// Connections accepted from one listener in a turn without `multi_accept`.
+const ACCEPTS_A_TURN: usize = 8;
+/// Pause after descriptors ran out.
+const ACCEPT_PAUSE_MS: u64 = 500;
+/// How often unused open files are looked for.
+const FILES_SWEEP_MS: u64 = 1000;
+const ENOMEM: i32 = 12;
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
+const ENOBUFS: i32 = 105;

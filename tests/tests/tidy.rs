@@ -1,0 +1,403 @@
+//! The house rules that a compiler does not know: lengths, purity, directions, words.
+//!
+//! Rules read text, not syntax: they are meant to be cheap and to be right about this tree.
+//! Exceptions carry a number and a reason, and must go once they are no longer needed, so that
+//! the lists only shrink.
+
+use std::collections::BTreeSet;
+
+use firstbyte_tests::source::{
+    code, files, functions, is_test_file, read, root, rust_files, shipped_lines, shown,
+};
+
+/// The length from which a file needs an exception, and a function.
+const FILE_LINES_MAX: usize = 500;
+const FUNCTION_LINES_MAX: usize = 110;
+
+/// Files that may be longer: (path, lines at most, reason). Tables of data only.
+const LONG_FILES: [(&str, usize, &str); 1] = [(
+    "server/conf/src/nginx_directives.rs",
+    950,
+    "a line for every directive of nginx",
+)];
+
+/// What each workspace package may depend on, of the workspace: downwards only.
+const DIRECTIONS: [(&str, &[&str]); 7] = [
+    ("engines", &[]),
+    ("server/conf", &[]),
+    ("server/core", &["conf", "engines"]),
+    ("server/modules", &["conf", "engines", "server_core"]),
+    ("driver", &["conf", "engines", "server_core"]),
+    (
+        "app",
+        &["conf", "engines", "server_core", "server_modules", "driver"],
+    ),
+    ("tests", &[]),
+];
+
+/// The names workspace packages have in manifests.
+const MEMBERS: [&str; 5] = ["engines", "conf", "server_core", "server_modules", "driver"];
+
+/// What an engine never names: clocks, sockets, files, threads, the process's surroundings.
+const IMPURE: [&str; 9] = [
+    "std::net",
+    "std::fs",
+    "std::thread",
+    "std::env",
+    "std::process",
+    "std::io::stdin",
+    "Instant::now",
+    "SystemTime",
+    "std::sync::Mutex",
+];
+
+#[track_caller]
+fn assert_none(rule: &str, findings: &[String]) {
+    assert!(findings.is_empty(), "{rule}:\n{}", findings.join("\n"));
+}
+
+#[test]
+fn files_are_short() {
+    let mut findings = Vec::new();
+    for path in rust_files("") {
+        let (name, lines) = (shown(&path), read(&path).lines().count());
+        let exception = LONG_FILES.iter().find(|(file, _, _)| *file == name);
+        let limit = exception.map_or(FILE_LINES_MAX, |(_, lines, _)| *lines);
+        if lines > limit {
+            findings.push(format!("{name}: {lines} lines, at most {limit}"));
+        }
+        if exception.is_some() && lines <= FILE_LINES_MAX {
+            findings.push(format!("{name}: {lines} lines need no exception any more"));
+        }
+    }
+    for (name, _, reason) in LONG_FILES {
+        if !root().join(name).is_file() || reason.is_empty() {
+            findings.push(format!(
+                "{name}: an exception for nothing, or without a reason"
+            ));
+        }
+    }
+    assert_none("files are split before they are long", &findings);
+}
+
+#[test]
+fn functions_are_short() {
+    let mut findings = Vec::new();
+    for path in rust_files("") {
+        let long = functions(&read(&path))
+            .into_iter()
+            .filter(|(_, lines)| *lines > FUNCTION_LINES_MAX);
+        findings
+            .extend(long.map(|(line, lines)| format!("{}:{line}: {lines} lines", shown(&path))));
+    }
+    assert_none("functions are split before they are long", &findings);
+}
+
+#[test]
+fn files_say_what_they_are() {
+    let silent = rust_files("").into_iter().filter(|path| {
+        let text = read(path);
+        // An attribute of the whole crate or fuzz target may come first.
+        !text
+            .lines()
+            .find(|line| !line.starts_with("#!["))
+            .unwrap_or_default()
+            .starts_with("//!")
+    });
+    let findings: Vec<String> = silent.map(|path| shown(&path)).collect();
+    assert_none("a file begins with //! and its idea", &findings);
+}
+
+#[test]
+fn unsafe_code_lives_in_one_place() {
+    let keyword = concat!("uns", "afe");
+    let mut findings = Vec::new();
+    for path in rust_files("") {
+        if shown(&path).starts_with("driver/src/sys/") {
+            continue;
+        }
+        for (n, line) in read(&path).lines().enumerate() {
+            let mut words = code(line).split(|c: char| !(c.is_alphanumeric() || c == '_'));
+            if words.any(|word| word == keyword) {
+                findings.push(format!("{}:{}: {}", shown(&path), n + 1, line.trim()));
+            }
+        }
+    }
+    findings.retain(|finding| !finding.contains("deny(") && !finding.contains("forbid("));
+    assert_none("only driver/src/sys may", &findings);
+    for lib in [
+        "engines/src/lib.rs",
+        "server/conf/src/lib.rs",
+        "server/core/src/lib.rs",
+        "server/modules/src/lib.rs",
+    ] {
+        let line = format!("#![forbid({keyword}_code)]");
+        assert!(read(&root().join(lib)).contains(&line), "{lib} says {line}");
+    }
+}
+
+/// The workspace packages a manifest names in its dependencies of any kind but for tests.
+fn dependencies(manifest: &str) -> BTreeSet<String> {
+    let mut inside = false;
+    let mut found = BTreeSet::new();
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            inside = line == "[dependencies]" || line == "[build-dependencies]";
+        } else if inside {
+            let name = line.split(['.', '=', ' ']).next().unwrap_or_default();
+            found.insert(name.to_owned());
+        }
+    }
+    found.retain(|name| MEMBERS.contains(&name.as_str()));
+    found
+}
+
+#[test]
+fn dependencies_run_down_only() {
+    let mut findings = Vec::new();
+    for (package, allowed) in DIRECTIONS {
+        let manifest = read(&root().join(package).join("Cargo.toml"));
+        assert!(manifest.contains("[package]"), "{package} has a manifest");
+        for name in dependencies(&manifest)
+            .iter()
+            .filter(|name| !allowed.contains(&name.as_str()))
+        {
+            findings.push(format!("{package} depends on {name}"));
+        }
+    }
+    let workspace = read(&root().join("Cargo.toml"));
+    let members = workspace
+        .lines()
+        .find(|line| line.starts_with("members"))
+        .unwrap_or_default();
+    let named = members.matches('"').count() / 2;
+    assert_eq!(
+        named,
+        DIRECTIONS.len(),
+        "every member of the workspace has its line here: {members}"
+    );
+    assert_none(
+        "app, modules, core, conf and engines, in this direction",
+        &findings,
+    );
+}
+
+#[test]
+fn engines_are_pure() {
+    let mut findings = Vec::new();
+    for path in rust_files("engines/src") {
+        if is_test_file(&path) {
+            continue;
+        }
+        let text = read(&path);
+        for (n, line) in shipped_lines(&text) {
+            for word in IMPURE.iter().filter(|word| code(line).contains(**word)) {
+                findings.push(format!("{}:{n}: {word}", shown(&path)));
+            }
+        }
+    }
+    assert_none(
+        "an engine knows no clock, socket, file or thread",
+        &findings,
+    );
+}
+
+#[test]
+fn nothing_is_left_undone() {
+    let words = [
+        concat!("todo", "!("),
+        concat!("unimplemented", "!("),
+        concat!("dbg", "!("),
+        concat!("FIX", "ME"),
+        concat!("XX", "X:"),
+        concat!("#[ig", "nore"),
+        concat!("assert!(", "true)"),
+    ];
+    let mut findings = Vec::new();
+    for path in rust_files("") {
+        for (n, line) in read(&path).lines().enumerate() {
+            if let Some(word) = words.iter().find(|word| line.contains(**word)) {
+                findings.push(format!("{}:{}: {word}", shown(&path), n + 1));
+            }
+        }
+    }
+    assert_none("finished, or not there", &findings);
+}
+
+#[test]
+fn tests_do_not_sleep() {
+    let word = concat!("thread::", "sleep");
+    let mut findings = Vec::new();
+    for path in rust_files("") {
+        let text = read(&path);
+        let sleeps = text.lines().any(|line| code(line).contains(word));
+        if sleeps && is_test_file(&path) && shown(&path) != "tests/src/wait.rs" {
+            findings.push(shown(&path));
+        }
+    }
+    assert_none("a test polls with a deadline (wait_until)", &findings);
+}
+
+#[test]
+fn panics_and_lint_exceptions_carry_their_reason() {
+    let (unwrap, allow) = (concat!(".unwr", "ap()"), concat!("[all", "ow("));
+    let mut findings = Vec::new();
+    for path in rust_files("") {
+        let text = read(&path);
+        let lines: Vec<&str> = text.lines().collect();
+        for (n, line) in shipped_lines(&text) {
+            let place = format!("{}:{n}", shown(&path));
+            if !is_test_file(&path) && code(line).contains(unwrap) {
+                findings.push(format!("{place}: {unwrap} says no reason, expect does"));
+            }
+            let around = lines[n.saturating_sub(2)..(n + 3).min(lines.len())].join("\n");
+            if code(line).contains(allow) && !around.contains("//") && !around.contains("reason =")
+            {
+                findings.push(format!(
+                    "{place}: a lint exception without a reason beside it"
+                ));
+            }
+        }
+    }
+    assert_none("each says why", &findings);
+}
+
+#[test]
+fn no_machine_is_named() {
+    let folders = [
+        concat!("/ro", "ot/"),
+        concat!("/wo", "rk/"),
+        concat!("/fa", "rm/"),
+        concat!("/tmp/", "lab"),
+    ];
+    let home = concat!("/ho", "me/");
+    let mut findings = Vec::new();
+    for path in files("") {
+        let kind = path
+            .extension()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if !["rs", "md", "toml", "conf", "types", "sh", "txt", "html"].contains(&kind.as_str())
+            && name != "Makefile"
+            && name != "run"
+        {
+            continue;
+        }
+        for (n, line) in read(&path).lines().enumerate() {
+            let at_home = line
+                .split(home)
+                .nth(1)
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()));
+            if at_home || folders.iter().any(|folder| line.contains(folder)) {
+                findings.push(format!("{}:{}: {}", shown(&path), n + 1, line.trim()));
+            }
+        }
+    }
+    assert_none("paths of one machine do not belong in the tree", &findings);
+}
+
+/// The names of the directive rows in a text: `name: "…"` in a file that speaks of rows.
+fn directive_names(text: &str) -> BTreeSet<String> {
+    if !text.contains("Row") {
+        return BTreeSet::new();
+    }
+    let shipped: Vec<&str> = shipped_lines(text).map(|(_, line)| line).collect();
+    let names = shipped
+        .iter()
+        .filter_map(|line| line.split("name: \"").nth(1)?.split('"').next());
+    let names = names.filter(|name| {
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+    });
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn every_directive_is_documented() {
+    let document = read(&root().join("docs/directives.md"));
+    if document.is_empty() {
+        // The reference is generated from the tables by the server; nothing to hold it to yet.
+        return;
+    }
+    let sources = [
+        "server/core/src",
+        "server/modules/src",
+        "server/conf/src",
+        "app/src",
+    ];
+    let rows: BTreeSet<String> = sources
+        .iter()
+        .flat_map(|folder| rust_files(folder))
+        .filter(|path| !is_test_file(path))
+        .flat_map(|path| directive_names(&read(&path)))
+        .collect();
+    let findings: Vec<String> = rows
+        .into_iter()
+        .filter(|name| !document.contains(&format!("`{name}`")))
+        .collect();
+    assert_none(
+        "docs/directives.md names every directive there is",
+        &findings,
+    );
+}
+
+#[test]
+fn every_direct_dependency_has_its_reason() {
+    let document = read(&root().join("docs/dependencies.md"));
+    let mut findings = Vec::new();
+    for manifest in files("")
+        .into_iter()
+        .filter(|path| path.ends_with("Cargo.toml"))
+    {
+        let text = read(&manifest);
+        let mut inside = false;
+        for line in text.lines() {
+            if line.starts_with('[') {
+                inside = line.contains("dependencies]");
+                continue;
+            }
+            let name = line.split(['.', '=', ' ']).next().unwrap_or_default();
+            let ours = line.contains("path =") || MEMBERS.contains(&name);
+            if inside
+                && !name.is_empty()
+                && !name.starts_with('#')
+                && !ours
+                && !document.contains(&format!("`{name}`"))
+            {
+                findings.push(format!("{}: {name}", shown(&manifest)));
+            }
+        }
+    }
+    assert_none(
+        "docs/dependencies.md says why each library is there",
+        &findings,
+    );
+}
+
+#[test]
+fn the_rules_see_what_they_look_for() {
+    assert_eq!(
+        functions("fn a() {\n    x\n}\n\n    pub const fn b() {\n    }\n"),
+        [(1, 3), (5, 2)]
+    );
+    assert_eq!(
+        dependencies(
+            "[dependencies]\nconf.workspace = true\nlibc = \"1\"\n[dev-dependencies]\ndriver = 1\n"
+        ),
+        BTreeSet::from(["conf".to_owned()])
+    );
+    assert_eq!(
+        directive_names("const R: &[Row] = &[Row { name: \"root\", x }];\n"),
+        BTreeSet::from(["root".to_owned()])
+    );
+    assert_eq!(code("let x = 1; // unwrap"), "let x = 1; ");
+    assert_eq!(shipped_lines("a\nb\n#[cfg(test)]\nc\n").count(), 2);
+}
