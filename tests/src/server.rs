@@ -378,6 +378,8 @@ impl Server {
         }
     }
 
+    /// A socket accepts before its server handles signals: nginx loses a HUP that comes before its
+    /// first worker, and writes its pid file before that.
     #[track_caller]
     fn wait_for_accept(&mut self) {
         let Some(port) = self.ports.first().map(Port::number) else {
@@ -388,7 +390,8 @@ impl Server {
             if let Some(Started::Foreground(child)) = &mut self.started {
                 exited = child.try_wait().ok().flatten();
             }
-            exited.is_some() || Client::try_connect_to("127.0.0.1", port).is_ok()
+            let ready = exited.is_none() && !self.workers().is_empty();
+            exited.is_some() || ready && Client::try_connect_to("127.0.0.1", port).is_ok()
         });
         if let Some(status) = exited {
             self.started = None;

@@ -107,7 +107,7 @@ pub fn functions(text: &str) -> Vec<(usize, usize)> {
         let words = line.trim_start();
         let is_head =
             words.starts_with("fn ") || words.contains(" fn ") && !words.starts_with("//");
-        if is_head && open.is_none() && !words.ends_with(';') {
+        if is_head && open.is_none() && !words.ends_with([';', '}']) {
             open = Some((n, indent));
         }
         if let Some((start, at)) = open

@@ -39,13 +39,14 @@ const DIRECTIONS: [(&str, &[&str]); 7] = [
 const MEMBERS: [&str; 5] = ["engines", "conf", "server_core", "server_modules", "driver"];
 
 /// What an engine never names: clocks, sockets, files, threads, the process's surroundings.
-const IMPURE: [&str; 9] = [
+const IMPURE: [&str; 10] = [
     "std::net",
     "std::fs",
     "std::thread",
     "std::env",
     "std::process",
     "std::io::stdin",
+    "std::time::Instant",
     "Instant::now",
     "SystemTime",
     "std::sync::Mutex",
@@ -302,22 +303,26 @@ fn no_machine_is_named() {
     assert_none("paths of one machine do not belong in the tree", &findings);
 }
 
-/// The names of the directive rows in a text: `name: "…"` in a file that speaks of rows.
+/// The names of the directives a text defines: by a row (`Row {`, then `name: "…"`), or by a
+/// setting (`field "name": Type = default`).
 fn directive_names(text: &str) -> BTreeSet<String> {
-    if !text.contains("Row") {
-        return BTreeSet::new();
-    }
-    let shipped: Vec<&str> = shipped_lines(text).map(|(_, line)| line).collect();
-    let names = shipped
-        .iter()
-        .filter_map(|line| line.split("name: \"").nth(1)?.split('"').next());
-    let names = names.filter(|name| {
-        !name.is_empty()
-            && name
+    let mut found = BTreeSet::new();
+    let mut in_row = false;
+    for (_, line) in shipped_lines(text) {
+        in_row = in_row || line.contains("Row {");
+        let row = line.split("name: \"").nth(1).filter(|_| in_row);
+        let setting = line.trim_start().split_once(" \"").filter(|(field, rest)| {
+            let is_field = field
                 .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
-    });
-    names.map(str::to_owned).collect()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'_');
+            is_field && rest.contains("\": ")
+        });
+        if let Some(rest) = row.or(setting.map(|(_, rest)| rest)) {
+            in_row = false;
+            found.extend(rest.split('"').next().map(str::to_owned));
+        }
+    }
+    found
 }
 
 #[test]
@@ -394,10 +399,9 @@ fn the_rules_see_what_they_look_for() {
         ),
         BTreeSet::from(["conf".to_owned()])
     );
-    assert_eq!(
-        directive_names("const R: &[Row] = &[Row { name: \"root\", x }];\n"),
-        BTreeSet::from(["root".to_owned()])
-    );
+    let rows = "const M: Module = Module {\n name: \"m\",\n};\nconst R: &[Row] = &[Row {\n name: \"root\",\n}];\n  sendfile \"sendfile\": bool = false;\n";
+    let names = BTreeSet::from(["root".to_owned(), "sendfile".to_owned()]);
+    assert_eq!(directive_names(rows), names);
     assert_eq!(code("let x = 1; // unwrap"), "let x = 1; ");
     assert_eq!(shipped_lines("a\nb\n#[cfg(test)]\nc\n").count(), 2);
 }
