@@ -3,19 +3,25 @@
 //! A path that was opened before costs one `stat`: when device, inode, size, times, mode and owner
 //! are what they were, the kept descriptor and its prebuilt header values serve again; anything else
 //! opens anew, so a replaced, truncated, re-permitted or re-linked file shows on the next request.
-//! What is written into the same file shows anyway, since the descriptor is that file. A location
+//! One `stat` serves every request that had been received whole when it was made: `input_received` says that more
+//! has come in and ends its validity.
+//!
+//! A small file that has not changed for `SETTLED_MS` keeps its bytes with the descriptor, under the same check; a
+//! younger one is read each time, since a second change within the clock's tick would leave its times as they are.
+//! What is written through a shared mapping shows when the kernel updates the times. A location
 //! with `open_file_cache` goes by nginx's rules instead (`open_cache`), one with `disable_symlinks`
 //! walks the path each time. Absent: directio, read-ahead, bigger-than-memory maps.
 
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-use engines::http::http_date;
+use engines::http::{FileHandle, FileRange, http_date};
 use server_core::{FileError, Files, Meta, OpenPolicy, Opened, SymlinkMode};
 
 use super::lru::Lru;
 use super::open_cache::OpenCaches;
 use super::open_path::{self, Found, Identity};
+use crate::sys::socket::read_range;
 
 /// The files of one thread.
 #[derive(Debug)]
@@ -23,6 +29,11 @@ pub struct FileCache {
     entries: Lru<Entry>,
     open_caches: OpenCaches,
     now_ms: u64,
+    unix_ms: u64,
+    /// Counts reads of sockets.
+    heard: u64,
+    /// Bytes read since the last read of a socket, by descriptor.
+    recent: Vec<(FileHandle, Rc<[u8]>)>,
 }
 
 #[derive(Debug)]
@@ -30,6 +41,8 @@ struct Entry {
     identity: Identity,
     opened: Rc<Opened>,
     used_ms: u64,
+    /// Value of `heard` when `identity` was last compared with the disk.
+    checked: u64,
 }
 
 impl FileCache {
@@ -40,12 +53,23 @@ impl FileCache {
             entries: Lru::new(),
             open_caches: OpenCaches::new(),
             now_ms: 0,
+            unix_ms: 0,
+            heard: 0,
+            recent: Vec::new(),
         }
     }
 
-    /// Tells the time, milliseconds that never go back; call it once a turn.
-    pub fn set_now(&mut self, now_ms: u64) {
+    /// Tells the time, milliseconds that never go back, and the wall clock's, milliseconds since 1970; call it once a
+    /// turn of the loop.
+    pub fn set_now(&mut self, now_ms: u64, unix_ms: u64) {
         self.now_ms = now_ms;
+        self.unix_ms = unix_ms;
+    }
+
+    /// Something was received: what was compared with the disk before must be compared again.
+    pub fn input_received(&mut self) {
+        self.heard += 1;
+        self.recent.clear();
     }
 
     /// Sets the time and closes what was not used for `UNUSED_MS`; call it about once a second.
@@ -85,9 +109,16 @@ impl FileCache {
         policy: &OpenPolicy,
     ) -> Result<Rc<Opened>, FileError> {
         if let Some(entry) = self.entries.get(path) {
+            if entry.checked == self.heard {
+                return Ok(Rc::clone(&entry.opened));
+            }
             match open_path::describe(path, &policy.symlinks, "open()") {
                 Ok(identity) if identity == entry.identity => {
                     entry.used_ms = self.now_ms;
+                    entry.checked = self.heard;
+                    if entry.opened.content.is_none() && identity.is_settled(self.unix_ms) {
+                        entry.read_content();
+                    }
                     return Ok(Rc::clone(&entry.opened));
                 }
                 Ok(_) => {}
@@ -113,6 +144,7 @@ impl FileCache {
             identity,
             opened: Rc::clone(&opened),
             used_ms: self.now_ms,
+            checked: self.heard,
         };
         if self.entries.len() >= FILE_CACHE_MAX {
             self.entries.remove_oldest();
@@ -134,6 +166,29 @@ impl FileCache {
     }
 }
 
+impl Entry {
+    /// Keeps the bytes of a small file. They are what the identity describes: it was compared before this read, and a
+    /// change after it gives another identity.
+    fn read_content(&mut self) {
+        let Some(file) = &self.opened.file else { return };
+        let Some(content) = read_small(file, self.identity.meta.size) else { return };
+        let mut opened = Opened::clone(&self.opened);
+        opened.content = Some(content);
+        self.opened = Rc::new(opened);
+    }
+}
+
+/// Reads a small file whole; `None` if it is not small, empty, or not as long as was said.
+fn read_small(file: &FileHandle, size: u64) -> Option<Rc<[u8]>> {
+    if size == 0 || size > CONTENT_BYTES {
+        return None;
+    }
+    let range = FileRange { file: Rc::clone(file), offset: 0, len: size };
+    let mut bytes = Vec::with_capacity(size as usize);
+    read_range(&range, &mut bytes).ok()?;
+    Some(bytes.into())
+}
+
 impl Default for FileCache {
     fn default() -> Self {
         Self::new()
@@ -149,6 +204,21 @@ impl Files for FileCache {
             }
             result => result,
         }
+    }
+
+    fn content(&mut self, opened: &Opened) -> Option<Rc<[u8]>> {
+        if let Some(content) = &opened.content {
+            return Some(Rc::clone(content));
+        }
+        let file = opened.file.as_ref()?;
+        if let Some((_, content)) = self.recent.iter().find(|(known, _)| Rc::ptr_eq(known, file)) {
+            return Some(Rc::clone(content));
+        }
+        let content = read_small(file, opened.meta.size)?;
+        if self.recent.len() < RECENT_MAX {
+            self.recent.push((Rc::clone(file), Rc::clone(&content)));
+        }
+        Some(content)
     }
 
     fn stat(&mut self, path: &[u8], policy: &OpenPolicy) -> Result<Meta, FileError> {
@@ -174,6 +244,7 @@ pub(crate) fn opened_with(file: Option<Rc<OwnedFd>>, meta: Meta) -> Rc<Opened> {
     Rc::new(Opened {
         file,
         meta,
+        content: None,
         etag: etag.into_bytes().into(),
         last_modified: Rc::from(http_date(meta.mtime_s).as_slice()),
     })
@@ -181,6 +252,12 @@ pub(crate) fn opened_with(file: Option<Rc<OwnedFd>>, meta: Meta) -> Rc<Opened> {
 
 /// The most files a thread keeps open without `open_file_cache`.
 pub const FILE_CACHE_MAX: usize = 512;
+
+/// Files whose bytes are kept between two reads of sockets without having settled.
+const RECENT_MAX: usize = 8;
+
+/// The largest file whose bytes are kept.
+pub const CONTENT_BYTES: u64 = 16 << 10;
 
 /// A kept file that was not used for this long is closed.
 pub const UNUSED_MS: u64 = 5_000;

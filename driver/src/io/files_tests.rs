@@ -143,7 +143,7 @@ fn cache_is_bounded_and_swept() {
     assert_eq!(cache.len(), FILE_CACHE_MAX);
     open(&mut cache, &paths[FILE_CACHE_MAX]).expect("open");
     assert_eq!(cache.len(), FILE_CACHE_MAX);
-    cache.set_now(1_000);
+    cache.set_now(1_000, 0);
     open(&mut cache, &paths[1]).expect("open");
     cache.sweep(UNUSED_MS - 1);
     assert_eq!(cache.len(), FILE_CACHE_MAX);
@@ -216,13 +216,13 @@ fn open_file_cache_trusts_an_element_while_it_is_valid() {
     let name = path.as_os_str().as_bytes();
     let policy = cached(10, 1, false);
     let mut cache = FileCache::new();
-    cache.set_now(0);
+    cache.set_now(0, 0);
     cache.open(name, &policy).expect("open");
     let replacement = dir.file("b", "newer");
     fs::rename(replacement, &path).expect("rename");
-    cache.set_now(999);
+    cache.set_now(999, 0);
     assert_eq!(content(&cache.open(name, &policy).expect("open")), "old");
-    cache.set_now(1_000);
+    cache.set_now(1_000, 0);
     assert_eq!(content(&cache.open(name, &policy).expect("open")), "newer");
     assert_eq!(cache.stat(name, &policy).expect("stat").size, 5);
 }
@@ -236,7 +236,7 @@ fn open_file_cache_renews_size_on_the_same_descriptor() {
     let mut cache = FileCache::new();
     let first = cache.open(name, &policy).expect("open");
     fs::write(&path, "longer").expect("write");
-    cache.set_now(5_000);
+    cache.set_now(5_000, 0);
     let second = cache.open(name, &policy).expect("open");
     let same = first.file.as_ref().zip(second.file.as_ref());
     assert!(same.is_some_and(|(first, second)| Rc::ptr_eq(first, second)));

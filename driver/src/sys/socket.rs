@@ -134,27 +134,25 @@ fn send_memory(socket: impl AsFd, gather: &Gather, room: u64) -> io::Result<Sent
     let mut slices = [IoSlice::new(&[]); SLICES_MAX];
     let count = gather.slices(&mut slices);
     let whole = whole_within(&slices[..count], room);
-    let (asked, result) = if whole.count == 0 {
+    // A file that follows in this very call may share the last segment. Else nothing is held back.
+    let file_follows =
+        whole.count > 0 && whole.count == count && whole.bytes < room && gather.file_after();
+    let more = if file_follows {
+        SendFlags::MORE
+    } else {
+        SendFlags::empty()
+    };
+    let flags = SendFlags::NOSIGNAL | more;
+    let (asked, result) = if whole.count <= 1 {
         let Some(Front::Bytes(bytes)) = gather.front() else {
             return Ok(Sent::default());
         };
         let part = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
-        let flags = SendFlags::NOSIGNAL;
-        (
-            part.len() as u64,
-            retry(|| rustix::net::send(socket.as_fd(), part, flags)),
-        )
+        let send = || rustix::net::send(socket.as_fd(), part, flags);
+        (part.len() as u64, retry(send))
     } else {
-        // A file that follows in this very call may share the last segment. Else nothing is held back.
-        let file_follows = whole.count == count && whole.bytes < room && gather.file_after();
-        let more = if file_follows {
-            SendFlags::MORE
-        } else {
-            SendFlags::empty()
-        };
         let used = &slices[..whole.count];
         let mut control = SendAncillaryBuffer::default();
-        let flags = SendFlags::NOSIGNAL | more;
         let send = || rustix::net::sendmsg(socket.as_fd(), used, &mut control, flags);
         (whole.bytes, retry(send))
     };

@@ -103,6 +103,8 @@ pub struct Cause {
     pub hung_up: bool,
     /// The deadline has passed.
     pub expired: bool,
+    /// Reading found the connection at its end.
+    pub broken: bool,
 }
 
 /// What is to be done with the connection after its turn.
@@ -222,12 +224,21 @@ impl<S> Conn<S> {
     }
 }
 
+/// Reads what has come, ahead of the turn: the loop does so for all connections that are ready before any has its turn, so
+/// that one look at a file serves all of them. False if the connection has ended.
+pub fn intake<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, cause: Cause) -> bool {
+    c.readable |= cause.readable || cause.hung_up;
+    c.writable |= cause.writable;
+    c.hung_up |= cause.hung_up;
+    receive(c, sh).is_ok()
+}
+
 /// Does all that can be done on a connection now.
 pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, cause: Cause) -> Fate {
     c.readable |= cause.readable || cause.hung_up;
     c.writable |= cause.writable;
     c.hung_up |= cause.hung_up;
-    if cause.expired && expire(c, sh).is_err() {
+    if cause.broken || (cause.expired && expire(c, sh).is_err()) {
         return close(c, sh);
     }
     loop {
@@ -275,6 +286,7 @@ fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, 
         }
         Err(_) => return Err(Closed),
     };
+    sh.files.input_received();
     // A short read has emptied the socket: a new event will say when there is more. A peer that hung up gives no new
     // event, so its end must be read now.
     c.readable = n == sh.scratch.len() || c.hung_up;

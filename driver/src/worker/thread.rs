@@ -14,7 +14,7 @@ use server_core::errlog::{ErrorLog, Level};
 use server_core::exchange::{Env, Peer};
 use server_core::http::{Generation, Http};
 
-use super::conn::{Cause, Conn, Fate, turn};
+use super::conn::{Cause, Conn, Fate, intake, turn};
 use super::net::Sockets;
 use super::shared::Shared;
 use super::slab::{Key, Slab};
@@ -81,6 +81,8 @@ pub struct Thread {
     quit: Option<Quit>,
     /// Connections of an older configuration that must be gone by then.
     sweep: Option<(u64, u64)>,
+    /// Connections that have been read from and wait for their turn.
+    heard: Vec<Key>,
 }
 
 /// Whether the listeners are polled.
@@ -130,6 +132,7 @@ impl Thread {
             accepting: Accepting::Never,
             quit: None,
             sweep: None,
+            heard: Vec::new(),
         };
         thread.tick();
         thread.listen();
@@ -160,12 +163,16 @@ impl Thread {
                             readable: ready.readable,
                             writable: ready.writable,
                             hung_up: ready.closed,
-                            expired: false,
+                            ..Cause::default()
                         };
-                        self.turn(Key::from_token(token), cause);
+                        self.intake(Key::from_token(token), cause);
                     }
                 }
             }
+            for n in 0..self.heard.len() {
+                self.turn(self.heard[n], Cause::default());
+            }
+            self.heard.clear();
             self.timers.expire(self.shared.clock.mono_ms, &mut expired);
             for index in expired.drain(..) {
                 if let Some(key) = self.conns.key_at(index) {
@@ -183,7 +190,7 @@ impl Thread {
         let mono_ms = self.started.elapsed().as_millis() as u64 + 1;
         let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
         self.shared.clock.set(mono_ms, unix_ms);
-        self.shared.files.set_now(mono_ms);
+        self.shared.files.set_now(mono_ms, unix_ms);
     }
 
     /// How long to wait for events.
@@ -207,6 +214,18 @@ impl Thread {
         next.map(|at| at.saturating_sub(now))
     }
 
+    /// Reads from a connection that is ready and notes it for its turn.
+    fn intake(&mut self, key: Key, cause: Cause) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        let shared = &mut self.shared;
+        match catch_unwind(AssertUnwindSafe(|| intake(conn, shared, cause))) {
+            Ok(true) => self.heard.push(key),
+            // The turn that follows logs what was under way.
+            Ok(false) => self.turn(key, Cause { broken: true, ..Cause::default() }),
+            Err(_) => self.panicked(key),
+        }
+    }
+
     /// Gives a connection its turn; a panic costs that connection alone.
     fn turn(&mut self, key: Key, cause: Cause) {
         let Some(conn) = self.conns.get_mut(key) else { return };
@@ -215,15 +234,15 @@ impl Thread {
         match fate {
             Ok(Fate::Keep { deadline_ms }) => self.timers.arm(key.index, deadline_ms),
             Ok(Fate::Close) => self.close(key),
-            Err(_) => {
-                self.counters.panics.fetch_add(1, Ordering::Relaxed);
-                self.setup.log.write(
-                    Level::Crit,
-                    format_args!("a panic was contained to its connection; {} so far", self.counters.panics.load(Ordering::Relaxed)),
-                );
-                self.close(key);
-            }
+            Err(_) => self.panicked(key),
         }
+    }
+
+    fn panicked(&mut self, key: Key) {
+        let count = self.counters.panics.fetch_add(1, Ordering::Relaxed) + 1;
+        let text = format_args!("a panic was contained to its connection; {count} so far");
+        self.setup.log.write(Level::Crit, text);
+        self.close(key);
     }
 
     fn close(&mut self, key: Key) {

@@ -15,6 +15,8 @@ pub struct Opened {
     pub file: Option<FileHandle>,
     /// What `stat` said.
     pub meta: Meta,
+    /// All of a small file's bytes, where they are known to be what is on disk.
+    pub content: Option<Rc<[u8]>>,
     /// `"mtime-size"` in hexadecimal with the quotes.
     pub etag: Rc<[u8]>,
     /// The modification time as an HTTP date.
@@ -115,6 +117,9 @@ pub trait Files {
     /// # Errors
     /// The system's error number and call.
     fn open(&mut self, path: &[u8], policy: &OpenPolicy) -> Result<Rc<Opened>, FileError>;
+
+    /// All bytes of a small file as they are on disk now; `None` for one that is better sent from its descriptor.
+    fn content(&mut self, opened: &Opened) -> Option<Rc<[u8]>>;
 
     /// Describes a path without opening it.
     ///

@@ -54,8 +54,11 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     }
     x.reply.allow_ranges = true;
     reply::set_content_type(x);
-    let chunk = (size > 0).then_some(Chunk::File(FileRange { file, offset: 0, len: size }));
-    reply::send(x, cx, chunk);
+    let chunk = match cx.files.content(&opened) {
+        Some(content) => Chunk::Shared(content),
+        None => Chunk::File(FileRange { file, offset: 0, len: size }),
+    };
+    reply::send(x, cx, (size > 0).then_some(chunk));
     Content::Sent
 }
 
