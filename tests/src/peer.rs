@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use crate::command::run;
+use crate::dir::TempDir;
+
 /// What the binary under test is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
@@ -65,6 +68,25 @@ pub fn knows_nginx(minor: u32) -> bool {
         Peer::Firstbyte => true,
         Peer::Nginx { minor: found } => found >= minor,
     }
+}
+
+/// True when the binary accepts `directive` (with its arguments) in a location: asked of `-t`, so
+/// that the tests of a module run from the day it is built.
+///
+/// # Panics
+/// When the binary does not start.
+#[must_use]
+pub fn builds(directive: &str) -> bool {
+    let dir = TempDir::new();
+    let place = dir.path().display();
+    let conf = format!(
+        "pid {place}/pid; error_log {place}/log; events {{}} http {{ access_log off;
+         client_body_temp_path {place}/body; server {{ location / {{ {directive} }} }} }}"
+    );
+    dir.write("nginx.conf", conf);
+    let prefix = format!("{place}/");
+    let outcome = run(["-t", "-p", &prefix, "-c", "nginx.conf", "-e", "log"]);
+    outcome.code == 0 || !outcome.stderr.contains("is not built yet")
 }
 
 /// True when the tests may change users: a worker under another user makes file modes matter.

@@ -194,12 +194,12 @@ fn values() {
             4,
             "invalid log level \"nolevel\"",
         ),
-        (
-            "user no-such-user-here; events {}",
-            4,
-            "getpwnam(\"no-such-user-here\") failed",
-        ),
     ]);
+    if peer::is_root() {
+        // Others may not change users: there the directive is only warned of.
+        let text = "user no-such-user-here; events {}";
+        assert_refused(text, 4, "getpwnam(\"no-such-user-here\") failed");
+    }
 }
 
 #[test]
@@ -222,12 +222,11 @@ fn servers_and_listeners() {
             "a duplicate listen 127.0.0.1:8999",
         ),
         (twice, 5, "a duplicate default server for 127.0.0.1:8999"),
-        (
-            "events {} http { server { deny 300.1.1.1; } }",
-            4,
-            "invalid parameter \"300.1.1.1\"",
-        ),
     ]);
+    if peer::builds("deny all;") {
+        let text = "events {} http { server { deny 300.1.1.1; } }";
+        assert_refused(text, 4, "invalid parameter \"300.1.1.1\"");
+    }
 }
 
 #[test]

@@ -170,7 +170,7 @@ fn six_reloads_under_load_lose_nothing() {
 
 #[test]
 fn drain_closes_idle_connections_and_finishes_running_requests() {
-    let server = site("", drain()).zeros("html/big", BIG_BYTES).start();
+    let server = site(drain(), "").zeros("html/big", BIG_BYTES).start();
     let mut idle = server.client();
     idle.get("/t.txt");
     let mut slow = begin_download(&server);
@@ -226,7 +226,7 @@ fn an_answer_begun_before_a_reload_is_finished_by_the_old_configuration() {
 
 #[test]
 fn a_broken_configuration_leaves_the_old_one_serving() {
-    let server = site("", drain()).allow("[emerg]").start();
+    let server = site(drain(), "").allow("[emerg]").start();
     let mut old = server.client();
     for (from, to, message) in [
         (
@@ -264,7 +264,7 @@ fn a_broken_configuration_leaves_the_old_one_serving() {
 
 #[test]
 fn listeners_come_and_go() {
-    let server = site("", drain()).file("unused", "%%PORT2%%").start();
+    let server = site(drain(), "").file("unused", "%%PORT2%%").start();
     let second = server.port_number(2);
     assert!(Client::try_connect_to("127.0.0.1", second).is_err());
     let one = format!("listen 127.0.0.1:{};", server.port());
@@ -411,8 +411,8 @@ fn worker_shutdown_timeout_bounds_a_graceful_end() {
 
 #[test]
 fn worker_shutdown_timeout_bounds_what_an_old_generation_keeps() {
-    let main = "worker_shutdown_timeout 200ms;";
-    let server = site(main, drain())
+    let main = format!("worker_shutdown_timeout 200ms; {}", drain());
+    let server = site(&main, "")
         .zeros("html/big", BIG_BYTES)
         .allow("open socket")
         .start();

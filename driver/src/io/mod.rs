@@ -6,4 +6,5 @@ pub mod files;
 mod lru;
 mod open_cache;
 mod open_path;
+pub mod sim;
 pub mod timer;

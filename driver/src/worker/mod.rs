@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -64,6 +65,8 @@ struct Worker {
 struct Served {
     orders: Sender<Order>,
     waker: Arc<Waker>,
+    /// Set by the thread before it tells that it ends: its handle says so only a moment later.
+    ended: Arc<AtomicBool>,
     handle: Option<JoinHandle<()>>,
 }
 
@@ -125,7 +128,7 @@ impl Worker {
                 }
             }
             self.report_panics();
-            let ended = |t: &Served| t.handle.as_ref().is_none_or(JoinHandle::is_finished);
+            let ended = |t: &Served| t.ended.load(Ordering::Acquire);
             if self.threads.iter().all(ended) {
                 return i32::from(!self.leaving);
             }
@@ -151,6 +154,8 @@ impl Worker {
         }
         self.leaving = true;
         self.log.write(Level::Notice, format_args!("gracefully shutting down"));
+        // Threads drop theirs; with the last one the sockets stop accepting.
+        self.listeners.clear();
         let timeout_ms = self.shutdown_timeout_ms;
         self.order(|| Order::Quit(timeout_ms));
     }
@@ -176,7 +181,7 @@ impl Worker {
     fn join(&mut self) {
         for thread in &mut self.threads {
             if let Some(handle) = thread.handle.take()
-                && (self.leaving || handle.is_finished())
+                && (self.leaving || thread.ended.load(Ordering::Acquire))
             {
                 let _ = handle.join();
             }
@@ -184,7 +189,7 @@ impl Worker {
     }
 
     fn report_panics(&mut self) {
-        let count = self.counters.panics.load(std::sync::atomic::Ordering::Relaxed);
+        let count = self.counters.panics.load(Ordering::Relaxed);
         if count > self.reported_panics {
             self.reported_panics = count;
             self.say(FromWorker::Panicked { count });
@@ -280,12 +285,14 @@ impl Worker {
     fn spawn(&mut self, n: usize, setup: Setup, affinity: &[Vec<usize>]) -> std::io::Result<()> {
         let (orders, inbox) = channel();
         let waker = Arc::new(Waker::new()?);
-        let (theirs, ended) = (Arc::clone(&waker), Arc::clone(&self.ended));
+        let theirs = Arc::clone(&waker);
+        let ended = Arc::new(AtomicBool::new(false));
+        let told = TellEnd(Arc::clone(&self.ended), Arc::clone(&ended));
         let (counters, env) = (Arc::clone(&self.counters), self.env.clone());
         let cpus = affinity.get(n).or(affinity.last()).cloned().unwrap_or_default();
         let log = self.log.clone();
         let body = move || {
-            let _told = TellEnd(ended);
+            let _told = told;
             if !cpus.is_empty()
                 && let Err(e) = process::set_affinity(&cpus)
             {
@@ -297,7 +304,7 @@ impl Worker {
             }
         };
         let handle = std::thread::Builder::new().name(format!("serve-{n}")).spawn(body)?;
-        self.threads.push(Served { orders, waker, handle: Some(handle) });
+        self.threads.push(Served { orders, waker, ended, handle: Some(handle) });
         Ok(())
     }
 
@@ -315,10 +322,11 @@ impl Worker {
 }
 
 /// Tells the main thread, however the thread ends.
-struct TellEnd(Arc<Waker>);
+struct TellEnd(Arc<Waker>, Arc<AtomicBool>);
 
 impl Drop for TellEnd {
     fn drop(&mut self) {
+        self.1.store(true, Ordering::Release);
         self.0.wake();
     }
 }

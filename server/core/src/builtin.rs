@@ -2,9 +2,12 @@
 //!
 //! Source: nginx documentation, `ngx_http_core_module`, "Embedded Variables".
 
+use std::cell::Cell;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
 use std::rc::Rc;
 
-use engines::http::{BodyLength, FieldId};
+use engines::http::{BodyLength, FieldId, Method, http_date};
 
 use crate::conf_core::CoreSrv;
 use crate::exchange::{Exchange, Peer};
@@ -51,7 +54,9 @@ const REQUEST: &[Variable] = &[
         !line.is_empty()
     }),
     var!("request_method", "request method", |x, _, _, o| {
-        let name = x.head.bytes(x.head.method_name);
+        // An error page is fetched with GET, whatever was asked for.
+        let became_get = x.method == Method::Get && x.head.method != Method::Get;
+        let name = if became_get { b"GET" } else { x.head.bytes(x.head.method_name) };
         o.extend_from_slice(name);
         !name.is_empty()
     }),
@@ -63,7 +68,7 @@ const REQUEST: &[Variable] = &[
     var!("uri", "normalised URI, without arguments", |x, _, _, o| put(o, &x.uri)),
     var!("document_uri", "the same as $uri", |x, _, _, o| put(o, &x.uri)),
     Variable { name: "args", read: |x, _, _, o| put(o, &x.args), write: Some(set_args), doc: "arguments of the request line" },
-    Variable { name: "query_string", read: |x, _, _, o| put(o, &x.args), write: Some(set_args), doc: "the same as $args" },
+    var!("query_string", "the same as $args", |x, _, _, o| put(o, &x.args)),
     var!("is_args", "\"?\" if there are arguments", |x, _, _, o| put(o, if x.args.is_empty() { b"" } else { b"?" })),
     var!("arg_", "argument of this name", |x, _, name, o| match find_arg(&x.args, name) {
         Some(value) => put(o, value),
@@ -78,7 +83,7 @@ const REQUEST: &[Variable] = &[
     }),
     var!("request_port", "port of the request's host", |x, _, _, o| match x.host_port {
         Some(port) => put_number(o, u64::from(port)),
-        None => false,
+        None => true,
     }),
     var!("is_request_port", "\":\" if the request's host has a port", |x, _, _, o| {
         put(o, if x.host_port.is_some() { b":" } else { b"" })
@@ -90,7 +95,7 @@ const REQUEST: &[Variable] = &[
     var!("request_length", "bytes of the request", |x, _, _, o| put_number(o, x.request_bytes)),
     var!("server_protocol", "protocol of the request", |x, _, _, o| put(o, x.head.version.as_str().as_bytes())),
     var!("request_filename", "path of the file", |x, cx, _, o| {
-        crate::paths::map_uri(x, cx).is_some_and(|path| put(o, &path))
+        crate::paths::map_uri(x, cx).is_ok_and(|path| put(o, &path))
     }),
     var!("document_root", "directory of root or alias", |x, cx, _, o| {
         let root = crate::paths::document_root(x, cx);
@@ -106,6 +111,10 @@ const REQUEST: &[Variable] = &[
     }),
     var!("request_completion", "\"OK\" when the request was completed", |x, _, _, o| {
         put(o, if x.completed { b"OK" } else { b"" })
+    }),
+    var!("request_id", "random identifier of the request, 32 hexadecimal digits", |x, _, _, o| {
+        let id = *x.request_id.get_or_insert_with(random_id);
+        id.iter().all(|b| put(o, format!("{b:02x}").as_bytes()))
     }),
     var!("request_body", "request body, where a handler read it", |_, _, _, _| false),
     var!("request_body_file", "file with the request body", |_, _, _, _| false),
@@ -183,7 +192,10 @@ const CONNECTION: &[Variable] = &[
     var!("hostname", "name of the machine", |_, cx, _, o| put(o, &cx.env.hostname)),
     var!("pid", "process ID of the worker", |_, cx, _, o| put_number(o, u64::from(cx.env.pid))),
     var!("nginx_version", "version of nginx whose configuration is understood", |_, _, _, o| put(o, NGINX_VERSION.as_bytes())),
-    var!("proxy_protocol_addr", "client address of the PROXY protocol", |_, _, _, _| true),
+    var!("proxy_protocol_addr", "client address of the PROXY protocol, where it is used", |_, _, _, _| false),
+    var!("proxy_protocol_port", "client port of the PROXY protocol, where it is used", |_, _, _, _| false),
+    var!("proxy_protocol_server_addr", "server address of the PROXY protocol, where it is used", |_, _, _, _| false),
+    var!("proxy_protocol_server_port", "server port of the PROXY protocol, where it is used", |_, _, _, _| false),
 ];
 
 fn set_args(x: &mut Exchange, value: &[u8]) {
@@ -203,12 +215,35 @@ pub fn find_arg<'a>(args: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     })
 }
 
+/// The value of a cookie; names are compared without case, and spaces around `=` do not count, as in nginx.
 fn find_cookie<'a>(cookies: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    cookies.split(|b| *b == b';' || *b == b',').find_map(|pair| {
-        let pair = pair.trim_ascii_start();
-        let at = memchr::memchr(b'=', pair)?;
-        pair[..at].trim_ascii_end().eq_ignore_ascii_case(name).then(|| pair[at + 1..].trim_ascii_start())
+    cookies.split(|b| *b == b';').find_map(|pair| {
+        let (key, rest) = without_spaces(pair).split_at_checked(name.len())?;
+        let value = without_spaces(rest).strip_prefix(b"=")?;
+        key.eq_ignore_ascii_case(name).then(|| without_spaces(value))
     })
+}
+
+fn without_spaces(text: &[u8]) -> &[u8] {
+    let at = text.iter().position(|b| *b != b' ').unwrap_or(text.len());
+    &text[at..]
+}
+
+/// Two keyed hashes of a counter: no two requests of a process share them, and none can be guessed from another.
+fn random_id() -> [u8; 16] {
+    thread_local! {
+        static KEY: (RandomState, Cell<u64>) = (RandomState::new(), Cell::new(0));
+    }
+    let next = || {
+        KEY.with(|(key, counter)| {
+            counter.set(counter.get().wrapping_add(1));
+            key.hash_one(counter.get())
+        })
+    };
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&next().to_le_bytes());
+    id[8..].copy_from_slice(&next().to_le_bytes());
+    id
 }
 
 fn dashed(name: &[u8]) -> Vec<u8> {
@@ -244,10 +279,22 @@ fn join<'a>(values: impl Iterator<Item = &'a [u8]>, separator: &[u8], out: &mut 
     true
 }
 
-/// Response fields, those that the engine frames included.
+/// Response fields, those that the engine frames included; before the head is made, what is known of it so far.
 fn sent_field(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
+    let undecided = x.response.status == 0;
     match name {
-        b"connection" if x.header_sent => {
+        b"content_type" if undecided => return put_opt(out, Some(&*x.reply.content_type).filter(|t| !t.is_empty())),
+        b"content_length" if undecided => return x.reply.content_length.is_some_and(|n| put_number(out, n)),
+        b"location" if undecided => return put_opt(out, Some(&*x.reply.location).filter(|l| !l.is_empty())),
+        b"etag" if undecided => return put_opt(out, x.reply.etag.as_deref()),
+        b"last_modified" if undecided => {
+            return match (&x.reply.last_modified_text, x.reply.last_modified) {
+                (Some(text), _) => put(out, text),
+                (None, Some(time)) => put(out, &http_date(time)),
+                (None, None) => false,
+            };
+        }
+        b"connection" => {
             return put(out, if x.response.status == 101 { b"upgrade" } else if x.keep_alive { b"keep-alive" } else { b"close" });
         }
         b"keep_alive" => {
@@ -266,7 +313,7 @@ fn sent_field(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
         }
         _ => {}
     }
-    let head = &x.response;
+    let head = if undecided { &x.reply.fields } else { &x.response };
     let mut values = head.fields.iter().filter(|f| same_name(head.bytes(f.name), name)).map(|f| head.bytes(f.value)).peekable();
     if values.peek().is_none() {
         return false;
@@ -276,7 +323,7 @@ fn sent_field(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
 
 /// The user of `Authorization: Basic`, if it has that form.
 pub fn basic_user(x: &Exchange) -> Option<Vec<u8>> {
-    basic_credentials(x).map(|(user, _)| user)
+    basic_credentials(x).map(|(user, _)| user).filter(|user| !user.is_empty())
 }
 
 /// User and password of `Authorization: Basic` (RFC 7617).
@@ -337,6 +384,13 @@ mod tests {
     fn cookies_are_found_by_whole_name() {
         assert_eq!(find_cookie(b"ab=1; b=2", b"b"), Some(&b"2"[..]));
         assert_eq!(find_cookie(b"ab=1", b"b"), None);
+        assert_eq!(find_cookie(b"a=1,b=2; b = 3 ", b"B"), Some(&b"3 "[..]));
+        assert_eq!(find_cookie(b"bc; b=", b"b"), Some(&b""[..]));
+    }
+
+    #[test]
+    fn request_identifiers_differ() {
+        assert_ne!(random_id(), random_id());
     }
 
     #[test]

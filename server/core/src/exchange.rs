@@ -88,8 +88,8 @@ pub struct Reply {
     pub location: Vec<u8>,
     /// Whether range requests may be served from it.
     pub allow_ranges: bool,
-    /// The client may be told not to cache... set by `expires` and its kin: nothing more to add.
-    pub expires_set: bool,
+    /// `add_header` and `expires` have had their say: an error met after that does not get their fields twice.
+    pub headers_added: bool,
     /// Other fields in the order in which they are sent.
     pub fields: ResponseHead,
     /// Trailer fields.
@@ -107,7 +107,7 @@ impl Reply {
         self.etag = None;
         self.location.clear();
         self.allow_ranges = false;
-        self.expires_set = false;
+        self.headers_added = false;
         self.fields.clear();
         self.trailers.clear();
     }
@@ -171,6 +171,16 @@ pub struct Exchange {
     pub ext: Range<usize>,
     /// The target held escapes or a plus sign.
     pub quoted_uri: bool,
+    /// The URI still lies in the location it was found for; not after `rewrite ... break`.
+    pub valid_location: bool,
+    /// `try_files` found a file below the `alias` of a regular expression: the URI is appended to it.
+    pub uri_below_alias: bool,
+    /// The request body was found too large: it is dropped, whatever the location of the error page says of it.
+    pub too_large: bool,
+    /// `$request_id`, once it was asked for.
+    pub request_id: Option<[u8; 16]>,
+    /// How many computed variables are being evaluated, one for the sake of the other.
+    pub depth: u8,
     /// The response being decided.
     pub reply: Reply,
     /// The response head as it is sent.
@@ -240,6 +250,11 @@ impl Exchange {
             args: Vec::new(),
             ext: 0..0,
             quoted_uri: false,
+            valid_location: true,
+            uri_below_alias: false,
+            too_large: false,
+            request_id: None,
+            depth: 0,
             reply: Reply::default(),
             response: ResponseHead::default(),
             body: VecDeque::new(),
@@ -282,6 +297,11 @@ impl Exchange {
         self.args.clear();
         self.ext = 0..0;
         self.quoted_uri = false;
+        self.valid_location = true;
+        self.uri_below_alias = false;
+        self.too_large = false;
+        self.request_id = None;
+        self.depth = 0;
         self.clear_reply();
         self.response.clear();
         self.captures.clear();
@@ -321,6 +341,7 @@ impl Exchange {
     /// Forgets what an internal redirect must not carry along; `add_header` fields of an error stay with it.
     pub fn clear_for_redirect(&mut self) {
         self.uri_changed = false;
+        self.reply.headers_added = false;
         self.body.clear();
         self.stages.clear();
     }

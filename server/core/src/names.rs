@@ -3,6 +3,7 @@
 //! Source: nginx documentation, "Server names".
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use crate::exchange::Exchange;
 use crate::http::{Http, PortAddr};
@@ -36,6 +37,7 @@ impl ServerNames {
                 NameKind::Head => insert(&mut self.head, &text[1..], server),
                 NameKind::Dot => insert(&mut self.head, text, server) && insert(&mut self.exact, &text[1..], server),
                 NameKind::Tail => insert(&mut self.tail, &text[..text.len() - 2], server),
+                NameKind::Invalid => true,
             };
             if !fresh {
                 conflicts.push(String::from_utf8_lossy(text).into_owned());
@@ -66,9 +68,15 @@ impl ServerNames {
     }
 }
 
-/// Adds a name; false if another server has it.
+/// Adds a name; false if it is there already.
 fn insert(map: &mut HashMap<Vec<u8>, usize>, name: &[u8], server: usize) -> bool {
-    *map.entry(name.to_vec()).or_insert(server) == server
+    match map.entry(name.to_vec()) {
+        Entry::Occupied(_) => false,
+        Entry::Vacant(free) => {
+            free.insert(server);
+            true
+        }
+    }
 }
 
 /// Chooses the server for the exchange's host; the default server when no name matches.
@@ -76,11 +84,14 @@ fn insert(map: &mut HashMap<Vec<u8>, usize>, name: &[u8], server: usize) -> bool
 /// # Errors
 /// A regular expression ran into its match limit.
 pub fn find_server(x: &mut Exchange, http: &Http, addr: &PortAddr) -> Result<usize, MatchLimit> {
-    if x.host.is_empty() || addr.names.is_empty() {
+    if addr.names.is_empty() {
         return Ok(addr.default_server);
     }
     if let Some(server) = addr.names.find_text(&x.host) {
         return Ok(server);
+    }
+    if x.host.is_empty() {
+        return Ok(addr.default_server);
     }
     let host = std::mem::take(&mut x.host);
     let found = first_regex(x, http, addr, &host);
@@ -146,6 +157,14 @@ mod tests {
         let one = || ServerName { text: b"a".to_vec(), kind: NameKind::Exact };
         assert!(names.add(1, &[one()]).is_empty());
         assert_eq!(names.add(2, &[one()]), ["a"]);
+        assert_eq!(names.add(1, &[one()]), ["a"]);
         assert_eq!(names.find_text(b"a"), Some(1));
+    }
+
+    #[test]
+    fn a_request_without_a_host_has_the_empty_name() {
+        let mut names = ServerNames::default();
+        assert!(names.add(3, &[ServerName::empty()]).is_empty());
+        assert_eq!(names.find_text(b""), Some(3));
     }
 }

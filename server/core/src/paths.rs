@@ -1,94 +1,157 @@
 //! From URIs to paths of the file system: `root` and `alias`.
 //!
-//! A path whose part taken from the URI holds a `..` segment is refused: normalised URIs have none, but an `alias`
-//! without its slash or a rewrite can make one.
+//! A path whose part made by the request holds a `..` segment is refused: normalised URIs have none, but an `alias`
+//! without its slash, a capture or a rewrite can make one.
+//!
+//! Source: nginx documentation, directives `root`, `alias`, `disable_symlinks`.
 
 use std::rc::Rc;
 
-use crate::conf_core::CoreLoc;
+use crate::conf_core::{Alias, CoreLoc, Root};
 use crate::errlog::Level;
 use crate::exchange::{Ctx, Exchange};
-use crate::location::LocationKind;
+use crate::files::{OpenPolicy, SymlinkMode};
+use crate::http::Http;
+use crate::value::Part;
 
-/// The path of the exchange's URI; `None` when it would leave the root (answer 404).
-pub fn map_uri(x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<Vec<u8>> {
-    let uri = std::mem::take(&mut x.uri);
-    let path = map(x, cx, &uri);
-    x.uri = uri;
-    path
+/// The path of the exchange's URI.
+///
+/// # Errors
+/// The status to answer with: 404 where the path would leave its directory, 500 for an `alias` whose location the URI
+/// no longer lies in.
+pub fn map_uri(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Vec<u8>, u16> {
+    map_with(x, cx, b"")
 }
 
-/// The path of any URI in the exchange's location.
-pub fn map(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8]) -> Option<Vec<u8>> {
-    let mut path = Vec::with_capacity(uri.len() + 64);
-    let (tail, skip) = base(x, cx, &mut path);
-    let tail = match (tail, skip) {
-        (Tail::None, _) => return contained(x, path, b""),
-        (Tail::Uri, skip) => uri.get(skip..).unwrap_or(b""),
+/// The path of the exchange's URI followed by a name, as for an index file.
+///
+/// # Errors
+/// As [`map_uri`].
+pub fn map_with(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) -> Result<Vec<u8>, u16> {
+    let (mut path, fixed, alias) = directory(x, cx)?;
+    let skip = match alias {
+        Some(Alias::Whole) if !x.uri_below_alias => x.uri.len(),
+        Some(Alias::Prefix(len)) => len,
+        _ => 0,
     };
-    path.extend_from_slice(tail);
-    contained(x, path, tail)
+    path.extend_from_slice(x.uri.get(skip..).unwrap_or_default());
+    path.extend_from_slice(name);
+    contained(x, path, fixed)
 }
 
-enum Tail {
-    /// The URI, or what follows the location's name.
-    Uri,
-    /// Nothing: an `alias` of a regular expression names the whole path.
-    None,
+/// The path of a candidate of `try_files`; of one made of variables an `alias` takes the location's name away.
+///
+/// # Errors
+/// As [`map_uri`].
+pub fn map_candidate(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8], computed: bool) -> Result<Vec<u8>, u16> {
+    let (mut path, fixed, alias) = directory(x, cx)?;
+    let skip = match alias {
+        Some(Alias::Prefix(len)) if computed && x.uri.get(..len).is_some_and(|own| name.starts_with(own)) => len,
+        _ => 0,
+    };
+    path.extend_from_slice(&name[skip..]);
+    contained(x, path, fixed)
 }
 
-/// Appends the directory; says what of the URI follows it.
-fn base(x: &mut Exchange, cx: &mut Ctx<'_>, path: &mut Vec<u8>) -> (Tail, usize) {
+/// The directory of the location, how much of it the configuration alone says, and how `alias` maps.
+fn directory(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(Vec<u8>, usize, Option<Alias>), u16> {
     let http = Rc::clone(&x.http);
-    let loc: &CoreLoc = x.loc(&http);
-    let Some(root) = &loc.root else { return (Tail::Uri, 0) };
-    let start = path.len();
-    root.path.eval(x, cx, path);
-    if path.get(start) != Some(&b'/') {
-        let relative = path.split_off(start);
-        path.extend_from_slice(&crate::build::full_path(&http.prefix, &relative));
+    let Some(root) = &x.loc::<CoreLoc>(&http).root else { return Ok((Vec::new(), 0, None)) };
+    if root.alias.is_some() && !x.valid_location {
+        let name = String::from_utf8_lossy(&x.location_of(&http).name).into_owned();
+        let text = format_args!("\"alias\" cannot be used in location \"{name}\" where URI was rewritten");
+        x.log(Level::Alert, text);
+        return Err(500);
     }
-    if !root.alias {
-        return (Tail::Uri, 0);
-    }
-    let named = &http.locations[http.locations[x.location].mapped];
-    match named.kind {
-        LocationKind::Regex(_) => (Tail::None, 0),
-        _ => (Tail::Uri, named.name.len()),
+    let mut path = Vec::with_capacity(x.uri.len() + 64);
+    let fixed = evaluate(root, &http, x, cx, &mut path);
+    Ok((path, fixed, root.alias))
+}
+
+/// Appends the directory; gives the length of what variables have no part in.
+fn evaluate(root: &Root, http: &Http, x: &mut Exchange, cx: &mut Ctx<'_>, path: &mut Vec<u8>) -> usize {
+    match root.path.parts.as_slice() {
+        [] => 0,
+        [Part::Text(text)] => {
+            path.extend_from_slice(text);
+            text.len()
+        }
+        [first, ..] => {
+            root.path.eval(x, cx, path);
+            if path.first() != Some(&b'/') {
+                *path = crate::build::full_path(&http.prefix, path);
+                return http.prefix.as_os_str().len();
+            }
+            if let Part::Text(text) = first { text.len() } else { 0 }
+        }
     }
 }
 
-/// Checks that what the URI adds to a path stays below it.
-fn contained(x: &Exchange, path: Vec<u8>, tail: &[u8]) -> Option<Vec<u8>> {
-    // The tail may continue a segment of the directory, so the segment it joins counts too.
-    let joined = path.len() - tail.len();
-    let segment = path[..joined].iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1);
+/// Checks that what the request adds to the first `fixed` bytes of a path stays below them.
+fn contained(x: &Exchange, path: Vec<u8>, fixed: usize) -> Result<Vec<u8>, u16> {
+    // The rest may continue a segment of the directory, so the segment it joins counts too.
+    let segment = path[..fixed].iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1);
     let climbs = path[segment..].split(|b| *b == b'/').any(|s| s == b"..");
     if climbs || path.contains(&0) {
         x.log(
             Level::Error,
             format_args!("the path \"{}\" leaves its directory", String::from_utf8_lossy(&path)),
         );
-        return None;
+        return Err(404);
     }
-    Some(path)
+    Ok(path)
 }
 
 /// `$document_root`: the directory without the URI.
 pub fn document_root(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
+    let http = Rc::clone(&x.http);
     let mut path = Vec::new();
-    base(x, cx, &mut path);
+    if let Some(root) = &x.loc::<CoreLoc>(&http).root {
+        evaluate(root, &http, x, cx, &mut path);
+    }
     path
 }
 
-/// The policy under which the location opens paths below `root`.
-pub fn policy(x: &mut Exchange, cx: &mut Ctx<'_>) -> crate::files::OpenPolicy {
+/// The policy under which the location opens `path`.
+pub fn policy(x: &mut Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> OpenPolicy {
     let http = Rc::clone(&x.http);
     let loc: &CoreLoc = x.loc(&http);
-    let mut policy = crate::files::OpenPolicy { cache: loc.open_file_cache(), ..Default::default() };
+    let mut policy = OpenPolicy { cache: loc.open_file_cache(), ..Default::default() };
     if let Some((mode, from)) = &loc.symlinks {
         policy.symlinks.mode = *mode;
-        policy.symlinks.from = from.as_ref().map_or(0, |f| f.to_vec(x, cx).len());
+        if let Some(from) = from {
+            let from = from.to_vec(x, cx);
+            match trusted(&from, path) {
+                Some(len) if len == path.len() => policy.symlinks.mode = SymlinkMode::Off,
+                Some(len) => policy.symlinks.from = len,
+                None => {}
+            }
+        }
     }
     policy
+}
+
+/// How much of `path` the directory `from` spares the check for links: it must end where a segment does.
+fn trusted(from: &[u8], path: &[u8]) -> Option<usize> {
+    let rest = path.strip_prefix(from).filter(|_| !from.is_empty())?;
+    match (rest.first(), from.last()) {
+        (None | Some(b'/'), _) => Some(from.len()),
+        (_, Some(b'/')) => Some(from.len() - 1),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_trusted_in_whole_segments_of_the_path() {
+        assert_eq!(trusted(b"/srv/www", b"/srv/www/a"), Some(8));
+        assert_eq!(trusted(b"/srv/www/", b"/srv/www/a"), Some(8));
+        assert_eq!(trusted(b"/srv/www", b"/srv/www"), Some(8));
+        assert_eq!(trusted(b"/srv/ww", b"/srv/www/a"), None);
+        assert_eq!(trusted(b"/other", b"/srv/www/a"), None);
+        assert_eq!(trusted(b"", b"/srv/www/a"), None);
+    }
 }

@@ -81,6 +81,12 @@ impl Handlers {
 
 /// Starts an exchange whose head has been placed in it.
 pub fn begin(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    start(x, cx);
+    // A head that was refused may have an error page, which runs through the phases.
+    run(x, cx);
+}
+
+fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let http = Rc::clone(&x.http);
     let addr = http.ports[x.port].addr(x.client.local);
     place(x);
@@ -97,9 +103,8 @@ pub fn begin(x: &mut Exchange, cx: &mut Ctx<'_>) {
     }
     x.location = http.servers[x.server].location;
     if !take_target(x) {
-        return refuse(x, cx, Fault::BadUri);
+        refuse(x, cx, Fault::BadUri);
     }
-    run(x, cx);
 }
 
 /// Puts an exchange into the default server of its port.
@@ -221,7 +226,9 @@ fn find_config(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     if let BodyLength::Length(n) = x.head.body
         && limit != 0
         && n > limit
+        && !x.too_large
     {
+        x.too_large = true;
         x.log(Level::Error, format_args!("client intended to send too large body: {n} bytes"));
         return reply::status(x, cx, 413);
     }
@@ -259,9 +266,9 @@ fn keepalive_disabled(x: &Exchange, loc: &CoreLoc) -> bool {
 /// Internet Explorer before 7, but not the version with the fix (`SV1`).
 fn is_msie6(agent: &[u8]) -> bool {
     let Some(at) = memchr::memmem::find(agent, b"MSIE ") else { return false };
-    match agent.get(at + 5) {
-        Some(b'4' | b'5') => true,
-        Some(b'6') => !contains(&agent[at..], b"SV1"),
+    match agent.get(at + 5..at + 7) {
+        Some(b"4." | b"5.") => true,
+        Some(b"6.") => !contains(&agent[at + 7..], b"SV1"),
         _ => false,
     }
 }
@@ -330,11 +337,14 @@ fn post_access(x: &mut Exchange, cx: &mut Ctx<'_>) {
 }
 
 fn content(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
-    if let Some(handler) = x.location_of(http).handler {
-        if let Content::Status(status) = handler(x, cx) {
-            reply::status(x, cx, status);
+    if let Some(handler) = x.location_of(http).handler
+        && x.handler == 0
+    {
+        match handler(x, cx) {
+            Content::Declined => {}
+            Content::Status(status) => return reply::status(x, cx, status),
+            Content::Sent | Content::Restart => return,
         }
-        return;
     }
     while let Some(handler) = http.handlers.content.get(x.handler) {
         match handler(x, cx) {
@@ -344,11 +354,13 @@ fn content(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
         }
     }
     if x.uri.ends_with(b"/") {
-        let path = crate::paths::map_uri(x, cx).unwrap_or_default();
-        let path = String::from_utf8_lossy(&path).into_owned();
-        x.log(Level::Error, format_args!("directory index of \"{path}\" is forbidden"));
+        if let Ok(path) = crate::paths::map_uri(x, cx) {
+            let path = String::from_utf8_lossy(&path);
+            x.log(Level::Error, format_args!("directory index of \"{path}\" is forbidden"));
+        }
         return reply::status(x, cx, 403);
     }
+    x.log(Level::Error, format_args!("no handler found"));
     reply::status(x, cx, 404);
 }
 
@@ -362,16 +374,18 @@ pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
                 String::from_utf8_lossy(uri)
             ),
         );
-        return reply::plain_status(x, cx, 500);
+        return reply::status(x, cx, 500);
     }
     let http = Rc::clone(&x.http);
     x.set_uri(uri);
     x.args.clear();
     x.args.extend_from_slice(args);
-    x.quoted_uri = false;
     x.clear_for_redirect();
     x.location = http.servers[x.server].location;
+    location_changed(x);
     x.internal = true;
+    x.valid_location = true;
+    x.uri_below_alias = false;
     x.state = State::Running;
     enter(x, Phase::ServerRewrite);
 }
@@ -382,15 +396,15 @@ pub fn redirect_named(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) {
     let shown = String::from_utf8_lossy(name).into_owned();
     if !spend_redirect(x) {
         x.log(Level::Error, format_args!("rewrite or internal redirection cycle while redirect to named location \"{shown}\""));
-        return reply::plain_status(x, cx, 500);
+        return reply::status(x, cx, 500);
     }
     if x.uri.is_empty() {
         x.log(Level::Error, format_args!("empty URI in redirect to named location \"{shown}\""));
-        return reply::plain_status(x, cx, 500);
+        return reply::status(x, cx, 500);
     }
     let Some(location) = http.servers[x.server].named.get(name) else {
         x.log(Level::Error, format_args!("could not find named location \"{shown}\""));
-        return reply::plain_status(x, cx, 500);
+        return reply::status(x, cx, 500);
     };
     x.clear_for_redirect();
     x.internal = true;

@@ -13,8 +13,7 @@ use crate::phases;
 
 /// Answers with a status: an error page if one is configured, else a page of our own.
 pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
-    if status == CLOSE_WITHOUT_RESPONSE || status == REQUEST_TIMEOUT {
-        x.err_status = status;
+    if matches!(status, CLOSE_WITHOUT_RESPONSE | REQUEST_TIMEOUT | CLIENT_CLOSED) {
         x.reply.status = status;
         x.keep_alive = false;
         x.state = State::Aborted;
@@ -41,7 +40,7 @@ pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
 }
 
 /// Answers with a status and our own page, whatever `error_page` says.
-pub fn plain_status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
+fn plain_status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
     x.err_status = match status {
         494..=497 => 400,
         _ => status,
@@ -93,6 +92,9 @@ fn page(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
     x.reply.last_modified_text = None;
     x.reply.etag = None;
     x.reply.allow_ranges = false;
+    for id in [FieldId::LastModified, FieldId::Etag, FieldId::AcceptRanges, FieldId::ContentLength] {
+        x.reply.fields.remove(id);
+    }
     x.body.clear();
     let title = page_title(status);
     if title.is_empty() {
@@ -119,12 +121,14 @@ fn page_title(status: u16) -> String {
         495 => "The SSL certificate error",
         496 => "No required SSL certificate was sent",
         497 => "The plain HTTP request was sent to HTTPS port",
+        498 => "Not Found",
         300 | 304..=306 | ..=299 => "",
         other => reason_phrase(other),
     };
     match (status, text) {
         (_, "") => String::new(),
         (494..=497, text) => format!("400 {text}"),
+        (498, text) => format!("404 {text}"),
         (status, text) => format!("{status} {text}"),
     }
 }
@@ -192,7 +196,7 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
         x.body.clear();
         x.stages.clear();
     }
-    if status == 204 {
+    if !matches!(status, 200 | 206 | 304) {
         x.reply.last_modified = None;
         x.reply.last_modified_text = None;
     }
@@ -221,7 +225,9 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
         head.push_id(FieldId::ContentLength, b"Content-Length", decimal(length, &mut digits));
         head.body = BodyLength::Length(length);
     }
-    if let Some(text) = &reply.last_modified_text {
+    if reply.fields.get(FieldId::LastModified).is_some() {
+        // `add_header` has put its own in the place of ours.
+    } else if let Some(text) = &reply.last_modified_text {
         head.push_id(FieldId::LastModified, b"Last-Modified", text);
     } else if let Some(time) = reply.last_modified {
         head.push_id(FieldId::LastModified, b"Last-Modified", &engines::http::http_date(time));
@@ -236,7 +242,7 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
         head.push_id(field.id, reply.fields.bytes(field.name), reply.fields.bytes(field.value));
     }
     head.keep_alive = x.keep_alive;
-    head.keep_alive_hint_s = if x.keep_alive { loc.keepalive().header_s } else { None };
+    head.keep_alive_hint_s = loc.keepalive().header_s.filter(|_| x.keep_alive);
     head.forbid_chunked = !*loc.chunked_transfer_encoding;
 }
 
@@ -314,15 +320,17 @@ pub fn slash_redirect(x: &mut Exchange) {
     x.reply.location = location;
 }
 
-/// Whether trailers may be sent: the client asked for them by using HTTP/1.1 or later.
+/// Whether trailers may be sent: by HTTP/1.1 in a chunked body.
 pub fn trailers_allowed(x: &Exchange) -> bool {
-    x.head.version >= Version::Http11
+    x.head.version >= Version::Http11 && *x.loc::<CoreLoc>(&x.http).chunked_transfer_encoding
 }
 
 /// Closes the connection without a response.
 pub const CLOSE_WITHOUT_RESPONSE: u16 = 444;
 /// The client took too long to send its request.
 pub const REQUEST_TIMEOUT: u16 = 408;
+/// The client is gone.
+pub const CLIENT_CLOSED: u16 = 499;
 /// What `server_tokens off` shows.
 pub const SERVER_NAME: &str = "firstbyte";
 /// What `server_tokens on` shows.
@@ -345,5 +353,7 @@ mod tests {
         assert_eq!(page_title(404), "404 Not Found");
         assert_eq!(page_title(304), "");
         assert_eq!(page_title(299), "");
+        assert_eq!(page_title(498), "404 Not Found");
+        assert_eq!(page_title(422), "");
     }
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use conf::{ConfError, Directive, Word};
 
+use crate::errlog::Level;
 use crate::exchange::{Ctx, Exchange};
 
 /// A variable as compiled into values.
@@ -248,7 +249,14 @@ pub fn append(id: VarId, x: &mut Exchange, cx: &mut Ctx<'_>, out: &mut Vec<u8>) 
         },
         Def::Computed(slot, compute) => {
             if compute.volatile() || !x.slot_known(*slot) {
+                if x.depth >= MAX_DEPTH {
+                    let name = String::from_utf8_lossy(name);
+                    x.log(Level::Error, format_args!("cycle while evaluating variable \"{name}\""));
+                    return false;
+                }
+                x.depth += 1;
                 let value = compute.compute(x, cx);
+                x.depth -= 1;
                 x.set_slot(*slot, value);
             }
             match x.slot(*slot) {
@@ -261,3 +269,6 @@ pub fn append(id: VarId, x: &mut Exchange, cx: &mut Ctx<'_>, out: &mut Vec<u8>) 
         }
     }
 }
+
+/// How many computed variables may need one another, as in nginx.
+const MAX_DEPTH: u8 = 100;

@@ -23,9 +23,34 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
+server_core::keyword! {
+    /// `add_header_inherit`.
+    pub enum Inherit {
+        /// Never.
+        Off = "off",
+        /// Where a level has none of its own.
+        On = "on",
+        /// After a level's own.
+        Merge = "merge",
+    }
+}
+
+impl Inherit {
+    fn take(self, own: &mut Vec<Added>, parent: &[Added]) {
+        if self == Self::Merge || (self == Self::On && own.is_empty()) {
+            own.extend_from_slice(parent);
+        }
+    }
+}
+
 settings! {
     /// Settings of the module.
-    pub(crate) struct HeadersLoc: Location / PLAIN {}
+    pub(crate) struct HeadersLoc: Location / PLAIN {
+        /// Whether fields of the level around are taken where there are none of its own, never, or in addition.
+        header_inherit "add_header_inherit": Inherit = Inherit::On, "on", Contexts::HTTP_TO_IF;
+        /// The same for trailer fields.
+        trailer_inherit "add_trailer_inherit": Inherit = Inherit::On, "on", Contexts::HTTP_TO_IF;
+    }
     extra {
         /// `add_header`.
         headers: Vec<Added>,
@@ -39,12 +64,9 @@ settings! {
 
 fn inherit(own: &mut HeadersLoc, parent: Option<&HeadersLoc>) {
     let Some(parent) = parent else { return };
-    if own.headers.is_empty() {
-        own.headers.clone_from(&parent.headers);
-    }
-    if own.trailers.is_empty() {
-        own.trailers.clone_from(&parent.trailers);
-    }
+    let (headers, trailers) = (*own.header_inherit, *own.trailer_inherit);
+    headers.take(&mut own.headers, &parent.headers);
+    trailers.take(&mut own.trailers, &parent.trailers);
     if own.expires.is_none() {
         own.expires.clone_from(&parent.expires);
     }
@@ -63,8 +85,8 @@ pub(crate) struct Added {
 pub(crate) enum Expires {
     /// A fixed rule.
     Rule(Rule),
-    /// A rule named by variables.
-    Computed(Value),
+    /// A rule named by variables, from the modification time or not.
+    Computed(Value, bool),
 }
 
 /// When a response expires.
@@ -142,7 +164,7 @@ fn expires(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     }
     let modified = d.args.len() == 2;
     if modified && d.arg(0) != b"modified" {
-        return Err(ConfError::word(d, d.word(0), format!("invalid parameter \"{}\"", d.arg_str(0))));
+        return Err(bad_expires(d, d.word(0), "invalid value"));
     }
     let word = d.word(d.args.len() - 1);
     let value = Value::compile(b, d, word)?;
@@ -151,14 +173,14 @@ fn expires(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
             let rule = parse_rule(text, modified).map_err(|e| bad_expires(d, word, e))?;
             Expires::Rule(rule)
         }
-        None => Expires::Computed(value),
+        None => Expires::Computed(value, modified),
     };
     b.conf_mut::<HeadersLoc>().expires = Some(expires);
     Ok(())
 }
 
 fn bad_expires(d: &Directive, word: &Word, what: &str) -> ConfError {
-    ConfError::word(d, word, what.to_owned())
+    ConfError::word(d, word, format!("\"expires\" directive {what}"))
 }
 
 fn parse_rule(text: &[u8], modified: bool) -> Result<Rule, &'static str> {
@@ -175,22 +197,25 @@ fn parse_rule(text: &[u8], modified: bool) -> Result<Rule, &'static str> {
         Some(rest) => (true, rest),
         None => (false, text),
     };
-    let (minus, text) = match text {
-        [b'+', rest @ ..] => (false, rest),
-        [b'-', rest @ ..] => (true, rest),
-        _ => (false, text),
+    let (sign, text) = match text {
+        [b'+', rest @ ..] if !daily => (1, rest),
+        [b'-', rest @ ..] if !daily => (-1, rest),
+        _ => (1, text),
     };
-    let seconds = conf::parse_time_s(text).and_then(|n| i64::try_from(n).ok()).ok_or("invalid value")?;
-    match (daily, minus, modified) {
-        (true, true, _) => Err("negative daily time"),
-        (true, false, _) if seconds > 86_400 => Err("daily time value must be less than 24 hours"),
-        (true, false, _) => Ok(Rule::Daily(seconds)),
-        (false, minus, true) => Ok(Rule::Modified(if minus { -seconds } else { seconds })),
-        (false, minus, false) => Ok(Rule::Access(if minus { -seconds } else { seconds })),
+    let seconds = conf::parse_time_s(text).and_then(|n| i64::try_from(n).ok()).ok_or("invalid value")? * sign;
+    match (daily, modified) {
+        (true, _) if seconds > 86_400 => Err("daily time value must be less than 24 hours"),
+        (true, _) => Ok(Rule::Daily(seconds)),
+        // Without a distance the modification time does not count either.
+        (false, true) if seconds != 0 => Ok(Rule::Modified(seconds)),
+        (false, _) => Ok(Rule::Access(seconds)),
     }
 }
 
 fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
+    if std::mem::replace(&mut x.reply.headers_added, true) {
+        return Ok(());
+    }
     let http = Rc::clone(&x.http);
     let conf: &HeadersLoc = x.loc(&http);
     let safe = matches!(x.reply.status, 200 | 201 | 204 | 206 | 301..=304 | 307 | 308);
@@ -217,7 +242,11 @@ fn add(x: &mut Exchange, name: &[u8], value: &[u8]) {
     match FieldId::of(name) {
         FieldId::LastModified => {
             x.reply.last_modified = parse_http_date(value);
-            x.reply.last_modified_text = (!value.is_empty()).then(|| Rc::from(value));
+            x.reply.last_modified_text = None;
+            x.reply.fields.remove(FieldId::LastModified);
+            if !value.is_empty() {
+                x.reply.fields.push_id(FieldId::LastModified, name, value);
+            }
         }
         FieldId::Etag => x.reply.etag = (!value.is_empty()).then(|| Rc::from(value)),
         _ if value.is_empty() => {}
@@ -240,9 +269,9 @@ fn write_trailers(x: &mut Exchange, cx: &mut Ctx<'_>) {
 fn apply_expires(x: &mut Exchange, cx: &mut Ctx<'_>, expires: &Expires) {
     let rule = match expires {
         Expires::Rule(rule) => *rule,
-        Expires::Computed(value) => {
+        Expires::Computed(value, modified) => {
             let text = value.to_vec(x, cx);
-            parse_rule(&text, false).unwrap_or(Rule::Off)
+            parse_rule(&text, *modified).unwrap_or(Rule::Off)
         }
     };
     let now = cx.clock.unix_s();
@@ -255,7 +284,8 @@ fn apply_expires(x: &mut Exchange, cx: &mut Ctx<'_>, expires: &Expires) {
             return set_expires(x, &http_date(at), max_age(at - now));
         }
         (Rule::Modified(seconds), Some(last)) => {
-            return set_expires(x, &http_date(last + seconds), max_age(last + seconds - now));
+            let age = if seconds < 0 { seconds } else { last + seconds - now };
+            return set_expires(x, &http_date(last + seconds), max_age(age));
         }
         (Rule::Modified(seconds) | Rule::Access(seconds), _) => {
             return set_expires(x, &http_date(now + seconds), max_age(seconds));
@@ -292,7 +322,9 @@ mod tests {
         assert_eq!(parse_rule(b"-1", false), Ok(Rule::Access(-1)));
         assert_eq!(parse_rule(b"@15h30m", false), Ok(Rule::Daily(55_800)));
         assert_eq!(parse_rule(b"+24h", true), Ok(Rule::Modified(86_400)));
+        assert_eq!(parse_rule(b"0", true), Ok(Rule::Access(0)));
         assert!(parse_rule(b"@25h", false).is_err());
+        assert!(parse_rule(b"@-1h", false).is_err());
         assert!(parse_rule(b"@1h", true).is_err());
         assert!(parse_rule(b"soon", false).is_err());
     }

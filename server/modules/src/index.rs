@@ -7,11 +7,14 @@ use std::rc::Rc;
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use engines::http::Method;
 use server_core::build::Build;
+use server_core::conf_core::CoreLoc;
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange};
 use server_core::module::{Content, Handler, Module};
 use server_core::value::Value;
-use server_core::{paths, phases, settings};
+use server_core::{EACCES, ELOOP, EMLINK, ENAMETOOLONG, ENOENT, ENOTDIR, FileError, paths, phases, settings};
+
+use crate::static_files;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -73,52 +76,91 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     }
     let http = Rc::clone(&x.http);
     let conf: &IndexLoc = x.loc(&http);
-    let policy = paths::policy(x, cx);
     let mut directory_checked = false;
     for name in &conf.names {
         let name = name.to_vec(x, cx);
         if name.is_empty() {
             continue;
         }
-        let uri = if name.starts_with(b"/") { name.clone() } else { [x.uri.as_slice(), &name].concat() };
-        if !name.starts_with(b"/") {
-            let Some(path) = paths::map(x, cx, &uri) else { return Content::Status(404) };
-            match cx.files.stat(&path, &policy) {
-                Ok(meta) if meta.is_dir => continue,
-                Ok(_) => {}
-                Err(error) if error.is_forbidden() => {
-                    return Content::Status(crate::static_files::open_failed(x, &path, error));
-                }
-                Err(error) if error.is_missing() => {
-                    if !directory_checked {
-                        directory_checked = true;
-                        if let Some(status) = missing_directory(x, cx) {
-                            return Content::Status(status);
-                        }
-                    }
-                    continue;
-                }
-                Err(error) => return Content::Status(crate::static_files::open_failed(x, &path, error)),
-            }
+        if name.starts_with(b"/") {
+            return go(x, cx, &name);
         }
-        let args = x.args.clone();
-        phases::redirect(x, cx, &uri, &args);
-        return Content::Restart;
+        match look(x, cx, &name, &mut directory_checked) {
+            Ok(true) => {
+                let uri = [x.uri.as_slice(), &name].concat();
+                return go(x, cx, &uri);
+            }
+            Ok(false) => {}
+            Err(status) => return Content::Status(status),
+        }
     }
     Content::Declined
 }
 
-/// A directory that does not exist answers 404, not 403.
-fn missing_directory(x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<u16> {
+fn go(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8]) -> Content {
+    let args = x.args.clone();
+    phases::redirect(x, cx, uri, &args);
+    Content::Restart
+}
+
+/// Whether the directory of the URI has something of this name.
+fn look(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8], directory_checked: &mut bool) -> Result<bool, u16> {
+    let path = paths::map_with(x, cx, name)?;
+    let policy = paths::policy(x, cx, &path);
+    let error = match cx.files.stat(&path, &policy) {
+        Ok(_) => return Ok(true),
+        Err(error) => error,
+    };
+    match error.errno {
+        ELOOP | EMLINK => return Err(403),
+        ENOTDIR | ENAMETOOLONG | EACCES => return Err(refused(x, &path, error)),
+        _ => {}
+    }
+    if !*directory_checked {
+        check_directory(x, cx, &path)?;
+        *directory_checked = true;
+    }
+    if error.errno == ENOENT {
+        return Ok(false);
+    }
+    static_files::log_failed(x, Level::Crit, &path, error);
+    Err(500)
+}
+
+/// A directory that does not exist answers 404, not 403; `index` is the path in it that was missing.
+fn check_directory(x: &mut Exchange, cx: &mut Ctx<'_>, index: &[u8]) -> Result<(), u16> {
     let path = paths::map_uri(x, cx)?;
-    let policy = paths::policy(x, cx);
-    match cx.files.stat(&path, &policy) {
-        Ok(meta) if meta.is_dir => None,
+    let policy = paths::policy(x, cx, &path);
+    let error = match cx.files.stat(&path, &policy) {
+        Ok(meta) if meta.is_dir => return Ok(()),
         Ok(_) => {
             let text = String::from_utf8_lossy(&path);
-            x.log(Level::Error, format_args!("\"{text}\" is not a directory"));
-            Some(404)
+            x.log(Level::Alert, format_args!("\"{text}\" is not a directory"));
+            return Err(500);
         }
-        Err(error) => Some(crate::static_files::open_failed(x, &path, error)),
+        Err(error) => error,
+    };
+    match error.errno {
+        // The directory may be searched, or the index file would have failed with this.
+        EACCES => Ok(()),
+        ELOOP | EMLINK => Err(403),
+        ENOENT => Err(refused(x, index, error)),
+        _ => {
+            static_files::log_failed(x, Level::Crit, &path, error);
+            Err(500)
+        }
     }
+}
+
+/// Logs why there is no index; gives the status.
+fn refused(x: &Exchange, path: &[u8], error: FileError) -> u16 {
+    let (path, reason) = (String::from_utf8_lossy(path), static_files::reason(error));
+    if error.errno == EACCES {
+        x.log(Level::Error, format_args!("\"{path}\" is forbidden ({reason})"));
+        return 403;
+    }
+    if *x.loc::<CoreLoc>(&x.http).log_not_found {
+        x.log(Level::Error, format_args!("\"{path}\" is not found ({reason})"));
+    }
+    404
 }

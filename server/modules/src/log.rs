@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row, Word};
 use server_core::build::Build;
-use server_core::conf_core::CoreLoc;
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange};
 use server_core::logs::{Buffering, LogCache};
@@ -47,6 +46,8 @@ settings! {
     extra {
         /// `access_log`; an empty list is "off".
         logs: Option<Arc<Vec<AccessLog>>>,
+        /// `access_log off` was written here: whatever else is, nothing is logged.
+        off: bool,
         /// `open_log_file_cache`; `Some(None)` is "off".
         cache: Option<Option<LogCache>>
     }
@@ -54,6 +55,9 @@ settings! {
 }
 
 fn inherit(own: &mut LogLoc, parent: Option<&LogLoc>) {
+    if own.off {
+        own.logs = Some(Arc::default());
+    }
     if own.logs.is_none() {
         own.logs = parent.and_then(|p| p.logs.clone());
     }
@@ -163,7 +167,7 @@ fn access_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         if d.args.len() > 1 {
             return Err(ConfError::word(d, d.word(1), format!("invalid parameter \"{}\"", d.arg_str(1))));
         }
-        b.conf_mut::<LogLoc>().logs = Some(Arc::new(Vec::new()));
+        b.conf_mut::<LogLoc>().off = true;
         return Ok(());
     }
     if d.arg(0).starts_with(b"syslog:") {
@@ -313,12 +317,12 @@ fn write_computed(x: &mut Exchange, cx: &mut Ctx<'_>, path: &Value, line: &[u8],
     use std::os::unix::ffi::OsStringExt;
     let http = Rc::clone(&x.http);
     // As nginx: a log below a root that does not exist is not written, so that invented host names make no files.
-    if x.loc::<CoreLoc>(&http).root.as_ref().is_some_and(|r| r.path.constant().is_none()) {
-        let root = server_core::paths::document_root(x, cx);
-        let policy = server_core::paths::policy(x, cx);
-        if cx.files.stat(&root, &policy).is_err() {
-            return;
-        }
+    let root = server_core::paths::document_root(x, cx);
+    let policy = server_core::paths::policy(x, cx, &root);
+    if !cx.files.stat(&root, &policy).is_ok_and(|meta| meta.is_dir) {
+        let root = String::from_utf8_lossy(&root);
+        x.log(Level::Error, format_args!("testing \"{root}\" existence failed"));
+        return;
     }
     let name = path.to_vec(x, cx);
     if name.is_empty() || name.contains(&0) {

@@ -17,7 +17,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
         return Ok(());
     }
     if !precondition_holds(x) {
-        x.reply.fields.clear();
+        x.clear_reply();
         return Err(412);
     }
     let since = x.head.field(FieldId::IfModifiedSince);
@@ -34,6 +34,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     x.reply.content_type.clear();
     x.reply.content_length = None;
     x.reply.allow_ranges = false;
+    x.reply.fields.remove(FieldId::ContentEncoding);
     x.body.clear();
     Ok(())
 }

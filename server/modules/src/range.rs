@@ -1,6 +1,7 @@
 //! Range requests: `Range`, `If-Range`, 206 with one part or several, 416.
 //!
-//! The body stage cuts ranges out of whatever stream of chunks passes; file ranges stay file ranges.
+//! The body stage cuts ranges out of whatever stream of chunks passes; file ranges stay file ranges. It stands before
+//! all others, as in nginx: what changes the length of a body has turned ranges off.
 //!
 //! Source: RFC 9110, section 14; nginx's range filter.
 
@@ -31,8 +32,8 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     match ranges {
         Ranges::None => x.reply.fields.push_id(FieldId::AcceptRanges, b"Accept-Ranges", b"bytes"),
         Ranges::NotSatisfiable => {
-            x.reply.fields.clear();
             let value = format!("bytes */{size}");
+            x.reply.fields.remove(FieldId::ContentRange);
             x.reply.fields.push_id(FieldId::ContentRange, b"Content-Range", value.as_bytes());
             return Err(416);
         }
@@ -94,12 +95,12 @@ fn partial(x: &mut Exchange, parts: Vec<Part>, tail: Vec<u8>) {
         push(&mut x.body, Chunk::Owned(tail));
         return;
     }
-    x.stages.push(Box::new(Cut { parts: parts.into(), tail, at: 0, begun: false }));
+    x.stages.insert(0, Box::new(Cut { parts: parts.into(), tail, at: 0, begun: false }));
 }
 
-/// Takes the body if it is one chunk, as it is for files.
+/// Takes the body if it is one chunk, as it is for files. Stages see the ranges, not the whole.
 fn single_chunk(x: &mut Exchange) -> Option<Chunk> {
-    if x.body.len() == 1 && x.stages.is_empty() { x.body.pop_front() } else { None }
+    if x.body.len() == 1 { x.body.pop_front() } else { None }
 }
 
 fn push(out: &mut VecDeque<Chunk>, chunk: Chunk) {

@@ -22,7 +22,7 @@ use server_core::vars::Target;
 use server_core::{reply, settings};
 
 use condition::Condition;
-use replace::Replacement;
+use replace::{Replacement, quoted};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -214,8 +214,7 @@ fn if_(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 fn run_server(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     let http = Rc::clone(&x.http);
     let conf: &RewriteLoc = http.locations[http.servers[x.server].location].confs.get();
-    let flow = run(x, cx, &conf.ops, *conf.rewrite_log);
-    finish(x, flow)
+    finish(run(x, cx, &conf.ops, &mut Run::of(conf)))
 }
 
 fn run_location(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
@@ -224,8 +223,7 @@ fn run_location(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
         return Step::Next;
     }
     let conf: &RewriteLoc = http.locations[x.location].confs.get();
-    let flow = run(x, cx, &conf.ops, *conf.rewrite_log);
-    finish(x, flow)
+    finish(run(x, cx, &conf.ops, &mut Run::of(conf)))
 }
 
 /// How a list of ops ended.
@@ -240,20 +238,32 @@ enum Flow {
     Sent,
 }
 
-fn finish(x: &Exchange, flow: Flow) -> Step {
+fn finish(flow: Flow) -> Step {
     match flow {
         Flow::Through | Flow::Stop => Step::Next,
-        Flow::Status(status) if status >= 400 && x.err_status != 0 => Step::Status(x.err_status),
         Flow::Status(status) => Step::Status(status),
         Flow::Sent => Step::Sent,
     }
 }
 
-fn run(x: &mut Exchange, cx: &mut Ctx<'_>, ops: &[Op], log: bool) -> Flow {
+/// One run through the directives of a block.
+struct Run {
+    log: bool,
+    /// Captures are escaped again where the target was escaped: until a rewrite has changed the URI, as in nginx.
+    quote: bool,
+}
+
+impl Run {
+    fn of(conf: &RewriteLoc) -> Self {
+        Self { log: *conf.rewrite_log, quote: true }
+    }
+}
+
+fn run(x: &mut Exchange, cx: &mut Ctx<'_>, ops: &[Op], state: &mut Run) -> Flow {
     for op in ops {
         let flow = match op {
             Op::Set(target, value) => {
-                let value = value.to_vec(x, cx);
+                let value = quoted(value, x, cx, state.quote);
                 match target {
                     Target::Slot(slot) => x.set_slot(*slot, Some(value)),
                     Target::Builtin(write) => write(x, &value),
@@ -261,12 +271,13 @@ fn run(x: &mut Exchange, cx: &mut Ctx<'_>, ops: &[Op], log: bool) -> Flow {
                 Flow::Through
             }
             Op::Break => {
+                x.valid_location &= !x.uri_changed;
                 x.uri_changed = false;
                 Flow::Stop
             }
             Op::Return(status, text) => run_return(x, cx, *status, text.as_ref()),
-            Op::Rewrite(rewrite) => run_rewrite(x, cx, rewrite, log),
-            Op::If(block) => match block.condition.holds(x, cx, log) {
+            Op::Rewrite(rewrite) => run_rewrite(x, cx, rewrite, state),
+            Op::If(block) => match block.condition.holds(x, cx, state.log, state.quote) {
                 Err(status) => Flow::Status(status),
                 Ok(false) => Flow::Through,
                 Ok(true) => {
@@ -274,7 +285,7 @@ fn run(x: &mut Exchange, cx: &mut Ctx<'_>, ops: &[Op], log: bool) -> Flow {
                         x.location = location;
                         location_changed(x);
                     }
-                    run(x, cx, &block.ops, log)
+                    run(x, cx, &block.ops, state)
                 }
             },
         };
@@ -295,7 +306,8 @@ fn run_return(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16, text: Option<&Val
     Flow::Sent
 }
 
-fn run_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, rewrite: &Rewrite, log: bool) -> Flow {
+fn run_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, rewrite: &Rewrite, state: &mut Run) -> Flow {
+    let log = state.log;
     let uri = std::mem::take(&mut x.uri);
     let matched = rewrite.regex.exec(x, &uri);
     if log {
@@ -320,8 +332,10 @@ fn run_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, rewrite: &Rewrite, log: bool)
         }
         return Flow::Status(status);
     }
+    state.quote = false;
     x.internal = true;
     x.uri_changed = rewrite.flag != Flag::Break;
+    x.valid_location &= rewrite.flag != Flag::Break;
     let (uri, args) = rewrite.replacement.uri(x, cx);
     if let Some(args) = args {
         x.args = args;

@@ -25,8 +25,11 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     if x.uri.ends_with(b"/") {
         return Content::Declined;
     }
-    let Some(path) = paths::map_uri(x, cx) else { return Content::Status(404) };
-    let policy = paths::policy(x, cx);
+    let path = match paths::map_uri(x, cx) {
+        Ok(path) => path,
+        Err(status) => return Content::Status(status),
+    };
+    let policy = paths::policy(x, cx, &path);
     let opened = match cx.files.open(&path, &policy) {
         Ok(opened) => opened,
         Err(error) => return Content::Status(open_failed(x, &path, error)),
@@ -73,10 +76,18 @@ pub(crate) fn open_failed(x: &Exchange, path: &[u8], error: FileError) -> u16 {
     };
     let quiet = status == 404 && !*x.loc::<CoreLoc>(&x.http).log_not_found;
     if !quiet {
-        let path = String::from_utf8_lossy(path);
-        let reason = std::io::Error::from_raw_os_error(error.errno).to_string();
-        let reason = reason.split(" (os error").next().unwrap_or_default();
-        x.log(level, format_args!("{} \"{path}\" failed ({}: {reason})", error.call, error.errno));
+        log_failed(x, level, path, error);
     }
     status
+}
+
+/// Logs a failed system call on a path.
+pub(crate) fn log_failed(x: &Exchange, level: Level, path: &[u8], error: FileError) {
+    let path = String::from_utf8_lossy(path);
+    x.log(level, format_args!("{} \"{path}\" failed ({})", error.call, reason(error)));
+}
+
+/// `2: No such file or directory`.
+pub(crate) fn reason(error: FileError) -> String {
+    conf::os_error(&std::io::Error::from_raw_os_error(error.errno))
 }

@@ -6,6 +6,8 @@ use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use server_core::build::Build;
+use server_core::conf_core::{Alias, CoreLoc};
+use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange};
 use server_core::module::{Handler, Module, Step};
 use server_core::value::Value;
@@ -67,8 +69,8 @@ fn try_files(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     let mut files = Vec::new();
     for word in names {
         let (text, directory) = match word.text.strip_suffix(b"/") {
-            Some(text) if !text.is_empty() => (text, true),
-            _ => (word.text.as_slice(), false),
+            Some(text) => (text, true),
+            None => (word.text.as_slice(), false),
         };
         files.push(Candidate { name: Value::compile_bytes(b, d, word, text)?, directory });
     }
@@ -86,23 +88,25 @@ fn try_files(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     let http = Rc::clone(&x.http);
     let Some(list) = &x.loc::<TryLoc>(&http).list else { return Step::Next };
-    let policy = paths::policy(x, cx);
     for candidate in &list.files {
-        let uri = candidate.name.to_vec(x, cx);
-        let Some(path) = paths::map(x, cx, &uri) else { continue };
+        let name = candidate.name.to_vec(x, cx);
+        let computed = candidate.name.constant().is_none();
+        let path = match paths::map_candidate(x, cx, &name, computed) {
+            Ok(path) => path,
+            // A candidate that would leave its directory is none.
+            Err(404) => continue,
+            Err(status) => return Step::Status(status),
+        };
+        let policy = paths::policy(x, cx, &path);
         match cx.files.stat(&path, &policy) {
-            Ok(meta) if meta.is_dir != candidate.directory => continue,
-            Ok(_) => {}
-            Err(error) => {
-                if !error.is_missing() && !error.is_forbidden() {
-                    return Step::Status(crate::static_files::open_failed(x, &path, error));
-                }
-                continue;
+            Ok(meta) if meta.is_dir == candidate.directory => {
+                take(x, &name, candidate.directory, computed);
+                return Step::Next;
             }
+            Ok(_) => {}
+            Err(error) if error.is_missing() => {}
+            Err(error) => crate::static_files::log_failed(x, Level::Crit, &path, error),
         }
-        let directory: &[u8] = if candidate.directory { b"/" } else { b"" };
-        x.set_uri(&[uri.as_slice(), directory].concat());
-        return Step::Next;
     }
     match &list.last {
         Last::Status(status) => Step::Status(*status),
@@ -115,6 +119,25 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
                 phases::redirect(x, cx, path, args);
             }
             Step::Restart
+        }
+    }
+}
+
+/// Makes the candidate the URI, so that the location maps it to the path that was found.
+fn take(x: &mut Exchange, name: &[u8], directory: bool, computed: bool) {
+    let http = Rc::clone(&x.http);
+    let alias = x.loc::<CoreLoc>(&http).root.as_ref().and_then(|root| root.alias);
+    match alias {
+        None => x.set_uri(name),
+        Some(Alias::Whole) if directory => {}
+        Some(Alias::Whole) => {
+            x.set_uri(name);
+            x.uri_below_alias = true;
+        }
+        Some(Alias::Prefix(len)) => {
+            let own = x.uri.get(..len).unwrap_or_default().to_vec();
+            let rest = if computed { name.strip_prefix(own.as_slice()).unwrap_or(name) } else { name };
+            x.set_uri(&[&own, rest].concat());
         }
     }
 }

@@ -168,8 +168,8 @@ fn location_name(d: &Directive) -> Result<(&[u8], &[u8]), ConfError> {
 fn limit_except(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     let mut allowed = 0u32;
     for word in &d.args {
-        match Method::parse(&word.text) {
-            Method::Other => {
+        match Method::parse(&word.text.to_ascii_uppercase()) {
+            Method::Other | Method::Trace | Method::Connect => {
                 let text = format!("invalid method \"{}\"", word.as_str());
                 return Err(ConfError::word(d, word, text));
             }
@@ -252,7 +252,7 @@ impl Build {
                 (_, LocationKind::Named) => {
                     Some(format!("named location \"{shown}\" can be on the server level only"))
                 }
-                (LocationKind::Prefix | LocationKind::PrefixOnly, k)
+                (LocationKind::Prefix | LocationKind::PrefixOnly | LocationKind::Regex(_), k)
                     if !matches!(k, LocationKind::Regex(_)) && !name.starts_with(outer_draft.name.as_slice()) =>
                 {
                     Some(format!("location \"{shown}\" is outside location \"{outer_name}\""))
@@ -273,11 +273,12 @@ impl Build {
     fn has_sibling(&self, outer: usize, kind: &LocationKind, name: &[u8]) -> bool {
         let http = self.http.as_ref().expect("locations lie inside http");
         let same = |a: &LocationKind| match (a, kind) {
-            (LocationKind::Exact, LocationKind::Exact) | (LocationKind::Named, LocationKind::Named) => true,
-            (
+            (LocationKind::Exact, LocationKind::Exact)
+            | (
                 LocationKind::Prefix | LocationKind::PrefixOnly,
                 LocationKind::Prefix | LocationKind::PrefixOnly,
             ) => true,
+            // Of named locations the first counts; expressions may repeat.
             _ => false,
         };
         http.locations[outer..].iter().any(|l| l.parent == Some(outer) && same(&l.kind) && l.name == name)

@@ -34,7 +34,7 @@ impl Build {
             .map(|s| Server { confs: s.confs.finish(), location: s.location, named: HashMap::new() })
             .collect();
         let locations = flatten(draft.locations, &parents, &mut servers);
-        let (ports, warnings) = ports::ports(&listens, &servers, needs_local);
+        let (ports, warnings) = ports::ports(&listens, &servers, needs_local)?;
         for text in warnings {
             self.warn(ConfError::new(text));
         }
@@ -59,7 +59,7 @@ impl Build {
         let path = Value::text(&self.full_path(b"html"));
         let temp = self.full_path(b"client_body_temp");
         let loc: &mut CoreLoc = self.http.as_mut().expect("http is open until it is finished").locations[0].confs.get_mut();
-        loc.root.get_or_insert(Root { path, alias: false });
+        loc.root.get_or_insert(Root { path, alias: None });
         loc.body_temp_path.get_or_insert(temp);
     }
 
@@ -108,7 +108,7 @@ fn flatten(drafts: Vec<LocationDraft>, parents: &[Option<usize>], servers: &mut 
             LocationKind::Regex(_) => regex.push(id),
             LocationKind::Named => {
                 if let Some(server) = draft.server {
-                    servers[server].named.insert(draft.name.clone(), id);
+                    servers[server].named.entry(draft.name.clone()).or_insert(id);
                 }
             }
             LocationKind::Block => {}

@@ -8,7 +8,7 @@
 use conf::{ConfError, Directive};
 
 use super::Build;
-use crate::conf_core::CoreSrv;
+use crate::conf_core::{CoreSrv, NameKind};
 use crate::http::{Port, PortAddr, Server};
 use crate::listen::{KeepAlive, Listen, ListenAddr, SocketOptions, parse_address};
 use crate::names::ServerNames;
@@ -57,9 +57,8 @@ pub fn listen(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         .map_err(|e| ConfError::word(d, d.word(0), format!("{e} in \"{}\" of the \"listen\" directive", d.arg_str(0))))?;
     let mut draft = Draft::default();
     let inet = !matches!(addrs[0], ListenAddr::Unix(_));
-    let v6 = matches!(addrs[0], ListenAddr::Inet(a) if a.is_ipv6());
     for n in 1..d.args.len() {
-        draft.parameter(d, n, inet, v6)?;
+        draft.parameter(d, n, inet)?;
     }
     let http = b.http.as_mut().expect("listen lies inside server");
     let server = http.server.expect("listen lies inside server");
@@ -102,11 +101,12 @@ struct Draft {
 }
 
 impl Draft {
-    fn parameter(&mut self, d: &Directive, n: usize, inet: bool, v6: bool) -> Result<(), ConfError> {
+    fn parameter(&mut self, d: &Directive, n: usize, inet: bool) -> Result<(), ConfError> {
         let text = d.arg_str(n);
         let (key, value) = text.split_once('=').map_or((text, None), |(k, v)| (k, Some(v)));
-        let bad = |what: &str| ConfError::word(d, d.word(n), format!("invalid {what} \"{}\"", value.unwrap_or("")));
-        let size = |v: Option<&str>| v.and_then(|v| conf::parse_size(v.as_bytes())).and_then(|n| u32::try_from(n).ok());
+        let invalid = |what: &str, shown: &str| ConfError::word(d, d.word(n), format!("invalid {what} \"{shown}\""));
+        let bad = |what: &str| invalid(what, text);
+        let size = |v: &str| conf::parse_size(v.as_bytes()).and_then(|n| u32::try_from(n).ok());
         match (key, value) {
             ("default_server" | "default", None) => {
                 self.default = true;
@@ -123,27 +123,17 @@ impl Draft {
             ("backlog", Some(v)) => {
                 self.options.backlog = v.parse().ok().filter(|n| *n > 0).ok_or_else(|| bad("backlog"))?;
             }
-            ("rcvbuf", v) => self.options.rcvbuf = Some(size(v).ok_or_else(|| bad("rcvbuf"))?),
-            ("sndbuf", v) => self.options.sndbuf = Some(size(v).ok_or_else(|| bad("sndbuf"))?),
-            ("fastopen", Some(v)) => self.options.fastopen = Some(v.parse().map_err(|_| bad("fastopen"))?),
-            ("ipv6only", Some(v)) => {
-                if !v6 {
-                    let text = "ipv6only is not supported on addr \"".to_owned() + d.arg_str(0) + "\"";
-                    return Err(ConfError::word(d, d.word(n), text));
-                }
-                self.options.ipv6only = match v {
-                    "on" => true,
-                    "off" => false,
-                    _ => return Err(bad("ipv6only flags")),
-                };
+            ("rcvbuf", Some(v)) => self.options.rcvbuf = Some(size(v).ok_or_else(|| bad("rcvbuf"))?),
+            ("sndbuf", Some(v)) => self.options.sndbuf = Some(size(v).ok_or_else(|| bad("sndbuf"))?),
+            ("fastopen", Some(v)) => {
+                self.options.fastopen = Some(v.parse().ok().filter(|n| *n >= 0).ok_or_else(|| bad("fastopen"))?);
             }
+            ("ipv6only", Some(v @ ("on" | "off"))) => self.options.ipv6only = v == "on",
+            ("ipv6only", Some(v)) if v.starts_with('o') => return Err(invalid("ipv6only flags", v)),
             ("so_keepalive", Some(v)) => {
-                self.options.keepalive = Some(keepalive(v).ok_or_else(|| bad("so_keepalive value:"))?);
+                self.options.keepalive = Some(keepalive(v).ok_or_else(|| invalid("so_keepalive value:", v))?);
             }
-            ("ssl" | "spdy" | "http2" | "quic" | "proxy_protocol", None) => return Err(later(d, n, key)),
-            ("setfib" | "accept_filter", Some(_)) => {
-                return Err(ConfError::word(d, d.word(n), format!("\"{key}\" is not supported on this platform")));
-            }
+            ("ssl" | "spdy" | "http2" | "quic" | "proxy_protocol" | "multipath", None) => return Err(later(d, n, key)),
             _ => return Err(ConfError::word(d, d.word(n), format!("invalid parameter \"{text}\""))),
         }
         self.set = true;
@@ -170,13 +160,13 @@ fn keepalive(text: &str) -> Option<KeepAlive> {
         "off" => return all(false),
         _ => {}
     }
-    let parts: Vec<&str> = text.split(':').collect();
-    let [idle, interval, count] = parts.as_slice() else { return None };
+    let mut parts = text.splitn(3, ':');
+    let (idle, interval, count) = (parts.next()?, parts.next().unwrap_or(""), parts.next().unwrap_or(""));
     let seconds = |s: &str| match s {
         "" => Some(None),
         _ => conf::parse_time_s(s.as_bytes()).and_then(|n| u32::try_from(n).ok()).map(Some),
     };
-    let count = match *count {
+    let count = match count {
         "" => None,
         n => Some(n.parse().ok()?),
     };
@@ -188,7 +178,14 @@ fn keepalive(text: &str) -> Option<KeepAlive> {
 }
 
 /// Makes sockets of the listens; gives names that two servers of one address share as warnings.
-pub(super) fn ports(listens: &[ListenDraft], servers: &[Server], needs_local: bool) -> (Vec<Port>, Vec<String>) {
+///
+/// # Errors
+/// A name that is no name, where there is a choice of servers.
+pub(super) fn ports(
+    listens: &[ListenDraft],
+    servers: &[Server],
+    needs_local: bool,
+) -> Result<(Vec<Port>, Vec<String>), ConfError> {
     let mut warnings = Vec::new();
     let mut ports: Vec<Port> = Vec::new();
     let mut seen: Vec<&ListenAddr> = Vec::new();
@@ -200,7 +197,7 @@ pub(super) fn ports(listens: &[ListenDraft], servers: &[Server], needs_local: bo
         let same: Vec<&ListenDraft> = listens.iter().filter(|o| o.addr == l.addr).collect();
         let options = same.iter().find_map(|l| l.options.clone()).unwrap_or_default();
         let bind = same.iter().any(|l| l.bind);
-        let entry = port_addr(&same, servers, &mut warnings);
+        let entry = port_addr(&same, servers, &mut warnings)?;
         ports.push(Port {
             listen: Listen { addr: l.addr.clone(), options },
             needs_local_addr: bind,
@@ -211,10 +208,10 @@ pub(super) fn ports(listens: &[ListenDraft], servers: &[Server], needs_local: bo
     for port in &mut ports {
         port.needs_local_addr = port.listen.addr.is_wildcard() && (needs_local || port.addrs.len() > 1);
     }
-    (ports, warnings)
+    Ok((ports, warnings))
 }
 
-fn port_addr(same: &[&ListenDraft], servers: &[Server], warnings: &mut Vec<String>) -> PortAddr {
+fn port_addr(same: &[&ListenDraft], servers: &[Server], warnings: &mut Vec<String>) -> Result<PortAddr, ConfError> {
     let default_server = same.iter().find(|l| l.default).unwrap_or(&same[0]).server;
     let mut names = ServerNames::default();
     let only = same.len() == 1;
@@ -223,11 +220,15 @@ fn port_addr(same: &[&ListenDraft], servers: &[Server], warnings: &mut Vec<Strin
         if only && !srv.has_regex_name() {
             continue;
         }
+        if let Some(name) = srv.names.iter().find(|n| matches!(n.kind, NameKind::Invalid)) {
+            let name = String::from_utf8_lossy(&name.text);
+            return Err(ConfError::new(format!("invalid server name or wildcard \"{name}\" on {}", l.addr)));
+        }
         for name in names.add(l.server, &srv.names) {
             warnings.push(format!("conflicting server name \"{name}\" on {}, ignored", l.addr));
         }
     }
-    PortAddr { addr: None, default_server, names }
+    Ok(PortAddr { addr: None, default_server, names })
 }
 
 /// Moves addresses that need no socket of their own under the wildcard of their port.

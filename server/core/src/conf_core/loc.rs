@@ -10,6 +10,7 @@ use crate::build::{Build, LogTarget};
 use crate::errlog::{ErrorLog, Level};
 use crate::files::{OpenFileCache, SymlinkMode};
 use crate::keyword;
+use crate::location::LocationKind;
 use crate::settings;
 use crate::typed::{Millis, Number, Offset, Size, Text, Typed};
 use crate::value::Value;
@@ -81,7 +82,7 @@ impl Typed for ServerTokens {
 pub struct KeepaliveTimeout {
     /// How long an idle connection is kept, milliseconds; 0 closes after each response.
     pub idle_ms: u64,
-    /// What `Keep-Alive: timeout=` says, seconds.
+    /// What `Keep-Alive: timeout=` says, seconds, where the field is sent.
     pub header_s: Option<u64>,
 }
 
@@ -184,8 +185,10 @@ settings! {
         error_logs: Option<Vec<(LogTarget, Level)>>,
         /// The opened error log.
         opened_log: OnceLock<ErrorLog>,
-        /// `keepalive_timeout`.
-        keepalive: Option<KeepaliveTimeout>,
+        /// `keepalive_timeout`: how long an idle connection is kept, milliseconds; 0 closes after each response.
+        keepalive_ms: Option<u64>,
+        /// What `Keep-Alive: timeout=` says, seconds; 0 for no such field. Inherited for itself.
+        keepalive_header: Option<u64>,
         /// `keepalive_disable`.
         keepalive_disable: Option<KeepaliveDisable>,
         /// `internal`.
@@ -205,8 +208,17 @@ settings! {
 pub struct Root {
     /// The directory.
     pub path: Value,
-    /// `alias`: the location's own name is replaced.
-    pub alias: bool,
+    /// Of `alias`: what of the URI the directory stands for.
+    pub alias: Option<Alias>,
+}
+
+/// What of the URI an `alias` replaces, told by the location it was written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alias {
+    /// So many bytes at its beginning: the location's name.
+    Prefix(usize),
+    /// All of it: the location is a regular expression.
+    Whole,
 }
 
 fn merge_extra(own: &mut CoreLoc, parent: Option<&CoreLoc>) {
@@ -221,9 +233,9 @@ fn merge_extra(own: &mut CoreLoc, parent: Option<&CoreLoc>) {
     take(&mut own.types, parent.map(|p| &p.types), || Some(Arc::new(default_types())));
     take(&mut own.error_pages, parent.map(|p| &p.error_pages), || None);
     take(&mut own.error_logs, parent.map(|p| &p.error_logs), || None);
-    take(&mut own.keepalive, parent.map(|p| &p.keepalive), || {
-        Some(KeepaliveTimeout { idle_ms: 75_000, header_s: None })
-    });
+    take(&mut own.keepalive_ms, parent.map(|p| &p.keepalive_ms), || Some(DEFAULT_KEEPALIVE_MS));
+    take(&mut own.keepalive_header, parent.map(|p| &p.keepalive_header), || None);
+    own.internal |= parent.is_some_and(|p| p.internal);
     take(&mut own.keepalive_disable, parent.map(|p| &p.keepalive_disable), || {
         Some(KeepaliveDisable { msie6: true, safari: false })
     });
@@ -273,7 +285,10 @@ impl CoreLoc {
 
     /// `keepalive_timeout`.
     pub fn keepalive(&self) -> KeepaliveTimeout {
-        self.keepalive.unwrap_or(KeepaliveTimeout { idle_ms: 75_000, header_s: None })
+        KeepaliveTimeout {
+            idle_ms: self.keepalive_ms.unwrap_or(DEFAULT_KEEPALIVE_MS),
+            header_s: self.keepalive_header.filter(|s| *s > 0),
+        }
     }
 }
 
@@ -291,31 +306,37 @@ pub(super) fn alias(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 
 fn set_root(b: &mut Build, d: &Directive, alias: bool) -> Result<(), ConfError> {
     if let Some(old) = &b.core_loc().root {
-        let text = match (old.alias, alias) {
+        let text = match (old.alias.is_some(), alias) {
             (true, false) => "\"root\" directive is duplicate, \"alias\" directive was specified earlier".to_owned(),
             (false, true) => "\"alias\" directive is duplicate, \"root\" directive was specified earlier".to_owned(),
             _ => return Err(ConfError::directive(d, "is duplicate")),
         };
         return Err(ConfError::at(d, text));
     }
-    if alias {
-        let location = b.location();
-        if matches!(b.draft(location).kind, crate::location::LocationKind::Named) {
+    let location = b.location();
+    let draft = b.draft(location);
+    let alias = match (&draft.kind, alias) {
+        (_, false) => None,
+        (LocationKind::Named, true) => {
             return Err(ConfError::at(d, "the \"alias\" directive cannot be used inside the named location"));
         }
-    }
+        (LocationKind::Regex(_), true) => Some(Alias::Whole),
+        (_, true) => Some(Alias::Prefix(draft.name.len())),
+    };
     let word = d.word(0);
-    if word.text.windows(14).any(|w| w == b"$document_root") || word.text.windows(14).any(|w| w == b"$realpath_root") {
-        let text = format!("the ${} variable cannot be used in the \"{}\" directive",
-            if word.as_str().contains("document_root") { "document_root" } else { "realpath_root" }, d.name());
-        return Err(ConfError::word(d, word, text));
+    for name in ["document_root", "realpath_root"] {
+        if word.as_str().contains(&format!("${name}")) || word.as_str().contains(&format!("${{{name}}}")) {
+            let text = format!("the ${name} variable cannot be used in the \"{}\" directive", d.name());
+            return Err(ConfError::word(d, word, text));
+        }
     }
+    let absolute = word.text.starts_with(b"/") || word.text.starts_with(b"$");
     let mut text = word.text.clone();
-    if !text.starts_with(b"$") {
-        text = b.full_path(&text);
-    }
-    if !alias && text.len() > 1 && text.ends_with(b"/") {
+    if alias.is_none() && text.ends_with(b"/") {
         text.pop();
+    }
+    if !absolute {
+        text = b.full_path(&text);
     }
     let path = Value::compile_bytes(b, d, word, &text)?;
     b.core_loc().root = Some(Root { path, alias });
@@ -325,9 +346,6 @@ fn set_root(b: &mut Build, d: &Directive, alias: bool) -> Result<(), ConfError> 
 pub(super) fn types(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     let mut map = b.core_loc().types.take().map(|t| (*t).clone()).unwrap_or_default();
     conf::each(b, d.items(), |b, line| {
-        if line.args.is_empty() {
-            return Err(ConfError::directive(line, "has no extensions"));
-        }
         for word in &line.args {
             let old = map.insert(word.text.to_ascii_lowercase(), line.name.text.clone());
             if let Some(old) = old
@@ -415,14 +433,12 @@ pub(super) fn error_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 }
 
 pub(super) fn keepalive_timeout(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
-    duplicate(&b.core_loc().keepalive, d)?;
-    let bad = |n: usize| ConfError::word(d, d.word(n), "invalid value");
-    let idle_ms = conf::parse_time_ms(d.arg(0)).ok_or_else(|| bad(0))?;
-    let header_s = match d.args.len() {
-        2 => Some(conf::parse_time_s(d.arg(1)).ok_or_else(|| bad(1))?),
-        _ => None,
-    };
-    b.core_loc().keepalive = Some(KeepaliveTimeout { idle_ms, header_s });
+    duplicate(&b.core_loc().keepalive_ms, d)?;
+    let bad = |n: usize| ConfError::word(d, d.word(n), "\"keepalive_timeout\" directive invalid value");
+    b.core_loc().keepalive_ms = Some(conf::parse_time_ms(d.arg(0)).ok_or_else(|| bad(0))?);
+    if d.args.len() == 2 {
+        b.core_loc().keepalive_header = Some(conf::parse_time_s(d.arg(1)).ok_or_else(|| bad(1))?);
+    }
     Ok(())
 }
 
@@ -486,8 +502,12 @@ pub(super) fn disable_symlinks(b: &mut Build, d: &Directive) -> Result<(), ConfE
     let Some(mode) = mode else {
         return Err(ConfError::at(d, "\"disable_symlinks\" must have \"off\", \"on\" or \"if_not_owner\" parameter"));
     };
-    if d.args.len() == 2 && (mode == SymlinkMode::Off || from.is_none()) {
-        return Err(ConfError::word(d, d.word(1), format!("duplicate parameter \"{}\"", d.arg_str(1))));
+    if d.args.len() == 2 && from.is_none() {
+        let text = format!("duplicate parameters \"{} {}\"", d.arg_str(0), d.arg_str(1));
+        return Err(ConfError::word(d, d.word(1), text));
+    }
+    if from.is_some() && mode == SymlinkMode::Off {
+        return Err(ConfError::at(d, "\"from=\" cannot be used with \"off\" parameter"));
     }
     b.core_loc().symlinks = Some((mode, from));
     Ok(())
@@ -504,3 +524,6 @@ pub(super) fn client_body_temp_path(b: &mut Build, d: &Directive) -> Result<(), 
     b.core_loc().body_temp_path = Some(path);
     Ok(())
 }
+
+/// How long an idle connection is kept where nothing is said, milliseconds.
+const DEFAULT_KEEPALIVE_MS: u64 = 75_000;

@@ -8,7 +8,7 @@
 mod loc;
 mod srv;
 
-pub use loc::{CoreLoc, ErrorPage, IfModifiedSince, KeepaliveDisable, KeepaliveTimeout, Lingering, Root, Satisfy, ServerTokens};
+pub use loc::{Alias, CoreLoc, ErrorPage, IfModifiedSince, KeepaliveDisable, KeepaliveTimeout, Lingering, Root, Satisfy, ServerTokens};
 pub use srv::{CoreSrv, NameKind, ServerName};
 
 use conf::{Arity, Contexts, Row};
@@ -55,7 +55,7 @@ pub const ROWS: &[Row<Build>] = &[
     row!("error_page", HSLI, Arity::TWO_MORE, "", "code ... [=[response]] uri", "The page shown for errors.", loc::error_page),
     row!("error_log", HSL, Arity::ONE_MORE, "logs/error.log error", "file | stderr [level]",
         "An error log and its level.", loc::error_log),
-    row!("keepalive_timeout", HSLI, Arity::TAKE12, "75s", "timeout [header_timeout]",
+    row!("keepalive_timeout", HSL, Arity::TAKE12, "75s", "timeout [header_timeout]",
         "How long an idle connection is kept.", loc::keepalive_timeout),
     row!("keepalive_disable", HSL, Arity::ONE_MORE, "msie6", "none | browser ...",
         "Browsers whose connections are not kept.", loc::keepalive_disable),

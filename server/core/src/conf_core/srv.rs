@@ -38,6 +38,8 @@ pub enum NameKind {
     Tail,
     /// `~expression`.
     Regex(Regex),
+    /// A wildcard in the wrong place: an error as soon as the address has a choice of servers.
+    Invalid,
 }
 
 settings! {
@@ -89,19 +91,26 @@ impl CoreSrv {
 pub(super) fn server_name(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     for word in &d.args {
         let text = word.text.as_slice();
-        let bad = || ConfError::word(d, word, format!("server name \"{}\" is invalid", word.as_str()));
-        if text == b"$hostname" {
+        let invalid = match text {
+            [b'*', b'.', _, ..] => false,
+            [b'*', ..] | [b'.'] => true,
+            _ => false,
+        };
+        if invalid {
+            return Err(ConfError::word(d, word, format!("server name \"{}\" is invalid", word.as_str())));
+        }
+        if text.eq_ignore_ascii_case(b"$hostname") {
             b.conf_mut::<CoreSrv>().names.push(ServerName { text: hostname(), kind: NameKind::Exact });
             continue;
         }
-        if text.contains(&b'/') && !text.starts_with(b"~") {
+        if text.contains(&b'/') {
             let text = format!("server name \"{}\" has suspicious symbols", word.as_str());
             b.warn(ConfError::word(d, word, text));
         }
         let name = match text {
             [b'~', pattern @ ..] => {
                 if pattern.is_empty() {
-                    return Err(ConfError::word(d, word, "empty regex in server name"));
+                    return Err(ConfError::word(d, word, "empty regex in server name \"~\""));
                 }
                 let caseless = pattern.iter().any(u8::is_ascii_uppercase);
                 let regex = Regex::compile(b, d, word, pattern, caseless)?;
@@ -109,7 +118,7 @@ pub(super) fn server_name(b: &mut Build, d: &Directive) -> Result<(), ConfError>
             }
             _ => {
                 let text = text.to_ascii_lowercase();
-                let kind = plain_kind(&text).ok_or_else(bad)?;
+                let kind = plain_kind(&text);
                 ServerName { text, kind }
             }
         };
@@ -118,21 +127,17 @@ pub(super) fn server_name(b: &mut Build, d: &Directive) -> Result<(), ConfError>
     Ok(())
 }
 
-/// The kind of a name without a tilde; `None` for a wildcard in the wrong place.
-fn plain_kind(text: &[u8]) -> Option<NameKind> {
+/// The kind of a name without a tilde.
+fn plain_kind(text: &[u8]) -> NameKind {
     let stars = text.iter().filter(|b| **b == b'*').count();
     let empty_label = text.windows(2).any(|w| w == b"..");
-    if empty_label || stars > 1 {
-        return None;
-    }
     match text {
-        [] => Some(NameKind::Exact),
-        [b'.'] => None,
-        [b'.', ..] if stars == 0 => Some(NameKind::Dot),
-        [b'*', b'.', _, ..] => Some(NameKind::Head),
-        [_, .., b'.', b'*'] => Some(NameKind::Tail),
-        _ if stars == 0 => Some(NameKind::Exact),
-        _ => None,
+        _ if empty_label || stars > 1 => NameKind::Invalid,
+        [b'.', ..] if stars == 0 => NameKind::Dot,
+        [b'*', b'.', _, ..] => NameKind::Head,
+        [first, .., b'.', b'*'] if *first != b'.' => NameKind::Tail,
+        _ if stars == 0 => NameKind::Exact,
+        _ => NameKind::Invalid,
     }
 }
 
@@ -146,13 +151,12 @@ mod tests {
 
     #[test]
     fn wildcards_stand_at_an_end_only() {
-        assert!(matches!(plain_kind(b"*.a.b"), Some(NameKind::Head)));
-        assert!(matches!(plain_kind(b".a.b"), Some(NameKind::Dot)));
-        assert!(matches!(plain_kind(b"a.*"), Some(NameKind::Tail)));
-        assert!(matches!(plain_kind(b""), Some(NameKind::Exact)));
-        assert!(plain_kind(b"a.*.b").is_none());
-        assert!(plain_kind(b"*a.b").is_none());
-        assert!(plain_kind(b"*.a.*").is_none());
-        assert!(plain_kind(b"a..b").is_none());
+        assert!(matches!(plain_kind(b"*.a.b"), NameKind::Head));
+        assert!(matches!(plain_kind(b".a.b"), NameKind::Dot));
+        assert!(matches!(plain_kind(b"a.*"), NameKind::Tail));
+        assert!(matches!(plain_kind(b""), NameKind::Exact));
+        for wrong in [&b"a.*.b"[..], b"*a.b", b"*.a.*", b"a..b", b".*"] {
+            assert!(matches!(plain_kind(wrong), NameKind::Invalid));
+        }
     }
 }

@@ -8,6 +8,9 @@ use server_core::paths;
 use server_core::regex::Regex;
 use server_core::value::Value;
 
+use super::replace::quoted;
+use crate::static_files;
+
 /// A compiled condition.
 pub(super) enum Condition {
     /// Not empty and not `0`.
@@ -85,13 +88,19 @@ impl Condition {
     ///
     /// # Errors
     /// A status to answer with.
-    pub(super) fn holds(&self, x: &mut Exchange, cx: &mut Ctx<'_>, log: bool) -> Result<bool, u16> {
+    pub(super) fn holds(&self, x: &mut Exchange, cx: &mut Ctx<'_>, log: bool, quote: bool) -> Result<bool, u16> {
         match self {
             Self::True(value) => Ok(value.is_true(x, cx)),
-            Self::Equal(left, right, equal) => Ok((left.to_vec(x, cx) == right.to_vec(x, cx)) == *equal),
+            Self::Equal(left, right, equal) => {
+                let right = quoted(right, x, cx, quote);
+                Ok((left.to_vec(x, cx) == right) == *equal)
+            }
             Self::Match(value, regex, positive) => {
                 let subject = value.to_vec(x, cx);
                 let hit = regex.exec(x, &subject).map_err(|_| 500u16)?;
+                if !hit {
+                    x.captures.clear();
+                }
                 if log {
                     let verb = if hit { "matches" } else { "does not match" };
                     let text = String::from_utf8_lossy(&subject);
@@ -100,29 +109,27 @@ impl Condition {
                 Ok(hit == *positive)
             }
             Self::File(test, path, positive) => {
-                let path = path.to_vec(x, cx);
-                Ok(file_test(x, cx, *test, path)? == *positive)
+                let path = quoted(path, x, cx, quote);
+                Ok(file_test(x, cx, *test, &path) == *positive)
             }
         }
     }
 }
 
-fn file_test(x: &mut Exchange, cx: &mut Ctx<'_>, test: FileTest, path: Vec<u8>) -> Result<bool, u16> {
-    let policy = paths::policy(x, cx);
-    match cx.files.stat(&path, &policy) {
-        Ok(meta) => Ok(match test {
+fn file_test(x: &mut Exchange, cx: &mut Ctx<'_>, test: FileTest, path: &[u8]) -> bool {
+    let policy = paths::policy(x, cx, path);
+    match cx.files.stat(path, &policy) {
+        Ok(meta) => match test {
             FileTest::Plain => meta.is_file,
             FileTest::Directory => meta.is_dir,
-            FileTest::Exists => true,
-            FileTest::Executable => meta.mode & 0o111 != 0,
-        }),
+            FileTest::Exists => meta.is_file || meta.is_dir,
+            FileTest::Executable => meta.mode & OWNER_MAY_EXECUTE != 0,
+        },
         Err(error) => {
-            if !error.is_missing() && !error.is_forbidden() {
-                let text = String::from_utf8_lossy(&path);
-                x.log(Level::Crit, format_args!("{} \"{text}\" failed ({})", error.call, error.errno));
-                return Err(500);
+            if !error.is_missing() {
+                static_files::log_failed(x, Level::Crit, path, error);
             }
-            Ok(false)
+            false
         }
     }
 }
@@ -149,3 +156,6 @@ fn strip_parentheses(d: &Directive) -> Result<Vec<Vec<u8>>, ConfError> {
     }
     Ok(words)
 }
+
+/// The bit of a mode by which `-x` goes.
+const OWNER_MAY_EXECUTE: u32 = 0o100;

@@ -46,8 +46,7 @@ impl Replacement {
         let Some(args) = &self.args else {
             return (uri, (!self.add_args).then(Vec::new));
         };
-        let mut new = Vec::new();
-        eval(args, x, cx, &mut new);
+        let mut new = quoted(args, x, cx, true);
         if self.add_args && !x.args.is_empty() {
             new.push(b'&');
             new.extend_from_slice(&x.args);
@@ -57,11 +56,10 @@ impl Replacement {
 
     /// The target of a redirect.
     pub(super) fn redirect(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
-        let mut raw = Vec::new();
-        eval(&self.path, x, cx, &mut raw);
+        let mut raw = quoted(&self.path, x, cx, true);
         if let Some(args) = &self.args {
             raw.push(b'?');
-            eval(args, x, cx, &mut raw);
+            raw.append(&mut quoted(args, x, cx, true));
         }
         let mut out = unescape_redirect(&raw);
         if self.add_args && !x.args.is_empty() {
@@ -72,18 +70,22 @@ impl Replacement {
     }
 }
 
-/// Evaluates with captures escaped where the target was.
-fn eval(value: &Value, x: &mut Exchange, cx: &mut Ctx<'_>, out: &mut Vec<u8>) {
+/// The value, with captures escaped where `quote` asks for it and the target was.
+pub(super) fn quoted(value: &Value, x: &mut Exchange, cx: &mut Ctx<'_>, quote: bool) -> Vec<u8> {
+    let mut out = Vec::new();
     for part in &value.parts {
         match part {
             Part::Text(text) => out.extend_from_slice(text),
             Part::Var(id) => {
-                vars::append(*id, x, cx, out);
+                vars::append(*id, x, cx, &mut out);
             }
-            Part::Capture(n) if x.quoted_uri => escape(x.captures.get(usize::from(*n)), Escape::Args, out),
+            Part::Capture(n) if quote && x.quoted_uri => {
+                escape(x.captures.get(usize::from(*n)), Escape::Args, &mut out);
+            }
             Part::Capture(n) => out.extend_from_slice(x.captures.get(usize::from(*n))),
         }
     }
+    out
 }
 
 /// Decodes what needs no escape in a redirect's path; the part after `?` stays.

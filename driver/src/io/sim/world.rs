@@ -1,0 +1,283 @@
+//! One worker thread under virtual time: connections, timers and the loop, as `worker::thread` has them.
+//!
+//! The simulation calls [`World::poll`] for one turn of the loop; between two it moves the clock, the clients and the
+//! configuration. What is done here mirrors `Thread`: events are read first and have their turns after, timers come
+//! last, orders come between events. A panic is not contained: it ends the run.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use server_core::exchange::{Env, Peer};
+use server_core::http::Generation;
+
+use super::{Hands, Random, SimNet, SimSocket, Wire};
+use crate::io::timer::Timers;
+use crate::worker::conn::{Cause, Conn, Fate, intake, turn};
+use crate::worker::shared::Shared;
+use crate::worker::slab::{Key, Slab};
+
+/// What ended a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClosedBy {
+    /// Its own turn.
+    Turn,
+    /// A change of the configuration, a request to end, or the time for the old configuration.
+    Order,
+}
+
+/// One connection that was made, open or closed.
+#[derive(Debug)]
+pub struct Link {
+    /// Both directions.
+    pub wire: Rc<RefCell<Wire>>,
+    /// When it was accepted, and the number of the configuration then.
+    pub accepted: (u64, u64),
+    /// Bytes taken and sent when it was told that its next response is the last.
+    pub retired: Option<(usize, usize)>,
+    /// When it was closed, and by what.
+    pub closed: Option<(u64, ClosedBy)>,
+    key: Key,
+}
+
+/// One worker thread.
+pub struct World {
+    /// What connections share.
+    pub shared: Shared<SimNet>,
+    /// Time and configuration.
+    pub hands: Rc<Hands>,
+    /// All connections of the run.
+    pub links: Vec<Link>,
+    conns: Slab<Conn<SimSocket>>,
+    timers: Timers,
+    random: Random,
+    unix_start_ms: u64,
+    sweep: Option<(u64, u64)>,
+    pending: Option<Order>,
+}
+
+/// An order that is carried out among the events of the next turn of the loop.
+pub enum Order {
+    /// See [`World::configure`].
+    Configure {
+        /// The configuration.
+        generation: Rc<Generation>,
+        /// Whether connections are kept over the change.
+        keep: bool,
+        /// When what is left of the one before is closed, after so many milliseconds.
+        timeout_ms: Option<u64>,
+    },
+    /// Ends what is idle, and the rest after its response.
+    Quit,
+}
+
+impl World {
+    /// A thread without connections; `scratch` is the size of one read in bytes.
+    pub fn new(generation: Rc<Generation>, mut random: Random, unix_start_ms: u64, scratch: usize) -> Self {
+        let hands = Rc::new(Hands::default());
+        hands.now_ms.set(1);
+        hands.generation.set(generation.number);
+        let mut shared = Shared::new(SimNet, generation, Env::default());
+        shared.scratch = vec![0; scratch].into_boxed_slice();
+        let random = random.fork();
+        let timers = Timers::new(0);
+        let mut world = Self {
+            shared,
+            hands,
+            links: Vec::new(),
+            conns: Slab::new(),
+            timers,
+            random,
+            unix_start_ms,
+            sweep: None,
+            pending: None,
+        };
+        world.tick();
+        world
+    }
+
+    /// Now, monotonic milliseconds.
+    pub fn now_ms(&self) -> u64 {
+        self.hands.now_ms.get()
+    }
+
+    /// Moves the clock; the loop sees it at its next turn.
+    pub fn advance(&mut self, ms: u64) {
+        self.hands.now_ms.set(self.now_ms() + ms);
+    }
+
+    /// When the loop would wake up by itself.
+    pub fn next_deadline(&self) -> Option<u64> {
+        let sweep = self.sweep.map(|(at, _)| at);
+        self.timers.next_deadline().into_iter().chain(sweep).min()
+    }
+
+    /// Open connections and armed timers.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.conns.len(), self.timers.len())
+    }
+
+    /// Whether an event waits to be told.
+    pub fn is_ready(&self) -> bool {
+        self.pending.is_some() || self.links.iter().any(|l| l.wire.borrow().is_ready())
+    }
+
+    /// Accepts a connection on a port; gives its index in [`World::links`].
+    pub fn accept(&mut self, wire: Wire, port: usize, peer: Peer) -> usize {
+        self.tick();
+        let wire = Rc::new(RefCell::new(wire));
+        let serial = self.links.len() as u64 + 1;
+        let socket = SimSocket::new(Rc::clone(&wire));
+        let key = self.conns.insert(Conn::new(socket, peer, port, serial, self.now_ms()));
+        let accepted = (self.now_ms(), self.shared.generation.number);
+        self.links.push(Link { wire, accepted, retired: None, closed: None, key });
+        self.turn(key, Cause::default());
+        self.links.len() - 1
+    }
+
+    /// Gives an order.
+    pub fn order(&mut self, order: Order) {
+        self.pending = Some(order);
+    }
+
+    /// One turn of the loop; events are told as often as `permille` says, the others later.
+    pub fn poll(&mut self, permille: u32) {
+        self.tick();
+        let mut ready: Vec<usize> =
+            (0..self.links.len()).filter(|n| self.links[*n].wire.borrow().is_ready()).collect();
+        self.random.shuffle(&mut ready);
+        let order_at = self.random.within(0..ready.len() + 1);
+        let mut heard = Vec::new();
+        for (n, index) in ready.iter().enumerate() {
+            if n == order_at {
+                self.obey();
+            }
+            if self.random.chance(permille) {
+                self.intake(*index, &mut heard);
+            }
+        }
+        self.obey();
+        for key in heard {
+            self.turn(key, Cause::default());
+        }
+        let mut expired = Vec::new();
+        self.timers.expire(self.now_ms(), &mut expired);
+        for index in expired {
+            if let Some(key) = self.conns.key_at(index) {
+                self.turn(key, Cause { expired: true, ..Cause::default() });
+            }
+        }
+        self.housekeep();
+    }
+
+    /// A turn for nothing, of a connection that may be gone.
+    pub fn spurious(&mut self, index: usize, cause: Cause) {
+        self.tick();
+        self.turn(self.links[index].key, cause);
+    }
+
+    fn tick(&mut self) {
+        let now_ms = self.now_ms();
+        let unix_ms = self.unix_start_ms + now_ms;
+        self.shared.clock.set(now_ms, unix_ms);
+        self.shared.files.set_now(now_ms, unix_ms);
+    }
+
+    fn intake(&mut self, index: usize, heard: &mut Vec<Key>) {
+        let key = self.links[index].key;
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        let (readable, writable, hung_up) = self.links[index].wire.borrow_mut().event();
+        let cause = Cause { readable, writable, hung_up, ..Cause::default() };
+        if intake(conn, &mut self.shared, cause) {
+            heard.push(key);
+        } else {
+            self.turn(key, Cause { broken: true, ..Cause::default() });
+        }
+    }
+
+    fn turn(&mut self, key: Key, cause: Cause) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        match turn(conn, &mut self.shared, cause) {
+            Fate::Keep { deadline_ms } => self.timers.arm(key.index, deadline_ms),
+            Fate::Close => self.close(key, ClosedBy::Turn),
+        }
+    }
+
+    fn close(&mut self, key: Key, by: ClosedBy) {
+        self.timers.cancel(key.index);
+        drop(self.conns.remove(key));
+        let now_ms = self.now_ms();
+        if let Some(link) = self.links.iter_mut().find(|l| l.key == key) {
+            link.closed = Some((now_ms, by));
+        }
+    }
+
+    fn obey(&mut self) {
+        match self.pending.take() {
+            None => {}
+            Some(Order::Configure { generation, keep, timeout_ms }) => self.configure(generation, keep, timeout_ms),
+            Some(Order::Quit) => self.quit(),
+        }
+    }
+
+    fn configure(&mut self, generation: Rc<Generation>, keep: bool, timeout_ms: Option<u64>) {
+        self.shared.files.clear();
+        let number = generation.number;
+        self.hands.generation.set(number);
+        let old = std::mem::replace(&mut self.shared.generation, generation);
+        let now: Vec<String> = self.shared.generation.ports.iter().map(|p| p.listen.addr.to_string()).collect();
+        let places: Vec<Option<usize>> =
+            old.ports.iter().map(|p| now.iter().position(|n| *n == p.listen.addr.to_string())).collect();
+        for key in self.conns.keys() {
+            let Some(conn) = self.conns.get_mut(key) else { continue };
+            let place = places.get(conn.port()).copied().flatten();
+            conn.set_port(place.unwrap_or(0));
+            if place.is_some() && keep {
+                continue;
+            }
+            if conn.is_kept_alive() || (place.is_none() && conn.is_idle()) {
+                self.close(key, ClosedBy::Order);
+            } else {
+                self.retire(key);
+            }
+        }
+        if let Some(timeout_ms) = timeout_ms {
+            self.sweep = Some((self.now_ms() + timeout_ms, number));
+        }
+    }
+
+    fn quit(&mut self) {
+        self.shared.stopping = true;
+        for key in self.conns.keys() {
+            if self.conns.get_mut(key).is_some_and(|c| c.is_idle()) {
+                self.close(key, ClosedBy::Order);
+            } else {
+                self.retire(key);
+            }
+        }
+    }
+
+    fn retire(&mut self, key: Key) {
+        if let Some(conn) = self.conns.get_mut(key) {
+            conn.retire();
+        }
+        if let Some(link) = self.links.iter_mut().find(|l| l.key == key) {
+            let wire = link.wire.borrow();
+            link.retired.get_or_insert((wire.taken(), wire.sent().len()));
+        }
+    }
+
+    fn housekeep(&mut self) {
+        let now_ms = self.now_ms();
+        self.shared.files.sweep(now_ms);
+        if let Some((at, number)) = self.sweep
+            && at <= now_ms
+        {
+            self.sweep = None;
+            for key in self.conns.keys() {
+                if self.conns.get_mut(key).is_some_and(|c| c.is_older_than(number)) {
+                    self.close(key, ClosedBy::Order);
+                }
+            }
+        }
+    }
+}

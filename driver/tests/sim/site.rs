@@ -1,0 +1,241 @@
+//! What the simulated server serves: files on disk, three configurations, and a module that waits and takes notes.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use server_core::errlog::ErrorLog;
+use server_core::exchange::{Ctx, Exchange, State};
+use server_core::http::{Generation, Http};
+use server_core::module::{Handler, Module, Step};
+use server_core::{LoadOptions, load};
+
+/// Names and sizes of the files: nothing, small, at the limits of copying, of reading inline and of the queue, large.
+pub const FILES: [(&str, usize); 9] = [
+    ("empty.txt", 0),
+    ("one.bin", 1),
+    ("small.html", 700),
+    ("copy.bin", 4097),
+    ("inline.bin", 16_384),
+    ("sendfile.bin", 16_385),
+    ("mid.bin", 40_000),
+    ("queue.bin", 65_537),
+    ("big.bin", 150_000),
+];
+
+/// The times and limits of one configuration, milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Conf {
+    pub name: &'static str,
+    pub header_ms: u64,
+    pub send_ms: u64,
+    pub idle_ms: u64,
+    pub linger_ms: u64,
+    pub linger_idle_ms: u64,
+    pub requests: usize,
+    pub listen: &'static [&'static str],
+}
+
+/// The configurations: the second has its ports in another order, the third has one less.
+pub const CONFS: [Conf; 3] = [
+    Conf {
+        name: "first",
+        header_ms: 10_000,
+        send_ms: 8_000,
+        idle_ms: 15_000,
+        linger_ms: 6_000,
+        linger_idle_ms: 2_000,
+        requests: 1000,
+        listen: &["127.0.0.1:8001", "127.0.0.1:8002"],
+    },
+    Conf {
+        name: "the second one",
+        header_ms: 4_000,
+        send_ms: 3_000,
+        idle_ms: 5_000,
+        linger_ms: 3_500,
+        linger_idle_ms: 1_500,
+        requests: 1000,
+        listen: &["127.0.0.1:8002", "127.0.0.1:8001"],
+    },
+    Conf {
+        name: "3",
+        header_ms: 20_000,
+        send_ms: 12_000,
+        idle_ms: 700,
+        linger_ms: 10_000,
+        linger_idle_ms: 4_000,
+        requests: 3,
+        listen: &["127.0.0.1:8001"],
+    },
+];
+
+impl Conf {
+    /// The body of `/text`.
+    pub fn text(&self) -> String {
+        format!("text of {}", self.name)
+    }
+
+    fn config(&self, root: &str) -> String {
+        let Self { header_ms, send_ms, idle_ms, linger_ms, linger_idle_ms, requests, .. } = self;
+        let listen: String = self.listen.iter().map(|l| format!("listen {l};\n")).collect();
+        let text = self.text();
+        format!(
+            "events {{}}
+            http {{
+                access_log off;
+                root {root};
+                default_type application/octet-stream;
+                client_header_buffer_size 256;
+                large_client_header_buffers 2 1k;
+                client_header_timeout {header_ms}ms;
+                send_timeout {send_ms}ms;
+                keepalive_timeout {idle_ms}ms;
+                keepalive_time 30d;
+                keepalive_requests {requests};
+                lingering_time {linger_ms}ms;
+                lingering_timeout {linger_idle_ms}ms;
+                server {{
+                    {listen}
+                    server_name a.test;
+                    location = /text {{ return 200 '{text}'; }}
+                    location = /slow {{ return 200 '{text}'; }}
+                    location = /none {{ return 204; }}
+                    location = /moved {{ return 301 /small.html; }}
+                    location = /drop {{ return 444; }}
+                    location = /last {{ keepalive_timeout 0; return 200 '{text}'; }}
+                    location = /always {{ keepalive_timeout 0; lingering_close always; return 200 '{text}'; }}
+                    location = /never {{ keepalive_timeout 0; lingering_close off; return 200 '{text}'; }}
+                    location = /trailer {{ add_trailer X-Sum $uri; return 200 '{text}'; }}
+                    location /pieces/ {{ add_trailer X-Sum $uri; alias {root}/; sendfile_max_chunk 1k; }}
+                    location /limited {{ client_max_body_size 100; return 200 '{text}'; }}
+                    location /cork/ {{ tcp_nodelay off; alias {root}/; }}
+                }}
+            }}"
+        )
+    }
+}
+
+/// Files and configurations, made once.
+pub struct Site {
+    root: PathBuf,
+    pub files: Vec<Vec<u8>>,
+    https: Vec<Arc<Http>>,
+}
+
+impl Site {
+    /// Writes the files and loads the configurations.
+    pub fn new() -> Self {
+        let root = std::env::temp_dir().join(format!("firstbyte-sim-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("dir")).expect("the temporary directory is writable");
+        let mut files = Vec::new();
+        for (n, (name, size)) in FILES.iter().enumerate() {
+            let bytes: Vec<u8> = (0..*size).map(|at| byte(n, at)).collect();
+            std::fs::write(root.join(name), &bytes).expect("the temporary directory is writable");
+            files.push(bytes);
+        }
+        let modules: &'static [&'static Module] =
+            Vec::leak(server_modules::MODULES.iter().copied().chain([&SIM]).collect());
+        let shown = root.to_str().expect("the temporary directory has a plain name");
+        let https = CONFS.iter().map(|conf| http(&conf.config(shown), modules)).collect();
+        Self { root, files, https }
+    }
+
+    /// A configuration as the `number`th of a run.
+    pub fn generation(&self, conf: usize, number: u64) -> Rc<Generation> {
+        Rc::new(Generation::new(Arc::clone(&self.https[conf]), number))
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.root);
+    }
+}
+
+/// A byte of a file, such that a piece from the wrong place or file shows.
+fn byte(file: usize, at: usize) -> u8 {
+    let mixed = (at as u32 + 1).wrapping_mul(2_654_435_761).wrapping_add(file as u32 * 97);
+    (mixed >> 13) as u8
+}
+
+fn http(text: &str, modules: &'static [&'static Module]) -> Arc<Http> {
+    let source = conf::Memory::default().with_file("/etc/sim.conf", text);
+    let options = LoadOptions {
+        conf_path: PathBuf::from("/etc/sim.conf"),
+        prefix: PathBuf::from("/etc"),
+        globals: None,
+        error_log: None,
+        access_log: PathBuf::from("/dev/null"),
+    };
+    let cycle = match load(source, &options, modules) {
+        Ok(cycle) => cycle,
+        Err(refused) => panic!("the configuration is refused: {}", refused.error.render(&refused.files)),
+    };
+    let http = cycle.http.expect("the configuration has an http block");
+    http.attach_logs(HashMap::new(), &ErrorLog::new(Vec::new()));
+    http
+}
+
+/// What the log was told of one exchange.
+#[derive(Clone, Copy, Debug)]
+pub struct Note {
+    pub status: u16,
+    pub bytes_sent: u64,
+    pub completed: bool,
+}
+
+#[derive(Default)]
+struct Notes {
+    ended: HashMap<u64, Vec<Note>>,
+    /// Until when an exchange waits, by connection and request.
+    waits: HashMap<(u64, u64), u64>,
+}
+
+thread_local! {
+    static NOTES: RefCell<Notes> = RefCell::default();
+}
+
+/// Forgets the notes of the run before.
+pub fn forget_notes() {
+    NOTES.with(|notes| *notes.borrow_mut() = Notes::default());
+}
+
+/// The notes of a connection, by its serial number.
+pub fn notes_of(connection: u64) -> Vec<Note> {
+    NOTES.with(|notes| notes.borrow().ended.get(&connection).cloned().unwrap_or_default())
+}
+
+/// How many exchanges have been logged.
+pub fn notes_count() -> u64 {
+    NOTES.with(|notes| notes.borrow().ended.values().map(|n| n.len() as u64).sum())
+}
+
+const SIM: Module = Module {
+    name: "sim",
+    handlers: &[Handler::PreAccess(wait), Handler::Log(note)],
+    ..Module::EMPTY
+};
+
+/// Makes a request with `?wait=` wait so many milliseconds, however often it is resumed before.
+fn wait(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
+    let Some(ms) = x.args.strip_prefix(b"wait=").and_then(|n| std::str::from_utf8(n).ok()?.parse::<u64>().ok()) else {
+        return Step::Next;
+    };
+    let now_ms = cx.clock.mono_ms;
+    let key = (x.client.connection, x.client.requests);
+    let until = NOTES.with(|notes| *notes.borrow_mut().waits.entry(key).or_insert(now_ms + ms));
+    if until <= now_ms {
+        return Step::Next;
+    }
+    x.state = State::Waiting(until);
+    Step::Wait
+}
+
+fn note(x: &mut Exchange, _: &mut Ctx<'_>) {
+    let status = if x.err_status == 0 { x.reply.status } else { x.err_status };
+    let note = Note { status, bytes_sent: x.bytes_sent, completed: x.completed };
+    NOTES.with(|notes| notes.borrow_mut().ended.entry(x.client.connection).or_default().push(note));
+}
