@@ -114,9 +114,9 @@ fn sound(random: &mut Random) -> Draft {
         8..11 => text(random),
         11 => Draft { last: true, ..draft("/last", Want::Text) },
         12 => draft("/none", Want::Bare(204)),
-        13 => draft("/moved?x=1", Want::Moved("http://a.test:8001/small.html")),
+        13 => draft("/moved?x=1", Want::Moved("/small.html")),
         14 => draft("/missing%20file", Want::Page(404)),
-        15 => draft("/dir", Want::Moved("http://a.test:8001/dir/")),
+        15 => draft("/dir", Want::Moved("/dir/")),
         16 => draft(*random.pick(&["/dir/", "//dir/./"]), Want::Page(403)),
         17 => draft("/trailer", Want::Trailer),
         18 => {

@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn a_second_value_in_one_level_is_a_duplicate() {
         let d = directive("gzip on;");
-        let mut setting = Setting::UNSET;
+        let mut setting: Setting<i32> = Setting::UNSET;
         setting.set(&d, 1).expect("the first value is accepted");
         let error = setting.set(&d, 2).expect_err("the second is not");
         assert_eq!(error.message(), "\"gzip\" directive is duplicate");
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_bad_value_leaves_the_setting_unset() {
         let d = directive("gzip maybe;");
-        let mut setting = Setting::UNSET;
+        let mut setting: Setting<bool> = Setting::UNSET;
         assert!(setting.set_with(&d, crate::flag).is_err());
         assert!(!setting.is_set());
     }
@@ -166,9 +166,9 @@ mod tests {
         let mut child = Setting::from(Some(1));
         child.merge_from(&parent);
         assert_eq!(child.or(9), 1);
-        let mut unset = Setting::UNSET;
+        let mut unset: Setting<i32> = Setting::UNSET;
         unset.merge_from(&parent);
         assert_eq!(unset.or(9), 2);
-        assert_eq!(Setting::UNSET.or(9), 9);
+        assert_eq!(Setting::<i32>::UNSET.or(9), 9);
     }
 }

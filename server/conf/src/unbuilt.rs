@@ -32,7 +32,9 @@ pub fn unknown(
     let of_nginx = NGINX_DIRECTIVES
         .iter()
         .filter(|(_, _, contexts)| contexts.contains(context));
-    match nearest(name, names.chain(of_nginx.map(|(known, ..)| *known))) {
+    // What may stand here comes first; else the name may have been written in the wrong place as well.
+    let elsewhere = || nearest(name, NGINX_DIRECTIVES.iter().map(|(known, ..)| *known));
+    match nearest(name, names.chain(of_nginx.map(|(known, ..)| *known))).or_else(elsewhere) {
         Some(meant) => error.with_hint(format!("did you mean \"{meant}\"?")),
         None => error,
     }
@@ -99,7 +101,11 @@ mod tests {
         let (message, hint) = error("proxi_pass x;", Contexts::LOCATION);
         assert_eq!(message, "unknown directive \"proxi_pass\" in /a.conf:1");
         assert_eq!(hint.as_deref(), Some("did you mean \"proxy_pass\"?"));
-        assert_eq!(error("proxi_pass x;", Contexts::EVENTS).1, None);
+        assert_eq!(
+            error("proxi_pass x;", Contexts::EVENTS).1.as_deref(),
+            Some("did you mean \"proxy_pass\"?")
+        );
+        assert_eq!(error("zzqqxxyy x;", Contexts::EVENTS).1, None);
         assert_eq!(
             error("toy_nam x;", Contexts::EVENTS).1.as_deref(),
             Some("did you mean \"toy_name\"?")

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::rc::Rc;
 
-use engines::http::{Chunk, Method, RequestHead, ResponseHead};
+use engines::http::{Chunk, FileRange, Method, RequestHead, ResponseHead};
 
 use crate::clock::Clock;
 use crate::conf_core::{CoreLoc, CoreSrv};
@@ -128,6 +128,8 @@ pub enum Pulled {
     Chunk(Chunk),
     /// The body has ended.
     End,
+    /// The body breaks off here: what was promised cannot be kept, so the connection must close.
+    Broken,
 }
 
 /// How far the exchange is.
@@ -388,7 +390,7 @@ impl Exchange {
     }
 
     /// The next piece of the body. Called only while the exchange is [`State::Responding`].
-    pub fn pull(&mut self) -> Pulled {
+    pub fn pull(&mut self, cx: &mut Ctx<'_>) -> Pulled {
         if self.stages.is_empty() {
             return self.body.pop_front().map_or(Pulled::End, Pulled::Chunk);
         }
@@ -399,9 +401,32 @@ impl Exchange {
             if self.stages_ended {
                 return Pulled::End;
             }
-            let next = self.body.pop_front();
+            let next = match self.next_in_memory(cx) {
+                Ok(next) => next,
+                Err(error) => {
+                    self.log(Level::Crit, format_args!("pread() failed ({})", conf::os_error(&error)));
+                    return Pulled::Broken;
+                }
+            };
             self.stages_ended = next.is_none();
             self.run_stages(next);
+        }
+    }
+
+    /// The next chunk of the source; of a file at most [`READ_BYTES`], read.
+    fn next_in_memory(&mut self, cx: &mut Ctx<'_>) -> std::io::Result<Option<Chunk>> {
+        match self.body.pop_front() {
+            Some(Chunk::File(mut range)) => {
+                let rest = range.len.saturating_sub(READ_BYTES);
+                range.len -= rest;
+                let bytes = cx.files.read(&range)?;
+                if rest > 0 {
+                    let offset = range.offset + range.len;
+                    self.body.push_front(Chunk::File(FileRange { file: range.file, offset, len: rest }));
+                }
+                Ok(Some(Chunk::Owned(bytes)))
+            }
+            other => Ok(other),
         }
     }
 
@@ -495,5 +520,7 @@ impl Exchange {
     }
 }
 
+/// How much of a file is read at a time for stages.
+const READ_BYTES: u64 = 32 << 10;
 /// nginx's limit of internal redirections of one request (NGX_HTTP_MAX_URI_CHANGES).
 pub const MAX_URI_CHANGES: u8 = 10;

@@ -4,9 +4,11 @@
 //! stand in. The file on disk is the truth: an implementation may keep descriptors but must notice a
 //! replaced, truncated, re-permitted or re-linked file on the next call (unless `open_file_cache` is on).
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
-use engines::http::FileHandle;
+use engines::http::{FileHandle, FileRange};
 
 /// An open regular file, or a directory known by its metadata.
 #[derive(Debug, Clone)]
@@ -120,6 +122,17 @@ pub trait Files {
 
     /// All bytes of a small file as they are on disk now; `None` for one that is better sent from its descriptor.
     fn content(&mut self, opened: &Opened) -> Option<Rc<[u8]>>;
+
+    /// Reads the range of a file for a stage that changes the body.
+    ///
+    /// # Errors
+    /// It cannot be read, or the file has become shorter than the range.
+    fn read(&mut self, range: &FileRange) -> std::io::Result<Vec<u8>> {
+        let file = File::from(range.file.try_clone()?);
+        let mut bytes = vec![0; range.len as usize];
+        file.read_exact_at(&mut bytes, range.offset)?;
+        Ok(bytes)
+    }
 
     /// Describes a path without opening it.
     ///

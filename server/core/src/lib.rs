@@ -17,6 +17,7 @@ pub mod http;
 mod listen;
 pub mod location;
 pub mod logs;
+pub mod mime;
 pub mod module;
 pub mod names;
 pub mod paths;

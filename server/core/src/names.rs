@@ -7,46 +7,33 @@ use std::collections::hash_map::Entry;
 
 use crate::exchange::Exchange;
 use crate::http::{Http, PortAddr};
-use crate::conf_core::{CoreSrv, NameKind};
+use crate::conf_core::{CoreSrv, NameKind, ServerName};
 use crate::regex::MatchLimit;
 
-/// The names of one address.
+/// Host names and wildcards, each with an index.
 #[derive(Debug, Default)]
-pub struct ServerNames {
+pub struct NameTable {
     exact: HashMap<Vec<u8>, usize>,
     /// `.example.com` for `*.example.com`.
     head: HashMap<Vec<u8>, usize>,
     /// `mail` for `mail.*`.
     tail: HashMap<Vec<u8>, usize>,
-    /// Server and index of the expression among its names.
-    regex: Vec<(usize, usize)>,
 }
 
-impl ServerNames {
-    /// Adds a server's names; gives those that another server had before.
-    pub fn add(&mut self, server: usize, names: &[crate::conf_core::ServerName]) -> Vec<String> {
-        let mut conflicts = Vec::new();
-        for (i, name) in names.iter().enumerate() {
-            let text = name.text.as_slice();
-            let fresh = match &name.kind {
-                NameKind::Regex(_) => {
-                    self.regex.push((server, i));
-                    true
-                }
-                NameKind::Exact => insert(&mut self.exact, text, server),
-                NameKind::Head => insert(&mut self.head, &text[1..], server),
-                NameKind::Dot => insert(&mut self.head, text, server) && insert(&mut self.exact, &text[1..], server),
-                NameKind::Tail => insert(&mut self.tail, &text[..text.len() - 2], server),
-                NameKind::Invalid => true,
-            };
-            if !fresh {
-                conflicts.push(String::from_utf8_lossy(text).into_owned());
-            }
+impl NameTable {
+    /// Adds a name in lower case; false if it is there already. Expressions and invalid names are passed over.
+    pub fn add(&mut self, kind: &NameKind, text: &[u8], index: usize) -> bool {
+        match kind {
+            NameKind::Exact => insert(&mut self.exact, text, index),
+            NameKind::Head => insert(&mut self.head, &text[1..], index),
+            NameKind::Dot => insert(&mut self.head, text, index) && insert(&mut self.exact, &text[1..], index),
+            NameKind::Tail => insert(&mut self.tail, &text[..text.len() - 2], index),
+            NameKind::Regex(_) | NameKind::Invalid => true,
         }
-        conflicts
     }
 
-    fn find_text(&self, host: &[u8]) -> Option<usize> {
+    /// The index of a name in lower case: exact, else the longest wildcard at the front, else at the end.
+    pub fn find(&self, host: &[u8]) -> Option<usize> {
         if let Some(server) = self.exact.get(host) {
             return Some(*server);
         }
@@ -62,9 +49,41 @@ impl ServerNames {
         memchr::memrchr_iter(b'.', host).find_map(|at| self.tail.get(&host[..at])).copied()
     }
 
+    fn is_empty(&self) -> bool {
+        self.exact.is_empty() && self.head.is_empty() && self.tail.is_empty()
+    }
+}
+
+/// The names of one address.
+#[derive(Debug, Default)]
+pub struct ServerNames {
+    table: NameTable,
+    /// Server and index of the expression among its names.
+    regex: Vec<(usize, usize)>,
+}
+
+impl ServerNames {
+    /// Adds a server's names; gives those that were there before.
+    pub fn add(&mut self, server: usize, names: &[ServerName]) -> Vec<String> {
+        let mut conflicts = Vec::new();
+        for (i, name) in names.iter().enumerate() {
+            if matches!(name.kind, NameKind::Regex(_)) {
+                self.regex.push((server, i));
+            }
+            if !self.table.add(&name.kind, &name.text, server) {
+                conflicts.push(String::from_utf8_lossy(&name.text).into_owned());
+            }
+        }
+        conflicts
+    }
+
+    fn find_text(&self, host: &[u8]) -> Option<usize> {
+        self.table.find(host)
+    }
+
     /// Whether there is nothing to look up.
     pub fn is_empty(&self) -> bool {
-        self.exact.is_empty() && self.head.is_empty() && self.tail.is_empty() && self.regex.is_empty()
+        self.table.is_empty() && self.regex.is_empty()
     }
 }
 
@@ -114,7 +133,6 @@ fn first_regex(x: &mut Exchange, http: &Http, addr: &PortAddr, host: &[u8]) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conf_core::ServerName;
 
     fn names(list: &[(&str, NameKind, usize)]) -> ServerNames {
         let mut names = ServerNames::default();

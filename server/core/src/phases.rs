@@ -134,7 +134,18 @@ pub fn log(x: &mut Exchange, cx: &mut Ctx<'_>) {
 
 /// Answers a head that breaks the protocol; the connection ends with it.
 fn refuse(x: &mut Exchange, cx: &mut Ctx<'_>, fault: Fault) {
-    x.log(Level::Info, format_args!("{}", fault.message()));
+    let action = match fault {
+        Fault::BadRequestLine
+        | Fault::BadMethod
+        | Fault::MethodTooLong
+        | Fault::MethodInHttp09
+        | Fault::UriTooLong
+        | Fault::BadUri
+        | Fault::BadVersion
+        | Fault::UnsupportedVersion => "reading client request line",
+        _ => "reading client request headers",
+    };
+    x.log(Level::Info, format_args!("{} while {action}", fault.message()));
     x.keep_alive = false;
     reply::status(x, cx, fault.status());
 }

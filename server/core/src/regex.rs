@@ -34,7 +34,12 @@ impl Regex {
             .caseless(caseless)
             .jit_if_available(true)
             .build(&limited)
-            .map_err(|e| ConfError::word(d, word, format!("pcre2_compile() failed: {e} in \"{text}\"")))?;
+            .map_err(|e| {
+                // The library's message begins with an offset that counts the limit put before the pattern.
+                let message = e.to_string();
+                let reason = message.splitn(3, ": ").last().unwrap_or_default();
+                ConfError::word(d, word, format!("pcre2_compile() failed: {reason} in \"{text}\""))
+            })?;
         let names = inner
             .capture_names()
             .iter()

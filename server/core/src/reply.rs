@@ -196,6 +196,11 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
         x.body.clear();
         x.stages.clear();
     }
+    if x.head.method == Method::Head {
+        // Nothing of a body need be read or changed.
+        x.body.clear();
+        x.stages.clear();
+    }
     if !matches!(status, 200 | 206 | 304) {
         x.reply.last_modified = None;
         x.reply.last_modified_text = None;

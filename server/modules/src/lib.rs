@@ -4,9 +4,12 @@
 //! the order in which handlers of one phase run and header stages are applied, the same as nginx's.
 #![forbid(unsafe_code)]
 
+mod charset;
+mod empty_gif;
 mod headers;
 mod index;
 mod log;
+mod map;
 mod not_modified;
 mod range;
 mod rewrite;
@@ -17,12 +20,15 @@ use server_core::module::Module;
 
 /// The modules, in order.
 pub const MODULES: &[&Module] = &[
+    &map::MODULE,
     &rewrite::MODULE,
     &try_files::MODULE,
     &index::MODULE,
     &static_files::MODULE,
+    &empty_gif::MODULE,
     &not_modified::MODULE,
     &headers::MODULE,
+    &charset::MODULE,
     &range::MODULE,
     &log::MODULE,
 ];

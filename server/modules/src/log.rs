@@ -33,7 +33,9 @@ settings! {
     pub(crate) struct LogMain: Main / MAIN_PLAIN {}
     extra {
         /// The formats by name.
-        formats: Vec<(Vec<u8>, Arc<Format>)>
+        formats: Vec<(Vec<u8>, Arc<Format>)>,
+        /// The buffers of files: one file has one.
+        buffers: Vec<(PathBuf, Buffering)>
     }
     merge keep_formats;
 }
@@ -193,6 +195,17 @@ fn access_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         return Err(ConfError::word(d, d.word(0), "buffered logs cannot have variables in name"));
     }
     let how = options.buffering(d)?;
+    if let (Some(how), Target::File(path)) = (how, &target) {
+        let buffers = &mut b.conf_mut::<LogMain>().buffers;
+        match buffers.iter().find(|(known, _)| known == path) {
+            Some((_, other)) if *other != how => {
+                let text = format!("access_log \"{}\" already defined with conflicting parameters", d.arg_str(0));
+                return Err(ConfError::at(d, text));
+            }
+            Some(_) => {}
+            None => buffers.push((path.clone(), how)),
+        }
+    }
     let log = AccessLog { target, format, how, condition: options.condition };
     let logs = b.conf_mut::<LogLoc>().logs.get_or_insert_default();
     match Arc::get_mut(logs) {
@@ -331,7 +344,7 @@ fn write_computed(x: &mut Exchange, cx: &mut Ctx<'_>, path: &Value, line: &[u8],
     let full = server_core::build::full_path(&http.prefix, &name);
     let full = PathBuf::from(std::ffi::OsString::from_vec(full));
     if let Err(error) = cx.logs.write_path(&full, line, cache, cx.clock.mono_ms) {
-        x.log(Level::Crit, format_args!("open() \"{}\" failed ({error})", full.display()));
+        x.log(Level::Crit, format_args!("open() \"{}\" failed ({})", full.display(), conf::os_error(&error)));
     }
 }
 

@@ -28,6 +28,8 @@ pub enum ClosedBy {
 /// One connection that was made, open or closed.
 #[derive(Debug)]
 pub struct Link {
+    /// Number of the connection, from 1.
+    pub serial: u64,
     /// Both directions.
     pub wire: Rc<RefCell<Wire>>,
     /// When it was accepted, and the number of the configuration then.
@@ -129,9 +131,14 @@ impl World {
         let socket = SimSocket::new(Rc::clone(&wire));
         let key = self.conns.insert(Conn::new(socket, peer, port, serial, self.now_ms()));
         let accepted = (self.now_ms(), self.shared.generation.number);
-        self.links.push(Link { wire, accepted, retired: None, closed: None, key });
+        self.links.push(Link { serial, wire, accepted, retired: None, closed: None, key });
         self.turn(key, Cause::default());
         self.links.len() - 1
+    }
+
+    /// Whether an order waits to be carried out.
+    pub fn is_ordered(&self) -> bool {
+        self.pending.is_some()
     }
 
     /// Gives an order.

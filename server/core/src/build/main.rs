@@ -329,7 +329,7 @@ fn load_module(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 }
 
 fn bounded(d: &Directive, low: u64, high: u64) -> Result<u64, ConfError> {
-    let n = conf::number(d)?;
+    let n = conf::parse_number(d.arg(0)).filter(|n| *n >= low).ok_or_else(|| crate::typed::invalid(d))?;
     conf::between(d, n, low, high)
 }
 

@@ -39,6 +39,8 @@ rows! {
     "server_names_hash_bucket_size", H, TAKE1, "Tables size themselves.";
     "variables_hash_max_size", H, TAKE1, "Tables size themselves.";
     "variables_hash_bucket_size", H, TAKE1, "Tables size themselves.";
+    "map_hash_max_size", H, TAKE1, "Tables size themselves.";
+    "map_hash_bucket_size", H, TAKE1, "Tables size themselves.";
     "types_hash_max_size", HSL, TAKE1, "Tables size themselves.";
     "types_hash_bucket_size", HSL, TAKE1, "Tables size themselves.";
     "connection_pool_size", HS, TAKE1, "Connections do not allocate from pools of a set size.";

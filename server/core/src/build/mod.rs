@@ -160,6 +160,11 @@ impl Build {
         }
     }
 
+    /// The settings of unit `T`, which exist once.
+    pub fn main_conf<T: Conf>(&self) -> &T {
+        self.http.as_ref().expect("modules are finished inside http").main.get()
+    }
+
     /// The settings of unit `T` of any location, by its index; for modules' `finish`.
     pub fn location_confs_mut<T: Conf>(&mut self) -> impl Iterator<Item = &mut T> {
         let http = self.http.as_mut().expect("modules are finished inside http");

@@ -118,7 +118,7 @@ pub(super) fn server_name(b: &mut Build, d: &Directive) -> Result<(), ConfError>
             }
             _ => {
                 let text = text.to_ascii_lowercase();
-                let kind = plain_kind(&text);
+                let kind = NameKind::of(&text);
                 ServerName { text, kind }
             }
         };
@@ -127,17 +127,19 @@ pub(super) fn server_name(b: &mut Build, d: &Directive) -> Result<(), ConfError>
     Ok(())
 }
 
-/// The kind of a name without a tilde.
-fn plain_kind(text: &[u8]) -> NameKind {
-    let stars = text.iter().filter(|b| **b == b'*').count();
-    let empty_label = text.windows(2).any(|w| w == b"..");
-    match text {
-        _ if empty_label || stars > 1 => NameKind::Invalid,
-        [b'.', ..] if stars == 0 => NameKind::Dot,
-        [b'*', b'.', _, ..] => NameKind::Head,
-        [first, .., b'.', b'*'] if *first != b'.' => NameKind::Tail,
-        _ if stars == 0 => NameKind::Exact,
-        _ => NameKind::Invalid,
+impl NameKind {
+    /// The kind of a name in lower case that is no expression.
+    pub fn of(text: &[u8]) -> Self {
+        let stars = text.iter().filter(|b| **b == b'*').count();
+        let empty_label = text.windows(2).any(|w| w == b"..");
+        match text {
+            _ if empty_label || stars > 1 => Self::Invalid,
+            [b'.', _, ..] if stars == 0 => Self::Dot,
+            [b'*', b'.', _, ..] => Self::Head,
+            [first, .., b'.', b'*'] if *first != b'.' => Self::Tail,
+            _ if stars == 0 => Self::Exact,
+            _ => Self::Invalid,
+        }
     }
 }
 
@@ -151,12 +153,12 @@ mod tests {
 
     #[test]
     fn wildcards_stand_at_an_end_only() {
-        assert!(matches!(plain_kind(b"*.a.b"), NameKind::Head));
-        assert!(matches!(plain_kind(b".a.b"), NameKind::Dot));
-        assert!(matches!(plain_kind(b"a.*"), NameKind::Tail));
-        assert!(matches!(plain_kind(b""), NameKind::Exact));
+        assert!(matches!(NameKind::of(b"*.a.b"), NameKind::Head));
+        assert!(matches!(NameKind::of(b".a.b"), NameKind::Dot));
+        assert!(matches!(NameKind::of(b"a.*"), NameKind::Tail));
+        assert!(matches!(NameKind::of(b""), NameKind::Exact));
         for wrong in [&b"a.*.b"[..], b"*a.b", b"*.a.*", b"a..b", b".*"] {
-            assert!(matches!(plain_kind(wrong), NameKind::Invalid));
+            assert!(matches!(NameKind::of(wrong), NameKind::Invalid));
         }
     }
 }

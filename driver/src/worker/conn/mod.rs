@@ -10,219 +10,23 @@
 //! An idle connection has no [`Active`] part: no buffer, one slab entry and one timer slot. What a connection waits
 //! for is told by the deadline that [`turn`] returns.
 
-use std::collections::VecDeque;
-use std::io;
-use std::net::SocketAddr;
-use std::rc::Rc;
+mod ending;
+mod state;
 
-use engines::h1::{self, Event, Next, Phase};
-use engines::http::{Gather, RequestHead};
-use server_core::conf_core::{CoreLoc, CoreSrv, Lingering};
+use std::io;
+
+use engines::h1::{Event, Next, Phase};
+use engines::http::RequestHead;
+use server_core::conf_core::CoreLoc;
 use server_core::errlog::Level;
-use server_core::exchange::{Client, Exchange, Peer, Pulled, State};
+use server_core::exchange::{Client, Pulled, State};
 use server_core::phases;
 
 use super::net::Net;
 use super::shared::Shared;
-
-/// One connection.
-pub struct Conn<S> {
-    socket: S,
-    peer: Peer,
-    local: Option<Box<SocketAddr>>,
-    port: u32,
-    requests: u32,
-    serial: u64,
-    since_ms: u64,
-    /// When what the connection waits for began: the head, the idle time, the last progress.
-    mark_ms: u64,
-    /// How long the connection may be idle, from the location of its last request.
-    idle_ms: u64,
-    readable: bool,
-    writable: bool,
-    /// The peer has ended its side or reset: read until that is seen.
-    hung_up: bool,
-    nodelay: bool,
-    /// No request after the one under way or the next.
-    retired: bool,
-    active: Option<Box<Active>>,
-}
-
-/// What a connection has only while something happens on it.
-pub struct Active {
-    engine: h1::Conn,
-    out: Gather,
-    /// Bytes put into `out` and taken from it since the connection became active.
-    queued: u64,
-    sent: u64,
-    exchange: Option<Box<Exchange>>,
-    /// Value of `queued` when the exchange began.
-    start: u64,
-    /// Exchanges whose responses are queued whole.
-    tail: VecDeque<Queued>,
-    /// What to do when the queue is empty.
-    next: Next,
-    closing: Closing,
-    mode: Mode,
-}
-
-/// An exchange whose response is queued whole.
-struct Queued {
-    exchange: Box<Exchange>,
-    start: u64,
-    end: u64,
-}
-
-/// How a connection is closed, from the location of its last request.
-#[derive(Clone, Copy, Debug)]
-struct Closing {
-    rule: Lingering,
-    time_ms: u64,
-    timeout_ms: u64,
-}
-
-/// What the connection is in besides an exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    /// Requests and responses.
-    Serve,
-    /// The response is sent, the rest of the request body is dropped: until when.
-    AwaitBody { until_ms: u64 },
-    /// Our side is ended, what the peer still sends is dropped: until when.
-    Linger { until_ms: u64 },
-}
-
-/// Why a connection takes its turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cause {
-    /// There may be something to read.
-    pub readable: bool,
-    /// There may be room to write.
-    pub writable: bool,
-    /// The peer has ended its side, or the connection is broken.
-    pub hung_up: bool,
-    /// The deadline has passed.
-    pub expired: bool,
-    /// Reading found the connection at its end.
-    pub broken: bool,
-}
-
-/// What is to be done with the connection after its turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// Keep it; take a turn at this time at the latest.
-    Keep {
-        /// Monotonic milliseconds.
-        deadline_ms: u64,
-    },
-    /// Close it.
-    Close,
-}
-
-/// The connection ends here and now.
-struct Closed;
-
-impl Active {
-    pub(super) fn new(settings: Rc<h1::Settings>) -> Self {
-        Self {
-            engine: h1::Conn::new(settings),
-            out: Gather::default(),
-            queued: 0,
-            sent: 0,
-            exchange: None,
-            start: 0,
-            tail: VecDeque::new(),
-            next: Next::KeepAlive,
-            closing: Closing { rule: Lingering::On, time_ms: 30_000, timeout_ms: 5_000 },
-            mode: Mode::Serve,
-        }
-    }
-
-    pub(super) fn reset(&mut self, settings: Rc<h1::Settings>) {
-        self.engine.reset(settings);
-        self.out.clear();
-        self.queued = 0;
-        self.sent = 0;
-        self.next = Next::KeepAlive;
-        self.mode = Mode::Serve;
-    }
-
-    /// Whether nothing is under way.
-    fn is_settled(&self) -> bool {
-        self.exchange.is_none() && self.tail.is_empty() && self.out.is_empty()
-    }
-}
-
-impl<S> Conn<S> {
-    /// A connection that has just been accepted on a port.
-    pub fn new(socket: S, peer: Peer, port: usize, serial: u64, now_ms: u64) -> Self {
-        Self {
-            socket,
-            peer,
-            local: None,
-            port: port as u32,
-            requests: 0,
-            serial,
-            since_ms: now_ms,
-            mark_ms: now_ms,
-            idle_ms: 0,
-            readable: false,
-            writable: true,
-            hung_up: false,
-            nodelay: true,
-            retired: false,
-            active: None,
-        }
-    }
-
-    /// The socket.
-    pub fn socket(&self) -> &S {
-        &self.socket
-    }
-
-    /// The socket, for the simulator.
-    pub fn socket_mut(&mut self) -> &mut S {
-        &mut self.socket
-    }
-
-    /// The port on which it was accepted.
-    pub fn port(&self) -> usize {
-        self.port as usize
-    }
-
-    /// Gives the connection the index that its port has in a new configuration.
-    pub fn set_port(&mut self, port: usize) {
-        self.port = port as u32;
-    }
-
-    /// Has had a request and waits for the next.
-    pub fn is_kept_alive(&self) -> bool {
-        self.active.is_none() && self.requests > 0
-    }
-
-    /// Between requests, or before the first one.
-    pub fn is_idle(&self) -> bool {
-        self.active.is_none()
-    }
-
-    /// When the connection became what it is, monotonic milliseconds.
-    pub fn mark_ms(&self) -> u64 {
-        self.mark_ms
-    }
-
-    /// Whether it has been retired, or has a request under way that began before this configuration.
-    pub fn is_older_than(&self, number: u64) -> bool {
-        self.retired || self.active.as_ref().and_then(|a| a.exchange.as_ref()).is_some_and(|x| x.http.number < number)
-    }
-
-    /// Makes the response under way, or else the next one, the last.
-    pub fn retire(&mut self) {
-        self.retired = true;
-        if let Some(active) = &mut self.active {
-            active.engine.close_after();
-        }
-    }
-}
+use ending::{close, deadline, expire, linger, log_unfinished};
+pub use state::{Active, Cause, Conn, Fate};
+use state::{Closed, Closing, Mode, Queued};
 
 /// Reads what has come, ahead of the turn: the loop does so for all connections that are ready before any has its turn, so
 /// that one look at a file serves all of them. False if the connection has ended.
@@ -255,7 +59,7 @@ fn pass<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Clo
     let read = receive(c, sh)?;
     loop {
         deliver(c, sh)?;
-        if !pump(c, sh) {
+        if !pump(c, sh)? {
             break;
         }
     }
@@ -436,15 +240,16 @@ fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Cl
 
 /// Moves the body from the exchange to the engine and on to the queue; true if the response is queued whole and bytes
 /// of a next request are at hand, whose response can leave in the same write.
-fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> bool {
-    let Some(a) = &mut c.active else { return false };
-    let Some(x) = &mut a.exchange else { return false };
+fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
+    let Some(a) = &mut c.active else { return Ok(false) };
+    let Some(x) = &mut a.exchange else { return Ok(false) };
     if x.state != State::Responding {
-        return false;
+        return Ok(false);
     }
     let mut ended = false;
     while !ended && a.out.len() < QUEUE_BYTES {
-        match x.pull() {
+        match x.pull(&mut sh.ctx()) {
+            Pulled::Broken => return Err(Closed),
             Pulled::Chunk(chunk) => a.engine.send_data(chunk),
             Pulled::End => {
                 if let Some(on_end) = x.on_end {
@@ -460,9 +265,9 @@ fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> bool {
         a.queued += a.out.len() - before;
     }
     if !ended {
-        return false;
+        return Ok(false);
     }
-    let Some(exchange) = a.exchange.take() else { return false };
+    let Some(exchange) = a.exchange.take() else { return Ok(false) };
     let loc: &CoreLoc = exchange.loc(&exchange.http);
     a.closing = Closing {
         rule: *loc.lingering_close,
@@ -472,7 +277,7 @@ fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> bool {
     c.idle_ms = loc.keepalive().idle_ms;
     a.tail.push_back(Queued { exchange, start: a.start, end: a.queued });
     a.next = a.engine.finish();
-    a.next == Next::KeepAlive && a.out.len() < QUEUE_BYTES && a.tail.len() < PIPELINE_DEPTH
+    Ok(a.next == Next::KeepAlive && a.out.len() < QUEUE_BYTES && a.tail.len() < PIPELINE_DEPTH)
 }
 
 /// Writes what is queued; true if there may be more to do at once.
@@ -551,101 +356,6 @@ fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, C
         }
         next => linger(c, sh, next),
     }
-}
-
-/// Closes, or ends our side and reads on where the peer may still be sending: a close with unread bytes would reset the
-/// connection and could take the response with it.
-fn linger<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, next: Next) -> Result<bool, Closed> {
-    let Some(a) = &mut c.active else { return Err(Closed) };
-    let wanted = match a.closing.rule {
-        Lingering::Off => false,
-        Lingering::On => next == Next::Linger || c.readable,
-        Lingering::Always => true,
-    };
-    if !wanted {
-        return Err(Closed);
-    }
-    sh.net.shutdown(&mut c.socket);
-    a.mode = Mode::Linger { until_ms: sh.clock.mono_ms + a.closing.time_ms };
-    c.mark_ms = sh.clock.mono_ms;
-    Ok(c.readable)
-}
-
-/// The deadline has passed, unless the connection has moved on since it was set.
-fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
-    if deadline(c, sh) > sh.clock.mono_ms {
-        return Ok(());
-    }
-    let Some(a) = &mut c.active else { return Err(Closed) };
-    if let Some(x) = &mut a.exchange
-        && matches!(x.state, State::Waiting(_))
-    {
-        phases::resume(x, &mut sh.ctx());
-        return respond(c, sh);
-    }
-    if a.is_settled() && a.mode == Mode::Serve && a.engine.phase() == Phase::Head {
-        log_unfinished(c, sh, 408, "client timed out");
-    }
-    Err(Closed)
-}
-
-/// When the connection is to take a turn if nothing happens before.
-fn deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
-    let Some(a) = &c.active else {
-        let wait = if c.requests == 0 { header_timeout(c, sh) } else { c.idle_ms };
-        return c.mark_ms.saturating_add(wait);
-    };
-    match a.mode {
-        Mode::AwaitBody { until_ms } | Mode::Linger { until_ms } => {
-            return until_ms.min(c.mark_ms.saturating_add(a.closing.timeout_ms));
-        }
-        Mode::Serve => {}
-    }
-    let x = a.tail.front().map(|q| &q.exchange).or(a.exchange.as_ref());
-    let wait = match x {
-        Some(x) => match x.state {
-            State::Waiting(until_ms) => return until_ms,
-            _ => x.loc::<CoreLoc>(&x.http).send_timeout.0,
-        },
-        None => header_timeout(c, sh),
-    };
-    c.mark_ms.saturating_add(wait)
-}
-
-/// `client_header_timeout` of the port's default server.
-fn header_timeout<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
-    let http = &sh.generation.http;
-    let server = http.ports[c.port as usize].addr(None).default_server;
-    http.servers[server].confs.get::<CoreSrv>().client_header_timeout.0
-}
-
-/// Logs a request whose head never became complete.
-fn log_unfinished<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, status: u16, why: &str) {
-    c.requests = c.requests.saturating_add(1);
-    let client = client(c, sh);
-    let mut x = sh.exchange(client, c.port());
-    x.head.clear();
-    phases::place(&mut x);
-    x.err_status = status;
-    x.log(Level::Info, format_args!("{why}"));
-    sh.finish(x);
-}
-
-/// Gives back what the connection holds; exchanges under way are logged as far as they came.
-fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate {
-    let Some(mut a) = c.active.take() else { return Fate::Close };
-    let sent = a.sent;
-    while let Some(queued) = a.tail.pop_front() {
-        let mut x = queued.exchange;
-        x.bytes_sent = sent.clamp(queued.start, queued.end) - queued.start;
-        sh.finish(x);
-    }
-    if let Some(mut x) = a.exchange.take() {
-        x.bytes_sent = sent.saturating_sub(a.start);
-        sh.finish(x);
-    }
-    sh.release(a);
-    Fate::Close
 }
 
 /// Bytes of response that may wait in a connection's queue before no more body is pulled; file ranges count in full.

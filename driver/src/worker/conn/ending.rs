@@ -1,0 +1,107 @@
+//! How a connection waits and ends: its one deadline, what happens when it passes, lingering, and the close.
+
+use engines::h1::{Next, Phase};
+use server_core::conf_core::{CoreLoc, CoreSrv, Lingering};
+use server_core::errlog::Level;
+use server_core::exchange::State;
+use server_core::phases;
+
+use super::state::{Closed, Conn, Fate, Mode};
+use super::{client, respond};
+use crate::worker::net::Net;
+use crate::worker::shared::Shared;
+
+/// Closes, or ends our side and reads on where the peer may still be sending: a close with unread bytes would reset the
+/// connection and could take the response with it.
+pub(super) fn linger<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, next: Next) -> Result<bool, Closed> {
+    let Some(a) = &mut c.active else { return Err(Closed) };
+    let wanted = match a.closing.rule {
+        Lingering::Off => false,
+        Lingering::On => next == Next::Linger || c.readable,
+        Lingering::Always => true,
+    };
+    if !wanted {
+        return Err(Closed);
+    }
+    sh.net.shutdown(&mut c.socket);
+    a.mode = Mode::Linger { until_ms: sh.clock.mono_ms + a.closing.time_ms };
+    c.mark_ms = sh.clock.mono_ms;
+    Ok(c.readable)
+}
+
+/// The deadline has passed, unless the connection has moved on since it was set.
+pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
+    if deadline(c, sh) > sh.clock.mono_ms {
+        return Ok(());
+    }
+    let Some(a) = &mut c.active else { return Err(Closed) };
+    if let Some(x) = &mut a.exchange
+        && matches!(x.state, State::Waiting(_))
+    {
+        phases::resume(x, &mut sh.ctx());
+        return respond(c, sh);
+    }
+    if a.is_settled() && a.mode == Mode::Serve && a.engine.phase() == Phase::Head {
+        log_unfinished(c, sh, 408, "client timed out");
+    }
+    Err(Closed)
+}
+
+/// When the connection is to take a turn if nothing happens before.
+pub(super) fn deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
+    let Some(a) = &c.active else {
+        let wait = if c.requests == 0 { header_timeout(c, sh) } else { c.idle_ms };
+        return c.mark_ms.saturating_add(wait);
+    };
+    match a.mode {
+        Mode::AwaitBody { until_ms } | Mode::Linger { until_ms } => {
+            return until_ms.min(c.mark_ms.saturating_add(a.closing.timeout_ms));
+        }
+        Mode::Serve => {}
+    }
+    let x = a.tail.front().map(|q| &q.exchange).or(a.exchange.as_ref());
+    let wait = match x {
+        Some(x) => match x.state {
+            State::Waiting(until_ms) => return until_ms,
+            _ => x.loc::<CoreLoc>(&x.http).send_timeout.0,
+        },
+        None => header_timeout(c, sh),
+    };
+    c.mark_ms.saturating_add(wait)
+}
+
+/// `client_header_timeout` of the port's default server.
+fn header_timeout<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
+    let http = &sh.generation.http;
+    let server = http.ports[c.port as usize].addr(None).default_server;
+    http.servers[server].confs.get::<CoreSrv>().client_header_timeout.0
+}
+
+/// Logs a request whose head never became complete.
+pub(super) fn log_unfinished<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, status: u16, why: &str) {
+    c.requests = c.requests.saturating_add(1);
+    let client = client(c, sh);
+    let mut x = sh.exchange(client, c.port());
+    x.head.clear();
+    phases::place(&mut x);
+    x.err_status = status;
+    x.log(Level::Info, format_args!("{why}"));
+    sh.finish(x);
+}
+
+/// Gives back what the connection holds; exchanges under way are logged as far as they came.
+pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate {
+    let Some(mut a) = c.active.take() else { return Fate::Close };
+    let sent = a.sent;
+    while let Some(queued) = a.tail.pop_front() {
+        let mut x = queued.exchange;
+        x.bytes_sent = sent.clamp(queued.start, queued.end) - queued.start;
+        sh.finish(x);
+    }
+    if let Some(mut x) = a.exchange.take() {
+        x.bytes_sent = sent.saturating_sub(a.start);
+        sh.finish(x);
+    }
+    sh.release(a);
+    Fate::Close
+}

@@ -1,0 +1,209 @@
+//! What a connection is made of.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use engines::h1::{self, Next};
+use engines::http::Gather;
+use server_core::conf_core::Lingering;
+use server_core::exchange::{Exchange, Peer};
+
+/// One connection.
+pub struct Conn<S> {
+    pub(super) socket: S,
+    pub(super) peer: Peer,
+    pub(super) local: Option<Box<SocketAddr>>,
+    pub(super) port: u32,
+    pub(super) requests: u32,
+    pub(super) serial: u64,
+    pub(super) since_ms: u64,
+    /// When what the connection waits for began: the head, the idle time, the last progress.
+    pub(super) mark_ms: u64,
+    /// How long the connection may be idle, from the location of its last request.
+    pub(super) idle_ms: u64,
+    pub(super) readable: bool,
+    pub(super) writable: bool,
+    /// The peer has ended its side or reset: read until that is seen.
+    pub(super) hung_up: bool,
+    pub(super) nodelay: bool,
+    /// No request after the one under way or the next.
+    pub(super) retired: bool,
+    pub(super) active: Option<Box<Active>>,
+}
+
+/// What a connection has only while something happens on it.
+pub struct Active {
+    pub(super) engine: h1::Conn,
+    pub(super) out: Gather,
+    /// Bytes put into `out` and taken from it since the connection became active.
+    pub(super) queued: u64,
+    pub(super) sent: u64,
+    pub(super) exchange: Option<Box<Exchange>>,
+    /// Value of `queued` when the exchange began.
+    pub(super) start: u64,
+    /// Exchanges whose responses are queued whole.
+    pub(super) tail: VecDeque<Queued>,
+    /// What to do when the queue is empty.
+    pub(super) next: Next,
+    pub(super) closing: Closing,
+    pub(super) mode: Mode,
+}
+
+/// An exchange whose response is queued whole.
+pub(super) struct Queued {
+    pub(super) exchange: Box<Exchange>,
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+/// How a connection is closed, from the location of its last request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Closing {
+    pub(super) rule: Lingering,
+    pub(super) time_ms: u64,
+    pub(super) timeout_ms: u64,
+}
+
+/// What the connection is in besides an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Requests and responses.
+    Serve,
+    /// The response is sent, the rest of the request body is dropped: until when.
+    AwaitBody { until_ms: u64 },
+    /// Our side is ended, what the peer still sends is dropped: until when.
+    Linger { until_ms: u64 },
+}
+
+/// Why a connection takes its turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cause {
+    /// There may be something to read.
+    pub readable: bool,
+    /// There may be room to write.
+    pub writable: bool,
+    /// The peer has ended its side, or the connection is broken.
+    pub hung_up: bool,
+    /// The deadline has passed.
+    pub expired: bool,
+    /// Reading found the connection at its end.
+    pub broken: bool,
+}
+
+/// What is to be done with the connection after its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Keep it; take a turn at this time at the latest.
+    Keep {
+        /// Monotonic milliseconds.
+        deadline_ms: u64,
+    },
+    /// Close it.
+    Close,
+}
+
+/// The connection ends here and now.
+pub(super) struct Closed;
+
+impl Active {
+    pub(in crate::worker) fn new(settings: Rc<h1::Settings>) -> Self {
+        Self {
+            engine: h1::Conn::new(settings),
+            out: Gather::default(),
+            queued: 0,
+            sent: 0,
+            exchange: None,
+            start: 0,
+            tail: VecDeque::new(),
+            next: Next::KeepAlive,
+            closing: Closing { rule: Lingering::On, time_ms: 30_000, timeout_ms: 5_000 },
+            mode: Mode::Serve,
+        }
+    }
+
+    pub(in crate::worker) fn reset(&mut self, settings: Rc<h1::Settings>) {
+        self.engine.reset(settings);
+        self.out.clear();
+        self.queued = 0;
+        self.sent = 0;
+        self.next = Next::KeepAlive;
+        self.mode = Mode::Serve;
+    }
+
+    /// Whether nothing is under way.
+    pub(super) fn is_settled(&self) -> bool {
+        self.exchange.is_none() && self.tail.is_empty() && self.out.is_empty()
+    }
+}
+
+impl<S> Conn<S> {
+    /// A connection that has just been accepted on a port.
+    pub fn new(socket: S, peer: Peer, port: usize, serial: u64, now_ms: u64) -> Self {
+        Self {
+            socket,
+            peer,
+            local: None,
+            port: port as u32,
+            requests: 0,
+            serial,
+            since_ms: now_ms,
+            mark_ms: now_ms,
+            idle_ms: 0,
+            readable: false,
+            writable: true,
+            hung_up: false,
+            nodelay: true,
+            retired: false,
+            active: None,
+        }
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> &S {
+        &self.socket
+    }
+
+    /// The socket, for the simulator.
+    pub fn socket_mut(&mut self) -> &mut S {
+        &mut self.socket
+    }
+
+    /// The port on which it was accepted.
+    pub fn port(&self) -> usize {
+        self.port as usize
+    }
+
+    /// Gives the connection the index that its port has in a new configuration.
+    pub fn set_port(&mut self, port: usize) {
+        self.port = port as u32;
+    }
+
+    /// Has had a request and waits for the next.
+    pub fn is_kept_alive(&self) -> bool {
+        self.active.is_none() && self.requests > 0
+    }
+
+    /// Between requests, or before the first one.
+    pub fn is_idle(&self) -> bool {
+        self.active.is_none()
+    }
+
+    /// When the connection became what it is, monotonic milliseconds.
+    pub fn mark_ms(&self) -> u64 {
+        self.mark_ms
+    }
+
+    /// Whether it has been retired, or has a request under way that began before this configuration.
+    pub fn is_older_than(&self, number: u64) -> bool {
+        self.retired || self.active.as_ref().and_then(|a| a.exchange.as_ref()).is_some_and(|x| x.http.number < number)
+    }
+
+    /// Makes the response under way, or else the next one, the last.
+    pub fn retire(&mut self) {
+        self.retired = true;
+        if let Some(active) = &mut self.active {
+            active.engine.close_after();
+        }
+    }
+}

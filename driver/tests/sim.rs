@@ -1,0 +1,63 @@
+//! Seeded simulation of the worker: connections, timers and configurations under a virtual clock, on simulated sockets.
+//!
+//! A run is made from its seed alone. `SIM_SEED` is the first seed (1), `SIM_SEEDS` how many are run (300). Clients send
+//! sound and broken requests in any pieces, read fast, slowly or never, end, reset or stay silent; reads and writes stop
+//! anywhere; the worker gets turns for nothing; the clock jumps; the configuration changes. A judge for each connection
+//! (`judge`) sees only the wire and the clock and decides on every response, every close and every timeout.
+
+#[path = "sim/client.rs"]
+mod client;
+#[path = "sim/expect.rs"]
+mod expect;
+#[path = "sim/judge.rs"]
+mod judge;
+#[path = "sim/limits.rs"]
+mod limits;
+#[path = "sim/response.rs"]
+mod response;
+#[path = "sim/run.rs"]
+mod run;
+#[path = "sim/script.rs"]
+mod script;
+#[path = "sim/site.rs"]
+mod site;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A number from the environment.
+fn setting(name: &str, default: u64) -> u64 {
+    match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is not a number")),
+        Err(_) => default,
+    }
+}
+
+#[test]
+fn no_seed_finds_a_fault() {
+    let first = setting("SIM_SEED", 1);
+    let site = site::Site::new();
+    let mut failed = Vec::new();
+    let mut total = run::Tally::default();
+    for seed in first..first + setting("SIM_SEEDS", 300) {
+        let result = catch_unwind(AssertUnwindSafe(|| run::run(seed, &site)));
+        let fault = match result {
+            Ok(Ok(tally)) => {
+                total.add(&tally);
+                continue;
+            }
+            Ok(Err(fault)) => fault,
+            Err(_) => "a panic".to_owned(),
+        };
+        println!("seed {seed}: {fault}");
+        println!("  again: SIM_SEED={seed} SIM_SEEDS=1 cargo test -p firstbyte-driver --test sim -- --nocapture");
+        failed.push(seed);
+        if failed.len() == FAULTS_MAX {
+            break;
+        }
+    }
+    println!("{total:?}");
+    assert!(failed.is_empty(), "seeds that failed: {failed:?}");
+}
+
+/// Faults shown before the rest is left.
+const FAULTS_MAX: usize = 10;

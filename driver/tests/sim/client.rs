@@ -1,0 +1,152 @@
+//! The clients of a run: how they send their requests, how they read, how they go away.
+
+use driver::io::sim::{Faults, Random, Wire};
+
+use super::judge::Judge;
+use super::script::{self, Request};
+
+/// One client.
+pub struct Client {
+    /// Index of its connection.
+    pub link: usize,
+    pub judge: Judge,
+    bytes: Vec<u8>,
+    sent: usize,
+    /// It sends no more than this.
+    limit: usize,
+    pace: Pace,
+    reading: Reading,
+    ending: Ending,
+    gone: bool,
+}
+
+/// How it sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    /// All at once.
+    Burst,
+    /// In pieces cut anywhere.
+    Cut,
+    /// A request when the one before is answered.
+    Turns,
+}
+
+/// How it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    Eager,
+    Slow,
+    /// Not at all after so many bytes.
+    Stalled(usize),
+}
+
+/// What it does when all is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// Nothing.
+    Stay,
+    /// Ends its side and reads on.
+    End,
+    /// Resets.
+    Reset,
+    /// Closes: what comes after is answered with a reset.
+    Leave,
+}
+
+impl Client {
+    /// A client with a script of its own.
+    pub fn new(link: usize, random: &mut Random) -> Self {
+        let count = 1 + random.below(6) as usize;
+        let requests: Vec<Request> = (0..count).map(|_| script::request(random)).collect();
+        let bytes: Vec<u8> = requests.iter().flat_map(|r| r.wire.iter().copied()).collect();
+        let limit = if random.chance(700) { bytes.len() } else { random.within(0..bytes.len() + 1) };
+        let pace = *random.pick(&[Pace::Burst, Pace::Cut, Pace::Cut, Pace::Turns]);
+        let reading = match random.below(10) {
+            0 => Reading::Stalled(random.within(0..3000)),
+            1..4 => Reading::Slow,
+            _ => Reading::Eager,
+        };
+        let ending = match random.below(10) {
+            0..4 => Ending::Stay,
+            4..8 => Ending::End,
+            8 => Ending::Reset,
+            _ => Ending::Leave,
+        };
+        Self { link, judge: Judge::new(requests), bytes, sent: 0, limit, pace, reading, ending, gone: false }
+    }
+
+    /// Does one thing.
+    pub fn act(&mut self, wire: &mut Wire, random: &mut Random) {
+        match random.below(3) {
+            0 | 1 => self.send(wire, random),
+            _ => self.fetch(wire, random),
+        }
+    }
+
+    /// Does all that it ever will, now; true if that was anything.
+    pub fn finish(&mut self, wire: &mut Wire, random: &mut Random) -> bool {
+        let before = (self.sent, wire.fetched(), self.gone);
+        self.send(wire, random);
+        if !matches!(self.reading, Reading::Stalled(_)) {
+            self.reading = Reading::Eager;
+        }
+        self.fetch(wire, random);
+        before != (self.sent, wire.fetched(), self.gone)
+    }
+
+    fn send(&mut self, wire: &mut Wire, random: &mut Random) {
+        let allowed = match self.pace {
+            Pace::Turns => self.limit.min(self.judge.end_of(self.judge.answered())),
+            _ => self.limit,
+        };
+        if self.sent < allowed {
+            let len = match self.pace {
+                Pace::Cut => random.piece(allowed - self.sent),
+                _ => allowed - self.sent,
+            };
+            wire.push(&self.bytes[self.sent..self.sent + len]);
+            self.sent += len;
+        } else if self.sent == self.limit {
+            self.leave(wire);
+        }
+    }
+
+    fn leave(&mut self, wire: &mut Wire) {
+        match self.ending {
+            Ending::Stay => return,
+            Ending::End => wire.end(),
+            Ending::Reset => wire.reset(),
+            Ending::Leave if wire.fetched() < wire.sent().len() => wire.reset(),
+            Ending::Leave => wire.end(),
+        }
+        self.gone = true;
+    }
+
+    fn fetch(&mut self, wire: &mut Wire, random: &mut Random) {
+        if self.gone && self.ending == Ending::Leave && wire.fetched() < wire.sent().len() {
+            return wire.reset();
+        }
+        let most = match self.reading {
+            Reading::Eager => usize::MAX,
+            Reading::Slow => random.piece(400),
+            Reading::Stalled(limit) => limit.saturating_sub(wire.fetched()),
+        };
+        wire.fetch(most);
+    }
+}
+
+/// How a connection misbehaves: mostly not at all, or much.
+pub fn faults(random: &mut Random) -> Faults {
+    let mut often = || match random.below(3) {
+        0 => 0,
+        1 => 50,
+        _ => 400,
+    };
+    Faults {
+        short_read: often(),
+        late_read: often() / 2,
+        short_write: often(),
+        split_write: often(),
+        no_inline: often(),
+    }
+}

@@ -1,0 +1,183 @@
+//! Whether a response is what its request must give.
+
+use super::response::{Framed, Response};
+use super::script::{Request, Want};
+use super::site::{CONFS, Conf, FILES, Site};
+
+/// What is known of the circumstances in which a response was made.
+#[derive(Clone, Copy, Debug)]
+pub struct Circumstances {
+    /// How many requests came on the connection, this one included.
+    pub count: usize,
+    /// Something besides the request may make, or must have made, the response the last one.
+    pub may_end: bool,
+    pub must_end: bool,
+}
+
+/// Compares a response with what one of the configurations gives.
+///
+/// # Errors
+/// What is wrong, by the last of the configurations.
+pub fn check(
+    response: &Response,
+    request: &Request,
+    confs: &[usize],
+    around: Circumstances,
+    site: &Site,
+) -> Result<(), String> {
+    let mut result = Err("no configuration is in force".to_owned());
+    for conf in confs {
+        result = check_one(response, request, &CONFS[*conf], around, site);
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
+}
+
+fn check_one(
+    response: &Response,
+    request: &Request,
+    conf: &Conf,
+    around: Circumstances,
+    site: &Site,
+) -> Result<(), String> {
+    if request.version == 9 {
+        let body = whole_body(&request.want, conf, site);
+        return same("the body of an HTTP/0.9 response", &response.body, &body.unwrap_or_default());
+    }
+    if response.interim > usize::from(request.expects) {
+        return Err("an interim response that was not asked for".to_owned());
+    }
+    check_connection(response, request, conf, around)?;
+    match &request.want {
+        Want::BrokenBody if response.status == 400 => check_page(response, request, 400),
+        Want::Page(status) | Want::Refused(status) => check_page(response, request, *status),
+        Want::Moved(path) => {
+            check_page(response, request, 301)?;
+            let location = response.field("Location").unwrap_or_default();
+            let known = ["8001", "8002"].iter().any(|port| location == format!("http://a.test:{port}{path}"));
+            if known { Ok(()) } else { Err(format!("Location {location:?} for {path}")) }
+        }
+        Want::Bare(status) => check_status(response, *status),
+        Want::Parts(file, parts) => check_parts(response, request, *file, parts, site),
+        Want::Drop => Err("a response where the connection was to be closed".to_owned()),
+        want => {
+            let body = whole_body(want, conf, site).unwrap_or_default();
+            let part = match want {
+                Want::Part(file, range) => {
+                    let value = format!("bytes {}-{}/{}", range.start, range.end - 1, FILES[*file].1);
+                    check_field(response, "Content-Range", &value)?;
+                    true
+                }
+                _ => false,
+            };
+            check_status(response, if part { 206 } else { 200 })?;
+            let trailer = matches!(want, Want::Trailer | Want::ChunkedFile(_)) && !request.is_head;
+            check_body(response, request, &body, trailer && request.version == 11)
+        }
+    }
+}
+
+/// The body that a request gives where it is one piece.
+pub fn whole_body(want: &Want, conf: &Conf, site: &Site) -> Option<Vec<u8>> {
+    match want {
+        Want::File(n) | Want::ChunkedFile(n) => Some(site.files[*n].clone()),
+        Want::Part(n, range) => Some(site.files[*n][range.clone()].to_vec()),
+        Want::Text | Want::Trailer | Want::BrokenBody => Some(conf.text().into_bytes()),
+        _ => None,
+    }
+}
+
+fn check_connection(
+    response: &Response,
+    request: &Request,
+    conf: &Conf,
+    around: Circumstances,
+) -> Result<(), String> {
+    let must = request.last
+        || around.must_end
+        || around.count >= conf.requests
+        || matches!(request.want, Want::Refused(_))
+        || response.status == 400;
+    match response.field("Connection") {
+        Some("close") if must || around.may_end => Ok(()),
+        Some("keep-alive") if !must => Ok(()),
+        other => Err(format!("Connection is {other:?}, with request {}: {around:?}", around.count)),
+    }
+}
+
+fn check_status(response: &Response, status: u16) -> Result<(), String> {
+    if response.status == status { Ok(()) } else { Err(format!("status {}, not {status}", response.status)) }
+}
+
+fn check_field(response: &Response, name: &str, value: &str) -> Result<(), String> {
+    let found = response.field(name);
+    if found == Some(value) { Ok(()) } else { Err(format!("{name} is {found:?}, not {value:?}")) }
+}
+
+fn check_body(response: &Response, request: &Request, body: &[u8], trailer: bool) -> Result<(), String> {
+    let framed = match (request.is_head, trailer) {
+        (true, _) => Framed::Bodiless,
+        (false, true) => Framed::Chunked,
+        (false, false) => Framed::Length,
+    };
+    if response.framed != framed {
+        return Err(format!("framed by {:?}, not {framed:?}", response.framed));
+    }
+    match framed {
+        Framed::Chunked => {
+            let known = [("X-Sum", true)].iter().all(|(n, _)| response.trailers.iter().any(|(t, _)| t == n));
+            if !known || response.trailers.len() != 1 {
+                return Err(format!("trailers {:?}", response.trailers));
+            }
+        }
+        _ => check_field(response, "Content-Length", &body.len().to_string())?,
+    }
+    if request.is_head {
+        return Ok(());
+    }
+    same("the body", &response.body, body)
+}
+
+fn check_page(response: &Response, request: &Request, status: u16) -> Result<(), String> {
+    check_status(response, status)?;
+    if request.is_head {
+        return if response.framed == Framed::Bodiless { Ok(()) } else { Err("a body for HEAD".to_owned()) };
+    }
+    let text = String::from_utf8_lossy(&response.body);
+    let whole = text.contains(&format!("<h1>{status} ")) && text.ends_with("</html>\r\n");
+    if whole && response.framed == Framed::Length { Ok(()) } else { Err(format!("the page of {status} is {text:?}")) }
+}
+
+fn check_parts(
+    response: &Response,
+    request: &Request,
+    file: usize,
+    parts: &[std::ops::Range<usize>],
+    site: &Site,
+) -> Result<(), String> {
+    check_status(response, 206)?;
+    let kind = response.field("Content-Type").unwrap_or_default();
+    let Some(boundary) = kind.strip_prefix("multipart/byteranges; boundary=") else {
+        return Err(format!("the parts are {kind:?}"));
+    };
+    let size = FILES[file].1;
+    let mut body = Vec::new();
+    for part in parts {
+        let range = format!("Content-Range: bytes {}-{}/{size}", part.start, part.end - 1);
+        let head = format!("\r\n--{boundary}\r\nContent-Type: application/octet-stream\r\n{range}\r\n\r\n");
+        body.extend_from_slice(head.as_bytes());
+        body.extend_from_slice(&site.files[file][part.clone()]);
+    }
+    body.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
+    check_body(response, request, &body, false)
+}
+
+fn same(what: &str, found: &[u8], wanted: &[u8]) -> Result<(), String> {
+    if found == wanted {
+        return Ok(());
+    }
+    let at = found.iter().zip(wanted).take_while(|(a, b)| a == b).count();
+    Err(format!("{what} differs from byte {at} on; it has {} bytes, wanted are {}", found.len(), wanted.len()))
+}

@@ -1,0 +1,388 @@
+//! The judge of one connection: it sees the bytes on the wire and the clock, and nothing of the server.
+
+use driver::io::sim::{ClosedBy, Link, Moment, Wire};
+
+use super::expect::{self, Circumstances, whole_body};
+use super::limits::{Due, Limits};
+use super::response::{self, Framed, Read, Response};
+use super::script::{Linger, Request, Want};
+use super::site::{CONFS, Site, notes_of};
+
+/// What a run has in common for all its connections.
+pub struct Court<'a> {
+    pub site: &'a Site,
+    /// Which configuration each generation is, from number 1.
+    pub generations: &'a [usize],
+    /// The generation in force.
+    pub generation: u64,
+    /// Nothing is kept after its response.
+    pub stopping: bool,
+}
+
+/// A response that was sent whole.
+#[derive(Clone, Copy, Debug)]
+struct Answered {
+    status: u16,
+    end: usize,
+    at_ms: u64,
+}
+
+/// The judge.
+pub struct Judge {
+    pub requests: Vec<Request>,
+    /// Where each request begins in the client's bytes; one more for the end.
+    starts: Vec<usize>,
+    answered: Vec<Answered>,
+    /// No response may follow.
+    over: bool,
+    /// The response under way is not whole before this many bytes are sent.
+    need: usize,
+    /// No response comes from an older generation than this.
+    generation: u64,
+    closed: bool,
+    /// A timeout has closed it, or may have.
+    pub expired: bool,
+}
+
+impl Judge {
+    pub fn new(requests: Vec<Request>) -> Self {
+        let mut starts = vec![0];
+        for request in &requests {
+            starts.push(starts[starts.len() - 1] + request.wire.len());
+        }
+        Self { requests, starts, answered: Vec::new(), over: false, need: 1, generation: 0, closed: false, expired: false }
+    }
+
+    /// How many requests have been answered.
+    pub fn answered(&self) -> usize {
+        self.answered.len()
+    }
+
+    /// Where the `n`th request ends in the client's bytes.
+    pub fn end_of(&self, n: usize) -> usize {
+        self.starts[(n + 1).min(self.starts.len() - 1)]
+    }
+
+    /// Looks at what has come since the last look.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn look(&mut self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String> {
+        if self.closed {
+            return Ok(());
+        }
+        let wire = link.wire.borrow();
+        if let Some(violation) = wire.violations.first() {
+            return Err(violation.clone());
+        }
+        self.read(&wire, link, court)?;
+        if let Some((at_ms, by)) = link.closed {
+            self.closed = true;
+            self.close(&wire, link, at_ms, by, court)?;
+            return self.compare_notes(&wire, notes_of(link.serial));
+        }
+        if self.over && self.all_sent(&wire) && wire.shutdown_ms.is_none() && !wire.is_reset() {
+            return Err("open after its last response was sent".to_owned());
+        }
+        let due = self.due(&wire, link, court);
+        if due.latest_ms <= now_ms && !wire.is_reset() {
+            return Err(format!("open at {now_ms} ms, {due:?}"));
+        }
+        Ok(())
+    }
+
+    /// With nothing left to do before time goes on: no request may lie unanswered.
+    pub fn quiet(&self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String> {
+        let wire = link.wire.borrow();
+        if wire.closed || wire.is_full() {
+            return Ok(());
+        }
+        if wire.is_reset() {
+            return Err("open though reset".to_owned());
+        }
+        let next = self.answered.len();
+        let begun = !self.over && self.has_begun(&wire, next);
+        if begun && self.requests[next].wait_ms == 0 && !self.is_partly_refused(&wire, next) {
+            return Err(format!("request {next} is not answered at {now_ms} ms"));
+        }
+        let waits = begun && self.requests[next].wait_ms > 0;
+        if wire.waiting() > 0 && !waits {
+            return Err(format!("{} bytes are not read", wire.waiting()));
+        }
+        if wire.is_ended() && !waits {
+            return Err("open after the client's end".to_owned());
+        }
+        let idle = wire.taken() == self.starts[next] && !begun;
+        let retired = link.retired.is_some_and(|(_, sent)| self.answered.last().is_some_and(|a| a.end > sent));
+        if idle && next > 0 && wire.shutdown_ms.is_none() && (court.stopping || retired) {
+            return Err("kept though no further request is wanted".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Reads responses from the wire.
+    fn read(&mut self, wire: &Wire, link: &Link, court: &Court<'_>) -> Result<(), String> {
+        let sent = wire.sent();
+        if let Some(last) = self.answered.len().checked_sub(1)
+            && self.requests[last].want == Want::BrokenBody
+        {
+            self.over |= wire.taken() >= self.starts[last + 1];
+        }
+        loop {
+            let start = self.answered.last().map_or(0, |a| a.end);
+            let ended = wire.closed || wire.shutdown_ms.is_some();
+            if sent.len() == start || (sent.len() < self.need && !ended) {
+                return Ok(());
+            }
+            let index = self.answered.len();
+            if self.over || index == self.requests.len() {
+                let text = String::from_utf8_lossy(&sent[start..sent.len().min(start + 60)]).into_owned();
+                return Err(format!("bytes that nobody asked for: {text:?}"));
+            }
+            let request = &self.requests[index];
+            if wire.taken() <= self.starts[index] {
+                return Err(format!("an answer to request {index}, which was not read"));
+            }
+            let read = match request.version {
+                9 => raw(request, &sent[start..], ended, court),
+                _ => response::read(&sent[start..], request.is_head)?,
+            };
+            let response = match read {
+                Read::Whole(response) => response,
+                Read::More(len) => {
+                    self.need = start + len;
+                    return self.check_part(&sent[start..], index, court);
+                }
+            };
+            self.answer(&response, index, start, wire, link, court)?;
+        }
+    }
+
+    /// Takes a whole response and compares it with its request.
+    fn answer(
+        &mut self,
+        response: &Response,
+        index: usize,
+        start: usize,
+        wire: &Wire,
+        link: &Link,
+        court: &Court<'_>,
+    ) -> Result<(), String> {
+        let request = &self.requests[index];
+        let end = start + response.len;
+        let head_end = self.starts[index] + request.head_len;
+        let heard = reached(&wire.takes, head_end.min(wire.taken()));
+        let begun = reached(&wire.puts, start + 1);
+        let told = reached(&wire.puts, end);
+        let oldest = heard.map_or(0, |m| m.generation).max(self.generation).max(link.accepted.1);
+        let newest = begun.map_or(oldest, |m| m.generation);
+        let confs: Vec<usize> = (oldest..=newest).map(|n| court.generations[n as usize - 1]).collect();
+        let retired = link.retired;
+        let around = Circumstances {
+            count: index + 1,
+            may_end: retired.is_some() || wire.is_ended() || court.stopping,
+            must_end: retired.is_some_and(|(taken, _)| head_end > taken),
+        };
+        expect::check(response, request, &confs, around, court.site)
+            .map_err(|e| format!("request {index} ({:?}): {e}", request.want))?;
+        if let (Some(heard), Some(begun)) = (heard, begun)
+            && begun.at_ms < heard.at_ms + request.wait_ms
+        {
+            return Err(format!("request {index} waited for too short a time"));
+        }
+        let broken = request.want == Want::BrokenBody && wire.taken() >= self.starts[index + 1];
+        self.over = request.version == 9 || response.field("Connection") == Some("close") || broken;
+        let (at_ms, newest) = told.map_or((0, newest), |m| (m.at_ms, newest.min(m.generation)));
+        self.generation = if confs.len() == 1 { newest } else { self.generation };
+        self.answered.push(Answered { status: response.status, end, at_ms });
+        self.need = end + 1;
+        Ok(())
+    }
+
+    /// The part of a body that came so far must be right, too: what follows may never come.
+    fn check_part(&self, bytes: &[u8], index: usize, court: &Court<'_>) -> Result<(), String> {
+        let request = &self.requests[index];
+        if request.version < 10 || !matches!(request.want, Want::File(_) | Want::Part(..)) {
+            return Ok(());
+        }
+        let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else { return Ok(()) };
+        let body = whole_body(&request.want, &CONFS[0], court.site).unwrap_or_default();
+        if body.starts_with(&bytes[end + 4..]) {
+            return Ok(());
+        }
+        Err(format!("request {index} ({:?}): a wrong byte in a part of the body", request.want))
+    }
+
+    /// Whether the server knows all of a request's head.
+    fn has_begun(&self, wire: &Wire, index: usize) -> bool {
+        let Some(request) = self.requests.get(index) else { return false };
+        let partly = matches!(request.want, Want::Refused(_)) && wire.taken() > self.starts[index];
+        partly || wire.taken() >= self.starts[index] + request.head_len
+    }
+
+    /// A head that breaks the protocol may be refused before its end, and need not be.
+    fn is_partly_refused(&self, wire: &Wire, index: usize) -> bool {
+        let Some(request) = self.requests.get(index) else { return false };
+        matches!(request.want, Want::Refused(_)) && wire.taken() < self.starts[index] + request.head_len
+    }
+
+    fn all_sent(&self, wire: &Wire) -> bool {
+        wire.sent().len() == self.answered.last().map_or(0, |a| a.end)
+    }
+
+    /// When the connection is to be closed if nothing more happens.
+    fn due(&self, wire: &Wire, link: &Link, court: &Court<'_>) -> Due {
+        let limits = Limits::of((link.accepted.1..=court.generation).map(|n| &CONFS[court.generations[n as usize - 1]]));
+        let accepted = link.accepted.0;
+        let last_in = wire.takes.last().map_or(accepted, |m| m.at_ms);
+        let last_out = wire.puts.last().map_or(accepted, |m| m.at_ms);
+        if let Some(since) = wire.shutdown_ms {
+            return limits.linger.after(since).or_sooner(limits.linger_idle.after(since.max(last_in)));
+        }
+        let (taken, next) = (wire.taken(), self.answered.len());
+        if taken == 0 {
+            return limits.header.after(accepted);
+        }
+        let last = last_in.max(last_out);
+        let sent = self.all_sent(wire);
+        let begun = !self.over && self.has_begun(wire, next);
+        let partly = self.is_partly_refused(wire, next);
+        if !sent || (begun && !partly) {
+            let heard = reached(&wire.takes, self.starts[next] + 1).map_or(accepted, |m| m.at_ms);
+            let since = if sent { last_out.max(heard) } else { last_out };
+            // Responses that wait to be sent come one after the other.
+            let wait: u64 = self.requests[next..].iter().map(|r| r.wait_ms).sum();
+            return limits.send.between(since, last + wait);
+        }
+        let boundary = self.starts[next];
+        if taken < boundary {
+            let since = self.answered.last().map_or(last_out, |a| a.at_ms);
+            return limits.linger.after(since).or_sooner(limits.linger_idle.after(since.max(last_in)));
+        }
+        let idle = limits.idle.after(last);
+        if taken == boundary {
+            return idle;
+        }
+        let heard = reached(&wire.takes, boundary + 1).map_or(last_in, |m| m.at_ms);
+        let head = limits.header.between(heard, last_out.max(heard));
+        let request = self.requests.get(next).map_or(&b""[..], |r| &r.wire);
+        let seen = &request[..request.len().min(taken - boundary)];
+        match seen.iter().all(|b| matches!(b, b'\r' | b'\n')) {
+            // Line ends before a request: still idle, or with the first head to come.
+            true => idle.or_either(limits.header.after(last)).or_either(head),
+            false if partly => head.or_either(limits.send.between(heard, last)),
+            false => head,
+        }
+    }
+
+    /// The server has closed: there must be a reason, and nothing may be missing.
+    fn close(
+        &mut self,
+        wire: &Wire,
+        link: &Link,
+        at_ms: u64,
+        by: ClosedBy,
+        court: &Court<'_>,
+    ) -> Result<(), String> {
+        if wire.reset_seen || by == ClosedBy::Order {
+            return Ok(());
+        }
+        let due = self.due(wire, link, court);
+        let in_time = due.earliest_ms > at_ms;
+        self.expired = !in_time;
+        let next = self.answered.len();
+        let dropped = !self.over && self.has_begun(wire, next) && self.requests[next].want == Want::Drop;
+        let missing = !self.over && self.has_begun(wire, next) && !dropped && !self.is_partly_refused(wire, next);
+        if in_time && !self.all_sent(wire) {
+            return Err(format!("closed at {at_ms} ms inside of response {next}, {due:?}"));
+        }
+        if in_time && missing {
+            return Err(format!("closed at {at_ms} ms without an answer to request {next}, {due:?}"));
+        }
+        let settled = link.retired.is_some() || court.stopping;
+        if in_time && !self.over && !wire.fin_seen && !dropped && !settled {
+            return Err(format!("closed at {at_ms} ms for no reason, {due:?}"));
+        }
+        if self.over && in_time {
+            self.check_linger(wire)?;
+        }
+        if wire.closed_on_input && in_time && !dropped && self.linger() != Linger::Off {
+            return Err("closed on input that it knew of".to_owned());
+        }
+        Ok(())
+    }
+
+    /// How the last response asks to be followed.
+    fn linger(&self) -> Linger {
+        match self.answered.len() {
+            0 => Linger::On,
+            n => self.requests[n - 1].linger,
+        }
+    }
+
+    /// After the last response the server reads on where it must.
+    fn check_linger(&self, wire: &Wire) -> Result<(), String> {
+        let last = self.answered.len() - 1;
+        let more = match self.requests[last].want {
+            Want::Refused(_) | Want::BrokenBody => true,
+            _ => wire.taken() != self.starts[last + 1],
+        };
+        let must = match self.linger() {
+            Linger::Off => return if wire.shutdown_ms.is_some() { Err("lingers".to_owned()) } else { Ok(()) },
+            Linger::On => more && !wire.is_ended(),
+            Linger::Always => !wire.is_reset(),
+        };
+        if must && wire.shutdown_ms.is_none() {
+            return Err("closed at once where the client may be sending".to_owned());
+        }
+        if wire.shutdown_ms.is_some() && !wire.fin_seen {
+            return Err("ended to linger before its time".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The log must tell what was on the wire.
+    fn compare_notes(&self, wire: &Wire, notes: Vec<super::site::Note>) -> Result<(), String> {
+        let bytes: u64 = notes.iter().map(|n| n.bytes_sent).sum();
+        let sent = wire.sent().len() as u64;
+        if bytes != sent {
+            return Err(format!("{sent} bytes were sent, the log says {bytes}: {notes:?}"));
+        }
+        let completed = notes.iter().take_while(|n| n.completed).count();
+        if completed != self.answered.len() || notes[completed..].iter().any(|n| n.completed) {
+            return Err(format!("{} responses, the log says {notes:?}", self.answered.len()));
+        }
+        let mut start = 0;
+        for (note, answered) in notes.iter().zip(&self.answered) {
+            let raw = answered.status == 0;
+            if (note.status != answered.status && !raw) || note.bytes_sent != (answered.end - start) as u64 {
+                return Err(format!("{note:?} for {answered:?}"));
+            }
+            start = answered.end;
+        }
+        let most = self.requests.len() + 1;
+        if notes.len() > most { Err(format!("{} lines in the log", notes.len())) } else { Ok(()) }
+    }
+}
+
+/// An HTTP/0.9 response: what came until the end, if that is all of it by one of the configurations.
+fn raw(request: &Request, bytes: &[u8], ended: bool, court: &Court<'_>) -> Read {
+    let lens = CONFS.iter().filter_map(|conf| whole_body(&request.want, conf, court.site)).map(|b| b.len());
+    if !ended || !lens.into_iter().any(|len| len == bytes.len()) {
+        return Read::More(0);
+    }
+    Read::Whole(Response {
+        interim: 0,
+        status: 0,
+        fields: Vec::new(),
+        body: bytes.to_vec(),
+        trailers: Vec::new(),
+        framed: Framed::UntilClose,
+        len: bytes.len(),
+    })
+}
+
+/// When so many bytes had passed.
+fn reached(moments: &[Moment], total: usize) -> Option<Moment> {
+    moments.get(moments.partition_point(|m| m.total < total)).copied()
+}

@@ -1,0 +1,76 @@
+//! When a timeout may and must end a connection.
+//!
+//! Over a change of the configuration the times of both may count, so that each is a range.
+
+use super::site::Conf;
+
+/// A time that a configuration sets: the least and the most of those that may be in force, milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    least_ms: u64,
+    most_ms: u64,
+}
+
+/// When a connection may be closed at the earliest, and must be at the latest.
+#[derive(Clone, Copy, Debug)]
+pub struct Due {
+    pub earliest_ms: u64,
+    pub latest_ms: u64,
+}
+
+/// The times that may be in force.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub header: Span,
+    pub send: Span,
+    pub idle: Span,
+    pub linger: Span,
+    pub linger_idle: Span,
+}
+
+impl Limits {
+    /// Of the configurations that may count.
+    pub fn of<'a>(confs: impl Iterator<Item = &'a Conf> + Clone) -> Self {
+        let span = |time: fn(&Conf) -> u64| Span {
+            least_ms: confs.clone().map(time).min().unwrap_or(0),
+            most_ms: confs.clone().map(time).max().unwrap_or(0),
+        };
+        Self {
+            header: span(|c| c.header_ms),
+            send: span(|c| c.send_ms),
+            idle: span(|c| c.idle_ms),
+            linger: span(|c| c.linger_ms),
+            linger_idle: span(|c| c.linger_idle_ms),
+        }
+    }
+}
+
+impl Span {
+    /// The time runs from here.
+    pub fn after(self, since_ms: u64) -> Due {
+        self.between(since_ms, since_ms)
+    }
+
+    /// The time runs from a moment between these.
+    pub fn between(self, first_ms: u64, last_ms: u64) -> Due {
+        Due { earliest_ms: first_ms + self.least_ms, latest_ms: last_ms + self.most_ms }
+    }
+}
+
+impl Due {
+    /// Whichever of two times comes first.
+    pub fn or_sooner(self, other: Self) -> Self {
+        Self {
+            earliest_ms: self.earliest_ms.min(other.earliest_ms),
+            latest_ms: self.latest_ms.min(other.latest_ms),
+        }
+    }
+
+    /// It is not known which of two times counts.
+    pub fn or_either(self, other: Self) -> Self {
+        Self {
+            earliest_ms: self.earliest_ms.min(other.earliest_ms),
+            latest_ms: self.latest_ms.max(other.latest_ms),
+        }
+    }
+}

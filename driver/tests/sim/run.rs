@@ -1,0 +1,280 @@
+//! One run: a seed becomes a course of events, and every event is judged.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::{Rc, Weak};
+
+use driver::io::sim::{Order, Random, Wire, World};
+use driver::worker::conn::Cause;
+use server_core::exchange::Peer;
+use server_core::http::Generation;
+
+use super::client::{Client, faults};
+use super::judge::Court;
+use super::site::{CONFS, Site, forget_notes, notes_count};
+
+/// What happened in a run, to see that everything does.
+#[derive(Debug, Default)]
+pub struct Tally {
+    pub connections: u64,
+    pub responses: u64,
+    pub bytes: u64,
+    pub lingered: u64,
+    pub expired: u64,
+    pub resets: u64,
+    pub ordered: u64,
+    pub generations: u64,
+}
+
+impl Tally {
+    pub fn add(&mut self, other: &Self) {
+        self.connections += other.connections;
+        self.responses += other.responses;
+        self.bytes += other.bytes;
+        self.lingered += other.lingered;
+        self.expired += other.expired;
+        self.resets += other.resets;
+        self.ordered += other.ordered;
+        self.generations += other.generations;
+    }
+}
+
+/// Runs a seed.
+///
+/// # Errors
+/// What is wrong, with the connection.
+pub fn run(seed: u64, site: &Site) -> Result<Tally, String> {
+    forget_notes();
+    let mut run = Run::new(seed, site);
+    let steps = run.random.within(20..400);
+    for _ in 0..steps {
+        run.step()?;
+    }
+    run.wind_up()?;
+    run.check_end()
+}
+
+struct Run<'a> {
+    site: &'a Site,
+    random: Random,
+    world: World,
+    clients: Vec<Client>,
+    /// Which configuration each generation is, and whether it still lives.
+    confs: Vec<usize>,
+    lives: Vec<Weak<Generation>>,
+    clients_max: usize,
+    quitting: bool,
+    /// How often orders come, times in a thousand.
+    restless: u32,
+}
+
+impl<'a> Run<'a> {
+    fn new(seed: u64, site: &'a Site) -> Self {
+        let mut random = Random::new(seed);
+        let conf = random.within(0..CONFS.len());
+        let generation = site.generation(conf, 1);
+        let lives = vec![Rc::downgrade(&generation)];
+        let scratch = *random.pick(&[1, 7, 64, 1000, 4096, 65_536]);
+        // Long before the files were made their bytes are never kept, long after they are.
+        let unix_ms = *random.pick(&[1_000_000_000_000, 4_000_000_000_000]);
+        let world = World::new(generation, random.fork(), unix_ms, scratch);
+        let clients_max = random.within(1..9);
+        let restless = *random.pick(&[0, 0, 5, 40]);
+        Self {
+            site,
+            random,
+            world,
+            clients: Vec::new(),
+            confs: vec![conf],
+            lives,
+            clients_max,
+            quitting: false,
+            restless,
+        }
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        if self.random.chance(self.restless) {
+            self.order();
+        }
+        match self.random.below(100) {
+            0..5 => self.accept(),
+            5..65 => self.act(),
+            65..85 => return self.poll(800),
+            85..93 => {
+                let ms = self.random.below(60);
+                self.world.advance(ms);
+            }
+            93..95 => self.jump(),
+            _ => return self.spurious(),
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) {
+        if self.clients.len() == self.clients_max || self.quitting {
+            return;
+        }
+        let faults = faults(&mut self.random);
+        let capacity = *self.random.pick(&[1, 50, 1000, 30_000, 1 << 20]);
+        let wire = Wire::new(Rc::clone(&self.world.hands), self.random.fork(), faults, capacity);
+        let ports = self.world.shared.generation.ports.len();
+        let port = self.random.within(0..ports);
+        let peer = Peer::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 40_000)));
+        let link = self.world.accept(wire, port, peer);
+        self.clients.push(Client::new(link, &mut self.random));
+    }
+
+    fn act(&mut self) {
+        if self.clients.is_empty() {
+            return self.accept();
+        }
+        let n = self.random.within(0..self.clients.len());
+        let client = &mut self.clients[n];
+        client.act(&mut self.world.links[client.link].wire.borrow_mut(), &mut self.random);
+    }
+
+    fn poll(&mut self, permille: u32) -> Result<(), String> {
+        self.world.poll(permille);
+        self.look()
+    }
+
+    /// Time goes on to a deadline, to the moment before it, or far beyond.
+    fn jump(&mut self) {
+        let due = self.world.next_deadline().map_or(0, |at| at.saturating_sub(self.world.now_ms()));
+        let ms = match self.random.below(4) {
+            0 => due,
+            1 => due.saturating_sub(1),
+            2 => due + self.random.below(5),
+            _ => self.random.below(20_000),
+        };
+        self.world.advance(ms);
+    }
+
+    /// A turn for nothing.
+    fn spurious(&mut self) -> Result<(), String> {
+        if self.clients.is_empty() {
+            return Ok(());
+        }
+        let index = self.random.within(0..self.clients.len());
+        let cause = Cause {
+            readable: self.random.chance(500),
+            writable: self.random.chance(500),
+            hung_up: self.random.chance(200),
+            expired: self.random.chance(500),
+            broken: false,
+        };
+        self.world.spurious(index, cause);
+        self.look()
+    }
+
+    fn order(&mut self) {
+        if self.quitting || self.world.is_ordered() {
+            return;
+        }
+        if self.random.chance(100) {
+            self.quitting = true;
+            return self.world.order(Order::Quit);
+        }
+        let conf = self.random.within(0..CONFS.len());
+        let number = self.confs.len() as u64 + 1;
+        let generation = self.site.generation(conf, number);
+        self.confs.push(conf);
+        self.lives.push(Rc::downgrade(&generation));
+        let keep = self.random.chance(700);
+        let timeout_ms = self.random.chance(300).then(|| self.random.below(10_000));
+        self.world.order(Order::Configure { generation, keep, timeout_ms });
+    }
+
+    /// Shows every connection to its judge.
+    fn look(&mut self) -> Result<(), String> {
+        let court = Court {
+            site: self.site,
+            generations: &self.confs,
+            generation: self.world.hands.generation.get(),
+            stopping: self.world.shared.stopping,
+        };
+        for client in &mut self.clients {
+            let link = &self.world.links[client.link];
+            client.judge.look(link, self.world.now_ms(), &court).map_err(|e| format!("connection {}: {e}", link.serial))?;
+        }
+        Ok(())
+    }
+
+    /// Clients do what they have left, without faults; then time goes from deadline to deadline until all is closed.
+    fn wind_up(&mut self) -> Result<(), String> {
+        for link in &self.world.links {
+            link.wire.borrow_mut().behave();
+        }
+        for _ in 0..DEADLINES_MAX {
+            self.settle()?;
+            let Some(next) = self.world.next_deadline() else { return Ok(()) };
+            let late = if self.random.chance(200) { self.random.below(50) } else { 0 };
+            self.world.advance(next.saturating_sub(self.world.now_ms()) + late);
+            self.poll(1000)?;
+        }
+        Err(format!("timers go on: {:?}", self.world.counts()))
+    }
+
+    /// Without time going on, all that can be done is done.
+    fn settle(&mut self) -> Result<(), String> {
+        for _ in 0..ROUNDS_MAX {
+            let mut busy = self.world.is_ready();
+            for client in &mut self.clients {
+                let wire = &self.world.links[client.link].wire;
+                busy |= client.finish(&mut wire.borrow_mut(), &mut self.random);
+            }
+            if !busy {
+                return self.quiet();
+            }
+            self.poll(1000)?;
+        }
+        Err("events go on without time".to_owned())
+    }
+
+    fn quiet(&self) -> Result<(), String> {
+        let court = Court {
+            site: self.site,
+            generations: &self.confs,
+            generation: self.world.hands.generation.get(),
+            stopping: self.world.shared.stopping,
+        };
+        for client in &self.clients {
+            let link = &self.world.links[client.link];
+            client.judge.quiet(link, self.world.now_ms(), &court).map_err(|e| format!("connection {}: {e}", link.serial))?;
+        }
+        Ok(())
+    }
+
+    fn check_end(self) -> Result<Tally, String> {
+        if self.world.counts() != (0, 0) {
+            return Err(format!("connections and timers are left: {:?}", self.world.counts()));
+        }
+        if self.world.shared.requests != notes_count() {
+            return Err(format!("{} requests counted, {} logged", self.world.shared.requests, notes_count()));
+        }
+        let mut tally = Tally { connections: self.clients.len() as u64, ..Tally::default() };
+        for client in &self.clients {
+            let link = &self.world.links[client.link];
+            let wire = link.wire.borrow();
+            tally.responses += client.judge.answered() as u64;
+            tally.bytes += wire.sent().len() as u64;
+            tally.lingered += u64::from(wire.shutdown_ms.is_some());
+            tally.expired += u64::from(client.judge.expired);
+            tally.resets += u64::from(wire.reset_seen);
+            tally.ordered += u64::from(link.closed.is_some_and(|(_, by)| by == driver::io::sim::ClosedBy::Order));
+        }
+        tally.generations = self.confs.len() as u64;
+        let (world, lives) = (self.world, self.lives);
+        drop(world);
+        // A configuration that outlives the worker is held by an exchange that was lost.
+        match lives.iter().position(|life| life.strong_count() > 0) {
+            Some(n) => Err(format!("generation {} is still held", n + 1)),
+            None => Ok(tally),
+        }
+    }
+}
+
+/// Deadlines that a run may have; far more than any has.
+const DEADLINES_MAX: usize = 5000;
+/// Turns of the loop without time going on; a byte a turn of a large file is not sent in the end of a run.
+const ROUNDS_MAX: usize = 100_000;

@@ -1,0 +1,63 @@
+//! Lists of media types by which a module chooses responses: `charset_types`, `gzip_types` and their kin.
+//!
+//! Source: nginx documentation, directive `gzip_types`.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use conf::{ConfError, Directive};
+
+use crate::build::Build;
+
+/// A set of media types, or all of them.
+#[derive(Clone, Debug)]
+pub struct MimeTypes(Arc<Types>);
+
+#[derive(Clone, Debug, Default)]
+struct Types {
+    all: bool,
+    set: HashSet<Vec<u8>>,
+}
+
+impl MimeTypes {
+    /// A set of these types.
+    pub fn of(types: &[&str]) -> Self {
+        let set = types.iter().map(|t| t.as_bytes().to_vec()).collect();
+        Self(Arc::new(Types { all: false, set }))
+    }
+
+    /// Applies a directive to the set of its level; the first directive there starts with `first`, which is always in.
+    pub fn add(b: &mut Build, d: &Directive, own: Option<Self>, first: &str) -> Self {
+        let mut types = own.unwrap_or_else(|| Self::of(&[first])).0.as_ref().clone();
+        for word in &d.args {
+            if word.text == b"*" {
+                types.all = true;
+                break;
+            }
+            if !types.set.insert(word.text.to_ascii_lowercase()) {
+                b.warn(ConfError::word(d, word, format!("duplicate MIME type \"{}\"", word.as_str())));
+            }
+        }
+        Self(Arc::new(types))
+    }
+
+    /// Whether a response of this type is meant; one without a type only where all are.
+    pub fn matches(&self, content_type: &[u8]) -> bool {
+        let end = memchr::memchr(b';', content_type).unwrap_or(content_type.len());
+        self.0.all || self.0.set.contains(&content_type[..end].trim_ascii_end().to_ascii_lowercase())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_match_without_case_and_parameters() {
+        let types = MimeTypes::of(&["text/html", "text/plain"]);
+        assert!(types.matches(b"Text/HTML"));
+        assert!(types.matches(b"text/plain; charset=utf-8"));
+        assert!(!types.matches(b"text/htmlx"));
+        assert!(!types.matches(b""));
+    }
+}

@@ -1,0 +1,304 @@
+//! `charset`, `source_charset`, `override_charset`, `charset_types`, `charset_map`.
+//!
+//! Names the charset of a response, and where the source has another one changes the body by a table that the
+//! configuration gives: byte by byte, or between a charset of single bytes and UTF-8.
+//!
+//! Source: nginx documentation, `ngx_http_charset_module`.
+
+mod recode;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use conf::{Arity, ConfError, Contexts, Directive, Row};
+use engines::http::FieldId;
+use server_core::build::Build;
+use server_core::errlog::Level;
+use server_core::exchange::{Ctx, Exchange};
+use server_core::mime::MimeTypes;
+use server_core::module::Module;
+use server_core::settings;
+use server_core::value::Value;
+
+use recode::{Builder, Direction, Recode, Table};
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "charset",
+    directives: &[MAIN_PLAIN, PLAIN, ROWS],
+    units: &[<CharsetMain as server_core::confs::Conf>::unit, <CharsetLoc as server_core::confs::Conf>::unit],
+    header_stage: Some(stage),
+    finish: Some(check_tables),
+    ..Module::EMPTY
+};
+
+settings! {
+    /// What exists once.
+    pub(crate) struct CharsetMain: Main / MAIN_PLAIN {}
+    extra {
+        /// Every charset that the configuration names, as first written.
+        names: Vec<Vec<u8>>,
+        /// `charset_map`: two charsets by their index, and the table between them.
+        tables: Vec<(usize, usize, Arc<Table>)>
+    }
+    merge keep;
+}
+
+fn keep(_: &mut CharsetMain, _: Option<&CharsetMain>) {}
+
+settings! {
+    /// Settings of a location.
+    pub(crate) struct CharsetLoc: Location / PLAIN {
+        /// Whether a charset that the response has already is changed too.
+        override_charset "override_charset": bool = false, "off", Contexts::HTTP_TO_IF;
+    }
+    extra {
+        /// `charset`.
+        charset: Option<Choice>,
+        /// `source_charset`.
+        source: Option<Choice>,
+        /// `charset_types`.
+        types: Option<MimeTypes>
+    }
+    merge inherit;
+}
+
+/// A charset as a directive names it.
+#[derive(Clone)]
+pub(crate) enum Choice {
+    /// None.
+    Off,
+    /// Its index among the names.
+    Known(usize),
+    /// A variable has its name.
+    Computed(Value),
+}
+
+fn inherit(own: &mut CharsetLoc, parent: Option<&CharsetLoc>) {
+    match parent {
+        Some(parent) => {
+            own.charset.get_or_insert_with(|| parent.charset.clone().unwrap_or(Choice::Off));
+            own.source.get_or_insert_with(|| parent.source.clone().unwrap_or(Choice::Off));
+            own.types = own.types.take().or_else(|| parent.types.clone());
+        }
+        None => {
+            own.charset.get_or_insert(Choice::Off);
+            own.source.get_or_insert(Choice::Off);
+            own.types.get_or_insert_with(|| MimeTypes::of(DEFAULT_TYPES));
+        }
+    }
+}
+
+const ROWS: &[Row<Build>] = &[
+    Row {
+        name: "charset",
+        contexts: Contexts::HTTP_TO_IF,
+        arity: Arity::TAKE1,
+        block: false,
+        default: "off",
+        doc: "Charset to name in Content-Type, and to change bodies of another one to.",
+        syntax: "charset | off",
+        apply: |b, d| {
+            let choice = if d.arg(0) == b"off" { Choice::Off } else { choice(b, d)? };
+            once(&mut b.conf_mut::<CharsetLoc>().charset, d, choice)
+        },
+    },
+    Row {
+        name: "source_charset",
+        contexts: Contexts::HTTP_TO_IF,
+        arity: Arity::TAKE1,
+        block: false,
+        default: "",
+        doc: "Charset that bodies have.",
+        syntax: "charset",
+        apply: |b, d| {
+            let choice = choice(b, d)?;
+            once(&mut b.conf_mut::<CharsetLoc>().source, d, choice)
+        },
+    },
+    Row {
+        name: "charset_types",
+        contexts: Contexts::HTTP_SERVER_LOCATION,
+        arity: Arity::ONE_MORE,
+        block: false,
+        default: "text/html text/xml text/plain text/vnd.wap.wml application/javascript application/rss+xml",
+        doc: "Media types of responses that get a charset, besides text/html; * for all.",
+        syntax: "mime-type ...",
+        apply: |b, d| {
+            let own = b.conf_mut::<CharsetLoc>().types.take();
+            let types = MimeTypes::add(b, d, own, DEFAULT_TYPES[0]);
+            b.conf_mut::<CharsetLoc>().types = Some(types);
+            Ok(())
+        },
+    },
+    Row {
+        name: "charset_map",
+        contexts: Contexts::HTTP,
+        arity: Arity::TAKE2,
+        block: true,
+        default: "",
+        doc: "Table from one charset to another and back.",
+        syntax: "charset1 charset2 { ... }",
+        apply: charset_map,
+    },
+];
+
+fn once(slot: &mut Option<Choice>, d: &Directive, choice: Choice) -> Result<(), ConfError> {
+    match slot.replace(choice) {
+        None => Ok(()),
+        Some(_) => Err(ConfError::directive(d, "is duplicate")),
+    }
+}
+
+fn choice(b: &mut Build, d: &Directive) -> Result<Choice, ConfError> {
+    if d.arg(0).starts_with(b"$") {
+        return Value::compile(b, d, d.word(0)).map(Choice::Computed);
+    }
+    Ok(Choice::Known(b.conf_mut::<CharsetMain>().index(d.arg(0))))
+}
+
+impl CharsetMain {
+    /// The index of a name, which is added if it is new.
+    fn index(&mut self, name: &[u8]) -> usize {
+        self.known(name).unwrap_or_else(|| {
+            self.names.push(name.to_vec());
+            self.names.len() - 1
+        })
+    }
+
+    fn known(&self, name: &[u8]) -> Option<usize> {
+        self.names.iter().position(|n| n.eq_ignore_ascii_case(name))
+    }
+
+    /// The table from one charset to another, and the direction in which it is used.
+    fn table(&self, from: usize, to: usize) -> Option<(Arc<Table>, Direction)> {
+        self.tables.iter().find_map(|(a, b, table)| match (*a, *b) {
+            ends if ends == (from, to) => Some((Arc::clone(table), Direction::Forth)),
+            ends if ends == (to, from) => Some((Arc::clone(table), Direction::Back)),
+            _ => None,
+        })
+    }
+}
+
+fn charset_map(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let main = b.conf_mut::<CharsetMain>();
+    let (from, to) = (main.index(d.arg(0)), main.index(d.arg(1)));
+    let (shown_from, shown_to) = (d.arg_str(0), d.arg_str(1));
+    if from == to {
+        let text = format!("\"charset_map\" between the same charsets \"{shown_from}\" and \"{shown_to}\"");
+        return Err(ConfError::at(d, text));
+    }
+    if d.arg(0).eq_ignore_ascii_case(b"utf-8") {
+        let text = "\"charset_map\" with \"utf-8\" charset should be given in the second column";
+        return Err(ConfError::word(d, d.word(0), text));
+    }
+    if main.table(from, to).is_some() {
+        let text = format!("duplicate \"charset_map\" between \"{shown_from}\" and \"{shown_to}\"");
+        return Err(ConfError::at(d, text));
+    }
+    let mut builder = Builder::new(d.arg(1).eq_ignore_ascii_case(b"utf-8"));
+    conf::each(b, d.items(), |_, line| {
+        let [to] = line.args.as_slice() else { return Err(ConfError::at(line, "invalid parameters number")) };
+        builder.add(&line.name.text, &to.text).map_err(|wrong| {
+            let word = if wrong == recode::Wrong::From { &line.name } else { to };
+            ConfError::invalid(line, word)
+        })
+    })?;
+    b.conf_mut::<CharsetMain>().tables.push((from, to, Arc::new(builder.finish())));
+    Ok(())
+}
+
+/// Two charsets that a location names need a table between them.
+fn check_tables(b: &mut Build) -> Result<(), ConfError> {
+    let known = |choice: &Option<Choice>| if let Some(Choice::Known(n)) = choice { Some(*n) } else { None };
+    let pairs: Vec<(usize, usize)> = b
+        .location_confs_mut::<CharsetLoc>()
+        .filter_map(|loc| Some((known(&loc.source)?, known(&loc.charset)?)))
+        .filter(|(from, to)| from != to)
+        .collect();
+    let main = b.main_conf::<CharsetMain>();
+    match pairs.iter().find(|(from, to)| main.table(*from, *to).is_none()) {
+        Some((from, to)) => Err(ConfError::new(no_table(&main.names[*from], &main.names[*to]))),
+        None => Ok(()),
+    }
+}
+
+fn no_table(from: &[u8], to: &[u8]) -> String {
+    let (from, to) = (String::from_utf8_lossy(from), String::from_utf8_lossy(to));
+    format!("no \"charset_map\" between the charsets \"{from}\" and \"{to}\"")
+}
+
+fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
+    let http = Rc::clone(&x.http);
+    let main: &CharsetMain = http.main();
+    let conf: &CharsetLoc = x.loc(&http);
+    if !applies(x, conf) {
+        return Ok(());
+    }
+    let Some(to) = resolve(conf.charset.as_ref(), main, x, cx) else { return Ok(()) };
+    let from = if x.reply.charset.is_empty() {
+        resolve(conf.source.as_ref(), main, x, cx)
+    } else {
+        Some(x.reply.charset.clone())
+    };
+    match from {
+        Some(from) if !from.eq_ignore_ascii_case(&to) => change(x, main, &from, &to),
+        _ => name_charset(x, &to),
+    }
+    Ok(())
+}
+
+/// Whether the response is one that gets a charset.
+fn applies(x: &Exchange, conf: &CharsetLoc) -> bool {
+    if x.reply.content_type.is_empty() {
+        return false;
+    }
+    if x.reply.charset.is_empty() {
+        conf.types.as_ref().is_some_and(|types| types.matches(&x.reply.content_type))
+    } else {
+        *conf.override_charset
+    }
+}
+
+/// The name of a charset; `None` for none.
+fn resolve(choice: Option<&Choice>, main: &CharsetMain, x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<Vec<u8>> {
+    match choice? {
+        Choice::Off => None,
+        Choice::Known(n) => Some(main.names[*n].clone()),
+        Choice::Computed(value) => Some(value.to_vec(x, cx)).filter(|name| !name.is_empty()),
+    }
+}
+
+fn name_charset(x: &mut Exchange, name: &[u8]) {
+    x.reply.charset.clear();
+    // As nginx: on a redirect old browsers would take it for that of the next page.
+    if !matches!(x.reply.status, 301 | 302) {
+        x.reply.charset.extend_from_slice(name);
+    }
+}
+
+/// Changes the body, if there is a table for it.
+fn change(x: &mut Exchange, main: &CharsetMain, from: &[u8], to: &[u8]) {
+    if x.reply.fields.get(FieldId::ContentEncoding).is_some_and(|coding| !coding.is_empty()) {
+        return;
+    }
+    let table = main.known(from).zip(main.known(to)).and_then(|(from, to)| main.table(from, to));
+    let Some((table, direction)) = table else {
+        return x.log(Level::Error, format_args!("{}", no_table(from, to)));
+    };
+    name_charset(x, to);
+    if table.changes_length() {
+        x.reply.content_length = None;
+    }
+    x.stages.push(Box::new(Recode::new(table, direction)));
+}
+
+/// The types that get a charset where nothing is said; the first always does.
+const DEFAULT_TYPES: &[&str] = &[
+    "text/html",
+    "text/xml",
+    "text/plain",
+    "text/vnd.wap.wml",
+    "application/javascript",
+    "application/rss+xml",
+];

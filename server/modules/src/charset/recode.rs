@@ -1,0 +1,281 @@
+//! Tables between charsets, and the body stage that applies one.
+//!
+//! A byte that a table does not name becomes `?`; a character that the target charset does not have becomes a numeric
+//! character reference, as in nginx. A sequence cut by the end of a chunk waits for the next one; one cut by the end of
+//! the body is dropped.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use engines::http::Chunk;
+use server_core::exchange::BodyStage;
+
+/// A table between two charsets.
+pub(super) enum Table {
+    /// Byte to byte, there and back.
+    Bytes(Box<[u8; 256]>, Box<[u8; 256]>),
+    /// A byte to its UTF-8 sequence, and characters to bytes.
+    Utf8(Box<[Sequence; 256]>, Pages),
+}
+
+impl Table {
+    /// Whether a body may have another length afterwards.
+    pub(super) fn changes_length(&self) -> bool {
+        matches!(self, Self::Utf8(..))
+    }
+}
+
+/// Up to three bytes of UTF-8.
+#[derive(Clone, Copy)]
+pub(super) struct Sequence {
+    len: u8,
+    bytes: [u8; 3],
+}
+
+/// Bytes by character, in pages of 256 characters; 0 for none.
+pub(super) struct Pages(Vec<Option<Box<[u8; 256]>>>);
+
+impl Pages {
+    fn get(&self, character: u32) -> Option<u8> {
+        let page = self.0.get((character >> 8) as usize)?.as_ref()?;
+        Some(page[(character & 0xff) as usize]).filter(|b| *b != 0)
+    }
+}
+
+/// Which way a table is used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// From the first charset of `charset_map` to the second.
+    Forth,
+    /// From the second to the first.
+    Back,
+}
+
+/// Which column of a line is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    From,
+    To,
+}
+
+/// A table while it is read.
+pub(super) struct Builder(Table);
+
+impl Builder {
+    pub(super) fn new(utf8: bool) -> Self {
+        let ascii = |n: usize| if n < 128 { n as u8 } else { b'?' };
+        if !utf8 {
+            let table = Box::new(std::array::from_fn(ascii));
+            return Self(Table::Bytes(table.clone(), table));
+        }
+        let forth = Box::new(std::array::from_fn(|n| Sequence { len: 1, bytes: [ascii(n), 0, 0] }));
+        let mut pages: Vec<Option<Box<[u8; 256]>>> = (0..256).map(|_| None).collect();
+        pages[0] = Some(Box::new(std::array::from_fn(|n| if n < 128 { n as u8 } else { 0 })));
+        Self(Table::Utf8(forth, Pages(pages)))
+    }
+
+    /// Adds a line of two hexadecimal columns.
+    pub(super) fn add(&mut self, from: &[u8], to: &[u8]) -> Result<(), Wrong> {
+        let from = hex(from).and_then(|n| u8::try_from(n).ok()).ok_or(Wrong::From)?;
+        match &mut self.0 {
+            Table::Bytes(forth, back) => {
+                let to = hex(to).and_then(|n| u8::try_from(n).ok()).ok_or(Wrong::To)?;
+                forth[usize::from(from)] = to;
+                back[usize::from(to)] = from;
+            }
+            Table::Utf8(forth, pages) => {
+                let sequence = utf8_sequence(to).ok_or(Wrong::To)?;
+                let Ok(Decoded::Character(character, _)) = decode(&sequence.bytes[..usize::from(sequence.len)]) else {
+                    return Err(Wrong::To);
+                };
+                forth[usize::from(from)] = sequence;
+                let page = pages.0[(character >> 8) as usize].get_or_insert_with(|| Box::new([0; 256]));
+                page[(character & 0xff) as usize] = from;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Table {
+        self.0
+    }
+}
+
+fn hex(text: &[u8]) -> Option<u32> {
+    if text.is_empty() || text.len() > 8 {
+        return None;
+    }
+    text.iter().try_fold(0u32, |n, b| Some(n << 4 | char::from(*b).to_digit(16)?))
+}
+
+fn utf8_sequence(text: &[u8]) -> Option<Sequence> {
+    let mut sequence = Sequence { len: (text.len() / 2) as u8, bytes: [0; 3] };
+    if text.is_empty() || text.len() % 2 != 0 || text.len() > 6 {
+        return None;
+    }
+    for (byte, pair) in sequence.bytes.iter_mut().zip(text.chunks(2)) {
+        *byte = hex(pair)? as u8;
+    }
+    Some(sequence)
+}
+
+/// The front of a text in UTF-8.
+enum Decoded {
+    /// A character and the length of its sequence.
+    Character(u32, usize),
+    /// So many bytes that are no character.
+    Invalid(usize),
+}
+
+/// More bytes are needed.
+struct Incomplete;
+
+/// Takes a sequence of two bytes or more from the front (RFC 3629); a byte of ASCII is not one.
+fn decode(text: &[u8]) -> Result<Decoded, Incomplete> {
+    let (more, mut character, least) = match text.first() {
+        Some(b @ 0xf0..0xf8) => (3, u32::from(b & 7), 0x1_0000),
+        Some(b @ 0xe0..0xf0) => (2, u32::from(b & 15), 0x800),
+        Some(b @ 0xc2..0xe0) => (1, u32::from(b & 31), 0x80),
+        _ => return Ok(Decoded::Invalid(1)),
+    };
+    for n in 1..=more {
+        match text.get(n) {
+            None => return Err(Incomplete),
+            Some(b @ 0x80..0xc0) => character = character << 6 | u32::from(b & 63),
+            Some(_) => return Ok(Decoded::Invalid(n)),
+        }
+    }
+    let sound = (least..=0x10_ffff).contains(&character);
+    Ok(if sound { Decoded::Character(character, more + 1) } else { Decoded::Invalid(more + 1) })
+}
+
+/// The body stage.
+pub(super) struct Recode {
+    table: Arc<Table>,
+    direction: Direction,
+    /// The front of a sequence that the last chunk ended in.
+    held: Vec<u8>,
+}
+
+impl Recode {
+    pub(super) fn new(table: Arc<Table>, direction: Direction) -> Self {
+        Self { table, direction, held: Vec::new() }
+    }
+
+    fn recode(&mut self, text: &[u8]) -> Vec<u8> {
+        match (&*self.table, self.direction) {
+            (Table::Bytes(table, _), Direction::Forth) | (Table::Bytes(_, table), Direction::Back) => {
+                text.iter().map(|b| table[usize::from(*b)]).collect()
+            }
+            (Table::Utf8(table, _), Direction::Forth) => {
+                let sequences = text.iter().map(|b| &table[usize::from(*b)]);
+                sequences.flat_map(|s| &s.bytes[..usize::from(s.len)]).copied().collect()
+            }
+            (Table::Utf8(_, pages), Direction::Back) => from_utf8(pages, &mut self.held, text),
+        }
+    }
+}
+
+fn from_utf8(pages: &Pages, held: &mut Vec<u8>, text: &[u8]) -> Vec<u8> {
+    let joined = [held.as_slice(), text].concat();
+    held.clear();
+    let mut out = Vec::with_capacity(joined.len());
+    let mut rest = joined.as_slice();
+    while let Some(&first) = rest.first() {
+        if first < 0x80 {
+            out.push(first);
+            rest = &rest[1..];
+            continue;
+        }
+        match decode(rest) {
+            Ok(Decoded::Character(character, len)) => {
+                match pages.get(character) {
+                    Some(byte) => out.push(byte),
+                    None => out.extend_from_slice(format!("&#{character};").as_bytes()),
+                }
+                rest = &rest[len..];
+            }
+            Ok(Decoded::Invalid(len)) => {
+                out.push(b'?');
+                rest = &rest[len..];
+            }
+            Err(Incomplete) => {
+                held.extend_from_slice(rest);
+                break;
+            }
+        }
+    }
+    out
+}
+
+impl BodyStage for Recode {
+    fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>) {
+        let bytes = self.recode(chunk.bytes());
+        if !bytes.is_empty() {
+            out.push_back(Chunk::Owned(bytes));
+        }
+    }
+
+    fn end(&mut self, _: &mut VecDeque<Chunk>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(utf8: bool, lines: &[(&str, &str)]) -> Arc<Table> {
+        let mut builder = Builder::new(utf8);
+        for (from, to) in lines {
+            assert_eq!(builder.add(from.as_bytes(), to.as_bytes()), Ok(()));
+        }
+        Arc::new(builder.finish())
+    }
+
+    fn run(table: &Arc<Table>, direction: Direction, pieces: &[&'static [u8]]) -> Vec<u8> {
+        let mut stage = Recode::new(Arc::clone(table), direction);
+        let mut out = VecDeque::new();
+        for piece in pieces {
+            stage.chunk(Chunk::Static(piece), &mut out);
+        }
+        stage.end(&mut out);
+        out.iter().flat_map(|c| c.bytes().to_vec()).collect()
+    }
+
+    #[test]
+    fn bytes_are_changed_there_and_back() {
+        let table = table(false, &[("58", "59"), ("E0", "c0")]);
+        assert_eq!(run(&table, Direction::Forth, &[b"aX\xe0\xe1"]), b"aY\xc0?");
+        assert_eq!(run(&table, Direction::Back, &[b"aY\xc0"]), b"aX\xe0");
+    }
+
+    #[test]
+    fn utf8_is_changed_across_chunks() {
+        let table = table(true, &[("E0", "D0B0"), ("A4", "E282AC")]);
+        assert_eq!(run(&table, Direction::Forth, &[b"a\xe0\xa4\xff"]), "aа€?".as_bytes());
+        let text = "aа€ж😀".as_bytes();
+        let expected = b"a\xe0\xa4&#1078;&#128512;";
+        assert_eq!(run(&table, Direction::Back, &[text]), expected);
+        for cut in 0..text.len() {
+            assert_eq!(run(&table, Direction::Back, &[&text[..cut], &text[cut..]]), expected, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_utf8_becomes_a_question_mark() {
+        let table = table(true, &[]);
+        assert_eq!(run(&table, Direction::Back, &[b"\x80a\xffb\xe2\x82c\xc0\xaf"]), b"?a?b?c??");
+        assert_eq!(run(&table, Direction::Back, &[b"\xed\xa0\x80"]), b"&#55296;");
+        assert_eq!(run(&table, Direction::Back, &[b"a\xe2\x82"]), b"a");
+    }
+
+    #[test]
+    fn lines_are_hexadecimal() {
+        let mut bytes = Builder::new(false);
+        assert_eq!(bytes.add(b"100", b"00"), Err(Wrong::From));
+        assert_eq!(bytes.add(b"80", b"zz"), Err(Wrong::To));
+        let mut utf8 = Builder::new(true);
+        assert_eq!(utf8.add(b"80", b"F09F9880"), Err(Wrong::To));
+        assert_eq!(utf8.add(b"80", b"41"), Err(Wrong::To));
+        assert_eq!(utf8.add(b"80", b"D0"), Err(Wrong::To));
+    }
+}
