@@ -6,10 +6,10 @@ use super::judge::Judge;
 use super::script::{self, Request};
 
 /// One client.
-pub struct Client {
+pub(crate) struct Client {
     /// Index of its connection.
-    pub link: usize,
-    pub judge: Judge,
+    pub(crate) link: usize,
+    pub(crate) judge: Judge,
     bytes: Vec<u8>,
     sent: usize,
     /// It sends no more than this.
@@ -55,7 +55,7 @@ enum Ending {
 
 impl Client {
     /// A client with a script of its own.
-    pub fn new(link: usize, random: &mut Random) -> Self {
+    pub(crate) fn new(link: usize, random: &mut Random) -> Self {
         let count = 1 + random.below(6) as usize;
         let requests: Vec<Request> = (0..count).map(|_| script::request(random)).collect();
         let bytes: Vec<u8> = requests.iter().flat_map(|r| r.wire.iter().copied()).collect();
@@ -76,7 +76,7 @@ impl Client {
     }
 
     /// Does one thing.
-    pub fn act(&mut self, wire: &mut Wire, random: &mut Random) {
+    pub(crate) fn act(&mut self, wire: &mut Wire, random: &mut Random) {
         match random.below(3) {
             0 | 1 => self.send(wire, random),
             _ => self.fetch(wire, random),
@@ -84,7 +84,7 @@ impl Client {
     }
 
     /// Does all that it ever will, now; true if that was anything.
-    pub fn finish(&mut self, wire: &mut Wire, random: &mut Random) -> bool {
+    pub(crate) fn finish(&mut self, wire: &mut Wire, random: &mut Random) -> bool {
         let before = (self.sent, wire.fetched(), self.gone);
         self.send(wire, random);
         if !matches!(self.reading, Reading::Stalled(_)) {
@@ -136,7 +136,7 @@ impl Client {
 }
 
 /// How a connection misbehaves: mostly not at all, or much.
-pub fn faults(random: &mut Random) -> Faults {
+pub(crate) fn faults(random: &mut Random) -> Faults {
     let mut often = || match random.below(3) {
         0 => 0,
         1 => 50,

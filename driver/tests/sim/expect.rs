@@ -6,19 +6,19 @@ use super::site::{CONFS, Conf, FILES, Site};
 
 /// What is known of the circumstances in which a response was made.
 #[derive(Clone, Copy, Debug)]
-pub struct Circumstances {
+pub(crate) struct Circumstances {
     /// How many requests came on the connection, this one included.
-    pub count: usize,
+    pub(crate) count: usize,
     /// Something besides the request may make, or must have made, the response the last one.
-    pub may_end: bool,
-    pub must_end: bool,
+    pub(crate) may_end: bool,
+    pub(crate) must_end: bool,
 }
 
 /// Compares a response with what one of the configurations gives.
 ///
 /// # Errors
 /// What is wrong, by the last of the configurations.
-pub fn check(
+pub(crate) fn check(
     response: &Response,
     request: &Request,
     confs: &[usize],
@@ -80,7 +80,7 @@ fn check_one(
 }
 
 /// The body that a request gives where it is one piece.
-pub fn whole_body(want: &Want, conf: &Conf, site: &Site) -> Option<Vec<u8>> {
+pub(crate) fn whole_body(want: &Want, conf: &Conf, site: &Site) -> Option<Vec<u8>> {
     match want {
         Want::File(n) | Want::ChunkedFile(n) => Some(site.files[*n].clone()),
         Want::Part(n, range) => Some(site.files[*n][range.clone()].to_vec()),
@@ -166,7 +166,8 @@ fn check_parts(
     let mut body = Vec::new();
     for part in parts {
         let range = format!("Content-Range: bytes {}-{}/{size}", part.start, part.end - 1);
-        let head = format!("\r\n--{boundary}\r\nContent-Type: application/octet-stream\r\n{range}\r\n\r\n");
+        let kind = if FILES[file].0.ends_with(".html") { "text/html" } else { "application/octet-stream" };
+        let head = format!("\r\n--{boundary}\r\nContent-Type: {kind}\r\n{range}\r\n\r\n");
         body.extend_from_slice(head.as_bytes());
         body.extend_from_slice(&site.files[file][part.clone()]);
     }

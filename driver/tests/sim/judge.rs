@@ -9,14 +9,14 @@ use super::script::{Linger, Request, Want};
 use super::site::{CONFS, Site, notes_of};
 
 /// What a run has in common for all its connections.
-pub struct Court<'a> {
-    pub site: &'a Site,
+pub(crate) struct Court<'a> {
+    pub(crate) site: &'a Site,
     /// Which configuration each generation is, from number 1.
-    pub generations: &'a [usize],
+    pub(crate) generations: &'a [usize],
     /// The generation in force.
-    pub generation: u64,
+    pub(crate) generation: u64,
     /// Nothing is kept after its response.
-    pub stopping: bool,
+    pub(crate) stopping: bool,
 }
 
 /// A response that was sent whole.
@@ -28,8 +28,8 @@ struct Answered {
 }
 
 /// The judge.
-pub struct Judge {
-    pub requests: Vec<Request>,
+pub(crate) struct Judge {
+    pub(crate) requests: Vec<Request>,
     /// Where each request begins in the client's bytes; one more for the end.
     starts: Vec<usize>,
     answered: Vec<Answered>,
@@ -41,11 +41,11 @@ pub struct Judge {
     generation: u64,
     closed: bool,
     /// A timeout has closed it, or may have.
-    pub expired: bool,
+    pub(crate) expired: bool,
 }
 
 impl Judge {
-    pub fn new(requests: Vec<Request>) -> Self {
+    pub(crate) fn new(requests: Vec<Request>) -> Self {
         let mut starts = vec![0];
         for request in &requests {
             starts.push(starts[starts.len() - 1] + request.wire.len());
@@ -54,12 +54,12 @@ impl Judge {
     }
 
     /// How many requests have been answered.
-    pub fn answered(&self) -> usize {
+    pub(crate) fn answered(&self) -> usize {
         self.answered.len()
     }
 
     /// Where the `n`th request ends in the client's bytes.
-    pub fn end_of(&self, n: usize) -> usize {
+    pub(crate) fn end_of(&self, n: usize) -> usize {
         self.starts[(n + 1).min(self.starts.len() - 1)]
     }
 
@@ -67,7 +67,7 @@ impl Judge {
     ///
     /// # Errors
     /// What is wrong.
-    pub fn look(&mut self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String> {
+    pub(crate) fn look(&mut self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String> {
         if self.closed {
             return Ok(());
         }
@@ -92,7 +92,7 @@ impl Judge {
     }
 
     /// With nothing left to do before time goes on: no request may lie unanswered.
-    pub fn quiet(&self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String> {
+    pub(crate) fn quiet(&self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String> {
         let wire = link.wire.borrow();
         if wire.closed || wire.is_full() {
             return Ok(());
@@ -118,6 +118,25 @@ impl Judge {
             return Err("kept though no further request is wanted".to_owned());
         }
         Ok(())
+    }
+
+    /// What happened on the connection, for whoever has to find out why it is wrong.
+    pub(crate) fn story(&self, link: &Link) -> String {
+        let wire = link.wire.borrow();
+        let mut story = String::new();
+        for (request, start) in self.requests.iter().zip(&self.starts) {
+            let text = String::from_utf8_lossy(&request.wire[..request.wire.len().min(STORY_BYTES)]).into_owned();
+            let (head, len) = (request.head_len, request.wire.len());
+            story += &format!("  request at {start}, head {head}, length {len}, {:?}: {text:?}\n", request.want);
+        }
+        let moments = |list: &[Moment]| -> String {
+            list.iter().rev().take(STORY_MOMENTS).rev().map(|m| format!(" {}@{}", m.total, m.at_ms)).collect()
+        };
+        story += &format!("  accepted {:?}, retired {:?}, closed {:?}\n", link.accepted, link.retired, link.closed);
+        story += &format!("  read{}; {} bytes wait\n  sent{}\n", moments(&wire.takes), wire.waiting(), moments(&wire.puts));
+        story += &format!("  end sent {}, read {}; shutdown {:?}\n", wire.is_ended(), wire.fin_seen, wire.shutdown_ms);
+        story += &format!("  {:?}, over: {}, log {:?}", self.answered, self.over, notes_of(link.serial));
+        story
     }
 
     /// Reads responses from the wire.
@@ -186,6 +205,7 @@ impl Judge {
         expect::check(response, request, &confs, around, court.site)
             .map_err(|e| format!("request {index} ({:?}): {e}", request.want))?;
         if let (Some(heard), Some(begun)) = (heard, begun)
+            && request.wait_ms > 0
             && begun.at_ms < heard.at_ms + request.wait_ms
         {
             return Err(format!("request {index} waited for too short a time"));
@@ -386,3 +406,7 @@ fn raw(request: &Request, bytes: &[u8], ended: bool, court: &Court<'_>) -> Read 
 fn reached(moments: &[Moment], total: usize) -> Option<Moment> {
     moments.get(moments.partition_point(|m| m.total < total)).copied()
 }
+
+/// Bytes of a request and moments of a direction that a story shows.
+const STORY_BYTES: usize = 160;
+const STORY_MOMENTS: usize = 12;

@@ -6,31 +6,31 @@ use super::site::Conf;
 
 /// A time that a configuration sets: the least and the most of those that may be in force, milliseconds.
 #[derive(Clone, Copy, Debug)]
-pub struct Span {
+pub(crate) struct Span {
     least_ms: u64,
     most_ms: u64,
 }
 
 /// When a connection may be closed at the earliest, and must be at the latest.
 #[derive(Clone, Copy, Debug)]
-pub struct Due {
-    pub earliest_ms: u64,
-    pub latest_ms: u64,
+pub(crate) struct Due {
+    pub(crate) earliest_ms: u64,
+    pub(crate) latest_ms: u64,
 }
 
 /// The times that may be in force.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    pub header: Span,
-    pub send: Span,
-    pub idle: Span,
-    pub linger: Span,
-    pub linger_idle: Span,
+pub(crate) struct Limits {
+    pub(crate) header: Span,
+    pub(crate) send: Span,
+    pub(crate) idle: Span,
+    pub(crate) linger: Span,
+    pub(crate) linger_idle: Span,
 }
 
 impl Limits {
     /// Of the configurations that may count.
-    pub fn of<'a>(confs: impl Iterator<Item = &'a Conf> + Clone) -> Self {
+    pub(crate) fn of<'a>(confs: impl Iterator<Item = &'a Conf> + Clone) -> Self {
         let span = |time: fn(&Conf) -> u64| Span {
             least_ms: confs.clone().map(time).min().unwrap_or(0),
             most_ms: confs.clone().map(time).max().unwrap_or(0),
@@ -47,19 +47,19 @@ impl Limits {
 
 impl Span {
     /// The time runs from here.
-    pub fn after(self, since_ms: u64) -> Due {
+    pub(crate) fn after(self, since_ms: u64) -> Due {
         self.between(since_ms, since_ms)
     }
 
     /// The time runs from a moment between these.
-    pub fn between(self, first_ms: u64, last_ms: u64) -> Due {
+    pub(crate) fn between(self, first_ms: u64, last_ms: u64) -> Due {
         Due { earliest_ms: first_ms + self.least_ms, latest_ms: last_ms + self.most_ms }
     }
 }
 
 impl Due {
     /// Whichever of two times comes first.
-    pub fn or_sooner(self, other: Self) -> Self {
+    pub(crate) fn or_sooner(self, other: Self) -> Self {
         Self {
             earliest_ms: self.earliest_ms.min(other.earliest_ms),
             latest_ms: self.latest_ms.min(other.latest_ms),
@@ -67,7 +67,7 @@ impl Due {
     }
 
     /// It is not known which of two times counts.
-    pub fn or_either(self, other: Self) -> Self {
+    pub(crate) fn or_either(self, other: Self) -> Self {
         Self {
             earliest_ms: self.earliest_ms.min(other.earliest_ms),
             latest_ms: self.latest_ms.max(other.latest_ms),

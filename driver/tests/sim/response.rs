@@ -2,7 +2,7 @@
 
 /// How the end of the body was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framed {
+pub(crate) enum Framed {
     /// There is no body.
     Bodiless,
     Length,
@@ -13,19 +13,19 @@ pub enum Framed {
 
 /// One final response, with the interim ones before it counted.
 #[derive(Clone, Debug)]
-pub struct Response {
-    pub interim: usize,
-    pub status: u16,
-    pub fields: Vec<(String, String)>,
-    pub body: Vec<u8>,
-    pub trailers: Vec<(String, String)>,
-    pub framed: Framed,
+pub(crate) struct Response {
+    pub(crate) interim: usize,
+    pub(crate) status: u16,
+    pub(crate) fields: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) trailers: Vec<(String, String)>,
+    pub(crate) framed: Framed,
     /// Bytes on the wire, interim responses included.
-    pub len: usize,
+    pub(crate) len: usize,
 }
 
 /// What the bytes are so far.
-pub enum Read {
+pub(crate) enum Read {
     Whole(Response),
     /// More bytes are needed, at least this many in all.
     More(usize),
@@ -33,13 +33,13 @@ pub enum Read {
 
 impl Response {
     /// The value of a field that may come once.
-    pub fn field(&self, name: &str) -> Option<&str> {
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
     }
 }
 
 /// Reads the response to a request with HEAD or another method; an error is a breach of RFC 9112.
-pub fn read(bytes: &[u8], is_head: bool) -> Result<Read, String> {
+pub(crate) fn read(bytes: &[u8], is_head: bool) -> Result<Read, String> {
     let mut at = 0;
     let mut interim = 0;
     loop {

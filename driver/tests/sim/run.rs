@@ -3,30 +3,30 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::{Rc, Weak};
 
-use driver::io::sim::{Order, Random, Wire, World};
+use driver::io::sim::{ClosedBy, Link, Order, Random, Wire, World};
 use driver::worker::conn::Cause;
 use server_core::exchange::Peer;
 use server_core::http::Generation;
 
 use super::client::{Client, faults};
-use super::judge::Court;
+use super::judge::{Court, Judge};
 use super::site::{CONFS, Site, forget_notes, notes_count};
 
 /// What happened in a run, to see that everything does.
 #[derive(Debug, Default)]
-pub struct Tally {
-    pub connections: u64,
-    pub responses: u64,
-    pub bytes: u64,
-    pub lingered: u64,
-    pub expired: u64,
-    pub resets: u64,
-    pub ordered: u64,
-    pub generations: u64,
+pub(crate) struct Tally {
+    pub(crate) connections: u64,
+    pub(crate) responses: u64,
+    pub(crate) bytes: u64,
+    pub(crate) lingered: u64,
+    pub(crate) expired: u64,
+    pub(crate) resets: u64,
+    pub(crate) ordered: u64,
+    pub(crate) generations: u64,
 }
 
 impl Tally {
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.connections += other.connections;
         self.responses += other.responses;
         self.bytes += other.bytes;
@@ -42,7 +42,7 @@ impl Tally {
 ///
 /// # Errors
 /// What is wrong, with the connection.
-pub fn run(seed: u64, site: &Site) -> Result<Tally, String> {
+pub(crate) fn run(seed: u64, site: &Site) -> Result<Tally, String> {
     forget_notes();
     let mut run = Run::new(seed, site);
     let steps = run.random.within(20..400);
@@ -195,7 +195,8 @@ impl<'a> Run<'a> {
         };
         for client in &mut self.clients {
             let link = &self.world.links[client.link];
-            client.judge.look(link, self.world.now_ms(), &court).map_err(|e| format!("connection {}: {e}", link.serial))?;
+            let result = client.judge.look(link, self.world.polled_ms(), &court);
+            result.map_err(|e| told(&client.judge, link, &e))?;
         }
         Ok(())
     }
@@ -240,7 +241,7 @@ impl<'a> Run<'a> {
         };
         for client in &self.clients {
             let link = &self.world.links[client.link];
-            client.judge.quiet(link, self.world.now_ms(), &court).map_err(|e| format!("connection {}: {e}", link.serial))?;
+            client.judge.quiet(link, self.world.now_ms(), &court).map_err(|e| told(&client.judge, link, &e))?;
         }
         Ok(())
     }
@@ -261,7 +262,7 @@ impl<'a> Run<'a> {
             tally.lingered += u64::from(wire.shutdown_ms.is_some());
             tally.expired += u64::from(client.judge.expired);
             tally.resets += u64::from(wire.reset_seen);
-            tally.ordered += u64::from(link.closed.is_some_and(|(_, by)| by == driver::io::sim::ClosedBy::Order));
+            tally.ordered += u64::from(link.closed.is_some_and(|(_, by)| by == ClosedBy::Order));
         }
         tally.generations = self.confs.len() as u64;
         let (world, lives) = (self.world, self.lives);
@@ -272,6 +273,10 @@ impl<'a> Run<'a> {
             None => Ok(tally),
         }
     }
+}
+
+fn told(judge: &Judge, link: &Link, fault: &str) -> String {
+    format!("connection {}: {fault}\n{}", link.serial, judge.story(link))
 }
 
 /// Deadlines that a run may have; far more than any has.

@@ -8,7 +8,7 @@ use super::site::FILES;
 
 /// What a request must give.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Want {
+pub(crate) enum Want {
     /// 200 and a file.
     File(usize),
     /// 206 and a part of a file.
@@ -37,7 +37,7 @@ pub enum Want {
 
 /// How the server is to end a connection after a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Linger {
+pub(crate) enum Linger {
     /// Reads on where the client may be sending.
     On,
     /// Closes.
@@ -48,21 +48,21 @@ pub enum Linger {
 
 /// One request.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub(crate) struct Request {
     /// Its bytes and how many of them are the head.
-    pub wire: Vec<u8>,
-    pub head_len: usize,
-    pub want: Want,
-    pub is_head: bool,
+    pub(crate) wire: Vec<u8>,
+    pub(crate) head_len: usize,
+    pub(crate) want: Want,
+    pub(crate) is_head: bool,
     /// 9, 10 or 11.
-    pub version: u8,
+    pub(crate) version: u8,
     /// The response must be the last.
-    pub last: bool,
-    pub linger: Linger,
+    pub(crate) last: bool,
+    pub(crate) linger: Linger,
     /// How long the server waits before it answers, milliseconds.
-    pub wait_ms: u64,
+    pub(crate) wait_ms: u64,
     /// `Expect: 100-continue` was sent.
-    pub expects: bool,
+    pub(crate) expects: bool,
 }
 
 /// What a request consists of before it is bytes.
@@ -80,7 +80,7 @@ struct Draft {
 }
 
 /// A request of any kind.
-pub fn request(random: &mut Random) -> Request {
+pub(crate) fn request(random: &mut Random) -> Request {
     match random.below(100) {
         0..4 => broken_head(random),
         4..7 => broken_body(random),

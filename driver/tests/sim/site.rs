@@ -13,7 +13,7 @@ use server_core::module::{Handler, Module, Step};
 use server_core::{LoadOptions, load};
 
 /// Names and sizes of the files: nothing, small, at the limits of copying, of reading inline and of the queue, large.
-pub const FILES: [(&str, usize); 9] = [
+pub(crate) const FILES: [(&str, usize); 9] = [
     ("empty.txt", 0),
     ("one.bin", 1),
     ("small.html", 700),
@@ -27,19 +27,19 @@ pub const FILES: [(&str, usize); 9] = [
 
 /// The times and limits of one configuration, milliseconds.
 #[derive(Clone, Copy, Debug)]
-pub struct Conf {
-    pub name: &'static str,
-    pub header_ms: u64,
-    pub send_ms: u64,
-    pub idle_ms: u64,
-    pub linger_ms: u64,
-    pub linger_idle_ms: u64,
-    pub requests: usize,
-    pub listen: &'static [&'static str],
+pub(crate) struct Conf {
+    pub(crate) name: &'static str,
+    pub(crate) header_ms: u64,
+    pub(crate) send_ms: u64,
+    pub(crate) idle_ms: u64,
+    pub(crate) linger_ms: u64,
+    pub(crate) linger_idle_ms: u64,
+    pub(crate) requests: usize,
+    pub(crate) listen: &'static [&'static str],
 }
 
 /// The configurations: the second has its ports in another order, the third has one less.
-pub const CONFS: [Conf; 3] = [
+pub(crate) const CONFS: [Conf; 3] = [
     Conf {
         name: "first",
         header_ms: 10_000,
@@ -74,7 +74,7 @@ pub const CONFS: [Conf; 3] = [
 
 impl Conf {
     /// The body of `/text`.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         format!("text of {}", self.name)
     }
 
@@ -119,15 +119,15 @@ impl Conf {
 }
 
 /// Files and configurations, made once.
-pub struct Site {
+pub(crate) struct Site {
     root: PathBuf,
-    pub files: Vec<Vec<u8>>,
+    pub(crate) files: Vec<Vec<u8>>,
     https: Vec<Arc<Http>>,
 }
 
 impl Site {
     /// Writes the files and loads the configurations.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let root = std::env::temp_dir().join(format!("firstbyte-sim-{}", std::process::id()));
         std::fs::create_dir_all(root.join("dir")).expect("the temporary directory is writable");
         let mut files = Vec::new();
@@ -144,7 +144,7 @@ impl Site {
     }
 
     /// A configuration as the `number`th of a run.
-    pub fn generation(&self, conf: usize, number: u64) -> Rc<Generation> {
+    pub(crate) fn generation(&self, conf: usize, number: u64) -> Rc<Generation> {
         Rc::new(Generation::new(Arc::clone(&self.https[conf]), number))
     }
 }
@@ -181,10 +181,10 @@ fn http(text: &str, modules: &'static [&'static Module]) -> Arc<Http> {
 
 /// What the log was told of one exchange.
 #[derive(Clone, Copy, Debug)]
-pub struct Note {
-    pub status: u16,
-    pub bytes_sent: u64,
-    pub completed: bool,
+pub(crate) struct Note {
+    pub(crate) status: u16,
+    pub(crate) bytes_sent: u64,
+    pub(crate) completed: bool,
 }
 
 #[derive(Default)]
@@ -199,23 +199,23 @@ thread_local! {
 }
 
 /// Forgets the notes of the run before.
-pub fn forget_notes() {
+pub(crate) fn forget_notes() {
     NOTES.with(|notes| *notes.borrow_mut() = Notes::default());
 }
 
 /// The notes of a connection, by its serial number.
-pub fn notes_of(connection: u64) -> Vec<Note> {
+pub(crate) fn notes_of(connection: u64) -> Vec<Note> {
     NOTES.with(|notes| notes.borrow().ended.get(&connection).cloned().unwrap_or_default())
 }
 
 /// How many exchanges have been logged.
-pub fn notes_count() -> u64 {
+pub(crate) fn notes_count() -> u64 {
     NOTES.with(|notes| notes.borrow().ended.values().map(|n| n.len() as u64).sum())
 }
 
 const SIM: Module = Module {
     name: "sim",
-    handlers: &[Handler::PreAccess(wait), Handler::Log(note)],
+    handlers: &[Handler::PostRead(wait), Handler::Log(note)],
     ..Module::EMPTY
 };
 

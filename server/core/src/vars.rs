@@ -224,7 +224,6 @@ impl VarRegistry {
         self.prefixes
             .iter()
             .filter_map(|v| Some((*v, name.strip_prefix(v.name.as_bytes())?)))
-            .filter(|(_, suffix)| !suffix.is_empty())
             .max_by_key(|(v, _)| v.name.len())
     }
 }

@@ -53,6 +53,7 @@ pub struct World {
     timers: Timers,
     random: Random,
     unix_start_ms: u64,
+    polled_ms: u64,
     sweep: Option<(u64, u64)>,
     pending: Option<Order>,
 }
@@ -90,6 +91,7 @@ impl World {
             timers,
             random,
             unix_start_ms,
+            polled_ms: 1,
             sweep: None,
             pending: None,
         };
@@ -100,6 +102,11 @@ impl World {
     /// Now, monotonic milliseconds.
     pub fn now_ms(&self) -> u64 {
         self.hands.now_ms.get()
+    }
+
+    /// When the loop had its last turn: timers of later moments are not its fault.
+    pub fn polled_ms(&self) -> u64 {
+        self.polled_ms
     }
 
     /// Moves the clock; the loop sees it at its next turn.
@@ -149,6 +156,7 @@ impl World {
     /// One turn of the loop; events are told as often as `permille` says, the others later.
     pub fn poll(&mut self, permille: u32) {
         self.tick();
+        self.polled_ms = self.now_ms();
         let mut ready: Vec<usize> =
             (0..self.links.len()).filter(|n| self.links[*n].wire.borrow().is_ready()).collect();
         self.random.shuffle(&mut ready);
@@ -281,9 +289,10 @@ impl World {
         {
             self.sweep = None;
             for key in self.conns.keys() {
-                if self.conns.get_mut(key).is_some_and(|c| c.is_older_than(number)) {
-                    self.close(key, ClosedBy::Order);
-                }
+                let Some(conn) = self.conns.get_mut(key).filter(|c| c.is_older_than(number)) else { continue };
+                // The turn logs what is under way.
+                turn(conn, &mut self.shared, Cause { broken: true, ..Cause::default() });
+                self.close(key, ClosedBy::Order);
             }
         }
     }
