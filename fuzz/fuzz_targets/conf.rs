@@ -24,7 +24,7 @@ fuzz_target!(|data: &[u8]| {
     let mut part = || parts.next().unwrap_or_default();
     let files = Memory::default().with_file(MAIN_FILE, part());
     let files = files.with_file("/etc/nginx/a.conf", part()).with_file("/etc/nginx/b.conf", part());
-    let mut toy = Toy::new(files);
+    let mut toy = Toy::new(files).terse();
     let parameter = toy.command_line(part());
     toy.shown(parameter);
     let result = toy.load();

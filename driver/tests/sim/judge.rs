@@ -81,6 +81,12 @@ impl Judge {
             self.close(&wire, link, at_ms, by, court)?;
             return self.compare_notes(&wire, notes_of(link.serial));
         }
+        if wire.shutdown_ms.is_some() && !self.over {
+            if link.retired.is_none() && !court.stopping {
+                return Err("the server ended its side for no reason".to_owned());
+            }
+            self.over = true;
+        }
         if self.over && self.all_sent(&wire) && wire.shutdown_ms.is_none() && !wire.is_reset() {
             return Err("open after its last response was sent".to_owned());
         }
@@ -190,7 +196,9 @@ impl Judge {
         let request = &self.requests[index];
         let end = start + response.len;
         let head_end = self.starts[index] + request.head_len;
-        let heard = reached(&wire.takes, head_end.min(wire.taken()));
+        // A broken head may be refused before its end.
+        let refused = matches!(request.want, Want::Refused(_));
+        let heard = reached(&wire.takes, if refused { self.starts[index] + 1 } else { head_end });
         let begun = reached(&wire.puts, start + 1);
         let told = reached(&wire.puts, end);
         let oldest = heard.map_or(0, |m| m.generation).max(self.generation).max(link.accepted.1);

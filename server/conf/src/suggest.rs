@@ -30,9 +30,12 @@ fn cost(typed: &str, name: &str) -> Option<usize> {
     } else {
         2
     };
-    let edits = distance(&typed.to_ascii_lowercase(), name);
-    if edits <= reach {
-        return Some(edits);
+    // Names whose lengths differ by more than the reach need no table of edits.
+    if typed.len().abs_diff(name.len()) <= reach {
+        let edits = distance(&typed.to_ascii_lowercase(), name);
+        if edits <= reach {
+            return Some(edits);
+        }
     }
     let begins = typed.len() >= PREFIX_MIN && name.starts_with(typed);
     begins.then(|| NAME_MAX + name.len() - typed.len())

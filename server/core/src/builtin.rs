@@ -17,7 +17,12 @@ type Out = Vec<u8>;
 
 macro_rules! var {
     ($name:literal, $doc:literal, $read:expr) => {
-        Variable { name: $name, read: $read, write: None, doc: $doc }
+        Variable {
+            name: $name,
+            read: $read,
+            write: None,
+            doc: $doc,
+        }
     };
 }
 
@@ -56,146 +61,329 @@ const REQUEST: &[Variable] = &[
     var!("request_method", "request method", |x, _, _, o| {
         // An error page is fetched with GET, whatever was asked for.
         let became_get = x.method == Method::Get && x.head.method != Method::Get;
-        let name = if became_get { b"GET" } else { x.head.bytes(x.head.method_name) };
+        let name = if became_get {
+            b"GET"
+        } else {
+            x.head.bytes(x.head.method_name)
+        };
         o.extend_from_slice(name);
         !name.is_empty()
     }),
-    var!("request_uri", "target as received, with arguments", |x, _, _, o| {
-        let target = x.head.bytes(x.head.target);
-        o.extend_from_slice(target);
-        !target.is_empty()
-    }),
-    var!("uri", "normalised URI, without arguments", |x, _, _, o| put(o, &x.uri)),
-    var!("document_uri", "the same as $uri", |x, _, _, o| put(o, &x.uri)),
-    Variable { name: "args", read: |x, _, _, o| put(o, &x.args), write: Some(set_args), doc: "arguments of the request line" },
-    var!("query_string", "the same as $args", |x, _, _, o| put(o, &x.args)),
-    var!("is_args", "\"?\" if there are arguments", |x, _, _, o| put(o, if x.args.is_empty() { b"" } else { b"?" })),
-    var!("arg_", "argument of this name", |x, _, name, o| match find_arg(&x.args, name) {
-        Some(value) => put(o, value),
-        None => false,
-    }),
-    var!("http_", "request header field of this name", |x, _, name, o| http_field(x, name, o)),
+    var!(
+        "request_uri",
+        "target as received, with arguments",
+        |x, _, _, o| {
+            let target = x.head.bytes(x.head.target);
+            o.extend_from_slice(target);
+            !target.is_empty()
+        }
+    ),
+    var!(
+        "uri",
+        "normalised URI, without arguments",
+        |x, _, _, o| put(o, &x.uri)
+    ),
+    var!("document_uri", "the same as $uri", |x, _, _, o| put(
+        o, &x.uri
+    )),
+    Variable {
+        name: "args",
+        read: |x, _, _, o| put(o, &x.args),
+        write: Some(set_args),
+        doc: "arguments of the request line",
+    },
+    var!("query_string", "the same as $args", |x, _, _, o| put(
+        o, &x.args
+    )),
+    var!("is_args", "\"?\" if there are arguments", |x, _, _, o| put(
+        o,
+        if x.args.is_empty() { b"" } else { b"?" }
+    )),
+    var!(
+        "arg_",
+        "argument of this name",
+        |x, _, name, o| match find_arg(&x.args, name) {
+            Some(value) => put(o, value),
+            None => false,
+        }
+    ),
+    var!(
+        "http_",
+        "request header field of this name",
+        |x, _, name, o| http_field(x, name, o)
+    ),
     var!("cookie_", "cookie of this name", |x, _, name, o| {
-        x.head.fields_by_id(FieldId::Cookie).find_map(|c| find_cookie(c, name)).is_some_and(|v| put(o, v))
+        x.head
+            .fields_by_id(FieldId::Cookie)
+            .find_map(|c| find_cookie(c, name))
+            .is_some_and(|v| put(o, v))
     }),
-    var!("host", "host of the request, else the server's name", |x, _, _, o| {
-        if x.host.is_empty() { server_name(x, o) } else { put(o, &x.host) }
-    }),
-    var!("request_port", "port of the request's host", |x, _, _, o| match x.host_port {
-        Some(port) => put_number(o, u64::from(port)),
-        None => true,
-    }),
-    var!("is_request_port", "\":\" if the request's host has a port", |x, _, _, o| {
-        put(o, if x.host_port.is_some() { b":" } else { b"" })
-    }),
+    var!(
+        "host",
+        "host of the request, else the server's name",
+        |x, _, _, o| {
+            if x.host.is_empty() {
+                server_name(x, o)
+            } else {
+                put(o, &x.host)
+            }
+        }
+    ),
+    var!(
+        "request_port",
+        "port of the request's host",
+        |x, _, _, o| match x.host_port {
+            Some(port) => put_number(o, u64::from(port)),
+            None => true,
+        }
+    ),
+    var!(
+        "is_request_port",
+        "\":\" if the request's host has a port",
+        |x, _, _, o| { put(o, if x.host_port.is_some() { b":" } else { b"" }) }
+    ),
     var!("scheme", "request scheme", |_, _, _, o| put(o, b"http")),
     var!("https", "\"on\" over TLS", |_, _, _, _| true),
-    var!("content_length", "Content-Length of the request", |x, _, _, o| put_opt(o, x.head.field(FieldId::ContentLength))),
-    var!("content_type", "Content-Type of the request", |x, _, _, o| put_opt(o, x.head.field(FieldId::ContentType))),
-    var!("request_length", "bytes of the request", |x, _, _, o| put_number(o, x.request_bytes)),
-    var!("server_protocol", "protocol of the request", |x, _, _, o| put(o, x.head.version.as_str().as_bytes())),
+    var!(
+        "content_length",
+        "Content-Length of the request",
+        |x, _, _, o| put_opt(o, x.head.field(FieldId::ContentLength))
+    ),
+    var!(
+        "content_type",
+        "Content-Type of the request",
+        |x, _, _, o| put_opt(o, x.head.field(FieldId::ContentType))
+    ),
+    var!("request_length", "bytes of the request", |x, _, _, o| {
+        put_number(o, x.request_bytes)
+    }),
+    var!(
+        "server_protocol",
+        "protocol of the request",
+        |x, _, _, o| put(o, x.head.version.as_str().as_bytes())
+    ),
     var!("request_filename", "path of the file", |x, cx, _, o| {
         crate::paths::map_uri(x, cx).is_ok_and(|path| put(o, &path))
     }),
-    var!("document_root", "directory of root or alias", |x, cx, _, o| {
-        let root = crate::paths::document_root(x, cx);
-        put(o, &root)
-    }),
-    var!("realpath_root", "directory of root or alias with links resolved", |x, cx, _, o| {
-        use std::os::unix::ffi::{OsStrExt, OsStringExt};
-        let root = crate::paths::document_root(x, cx);
-        match std::fs::canonicalize(std::ffi::OsStr::from_bytes(&root)) {
-            Ok(real) => put(o, &real.into_os_string().into_vec()),
-            Err(_) => false,
+    var!(
+        "document_root",
+        "directory of root or alias",
+        |x, cx, _, o| {
+            let root = crate::paths::document_root(x, cx);
+            put(o, &root)
         }
-    }),
-    var!("request_completion", "\"OK\" when the request was completed", |x, _, _, o| {
-        put(o, if x.completed { b"OK" } else { b"" })
-    }),
-    var!("request_id", "random identifier of the request, 32 hexadecimal digits", |x, _, _, o| {
-        let id = *x.request_id.get_or_insert_with(random_id);
-        id.iter().all(|b| put(o, format!("{b:02x}").as_bytes()))
-    }),
-    var!("request_body", "request body, where a handler read it", |_, _, _, _| false),
-    var!("request_body_file", "file with the request body", |_, _, _, _| false),
-    var!("remote_user", "user of Basic authentication", |x, _, _, o| match basic_user(x) {
-        Some(user) => put(o, &user),
-        None => false,
-    }),
+    ),
+    var!(
+        "realpath_root",
+        "directory of root or alias with links resolved",
+        |x, cx, _, o| {
+            use std::os::unix::ffi::{OsStrExt, OsStringExt};
+            let root = crate::paths::document_root(x, cx);
+            match std::fs::canonicalize(std::ffi::OsStr::from_bytes(&root)) {
+                Ok(real) => put(o, &real.into_os_string().into_vec()),
+                Err(_) => false,
+            }
+        }
+    ),
+    var!(
+        "request_completion",
+        "\"OK\" when the request was completed",
+        |x, _, _, o| { put(o, if x.completed { b"OK" } else { b"" }) }
+    ),
+    var!(
+        "request_id",
+        "random identifier of the request, 32 hexadecimal digits",
+        |x, _, _, o| {
+            let id = *x.request_id.get_or_insert_with(random_id);
+            id.iter().all(|b| put(o, format!("{b:02x}").as_bytes()))
+        }
+    ),
+    var!(
+        "request_body",
+        "request body, where a handler read it",
+        |_, _, _, _| false
+    ),
+    var!(
+        "request_body_file",
+        "file with the request body",
+        |_, _, _, _| false
+    ),
+    var!(
+        "remote_user",
+        "user of Basic authentication",
+        |x, _, _, o| match basic_user(x) {
+            Some(user) => put(o, &user),
+            None => false,
+        }
+    ),
 ];
 
 const RESPONSE: &[Variable] = &[
     var!("status", "response status", |x, _, _, o| {
-        let status = if x.err_status != 0 { x.err_status } else { x.reply.status };
-        let status = if status == 0 && x.head.version == engines::http::Version::Http09 { 9 } else { status };
+        let status = if x.err_status != 0 {
+            x.err_status
+        } else {
+            x.reply.status
+        };
+        let status = if status == 0 && x.head.version == engines::http::Version::Http09 {
+            9
+        } else {
+            status
+        };
         put(o, format!("{status:03}").as_bytes())
     }),
-    var!("bytes_sent", "bytes sent to the client", |x, _, _, o| put_number(o, x.bytes_sent)),
-    var!("body_bytes_sent", "bytes of the body sent to the client", |x, _, _, o| {
-        put_number(o, x.bytes_sent.saturating_sub(x.header_bytes))
+    var!("bytes_sent", "bytes sent to the client", |x, _, _, o| {
+        put_number(o, x.bytes_sent)
     }),
-    var!("request_time", "time since the head was read, seconds", |x, cx, _, o| {
-        put_seconds(o, cx.clock.mono_ms.saturating_sub(x.started_ms))
-    }),
-    var!("sent_http_", "response header field of this name", |x, _, name, o| sent_field(x, name, o)),
-    var!("sent_trailer_", "trailer field of this name", |x, _, name, o| {
-        let name = dashed(name);
-        let mut found = x.reply.trailers.named(&name).peekable();
-        if found.peek().is_none() {
-            return false;
+    var!(
+        "body_bytes_sent",
+        "bytes of the body sent to the client",
+        |x, _, _, o| { put_number(o, x.bytes_sent.saturating_sub(x.header_bytes)) }
+    ),
+    var!(
+        "request_time",
+        "time since the head was read, seconds",
+        |x, cx, _, o| { put_seconds(o, cx.clock.mono_ms.saturating_sub(x.started_ms)) }
+    ),
+    var!(
+        "sent_http_",
+        "response header field of this name",
+        |x, _, name, o| sent_field(x, name, o)
+    ),
+    var!(
+        "sent_trailer_",
+        "trailer field of this name",
+        |x, _, name, o| {
+            let name = dashed(name);
+            let mut found = x.reply.trailers.named(&name).peekable();
+            if found.peek().is_none() {
+                return false;
+            }
+            join(found, b", ", o)
         }
-        join(found, b", ", o)
-    }),
+    ),
 ];
 
 const CONNECTION: &[Variable] = &[
-    var!("remote_addr", "address of the client", |x, _, _, o| match x.client.peer {
-        Peer::Inet(addr) => put(o, addr.ip().to_string().as_bytes()),
-        Peer::Unix => put(o, b"unix:"),
-    }),
-    var!("remote_port", "port of the client", |x, _, _, o| match x.client.peer {
-        Peer::Inet(addr) => put_number(o, u64::from(addr.port())),
-        Peer::Unix => true,
-    }),
-    var!("binary_remote_addr", "address of the client in binary", |x, _, _, o| match x.client.peer {
-        Peer::Inet(addr) => match addr.ip() {
-            std::net::IpAddr::V4(ip) => put(o, &ip.octets()),
-            std::net::IpAddr::V6(ip) => put(o, &ip.octets()),
-        },
-        Peer::Unix => put(o, b"unix:"),
-    }),
-    var!("server_addr", "address that accepted the request", |x, _, _, o| match (x.client.local, x.client.peer) {
-        (_, Peer::Unix) => put(o, b"unix:"),
-        (Some(addr), _) => put(o, addr.ip().to_string().as_bytes()),
-        (None, _) => match &x.http.ports[x.port].listen.addr {
-            crate::listen::ListenAddr::Inet(addr) => put(o, addr.ip().to_string().as_bytes()),
-            crate::listen::ListenAddr::Unix(_) => put(o, b"unix:"),
-        },
-    }),
-    var!("server_port", "port that accepted the request", |x, _, _, o| {
-        let http = Rc::clone(&x.http);
-        match crate::reply::local_port(x, &http) {
-            0 => true,
-            port => put_number(o, u64::from(port)),
+    var!(
+        "remote_addr",
+        "address of the client",
+        |x, _, _, o| match x.client.peer {
+            Peer::Inet(addr) => put(o, addr.ip().to_string().as_bytes()),
+            Peer::Unix => put(o, b"unix:"),
         }
+    ),
+    var!(
+        "remote_port",
+        "port of the client",
+        |x, _, _, o| match x.client.peer {
+            Peer::Inet(addr) => put_number(o, u64::from(addr.port())),
+            Peer::Unix => true,
+        }
+    ),
+    var!(
+        "binary_remote_addr",
+        "address of the client in binary",
+        |x, _, _, o| match x.client.peer {
+            Peer::Inet(addr) => match addr.ip() {
+                std::net::IpAddr::V4(ip) => put(o, &ip.octets()),
+                std::net::IpAddr::V6(ip) => put(o, &ip.octets()),
+            },
+            Peer::Unix => put(o, b"unix:"),
+        }
+    ),
+    var!(
+        "server_addr",
+        "address that accepted the request",
+        |x, _, _, o| match (x.client.local, x.client.peer) {
+            (_, Peer::Unix) => put(o, b"unix:"),
+            (Some(addr), _) => put(o, addr.ip().to_string().as_bytes()),
+            (None, _) => match &x.http.ports[x.port].listen.addr {
+                crate::listen::ListenAddr::Inet(addr) => put(o, addr.ip().to_string().as_bytes()),
+                crate::listen::ListenAddr::Unix(_) => put(o, b"unix:"),
+            },
+        }
+    ),
+    var!(
+        "server_port",
+        "port that accepted the request",
+        |x, _, _, o| {
+            let http = Rc::clone(&x.http);
+            match crate::reply::local_port(x, &http) {
+                0 => true,
+                port => put_number(o, u64::from(port)),
+            }
+        }
+    ),
+    var!("server_name", "first name of the server", |x, _, _, o| {
+        server_name(x, o)
     }),
-    var!("server_name", "first name of the server", |x, _, _, o| server_name(x, o)),
-    var!("connection", "serial number of the connection", |x, _, _, o| put_number(o, x.client.connection)),
-    var!("connection_requests", "requests of the connection so far", |x, _, _, o| put_number(o, x.client.requests)),
-    var!("connection_time", "age of the connection, seconds", |x, cx, _, o| {
-        put_seconds(o, cx.clock.mono_ms.saturating_sub(x.client.since_ms))
-    }),
-    var!("pipe", "\"p\" if the request was pipelined", |x, _, _, o| put(o, if x.client.pipelined { b"p" } else { b"." })),
-    var!("time_local", "local time of the log", |_, cx, _, o| put(o, cx.clock.log_time().as_bytes())),
-    var!("time_iso8601", "local time in ISO 8601", |_, cx, _, o| put(o, cx.clock.iso_time().as_bytes())),
-    var!("msec", "time in seconds with milliseconds", |_, cx, _, o| put_seconds(o, cx.clock.unix_ms)),
-    var!("hostname", "name of the machine", |_, cx, _, o| put(o, &cx.env.hostname)),
-    var!("pid", "process ID of the worker", |_, cx, _, o| put_number(o, u64::from(cx.env.pid))),
-    var!("nginx_version", "version of nginx whose configuration is understood", |_, _, _, o| put(o, NGINX_VERSION.as_bytes())),
-    var!("proxy_protocol_addr", "client address of the PROXY protocol, where it is used", |_, _, _, _| false),
-    var!("proxy_protocol_port", "client port of the PROXY protocol, where it is used", |_, _, _, _| false),
-    var!("proxy_protocol_server_addr", "server address of the PROXY protocol, where it is used", |_, _, _, _| false),
-    var!("proxy_protocol_server_port", "server port of the PROXY protocol, where it is used", |_, _, _, _| false),
+    var!(
+        "connection",
+        "serial number of the connection",
+        |x, _, _, o| put_number(o, x.client.connection)
+    ),
+    var!(
+        "connection_requests",
+        "requests of the connection so far",
+        |x, _, _, o| put_number(o, x.client.requests)
+    ),
+    var!(
+        "connection_time",
+        "age of the connection, seconds",
+        |x, cx, _, o| { put_seconds(o, cx.clock.mono_ms.saturating_sub(x.client.since_ms)) }
+    ),
+    var!(
+        "pipe",
+        "\"p\" if the request was pipelined",
+        |x, _, _, o| put(o, if x.client.pipelined { b"p" } else { b"." })
+    ),
+    var!("time_local", "local time of the log", |_, cx, _, o| put(
+        o,
+        cx.clock.log_time().as_bytes()
+    )),
+    var!("time_iso8601", "local time in ISO 8601", |_, cx, _, o| put(
+        o,
+        cx.clock.iso_time().as_bytes()
+    )),
+    var!(
+        "msec",
+        "time in seconds with milliseconds",
+        |_, cx, _, o| put_seconds(o, cx.clock.unix_ms)
+    ),
+    var!("hostname", "name of the machine", |_, cx, _, o| put(
+        o,
+        &cx.env.hostname
+    )),
+    var!("pid", "process ID of the worker", |_, cx, _, o| put_number(
+        o,
+        u64::from(cx.env.pid)
+    )),
+    var!(
+        "nginx_version",
+        "version of nginx whose configuration is understood",
+        |_, _, _, o| put(o, NGINX_VERSION.as_bytes())
+    ),
+    var!(
+        "proxy_protocol_addr",
+        "client address of the PROXY protocol, where it is used",
+        |_, _, _, _| false
+    ),
+    var!(
+        "proxy_protocol_port",
+        "client port of the PROXY protocol, where it is used",
+        |_, _, _, _| false
+    ),
+    var!(
+        "proxy_protocol_server_addr",
+        "server address of the PROXY protocol, where it is used",
+        |_, _, _, _| false
+    ),
+    var!(
+        "proxy_protocol_server_port",
+        "server port of the PROXY protocol, where it is used",
+        |_, _, _, _| false
+    ),
 ];
 
 fn set_args(x: &mut Exchange, value: &[u8]) {
@@ -211,7 +399,9 @@ fn server_name(x: &Exchange, out: &mut Out) -> bool {
 pub fn find_arg<'a>(args: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     args.split(|b| *b == b'&').find_map(|pair| {
         let at = memchr::memchr(b'=', pair)?;
-        pair[..at].eq_ignore_ascii_case(name).then(|| &pair[at + 1..])
+        pair[..at]
+            .eq_ignore_ascii_case(name)
+            .then(|| &pair[at + 1..])
     })
 }
 
@@ -220,7 +410,8 @@ fn find_cookie<'a>(cookies: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     cookies.split(|b| *b == b';').find_map(|pair| {
         let (key, rest) = without_spaces(pair).split_at_checked(name.len())?;
         let value = without_spaces(rest).strip_prefix(b"=")?;
-        key.eq_ignore_ascii_case(name).then(|| without_spaces(value))
+        key.eq_ignore_ascii_case(name)
+            .then(|| without_spaces(value))
     })
 }
 
@@ -247,13 +438,21 @@ fn random_id() -> [u8; 16] {
 }
 
 fn dashed(name: &[u8]) -> Vec<u8> {
-    name.iter().map(|b| if *b == b'_' { b'-' } else { *b }).collect()
+    name.iter()
+        .map(|b| if *b == b'_' { b'-' } else { *b })
+        .collect()
 }
 
 /// All values of a field, joined as nginx joins them.
 fn http_field(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
     let separator: &[u8] = if name == b"cookie" { b"; " } else { b", " };
-    let mut values = x.head.fields.iter().filter(|f| same_name(x.head.bytes(f.name), name)).map(|f| x.head.bytes(f.value)).peekable();
+    let mut values = x
+        .head
+        .fields
+        .iter()
+        .filter(|f| same_name(x.head.bytes(f.name), name))
+        .map(|f| x.head.bytes(f.value))
+        .peekable();
     if values.peek().is_none() {
         return false;
     }
@@ -283,9 +482,15 @@ fn join<'a>(values: impl Iterator<Item = &'a [u8]>, separator: &[u8], out: &mut 
 fn sent_field(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
     let undecided = x.response.status == 0;
     match name {
-        b"content_type" if undecided => return put_opt(out, Some(&*x.reply.content_type).filter(|t| !t.is_empty())),
-        b"content_length" if undecided => return x.reply.content_length.is_some_and(|n| put_number(out, n)),
-        b"location" if undecided => return put_opt(out, Some(&*x.reply.location).filter(|l| !l.is_empty())),
+        b"content_type" if undecided => {
+            return put_opt(out, Some(&*x.reply.content_type).filter(|t| !t.is_empty()));
+        }
+        b"content_length" if undecided => {
+            return x.reply.content_length.is_some_and(|n| put_number(out, n));
+        }
+        b"location" if undecided => {
+            return put_opt(out, Some(&*x.reply.location).filter(|l| !l.is_empty()));
+        }
         b"etag" if undecided => return put_opt(out, x.reply.etag.as_deref()),
         b"last_modified" if undecided => {
             return match (&x.reply.last_modified_text, x.reply.last_modified) {
@@ -295,7 +500,16 @@ fn sent_field(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
             };
         }
         b"connection" => {
-            return put(out, if x.response.status == 101 { b"upgrade" } else if x.keep_alive { b"keep-alive" } else { b"close" });
+            return put(
+                out,
+                if x.response.status == 101 {
+                    b"upgrade"
+                } else if x.keep_alive {
+                    b"keep-alive"
+                } else {
+                    b"close"
+                },
+            );
         }
         b"keep_alive" => {
             return match x.response.keep_alive_hint_s {
@@ -313,8 +527,17 @@ fn sent_field(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
         }
         _ => {}
     }
-    let head = if undecided { &x.reply.fields } else { &x.response };
-    let mut values = head.fields.iter().filter(|f| same_name(head.bytes(f.name), name)).map(|f| head.bytes(f.value)).peekable();
+    let head = if undecided {
+        &x.reply.fields
+    } else {
+        &x.response
+    };
+    let mut values = head
+        .fields
+        .iter()
+        .filter(|f| same_name(head.bytes(f.name), name))
+        .map(|f| head.bytes(f.value))
+        .peekable();
     if values.peek().is_none() {
         return false;
     }
@@ -323,7 +546,9 @@ fn sent_field(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
 
 /// The user of `Authorization: Basic`, if it has that form.
 pub fn basic_user(x: &Exchange) -> Option<Vec<u8>> {
-    basic_credentials(x).map(|(user, _)| user).filter(|user| !user.is_empty())
+    basic_credentials(x)
+        .map(|(user, _)| user)
+        .filter(|user| !user.is_empty())
 }
 
 /// User and password of `Authorization: Basic` (RFC 7617).
@@ -340,7 +565,10 @@ pub fn basic_credentials(x: &Exchange) -> Option<(Vec<u8>, Vec<u8>)> {
 
 /// Decodes base64 (RFC 4648, section 4); `None` for anything else.
 pub fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
-    let text = text.strip_suffix(b"==").or_else(|| text.strip_suffix(b"=")).unwrap_or(text);
+    let text = text
+        .strip_suffix(b"==")
+        .or_else(|| text.strip_suffix(b"="))
+        .unwrap_or(text);
     if text.len() % 4 == 1 {
         return None;
     }

@@ -20,7 +20,12 @@ impl Clock {
     /// A clock that shows these times.
     pub fn new(mono_ms: u64, unix_ms: u64) -> Self {
         let cached_s = unix_ms / 1000;
-        Self { mono_ms, unix_ms, date: http_date(cached_s as i64), cached_s }
+        Self {
+            mono_ms,
+            unix_ms,
+            date: http_date(cached_s as i64),
+            cached_s,
+        }
     }
 
     /// Sets the time.
@@ -42,7 +47,15 @@ impl Clock {
     /// `$time_local`: `21/Nov/2026:03:41:18 +0000`.
     pub fn log_time(&self) -> String {
         let offset = utc_offset_s();
-        let Civil { year: y, month: mo, day: d, hour: h, minute: mi, second: s, .. } = civil(self.unix_s() + i64::from(offset));
+        let Civil {
+            year: y,
+            month: mo,
+            day: d,
+            hour: h,
+            minute: mi,
+            second: s,
+            ..
+        } = civil(self.unix_s() + i64::from(offset));
         let (sign, minutes) = offset_parts(offset);
         format!(
             "{d:02}/{}/{y}:{h:02}:{mi:02}:{s:02} {sign}{:02}{:02}",
@@ -55,17 +68,34 @@ impl Clock {
     /// `$time_iso8601`: `2026-11-21T03:41:18+00:00`.
     pub fn iso_time(&self) -> String {
         let offset = utc_offset_s();
-        let Civil { year: y, month: mo, day: d, hour: h, minute: mi, second: s, .. } = civil(self.unix_s() + i64::from(offset));
+        let Civil {
+            year: y,
+            month: mo,
+            day: d,
+            hour: h,
+            minute: mi,
+            second: s,
+            ..
+        } = civil(self.unix_s() + i64::from(offset));
         let (sign, minutes) = offset_parts(offset);
-        format!("{y}-{mo:02}-{d:02}T{h:02}:{mi:02}:{s:02}{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+        format!(
+            "{y}-{mo:02}-{d:02}T{h:02}:{mi:02}:{s:02}{sign}{:02}:{:02}",
+            minutes / 60,
+            minutes % 60
+        )
     }
 }
 
 fn offset_parts(offset_s: i32) -> (char, u32) {
-    (if offset_s < 0 { '-' } else { '+' }, offset_s.unsigned_abs() / 60)
+    (
+        if offset_s < 0 { '-' } else { '+' },
+        offset_s.unsigned_abs() / 60,
+    )
 }
 
-const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
 
 #[cfg(test)]
 mod tests {

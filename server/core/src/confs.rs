@@ -66,7 +66,11 @@ pub struct Unit {
 impl Unit {
     /// Describes a struct of settings.
     pub const fn new(scope: Scope, create: fn() -> Box<dyn AnyConf>) -> Self {
-        Self { scope, create, slot: AtomicUsize::new(usize::MAX) }
+        Self {
+            scope,
+            create,
+            slot: AtomicUsize::new(usize::MAX),
+        }
     }
 
     /// Its index in every [`Confs`].
@@ -86,7 +90,12 @@ pub struct ConfsDraft(Vec<Option<Box<dyn AnyConf>>>);
 impl ConfsDraft {
     /// Empty settings of every unit that exists at this scope.
     pub fn new(units: &[&'static Unit], scope: Scope) -> Self {
-        Self(units.iter().map(|u| (u.scope == scope).then(u.create)).collect())
+        Self(
+            units
+                .iter()
+                .map(|u| (u.scope == scope).then(u.create))
+                .collect(),
+        )
     }
 
     /// The settings of one unit.

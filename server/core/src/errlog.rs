@@ -78,7 +78,10 @@ impl ErrorLog {
     /// A log that writes each line to every file whose level admits it.
     pub fn new(sinks: Vec<(Arc<File>, Level)>) -> Self {
         let most = sinks.iter().map(|s| s.1).max();
-        Self { sinks: sinks.into(), most }
+        Self {
+            sinks: sinks.into(),
+            most,
+        }
     }
 
     /// A log that writes to standard error.
@@ -132,8 +135,18 @@ pub fn escape(text: &[u8], out: &mut String) {
 }
 
 fn format_line(level: Level, text: fmt::Arguments<'_>) -> Vec<u8> {
-    let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs() as i64);
-    let Civil { year: y, month: mo, day: d, hour: h, minute: mi, second: s, .. } = civil(unix_s + i64::from(utc_offset_s()));
+    let unix_s = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| d.as_secs() as i64);
+    let Civil {
+        year: y,
+        month: mo,
+        day: d,
+        hour: h,
+        minute: mi,
+        second: s,
+        ..
+    } = civil(unix_s + i64::from(utc_offset_s()));
     let pid = std::process::id();
     let mut line = format!(
         "{y:04}/{mo:02}/{d:02} {h:02}:{mi:02}:{s:02} [{}] {pid}#{pid}: ",

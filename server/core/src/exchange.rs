@@ -15,8 +15,8 @@ use crate::conf_core::{CoreLoc, CoreSrv};
 use crate::confs::Conf;
 use crate::errlog::{self, ErrorLog, Level};
 use crate::files::Files;
-use crate::logs::Logs;
 use crate::http::{Generation, Http, Location, Server};
+use crate::logs::Logs;
 use crate::phases::Phase;
 use crate::regex::Captures;
 
@@ -404,7 +404,10 @@ impl Exchange {
             let next = match self.next_in_memory(cx) {
                 Ok(next) => next,
                 Err(error) => {
-                    self.log(Level::Crit, format_args!("pread() failed ({})", conf::os_error(&error)));
+                    self.log(
+                        Level::Crit,
+                        format_args!("pread() failed ({})", conf::os_error(&error)),
+                    );
                     return Pulled::Broken;
                 }
             };
@@ -422,7 +425,11 @@ impl Exchange {
                 let bytes = cx.files.read(&range)?;
                 if rest > 0 {
                     let offset = range.offset + range.len;
-                    self.body.push_front(Chunk::File(FileRange { file: range.file, offset, len: rest }));
+                    self.body.push_front(Chunk::File(FileRange {
+                        file: range.file,
+                        offset,
+                        len: rest,
+                    }));
                 }
                 Ok(Some(Chunk::Owned(bytes)))
             }
@@ -458,7 +465,11 @@ impl Exchange {
     pub fn set_ext(&mut self) {
         let segment = memchr::memrchr(b'/', &self.uri).map_or(0, |at| at + 1);
         self.ext = match memchr::memrchr(b'.', &self.uri[segment..]) {
-            Some(at) if self.uri[segment..].get(at.wrapping_sub(1)).is_some_and(|b| *b != b'/') => {
+            Some(at)
+                if self.uri[segment..]
+                    .get(at.wrapping_sub(1))
+                    .is_some_and(|b| *b != b'/') =>
+            {
                 segment + at + 1..self.uri.len()
             }
             _ => 0..0,
@@ -477,7 +488,10 @@ impl Exchange {
         if !log.enabled(level) {
             return;
         }
-        log.write(level, format_args!("*{} {text}{}", self.client.connection, self.log_tail(http)));
+        log.write(
+            level,
+            format_args!("*{} {text}{}", self.client.connection, self.log_tail(http)),
+        );
     }
 
     fn error_log<'h>(&self, http: &'h Http) -> &'h ErrorLog {
@@ -515,7 +529,10 @@ impl Exchange {
     pub fn warn_uninitialized(&self, _cx: &Ctx<'_>, name: &[u8]) {
         if self.loc::<CoreLoc>(&self.http).warn_uninitialized() {
             let name = String::from_utf8_lossy(name);
-            self.log(Level::Warn, format_args!("using uninitialized \"{name}\" variable"));
+            self.log(
+                Level::Warn,
+                format_args!("using uninitialized \"{name}\" variable"),
+            );
         }
     }
 }

@@ -53,7 +53,11 @@ impl Http {
     pub fn attach_logs(&self, files: HashMap<PathBuf, Arc<File>>, default: &ErrorLog) {
         let mut open = |target: &LogTarget| match target {
             LogTarget::File(path) => files.get(path).cloned(),
-            LogTarget::Stderr => std::io::stderr().as_fd().try_clone_to_owned().ok().map(|fd| Arc::new(File::from(fd))),
+            LogTarget::Stderr => std::io::stderr()
+                .as_fd()
+                .try_clone_to_owned()
+                .ok()
+                .map(|fd| Arc::new(File::from(fd))),
         };
         for location in &self.locations {
             location.confs.get::<CoreLoc>().open_log(default, &mut open);
@@ -122,7 +126,10 @@ impl Port {
     /// The entry for the address on which a connection was accepted.
     pub fn addr(&self, local: Option<SocketAddr>) -> &PortAddr {
         let last = self.addrs.len() - 1;
-        self.addrs[..last].iter().find(|a| a.addr.is_some() && a.addr == local).unwrap_or(&self.addrs[last])
+        self.addrs[..last]
+            .iter()
+            .find(|a| a.addr.is_some() && a.addr == local)
+            .unwrap_or(&self.addrs[last])
     }
 }
 
@@ -139,7 +146,11 @@ pub struct Generation {
 impl Generation {
     /// Prepares a configuration for use by this thread.
     pub fn new(http: Arc<Http>, number: u64) -> Self {
-        let h1 = http.ports.iter().map(|port| Rc::new(h1_settings(&http, port))).collect();
+        let h1 = http
+            .ports
+            .iter()
+            .map(|port| Rc::new(h1_settings(&http, port)))
+            .collect();
         Self { http, number, h1 }
     }
 }
@@ -156,7 +167,10 @@ fn h1_settings(http: &Http, port: &Port) -> h1::Settings {
     let srv: &CoreSrv = http.servers[port.addr(None).default_server].confs.get();
     h1::Settings {
         header_buffer_bytes: srv.client_header_buffer_size.0 as usize,
-        large_header_buffers: (srv.large_client_header_buffers.number, srv.large_client_header_buffers.size as usize),
+        large_header_buffers: (
+            srv.large_client_header_buffers.number,
+            srv.large_client_header_buffers.size as usize,
+        ),
         max_headers: srv.max_headers.0 as u32,
         ignore_invalid_headers: *srv.ignore_invalid_headers,
         underscores_in_headers: *srv.underscores_in_headers,

@@ -147,7 +147,11 @@ fn parse_ports(text: &str) -> Result<(u16, u16), &'static str> {
     match text.split_once('-') {
         Some((a, b)) => {
             let (a, b) = (port(a)?, port(b)?);
-            if a > b { Err("invalid port range") } else { Ok((a, b)) }
+            if a > b {
+                Err("invalid port range")
+            } else {
+                Ok((a, b))
+            }
         }
         None => port(text).map(|p| (p, p)),
     }
@@ -171,7 +175,11 @@ fn resolve_host(host: &str) -> Result<Vec<IpAddr>, &'static str> {
         .map_err(|_| "host not found")?
         .map(|a| a.ip())
         .collect();
-    if found.is_empty() { Err("host not found") } else { Ok(found) }
+    if found.is_empty() {
+        Err("host not found")
+    } else {
+        Ok(found)
+    }
 }
 
 /// nginx's default accept queue on Linux.
@@ -184,7 +192,9 @@ mod tests {
     use super::*;
 
     fn one(text: &str) -> String {
-        parse_address(text).map(|v| v[0].to_string()).unwrap_or_else(|e| e.to_owned())
+        parse_address(text)
+            .map(|v| v[0].to_string())
+            .unwrap_or_else(|e| e.to_owned())
     }
 
     #[test]

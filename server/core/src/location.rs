@@ -57,8 +57,16 @@ pub enum Static {
 
 impl LocationSet {
     /// Makes a set of names and locations; regular expressions stay in the order given.
-    pub fn new(exact: Vec<(Vec<u8>, usize)>, prefix: Vec<(Vec<u8>, usize)>, regex: Vec<usize>) -> Self {
-        let mut set = Self { exact, prefix: Vec::new(), regex };
+    pub fn new(
+        exact: Vec<(Vec<u8>, usize)>,
+        prefix: Vec<(Vec<u8>, usize)>,
+        regex: Vec<usize>,
+    ) -> Self {
+        let mut set = Self {
+            exact,
+            prefix: Vec::new(),
+            regex,
+        };
         set.exact.sort();
         let mut sorted = prefix;
         sorted.sort();
@@ -70,17 +78,27 @@ impl LocationSet {
                 }
                 parent = set.prefix[p].parent;
             }
-            set.prefix.push(Prefix { name, location, parent });
+            set.prefix.push(Prefix {
+                name,
+                location,
+                parent,
+            });
         }
         set
     }
 
     /// The exact match or the longest prefix.
     pub fn find(&self, uri: &[u8]) -> Static {
-        if let Ok(at) = self.exact.binary_search_by(|(name, _)| name.as_slice().cmp(uri)) {
+        if let Ok(at) = self
+            .exact
+            .binary_search_by(|(name, _)| name.as_slice().cmp(uri))
+        {
             return Static::Exact(self.exact[at].1);
         }
-        let mut at = self.prefix.partition_point(|p| p.name.as_slice() <= uri).checked_sub(1);
+        let mut at = self
+            .prefix
+            .partition_point(|p| p.name.as_slice() <= uri)
+            .checked_sub(1);
         while let Some(i) = at {
             let entry = &self.prefix[i];
             if uri.starts_with(&entry.name) {
@@ -133,7 +151,12 @@ fn descend(http: &Http, x: &mut Exchange) -> Result<bool, MatchLimit> {
     Ok(false)
 }
 
-fn first_regex(http: &Http, set: &LocationSet, x: &mut Exchange, uri: &[u8]) -> Result<Option<usize>, MatchLimit> {
+fn first_regex(
+    http: &Http,
+    set: &LocationSet,
+    x: &mut Exchange,
+    uri: &[u8],
+) -> Result<Option<usize>, MatchLimit> {
     for &id in &set.regex {
         if let LocationKind::Regex(regex) = &http.locations[id].kind
             && regex.exec(x, uri)?
@@ -150,7 +173,11 @@ mod tests {
 
     fn set() -> LocationSet {
         let names = ["/", "/images/", "/images/a", "/img", "/z", "/images/b/c"];
-        let prefix = names.iter().enumerate().map(|(i, n)| (n.as_bytes().to_vec(), i)).collect();
+        let prefix = names
+            .iter()
+            .enumerate()
+            .map(|(i, n)| (n.as_bytes().to_vec(), i))
+            .collect();
         LocationSet::new(vec![(b"/exact".to_vec(), 100)], prefix, Vec::new())
     }
 
@@ -175,12 +202,22 @@ mod tests {
 
     #[test]
     fn lookup_equals_a_linear_search() {
-        let names: Vec<String> = (0..200).map(|i| format!("/{:x}", i * 7919 % 4096)).collect();
-        let prefix = names.iter().enumerate().map(|(i, n)| (n.as_bytes().to_vec(), i)).collect();
+        let names: Vec<String> = (0..200)
+            .map(|i| format!("/{:x}", i * 7919 % 4096))
+            .collect();
+        let prefix = names
+            .iter()
+            .enumerate()
+            .map(|(i, n)| (n.as_bytes().to_vec(), i))
+            .collect();
         let set = LocationSet::new(Vec::new(), prefix, Vec::new());
         for i in 0..4096 {
             let uri = format!("/{i:x}");
-            let expected = names.iter().filter(|n| uri.starts_with(n.as_str())).map(String::len).max();
+            let expected = names
+                .iter()
+                .filter(|n| uri.starts_with(n.as_str()))
+                .map(String::len)
+                .max();
             let got = match set.find(uri.as_bytes()) {
                 Static::Prefix(id) => Some(names[id].len()),
                 _ => None,

@@ -45,6 +45,8 @@ pub struct LogCache {
 pub struct Logs {
     buffers: Vec<Buffer>,
     open: HashMap<PathBuf, OpenLog>,
+    /// Counts uses of `open`, for the order of them.
+    turn: u64,
 }
 
 struct Buffer {
@@ -55,9 +57,12 @@ struct Buffer {
 }
 
 struct OpenLog {
-    file: Arc<File>,
+    /// Open once it has been used often enough.
+    file: Option<Arc<File>>,
     opened_ms: u64,
     used_ms: u64,
+    /// The turn of its last use.
+    turn: u64,
     uses: u32,
 }
 
@@ -87,31 +92,56 @@ impl Logs {
     ///
     /// # Errors
     /// The file could not be opened.
-    pub fn write_path(&mut self, path: &Path, line: &[u8], cache: Option<LogCache>, now_ms: u64) -> std::io::Result<()> {
+    pub fn write_path(
+        &mut self,
+        path: &Path,
+        line: &[u8],
+        cache: Option<LogCache>,
+        now_ms: u64,
+    ) -> std::io::Result<()> {
         let Some(cache) = cache else {
             return open_append(path)?.write_all(line);
         };
-        self.open.retain(|_, o| now_ms.saturating_sub(o.used_ms) <= cache.inactive_ms);
-        let fresh = self.open.get(path).is_some_and(|o| now_ms.saturating_sub(o.opened_ms) <= cache.valid_ms);
-        if !fresh {
-            let uses = self.open.get(path).map_or(0, |o| o.uses);
-            let file = Arc::new(open_append(path)?);
-            self.make_room(cache.max);
-            self.open.insert(path.to_path_buf(), OpenLog { file, opened_ms: now_ms, used_ms: now_ms, uses });
-        }
+        self.open
+            .retain(|_, o| now_ms.saturating_sub(o.used_ms) <= cache.inactive_ms);
+        self.turn += 1;
+        let turn = self.turn;
         if let Some(entry) = self.open.get_mut(path) {
-            entry.uses += 1;
+            entry.turn = turn;
+            entry.uses = entry.uses.saturating_add(1);
             entry.used_ms = now_ms;
-            let _ = (&*entry.file).write_all(line);
+            let fresh = now_ms.saturating_sub(entry.opened_ms) <= cache.valid_ms;
+            if let Some(file) = entry.file.as_deref().filter(|_| fresh) {
+                return (&*file).write_all(line);
+            }
         }
-        Ok(())
+        let mut file = open_append(path)?;
+        let written = file.write_all(line);
+        let uses = self.open.get(path).map_or(1, |entry| entry.uses);
+        if !self.open.contains_key(path) {
+            self.make_room(cache.max);
+        }
+        let file = (uses >= cache.min_uses).then(|| Arc::new(file));
+        self.open.insert(
+            path.to_path_buf(),
+            OpenLog {
+                file,
+                opened_ms: now_ms,
+                used_ms: now_ms,
+                turn,
+                uses,
+            },
+        );
+        written
     }
 
     /// Flushes buffers whose time has come; gives the time of the next.
     pub fn flush_due(&mut self, now_ms: u64) -> Option<u64> {
         let mut next: Option<u64> = None;
         for buffer in self.buffers.iter_mut().filter(|b| !b.data.is_empty()) {
-            let Some(flush_ms) = buffer.how.flush_ms else { continue };
+            let Some(flush_ms) = buffer.how.flush_ms else {
+                continue;
+            };
             let due = buffer.since_ms + flush_ms;
             if due <= now_ms {
                 buffer.flush();
@@ -133,7 +163,11 @@ impl Logs {
 
     fn make_room(&mut self, max: usize) {
         while self.open.len() >= max.max(1) {
-            let oldest = self.open.iter().min_by_key(|(_, o)| o.used_ms).map(|(path, _)| path.clone());
+            let oldest = self
+                .open
+                .iter()
+                .min_by_key(|(_, o)| o.turn)
+                .map(|(path, _)| path.clone());
             match oldest {
                 Some(path) => self.open.remove(&path),
                 None => return,
@@ -143,9 +177,17 @@ impl Logs {
 
     fn buffer(&mut self, file: &Arc<File>, how: Buffering) -> &mut Buffer {
         let fd = file.as_raw_fd();
-        let found = self.buffers.iter().position(|b| b.file.as_raw_fd() == fd && b.how == how);
+        let found = self
+            .buffers
+            .iter()
+            .position(|b| b.file.as_raw_fd() == fd && b.how == how);
         let at = found.unwrap_or_else(|| {
-            self.buffers.push(Buffer { file: Arc::clone(file), how, data: Vec::with_capacity(how.size), since_ms: 0 });
+            self.buffers.push(Buffer {
+                file: Arc::clone(file),
+                how,
+                data: Vec::with_capacity(how.size),
+                since_ms: 0,
+            });
             self.buffers.len() - 1
         });
         &mut self.buffers[at]
@@ -168,7 +210,9 @@ impl Buffer {
             Some(level) => {
                 let mut encoder = GzEncoder::new(Vec::new(), Compression::new(level));
                 let _ = encoder.write_all(&self.data);
-                encoder.finish().and_then(|packed| (&*self.file).write_all(&packed))
+                encoder
+                    .finish()
+                    .and_then(|packed| (&*self.file).write_all(&packed))
             }
         };
         self.data.clear();
@@ -185,7 +229,8 @@ mod tests {
     use std::io::Read;
 
     fn file(name: &str) -> (PathBuf, Arc<File>) {
-        let path = std::env::temp_dir().join(format!("firstbyte-logs-{}-{name}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("firstbyte-logs-{}-{name}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         let file = open_append(&path).expect("the temporary directory is writable");
         (path, Arc::new(file))
@@ -198,7 +243,11 @@ mod tests {
     #[test]
     fn a_buffer_is_written_when_full_or_due() {
         let (path, log) = file("buffer");
-        let how = Some(Buffering { size: 8, flush_ms: Some(100), gzip: None });
+        let how = Some(Buffering {
+            size: 8,
+            flush_ms: Some(100),
+            gzip: None,
+        });
         let mut logs = Logs::default();
         logs.write(&log, b"aaaa\n", how, 0);
         assert_eq!(content(&path), b"");
@@ -215,13 +264,19 @@ mod tests {
     #[test]
     fn a_compressed_buffer_is_readable() {
         let (path, log) = file("gzip");
-        let how = Some(Buffering { size: 1024, flush_ms: None, gzip: Some(1) });
+        let how = Some(Buffering {
+            size: 1024,
+            flush_ms: None,
+            gzip: Some(1),
+        });
         let mut logs = Logs::default();
         logs.write(&log, b"line\n", how, 0);
         drop(logs);
         let mut text = String::new();
         let bytes = content(&path);
-        flate2::read::MultiGzDecoder::new(bytes.as_slice()).read_to_string(&mut text).expect("gzip");
+        flate2::read::MultiGzDecoder::new(bytes.as_slice())
+            .read_to_string(&mut text)
+            .expect("gzip");
         assert_eq!(text, "line\n");
         let _ = std::fs::remove_file(path);
     }
@@ -229,7 +284,12 @@ mod tests {
     #[test]
     fn files_named_by_variables_are_bounded() {
         let mut logs = Logs::default();
-        let cache = Some(LogCache { max: 2, inactive_ms: 1000, valid_ms: 60_000, min_uses: 1 });
+        let cache = Some(LogCache {
+            max: 2,
+            inactive_ms: 1000,
+            valid_ms: 60_000,
+            min_uses: 1,
+        });
         for n in 0..5 {
             let (path, _) = file(&format!("var{n}"));
             logs.write_path(&path, b"x\n", cache, n).expect("writable");
@@ -237,5 +297,25 @@ mod tests {
             let _ = std::fs::remove_file(path);
         }
         assert_eq!(logs.open.len(), 2);
+    }
+
+    #[test]
+    fn a_file_named_by_variables_stays_open_from_its_min_uses_on() {
+        let mut logs = Logs::default();
+        let cache = Some(LogCache {
+            max: 2,
+            inactive_ms: 1000,
+            valid_ms: 60_000,
+            min_uses: 2,
+        });
+        let (path, _) = file("uses");
+        for expected in [false, true] {
+            logs.write_path(&path, b"x\n", cache, 0).expect("writable");
+            assert_eq!(logs.open[&path].file.is_some(), expected);
+        }
+        std::fs::remove_file(&path).expect("the file was made above");
+        logs.write_path(&path, b"x\n", cache, 0)
+            .expect("the descriptor is kept");
+        assert!(!path.exists());
     }
 }

@@ -35,7 +35,11 @@ impl MimeTypes {
                 break;
             }
             if !types.set.insert(word.text.to_ascii_lowercase()) {
-                b.warn(ConfError::word(d, word, format!("duplicate MIME type \"{}\"", word.as_str())));
+                b.warn(ConfError::word(
+                    d,
+                    word,
+                    format!("duplicate MIME type \"{}\"", word.as_str()),
+                ));
             }
         }
         Self(Arc::new(types))
@@ -44,7 +48,11 @@ impl MimeTypes {
     /// Whether a response of this type is meant; one without a type only where all are.
     pub fn matches(&self, content_type: &[u8]) -> bool {
         let end = memchr::memchr(b';', content_type).unwrap_or(content_type.len());
-        self.0.all || self.0.set.contains(&content_type[..end].trim_ascii_end().to_ascii_lowercase())
+        self.0.all
+            || self
+                .0
+                .set
+                .contains(&content_type[..end].trim_ascii_end().to_ascii_lowercase())
     }
 }
 

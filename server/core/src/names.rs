@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use crate::conf_core::{CoreSrv, NameKind, ServerName};
 use crate::exchange::Exchange;
 use crate::http::{Http, PortAddr};
-use crate::conf_core::{CoreSrv, NameKind, ServerName};
 use crate::regex::MatchLimit;
 
 /// Host names and wildcards, each with an index.
@@ -26,7 +26,9 @@ impl NameTable {
         match kind {
             NameKind::Exact => insert(&mut self.exact, text, index),
             NameKind::Head => insert(&mut self.head, &text[1..], index),
-            NameKind::Dot => insert(&mut self.head, text, index) && insert(&mut self.exact, &text[1..], index),
+            NameKind::Dot => {
+                insert(&mut self.head, text, index) && insert(&mut self.exact, &text[1..], index)
+            }
             NameKind::Tail => insert(&mut self.tail, &text[..text.len() - 2], index),
             NameKind::Regex(_) | NameKind::Invalid => true,
         }
@@ -38,7 +40,9 @@ impl NameTable {
             return Some(*server);
         }
         if !self.head.is_empty() {
-            let found = memchr::memchr_iter(b'.', host).filter(|at| *at > 0).find_map(|at| self.head.get(&host[at..]));
+            let found = memchr::memchr_iter(b'.', host)
+                .filter(|at| *at > 0)
+                .find_map(|at| self.head.get(&host[at..]));
             if let Some(server) = found {
                 return Some(*server);
             }
@@ -46,7 +50,9 @@ impl NameTable {
         if self.tail.is_empty() {
             return None;
         }
-        memchr::memrchr_iter(b'.', host).find_map(|at| self.tail.get(&host[..at])).copied()
+        memchr::memrchr_iter(b'.', host)
+            .find_map(|at| self.tail.get(&host[..at]))
+            .copied()
     }
 
     fn is_empty(&self) -> bool {
@@ -118,7 +124,12 @@ pub fn find_server(x: &mut Exchange, http: &Http, addr: &PortAddr) -> Result<usi
     Ok(found?.unwrap_or(addr.default_server))
 }
 
-fn first_regex(x: &mut Exchange, http: &Http, addr: &PortAddr, host: &[u8]) -> Result<Option<usize>, MatchLimit> {
+fn first_regex(
+    x: &mut Exchange,
+    http: &Http,
+    addr: &PortAddr,
+    host: &[u8],
+) -> Result<Option<usize>, MatchLimit> {
     for (server, index) in &addr.names.regex {
         let srv: &CoreSrv = http.servers[*server].confs.get();
         if let NameKind::Regex(regex) = &srv.names[*index].kind
@@ -143,7 +154,17 @@ mod tests {
                 NameKind::Dot => NameKind::Dot,
                 _ => NameKind::Tail,
             };
-            assert!(names.add(*server, &[ServerName { text: text.as_bytes().to_vec(), kind }]).is_empty());
+            assert!(
+                names
+                    .add(
+                        *server,
+                        &[ServerName {
+                            text: text.as_bytes().to_vec(),
+                            kind
+                        }]
+                    )
+                    .is_empty()
+            );
         }
         names
     }
@@ -172,7 +193,10 @@ mod tests {
     #[test]
     fn a_second_server_of_the_same_name_is_a_conflict() {
         let mut names = ServerNames::default();
-        let one = || ServerName { text: b"a".to_vec(), kind: NameKind::Exact };
+        let one = || ServerName {
+            text: b"a".to_vec(),
+            kind: NameKind::Exact,
+        };
         assert!(names.add(1, &[one()]).is_empty());
         assert_eq!(names.add(2, &[one()]), ["a"]);
         assert_eq!(names.add(1, &[one()]), ["a"]);

@@ -43,10 +43,19 @@ pub fn map_with(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) -> Result<Vec<u
 ///
 /// # Errors
 /// As [`map_uri`].
-pub fn map_candidate(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8], computed: bool) -> Result<Vec<u8>, u16> {
+pub fn map_candidate(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    name: &[u8],
+    computed: bool,
+) -> Result<Vec<u8>, u16> {
     let (mut path, fixed, alias) = directory(x, cx)?;
     let skip = match alias {
-        Some(Alias::Prefix(len)) if computed && x.uri.get(..len).is_some_and(|own| name.starts_with(own)) => len,
+        Some(Alias::Prefix(len))
+            if computed && x.uri.get(..len).is_some_and(|own| name.starts_with(own)) =>
+        {
+            len
+        }
         _ => 0,
     };
     path.extend_from_slice(&name[skip..]);
@@ -56,10 +65,13 @@ pub fn map_candidate(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8], computed: 
 /// The directory of the location, how much of it the configuration alone says, and how `alias` maps.
 fn directory(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(Vec<u8>, usize, Option<Alias>), u16> {
     let http = Rc::clone(&x.http);
-    let Some(root) = &x.loc::<CoreLoc>(&http).root else { return Ok((Vec::new(), 0, None)) };
+    let Some(root) = &x.loc::<CoreLoc>(&http).root else {
+        return Ok((Vec::new(), 0, None));
+    };
     if root.alias.is_some() && !x.valid_location {
         let name = String::from_utf8_lossy(&x.location_of(&http).name).into_owned();
-        let text = format_args!("\"alias\" cannot be used in location \"{name}\" where URI was rewritten");
+        let text =
+            format_args!("\"alias\" cannot be used in location \"{name}\" where URI was rewritten");
         x.log(Level::Alert, text);
         return Err(500);
     }
@@ -69,7 +81,13 @@ fn directory(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(Vec<u8>, usize, Opti
 }
 
 /// Appends the directory; gives the length of what variables have no part in.
-fn evaluate(root: &Root, http: &Http, x: &mut Exchange, cx: &mut Ctx<'_>, path: &mut Vec<u8>) -> usize {
+fn evaluate(
+    root: &Root,
+    http: &Http,
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    path: &mut Vec<u8>,
+) -> usize {
     match root.path.parts.as_slice() {
         [] => 0,
         [Part::Text(text)] => {
@@ -82,7 +100,11 @@ fn evaluate(root: &Root, http: &Http, x: &mut Exchange, cx: &mut Ctx<'_>, path: 
                 *path = crate::build::full_path(&http.prefix, path);
                 return http.prefix.as_os_str().len();
             }
-            if let Part::Text(text) = first { text.len() } else { 0 }
+            if let Part::Text(text) = first {
+                text.len()
+            } else {
+                0
+            }
         }
     }
 }
@@ -90,12 +112,18 @@ fn evaluate(root: &Root, http: &Http, x: &mut Exchange, cx: &mut Ctx<'_>, path: 
 /// Checks that what the request adds to the first `fixed` bytes of a path stays below them.
 fn contained(x: &Exchange, path: Vec<u8>, fixed: usize) -> Result<Vec<u8>, u16> {
     // The rest may continue a segment of the directory, so the segment it joins counts too.
-    let segment = path[..fixed].iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1);
+    let segment = path[..fixed]
+        .iter()
+        .rposition(|b| *b == b'/')
+        .map_or(0, |at| at + 1);
     let climbs = path[segment..].split(|b| *b == b'/').any(|s| s == b"..");
     if climbs || path.contains(&0) {
         x.log(
             Level::Error,
-            format_args!("the path \"{}\" leaves its directory", String::from_utf8_lossy(&path)),
+            format_args!(
+                "the path \"{}\" leaves its directory",
+                String::from_utf8_lossy(&path)
+            ),
         );
         return Err(404);
     }
@@ -116,7 +144,10 @@ pub fn document_root(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
 pub fn policy(x: &mut Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> OpenPolicy {
     let http = Rc::clone(&x.http);
     let loc: &CoreLoc = x.loc(&http);
-    let mut policy = OpenPolicy { cache: loc.open_file_cache(), ..Default::default() };
+    let mut policy = OpenPolicy {
+        cache: loc.open_file_cache(),
+        ..Default::default()
+    };
     if let Some((mode, from)) = &loc.symlinks {
         policy.symlinks.mode = *mode;
         if let Some(from) = from {

@@ -145,7 +145,10 @@ fn refuse(x: &mut Exchange, cx: &mut Ctx<'_>, fault: Fault) {
         | Fault::UnsupportedVersion => "reading client request line",
         _ => "reading client request headers",
     };
-    x.log(Level::Info, format_args!("{} while {action}", fault.message()));
+    x.log(
+        Level::Info,
+        format_args!("{} while {action}", fault.message()),
+    );
     x.keep_alive = false;
     reply::status(x, cx, fault.status());
 }
@@ -183,7 +186,10 @@ fn take_target(x: &mut Exchange) -> bool {
             x.quoted_uri = parsed.quoted || x.uri.contains(&b'+');
             true
         }
-        Err(_) => false,
+        Err(_) => {
+            x.uri.clear();
+            false
+        }
     }
 }
 
@@ -240,7 +246,10 @@ fn find_config(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
         && !x.too_large
     {
         x.too_large = true;
-        x.log(Level::Error, format_args!("client intended to send too large body: {n} bytes"));
+        x.log(
+            Level::Error,
+            format_args!("client intended to send too large body: {n} bytes"),
+        );
         return reply::status(x, cx, 413);
     }
     enter(x, Phase::Rewrite);
@@ -266,17 +275,26 @@ pub fn location_changed(x: &mut Exchange) {
 }
 
 fn keepalive_disabled(x: &Exchange, loc: &CoreLoc) -> bool {
-    let Some(disable) = loc.keepalive_disable else { return false };
-    let Some(agent) = x.head.field(FieldId::UserAgent) else { return false };
+    let Some(disable) = loc.keepalive_disable else {
+        return false;
+    };
+    let Some(agent) = x.head.field(FieldId::UserAgent) else {
+        return false;
+    };
     if disable.msie6 && x.method == Method::Post && is_msie6(agent) {
         return true;
     }
-    disable.safari && contains(agent, b"Safari/") && contains(agent, b"Mac OS X") && !contains(agent, b"Chrome/")
+    disable.safari
+        && contains(agent, b"Safari/")
+        && contains(agent, b"Mac OS X")
+        && !contains(agent, b"Chrome/")
 }
 
 /// Internet Explorer before 7, but not the version with the fix (`SV1`).
 fn is_msie6(agent: &[u8]) -> bool {
-    let Some(at) = memchr::memmem::find(agent, b"MSIE ") else { return false };
+    let Some(at) = memchr::memmem::find(agent, b"MSIE ") else {
+        return false;
+    };
     match agent.get(at + 5..at + 7) {
         Some(b"4." | b"5.") => true,
         Some(b"6.") => !contains(&agent[at + 7..], b"SV1"),
@@ -367,7 +385,10 @@ fn content(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     if x.uri.ends_with(b"/") {
         if let Ok(path) = crate::paths::map_uri(x, cx) {
             let path = String::from_utf8_lossy(&path);
-            x.log(Level::Error, format_args!("directory index of \"{path}\" is forbidden"));
+            x.log(
+                Level::Error,
+                format_args!("directory index of \"{path}\" is forbidden"),
+            );
         }
         return reply::status(x, cx, 403);
     }
@@ -406,15 +427,26 @@ pub fn redirect_named(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) {
     let http = Rc::clone(&x.http);
     let shown = String::from_utf8_lossy(name).into_owned();
     if !spend_redirect(x) {
-        x.log(Level::Error, format_args!("rewrite or internal redirection cycle while redirect to named location \"{shown}\""));
+        x.log(
+            Level::Error,
+            format_args!(
+                "rewrite or internal redirection cycle while redirect to named location \"{shown}\""
+            ),
+        );
         return reply::status(x, cx, 500);
     }
     if x.uri.is_empty() {
-        x.log(Level::Error, format_args!("empty URI in redirect to named location \"{shown}\""));
+        x.log(
+            Level::Error,
+            format_args!("empty URI in redirect to named location \"{shown}\""),
+        );
         return reply::status(x, cx, 500);
     }
     let Some(location) = http.servers[x.server].named.get(name) else {
-        x.log(Level::Error, format_args!("could not find named location \"{shown}\""));
+        x.log(
+            Level::Error,
+            format_args!("could not find named location \"{shown}\""),
+        );
         return reply::status(x, cx, 500);
     };
     x.clear_for_redirect();

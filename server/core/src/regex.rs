@@ -27,7 +27,13 @@ impl Regex {
     ///
     /// # Errors
     /// The pattern's syntax error, in nginx's words.
-    pub fn compile(build: &mut Build, d: &Directive, word: &Word, pattern: &[u8], caseless: bool) -> Result<Self, ConfError> {
+    pub fn compile(
+        build: &mut Build,
+        d: &Directive,
+        word: &Word,
+        pattern: &[u8],
+        caseless: bool,
+    ) -> Result<Self, ConfError> {
         let text = String::from_utf8_lossy(pattern).into_owned();
         let limited = format!("(*LIMIT_MATCH={MATCH_LIMIT}){text}");
         let inner = pcre2::bytes::RegexBuilder::new()
@@ -38,15 +44,27 @@ impl Regex {
                 // The library's message begins with an offset that counts the limit put before the pattern.
                 let message = e.to_string();
                 let reason = message.splitn(3, ": ").last().unwrap_or_default();
-                ConfError::word(d, word, format!("pcre2_compile() failed: {reason} in \"{text}\""))
+                ConfError::word(
+                    d,
+                    word,
+                    format!("pcre2_compile() failed: {reason} in \"{text}\""),
+                )
             })?;
         let names = inner
             .capture_names()
             .iter()
             .enumerate()
-            .filter_map(|(n, name)| name.as_ref().map(|name| (n, build.vars.settable(name.as_bytes()))))
+            .filter_map(|(n, name)| {
+                name.as_ref()
+                    .map(|name| (n, build.vars.settable(name.as_bytes())))
+            })
             .collect();
-        Ok(Self { groups: inner.captures_len() - 1, inner, pattern: text, names })
+        Ok(Self {
+            groups: inner.captures_len() - 1,
+            inner,
+            pattern: text,
+            names,
+        })
     }
 
     /// Matches `subject`; on success the exchange's captures and the named variables are set.
@@ -62,10 +80,16 @@ impl Regex {
             return Ok(hit);
         }
         let mut locations = self.inner.capture_locations();
-        if self.inner.captures_read(&mut locations, subject).map_err(|_| MatchLimit)?.is_none() {
+        if self
+            .inner
+            .captures_read(&mut locations, subject)
+            .map_err(|_| MatchLimit)?
+            .is_none()
+        {
             return Ok(false);
         }
-        x.captures.set(subject, (0..=self.groups).map(|n| locations.get(n)));
+        x.captures
+            .set(subject, (0..=self.groups).map(|n| locations.get(n)));
         for (group, slot) in &self.names {
             let value = x.captures.get(*group).to_vec();
             x.set_slot(*slot, Some(value));
@@ -105,7 +129,9 @@ impl Captures {
 
     /// Group `n`, empty where it took no part.
     pub fn get(&self, n: usize) -> &[u8] {
-        self.spans.get(n).map_or(b"", |(start, end)| &self.subject[*start..*end])
+        self.spans
+            .get(n)
+            .map_or(b"", |(start, end)| &self.subject[*start..*end])
     }
 
     fn set(&mut self, subject: &[u8], spans: impl Iterator<Item = Option<(usize, usize)>>) {

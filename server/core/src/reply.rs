@@ -13,7 +13,10 @@ use crate::phases;
 
 /// Answers with a status: an error page if one is configured, else a page of our own.
 pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
-    if matches!(status, CLOSE_WITHOUT_RESPONSE | REQUEST_TIMEOUT | CLIENT_CLOSED) {
+    if matches!(
+        status,
+        CLOSE_WITHOUT_RESPONSE | REQUEST_TIMEOUT | CLIENT_CLOSED
+    ) {
         x.reply.status = status;
         x.keep_alive = false;
         x.state = State::Aborted;
@@ -92,7 +95,12 @@ fn page(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
     x.reply.last_modified_text = None;
     x.reply.etag = None;
     x.reply.allow_ranges = false;
-    for id in [FieldId::LastModified, FieldId::Etag, FieldId::AcceptRanges, FieldId::ContentLength] {
+    for id in [
+        FieldId::LastModified,
+        FieldId::Etag,
+        FieldId::AcceptRanges,
+        FieldId::ContentLength,
+    ] {
         x.reply.fields.remove(id);
     }
     x.body.clear();
@@ -134,7 +142,13 @@ fn page_title(status: u16) -> String {
 }
 
 /// Answers with a status and a text, as `return` does.
-pub fn text(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16, body: Vec<u8>, content_type: Option<&[u8]>) {
+pub fn text(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    status: u16,
+    body: Vec<u8>,
+    content_type: Option<&[u8]>,
+) {
     if matches!(status, 301 | 302 | 303 | 307 | 308) {
         x.reply.location = body;
         return self::status(x, cx, status);
@@ -159,7 +173,10 @@ pub fn set_content_type(x: &mut Exchange) {
     let ext = x.extension();
     let known = match &loc.types {
         Some(types) if !ext.is_empty() => types.get(ext).or_else(|| {
-            ext.iter().any(u8::is_ascii_uppercase).then(|| types.get(&ext.to_ascii_lowercase())).flatten()
+            ext.iter()
+                .any(u8::is_ascii_uppercase)
+                .then(|| types.get(&ext.to_ascii_lowercase()))
+                .flatten()
         }),
         _ => None,
     };
@@ -196,6 +213,10 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
         x.body.clear();
         x.stages.clear();
     }
+    if x.on_end.is_some() {
+        // Trailers need a chunked body.
+        x.reply.content_length = None;
+    }
     if x.head.method == Method::Head {
         // Nothing of a body need be read or changed.
         x.body.clear();
@@ -227,7 +248,11 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     head.body = BodyLength::Unknown;
     if let Some(length) = reply.content_length {
         let mut digits = [0; 20];
-        head.push_id(FieldId::ContentLength, b"Content-Length", decimal(length, &mut digits));
+        head.push_id(
+            FieldId::ContentLength,
+            b"Content-Length",
+            decimal(length, &mut digits),
+        );
         head.body = BodyLength::Length(length);
     }
     if reply.fields.get(FieldId::LastModified).is_some() {
@@ -235,7 +260,11 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     } else if let Some(text) = &reply.last_modified_text {
         head.push_id(FieldId::LastModified, b"Last-Modified", text);
     } else if let Some(time) = reply.last_modified {
-        head.push_id(FieldId::LastModified, b"Last-Modified", &engines::http::http_date(time));
+        head.push_id(
+            FieldId::LastModified,
+            b"Last-Modified",
+            &engines::http::http_date(time),
+        );
     }
     if !reply.location.is_empty() {
         head.push_id(FieldId::Location, b"Location", &reply.location);
@@ -244,7 +273,11 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
         head.push_id(FieldId::Etag, b"ETag", etag);
     }
     for field in &reply.fields.fields {
-        head.push_id(field.id, reply.fields.bytes(field.name), reply.fields.bytes(field.value));
+        head.push_id(
+            field.id,
+            reply.fields.bytes(field.name),
+            reply.fields.bytes(field.value),
+        );
     }
     head.keep_alive = x.keep_alive;
     head.keep_alive_hint_s = loc.keepalive().header_s.filter(|_| x.keep_alive);

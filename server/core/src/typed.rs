@@ -97,8 +97,14 @@ impl Typed for Buffers {
 
     fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
         let (number, size) = conf::buffers(d)?;
-        let number = u32::try_from(number).ok().filter(|n| *n <= MAX_BUFFERS).ok_or_else(|| invalid(d))?;
-        Ok(Self { number, size: size as u64 })
+        let number = u32::try_from(number)
+            .ok()
+            .filter(|n| *n <= MAX_BUFFERS)
+            .ok_or_else(|| invalid(d))?;
+        Ok(Self {
+            number,
+            size: size as u64,
+        })
     }
 }
 
@@ -147,7 +153,11 @@ macro_rules! keyword {
 
 /// The error for a value that is not of its type.
 pub fn invalid(d: &Directive) -> ConfError {
-    ConfError::word(d, d.word(0), format!("\"{}\" directive invalid value", d.name()))
+    ConfError::word(
+        d,
+        d.word(0),
+        format!("\"{}\" directive invalid value", d.name()),
+    )
 }
 
 /// Most buffers a directive may ask for.

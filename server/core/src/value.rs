@@ -31,7 +31,9 @@ impl Value {
     pub fn text(bytes: &[u8]) -> Self {
         match bytes {
             [] => Self::default(),
-            _ => Self { parts: vec![Part::Text(bytes.into())] },
+            _ => Self {
+                parts: vec![Part::Text(bytes.into())],
+            },
         }
     }
 
@@ -47,7 +49,12 @@ impl Value {
     ///
     /// # Errors
     /// As [`Value::compile`].
-    pub fn compile_bytes(build: &mut Build, d: &Directive, word: &Word, bytes: &[u8]) -> Result<Self, ConfError> {
+    pub fn compile_bytes(
+        build: &mut Build,
+        d: &Directive,
+        word: &Word,
+        bytes: &[u8],
+    ) -> Result<Self, ConfError> {
         let mut parts = Vec::new();
         let mut rest = bytes;
         while let Some(at) = memchr::memchr(b'$', rest) {
@@ -126,7 +133,10 @@ pub fn split_name(rest: &[u8]) -> Result<(&[u8], &[u8]), String> {
             )),
         };
     }
-    let end = rest.iter().position(|b| !is_name_byte(*b)).unwrap_or(rest.len());
+    let end = rest
+        .iter()
+        .position(|b| !is_name_byte(*b))
+        .unwrap_or(rest.len());
     Ok(rest.split_at(end))
 }
 

@@ -156,9 +156,17 @@ impl VarRegistry {
     pub fn target(&mut self, name: &[u8]) -> Result<Target, String> {
         let lower = name.to_ascii_lowercase();
         match self.lookup_builtin(&lower) {
-            Some((Variable { write: Some(write), .. }, _)) => return Ok(Target::Builtin(*write)),
+            Some((
+                Variable {
+                    write: Some(write), ..
+                },
+                _,
+            )) => return Ok(Target::Builtin(*write)),
             Some((v, _)) if !v.name.ends_with('_') => {
-                return Err(format!("the duplicate \"{}\" variable", String::from_utf8_lossy(name)));
+                return Err(format!(
+                    "the duplicate \"{}\" variable",
+                    String::from_utf8_lossy(name)
+                ));
             }
             _ => {}
         }
@@ -176,7 +184,10 @@ impl VarRegistry {
     pub fn define(&mut self, name: &[u8], compute: Arc<dyn Compute>) -> Result<usize, String> {
         let lower = name.to_ascii_lowercase();
         if self.builtin.contains_key(lower.as_slice()) {
-            return Err(format!("the duplicate \"{}\" variable", String::from_utf8_lossy(name)));
+            return Err(format!(
+                "the duplicate \"{}\" variable",
+                String::from_utf8_lossy(name)
+            ));
         }
         let slot = self.settable(&lower);
         self.defs.insert(lower, Def::Computed(slot, compute));
@@ -204,7 +215,9 @@ impl VarRegistry {
             let def = match self.defs.get(name) {
                 Some(def) => def.clone(),
                 None => match self.lookup_builtin(name) {
-                    Some((v, suffix)) if v.name.ends_with('_') => Def::Prefix(v.read, suffix.into()),
+                    Some((v, suffix)) if v.name.ends_with('_') => {
+                        Def::Prefix(v.read, suffix.into())
+                    }
                     Some((v, _)) => Def::Read(v.read),
                     None => match self.used[i].take() {
                         Some(error) => return Err(error),
@@ -214,7 +227,10 @@ impl VarRegistry {
             };
             defs.push((name.as_slice().into(), def));
         }
-        Ok(VarTable { defs, slots: self.slots })
+        Ok(VarTable {
+            defs,
+            slots: self.slots,
+        })
     }
 
     fn lookup_builtin<'n>(&self, name: &'n [u8]) -> Option<(&'static Variable, &'n [u8])> {
@@ -250,7 +266,10 @@ pub fn append(id: VarId, x: &mut Exchange, cx: &mut Ctx<'_>, out: &mut Vec<u8>) 
             if compute.volatile() || !x.slot_known(*slot) {
                 if x.depth >= MAX_DEPTH {
                     let name = String::from_utf8_lossy(name);
-                    x.log(Level::Error, format_args!("cycle while evaluating variable \"{name}\""));
+                    x.log(
+                        Level::Error,
+                        format_args!("cycle while evaluating variable \"{name}\""),
+                    );
                     return false;
                 }
                 x.depth += 1;

@@ -26,7 +26,10 @@ use recode::{Builder, Direction, Recode, Table};
 pub(crate) const MODULE: Module = Module {
     name: "charset",
     directives: &[MAIN_PLAIN, PLAIN, ROWS],
-    units: &[<CharsetMain as server_core::confs::Conf>::unit, <CharsetLoc as server_core::confs::Conf>::unit],
+    units: &[
+        <CharsetMain as server_core::confs::Conf>::unit,
+        <CharsetLoc as server_core::confs::Conf>::unit,
+    ],
     header_stage: Some(stage),
     finish: Some(check_tables),
     ..Module::EMPTY
@@ -77,14 +80,17 @@ pub(crate) enum Choice {
 fn inherit(own: &mut CharsetLoc, parent: Option<&CharsetLoc>) {
     match parent {
         Some(parent) => {
-            own.charset.get_or_insert_with(|| parent.charset.clone().unwrap_or(Choice::Off));
-            own.source.get_or_insert_with(|| parent.source.clone().unwrap_or(Choice::Off));
+            own.charset
+                .get_or_insert_with(|| parent.charset.clone().unwrap_or(Choice::Off));
+            own.source
+                .get_or_insert_with(|| parent.source.clone().unwrap_or(Choice::Off));
             own.types = own.types.take().or_else(|| parent.types.clone());
         }
         None => {
             own.charset.get_or_insert(Choice::Off);
             own.source.get_or_insert(Choice::Off);
-            own.types.get_or_insert_with(|| MimeTypes::of(DEFAULT_TYPES));
+            own.types
+                .get_or_insert_with(|| MimeTypes::of(DEFAULT_TYPES));
         }
     }
 }
@@ -99,7 +105,11 @@ const ROWS: &[Row<Build>] = &[
         doc: "Charset to name in Content-Type, and to change bodies of another one to.",
         syntax: "charset | off",
         apply: |b, d| {
-            let choice = if d.arg(0) == b"off" { Choice::Off } else { choice(b, d)? };
+            let choice = if d.arg(0) == b"off" {
+                Choice::Off
+            } else {
+                choice(b, d)?
+            };
             once(&mut b.conf_mut::<CharsetLoc>().charset, d, choice)
         },
     },
@@ -185,7 +195,9 @@ fn charset_map(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     let (from, to) = (main.index(d.arg(0)), main.index(d.arg(1)));
     let (shown_from, shown_to) = (d.arg_str(0), d.arg_str(1));
     if from == to {
-        let text = format!("\"charset_map\" between the same charsets \"{shown_from}\" and \"{shown_to}\"");
+        let text = format!(
+            "\"charset_map\" between the same charsets \"{shown_from}\" and \"{shown_to}\""
+        );
         return Err(ConfError::at(d, text));
     }
     if d.arg(0).eq_ignore_ascii_case(b"utf-8") {
@@ -198,27 +210,47 @@ fn charset_map(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     }
     let mut builder = Builder::new(d.arg(1).eq_ignore_ascii_case(b"utf-8"));
     conf::each(b, d.items(), |_, line| {
-        let [to] = line.args.as_slice() else { return Err(ConfError::at(line, "invalid parameters number")) };
+        let [to] = line.args.as_slice() else {
+            return Err(ConfError::at(line, "invalid parameters number"));
+        };
         builder.add(&line.name.text, &to.text).map_err(|wrong| {
-            let word = if wrong == recode::Wrong::From { &line.name } else { to };
+            let word = if wrong == recode::Wrong::From {
+                &line.name
+            } else {
+                to
+            };
             ConfError::invalid(line, word)
         })
     })?;
-    b.conf_mut::<CharsetMain>().tables.push((from, to, Arc::new(builder.finish())));
+    b.conf_mut::<CharsetMain>()
+        .tables
+        .push((from, to, Arc::new(builder.finish())));
     Ok(())
 }
 
 /// Two charsets that a location names need a table between them.
 fn check_tables(b: &mut Build) -> Result<(), ConfError> {
-    let known = |choice: &Option<Choice>| if let Some(Choice::Known(n)) = choice { Some(*n) } else { None };
+    let known = |choice: &Option<Choice>| {
+        if let Some(Choice::Known(n)) = choice {
+            Some(*n)
+        } else {
+            None
+        }
+    };
     let pairs: Vec<(usize, usize)> = b
         .location_confs_mut::<CharsetLoc>()
         .filter_map(|loc| Some((known(&loc.source)?, known(&loc.charset)?)))
         .filter(|(from, to)| from != to)
         .collect();
     let main = b.main_conf::<CharsetMain>();
-    match pairs.iter().find(|(from, to)| main.table(*from, *to).is_none()) {
-        Some((from, to)) => Err(ConfError::new(no_table(&main.names[*from], &main.names[*to]))),
+    match pairs
+        .iter()
+        .find(|(from, to)| main.table(*from, *to).is_none())
+    {
+        Some((from, to)) => Err(ConfError::new(no_table(
+            &main.names[*from],
+            &main.names[*to],
+        ))),
         None => Ok(()),
     }
 }
@@ -235,7 +267,9 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     if !applies(x, conf) {
         return Ok(());
     }
-    let Some(to) = resolve(conf.charset.as_ref(), main, x, cx) else { return Ok(()) };
+    let Some(to) = resolve(conf.charset.as_ref(), main, x, cx) else {
+        return Ok(());
+    };
     let from = if x.reply.charset.is_empty() {
         resolve(conf.source.as_ref(), main, x, cx)
     } else {
@@ -254,14 +288,21 @@ fn applies(x: &Exchange, conf: &CharsetLoc) -> bool {
         return false;
     }
     if x.reply.charset.is_empty() {
-        conf.types.as_ref().is_some_and(|types| types.matches(&x.reply.content_type))
+        conf.types
+            .as_ref()
+            .is_some_and(|types| types.matches(&x.reply.content_type))
     } else {
         *conf.override_charset
     }
 }
 
 /// The name of a charset; `None` for none.
-fn resolve(choice: Option<&Choice>, main: &CharsetMain, x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<Vec<u8>> {
+fn resolve(
+    choice: Option<&Choice>,
+    main: &CharsetMain,
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+) -> Option<Vec<u8>> {
     match choice? {
         Choice::Off => None,
         Choice::Known(n) => Some(main.names[*n].clone()),
@@ -279,10 +320,17 @@ fn name_charset(x: &mut Exchange, name: &[u8]) {
 
 /// Changes the body, if there is a table for it.
 fn change(x: &mut Exchange, main: &CharsetMain, from: &[u8], to: &[u8]) {
-    if x.reply.fields.get(FieldId::ContentEncoding).is_some_and(|coding| !coding.is_empty()) {
+    if x.reply
+        .fields
+        .get(FieldId::ContentEncoding)
+        .is_some_and(|coding| !coding.is_empty())
+    {
         return;
     }
-    let table = main.known(from).zip(main.known(to)).and_then(|(from, to)| main.table(from, to));
+    let table = main
+        .known(from)
+        .zip(main.known(to))
+        .and_then(|(from, to)| main.table(from, to));
     let Some((table, direction)) = table else {
         return x.log(Level::Error, format_args!("{}", no_table(from, to)));
     };

@@ -10,7 +10,11 @@ use server_core::module::{Content, Module};
 use server_core::reply;
 
 /// The module.
-pub(crate) const MODULE: Module = Module { name: "empty_gif", directives: &[ROWS], ..Module::EMPTY };
+pub(crate) const MODULE: Module = Module {
+    name: "empty_gif",
+    directives: &[ROWS],
+    ..Module::EMPTY
+};
 
 const ROWS: &[Row<Build>] = &[Row {
     name: "empty_gif",

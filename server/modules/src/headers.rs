@@ -152,10 +152,18 @@ fn added(b: &mut Build, d: &Directive) -> Result<Added, ConfError> {
         None => false,
         Some(word) if word.text == b"always" => true,
         Some(word) => {
-            return Err(ConfError::word(d, word, format!("invalid parameter \"{}\"", word.as_str())));
+            return Err(ConfError::word(
+                d,
+                word,
+                format!("invalid parameter \"{}\"", word.as_str()),
+            ));
         }
     };
-    Ok(Added { name: d.arg(0).to_vec(), value: Value::compile(b, d, d.word(1))?, always })
+    Ok(Added {
+        name: d.arg(0).to_vec(),
+        value: Value::compile(b, d, d.word(1))?,
+        always,
+    })
 }
 
 fn expires(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
@@ -202,7 +210,10 @@ fn parse_rule(text: &[u8], modified: bool) -> Result<Rule, &'static str> {
         [b'-', rest @ ..] if !daily => (-1, rest),
         _ => (1, text),
     };
-    let seconds = conf::parse_time_s(text).and_then(|n| i64::try_from(n).ok()).ok_or("invalid value")? * sign;
+    let seconds = conf::parse_time_s(text)
+        .and_then(|n| i64::try_from(n).ok())
+        .ok_or("invalid value")?
+        * sign;
     match (daily, modified) {
         (true, _) if seconds > 86_400 => Err("daily time value must be less than 24 hours"),
         (true, _) => Ok(Rule::Daily(seconds)),
@@ -218,7 +229,10 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     }
     let http = Rc::clone(&x.http);
     let conf: &HeadersLoc = x.loc(&http);
-    let safe = matches!(x.reply.status, 200 | 201 | 204 | 206 | 301..=304 | 307 | 308);
+    let safe = matches!(
+        x.reply.status,
+        200 | 201 | 204 | 206 | 301..=304 | 307 | 308
+    );
     if safe && let Some(expires) = &conf.expires {
         apply_expires(x, cx, expires);
     }
@@ -231,7 +245,6 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     }
     let trailers = conf.trailers.iter().any(|t| safe || t.always);
     if trailers && reply::trailers_allowed(x) && !x.header_only() {
-        x.reply.content_length = None;
         x.on_end = Some(write_trailers);
     }
     Ok(())
@@ -257,7 +270,10 @@ fn add(x: &mut Exchange, name: &[u8], value: &[u8]) {
 fn write_trailers(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let http = Rc::clone(&x.http);
     let conf: &HeadersLoc = x.loc(&http);
-    let safe = matches!(x.reply.status, 200 | 201 | 204 | 206 | 301..=304 | 307 | 308);
+    let safe = matches!(
+        x.reply.status,
+        200 | 201 | 204 | 206 | 301..=304 | 307 | 308
+    );
     for added in conf.trailers.iter().filter(|t| safe || t.always) {
         let value = added.value.to_vec(x, cx);
         if !value.is_empty() {
@@ -278,13 +294,20 @@ fn apply_expires(x: &mut Exchange, cx: &mut Ctx<'_>, expires: &Expires) {
     let (date, cache): (&[u8], String) = match (rule, x.reply.last_modified) {
         (Rule::Off, _) => return,
         (Rule::Epoch, _) => (b"Thu, 01 Jan 1970 00:00:01 GMT", "no-cache".to_owned()),
-        (Rule::Max, _) => (b"Thu, 31 Dec 2037 23:55:55 GMT", "max-age=315360000".to_owned()),
+        (Rule::Max, _) => (
+            b"Thu, 31 Dec 2037 23:55:55 GMT",
+            "max-age=315360000".to_owned(),
+        ),
         (Rule::Daily(second), _) => {
             let at = next_daily(now, i64::from(server_core::errlog::utc_offset_s()), second);
             return set_expires(x, &http_date(at), max_age(at - now));
         }
         (Rule::Modified(seconds), Some(last)) => {
-            let age = if seconds < 0 { seconds } else { last + seconds - now };
+            let age = if seconds < 0 {
+                seconds
+            } else {
+                last + seconds - now
+            };
             return set_expires(x, &http_date(last + seconds), max_age(age));
         }
         (Rule::Modified(seconds) | Rule::Access(seconds), _) => {
@@ -295,14 +318,20 @@ fn apply_expires(x: &mut Exchange, cx: &mut Ctx<'_>, expires: &Expires) {
 }
 
 fn max_age(seconds: i64) -> String {
-    if seconds < 0 { "no-cache".to_owned() } else { format!("max-age={seconds}") }
+    if seconds < 0 {
+        "no-cache".to_owned()
+    } else {
+        format!("max-age={seconds}")
+    }
 }
 
 fn set_expires(x: &mut Exchange, date: &[u8], cache: String) {
     x.reply.fields.remove(FieldId::Expires);
     x.reply.fields.remove(FieldId::CacheControl);
     x.reply.fields.push_id(FieldId::Expires, b"Expires", date);
-    x.reply.fields.push_id(FieldId::CacheControl, b"Cache-Control", cache.as_bytes());
+    x.reply
+        .fields
+        .push_id(FieldId::CacheControl, b"Cache-Control", cache.as_bytes());
 }
 
 /// The next time the local clock shows this second of the day.

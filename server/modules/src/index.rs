@@ -12,7 +12,9 @@ use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange};
 use server_core::module::{Content, Handler, Module};
 use server_core::value::Value;
-use server_core::{EACCES, ELOOP, EMLINK, ENAMETOOLONG, ENOENT, ENOTDIR, FileError, paths, phases, settings};
+use server_core::{
+    EACCES, ELOOP, EMLINK, ENAMETOOLONG, ENOENT, ENOTDIR, FileError, paths, phases, settings,
+};
 
 use crate::static_files;
 
@@ -62,7 +64,14 @@ fn index(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
             b.warn(ConfError::word(d, word, text));
         }
         if word.text.is_empty() {
-            return Err(ConfError::word(d, word, format!("index \"{}\" in \"index\" directive is invalid", word.as_str())));
+            return Err(ConfError::word(
+                d,
+                word,
+                format!(
+                    "index \"{}\" in \"index\" directive is invalid",
+                    word.as_str()
+                ),
+            ));
         }
         let value = Value::compile(b, d, word)?;
         b.conf_mut::<IndexLoc>().names.push(value);
@@ -104,7 +113,12 @@ fn go(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8]) -> Content {
 }
 
 /// Whether the directory of the URI has something of this name.
-fn look(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8], directory_checked: &mut bool) -> Result<bool, u16> {
+fn look(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    name: &[u8],
+    directory_checked: &mut bool,
+) -> Result<bool, u16> {
     let path = paths::map_with(x, cx, name)?;
     let policy = paths::policy(x, cx, &path);
     let error = match cx.files.stat(&path, &policy) {
@@ -156,11 +170,17 @@ fn check_directory(x: &mut Exchange, cx: &mut Ctx<'_>, index: &[u8]) -> Result<(
 fn refused(x: &Exchange, path: &[u8], error: FileError) -> u16 {
     let (path, reason) = (String::from_utf8_lossy(path), static_files::reason(error));
     if error.errno == EACCES {
-        x.log(Level::Error, format_args!("\"{path}\" is forbidden ({reason})"));
+        x.log(
+            Level::Error,
+            format_args!("\"{path}\" is forbidden ({reason})"),
+        );
         return 403;
     }
     if *x.loc::<CoreLoc>(&x.http).log_not_found {
-        x.log(Level::Error, format_args!("\"{path}\" is not found ({reason})"));
+        x.log(
+            Level::Error,
+            format_args!("\"{path}\" is not found ({reason})"),
+        );
     }
     404
 }

@@ -39,16 +39,46 @@ pub fn without() -> Vec<String> {
         .iter()
         .filter(|name| !MODULES.iter().any(|m| m.name == **name))
         .map(|name| format!("--without-http_{name}_module"))
-        .chain(["--without-http-cache".to_owned(), "--without-http_upstream_sticky_module".to_owned()])
+        .chain([
+            "--without-http-cache".to_owned(),
+            "--without-http_upstream_sticky_module".to_owned(),
+        ])
         .collect()
 }
 
 /// Modules that nginx builds unless told otherwise.
 const NGINX_STANDARD: &[&str] = &[
-    "charset", "gzip", "ssi", "userid", "access", "auth_basic", "mirror", "autoindex", "geo", "map", "split_clients",
-    "referer", "rewrite", "proxy", "fastcgi", "uwsgi", "scgi", "grpc", "memcached", "limit_conn", "limit_req",
-    "empty_gif", "browser", "tunnel", "upstream_hash", "upstream_ip_hash", "upstream_least_conn",
-    "upstream_least_time", "upstream_random", "upstream_keepalive", "upstream_zone",
+    "charset",
+    "gzip",
+    "ssi",
+    "userid",
+    "access",
+    "auth_basic",
+    "mirror",
+    "autoindex",
+    "geo",
+    "map",
+    "split_clients",
+    "referer",
+    "rewrite",
+    "proxy",
+    "fastcgi",
+    "uwsgi",
+    "scgi",
+    "grpc",
+    "memcached",
+    "limit_conn",
+    "limit_req",
+    "empty_gif",
+    "browser",
+    "tunnel",
+    "upstream_hash",
+    "upstream_ip_hash",
+    "upstream_least_conn",
+    "upstream_least_time",
+    "upstream_random",
+    "upstream_keepalive",
+    "upstream_zone",
 ];
 
 #[cfg(test)]

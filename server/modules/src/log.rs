@@ -22,7 +22,10 @@ use server_core::{settings, vars};
 pub(crate) const MODULE: Module = Module {
     name: "log",
     directives: &[MAIN_PLAIN, PLAIN, ROWS],
-    units: &[<LogMain as server_core::confs::Conf>::unit, <LogLoc as server_core::confs::Conf>::unit],
+    units: &[
+        <LogMain as server_core::confs::Conf>::unit,
+        <LogLoc as server_core::confs::Conf>::unit,
+    ],
     handlers: &[Handler::Log(write)],
     finish: Some(default_log),
     ..Module::EMPTY
@@ -133,9 +136,17 @@ const ROWS: &[Row<Build>] = &[
 
 fn log_format(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     let name = d.arg(0).to_vec();
-    let known = b.conf_mut::<LogMain>().formats.iter().any(|(n, _)| *n == name);
+    let known = b
+        .conf_mut::<LogMain>()
+        .formats
+        .iter()
+        .any(|(n, _)| *n == name);
     if known || name == b"combined" {
-        return Err(ConfError::word(d, d.word(0), format!("duplicate \"log_format\" name \"{}\"", d.arg_str(0))));
+        return Err(ConfError::word(
+            d,
+            d.word(0),
+            format!("duplicate \"log_format\" name \"{}\"", d.arg_str(0)),
+        ));
     }
     let mut words = &d.args[1..];
     let mut escape = Escaping::Default;
@@ -146,14 +157,20 @@ fn log_format(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
             b"none" => Escaping::None,
             _ => {
                 let shown = String::from_utf8_lossy(kind);
-                return Err(ConfError::word(d, d.word(1), format!("unknown log format escaping \"{shown}\"")));
+                return Err(ConfError::word(
+                    d,
+                    d.word(1),
+                    format!("unknown log format escaping \"{shown}\""),
+                ));
             }
         };
         words = &words[1..];
     }
     let text: Vec<u8> = words.iter().flat_map(|w| w.text.clone()).collect();
     let value = Value::compile_bytes(b, d, d.word(1), &text)?;
-    b.conf_mut::<LogMain>().formats.push((name, Arc::new(Format { value, escape })));
+    b.conf_mut::<LogMain>()
+        .formats
+        .push((name, Arc::new(Format { value, escape })));
     Ok(())
 }
 
@@ -161,26 +178,42 @@ fn log_format(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 fn combined(b: &mut Build, d: &Directive) -> Result<Arc<Format>, ConfError> {
     let text = b"$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
     let value = Value::compile_bytes(b, d, &d.name, text)?;
-    Ok(Arc::new(Format { value, escape: Escaping::Default }))
+    Ok(Arc::new(Format {
+        value,
+        escape: Escaping::Default,
+    }))
 }
 
 fn access_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     if d.arg(0) == b"off" {
         if d.args.len() > 1 {
-            return Err(ConfError::word(d, d.word(1), format!("invalid parameter \"{}\"", d.arg_str(1))));
+            return Err(ConfError::word(
+                d,
+                d.word(1),
+                format!("invalid parameter \"{}\"", d.arg_str(1)),
+            ));
         }
         b.conf_mut::<LogLoc>().off = true;
         return Ok(());
     }
     if d.arg(0).starts_with(b"syslog:") {
-        return Err(ConfError::word(d, d.word(0), "\"syslog:\" is not built yet"));
+        return Err(ConfError::word(
+            d,
+            d.word(0),
+            "\"syslog:\" is not built yet",
+        ));
     }
     let format = match d.args.get(1).filter(|w| w.text != b"combined") {
         None => combined(b, d)?,
         Some(word) => {
             let formats = &b.conf_mut::<LogMain>().formats;
-            let found = formats.iter().find(|(n, _)| *n == word.text).map(|(_, f)| Arc::clone(f));
-            found.ok_or_else(|| ConfError::word(d, word, format!("unknown log format \"{}\"", word.as_str())))?
+            let found = formats
+                .iter()
+                .find(|(n, _)| *n == word.text)
+                .map(|(_, f)| Arc::clone(f));
+            found.ok_or_else(|| {
+                ConfError::word(d, word, format!("unknown log format \"{}\"", word.as_str()))
+            })?
         }
     };
     let mut options = Options::default();
@@ -192,21 +225,33 @@ fn access_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         value => Target::Computed(value),
     };
     if options.buffer.is_some() && matches!(target, Target::Computed(_)) {
-        return Err(ConfError::word(d, d.word(0), "buffered logs cannot have variables in name"));
+        return Err(ConfError::word(
+            d,
+            d.word(0),
+            "buffered logs cannot have variables in name",
+        ));
     }
     let how = options.buffering(d)?;
     if let (Some(how), Target::File(path)) = (how, &target) {
         let buffers = &mut b.conf_mut::<LogMain>().buffers;
         match buffers.iter().find(|(known, _)| known == path) {
             Some((_, other)) if *other != how => {
-                let text = format!("access_log \"{}\" already defined with conflicting parameters", d.arg_str(0));
+                let text = format!(
+                    "access_log \"{}\" already defined with conflicting parameters",
+                    d.arg_str(0)
+                );
                 return Err(ConfError::at(d, text));
             }
             Some(_) => {}
             None => buffers.push((path.clone(), how)),
         }
     }
-    let log = AccessLog { target, format, how, condition: options.condition };
+    let log = AccessLog {
+        target,
+        format,
+        how,
+        condition: options.condition,
+    };
     let logs = b.conf_mut::<LogLoc>().logs.get_or_insert_default();
     match Arc::get_mut(logs) {
         Some(list) => list.push(log),
@@ -229,7 +274,11 @@ impl Options {
         let text = word.as_str();
         match text.split_once('=') {
             Some(("buffer", v)) => {
-                self.buffer = Some(conf::parse_size(v.as_bytes()).filter(|n| *n > 0).ok_or_else(|| bad("buffer size", v))?);
+                self.buffer = Some(
+                    conf::parse_size(v.as_bytes())
+                        .filter(|n| *n > 0)
+                        .ok_or_else(|| bad("buffer size", v))?,
+                );
             }
             Some(("flush", v)) => {
                 let ms = conf::parse_time_ms(v.as_bytes()).filter(|n| *n > 0);
@@ -240,8 +289,16 @@ impl Options {
                 self.gzip = Some(level.ok_or_else(|| bad("compression level", v))?);
             }
             None if text == "gzip" => self.gzip = Some(1),
-            Some(("if", _)) => self.condition = Some(Value::compile_bytes(b, d, word, &word.text[3..])?),
-            _ => return Err(ConfError::word(d, word, format!("invalid parameter \"{text}\""))),
+            Some(("if", _)) => {
+                self.condition = Some(Value::compile_bytes(b, d, word, &word.text[3..])?)
+            }
+            _ => {
+                return Err(ConfError::word(
+                    d,
+                    word,
+                    format!("invalid parameter \"{text}\""),
+                ));
+            }
         }
         if self.gzip.is_some() && self.buffer.is_none() {
             self.buffer = Some(GZIP_BUFFER_BYTES);
@@ -251,10 +308,15 @@ impl Options {
 
     fn buffering(&self, d: &Directive) -> Result<Option<Buffering>, ConfError> {
         match self.buffer {
-            Some(size) => Ok(Some(Buffering { size, flush_ms: self.flush_ms, gzip: self.gzip })),
-            None if self.flush_ms.is_some() => {
-                Err(ConfError::at(d, format!("no buffer is defined for access_log \"{}\"", d.arg_str(0))))
-            }
+            Some(size) => Ok(Some(Buffering {
+                size,
+                flush_ms: self.flush_ms,
+                gzip: self.gzip,
+            })),
+            None if self.flush_ms.is_some() => Err(ConfError::at(
+                d,
+                format!("no buffer is defined for access_log \"{}\"", d.arg_str(0)),
+            )),
             None => Ok(None),
         }
     }
@@ -264,23 +326,44 @@ fn open_log_file_cache(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     if b.conf_mut::<LogLoc>().cache.is_some() {
         return Err(ConfError::directive(d, "is duplicate"));
     }
-    let mut cache = LogCache { max: 0, inactive_ms: 10_000, valid_ms: 60_000, min_uses: 1 };
+    let mut cache = LogCache {
+        max: 0,
+        inactive_ms: 10_000,
+        valid_ms: 60_000,
+        min_uses: 1,
+    };
     let mut off = false;
     for word in &d.args {
         let bad = || {
-            ConfError::word(d, word, format!("invalid \"open_log_file_cache\" parameter \"{}\"", word.as_str()))
+            ConfError::word(
+                d,
+                word,
+                format!(
+                    "invalid \"open_log_file_cache\" parameter \"{}\"",
+                    word.as_str()
+                ),
+            )
         };
         match word.as_str().split_once('=') {
             Some(("max", v)) => cache.max = v.parse().ok().filter(|n| *n > 0).ok_or_else(bad)?,
-            Some(("inactive", v)) => cache.inactive_ms = conf::parse_time_ms(v.as_bytes()).ok_or_else(bad)?,
-            Some(("valid", v)) => cache.valid_ms = conf::parse_time_ms(v.as_bytes()).ok_or_else(bad)?,
-            Some(("min_uses", v)) => cache.min_uses = v.parse().ok().filter(|n| *n > 0).ok_or_else(bad)?,
+            Some(("inactive", v)) => {
+                cache.inactive_ms = conf::parse_time_ms(v.as_bytes()).ok_or_else(bad)?
+            }
+            Some(("valid", v)) => {
+                cache.valid_ms = conf::parse_time_ms(v.as_bytes()).ok_or_else(bad)?
+            }
+            Some(("min_uses", v)) => {
+                cache.min_uses = v.parse().ok().filter(|n| *n > 0).ok_or_else(bad)?
+            }
             None if word.text == b"off" => off = true,
             _ => return Err(bad()),
         }
     }
     if !off && cache.max == 0 {
-        return Err(ConfError::at(d, "\"open_log_file_cache\" must have \"max\" parameter"));
+        return Err(ConfError::at(
+            d,
+            "\"open_log_file_cache\" must have \"max\" parameter",
+        ));
     }
     b.conf_mut::<LogLoc>().cache = Some((!off).then_some(cache));
     Ok(())
@@ -295,7 +378,12 @@ fn default_log(b: &mut Build) -> Result<(), ConfError> {
         return Ok(());
     }
     let path = b.default_access_log();
-    let log = AccessLog { target: Target::File(path), format, how: None, condition: None };
+    let log = AccessLog {
+        target: Target::File(path),
+        format,
+        how: None,
+        condition: None,
+    };
     let logs = Arc::new(vec![log]);
     for conf in b.location_confs_mut::<LogLoc>() {
         conf.logs.get_or_insert_with(|| Arc::clone(&logs));
@@ -326,7 +414,13 @@ fn write(x: &mut Exchange, cx: &mut Ctx<'_>) {
     }
 }
 
-fn write_computed(x: &mut Exchange, cx: &mut Ctx<'_>, path: &Value, line: &[u8], cache: Option<LogCache>) {
+fn write_computed(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    path: &Value,
+    line: &[u8],
+    cache: Option<LogCache>,
+) {
     use std::os::unix::ffi::OsStringExt;
     let http = Rc::clone(&x.http);
     // As nginx: a log below a root that does not exist is not written, so that invented host names make no files.
@@ -334,7 +428,10 @@ fn write_computed(x: &mut Exchange, cx: &mut Ctx<'_>, path: &Value, line: &[u8],
     let policy = server_core::paths::policy(x, cx, &root);
     if !cx.files.stat(&root, &policy).is_ok_and(|meta| meta.is_dir) {
         let root = String::from_utf8_lossy(&root);
-        x.log(Level::Error, format_args!("testing \"{root}\" existence failed"));
+        x.log(
+            Level::Error,
+            format_args!("testing \"{root}\" existence failed"),
+        );
         return;
     }
     let name = path.to_vec(x, cx);
@@ -344,7 +441,14 @@ fn write_computed(x: &mut Exchange, cx: &mut Ctx<'_>, path: &Value, line: &[u8],
     let full = server_core::build::full_path(&http.prefix, &name);
     let full = PathBuf::from(std::ffi::OsString::from_vec(full));
     if let Err(error) = cx.logs.write_path(&full, line, cache, cx.clock.mono_ms) {
-        x.log(Level::Crit, format_args!("open() \"{}\" failed ({})", full.display(), conf::os_error(&error)));
+        x.log(
+            Level::Crit,
+            format_args!(
+                "open() \"{}\" failed ({})",
+                full.display(),
+                conf::os_error(&error)
+            ),
+        );
     }
 }
 
@@ -379,7 +483,9 @@ impl Escaping {
             Self::Default => {
                 for &b in value {
                     match b {
-                        b'"' | b'\\' | 0..0x20 | 0x7f.. => out.extend_from_slice(format!("\\x{b:02X}").as_bytes()),
+                        b'"' | b'\\' | 0..0x20 | 0x7f.. => {
+                            out.extend_from_slice(format!("\\x{b:02X}").as_bytes())
+                        }
                         _ => out.push(b),
                     }
                 }
@@ -422,8 +528,14 @@ mod tests {
     fn values_are_escaped_as_nginx_escapes_them() {
         assert_eq!(written(Escaping::Default, false, b""), "-");
         assert_eq!(written(Escaping::Default, true, b""), "");
-        assert_eq!(written(Escaping::Default, true, b"a\"\\\x1b\xc3"), "a\\x22\\x5C\\x1B\\xC3");
-        assert_eq!(written(Escaping::Json, true, b"a\"\\\n\x01"), "a\\\"\\\\\\n\\u0001");
+        assert_eq!(
+            written(Escaping::Default, true, b"a\"\\\x1b\xc3"),
+            "a\\x22\\x5C\\x1B\\xC3"
+        );
+        assert_eq!(
+            written(Escaping::Json, true, b"a\"\\\n\x01"),
+            "a\\\"\\\\\\n\\u0001"
+        );
         assert_eq!(written(Escaping::Json, false, b""), "");
         assert_eq!(written(Escaping::None, true, b"\"\n"), "\"\n");
     }

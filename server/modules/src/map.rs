@@ -18,7 +18,11 @@ use server_core::value::Value;
 use server_core::vars::Compute;
 
 /// The module.
-pub(crate) const MODULE: Module = Module { name: "map", directives: &[ROWS], ..Module::EMPTY };
+pub(crate) const MODULE: Module = Module {
+    name: "map",
+    directives: &[ROWS],
+    ..Module::EMPTY
+};
 
 const ROWS: &[Row<Build>] = &[Row {
     name: "map",
@@ -45,7 +49,11 @@ struct Map {
 fn map(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     let source = Value::compile(b, d, d.word(0))?;
     let Some(name) = d.arg(1).strip_prefix(b"$").filter(|n| !n.is_empty()) else {
-        return Err(ConfError::word(d, d.word(1), format!("invalid variable name \"{}\"", d.arg_str(1))));
+        return Err(ConfError::word(
+            d,
+            d.word(1),
+            format!("invalid variable name \"{}\"", d.arg_str(1)),
+        ));
     };
     let mut map = Map {
         source,
@@ -57,7 +65,9 @@ fn map(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         default: None,
     };
     conf::each(b, d.items(), |b, line| map.line(b, line))?;
-    b.vars.define(name, Arc::new(map)).map_err(|e| ConfError::word(d, d.word(1), e))?;
+    b.vars
+        .define(name, Arc::new(map))
+        .map_err(|e| ConfError::word(d, d.word(1), e))?;
     Ok(())
 }
 
@@ -97,12 +107,22 @@ impl Map {
     fn name(&mut self, line: &Directive, name: &[u8], value: usize) -> Result<(), ConfError> {
         let shown = String::from_utf8_lossy(name);
         let name = name.to_ascii_lowercase();
-        let kind = if self.hostnames { NameKind::of(&name) } else { NameKind::Exact };
+        let kind = if self.hostnames {
+            NameKind::of(&name)
+        } else {
+            NameKind::Exact
+        };
         if matches!(kind, NameKind::Invalid) {
-            return Err(ConfError::at(line, format!("invalid hostname or wildcard \"{shown}\"")));
+            return Err(ConfError::at(
+                line,
+                format!("invalid hostname or wildcard \"{shown}\""),
+            ));
         }
         if !self.names.add(&kind, &name, value) {
-            return Err(ConfError::at(line, format!("conflicting parameter \"{shown}\"")));
+            return Err(ConfError::at(
+                line,
+                format!("conflicting parameter \"{shown}\""),
+            ));
         }
         Ok(())
     }
@@ -112,7 +132,11 @@ impl Map {
         let mut found = self.names.find(&subject.to_ascii_lowercase());
         if found.is_none() && !subject.is_empty() {
             // An expression that fails within its limits does not match.
-            found = self.regexes.iter().find(|(regex, _)| regex.exec(x, subject) == Ok(true)).map(|(_, value)| *value);
+            found = self
+                .regexes
+                .iter()
+                .find(|(regex, _)| regex.exec(x, subject) == Ok(true))
+                .map(|(_, value)| *value);
         }
         found.or(self.default).map(|value| &self.values[value])
     }

@@ -10,7 +10,11 @@ use server_core::exchange::{Ctx, Exchange};
 use server_core::module::Module;
 
 /// The module.
-pub(crate) const MODULE: Module = Module { name: "not_modified", header_stage: Some(stage), ..Module::EMPTY };
+pub(crate) const MODULE: Module = Module {
+    name: "not_modified",
+    header_stage: Some(stage),
+    ..Module::EMPTY
+};
 
 fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     if x.reply.status != 200 {
@@ -51,12 +55,19 @@ fn precondition_holds(x: &Exchange) -> bool {
             return false;
         }
     }
-    x.head.field(FieldId::IfMatch).is_none_or(|list| etag_matches(list, etag(x), false))
+    x.head
+        .field(FieldId::IfMatch)
+        .is_none_or(|list| etag_matches(list, etag(x), false))
 }
 
 fn is_modified(x: &Exchange, value: &[u8]) -> bool {
     let http = Rc::clone(&x.http);
-    let (Some(last), rule) = (x.reply.last_modified, *x.loc::<CoreLoc>(&http).if_modified_since) else { return true };
+    let (Some(last), rule) = (
+        x.reply.last_modified,
+        *x.loc::<CoreLoc>(&http).if_modified_since,
+    ) else {
+        return true;
+    };
     match (rule, parse_http_date(value)) {
         (IfModifiedSince::Off, _) | (_, None) => true,
         (IfModifiedSince::Exact, Some(time)) => time != last,

@@ -16,12 +16,18 @@ use server_core::exchange::{BodyStage, Ctx, Exchange};
 use server_core::module::Module;
 
 /// The module.
-pub(crate) const MODULE: Module = Module { name: "range", header_stage: Some(stage), ..Module::EMPTY };
+pub(crate) const MODULE: Module = Module {
+    name: "range",
+    header_stage: Some(stage),
+    ..Module::EMPTY
+};
 
 fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     let http = Rc::clone(&x.http);
     let max_ranges = x.loc::<CoreLoc>(&http).max_ranges.0;
-    let (Some(size), true) = (x.reply.content_length, x.reply.allow_ranges) else { return Ok(()) };
+    let (Some(size), true) = (x.reply.content_length, x.reply.allow_ranges) else {
+        return Ok(());
+    };
     if x.reply.status != 200 || max_ranges == 0 || x.head.version < Version::Http10 {
         return Ok(());
     }
@@ -30,18 +36,32 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
         _ => Ranges::None,
     };
     match ranges {
-        Ranges::None => x.reply.fields.push_id(FieldId::AcceptRanges, b"Accept-Ranges", b"bytes"),
+        Ranges::None => x
+            .reply
+            .fields
+            .push_id(FieldId::AcceptRanges, b"Accept-Ranges", b"bytes"),
         Ranges::NotSatisfiable => {
             let value = format!("bytes */{size}");
             x.reply.fields.remove(FieldId::ContentRange);
-            x.reply.fields.push_id(FieldId::ContentRange, b"Content-Range", value.as_bytes());
+            x.reply
+                .fields
+                .push_id(FieldId::ContentRange, b"Content-Range", value.as_bytes());
             return Err(416);
         }
         Ranges::One(range) => {
             let value = format!("bytes {}-{}/{size}", range.start, range.end - 1);
-            x.reply.fields.push_id(FieldId::ContentRange, b"Content-Range", value.as_bytes());
+            x.reply
+                .fields
+                .push_id(FieldId::ContentRange, b"Content-Range", value.as_bytes());
             x.reply.content_length = Some(range.end - range.start);
-            partial(x, vec![Part { head: Vec::new(), range }], Vec::new());
+            partial(
+                x,
+                vec![Part {
+                    head: Vec::new(),
+                    range,
+                }],
+                Vec::new(),
+            );
         }
         Ranges::Many(ranges) => multipart(x, &ranges, size),
     }
@@ -50,7 +70,9 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
 
 /// Whether the ranges still belong to the representation that the client has part of.
 fn if_range_holds(x: &Exchange) -> bool {
-    let Some(value) = x.head.field(FieldId::IfRange) else { return true };
+    let Some(value) = x.head.field(FieldId::IfRange) else {
+        return true;
+    };
     if value.len() >= 2 && value.ends_with(b"\"") {
         return x.reply.etag.as_deref() == Some(value);
     }
@@ -73,9 +95,19 @@ fn multipart(x: &mut Exchange, ranges: &[Range<u64>], size: u64) {
             head.extend_from_slice(&kind);
             head.extend_from_slice(b"\r\n");
         }
-        head.extend_from_slice(format!("Content-Range: bytes {}-{}/{size}\r\n\r\n", range.start, range.end - 1).as_bytes());
+        head.extend_from_slice(
+            format!(
+                "Content-Range: bytes {}-{}/{size}\r\n\r\n",
+                range.start,
+                range.end - 1
+            )
+            .as_bytes(),
+        );
         length += head.len() as u64 + (range.end - range.start);
-        parts.push(Part { head, range: range.clone() });
+        parts.push(Part {
+            head,
+            range: range.clone(),
+        });
     }
     let tail = format!("\r\n--{boundary}--\r\n").into_bytes();
     x.reply.content_length = Some(length + tail.len() as u64);
@@ -95,12 +127,24 @@ fn partial(x: &mut Exchange, parts: Vec<Part>, tail: Vec<u8>) {
         push(&mut x.body, Chunk::Owned(tail));
         return;
     }
-    x.stages.insert(0, Box::new(Cut { parts: parts.into(), tail, at: 0, begun: false }));
+    x.stages.insert(
+        0,
+        Box::new(Cut {
+            parts: parts.into(),
+            tail,
+            at: 0,
+            begun: false,
+        }),
+    );
 }
 
 /// Takes the body if it is one chunk, as it is for files. Stages see the ranges, not the whole.
 fn single_chunk(x: &mut Exchange) -> Option<Chunk> {
-    if x.body.len() == 1 { x.body.pop_front() } else { None }
+    if x.body.len() == 1 {
+        x.body.pop_front()
+    } else {
+        None
+    }
 }
 
 fn push(out: &mut VecDeque<Chunk>, chunk: Chunk) {
@@ -171,8 +215,19 @@ mod tests {
     use super::*;
 
     fn run(ranges: &[Range<u64>], pieces: &[&'static [u8]]) -> Vec<u8> {
-        let parts = ranges.iter().map(|r| Part { head: b"|".to_vec(), range: r.clone() }).collect();
-        let mut stage = Cut { parts, tail: b".".to_vec(), at: 0, begun: false };
+        let parts = ranges
+            .iter()
+            .map(|r| Part {
+                head: b"|".to_vec(),
+                range: r.clone(),
+            })
+            .collect();
+        let mut stage = Cut {
+            parts,
+            tail: b".".to_vec(),
+            at: 0,
+            begun: false,
+        };
         let mut out = VecDeque::new();
         for piece in pieces {
             stage.chunk(Chunk::Static(piece), &mut out);
@@ -185,6 +240,9 @@ mod tests {
     fn ranges_are_cut_across_chunks() {
         assert_eq!(run(&[1..4], &[b"ab", b"cd", b"ef"]), b"|bcd.");
         assert_eq!(run(&[0..1, 2..3, 4..6], &[b"abcdef"]), b"|a|c|ef.");
-        assert_eq!(run(&[0..6], &[b"a", b"b", b"c", b"d", b"e", b"f"]), b"|abcdef.");
+        assert_eq!(
+            run(&[0..6], &[b"a", b"b", b"c", b"d", b"e", b"f"]),
+            b"|abcdef."
+        );
     }
 }

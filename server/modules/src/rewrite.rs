@@ -29,11 +29,17 @@ pub(crate) const MODULE: Module = Module {
     name: "rewrite",
     directives: &[PLAIN, ROWS],
     units: &[<RewriteLoc as server_core::confs::Conf>::unit],
-    handlers: &[Handler::ServerRewrite(run_server), Handler::Rewrite(run_location)],
+    handlers: &[
+        Handler::ServerRewrite(run_server),
+        Handler::Rewrite(run_location),
+    ],
     ..Module::EMPTY
 };
 
-const WHERE: Contexts = Contexts::SERVER.or(Contexts::LOCATION).or(Contexts::IF_IN_SERVER).or(Contexts::IF_IN_LOCATION);
+const WHERE: Contexts = Contexts::SERVER
+    .or(Contexts::LOCATION)
+    .or(Contexts::IF_IN_SERVER)
+    .or(Contexts::IF_IN_LOCATION);
 
 settings! {
     /// Settings of the module.
@@ -147,8 +153,14 @@ fn rewrite(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         return Err(ConfError::word(d, d.word(1), "empty replacement"));
     }
     let regex = Regex::compile(b, d, d.word(0), d.arg(0), false)?;
-    let external = [&b"http://"[..], b"https://", b"$scheme"].iter().any(|p| d.arg(1).starts_with(p));
-    let mut flag = if external { Flag::Redirect(302) } else { Flag::None };
+    let external = [&b"http://"[..], b"https://", b"$scheme"]
+        .iter()
+        .any(|p| d.arg(1).starts_with(p));
+    let mut flag = if external {
+        Flag::Redirect(302)
+    } else {
+        Flag::None
+    };
     if d.args.len() == 3 {
         flag = match (d.arg(2), flag) {
             (b"last", Flag::Redirect(s)) | (b"break", Flag::Redirect(s)) => Flag::Redirect(s),
@@ -156,19 +168,40 @@ fn rewrite(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
             (b"break", _) => Flag::Break,
             (b"redirect", _) => Flag::Redirect(302),
             (b"permanent", _) => Flag::Redirect(301),
-            _ => return Err(ConfError::word(d, d.word(2), format!("invalid parameter \"{}\"", d.arg_str(2)))),
+            _ => {
+                return Err(ConfError::word(
+                    d,
+                    d.word(2),
+                    format!("invalid parameter \"{}\"", d.arg_str(2)),
+                ));
+            }
         };
     }
     let replacement = Replacement::compile(b, d, d.word(1))?;
-    b.conf_mut::<RewriteLoc>().ops.push(Op::Rewrite(Box::new(Rewrite { regex, replacement, flag })));
+    b.conf_mut::<RewriteLoc>()
+        .ops
+        .push(Op::Rewrite(Box::new(Rewrite {
+            regex,
+            replacement,
+            flag,
+        })));
     Ok(())
 }
 
 fn return_(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
-    let bad = || ConfError::word(d, d.word(0), format!("invalid return code \"{}\"", d.arg_str(0)));
+    let bad = || {
+        ConfError::word(
+            d,
+            d.word(0),
+            format!("invalid return code \"{}\"", d.arg_str(0)),
+        )
+    };
     let op = match conf::parse_number(d.arg(0)) {
         Some(code) => {
-            let code = u16::try_from(code).ok().filter(|c| *c <= 999).ok_or_else(bad)?;
+            let code = u16::try_from(code)
+                .ok()
+                .filter(|c| *c <= 999)
+                .ok_or_else(bad)?;
             let text = match d.args.get(1) {
                 Some(word) => Some(Value::compile(b, d, word)?),
                 None => None,
@@ -176,7 +209,9 @@ fn return_(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
             Op::Return(code, text)
         }
         None => {
-            let external = [&b"http://"[..], b"https://", b"$scheme"].iter().any(|p| d.arg(0).starts_with(p));
+            let external = [&b"http://"[..], b"https://", b"$scheme"]
+                .iter()
+                .any(|p| d.arg(0).starts_with(p));
             if d.args.len() != 1 || !external {
                 return Err(bad());
             }
@@ -189,9 +224,16 @@ fn return_(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 
 fn set(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     let Some(name) = d.arg(0).strip_prefix(b"$").filter(|n| !n.is_empty()) else {
-        return Err(ConfError::word(d, d.word(0), format!("invalid variable name \"{}\"", d.arg_str(0))));
+        return Err(ConfError::word(
+            d,
+            d.word(0),
+            format!("invalid variable name \"{}\"", d.arg_str(0)),
+        ));
     };
-    let target = b.vars.target(name).map_err(|e| ConfError::word(d, d.word(0), e))?;
+    let target = b
+        .vars
+        .target(name)
+        .map_err(|e| ConfError::word(d, d.word(0), e))?;
     let value = Value::compile(b, d, d.word(1))?;
     b.conf_mut::<RewriteLoc>().ops.push(Op::Set(target, value));
     Ok(())
@@ -201,13 +243,25 @@ fn if_(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     let condition = Condition::compile(b, d)?;
     let in_server = b.in_server();
     let outer = b.location();
-    let id = b.open_location(Vec::new(), server_core::location::LocationKind::Block, false);
-    let context = if in_server { Contexts::IF_IN_SERVER } else { Contexts::IF_IN_LOCATION };
+    let id = b.open_location(
+        Vec::new(),
+        server_core::location::LocationKind::Block,
+        false,
+    );
+    let context = if in_server {
+        Contexts::IF_IN_SERVER
+    } else {
+        Contexts::IF_IN_LOCATION
+    };
     conf::walk(b, d.items(), context)?;
     let ops = std::mem::take(&mut b.conf_mut::<RewriteLoc>().ops);
     b.set_location(outer);
     let location = (!in_server).then_some(id);
-    b.conf_mut::<RewriteLoc>().ops.push(Op::If(Box::new(If { condition, ops, location })));
+    b.conf_mut::<RewriteLoc>().ops.push(Op::If(Box::new(If {
+        condition,
+        ops,
+        location,
+    })));
     Ok(())
 }
 
@@ -255,7 +309,10 @@ struct Run {
 
 impl Run {
     fn of(conf: &RewriteLoc) -> Self {
-        Self { log: *conf.rewrite_log, quote: true }
+        Self {
+            log: *conf.rewrite_log,
+            quote: true,
+        }
     }
 }
 
@@ -311,9 +368,16 @@ fn run_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, rewrite: &Rewrite, state: &mu
     let uri = std::mem::take(&mut x.uri);
     let matched = rewrite.regex.exec(x, &uri);
     if log {
-        let verb = if matched == Ok(true) { "matches" } else { "does not match" };
+        let verb = if matched == Ok(true) {
+            "matches"
+        } else {
+            "does not match"
+        };
         let text = String::from_utf8_lossy(&uri);
-        x.log(Level::Notice, format_args!("\"{}\" {verb} \"{text}\"", rewrite.regex.pattern));
+        x.log(
+            Level::Notice,
+            format_args!("\"{}\" {verb} \"{text}\"", rewrite.regex.pattern),
+        );
     }
     x.uri = uri;
     match matched {
@@ -328,7 +392,10 @@ fn run_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, rewrite: &Rewrite, state: &mu
         x.reply.location = rewrite.replacement.redirect(x, cx);
         if log {
             let text = String::from_utf8_lossy(&x.reply.location).into_owned();
-            x.log(Level::Notice, format_args!("rewritten redirect: \"{text}\""));
+            x.log(
+                Level::Notice,
+                format_args!("rewritten redirect: \"{text}\""),
+            );
         }
         return Flow::Status(status);
     }
@@ -341,13 +408,26 @@ fn run_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, rewrite: &Rewrite, state: &mu
         x.args = args;
     }
     if log {
-        let (uri, args) = (String::from_utf8_lossy(&uri), String::from_utf8_lossy(&x.args));
-        x.log(Level::Notice, format_args!("rewritten data: \"{uri}\", args: \"{args}\""));
+        let (uri, args) = (
+            String::from_utf8_lossy(&uri),
+            String::from_utf8_lossy(&x.args),
+        );
+        x.log(
+            Level::Notice,
+            format_args!("rewritten data: \"{uri}\", args: \"{args}\""),
+        );
     }
     if uri.is_empty() {
-        x.log(Level::Error, format_args!("the rewritten URI has a zero length"));
+        x.log(
+            Level::Error,
+            format_args!("the rewritten URI has a zero length"),
+        );
         return Flow::Status(500);
     }
     x.set_uri(&uri);
-    if rewrite.flag == Flag::None { Flow::Through } else { Flow::Stop }
+    if rewrite.flag == Flag::None {
+        Flow::Through
+    } else {
+        Flow::Stop
+    }
 }

@@ -16,7 +16,11 @@ use server_core::{paths, reply};
 use std::rc::Rc;
 
 /// The module.
-pub(crate) const MODULE: Module = Module { name: "static", handlers: &[Handler::Content(handle)], ..Module::EMPTY };
+pub(crate) const MODULE: Module = Module {
+    name: "static",
+    handlers: &[Handler::Content(handle)],
+    ..Module::EMPTY
+};
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     if !matches!(x.method, Method::Get | Method::Head | Method::Post) {
@@ -40,7 +44,10 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     }
     let Some(file) = opened.file.clone().filter(|_| opened.meta.is_file) else {
         let text = String::from_utf8_lossy(&path);
-        x.log(Level::Crit, format_args!("\"{text}\" is not a regular file"));
+        x.log(
+            Level::Crit,
+            format_args!("\"{text}\" is not a regular file"),
+        );
         return Content::Status(404);
     };
     if x.method == Method::Post {
@@ -59,7 +66,11 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     reply::set_content_type(x);
     let chunk = match cx.files.content(&opened) {
         Some(content) => Chunk::Shared(content),
-        None => Chunk::File(FileRange { file, offset: 0, len: size }),
+        None => Chunk::File(FileRange {
+            file,
+            offset: 0,
+            len: size,
+        }),
     };
     reply::send(x, cx, (size > 0).then_some(chunk));
     Content::Sent
@@ -84,7 +95,10 @@ pub(crate) fn open_failed(x: &Exchange, path: &[u8], error: FileError) -> u16 {
 /// Logs a failed system call on a path.
 pub(crate) fn log_failed(x: &Exchange, level: Level, path: &[u8], error: FileError) {
     let path = String::from_utf8_lossy(path);
-    x.log(level, format_args!("{} \"{path}\" failed ({})", error.call, reason(error)));
+    x.log(
+        level,
+        format_args!("{} \"{path}\" failed ({})", error.call, reason(error)),
+    );
 }
 
 /// `2: No such file or directory`.

@@ -65,19 +65,29 @@ fn try_files(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     if b.conf_mut::<TryLoc>().list.is_some() {
         return Err(ConfError::directive(d, "is duplicate"));
     }
-    let (last, names) = d.args.split_last().ok_or_else(|| ConfError::at(d, "invalid number of arguments"))?;
+    let (last, names) = d
+        .args
+        .split_last()
+        .ok_or_else(|| ConfError::at(d, "invalid number of arguments"))?;
     let mut files = Vec::new();
     for word in names {
         let (text, directory) = match word.text.strip_suffix(b"/") {
             Some(text) => (text, true),
             None => (word.text.as_slice(), false),
         };
-        files.push(Candidate { name: Value::compile_bytes(b, d, word, text)?, directory });
+        files.push(Candidate {
+            name: Value::compile_bytes(b, d, word, text)?,
+            directory,
+        });
     }
     let last = match last.text.strip_prefix(b"=") {
         Some(code) => {
-            let code = conf::parse_number(code).and_then(|n| u16::try_from(n).ok()).filter(|n| *n <= 999);
-            Last::Status(code.ok_or_else(|| ConfError::word(d, last, format!("invalid code \"{}\"", last.as_str())))?)
+            let code = conf::parse_number(code)
+                .and_then(|n| u16::try_from(n).ok())
+                .filter(|n| *n <= 999);
+            Last::Status(code.ok_or_else(|| {
+                ConfError::word(d, last, format!("invalid code \"{}\"", last.as_str()))
+            })?)
         }
         None => Last::Uri(Value::compile(b, d, last)?),
     };
@@ -87,7 +97,9 @@ fn try_files(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     let http = Rc::clone(&x.http);
-    let Some(list) = &x.loc::<TryLoc>(&http).list else { return Step::Next };
+    let Some(list) = &x.loc::<TryLoc>(&http).list else {
+        return Step::Next;
+    };
     for candidate in &list.files {
         let name = candidate.name.to_vec(x, cx);
         let computed = candidate.name.constant().is_none();
@@ -126,7 +138,11 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
 /// Makes the candidate the URI, so that the location maps it to the path that was found.
 fn take(x: &mut Exchange, name: &[u8], directory: bool, computed: bool) {
     let http = Rc::clone(&x.http);
-    let alias = x.loc::<CoreLoc>(&http).root.as_ref().and_then(|root| root.alias);
+    let alias = x
+        .loc::<CoreLoc>(&http)
+        .root
+        .as_ref()
+        .and_then(|root| root.alias);
     match alias {
         None => x.set_uri(name),
         Some(Alias::Whole) if directory => {}
@@ -136,7 +152,11 @@ fn take(x: &mut Exchange, name: &[u8], directory: bool, computed: bool) {
         }
         Some(Alias::Prefix(len)) => {
             let own = x.uri.get(..len).unwrap_or_default().to_vec();
-            let rest = if computed { name.strip_prefix(own.as_slice()).unwrap_or(name) } else { name };
+            let rest = if computed {
+                name.strip_prefix(own.as_slice()).unwrap_or(name)
+            } else {
+                name
+            };
             x.set_uri(&[&own, rest].concat());
         }
     }

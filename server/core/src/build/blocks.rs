@@ -202,24 +202,43 @@ impl Build {
         let http = self.http.as_mut().expect("locations lie inside http");
         let parent = Some(http.location);
         let server = http.server;
-        http.locations.push(LocationDraft { name, kind, confs, parent, server, handler: None, except: None, mapped });
+        http.locations.push(LocationDraft {
+            name,
+            kind,
+            confs,
+            parent,
+            server,
+            handler: None,
+            except: None,
+            mapped,
+        });
         http.location = http.locations.len() - 1;
         http.location
     }
 
     /// The current level at location scope.
     pub fn location(&self) -> usize {
-        self.http.as_ref().expect("locations lie inside http").location
+        self.http
+            .as_ref()
+            .expect("locations lie inside http")
+            .location
     }
 
     /// Makes a level current again.
     pub fn set_location(&mut self, location: usize) {
-        self.http.as_mut().expect("locations lie inside http").location = location;
+        self.http
+            .as_mut()
+            .expect("locations lie inside http")
+            .location = location;
     }
 
     /// A level's draft.
     pub fn draft(&mut self, location: usize) -> &mut LocationDraft {
-        &mut self.http.as_mut().expect("locations lie inside http").locations[location]
+        &mut self
+            .http
+            .as_mut()
+            .expect("locations lie inside http")
+            .locations[location]
     }
 
     /// Installs a content handler in the current location.
@@ -231,11 +250,17 @@ impl Build {
     /// Whether the current level is the server's own, outside any location.
     pub fn in_server(&self) -> bool {
         let http = self.http.as_ref().expect("servers lie inside http");
-        http.server.is_some_and(|s| http.servers[s].location == http.location)
+        http.server
+            .is_some_and(|s| http.servers[s].location == http.location)
     }
 
     /// nginx's rules for a location inside a location.
-    fn check_nesting(&mut self, d: &Directive, kind: &LocationKind, name: &[u8]) -> Result<(), ConfError> {
+    fn check_nesting(
+        &mut self,
+        d: &Directive,
+        kind: &LocationKind,
+        name: &[u8],
+    ) -> Result<(), ConfError> {
         let shown = String::from_utf8_lossy(name).into_owned();
         let outer = self.location();
         let outer_draft = self.draft(outer);
@@ -243,19 +268,22 @@ impl Build {
         let top = matches!(outer_draft.kind, LocationKind::Block);
         if !top {
             let fault = match (&outer_draft.kind, kind) {
-                (LocationKind::Exact, _) => {
-                    Some(format!("location \"{shown}\" cannot be inside the exact location \"{outer_name}\""))
-                }
-                (LocationKind::Named, _) => {
-                    Some(format!("location \"{shown}\" cannot be inside the named location \"{outer_name}\""))
-                }
-                (_, LocationKind::Named) => {
-                    Some(format!("named location \"{shown}\" can be on the server level only"))
-                }
+                (LocationKind::Exact, _) => Some(format!(
+                    "location \"{shown}\" cannot be inside the exact location \"{outer_name}\""
+                )),
+                (LocationKind::Named, _) => Some(format!(
+                    "location \"{shown}\" cannot be inside the named location \"{outer_name}\""
+                )),
+                (_, LocationKind::Named) => Some(format!(
+                    "named location \"{shown}\" can be on the server level only"
+                )),
                 (LocationKind::Prefix | LocationKind::PrefixOnly | LocationKind::Regex(_), k)
-                    if !matches!(k, LocationKind::Regex(_)) && !name.starts_with(outer_draft.name.as_slice()) =>
+                    if !matches!(k, LocationKind::Regex(_))
+                        && !name.starts_with(outer_draft.name.as_slice()) =>
                 {
-                    Some(format!("location \"{shown}\" is outside location \"{outer_name}\""))
+                    Some(format!(
+                        "location \"{shown}\" is outside location \"{outer_name}\""
+                    ))
                 }
                 _ => None,
             };
@@ -281,7 +309,9 @@ impl Build {
             // Of named locations the first counts; expressions may repeat.
             _ => false,
         };
-        http.locations[outer..].iter().any(|l| l.parent == Some(outer) && same(&l.kind) && l.name == name)
+        http.locations[outer..]
+            .iter()
+            .any(|l| l.parent == Some(outer) && same(&l.kind) && l.name == name)
     }
 
     /// A server without `listen` listens on port 80, or 8000 where the server may not.

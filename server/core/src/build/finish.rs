@@ -31,7 +31,11 @@ impl Build {
         let mut servers: Vec<Server> = draft
             .servers
             .into_iter()
-            .map(|s| Server { confs: s.confs.finish(), location: s.location, named: HashMap::new() })
+            .map(|s| Server {
+                confs: s.confs.finish(),
+                location: s.location,
+                named: HashMap::new(),
+            })
             .collect();
         let locations = flatten(draft.locations, &parents, &mut servers);
         let (ports, warnings) = ports::ports(&listens, &servers, needs_local)?;
@@ -58,7 +62,13 @@ impl Build {
     fn default_root(&mut self) {
         let path = Value::text(&self.full_path(b"html"));
         let temp = self.full_path(b"client_body_temp");
-        let loc: &mut CoreLoc = self.http.as_mut().expect("http is open until it is finished").locations[0].confs.get_mut();
+        let loc: &mut CoreLoc = self
+            .http
+            .as_mut()
+            .expect("http is open until it is finished")
+            .locations[0]
+            .confs
+            .get_mut();
         loc.root.get_or_insert(Root { path, alias: None });
         loc.body_temp_path.get_or_insert(temp);
     }
@@ -69,7 +79,10 @@ impl Build {
 
     /// Merges every level with the one around it.
     fn merge(&mut self) {
-        let http = self.http.as_mut().expect("http is open until it is finished");
+        let http = self
+            .http
+            .as_mut()
+            .expect("http is open until it is finished");
         http.main.merge(None);
         http.server_base.merge(None);
         let units = &self.units;
@@ -96,7 +109,11 @@ fn merge_locations(locations: &mut [LocationDraft]) {
     }
 }
 
-fn flatten(drafts: Vec<LocationDraft>, parents: &[Option<usize>], servers: &mut [Server]) -> Vec<Location> {
+fn flatten(
+    drafts: Vec<LocationDraft>,
+    parents: &[Option<usize>],
+    servers: &mut [Server],
+) -> Vec<Location> {
     let mut sets: Vec<(Vec<(Vec<u8>, usize)>, Vec<(Vec<u8>, usize)>, Vec<usize>)> =
         drafts.iter().map(|_| Default::default()).collect();
     for (id, draft) in drafts.iter().enumerate() {
@@ -104,11 +121,16 @@ fn flatten(drafts: Vec<LocationDraft>, parents: &[Option<usize>], servers: &mut 
         let (exact, prefix, regex) = &mut sets[parent];
         match &draft.kind {
             LocationKind::Exact => exact.push((draft.name.clone(), id)),
-            LocationKind::Prefix | LocationKind::PrefixOnly => prefix.push((draft.name.clone(), id)),
+            LocationKind::Prefix | LocationKind::PrefixOnly => {
+                prefix.push((draft.name.clone(), id))
+            }
             LocationKind::Regex(_) => regex.push(id),
             LocationKind::Named => {
                 if let Some(server) = draft.server {
-                    servers[server].named.entry(draft.name.clone()).or_insert(id);
+                    servers[server]
+                        .named
+                        .entry(draft.name.clone())
+                        .or_insert(id);
                 }
             }
             LocationKind::Block => {}

@@ -152,65 +152,154 @@ pub(super) const ROWS: &[Row<Build>] = &[
             conf::walk(b, d.items(), Contexts::EVENTS)
         },
     },
-    row!("daemon", Contexts::MAIN, FLAG, "on", "on | off", "Whether to go to the background.", |b, d| {
-        b.main.daemon = conf::flag(d)?;
-        Ok(())
-    }),
-    row!("master_process", Contexts::MAIN, FLAG, "on", "on | off",
-        "Whether the worker is a process of its own.", |b, d| {
-        b.main.master_process = conf::flag(d)?;
-        Ok(())
-    }),
-    row!("user", Contexts::MAIN, TAKE12, "nobody nobody", "user [group]",
-        "User and group of the worker process.", |b, d| {
-        let group = (d.args.len() == 2).then(|| d.arg_str(1).to_owned());
-        b.main.user = Some((d.arg_str(0).to_owned(), group));
-        Ok(())
-    }),
-    row!("pid", Contexts::MAIN, TAKE1, "logs/nginx.pid", "file", "The file with the supervisor's process ID.", |b, d| {
-        b.main.pid = path(&b.full_path(d.arg(0)));
-        Ok(())
-    }),
-    row!("worker_processes", Contexts::MAIN, TAKE1, "1", "number | auto",
-        "Number of worker threads, all in one process.", |b, d| {
-        b.main.worker_processes = match d.arg(0) {
-            b"auto" => std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
-            _ => bounded(d, 1, u64::from(MAX_THREADS))? as u32,
-        };
-        Ok(())
-    }),
-    row!("worker_rlimit_nofile", Contexts::MAIN, TAKE1, "", "number",
-        "Largest number of open files of the worker process.", |b, d| {
-        b.main.worker_rlimit_nofile = Some(conf::number(d)?);
-        Ok(())
-    }),
-    row!("worker_rlimit_core", Contexts::MAIN, TAKE1, "", "size", "Largest core file of the worker process.", |b, d| {
-        b.main.worker_rlimit_core = Some(conf::offset(d)?);
-        Ok(())
-    }),
-    row!("worker_priority", Contexts::MAIN, TAKE1, "0", "number", "Scheduling priority of the worker process.", |b, d| {
-        b.main.worker_priority = d
-            .arg_str(0)
-            .parse()
-            .map_err(|_| ConfError::word(d, d.word(0), "invalid number"))?;
-        Ok(())
-    }),
-    row!("worker_cpu_affinity", Contexts::MAIN, ONE_MORE, "", "cpumask ... | auto [cpumask]",
-        "CPUs of each worker thread.", cpu_affinity),
-    row!("worker_shutdown_timeout", Contexts::MAIN, TAKE1, "", "time",
-        "Time after which a stopping worker, or an old configuration, closes what is still open.", |b, d| {
-        b.main.shutdown_timeout_ms = Some(conf::time_ms(d)?);
-        Ok(())
-    }),
-    row!("working_directory", Contexts::MAIN, TAKE1, "", "directory", "Working directory of the worker process.", |b, d| {
-        b.main.working_directory = Some(path(&b.full_path(d.arg(0))));
-        Ok(())
-    }),
-    row!("reload_connections", Contexts::MAIN, TAKE1, "keep", "keep | drain",
-        "Whether idle connections outlive a reload (keep) or are closed as nginx does (drain).", |b, d| {
-        b.main.reload_keep = conf::choice(d, &[("keep", true), ("drain", false)])?;
-        Ok(())
-    }),
+    row!(
+        "daemon",
+        Contexts::MAIN,
+        FLAG,
+        "on",
+        "on | off",
+        "Whether to go to the background.",
+        |b, d| {
+            b.main.daemon = conf::flag(d)?;
+            Ok(())
+        }
+    ),
+    row!(
+        "master_process",
+        Contexts::MAIN,
+        FLAG,
+        "on",
+        "on | off",
+        "Whether the worker is a process of its own.",
+        |b, d| {
+            b.main.master_process = conf::flag(d)?;
+            Ok(())
+        }
+    ),
+    row!(
+        "user",
+        Contexts::MAIN,
+        TAKE12,
+        "nobody nobody",
+        "user [group]",
+        "User and group of the worker process.",
+        |b, d| {
+            let group = (d.args.len() == 2).then(|| d.arg_str(1).to_owned());
+            b.main.user = Some((d.arg_str(0).to_owned(), group));
+            Ok(())
+        }
+    ),
+    row!(
+        "pid",
+        Contexts::MAIN,
+        TAKE1,
+        "logs/nginx.pid",
+        "file",
+        "The file with the supervisor's process ID.",
+        |b, d| {
+            b.main.pid = path(&b.full_path(d.arg(0)));
+            Ok(())
+        }
+    ),
+    row!(
+        "worker_processes",
+        Contexts::MAIN,
+        TAKE1,
+        "1",
+        "number | auto",
+        "Number of worker threads, all in one process.",
+        |b, d| {
+            b.main.worker_processes = match d.arg(0) {
+                b"auto" => std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+                _ => bounded(d, 1, u64::from(MAX_THREADS))? as u32,
+            };
+            Ok(())
+        }
+    ),
+    row!(
+        "worker_rlimit_nofile",
+        Contexts::MAIN,
+        TAKE1,
+        "",
+        "number",
+        "Largest number of open files of the worker process.",
+        |b, d| {
+            b.main.worker_rlimit_nofile = Some(conf::number(d)?);
+            Ok(())
+        }
+    ),
+    row!(
+        "worker_rlimit_core",
+        Contexts::MAIN,
+        TAKE1,
+        "",
+        "size",
+        "Largest core file of the worker process.",
+        |b, d| {
+            b.main.worker_rlimit_core = Some(conf::offset(d)?);
+            Ok(())
+        }
+    ),
+    row!(
+        "worker_priority",
+        Contexts::MAIN,
+        TAKE1,
+        "0",
+        "number",
+        "Scheduling priority of the worker process.",
+        |b, d| {
+            b.main.worker_priority = d
+                .arg_str(0)
+                .parse()
+                .map_err(|_| ConfError::word(d, d.word(0), "invalid number"))?;
+            Ok(())
+        }
+    ),
+    row!(
+        "worker_cpu_affinity",
+        Contexts::MAIN,
+        ONE_MORE,
+        "",
+        "cpumask ... | auto [cpumask]",
+        "CPUs of each worker thread.",
+        cpu_affinity
+    ),
+    row!(
+        "worker_shutdown_timeout",
+        Contexts::MAIN,
+        TAKE1,
+        "",
+        "time",
+        "Time after which a stopping worker, or an old configuration, closes what is still open.",
+        |b, d| {
+            b.main.shutdown_timeout_ms = Some(conf::time_ms(d)?);
+            Ok(())
+        }
+    ),
+    row!(
+        "working_directory",
+        Contexts::MAIN,
+        TAKE1,
+        "",
+        "directory",
+        "Working directory of the worker process.",
+        |b, d| {
+            b.main.working_directory = Some(path(&b.full_path(d.arg(0))));
+            Ok(())
+        }
+    ),
+    row!(
+        "reload_connections",
+        Contexts::MAIN,
+        TAKE1,
+        "keep",
+        "keep | drain",
+        "Whether idle connections outlive a reload (keep) or are closed as nginx does (drain).",
+        |b, d| {
+            b.main.reload_keep = conf::choice(d, &[("keep", true), ("drain", false)])?;
+            Ok(())
+        }
+    ),
     Row {
         name: "env",
         contexts: Contexts::MAIN,
@@ -221,7 +310,9 @@ pub(super) const ROWS: &[Row<Build>] = &[
         syntax: "variable[=value]",
         apply: |b, d| {
             let text = d.arg_str(0);
-            let (name, value) = text.split_once('=').map_or((text, None), |(n, v)| (n, Some(v.to_owned())));
+            let (name, value) = text
+                .split_once('=')
+                .map_or((text, None), |(n, v)| (n, Some(v.to_owned())));
             b.main.env.push((name.to_owned(), value));
             Ok(())
         },
@@ -250,22 +341,51 @@ pub(super) const ROWS: &[Row<Build>] = &[
         syntax: "file",
         apply: load_module,
     },
-    row!("worker_connections", Contexts::EVENTS, TAKE1, "512", "number",
-        "Most connections of one worker thread.", |b, d| {
-        b.main.worker_connections = bounded(d, 1, u64::from(MAX_CONNECTIONS))? as u32;
-        Ok(())
-    }),
-    row!("multi_accept", Contexts::EVENTS, FLAG, "off", "on | off",
-        "Whether to accept all waiting connections at a time.", |b, d| {
-        b.main.multi_accept = conf::flag(d)?;
-        Ok(())
-    }),
-    row!("use", Contexts::EVENTS, TAKE1, "", "method", "The connection processing method: epoll.", |_, d| {
-        if d.arg(0) == b"epoll" {
-            return Ok(());
+    row!(
+        "worker_connections",
+        Contexts::EVENTS,
+        TAKE1,
+        "512",
+        "number",
+        "Most connections of one worker thread.",
+        |b, d| {
+            let number = conf::parse_number(d.arg(0)).filter(|n| *n <= u64::from(MAX_CONNECTIONS));
+            let bad =
+                || ConfError::word(d, d.word(0), format!("invalid number \"{}\"", d.arg_str(0)));
+            b.main.worker_connections = number.ok_or_else(bad)? as u32;
+            Ok(())
         }
-        Err(ConfError::word(d, d.word(0), format!("invalid event type \"{}\"", d.arg_str(0))))
-    }),
+    ),
+    row!(
+        "multi_accept",
+        Contexts::EVENTS,
+        FLAG,
+        "off",
+        "on | off",
+        "Whether to accept all waiting connections at a time.",
+        |b, d| {
+            b.main.multi_accept = conf::flag(d)?;
+            Ok(())
+        }
+    ),
+    row!(
+        "use",
+        Contexts::EVENTS,
+        TAKE1,
+        "",
+        "method",
+        "The connection processing method: epoll.",
+        |_, d| {
+            if d.arg(0) == b"epoll" {
+                return Ok(());
+            }
+            Err(ConfError::word(
+                d,
+                d.word(0),
+                format!("invalid event type \"{}\"", d.arg_str(0)),
+            ))
+        }
+    ),
 ];
 
 /// Parses `error_log`.
@@ -276,14 +396,22 @@ pub fn error_log(b: &mut Build, d: &Directive) -> Result<(LogTarget, Level), Con
     let target = match d.arg(0) {
         b"stderr" => LogTarget::Stderr,
         t if t.starts_with(b"syslog:") || t.starts_with(b"memory:") => {
-            return Err(ConfError::word(d, d.word(0), format!("\"{}\" is not built yet", d.arg_str(0))));
+            return Err(ConfError::word(
+                d,
+                d.word(0),
+                format!("\"{}\" is not built yet", d.arg_str(0)),
+            ));
         }
         file => LogTarget::File(path(&b.full_path(file))),
     };
     let mut level = Level::Error;
     for n in 1..d.args.len() {
         level = Level::parse(d.arg_str(n)).ok_or_else(|| {
-            ConfError::word(d, d.word(n), format!("invalid log level \"{}\"", d.arg_str(n)))
+            ConfError::word(
+                d,
+                d.word(n),
+                format!("invalid log level \"{}\"", d.arg_str(n)),
+            )
         })?;
     }
     Ok((target, level))
@@ -297,8 +425,14 @@ fn cpu_affinity(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     }
     let mut masks = Vec::new();
     for word in words {
-        let cpus: Vec<usize> =
-            word.text.iter().rev().enumerate().filter(|(_, b)| **b == b'1').map(|(cpu, _)| cpu).collect();
+        let cpus: Vec<usize> = word
+            .text
+            .iter()
+            .rev()
+            .enumerate()
+            .filter(|(_, b)| **b == b'1')
+            .map(|(cpu, _)| cpu)
+            .collect();
         let sound = word.text.iter().all(|b| matches!(b, b'0' | b'1')) && !cpus.is_empty();
         if !sound {
             let text = format!("invalid character in cpu mask \"{}\"", word.as_str());
@@ -322,14 +456,24 @@ fn load_module(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         .and_then(|n| n.strip_suffix("_module.so"))
         .unwrap_or(file);
     if b.modules.iter().any(|m| m.name == name) {
-        b.notice(ConfError::word(d, d.word(0), format!("module \"{name}\" is built in, nothing to load")));
+        b.notice(ConfError::word(
+            d,
+            d.word(0),
+            format!("module \"{name}\" is built in, nothing to load"),
+        ));
         return Ok(());
     }
-    Err(ConfError::word(d, d.word(0), format!("module \"{}\" is not built in", d.arg_str(0))))
+    Err(ConfError::word(
+        d,
+        d.word(0),
+        format!("module \"{}\" is not built in", d.arg_str(0)),
+    ))
 }
 
 fn bounded(d: &Directive, low: u64, high: u64) -> Result<u64, ConfError> {
-    let n = conf::parse_number(d.arg(0)).filter(|n| *n >= low).ok_or_else(|| crate::typed::invalid(d))?;
+    let n = conf::parse_number(d.arg(0))
+        .filter(|n| *n >= low)
+        .ok_or_else(|| crate::typed::invalid(d))?;
     conf::between(d, n, low, high)
 }
 

@@ -114,9 +114,17 @@ impl Builder for Build {
 }
 
 impl Build {
-    fn new(source: impl Source + 'static, options: &LoadOptions, modules: &'static [&'static Module]) -> Self {
-        let mut rows: Vec<&'static [Row<Self>]> =
-            vec![main::ROWS, blocks::ROWS, MEANINGLESS, crate::conf_core::ROWS];
+    fn new(
+        source: impl Source + 'static,
+        options: &LoadOptions,
+        modules: &'static [&'static Module],
+    ) -> Self {
+        let mut rows: Vec<&'static [Row<Self>]> = vec![
+            main::ROWS,
+            blocks::ROWS,
+            MEANINGLESS,
+            crate::conf_core::ROWS,
+        ];
         rows.extend_from_slice(crate::conf_core::SETTINGS);
         let mut units: Vec<&'static Unit> = crate::conf_core::units();
         let mut vars = VarRegistry::default();
@@ -131,7 +139,11 @@ impl Build {
         for (slot, unit) in units.iter().enumerate() {
             unit.set_slot(slot);
         }
-        let conf_prefix = options.conf_path.parent().map(Path::to_path_buf).unwrap_or_default();
+        let conf_prefix = options
+            .conf_path
+            .parent()
+            .map(Path::to_path_buf)
+            .unwrap_or_default();
         Self {
             table: Table::from(&rows),
             loader: Loader::new(source, conf_prefix),
@@ -149,7 +161,10 @@ impl Build {
 
     /// The settings that a directive of unit `T` writes to here.
     pub fn conf_mut<T: Conf>(&mut self) -> &mut T {
-        let http = self.http.as_mut().expect("contexts of HTTP directives lie inside http");
+        let http = self
+            .http
+            .as_mut()
+            .expect("contexts of HTTP directives lie inside http");
         match T::unit().scope {
             Scope::Main => http.main.get_mut(),
             Scope::Server => match http.server {
@@ -162,12 +177,19 @@ impl Build {
 
     /// The settings of unit `T`, which exist once.
     pub fn main_conf<T: Conf>(&self) -> &T {
-        self.http.as_ref().expect("modules are finished inside http").main.get()
+        self.http
+            .as_ref()
+            .expect("modules are finished inside http")
+            .main
+            .get()
     }
 
     /// The settings of unit `T` of any location, by its index; for modules' `finish`.
     pub fn location_confs_mut<T: Conf>(&mut self) -> impl Iterator<Item = &mut T> {
-        let http = self.http.as_mut().expect("modules are finished inside http");
+        let http = self
+            .http
+            .as_mut()
+            .expect("modules are finished inside http");
         http.locations.iter_mut().map(|l| l.confs.get_mut::<T>())
     }
 
@@ -220,8 +242,11 @@ pub fn full_path(prefix: &Path, path: &[u8]) -> Vec<u8> {
 
 /// The directives of the core and of the modules, for the reference.
 pub fn all_rows(modules: &'static [&'static Module]) -> Vec<(&'static str, &'static [Row<Build>])> {
-    let mut rows: Vec<(&'static str, &'static [Row<Build>])> =
-        vec![("core", main::ROWS), ("http core", blocks::ROWS), ("http core", crate::conf_core::ROWS)];
+    let mut rows: Vec<(&'static str, &'static [Row<Build>])> = vec![
+        ("core", main::ROWS),
+        ("http core", blocks::ROWS),
+        ("http core", crate::conf_core::ROWS),
+    ];
     rows.extend(crate::conf_core::SETTINGS.iter().map(|r| ("http core", *r)));
     for module in modules {
         rows.extend(module.directives.iter().map(|r| (module.name, *r)));
@@ -244,7 +269,11 @@ pub fn load(
         Ok(()) => Ok(build.into_cycle()),
         Err(error) => {
             let warnings = build.rendered_warnings();
-            Err(LoadError { error, files: build.loader.files().clone(), warnings })
+            Err(LoadError {
+                error,
+                files: build.loader.files().clone(),
+                warnings,
+            })
         }
     }
 }
@@ -285,7 +314,9 @@ impl Build {
         self.loader
             .warnings()
             .iter()
-            .map(|(level, error)| format!("[{}] {}", level.as_str(), error.render(self.loader.files())))
+            .map(|(level, error)| {
+                format!("[{}] {}", level.as_str(), error.render(self.loader.files()))
+            })
             .collect()
     }
 

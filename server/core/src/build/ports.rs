@@ -36,7 +36,14 @@ impl ListenDraft {
         // An unprivileged server may not bind port 80; nginx uses 8000 then.
         let port = if running_as_root() { 80 } else { 8000 };
         let addr = ListenAddr::Inet(std::net::SocketAddr::from(([0, 0, 0, 0], port)));
-        Self { addr, server, options: None, bind: false, default: false, at: None }
+        Self {
+            addr,
+            server,
+            options: None,
+            bind: false,
+            default: false,
+            at: None,
+        }
     }
 
     fn error(&self, text: String) -> ConfError {
@@ -53,8 +60,13 @@ fn running_as_root() -> bool {
 
 /// Applies `listen`.
 pub fn listen(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
-    let addrs = parse_address(d.arg_str(0))
-        .map_err(|e| ConfError::word(d, d.word(0), format!("{e} in \"{}\" of the \"listen\" directive", d.arg_str(0))))?;
+    let addrs = parse_address(d.arg_str(0)).map_err(|e| {
+        ConfError::word(
+            d,
+            d.word(0),
+            format!("{e} in \"{}\" of the \"listen\" directive", d.arg_str(0)),
+        )
+    })?;
     let mut draft = Draft::default();
     let inet = !matches!(addrs[0], ListenAddr::Unix(_));
     for n in 1..d.args.len() {
@@ -103,8 +115,12 @@ struct Draft {
 impl Draft {
     fn parameter(&mut self, d: &Directive, n: usize, inet: bool) -> Result<(), ConfError> {
         let text = d.arg_str(n);
-        let (key, value) = text.split_once('=').map_or((text, None), |(k, v)| (k, Some(v)));
-        let invalid = |what: &str, shown: &str| ConfError::word(d, d.word(n), format!("invalid {what} \"{shown}\""));
+        let (key, value) = text
+            .split_once('=')
+            .map_or((text, None), |(k, v)| (k, Some(v)));
+        let invalid = |what: &str, shown: &str| {
+            ConfError::word(d, d.word(n), format!("invalid {what} \"{shown}\""))
+        };
         let bad = |what: &str| invalid(what, text);
         let size = |v: &str| conf::parse_size(v.as_bytes()).and_then(|n| u32::try_from(n).ok());
         match (key, value) {
@@ -116,25 +132,53 @@ impl Draft {
             ("deferred", None) => self.options.deferred = true,
             ("reuseport", None) => {
                 if !inet {
-                    return Err(ConfError::word(d, d.word(n), "reuseport is not supported for UNIX sockets"));
+                    return Err(ConfError::word(
+                        d,
+                        d.word(n),
+                        "reuseport is not supported for UNIX sockets",
+                    ));
                 }
                 self.options.reuseport = true;
             }
             ("backlog", Some(v)) => {
-                self.options.backlog = v.parse().ok().filter(|n| *n > 0).ok_or_else(|| bad("backlog"))?;
+                self.options.backlog = v
+                    .parse()
+                    .ok()
+                    .filter(|n| *n > 0)
+                    .ok_or_else(|| bad("backlog"))?;
             }
-            ("rcvbuf", Some(v)) => self.options.rcvbuf = Some(size(v).ok_or_else(|| bad("rcvbuf"))?),
-            ("sndbuf", Some(v)) => self.options.sndbuf = Some(size(v).ok_or_else(|| bad("sndbuf"))?),
+            ("rcvbuf", Some(v)) => {
+                self.options.rcvbuf = Some(size(v).ok_or_else(|| bad("rcvbuf"))?)
+            }
+            ("sndbuf", Some(v)) => {
+                self.options.sndbuf = Some(size(v).ok_or_else(|| bad("sndbuf"))?)
+            }
             ("fastopen", Some(v)) => {
-                self.options.fastopen = Some(v.parse().ok().filter(|n| *n >= 0).ok_or_else(|| bad("fastopen"))?);
+                self.options.fastopen = Some(
+                    v.parse()
+                        .ok()
+                        .filter(|n| *n >= 0)
+                        .ok_or_else(|| bad("fastopen"))?,
+                );
             }
             ("ipv6only", Some(v @ ("on" | "off"))) => self.options.ipv6only = v == "on",
-            ("ipv6only", Some(v)) if v.starts_with('o') => return Err(invalid("ipv6only flags", v)),
-            ("so_keepalive", Some(v)) => {
-                self.options.keepalive = Some(keepalive(v).ok_or_else(|| invalid("so_keepalive value:", v))?);
+            ("ipv6only", Some(v)) if v.starts_with('o') => {
+                return Err(invalid("ipv6only flags", v));
             }
-            ("ssl" | "spdy" | "http2" | "quic" | "proxy_protocol" | "multipath", None) => return Err(later(d, n, key)),
-            _ => return Err(ConfError::word(d, d.word(n), format!("invalid parameter \"{text}\""))),
+            ("so_keepalive", Some(v)) => {
+                self.options.keepalive =
+                    Some(keepalive(v).ok_or_else(|| invalid("so_keepalive value:", v))?);
+            }
+            ("ssl" | "spdy" | "http2" | "quic" | "proxy_protocol" | "multipath", None) => {
+                return Err(later(d, n, key));
+            }
+            _ => {
+                return Err(ConfError::word(
+                    d,
+                    d.word(n),
+                    format!("invalid parameter \"{text}\""),
+                ));
+            }
         }
         self.set = true;
         self.bind = true;
@@ -154,17 +198,30 @@ fn later(d: &Directive, n: usize, key: &str) -> ConfError {
 
 /// `on`, `off` or `[idle]:[interval]:[count]`.
 fn keepalive(text: &str) -> Option<KeepAlive> {
-    let all = |on| Some(KeepAlive { on, idle_s: None, interval_s: None, count: None });
+    let all = |on| {
+        Some(KeepAlive {
+            on,
+            idle_s: None,
+            interval_s: None,
+            count: None,
+        })
+    };
     match text {
         "on" => return all(true),
         "off" => return all(false),
         _ => {}
     }
     let mut parts = text.splitn(3, ':');
-    let (idle, interval, count) = (parts.next()?, parts.next().unwrap_or(""), parts.next().unwrap_or(""));
+    let (idle, interval, count) = (
+        parts.next()?,
+        parts.next().unwrap_or(""),
+        parts.next().unwrap_or(""),
+    );
     let seconds = |s: &str| match s {
         "" => Some(None),
-        _ => conf::parse_time_s(s.as_bytes()).and_then(|n| u32::try_from(n).ok()).map(Some),
+        _ => conf::parse_time_s(s.as_bytes())
+            .and_then(|n| u32::try_from(n).ok())
+            .map(Some),
     };
     let count = match count {
         "" => None,
@@ -174,7 +231,12 @@ fn keepalive(text: &str) -> Option<KeepAlive> {
     if idle_s.is_none() && interval_s.is_none() && count.is_none() {
         return None;
     }
-    Some(KeepAlive { on: true, idle_s, interval_s, count })
+    Some(KeepAlive {
+        on: true,
+        idle_s,
+        interval_s,
+        count,
+    })
 }
 
 /// Makes sockets of the listens; gives names that two servers of one address share as warnings.
@@ -195,23 +257,34 @@ pub(super) fn ports(
         }
         seen.push(&l.addr);
         let same: Vec<&ListenDraft> = listens.iter().filter(|o| o.addr == l.addr).collect();
-        let options = same.iter().find_map(|l| l.options.clone()).unwrap_or_default();
+        let options = same
+            .iter()
+            .find_map(|l| l.options.clone())
+            .unwrap_or_default();
         let bind = same.iter().any(|l| l.bind);
         let entry = port_addr(&same, servers, &mut warnings)?;
         ports.push(Port {
-            listen: Listen { addr: l.addr.clone(), options },
+            listen: Listen {
+                addr: l.addr.clone(),
+                options,
+            },
             needs_local_addr: bind,
             addrs: vec![entry],
         });
     }
     share_wildcards(&mut ports);
     for port in &mut ports {
-        port.needs_local_addr = port.listen.addr.is_wildcard() && (needs_local || port.addrs.len() > 1);
+        port.needs_local_addr =
+            port.listen.addr.is_wildcard() && (needs_local || port.addrs.len() > 1);
     }
     Ok((ports, warnings))
 }
 
-fn port_addr(same: &[&ListenDraft], servers: &[Server], warnings: &mut Vec<String>) -> Result<PortAddr, ConfError> {
+fn port_addr(
+    same: &[&ListenDraft],
+    servers: &[Server],
+    warnings: &mut Vec<String>,
+) -> Result<PortAddr, ConfError> {
     let default_server = same.iter().find(|l| l.default).unwrap_or(&same[0]).server;
     let mut names = ServerNames::default();
     let only = same.len() == 1;
@@ -220,15 +293,29 @@ fn port_addr(same: &[&ListenDraft], servers: &[Server], warnings: &mut Vec<Strin
         if only && !srv.has_regex_name() {
             continue;
         }
-        if let Some(name) = srv.names.iter().find(|n| matches!(n.kind, NameKind::Invalid)) {
+        if let Some(name) = srv
+            .names
+            .iter()
+            .find(|n| matches!(n.kind, NameKind::Invalid))
+        {
             let name = String::from_utf8_lossy(&name.text);
-            return Err(ConfError::new(format!("invalid server name or wildcard \"{name}\" on {}", l.addr)));
+            return Err(ConfError::new(format!(
+                "invalid server name or wildcard \"{name}\" on {}",
+                l.addr
+            )));
         }
         for name in names.add(l.server, &srv.names) {
-            warnings.push(format!("conflicting server name \"{name}\" on {}, ignored", l.addr));
+            warnings.push(format!(
+                "conflicting server name \"{name}\" on {}, ignored",
+                l.addr
+            ));
         }
     }
-    Ok(PortAddr { addr: None, default_server, names })
+    Ok(PortAddr {
+        addr: None,
+        default_server,
+        names,
+    })
 }
 
 /// Moves addresses that need no socket of their own under the wildcard of their port.
@@ -255,7 +342,9 @@ fn share_wildcards(ports: &mut Vec<Port>) {
 impl Port {
     /// Whether this port's address is served by the wildcard socket of `other`.
     fn yields_to(&self, other: &Self) -> bool {
-        let (ListenAddr::Inet(mine), ListenAddr::Inet(theirs)) = (&self.listen.addr, &other.listen.addr) else {
+        let (ListenAddr::Inet(mine), ListenAddr::Inet(theirs)) =
+            (&self.listen.addr, &other.listen.addr)
+        else {
             return false;
         };
         !self.needs_local_addr

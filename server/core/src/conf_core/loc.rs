@@ -72,7 +72,11 @@ impl Typed for ServerTokens {
             b"on" => Ok(Self::On),
             b"off" => Ok(Self::Off),
             b"build" => Ok(Self::Build),
-            _ => Err(ConfError::word(d, d.word(0), format!("invalid value \"{}\"", d.arg_str(0)))),
+            _ => Err(ConfError::word(
+                d,
+                d.word(0),
+                format!("invalid value \"{}\"", d.arg_str(0)),
+            )),
         }
     }
 }
@@ -222,7 +226,11 @@ pub enum Alias {
 }
 
 fn merge_extra(own: &mut CoreLoc, parent: Option<&CoreLoc>) {
-    fn take<T: Clone>(own: &mut Option<T>, parent: Option<&Option<T>>, default: impl FnOnce() -> Option<T>) {
+    fn take<T: Clone>(
+        own: &mut Option<T>,
+        parent: Option<&Option<T>>,
+        default: impl FnOnce() -> Option<T>,
+    ) {
         if own.is_none() {
             *own = match parent {
                 Some(p) => p.clone(),
@@ -230,25 +238,54 @@ fn merge_extra(own: &mut CoreLoc, parent: Option<&CoreLoc>) {
             };
         }
     }
-    take(&mut own.types, parent.map(|p| &p.types), || Some(Arc::new(default_types())));
-    take(&mut own.error_pages, parent.map(|p| &p.error_pages), || None);
-    take(&mut own.error_logs, parent.map(|p| &p.error_logs), || None);
-    take(&mut own.keepalive_ms, parent.map(|p| &p.keepalive_ms), || Some(DEFAULT_KEEPALIVE_MS));
-    take(&mut own.keepalive_header, parent.map(|p| &p.keepalive_header), || None);
-    own.internal |= parent.is_some_and(|p| p.internal);
-    take(&mut own.keepalive_disable, parent.map(|p| &p.keepalive_disable), || {
-        Some(KeepaliveDisable { msie6: true, safari: false })
+    take(&mut own.types, parent.map(|p| &p.types), || {
+        Some(Arc::new(default_types()))
     });
-    take(&mut own.file_cache, parent.map(|p| &p.file_cache), || Some(None));
+    take(&mut own.error_pages, parent.map(|p| &p.error_pages), || {
+        None
+    });
+    take(&mut own.error_logs, parent.map(|p| &p.error_logs), || None);
+    take(
+        &mut own.keepalive_ms,
+        parent.map(|p| &p.keepalive_ms),
+        || Some(DEFAULT_KEEPALIVE_MS),
+    );
+    take(
+        &mut own.keepalive_header,
+        parent.map(|p| &p.keepalive_header),
+        || None,
+    );
+    own.internal |= parent.is_some_and(|p| p.internal);
+    take(
+        &mut own.keepalive_disable,
+        parent.map(|p| &p.keepalive_disable),
+        || {
+            Some(KeepaliveDisable {
+                msie6: true,
+                safari: false,
+            })
+        },
+    );
+    take(&mut own.file_cache, parent.map(|p| &p.file_cache), || {
+        Some(None)
+    });
     take(&mut own.symlinks, parent.map(|p| &p.symlinks), || None);
-    take(&mut own.body_temp_path, parent.map(|p| &p.body_temp_path), || None);
+    take(
+        &mut own.body_temp_path,
+        parent.map(|p| &p.body_temp_path),
+        || None,
+    );
     take(&mut own.root, parent.map(|p| &p.root), || None);
 }
 
 fn default_types() -> HashMap<Vec<u8>, Vec<u8>> {
-    [("html", "text/html"), ("gif", "image/gif"), ("jpg", "image/jpeg")]
-        .map(|(ext, kind)| (ext.as_bytes().to_vec(), kind.as_bytes().to_vec()))
-        .into()
+    [
+        ("html", "text/html"),
+        ("gif", "image/gif"),
+        ("jpg", "image/jpeg"),
+    ]
+    .map(|(ext, kind)| (ext.as_bytes().to_vec(), kind.as_bytes().to_vec()))
+    .into()
 }
 
 impl CoreLoc {
@@ -258,10 +295,18 @@ impl CoreLoc {
     }
 
     /// Opens the location's error log, where it has its own; else uses the one given.
-    pub fn open_log(&self, default: &ErrorLog, open: &mut dyn FnMut(&LogTarget) -> Option<Arc<File>>) {
+    pub fn open_log(
+        &self,
+        default: &ErrorLog,
+        open: &mut dyn FnMut(&LogTarget) -> Option<Arc<File>>,
+    ) {
         let log = match &self.error_logs {
             None => default.clone(),
-            Some(list) => ErrorLog::new(list.iter().filter_map(|(t, level)| Some((open(t)?, *level))).collect()),
+            Some(list) => ErrorLog::new(
+                list.iter()
+                    .filter_map(|(t, level)| Some((open(t)?, *level)))
+                    .collect(),
+            ),
         };
         let _ = self.opened_log.set(log);
     }
@@ -293,7 +338,11 @@ impl CoreLoc {
 }
 
 fn duplicate<T>(slot: &Option<T>, d: &Directive) -> Result<(), ConfError> {
-    if slot.is_some() { Err(ConfError::directive(d, "is duplicate")) } else { Ok(()) }
+    if slot.is_some() {
+        Err(ConfError::directive(d, "is duplicate"))
+    } else {
+        Ok(())
+    }
 }
 
 pub(super) fn root(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
@@ -307,8 +356,14 @@ pub(super) fn alias(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 fn set_root(b: &mut Build, d: &Directive, alias: bool) -> Result<(), ConfError> {
     if let Some(old) = &b.core_loc().root {
         let text = match (old.alias.is_some(), alias) {
-            (true, false) => "\"root\" directive is duplicate, \"alias\" directive was specified earlier".to_owned(),
-            (false, true) => "\"alias\" directive is duplicate, \"root\" directive was specified earlier".to_owned(),
+            (true, false) => {
+                "\"root\" directive is duplicate, \"alias\" directive was specified earlier"
+                    .to_owned()
+            }
+            (false, true) => {
+                "\"alias\" directive is duplicate, \"root\" directive was specified earlier"
+                    .to_owned()
+            }
             _ => return Err(ConfError::directive(d, "is duplicate")),
         };
         return Err(ConfError::at(d, text));
@@ -318,7 +373,10 @@ fn set_root(b: &mut Build, d: &Directive, alias: bool) -> Result<(), ConfError> 
     let alias = match (&draft.kind, alias) {
         (_, false) => None,
         (LocationKind::Named, true) => {
-            return Err(ConfError::at(d, "the \"alias\" directive cannot be used inside the named location"));
+            return Err(ConfError::at(
+                d,
+                "the \"alias\" directive cannot be used inside the named location",
+            ));
         }
         (LocationKind::Regex(_), true) => Some(Alias::Whole),
         (_, true) => Some(Alias::Prefix(draft.name.len())),
@@ -334,8 +392,13 @@ fn set_root(b: &mut Build, d: &Directive, alias: bool) -> Result<(), ConfError> 
     }
     let word = d.word(0);
     for name in ["document_root", "realpath_root"] {
-        if word.as_str().contains(&format!("${name}")) || word.as_str().contains(&format!("${{{name}}}")) {
-            let text = format!("the ${name} variable cannot be used in the \"{}\" directive", d.name());
+        if word.as_str().contains(&format!("${name}"))
+            || word.as_str().contains(&format!("${{{name}}}"))
+        {
+            let text = format!(
+                "the ${name} variable cannot be used in the \"{}\" directive",
+                d.name()
+            );
             return Err(ConfError::word(d, word, text));
         }
     }
@@ -353,7 +416,12 @@ fn set_root(b: &mut Build, d: &Directive, alias: bool) -> Result<(), ConfError> 
 }
 
 pub(super) fn types(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
-    let mut map = b.core_loc().types.take().map(|t| (*t).clone()).unwrap_or_default();
+    let mut map = b
+        .core_loc()
+        .types
+        .take()
+        .map(|t| (*t).clone())
+        .unwrap_or_default();
     conf::each(b, d.items(), |b, line| {
         for word in &line.args {
             let old = map.insert(word.text.to_ascii_lowercase(), line.name.text.clone());
@@ -384,12 +452,17 @@ pub(super) fn error_page(b: &mut Build, d: &Directive) -> Result<(), ConfError> 
     {
         overwrite = Some(match code {
             b"" => 0,
-            _ => parse_status(code)
-                .ok_or_else(|| ConfError::word(d, word, format!("invalid value \"{}\"", word.as_str())))?,
+            _ => parse_status(code).ok_or_else(|| {
+                ConfError::word(d, word, format!("invalid value \"{}\"", word.as_str()))
+            })?,
         });
         codes = rest;
         if codes.is_empty() {
-            return Err(ConfError::word(d, word, format!("invalid value \"{}\"", word.as_str())));
+            return Err(ConfError::word(
+                d,
+                word,
+                format!("invalid value \"{}\"", word.as_str()),
+            ));
         }
     }
     let (uri, args) = error_uri(b, d, last)?;
@@ -397,7 +470,9 @@ pub(super) fn error_page(b: &mut Build, d: &Directive) -> Result<(), ConfError> 
     for word in codes {
         let status = parse_status(&word.text)
             .filter(|s| *s != 499)
-            .ok_or_else(|| ConfError::word(d, word, format!("invalid value \"{}\"", word.as_str())))?;
+            .ok_or_else(|| {
+                ConfError::word(d, word, format!("invalid value \"{}\"", word.as_str()))
+            })?;
         if !(300..=599).contains(&status) {
             let text = format!("value \"{}\" must be between 300 and 599", word.as_str());
             return Err(ConfError::word(d, word, text));
@@ -407,7 +482,12 @@ pub(super) fn error_page(b: &mut Build, d: &Directive) -> Result<(), ConfError> 
             494..=497 if overwrite.is_none() => Some(400),
             _ => overwrite,
         };
-        pages.push(ErrorPage { status, overwrite: shown, uri: uri.clone(), args: args.clone() });
+        pages.push(ErrorPage {
+            status,
+            overwrite: shown,
+            uri: uri.clone(),
+            args: args.clone(),
+        });
     }
     let list = b.core_loc().error_pages.get_or_insert_default();
     Arc::make_mut(list).extend(pages);
@@ -418,7 +498,8 @@ pub(super) fn error_page(b: &mut Build, d: &Directive) -> Result<(), ConfError> 
 fn error_uri(b: &mut Build, d: &Directive, last: usize) -> Result<(Value, Vec<u8>), ConfError> {
     let word = d.word(last);
     let value = Value::compile(b, d, word)?;
-    if value.constant().is_some() && word.text.starts_with(b"/")
+    if value.constant().is_some()
+        && word.text.starts_with(b"/")
         && let Some(at) = word.text.iter().position(|c| *c == b'?')
     {
         return Ok((Value::text(&word.text[..at]), word.text[at + 1..].to_vec()));
@@ -443,7 +524,13 @@ pub(super) fn error_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 
 pub(super) fn keepalive_timeout(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     duplicate(&b.core_loc().keepalive_ms, d)?;
-    let bad = |n: usize| ConfError::word(d, d.word(n), "\"keepalive_timeout\" directive invalid value");
+    let bad = |n: usize| {
+        ConfError::word(
+            d,
+            d.word(n),
+            "\"keepalive_timeout\" directive invalid value",
+        )
+    };
     b.core_loc().keepalive_ms = Some(conf::parse_time_ms(d.arg(0)).ok_or_else(|| bad(0))?);
     if d.args.len() == 2 {
         b.core_loc().keepalive_header = Some(conf::parse_time_s(d.arg(1)).ok_or_else(|| bad(1))?);
@@ -453,13 +540,22 @@ pub(super) fn keepalive_timeout(b: &mut Build, d: &Directive) -> Result<(), Conf
 
 pub(super) fn keepalive_disable(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     duplicate(&b.core_loc().keepalive_disable, d)?;
-    let mut value = KeepaliveDisable { msie6: false, safari: false };
+    let mut value = KeepaliveDisable {
+        msie6: false,
+        safari: false,
+    };
     for word in &d.args {
         match word.text.as_slice() {
             b"none" => {}
             b"msie6" => value.msie6 = true,
             b"safari" => value.safari = true,
-            _ => return Err(ConfError::word(d, word, format!("invalid value \"{}\"", word.as_str()))),
+            _ => {
+                return Err(ConfError::word(
+                    d,
+                    word,
+                    format!("invalid value \"{}\"", word.as_str()),
+                ));
+            }
         }
     }
     b.core_loc().keepalive_disable = Some(value);
@@ -478,16 +574,30 @@ pub(super) fn open_file_cache(b: &mut Build, d: &Directive) -> Result<(), ConfEr
     duplicate(&b.core_loc().file_cache, d)?;
     let (mut max, mut inactive_ms, mut off) = (0, 60_000, false);
     for word in &d.args {
-        let bad = || ConfError::word(d, word, format!("invalid \"open_file_cache\" parameter \"{}\"", word.as_str()));
+        let bad = || {
+            ConfError::word(
+                d,
+                word,
+                format!(
+                    "invalid \"open_file_cache\" parameter \"{}\"",
+                    word.as_str()
+                ),
+            )
+        };
         match word.as_str().split_once('=') {
             Some(("max", v)) => max = v.parse().ok().filter(|n| *n > 0).ok_or_else(bad)?,
-            Some(("inactive", v)) => inactive_ms = conf::parse_time_ms(v.as_bytes()).ok_or_else(bad)?,
+            Some(("inactive", v)) => {
+                inactive_ms = conf::parse_time_ms(v.as_bytes()).ok_or_else(bad)?
+            }
             None if word.text == b"off" => off = true,
             _ => return Err(bad()),
         }
     }
     if !off && max == 0 {
-        return Err(ConfError::at(d, "\"open_file_cache\" must have the \"max\" parameter"));
+        return Err(ConfError::at(
+            d,
+            "\"open_file_cache\" must have the \"max\" parameter",
+        ));
     }
     b.core_loc().file_cache = Some((!off).then_some((max, inactive_ms)));
     Ok(())
@@ -509,14 +619,20 @@ pub(super) fn disable_symlinks(b: &mut Build, d: &Directive) -> Result<(), ConfE
         }
     }
     let Some(mode) = mode else {
-        return Err(ConfError::at(d, "\"disable_symlinks\" must have \"off\", \"on\" or \"if_not_owner\" parameter"));
+        return Err(ConfError::at(
+            d,
+            "\"disable_symlinks\" must have \"off\", \"on\" or \"if_not_owner\" parameter",
+        ));
     };
     if d.args.len() == 2 && from.is_none() {
         let text = format!("duplicate parameters \"{} {}\"", d.arg_str(0), d.arg_str(1));
         return Err(ConfError::word(d, d.word(1), text));
     }
     if from.is_some() && mode == SymlinkMode::Off {
-        return Err(ConfError::at(d, "\"from=\" cannot be used with \"off\" parameter"));
+        return Err(ConfError::at(
+            d,
+            "\"from=\" cannot be used with \"off\" parameter",
+        ));
     }
     b.core_loc().symlinks = Some((mode, from));
     Ok(())
@@ -526,7 +642,11 @@ pub(super) fn client_body_temp_path(b: &mut Build, d: &Directive) -> Result<(), 
     duplicate(&b.core_loc().body_temp_path, d)?;
     for n in 1..d.args.len() {
         if !matches!(d.arg(n), b"1" | b"2" | b"3") {
-            return Err(ConfError::word(d, d.word(n), format!("invalid value \"{}\"", d.arg_str(n))));
+            return Err(ConfError::word(
+                d,
+                d.word(n),
+                format!("invalid value \"{}\"", d.arg_str(n)),
+            ));
         }
     }
     let path = b.full_path(d.arg(0));

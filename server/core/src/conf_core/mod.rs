@@ -8,7 +8,10 @@
 mod loc;
 mod srv;
 
-pub use loc::{Alias, CoreLoc, ErrorPage, IfModifiedSince, KeepaliveDisable, KeepaliveTimeout, Lingering, Root, Satisfy, ServerTokens};
+pub use loc::{
+    Alias, CoreLoc, ErrorPage, IfModifiedSince, KeepaliveDisable, KeepaliveTimeout, Lingering,
+    Root, Satisfy, ServerTokens,
+};
 pub use srv::{CoreSrv, NameKind, ServerName};
 
 use conf::{Arity, Contexts, Row};
@@ -44,26 +47,124 @@ macro_rules! row {
 
 /// Rows with a shape of their own.
 pub const ROWS: &[Row<Build>] = &[
-    row!("listen", Contexts::SERVER, Arity::ONE_MORE, "*:80", "address[:port] [parameter ...]",
-        "An address to listen on and its socket options.", crate::build::listen),
-    row!("server_name", Contexts::SERVER, Arity::ONE_MORE, "\"\"", "name ...",
-        "Names of the virtual server.", srv::server_name),
-    row!("root", HSLI, Arity::TAKE1, "html", "path", "Directory that URIs are mapped into.", loc::root),
-    row!("alias", Contexts::LOCATION, Arity::TAKE1, "", "path", "Replaces the location's part of the URI.", loc::alias),
-    Row { block: true, ..row!("types", HSL, Arity::NOARGS, "text/html html; image/gif gif; image/jpeg jpg", "{ ... }",
-        "Maps file name extensions to media types.", loc::types) },
-    row!("error_page", HSLI, Arity::TWO_MORE, "", "code ... [=[response]] uri", "The page shown for errors.", loc::error_page),
-    row!("error_log", HSL, Arity::ONE_MORE, "logs/error.log error", "file | stderr [level]",
-        "An error log and its level.", loc::error_log),
-    row!("keepalive_timeout", HSL, Arity::TAKE12, "75s", "timeout [header_timeout]",
-        "How long an idle connection is kept.", loc::keepalive_timeout),
-    row!("keepalive_disable", HSL, Arity::ONE_MORE, "msie6", "none | browser ...",
-        "Browsers whose connections are not kept.", loc::keepalive_disable),
-    row!("internal", Contexts::LOCATION, Arity::NOARGS, "", "", "Only internal requests may use the location.", loc::internal),
-    row!("open_file_cache", HSL, Arity::TAKE12, "off", "off | max=N [inactive=time]",
-        "Cache of descriptors and metadata that is not checked at each request.", loc::open_file_cache),
-    row!("disable_symlinks", HSL, Arity::TAKE12, "off", "off | on | if_not_owner [from=part]",
-        "Whether symbolic links are followed.", loc::disable_symlinks),
-    row!("client_body_temp_path", HSL, Arity::TAKE1234, "client_body_temp", "path [level ...]",
-        "Directory for request bodies in files.", loc::client_body_temp_path),
+    row!(
+        "listen",
+        Contexts::SERVER,
+        Arity::ONE_MORE,
+        "*:80",
+        "address[:port] [parameter ...]",
+        "An address to listen on and its socket options.",
+        crate::build::listen
+    ),
+    row!(
+        "server_name",
+        Contexts::SERVER,
+        Arity::ONE_MORE,
+        "\"\"",
+        "name ...",
+        "Names of the virtual server.",
+        srv::server_name
+    ),
+    row!(
+        "root",
+        HSLI,
+        Arity::TAKE1,
+        "html",
+        "path",
+        "Directory that URIs are mapped into.",
+        loc::root
+    ),
+    row!(
+        "alias",
+        Contexts::LOCATION,
+        Arity::TAKE1,
+        "",
+        "path",
+        "Replaces the location's part of the URI.",
+        loc::alias
+    ),
+    Row {
+        block: true,
+        ..row!(
+            "types",
+            HSL,
+            Arity::NOARGS,
+            "text/html html; image/gif gif; image/jpeg jpg",
+            "{ ... }",
+            "Maps file name extensions to media types.",
+            loc::types
+        )
+    },
+    row!(
+        "error_page",
+        HSLI,
+        Arity::TWO_MORE,
+        "",
+        "code ... [=[response]] uri",
+        "The page shown for errors.",
+        loc::error_page
+    ),
+    row!(
+        "error_log",
+        HSL,
+        Arity::ONE_MORE,
+        "logs/error.log error",
+        "file | stderr [level]",
+        "An error log and its level.",
+        loc::error_log
+    ),
+    row!(
+        "keepalive_timeout",
+        HSL,
+        Arity::TAKE12,
+        "75s",
+        "timeout [header_timeout]",
+        "How long an idle connection is kept.",
+        loc::keepalive_timeout
+    ),
+    row!(
+        "keepalive_disable",
+        HSL,
+        Arity::ONE_MORE,
+        "msie6",
+        "none | browser ...",
+        "Browsers whose connections are not kept.",
+        loc::keepalive_disable
+    ),
+    row!(
+        "internal",
+        Contexts::LOCATION,
+        Arity::NOARGS,
+        "",
+        "",
+        "Only internal requests may use the location.",
+        loc::internal
+    ),
+    row!(
+        "open_file_cache",
+        HSL,
+        Arity::TAKE12,
+        "off",
+        "off | max=N [inactive=time]",
+        "Cache of descriptors and metadata that is not checked at each request.",
+        loc::open_file_cache
+    ),
+    row!(
+        "disable_symlinks",
+        HSL,
+        Arity::TAKE12,
+        "off",
+        "off | on | if_not_owner [from=part]",
+        "Whether symbolic links are followed.",
+        loc::disable_symlinks
+    ),
+    row!(
+        "client_body_temp_path",
+        HSL,
+        Arity::TAKE1234,
+        "client_body_temp",
+        "path [level ...]",
+        "Directory for request bodies in files.",
+        loc::client_body_temp_path
+    ),
 ];

@@ -21,7 +21,10 @@ pub struct ServerName {
 impl ServerName {
     /// The empty name, which matches requests without a host.
     pub fn empty() -> Self {
-        Self { text: Vec::new(), kind: NameKind::Exact }
+        Self {
+            text: Vec::new(),
+            kind: NameKind::Exact,
+        }
     }
 }
 
@@ -84,7 +87,9 @@ fn merge_names(own: &mut CoreSrv, _parent: Option<&CoreSrv>) {
 impl CoreSrv {
     /// Whether a name is a regular expression, whose captures a request may need.
     pub fn has_regex_name(&self) -> bool {
-        self.names.iter().any(|n| matches!(n.kind, NameKind::Regex(_)))
+        self.names
+            .iter()
+            .any(|n| matches!(n.kind, NameKind::Regex(_)))
     }
 }
 
@@ -97,10 +102,17 @@ pub(super) fn server_name(b: &mut Build, d: &Directive) -> Result<(), ConfError>
             _ => false,
         };
         if invalid {
-            return Err(ConfError::word(d, word, format!("server name \"{}\" is invalid", word.as_str())));
+            return Err(ConfError::word(
+                d,
+                word,
+                format!("server name \"{}\" is invalid", word.as_str()),
+            ));
         }
         if text.eq_ignore_ascii_case(b"$hostname") {
-            b.conf_mut::<CoreSrv>().names.push(ServerName { text: hostname(), kind: NameKind::Exact });
+            b.conf_mut::<CoreSrv>().names.push(ServerName {
+                text: hostname(),
+                kind: NameKind::Exact,
+            });
             continue;
         }
         if text.contains(&b'/') {
@@ -114,7 +126,10 @@ pub(super) fn server_name(b: &mut Build, d: &Directive) -> Result<(), ConfError>
                 }
                 let caseless = pattern.iter().any(u8::is_ascii_uppercase);
                 let regex = Regex::compile(b, d, word, pattern, caseless)?;
-                ServerName { text: pattern.to_vec(), kind: NameKind::Regex(regex) }
+                ServerName {
+                    text: pattern.to_vec(),
+                    kind: NameKind::Regex(regex),
+                }
             }
             _ => {
                 let text = text.to_ascii_lowercase();
@@ -144,7 +159,9 @@ impl NameKind {
 }
 
 fn hostname() -> Vec<u8> {
-    std::fs::read("/proc/sys/kernel/hostname").map(|h| h.trim_ascii().to_ascii_lowercase()).unwrap_or_default()
+    std::fs::read("/proc/sys/kernel/hostname")
+        .map(|h| h.trim_ascii().to_ascii_lowercase())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -68,28 +68,40 @@ impl Builder {
             let table = Box::new(std::array::from_fn(ascii));
             return Self(Table::Bytes(table.clone(), table));
         }
-        let forth = Box::new(std::array::from_fn(|n| Sequence { len: 1, bytes: [ascii(n), 0, 0] }));
+        let forth = Box::new(std::array::from_fn(|n| Sequence {
+            len: 1,
+            bytes: [ascii(n), 0, 0],
+        }));
         let mut pages: Vec<Option<Box<[u8; 256]>>> = (0..256).map(|_| None).collect();
-        pages[0] = Some(Box::new(std::array::from_fn(|n| if n < 128 { n as u8 } else { 0 })));
+        pages[0] = Some(Box::new(std::array::from_fn(|n| {
+            if n < 128 { n as u8 } else { 0 }
+        })));
         Self(Table::Utf8(forth, Pages(pages)))
     }
 
     /// Adds a line of two hexadecimal columns.
     pub(super) fn add(&mut self, from: &[u8], to: &[u8]) -> Result<(), Wrong> {
-        let from = hex(from).and_then(|n| u8::try_from(n).ok()).ok_or(Wrong::From)?;
+        let from = hex(from)
+            .and_then(|n| u8::try_from(n).ok())
+            .ok_or(Wrong::From)?;
         match &mut self.0 {
             Table::Bytes(forth, back) => {
-                let to = hex(to).and_then(|n| u8::try_from(n).ok()).ok_or(Wrong::To)?;
+                let to = hex(to)
+                    .and_then(|n| u8::try_from(n).ok())
+                    .ok_or(Wrong::To)?;
                 forth[usize::from(from)] = to;
                 back[usize::from(to)] = from;
             }
             Table::Utf8(forth, pages) => {
                 let sequence = utf8_sequence(to).ok_or(Wrong::To)?;
-                let Ok(Decoded::Character(character, _)) = decode(&sequence.bytes[..usize::from(sequence.len)]) else {
+                let Ok(Decoded::Character(character, _)) =
+                    decode(&sequence.bytes[..usize::from(sequence.len)])
+                else {
                     return Err(Wrong::To);
                 };
                 forth[usize::from(from)] = sequence;
-                let page = pages.0[(character >> 8) as usize].get_or_insert_with(|| Box::new([0; 256]));
+                let page =
+                    pages.0[(character >> 8) as usize].get_or_insert_with(|| Box::new([0; 256]));
                 page[(character & 0xff) as usize] = from;
             }
         }
@@ -105,11 +117,15 @@ fn hex(text: &[u8]) -> Option<u32> {
     if text.is_empty() || text.len() > 8 {
         return None;
     }
-    text.iter().try_fold(0u32, |n, b| Some(n << 4 | char::from(*b).to_digit(16)?))
+    text.iter()
+        .try_fold(0u32, |n, b| Some(n << 4 | char::from(*b).to_digit(16)?))
 }
 
 fn utf8_sequence(text: &[u8]) -> Option<Sequence> {
-    let mut sequence = Sequence { len: (text.len() / 2) as u8, bytes: [0; 3] };
+    let mut sequence = Sequence {
+        len: (text.len() / 2) as u8,
+        bytes: [0; 3],
+    };
     if text.is_empty() || text.len() % 2 != 0 || text.len() > 6 {
         return None;
     }
@@ -146,7 +162,11 @@ fn decode(text: &[u8]) -> Result<Decoded, Incomplete> {
         }
     }
     let sound = (least..=0x10_ffff).contains(&character);
-    Ok(if sound { Decoded::Character(character, more + 1) } else { Decoded::Invalid(more + 1) })
+    Ok(if sound {
+        Decoded::Character(character, more + 1)
+    } else {
+        Decoded::Invalid(more + 1)
+    })
 }
 
 /// The body stage.
@@ -159,17 +179,25 @@ pub(super) struct Recode {
 
 impl Recode {
     pub(super) fn new(table: Arc<Table>, direction: Direction) -> Self {
-        Self { table, direction, held: Vec::new() }
+        Self {
+            table,
+            direction,
+            held: Vec::new(),
+        }
     }
 
     fn recode(&mut self, text: &[u8]) -> Vec<u8> {
         match (&*self.table, self.direction) {
-            (Table::Bytes(table, _), Direction::Forth) | (Table::Bytes(_, table), Direction::Back) => {
+            (Table::Bytes(table, _), Direction::Forth)
+            | (Table::Bytes(_, table), Direction::Back) => {
                 text.iter().map(|b| table[usize::from(*b)]).collect()
             }
             (Table::Utf8(table, _), Direction::Forth) => {
                 let sequences = text.iter().map(|b| &table[usize::from(*b)]);
-                sequences.flat_map(|s| &s.bytes[..usize::from(s.len)]).copied().collect()
+                sequences
+                    .flat_map(|s| &s.bytes[..usize::from(s.len)])
+                    .copied()
+                    .collect()
             }
             (Table::Utf8(_, pages), Direction::Back) => from_utf8(pages, &mut self.held, text),
         }
@@ -251,20 +279,33 @@ mod tests {
     #[test]
     fn utf8_is_changed_across_chunks() {
         let table = table(true, &[("E0", "D0B0"), ("A4", "E282AC")]);
-        assert_eq!(run(&table, Direction::Forth, &[b"a\xe0\xa4\xff"]), "aа€?".as_bytes());
+        assert_eq!(
+            run(&table, Direction::Forth, &[b"a\xe0\xa4\xff"]),
+            "aа€?".as_bytes()
+        );
         let text = "aа€ж😀".as_bytes();
         let expected = b"a\xe0\xa4&#1078;&#128512;";
         assert_eq!(run(&table, Direction::Back, &[text]), expected);
         for cut in 0..text.len() {
-            assert_eq!(run(&table, Direction::Back, &[&text[..cut], &text[cut..]]), expected, "cut at {cut}");
+            assert_eq!(
+                run(&table, Direction::Back, &[&text[..cut], &text[cut..]]),
+                expected,
+                "cut at {cut}"
+            );
         }
     }
 
     #[test]
     fn what_is_no_utf8_becomes_a_question_mark() {
         let table = table(true, &[]);
-        assert_eq!(run(&table, Direction::Back, &[b"\x80a\xffb\xe2\x82c\xc0\xaf"]), b"?a?b?c??");
-        assert_eq!(run(&table, Direction::Back, &[b"\xed\xa0\x80"]), b"&#55296;");
+        assert_eq!(
+            run(&table, Direction::Back, &[b"\x80a\xffb\xe2\x82c\xc0\xaf"]),
+            b"?a?b?c??"
+        );
+        assert_eq!(
+            run(&table, Direction::Back, &[b"\xed\xa0\x80"]),
+            b"&#55296;"
+        );
         assert_eq!(run(&table, Direction::Back, &[b"a\xe2\x82"]), b"a");
     }
 

@@ -40,13 +40,16 @@ impl Condition {
     pub(super) fn compile(b: &mut Build, d: &Directive) -> Result<Self, ConfError> {
         let words = strip_parentheses(d)?;
         let invalid = |n: usize| {
-            let text = String::from_utf8_lossy(words.get(n).map_or(b"", Vec::as_slice)).into_owned();
+            let text =
+                String::from_utf8_lossy(words.get(n).map_or(b"", Vec::as_slice)).into_owned();
             ConfError::word(d, d.word(0), format!("invalid condition \"{text}\""))
         };
         match words.first().map_or(&b""[..], Vec::as_slice) {
             [b'$', _, ..] => Self::of_variable(b, d, &words),
             [b'-', kind] => Self::of_file(b, d, *kind, &words, true).ok_or_else(|| invalid(0))?,
-            [b'!', b'-', kind] => Self::of_file(b, d, *kind, &words, false).ok_or_else(|| invalid(0))?,
+            [b'!', b'-', kind] => {
+                Self::of_file(b, d, *kind, &words, false).ok_or_else(|| invalid(0))?
+            }
             _ => Err(invalid(0)),
         }
     }
@@ -66,13 +69,27 @@ impl Condition {
                     let regex = Regex::compile(b, d, word, right, op.ends_with(b"*"))?;
                     Ok(Self::Match(left, regex, !op.starts_with(b"!")))
                 }
-                _ => Err(ConfError::word(d, word, format!("unexpected \"{}\" in condition", shown(op)))),
+                _ => Err(ConfError::word(
+                    d,
+                    word,
+                    format!("unexpected \"{}\" in condition", shown(op)),
+                )),
             },
-            _ => Err(ConfError::word(d, word, format!("invalid condition \"{}\"", shown(&words[0])))),
+            _ => Err(ConfError::word(
+                d,
+                word,
+                format!("invalid condition \"{}\"", shown(&words[0])),
+            )),
         }
     }
 
-    fn of_file(b: &mut Build, d: &Directive, kind: u8, words: &[Vec<u8>], positive: bool) -> Option<Result<Self, ConfError>> {
+    fn of_file(
+        b: &mut Build,
+        d: &Directive,
+        kind: u8,
+        words: &[Vec<u8>],
+        positive: bool,
+    ) -> Option<Result<Self, ConfError>> {
         let test = match kind {
             b'f' => FileTest::Plain,
             b'd' => FileTest::Directory,
@@ -81,14 +98,23 @@ impl Condition {
             _ => return None,
         };
         let [_, path] = words else { return None };
-        Some(Value::compile_bytes(b, d, d.word(0), path).map(|value| Self::File(test, value, positive)))
+        Some(
+            Value::compile_bytes(b, d, d.word(0), path)
+                .map(|value| Self::File(test, value, positive)),
+        )
     }
 
     /// Whether the condition holds.
     ///
     /// # Errors
     /// A status to answer with.
-    pub(super) fn holds(&self, x: &mut Exchange, cx: &mut Ctx<'_>, log: bool, quote: bool) -> Result<bool, u16> {
+    pub(super) fn holds(
+        &self,
+        x: &mut Exchange,
+        cx: &mut Ctx<'_>,
+        log: bool,
+        quote: bool,
+    ) -> Result<bool, u16> {
         match self {
             Self::True(value) => Ok(value.is_true(x, cx)),
             Self::Equal(left, right, equal) => {
@@ -104,7 +130,10 @@ impl Condition {
                 if log {
                     let verb = if hit { "matches" } else { "does not match" };
                     let text = String::from_utf8_lossy(&subject);
-                    x.log(Level::Notice, format_args!("\"{}\" {verb} \"{text}\"", regex.pattern));
+                    x.log(
+                        Level::Notice,
+                        format_args!("\"{}\" {verb} \"{text}\"", regex.pattern),
+                    );
                 }
                 Ok(hit == *positive)
             }
@@ -137,7 +166,13 @@ fn file_test(x: &mut Exchange, cx: &mut Ctx<'_>, test: FileTest, path: &[u8]) ->
 /// The words between the parentheses.
 fn strip_parentheses(d: &Directive) -> Result<Vec<Vec<u8>>, ConfError> {
     let mut words: Vec<Vec<u8>> = d.args.iter().map(|w| w.text.clone()).collect();
-    let bad = |n: usize| ConfError::word(d, d.word(n), format!("invalid condition \"{}\"", d.arg_str(n)));
+    let bad = |n: usize| {
+        ConfError::word(
+            d,
+            d.word(n),
+            format!("invalid condition \"{}\"", d.arg_str(n)),
+        )
+    };
     match words.first_mut() {
         Some(first) if first.starts_with(b"(") => {
             first.remove(0);

@@ -97,7 +97,9 @@ fn unescape_redirect(raw: &[u8]) -> Vec<u8> {
             out.extend_from_slice(rest);
             return out;
         }
-        let decoded = (b == b'%').then(|| after.get(..2).and_then(hex_pair)).flatten();
+        let decoded = (b == b'%')
+            .then(|| after.get(..2).and_then(hex_pair))
+            .flatten();
         match decoded {
             Some(b'?') => {
                 out.push(b'?');

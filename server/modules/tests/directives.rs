@@ -1,0 +1,228 @@
+//! docs/directives.md is what the tables of directives say, and so is the table in docs/differences.md.
+//!
+//! The documents are rendered from the rows and compared with the files. `FIRSTBYTE_UPDATE=1` writes them anew:
+//! `FIRSTBYTE_UPDATE=1 cargo test -p firstbyte-modules --test directives`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use conf::{Contexts, NGINX_DIRECTIVES, Row};
+use server_core::build::{Build, MEANINGLESS, all_rows};
+use server_modules::MODULES;
+
+#[test]
+fn the_reference_is_what_the_tables_say() {
+    let mut text = String::from(HEAD);
+    for (module, rows) in by_module() {
+        text.push_str(&section(module, &rows));
+    }
+    text.push_str(&status());
+    expect_file("docs/directives.md", &text);
+}
+
+#[test]
+fn the_table_of_directives_without_meaning_is_what_the_rows_say() {
+    let text = std::fs::read_to_string(document("docs/differences.md"))
+        .expect("docs/differences.md is there");
+    let (before, rest) = text
+        .split_once(BEGIN)
+        .expect("the table has its begin mark");
+    let (_, after) = rest.split_once(END).expect("the table has its end mark");
+    let mut rows: Vec<_> = MEANINGLESS.iter().collect();
+    rows.sort_by_key(|row| row.name);
+    let lines: String = rows
+        .iter()
+        .map(|row| format!("| `{}` | {} |\n", row.name, cell(row.doc)))
+        .collect();
+    expect_file(
+        "docs/differences.md",
+        &format!("{before}{BEGIN}{TABLE_HEAD}{lines}{END}{after}"),
+    );
+}
+
+#[test]
+fn directives_that_nginx_does_not_have_are_told_as_differences() {
+    let text = std::fs::read_to_string(document("docs/differences.md"))
+        .expect("docs/differences.md is there");
+    for name in own() {
+        assert!(
+            text.contains(&format!("`{name}")),
+            "docs/differences.md does not tell of `{name}`"
+        );
+    }
+}
+
+#[test]
+fn every_row_has_its_line_of_documentation() {
+    for (module, rows) in all_rows(MODULES) {
+        for row in rows {
+            assert!(
+                !row.doc.trim().is_empty(),
+                "{module}: {} has no documentation",
+                row.name
+            );
+        }
+    }
+}
+
+/// The rows of each module, modules in their order, rows by name.
+fn by_module() -> Vec<(&'static str, Vec<&'static Row<Build>>)> {
+    let mut modules: Vec<(&'static str, Vec<&'static Row<Build>>)> = Vec::new();
+    for (module, rows) in all_rows(MODULES)
+        .into_iter()
+        .filter(|(module, _)| *module != WITHOUT_MEANING)
+    {
+        match modules.iter_mut().find(|(known, _)| *known == module) {
+            Some((_, all)) => all.extend(rows),
+            None => modules.push((module, rows.iter().collect())),
+        }
+    }
+    for (_, rows) in &mut modules {
+        rows.sort_by_key(|row| row.name);
+    }
+    modules
+}
+
+fn section(module: &str, rows: &[&Row<Build>]) -> String {
+    let mut text = format!("\n## {module}\n\n{SECTION_HEAD}");
+    if module == "core" {
+        // It belongs to the walk over the file, not to a table.
+        text.push_str(&format!(
+            "| `include` | `file \\| mask` |  | {} | Other files, read in place. |\n",
+            Contexts::ANY
+        ));
+    }
+    for row in rows {
+        let (syntax, default) = (code(row.syntax), code(row.default));
+        text.push_str(&format!(
+            "| `{}` | {syntax} | {default} | {} | {} |\n",
+            row.name,
+            row.contexts,
+            cell(row.doc)
+        ));
+    }
+    text
+}
+
+fn status() -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut table = String::from("| directive | of nginx's | status |\n|---|---|---|\n");
+    for (name, modules, _) in NGINX_DIRECTIVES {
+        let status = status_of(name);
+        *counts.entry(status).or_default() += 1;
+        let modules = modules.replace("ngx_", "").replace("_module", "");
+        table.push_str(&format!("| `{name}` | {modules} | {status} |\n"));
+    }
+    let count = |status: &str| counts.get(status).copied().unwrap_or_default();
+    let (built, accepted, missing) = (count("built"), count("accepted"), count("not built"));
+    let own = own()
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    format!(
+        "{STATUS_HEAD}Of {} directives {built} are built, {accepted} accepted, {missing} not built. \
+         Directives of firstbyte alone: {own}.\n\n{table}",
+        NGINX_DIRECTIVES.len()
+    )
+}
+
+fn status_of(name: &str) -> &'static str {
+    let is_built = |(module, rows): &(&str, &[Row<Build>])| {
+        *module != WITHOUT_MEANING && rows.iter().any(|row| row.name == name)
+    };
+    if name == "include" || all_rows(MODULES).iter().any(is_built) {
+        return "built";
+    }
+    if MEANINGLESS.iter().any(|row| row.name == name) {
+        "accepted"
+    } else {
+        "not built"
+    }
+}
+
+/// Directives that nginx does not have, by name.
+fn own() -> Vec<&'static str> {
+    let rows = all_rows(MODULES);
+    let names = rows.iter().flat_map(|(_, rows)| *rows).map(|row| row.name);
+    let mut own: Vec<&str> = names
+        .filter(|name| conf::known_to_nginx(name).is_none())
+        .collect();
+    own.sort_unstable();
+    own.dedup();
+    own
+}
+
+/// Text as a cell of a table.
+fn cell(text: &str) -> String {
+    text.trim().replace('|', "\\|")
+}
+
+/// Text as code in a cell; nothing for nothing.
+fn code(text: &str) -> String {
+    if text.trim().is_empty() {
+        String::new()
+    } else {
+        format!("`{}`", cell(text))
+    }
+}
+
+fn document(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(name)
+}
+
+/// Compares a document with what it should be, or writes it.
+#[track_caller]
+fn expect_file(name: &str, expected: &str) {
+    let path = document(name);
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    if found == expected {
+        return;
+    }
+    if std::env::var_os("FIRSTBYTE_UPDATE").is_some_and(|value| value == "1") {
+        return std::fs::write(&path, expected).expect("the document can be written");
+    }
+    let same = found
+        .lines()
+        .zip(expected.lines())
+        .take_while(|(a, b)| a == b)
+        .count();
+    panic!(
+        "{name} is out of date from line {}, FIRSTBYTE_UPDATE=1 writes it anew; expected there:\n{}",
+        same + 1,
+        expected.lines().nth(same).unwrap_or("the end")
+    );
+}
+
+/// The name [`all_rows`] gives the rows that are accepted without meaning.
+const WITHOUT_MEANING: &str = "without meaning here";
+
+const HEAD: &str = "# Directives
+
+Generated from the tables of directives. `FIRSTBYTE_UPDATE=1 cargo test -p firstbyte-modules --test
+directives` writes it anew; the same test fails when it is out of date.
+
+What a directive means is in [nginx's documentation](https://nginx.org/en/docs/dirindex.html). Here
+is what is built, with its default and its place. Where firstbyte does something else on purpose,
+[differences.md](differences.md) says so. The end of this page has the status of every directive of
+nginx.
+";
+
+const SECTION_HEAD: &str =
+    "| directive | arguments | default | place | what it does |\n|---|---|---|---|---|\n";
+
+const STATUS_HEAD: &str = "
+## Status against nginx
+
+- **built**: it has a row above. What nginx has in `stream` or `mail` too is built for `http` alone.
+- **accepted**: its place and the number of its arguments are checked, and it does nothing;
+  [differences.md](differences.md#directives-accepted-without-meaning) has the reasons.
+- **not built**: a configuration that has it is refused, with file, line and nginx's module.
+
+";
+
+const TABLE_HEAD: &str = "| directive | reason |\n|---|---|\n";
+const BEGIN: &str = "<!-- directives without meaning: begin, generated -->\n";
+const END: &str = "<!-- directives without meaning: end -->\n";
