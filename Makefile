@@ -47,7 +47,7 @@ lint:
 
 # The unit and black-box tests; these against the release binary, as it is installed.
 black-box: build
-	FIRSTBYTE_BIN=$(abspath $(BINARY)) FIRSTBYTE_SIM_SEEDS=$(SIM_SEEDS) $(CARGO) test --workspace
+	FIRSTBYTE_BIN=$(abspath $(BINARY)) SIM_SEEDS=$(SIM_SEEDS) $(CARGO) test --workspace
 
 fuzz-slice:
 	@FUZZ_RUNS=$(FUZZ_RUNS) .ci/fuzz
@@ -67,7 +67,7 @@ oracle: build
 	fi
 
 test-all: test
-	FIRSTBYTE_BIN=$(abspath $(BINARY)) FIRSTBYTE_SIM_SEEDS=$(SIM_SEEDS_ALL) $(CARGO) test --release --package firstbyte-driver
+	FIRSTBYTE_BIN=$(abspath $(BINARY)) SIM_SEEDS=$(SIM_SEEDS_ALL) $(CARGO) test --release --package firstbyte-driver
 	@$(MAKE) --no-print-directory fuzz-slice FUZZ_RUNS=$(FUZZ_RUNS_ALL)
 	@$(MAKE) --no-print-directory soak
 	@$(MAKE) --no-print-directory oracle

@@ -21,13 +21,17 @@ mod run;
 mod script;
 #[path = "sim/site.rs"]
 mod site;
+#[path = "sim/verdict.rs"]
+mod verdict;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A number from the environment.
 fn setting(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is not a number")),
+        Ok(text) => text
+            .parse()
+            .unwrap_or_else(|_| panic!("{name} is not a number")),
         Err(_) => default,
     }
 }
@@ -49,7 +53,9 @@ fn no_seed_finds_a_fault() {
             Err(_) => "a panic".to_owned(),
         };
         println!("seed {seed}: {fault}");
-        println!("  again: SIM_SEED={seed} SIM_SEEDS=1 cargo test -p firstbyte-driver --test sim -- --nocapture");
+        println!(
+            "  again: SIM_SEED={seed} SIM_SEEDS=1 cargo test -p firstbyte-driver --test sim -- --nocapture"
+        );
         failed.push(seed);
         if failed.len() == FAULTS_MAX {
             break;

@@ -170,8 +170,12 @@ impl Entry {
     /// Keeps the bytes of a small file. They are what the identity describes: it was compared before this read, and a
     /// change after it gives another identity.
     fn read_content(&mut self) {
-        let Some(file) = &self.opened.file else { return };
-        let Some(content) = read_small(file, self.identity.meta.size) else { return };
+        let Some(file) = &self.opened.file else {
+            return;
+        };
+        let Some(content) = read_small(file, self.identity.meta.size) else {
+            return;
+        };
         let mut opened = Opened::clone(&self.opened);
         opened.content = Some(content);
         self.opened = Rc::new(opened);
@@ -183,7 +187,11 @@ fn read_small(file: &FileHandle, size: u64) -> Option<Rc<[u8]>> {
     if size == 0 || size > CONTENT_BYTES {
         return None;
     }
-    let range = FileRange { file: Rc::clone(file), offset: 0, len: size };
+    let range = FileRange {
+        file: Rc::clone(file),
+        offset: 0,
+        len: size,
+    };
     let mut bytes = Vec::with_capacity(size as usize);
     read_range(&range, &mut bytes).ok()?;
     Some(bytes.into())
@@ -211,7 +219,11 @@ impl Files for FileCache {
             return Some(Rc::clone(content));
         }
         let file = opened.file.as_ref()?;
-        if let Some((_, content)) = self.recent.iter().find(|(known, _)| Rc::ptr_eq(known, file)) {
+        if let Some((_, content)) = self
+            .recent
+            .iter()
+            .find(|(known, _)| Rc::ptr_eq(known, file))
+        {
             return Some(Rc::clone(content));
         }
         let content = read_small(file, opened.meta.size)?;

@@ -56,7 +56,8 @@ impl Identity {
     /// Whether the file's last change is long enough ago for any later one to show in its times.
     pub(crate) fn is_settled(&self, unix_ms: u64) -> bool {
         let newest_s = self.meta.mtime_s.max(self.ctime_s);
-        u64::try_from(newest_s).is_ok_and(|s| s.saturating_mul(1000).saturating_add(SETTLED_MS) <= unix_ms)
+        u64::try_from(newest_s)
+            .is_ok_and(|s| s.saturating_mul(1000).saturating_add(SETTLED_MS) <= unix_ms)
     }
 }
 
@@ -174,4 +175,3 @@ const READ: OFlags = OFlags::RDONLY
 const SEARCH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// Age from which a file's times tell every further change, also on file systems that count whole seconds.
 pub(crate) const SETTLED_MS: u64 = 3000;
-

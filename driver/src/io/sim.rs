@@ -10,343 +10,22 @@
 //! urgent data, half-open connections, the loss of a reset.
 
 mod random;
+mod wire;
 mod world;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use engines::http::{FileRange, Front, Gather};
+use engines::http::Gather;
 
 pub use random::Random;
+pub use wire::{Faults, Hands, Moment, Wire};
 pub use world::{ClosedBy, Link, Order, World};
 
-use crate::sys::socket::{self, INLINE_FILE_BYTES, Sent};
+use crate::sys::socket::Sent;
 use crate::worker::net::Net;
-
-/// The virtual time, and the number of the configuration in force.
-#[derive(Debug, Default)]
-pub struct Hands {
-    /// Monotonic milliseconds.
-    pub now_ms: Cell<u64>,
-    /// [`server_core::http::Generation::number`] of the configuration for new requests.
-    pub generation: Cell<u64>,
-}
-
-/// How often a wire misbehaves, times in a thousand.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Faults {
-    /// A read gives a part; the rest comes a moment later.
-    pub short_read: u32,
-    /// A read gives nothing; what was announced comes a moment later.
-    pub late_read: u32,
-    /// A send takes a part and then finds no room, though there will be some in a moment.
-    pub short_write: u32,
-    /// A send takes a part and has room for more.
-    pub split_write: u32,
-    /// A small file is sent without being read behind its head first.
-    pub no_inline: u32,
-}
-
-/// Something the server did: when, under which configuration, and the bytes of that direction until then.
-#[derive(Clone, Copy, Debug)]
-pub struct Moment {
-    /// Monotonic milliseconds.
-    pub at_ms: u64,
-    /// Number of the configuration in force.
-    pub generation: u64,
-    /// Bytes until then, from the begin of the connection.
-    pub total: usize,
-}
-
-/// One connection.
-#[derive(Debug)]
-pub struct Wire {
-    hands: Rc<Hands>,
-    random: Random,
-    faults: Faults,
-    /// Bytes that wait for the client before a send finds no room.
-    capacity: usize,
-    inbox: Vec<u8>,
-    taken: usize,
-    /// Bytes of the inbox of which an event has told.
-    announced: usize,
-    fin: bool,
-    reset: bool,
-    outbox: Vec<u8>,
-    fetched: usize,
-    /// A send found no room and waits for some.
-    full: bool,
-    edge: bool,
-    /// When bytes were taken by the server.
-    pub takes: Vec<Moment>,
-    /// When bytes were sent by the server.
-    pub puts: Vec<Moment>,
-    /// The server has read the client's end.
-    pub fin_seen: bool,
-    /// The server has met the reset.
-    pub reset_seen: bool,
-    /// When the server ended its side.
-    pub shutdown_ms: Option<u64>,
-    /// The server has closed.
-    pub closed: bool,
-    /// The server closed although it knew of bytes it had not read.
-    pub closed_on_input: bool,
-    /// What no server may do.
-    pub violations: Vec<String>,
-}
-
-impl Wire {
-    /// A new connection, not yet told to a poller.
-    pub fn new(hands: Rc<Hands>, random: Random, faults: Faults, capacity: usize) -> Self {
-        Self {
-            hands,
-            random,
-            faults,
-            capacity: capacity.max(1),
-            inbox: Vec::new(),
-            taken: 0,
-            announced: 0,
-            fin: false,
-            reset: false,
-            outbox: Vec::new(),
-            fetched: 0,
-            full: false,
-            edge: true,
-            takes: Vec::new(),
-            puts: Vec::new(),
-            fin_seen: false,
-            reset_seen: false,
-            shutdown_ms: None,
-            closed: false,
-            closed_on_input: false,
-            violations: Vec::new(),
-        }
-    }
-
-    /// The client sends; nothing after its end.
-    pub fn push(&mut self, bytes: &[u8]) {
-        if !self.fin && !self.reset && !bytes.is_empty() {
-            self.inbox.extend_from_slice(bytes);
-            self.edge = true;
-        }
-    }
-
-    /// The client ends its side.
-    pub fn end(&mut self) {
-        if !self.fin && !self.reset {
-            self.fin = true;
-            self.edge = true;
-        }
-    }
-
-    /// The client resets the connection: what it sent and the server has not read is gone.
-    pub fn reset(&mut self) {
-        if !self.reset {
-            self.reset = true;
-            self.edge = true;
-        }
-    }
-
-    /// The client reads up to `most` bytes; gives how many it got.
-    pub fn fetch(&mut self, most: usize) -> usize {
-        let len = most.min(self.outbox.len() - self.fetched);
-        self.fetched += len;
-        if len > 0 && self.full {
-            self.full = false;
-            self.edge = true;
-        }
-        len
-    }
-
-    /// No more faults from here on.
-    pub fn behave(&mut self) {
-        self.faults = Faults::default();
-    }
-
-    /// All that the server has sent.
-    pub fn sent(&self) -> &[u8] {
-        &self.outbox
-    }
-
-    /// Bytes that the server has read.
-    pub fn taken(&self) -> usize {
-        self.taken
-    }
-
-    /// Bytes that the client has read.
-    pub fn fetched(&self) -> usize {
-        self.fetched
-    }
-
-    /// Bytes that wait to be read by the server.
-    pub fn waiting(&self) -> usize {
-        self.inbox.len() - self.taken
-    }
-
-    /// Whether the client has ended its side.
-    pub fn is_ended(&self) -> bool {
-        self.fin
-    }
-
-    /// Whether the client has reset.
-    pub fn is_reset(&self) -> bool {
-        self.reset
-    }
-
-    /// Whether a send waits for the client to read.
-    pub fn is_full(&self) -> bool {
-        self.full && self.room() == 0
-    }
-
-    /// Whether a poller would tell of this connection.
-    pub fn is_ready(&self) -> bool {
-        !self.closed && (self.edge || (self.full && self.room() > 0))
-    }
-
-    /// The event as a poller tells it: readable, writable, hung up.
-    fn event(&mut self) -> (bool, bool, bool) {
-        self.edge = false;
-        if self.room() > 0 {
-            self.full = false;
-        }
-        self.announced = self.inbox.len();
-        let readable = self.taken < self.inbox.len() || self.fin || self.reset;
-        (readable, self.room() > 0 || self.reset, self.fin || self.reset)
-    }
-
-    fn room(&self) -> usize {
-        self.capacity.saturating_sub(self.outbox.len() - self.fetched)
-    }
-
-    fn moment(&self, total: usize) -> Moment {
-        Moment { at_ms: self.hands.now_ms.get(), generation: self.hands.generation.get(), total }
-    }
-
-    fn broken(&mut self) -> io::Error {
-        self.reset_seen = true;
-        io::ErrorKind::ConnectionReset.into()
-    }
-
-    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.reset {
-            return Err(self.broken());
-        }
-        let there = self.inbox.len() - self.taken;
-        if there == 0 {
-            self.fin_seen |= self.fin;
-            return if self.fin { Ok(0) } else { Err(io::ErrorKind::WouldBlock.into()) };
-        }
-        if self.random.chance(self.faults.late_read) {
-            self.come_later();
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        let mut len = there.min(buffer.len());
-        if len > 1 && self.random.chance(self.faults.short_read) {
-            len = self.random.piece(len - 1);
-        }
-        buffer[..len].copy_from_slice(&self.inbox[self.taken..self.taken + len]);
-        self.taken += len;
-        if len < there && len < buffer.len() {
-            self.come_later();
-        }
-        self.takes.push(self.moment(self.taken));
-        Ok(len)
-    }
-
-    /// What the server has not read arrives only now: an event will tell of it.
-    fn come_later(&mut self) {
-        self.announced = self.taken;
-        self.edge = true;
-    }
-
-    fn send(&mut self, out: &mut Gather, limit: u64) -> io::Result<Sent> {
-        if self.reset {
-            return Err(self.broken());
-        }
-        if self.shutdown_ms.is_some() {
-            self.violations.push("a send after the end of the server's side".to_owned());
-        }
-        if !self.random.chance(self.faults.no_inline) {
-            inline(out)?;
-        }
-        let wanted = usize::try_from(out.len().min(limit)).unwrap_or(usize::MAX);
-        let mut most = wanted.min(self.room());
-        let split = self.random.chance(self.faults.split_write);
-        if (split || self.random.chance(self.faults.short_write)) && most > 0 {
-            most = self.random.piece(most);
-        }
-        let bytes = self.take_from(out, most)?;
-        // An edge comes with the room: at once if there is some already.
-        let blocked = bytes < wanted && !(split && self.room() > 0);
-        self.full |= blocked;
-        if bytes > 0 {
-            self.puts.push(self.moment(self.outbox.len()));
-        }
-        Ok(Sent { bytes: bytes as u64, blocked })
-    }
-
-    /// Takes `most` bytes from the front, pieces of memory one by one or as a list.
-    fn take_from(&mut self, out: &mut Gather, most: usize) -> io::Result<usize> {
-        let mut done = 0;
-        while done < most {
-            let room = most - done;
-            let len = if self.random.chance(500) {
-                take_list(out, room, &mut self.outbox)
-            } else {
-                take_front(out, room, &mut self.outbox)?
-            };
-            out.advance(len as u64);
-            done += len;
-        }
-        Ok(done)
-    }
-}
-
-/// As `send_gather` does: a small file leaves with what is before it.
-fn inline(out: &mut Gather) -> io::Result<()> {
-    let result = out.inline_front_file(|range, bytes| {
-        if range.len > INLINE_FILE_BYTES {
-            return Err(None);
-        }
-        socket::read_range(range, bytes).map_err(Some)
-    });
-    match result {
-        Err(Some(error)) => Err(error),
-        _ => Ok(()),
-    }
-}
-
-fn take_front(out: &Gather, room: usize, to: &mut Vec<u8>) -> io::Result<usize> {
-    match out.front() {
-        None => Err(io::Error::other("the queue ends before its length")),
-        Some(Front::Bytes(bytes)) => {
-            let len = bytes.len().min(room);
-            to.extend_from_slice(&bytes[..len]);
-            Ok(len)
-        }
-        Some(Front::File(range)) => {
-            let len = range.len.min(room as u64);
-            let part = FileRange { file: Rc::clone(&range.file), offset: range.offset, len };
-            socket::read_range(&part, to)?;
-            Ok(len as usize)
-        }
-    }
-}
-
-/// The leading pieces of memory, as one call of `writev` takes them; 0 in front of a file.
-fn take_list(out: &Gather, room: usize, to: &mut Vec<u8>) -> usize {
-    let mut slices = [io::IoSlice::new(&[]); LIST_MAX];
-    let count = out.slices(&mut slices);
-    let mut done = 0;
-    for slice in &slices[..count] {
-        let len = slice.len().min(room - done);
-        to.extend_from_slice(&slice[..len]);
-        done += len;
-    }
-    done
-}
 
 /// The server's end of a wire; dropping it closes the connection.
 #[derive(Debug)]
@@ -361,12 +40,7 @@ impl SimSocket {
 
 impl Drop for SimSocket {
     fn drop(&mut self) {
-        let mut wire = self.0.borrow_mut();
-        if wire.closed {
-            wire.violations.push("closed twice".to_owned());
-        }
-        wire.closed = true;
-        wire.closed_on_input = wire.announced > wire.taken && !wire.reset;
+        self.0.borrow_mut().close();
     }
 }
 
@@ -381,16 +55,18 @@ impl Net for SimNet {
         socket.0.borrow_mut().receive(buffer)
     }
 
-    fn send(&mut self, socket: &mut SimSocket, out: &mut Gather, limit: u64, _chunk: u64) -> io::Result<Sent> {
+    fn send(
+        &mut self,
+        socket: &mut SimSocket,
+        out: &mut Gather,
+        limit: u64,
+        _chunk: u64,
+    ) -> io::Result<Sent> {
         socket.0.borrow_mut().send(out, limit)
     }
 
     fn shutdown(&mut self, socket: &mut SimSocket) {
-        let mut wire = socket.0.borrow_mut();
-        if wire.shutdown_ms.is_some() {
-            wire.violations.push("the server's side is ended twice".to_owned());
-        }
-        wire.shutdown_ms = Some(wire.hands.now_ms.get());
+        socket.0.borrow_mut().shutdown();
     }
 
     fn local_addr(&mut self, _: &mut SimSocket) -> Option<SocketAddr> {
@@ -400,15 +76,17 @@ impl Net for SimNet {
     fn set_nodelay(&mut self, _: &mut SimSocket, _: bool) {}
 }
 
-/// Pieces of memory of one send.
-const LIST_MAX: usize = 8;
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn wire(faults: Faults, capacity: usize) -> Rc<RefCell<Wire>> {
-        Rc::new(RefCell::new(Wire::new(Rc::default(), Random::new(1), faults, capacity)))
+        Rc::new(RefCell::new(Wire::new(
+            Rc::default(),
+            Random::new(1),
+            faults,
+            capacity,
+        )))
     }
 
     fn receive(socket: &mut SimSocket) -> Result<Vec<u8>, io::ErrorKind> {
@@ -440,12 +118,24 @@ mod tests {
         out.push_bytes(b"abcdef");
         wire.borrow_mut().event();
         let sent = SimNet.send(&mut socket, &mut out, 100, 0).ok();
-        assert_eq!(sent, Some(Sent { bytes: 4, blocked: true }));
+        assert_eq!(
+            sent,
+            Some(Sent {
+                bytes: 4,
+                blocked: true
+            })
+        );
         assert!(!wire.borrow().is_ready() && wire.borrow().is_full());
         assert_eq!(wire.borrow_mut().fetch(3), 3);
         assert!(wire.borrow().is_ready());
         let sent = SimNet.send(&mut socket, &mut out, 100, 0).ok();
-        assert_eq!(sent, Some(Sent { bytes: 2, blocked: false }));
+        assert_eq!(
+            sent,
+            Some(Sent {
+                bytes: 2,
+                blocked: false
+            })
+        );
         assert_eq!(wire.borrow().sent(), b"abcdef");
     }
 
@@ -463,7 +153,13 @@ mod tests {
 
     #[test]
     fn what_a_short_read_leaves_comes_later() {
-        let wire = wire(Faults { short_read: 1000, ..Faults::default() }, 4);
+        let wire = wire(
+            Faults {
+                short_read: 1000,
+                ..Faults::default()
+            },
+            4,
+        );
         let mut socket = SimSocket::new(Rc::clone(&wire));
         wire.borrow_mut().push(b"abcdefgh");
         wire.borrow_mut().event();

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use engines::http::{FileRange, Front, Gather};
 use rustix::io::Errno;
-use server_core::exchange::Peer;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags, sockopt,
 };
+use server_core::exchange::Peer;
 
 use super::retry;
 

@@ -33,7 +33,9 @@ pub type Load = fn(&Bundle) -> Result<Cycle, String>;
 
 /// Serves until the supervisor says otherwise or goes away; gives the exit code, 2 for one that would only repeat.
 pub fn run(control: OwnedFd, load: Load) -> i32 {
-    let Ok(ToWorker::Configure(bundle)) = ToWorker::receive(&control) else { return 0 };
+    let Ok(ToWorker::Configure(bundle)) = ToWorker::receive(&control) else {
+        return 0;
+    };
     let mut worker = match Worker::start(control, load, bundle) {
         Ok(worker) => worker,
         Err(code) => return code,
@@ -86,7 +88,10 @@ impl Worker {
             Ok((poller, signals, ended))
         };
         let (poller, signals, ended) = prepared().map_err(|_| 1)?;
-        let env = Env { hostname: hostname(), pid: std::process::id() };
+        let env = Env {
+            hostname: hostname(),
+            pid: std::process::id(),
+        };
         let mut worker = Self {
             control,
             load,
@@ -104,7 +109,11 @@ impl Worker {
             leaving: false,
         };
         worker.configure(bundle);
-        if worker.threads.is_empty() { Err(2) } else { Ok(worker) }
+        if worker.threads.is_empty() {
+            Err(2)
+        } else {
+            Ok(worker)
+        }
     }
 
     /// Obeys until all threads have ended.
@@ -133,7 +142,10 @@ impl Worker {
                 return i32::from(!self.leaving);
             }
             if !self.leaving && self.threads.iter().any(ended) {
-                self.log.write(Level::Alert, format_args!("a worker thread has ended unexpectedly"));
+                self.log.write(
+                    Level::Alert,
+                    format_args!("a worker thread has ended unexpectedly"),
+                );
                 return 1;
             }
         }
@@ -153,7 +165,8 @@ impl Worker {
             return;
         }
         self.leaving = true;
-        self.log.write(Level::Notice, format_args!("gracefully shutting down"));
+        self.log
+            .write(Level::Notice, format_args!("gracefully shutting down"));
         // Threads drop theirs; with the last one the sockets stop accepting.
         self.listeners.clear();
         let timeout_ms = self.shutdown_timeout_ms;
@@ -206,16 +219,26 @@ impl Worker {
         let generation = bundle.generation;
         let cycle = match (self.load)(&bundle) {
             Ok(cycle) => cycle,
-            Err(message) => return self.say(FromWorker::Failed { generation, message }),
+            Err(message) => {
+                return self.say(FromWorker::Failed {
+                    generation,
+                    message,
+                });
+            }
         };
         match self.apply(bundle, cycle) {
             Ok(()) => self.say(FromWorker::Ready { generation }),
-            Err(message) => self.say(FromWorker::Failed { generation, message }),
+            Err(message) => self.say(FromWorker::Failed {
+                generation,
+                message,
+            }),
         }
     }
 
     fn apply(&mut self, bundle: Bundle, cycle: Cycle) -> Result<(), String> {
-        let Some(http) = cycle.http.clone() else { return Err("the configuration has no http part".to_owned()) };
+        let Some(http) = cycle.http.clone() else {
+            return Err("the configuration has no http part".to_owned());
+        };
         self.take_listeners(bundle.listeners);
         let logs: HashMap<PathBuf, Arc<File>> = bundle
             .logs
@@ -248,7 +271,9 @@ impl Worker {
                     let _ = thread.orders.send(Order::Configure(Box::new(setup)));
                     thread.waker.wake();
                 }
-                None => self.spawn(n, setup, &cycle.main.cpu_affinity).map_err(|e| e.to_string())?,
+                None => self
+                    .spawn(n, setup, &cycle.main.cpu_affinity)
+                    .map_err(|e| e.to_string())?,
             }
         }
         debug_assert!(started || self.threads.len() == count);
@@ -272,11 +297,18 @@ impl Worker {
             .collect();
     }
 
-    fn listeners_of(&self, addresses: &[String], thread: usize) -> Result<Vec<Arc<OwnedFd>>, String> {
+    fn listeners_of(
+        &self,
+        addresses: &[String],
+        thread: usize,
+    ) -> Result<Vec<Arc<OwnedFd>>, String> {
         addresses
             .iter()
             .map(|address| {
-                let fds = self.listeners.get(address).ok_or_else(|| format!("no socket came for {address}"))?;
+                let fds = self
+                    .listeners
+                    .get(address)
+                    .ok_or_else(|| format!("no socket came for {address}"))?;
                 Ok(Arc::clone(&fds[thread % fds.len()]))
             })
             .collect()
@@ -289,22 +321,39 @@ impl Worker {
         let ended = Arc::new(AtomicBool::new(false));
         let told = TellEnd(Arc::clone(&self.ended), Arc::clone(&ended));
         let (counters, env) = (Arc::clone(&self.counters), self.env.clone());
-        let cpus = affinity.get(n).or(affinity.last()).cloned().unwrap_or_default();
+        let cpus = affinity
+            .get(n)
+            .or(affinity.last())
+            .cloned()
+            .unwrap_or_default();
         let log = self.log.clone();
         let body = move || {
             let _told = told;
             if !cpus.is_empty()
                 && let Err(e) = process::set_affinity(&cpus)
             {
-                log.write(Level::Alert, format_args!("sched_setaffinity() failed ({e})"));
+                log.write(
+                    Level::Alert,
+                    format_args!("sched_setaffinity() failed ({e})"),
+                );
             }
             match Thread::new(setup, theirs, inbox, counters, env) {
                 Ok(thread) => thread.run(),
-                Err(e) => log.write(Level::Alert, format_args!("a worker thread could not start ({e})")),
+                Err(e) => log.write(
+                    Level::Alert,
+                    format_args!("a worker thread could not start ({e})"),
+                ),
             }
         };
-        let handle = std::thread::Builder::new().name(format!("serve-{n}")).spawn(body)?;
-        self.threads.push(Served { orders, waker, ended, handle: Some(handle) });
+        let handle = std::thread::Builder::new()
+            .name(format!("serve-{n}"))
+            .spawn(body)?;
+        self.threads.push(Served {
+            orders,
+            waker,
+            ended,
+            handle: Some(handle),
+        });
         Ok(())
     }
 
@@ -315,7 +364,8 @@ impl Worker {
             if let Some(file) = self.logs.get(&PathBuf::from(&path))
                 && let Err(e) = process::replace_descriptor(file, &fd)
             {
-                self.log.write(Level::Alert, format_args!("dup3() \"{path}\" failed ({e})"));
+                self.log
+                    .write(Level::Alert, format_args!("dup3() \"{path}\" failed ({e})"));
             }
         }
     }
@@ -332,25 +382,39 @@ impl Drop for TellEnd {
 }
 
 fn main_log(cycle: &Cycle, files: &HashMap<PathBuf, Arc<File>>) -> ErrorLog {
-    let sinks = cycle.main.error_logs.iter().filter_map(|(target, level)| match target {
-        LogTarget::File(path) => Some((Arc::clone(files.get(path)?), *level)),
-        LogTarget::Stderr => process::duplicate_stderr().ok().map(|fd| (Arc::new(File::from(fd)), *level)),
-    });
+    let sinks = cycle
+        .main
+        .error_logs
+        .iter()
+        .filter_map(|(target, level)| match target {
+            LogTarget::File(path) => Some((Arc::clone(files.get(path)?), *level)),
+            LogTarget::Stderr => process::duplicate_stderr()
+                .ok()
+                .map(|fd| (Arc::new(File::from(fd)), *level)),
+        });
     ErrorLog::new(sinks.collect())
 }
 
 fn hostname() -> Vec<u8> {
-    std::fs::read("/proc/sys/kernel/hostname").map(|h| h.trim_ascii().to_ascii_lowercase()).unwrap_or_default()
+    std::fs::read("/proc/sys/kernel/hostname")
+        .map(|h| h.trim_ascii().to_ascii_lowercase())
+        .unwrap_or_default()
 }
 
 fn unix_s() -> i64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs() as i64)
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |d| d.as_secs() as i64)
 }
 
 /// Panics are told in the error log with their place; the connection they belong to is closed by its thread.
 fn install_panic_hook(log: ErrorLog) {
     static LOG: Mutex<Option<ErrorLog>> = Mutex::new(None);
-    let first = LOG.lock().unwrap_or_else(PoisonError::into_inner).replace(log).is_none();
+    let first = LOG
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .replace(log)
+        .is_none();
     if first {
         std::panic::set_hook(Box::new(|info| {
             if let Some(log) = &*LOG.lock().unwrap_or_else(PoisonError::into_inner) {

@@ -23,7 +23,13 @@ pub trait Net {
     ///
     /// # Errors
     /// `UnexpectedEof` for a file that is shorter than promised, else the socket's error.
-    fn send(&mut self, socket: &mut Self::Socket, out: &mut Gather, limit: u64, chunk: u64) -> io::Result<Sent>;
+    fn send(
+        &mut self,
+        socket: &mut Self::Socket,
+        out: &mut Gather,
+        limit: u64,
+        chunk: u64,
+    ) -> io::Result<Sent>;
 
     /// Ends our side.
     fn shutdown(&mut self, socket: &mut Self::Socket);
@@ -45,7 +51,13 @@ impl Net for Sockets {
         socket::receive(socket, buffer)
     }
 
-    fn send(&mut self, socket: &mut OwnedFd, out: &mut Gather, limit: u64, chunk: u64) -> io::Result<Sent> {
+    fn send(
+        &mut self,
+        socket: &mut OwnedFd,
+        out: &mut Gather,
+        limit: u64,
+        chunk: u64,
+    ) -> io::Result<Sent> {
         socket::send_gather(socket, out, limit, chunk)
     }
 

@@ -56,7 +56,12 @@ impl<N: Net> Shared<N> {
 
     /// What the core may use.
     pub fn ctx(&mut self) -> Ctx<'_> {
-        Ctx { files: &mut self.files, clock: &self.clock, logs: &mut self.logs, env: &self.env }
+        Ctx {
+            files: &mut self.files,
+            clock: &self.clock,
+            logs: &mut self.logs,
+            env: &self.env,
+        }
     }
 
     /// An active part for a connection on a port.

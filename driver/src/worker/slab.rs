@@ -19,7 +19,10 @@ impl Key {
 
     /// The key of a token.
     pub fn from_token(token: u64) -> Self {
-        Self { index: token as u32, life: (token >> 32) as u32 }
+        Self {
+            index: token as u32,
+            life: (token >> 32) as u32,
+        }
     }
 }
 
@@ -38,7 +41,11 @@ struct Slot<T> {
 impl<T> Slab<T> {
     /// An empty slab.
     pub fn new() -> Self {
-        Self { chunks: Vec::new(), free: Vec::new(), len: 0 }
+        Self {
+            chunks: Vec::new(),
+            free: Vec::new(),
+            len: 0,
+        }
     }
 
     /// How many values it holds.
@@ -57,26 +64,45 @@ impl<T> Slab<T> {
         if let Some(index) = self.free.pop() {
             let slot = &mut self.chunks[index as usize / CHUNK][index as usize % CHUNK];
             slot.value = Some(value);
-            return Key { index, life: slot.life };
+            return Key {
+                index,
+                life: slot.life,
+            };
         }
         if self.chunks.last().is_none_or(|c| c.len() == CHUNK) {
             self.chunks.push(Vec::with_capacity(CHUNK));
         }
         let last = self.chunks.len() - 1;
         let chunk = &mut self.chunks[last];
-        chunk.push(Slot { life: 0, value: Some(value) });
-        Key { index: (last * CHUNK + chunk.len() - 1) as u32, life: 0 }
+        chunk.push(Slot {
+            life: 0,
+            value: Some(value),
+        });
+        Key {
+            index: (last * CHUNK + chunk.len() - 1) as u32,
+            life: 0,
+        }
     }
 
     /// The value of a key, if its life has not ended.
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        let slot = self.chunks.get_mut(key.index as usize / CHUNK)?.get_mut(key.index as usize % CHUNK)?;
-        if slot.life == key.life { slot.value.as_mut() } else { None }
+        let slot = self
+            .chunks
+            .get_mut(key.index as usize / CHUNK)?
+            .get_mut(key.index as usize % CHUNK)?;
+        if slot.life == key.life {
+            slot.value.as_mut()
+        } else {
+            None
+        }
     }
 
     /// Takes a value out; its key is dead from here on.
     pub fn remove(&mut self, key: Key) -> Option<T> {
-        let slot = self.chunks.get_mut(key.index as usize / CHUNK)?.get_mut(key.index as usize % CHUNK)?;
+        let slot = self
+            .chunks
+            .get_mut(key.index as usize / CHUNK)?
+            .get_mut(key.index as usize % CHUNK)?;
         if slot.life != key.life {
             return None;
         }
@@ -89,8 +115,14 @@ impl<T> Slab<T> {
 
     /// The key of the value now in a slot.
     pub fn key_at(&self, index: u32) -> Option<Key> {
-        let slot = self.chunks.get(index as usize / CHUNK)?.get(index as usize % CHUNK)?;
-        slot.value.as_ref().map(|_| Key { index, life: slot.life })
+        let slot = self
+            .chunks
+            .get(index as usize / CHUNK)?
+            .get(index as usize % CHUNK)?;
+        slot.value.as_ref().map(|_| Key {
+            index,
+            life: slot.life,
+        })
     }
 
     /// The keys of all values.

@@ -157,7 +157,9 @@ impl Thread {
                             return;
                         }
                     }
-                    token if token & LISTENER_BIT != 0 => self.accept((token & !LISTENER_BIT) as usize),
+                    token if token & LISTENER_BIT != 0 => {
+                        self.accept((token & !LISTENER_BIT) as usize)
+                    }
                     token => {
                         let cause = Cause {
                             readable: ready.readable,
@@ -176,7 +178,13 @@ impl Thread {
             self.timers.expire(self.shared.clock.mono_ms, &mut expired);
             for index in expired.drain(..) {
                 if let Some(key) = self.conns.key_at(index) {
-                    self.turn(key, Cause { expired: true, ..Cause::default() });
+                    self.turn(
+                        key,
+                        Cause {
+                            expired: true,
+                            ..Cause::default()
+                        },
+                    );
                 }
             }
             if self.housekeep() {
@@ -188,7 +196,9 @@ impl Thread {
     /// Reads the clocks.
     fn tick(&mut self) {
         let mono_ms = self.started.elapsed().as_millis() as u64 + 1;
-        let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
+        let unix_ms = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |d| d.as_millis() as u64);
         self.shared.clock.set(mono_ms, unix_ms);
         self.shared.files.set_now(mono_ms, unix_ms);
     }
@@ -216,19 +226,29 @@ impl Thread {
 
     /// Reads from a connection that is ready and notes it for its turn.
     fn intake(&mut self, key: Key, cause: Cause) {
-        let Some(conn) = self.conns.get_mut(key) else { return };
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
         let shared = &mut self.shared;
         match catch_unwind(AssertUnwindSafe(|| intake(conn, shared, cause))) {
             Ok(true) => self.heard.push(key),
             // The turn that follows logs what was under way.
-            Ok(false) => self.turn(key, Cause { broken: true, ..Cause::default() }),
+            Ok(false) => self.turn(
+                key,
+                Cause {
+                    broken: true,
+                    ..Cause::default()
+                },
+            ),
             Err(_) => self.panicked(key),
         }
     }
 
     /// Gives a connection its turn; a panic costs that connection alone.
     fn turn(&mut self, key: Key, cause: Cause) {
-        let Some(conn) = self.conns.get_mut(key) else { return };
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
         let shared = &mut self.shared;
         let fate = catch_unwind(AssertUnwindSafe(|| turn(conn, shared, cause)));
         match fate {
@@ -255,7 +275,11 @@ impl Thread {
 
     /// Accepts from a port.
     fn accept(&mut self, port: usize) {
-        let most = if self.setup.multi_accept { usize::MAX } else { ACCEPTS_A_TURN };
+        let most = if self.setup.multi_accept {
+            usize::MAX
+        } else {
+            ACCEPTS_A_TURN
+        };
         for _ in 0..most {
             if self.accepting != Accepting::Yes {
                 return;
@@ -263,19 +287,28 @@ impl Thread {
             if self.conns.len() >= self.setup.worker_connections && !self.make_room() {
                 self.setup.log.write(
                     Level::Warn,
-                    format_args!("{} worker_connections are not enough", self.setup.worker_connections),
+                    format_args!(
+                        "{} worker_connections are not enough",
+                        self.setup.worker_connections
+                    ),
                 );
                 self.pause(Accepting::Full);
                 return;
             }
-            let Some(listener) = self.setup.listeners.get(port) else { return };
+            let Some(listener) = self.setup.listeners.get(port) else {
+                return;
+            };
             match socket::accept(listener.as_fd()) {
                 Ok((socket, peer)) => self.accepted(socket, peer, port),
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return,
                 Err(e) => {
                     if matches!(e.raw_os_error(), Some(EMFILE | ENFILE | ENOBUFS | ENOMEM)) {
-                        self.setup.log.write(Level::Crit, format_args!("accept4() failed ({e})"));
-                        self.pause(Accepting::NotBefore(self.shared.clock.mono_ms + ACCEPT_PAUSE_MS));
+                        self.setup
+                            .log
+                            .write(Level::Crit, format_args!("accept4() failed ({e})"));
+                        self.pause(Accepting::NotBefore(
+                            self.shared.clock.mono_ms + ACCEPT_PAUSE_MS,
+                        ));
                         return;
                     }
                 }
@@ -287,8 +320,14 @@ impl Thread {
         let serial = self.counters.connections.fetch_add(1, Ordering::Relaxed) + 1;
         let conn = Conn::new(socket, peer, port, serial, self.shared.clock.mono_ms);
         let key = self.conns.insert(conn);
-        let Some(conn) = self.conns.get_mut(key) else { return };
-        if self.poller.add(conn.socket(), key.token(), Interest::Connection).is_err() {
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
+        if self
+            .poller
+            .add(conn.socket(), key.token(), Interest::Connection)
+            .is_err()
+        {
             self.close(key);
             return;
         }
@@ -318,8 +357,14 @@ impl Thread {
             return;
         }
         for (port, listener) in self.setup.listeners.iter().enumerate() {
-            if let Err(e) = self.poller.add_exclusive(listener.as_fd(), LISTENER_BIT | port as u64) {
-                self.setup.log.write(Level::Alert, format_args!("epoll_ctl() failed for a listener ({e})"));
+            if let Err(e) = self
+                .poller
+                .add_exclusive(listener.as_fd(), LISTENER_BIT | port as u64)
+            {
+                self.setup.log.write(
+                    Level::Alert,
+                    format_args!("epoll_ctl() failed for a listener ({e})"),
+                );
             }
         }
         self.accepting = Accepting::Yes;
@@ -363,10 +408,15 @@ impl Thread {
 
     /// Gives every connection its port in the new configuration, or ends it after its response if it has none.
     fn move_connections(&mut self, old: &Setup) {
-        let places: Vec<Option<usize>> =
-            old.addresses.iter().map(|a| self.setup.addresses.iter().position(|b| a == b)).collect();
+        let places: Vec<Option<usize>> = old
+            .addresses
+            .iter()
+            .map(|a| self.setup.addresses.iter().position(|b| a == b))
+            .collect();
         for key in self.conns.keys() {
-            let Some(conn) = self.conns.get_mut(key) else { continue };
+            let Some(conn) = self.conns.get_mut(key) else {
+                continue;
+            };
             let place = places.get(conn.port()).copied().flatten();
             let keep = place.is_some() && self.setup.keep_connections;
             if let Some(port) = place {
@@ -376,28 +426,39 @@ impl Thread {
                 continue;
             }
             let gone = place.is_none();
-            if conn.is_kept_alive() || (gone && conn.is_idle()) {
+            if gone && conn.is_idle() {
                 self.close(key);
-            } else {
-                conn.set_port(place.unwrap_or(0));
-                conn.retire();
+                continue;
             }
+            conn.set_port(place.unwrap_or(0));
+            self.retire(key);
         }
+    }
+
+    /// Ends an idle connection, unless `keepalive_min_timeout` spares it, and any other after its next response.
+    fn retire(&mut self, key: Key) {
+        let now_ms = self.shared.clock.mono_ms;
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
+        if conn.is_kept_alive() && !conn.is_spared(now_ms) {
+            return self.close(key);
+        }
+        conn.retire();
+        // Only sets the deadline anew.
+        self.turn(key, Cause::default());
     }
 
     fn quit(&mut self, timeout_ms: Option<u64>) {
         let now = self.shared.clock.mono_ms;
         self.pause(Accepting::Never);
         self.setup.listeners.clear();
-        self.quit = Some(Quit { deadline_ms: timeout_ms.map(|t| now + t) });
+        self.quit = Some(Quit {
+            deadline_ms: timeout_ms.map(|t| now + t),
+        });
         self.shared.stopping = true;
         for key in self.conns.keys() {
-            let Some(conn) = self.conns.get_mut(key) else { continue };
-            if conn.is_idle() {
-                self.close(key);
-            } else {
-                conn.retire();
-            }
+            self.retire(key);
         }
     }
 
@@ -415,7 +476,11 @@ impl Thread {
         {
             self.sweep = None;
             for key in self.conns.keys() {
-                if self.conns.get_mut(key).is_some_and(|c| c.is_older_than(number)) {
+                if self
+                    .conns
+                    .get_mut(key)
+                    .is_some_and(|c| c.is_older_than(number))
+                {
                     self.close(key);
                 }
             }

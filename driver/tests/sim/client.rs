@@ -57,9 +57,19 @@ impl Client {
     /// A client with a script of its own.
     pub(crate) fn new(link: usize, random: &mut Random) -> Self {
         let count = 1 + random.below(6) as usize;
-        let requests: Vec<Request> = (0..count).map(|_| script::request(random)).collect();
-        let bytes: Vec<u8> = requests.iter().flat_map(|r| r.wire.iter().copied()).collect();
-        let limit = if random.chance(700) { bytes.len() } else { random.within(0..bytes.len() + 1) };
+        let mut requests: Vec<Request> = (0..count).map(|_| script::request(random)).collect();
+        if random.chance(20) {
+            requests.splice(0..0, script::crowd(random));
+        }
+        let bytes: Vec<u8> = requests
+            .iter()
+            .flat_map(|r| r.wire.iter().copied())
+            .collect();
+        let limit = if random.chance(700) {
+            bytes.len()
+        } else {
+            random.within(0..bytes.len() + 1)
+        };
         let pace = *random.pick(&[Pace::Burst, Pace::Cut, Pace::Cut, Pace::Turns]);
         let reading = match random.below(10) {
             0 => Reading::Stalled(random.within(0..3000)),
@@ -72,7 +82,17 @@ impl Client {
             8 => Ending::Reset,
             _ => Ending::Leave,
         };
-        Self { link, judge: Judge::new(requests), bytes, sent: 0, limit, pace, reading, ending, gone: false }
+        Self {
+            link,
+            judge: Judge::new(requests),
+            bytes,
+            sent: 0,
+            limit,
+            pace,
+            reading,
+            ending,
+            gone: false,
+        }
     }
 
     /// Does one thing.

@@ -44,7 +44,11 @@ fn check_one(
 ) -> Result<(), String> {
     if request.version == 9 {
         let body = whole_body(&request.want, conf, site);
-        return same("the body of an HTTP/0.9 response", &response.body, &body.unwrap_or_default());
+        return same(
+            "the body of an HTTP/0.9 response",
+            &response.body,
+            &body.unwrap_or_default(),
+        );
     }
     if response.interim > usize::from(request.expects) {
         return Err("an interim response that was not asked for".to_owned());
@@ -56,8 +60,14 @@ fn check_one(
         Want::Moved(path) => {
             check_page(response, request, 301)?;
             let location = response.field("Location").unwrap_or_default();
-            let known = ["8001", "8002"].iter().any(|port| location == format!("http://a.test:{port}{path}"));
-            if known { Ok(()) } else { Err(format!("Location {location:?} for {path}")) }
+            let known = ["8001", "8002"]
+                .iter()
+                .any(|port| location == format!("http://a.test:{port}{path}"));
+            if known {
+                Ok(())
+            } else {
+                Err(format!("Location {location:?} for {path}"))
+            }
         }
         Want::Bare(status) => check_status(response, *status),
         Want::Parts(file, parts) => check_parts(response, request, *file, parts, site),
@@ -66,7 +76,8 @@ fn check_one(
             let body = whole_body(want, conf, site).unwrap_or_default();
             let part = match want {
                 Want::Part(file, range) => {
-                    let value = format!("bytes {}-{}/{}", range.start, range.end - 1, FILES[*file].1);
+                    let value =
+                        format!("bytes {}-{}/{}", range.start, range.end - 1, FILES[*file].1);
                     check_field(response, "Content-Range", &value)?;
                     true
                 }
@@ -103,20 +114,36 @@ fn check_connection(
     match response.field("Connection") {
         Some("close") if must || around.may_end => Ok(()),
         Some("keep-alive") if !must => Ok(()),
-        other => Err(format!("Connection is {other:?}, with request {}: {around:?}", around.count)),
+        other => Err(format!(
+            "Connection is {other:?}, with request {}: {around:?}",
+            around.count
+        )),
     }
 }
 
 fn check_status(response: &Response, status: u16) -> Result<(), String> {
-    if response.status == status { Ok(()) } else { Err(format!("status {}, not {status}", response.status)) }
+    if response.status == status {
+        Ok(())
+    } else {
+        Err(format!("status {}, not {status}", response.status))
+    }
 }
 
 fn check_field(response: &Response, name: &str, value: &str) -> Result<(), String> {
     let found = response.field(name);
-    if found == Some(value) { Ok(()) } else { Err(format!("{name} is {found:?}, not {value:?}")) }
+    if found == Some(value) {
+        Ok(())
+    } else {
+        Err(format!("{name} is {found:?}, not {value:?}"))
+    }
 }
 
-fn check_body(response: &Response, request: &Request, body: &[u8], trailer: bool) -> Result<(), String> {
+fn check_body(
+    response: &Response,
+    request: &Request,
+    body: &[u8],
+    trailer: bool,
+) -> Result<(), String> {
     let framed = match (request.is_head, trailer) {
         (true, _) => Framed::Bodiless,
         (false, true) => Framed::Chunked,
@@ -127,7 +154,9 @@ fn check_body(response: &Response, request: &Request, body: &[u8], trailer: bool
     }
     match framed {
         Framed::Chunked => {
-            let known = [("X-Sum", true)].iter().all(|(n, _)| response.trailers.iter().any(|(t, _)| t == n));
+            let known = [("X-Sum", true)]
+                .iter()
+                .all(|(n, _)| response.trailers.iter().any(|(t, _)| t == n));
             if !known || response.trailers.len() != 1 {
                 return Err(format!("trailers {:?}", response.trailers));
             }
@@ -143,11 +172,19 @@ fn check_body(response: &Response, request: &Request, body: &[u8], trailer: bool
 fn check_page(response: &Response, request: &Request, status: u16) -> Result<(), String> {
     check_status(response, status)?;
     if request.is_head {
-        return if response.framed == Framed::Bodiless { Ok(()) } else { Err("a body for HEAD".to_owned()) };
+        return if response.framed == Framed::Bodiless {
+            Ok(())
+        } else {
+            Err("a body for HEAD".to_owned())
+        };
     }
     let text = String::from_utf8_lossy(&response.body);
     let whole = text.contains(&format!("<h1>{status} ")) && text.ends_with("</html>\r\n");
-    if whole && response.framed == Framed::Length { Ok(()) } else { Err(format!("the page of {status} is {text:?}")) }
+    if whole && response.framed == Framed::Length {
+        Ok(())
+    } else {
+        Err(format!("the page of {status} is {text:?}"))
+    }
 }
 
 fn check_parts(
@@ -165,8 +202,16 @@ fn check_parts(
     let size = FILES[file].1;
     let mut body = Vec::new();
     for part in parts {
-        let range = format!("Content-Range: bytes {}-{}/{size}", part.start, part.end - 1);
-        let kind = if FILES[file].0.ends_with(".html") { "text/html" } else { "application/octet-stream" };
+        let range = format!(
+            "Content-Range: bytes {}-{}/{size}",
+            part.start,
+            part.end - 1
+        );
+        let kind = if FILES[file].0.ends_with(".html") {
+            "text/html"
+        } else {
+            "application/octet-stream"
+        };
         let head = format!("\r\n--{boundary}\r\nContent-Type: {kind}\r\n{range}\r\n\r\n");
         body.extend_from_slice(head.as_bytes());
         body.extend_from_slice(&site.files[file][part.clone()]);
@@ -180,5 +225,9 @@ fn same(what: &str, found: &[u8], wanted: &[u8]) -> Result<(), String> {
         return Ok(());
     }
     let at = found.iter().zip(wanted).take_while(|(a, b)| a == b).count();
-    Err(format!("{what} differs from byte {at} on; it has {} bytes, wanted are {}", found.len(), wanted.len()))
+    Err(format!(
+        "{what} differs from byte {at} on; it has {} bytes, wanted are {}",
+        found.len(),
+        wanted.len()
+    ))
 }

@@ -5,8 +5,8 @@ use driver::io::sim::{ClosedBy, Link, Moment, Wire};
 use super::expect::{self, Circumstances, whole_body};
 use super::limits::{Due, Limits};
 use super::response::{self, Framed, Read, Response};
-use super::script::{Linger, Request, Want};
-use super::site::{CONFS, Site, notes_of};
+use super::script::{Request, Want};
+use super::site::{CONFS, Site, completed_of, notes_of};
 
 /// What a run has in common for all its connections.
 pub(crate) struct Court<'a> {
@@ -21,9 +21,9 @@ pub(crate) struct Court<'a> {
 
 /// A response that was sent whole.
 #[derive(Clone, Copy, Debug)]
-struct Answered {
-    status: u16,
-    end: usize,
+pub(super) struct Answered {
+    pub(super) status: u16,
+    pub(super) end: usize,
     at_ms: u64,
 }
 
@@ -31,15 +31,18 @@ struct Answered {
 pub(crate) struct Judge {
     pub(crate) requests: Vec<Request>,
     /// Where each request begins in the client's bytes; one more for the end.
-    starts: Vec<usize>,
-    answered: Vec<Answered>,
+    pub(super) starts: Vec<usize>,
+    pub(super) answered: Vec<Answered>,
     /// No response may follow.
-    over: bool,
+    pub(super) over: bool,
     /// The response under way is not whole before this many bytes are sent.
     need: usize,
     /// No response comes from an older generation than this.
     generation: u64,
     closed: bool,
+    /// When the connection was last looked at, and the longest time between two looks.
+    looked_ms: u64,
+    gap_ms: u64,
     /// A timeout has closed it, or may have.
     pub(crate) expired: bool,
 }
@@ -50,7 +53,18 @@ impl Judge {
         for request in &requests {
             starts.push(starts[starts.len() - 1] + request.wire.len());
         }
-        Self { requests, starts, answered: Vec::new(), over: false, need: 1, generation: 0, closed: false, expired: false }
+        Self {
+            requests,
+            starts,
+            answered: Vec::new(),
+            over: false,
+            need: 1,
+            generation: 0,
+            closed: false,
+            looked_ms: u64::MAX,
+            gap_ms: 0,
+            expired: false,
+        }
     }
 
     /// How many requests have been answered.
@@ -67,82 +81,63 @@ impl Judge {
     ///
     /// # Errors
     /// What is wrong.
-    pub(crate) fn look(&mut self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String> {
+    pub(crate) fn look(
+        &mut self,
+        link: &Link,
+        now_ms: u64,
+        court: &Court<'_>,
+    ) -> Result<(), String> {
         if self.closed {
             return Ok(());
         }
+        self.gap_ms = self.gap_ms.max(now_ms.saturating_sub(self.looked_ms));
+        self.looked_ms = now_ms;
         let wire = link.wire.borrow();
         if let Some(violation) = wire.violations.first() {
             return Err(violation.clone());
         }
         self.read(&wire, link, court)?;
-        if let Some((at_ms, by)) = link.closed {
-            self.closed = true;
-            self.close(&wire, link, at_ms, by, court)?;
-            return self.compare_notes(&wire, notes_of(link.serial));
+        if completed_of(link.serial) > self.answered.len() {
+            return Err("the log has a response that is not sent whole".to_owned());
         }
         if wire.shutdown_ms.is_some() && !self.over {
-            if link.retired.is_none() && !court.stopping {
+            // The fault in a body may come before its last byte.
+            let broken = self.answered.last().is_some()
+                && self.requests[self.answered.len() - 1].want == Want::BrokenBody;
+            if link.retired.is_none() && !court.stopping && !wire.fin_seen && !broken {
                 return Err("the server ended its side for no reason".to_owned());
             }
             self.over = true;
         }
+        if let Some((at_ms, by)) = link.closed {
+            self.closed = true;
+            let notes = notes_of(link.serial);
+            self.close(&wire, link, at_ms, by, court)?;
+            if self.expired
+                && by == ClosedBy::Turn
+                && !wire.fin_seen
+                && self.has_part(&wire)
+                && notes.len() != self.answered.len() + 1
+            {
+                return Err(format!(
+                    "no line in the log for a head that did not come in time: {notes:?}"
+                ));
+            }
+            return self.compare_notes(&wire, &notes);
+        }
         if self.over && self.all_sent(&wire) && wire.shutdown_ms.is_none() && !wire.is_reset() {
             return Err("open after its last response was sent".to_owned());
+        }
+        if let Some(number) = link.swept
+            && self.is_older(&wire, number)
+        {
+            return Err(format!("a response of before generation {number} goes on"));
         }
         let due = self.due(&wire, link, court);
         if due.latest_ms <= now_ms && !wire.is_reset() {
             return Err(format!("open at {now_ms} ms, {due:?}"));
         }
         Ok(())
-    }
-
-    /// With nothing left to do before time goes on: no request may lie unanswered.
-    pub(crate) fn quiet(&self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String> {
-        let wire = link.wire.borrow();
-        if wire.closed || wire.is_full() {
-            return Ok(());
-        }
-        if wire.is_reset() {
-            return Err("open though reset".to_owned());
-        }
-        let next = self.answered.len();
-        let begun = !self.over && self.has_begun(&wire, next);
-        if begun && self.requests[next].wait_ms == 0 && !self.is_partly_refused(&wire, next) {
-            return Err(format!("request {next} is not answered at {now_ms} ms"));
-        }
-        let waits = begun && self.requests[next].wait_ms > 0;
-        if wire.waiting() > 0 && !waits {
-            return Err(format!("{} bytes are not read", wire.waiting()));
-        }
-        if wire.is_ended() && !waits {
-            return Err("open after the client's end".to_owned());
-        }
-        let idle = wire.taken() == self.starts[next] && !begun;
-        let retired = link.retired.is_some_and(|(_, sent)| self.answered.last().is_some_and(|a| a.end > sent));
-        if idle && next > 0 && wire.shutdown_ms.is_none() && (court.stopping || retired) {
-            return Err("kept though no further request is wanted".to_owned());
-        }
-        Ok(())
-    }
-
-    /// What happened on the connection, for whoever has to find out why it is wrong.
-    pub(crate) fn story(&self, link: &Link) -> String {
-        let wire = link.wire.borrow();
-        let mut story = String::new();
-        for (request, start) in self.requests.iter().zip(&self.starts) {
-            let text = String::from_utf8_lossy(&request.wire[..request.wire.len().min(STORY_BYTES)]).into_owned();
-            let (head, len) = (request.head_len, request.wire.len());
-            story += &format!("  request at {start}, head {head}, length {len}, {:?}: {text:?}\n", request.want);
-        }
-        let moments = |list: &[Moment]| -> String {
-            list.iter().rev().take(STORY_MOMENTS).rev().map(|m| format!(" {}@{}", m.total, m.at_ms)).collect()
-        };
-        story += &format!("  accepted {:?}, retired {:?}, closed {:?}\n", link.accepted, link.retired, link.closed);
-        story += &format!("  read{}; {} bytes wait\n  sent{}\n", moments(&wire.takes), wire.waiting(), moments(&wire.puts));
-        story += &format!("  end sent {}, read {}; shutdown {:?}\n", wire.is_ended(), wire.fin_seen, wire.shutdown_ms);
-        story += &format!("  {:?}, over: {}, log {:?}", self.answered, self.over, notes_of(link.serial));
-        story
     }
 
     /// Reads responses from the wire.
@@ -161,7 +156,8 @@ impl Judge {
             }
             let index = self.answered.len();
             if self.over || index == self.requests.len() {
-                let text = String::from_utf8_lossy(&sent[start..sent.len().min(start + 60)]).into_owned();
+                let text =
+                    String::from_utf8_lossy(&sent[start..sent.len().min(start + 60)]).into_owned();
                 return Err(format!("bytes that nobody asked for: {text:?}"));
             }
             let request = &self.requests[index];
@@ -198,12 +194,24 @@ impl Judge {
         let head_end = self.starts[index] + request.head_len;
         // A broken head may be refused before its end.
         let refused = matches!(request.want, Want::Refused(_));
-        let heard = reached(&wire.takes, if refused { self.starts[index] + 1 } else { head_end });
+        let heard = reached(
+            &wire.takes,
+            if refused {
+                self.starts[index] + 1
+            } else {
+                head_end
+            },
+        );
         let begun = reached(&wire.puts, start + 1);
         let told = reached(&wire.puts, end);
-        let oldest = heard.map_or(0, |m| m.generation).max(self.generation).max(link.accepted.1);
+        let oldest = heard
+            .map_or(0, |m| m.generation)
+            .max(self.generation)
+            .max(link.accepted.1);
         let newest = begun.map_or(oldest, |m| m.generation);
-        let confs: Vec<usize> = (oldest..=newest).map(|n| court.generations[n as usize - 1]).collect();
+        let confs: Vec<usize> = (oldest..=newest)
+            .map(|n| court.generations[n as usize - 1])
+            .collect();
         let retired = link.retired;
         let around = Circumstances {
             count: index + 1,
@@ -221,8 +229,16 @@ impl Judge {
         let broken = request.want == Want::BrokenBody && wire.taken() >= self.starts[index + 1];
         self.over = request.version == 9 || response.field("Connection") == Some("close") || broken;
         let (at_ms, newest) = told.map_or((0, newest), |m| (m.at_ms, newest.min(m.generation)));
-        self.generation = if confs.len() == 1 { newest } else { self.generation };
-        self.answered.push(Answered { status: response.status, end, at_ms });
+        self.generation = if confs.len() == 1 {
+            newest
+        } else {
+            self.generation
+        };
+        self.answered.push(Answered {
+            status: response.status,
+            end,
+            at_ms,
+        });
         self.need = end + 1;
         Ok(())
     }
@@ -233,39 +249,80 @@ impl Judge {
         if request.version < 10 || !matches!(request.want, Want::File(_) | Want::Part(..)) {
             return Ok(());
         }
-        let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else { return Ok(()) };
+        let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else {
+            return Ok(());
+        };
         let body = whole_body(&request.want, &CONFS[0], court.site).unwrap_or_default();
         if body.starts_with(&bytes[end + 4..]) {
             return Ok(());
         }
-        Err(format!("request {index} ({:?}): a wrong byte in a part of the body", request.want))
+        Err(format!(
+            "request {index} ({:?}): a wrong byte in a part of the body",
+            request.want
+        ))
     }
 
     /// Whether the server knows all of a request's head.
-    fn has_begun(&self, wire: &Wire, index: usize) -> bool {
-        let Some(request) = self.requests.get(index) else { return false };
+    pub(super) fn has_begun(&self, wire: &Wire, index: usize) -> bool {
+        let Some(request) = self.requests.get(index) else {
+            return false;
+        };
         let partly = matches!(request.want, Want::Refused(_)) && wire.taken() > self.starts[index];
         partly || wire.taken() >= self.starts[index] + request.head_len
     }
 
-    /// A head that breaks the protocol may be refused before its end, and need not be.
-    fn is_partly_refused(&self, wire: &Wire, index: usize) -> bool {
-        let Some(request) = self.requests.get(index) else { return false };
-        matches!(request.want, Want::Refused(_)) && wire.taken() < self.starts[index] + request.head_len
+    /// Whether a response is under way that was begun before this configuration.
+    fn is_older(&self, wire: &Wire, number: u64) -> bool {
+        let start = self.answered.last().map_or(0, |a| a.end);
+        wire.sent().len() > start
+            && reached(&wire.puts, start + 1).is_some_and(|m| m.generation < number)
     }
 
-    fn all_sent(&self, wire: &Wire) -> bool {
+    /// A head that breaks the protocol may be refused before its end, and need not be.
+    pub(super) fn is_partly_refused(&self, wire: &Wire, index: usize) -> bool {
+        let Some(request) = self.requests.get(index) else {
+            return false;
+        };
+        matches!(request.want, Want::Refused(_))
+            && wire.taken() < self.starts[index] + request.head_len
+    }
+
+    /// Whether the server holds a part of a head and has nothing else to do.
+    fn has_part(&self, wire: &Wire) -> bool {
+        let next = self.answered.len();
+        let Some(request) = self
+            .requests
+            .get(next)
+            .filter(|_| !self.over && self.all_sent(wire))
+        else {
+            return false;
+        };
+        let part = wire
+            .taken()
+            .checked_sub(self.starts[next])
+            .and_then(|len| request.wire.get(..len))
+            .unwrap_or_default();
+        wire.taken() < self.starts[next] + request.head_len
+            && part.iter().any(|b| !matches!(b, b'\r' | b'\n'))
+    }
+
+    pub(super) fn all_sent(&self, wire: &Wire) -> bool {
         wire.sent().len() == self.answered.last().map_or(0, |a| a.end)
     }
 
     /// When the connection is to be closed if nothing more happens.
-    fn due(&self, wire: &Wire, link: &Link, court: &Court<'_>) -> Due {
-        let limits = Limits::of((link.accepted.1..=court.generation).map(|n| &CONFS[court.generations[n as usize - 1]]));
+    pub(super) fn due(&self, wire: &Wire, link: &Link, court: &Court<'_>) -> Due {
+        let limits = Limits::of(
+            (link.accepted.1..=court.generation).map(|n| &CONFS[court.generations[n as usize - 1]]),
+        );
         let accepted = link.accepted.0;
         let last_in = wire.takes.last().map_or(accepted, |m| m.at_ms);
         let last_out = wire.puts.last().map_or(accepted, |m| m.at_ms);
         if let Some(since) = wire.shutdown_ms {
-            return limits.linger.after(since).or_sooner(limits.linger_idle.after(since.max(last_in)));
+            return limits
+                .linger
+                .after(since)
+                .or_sooner(limits.linger_idle.after(since.max(last_in)));
         }
         let (taken, next) = (wire.taken(), self.answered.len());
         if taken == 0 {
@@ -280,12 +337,17 @@ impl Judge {
             let since = if sent { last_out.max(heard) } else { last_out };
             // Responses that wait to be sent come one after the other.
             let wait: u64 = self.requests[next..].iter().map(|r| r.wait_ms).sum();
-            return limits.send.between(since, last + wait);
+            // What waited goes on at the first turn of the loop after its time.
+            let late = if wait > 0 { self.gap_ms } else { 0 };
+            return limits.send.between(since, last + wait + late);
         }
         let boundary = self.starts[next];
         if taken < boundary {
             let since = self.answered.last().map_or(last_out, |a| a.at_ms);
-            return limits.linger.after(since).or_sooner(limits.linger_idle.after(since.max(last_in)));
+            return limits
+                .linger
+                .after(since)
+                .or_sooner(limits.linger_idle.after(since.max(last_in)));
         }
         let idle = limits.idle.after(last);
         if taken == boundary {
@@ -302,101 +364,15 @@ impl Judge {
             false => head,
         }
     }
-
-    /// The server has closed: there must be a reason, and nothing may be missing.
-    fn close(
-        &mut self,
-        wire: &Wire,
-        link: &Link,
-        at_ms: u64,
-        by: ClosedBy,
-        court: &Court<'_>,
-    ) -> Result<(), String> {
-        if wire.reset_seen || by == ClosedBy::Order {
-            return Ok(());
-        }
-        let due = self.due(wire, link, court);
-        let in_time = due.earliest_ms > at_ms;
-        self.expired = !in_time;
-        let next = self.answered.len();
-        let dropped = !self.over && self.has_begun(wire, next) && self.requests[next].want == Want::Drop;
-        let missing = !self.over && self.has_begun(wire, next) && !dropped && !self.is_partly_refused(wire, next);
-        if in_time && !self.all_sent(wire) {
-            return Err(format!("closed at {at_ms} ms inside of response {next}, {due:?}"));
-        }
-        if in_time && missing {
-            return Err(format!("closed at {at_ms} ms without an answer to request {next}, {due:?}"));
-        }
-        let settled = link.retired.is_some() || court.stopping;
-        if in_time && !self.over && !wire.fin_seen && !dropped && !settled {
-            return Err(format!("closed at {at_ms} ms for no reason, {due:?}"));
-        }
-        if self.over && in_time {
-            self.check_linger(wire)?;
-        }
-        if wire.closed_on_input && in_time && !dropped && self.linger() != Linger::Off {
-            return Err("closed on input that it knew of".to_owned());
-        }
-        Ok(())
-    }
-
-    /// How the last response asks to be followed.
-    fn linger(&self) -> Linger {
-        match self.answered.len() {
-            0 => Linger::On,
-            n => self.requests[n - 1].linger,
-        }
-    }
-
-    /// After the last response the server reads on where it must.
-    fn check_linger(&self, wire: &Wire) -> Result<(), String> {
-        let last = self.answered.len() - 1;
-        let more = match self.requests[last].want {
-            Want::Refused(_) | Want::BrokenBody => true,
-            _ => wire.taken() != self.starts[last + 1],
-        };
-        let must = match self.linger() {
-            Linger::Off => return if wire.shutdown_ms.is_some() { Err("lingers".to_owned()) } else { Ok(()) },
-            Linger::On => more && !wire.is_ended(),
-            Linger::Always => !wire.is_reset(),
-        };
-        if must && wire.shutdown_ms.is_none() {
-            return Err("closed at once where the client may be sending".to_owned());
-        }
-        if wire.shutdown_ms.is_some() && !wire.fin_seen {
-            return Err("ended to linger before its time".to_owned());
-        }
-        Ok(())
-    }
-
-    /// The log must tell what was on the wire.
-    fn compare_notes(&self, wire: &Wire, notes: Vec<super::site::Note>) -> Result<(), String> {
-        let bytes: u64 = notes.iter().map(|n| n.bytes_sent).sum();
-        let sent = wire.sent().len() as u64;
-        if bytes != sent {
-            return Err(format!("{sent} bytes were sent, the log says {bytes}: {notes:?}"));
-        }
-        let completed = notes.iter().take_while(|n| n.completed).count();
-        if completed != self.answered.len() || notes[completed..].iter().any(|n| n.completed) {
-            return Err(format!("{} responses, the log says {notes:?}", self.answered.len()));
-        }
-        let mut start = 0;
-        for (note, answered) in notes.iter().zip(&self.answered) {
-            let raw = answered.status == 0;
-            if (note.status != answered.status && !raw) || note.bytes_sent != (answered.end - start) as u64 {
-                return Err(format!("{note:?} for {answered:?}"));
-            }
-            start = answered.end;
-        }
-        let most = self.requests.len() + 1;
-        if notes.len() > most { Err(format!("{} lines in the log", notes.len())) } else { Ok(()) }
-    }
 }
 
-/// An HTTP/0.9 response: what came until the end, if that is all of it by one of the configurations.
+/// An HTTP/0.9 response: what came until the end, if that is all of it by one of the configurations; else it is taken
+/// for the begin of one.
 fn raw(request: &Request, bytes: &[u8], ended: bool, court: &Court<'_>) -> Read {
-    let lens = CONFS.iter().filter_map(|conf| whole_body(&request.want, conf, court.site)).map(|b| b.len());
-    if !ended || !lens.into_iter().any(|len| len == bytes.len()) {
+    let mut bodies = CONFS
+        .iter()
+        .filter_map(|conf| whole_body(&request.want, conf, court.site));
+    if !ended || !bodies.any(|body| body == bytes) {
         return Read::More(0);
     }
     Read::Whole(Response {
@@ -412,9 +388,7 @@ fn raw(request: &Request, bytes: &[u8], ended: bool, court: &Court<'_>) -> Read 
 
 /// When so many bytes had passed.
 fn reached(moments: &[Moment], total: usize) -> Option<Moment> {
-    moments.get(moments.partition_point(|m| m.total < total)).copied()
+    moments
+        .get(moments.partition_point(|m| m.total < total))
+        .copied()
 }
-
-/// Bytes of a request and moments of a direction that a story shows.
-const STORY_BYTES: usize = 160;
-const STORY_MOMENTS: usize = 12;

@@ -53,7 +53,10 @@ impl Span {
 
     /// The time runs from a moment between these.
     pub(crate) fn between(self, first_ms: u64, last_ms: u64) -> Due {
-        Due { earliest_ms: first_ms + self.least_ms, latest_ms: last_ms + self.most_ms }
+        Due {
+            earliest_ms: first_ms + self.least_ms,
+            latest_ms: last_ms + self.most_ms,
+        }
     }
 }
 

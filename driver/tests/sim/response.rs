@@ -34,7 +34,10 @@ pub(crate) enum Read {
 impl Response {
     /// The value of a field that may come once.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
-        self.fields.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
+        self.fields
+            .iter()
+            .find(|(n, _)| n.eq_ignore_ascii_case(name))
+            .map(|(_, v)| v.as_str())
     }
 }
 
@@ -43,7 +46,9 @@ pub(crate) fn read(bytes: &[u8], is_head: bool) -> Result<Read, String> {
     let mut at = 0;
     let mut interim = 0;
     loop {
-        let Some(end) = find(&bytes[at..], b"\r\n\r\n") else { return Ok(Read::More(bytes.len() + 1)) };
+        let Some(end) = find(&bytes[at..], b"\r\n\r\n") else {
+            return Ok(Read::More(bytes.len() + 1));
+        };
         let (status, fields) = head(&bytes[at..at + end + 2])?;
         at += end + 4;
         if status == 100 {
@@ -53,12 +58,22 @@ pub(crate) fn read(bytes: &[u8], is_head: bool) -> Result<Read, String> {
         let bare = is_head || status == 204 || status == 304;
         let framed = framing(&fields, bare)?;
         let rest = &bytes[at..];
-        let mut response =
-            Response { interim, status, fields, body: Vec::new(), trailers: Vec::new(), framed, len: at };
+        let mut response = Response {
+            interim,
+            status,
+            fields,
+            body: Vec::new(),
+            trailers: Vec::new(),
+            framed,
+            len: at,
+        };
         match framed {
             Framed::Bodiless | Framed::UntilClose => {}
             Framed::Length => {
-                let len = response.field("Content-Length").and_then(|v| v.parse().ok()).unwrap_or(0);
+                let len = response
+                    .field("Content-Length")
+                    .and_then(|v| v.parse().ok())
+                    .unwrap_or(0);
                 if rest.len() < len {
                     return Ok(Read::More(at + len));
                 }
@@ -105,7 +120,11 @@ fn fields<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Fields, String> {
 
 fn framing(fields: &Fields, bare: bool) -> Result<Framed, String> {
     let values = |name: &str| -> Vec<&str> {
-        fields.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str()).collect()
+        fields
+            .iter()
+            .filter(|(n, _)| n.eq_ignore_ascii_case(name))
+            .map(|(_, v)| v.as_str())
+            .collect()
     };
     for name in ["Connection", "Server", "Date"] {
         if values(name).len() != 1 {
@@ -127,14 +146,19 @@ type Chunked = (Vec<u8>, Fields, usize);
 fn chunked(bytes: &[u8]) -> Result<Option<Chunked>, String> {
     let (mut at, mut body) = (0, Vec::new());
     loop {
-        let Some(end) = find(&bytes[at..], b"\r\n") else { return Ok(None) };
+        let Some(end) = find(&bytes[at..], b"\r\n") else {
+            return Ok(None);
+        };
         let digits = std::str::from_utf8(&bytes[at..at + end]).unwrap_or_default();
-        let size = usize::from_str_radix(digits, 16).map_err(|_| format!("not a chunk size: {digits:?}"))?;
+        let size = usize::from_str_radix(digits, 16)
+            .map_err(|_| format!("not a chunk size: {digits:?}"))?;
         at += end + 2;
         if size == 0 {
             break;
         }
-        let Some(data) = bytes.get(at..at + size + 2) else { return Ok(None) };
+        let Some(data) = bytes.get(at..at + size + 2) else {
+            return Ok(None);
+        };
         if !data.ends_with(b"\r\n") {
             return Err("a chunk does not end with its line".to_owned());
         }
@@ -142,8 +166,11 @@ fn chunked(bytes: &[u8]) -> Result<Option<Chunked>, String> {
         at += size + 2;
     }
     // The trailer section begins behind the line of the last chunk.
-    let Some(end) = find(&bytes[at - 2..], b"\r\n\r\n") else { return Ok(None) };
-    let text = std::str::from_utf8(&bytes[at..at + end]).map_err(|_| "trailers are not text".to_owned())?;
+    let Some(end) = find(&bytes[at - 2..], b"\r\n\r\n") else {
+        return Ok(None);
+    };
+    let text = std::str::from_utf8(&bytes[at..at + end])
+        .map_err(|_| "trailers are not text".to_owned())?;
     let trailers = fields(text.split_terminator("\r\n"))?;
     Ok(Some((body, trailers, at + end + 2)))
 }

@@ -116,7 +116,12 @@ impl<'a> Run<'a> {
         }
         let faults = faults(&mut self.random);
         let capacity = *self.random.pick(&[1, 50, 1000, 30_000, 1 << 20]);
-        let wire = Wire::new(Rc::clone(&self.world.hands), self.random.fork(), faults, capacity);
+        let wire = Wire::new(
+            Rc::clone(&self.world.hands),
+            self.random.fork(),
+            faults,
+            capacity,
+        );
         let ports = self.world.shared.generation.ports.len();
         let port = self.random.within(0..ports);
         let peer = Peer::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 40_000)));
@@ -130,7 +135,10 @@ impl<'a> Run<'a> {
         }
         let n = self.random.within(0..self.clients.len());
         let client = &mut self.clients[n];
-        client.act(&mut self.world.links[client.link].wire.borrow_mut(), &mut self.random);
+        client.act(
+            &mut self.world.links[client.link].wire.borrow_mut(),
+            &mut self.random,
+        );
     }
 
     fn poll(&mut self, permille: u32) -> Result<(), String> {
@@ -140,7 +148,10 @@ impl<'a> Run<'a> {
 
     /// Time goes on to a deadline, to the moment before it, or far beyond.
     fn jump(&mut self) {
-        let due = self.world.next_deadline().map_or(0, |at| at.saturating_sub(self.world.now_ms()));
+        let due = self
+            .world
+            .next_deadline()
+            .map_or(0, |at| at.saturating_sub(self.world.now_ms()));
         let ms = match self.random.below(4) {
             0 => due,
             1 => due.saturating_sub(1),
@@ -182,7 +193,11 @@ impl<'a> Run<'a> {
         self.lives.push(Rc::downgrade(&generation));
         let keep = self.random.chance(700);
         let timeout_ms = self.random.chance(300).then(|| self.random.below(10_000));
-        self.world.order(Order::Configure { generation, keep, timeout_ms });
+        self.world.order(Order::Configure {
+            generation,
+            keep,
+            timeout_ms,
+        });
     }
 
     /// Shows every connection to its judge.
@@ -204,13 +219,20 @@ impl<'a> Run<'a> {
     /// Clients do what they have left, without faults; then time goes from deadline to deadline until all is closed.
     fn wind_up(&mut self) -> Result<(), String> {
         for link in &self.world.links {
-            link.wire.borrow_mut().behave();
+            link.wire.borrow_mut().behave(WIND_UP_CAPACITY);
         }
         for _ in 0..DEADLINES_MAX {
             self.settle()?;
-            let Some(next) = self.world.next_deadline() else { return Ok(()) };
-            let late = if self.random.chance(200) { self.random.below(50) } else { 0 };
-            self.world.advance(next.saturating_sub(self.world.now_ms()) + late);
+            let Some(next) = self.world.next_deadline() else {
+                return Ok(());
+            };
+            let late = if self.random.chance(200) {
+                self.random.below(50)
+            } else {
+                0
+            };
+            self.world
+                .advance(next.saturating_sub(self.world.now_ms()) + late);
             self.poll(1000)?;
         }
         Err(format!("timers go on: {:?}", self.world.counts()))
@@ -241,19 +263,32 @@ impl<'a> Run<'a> {
         };
         for client in &self.clients {
             let link = &self.world.links[client.link];
-            client.judge.quiet(link, self.world.now_ms(), &court).map_err(|e| told(&client.judge, link, &e))?;
+            client
+                .judge
+                .quiet(link, self.world.now_ms(), &court)
+                .map_err(|e| told(&client.judge, link, &e))?;
         }
         Ok(())
     }
 
     fn check_end(self) -> Result<Tally, String> {
         if self.world.counts() != (0, 0) {
-            return Err(format!("connections and timers are left: {:?}", self.world.counts()));
+            return Err(format!(
+                "connections and timers are left: {:?}",
+                self.world.counts()
+            ));
         }
         if self.world.shared.requests != notes_count() {
-            return Err(format!("{} requests counted, {} logged", self.world.shared.requests, notes_count()));
+            return Err(format!(
+                "{} requests counted, {} logged",
+                self.world.shared.requests,
+                notes_count()
+            ));
         }
-        let mut tally = Tally { connections: self.clients.len() as u64, ..Tally::default() };
+        let mut tally = Tally {
+            connections: self.clients.len() as u64,
+            ..Tally::default()
+        };
         for client in &self.clients {
             let link = &self.world.links[client.link];
             let wire = link.wire.borrow();
@@ -281,5 +316,7 @@ fn told(judge: &Judge, link: &Link, fault: &str) -> String {
 
 /// Deadlines that a run may have; far more than any has.
 const DEADLINES_MAX: usize = 5000;
-/// Turns of the loop without time going on; a byte a turn of a large file is not sent in the end of a run.
+/// Turns of the loop without time going on.
 const ROUNDS_MAX: usize = 100_000;
+/// Bytes that a client takes at a time in the end of a run, so that it comes to an end.
+const WIND_UP_CAPACITY: usize = 10_000;

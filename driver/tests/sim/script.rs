@@ -79,6 +79,14 @@ struct Draft {
     expects: bool,
 }
 
+/// So many small requests that not all of their responses leave in one write.
+pub(crate) fn crowd(random: &mut Random) -> Vec<Request> {
+    let count = random.within(60..150);
+    (0..count)
+        .map(|_| draft("/text", Want::Text).finish(random))
+        .collect()
+}
+
 /// A request of any kind.
 pub(crate) fn request(random: &mut Random) -> Request {
     match random.below(100) {
@@ -112,12 +120,15 @@ fn sound(random: &mut Random) -> Draft {
     match random.below(22) {
         0..8 => file(random),
         8..11 => text(random),
-        11 => Draft { last: true, ..draft("/last", Want::Text) },
+        11 => Draft {
+            last: true,
+            ..draft("/last", Want::Text)
+        },
         12 => draft("/none", Want::Bare(204)),
         13 => draft("/moved?x=1", Want::Moved("/small.html")),
         14 => draft("/missing%20file", Want::Page(404)),
         15 => draft("/dir", Want::Moved("/dir/")),
-        16 => draft(*random.pick(&["/dir/", "//dir/./"]), Want::Page(403)),
+        16 => draft(random.pick::<&str>(&["/dir/", "//dir/./"]), Want::Page(403)),
         17 => draft("/trailer", Want::Trailer),
         18 => {
             let n = random.within(0..FILES.len());
@@ -127,7 +138,10 @@ fn sound(random: &mut Random) -> Draft {
         20 => closing(random),
         _ => {
             let wait_ms = 1 + random.below(3000);
-            Draft { wait_ms, ..draft(&format!("/slow?wait={wait_ms}"), Want::Text) }
+            Draft {
+                wait_ms,
+                ..draft(&format!("/slow?wait={wait_ms}"), Want::Text)
+            }
         }
     }
 }
@@ -135,17 +149,35 @@ fn sound(random: &mut Random) -> Draft {
 fn closing(random: &mut Random) -> Draft {
     match random.below(4) {
         0 => draft("/drop", Want::Drop),
-        1 => Draft { last: true, linger: Linger::Always, ..draft("/always", Want::Text) },
-        2 => Draft { last: true, linger: Linger::Off, ..draft("/never", Want::Text) },
-        _ => Draft { method: "PUT", ..draft("/one.bin", Want::Page(405)) },
+        1 => Draft {
+            last: true,
+            linger: Linger::Always,
+            ..draft("/always", Want::Text)
+        },
+        2 => Draft {
+            last: true,
+            linger: Linger::Off,
+            ..draft("/never", Want::Text)
+        },
+        _ => Draft {
+            method: "PUT",
+            ..draft("/one.bin", Want::Page(405))
+        },
     }
 }
 
 fn text(random: &mut Random) -> Draft {
-    let mut draft = draft(*random.pick(&["/text", "/%74ext", "/x/../text", "http://a.test/text"]), Want::Text);
+    let mut draft = draft(
+        random.pick::<&str>(&["/text", "/%74ext", "/x/../text", "http://a.test/text"]),
+        Want::Text,
+    );
     if random.chance(600) {
         draft.method = "POST";
-        let len = *random.pick(&[0, 1, 10, 300, 5000]);
+        let len = if random.chance(20) {
+            100_000
+        } else {
+            *random.pick(&[0, 1, 10, 300, 5000])
+        };
         body(&mut draft, len, random);
     }
     draft
@@ -154,8 +186,21 @@ fn text(random: &mut Random) -> Draft {
 fn too_large(random: &mut Random) -> Draft {
     let len = *random.pick(&[100, 101, 4000]);
     let fields = vec![format!("Content-Length: {len}")];
-    let draft = Draft { method: "POST", body: vec![b'x'; len], fields, ..draft("/limited", Want::Text) };
-    if len > 100 { Draft { want: Want::Page(413), last: true, ..draft } } else { draft }
+    let draft = Draft {
+        method: "POST",
+        body: vec![b'x'; len],
+        fields,
+        ..draft("/limited", Want::Text)
+    };
+    if len > 100 {
+        Draft {
+            want: Want::Page(413),
+            last: true,
+            ..draft
+        }
+    } else {
+        draft
+    }
 }
 
 /// Gives a request a body, with its length or in chunks.
@@ -174,12 +219,18 @@ fn body(draft: &mut Draft, len: usize, random: &mut Random) {
     while left > 0 {
         let size = random.piece(left);
         let extension = if random.chance(200) { ";a=\"b\"" } else { "" };
-        draft.body.extend_from_slice(format!("{size:x}{extension}\r\n").as_bytes());
+        draft
+            .body
+            .extend_from_slice(format!("{size:x}{extension}\r\n").as_bytes());
         draft.body.extend(std::iter::repeat_n(b'c', size));
         draft.body.extend_from_slice(b"\r\n");
         left -= size;
     }
-    draft.body.extend_from_slice(if random.chance(300) { b"0\r\nX-T: 1\r\n\r\n" } else { b"0\r\n\r\n" });
+    draft.body.extend_from_slice(if random.chance(300) {
+        b"0\r\nX-T: 1\r\n\r\n"
+    } else {
+        b"0\r\n\r\n"
+    });
 }
 
 fn file(random: &mut Random) -> Draft {
@@ -208,7 +259,10 @@ fn conditional(draft: &mut Draft, random: &mut Random) {
     let (field, want) = match random.below(4) {
         0 => ("If-None-Match: *", Some(Want::Bare(304))),
         1 => ("If-Match: \"no-such\"", Some(Want::Page(412))),
-        2 => ("If-Unmodified-Since: Sun, 06 Nov 1994 08:49:37 GMT", Some(Want::Page(412))),
+        2 => (
+            "If-Unmodified-Since: Sun, 06 Nov 1994 08:49:37 GMT",
+            Some(Want::Page(412)),
+        ),
         _ => ("If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT", None),
     };
     draft.fields.push(field.to_owned());
@@ -234,10 +288,16 @@ fn range(draft: &mut Draft, n: usize, size: usize, random: &mut Random) {
             // In any order, each a few bytes.
             let mut some = || {
                 let start = random.within(0..size - 1);
-                start..(start + 1 + random.within(0..20)).min(size).min(start + size / 3 + 1)
+                start
+                    ..(start + 1 + random.within(0..20))
+                        .min(size)
+                        .min(start + size / 3 + 1)
             };
             let parts = vec![some(), some()];
-            let spec: Vec<String> = parts.iter().map(|r| format!("{}-{}", r.start, r.end - 1)).collect();
+            let spec: Vec<String> = parts
+                .iter()
+                .map(|r| format!("{}-{}", r.start, r.end - 1))
+                .collect();
             if parts.iter().map(Range::len).sum::<usize>() > size {
                 (spec[0].clone(), Want::Part(n, parts[0].clone()))
             } else {
@@ -269,7 +329,10 @@ fn connection(draft: &mut Draft, random: &mut Random) {
             draft.last = true;
         }
     } else if random.chance(60) {
-        draft.fields.push(format!("Connection: {}", random.pick(&["close", "TE, close", "Close"])));
+        draft.fields.push(format!(
+            "Connection: {}",
+            random.pick(&["close", "TE, close", "Close"])
+        ));
         draft.last = true;
     }
     if random.chance(100) {
@@ -285,7 +348,12 @@ impl Draft {
             wire.extend_from_slice(b"\r\n");
         }
         let end = if random.chance(50) { "\n" } else { "\r\n" };
-        let mut text = format!("{} {} HTTP/1.{}{end}Host: a.test{end}", self.method, self.target, self.version - 10);
+        let mut text = format!(
+            "{} {} HTTP/1.{}{end}Host: a.test{end}",
+            self.method,
+            self.target,
+            self.version - 10
+        );
         for field in &self.fields {
             text.push_str(field);
             text.push_str(end);
@@ -313,7 +381,10 @@ fn http09(random: &mut Random) -> Request {
         0 => ("/text".to_owned(), Want::Text),
         _ => (format!("/{}", FILES[3].0), Want::File(3)),
     };
-    Request { version: 9, ..whole(format!("GET {target}\r\n").into_bytes(), want) }
+    Request {
+        version: 9,
+        ..whole(format!("GET {target}\r\n").into_bytes(), want)
+    }
 }
 
 fn whole(wire: Vec<u8>, want: Want) -> Request {
@@ -341,10 +412,16 @@ fn broken_head(random: &mut Random) -> Request {
         2 => (of("GET /text HTTP/2.0", ""), 505),
         3 => (of("get /text HTTP/1.1", ""), 400),
         4 => (of(post, "Content-Length: 1\r\nContent-Length: 1\r\n"), 400),
-        5 => (of(post, "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"), 400),
+        5 => (
+            of(post, "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"),
+            400,
+        ),
         6 => (of(post, "Transfer-Encoding: gzip\r\n"), 501),
         7 => (of(post, "Content-Length: 1x\r\n"), 400),
-        8 => (of("POST /text HTTP/1.0", "Transfer-Encoding: chunked\r\n"), 400),
+        8 => (
+            of("POST /text HTTP/1.0", "Transfer-Encoding: chunked\r\n"),
+            400,
+        ),
         9 => (of("TRACE /text HTTP/1.1", ""), 405),
         10 => (of("CONNECT a.test:80 HTTP/1.1", ""), 405),
         11 => (format!("{get}\r\nHost: a/b\r\n\r\n"), 400),
@@ -356,12 +433,32 @@ fn broken_head(random: &mut Random) -> Request {
         17 => (of("GET /text HTTP/1.1 x", ""), 400),
         _ => ("\u{16}\u{3}\u{1}\u{2}garbage\r\n\r\n".to_owned(), 400),
     };
-    whole(text.into_bytes(), Want::Refused(status))
+    // What the engine takes for a head and the core refuses may have been read whole.
+    let want = if text.contains("/../") || text.contains("%zz") {
+        Want::Page(status)
+    } else {
+        Want::Refused(status)
+    };
+    whole(text.into_bytes(), want)
 }
 
 fn broken_body(random: &mut Random) -> Request {
-    let broken = *random.pick(&["zz\r\n", "3\r\nabcd\r\n", "1\nx\r\n", "-1\r\n", "0\r\n: x\r\n\r\n", "5\r\nabc\r\n0\r\n\r\n"]);
+    let broken = *random.pick(&[
+        "zz\r\n",
+        "3\r\nabcd\r\n",
+        "1\nx\r\n",
+        "-1\r\n",
+        "0\r\n: x\r\n\r\n",
+        "5\r\nabc\r\n0\r\n\r\n",
+    ]);
     let head = "POST /text HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n";
-    let request = whole(format!("{head}2\r\nok\r\n{broken}").into_bytes(), Want::BrokenBody);
-    Request { head_len: head.len(), last: false, ..request }
+    let request = whole(
+        format!("{head}2\r\nok\r\n{broken}").into_bytes(),
+        Want::BrokenBody,
+    );
+    Request {
+        head_len: head.len(),
+        last: false,
+        ..request
+    }
 }

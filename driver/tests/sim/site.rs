@@ -79,8 +79,20 @@ impl Conf {
     }
 
     fn config(&self, root: &str) -> String {
-        let Self { header_ms, send_ms, idle_ms, linger_ms, linger_idle_ms, requests, .. } = self;
-        let listen: String = self.listen.iter().map(|l| format!("listen {l};\n")).collect();
+        let Self {
+            header_ms,
+            send_ms,
+            idle_ms,
+            linger_ms,
+            linger_idle_ms,
+            requests,
+            ..
+        } = self;
+        let listen: String = self
+            .listen
+            .iter()
+            .map(|l| format!("listen {l};\n"))
+            .collect();
         let text = self.text();
         format!(
             "events {{}}
@@ -136,10 +148,20 @@ impl Site {
             std::fs::write(root.join(name), &bytes).expect("the temporary directory is writable");
             files.push(bytes);
         }
-        let modules: &'static [&'static Module] =
-            Vec::leak(server_modules::MODULES.iter().copied().chain([&SIM]).collect());
-        let shown = root.to_str().expect("the temporary directory has a plain name");
-        let https = CONFS.iter().map(|conf| http(&conf.config(shown), modules)).collect();
+        let modules: &'static [&'static Module] = Vec::leak(
+            server_modules::MODULES
+                .iter()
+                .copied()
+                .chain([&SIM])
+                .collect(),
+        );
+        let shown = root
+            .to_str()
+            .expect("the temporary directory has a plain name");
+        let https = CONFS
+            .iter()
+            .map(|conf| http(&conf.config(shown), modules))
+            .collect();
         Self { root, files, https }
     }
 
@@ -157,7 +179,9 @@ impl Drop for Site {
 
 /// A byte of a file, such that a piece from the wrong place or file shows.
 fn byte(file: usize, at: usize) -> u8 {
-    let mixed = (at as u32 + 1).wrapping_mul(2_654_435_761).wrapping_add(file as u32 * 97);
+    let mixed = (at as u32 + 1)
+        .wrapping_mul(2_654_435_761)
+        .wrapping_add(file as u32 * 97);
     (mixed >> 13) as u8
 }
 
@@ -172,7 +196,10 @@ fn http(text: &str, modules: &'static [&'static Module]) -> Arc<Http> {
     };
     let cycle = match load(source, &options, modules) {
         Ok(cycle) => cycle,
-        Err(refused) => panic!("the configuration is refused: {}", refused.error.render(&refused.files)),
+        Err(refused) => panic!(
+            "the configuration is refused: {}",
+            refused.error.render(&refused.files)
+        ),
     };
     let http = cycle.http.expect("the configuration has an http block");
     http.attach_logs(HashMap::new(), &ErrorLog::new(Vec::new()));
@@ -205,7 +232,25 @@ pub(crate) fn forget_notes() {
 
 /// The notes of a connection, by its serial number.
 pub(crate) fn notes_of(connection: u64) -> Vec<Note> {
-    NOTES.with(|notes| notes.borrow().ended.get(&connection).cloned().unwrap_or_default())
+    NOTES.with(|notes| {
+        notes
+            .borrow()
+            .ended
+            .get(&connection)
+            .cloned()
+            .unwrap_or_default()
+    })
+}
+
+/// How many exchanges of a connection were logged as completed.
+pub(crate) fn completed_of(connection: u64) -> usize {
+    NOTES.with(|notes| {
+        let notes = notes.borrow();
+        notes
+            .ended
+            .get(&connection)
+            .map_or(0, |n| n.iter().filter(|n| n.completed).count())
+    })
 }
 
 /// How many exchanges have been logged.
@@ -221,7 +266,11 @@ const SIM: Module = Module {
 
 /// Makes a request with `?wait=` wait so many milliseconds, however often it is resumed before.
 fn wait(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
-    let Some(ms) = x.args.strip_prefix(b"wait=").and_then(|n| std::str::from_utf8(n).ok()?.parse::<u64>().ok()) else {
+    let Some(ms) = x
+        .args
+        .strip_prefix(b"wait=")
+        .and_then(|n| std::str::from_utf8(n).ok()?.parse::<u64>().ok())
+    else {
         return Step::Next;
     };
     let now_ms = cx.clock.mono_ms;
@@ -235,7 +284,22 @@ fn wait(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
 }
 
 fn note(x: &mut Exchange, _: &mut Ctx<'_>) {
-    let status = if x.err_status == 0 { x.reply.status } else { x.err_status };
-    let note = Note { status, bytes_sent: x.bytes_sent, completed: x.completed };
-    NOTES.with(|notes| notes.borrow_mut().ended.entry(x.client.connection).or_default().push(note));
+    let status = if x.err_status == 0 {
+        x.reply.status
+    } else {
+        x.err_status
+    };
+    let note = Note {
+        status,
+        bytes_sent: x.bytes_sent,
+        completed: x.completed,
+    };
+    NOTES.with(|notes| {
+        notes
+            .borrow_mut()
+            .ended
+            .entry(x.client.connection)
+            .or_default()
+            .push(note)
+    });
 }

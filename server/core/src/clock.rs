@@ -13,6 +13,8 @@ pub struct Clock {
     pub unix_ms: u64,
     /// The wall clock as an HTTP date (RFC 9110, 5.6.7).
     pub date: [u8; 29],
+    /// `$time_local`: `21/Nov/2026:03:41:18 +0000`.
+    pub log_time: String,
     cached_s: u64,
 }
 
@@ -24,6 +26,7 @@ impl Clock {
             mono_ms,
             unix_ms,
             date: http_date(cached_s as i64),
+            log_time: log_time(cached_s as i64),
             cached_s,
         }
     }
@@ -36,33 +39,13 @@ impl Clock {
         if second != self.cached_s {
             self.cached_s = second;
             self.date = http_date(second as i64);
+            self.log_time = log_time(second as i64);
         }
     }
 
     /// Seconds since 1970.
     pub fn unix_s(&self) -> i64 {
         (self.unix_ms / 1000) as i64
-    }
-
-    /// `$time_local`: `21/Nov/2026:03:41:18 +0000`.
-    pub fn log_time(&self) -> String {
-        let offset = utc_offset_s();
-        let Civil {
-            year: y,
-            month: mo,
-            day: d,
-            hour: h,
-            minute: mi,
-            second: s,
-            ..
-        } = civil(self.unix_s() + i64::from(offset));
-        let (sign, minutes) = offset_parts(offset);
-        format!(
-            "{d:02}/{}/{y}:{h:02}:{mi:02}:{s:02} {sign}{:02}{:02}",
-            MONTHS[mo as usize - 1],
-            minutes / 60,
-            minutes % 60
-        )
     }
 
     /// `$time_iso8601`: `2026-11-21T03:41:18+00:00`.
@@ -86,6 +69,26 @@ impl Clock {
     }
 }
 
+fn log_time(unix_s: i64) -> String {
+    let offset = utc_offset_s();
+    let Civil {
+        year: y,
+        month: mo,
+        day: d,
+        hour: h,
+        minute: mi,
+        second: s,
+        ..
+    } = civil(unix_s + i64::from(offset));
+    let (sign, minutes) = offset_parts(offset);
+    format!(
+        "{d:02}/{}/{y}:{h:02}:{mi:02}:{s:02} {sign}{:02}{:02}",
+        MONTHS[mo as usize - 1],
+        minutes / 60,
+        minutes % 60
+    )
+}
+
 fn offset_parts(offset_s: i32) -> (char, u32) {
     (
         if offset_s < 0 { '-' } else { '+' },
@@ -105,7 +108,7 @@ mod tests {
     fn times_are_spelt_as_nginx_spells_them() {
         let clock = Clock::new(0, 784_111_777_000);
         assert_eq!(&clock.date, b"Sun, 06 Nov 1994 08:49:37 GMT");
-        assert_eq!(clock.log_time(), "06/Nov/1994:08:49:37 +0000");
+        assert_eq!(clock.log_time, "06/Nov/1994:08:49:37 +0000");
         assert_eq!(clock.iso_time(), "1994-11-06T08:49:37+00:00");
     }
 }

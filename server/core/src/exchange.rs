@@ -3,12 +3,14 @@
 //! Exchanges live in the driver's slab and are reused: [`Exchange::begin`] makes one ready, buffers keep their
 //! capacity. Nothing here knows which protocol carries the exchange or how its connection waits.
 
+mod body;
+
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::rc::Rc;
 
-use engines::http::{Chunk, FileRange, Method, RequestHead, ResponseHead};
+use engines::http::{Chunk, Method, RequestHead, ResponseHead};
 
 use crate::clock::Clock;
 use crate::conf_core::{CoreLoc, CoreSrv};
@@ -19,6 +21,8 @@ use crate::http::{Generation, Http, Location, Server};
 use crate::logs::Logs;
 use crate::phases::Phase;
 use crate::regex::Captures;
+
+pub use body::{BodyStage, Pulled};
 
 /// What the core needs of the world while it works on an exchange.
 pub struct Ctx<'a> {
@@ -113,25 +117,6 @@ impl Reply {
     }
 }
 
-/// A transformation of the response body, added for one response by a header stage.
-pub trait BodyStage {
-    /// Takes a chunk and puts out none, one or several.
-    fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>);
-    /// The body has ended.
-    fn end(&mut self, out: &mut VecDeque<Chunk>);
-}
-
-/// What [`Exchange::pull`] gives.
-#[derive(Debug)]
-pub enum Pulled {
-    /// A piece of the body.
-    Chunk(Chunk),
-    /// The body has ended.
-    End,
-    /// The body breaks off here: what was promised cannot be kept, so the connection must close.
-    Broken,
-}
-
 /// How far the exchange is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -144,6 +129,9 @@ pub enum State {
     /// The response head is complete; the body is pulled.
     Responding,
 }
+
+/// What is called when the body has ended.
+pub type OnEnd = fn(&mut Exchange, &mut Ctx<'_>);
 
 /// One request and its response.
 pub struct Exchange {
@@ -230,7 +218,7 @@ pub struct Exchange {
     /// Bytes sent for this exchange.
     pub bytes_sent: u64,
     /// Called when the body has ended, before trailers are sent.
-    pub on_end: Option<fn(&mut Exchange, &mut Ctx<'_>)>,
+    pub on_end: Option<OnEnd>,
     /// Bytes of the response head on the wire.
     pub header_bytes: u64,
 }
@@ -389,71 +377,6 @@ impl Exchange {
         self.head.method == Method::Head || matches!(self.reply.status, 100..=199 | 204 | 304)
     }
 
-    /// The next piece of the body. Called only while the exchange is [`State::Responding`].
-    pub fn pull(&mut self, cx: &mut Ctx<'_>) -> Pulled {
-        if self.stages.is_empty() {
-            return self.body.pop_front().map_or(Pulled::End, Pulled::Chunk);
-        }
-        loop {
-            if let Some(chunk) = self.staged.pop_front() {
-                return Pulled::Chunk(chunk);
-            }
-            if self.stages_ended {
-                return Pulled::End;
-            }
-            let next = match self.next_in_memory(cx) {
-                Ok(next) => next,
-                Err(error) => {
-                    self.log(
-                        Level::Crit,
-                        format_args!("pread() failed ({})", conf::os_error(&error)),
-                    );
-                    return Pulled::Broken;
-                }
-            };
-            self.stages_ended = next.is_none();
-            self.run_stages(next);
-        }
-    }
-
-    /// The next chunk of the source; of a file at most [`READ_BYTES`], read.
-    fn next_in_memory(&mut self, cx: &mut Ctx<'_>) -> std::io::Result<Option<Chunk>> {
-        match self.body.pop_front() {
-            Some(Chunk::File(mut range)) => {
-                let rest = range.len.saturating_sub(READ_BYTES);
-                range.len -= rest;
-                let bytes = cx.files.read(&range)?;
-                if rest > 0 {
-                    let offset = range.offset + range.len;
-                    self.body.push_front(Chunk::File(FileRange {
-                        file: range.file,
-                        offset,
-                        len: rest,
-                    }));
-                }
-                Ok(Some(Chunk::Owned(bytes)))
-            }
-            other => Ok(other),
-        }
-    }
-
-    /// Passes one chunk, or the end, through all stages.
-    fn run_stages(&mut self, next: Option<Chunk>) {
-        let ended = next.is_none();
-        let mut input: VecDeque<Chunk> = next.into_iter().collect();
-        for stage in &mut self.stages {
-            let mut out = VecDeque::new();
-            for chunk in input {
-                stage.chunk(chunk, &mut out);
-            }
-            if ended {
-                stage.end(&mut out);
-            }
-            input = out;
-        }
-        self.staged = input;
-    }
-
     /// Replaces the URI and its extension.
     pub fn set_uri(&mut self, uri: &[u8]) {
         self.uri.clear();
@@ -537,7 +460,5 @@ impl Exchange {
     }
 }
 
-/// How much of a file is read at a time for stages.
-const READ_BYTES: u64 = 32 << 10;
 /// nginx's limit of internal redirections of one request (NGX_HTTP_MAX_URI_CHANGES).
 pub const MAX_URI_CHANGES: u8 = 10;

@@ -25,7 +25,7 @@ pub struct Module {
     /// Its header stage.
     pub header_stage: Option<HeaderStage>,
     /// Called when the `http` block has been read and merged.
-    pub finish: Option<fn(&mut Build) -> Result<(), ConfError>>,
+    pub finish: Option<Finish>,
 }
 
 impl Module {
@@ -40,6 +40,12 @@ impl Module {
         finish: None,
     };
 }
+
+/// A function called when the `http` block has been read and merged.
+///
+/// # Errors
+/// What is wrong with the block as a whole.
+pub type Finish = fn(&mut Build) -> Result<(), ConfError>;
 
 /// A function run before the response head is sent: it decides on headers and may add body stages.
 ///

@@ -44,11 +44,14 @@ impl Regex {
                 // The library's message begins with an offset that counts the limit put before the pattern.
                 let message = e.to_string();
                 let reason = message.splitn(3, ": ").last().unwrap_or_default();
-                ConfError::word(
-                    d,
-                    word,
-                    format!("pcre2_compile() failed: {reason} in \"{text}\""),
-                )
+                let limit = limited.len() - text.len();
+                let rest = e.offset().and_then(|at| text.get(at.checked_sub(limit)?..));
+                let at = match rest {
+                    None | Some("") => String::new(),
+                    Some(rest) => format!(" at \"{rest}\""),
+                };
+                let text = format!("pcre2_compile() failed: {reason} in \"{text}\"{at}");
+                ConfError::word(d, word, text)
             })?;
         let names = inner
             .capture_names()

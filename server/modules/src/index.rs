@@ -121,9 +121,8 @@ fn look(
 ) -> Result<bool, u16> {
     let path = paths::map_with(x, cx, name)?;
     let policy = paths::policy(x, cx, &path);
-    let error = match cx.files.stat(&path, &policy) {
-        Ok(_) => return Ok(true),
-        Err(error) => error,
+    let Err(error) = cx.files.stat(&path, &policy) else {
+        return Ok(true);
     };
     match error.errno {
         ELOOP | EMLINK => return Err(403),

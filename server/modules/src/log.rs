@@ -5,18 +5,24 @@
 //!
 //! Source: nginx documentation, `ngx_http_log_module`.
 
+mod format;
+mod options;
+
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row, Word};
+use conf::{Arity, ConfError, Contexts, Directive, Row};
 use server_core::build::Build;
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange};
 use server_core::logs::{Buffering, LogCache};
 use server_core::module::{Handler, Module};
-use server_core::value::{Part, Value};
-use server_core::{settings, vars};
+use server_core::settings;
+use server_core::value::Value;
+
+use format::{Escaping, Format};
+use options::Options;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -69,23 +75,6 @@ fn inherit(own: &mut LogLoc, parent: Option<&LogLoc>) {
     if own.cache.is_none() {
         own.cache = parent.and_then(|p| p.cache);
     }
-}
-
-/// A compiled format.
-pub(crate) struct Format {
-    value: Value,
-    escape: Escaping,
-}
-
-/// How variables are written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Escaping {
-    /// Quotes, backslashes and bytes outside printable ASCII as `\xHH`.
-    Default,
-    /// As in a JSON string.
-    Json,
-    /// Not at all.
-    None,
 }
 
 /// One `access_log`.
@@ -260,68 +249,6 @@ fn access_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-#[derive(Default)]
-struct Options {
-    buffer: Option<usize>,
-    flush_ms: Option<u64>,
-    gzip: Option<u32>,
-    condition: Option<Value>,
-}
-
-impl Options {
-    fn parameter(&mut self, b: &mut Build, d: &Directive, word: &Word) -> Result<(), ConfError> {
-        let bad = |what: &str, v: &str| ConfError::word(d, word, format!("invalid {what} \"{v}\""));
-        let text = word.as_str();
-        match text.split_once('=') {
-            Some(("buffer", v)) => {
-                self.buffer = Some(
-                    conf::parse_size(v.as_bytes())
-                        .filter(|n| *n > 0)
-                        .ok_or_else(|| bad("buffer size", v))?,
-                );
-            }
-            Some(("flush", v)) => {
-                let ms = conf::parse_time_ms(v.as_bytes()).filter(|n| *n > 0);
-                self.flush_ms = Some(ms.ok_or_else(|| bad("flush time", v))?);
-            }
-            Some(("gzip", v)) => {
-                let level = v.parse().ok().filter(|n| (1..=9).contains(n));
-                self.gzip = Some(level.ok_or_else(|| bad("compression level", v))?);
-            }
-            None if text == "gzip" => self.gzip = Some(1),
-            Some(("if", _)) => {
-                self.condition = Some(Value::compile_bytes(b, d, word, &word.text[3..])?)
-            }
-            _ => {
-                return Err(ConfError::word(
-                    d,
-                    word,
-                    format!("invalid parameter \"{text}\""),
-                ));
-            }
-        }
-        if self.gzip.is_some() && self.buffer.is_none() {
-            self.buffer = Some(GZIP_BUFFER_BYTES);
-        }
-        Ok(())
-    }
-
-    fn buffering(&self, d: &Directive) -> Result<Option<Buffering>, ConfError> {
-        match self.buffer {
-            Some(size) => Ok(Some(Buffering {
-                size,
-                flush_ms: self.flush_ms,
-                gzip: self.gzip,
-            })),
-            None if self.flush_ms.is_some() => Err(ConfError::at(
-                d,
-                format!("no buffer is defined for access_log \"{}\"", d.arg_str(0)),
-            )),
-            None => Ok(None),
-        }
-    }
-}
-
 fn open_log_file_cache(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     if b.conf_mut::<LogLoc>().cache.is_some() {
         return Err(ConfError::directive(d, "is duplicate"));
@@ -449,94 +376,5 @@ fn write_computed(
                 conf::os_error(&error)
             ),
         );
-    }
-}
-
-impl Format {
-    fn line(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
-        let mut line = Vec::with_capacity(256);
-        let mut value = Vec::new();
-        for part in &self.value.parts {
-            match part {
-                Part::Text(text) => line.extend_from_slice(text),
-                Part::Var(id) => {
-                    value.clear();
-                    let found = vars::append(*id, x, cx, &mut value);
-                    self.escape.write(found, &value, &mut line);
-                }
-                Part::Capture(n) => {
-                    let n = usize::from(*n);
-                    let text = x.captures.get(n).to_vec();
-                    self.escape.write(true, &text, &mut line);
-                }
-            }
-        }
-        line.push(b'\n');
-        line
-    }
-}
-
-impl Escaping {
-    fn write(self, found: bool, value: &[u8], out: &mut Vec<u8>) {
-        match self {
-            Self::Default if !found => out.push(b'-'),
-            Self::Default => {
-                for &b in value {
-                    match b {
-                        b'"' | b'\\' | 0..0x20 | 0x7f.. => {
-                            out.extend_from_slice(format!("\\x{b:02X}").as_bytes())
-                        }
-                        _ => out.push(b),
-                    }
-                }
-            }
-            Self::Json => write_json(value, out),
-            Self::None => out.extend_from_slice(value),
-        }
-    }
-}
-
-fn write_json(value: &[u8], out: &mut Vec<u8>) {
-    for &b in value {
-        match b {
-            b'"' | b'\\' => out.extend_from_slice(&[b'\\', b]),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            8 => out.extend_from_slice(b"\\b"),
-            12 => out.extend_from_slice(b"\\f"),
-            0..0x20 => out.extend_from_slice(format!("\\u{b:04X}").as_bytes()),
-            _ => out.push(b),
-        }
-    }
-}
-
-/// Buffer of a compressed log where none is named.
-const GZIP_BUFFER_BYTES: usize = 64 << 10;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn written(how: Escaping, found: bool, value: &[u8]) -> String {
-        let mut out = Vec::new();
-        how.write(found, value, &mut out);
-        String::from_utf8_lossy(&out).into_owned()
-    }
-
-    #[test]
-    fn values_are_escaped_as_nginx_escapes_them() {
-        assert_eq!(written(Escaping::Default, false, b""), "-");
-        assert_eq!(written(Escaping::Default, true, b""), "");
-        assert_eq!(
-            written(Escaping::Default, true, b"a\"\\\x1b\xc3"),
-            "a\\x22\\x5C\\x1B\\xC3"
-        );
-        assert_eq!(
-            written(Escaping::Json, true, b"a\"\\\n\x01"),
-            "a\\\"\\\\\\n\\u0001"
-        );
-        assert_eq!(written(Escaping::Json, false, b""), "");
-        assert_eq!(written(Escaping::None, true, b"\"\n"), "\"\n");
     }
 }

@@ -36,6 +36,8 @@ pub struct Link {
     pub accepted: (u64, u64),
     /// Bytes taken and sent when it was told that its next response is the last.
     pub retired: Option<(usize, usize)>,
+    /// Number of the configuration before which nothing may be under way any more.
+    pub swept: Option<u64>,
     /// When it was closed, and by what.
     pub closed: Option<(u64, ClosedBy)>,
     key: Key,
@@ -75,7 +77,12 @@ pub enum Order {
 
 impl World {
     /// A thread without connections; `scratch` is the size of one read in bytes.
-    pub fn new(generation: Rc<Generation>, mut random: Random, unix_start_ms: u64, scratch: usize) -> Self {
+    pub fn new(
+        generation: Rc<Generation>,
+        mut random: Random,
+        unix_start_ms: u64,
+        scratch: usize,
+    ) -> Self {
         let hands = Rc::new(Hands::default());
         hands.now_ms.set(1);
         hands.generation.set(generation.number);
@@ -136,9 +143,19 @@ impl World {
         let wire = Rc::new(RefCell::new(wire));
         let serial = self.links.len() as u64 + 1;
         let socket = SimSocket::new(Rc::clone(&wire));
-        let key = self.conns.insert(Conn::new(socket, peer, port, serial, self.now_ms()));
+        let key = self
+            .conns
+            .insert(Conn::new(socket, peer, port, serial, self.now_ms()));
         let accepted = (self.now_ms(), self.shared.generation.number);
-        self.links.push(Link { serial, wire, accepted, retired: None, closed: None, key });
+        self.links.push(Link {
+            serial,
+            wire,
+            accepted,
+            retired: None,
+            swept: None,
+            closed: None,
+            key,
+        });
         self.turn(key, Cause::default());
         self.links.len() - 1
     }
@@ -157,8 +174,9 @@ impl World {
     pub fn poll(&mut self, permille: u32) {
         self.tick();
         self.polled_ms = self.now_ms();
-        let mut ready: Vec<usize> =
-            (0..self.links.len()).filter(|n| self.links[*n].wire.borrow().is_ready()).collect();
+        let mut ready: Vec<usize> = (0..self.links.len())
+            .filter(|n| self.links[*n].wire.borrow().is_ready())
+            .collect();
         self.random.shuffle(&mut ready);
         let order_at = self.random.within(0..ready.len() + 1);
         let mut heard = Vec::new();
@@ -178,7 +196,13 @@ impl World {
         self.timers.expire(self.now_ms(), &mut expired);
         for index in expired {
             if let Some(key) = self.conns.key_at(index) {
-                self.turn(key, Cause { expired: true, ..Cause::default() });
+                self.turn(
+                    key,
+                    Cause {
+                        expired: true,
+                        ..Cause::default()
+                    },
+                );
             }
         }
         self.housekeep();
@@ -199,18 +223,33 @@ impl World {
 
     fn intake(&mut self, index: usize, heard: &mut Vec<Key>) {
         let key = self.links[index].key;
-        let Some(conn) = self.conns.get_mut(key) else { return };
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
         let (readable, writable, hung_up) = self.links[index].wire.borrow_mut().event();
-        let cause = Cause { readable, writable, hung_up, ..Cause::default() };
+        let cause = Cause {
+            readable,
+            writable,
+            hung_up,
+            ..Cause::default()
+        };
         if intake(conn, &mut self.shared, cause) {
             heard.push(key);
         } else {
-            self.turn(key, Cause { broken: true, ..Cause::default() });
+            self.turn(
+                key,
+                Cause {
+                    broken: true,
+                    ..Cause::default()
+                },
+            );
         }
     }
 
     fn turn(&mut self, key: Key, cause: Cause) {
-        let Some(conn) = self.conns.get_mut(key) else { return };
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
         match turn(conn, &mut self.shared, cause) {
             Fate::Keep { deadline_ms } => self.timers.arm(key.index, deadline_ms),
             Fate::Close => self.close(key, ClosedBy::Turn),
@@ -229,7 +268,11 @@ impl World {
     fn obey(&mut self) {
         match self.pending.take() {
             None => {}
-            Some(Order::Configure { generation, keep, timeout_ms }) => self.configure(generation, keep, timeout_ms),
+            Some(Order::Configure {
+                generation,
+                keep,
+                timeout_ms,
+            }) => self.configure(generation, keep, timeout_ms),
             Some(Order::Quit) => self.quit(),
         }
     }
@@ -239,11 +282,22 @@ impl World {
         let number = generation.number;
         self.hands.generation.set(number);
         let old = std::mem::replace(&mut self.shared.generation, generation);
-        let now: Vec<String> = self.shared.generation.ports.iter().map(|p| p.listen.addr.to_string()).collect();
-        let places: Vec<Option<usize>> =
-            old.ports.iter().map(|p| now.iter().position(|n| *n == p.listen.addr.to_string())).collect();
+        let now: Vec<String> = self
+            .shared
+            .generation
+            .ports
+            .iter()
+            .map(|p| p.listen.addr.to_string())
+            .collect();
+        let places: Vec<Option<usize>> = old
+            .ports
+            .iter()
+            .map(|p| now.iter().position(|n| *n == p.listen.addr.to_string()))
+            .collect();
         for key in self.conns.keys() {
-            let Some(conn) = self.conns.get_mut(key) else { continue };
+            let Some(conn) = self.conns.get_mut(key) else {
+                continue;
+            };
             let place = places.get(conn.port()).copied().flatten();
             conn.set_port(place.unwrap_or(0));
             if place.is_some() && keep {
@@ -277,7 +331,8 @@ impl World {
         }
         if let Some(link) = self.links.iter_mut().find(|l| l.key == key) {
             let wire = link.wire.borrow();
-            link.retired.get_or_insert((wire.taken(), wire.sent().len()));
+            link.retired
+                .get_or_insert((wire.taken(), wire.sent().len()));
         }
     }
 
@@ -288,10 +343,22 @@ impl World {
             && at <= now_ms
         {
             self.sweep = None;
+            for link in &mut self.links {
+                link.swept = Some(number);
+            }
             for key in self.conns.keys() {
-                let Some(conn) = self.conns.get_mut(key).filter(|c| c.is_older_than(number)) else { continue };
+                let Some(conn) = self.conns.get_mut(key).filter(|c| c.is_older_than(number)) else {
+                    continue;
+                };
                 // The turn logs what is under way.
-                turn(conn, &mut self.shared, Cause { broken: true, ..Cause::default() });
+                turn(
+                    conn,
+                    &mut self.shared,
+                    Cause {
+                        broken: true,
+                        ..Cause::default()
+                    },
+                );
                 self.close(key, ClosedBy::Order);
             }
         }

@@ -13,8 +13,14 @@ use crate::worker::shared::Shared;
 
 /// Closes, or ends our side and reads on where the peer may still be sending: a close with unread bytes would reset the
 /// connection and could take the response with it.
-pub(super) fn linger<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, next: Next) -> Result<bool, Closed> {
-    let Some(a) = &mut c.active else { return Err(Closed) };
+pub(super) fn linger<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    next: Next,
+) -> Result<bool, Closed> {
+    let Some(a) = &mut c.active else {
+        return Err(Closed);
+    };
     let wanted = match a.closing.rule {
         Lingering::Off => false,
         Lingering::On => next == Next::Linger || c.readable,
@@ -24,7 +30,9 @@ pub(super) fn linger<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, next: 
         return Err(Closed);
     }
     sh.net.shutdown(&mut c.socket);
-    a.mode = Mode::Linger { until_ms: sh.clock.mono_ms + a.closing.time_ms };
+    a.mode = Mode::Linger {
+        until_ms: sh.clock.mono_ms + a.closing.time_ms,
+    };
     c.mark_ms = sh.clock.mono_ms;
     Ok(c.readable)
 }
@@ -34,7 +42,9 @@ pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
     if deadline(c, sh) > sh.clock.mono_ms {
         return Ok(());
     }
-    let Some(a) = &mut c.active else { return Err(Closed) };
+    let Some(a) = &mut c.active else {
+        return Err(Closed);
+    };
     if let Some(x) = &mut a.exchange
         && matches!(x.state, State::Waiting(_))
     {
@@ -50,7 +60,11 @@ pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
 /// When the connection is to take a turn if nothing happens before.
 pub(super) fn deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
     let Some(a) = &c.active else {
-        let wait = if c.requests == 0 { header_timeout(c, sh) } else { c.idle_ms };
+        let wait = match c.requests {
+            0 => header_timeout(c, sh),
+            _ if sh.stopping || c.retired => c.min_idle_ms.min(c.idle_ms),
+            _ => c.idle_ms,
+        };
         return c.mark_ms.saturating_add(wait);
     };
     match a.mode {
@@ -73,12 +87,23 @@ pub(super) fn deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
 /// `client_header_timeout` of the port's default server.
 fn header_timeout<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
     let http = &sh.generation.http;
-    let server = http.ports[c.port as usize].addr(None).default_server;
-    http.servers[server].confs.get::<CoreSrv>().client_header_timeout.0
+    // A retired connection may have no port in a new configuration.
+    let server = http
+        .ports
+        .get(c.port as usize)
+        .map_or(0, |port| port.addr(None).default_server);
+    http.servers.get(server).map_or(0, |server| {
+        server.confs.get::<CoreSrv>().client_header_timeout.0
+    })
 }
 
 /// Logs a request whose head never became complete.
-pub(super) fn log_unfinished<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, status: u16, why: &str) {
+pub(super) fn log_unfinished<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    status: u16,
+    why: &str,
+) {
     c.requests = c.requests.saturating_add(1);
     let client = client(c, sh);
     let mut x = sh.exchange(client, c.port());
@@ -91,7 +116,9 @@ pub(super) fn log_unfinished<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>
 
 /// Gives back what the connection holds; exchanges under way are logged as far as they came.
 pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate {
-    let Some(mut a) = c.active.take() else { return Fate::Close };
+    let Some(mut a) = c.active.take() else {
+        return Fate::Close;
+    };
     let sent = a.sent;
     while let Some(queued) = a.tail.pop_front() {
         let mut x = queued.exchange;

@@ -48,7 +48,11 @@ pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, cause: Cause) -
     loop {
         match pass(c, sh) {
             Ok(true) => {}
-            Ok(false) => return Fate::Keep { deadline_ms: deadline(c, sh) },
+            Ok(false) => {
+                return Fate::Keep {
+                    deadline_ms: deadline(c, sh),
+                };
+            }
             Err(Closed) => return close(c, sh),
         }
     }
@@ -99,7 +103,9 @@ fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, 
         c.mark_ms = now;
         c.active = Some(sh.activate(c.port()));
     }
-    let Some(a) = &mut c.active else { return Err(Closed) };
+    let Some(a) = &mut c.active else {
+        return Err(Closed);
+    };
     if a.mode != Mode::Serve {
         c.mark_ms = now;
     }
@@ -123,7 +129,9 @@ fn end_of_input<S>(c: &mut Conn<S>) -> Result<bool, Closed> {
 
 /// Takes the engine's events; a head starts an exchange.
 fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
-    let Some(a) = &mut c.active else { return Ok(()) };
+    let Some(a) = &mut c.active else {
+        return Ok(());
+    };
     let mut started: Option<RequestHead> = None;
     while let Some(event) = a.engine.event() {
         match event {
@@ -162,7 +170,9 @@ fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Cl
 
 /// The peer ended its side between requests, or inside of one.
 fn peer_ended<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
-    let Some(a) = &mut c.active else { return Err(Closed) };
+    let Some(a) = &mut c.active else {
+        return Err(Closed);
+    };
     if a.next == Next::AwaitBody && a.is_settled() {
         return Err(Closed);
     }
@@ -175,18 +185,29 @@ fn peer_ended<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(),
         return Ok(());
     }
     if a.engine.phase() == Phase::Head {
-        log_unfinished(c, sh, 400, "client prematurely closed connection while reading the request head");
+        log_unfinished(
+            c,
+            sh,
+            400,
+            "client prematurely closed connection while reading the request head",
+        );
     }
     Err(Closed)
 }
 
 /// Starts an exchange.
-fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, head: RequestHead) -> Result<(), Closed> {
+fn begin<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    head: RequestHead,
+) -> Result<(), Closed> {
     c.requests = c.requests.saturating_add(1);
     let client = client(c, sh);
     let mut x = sh.exchange(client, c.port());
     let old = std::mem::replace(&mut x.head, head);
-    let Some(a) = &mut c.active else { return Err(Closed) };
+    let Some(a) = &mut c.active else {
+        return Err(Closed);
+    };
     a.engine.recycle(old);
     a.start = a.queued;
     let stopping = sh.stopping || c.retired;
@@ -217,8 +238,12 @@ fn client<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Client {
 
 /// Sends the head of an exchange that has one.
 fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
-    let Some(a) = &mut c.active else { return Err(Closed) };
-    let Some(x) = &mut a.exchange else { return Ok(()) };
+    let Some(a) = &mut c.active else {
+        return Err(Closed);
+    };
+    let Some(x) = &mut a.exchange else {
+        return Ok(());
+    };
     match x.state {
         State::Running | State::Waiting(_) => Ok(()),
         State::Aborted => Err(Closed),
@@ -241,8 +266,12 @@ fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Cl
 /// Moves the body from the exchange to the engine and on to the queue; true if the response is queued whole and bytes
 /// of a next request are at hand, whose response can leave in the same write.
 fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
-    let Some(a) = &mut c.active else { return Ok(false) };
-    let Some(x) = &mut a.exchange else { return Ok(false) };
+    let Some(a) = &mut c.active else {
+        return Ok(false);
+    };
+    let Some(x) = &mut a.exchange else {
+        return Ok(false);
+    };
     if x.state != State::Responding {
         return Ok(false);
     }
@@ -267,7 +296,9 @@ fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Clo
     if !ended {
         return Ok(false);
     }
-    let Some(exchange) = a.exchange.take() else { return Ok(false) };
+    let Some(exchange) = a.exchange.take() else {
+        return Ok(false);
+    };
     let loc: &CoreLoc = exchange.loc(&exchange.http);
     a.closing = Closing {
         rule: *loc.lingering_close,
@@ -275,14 +306,21 @@ fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Clo
         timeout_ms: loc.lingering_timeout.0,
     };
     c.idle_ms = loc.keepalive().idle_ms;
-    a.tail.push_back(Queued { exchange, start: a.start, end: a.queued });
+    c.min_idle_ms = loc.keepalive_min_timeout.0;
+    a.tail.push_back(Queued {
+        exchange,
+        start: a.start,
+        end: a.queued,
+    });
     a.next = a.engine.finish();
     Ok(a.next == Next::KeepAlive && a.out.len() < QUEUE_BYTES && a.tail.len() < PIPELINE_DEPTH)
 }
 
 /// Writes what is queued; true if there may be more to do at once.
 fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
-    let Some(a) = &mut c.active else { return Ok(false) };
+    let Some(a) = &mut c.active else {
+        return Ok(false);
+    };
     if a.out.is_empty() || !c.writable {
         return Ok(false);
     }
@@ -308,7 +346,10 @@ fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Cl
             if e.kind() == io::ErrorKind::UnexpectedEof
                 && let Some(x) = x
             {
-                x.log(Level::Error, format_args!("the file was truncated while it was sent"));
+                x.log(
+                    Level::Error,
+                    format_args!("the file was truncated while it was sent"),
+                );
             }
             Err(Closed)
         }
@@ -318,7 +359,9 @@ fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Cl
 /// Ends exchanges whose last byte has been written; with nothing left, decides what becomes of the connection. True if
 /// there may be more to do at once.
 fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
-    let Some(a) = &mut c.active else { return Ok(false) };
+    let Some(a) = &mut c.active else {
+        return Ok(false);
+    };
     let mut any = false;
     let sent = a.sent;
     while let Some(queued) = a.tail.pop_front_if(|q| q.end <= sent) {
@@ -335,7 +378,7 @@ fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, C
         Next::KeepAlive => {
             if a.engine.phase() == Phase::Idle && !a.engine.has_buffered() {
                 // Not even a byte of a next request: the connection becomes idle.
-                if sh.stopping || (c.idle_ms == 0 && c.requests > 0) {
+                if (sh.stopping && c.min_idle_ms == 0) || (c.idle_ms == 0 && c.requests > 0) {
                     return Err(Closed);
                 }
                 if let Some(active) = c.active.take() {
@@ -350,7 +393,9 @@ fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, C
             Ok(any)
         }
         Next::AwaitBody => {
-            a.mode = Mode::AwaitBody { until_ms: sh.clock.mono_ms + a.closing.time_ms };
+            a.mode = Mode::AwaitBody {
+                until_ms: sh.clock.mono_ms + a.closing.time_ms,
+            };
             c.mark_ms = sh.clock.mono_ms;
             Ok(c.readable)
         }

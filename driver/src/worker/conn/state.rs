@@ -20,6 +20,8 @@ pub struct Conn<S> {
     pub(super) since_ms: u64,
     /// When what the connection waits for began: the head, the idle time, the last progress.
     pub(super) mark_ms: u64,
+    /// How long an idle connection is spared when the server ends, from the location of its last request.
+    pub(super) min_idle_ms: u64,
     /// How long the connection may be idle, from the location of its last request.
     pub(super) idle_ms: u64,
     pub(super) readable: bool,
@@ -117,7 +119,11 @@ impl Active {
             start: 0,
             tail: VecDeque::new(),
             next: Next::KeepAlive,
-            closing: Closing { rule: Lingering::On, time_ms: 30_000, timeout_ms: 5_000 },
+            closing: Closing {
+                rule: Lingering::On,
+                time_ms: 30_000,
+                timeout_ms: 5_000,
+            },
             mode: Mode::Serve,
         }
     }
@@ -150,6 +156,7 @@ impl<S> Conn<S> {
             since_ms: now_ms,
             mark_ms: now_ms,
             idle_ms: 0,
+            min_idle_ms: 0,
             readable: false,
             writable: true,
             hung_up: false,
@@ -184,6 +191,11 @@ impl<S> Conn<S> {
         self.active.is_none() && self.requests > 0
     }
 
+    /// Whether an idle connection is still spared from being closed (`keepalive_min_timeout`).
+    pub fn is_spared(&self, now_ms: u64) -> bool {
+        self.is_kept_alive() && now_ms < self.mark_ms.saturating_add(self.min_idle_ms)
+    }
+
     /// Between requests, or before the first one.
     pub fn is_idle(&self) -> bool {
         self.active.is_none()
@@ -196,7 +208,12 @@ impl<S> Conn<S> {
 
     /// Whether it has been retired, or has a request under way that began before this configuration.
     pub fn is_older_than(&self, number: u64) -> bool {
-        self.retired || self.active.as_ref().and_then(|a| a.exchange.as_ref()).is_some_and(|x| x.http.number < number)
+        self.retired
+            || self
+                .active
+                .as_ref()
+                .and_then(|a| a.exchange.as_ref())
+                .is_some_and(|x| x.http.number < number)
     }
 
     /// Makes the response under way, or else the next one, the last.

@@ -109,12 +109,15 @@ fn merge_locations(locations: &mut [LocationDraft]) {
     }
 }
 
+/// Names and the locations that have them.
+type Named = Vec<(Vec<u8>, usize)>;
+
 fn flatten(
     drafts: Vec<LocationDraft>,
     parents: &[Option<usize>],
     servers: &mut [Server],
 ) -> Vec<Location> {
-    let mut sets: Vec<(Vec<(Vec<u8>, usize)>, Vec<(Vec<u8>, usize)>, Vec<usize>)> =
+    let mut sets: Vec<(Named, Named, Vec<usize>)> =
         drafts.iter().map(|_| Default::default()).collect();
     for (id, draft) in drafts.iter().enumerate() {
         let Some(parent) = draft.parent else { continue };

@@ -433,9 +433,11 @@ fn cpu_affinity(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
             .filter(|(_, b)| **b == b'1')
             .map(|(cpu, _)| cpu)
             .collect();
-        let sound = word.text.iter().all(|b| matches!(b, b'0' | b'1')) && !cpus.is_empty();
-        if !sound {
-            let text = format!("invalid character in cpu mask \"{}\"", word.as_str());
+        if let Some(b) = word.text.iter().rev().find(|b| !matches!(b, b'0' | b'1')) {
+            let text = format!(
+                "invalid character \"{}\" in \"worker_cpu_affinity\"",
+                char::from(*b)
+            );
             return Err(ConfError::word(d, word, text));
         }
         masks.push(cpus);

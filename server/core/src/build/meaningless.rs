@@ -32,7 +32,7 @@ rows! {
     "lock_file", Contexts::MAIN, TAKE1, "There is no accept mutex that would need a file.";
     "pcre_jit", Contexts::MAIN, FLAG, "Expressions are always compiled to machine code where PCRE2 can.";
     "timer_resolution", Contexts::MAIN, TAKE1, "The clock is read once a turn of the loop.";
-    "thread_pool", Contexts::MAIN, TWO_MORE, "Files are read with sendfile or pread from the page cache by the thread that serves.";
+    "thread_pool", Contexts::MAIN, TAKE23, "Files are read with sendfile or pread from the page cache by the thread that serves.";
     "worker_aio_requests", Contexts::EVENTS, TAKE1, "Asynchronous file reading is not used.";
     "debug_points", Contexts::MAIN, TAKE1, "There are no debug points.";
     "server_names_hash_max_size", H, TAKE1, "Tables size themselves.";

@@ -263,17 +263,17 @@ pub fn load(
     source: impl Source + 'static,
     options: &LoadOptions,
     modules: &'static [&'static Module],
-) -> Result<Cycle, LoadError> {
+) -> Result<Cycle, Box<LoadError>> {
     let mut build = Build::new(source, options, modules);
     match build.read() {
         Ok(()) => Ok(build.into_cycle()),
         Err(error) => {
             let warnings = build.rendered_warnings();
-            Err(LoadError {
+            Err(Box::new(LoadError {
                 error,
                 files: build.loader.files().clone(),
                 warnings,
-            })
+            }))
         }
     }
 }

@@ -6,6 +6,7 @@
 //! Source: nginx documentation, `ngx_http_core_module`.
 
 mod loc;
+mod loc_rows;
 mod srv;
 
 pub use loc::{
@@ -72,7 +73,7 @@ pub const ROWS: &[Row<Build>] = &[
         "html",
         "path",
         "Directory that URIs are mapped into.",
-        loc::root
+        loc_rows::root
     ),
     row!(
         "alias",
@@ -81,7 +82,7 @@ pub const ROWS: &[Row<Build>] = &[
         "",
         "path",
         "Replaces the location's part of the URI.",
-        loc::alias
+        loc_rows::alias
     ),
     Row {
         block: true,
@@ -92,7 +93,7 @@ pub const ROWS: &[Row<Build>] = &[
             "text/html html; image/gif gif; image/jpeg jpg",
             "{ ... }",
             "Maps file name extensions to media types.",
-            loc::types
+            loc_rows::types
         )
     },
     row!(
@@ -102,7 +103,7 @@ pub const ROWS: &[Row<Build>] = &[
         "",
         "code ... [=[response]] uri",
         "The page shown for errors.",
-        loc::error_page
+        loc_rows::error_page
     ),
     row!(
         "error_log",
@@ -111,7 +112,7 @@ pub const ROWS: &[Row<Build>] = &[
         "logs/error.log error",
         "file | stderr [level]",
         "An error log and its level.",
-        loc::error_log
+        loc_rows::error_log
     ),
     row!(
         "keepalive_timeout",
@@ -120,16 +121,16 @@ pub const ROWS: &[Row<Build>] = &[
         "75s",
         "timeout [header_timeout]",
         "How long an idle connection is kept.",
-        loc::keepalive_timeout
+        loc_rows::keepalive_timeout
     ),
     row!(
         "keepalive_disable",
         HSL,
-        Arity::ONE_MORE,
+        Arity::TAKE12,
         "msie6",
         "none | browser ...",
         "Browsers whose connections are not kept.",
-        loc::keepalive_disable
+        loc_rows::keepalive_disable
     ),
     row!(
         "internal",
@@ -138,7 +139,7 @@ pub const ROWS: &[Row<Build>] = &[
         "",
         "",
         "Only internal requests may use the location.",
-        loc::internal
+        loc_rows::internal
     ),
     row!(
         "open_file_cache",
@@ -147,7 +148,7 @@ pub const ROWS: &[Row<Build>] = &[
         "off",
         "off | max=N [inactive=time]",
         "Cache of descriptors and metadata that is not checked at each request.",
-        loc::open_file_cache
+        loc_rows::open_file_cache
     ),
     row!(
         "disable_symlinks",
@@ -156,7 +157,7 @@ pub const ROWS: &[Row<Build>] = &[
         "off",
         "off | on | if_not_owner [from=part]",
         "Whether symbolic links are followed.",
-        loc::disable_symlinks
+        loc_rows::disable_symlinks
     ),
     row!(
         "client_body_temp_path",
@@ -165,6 +166,6 @@ pub const ROWS: &[Row<Build>] = &[
         "client_body_temp",
         "path [level ...]",
         "Directory for request bodies in files.",
-        loc::client_body_temp_path
+        loc_rows::client_body_temp_path
     ),
 ];

@@ -126,7 +126,7 @@ fn utf8_sequence(text: &[u8]) -> Option<Sequence> {
         len: (text.len() / 2) as u8,
         bytes: [0; 3],
     };
-    if text.is_empty() || text.len() % 2 != 0 || text.len() > 6 {
+    if text.is_empty() || !text.len().is_multiple_of(2) || text.len() > 6 {
         return None;
     }
     for (byte, pair) in sequence.bytes.iter_mut().zip(text.chunks(2)) {

@@ -1,0 +1,192 @@
+//! What one exchange costs the worker above its system calls: intake, engine, phases, file lookup, response, write, log.
+//!
+//! `worker_exchange CASE N` does it N times on one keep-alive connection whose socket is a piece of memory. The file is
+//! a real one and is looked at each time. `benches/run` counts the instructions of two runs with different N; their
+//! difference is the cost of the exchanges alone.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::hint::black_box;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use driver::sys::socket::Sent;
+use driver::worker::conn::{Cause, Conn, Fate, intake, turn};
+use driver::worker::net::Net;
+use driver::worker::shared::Shared;
+use engines::http::Gather;
+use server_core::errlog::ErrorLog;
+use server_core::exchange::{Env, Peer};
+use server_core::http::Generation;
+use server_core::{LoadOptions, load};
+
+/// What is asked for, and how many times in one read.
+const CASES: [(&str, &str, usize); 5] = [
+    ("return", "/text", 1),
+    ("file", "/page.html", 1),
+    ("logged", "/logged/page.html", 1),
+    ("large", "/large.bin", 1),
+    ("pipelined", "/page.html", 8),
+];
+
+/// Bytes of the small file and of the large one.
+const PAGE_BYTES: usize = 612;
+const LARGE_BYTES: usize = 1 << 20;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let case = CASES
+        .iter()
+        .find(|(name, ..)| arguments.first().is_some_and(|a| a == name));
+    let (Some((_, path, times)), Some(count)) =
+        (case, arguments.get(1).and_then(|n| n.parse().ok()))
+    else {
+        return ExitCode::from(2);
+    };
+    let root = std::env::temp_dir().join(format!("firstbyte-bench-{}", std::process::id()));
+    let result = site(&root).and_then(|()| serve(&root, path, *times, count));
+    let _ = std::fs::remove_dir_all(&root);
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn site(root: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(root)?;
+    std::fs::write(root.join("page.html"), vec![b'x'; PAGE_BYTES])?;
+    std::fs::write(root.join("large.bin"), vec![b'x'; LARGE_BYTES])
+}
+
+/// Asks `count` times; false if a connection was not kept or a response is missing.
+fn serve(root: &Path, path: &str, times: usize, count: usize) -> io::Result<bool> {
+    let generation = Rc::new(Generation::new(Arc::clone(&configuration(root)?), 1));
+    let mut shared = Shared::new(Memory, generation, Env::default());
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: www.example.org\r\nUser-Agent: client/1.0\r\nAccept: */*\r\n\
+         Accept-Encoding: gzip\r\nConnection: keep-alive\r\n\r\n"
+    );
+    let socket = Socket {
+        request: request.repeat(times).into_bytes(),
+        asked: false,
+        sent: 0,
+    };
+    let peer = Peer::Inet(SocketAddr::from(([127, 0, 0, 1], 40_000)));
+    let mut conn = Conn::new(socket, peer, 0, 1, 1);
+    for n in 0..count {
+        let now_ms = n as u64 / EXCHANGES_A_MS + 1;
+        shared.clock.set(now_ms, UNIX_MS + now_ms);
+        shared.files.set_now(now_ms, UNIX_MS + now_ms);
+        conn.socket_mut().asked = true;
+        let cause = Cause {
+            readable: true,
+            ..Cause::default()
+        };
+        let kept = intake(&mut conn, &mut shared, black_box(cause))
+            && matches!(
+                turn(&mut conn, &mut shared, Cause::default()),
+                Fate::Keep { .. }
+            );
+        if !kept {
+            return Ok(false);
+        }
+    }
+    Ok(shared.requests == (count * times) as u64 && conn.socket().sent > 0)
+}
+
+fn configuration(root: &Path) -> io::Result<Arc<server_core::http::Http>> {
+    let text = format!(
+        "events {{}}
+        http {{
+            root {root};
+            access_log off;
+            keepalive_requests 1000000000;
+            server {{
+                listen 127.0.0.1:8000;
+                server_name www.example.org;
+                location = /text {{ return 200 'a few words of text'; }}
+                location /logged/ {{ alias {root}/; access_log /dev/null; }}
+            }}
+        }}",
+        root = root.display()
+    );
+    let options = LoadOptions {
+        conf_path: PathBuf::from("/bench/nginx.conf"),
+        prefix: PathBuf::from("/bench"),
+        globals: None,
+        error_log: None,
+        access_log: PathBuf::from("/dev/null"),
+    };
+    let source = conf::Memory::default().with_file("/bench/nginx.conf", text);
+    let cycle = load(source, &options, server_modules::MODULES)
+        .map_err(|refused| io::Error::other(refused.error.render(&refused.files)))?;
+    let http = cycle
+        .http
+        .ok_or_else(|| io::Error::other("there is no http block"))?;
+    let null = Arc::new(File::options().append(true).open("/dev/null")?);
+    http.attach_logs(
+        HashMap::from([(PathBuf::from("/dev/null"), null)]),
+        &ErrorLog::new(Vec::new()),
+    );
+    Ok(http)
+}
+
+/// Sockets that cost nothing: a request is there when it is asked for, and there is always room.
+struct Memory;
+
+struct Socket {
+    request: Vec<u8>,
+    asked: bool,
+    sent: u64,
+}
+
+impl Net for Memory {
+    type Socket = Socket;
+
+    fn receive(&mut self, socket: &mut Socket, buffer: &mut [u8]) -> io::Result<usize> {
+        if !std::mem::take(&mut socket.asked) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let len = socket.request.len();
+        buffer[..len].copy_from_slice(&socket.request);
+        Ok(len)
+    }
+
+    fn send(
+        &mut self,
+        socket: &mut Socket,
+        out: &mut Gather,
+        limit: u64,
+        _: u64,
+    ) -> io::Result<Sent> {
+        let bytes = out.len().min(limit);
+        out.advance(bytes);
+        socket.sent += bytes;
+        Ok(Sent {
+            bytes,
+            blocked: false,
+        })
+    }
+
+    fn shutdown(&mut self, _: &mut Socket) {}
+
+    fn local_addr(&mut self, _: &mut Socket) -> Option<SocketAddr> {
+        None
+    }
+
+    fn set_nodelay(&mut self, _: &mut Socket, _: bool) {}
+}
+
+/// The wall clock's begin, so late that the files have long settled.
+const UNIX_MS: u64 = 4_000_000_000_000;
+
+/// How fast the clock goes.
+const EXCHANGES_A_MS: u64 = 100;

@@ -1,0 +1,205 @@
+//! The judge's verdict when nothing goes on or a connection is closed: reasons, losses, lingering and the log.
+
+use driver::io::sim::{ClosedBy, Link, Moment, Wire};
+
+use super::judge::{Court, Judge};
+use super::script::{Linger, Want};
+use super::site::{Note, notes_of};
+
+impl Judge {
+    /// The server has closed: there must be a reason, and nothing may be missing.
+    pub(super) fn close(
+        &mut self,
+        wire: &Wire,
+        link: &Link,
+        at_ms: u64,
+        by: ClosedBy,
+        court: &Court<'_>,
+    ) -> Result<(), String> {
+        if wire.reset_seen || by == ClosedBy::Order {
+            return Ok(());
+        }
+        let due = self.due(wire, link, court);
+        let in_time = due.earliest_ms > at_ms;
+        self.expired = !in_time;
+        let next = self.answered.len();
+        let dropped =
+            !self.over && self.has_begun(wire, next) && self.requests[next].want == Want::Drop;
+        let missing = !self.over
+            && self.has_begun(wire, next)
+            && !dropped
+            && !self.is_partly_refused(wire, next);
+        if in_time && !self.all_sent(wire) {
+            return Err(format!(
+                "closed at {at_ms} ms inside of response {next}, {due:?}"
+            ));
+        }
+        let settled = link.retired.is_some() || court.stopping;
+        if in_time && missing && !settled {
+            return Err(format!(
+                "closed at {at_ms} ms without an answer to request {next}, {due:?}"
+            ));
+        }
+        if in_time && !self.over && !wire.fin_seen && !dropped && !settled {
+            return Err(format!("closed at {at_ms} ms for no reason, {due:?}"));
+        }
+        if self.over && in_time {
+            self.check_linger(wire)?;
+        }
+        if wire.closed_on_input && in_time && !dropped && self.linger() != Linger::Off {
+            return Err("closed on input that it knew of".to_owned());
+        }
+        Ok(())
+    }
+
+    /// How the last response asks to be followed.
+    fn linger(&self) -> Linger {
+        match self.answered.len() {
+            0 => Linger::On,
+            n => self.requests[n - 1].linger,
+        }
+    }
+
+    /// After the last response the server reads on where it must.
+    fn check_linger(&self, wire: &Wire) -> Result<(), String> {
+        let last = self.answered.len() - 1;
+        let more = match self.requests[last].want {
+            Want::Refused(_) | Want::BrokenBody => true,
+            _ => wire.taken() != self.starts[last + 1],
+        };
+        let must = match self.linger() {
+            Linger::Off => {
+                return if wire.shutdown_ms.is_some() {
+                    Err("lingers".to_owned())
+                } else {
+                    Ok(())
+                };
+            }
+            Linger::On => more && !wire.is_ended(),
+            Linger::Always => !wire.is_reset(),
+        };
+        if must && wire.shutdown_ms.is_none() {
+            return Err("closed at once where the client may be sending".to_owned());
+        }
+        if wire.shutdown_ms.is_some() && !wire.fin_seen {
+            return Err("ended to linger before its time".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The log must tell what was on the wire.
+    pub(super) fn compare_notes(&self, wire: &Wire, notes: &[Note]) -> Result<(), String> {
+        let bytes: u64 = notes.iter().map(|n| n.bytes_sent).sum();
+        let sent = wire.sent().len() as u64;
+        if bytes != sent {
+            return Err(format!(
+                "{sent} bytes were sent, the log says {bytes}: {notes:?}"
+            ));
+        }
+        let completed = notes.iter().take_while(|n| n.completed).count();
+        if completed != self.answered.len() || notes[completed..].iter().any(|n| n.completed) {
+            return Err(format!(
+                "{} responses, the log says {notes:?}",
+                self.answered.len()
+            ));
+        }
+        let mut start = 0;
+        for (note, answered) in notes.iter().zip(&self.answered) {
+            let raw = answered.status == 0;
+            if (note.status != answered.status && !raw)
+                || note.bytes_sent != (answered.end - start) as u64
+            {
+                return Err(format!("{note:?} for {answered:?}"));
+            }
+            start = answered.end;
+        }
+        let most = self.requests.len() + 1;
+        if notes.len() > most {
+            Err(format!("{} lines in the log", notes.len()))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// With nothing left to do before time goes on: no request may lie unanswered.
+    pub(crate) fn quiet(&self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String> {
+        let wire = link.wire.borrow();
+        if wire.closed || wire.is_full() {
+            return Ok(());
+        }
+        let next = self.answered.len();
+        let begun = !self.over && self.has_begun(&wire, next);
+        if begun && self.requests[next].wait_ms == 0 && !self.is_partly_refused(&wire, next) {
+            return Err(format!("request {next} is not answered at {now_ms} ms"));
+        }
+        let waits = begun && self.requests[next].wait_ms > 0;
+        if wire.is_reset() && !waits {
+            return Err("open though reset".to_owned());
+        }
+        if wire.waiting() > 0 && !waits {
+            return Err(format!("{} bytes are not read", wire.waiting()));
+        }
+        if wire.is_ended() && !waits {
+            return Err("open after the client's end".to_owned());
+        }
+        let idle = wire.taken() == self.starts[next] && !begun;
+        let retired = link
+            .retired
+            .is_some_and(|(_, sent)| self.answered.last().is_some_and(|a| a.end > sent));
+        if idle && next > 0 && wire.shutdown_ms.is_none() && (court.stopping || retired) {
+            return Err("kept though no further request is wanted".to_owned());
+        }
+        Ok(())
+    }
+
+    /// What happened on the connection, for whoever has to find out why it is wrong.
+    pub(crate) fn story(&self, link: &Link) -> String {
+        let wire = link.wire.borrow();
+        let mut story = String::new();
+        for (request, start) in self.requests.iter().zip(&self.starts) {
+            let text =
+                String::from_utf8_lossy(&request.wire[..request.wire.len().min(STORY_BYTES)])
+                    .into_owned();
+            let (head, len) = (request.head_len, request.wire.len());
+            story += &format!(
+                "  request at {start}, head {head}, length {len}, {:?}: {text:?}\n",
+                request.want
+            );
+        }
+        let moments = |list: &[Moment]| -> String {
+            list.iter()
+                .rev()
+                .take(STORY_MOMENTS)
+                .rev()
+                .map(|m| format!(" {}@{}", m.total, m.at_ms))
+                .collect()
+        };
+        story += &format!(
+            "  accepted {:?}, retired {:?}, closed {:?}\n",
+            link.accepted, link.retired, link.closed
+        );
+        story += &format!(
+            "  read{}; {} bytes wait\n  sent{}\n",
+            moments(&wire.takes),
+            wire.waiting(),
+            moments(&wire.puts)
+        );
+        story += &format!(
+            "  end sent {}, read {}; shutdown {:?}\n",
+            wire.is_ended(),
+            wire.fin_seen,
+            wire.shutdown_ms
+        );
+        story += &format!(
+            "  {:?}, over: {}, log {:?}",
+            self.answered,
+            self.over,
+            notes_of(link.serial)
+        );
+        story
+    }
+}
+
+/// Bytes of a request and moments of a direction that a story shows.
+const STORY_BYTES: usize = 160;
+const STORY_MOMENTS: usize = 12;

@@ -1,0 +1,286 @@
+//! A site in memory: a configuration, files, and requests that run through the phases without sockets.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use conf::Memory;
+use engines::h1::{self, Event};
+use engines::http::{Chunk, FileHandle, http_date};
+use server_core::clock::Clock;
+use server_core::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State};
+use server_core::http::Generation;
+use server_core::logs::Logs;
+use server_core::{FileError, Files, LoadOptions, Meta, OpenPolicy, Opened, phases};
+
+const MAIN_FILE: &str = "/etc/nginx/nginx.conf";
+/// When files were changed last, and when requests are made: seconds since 1970.
+pub(crate) const MODIFIED_S: i64 = 784_111_777;
+pub(crate) const NOW_S: u64 = 784_111_877;
+
+/// A configuration with the files it serves.
+pub(crate) struct Site {
+    generation: Rc<Generation>,
+    disk: Disk,
+}
+
+/// What a request got.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// The status, 0 where the connection was closed without a response.
+    pub(crate) status: u16,
+    /// The fields, a line each.
+    pub(crate) head: String,
+    pub(crate) body: String,
+    /// Trailer fields, a line each.
+    pub(crate) trailers: String,
+    /// Whether the connection is kept, and for how long the client is told.
+    pub(crate) keep_alive: bool,
+    pub(crate) keep_alive_hint_s: Option<u64>,
+}
+
+impl Answer {
+    /// The value of a field, "" where there is none.
+    pub(crate) fn field(&self, name: &str) -> &str {
+        let line = self
+            .head
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("{name}: ")));
+        line.unwrap_or_default()
+    }
+}
+
+impl Site {
+    /// A site of one server, given what is inside its block.
+    pub(crate) fn server(inner: &str) -> Self {
+        Self::http(&format!(
+            "server {{\nserver_name localhost;\nroot /www;\n{inner}\n}}"
+        ))
+    }
+
+    /// A site, given what is inside the block `http`.
+    pub(crate) fn http(inner: &str) -> Self {
+        let text = format!("events {{}}\nhttp {{\n{inner}\n}}\n");
+        let options = LoadOptions {
+            conf_path: PathBuf::from(MAIN_FILE),
+            prefix: PathBuf::from("/usr/share/nginx"),
+            globals: None,
+            error_log: None,
+            access_log: PathBuf::from("/var/log/nginx/access.log"),
+        };
+        let source = Memory::default().with_file(MAIN_FILE, text);
+        let cycle = server_core::load(source, &options, server_modules::MODULES)
+            .unwrap_or_else(|refused| panic!("{}", refused.error.render(&refused.files)));
+        let http = cycle.http.expect("a configuration with http");
+        Self {
+            generation: Rc::new(Generation::new(http, 1)),
+            disk: Disk::default(),
+        }
+    }
+
+    /// With a file.
+    #[must_use]
+    pub(crate) fn file(mut self, path: &str, text: &str) -> Self {
+        self.disk
+            .add(path, Node::File(text.as_bytes().into(), None));
+        self
+    }
+
+    /// With a file that is served from its descriptor.
+    #[must_use]
+    pub(crate) fn large_file(mut self, path: &str, text: &str) -> Self {
+        let name = format!(
+            "firstbyte-site-{}-{}",
+            std::process::id(),
+            self.disk.0.len()
+        );
+        let place = std::env::temp_dir().join(name);
+        fs::write(&place, text).expect("the temporary directory is writable");
+        let handle = Rc::new(File::open(&place).expect("the file was made above").into());
+        fs::remove_file(place).expect("the file was made above");
+        self.disk
+            .add(path, Node::File(text.as_bytes().into(), Some(handle)));
+        self
+    }
+
+    /// With a directory.
+    #[must_use]
+    pub(crate) fn dir(mut self, path: &str) -> Self {
+        self.disk.add(path, Node::Dir);
+        self
+    }
+
+    /// `GET` over HTTP/1.1 with a host.
+    pub(crate) fn get(&mut self, target: &str) -> Answer {
+        self.send(&format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+    }
+
+    /// `GET` with more fields, each with its line end.
+    pub(crate) fn get_with(&mut self, target: &str, fields: &str) -> Answer {
+        self.send(&format!(
+            "GET {target} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n"
+        ))
+    }
+
+    /// Any request, as text.
+    pub(crate) fn send(&mut self, request: &str) -> Answer {
+        let mut engine = h1::Conn::new(Rc::clone(&self.generation.h1[0]));
+        engine.receive(request.as_bytes());
+        let Some(Event::Head(head)) = engine.event() else {
+            panic!("no head in {request:?}")
+        };
+        let client = Client {
+            peer: Peer::Inet(([192, 0, 2, 1], 4000).into()),
+            local: Some(([192, 0, 2, 2], 80).into()),
+            connection: 1,
+            requests: 1,
+            since_ms: 0,
+            pipelined: false,
+        };
+        let clock = Clock::new(1000, NOW_S * 1000);
+        let (mut logs, env) = (Logs::default(), Env::default());
+        let mut cx = Ctx {
+            files: &mut self.disk,
+            clock: &clock,
+            logs: &mut logs,
+            env: &env,
+        };
+        let mut x = Exchange::new(Rc::clone(&self.generation), client);
+        x.begin(Rc::clone(&self.generation), 0, client, &clock);
+        x.head = head;
+        phases::begin(&mut x, &mut cx);
+        answer(&mut x, &mut cx)
+    }
+}
+
+fn answer(x: &mut Exchange, cx: &mut Ctx<'_>) -> Answer {
+    let mut answer = Answer {
+        status: 0,
+        head: String::new(),
+        body: String::new(),
+        trailers: String::new(),
+        keep_alive: x.response.keep_alive,
+        keep_alive_hint_s: x.response.keep_alive_hint_s,
+    };
+    match x.state {
+        State::Responding => {}
+        State::Aborted => return answer,
+        other => panic!("left in state {other:?}"),
+    }
+    answer.status = x.response.status;
+    answer.head = String::from_utf8_lossy(&x.response.arena).replace('\r', "");
+    loop {
+        match x.pull(cx) {
+            Pulled::Chunk(Chunk::File(range)) => {
+                let bytes = cx.files.read(&range).expect("the range lies in the file");
+                answer.body.push_str(&String::from_utf8_lossy(&bytes));
+            }
+            Pulled::Chunk(chunk) => answer
+                .body
+                .push_str(&String::from_utf8_lossy(chunk.bytes())),
+            Pulled::End => break,
+            Pulled::Broken => panic!("the body breaks off"),
+        }
+    }
+    if let Some(on_end) = x.on_end {
+        on_end(x, cx);
+        answer.trailers = String::from_utf8_lossy(&x.reply.trailers.arena).replace('\r', "");
+    }
+    answer
+}
+
+/// Files by their path.
+#[derive(Default)]
+struct Disk(BTreeMap<Vec<u8>, Node>);
+
+enum Node {
+    Dir,
+    /// Text, and the descriptor that it is to be read from, if any.
+    File(Rc<[u8]>, Option<FileHandle>),
+}
+
+impl Disk {
+    fn add(&mut self, path: &str, node: Node) {
+        for (at, _) in path.match_indices('/').skip(1) {
+            self.0.entry(path[..at].into()).or_insert(Node::Dir);
+        }
+        self.0.insert(path.into(), node);
+    }
+
+    fn look(&self, path: &[u8]) -> Result<&Node, FileError> {
+        let missing = FileError {
+            errno: server_core::ENOENT,
+            call: "open()",
+        };
+        let dir = path.ends_with(b"/");
+        let bare = path.strip_suffix(b"/").unwrap_or(path);
+        match self.0.get(bare) {
+            Some(Node::File(..)) if dir => Err(FileError {
+                errno: server_core::ENOTDIR,
+                ..missing
+            }),
+            Some(node) => Ok(node),
+            None => {
+                let in_file = |at: usize| matches!(self.0.get(&bare[..at]), Some(Node::File(..)));
+                let below_file = (0..bare.len()).any(|at| bare[at] == b'/' && in_file(at));
+                let errno = if below_file {
+                    server_core::ENOTDIR
+                } else {
+                    server_core::ENOENT
+                };
+                Err(FileError { errno, ..missing })
+            }
+        }
+    }
+}
+
+fn meta(node: &Node) -> Meta {
+    let size = if let Node::File(text, _) = node {
+        text.len() as u64
+    } else {
+        0
+    };
+    let is_dir = matches!(node, Node::Dir);
+    Meta {
+        size,
+        mtime_s: MODIFIED_S,
+        mtime_ns: 0,
+        ino: 1,
+        dev: 1,
+        is_dir,
+        is_file: !is_dir,
+        mode: if is_dir { 0o755 } else { 0o644 },
+    }
+}
+
+impl Files for Disk {
+    fn open(&mut self, path: &[u8], _: &OpenPolicy) -> Result<Rc<Opened>, FileError> {
+        let node = self.look(path)?;
+        let (file, content) = match node {
+            Node::Dir => (None, None),
+            Node::File(_, Some(handle)) => (Some(Rc::clone(handle)), None),
+            Node::File(text, None) => {
+                let null = File::open("/dev/null").expect("every system has it");
+                (Some(Rc::new(null.into())), Some(Rc::clone(text)))
+            }
+        };
+        let meta = meta(node);
+        let etag = format!("\"{:x}-{:x}\"", meta.mtime_s, meta.size);
+        Ok(Rc::new(Opened {
+            file,
+            meta,
+            content,
+            etag: etag.as_bytes().into(),
+            last_modified: http_date(meta.mtime_s).as_slice().into(),
+        }))
+    }
+
+    fn content(&mut self, opened: &Opened) -> Option<Rc<[u8]>> {
+        opened.content.clone()
+    }
+
+    fn stat(&mut self, path: &[u8], _: &OpenPolicy) -> Result<Meta, FileError> {
+        self.look(path).map(meta)
+    }
+}

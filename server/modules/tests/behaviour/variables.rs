@@ -1,0 +1,163 @@
+//! Variables: what they are before, between and after redirects.
+
+use crate::site::Site;
+
+fn one(value: &str) -> Site {
+    Site::server(&format!("location / {{ return 200 \"{value}\"; }}"))
+}
+
+#[test]
+fn host_is_the_clients_else_the_servers() {
+    let mut site = one("$host|$http_host|$server_name|$request_port|$is_request_port");
+    assert_eq!(
+        site.send("GET / HTTP/1.0\r\n\r\n").body,
+        "localhost||localhost||"
+    );
+    assert_eq!(
+        site.send("GET / HTTP/1.1\r\nHost: A.b:81\r\n\r\n").body,
+        "a.b|A.b:81|localhost|81|:"
+    );
+    let absolute = site.send("GET http://c.d/x HTTP/1.1\r\nHost: A.b\r\n\r\n");
+    assert_eq!(absolute.body, "c.d|A.b|localhost||");
+}
+
+#[test]
+fn fields_that_come_twice_are_joined() {
+    let mut site = one("$http_x_a|$http_cookie|$cookie_b|$cookie_none|$content_type");
+    let fields = "X-A: 1\r\nx_a: no\r\nX-a: 2\r\nCookie: a=1\r\nCookie: b=2; c=3\r\nContent-Type: a\r\nContent-Type: b\r\n";
+    assert_eq!(
+        site.get_with("/", fields).body,
+        "1, 2|a=1; b=2; c=3|2||a, b"
+    );
+}
+
+#[test]
+fn arguments_are_found_without_case() {
+    let mut site = one("$arg_b|$arg_c|$arg_|$args|$query_string|$is_args");
+    assert_eq!(site.get("/?a=1&B=2&c").body, "2|||a=1&B=2&c|a=1&B=2&c|?");
+}
+
+#[test]
+fn args_can_be_set_and_query_string_follows() {
+    let mut site = Site::server(
+        "location / { set $args x=1; return 200 \"$args|$query_string|$arg_x|$request_uri\"; }",
+    );
+    assert_eq!(site.get("/?a=2").body, "x=1|x=1|1|/?a=2");
+}
+
+#[test]
+fn the_document_root_is_that_of_the_location() {
+    let mut site = Site::server(
+        "location / { return 200 \"$document_root|$request_filename\"; }
+         location /a/ { alias /data/; return 200 \"$document_root|$request_filename\"; }",
+    );
+    assert_eq!(site.get("/x/y").body, "/www|/www/x/y");
+    assert_eq!(site.get("/a/y").body, "/data/|/data/y");
+}
+
+#[test]
+fn the_user_is_one_that_has_a_name() {
+    let mut site = one("[$remote_user]");
+    assert_eq!(
+        site.get_with("/", "Authorization: Basic dTpw\r\n").body,
+        "[u]"
+    );
+    assert_eq!(
+        site.get_with("/", "Authorization: basic   dTpw\r\n").body,
+        "[u]"
+    );
+    assert_eq!(
+        site.get_with("/", "Authorization: Basic OnA=\r\n").body,
+        "[]"
+    );
+    assert_eq!(
+        site.get_with("/", "Authorization: Bearer dTpw\r\n").body,
+        "[]"
+    );
+}
+
+#[test]
+fn a_request_has_one_identifier() {
+    let mut site = one("$request_id $request_id");
+    let first = site.get("/").body;
+    let (a, b) = first.split_once(' ').expect("two values");
+    assert_eq!((a.len(), a), (32, b));
+    assert!(a.bytes().all(|c| c.is_ascii_hexdigit()));
+    assert_ne!(site.get("/").body, first);
+}
+
+#[test]
+fn sent_fields_are_known_while_fields_are_added() {
+    let mut site = Site::http(
+        "map $sent_http_content_type $how_long { ~image/ max; default epoch; text/html 1h; }
+         server {
+             root /www;
+             types { text/html html; image/gif gif; }
+             charset utf-8;
+             expires $how_long;
+             add_header X-Length $sent_http_content_length;
+         }",
+    )
+    .file("/www/a.html", "text")
+    .file("/www/a.gif", "picture");
+    let page = site.get("/a.html");
+    assert_eq!(
+        (page.field("Cache-Control"), page.field("X-Length")),
+        ("max-age=3600", "4")
+    );
+    assert_eq!(page.field("Content-Type"), "text/html; charset=utf-8");
+    assert_eq!(
+        site.get("/a.gif").field("Cache-Control"),
+        "max-age=315360000"
+    );
+}
+
+#[test]
+fn a_map_is_looked_up_in_nginx_order() {
+    let mut site = Site::http(
+        "map $arg_h $m {
+             hostnames;
+             default none;
+             exact.example.com exact;
+             *.example.com head;
+             .example.org dot;
+             mail.* tail;
+             ~^(?<word>w+)$ regex-$word;
+             \\default escaped;
+         }
+         server { return 200 $m; }",
+    );
+    for (host, expected) in [
+        ("EXACT.example.com", "exact"),
+        ("a.example.com.", "head"),
+        ("example.org", "dot"),
+        ("x.example.org", "dot"),
+        ("mail.test", "tail"),
+        ("www", "regex-www"),
+        ("default", "escaped"),
+        ("", "none"),
+        ("other", "none"),
+    ] {
+        assert_eq!(site.get(&format!("/?h={host}")).body, expected, "{host}");
+    }
+}
+
+#[test]
+fn maps_that_need_each_other_end() {
+    let mut site = Site::http(
+        "map $b $a { default $b; } map $a $b { default $a; } server { return 200 [$a]; }",
+    );
+    assert_eq!(site.get("/").body, "[]");
+}
+
+#[test]
+fn a_map_is_computed_once_unless_volatile() {
+    let inner = |kind: &str| {
+        format!(
+            "map $uri $m {{ {kind} default $uri; }}
+             server {{ set $first $m; location /a {{ rewrite ^ /b last; }} location /b {{ return 200 $m; }} }}"
+        )
+    };
+    assert_eq!(Site::http(&inner("")).get("/a").body, "/a");
+    assert_eq!(Site::http(&inner("volatile;")).get("/a").body, "/b");
+}

@@ -1,0 +1,87 @@
+//! Golden configurations: each `tests/conf/*.conft` is a configuration, a line `----`, and what loading it gives.
+//!
+//! What it gives are the warnings, then the error as it is shown, or `ok`. Files besides the main one follow lines
+//! `==== /path`; `==== -g` is the command line. `UPDATE_GOLDEN=1` writes what is given into the file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use conf::Memory;
+use server_core::LoadOptions;
+use server_modules::MODULES;
+
+const MAIN_FILE: &str = "/etc/nginx/nginx.conf";
+const COMMAND_LINE: &str = "-g";
+
+fn cases() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conf");
+    let entries = fs::read_dir(folder).expect("the folder is part of the tree");
+    let mut paths: Vec<_> = entries
+        .map(|entry| entry.expect("the folder can be read").path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "conft")
+        })
+        .collect();
+    paths.sort();
+    paths
+}
+
+/// What loading the text before `----` gives.
+fn given(text: &str) -> String {
+    let mut memory = Memory::default();
+    let mut globals = None;
+    let mut files = vec![(MAIN_FILE, String::new())];
+    for line in text.split_inclusive('\n') {
+        match line.strip_prefix("==== ") {
+            Some(path) => files.push((path.trim_end(), String::new())),
+            None => files
+                .last_mut()
+                .expect("the main file is there")
+                .1
+                .push_str(line),
+        }
+    }
+    for (path, text) in files {
+        match path {
+            COMMAND_LINE => globals = Some(text.trim_end().to_owned()),
+            _ => memory.add_file(path, text),
+        }
+    }
+    let options = LoadOptions {
+        conf_path: PathBuf::from(MAIN_FILE),
+        prefix: PathBuf::from("/usr/share/nginx"),
+        globals,
+        error_log: None,
+        access_log: PathBuf::from("/var/log/nginx/access.log"),
+    };
+    let (mut shown, end) = match server_core::load(memory, &options, MODULES) {
+        Ok(cycle) => (cycle.warnings, "ok".to_owned()),
+        Err(refused) => (refused.warnings, refused.error.render(&refused.files)),
+    };
+    shown.push(end);
+    shown.join("\n")
+}
+
+#[test]
+fn golden_configurations_give_what_they_say() {
+    let mut failed = Vec::new();
+    let paths = cases();
+    for path in &paths {
+        let case = fs::read_to_string(path).expect("a case can be read");
+        let (text, expected) = case.split_once("----\n").expect("a case has a line ----");
+        let given = given(text);
+        if given == expected.trim_end() {
+            continue;
+        }
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            fs::write(path, format!("{text}----\n{given}\n")).expect("a case can be written");
+        }
+        failed.push(format!(
+            "{}\nexpected:\n{expected}\ngiven:\n{given}\n",
+            path.display()
+        ));
+    }
+    assert!(paths.len() >= 40, "only {} cases", paths.len());
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
