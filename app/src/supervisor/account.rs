@@ -34,7 +34,8 @@ impl Account {
                     Level::Warn,
                     format_args!(
                         "the \"user\" directive makes sense only if the master process runs \
-                         with super-user privileges, ignored"
+                         with super-user privileges, ignored{}",
+                        main.user_at
                     ),
                 );
             }
@@ -46,11 +47,11 @@ impl Account {
             None => (DEFAULT_USER, None),
         };
         let Some(user) = found("getpwnam", name, identity::lookup_user(name), console)? else {
-            return Err(missing("getpwnam", name, console));
+            return Err(missing("getpwnam", name, &main.user_at, console));
         };
         let gid = match group {
             Some(group) => found("getgrnam", group, identity::lookup_group(group), console)?
-                .ok_or_else(|| missing("getgrnam", group, console))?,
+                .ok_or_else(|| missing("getgrnam", group, &main.user_at, console))?,
             None => user.gid,
         };
         Ok(Some(Self {
@@ -73,8 +74,8 @@ fn found<T>(
     })
 }
 
-fn missing(call: &str, name: &str, console: &Console) -> Reported {
-    console.report(Level::Emerg, format_args!("{call}(\"{name}\") failed"));
+fn missing(call: &str, name: &str, at: &str, console: &Console) -> Reported {
+    console.report(Level::Emerg, format_args!("{call}(\"{name}\") failed{at}"));
     Reported
 }
 

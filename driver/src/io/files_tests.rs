@@ -49,7 +49,7 @@ fn content(opened: &Opened) -> String {
         len: opened.meta.size,
     };
     let mut bytes = Vec::new();
-    crate::sys::socket::read_range(&range, &mut bytes).expect("read");
+    read_range(&range, &mut bytes).expect("read");
     String::from_utf8(bytes).expect("text")
 }
 

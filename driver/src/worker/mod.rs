@@ -5,6 +5,7 @@
 
 pub mod conn;
 pub mod net;
+pub mod orders;
 pub mod shared;
 pub mod slab;
 pub mod thread;
@@ -26,7 +27,8 @@ use crate::bundle::{Bundle, FromWorker, ToWorker};
 use crate::sys::poll::{Events, Interest, Poller, Waker};
 use crate::sys::process;
 use crate::sys::signal::{self, Signals};
-use thread::{Counters, Order, Setup, Thread};
+use orders::{Counters, Order, Setup};
+use thread::Thread;
 
 /// Builds a configuration from a bundle.
 pub type Load = fn(&Bundle) -> Result<Cycle, String>;

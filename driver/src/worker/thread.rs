@@ -6,65 +6,22 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use server_core::errlog::{ErrorLog, Level};
+use server_core::errlog::Level;
 use server_core::exchange::{Env, Peer};
-use server_core::http::{Generation, Http};
+use server_core::http::Generation;
 
 use super::conn::{Cause, Conn, Fate, intake, turn};
 use super::net::Sockets;
+use super::orders::{Counters, Order, Setup};
 use super::shared::Shared;
 use super::slab::{Key, Slab};
 use crate::io::timer::Timers;
 use crate::sys::poll::{Events, Interest, Poller, Waker};
 use crate::sys::socket;
-
-/// A configuration as a thread gets it.
-#[derive(Clone)]
-pub struct Setup {
-    /// The configuration; `None` without an `http` block.
-    pub http: Arc<Http>,
-    /// Counts reloads.
-    pub number: u64,
-    /// For each port of the configuration this thread's listening socket.
-    pub listeners: Vec<Arc<OwnedFd>>,
-    /// For each port of the configuration its address as text.
-    pub addresses: Vec<String>,
-    /// The main error log.
-    pub log: ErrorLog,
-    /// Most connections.
-    pub worker_connections: usize,
-    /// Accept all waiting connections at a time.
-    pub multi_accept: bool,
-    /// Keep idle connections over the change to this configuration.
-    pub keep_connections: bool,
-    /// How long what is left of the configuration before may go on, milliseconds.
-    pub shutdown_timeout_ms: Option<u64>,
-}
-
-/// What the main thread orders.
-pub enum Order {
-    /// Serve by this configuration.
-    Configure(Box<Setup>),
-    /// Write buffered logs out before files change.
-    FlushLogs,
-    /// Finish what runs, then end; at the latest after this time, milliseconds.
-    Quit(Option<u64>),
-    /// End now.
-    Terminate,
-}
-
-/// What all threads count together.
-#[derive(Debug, Default)]
-pub struct Counters {
-    /// Serial numbers of connections.
-    pub connections: AtomicU64,
-    /// Panics contained to a connection.
-    pub panics: AtomicU64,
-}
 
 /// One worker thread.
 pub struct Thread {

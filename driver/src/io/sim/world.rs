@@ -132,9 +132,14 @@ impl World {
         (self.conns.len(), self.timers.len())
     }
 
-    /// Whether an event waits to be told.
+    /// Whether an event or a timer waits for the next turn of the loop.
     pub fn is_ready(&self) -> bool {
-        self.pending.is_some() || self.links.iter().any(|l| l.wire.borrow().is_ready())
+        self.pending.is_some()
+            || self
+                .timers
+                .next_deadline()
+                .is_some_and(|at| at <= self.now_ms())
+            || self.links.iter().any(|l| l.wire.borrow().is_ready())
     }
 
     /// Accepts a connection on a port; gives its index in [`World::links`].
@@ -303,7 +308,7 @@ impl World {
             if place.is_some() && keep {
                 continue;
             }
-            if conn.is_kept_alive() || (place.is_none() && conn.is_idle()) {
+            if place.is_none() && conn.is_idle() {
                 self.close(key, ClosedBy::Order);
             } else {
                 self.retire(key);
@@ -317,23 +322,25 @@ impl World {
     fn quit(&mut self) {
         self.shared.stopping = true;
         for key in self.conns.keys() {
-            if self.conns.get_mut(key).is_some_and(|c| c.is_idle()) {
-                self.close(key, ClosedBy::Order);
-            } else {
-                self.retire(key);
-            }
+            self.retire(key);
         }
     }
 
     fn retire(&mut self, key: Key) {
-        if let Some(conn) = self.conns.get_mut(key) {
-            conn.retire();
+        let now_ms = self.now_ms();
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
+        if conn.is_kept_alive() && !conn.is_spared(now_ms) {
+            return self.close(key, ClosedBy::Order);
         }
+        conn.retire();
         if let Some(link) = self.links.iter_mut().find(|l| l.key == key) {
             let wire = link.wire.borrow();
             link.retired
                 .get_or_insert((wire.taken(), wire.sent().len()));
         }
+        self.turn(key, Cause::default());
     }
 
     fn housekeep(&mut self) {

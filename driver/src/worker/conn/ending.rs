@@ -105,7 +105,7 @@ pub(super) fn log_unfinished<N: Net>(
     why: &str,
 ) {
     c.requests = c.requests.saturating_add(1);
-    let client = client(c, sh);
+    let client = client(c, sh, false);
     let mut x = sh.exchange(client, c.port());
     x.head.clear();
     phases::place(&mut x);

@@ -16,8 +16,8 @@ mod state;
 use std::io;
 
 use engines::h1::{Event, Next, Phase};
-use engines::http::RequestHead;
-use server_core::conf_core::CoreLoc;
+use engines::http::{FieldId, RequestHead};
+use server_core::conf_core::{CoreLoc, Lingering};
 use server_core::errlog::Level;
 use server_core::exchange::{Client, Pulled, State};
 use server_core::phases;
@@ -202,7 +202,9 @@ fn begin<N: Net>(
     head: RequestHead,
 ) -> Result<(), Closed> {
     c.requests = c.requests.saturating_add(1);
-    let client = client(c, sh);
+    // Without a host the address itself names the server.
+    let hostless = head.authority.is_none() && head.field(FieldId::Host).is_none();
+    let client = client(c, sh, hostless);
     let mut x = sh.exchange(client, c.port());
     let old = std::mem::replace(&mut x.head, head);
     let Some(a) = &mut c.active else {
@@ -221,9 +223,10 @@ fn begin<N: Net>(
 }
 
 /// What the exchange knows of the connection.
-fn client<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Client {
+fn client<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, hostless: bool) -> Client {
     let port = &sh.generation.http.ports[c.port as usize];
-    if port.needs_local_addr && c.local.is_none() {
+    let wanted = port.needs_local_addr || (hostless && port.listen.addr.is_wildcard());
+    if wanted && c.local.is_none() {
         c.local = sh.net.local_addr(&mut c.socket).map(Box::new);
     }
     Client {
@@ -246,7 +249,17 @@ fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Cl
     };
     match x.state {
         State::Running | State::Waiting(_) => Ok(()),
-        State::Aborted => Err(Closed),
+        State::Aborted if a.tail.is_empty() => Err(Closed),
+        State::Aborted => {
+            // Responses to requests before this one still leave.
+            a.engine.close_after();
+            a.next = Next::Close;
+            a.closing.rule = Lingering::Off;
+            if let Some(x) = a.exchange.take() {
+                sh.finish(x);
+            }
+            Ok(())
+        }
         State::Responding => {
             if !a.engine.body_done() {
                 if x.head.expect_continue && x.err_status == 0 {

@@ -25,6 +25,8 @@ pub struct MainConf {
     pub daemon: bool,
     /// Serve from a worker process of its own.
     pub master_process: bool,
+    /// Where the user is named, for messages: ` in FILE:LINE`.
+    pub user_at: String,
     /// User and group of the worker.
     pub user: Option<(String, Option<String>)>,
     /// The pid file.
@@ -65,6 +67,7 @@ impl MainConf {
             daemon: true,
             master_process: true,
             user: None,
+            user_at: String::new(),
             pid: options.prefix.join(DEFAULT_PID),
             worker_processes: 1,
             worker_connections: 512,
@@ -185,6 +188,7 @@ pub(super) const ROWS: &[Row<Build>] = &[
         "User and group of the worker process.",
         |b, d| {
             let group = (d.args.len() == 2).then(|| d.arg_str(1).to_owned());
+            b.main.user_at = ConfError::at(d, "").to_string();
             b.main.user = Some((d.arg_str(0).to_owned(), group));
             Ok(())
         }

@@ -1,0 +1,52 @@
+//! What the worker's main thread and the serving threads share: setups, orders, counters.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use server_core::errlog::ErrorLog;
+use server_core::http::Http;
+
+/// A configuration as a thread gets it.
+#[derive(Clone)]
+pub struct Setup {
+    /// The configuration; `None` without an `http` block.
+    pub http: Arc<Http>,
+    /// Counts reloads.
+    pub number: u64,
+    /// For each port of the configuration this thread's listening socket.
+    pub listeners: Vec<Arc<OwnedFd>>,
+    /// For each port of the configuration its address as text.
+    pub addresses: Vec<String>,
+    /// The main error log.
+    pub log: ErrorLog,
+    /// Most connections.
+    pub worker_connections: usize,
+    /// Accept all waiting connections at a time.
+    pub multi_accept: bool,
+    /// Keep idle connections over the change to this configuration.
+    pub keep_connections: bool,
+    /// How long what is left of the configuration before may go on, milliseconds.
+    pub shutdown_timeout_ms: Option<u64>,
+}
+
+/// What the main thread orders.
+pub enum Order {
+    /// Serve by this configuration.
+    Configure(Box<Setup>),
+    /// Write buffered logs out before files change.
+    FlushLogs,
+    /// Finish what runs, then end; at the latest after this time, milliseconds.
+    Quit(Option<u64>),
+    /// End now.
+    Terminate,
+}
+
+/// What all threads count together.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Serial numbers of connections.
+    pub connections: AtomicU64,
+    /// Panics contained to a connection.
+    pub panics: AtomicU64,
+}
