@@ -8,6 +8,8 @@
 # exactly the files of known.txt fail (or are skipped), 1 otherwise: a file that passes must leave
 # the list, a file that fails must not join it unnoticed.
 #
+# The suite expects the reload of nginx: reload_connections drain.
+#
 # As root, the tests run as nobody and, where unshare and ip are there, each in a network
 # namespace that holds nothing but loopback.
 set -euo pipefail
@@ -42,7 +44,7 @@ run_one() {
     mkdir -m 777 "$tmp"
     [ ${#as_nobody[@]} -eq 0 ] || command=("${as_nobody[@]}" "${command[@]}")
     [ "$isolate" -eq 0 ] || command=(unshare --net sh -c 'ip link set lo up && exec "$@"' sh "${command[@]}")
-    (cd "$dir" && exec env TEST_NGINX_BINARY="$scratch/nginx" TMPDIR="$tmp" HOME="$tmp" LC_ALL=C "${command[@]}") \
+    (cd "$dir" && exec env TEST_NGINX_BINARY="$scratch/nginx" TEST_NGINX_GLOBALS="reload_connections drain;" TMPDIR="$tmp" HOME="$tmp" LC_ALL=C "${command[@]}") \
         >"$out" 2>&1 </dev/null || code=$?
     rm -rf "$tmp"
     if grep -qiE '^1\.\.0[[:space:]]*#[[:space:]]*skip' "$out"; then return 2; fi

@@ -12,6 +12,13 @@ use super::conn::Active;
 use super::net::Net;
 use crate::io::files::FileCache;
 
+/// Parts that wait for their next use. They are boxed where they are used, and move as pointers.
+#[allow(
+    clippy::vec_box,
+    reason = "unboxing would move hundreds of bytes at each use"
+)]
+type Pool<T> = Vec<Box<T>>;
+
 /// One thread's shared state.
 pub struct Shared<N: Net> {
     /// Sockets.
@@ -32,8 +39,8 @@ pub struct Shared<N: Net> {
     pub stopping: bool,
     /// Requests served, for the process's counters.
     pub requests: u64,
-    actives: Vec<Box<Active>>,
-    exchanges: Vec<Box<Exchange>>,
+    actives: Pool<Active>,
+    exchanges: Pool<Exchange>,
 }
 
 impl<N: Net> Shared<N> {

@@ -117,7 +117,9 @@ impl<T> std::ops::Deref for Setting<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.0.as_ref().expect("settings are read after they were merged")
+        self.0
+            .as_ref()
+            .expect("settings are read after they were merged")
     }
 }
 

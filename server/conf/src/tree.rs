@@ -117,7 +117,11 @@ pub struct Directive {
 impl Directive {
     /// A directive that nobody wrote: stands for a default that is compiled like one that was.
     pub fn synthetic(name: &str) -> Self {
-        let pos = Pos { file: crate::COMMAND_LINE, line: 1, column: 1 };
+        let pos = Pos {
+            file: crate::COMMAND_LINE,
+            line: 1,
+            column: 1,
+        };
         Self {
             name: Word::new(name, pos, false, 0),
             args: Vec::new(),

@@ -50,7 +50,11 @@ impl Builder for Toy {
         if self.terse {
             return Err(ConfError::at(directive, "unknown directive"));
         }
-        Err(conf::unknown(directive, context, self.table().names(context)))
+        Err(conf::unknown(
+            directive,
+            context,
+            self.table().names(context),
+        ))
     }
 }
 
