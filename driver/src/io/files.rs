@@ -100,7 +100,7 @@ impl FileCache {
     /// No file is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.len() == 0 && self.open_caches.is_empty()
     }
 
     fn open_validated(

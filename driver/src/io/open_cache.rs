@@ -68,6 +68,10 @@ impl OpenCaches {
         self.caches.retain(|cache| cache.elements.len() > 0);
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.caches.is_empty()
+    }
+
     pub(crate) fn clear(&mut self) {
         self.caches.clear();
     }

@@ -242,11 +242,7 @@ impl Worker {
             return Err("the configuration has no http part".to_owned());
         };
         self.take_listeners(bundle.listeners);
-        let logs: HashMap<PathBuf, Arc<File>> = bundle
-            .logs
-            .into_iter()
-            .map(|(path, fd)| (PathBuf::from(path), Arc::new(File::from(fd))))
-            .collect();
+        let logs = self.take_logs(bundle.logs);
         self.log = main_log(&cycle, &logs);
         install_panic_hook(self.log.clone());
         http.attach_logs(logs.clone(), &self.log);
@@ -297,6 +293,20 @@ impl Worker {
                 (key, kept.unwrap_or(new))
             })
             .collect();
+    }
+
+    /// A log that is known already keeps its descriptor, put onto the file that was opened anew: requests that began under
+    /// an older configuration then write to the same file.
+    fn take_logs(&mut self, logs: Vec<(String, OwnedFd)>) -> HashMap<PathBuf, Arc<File>> {
+        let mut taken = HashMap::new();
+        for (path, fd) in logs {
+            let path = PathBuf::from(path);
+            let known = self.logs.get(&path);
+            let kept = known.filter(|file| process::replace_descriptor(file, &fd).is_ok());
+            let file = kept.cloned().unwrap_or_else(|| Arc::new(File::from(fd)));
+            taken.insert(path, file);
+        }
+        taken
     }
 
     fn listeners_of(

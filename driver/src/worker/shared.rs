@@ -61,6 +61,12 @@ impl<N: Net> Shared<N> {
         }
     }
 
+    /// Changes the configuration for new requests; gives the one before. Unused exchanges would keep that alive.
+    pub fn configure(&mut self, generation: Rc<Generation>) -> Rc<Generation> {
+        self.exchanges.clear();
+        std::mem::replace(&mut self.generation, generation)
+    }
+
     /// What the core may use.
     pub fn ctx(&mut self) -> Ctx<'_> {
         Ctx {

@@ -332,14 +332,15 @@ impl Judge {
         let sent = self.all_sent(wire);
         let begun = !self.over && self.has_begun(wire, next);
         let partly = self.is_partly_refused(wire, next);
-        if !sent || (begun && !partly) {
+        if !sent {
+            return limits.send.after(last_out);
+        }
+        if begun && !partly {
             let heard = reached(&wire.takes, self.starts[next] + 1).map_or(accepted, |m| m.at_ms);
-            let since = if sent { last_out.max(heard) } else { last_out };
-            // Responses that wait to be sent come one after the other.
-            let wait: u64 = self.requests[next..].iter().map(|r| r.wait_ms).sum();
+            let wait = self.requests[next].wait_ms;
             // What waited goes on at the first turn of the loop after its time.
             let late = if wait > 0 { self.gap_ms } else { 0 };
-            return limits.send.between(since, last + wait + late);
+            return limits.send.between(last_out.max(heard), last + wait + late);
         }
         let boundary = self.starts[next];
         if taken < boundary {

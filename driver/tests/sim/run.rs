@@ -300,6 +300,11 @@ impl<'a> Run<'a> {
             tally.ordered += u64::from(link.closed.is_some_and(|(_, by)| by == ClosedBy::Order));
         }
         tally.generations = self.confs.len() as u64;
+        let current = self.world.hands.generation.get();
+        let mut old = self.lives.iter().take(current as usize - 1);
+        if let Some(n) = old.position(|life| life.strong_count() > 0) {
+            return Err(format!("generation {} outlives its last connection", n + 1));
+        }
         let (world, lives) = (self.world, self.lives);
         drop(world);
         // A configuration that outlives the worker is held by an exchange that was lost.

@@ -137,7 +137,8 @@ fn sound(random: &mut Random) -> Draft {
         19 => too_large(random),
         20 => closing(random),
         _ => {
-            let wait_ms = 1 + random.below(3000);
+            let most_ms = *random.pick(&[100, 3000, 30_000]);
+            let wait_ms = 1 + random.below(most_ms);
             Draft {
                 wait_ms,
                 ..draft(&format!("/slow?wait={wait_ms}"), Want::Text)

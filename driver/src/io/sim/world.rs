@@ -286,7 +286,7 @@ impl World {
         self.shared.files.clear();
         let number = generation.number;
         self.hands.generation.set(number);
-        let old = std::mem::replace(&mut self.shared.generation, generation);
+        let old = self.shared.configure(generation);
         let now: Vec<String> = self
             .shared
             .generation

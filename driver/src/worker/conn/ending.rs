@@ -34,7 +34,9 @@ pub(super) fn linger<N: Net>(
         until_ms: sh.clock.mono_ms + a.closing.time_ms,
     };
     c.mark_ms = sh.clock.mono_ms;
-    Ok(c.readable)
+    // The peer's end may have been read before, and is found again by one more read.
+    c.readable = true;
+    Ok(true)
 }
 
 /// The deadline has passed, unless the connection has moved on since it was set.
@@ -46,7 +48,9 @@ pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
         return Err(Closed);
     };
     if let Some(x) = &mut a.exchange
-        && matches!(x.state, State::Waiting(_))
+        && let State::Waiting(until_ms) = x.state
+        && until_ms <= sh.clock.mono_ms
+        && a.tail.is_empty()
     {
         phases::resume(x, &mut sh.ctx());
         return respond(c, sh);
@@ -104,6 +108,9 @@ pub(super) fn log_unfinished<N: Net>(
     status: u16,
     why: &str,
 ) {
+    if c.gone {
+        return;
+    }
     c.requests = c.requests.saturating_add(1);
     let client = client(c, sh, false);
     let mut x = sh.exchange(client, c.port());

@@ -17,7 +17,7 @@ use std::io;
 
 use engines::h1::{Event, Next, Phase};
 use engines::http::{FieldId, RequestHead};
-use server_core::conf_core::{CoreLoc, Lingering};
+use server_core::conf_core::CoreLoc;
 use server_core::errlog::Level;
 use server_core::exchange::{Client, Pulled, State};
 use server_core::phases;
@@ -45,7 +45,7 @@ pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, cause: Cause) -
     if cause.broken || (cause.expired && expire(c, sh).is_err()) {
         return close(c, sh);
     }
-    loop {
+    for _ in 0..PASSES_A_TURN {
         match pass(c, sh) {
             Ok(true) => {}
             Ok(false) => {
@@ -55,6 +55,10 @@ pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, cause: Cause) -
             }
             Err(Closed) => return close(c, sh),
         }
+    }
+    // There may be more to do, but it is the others' turn.
+    Fate::Keep {
+        deadline_ms: sh.clock.mono_ms,
     }
 }
 
@@ -153,9 +157,14 @@ fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Cl
             Event::BodyFault(fault) => match &mut started {
                 // The response is not decided yet: answer the broken body instead.
                 Some(head) => head.fault = head.fault.or(Some(fault)),
-                None if a.next == Next::AwaitBody => a.next = a.engine.finish(),
+                None if a.next == Next::AwaitBody => {
+                    a.next = a.engine.finish();
+                    a.mode = Mode::Serve;
+                }
                 None => a.engine.close_after(),
             },
+            // The request is here, if not all of its body: it is answered, and that is the end.
+            Event::Eof if started.is_some() => a.engine.close_after(),
             Event::Eof => {
                 peer_ended(c, sh)?;
                 break;
@@ -201,6 +210,9 @@ fn begin<N: Net>(
     sh: &mut Shared<N>,
     head: RequestHead,
 ) -> Result<(), Closed> {
+    if c.gone {
+        return Err(Closed);
+    }
     c.requests = c.requests.saturating_add(1);
     // Without a host the address itself names the server.
     let hostless = head.authority.is_none() && head.field(FieldId::Host).is_none();
@@ -250,16 +262,8 @@ fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Cl
     match x.state {
         State::Running | State::Waiting(_) => Ok(()),
         State::Aborted if a.tail.is_empty() => Err(Closed),
-        State::Aborted => {
-            // Responses to requests before this one still leave.
-            a.engine.close_after();
-            a.next = Next::Close;
-            a.closing.rule = Lingering::Off;
-            if let Some(x) = a.exchange.take() {
-                sh.finish(x);
-            }
-            Ok(())
-        }
+        // Responses to requests before this one still leave, and are logged before it.
+        State::Aborted => Ok(()),
         State::Responding => {
             if !a.engine.body_done() {
                 if x.head.expect_continue && x.err_status == 0 {
@@ -384,6 +388,10 @@ fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, C
         x.completed = true;
         sh.finish(x);
     }
+    let current = a.exchange.as_deref();
+    if a.tail.is_empty() && current.is_some_and(|x| x.state == State::Aborted) {
+        return Err(Closed);
+    }
     if !a.is_settled() || a.mode != Mode::Serve {
         return Ok(false);
     }
@@ -391,7 +399,8 @@ fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, C
         Next::KeepAlive => {
             if a.engine.phase() == Phase::Idle && !a.engine.has_buffered() {
                 // Not even a byte of a next request: the connection becomes idle.
-                if (sh.stopping && c.min_idle_ms == 0) || (c.idle_ms == 0 && c.requests > 0) {
+                if c.gone
+                    || (sh.stopping && c.min_idle_ms == 0) || (c.idle_ms == 0 && c.requests > 0) {
                     return Err(Closed);
                 }
                 if let Some(active) = c.active.take() {
@@ -418,6 +427,8 @@ fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, C
 
 /// Bytes of response that may wait in a connection's queue before no more body is pulled; file ranges count in full.
 pub const QUEUE_BYTES: u64 = 64 << 10;
+/// Passes of one turn, so that a client that always has more to say does not keep a thread.
+pub const PASSES_A_TURN: usize = 2;
 /// Bytes of one write, so that one fast reader does not keep a thread.
 pub const WRITE_BYTES: u64 = 2 << 20;
 /// Responses of pipelined requests that leave in one write.

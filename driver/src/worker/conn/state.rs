@@ -31,6 +31,8 @@ pub struct Conn<S> {
     pub(super) nodelay: bool,
     /// No request after the one under way or the next.
     pub(super) retired: bool,
+    /// Its port is gone: what is under way is finished, nothing new begins.
+    pub(super) gone: bool,
     pub(super) active: Option<Box<Active>>,
 }
 
@@ -162,6 +164,7 @@ impl<S> Conn<S> {
             hung_up: false,
             nodelay: true,
             retired: false,
+            gone: false,
             active: None,
         }
     }
@@ -208,12 +211,17 @@ impl<S> Conn<S> {
 
     /// Whether it has been retired, or has a request under way that began before this configuration.
     pub fn is_older_than(&self, number: u64) -> bool {
-        self.retired
-            || self
-                .active
-                .as_ref()
-                .and_then(|a| a.exchange.as_ref())
-                .is_some_and(|x| x.http.number < number)
+        let Some(active) = &self.active else {
+            return self.retired;
+        };
+        let queued = active.tail.iter().map(|q| &q.exchange);
+        self.retired || queued.chain(&active.exchange).any(|x| x.http.number < number)
+    }
+
+    /// Its port is gone from the configuration: what is under way is finished, nothing new begins.
+    pub fn lose_port(&mut self) {
+        self.gone = true;
+        self.retire();
     }
 
     /// Makes the response under way, or else the next one, the last.

@@ -2,7 +2,9 @@
 //!
 //! Orders of the process's main thread come through a channel and a waker.
 
-use std::os::fd::{AsFd, OwnedFd};
+mod accept;
+
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use std::sync::mpsc::Receiver;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use server_core::errlog::Level;
-use server_core::exchange::{Env, Peer};
+use server_core::exchange::Env;
 use server_core::http::Generation;
 
 use super::conn::{Cause, Conn, Fate, intake, turn};
@@ -21,7 +23,6 @@ use super::shared::Shared;
 use super::slab::{Key, Slab};
 use crate::io::timer::Timers;
 use crate::sys::poll::{Events, Interest, Poller, Waker};
-use crate::sys::socket;
 
 /// One worker thread.
 pub struct Thread {
@@ -40,6 +41,8 @@ pub struct Thread {
     sweep: Option<(u64, u64)>,
     /// Connections that have been read from and wait for their turn.
     heard: Vec<Key>,
+    /// When to warn again that there are too many connections.
+    told_full_ms: u64,
 }
 
 /// Whether the listeners are polled.
@@ -90,6 +93,7 @@ impl Thread {
             quit: None,
             sweep: None,
             heard: Vec::new(),
+            told_full_ms: 0,
         };
         thread.tick();
         thread.listen();
@@ -98,6 +102,13 @@ impl Thread {
 
     /// Serves until ordered to end.
     pub fn run(mut self) {
+        self.serve();
+        for key in self.conns.keys() {
+            self.cut(key);
+        }
+    }
+
+    fn serve(&mut self) {
         let mut events = Events::with_capacity(EVENTS);
         let mut expired = Vec::new();
         loop {
@@ -190,15 +201,18 @@ impl Thread {
         match catch_unwind(AssertUnwindSafe(|| intake(conn, shared, cause))) {
             Ok(true) => self.heard.push(key),
             // The turn that follows logs what was under way.
-            Ok(false) => self.turn(
-                key,
-                Cause {
-                    broken: true,
-                    ..Cause::default()
-                },
-            ),
+            Ok(false) => self.cut(key),
             Err(_) => self.panicked(key),
         }
+    }
+
+    /// Closes a connection at once; what was under way is logged as far as it came.
+    fn cut(&mut self, key: Key) {
+        let cause = Cause {
+            broken: true,
+            ..Cause::default()
+        };
+        self.turn(key, cause);
     }
 
     /// Gives a connection its turn; a panic costs that connection alone.
@@ -230,110 +244,6 @@ impl Thread {
         }
     }
 
-    /// Accepts from a port.
-    fn accept(&mut self, port: usize) {
-        let most = if self.setup.multi_accept {
-            usize::MAX
-        } else {
-            ACCEPTS_A_TURN
-        };
-        for _ in 0..most {
-            if self.accepting != Accepting::Yes {
-                return;
-            }
-            if self.conns.len() >= self.setup.worker_connections && !self.make_room() {
-                self.setup.log.write(
-                    Level::Warn,
-                    format_args!(
-                        "{} worker_connections are not enough",
-                        self.setup.worker_connections
-                    ),
-                );
-                self.pause(Accepting::Full);
-                return;
-            }
-            let Some(listener) = self.setup.listeners.get(port) else {
-                return;
-            };
-            match socket::accept(listener.as_fd()) {
-                Ok((socket, peer)) => self.accepted(socket, peer, port),
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return,
-                Err(e) => {
-                    if matches!(e.raw_os_error(), Some(EMFILE | ENFILE | ENOBUFS | ENOMEM)) {
-                        self.setup
-                            .log
-                            .write(Level::Crit, format_args!("accept4() failed ({e})"));
-                        self.pause(Accepting::NotBefore(
-                            self.shared.clock.mono_ms + ACCEPT_PAUSE_MS,
-                        ));
-                        return;
-                    }
-                }
-            }
-        }
-    }
-
-    fn accepted(&mut self, socket: OwnedFd, peer: Peer, port: usize) {
-        let serial = self.counters.connections.fetch_add(1, Ordering::Relaxed) + 1;
-        let conn = Conn::new(socket, peer, port, serial, self.shared.clock.mono_ms);
-        let key = self.conns.insert(conn);
-        let Some(conn) = self.conns.get_mut(key) else {
-            return;
-        };
-        if self
-            .poller
-            .add(conn.socket(), key.token(), Interest::Connection)
-            .is_err()
-        {
-            self.close(key);
-            return;
-        }
-        // Nothing has been read: this only sets the deadline for the first head.
-        self.turn(key, Cause::default());
-    }
-
-    /// Closes the oldest idle connection found; false if there is none.
-    fn make_room(&mut self) -> bool {
-        let keys = self.conns.keys();
-        let conns = &mut self.conns;
-        let idle = keys.into_iter().filter_map(|key| {
-            let conn = conns.get_mut(key)?;
-            conn.is_kept_alive().then(|| (conn.mark_ms(), key))
-        });
-        match idle.min_by_key(|(mark, _)| *mark) {
-            Some((_, key)) => {
-                self.close(key);
-                true
-            }
-            None => false,
-        }
-    }
-
-    fn listen(&mut self) {
-        if self.quit.is_some() {
-            return;
-        }
-        for (port, listener) in self.setup.listeners.iter().enumerate() {
-            if let Err(e) = self
-                .poller
-                .add_exclusive(listener.as_fd(), LISTENER_BIT | port as u64)
-            {
-                self.setup.log.write(
-                    Level::Alert,
-                    format_args!("epoll_ctl() failed for a listener ({e})"),
-                );
-            }
-        }
-        self.accepting = Accepting::Yes;
-    }
-
-    fn pause(&mut self, until: Accepting) {
-        for listener in &self.setup.listeners {
-            let _ = self.poller.remove(listener.as_fd());
-        }
-        self.accepting = until;
-    }
-
     /// Carries out orders; true to end.
     fn obey(&mut self) -> bool {
         self.waker.drain();
@@ -355,7 +265,7 @@ impl Thread {
         self.shared.files.clear();
         let old = std::mem::replace(&mut self.setup, setup);
         let generation = Generation::new(Arc::clone(&self.setup.http), self.setup.number);
-        self.shared.generation = Rc::new(generation);
+        self.shared.configure(Rc::new(generation));
         self.move_connections(&old);
         if let Some(timeout_ms) = old.shutdown_timeout_ms {
             self.sweep = Some((self.shared.clock.mono_ms + timeout_ms, self.setup.number));
@@ -382,12 +292,14 @@ impl Thread {
             if keep {
                 continue;
             }
-            let gone = place.is_none();
-            if gone && conn.is_idle() {
-                self.close(key);
+            if place.is_none() {
+                if conn.is_idle() {
+                    self.close(key);
+                } else {
+                    conn.lose_port();
+                }
                 continue;
             }
-            conn.set_port(place.unwrap_or(0));
             self.retire(key);
         }
     }
@@ -438,7 +350,7 @@ impl Thread {
                     .get_mut(key)
                     .is_some_and(|c| c.is_older_than(number))
                 {
-                    self.close(key);
+                    self.cut(key);
                 }
             }
         }
@@ -455,13 +367,5 @@ const WAKER_TOKEN: u64 = u64::MAX;
 const LISTENER_BIT: u64 = 1 << 63;
 /// Events taken at a time.
 const EVENTS: usize = 512;
-/// Connections accepted from one listener in a turn without `multi_accept`.
-const ACCEPTS_A_TURN: usize = 8;
-/// Pause after descriptors ran out.
-const ACCEPT_PAUSE_MS: u64 = 500;
 /// How often unused open files are looked for.
 const FILES_SWEEP_MS: u64 = 1000;
-const ENOMEM: i32 = 12;
-const ENFILE: i32 = 23;
-const EMFILE: i32 = 24;
-const ENOBUFS: i32 = 105;
