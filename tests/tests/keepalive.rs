@@ -4,6 +4,11 @@
 //! Sources: RFC 9112 section 9, RFC 9110 section 10.1.1, nginx's documentation of
 //! ngx_http_core_module.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use firstbyte_tests::client::request;
@@ -298,4 +303,44 @@ fn a_client_that_goes_away_harms_nobody() {
         client.send("GET / HT");
     }
     assert_eq!(server.get("/t.txt").text(), "text");
+}
+
+/// A client that pipelines without end and reads as fast as it can must not keep the thread from others.
+#[test]
+fn an_endless_pipeline_leaves_others_their_turn() {
+    let server = site("keepalive_requests 100000000;").start();
+    let port = server.port();
+    let over = Arc::new(AtomicBool::new(false));
+    let threads = {
+        let writer = TcpStream::connect(("127.0.0.1", port)).expect("the server accepts");
+        let reader = writer.try_clone().expect("a socket can be shared");
+        let (stop, ended) = (Arc::clone(&over), Arc::clone(&over));
+        let requests = request("GET", "/t.txt", &[]).repeat(500);
+        [
+            thread::spawn(move || {
+                let mut writer = writer;
+                while !stop.load(Ordering::Relaxed) && writer.write_all(requests.as_bytes()).is_ok()
+                {
+                }
+                let _ = writer.shutdown(std::net::Shutdown::Both);
+            }),
+            thread::spawn(move || {
+                let (mut reader, mut bytes) = (reader, vec![0; 1 << 16]);
+                while !ended.load(Ordering::Relaxed) && reader.read(&mut bytes).is_ok_and(|n| n > 0)
+                {
+                }
+            }),
+        ]
+    };
+    let mut client = server.client();
+    let start = Instant::now();
+    for _ in 0..10 {
+        assert_eq!(client.get("/t.txt").text(), "text");
+    }
+    let took = start.elapsed();
+    over.store(true, Ordering::Relaxed);
+    for thread in threads {
+        thread.join().expect("the flood ends");
+    }
+    assert!(took < Duration::from_secs(2), "ten answers took {took:?}");
 }

@@ -13,6 +13,7 @@ use driver::bundle::ToWorker;
 use driver::sys::poll::Interest;
 use driver::sys::process::{self, Exit, Fork};
 use driver::sys::{fdpass, signal};
+use server_core::MainConf;
 use server_core::errlog::Level;
 
 use super::work::{FATAL_CODE, Seed, environment};
@@ -27,6 +28,8 @@ pub(super) struct Worker {
     pub(super) id: u64,
     pub(super) control: OwnedFd,
     pub(super) kind: Kind,
+    /// The settings it was started with: what of them a running process cannot change.
+    pub(super) process: MainConf,
     /// The generation it was sent last.
     pub(super) generation: u64,
     /// It was told to finish or to end.
@@ -111,6 +114,7 @@ impl Supervisor {
             id,
             control,
             kind,
+            process: self.current.main.clone(),
             generation,
             leaving: false,
             started,
@@ -179,7 +183,11 @@ impl Supervisor {
         if worker.leaving || self.phase != Phase::Serving {
             return;
         }
-        if exit == Exit::Code(FATAL_CODE) {
+        let previous = self.previous.is_some() && worker.generation == self.current.number;
+        if exit == Exit::Code(FATAL_CODE) && previous {
+            // The new configuration cannot be lived with: the one before serves on.
+            self.go_back();
+        } else if exit == Exit::Code(FATAL_CODE) {
             self.console.report(
                 Level::Alert,
                 format_args!("{name} exited with fatal code 2 and cannot be respawned"),

@@ -27,19 +27,21 @@ impl Supervisor {
         self.console = Console::of_log(next.logs.error_log());
         next.logs.redirect_stderr(&self.console);
         listeners::apply_options(&next.listeners, &self.current.listeners, &self.console);
-        let in_place = !needs_new_worker(&self.current.main, &next.main);
         let replaced = std::mem::replace(&mut self.current, next);
         // Until a worker is ready, what it serves is the generation before all that came since.
         self.previous.get_or_insert(replaced);
         if self.phase == Phase::Paused {
             self.phase = Phase::Serving;
         }
-        match self.workers.iter().position(|worker| !worker.leaving) {
-            Some(index) if in_place => {
+        let main = &self.current.main;
+        let fits = |worker: &Worker| !worker.leaving && !needs_new_worker(&worker.process, main);
+        match self.workers.iter().rposition(fits) {
+            Some(index) => {
+                self.workers[index].process.worker_processes = main.worker_processes;
                 self.configure(index);
                 Continue(())
             }
-            _ => self.start_worker(),
+            None => self.start_worker(),
         }
     }
 
@@ -144,7 +146,7 @@ impl Supervisor {
         }
     }
 
-    fn go_back(&mut self) {
+    pub(super) fn go_back(&mut self) {
         let Some(previous) = self.previous.take() else {
             return;
         };

@@ -172,7 +172,11 @@ impl Supervisor {
     /// A worker closed its control socket, mostly because it ended.
     fn lost_control(&mut self, index: usize, error: &io::Error) {
         let worker = &self.workers[index];
-        if error.kind() != io::ErrorKind::UnexpectedEof {
+        let ended = matches!(
+            error.kind(),
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+        );
+        if !ended {
             let name = worker.name();
             self.console.failed(
                 Level::Crit,

@@ -4,12 +4,13 @@
 //! oldest cost no search. Slots are reused, so a full map allocates only for new paths.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::rc::Rc;
 
 /// Values by path, in order of use.
 #[derive(Debug)]
 pub(crate) struct Lru<V> {
-    places: HashMap<Rc<[u8]>, usize>,
+    places: HashMap<Rc<[u8]>, usize, PathHash>,
     slots: Vec<Slot<V>>,
     free: Vec<usize>,
     newest: usize,
@@ -27,7 +28,7 @@ struct Slot<V> {
 impl<V> Lru<V> {
     pub(crate) fn new() -> Self {
         Self {
-            places: HashMap::new(),
+            places: HashMap::with_hasher(PathHash::new()),
             slots: Vec::new(),
             free: Vec::new(),
             newest: NONE,
@@ -114,6 +115,53 @@ impl<V> Lru<V> {
             Some(slot) => slot.newer = place,
             None => self.oldest = place,
         }
+    }
+}
+
+/// Hashes paths a word at a time, from a random start. Only paths of files that exist are kept, so whoever asks for them
+/// cannot choose them freely.
+#[derive(Debug, Clone)]
+struct PathHash(u64);
+
+impl PathHash {
+    fn new() -> Self {
+        Self(RandomState::new().build_hasher().finish())
+    }
+}
+
+impl BuildHasher for PathHash {
+    type Hasher = PathHasher;
+
+    fn build_hasher(&self) -> PathHasher {
+        PathHasher(self.0)
+    }
+}
+
+struct PathHasher(u64);
+
+impl PathHasher {
+    fn mix(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+impl Hasher for PathHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            self.mix(u64::from_le_bytes(*word));
+        }
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        self.mix(u64::from_le_bytes(last));
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.mix(number as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
     }
 }
 

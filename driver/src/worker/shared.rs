@@ -8,7 +8,7 @@ use server_core::http::Generation;
 use server_core::logs::Logs;
 use server_core::phases;
 
-use super::conn::Active;
+use super::conn::{Active, PASSES_A_TURN};
 use super::net::Net;
 use crate::io::files::FileCache;
 
@@ -37,6 +37,8 @@ pub struct Shared<N: Net> {
     pub scratch: Box<[u8]>,
     /// No connection is to be kept after its response.
     pub stopping: bool,
+    /// Passes of one turn of a connection.
+    pub passes_a_turn: usize,
     /// Requests served, for the process's counters.
     pub requests: u64,
     actives: Pool<Active>,
@@ -55,6 +57,7 @@ impl<N: Net> Shared<N> {
             env,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             stopping: false,
+            passes_a_turn: PASSES_A_TURN,
             requests: 0,
             actives: Vec::new(),
             exchanges: Vec::new(),

@@ -125,6 +125,10 @@ impl HeadParser {
         if self.head.line.is_empty() {
             let len = memchr::memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
             self.head.line = self.head.store(&rest[..len.min(LOGGED_BYTES)]);
+            // The answer to a refused HEAD has no body either.
+            if rest.starts_with(b"HEAD ") {
+                self.head.method = Method::Head;
+            }
         }
         self.complete_target();
         self.head.fault = Some(fault);

@@ -92,14 +92,15 @@ fn check_value(value: &[u8]) -> Result<(), Fault> {
     if bad { Err(Fault::BadHeader) } else { Ok(()) }
 }
 
-/// The value that begins at `start`, without white space around it.
+/// The value that begins at `start`, without spaces around it. A tab stays, as in nginx: RFC 9110 would have it go, but
+/// then two hops could see different framing fields.
 #[inline]
 fn trim(line: &[u8], mut start: usize) -> Range<usize> {
     let mut end = line.len();
-    while start < end && matches!(line[start], b' ' | b'\t') {
+    while start < end && line[start] == b' ' {
         start += 1;
     }
-    while end > start && matches!(line[end - 1], b' ' | b'\t') {
+    while end > start && line[end - 1] == b' ' {
         end -= 1;
     }
     start..end
@@ -148,10 +149,10 @@ mod tests {
     }
 
     #[test]
-    fn white_space_around_a_value_is_not_part_of_it() {
+    fn spaces_around_a_value_are_not_part_of_it() {
         assert_eq!(text("Host: a"), Some(("Host", "a")));
         assert_eq!(text("Host:a"), Some(("Host", "a")));
-        assert_eq!(text("Host:  \t a b \t"), Some(("Host", "a b")));
+        assert_eq!(text("Host:    a b "), Some(("Host", "a b")));
         assert_eq!(text("Host:"), Some(("Host", "")));
         assert_eq!(text("X: a:b"), Some(("X", "a:b")));
         assert_eq!(parsed(b""), Ok(Line::End));

@@ -90,13 +90,13 @@ const REQUEST: &[Variable] = &[
     )),
     Variable {
         name: "args",
-        read: |x, _, _, o| put(o, &x.args),
+        read: |x, _, _, o| put(o, &x.args) && x.has_args,
         write: Some(set_args),
         doc: "arguments of the request line",
     },
-    var!("query_string", "the same as $args", |x, _, _, o| put(
-        o, &x.args
-    )),
+    var!("query_string", "the same as $args", |x, _, _, o| {
+        put(o, &x.args) && x.has_args
+    }),
     var!("is_args", "\"?\" if there are arguments", |x, _, _, o| put(
         o,
         if x.args.is_empty() { b"" } else { b"?" }
@@ -279,8 +279,8 @@ const CONNECTION: &[Variable] = &[
         "remote_port",
         "port of the client",
         |x, _, _, o| match x.client.peer {
-            Peer::Inet(addr) => put_number(o, u64::from(addr.port())),
-            Peer::Unix => true,
+            Peer::Inet(addr) if addr.port() != 0 => put_number(o, u64::from(addr.port())),
+            _ => true,
         }
     ),
     var!(
@@ -391,6 +391,7 @@ const CONNECTION: &[Variable] = &[
 fn set_args(x: &mut Exchange, value: &[u8]) {
     x.args.clear();
     x.args.extend_from_slice(value);
+    x.has_args = true;
 }
 
 fn server_name(x: &Exchange, out: &mut Out) -> bool {

@@ -96,7 +96,8 @@ fn offset_parts(offset_s: i32) -> (char, u32) {
     )
 }
 
-const MONTHS: [&str; 12] = [
+/// Names of the months, January first.
+pub const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
 

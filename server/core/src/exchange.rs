@@ -4,6 +4,7 @@
 //! capacity. Nothing here knows which protocol carries the exchange or how its connection waits.
 
 mod body;
+mod guards;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -23,6 +24,7 @@ use crate::phases::Phase;
 use crate::regex::Captures;
 
 pub use body::{BodyStage, Pulled};
+pub use guards::Guards;
 
 /// What the core needs of the world while it works on an exchange.
 pub struct Ctx<'a> {
@@ -145,6 +147,8 @@ pub struct Exchange {
     pub location: usize,
     /// The connection.
     pub client: Client,
+    /// The connection's peer, where `client` has been given the address of one behind it.
+    pub proxy: Option<Peer>,
     /// The request head.
     pub head: RequestHead,
     /// Method used for processing (error pages turn it into GET).
@@ -157,6 +161,8 @@ pub struct Exchange {
     pub uri: Vec<u8>,
     /// `$args`.
     pub args: Vec<u8>,
+    /// There are arguments, if empty ones.
+    pub has_args: bool,
     /// The extension of the URI, a range of `uri`.
     pub ext: Range<usize>,
     /// The target held escapes or a plus sign.
@@ -185,6 +191,8 @@ pub struct Exchange {
     pub captures: Captures,
     slots: Vec<Option<Vec<u8>>>,
     known: Vec<bool>,
+    /// What modules keep with the exchange until it ends.
+    pub guards: Guards,
     /// Progress.
     pub state: State,
     /// The phase that runs next.
@@ -232,12 +240,14 @@ impl Exchange {
             server: 0,
             location: 0,
             client,
+            proxy: None,
             head: RequestHead::default(),
             method: Method::Get,
             host: Vec::new(),
             host_port: None,
             uri: Vec::new(),
             args: Vec::new(),
+            has_args: false,
             ext: 0..0,
             quoted_uri: false,
             valid_location: true,
@@ -254,12 +264,13 @@ impl Exchange {
             captures: Captures::default(),
             slots: Vec::new(),
             known: Vec::new(),
+            guards: Guards::default(),
             state: State::Running,
             phase: Phase::PostRead,
             handler: 0,
             internal: false,
             uri_changed: false,
-            uri_changes: MAX_URI_CHANGES,
+            uri_changes: MAX_URI_CHANGES + 1,
             error_page: false,
             err_status: 0,
             access_code: 0,
@@ -281,10 +292,12 @@ impl Exchange {
         self.http = http;
         self.port = port;
         self.client = client;
+        self.proxy = None;
         self.host.clear();
         self.host_port = None;
         self.uri.clear();
         self.args.clear();
+        self.has_args = false;
         self.ext = 0..0;
         self.quoted_uri = false;
         self.valid_location = true;
@@ -299,12 +312,13 @@ impl Exchange {
         self.slots.resize(slots, None);
         self.known.clear();
         self.known.resize(slots, false);
+        self.guards.clear();
         self.state = State::Running;
         self.phase = Phase::PostRead;
         self.handler = 0;
         self.internal = false;
         self.uri_changed = false;
-        self.uri_changes = MAX_URI_CHANGES;
+        self.uri_changes = MAX_URI_CHANGES + 1;
         self.error_page = false;
         self.err_status = 0;
         self.access_code = 0;

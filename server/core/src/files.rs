@@ -4,6 +4,8 @@
 //! stand in. The file on disk is the truth: an implementation may keep descriptors but must notice a
 //! replaced, truncated, re-permitted or re-linked file on the next call (unless `open_file_cache` is on).
 
+mod listing;
+
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
@@ -42,7 +44,7 @@ pub struct Meta {
     pub is_dir: bool,
     /// Whether it is a regular file.
     pub is_file: bool,
-    /// Whether the path itself is executable by someone (used by nothing but `autoindex` later).
+    /// Type and permission bits.
     pub mode: u32,
 }
 
@@ -139,6 +141,24 @@ pub trait Files {
     /// # Errors
     /// The system's error number and call.
     fn stat(&mut self, path: &[u8], policy: &OpenPolicy) -> Result<Meta, FileError>;
+
+    /// Reads a directory, names that begin with a dot left out, in no order. Links are followed; one that leads nowhere is
+    /// described itself.
+    ///
+    /// # Errors
+    /// The system's error number and call.
+    fn list(&mut self, path: &[u8]) -> Result<Vec<DirEntry>, FileError> {
+        listing::list(path)
+    }
+}
+
+/// One entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirEntry {
+    /// Its name.
+    pub name: Vec<u8>,
+    /// What it is, or why that cannot be told.
+    pub meta: Result<Meta, FileError>,
 }
 
 /// Operation not permitted.

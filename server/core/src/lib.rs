@@ -24,9 +24,11 @@ pub mod paths;
 pub mod phases;
 pub mod regex;
 pub mod reply;
+pub mod stats;
 pub mod typed;
 pub mod value;
 pub mod vars;
+pub mod zone;
 
 pub use build::{Cycle, LoadError, LoadOptions, LogTarget, MainConf, load};
 pub use files::*;

@@ -91,6 +91,12 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let addr = http.ports[x.port].addr(x.client.local);
     place(x);
     if let Some(fault) = x.head.fault {
+        // A request line that could be read still says who is asked for what, for the error page and the log.
+        if !is_of_line(fault) && take_host(x) {
+            x.server = find_server(x, &http, addr).unwrap_or(x.server);
+            x.location = http.servers[x.server].location;
+            take_target(x);
+        }
         return refuse(x, cx, fault);
     }
     x.keep_alive = !x.head.close && (x.head.version > Version::Http10 || x.head.keep_alive);
@@ -124,26 +130,36 @@ pub fn resume(x: &mut Exchange, cx: &mut Ctx<'_>) {
     }
 }
 
-/// Writes the logs of an ended exchange.
+/// Writes the logs of an ended exchange and releases what modules hold for it.
 pub fn log(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let http = Rc::clone(&x.http);
     for handler in &http.handlers.log {
         handler(x, cx);
     }
+    x.guards.clear();
+}
+
+/// Whether the request line itself is at fault.
+fn is_of_line(fault: Fault) -> bool {
+    matches!(
+        fault,
+        Fault::BadRequestLine
+            | Fault::BadMethod
+            | Fault::MethodTooLong
+            | Fault::MethodInHttp09
+            | Fault::UriTooLong
+            | Fault::BadUri
+            | Fault::BadVersion
+            | Fault::UnsupportedVersion
+    )
 }
 
 /// Answers a head that breaks the protocol; the connection ends with it.
 fn refuse(x: &mut Exchange, cx: &mut Ctx<'_>, fault: Fault) {
-    let action = match fault {
-        Fault::BadRequestLine
-        | Fault::BadMethod
-        | Fault::MethodTooLong
-        | Fault::MethodInHttp09
-        | Fault::UriTooLong
-        | Fault::BadUri
-        | Fault::BadVersion
-        | Fault::UnsupportedVersion => "reading client request line",
-        _ => "reading client request headers",
+    let action = if is_of_line(fault) {
+        "reading client request line"
+    } else {
+        "reading client request headers"
     };
     x.log(
         Level::Info,
@@ -181,6 +197,7 @@ fn take_target(x: &mut Exchange) -> bool {
         Ok(parsed) => {
             if let Some(args) = parsed.args {
                 x.args.extend_from_slice(&target[args]);
+                x.has_args = true;
             }
             x.ext = parsed.ext.unwrap_or(0..0);
             x.quoted_uri = parsed.quoted || x.uri.contains(&b'+');
@@ -412,6 +429,7 @@ pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
     x.set_uri(uri);
     x.args.clear();
     x.args.extend_from_slice(args);
+    x.has_args = !args.is_empty();
     x.clear_for_redirect();
     x.location = http.servers[x.server].location;
     location_changed(x);

@@ -130,6 +130,8 @@ fn page_title(status: u16) -> String {
         496 => "No required SSL certificate was sent",
         497 => "The plain HTTP request was sent to HTTPS port",
         498 => "Not Found",
+        302 => "Found",
+        401 => "Authorization Required",
         300 | 304..=306 | ..=299 => "",
         other => reason_phrase(other),
     };

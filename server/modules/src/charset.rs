@@ -283,6 +283,18 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
 }
 
 /// Whether the response is one that gets a charset.
+/// The charset that a response about to be sent will name, for who makes the body.
+pub(crate) fn upcoming(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
+    let http = Rc::clone(&x.http);
+    let conf: &CharsetLoc = x.loc(&http);
+    let named = if applies(x, conf) {
+        resolve(conf.charset.as_ref(), http.main(), x, cx)
+    } else {
+        None
+    };
+    named.unwrap_or_else(|| x.reply.charset.clone())
+}
+
 fn applies(x: &Exchange, conf: &CharsetLoc) -> bool {
     if x.reply.content_type.is_empty() {
         return false;

@@ -4,16 +4,28 @@
 //! the order in which handlers of one phase run and header stages are applied, the same as nginx's.
 #![forbid(unsafe_code)]
 
+mod access;
+mod autoindex;
 mod charset;
 mod empty_gif;
+mod geo;
 mod headers;
 mod index;
+mod limit_conn;
+mod limit_req;
+mod limits;
 mod log;
 mod map;
+mod networks;
 mod not_modified;
+mod random_index;
 mod range;
+mod realip;
+mod referer;
 mod rewrite;
+mod split_clients;
 mod static_files;
+mod stub_status;
 mod try_files;
 
 use server_core::module::Module;
@@ -21,11 +33,21 @@ use server_core::module::Module;
 /// The modules, in order.
 pub const MODULES: &[&Module] = &[
     &map::MODULE,
+    &geo::MODULE,
+    &split_clients::MODULE,
+    &referer::MODULE,
     &rewrite::MODULE,
+    &realip::MODULE,
+    &access::MODULE,
+    &limit_req::MODULE,
+    &limit_conn::MODULE,
     &try_files::MODULE,
+    &random_index::MODULE,
     &index::MODULE,
+    &autoindex::MODULE,
     &static_files::MODULE,
     &empty_gif::MODULE,
+    &stub_status::MODULE,
     &not_modified::MODULE,
     &headers::MODULE,
     &charset::MODULE,

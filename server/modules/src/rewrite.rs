@@ -358,6 +358,7 @@ fn run_return(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16, text: Option<&Val
     if status >= 400 && no_text {
         return Flow::Status(status);
     }
+    x.reply.status = status;
     let body = text.map(|t| t.to_vec(x, cx)).unwrap_or_default();
     reply::text(x, cx, status, body, None);
     Flow::Sent
@@ -406,6 +407,7 @@ fn run_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, rewrite: &Rewrite, state: &mu
     let (uri, args) = rewrite.replacement.uri(x, cx);
     if let Some(args) = args {
         x.args = args;
+        x.has_args = true;
     }
     if log {
         let (uri, args) = (
@@ -417,6 +419,7 @@ fn run_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, rewrite: &Rewrite, state: &mu
             format_args!("rewritten data: \"{uri}\", args: \"{args}\""),
         );
     }
+    x.set_uri(&uri);
     if uri.is_empty() {
         x.log(
             Level::Error,
@@ -424,7 +427,6 @@ fn run_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, rewrite: &Rewrite, state: &mu
         );
         return Flow::Status(500);
     }
-    x.set_uri(&uri);
     if rewrite.flag == Flag::None {
         Flow::Through
     } else {

@@ -36,6 +36,8 @@ pub struct Link {
     pub accepted: (u64, u64),
     /// Bytes taken and sent when it was told that its next response is the last.
     pub retired: Option<(usize, usize)>,
+    /// Its port is gone: it may be closed at once by order of that.
+    pub lost: bool,
     /// Number of the configuration before which nothing may be under way any more.
     pub swept: Option<u64>,
     /// When it was closed, and by what.
@@ -88,6 +90,8 @@ impl World {
         hands.generation.set(generation.number);
         let mut shared = Shared::new(SimNet, generation, Env::default());
         shared.scratch = vec![0; scratch].into_boxed_slice();
+        // What can be done at once is done at once, so that a judge may ask for it.
+        shared.passes_a_turn = usize::MAX;
         let random = random.fork();
         let timers = Timers::new(0);
         let mut world = Self {
@@ -157,6 +161,7 @@ impl World {
             wire,
             accepted,
             retired: None,
+            lost: false,
             swept: None,
             closed: None,
             key,
@@ -266,6 +271,7 @@ impl World {
         drop(self.conns.remove(key));
         let now_ms = self.now_ms();
         if let Some(link) = self.links.iter_mut().find(|l| l.key == key) {
+            let by = if link.lost { ClosedBy::Order } else { by };
             link.closed = Some((now_ms, by));
         }
     }
@@ -304,13 +310,22 @@ impl World {
                 continue;
             };
             let place = places.get(conn.port()).copied().flatten();
-            conn.set_port(place.unwrap_or(0));
-            if place.is_some() && keep {
-                continue;
+            match place {
+                Some(port) => conn.set_port(port),
+                None if conn.is_idle() => {
+                    self.close(key, ClosedBy::Order);
+                    continue;
+                }
+                None => {
+                    conn.lose_port();
+                    if let Some(link) = self.links.iter_mut().find(|l| l.key == key) {
+                        link.lost = true;
+                    }
+                    self.note_retired(key);
+                    continue;
+                }
             }
-            if place.is_none() && conn.is_idle() {
-                self.close(key, ClosedBy::Order);
-            } else {
+            if !keep {
                 self.retire(key);
             }
         }
@@ -335,12 +350,16 @@ impl World {
             return self.close(key, ClosedBy::Order);
         }
         conn.retire();
+        self.note_retired(key);
+        self.turn(key, Cause::default());
+    }
+
+    fn note_retired(&mut self, key: Key) {
         if let Some(link) = self.links.iter_mut().find(|l| l.key == key) {
             let wire = link.wire.borrow();
             link.retired
                 .get_or_insert((wire.taken(), wire.sent().len()));
         }
-        self.turn(key, Cause::default());
     }
 
     fn housekeep(&mut self) {

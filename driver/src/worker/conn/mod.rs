@@ -45,7 +45,7 @@ pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, cause: Cause) -
     if cause.broken || (cause.expired && expire(c, sh).is_err()) {
         return close(c, sh);
     }
-    for _ in 0..PASSES_A_TURN {
+    for _ in 0..sh.passes_a_turn {
         match pass(c, sh) {
             Ok(true) => {}
             Ok(false) => {
@@ -400,7 +400,9 @@ fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, C
             if a.engine.phase() == Phase::Idle && !a.engine.has_buffered() {
                 // Not even a byte of a next request: the connection becomes idle.
                 if c.gone
-                    || (sh.stopping && c.min_idle_ms == 0) || (c.idle_ms == 0 && c.requests > 0) {
+                    || (sh.stopping && c.min_idle_ms == 0)
+                    || (c.idle_ms == 0 && c.requests > 0)
+                {
                     return Err(Closed);
                 }
                 if let Some(active) = c.active.take() {
@@ -428,7 +430,7 @@ fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, C
 /// Bytes of response that may wait in a connection's queue before no more body is pulled; file ranges count in full.
 pub const QUEUE_BYTES: u64 = 64 << 10;
 /// Passes of one turn, so that a client that always has more to say does not keep a thread.
-pub const PASSES_A_TURN: usize = 2;
+pub const PASSES_A_TURN: usize = 4;
 /// Bytes of one write, so that one fast reader does not keep a thread.
 pub const WRITE_BYTES: u64 = 2 << 20;
 /// Responses of pipelined requests that leave in one write.

@@ -215,7 +215,10 @@ impl<S> Conn<S> {
             return self.retired;
         };
         let queued = active.tail.iter().map(|q| &q.exchange);
-        self.retired || queued.chain(&active.exchange).any(|x| x.http.number < number)
+        self.retired
+            || queued
+                .chain(&active.exchange)
+                .any(|x| x.http.number < number)
     }
 
     /// Its port is gone from the configuration: what is under way is finished, nothing new begins.

@@ -223,7 +223,13 @@ impl Thread {
         let shared = &mut self.shared;
         let fate = catch_unwind(AssertUnwindSafe(|| turn(conn, shared, cause)));
         match fate {
-            Ok(Fate::Keep { deadline_ms }) => self.timers.arm(key.index, deadline_ms),
+            Ok(Fate::Keep { deadline_ms }) => {
+                // A timer that comes too early finds the real deadline; most never come at all.
+                let armed = self.timers.deadline(key.index);
+                if armed.is_none_or(|at| deadline_ms < at) {
+                    self.timers.arm(key.index, deadline_ms);
+                }
+            }
             Ok(Fate::Close) => self.close(key),
             Err(_) => self.panicked(key),
         }

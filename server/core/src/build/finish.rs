@@ -14,6 +14,7 @@ use crate::location::{LocationKind, LocationSet};
 use crate::module::HeaderStage;
 use crate::phases::Handlers;
 use crate::value::Value;
+use crate::zone::Zones;
 
 impl Build {
     /// Turns the drafts of `http` into an [`Http`].
@@ -23,6 +24,9 @@ impl Build {
         let needs_local = self.vars.is_used("server_addr");
         for finish in self.modules.iter().filter_map(|m| m.finish) {
             finish(self)?;
+        }
+        if let Some(error) = self.main_conf::<Zones>().undeclared() {
+            return Err(error);
         }
         let vars = self.vars.finish()?;
         let draft = self.http.take().expect("http is open until here");

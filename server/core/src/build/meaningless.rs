@@ -24,6 +24,7 @@ macro_rules! rows {
 
 const H: Contexts = Contexts::HTTP;
 const HS: Contexts = Contexts::HTTP_SERVER;
+const SL: Contexts = Contexts::SERVER.or(Contexts::LOCATION);
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 
 rows! {
@@ -41,6 +42,8 @@ rows! {
     "variables_hash_bucket_size", H, TAKE1, "Tables size themselves.";
     "map_hash_max_size", H, TAKE1, "Tables size themselves.";
     "map_hash_bucket_size", H, TAKE1, "Tables size themselves.";
+    "referer_hash_max_size", SL, TAKE1, "Tables size themselves.";
+    "referer_hash_bucket_size", SL, TAKE1, "Tables size themselves.";
     "types_hash_max_size", HSL, TAKE1, "Tables size themselves.";
     "types_hash_bucket_size", HSL, TAKE1, "Tables size themselves.";
     "connection_pool_size", HS, TAKE1, "Connections do not allocate from pools of a set size.";

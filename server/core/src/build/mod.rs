@@ -193,6 +193,21 @@ impl Build {
         http.locations.iter_mut().map(|l| l.confs.get_mut::<T>())
     }
 
+    /// The settings of unit `L` of any location that is in a server, with those of unit `S` of the server.
+    pub fn location_and_server_confs_mut<L: Conf, S: Conf>(
+        &mut self,
+    ) -> impl Iterator<Item = (&mut L, &S)> {
+        let http = self
+            .http
+            .as_mut()
+            .expect("modules are finished inside http");
+        let servers = &http.servers;
+        http.locations.iter_mut().filter_map(|location| {
+            let server = &servers[location.server?];
+            Some((location.confs.get_mut::<L>(), server.confs.get::<S>()))
+        })
+    }
+
     /// Resolves a path of the configuration against the prefix.
     pub fn full_path(&self, path: &[u8]) -> Vec<u8> {
         full_path(&self.options.prefix, path)

@@ -22,7 +22,7 @@ use crate::confs::{Conf, Unit};
 
 /// The core's structs of settings.
 pub fn units() -> Vec<&'static Unit> {
-    vec![CoreSrv::unit(), CoreLoc::unit()]
+    vec![CoreSrv::unit(), CoreLoc::unit(), crate::zone::Zones::unit()]
 }
 
 /// Rows of plain settings.

@@ -1,10 +1,14 @@
 //! What nginx's documentation and sources say that no test of a whole server shows at a glance: one site in memory for
 //! each question.
 
+mod addresses;
 mod charset;
 mod errors;
 mod fields;
+mod limits;
+mod listing;
 mod mapping;
+mod referers;
 mod rewriting;
 mod site;
 mod variables;

@@ -1,28 +1,38 @@
 //! A site in memory: a configuration, files, and requests that run through the phases without sockets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use conf::Memory;
 use engines::h1::{self, Event};
 use engines::http::{Chunk, FileHandle, http_date};
 use server_core::clock::Clock;
+use server_core::errlog::{ErrorLog, Level};
 use server_core::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State};
 use server_core::http::Generation;
 use server_core::logs::Logs;
-use server_core::{FileError, Files, LoadOptions, Meta, OpenPolicy, Opened, phases};
+use server_core::{
+    Cycle, DirEntry, FileError, Files, LoadError, LoadOptions, Meta, OpenPolicy, Opened, phases,
+};
 
 const MAIN_FILE: &str = "/etc/nginx/nginx.conf";
+/// What a configuration may include, relative to the main file.
+const INCLUDED_FILE: &str = "/etc/nginx/nets.conf";
+const INCLUDED: &str = "127.0.0.0/8 included;\n";
 /// When files were changed last, and when requests are made: seconds since 1970.
 pub(crate) const MODIFIED_S: i64 = 784_111_777;
 pub(crate) const NOW_S: u64 = 784_111_877;
+/// When requests are made by the clock that only goes forward.
+const START_MS: u64 = 1000;
 
 /// A configuration with the files it serves.
 pub(crate) struct Site {
     generation: Rc<Generation>,
     disk: Disk,
+    peer: Peer,
 }
 
 /// What a request got.
@@ -38,6 +48,8 @@ pub(crate) struct Answer {
     /// Whether the connection is kept, and for how long the client is told.
     pub(crate) keep_alive: bool,
     pub(crate) keep_alive_hint_s: Option<u64>,
+    /// How long the request was held back.
+    pub(crate) waited_ms: u64,
 }
 
 impl Answer {
@@ -61,21 +73,21 @@ impl Site {
 
     /// A site, given what is inside the block `http`.
     pub(crate) fn http(inner: &str) -> Self {
-        let text = format!("events {{}}\nhttp {{\n{inner}\n}}\n");
-        let options = LoadOptions {
-            conf_path: PathBuf::from(MAIN_FILE),
-            prefix: PathBuf::from("/usr/share/nginx"),
-            globals: None,
-            error_log: None,
-            access_log: PathBuf::from("/var/log/nginx/access.log"),
-        };
-        let source = Memory::default().with_file(MAIN_FILE, text);
-        let cycle = server_core::load(source, &options, server_modules::MODULES)
+        let cycle = load(inner)
             .unwrap_or_else(|refused| panic!("{}", refused.error.render(&refused.files)));
         let http = cycle.http.expect("a configuration with http");
         Self {
             generation: Rc::new(Generation::new(http, 1)),
             disk: Disk::default(),
+            peer: Peer::Inet(([192, 0, 2, 1], 4000).into()),
+        }
+    }
+
+    /// The error of a configuration that is refused, given what is inside the block `http`.
+    pub(crate) fn refused(inner: &str) -> String {
+        match load(inner) {
+            Ok(_) => panic!("the configuration is accepted"),
+            Err(refused) => refused.error.message().to_owned(),
         }
     }
 
@@ -104,6 +116,15 @@ impl Site {
         self
     }
 
+    /// From here on requests come from this address with a port, or from a UNIX-domain socket.
+    pub(crate) fn come_from(&mut self, peer: &str) -> &mut Self {
+        self.peer = match peer {
+            "unix:" => Peer::Unix,
+            _ => Peer::Inet(peer.parse().expect("an address with a port")),
+        };
+        self
+    }
+
     /// With a directory.
     #[must_use]
     pub(crate) fn dir(mut self, path: &str) -> Self {
@@ -125,20 +146,8 @@ impl Site {
 
     /// Any request, as text.
     pub(crate) fn send(&mut self, request: &str) -> Answer {
-        let mut engine = h1::Conn::new(Rc::clone(&self.generation.h1[0]));
-        engine.receive(request.as_bytes());
-        let Some(Event::Head(head)) = engine.event() else {
-            panic!("no head in {request:?}")
-        };
-        let client = Client {
-            peer: Peer::Inet(([192, 0, 2, 1], 4000).into()),
-            local: Some(([192, 0, 2, 2], 80).into()),
-            connection: 1,
-            requests: 1,
-            since_ms: 0,
-            pipelined: false,
-        };
-        let clock = Clock::new(1000, NOW_S * 1000);
+        let (mut x, waited_ms) = self.run(request);
+        let clock = Clock::new(START_MS + waited_ms, NOW_S * 1000);
         let (mut logs, env) = (Logs::default(), Env::default());
         let mut cx = Ctx {
             files: &mut self.disk,
@@ -146,12 +155,86 @@ impl Site {
             logs: &mut logs,
             env: &env,
         };
+        let mut answer = answer(&mut x, &mut cx);
+        answer.waited_ms = waited_ms;
+        answer
+    }
+
+    /// A `GET` that has its response head; it ends when what is given back is dropped.
+    pub(crate) fn begin(&mut self, target: &str) -> Exchange {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        self.run(&request).0
+    }
+
+    /// Runs a request up to its response head; gives how long it waited too.
+    fn run(&mut self, request: &str) -> (Exchange, u64) {
+        let mut engine = h1::Conn::new(Rc::clone(&self.generation.h1[0]));
+        engine.receive(request.as_bytes());
+        let Some(Event::Head(head)) = engine.event() else {
+            panic!("no head in {request:?}")
+        };
+        let client = Client {
+            peer: self.peer,
+            local: Some(([192, 0, 2, 2], 80).into()),
+            connection: 1,
+            requests: 1,
+            since_ms: 0,
+            pipelined: false,
+        };
+        let mut clock = Clock::new(START_MS, NOW_S * 1000);
+        let (mut logs, env) = (Logs::default(), Env::default());
         let mut x = Exchange::new(Rc::clone(&self.generation), client);
         x.begin(Rc::clone(&self.generation), 0, client, &clock);
         x.head = head;
-        phases::begin(&mut x, &mut cx);
-        answer(&mut x, &mut cx)
+        loop {
+            let mut cx = Ctx {
+                files: &mut self.disk,
+                clock: &clock,
+                logs: &mut logs,
+                env: &env,
+            };
+            match x.state {
+                State::Waiting(_) => phases::resume(&mut x, &mut cx),
+                _ => phases::begin(&mut x, &mut cx),
+            }
+            match x.state {
+                State::Waiting(until_ms) => clock.set(until_ms, NOW_S * 1000),
+                _ => return (x, clock.mono_ms - START_MS),
+            }
+        }
     }
+
+    /// What is written to the error log meanwhile, from `info` on; once for a site.
+    pub(crate) fn logged(&mut self, meanwhile: impl FnOnce(&mut Self)) -> String {
+        let name = format!(
+            "firstbyte-log-{}-{:p}",
+            std::process::id(),
+            &raw const *self
+        );
+        let place = std::env::temp_dir().join(name);
+        let file = File::create(&place).expect("the temporary directory is writable");
+        let log = ErrorLog::new(vec![(Arc::new(file), Level::Info)]);
+        self.generation.attach_logs(HashMap::new(), &log);
+        meanwhile(self);
+        let said = fs::read_to_string(&place).expect("the file was made above");
+        fs::remove_file(place).expect("the file was made above");
+        said
+    }
+}
+
+fn load(inner: &str) -> Result<Cycle, Box<LoadError>> {
+    let text = format!("events {{}}\nhttp {{\n{inner}\n}}\n");
+    let options = LoadOptions {
+        conf_path: PathBuf::from(MAIN_FILE),
+        prefix: PathBuf::from("/usr/share/nginx"),
+        globals: None,
+        error_log: None,
+        access_log: PathBuf::from("/var/log/nginx/access.log"),
+    };
+    let source = Memory::default()
+        .with_file(MAIN_FILE, text)
+        .with_file(INCLUDED_FILE, INCLUDED);
+    server_core::load(source, &options, server_modules::MODULES)
 }
 
 fn answer(x: &mut Exchange, cx: &mut Ctx<'_>) -> Answer {
@@ -162,6 +245,7 @@ fn answer(x: &mut Exchange, cx: &mut Ctx<'_>) -> Answer {
         trailers: String::new(),
         keep_alive: x.response.keep_alive,
         keep_alive_hint_s: x.response.keep_alive_hint_s,
+        waited_ms: 0,
     };
     match x.state {
         State::Responding => {}
@@ -282,5 +366,24 @@ impl Files for Disk {
 
     fn stat(&mut self, path: &[u8], _: &OpenPolicy) -> Result<Meta, FileError> {
         self.look(path).map(meta)
+    }
+
+    fn list(&mut self, path: &[u8]) -> Result<Vec<DirEntry>, FileError> {
+        if !matches!(self.look(path)?, Node::Dir) {
+            return Err(FileError {
+                errno: server_core::ENOTDIR,
+                call: "opendir()",
+            });
+        }
+        let inside = |(name, node): (&Vec<u8>, &Node)| {
+            let name = name.strip_prefix(path)?;
+            (!name.is_empty() && !name.contains(&b'/') && !name.starts_with(b".")).then(|| {
+                DirEntry {
+                    name: name.to_vec(),
+                    meta: Ok(meta(node)),
+                }
+            })
+        };
+        Ok(self.0.iter().rev().filter_map(inside).collect())
     }
 }

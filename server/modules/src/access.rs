@@ -1,0 +1,161 @@
+//! `allow`, `deny`: who may have a response, by the address of the client.
+//!
+//! The rules of a level stand in for those of the level around it; the first that fits decides.
+//!
+//! Source: nginx documentation, `ngx_http_access_module`.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use conf::{Arity, ConfError, Contexts, Directive, Row};
+use server_core::build::Build;
+use server_core::conf_core::{CoreLoc, Satisfy};
+use server_core::errlog::Level;
+use server_core::exchange::{Ctx, Exchange, Peer};
+use server_core::module::{Access, Handler, Module};
+use server_core::settings;
+
+use crate::networks::Network;
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "access",
+    directives: &[PLAIN, ROWS],
+    units: &[<AccessLoc as server_core::confs::Conf>::unit],
+    handlers: &[Handler::Access(check)],
+    ..Module::EMPTY
+};
+
+settings! {
+    /// Settings of the module.
+    pub(crate) struct AccessLoc: Location / PLAIN {}
+    extra {
+        /// `allow` and `deny`, in order.
+        rules: Vec<Rule>
+    }
+    merge inherit;
+}
+
+fn inherit(own: &mut AccessLoc, parent: Option<&AccessLoc>) {
+    if let Some(parent) = parent
+        && own.rules.is_empty()
+    {
+        own.rules.clone_from(&parent.rules);
+    }
+}
+
+/// One `allow` or `deny`.
+#[derive(Clone, Copy)]
+pub(crate) struct Rule {
+    /// Whom it is about; `None` for all.
+    network: Option<Network>,
+    deny: bool,
+}
+
+const WHERE: Contexts = Contexts::HTTP_SERVER_LOCATION.or(Contexts::LIMIT_EXCEPT);
+
+const ROWS: &[Row<Build>] = &[
+    Row {
+        name: "allow",
+        contexts: WHERE,
+        arity: Arity::TAKE1,
+        block: false,
+        default: "",
+        doc: "Clients that may have a response.",
+        syntax: "address | CIDR | unix: | all",
+        apply: |b, d| rule(b, d, false),
+    },
+    Row {
+        name: "deny",
+        contexts: WHERE,
+        arity: Arity::TAKE1,
+        block: false,
+        default: "",
+        doc: "Clients that get 403.",
+        syntax: "address | CIDR | unix: | all",
+        apply: |b, d| rule(b, d, true),
+    },
+];
+
+fn rule(b: &mut Build, d: &Directive, deny: bool) -> Result<(), ConfError> {
+    let network = match d.arg(0) {
+        b"all" => None,
+        b"unix:" => Some(Network::Unix),
+        _ => Some(Network::take(b, d, d.word(0)).ok_or_else(|| {
+            let text = format!("invalid parameter \"{}\"", d.arg_str(0));
+            ConfError::word(d, d.word(0), text)
+        })?),
+    };
+    let rule = Rule { network, deny };
+    b.conf_mut::<AccessLoc>().rules.push(rule);
+    Ok(())
+}
+
+fn check(x: &mut Exchange, _: &mut Ctx<'_>) -> Access {
+    let http = Rc::clone(&x.http);
+    match first(&x.loc::<AccessLoc>(&http).rules, x.client.peer) {
+        None => Access::NoOpinion,
+        Some(false) => Access::Allow,
+        Some(true) => {
+            // With `satisfy any` another handler may still allow it; the core writes the line if none does.
+            if *x.loc::<CoreLoc>(&http).satisfy == Satisfy::All {
+                x.log(Level::Error, format_args!("access forbidden by rule"));
+            }
+            Access::Deny(403)
+        }
+    }
+}
+
+/// Whether the first rule that fits denies.
+fn first(rules: &[Rule], peer: Peer) -> Option<bool> {
+    let fits = |rule: &&Rule| match rule.network {
+        None => true,
+        Some(network) => network.has(peer) || fits_mapped(network, peer, rules),
+    };
+    rules.iter().find(fits).map(|rule| rule.deny)
+}
+
+/// An IPv4 address inside an IPv6 one is looked for among the IPv6 networks only where no rule is about IPv4.
+fn fits_mapped(network: Network, peer: Peer, rules: &[Rule]) -> bool {
+    let (Network::V6(net, bits), Peer::Inet(addr)) = (network, peer) else {
+        return false;
+    };
+    let IpAddr::V6(ip) = addr.ip() else {
+        return false;
+    };
+    let about_v4 = |rule: &Rule| matches!(rule.network, None | Some(Network::V4(..)));
+    ip.to_bits() & crate::networks::mask_v6(bits) == net && !rules.iter().any(about_v4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn denied(rules: &[(&str, bool)], peer: &str) -> Option<bool> {
+        let rules: Vec<_> = rules
+            .iter()
+            .map(|(text, deny)| Rule {
+                network: Network::parse(text.as_bytes()).map(|(network, _)| network),
+                deny: *deny,
+            })
+            .collect();
+        let addr = format!("[{peer}]:1");
+        first(&rules, Peer::Inet(addr.parse().expect("an address")))
+    }
+
+    #[test]
+    fn an_ipv4_address_inside_an_ipv6_one_meets_ipv4_rules_if_there_are_any() {
+        let mapped = "::ffff:192.0.2.1";
+        assert_eq!(denied(&[("192.0.2.0/24", true)], mapped), Some(true));
+        assert_eq!(denied(&[("::/0", true)], mapped), Some(true));
+        assert_eq!(
+            denied(&[("::/0", true), ("10.0.0.0/8", true)], mapped),
+            None
+        );
+        assert_eq!(
+            denied(&[("::/0", true), ("all", false)], mapped),
+            Some(false)
+        );
+        assert_eq!(denied(&[("::/0", true)], "2001:db8::1"), Some(true));
+    }
+}

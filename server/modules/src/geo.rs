@@ -1,0 +1,309 @@
+//! `geo`: a variable whose value depends on the address of the client, or on one that a variable holds.
+//!
+//! A block is read into a [`Draft`], by networks or by ranges, and becomes two sorted lists of spans: the longest
+//! prefix that fits is found by one binary search. What is no address, and what has no place in a list (a UNIX-domain
+//! socket, IPv6 among ranges), counts as 255.255.255.255. Binary bases (`.bin`) are neither read nor written.
+//!
+//! Source: nginx documentation, `ngx_http_geo_module`.
+
+mod ranges;
+mod spans;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use conf::{Arity, ConfError, Contexts, Directive, Row, Word};
+use engines::http::FieldId;
+use server_core::build::Build;
+use server_core::exchange::{Ctx, Exchange, Peer};
+use server_core::module::Module;
+use server_core::value::Value;
+use server_core::vars::Compute;
+
+use crate::networks::{Network, forwarded, parse_ip};
+use ranges::Ranges;
+use spans::{Prefixes, Spans};
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "geo",
+    directives: &[ROWS],
+    ..Module::EMPTY
+};
+
+const ROWS: &[Row<Build>] = &[Row {
+    name: "geo",
+    contexts: Contexts::HTTP,
+    arity: Arity::TAKE12,
+    block: true,
+    default: "",
+    doc: "Creates a variable whose value depends on an address.",
+    syntax: "[$address] $variable { ... }",
+    apply: geo,
+}];
+
+/// One `geo`.
+struct Geo {
+    /// What holds the address; the client's own without.
+    source: Option<Value>,
+    proxies: Vec<Network>,
+    recursive: bool,
+    volatile: bool,
+    values: Vec<Vec<u8>>,
+    v4: Spans<u32>,
+    /// `None` among ranges, which are of IPv4 alone.
+    v6: Option<Spans<u128>>,
+}
+
+fn geo(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let last = d.args.len() - 1;
+    for word in &d.args {
+        if word.text.len() < 2 || !word.text.starts_with(b"$") {
+            let text = format!("invalid variable name \"{}\"", word.as_str());
+            return Err(ConfError::word(d, word, text));
+        }
+    }
+    let source = match last {
+        0 => None,
+        _ => Some(Value::compile(b, d, d.word(0))?),
+    };
+    let mut draft = Draft::default();
+    draft.index(b"");
+    conf::each(b, d.items(), |b, line| draft.line(b, line))?;
+    b.vars
+        .define(&d.arg(last)[1..], Arc::new(draft.finish(source)))
+        .map_err(|e| ConfError::word(d, d.word(last), e))?;
+    Ok(())
+}
+
+/// A block while it is read.
+#[derive(Default)]
+struct Draft {
+    proxies: Vec<Network>,
+    recursive: bool,
+    volatile: bool,
+    /// The first is the empty one, which addresses have that no line is about.
+    values: Vec<Vec<u8>>,
+    indexes: HashMap<Vec<u8>, u32>,
+    entries: Entries,
+}
+
+/// What the lines are about; the first line decides.
+#[derive(Default)]
+enum Entries {
+    #[default]
+    None,
+    Networks(Prefixes, Prefixes),
+    /// With the value of `default`.
+    Ranges(Ranges, Option<u32>),
+}
+
+impl Draft {
+    fn line(&mut self, b: &mut Build, line: &Directive) -> Result<(), ConfError> {
+        match (line.name.text.as_slice(), line.args.as_slice()) {
+            (b"ranges", []) => return self.by_ranges(line),
+            (b"proxy_recursive", []) => self.recursive = true,
+            (b"volatile", []) => self.volatile = true,
+            (b"proxy", [word]) => self.proxies.push(network(b, line, word)?),
+            (key, [word]) => {
+                if let Entries::None = self.entries {
+                    self.entries = Entries::Networks(Prefixes::new(), Prefixes::new());
+                }
+                return match key {
+                    b"default" => self.set_default(b, line, word),
+                    b"delete" => self.delete(b, line, word),
+                    _ => self.add(b, line, word),
+                };
+            }
+            _ => return Err(ConfError::at(line, "invalid number of the geo parameters")),
+        }
+        Ok(())
+    }
+
+    fn by_ranges(&mut self, line: &Directive) -> Result<(), ConfError> {
+        match self.entries {
+            Entries::None => self.entries = Entries::Ranges(Ranges::default(), None),
+            Entries::Ranges(..) => {}
+            Entries::Networks(..) => {
+                let text =
+                    "the \"ranges\" directive must be the first directive inside \"geo\" block";
+                return Err(ConfError::at(line, text));
+            }
+        }
+        Ok(())
+    }
+
+    /// The index of a value; equal ones are kept once.
+    fn index(&mut self, text: &[u8]) -> u32 {
+        if let Some(index) = self.indexes.get(text) {
+            return *index;
+        }
+        let index = self.values.len() as u32;
+        self.values.push(text.to_vec());
+        self.indexes.insert(text.to_vec(), index);
+        index
+    }
+
+    fn shown(&self, index: u32) -> String {
+        String::from_utf8_lossy(&self.values[index as usize]).into_owned()
+    }
+
+    fn set_default(
+        &mut self,
+        b: &mut Build,
+        line: &Directive,
+        word: &Word,
+    ) -> Result<(), ConfError> {
+        let value = self.index(&word.text);
+        if let Entries::Ranges(_, default) = &mut self.entries {
+            if let Some(old) = default.replace(value) {
+                let (new, old) = (word.as_str(), self.shown(old));
+                let text =
+                    format!("duplicate default geo range value: \"{new}\", old value: \"{old}\"");
+                b.warn(ConfError::at(line, text));
+            }
+            return Ok(());
+        }
+        self.add_network(b, line, Network::V4(0, 0), value);
+        self.add_network(b, line, Network::V6(0, 0), value);
+        Ok(())
+    }
+
+    fn add(&mut self, b: &mut Build, line: &Directive, word: &Word) -> Result<(), ConfError> {
+        let value = self.index(&word.text);
+        let Entries::Ranges(ranges, _) = &mut self.entries else {
+            let network = network(b, line, &line.name)?;
+            self.add_network(b, line, network, value);
+            return Ok(());
+        };
+        let net = line.name.as_str();
+        let (start, end) = ranges::parse(&line.name.text)
+            .ok_or_else(|| ConfError::at(line, format!("invalid range \"{net}\"")))?;
+        let replaced = ranges.add(start, end, value).map_err(|(s, e)| {
+            ConfError::at(line, format!("range \"{net}\" overlaps \"{s}-{e}\""))
+        })?;
+        for old in replaced {
+            let (new, old) = (word.as_str(), self.shown(old));
+            let text = format!("duplicate range \"{net}\", value: \"{new}\", old value: \"{old}\"");
+            b.warn(ConfError::at(line, text));
+        }
+        Ok(())
+    }
+
+    fn add_network(&mut self, b: &mut Build, line: &Directive, network: Network, value: u32) {
+        let Entries::Networks(v4, v6) = &mut self.entries else {
+            return;
+        };
+        let old = match network {
+            Network::V4(net, bits) => v4.insert((u128::from(net), bits), value),
+            Network::V6(net, bits) => v6.insert((net, bits), value),
+            Network::Unix => None,
+        };
+        if let Some(old) = old {
+            let (net, new, old) = (line.name.as_str(), self.shown(value), self.shown(old));
+            let text =
+                format!("duplicate network \"{net}\", value: \"{new}\", old value: \"{old}\"");
+            b.warn(ConfError::at(line, text));
+        }
+    }
+
+    fn delete(&mut self, b: &mut Build, line: &Directive, word: &Word) -> Result<(), ConfError> {
+        let net = word.as_str();
+        let (there, what) = match &mut self.entries {
+            Entries::Ranges(ranges, _) => {
+                let (start, end) = ranges::parse(&word.text).ok_or_else(|| {
+                    ConfError::word(line, word, format!("invalid range \"{net}\""))
+                })?;
+                (ranges.delete(start, end), "address range")
+            }
+            Entries::Networks(v4, v6) => {
+                let old = match network(b, line, word)? {
+                    Network::V4(net, bits) => v4.remove(&(u128::from(net), bits)),
+                    Network::V6(net, bits) => v6.remove(&(net, bits)),
+                    Network::Unix => None,
+                };
+                (old.is_some(), "network")
+            }
+            Entries::None => (true, ""),
+        };
+        if !there {
+            let text = format!("no {what} \"{net}\" to delete");
+            b.warn(ConfError::word(line, word, text));
+        }
+        Ok(())
+    }
+
+    fn finish(self, source: Option<Value>) -> Geo {
+        let (v4, v6) = match self.entries {
+            Entries::None => (Spans::default(), Some(Spans::default())),
+            Entries::Networks(v4, v6) => (
+                Spans::of_prefixes(&v4, 32),
+                Some(Spans::of_prefixes(&v6, 128)),
+            ),
+            Entries::Ranges(ranges, default) => (ranges.finish(default.unwrap_or(0)), None),
+        };
+        Geo {
+            source,
+            proxies: self.proxies,
+            recursive: self.recursive,
+            volatile: self.volatile,
+            values: self.values,
+            v4,
+            v6,
+        }
+    }
+}
+
+/// Reads a network; 255.255.255.255 is one here.
+fn network(b: &mut Build, line: &Directive, word: &Word) -> Result<Network, ConfError> {
+    if word.text == b"255.255.255.255" {
+        return Ok(Network::V4(u32::MAX, 32));
+    }
+    Network::take(b, line, word).ok_or_else(|| {
+        let text = format!("invalid network \"{}\"", word.as_str());
+        ConfError::word(line, word, text)
+    })
+}
+
+impl Geo {
+    /// The address to look up, where there is one.
+    fn address(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<IpAddr> {
+        let peer = match &self.source {
+            None => x.client.peer,
+            Some(source) => {
+                let ip = parse_ip(&source.to_vec(x, cx))?;
+                Peer::Inet(SocketAddr::new(ip, 0))
+            }
+        };
+        let named = if self.proxies.is_empty() {
+            None
+        } else {
+            let fields: Vec<&[u8]> = x.head.fields_by_id(FieldId::XForwardedFor).collect();
+            forwarded(peer, &fields, &self.proxies, self.recursive)
+        };
+        match named.unwrap_or(peer) {
+            Peer::Inet(addr) => Some(addr.ip().to_canonical()),
+            Peer::Unix => None,
+        }
+    }
+
+    fn find(&self, address: Option<IpAddr>) -> u32 {
+        match (address, &self.v6) {
+            (Some(IpAddr::V4(ip)), _) => self.v4.find(ip.to_bits()),
+            (Some(IpAddr::V6(ip)), Some(v6)) => v6.find(ip.to_bits()),
+            _ => self.v4.find(u32::MAX),
+        }
+    }
+}
+
+impl Compute for Geo {
+    fn compute(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<Vec<u8>> {
+        let address = self.address(x, cx);
+        Some(self.values[self.find(address) as usize].clone())
+    }
+
+    fn volatile(&self) -> bool {
+        self.volatile
+    }
+}

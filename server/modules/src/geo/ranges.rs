@@ -1,0 +1,156 @@
+//! Ranges of IPv4 addresses while a `geo` block is read.
+//!
+//! As in nginx a range is kept in pieces that end with a /16 network: a range may lie inside a piece, or be equal to
+//! one, but not reach over it, and only whole pieces can be deleted.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use super::spans::Spans;
+use crate::networks::parse_v4;
+
+/// Pieces by their first address: last address and index of the value.
+#[derive(Default)]
+pub(super) struct Ranges(BTreeMap<u32, (u32, u32)>);
+
+/// Reads `first-last`.
+pub(super) fn parse(text: &[u8]) -> Option<(u32, u32)> {
+    let at = text.iter().position(|b| *b == b'-')?;
+    let start = parse_v4(&text[..at])?.to_bits();
+    let end = parse_v4(&text[at + 1..])?.to_bits();
+    (start <= end).then_some((start, end))
+}
+
+impl Ranges {
+    /// Adds a range; gives the values of pieces that are replaced, or the piece that is in the way.
+    pub(super) fn add(
+        &mut self,
+        start: u32,
+        end: u32,
+        value: u32,
+    ) -> Result<Vec<u32>, (Ipv4Addr, Ipv4Addr)> {
+        let mut replaced = Vec::new();
+        for (s, e) in pieces(start, end) {
+            let old = self.0.range(..=e).next_back();
+            if let Some((&old_start, &(old_end, old_value))) = old
+                && old_end >= s
+            {
+                if s < old_start || e > old_end {
+                    return Err((old_start.into(), old_end.into()));
+                }
+                if (s, e) == (old_start, old_end) {
+                    replaced.push(old_value);
+                }
+                if s > old_start {
+                    self.0.insert(old_start, (s - 1, old_value));
+                }
+                if e < old_end {
+                    self.0.insert(e + 1, (old_end, old_value));
+                }
+            }
+            self.0.insert(s, (e, value));
+        }
+        Ok(replaced)
+    }
+
+    /// Deletes a range; false if a piece of it was not there.
+    pub(super) fn delete(&mut self, start: u32, end: u32) -> bool {
+        let mut there = true;
+        for (s, e) in pieces(start, end) {
+            if self.0.get(&s).is_some_and(|(old_end, _)| *old_end == e) {
+                self.0.remove(&s);
+            } else {
+                there = false;
+            }
+        }
+        there
+    }
+
+    /// The finished list, with a value for what is in no range.
+    pub(super) fn finish(&self, default: u32) -> Spans<u32> {
+        let mut spans = Spans::default();
+        spans.push(0, default);
+        for (start, (end, value)) in &self.0 {
+            spans.push(*start, *value);
+            if let Some(next) = end.checked_add(1) {
+                spans.push(next, default);
+            }
+        }
+        spans
+    }
+}
+
+/// A range cut where a /16 network ends.
+fn pieces(start: u32, end: u32) -> impl Iterator<Item = (u32, u32)> {
+    (start >> 16..=end >> 16).map(move |high| {
+        let (first, last) = (high << 16, high << 16 | 0xffff);
+        (first.max(start), last.min(end))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_has_two_ends_in_order() {
+        assert_eq!(parse(b"0.0.0.1-0.0.1.0"), Some((1, 256)));
+        assert_eq!(parse(b"0.0.0.1-0.0.0.1"), Some((1, 1)));
+        for wrong in [
+            "",
+            "1.2.3.4",
+            "1.2.3.4-",
+            "0.0.0.2-0.0.0.1",
+            "1.2.3.4-255.255.255.255",
+            "::1-::2",
+        ] {
+            assert_eq!(parse(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_range_inside_another_splits_it() {
+        let mut ranges = Ranges::default();
+        assert_eq!(ranges.add(0x1_0000, 0x3_ffff, 1), Ok(vec![]));
+        assert_eq!(ranges.add(0x1_0010, 0x1_001f, 2), Ok(vec![]));
+        assert_eq!(ranges.add(0x1_0010, 0x1_0010, 3), Ok(vec![]));
+        assert_eq!(ranges.add(0x1_0011, 0x1_001f, 4), Ok(vec![2]));
+        let spans = ranges.finish(9);
+        for (at, value) in [
+            (0, 9),
+            (0xffff, 9),
+            (0x1_0000, 1),
+            (0x1_000f, 1),
+            (0x1_0010, 3),
+            (0x1_0011, 4),
+            (0x1_001f, 4),
+            (0x1_0020, 1),
+            (0x3_ffff, 1),
+            (0x4_0000, 9),
+        ] {
+            assert_eq!(spans.find(at), value, "{at:x}");
+        }
+    }
+
+    #[test]
+    fn a_range_does_not_reach_over_another() {
+        let mut ranges = Ranges::default();
+        assert_eq!(ranges.add(10, 20, 1), Ok(vec![]));
+        let old = (Ipv4Addr::from(10), Ipv4Addr::from(20));
+        assert_eq!(ranges.add(5, 10, 2), Err(old));
+        assert_eq!(ranges.add(20, 25, 2), Err(old));
+        assert_eq!(ranges.add(5, 25, 2), Err(old));
+        assert_eq!(ranges.add(21, 25, 2), Ok(vec![]));
+    }
+
+    #[test]
+    fn whole_pieces_are_deleted() {
+        let mut ranges = Ranges::default();
+        assert_eq!(ranges.add(0x1_8000, 0x2_8000, 1), Ok(vec![]));
+        assert!(!ranges.delete(0x1_8000, 0x1_8000));
+        assert!(ranges.delete(0x1_8000, 0x1_ffff));
+        assert!(!ranges.delete(0x1_8000, 0x2_8000));
+        let spans = ranges.finish(0);
+        assert_eq!([0x1_8000, 0x2_8000].map(|at| spans.find(at)), [0, 0]);
+    }
+}

@@ -1,0 +1,290 @@
+//! `limit_conn`: so many requests at a time for each key.
+//!
+//! A connection counts while a request of it is under way whose head has been read; the count is given back when the
+//! exchange ends. A request is counted once, whatever internal redirects it goes through.
+//!
+//! Source: nginx documentation, `ngx_http_limit_conn_module`.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use conf::{Arity, ConfError, Contexts, Directive, Row};
+use server_core::build::Build;
+use server_core::errlog::Level;
+use server_core::exchange::{Ctx, Exchange};
+use server_core::module::{Handler, Module, Step};
+use server_core::settings;
+use server_core::value::Value;
+use server_core::vars::Variable;
+use server_core::zone::{self, Full, Zone};
+
+use crate::limits::{self, LimitLevel, Refusal, UNAVAILABLE};
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: NAME,
+    directives: &[MAIN_PLAIN, PLAIN, ROWS],
+    units: &[
+        <LimitConnMain as server_core::confs::Conf>::unit,
+        <LimitConnLoc as server_core::confs::Conf>::unit,
+    ],
+    variables: &[Variable {
+        name: "limit_conn_status",
+        read: |x, _, _, out| match x.guards.get::<Outcome>() {
+            Some(outcome) => {
+                out.extend_from_slice(outcome.name().as_bytes());
+                true
+            }
+            None => false,
+        },
+        write: None,
+        doc: "PASSED, REJECTED or REJECTED_DRY_RUN",
+    }],
+    handlers: &[Handler::PreAccess(handle)],
+    ..Module::EMPTY
+};
+
+const NAME: &str = "limit_conn";
+
+settings! {
+    /// The zones.
+    pub(crate) struct LimitConnMain: Main / MAIN_PLAIN {}
+    extra {
+        /// `limit_conn_zone`.
+        zones: Vec<ConnZone>
+    }
+    merge keep;
+}
+
+fn keep(_: &mut LimitConnMain, _: Option<&LimitConnMain>) {}
+
+settings! {
+    /// Settings of a location.
+    pub(crate) struct LimitConnLoc: Location / PLAIN {
+        /// Whether connections are only counted and logged.
+        dry_run "limit_conn_dry_run": bool = false, "off", Contexts::HTTP_SERVER_LOCATION;
+        /// Level of messages about refusals.
+        log_level "limit_conn_log_level": LimitLevel = LimitLevel::Error, "error", Contexts::HTTP_SERVER_LOCATION;
+        /// Status of refused requests.
+        status "limit_conn_status": Refusal = UNAVAILABLE, "503", Contexts::HTTP_SERVER_LOCATION;
+    }
+    extra {
+        /// `limit_conn`.
+        limits: Vec<Limit>
+    }
+    merge inherit;
+}
+
+fn inherit(own: &mut LimitConnLoc, parent: Option<&LimitConnLoc>) {
+    if own.limits.is_empty()
+        && let Some(parent) = parent
+    {
+        own.limits.clone_from(&parent.limits);
+    }
+}
+
+/// One `limit_conn_zone`.
+pub(crate) struct ConnZone {
+    id: usize,
+    name: Vec<u8>,
+    key: Value,
+    key_text: String,
+    counts: Arc<Zone<u64>>,
+}
+
+/// One `limit_conn`.
+#[derive(Clone, Copy)]
+pub(crate) struct Limit {
+    zone: usize,
+    most: u64,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Passed,
+    Rejected,
+    RejectedDryRun,
+}
+
+impl Outcome {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Passed => "PASSED",
+            Self::Rejected => "REJECTED",
+            Self::RejectedDryRun => "REJECTED_DRY_RUN",
+        }
+    }
+}
+
+const ROWS: &[Row<Build>] = &[
+    Row {
+        name: "limit_conn_zone",
+        contexts: Contexts::HTTP,
+        arity: Arity::TAKE2,
+        block: false,
+        default: "",
+        doc: "Declares a zone that keeps the number of connections of each key.",
+        syntax: "key zone=name:size",
+        apply: limit_conn_zone,
+    },
+    Row {
+        name: "limit_conn",
+        contexts: Contexts::HTTP_SERVER_LOCATION,
+        arity: Arity::TAKE2,
+        block: false,
+        default: "",
+        doc: "Limits connections with a request under way by a zone.",
+        syntax: "zone number",
+        apply: limit_conn,
+    },
+];
+
+fn limit_conn_zone(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let key = Value::compile(b, d, d.word(0))?;
+    let word = d.word(1);
+    let Some(text) = word.text.strip_prefix(b"zone=") else {
+        return Err(limits::bad_parameter(d, word));
+    };
+    let (name, size) = zone::size_of(d, word, text)?;
+    if name.is_empty() {
+        return Err(limits::no_zone(d));
+    }
+    let id = zone::refer(b, d, word, name, size, NAME)?;
+    let zones = &mut b.conf_mut::<LimitConnMain>().zones;
+    if let Some(zone) = zones.iter().find(|zone| zone.id == id) {
+        return Err(limits::already_bound(d, name, &zone.key_text));
+    }
+    let counts = zone::attach(NAME, name, size, d.arg(0))
+        .map_err(|old| limits::other_key("limit_conn_zone", name, d.arg_str(0), &old))?;
+    zones.push(ConnZone {
+        id,
+        name: name.to_vec(),
+        key,
+        key_text: d.arg_str(0).to_owned(),
+        counts,
+    });
+    Ok(())
+}
+
+fn limit_conn(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let zone = zone::refer(b, d, d.word(0), d.arg(0), 0, NAME)?;
+    let limits = &mut b.conf_mut::<LimitConnLoc>().limits;
+    if limits.iter().any(|limit| limit.zone == zone) {
+        return Err(ConfError::directive(d, "is duplicate"));
+    }
+    let most = limits::positive(d.arg(1)).ok_or_else(|| {
+        let text = format!("invalid number of connections \"{}\"", d.arg_str(1));
+        ConfError::word(d, d.word(1), text)
+    })?;
+    if most > LIMIT_MAX {
+        let text = "connection limit must be less 65536";
+        return Err(ConfError::word(d, d.word(1), text));
+    }
+    limits.push(Limit { zone, most });
+    Ok(())
+}
+
+/// One counted connection, kept with the exchange; dropping it gives the count back.
+struct Held {
+    counts: Arc<Zone<u64>>,
+    key: Vec<u8>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut shard = self.counts.lock(&self.key);
+        match shard.get_mut(&self.key) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => {
+                shard.remove(&self.key);
+            }
+        }
+    }
+}
+
+/// Why a connection was not counted.
+enum Refused {
+    Over,
+    Full,
+}
+
+fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
+    let http = Rc::clone(&x.http);
+    let conf: &LimitConnLoc = x.loc(&http);
+    // It has been counted before an internal redirect, as in nginx.
+    if conf.limits.is_empty() || x.guards.get::<Outcome>().is_some() {
+        return Step::Next;
+    }
+    let main: &LimitConnMain = http.main();
+    for limit in &conf.limits {
+        // A zone that is used is declared: the end of the block has seen to it.
+        let Some(zone) = main.zones.iter().find(|zone| zone.id == limit.zone) else {
+            continue;
+        };
+        let Some(key) = key_of(x, cx, zone) else {
+            continue;
+        };
+        x.guards.set(Outcome::Passed);
+        match hold(zone, key, limit.most) {
+            Ok(held) => x.guards.push(held),
+            Err(why) => return refuse(x, conf, zone, &why),
+        }
+    }
+    Step::Next
+}
+
+/// The key of a request, if it is one that counts.
+fn key_of(x: &mut Exchange, cx: &mut Ctx<'_>, zone: &ConnZone) -> Option<Vec<u8>> {
+    let key = zone.key.to_vec(x, cx);
+    if key.len() > KEY_MAX_BYTES {
+        let (name, key) = (&zone.key_text, String::from_utf8_lossy(&key));
+        x.log(
+            Level::Error,
+            format_args!("the value of the \"{name}\" key is more than 255 bytes: \"{key}\""),
+        );
+        return None;
+    }
+    Some(key).filter(|key| !key.is_empty())
+}
+
+/// Counts one more connection of a key.
+fn hold(zone: &ConnZone, key: Vec<u8>, most: u64) -> Result<Held, Refused> {
+    let mut shard = zone.counts.lock(&key);
+    match shard.get_mut(&key) {
+        Some(count) if *count >= most => return Err(Refused::Over),
+        Some(count) => *count += 1,
+        None => shard.insert(&key, 1).map_err(|Full| Refused::Full)?,
+    }
+    drop(shard);
+    Ok(Held {
+        counts: Arc::clone(&zone.counts),
+        key,
+    })
+}
+
+fn refuse(x: &mut Exchange, conf: &LimitConnLoc, zone: &ConnZone, why: &Refused) -> Step {
+    let dry = *conf.dry_run;
+    if matches!(why, Refused::Over) {
+        x.log(
+            conf.log_level.level(),
+            format_args!(
+                "limiting connections{} by zone \"{}\"",
+                if dry { ", dry run," } else { "" },
+                String::from_utf8_lossy(&zone.name)
+            ),
+        );
+    }
+    x.guards.drop_all::<Held>();
+    if dry {
+        x.guards.set(Outcome::RejectedDryRun);
+        return Step::Next;
+    }
+    x.guards.set(Outcome::Rejected);
+    Step::Status(conf.status.0)
+}
+
+/// Longest key, as in nginx.
+const KEY_MAX_BYTES: usize = 255;
+/// Highest limit, as in nginx.
+const LIMIT_MAX: u64 = 65_535;

@@ -1,0 +1,412 @@
+//! `limit_req`: so many requests a second for each key, the others delayed or refused.
+//!
+//! A leaky bucket for each key in thousandths of a request and milliseconds, with nginx's arithmetic. Buckets live in a
+//! zone that all threads share, so their time is the wall clock's, which all threads see alike. A request is counted
+//! once, whatever internal redirects and waits it goes through.
+//!
+//! Source: nginx documentation, `ngx_http_limit_req_module`.
+
+mod bucket;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use conf::{Arity, ConfError, Contexts, Directive, Row};
+use server_core::build::Build;
+use server_core::errlog::Level;
+use server_core::exchange::{Ctx, Exchange, State};
+use server_core::module::{Handler, Module, Step};
+use server_core::settings;
+use server_core::value::Value;
+use server_core::vars::Variable;
+use server_core::zone::{self, Zone};
+
+use crate::limits::{self, LimitLevel, Refusal, UNAVAILABLE};
+use bucket::{Bucket, Verdict};
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: NAME,
+    directives: &[MAIN_PLAIN, PLAIN, ROWS],
+    units: &[
+        <LimitReqMain as server_core::confs::Conf>::unit,
+        <LimitReqLoc as server_core::confs::Conf>::unit,
+    ],
+    variables: &[Variable {
+        name: "limit_req_status",
+        read: |x, _, _, out| match x.guards.get::<Outcome>() {
+            Some(outcome) => {
+                out.extend_from_slice(outcome.name().as_bytes());
+                true
+            }
+            None => false,
+        },
+        write: None,
+        doc: "PASSED, DELAYED, REJECTED, DELAYED_DRY_RUN or REJECTED_DRY_RUN",
+    }],
+    handlers: &[Handler::PreAccess(handle)],
+    ..Module::EMPTY
+};
+
+const NAME: &str = "limit_req";
+
+settings! {
+    /// The zones.
+    pub(crate) struct LimitReqMain: Main / MAIN_PLAIN {}
+    extra {
+        /// `limit_req_zone`.
+        zones: Vec<ReqZone>
+    }
+    merge keep;
+}
+
+fn keep(_: &mut LimitReqMain, _: Option<&LimitReqMain>) {}
+
+settings! {
+    /// Settings of a location.
+    pub(crate) struct LimitReqLoc: Location / PLAIN {
+        /// Whether requests are only counted and logged.
+        dry_run "limit_req_dry_run": bool = false, "off", Contexts::HTTP_SERVER_LOCATION;
+        /// Level of messages about refusals; those about delays are one less severe.
+        log_level "limit_req_log_level": LimitLevel = LimitLevel::Error, "error", Contexts::HTTP_SERVER_LOCATION;
+        /// Status of refused requests.
+        status "limit_req_status": Refusal = UNAVAILABLE, "503", Contexts::HTTP_SERVER_LOCATION;
+    }
+    extra {
+        /// `limit_req`.
+        limits: Vec<Limit>
+    }
+    merge inherit;
+}
+
+fn inherit(own: &mut LimitReqLoc, parent: Option<&LimitReqLoc>) {
+    if own.limits.is_empty()
+        && let Some(parent) = parent
+    {
+        own.limits.clone_from(&parent.limits);
+    }
+}
+
+/// One `limit_req_zone`.
+pub(crate) struct ReqZone {
+    id: usize,
+    name: Vec<u8>,
+    key: Value,
+    key_text: String,
+    /// Thousandths of a request per second.
+    rate: u64,
+    buckets: Arc<Zone<Bucket>>,
+}
+
+/// One `limit_req`; numbers are thousandths of a request.
+#[derive(Clone, Copy)]
+pub(crate) struct Limit {
+    zone: usize,
+    burst: u64,
+    delay: u64,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Passed,
+    Delayed,
+    Rejected,
+    DelayedDryRun,
+    RejectedDryRun,
+}
+
+impl Outcome {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Passed => "PASSED",
+            Self::Delayed => "DELAYED",
+            Self::Rejected => "REJECTED",
+            Self::DelayedDryRun => "DELAYED_DRY_RUN",
+            Self::RejectedDryRun => "REJECTED_DRY_RUN",
+        }
+    }
+}
+
+const ROWS: &[Row<Build>] = &[
+    Row {
+        name: "limit_req_zone",
+        contexts: Contexts::HTTP,
+        arity: Arity::TAKE3,
+        block: false,
+        default: "",
+        doc: "Declares a zone that keeps the requests of each key.",
+        syntax: "key zone=name:size rate=rate",
+        apply: limit_req_zone,
+    },
+    Row {
+        name: "limit_req",
+        contexts: Contexts::HTTP_SERVER_LOCATION,
+        arity: Arity::TAKE123,
+        block: false,
+        default: "",
+        doc: "Limits requests by a zone; `burst` more are delayed, or served at once.",
+        syntax: "zone=name [burst=number] [nodelay | delay=number]",
+        apply: limit_req,
+    },
+];
+
+fn limit_req_zone(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let key = Value::compile(b, d, d.word(0))?;
+    let (mut place, mut rate) = (None, 1000);
+    for word in &d.args[1..] {
+        let text = word.text.as_slice();
+        if let Some(text) = text.strip_prefix(b"zone=") {
+            place = Some((word, zone::size_of(d, word, text)?));
+        } else if let Some(text) = text.strip_prefix(b"rate=") {
+            rate = parse_rate(text).ok_or_else(|| {
+                ConfError::word(d, word, format!("invalid rate \"{}\"", word.as_str()))
+            })?;
+        } else {
+            return Err(limits::bad_parameter(d, word));
+        }
+    }
+    let Some((word, (name, size))) = place.filter(|(_, (name, _))| !name.is_empty()) else {
+        return Err(limits::no_zone(d));
+    };
+    let id = zone::refer(b, d, word, name, size, NAME)?;
+    let zones = &mut b.conf_mut::<LimitReqMain>().zones;
+    if let Some(zone) = zones.iter().find(|zone| zone.id == id) {
+        return Err(limits::already_bound(d, name, &zone.key_text));
+    }
+    let buckets = zone::attach(NAME, name, size, d.arg(0))
+        .map_err(|old| limits::other_key(NAME, name, d.arg_str(0), &old))?;
+    zones.push(ReqZone {
+        id,
+        name: name.to_vec(),
+        key,
+        key_text: d.arg_str(0).to_owned(),
+        rate,
+        buckets,
+    });
+    Ok(())
+}
+
+/// Thousandths of a request per second.
+fn parse_rate(text: &[u8]) -> Option<u64> {
+    let (number, seconds) = match text {
+        [number @ .., b'r', b'/', b's'] => (number, 1),
+        [number @ .., b'r', b'/', b'm'] => (number, 60),
+        _ => (text, 1),
+    };
+    Some(limits::positive(number)?.saturating_mul(1000) / seconds)
+}
+
+fn limit_req(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let (mut zone, mut burst, mut delay) = (None, 0, 0);
+    let number = |word: &conf::Word, text: &[u8], what: &str| {
+        limits::positive(text).ok_or_else(|| {
+            let text = format!("invalid {what} value \"{}\"", word.as_str());
+            ConfError::word(d, word, text)
+        })
+    };
+    for word in &d.args {
+        let text = word.text.as_slice();
+        if let Some(name) = text.strip_prefix(b"zone=") {
+            zone = Some(zone::refer(b, d, word, name, 0, NAME)?);
+        } else if let Some(text) = text.strip_prefix(b"burst=") {
+            burst = number(word, text, "burst")?;
+        } else if let Some(text) = text.strip_prefix(b"delay=") {
+            delay = number(word, text, "delay")?;
+        } else if text == b"nodelay" {
+            delay = u64::MAX;
+        } else {
+            return Err(limits::bad_parameter(d, word));
+        }
+    }
+    let zone = zone.ok_or_else(|| limits::no_zone(d))?;
+    let limits = &mut b.conf_mut::<LimitReqLoc>().limits;
+    if limits.iter().any(|limit| limit.zone == zone) {
+        return Err(ConfError::directive(d, "is duplicate"));
+    }
+    limits.push(Limit {
+        zone,
+        burst: burst.saturating_mul(1000),
+        delay: delay.saturating_mul(1000),
+    });
+    Ok(())
+}
+
+/// A limit that has let the request pass and will count it once all have.
+struct Pending<'h> {
+    zone: &'h ReqZone,
+    limit: Limit,
+    key: Vec<u8>,
+}
+
+/// The longest delay found, and why.
+#[derive(Clone, Copy, Default)]
+struct Delay<'h> {
+    ms: u64,
+    excess: u64,
+    zone: Option<&'h ReqZone>,
+}
+
+fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
+    let http = Rc::clone(&x.http);
+    let conf: &LimitReqLoc = x.loc(&http);
+    // It has been counted before a wait or an internal redirect, as in nginx.
+    if conf.limits.is_empty() || x.guards.get::<Outcome>().is_some() {
+        return Step::Next;
+    }
+    let main: &LimitReqMain = http.main();
+    let now_ms = cx.clock.unix_ms;
+    let mut pending: Vec<Pending<'_>> = Vec::new();
+    let mut delay = Delay::default();
+    let mut counted = false;
+    for (n, limit) in conf.limits.iter().enumerate() {
+        // A zone that is used is declared: the end of the block has seen to it.
+        let Some(zone) = main.zones.iter().find(|zone| zone.id == limit.zone) else {
+            continue;
+        };
+        let Some(key) = key_of(x, cx, zone) else {
+            continue;
+        };
+        let last = n + 1 == conf.limits.len();
+        let mut shard = zone.buckets.lock(&key);
+        let verdict = bucket::ask(&mut shard, &key, now_ms, zone.rate, limit.burst, last);
+        drop(shard);
+        match verdict {
+            Verdict::Over(excess) => {
+                give_up(&pending);
+                return refuse(x, conf, zone, Some(excess));
+            }
+            Verdict::Full => {
+                give_up(&pending);
+                return refuse(x, conf, zone, None);
+            }
+            Verdict::Counted(excess) => {
+                counted = true;
+                delay.consider(zone, limit, excess);
+            }
+            Verdict::Held => pending.push(Pending {
+                zone,
+                limit: *limit,
+                key,
+            }),
+        }
+    }
+    if !counted && pending.is_empty() {
+        return Step::Next;
+    }
+    for held in pending.iter().rev() {
+        let mut shard = held.zone.buckets.lock(&held.key);
+        if let Some(excess) = bucket::count(&mut shard, &held.key, now_ms, held.zone.rate) {
+            delay.consider(held.zone, &held.limit, excess);
+        }
+    }
+    pass(x, cx, conf, &delay)
+}
+
+impl<'h> Delay<'h> {
+    fn consider(&mut self, zone: &'h ReqZone, limit: &Limit, excess: u64) {
+        let over = excess.saturating_sub(limit.delay);
+        // The rate is above zero but for one a minute in nginx's thousandths: 1 r/m is 16.
+        let ms = over.saturating_mul(1000) / zone.rate.max(1);
+        if ms > self.ms {
+            *self = Self {
+                ms,
+                excess,
+                zone: Some(zone),
+            };
+        }
+    }
+}
+
+/// The key of a request, if it is one that counts.
+fn key_of(x: &mut Exchange, cx: &mut Ctx<'_>, zone: &ReqZone) -> Option<Vec<u8>> {
+    let key = zone.key.to_vec(x, cx);
+    if key.len() > KEY_MAX_BYTES {
+        let (name, key) = (&zone.key_text, String::from_utf8_lossy(&key));
+        x.log(
+            Level::Error,
+            format_args!("the value of the \"{name}\" key is more than 65535 bytes: \"{key}\""),
+        );
+        return None;
+    }
+    Some(key).filter(|key| !key.is_empty())
+}
+
+/// The limits that had let the request pass do not count it.
+fn give_up(pending: &[Pending<'_>]) {
+    for held in pending {
+        bucket::release(&mut held.zone.buckets.lock(&held.key), &held.key);
+    }
+}
+
+/// Refuses a request that is over a limit, or for which the zone has no room.
+fn refuse(x: &mut Exchange, conf: &LimitReqLoc, zone: &ReqZone, excess: Option<u64>) -> Step {
+    let dry = *conf.dry_run;
+    let name = String::from_utf8_lossy(&zone.name);
+    match excess {
+        Some(excess) => x.log(
+            conf.log_level.level(),
+            format_args!(
+                "limiting requests{}, excess: {}.{:03} by zone \"{name}\"",
+                if dry { ", dry run" } else { "" },
+                excess / 1000,
+                excess % 1000
+            ),
+        ),
+        None => x.log(
+            Level::Alert,
+            format_args!("could not allocate node in limit_req zone \"{name}\""),
+        ),
+    }
+    if dry {
+        x.guards.set(Outcome::RejectedDryRun);
+        return Step::Next;
+    }
+    x.guards.set(Outcome::Rejected);
+    Step::Status(conf.status.0)
+}
+
+/// Lets a request pass, at once or after the delay.
+fn pass(x: &mut Exchange, cx: &Ctx<'_>, conf: &LimitReqLoc, delay: &Delay<'_>) -> Step {
+    let Some(zone) = delay.zone else {
+        x.guards.set(Outcome::Passed);
+        return Step::Next;
+    };
+    let dry = *conf.dry_run;
+    x.log(
+        conf.log_level.milder(),
+        format_args!(
+            "delaying request{}, excess: {}.{:03}, by zone \"{}\"",
+            if dry { ", dry run" } else { "" },
+            delay.excess / 1000,
+            delay.excess % 1000,
+            String::from_utf8_lossy(&zone.name)
+        ),
+    );
+    if dry {
+        x.guards.set(Outcome::DelayedDryRun);
+        return Step::Next;
+    }
+    x.guards.set(Outcome::Delayed);
+    x.state = State::Waiting(cx.clock.mono_ms.saturating_add(delay.ms));
+    Step::Wait
+}
+
+/// Longest key, as in nginx.
+const KEY_MAX_BYTES: usize = 65_535;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_thousandths_of_a_request_per_second() {
+        assert_eq!(parse_rate(b"1r/s"), Some(1000));
+        assert_eq!(parse_rate(b"30r/m"), Some(500));
+        assert_eq!(parse_rate(b"1r/m"), Some(16));
+        assert_eq!(parse_rate(b"5"), Some(5000));
+        assert_eq!(parse_rate(b"0r/s"), None);
+        assert_eq!(parse_rate(b"r/s"), None);
+        assert_eq!(parse_rate(b"5r/h"), None);
+    }
+}

@@ -1,0 +1,205 @@
+//! Buckets: how far a key is over its rate.
+//!
+//! Amounts are thousandths of a request, times milliseconds of one clock.
+
+use server_core::zone::Shard;
+
+/// What is known of a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Bucket {
+    /// When it was counted last.
+    last_ms: u64,
+    /// What had not leaked out then.
+    excess: u64,
+    /// Requests that other limits still decide on: it must not be forgotten.
+    held: u32,
+}
+
+/// What a bucket says of one more request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is counted, and the excess is this.
+    Counted(u64),
+    /// It would be counted: [`count`] or [`release`] follows.
+    Held,
+    /// The excess would be this, more than the burst.
+    Over(u64),
+    /// The zone has no room for the key.
+    Full,
+}
+
+impl Bucket {
+    /// The excess with one more request, and the time that has passed.
+    fn next(&self, now_ms: u64, rate: u64) -> (u64, u64) {
+        let ms = elapsed(self.last_ms, now_ms);
+        let leaked = rate.saturating_mul(ms) / 1000;
+        (self.excess.saturating_add(1000).saturating_sub(leaked), ms)
+    }
+
+    fn count(&mut self, now_ms: u64, rate: u64) -> u64 {
+        let (excess, ms) = self.next(now_ms, rate);
+        self.excess = excess;
+        if ms > 0 {
+            self.last_ms = now_ms;
+        }
+        excess
+    }
+}
+
+/// Milliseconds that have passed. Threads read the clock at different moments: a little backwards is no time, and much
+/// backwards means that the clock was set.
+fn elapsed(last_ms: u64, now_ms: u64) -> u64 {
+    match now_ms.checked_sub(last_ms) {
+        Some(ms) => ms,
+        None if last_ms - now_ms > IDLE_MS => 1,
+        None => 0,
+    }
+}
+
+/// Asks for one more request of a key; the last limit of a location counts it at once.
+pub(super) fn ask(
+    shard: &mut Shard<'_, Bucket>,
+    key: &[u8],
+    now_ms: u64,
+    rate: u64,
+    burst: u64,
+    last: bool,
+) -> Verdict {
+    if let Some(bucket) = shard.get_mut(key) {
+        let (excess, _) = bucket.next(now_ms, rate);
+        if excess > burst {
+            return Verdict::Over(excess);
+        }
+        if last {
+            return Verdict::Counted(bucket.count(now_ms, rate));
+        }
+        bucket.held += 1;
+        return Verdict::Held;
+    }
+    expire(shard, now_ms, rate, false);
+    let new = Bucket {
+        last_ms: if last { now_ms } else { 0 },
+        excess: 0,
+        held: u32::from(!last),
+    };
+    if shard.insert(key, new).is_err() {
+        expire(shard, now_ms, rate, true);
+        if shard.insert(key, new).is_err() {
+            return Verdict::Full;
+        }
+    }
+    if last {
+        Verdict::Counted(0)
+    } else {
+        Verdict::Held
+    }
+}
+
+/// Counts a request that was held; gives the excess.
+pub(super) fn count(
+    shard: &mut Shard<'_, Bucket>,
+    key: &[u8],
+    now_ms: u64,
+    rate: u64,
+) -> Option<u64> {
+    let bucket = shard.get_mut(key)?;
+    bucket.held = bucket.held.saturating_sub(1);
+    Some(bucket.count(now_ms, rate))
+}
+
+/// Gives up a request that was held.
+pub(super) fn release(shard: &mut Shard<'_, Bucket>, key: &[u8]) {
+    if let Some(bucket) = shard.get_mut(key) {
+        bucket.held = bucket.held.saturating_sub(1);
+    }
+}
+
+/// Forgets up to two keys that have been idle for a minute and have no excess left; by force the oldest before them.
+fn expire(shard: &mut Shard<'_, Bucket>, now_ms: u64, rate: u64, force: bool) {
+    for n in usize::from(!force)..3 {
+        let Some(bucket) = shard.oldest() else { return };
+        if bucket.held > 0 {
+            return;
+        }
+        let ms = now_ms.abs_diff(bucket.last_ms);
+        if n > 0 && (ms < IDLE_MS || bucket.excess > rate.saturating_mul(ms) / 1000) {
+            return;
+        }
+        shard.remove_oldest();
+    }
+}
+
+/// A key is kept this long after its last request.
+const IDLE_MS: u64 = 60_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use server_core::zone::Zone;
+
+    const NOW: u64 = 1_000_000;
+
+    #[test]
+    fn the_excess_leaks_with_the_rate() {
+        let zone = Zone::new(1 << 15, b"");
+        let mut shard = zone.lock(b"k");
+        let mut at = |ms: u64| ask(&mut shard, b"k", NOW + ms, 1000, 2000, true);
+        assert_eq!(at(0), Verdict::Counted(0));
+        assert_eq!(at(0), Verdict::Counted(1000));
+        assert_eq!(at(500), Verdict::Counted(1500));
+        assert_eq!(at(500), Verdict::Over(2500));
+        assert_eq!(at(1000), Verdict::Counted(2000));
+        assert_eq!(at(9000), Verdict::Counted(0));
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_leaks_nothing() {
+        assert_eq!(elapsed(NOW, NOW - 1), 0);
+        assert_eq!(elapsed(NOW, NOW - 60_000), 0);
+        assert_eq!(elapsed(NOW, NOW - 60_001), 1);
+    }
+
+    #[test]
+    fn a_held_request_counts_when_all_limits_agree() {
+        let zone = Zone::new(1 << 15, b"");
+        let mut shard = zone.lock(b"k");
+        assert_eq!(ask(&mut shard, b"k", NOW, 1000, 0, false), Verdict::Held);
+        assert_eq!(count(&mut shard, b"k", NOW, 1000), Some(0));
+        assert_eq!(ask(&mut shard, b"k", NOW, 1000, 1000, false), Verdict::Held);
+        release(&mut shard, b"k");
+        assert_eq!(
+            ask(&mut shard, b"k", NOW, 1000, 0, false),
+            Verdict::Over(1000)
+        );
+    }
+
+    #[test]
+    fn a_full_zone_forgets_its_oldest_key_but_none_that_is_held() {
+        let zone = Zone::new(1 << 15, b"");
+        let mut shard = zone.lock(b"");
+        let mut n = 0_u32;
+        while shard.insert(&n.to_be_bytes(), Bucket::default()).is_ok() {
+            n += 1;
+        }
+        assert_eq!(
+            ask(&mut shard, b"new", 1, 1000, 0, true),
+            Verdict::Counted(0)
+        );
+        assert!(shard.get_mut(&0_u32.to_be_bytes()).is_none());
+        if let Some(bucket) = shard.get_mut(&1_u32.to_be_bytes()) {
+            bucket.held = 1;
+        }
+        for other in 2..n {
+            shard.get_mut(&other.to_be_bytes());
+        }
+        assert_eq!(
+            ask(&mut shard, b"newer", 1, 1000, 0, true),
+            Verdict::Counted(0)
+        );
+        assert_eq!(
+            ask(&mut shard, b"newer still", 1, 1000, 0, true),
+            Verdict::Full
+        );
+        assert!(shard.get_mut(&1_u32.to_be_bytes()).is_some());
+    }
+}

@@ -1,0 +1,71 @@
+//! `random_index`: a file of the directory, taken at random.
+//!
+//! Source: nginx documentation, `ngx_http_random_index_module`.
+
+use std::hash::{BuildHasher, RandomState};
+use std::rc::Rc;
+
+use conf::Contexts;
+use engines::http::Method;
+use server_core::errlog::Level;
+use server_core::exchange::{Ctx, Exchange};
+use server_core::module::{Content, Handler, Module};
+use server_core::{paths, phases, settings};
+
+use crate::{autoindex, static_files};
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "random_index",
+    directives: &[PLAIN],
+    units: &[<RandomIndexLoc as server_core::confs::Conf>::unit],
+    handlers: &[Handler::Content(handle)],
+    ..Module::EMPTY
+};
+
+settings! {
+    /// Settings of the module.
+    pub(crate) struct RandomIndexLoc: Location / PLAIN {
+        /// Whether a file of the directory is taken at random for a URI that ends in a slash.
+        enable "random_index": bool = false, "off", Contexts::LOCATION;
+    }
+}
+
+fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+    let http = Rc::clone(&x.http);
+    if !*x.loc::<RandomIndexLoc>(&http).enable
+        || !x.uri.ends_with(b"/")
+        || !matches!(x.method, Method::Get | Method::Head | Method::Post)
+    {
+        return Content::Declined;
+    }
+    let path = match paths::map_uri(x, cx) {
+        Ok(path) => path,
+        Err(status) => return Content::Status(status),
+    };
+    let listed = match cx.files.list(&path) {
+        Ok(listed) => listed,
+        Err(error) => return Content::Status(autoindex::not_listed(x, &path, error)),
+    };
+    let mut names = Vec::with_capacity(listed.len());
+    for entry in listed {
+        match entry.meta {
+            Ok(meta) if meta.is_file => names.push(entry.name),
+            Ok(_) => {}
+            Err(error) => {
+                let path = [path.as_slice(), &entry.name].concat();
+                static_files::log_failed(x, Level::Crit, &path, error);
+                return Content::Status(500);
+            }
+        }
+    }
+    if names.is_empty() {
+        return Content::Declined;
+    }
+    // Each state of this kind hashes in its own way.
+    let at = RandomState::new().hash_one(x.client.connection) % names.len() as u64;
+    let uri = [x.uri.as_slice(), &names[at as usize]].concat();
+    let args = x.args.clone();
+    phases::redirect(x, cx, &uri, &args);
+    Content::Restart
+}

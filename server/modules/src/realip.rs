@@ -1,0 +1,163 @@
+//! `set_real_ip_from`, `real_ip_header`, `real_ip_recursive`: the client that a trusted proxy names.
+//!
+//! The address is replaced for the exchange, once: by the settings of the server before any rewriting, else by those
+//! of the location before limits are counted.
+//!
+//! Source: nginx documentation, `ngx_http_realip_module`.
+
+use std::net::{IpAddr, ToSocketAddrs};
+use std::rc::Rc;
+
+use conf::{Arity, ConfError, Contexts, Directive, Row};
+use engines::http::FieldId;
+use server_core::build::Build;
+use server_core::exchange::{Ctx, Exchange, Peer};
+use server_core::module::{Handler, Module, Step};
+use server_core::settings;
+use server_core::typed::Typed;
+use server_core::vars::Variable;
+
+use crate::networks::{Network, forwarded};
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "realip",
+    directives: &[PLAIN, ROWS],
+    units: &[<RealIpLoc as server_core::confs::Conf>::unit],
+    variables: VARIABLES,
+    handlers: &[Handler::PostRead(replace), Handler::PreAccess(replace)],
+    ..Module::EMPTY
+};
+
+settings! {
+    /// Settings of the module.
+    pub(crate) struct RealIpLoc: Location / PLAIN {
+        /// Header field that names the client.
+        header "real_ip_header": Header = Header::RealIp, "X-Real-IP", Contexts::HTTP_SERVER_LOCATION;
+        /// Whether to look for the last address that is not trusted, instead of the last.
+        recursive "real_ip_recursive": bool = false, "off", Contexts::HTTP_SERVER_LOCATION;
+    }
+    extra {
+        /// `set_real_ip_from`.
+        trusted: Vec<Network>
+    }
+    merge inherit;
+}
+
+fn inherit(own: &mut RealIpLoc, parent: Option<&RealIpLoc>) {
+    if let Some(parent) = parent
+        && own.trusted.is_empty()
+    {
+        own.trusted.clone_from(&parent.trusted);
+    }
+}
+
+/// `real_ip_header`.
+#[derive(Clone)]
+pub(crate) enum Header {
+    /// The first `X-Real-IP`.
+    RealIp,
+    /// Every `X-Forwarded-For`.
+    ForwardedFor,
+    /// The first field of this name.
+    Field(Vec<u8>),
+}
+
+impl Typed for Header {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "field | X-Real-IP | X-Forwarded-For";
+
+    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        match d.arg(0) {
+            b"X-Real-IP" => Ok(Self::RealIp),
+            b"X-Forwarded-For" => Ok(Self::ForwardedFor),
+            b"proxy_protocol" => {
+                let text = "the \"proxy_protocol\" parameter is not built yet";
+                Err(ConfError::word(d, d.word(0), text))
+            }
+            name => Ok(Self::Field(name.to_vec())),
+        }
+    }
+}
+
+const ROWS: &[Row<Build>] = &[Row {
+    name: "set_real_ip_from",
+    contexts: Contexts::HTTP_SERVER_LOCATION,
+    arity: Arity::TAKE1,
+    block: false,
+    default: "",
+    doc: "Proxies that are trusted to name the client.",
+    syntax: "address | CIDR | unix: | host",
+    apply: set_real_ip_from,
+}];
+
+const VARIABLES: &[Variable] = &[
+    Variable {
+        name: "realip_remote_addr",
+        read: |x, _, _, out| {
+            match x.proxy.unwrap_or(x.client.peer) {
+                Peer::Inet(addr) => out.extend_from_slice(addr.ip().to_string().as_bytes()),
+                Peer::Unix => out.extend_from_slice(b"unix:"),
+            }
+            true
+        },
+        write: None,
+        doc: "address of the connection's other end",
+    },
+    Variable {
+        name: "realip_remote_port",
+        read: |x, _, _, out| {
+            if let Peer::Inet(addr) = x.proxy.unwrap_or(x.client.peer)
+                && addr.port() != 0
+            {
+                out.extend_from_slice(addr.port().to_string().as_bytes());
+            }
+            true
+        },
+        write: None,
+        doc: "port of the connection's other end",
+    },
+];
+
+fn set_real_ip_from(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let networks = if d.arg(0) == b"unix:" {
+        vec![Network::Unix]
+    } else if let Some(network) = Network::take(b, d, d.word(0)) {
+        vec![network]
+    } else {
+        resolve(d)?
+    };
+    b.conf_mut::<RealIpLoc>().trusted.extend(networks);
+    Ok(())
+}
+
+/// The addresses of a host name.
+fn resolve(d: &Directive) -> Result<Vec<Network>, ConfError> {
+    let found = (d.arg_str(0), 0).to_socket_addrs().map_err(|_| {
+        let text = format!("host not found in set_real_ip_from \"{}\"", d.arg_str(0));
+        ConfError::word(d, d.word(0), text)
+    })?;
+    let network = |ip| match ip {
+        IpAddr::V4(ip) => Network::V4(ip.to_bits(), 32),
+        IpAddr::V6(ip) => Network::V6(ip.to_bits(), 128),
+    };
+    Ok(found.map(|addr| network(addr.ip())).collect())
+}
+
+fn replace(x: &mut Exchange, _: &mut Ctx<'_>) -> Step {
+    let http = Rc::clone(&x.http);
+    let conf: &RealIpLoc = x.loc(&http);
+    if conf.trusted.is_empty() || x.proxy.is_some() {
+        return Step::Next;
+    }
+    let fields: Vec<&[u8]> = match &*conf.header {
+        Header::RealIp => x.head.field(FieldId::XRealIp).into_iter().collect(),
+        Header::ForwardedFor => x.head.fields_by_id(FieldId::XForwardedFor).collect(),
+        Header::Field(name) => x.head.named(name).take(1).collect(),
+    };
+    let named = forwarded(x.client.peer, &fields, &conf.trusted, *conf.recursive);
+    if let Some(client) = named {
+        x.proxy = Some(std::mem::replace(&mut x.client.peer, client));
+    }
+    Step::Next
+}

@@ -1,0 +1,286 @@
+//! `valid_referers` and `$invalid_referer`: requests that other sites' pages led to.
+//!
+//! Names are read with the directive; those of `server_names` are added when the server has been read whole, since
+//! they may come later. As in nginx the variable keeps its first value for the rest of the request.
+//!
+//! Source: nginx documentation, `ngx_http_referer_module`.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use conf::{Arity, ConfError, Contexts, Directive, Row, Word};
+use engines::http::FieldId;
+use server_core::build::Build;
+use server_core::conf_core::{CoreSrv, NameKind};
+use server_core::exchange::{Ctx, Exchange};
+use server_core::module::Module;
+use server_core::names::NameTable;
+use server_core::regex::Regex;
+use server_core::settings;
+use server_core::vars::Compute;
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "referer",
+    directives: &[PLAIN, ROWS],
+    units: &[<RefererLoc as server_core::confs::Conf>::unit],
+    finish: Some(finish),
+    ..Module::EMPTY
+};
+
+settings! {
+    /// Settings of the module.
+    pub(crate) struct RefererLoc: Location / PLAIN {}
+    extra {
+        /// `valid_referers` as written.
+        draft: Option<Arc<Draft>>,
+        /// The same with the names of the server.
+        valid: Option<Arc<Valid>>
+    }
+    merge inherit;
+}
+
+/// The directives of one level.
+pub(crate) struct Draft {
+    /// The first of them, for what is wrong with all together.
+    at: Directive,
+    none: bool,
+    blocked: bool,
+    server_names: bool,
+    /// Expressions among the server's names count, because of `server_names` here or around.
+    server_regexes: bool,
+    names: Vec<Name>,
+    regexes: Arc<Vec<Regex>>,
+}
+
+/// A name with what the path has to begin with.
+struct Name {
+    text: Vec<u8>,
+    kind: NameKind,
+    path: Vec<u8>,
+}
+
+/// What a referer is compared with.
+pub(crate) struct Valid {
+    none: bool,
+    blocked: bool,
+    server_regexes: bool,
+    names: NameTable,
+    /// By the index in `names`.
+    paths: Vec<Vec<u8>>,
+    regexes: Arc<Vec<Regex>>,
+}
+
+const ROWS: &[Row<Build>] = &[Row {
+    name: "valid_referers",
+    contexts: Contexts::SERVER.or(Contexts::LOCATION),
+    arity: Arity::ONE_MORE,
+    block: false,
+    default: "",
+    doc: "Values of Referer for which $invalid_referer is empty.",
+    syntax: "none | blocked | server_names | string ...",
+    apply: valid_referers,
+}];
+
+fn inherit(own: &mut RefererLoc, parent: Option<&RefererLoc>) {
+    let Some(outer) = parent.and_then(|p| p.draft.as_ref()) else {
+        return;
+    };
+    match &mut own.draft {
+        None => own.draft = Some(Arc::clone(outer)),
+        Some(draft) => {
+            let draft = unshared(draft);
+            draft.server_regexes |= outer.server_regexes;
+            // Of what is around only the expressions are kept, and only where there are none here, as in nginx.
+            if draft.regexes.is_empty() {
+                draft.regexes = Arc::clone(&outer.regexes);
+            }
+        }
+    }
+}
+
+fn unshared(draft: &mut Arc<Draft>) -> &mut Draft {
+    Arc::get_mut(draft).expect("a draft is shared only once its level has been merged")
+}
+
+fn valid_referers(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let mut draft = b.conf_mut::<RefererLoc>().draft.take().unwrap_or_else(|| {
+        Arc::new(Draft {
+            at: d.clone(),
+            none: false,
+            blocked: false,
+            server_names: false,
+            server_regexes: false,
+            names: Vec::new(),
+            regexes: Arc::default(),
+        })
+    });
+    let own = unshared(&mut draft);
+    for word in &d.args {
+        match word.text.as_slice() {
+            b"" => return Err(ConfError::word(d, word, "invalid referer \"\"")),
+            b"none" => own.none = true,
+            b"blocked" => own.blocked = true,
+            b"server_names" => (own.server_names, own.server_regexes) = (true, true),
+            b"~" => return Err(ConfError::word(d, word, "empty regex in \"~\"")),
+            [b'~', pattern @ ..] => {
+                let regex = Regex::compile(b, d, word, pattern, true)?;
+                Arc::get_mut(&mut own.regexes)
+                    .expect("expressions are shared only once their level has been merged")
+                    .push(regex);
+            }
+            _ => own.names.push(name(d, word)?),
+        }
+    }
+    b.conf_mut::<RefererLoc>().draft = Some(draft);
+    Ok(())
+}
+
+fn name(d: &Directive, word: &Word) -> Result<Name, ConfError> {
+    let slash = word.text.iter().position(|b| *b == b'/');
+    let (host, path) = word.text.split_at(slash.unwrap_or(word.text.len()));
+    let text = host.to_ascii_lowercase();
+    let kind = NameKind::of(&text);
+    if matches!(kind, NameKind::Invalid) {
+        let shown = String::from_utf8_lossy(host);
+        let text = format!("invalid hostname or wildcard \"{shown}\"");
+        return Err(ConfError::word(d, word, text));
+    }
+    let path = path.to_vec();
+    Ok(Name { text, kind, path })
+}
+
+/// Makes what requests are compared with, once for all levels that share it.
+fn finish(b: &mut Build) -> Result<(), ConfError> {
+    let mut known: HashMap<*const Draft, Arc<Valid>> = HashMap::new();
+    for (conf, server) in b.location_and_server_confs_mut::<RefererLoc, CoreSrv>() {
+        let Some(draft) = &conf.draft else { continue };
+        let valid = match known.get(&Arc::as_ptr(draft)) {
+            Some(valid) => Arc::clone(valid),
+            None => Arc::new(draft.finish(server)?),
+        };
+        known.insert(Arc::as_ptr(draft), Arc::clone(&valid));
+        conf.valid = Some(valid);
+    }
+    b.vars
+        .define(VARIABLE, Arc::new(InvalidReferer))
+        .map_err(ConfError::new)?;
+    Ok(())
+}
+
+impl Draft {
+    fn finish(&self, server: &CoreSrv) -> Result<Valid, ConfError> {
+        let mut valid = Valid {
+            none: self.none,
+            blocked: self.blocked,
+            server_regexes: self.server_regexes && server.has_regex_name(),
+            names: NameTable::default(),
+            paths: Vec::new(),
+            regexes: Arc::clone(&self.regexes),
+        };
+        for name in &self.names {
+            self.add(&mut valid, &name.kind, &name.text, &name.path)?;
+        }
+        if self.server_names {
+            for name in &server.names {
+                self.add(&mut valid, &name.kind, &name.text, b"")?;
+            }
+        }
+        if (self.none || self.blocked) && valid.paths.is_empty() {
+            let text = "the \"none\" or \"blocked\" referers are specified \
+                        in the \"valid_referers\" directive without any valid referer";
+            return Err(ConfError::at(&self.at, text));
+        }
+        Ok(valid)
+    }
+
+    fn add(
+        &self,
+        valid: &mut Valid,
+        kind: &NameKind,
+        text: &[u8],
+        path: &[u8],
+    ) -> Result<(), ConfError> {
+        let shown = String::from_utf8_lossy(text);
+        let wrong = match kind {
+            NameKind::Regex(_) => return Ok(()),
+            NameKind::Invalid => "invalid hostname or wildcard",
+            _ if valid.names.add(kind, text, valid.paths.len()) => {
+                valid.paths.push(path.to_vec());
+                return Ok(());
+            }
+            _ => "conflicting parameter",
+        };
+        Err(ConfError::at(&self.at, format!("{wrong} \"{shown}\"")))
+    }
+}
+
+/// `$invalid_referer`.
+struct InvalidReferer;
+
+impl Compute for InvalidReferer {
+    fn compute(&self, x: &mut Exchange, _: &mut Ctx<'_>) -> Option<Vec<u8>> {
+        let http = Rc::clone(&x.http);
+        let valid = match &x.loc::<RefererLoc>(&http).valid {
+            None => true,
+            Some(valid) => valid.allows(x.head.field(FieldId::Referer), x.srv(&http)),
+        };
+        Some(if valid { Vec::new() } else { b"1".to_vec() })
+    }
+}
+
+impl Valid {
+    fn allows(&self, referer: Option<&[u8]>, server: &CoreSrv) -> bool {
+        if self.paths.is_empty() && self.regexes.is_empty() && !self.server_regexes {
+            return true;
+        }
+        let Some(referer) = referer else {
+            return self.none;
+        };
+        let Some(rest) = after_scheme(referer) else {
+            return self.blocked;
+        };
+        let end = rest.iter().position(|b| matches!(b, b'/' | b':'));
+        let (host, port_and_path) = rest.split_at(end.unwrap_or(rest.len()));
+        if host.len() > HOST_MAX {
+            return false;
+        }
+        let host = host.to_ascii_lowercase();
+        if let Some(found) = self.names.find(&host) {
+            let path = port_and_path.iter().position(|b| *b == b'/');
+            return port_and_path[path.unwrap_or(port_and_path.len())..]
+                .starts_with(&self.paths[found]);
+        }
+        let by_server = |regex: &Regex| regex.is_match(&host);
+        (self.server_regexes && regexes(server).any(by_server))
+            || self.regexes.iter().any(|regex| regex.is_match(rest))
+    }
+}
+
+fn regexes(server: &CoreSrv) -> impl Iterator<Item = &Regex> {
+    server.names.iter().filter_map(|name| match &name.kind {
+        NameKind::Regex(regex) => Some(regex),
+        _ => None,
+    })
+}
+
+/// What follows `http://` or `https://`; too short a referer is none of either.
+fn after_scheme(referer: &[u8]) -> Option<&[u8]> {
+    if referer.len() < SHORTEST.len() {
+        return None;
+    }
+    [&b"http://"[..], b"https://"]
+        .into_iter()
+        .find_map(|scheme| {
+            let (start, rest) = referer.split_at_checked(scheme.len())?;
+            start.eq_ignore_ascii_case(scheme).then_some(rest)
+        })
+}
+
+/// The variable.
+const VARIABLE: &[u8] = b"invalid_referer";
+/// The shortest referer whose scheme is looked at, as in nginx.
+const SHORTEST: &[u8] = b"http://i.ru";
+/// Longest host name that is compared, as in nginx.
+const HOST_MAX: usize = 256;

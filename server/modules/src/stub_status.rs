@@ -1,0 +1,83 @@
+//! `stub_status`: the process's counters as a page and as variables.
+//!
+//! Source: nginx documentation, `ngx_http_stub_status_module`.
+
+use conf::{Arity, Contexts, Row};
+use engines::http::Method;
+use server_core::build::Build;
+use server_core::exchange::{Ctx, Exchange};
+use server_core::module::{Content, Module};
+use server_core::reply;
+use server_core::stats::{self, Totals};
+use server_core::vars::Variable;
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "stub_status",
+    directives: &[ROWS],
+    variables: VARIABLES,
+    ..Module::EMPTY
+};
+
+const ROWS: &[Row<Build>] = &[Row {
+    name: "stub_status",
+    contexts: Contexts::SERVER.or(Contexts::LOCATION),
+    arity: Arity::NOARGS.or(Arity::TAKE1),
+    block: false,
+    default: "",
+    doc: "Answers with the number of connections and requests.",
+    syntax: "",
+    apply: |b, _| {
+        b.set_handler(handle);
+        Ok(())
+    },
+}];
+
+const VARIABLES: &[Variable] = &[
+    Variable {
+        name: "connections_active",
+        read: |_, _, _, out| number(stats::totals().active, out),
+        write: None,
+        doc: "open client connections",
+    },
+    Variable {
+        name: "connections_reading",
+        read: |_, _, _, out| number(stats::totals().reading, out),
+        write: None,
+        doc: "connections that send a request head",
+    },
+    Variable {
+        name: "connections_writing",
+        read: |_, _, _, out| number(stats::totals().writing, out),
+        write: None,
+        doc: "connections that get an answer",
+    },
+    Variable {
+        name: "connections_waiting",
+        read: |_, _, _, out| number(stats::totals().waiting, out),
+        write: None,
+        doc: "idle connections",
+    },
+];
+
+fn number(n: u64, out: &mut Vec<u8>) -> bool {
+    out.extend_from_slice(reply::decimal(n, &mut [0; 20]));
+    true
+}
+
+fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+    if !matches!(x.method, Method::Get | Method::Head) {
+        return Content::Status(405);
+    }
+    let body = page(&stats::totals());
+    reply::text(x, cx, 200, body.into_bytes(), Some(b"text/plain"));
+    Content::Sent
+}
+
+fn page(now: &Totals) -> String {
+    format!(
+        "Active connections: {} \nserver accepts handled requests\n {} {} {} \n\
+         Reading: {} Writing: {} Waiting: {} \n",
+        now.active, now.accepted, now.handled, now.requests, now.reading, now.writing, now.waiting
+    )
+}
