@@ -70,7 +70,10 @@ fn configure() -> String {
         paths::ERROR_LOG,
         paths::ACCESS_LOG,
     );
-    for argument in server_modules::without() {
+    for argument in server_modules::with()
+        .into_iter()
+        .chain(server_modules::without())
+    {
         arguments.push(' ');
         arguments.push_str(&argument);
     }

@@ -174,7 +174,9 @@ impl Supervisor {
         let worker = &self.workers[index];
         let ended = matches!(
             error.kind(),
-            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+            io::ErrorKind::UnexpectedEof
+                | io::ErrorKind::ConnectionReset
+                | io::ErrorKind::BrokenPipe
         );
         if !ended {
             let name = worker.name();

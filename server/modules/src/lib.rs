@@ -55,6 +55,15 @@ pub const MODULES: &[&Module] = &[
     &log::MODULE,
 ];
 
+/// Modules that nginx builds only when told to and that are built in, as `configure` would name them.
+pub fn with() -> Vec<String> {
+    NGINX_OPTIONAL
+        .iter()
+        .filter(|name| MODULES.iter().any(|m| m.name == **name))
+        .map(|name| format!("--with-http_{name}_module"))
+        .collect()
+}
+
 /// Standard modules of nginx that are not built in, as `configure` would name them.
 pub fn without() -> Vec<String> {
     NGINX_STANDARD
@@ -67,6 +76,23 @@ pub fn without() -> Vec<String> {
         ])
         .collect()
 }
+
+/// Modules that nginx builds only when told to.
+const NGINX_OPTIONAL: &[&str] = &[
+    "realip",
+    "addition",
+    "sub",
+    "dav",
+    "flv",
+    "mp4",
+    "gunzip",
+    "gzip_static",
+    "random_index",
+    "secure_link",
+    "stub_status",
+    "auth_request",
+    "slice",
+];
 
 /// Modules that nginx builds unless told otherwise.
 const NGINX_STANDARD: &[&str] = &[

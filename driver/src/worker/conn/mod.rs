@@ -21,6 +21,7 @@ use server_core::conf_core::CoreLoc;
 use server_core::errlog::Level;
 use server_core::exchange::{Client, Pulled, State};
 use server_core::phases;
+use server_core::stats::{self, Activity};
 
 use super::net::Net;
 use super::shared::Shared;
@@ -49,6 +50,7 @@ pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, cause: Cause) -
         match pass(c, sh) {
             Ok(true) => {}
             Ok(false) => {
+                c.counted.set(c.activity());
                 return Fate::Keep {
                     deadline_ms: deadline(c, sh),
                 };
@@ -185,6 +187,14 @@ fn peer_ended<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(),
     if a.next == Next::AwaitBody && a.is_settled() {
         return Err(Closed);
     }
+    if let Some(x) = &mut a.exchange
+        && matches!(x.state, State::Waiting(_))
+    {
+        // Nobody waits for the answer any more.
+        x.err_status = CLIENT_CLOSED_REQUEST;
+        x.reply.status = CLIENT_CLOSED_REQUEST;
+        return Err(Closed);
+    }
     if a.exchange.is_some() || !a.out.is_empty() {
         // The request is here, if not all of its body. The response still goes out.
         a.engine.close_after();
@@ -214,6 +224,8 @@ fn begin<N: Net>(
         return Err(Closed);
     }
     c.requests = c.requests.saturating_add(1);
+    stats::request();
+    c.counted.set(Activity::Writing);
     // Without a host the address itself names the server.
     let hostless = head.authority.is_none() && head.field(FieldId::Host).is_none();
     let client = client(c, sh, hostless);
@@ -427,6 +439,8 @@ fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, C
     }
 }
 
+/// The status logged for a request whose client left before it was answered, as nginx's.
+const CLIENT_CLOSED_REQUEST: u16 = 499;
 /// Bytes of response that may wait in a connection's queue before no more body is pulled; file ranges count in full.
 pub const QUEUE_BYTES: u64 = 64 << 10;
 /// Passes of one turn, so that a client that always has more to say does not keep a thread.

@@ -8,6 +8,7 @@ use engines::h1::{self, Next};
 use engines::http::Gather;
 use server_core::conf_core::Lingering;
 use server_core::exchange::{Exchange, Peer};
+use server_core::stats::{Activity, Counted};
 
 /// One connection.
 pub struct Conn<S> {
@@ -33,6 +34,8 @@ pub struct Conn<S> {
     pub(super) retired: bool,
     /// Its port is gone: what is under way is finished, nothing new begins.
     pub(super) gone: bool,
+    /// Its place in the process's counters.
+    pub(super) counted: Counted,
     pub(super) active: Option<Box<Active>>,
 }
 
@@ -165,7 +168,17 @@ impl<S> Conn<S> {
             nodelay: true,
             retired: false,
             gone: false,
+            counted: Counted::accepted(),
             active: None,
+        }
+    }
+
+    /// What the connection does, for the counters.
+    pub(super) fn activity(&self) -> Activity {
+        match &self.active {
+            None => Activity::Waiting,
+            Some(a) if !a.is_settled() || a.mode != Mode::Serve => Activity::Writing,
+            Some(_) => Activity::Reading,
         }
     }
 
