@@ -110,6 +110,7 @@ impl FileCache {
     ) -> Result<Rc<Opened>, FileError> {
         if let Some(entry) = self.entries.get(path) {
             if entry.checked == self.heard {
+                entry.used_ms = self.now_ms;
                 return Ok(Rc::clone(&entry.opened));
             }
             match open_path::describe(path, &policy.symlinks, "open()") {

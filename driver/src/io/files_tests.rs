@@ -38,6 +38,7 @@ impl Drop for Dir {
 }
 
 fn open(cache: &mut FileCache, path: &Path) -> Result<Rc<Opened>, FileError> {
+    cache.input_received();
     cache.open(path.as_os_str().as_bytes(), &OpenPolicy::default())
 }
 
@@ -294,4 +295,43 @@ fn open_file_cache_drops_inactive_elements() {
     assert!(weak.upgrade().is_some());
     cache.sweep(10_001);
     assert!(weak.upgrade().is_none());
+}
+
+#[test]
+fn one_look_serves_until_more_is_received() {
+    let dir = Dir::new();
+    let path = dir.file("f", "old");
+    let mut cache = FileCache::new();
+    let first = open(&mut cache, &path).expect("open");
+    fs::remove_file(&path).expect("remove");
+    dir.file("f", "newer");
+    let path_bytes = path.as_os_str().as_bytes();
+    let same = cache
+        .open(path_bytes, &OpenPolicy::default())
+        .expect("known");
+    assert!(
+        Rc::ptr_eq(&first, &same),
+        "these requests came before the change"
+    );
+    let next = open(&mut cache, &path).expect("open");
+    assert_eq!(next.meta.size, 5);
+}
+
+#[test]
+fn a_settled_file_keeps_its_bytes_and_a_young_one_does_not() {
+    let dir = Dir::new();
+    let path = dir.file("f", "text");
+    let now_ms = |s: u64| {
+        std::time::UNIX_EPOCH
+            .elapsed()
+            .map_or(0, |d| d.as_millis() as u64)
+            + s * 1000
+    };
+    let mut cache = FileCache::new();
+    cache.set_now(1, now_ms(0));
+    open(&mut cache, &path).expect("open");
+    assert_eq!(open(&mut cache, &path).expect("open").content, None);
+    cache.set_now(2, now_ms(10));
+    let settled = open(&mut cache, &path).expect("open");
+    assert_eq!(settled.content.as_deref(), Some(&b"text"[..]));
 }
