@@ -39,9 +39,9 @@ impl Logs {
         console: &Console,
     ) -> Result<Self, Reported> {
         let error_logs = cycle.main.error_logs.clone();
-        let stderr = error_logs
-            .iter()
-            .any(|(target, _)| *target == LogTarget::Stderr)
+        let stderr = cycle
+            .main
+            .uses_stderr
             .then(|| {
                 old.and_then(|old| old.stderr.clone())
                     .or_else(console::stderr_file)
@@ -111,11 +111,7 @@ impl Logs {
 
     /// Sends what libraries print on standard error to the first error log, unless standard error is one.
     pub(crate) fn redirect_stderr(&self, console: &Console) {
-        if self
-            .error_logs
-            .iter()
-            .any(|(target, _)| *target == LogTarget::Stderr)
-        {
+        if self.stderr.is_some() {
             return;
         }
         let first = self.error_logs.iter().find_map(|(target, _)| match target {

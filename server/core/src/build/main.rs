@@ -51,6 +51,8 @@ pub struct MainConf {
     pub working_directory: Option<PathBuf>,
     /// Error logs of the main context.
     pub error_logs: Vec<(LogTarget, Level)>,
+    /// An error log somewhere goes to standard error.
+    pub uses_stderr: bool,
     /// Keep connections over a reload.
     pub reload_keep: bool,
     /// Directories to make for temporary files.
@@ -79,6 +81,7 @@ impl MainConf {
             env: Vec::new(),
             working_directory: None,
             error_logs: Vec::new(),
+            uses_stderr: false,
             reload_keep: true,
             temp_paths: Vec::new(),
             multi_accept: false,
@@ -92,7 +95,10 @@ impl MainConf {
             && let Some(path) = error_log
         {
             let target = match path.to_str() {
-                Some("stderr") => LogTarget::Stderr,
+                Some("stderr") => {
+                    self.uses_stderr = true;
+                    LogTarget::Stderr
+                }
                 _ => LogTarget::File(path.to_path_buf()),
             };
             self.error_logs.push((target, Level::Error));
@@ -398,7 +404,10 @@ pub(super) const ROWS: &[Row<Build>] = &[
 /// An unknown level, or a target of a later stage.
 pub fn error_log(b: &mut Build, d: &Directive) -> Result<(LogTarget, Level), ConfError> {
     let target = match d.arg(0) {
-        b"stderr" => LogTarget::Stderr,
+        b"stderr" => {
+            b.main.uses_stderr = true;
+            LogTarget::Stderr
+        }
         t if t.starts_with(b"syslog:") || t.starts_with(b"memory:") => {
             return Err(ConfError::word(
                 d,
