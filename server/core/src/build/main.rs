@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 
+use super::affinity::{auto_affinity, cpu_affinity};
 use super::{Build, LoadOptions};
 use crate::errlog::Level;
 
@@ -117,11 +118,6 @@ impl MainConf {
         self.set.push(name);
         Ok(())
     }
-}
-
-fn auto_affinity(threads: u32) -> Vec<Vec<usize>> {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    (0..threads as usize).map(|t| vec![t % cpus]).collect()
 }
 
 macro_rules! row {
@@ -428,39 +424,6 @@ pub fn error_log(b: &mut Build, d: &Directive) -> Result<(LogTarget, Level), Con
         })?;
     }
     Ok((target, level))
-}
-
-fn cpu_affinity(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
-    let mut words = d.args.iter();
-    let auto = d.arg(0) == b"auto";
-    if auto {
-        words.next();
-    }
-    let mut masks = Vec::new();
-    for word in words {
-        let cpus: Vec<usize> = word
-            .text
-            .iter()
-            .rev()
-            .enumerate()
-            .filter(|(_, b)| **b == b'1')
-            .map(|(cpu, _)| cpu)
-            .collect();
-        if let Some(b) = word.text.iter().rev().find(|b| !matches!(b, b'0' | b'1')) {
-            let text = format!(
-                "invalid character \"{}\" in \"worker_cpu_affinity\"",
-                char::from(*b)
-            );
-            return Err(ConfError::word(d, word, text));
-        }
-        masks.push(cpus);
-    }
-    b.main.cpu_affinity = match (auto, masks.first()) {
-        (true, None) => vec![Vec::new()],
-        (true, Some(cpus)) => cpus.iter().map(|cpu| vec![*cpu]).collect(),
-        (false, _) => masks,
-    };
-    Ok(())
 }
 
 /// A dynamic module of nginx: fine if it is built in here.

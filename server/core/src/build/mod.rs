@@ -4,6 +4,7 @@
 //! innermost level of its unit's scope. When `http` closes, levels are merged parents first and flattened into
 //! [`Http`](crate::http::Http).
 
+mod affinity;
 mod blocks;
 mod finish;
 mod main;
