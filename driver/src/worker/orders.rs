@@ -10,7 +10,7 @@ use server_core::http::Http;
 /// A configuration as a thread gets it.
 #[derive(Clone)]
 pub struct Setup {
-    /// The configuration; `None` without an `http` block.
+    /// The configuration; without an `http` block it has no ports.
     pub http: Arc<Http>,
     /// Counts reloads.
     pub number: u64,
