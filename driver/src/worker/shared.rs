@@ -113,6 +113,11 @@ impl<N: Net> Shared<N> {
     pub fn finish(&mut self, mut x: Box<Exchange>) {
         self.requests += 1;
         phases::log(&mut x, &mut self.ctx());
+        self.drop_unlogged(x);
+    }
+
+    /// Takes back an exchange that was no request.
+    pub fn drop_unlogged(&mut self, mut x: Box<Exchange>) {
         if self.exchanges.len() < POOL_MAX {
             x.clear_reply();
             x.http = Rc::clone(&self.generation);

@@ -5,6 +5,7 @@
 
 mod body;
 mod guards;
+mod rate;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -12,6 +13,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use engines::http::{Chunk, Method, RequestHead, ResponseHead};
+use engines::proxy_protocol;
 
 use crate::clock::Clock;
 use crate::conf_core::{CoreLoc, CoreSrv};
@@ -25,6 +27,7 @@ use crate::regex::Captures;
 
 pub use body::{BodyStage, Pulled};
 pub use guards::Guards;
+pub use rate::Rate;
 
 /// What the core needs of the world while it works on an exchange.
 pub struct Ctx<'a> {
@@ -149,6 +152,10 @@ pub struct Exchange {
     pub client: Client,
     /// The connection's peer, where `client` has been given the address of one behind it.
     pub proxy: Option<Peer>,
+    /// What a PROXY protocol header said of the connection.
+    pub proxied: Option<Rc<proxy_protocol::Header>>,
+    /// How fast the response may be sent.
+    pub rate: Rate,
     /// The request head.
     pub head: RequestHead,
     /// Method used for processing (error pages turn it into GET).
@@ -241,6 +248,8 @@ impl Exchange {
             location: 0,
             client,
             proxy: None,
+            proxied: None,
+            rate: Rate::default(),
             head: RequestHead::default(),
             method: Method::Get,
             host: Vec::new(),
@@ -293,6 +302,8 @@ impl Exchange {
         self.port = port;
         self.client = client;
         self.proxy = None;
+        self.proxied = None;
+        self.rate = Rate::default();
         self.host.clear();
         self.host_port = None;
         self.uri.clear();

@@ -120,6 +120,8 @@ pub struct PortAddr {
     pub default_server: usize,
     /// The servers by name.
     pub names: ServerNames,
+    /// A header of the PROXY protocol comes before the first request.
+    pub proxy_protocol: bool,
 }
 
 impl Port {

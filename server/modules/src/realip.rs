@@ -59,22 +59,21 @@ pub(crate) enum Header {
     RealIp,
     /// Every `X-Forwarded-For`.
     ForwardedFor,
+    /// No field: the header of the PROXY protocol.
+    ProxyProtocol,
     /// The first field of this name.
     Field(Vec<u8>),
 }
 
 impl Typed for Header {
     const ARITY: Arity = Arity::TAKE1;
-    const SYNTAX: &'static str = "field | X-Real-IP | X-Forwarded-For";
+    const SYNTAX: &'static str = "field | X-Real-IP | X-Forwarded-For | proxy_protocol";
 
     fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
         match d.arg(0) {
             b"X-Real-IP" => Ok(Self::RealIp),
             b"X-Forwarded-For" => Ok(Self::ForwardedFor),
-            b"proxy_protocol" => {
-                let text = "the \"proxy_protocol\" parameter is not built yet";
-                Err(ConfError::word(d, d.word(0), text))
-            }
+            b"proxy_protocol" => Ok(Self::ProxyProtocol),
             name => Ok(Self::Field(name.to_vec())),
         }
     }
@@ -151,12 +150,24 @@ fn replace(x: &mut Exchange, _: &mut Ctx<'_>) -> Step {
         return Step::Next;
     }
     let fields: Vec<&[u8]> = match &*conf.header {
+        Header::ProxyProtocol => return replace_by_header(x, &conf.trusted),
         Header::RealIp => x.head.field(FieldId::XRealIp).into_iter().collect(),
         Header::ForwardedFor => x.head.fields_by_id(FieldId::XForwardedFor).collect(),
         Header::Field(name) => x.head.named(name).take(1).collect(),
     };
     let named = forwarded(x.client.peer, &fields, &conf.trusted, *conf.recursive);
     if let Some(client) = named {
+        x.proxy = Some(std::mem::replace(&mut x.client.peer, client));
+    }
+    Step::Next
+}
+
+/// Takes the client from the header of the PROXY protocol, where a trusted proxy sent one.
+fn replace_by_header(x: &mut Exchange, trusted: &[Network]) -> Step {
+    if let Some(header) = &x.proxied
+        && trusted.iter().any(|network| network.has(x.client.peer))
+    {
+        let client = Peer::Inet(header.source);
         x.proxy = Some(std::mem::replace(&mut x.client.peer, client));
     }
     Step::Next

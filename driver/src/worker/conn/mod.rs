@@ -11,9 +11,11 @@
 //! for is told by the deadline that [`turn`] returns.
 
 mod ending;
+mod preface;
 mod state;
 
 use std::io;
+use std::rc::Rc;
 
 use engines::h1::{Event, Next, Phase};
 use engines::http::{FieldId, RequestHead};
@@ -26,8 +28,9 @@ use server_core::stats::{self, Activity};
 use super::net::Net;
 use super::shared::Shared;
 use ending::{close, deadline, expire, linger, log_unfinished};
+use preface::read_preface;
 pub use state::{Active, Cause, Conn, Fate};
-use state::{Closed, Closing, Mode, Queued};
+use state::{Closed, Closing, Mode, Preface, Queued};
 
 /// Reads what has come, ahead of the turn: the loop does so for all connections that are ready before any has its turn, so
 /// that one look at a file serves all of them. False if the connection has ended.
@@ -104,6 +107,13 @@ fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, 
     // A short read has emptied the socket: a new event will say when there is more. A peer that hung up gives no new
     // event, so its end must be read now.
     c.readable = n == sh.scratch.len() || c.hung_up;
+    let start = match &c.preface {
+        Preface::Awaited(_) => read_preface(c, sh, n)?,
+        _ => 0,
+    };
+    if start == n {
+        return Ok(true);
+    }
     let now = sh.clock.mono_ms;
     if c.active.is_none() {
         c.mark_ms = now;
@@ -116,7 +126,7 @@ fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, 
         c.mark_ms = now;
     }
     if !matches!(a.mode, Mode::Linger { .. }) {
-        a.engine.receive(&sh.scratch[..n]);
+        a.engine.receive(&sh.scratch[start..n]);
     }
     Ok(true)
 }
@@ -230,6 +240,9 @@ fn begin<N: Net>(
     let hostless = head.authority.is_none() && head.field(FieldId::Host).is_none();
     let client = client(c, sh, hostless);
     let mut x = sh.exchange(client, c.port());
+    if let Preface::Read(header) = &c.preface {
+        x.proxied = Some(Rc::clone(header));
+    }
     let old = std::mem::replace(&mut x.head, head);
     let Some(a) = &mut c.active else {
         return Err(Closed);
@@ -273,7 +286,6 @@ fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Cl
     };
     match x.state {
         State::Running | State::Waiting(_) => Ok(()),
-        State::Aborted if a.tail.is_empty() => Err(Closed),
         // Responses to requests before this one still leave, and are logged before it.
         State::Aborted => Ok(()),
         State::Responding => {
@@ -305,8 +317,21 @@ fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Clo
         return Ok(false);
     }
     let mut ended = false;
+    let limited = x.has_rate();
+    if limited && a.out.is_empty() {
+        // What was held back is no silence of the client.
+        c.mark_ms = sh.clock.mono_ms;
+    }
     while !ended && a.out.len() < QUEUE_BYTES {
-        match x.pull(&mut sh.ctx()) {
+        let pulled = if limited {
+            match x.pull_within(&mut sh.ctx(), a.queued - a.start) {
+                Some(pulled) => pulled,
+                None => break,
+            }
+        } else {
+            x.pull(&mut sh.ctx())
+        };
+        match pulled {
             Pulled::Broken => return Err(Closed),
             Pulled::Chunk(chunk) => a.engine.send_data(chunk),
             Pulled::End => {
@@ -401,7 +426,13 @@ fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, C
         sh.finish(x);
     }
     let current = a.exchange.as_deref();
-    if a.tail.is_empty() && current.is_some_and(|x| x.state == State::Aborted) {
+    if a.tail.is_empty()
+        && let Some(x) = current
+        && x.state == State::Aborted
+    {
+        if *x.loc::<CoreLoc>(&x.http).reset_timedout_connection {
+            sh.net.reset(&mut c.socket);
+        }
         return Err(Closed);
     }
     if !a.is_settled() || a.mode != Mode::Serve {

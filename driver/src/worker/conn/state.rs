@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use engines::h1::{self, Next};
 use engines::http::Gather;
+use engines::proxy_protocol;
 use server_core::conf_core::Lingering;
 use server_core::exchange::{Exchange, Peer};
 use server_core::stats::{Activity, Counted};
@@ -34,9 +35,21 @@ pub struct Conn<S> {
     pub(super) retired: bool,
     /// Its port is gone: what is under way is finished, nothing new begins.
     pub(super) gone: bool,
+    /// What a proxy says before the first request.
+    pub(super) preface: Preface,
     /// Its place in the process's counters.
     pub(super) counted: Counted,
     pub(super) active: Option<Box<Active>>,
+}
+
+/// The header of the PROXY protocol.
+pub(super) enum Preface {
+    /// None is expected, or it named nobody.
+    Absent,
+    /// It is expected; what has come of it.
+    Awaited(Box<[u8]>),
+    /// What it said.
+    Read(Rc<proxy_protocol::Header>),
 }
 
 /// What a connection has only while something happens on it.
@@ -168,6 +181,7 @@ impl<S> Conn<S> {
             nodelay: true,
             retired: false,
             gone: false,
+            preface: Preface::Absent,
             counted: Counted::accepted(),
             active: None,
         }
@@ -180,6 +194,11 @@ impl<S> Conn<S> {
             Some(a) if !a.is_settled() || a.mode != Mode::Serve => Activity::Writing,
             Some(_) => Activity::Reading,
         }
+    }
+
+    /// A header of the PROXY protocol comes before the first request.
+    pub fn expect_preface(&mut self) {
+        self.preface = Preface::Awaited(Box::default());
     }
 
     /// The socket.

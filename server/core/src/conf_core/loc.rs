@@ -11,7 +11,7 @@ use crate::errlog::{ErrorLog, Level};
 use crate::files::{OpenFileCache, SymlinkMode};
 use crate::keyword;
 use crate::settings;
-use crate::typed::{Millis, Number, Offset, Size, Text, Typed};
+use crate::typed::{Millis, Number, Offset, Size, SizeValue, Text, Typed};
 use crate::value::Value;
 
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
@@ -136,6 +136,12 @@ settings! {
         tcp_nodelay "tcp_nodelay": bool = true, "on", HSL;
         /// Longest time between two writes of a response.
         send_timeout "send_timeout": Millis = Millis(60_000), "60s", HSL;
+        /// Limit of the response rate in bytes per second; 0 for none.
+        limit_rate "limit_rate": SizeValue = SizeValue(None), "0", HSLI;
+        /// Bytes of a response that are sent before limit_rate applies.
+        limit_rate_after "limit_rate_after": SizeValue = SizeValue(None), "0", HSLI;
+        /// Whether connections that time out, or are closed by the status 444, are reset.
+        reset_timedout_connection "reset_timedout_connection": bool = false, "off", HSL;
         /// Longest life of a connection before it is closed after a response.
         keepalive_time "keepalive_time": Millis = Millis(3_600_000), "1h", HSL;
         /// Most requests of one connection.
