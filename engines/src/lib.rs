@@ -8,9 +8,11 @@
 //!
 //! - [`http`]: the vocabulary all engines and the server share.
 //! - [`h1`]: HTTP/1.1, HTTP/1.0 and HTTP/0.9, server role.
+//! - [`hpack`]: header compression of HTTP/2.
 //! - [`proxy_protocol`]: what a proxy says before a connection's first byte.
 #![forbid(unsafe_code)]
 
 pub mod h1;
+pub mod hpack;
 pub mod http;
 pub mod proxy_protocol;

@@ -1,0 +1,151 @@
+//! Header blocks to fields. Source: RFC 7541 sections 3, 6.
+
+use super::dynamic::Table;
+use super::statics::STATIC;
+use super::{huffman, integer};
+
+/// How a header block breaks HPACK, each a connection error COMPRESSION_ERROR (RFC 9113 section 4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The block ends inside of a field.
+    Truncated,
+    /// An index that no entry has.
+    BadIndex,
+    /// A Huffman text that is none.
+    BadHuffman,
+    /// A table size above what was allowed, or one after a field.
+    BadTableSize,
+    /// The table size had to be lowered at the beginning of this block and was not.
+    MissingTableSize,
+}
+
+/// Decodes the header blocks of one direction of one connection.
+#[derive(Debug)]
+pub struct Decoder {
+    table: Table,
+    /// What our settings allow.
+    allowed_bytes: usize,
+    /// The settings were lowered: the next block must say so.
+    must_lower: bool,
+    name: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Decoder {
+    /// A decoder whose table may have so many bytes.
+    #[must_use]
+    pub fn new(allowed_bytes: usize) -> Self {
+        Self {
+            table: Table::new(allowed_bytes),
+            allowed_bytes,
+            must_lower: false,
+            name: Vec::new(),
+            value: Vec::new(),
+        }
+    }
+
+    /// The peer has acknowledged settings with another table size.
+    pub fn set_allowed_bytes(&mut self, allowed_bytes: usize) {
+        self.must_lower = allowed_bytes < self.table.max_bytes();
+        self.allowed_bytes = allowed_bytes;
+    }
+
+    /// Decodes one block and gives each field to `sink`.
+    ///
+    /// # Errors
+    /// The block breaks HPACK; the connection cannot go on, since the tables differ now.
+    pub fn decode(
+        &mut self,
+        block: &[u8],
+        mut sink: impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), Fault> {
+        let mut rest = block;
+        let mut fields = 0_usize;
+        while let Some(first) = rest.first() {
+            if first & 0xe0 == 0x20 {
+                if fields > 0 {
+                    return Err(Fault::BadTableSize);
+                }
+                self.change_size(take_integer(&mut rest, 5)?)?;
+                continue;
+            }
+            if self.must_lower {
+                return Err(Fault::MissingTableSize);
+            }
+            fields += 1;
+            if first & 0x80 != 0 {
+                let index = take_integer(&mut rest, 7)?;
+                let (name, value) = self.entry(index)?;
+                sink(name, value);
+                continue;
+            }
+            let indexed = first & 0x40 != 0;
+            let index = take_integer(&mut rest, if indexed { 6 } else { 4 })?;
+            self.literal(index, &mut rest)?;
+            sink(&self.name, &self.value);
+            if indexed {
+                self.table.add(&self.name, &self.value, 0);
+            }
+        }
+        if self.must_lower {
+            return Err(Fault::MissingTableSize);
+        }
+        Ok(())
+    }
+
+    fn change_size(&mut self, bytes: usize) -> Result<(), Fault> {
+        if bytes > self.allowed_bytes {
+            return Err(Fault::BadTableSize);
+        }
+        self.must_lower = false;
+        self.table.set_max_bytes(bytes);
+        Ok(())
+    }
+
+    fn entry(&self, index: usize) -> Result<(&[u8], &[u8]), Fault> {
+        let below = index.checked_sub(1).ok_or(Fault::BadIndex)?;
+        if let Some((name, value)) = STATIC.get(below) {
+            return Ok((name.as_bytes(), value.as_bytes()));
+        }
+        let entry = self.table.at(below - STATIC.len()).ok_or(Fault::BadIndex)?;
+        Ok((entry.name(), entry.value()))
+    }
+
+    /// Reads a literal field into `name` and `value`; its name is that of an entry, or with index 0 a text.
+    fn literal(&mut self, index: usize, rest: &mut &[u8]) -> Result<(), Fault> {
+        let mut name = std::mem::take(&mut self.name);
+        name.clear();
+        let named = if index == 0 {
+            take_text(rest, &mut name)
+        } else {
+            self.entry(index)
+                .map(|(entry, _)| name.extend_from_slice(entry))
+        };
+        self.name = name;
+        named?;
+        self.value.clear();
+        take_text(rest, &mut self.value)
+    }
+}
+
+fn take_integer(rest: &mut &[u8], prefix_bits: u32) -> Result<usize, Fault> {
+    let (number, used) = integer::decode(rest, prefix_bits).ok_or(Fault::Truncated)?;
+    *rest = &rest[used..];
+    Ok(number)
+}
+
+fn take_text(rest: &mut &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+    let coded = rest.first().is_some_and(|first| first & 0x80 != 0);
+    let len = take_integer(rest, 7)?;
+    let (text, after) = rest.split_at_checked(len).ok_or(Fault::Truncated)?;
+    *rest = after;
+    if !coded {
+        out.extend_from_slice(text);
+        return Ok(());
+    }
+    if huffman::decode(text, out) {
+        Ok(())
+    } else {
+        Err(Fault::BadHuffman)
+    }
+}

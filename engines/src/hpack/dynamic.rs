@@ -1,0 +1,98 @@
+//! The dynamic table: the latest fields, within a size. Source: RFC 7541 sections 2.3.2 and 4.
+
+use std::collections::VecDeque;
+
+use super::ENTRY_OVERHEAD_BYTES;
+
+/// The entries, the latest first, and the bytes they count.
+#[derive(Debug)]
+pub(super) struct Table {
+    entries: VecDeque<Entry>,
+    size_bytes: usize,
+    max_bytes: usize,
+    /// Entries ever added.
+    added: u64,
+}
+
+/// Name and value in one piece of memory.
+#[derive(Debug)]
+pub(super) struct Entry {
+    text: Box<[u8]>,
+    name_len: usize,
+    /// For whoever looks for the pair.
+    pub(super) hash: u32,
+}
+
+impl Entry {
+    pub(super) fn name(&self) -> &[u8] {
+        &self.text[..self.name_len]
+    }
+
+    pub(super) fn value(&self) -> &[u8] {
+        &self.text[self.name_len..]
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.text.len() + ENTRY_OVERHEAD_BYTES
+    }
+}
+
+impl Table {
+    pub(super) fn new(max_bytes: usize) -> Self {
+        Self {
+            entries: VecDeque::new(),
+            size_bytes: 0,
+            max_bytes,
+            added: 0,
+        }
+    }
+
+    pub(super) fn max_bytes(&self) -> usize {
+        self.max_bytes
+    }
+
+    /// Changes the size; what no longer fits goes.
+    pub(super) fn set_max_bytes(&mut self, max_bytes: usize) {
+        self.max_bytes = max_bytes;
+        self.evict(0);
+    }
+
+    /// Adds an entry; one that is larger than the table empties it (RFC 7541 section 4.4).
+    pub(super) fn add(&mut self, name: &[u8], value: &[u8], hash: u32) {
+        let needed = name.len() + value.len() + ENTRY_OVERHEAD_BYTES;
+        // The name may be that of an entry that goes: it is copied first.
+        let text = (needed <= self.max_bytes).then(|| [name, value].concat().into_boxed_slice());
+        self.evict(needed);
+        let Some(text) = text else { return };
+        self.size_bytes += needed;
+        self.added += 1;
+        self.entries.push_front(Entry {
+            text,
+            name_len: name.len(),
+            hash,
+        });
+    }
+
+    /// The entry of an index that counts from 0, the latest.
+    pub(super) fn at(&self, index: usize) -> Option<&Entry> {
+        self.entries.get(index)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// How many entries have ever been added.
+    pub(super) fn added(&self) -> u64 {
+        self.added
+    }
+
+    fn evict(&mut self, room_bytes: usize) {
+        while self.size_bytes + room_bytes > self.max_bytes {
+            let Some(oldest) = self.entries.pop_back() else {
+                return;
+            };
+            self.size_bytes -= oldest.size_bytes();
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Fields to header blocks.
+//!
+//! Fields that repeat from response to response go into the dynamic table and cost one byte from then on; what differs
+//! each time, or must not be guessed from sizes, is sent as a literal. An entry is found by a hash of name and value,
+//! remembered with the number it was added as.
+//!
+//! Source: RFC 7541 sections 6, 7.1.
+
+use super::dynamic::Table;
+use super::statics::{self, STATIC};
+use super::{DEFAULT_TABLE_BYTES, ENTRY_OVERHEAD_BYTES, huffman, integer};
+
+/// How a field may be remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Indexing {
+    /// By the dynamic table.
+    Yes,
+    /// Not, since it differs each time.
+    No,
+    /// Not, and nobody on the way may either: its value is a secret (RFC 7541 section 7.1.3).
+    Never,
+}
+
+/// Encodes the header blocks of one direction of one connection.
+#[derive(Debug)]
+pub struct Encoder {
+    table: Table,
+    /// Most bytes we use, whatever the peer allows.
+    own_max_bytes: usize,
+    /// The table size was changed since the last block: the smallest one and the last one.
+    resized: Option<(usize, usize)>,
+    /// By a hash of name and value: the numbers of the two entries that were added last.
+    slots: [[u64; 2]; SLOTS],
+    huffman: bool,
+}
+
+impl Encoder {
+    /// An encoder that uses at most so many bytes of the peer's table. With `huffman` texts are made shorter where that
+    /// helps, at some cost.
+    #[must_use]
+    pub fn new(own_max_bytes: usize, huffman: bool) -> Self {
+        let bytes = own_max_bytes.min(DEFAULT_TABLE_BYTES);
+        Self {
+            table: Table::new(bytes),
+            own_max_bytes,
+            resized: (bytes < DEFAULT_TABLE_BYTES).then_some((bytes, bytes)),
+            slots: [[0; 2]; SLOTS],
+            huffman,
+        }
+    }
+
+    /// The peer allows a table of so many bytes.
+    pub fn set_allowed_bytes(&mut self, allowed_bytes: usize) {
+        let bytes = allowed_bytes.min(self.own_max_bytes);
+        if bytes == self.table.max_bytes() {
+            return;
+        }
+        let smallest = self
+            .resized
+            .map_or(bytes, |(smallest, _)| smallest.min(bytes));
+        self.resized = Some((smallest, bytes));
+        self.table.set_max_bytes(bytes);
+    }
+
+    /// Begins a block: says what size the table has, where that changed.
+    pub fn begin(&mut self, out: &mut Vec<u8>) {
+        if let Some((smallest, last)) = self.resized.take() {
+            if smallest < last {
+                integer::encode(out, 0x20, 5, smallest);
+            }
+            integer::encode(out, 0x20, 5, last);
+        }
+    }
+
+    /// Appends `:status`.
+    #[inline]
+    pub fn status(&mut self, status: u16, out: &mut Vec<u8>) {
+        let index = match status {
+            200 => 8,
+            204 => 9,
+            206 => 10,
+            304 => 11,
+            400 => 12,
+            404 => 13,
+            500 => 14,
+            _ => {
+                let digits = [
+                    b'0' + (status / 100 % 10) as u8,
+                    b'0' + (status / 10 % 10) as u8,
+                    b'0' + (status % 10) as u8,
+                ];
+                return self.field(b":status", &digits, Indexing::Yes, out);
+            }
+        };
+        out.push(0x80 | index);
+    }
+
+    /// Appends a field; `name` is in lower case.
+    pub fn field(&mut self, name: &[u8], value: &[u8], indexing: Indexing, out: &mut Vec<u8>) {
+        let hash = hash(name, value);
+        if indexing == Indexing::Yes
+            && let Some(index) = self.known(hash, name, value)
+        {
+            integer::encode(out, 0x80, 7, index);
+            return;
+        }
+        let (named, whole) = statics::find(name, value);
+        if whole && indexing != Indexing::Never {
+            integer::encode(out, 0x80, 7, named);
+            return;
+        }
+        // An entry that would push out most others is not worth its place.
+        let fits = (name.len() + value.len() + ENTRY_OVERHEAD_BYTES) * 2 <= self.table.max_bytes();
+        match indexing {
+            Indexing::Yes if fits => {
+                integer::encode(out, 0x40, 6, named);
+                self.table.add(name, value, hash);
+                let slot = &mut self.slots[hash as usize % SLOTS];
+                *slot = [self.table.added(), slot[0]];
+            }
+            Indexing::Never => integer::encode(out, 0x10, 4, named),
+            Indexing::Yes | Indexing::No => integer::encode(out, 0, 4, named),
+        }
+        if named == 0 {
+            self.text(name, out);
+        }
+        self.text(value, out);
+    }
+
+    /// The index of a pair that is in the dynamic table.
+    #[inline]
+    fn known(&self, hash: u32, name: &[u8], value: &[u8]) -> Option<usize> {
+        self.slots[hash as usize % SLOTS].iter().find_map(|number| {
+            let age = usize::try_from(self.table.added() - number).ok()?;
+            let entry = self.table.at(age)?;
+            let same = entry.hash == hash && entry.value() == value && entry.name() == name;
+            same.then_some(STATIC.len() + 1 + age)
+        })
+    }
+
+    fn text(&self, text: &[u8], out: &mut Vec<u8>) {
+        if self.huffman {
+            let len = huffman::encoded_len(text);
+            if len < text.len() {
+                integer::encode(out, 0x80, 7, len);
+                huffman::encode(text, out);
+                return;
+            }
+        }
+        integer::encode(out, 0, 7, text.len());
+        out.extend_from_slice(text);
+    }
+}
+
+/// A hash that need not withstand anybody: the fields are the server's own, and a collision costs bytes only.
+#[inline]
+fn hash(name: &[u8], value: &[u8]) -> u32 {
+    let mut hash = (name.len() as u64) << 32 | value.len() as u64;
+    for text in [name, value] {
+        let (words, tail) = text.as_chunks::<8>();
+        for word in words {
+            hash = (hash.rotate_left(5) ^ u64::from_le_bytes(*word)).wrapping_mul(MULTIPLIER);
+        }
+        let mut last = [0; 8];
+        last[..tail.len()].copy_from_slice(tail);
+        hash = (hash.rotate_left(5) ^ u64::from_le_bytes(last)).wrapping_mul(MULTIPLIER);
+    }
+    (hash >> 32) as u32
+}
+
+/// Slots of the index; with two entries each more than a table of 4096 bytes holds.
+const SLOTS: usize = 64;
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,0 +1,78 @@
+//! Integers with a prefix. Source: RFC 7541 section 5.1.
+
+/// Reads an integer whose first byte has `prefix_bits` bits of it; gives the number and how many bytes it has. `None`
+/// where the bytes end first, or the number is larger than any length or index can be.
+#[inline]
+pub(super) fn decode(input: &[u8], prefix_bits: u32) -> Option<(usize, usize)> {
+    let mask = (1_usize << prefix_bits) - 1;
+    let first = usize::from(*input.first()?) & mask;
+    if first < mask {
+        return Some((first, 1));
+    }
+    let mut number = mask;
+    for (n, byte) in input.iter().skip(1).take(MORE_BYTES).enumerate() {
+        number += usize::from(byte & 0x7f) << (7 * n);
+        if byte & 0x80 == 0 {
+            return Some((number, n + 2));
+        }
+    }
+    None
+}
+
+/// Appends an integer; `first` holds the bits above the prefix.
+#[inline]
+pub(super) fn encode(out: &mut Vec<u8>, first: u8, prefix_bits: u32, number: usize) {
+    let mask = (1_usize << prefix_bits) - 1;
+    if number < mask {
+        out.push(first | number as u8);
+        return;
+    }
+    out.push(first | mask as u8);
+    let mut rest = number - mask;
+    while rest >= 0x80 {
+        out.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    out.push(rest as u8);
+}
+
+/// Bytes after the first: enough for 2^28, more than any frame holds.
+const MORE_BYTES: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 7541 appendix C.1.
+    #[test]
+    fn examples_of_the_specification() {
+        for (number, prefix, wire) in [
+            (10, 5, &[0x0a][..]),
+            (1337, 5, &[0x1f, 0x9a, 0x0a]),
+            (42, 8, &[0x2a]),
+        ] {
+            let mut out = Vec::new();
+            encode(&mut out, 0, prefix, number);
+            assert_eq!(out, wire);
+            assert_eq!(decode(wire, prefix), Some((number, wire.len())));
+        }
+    }
+
+    #[test]
+    fn every_number_near_a_boundary_round_trips() {
+        for prefix in 4..=8 {
+            for number in (0..600).chain(16_000..17_000).chain(2_097_000..2_098_000) {
+                let mut out = Vec::new();
+                encode(&mut out, 0, prefix, number);
+                assert_eq!(decode(&out, prefix), Some((number, out.len())));
+                assert_eq!(decode(&out[..out.len() - 1], prefix), None);
+            }
+        }
+    }
+
+    #[test]
+    fn number_has_five_bytes_at_most() {
+        assert_eq!(decode(&[0x1f, 0x80, 0x80, 0x80, 0], 5), Some((31, 5)));
+        assert_eq!(decode(&[0x1f, 0x80, 0x80, 0x80, 0x80, 0], 5), None);
+    }
+}

@@ -1,0 +1,28 @@
+//! HPACK: header compression of HTTP/2, both directions.
+//!
+//! A header block enters [`Decoder::decode`] whole and leaves as names and values; fields enter [`Encoder::field`] and
+//! leave as bytes of a header block. Both keep a dynamic table for the life of a connection, so blocks must pass in the
+//! order of the wire.
+//!
+//! Limits: the size of the dynamic table (the sum of names, values and 32 bytes an entry), and whatever the caller's
+//! sink refuses; nothing is allocated by a length that the block merely claims.
+//!
+//! Absent: the meaning of fields, and frames. Source: RFC 7541.
+
+mod decode;
+mod dynamic;
+mod encode;
+mod huffman;
+mod integer;
+mod statics;
+
+#[cfg(test)]
+mod tests;
+
+pub use decode::{Decoder, Fault};
+pub use encode::{Encoder, Indexing};
+
+/// Size of the dynamic table until a peer says otherwise (RFC 9113 section 6.5.2), bytes.
+pub const DEFAULT_TABLE_BYTES: usize = 4096;
+/// What an entry counts besides its name and value (RFC 7541 section 4.1), bytes.
+pub const ENTRY_OVERHEAD_BYTES: usize = 32;
