@@ -8,11 +8,15 @@
 //!
 //! - [`http`]: the vocabulary all engines and the server share.
 //! - [`h1`]: HTTP/1.1, HTTP/1.0 and HTTP/0.9, server role.
+//! - [`h2`]: HTTP/2, server role.
+//! - [`mux`]: what multiplexed protocols share.
 //! - [`hpack`]: header compression of HTTP/2.
 //! - [`proxy_protocol`]: what a proxy says before a connection's first byte.
 #![forbid(unsafe_code)]
 
 pub mod h1;
+pub mod h2;
 pub mod hpack;
 pub mod http;
+pub mod mux;
 pub mod proxy_protocol;

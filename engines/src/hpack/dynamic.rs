@@ -78,10 +78,6 @@ impl Table {
         self.entries.get(index)
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
     /// How many entries have ever been added.
     pub(super) fn added(&self) -> u64 {
         self.added

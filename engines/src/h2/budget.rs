@@ -1,0 +1,63 @@
+//! The budget of a connection for what costs work and brings nothing.
+//!
+//! Every frame that an attack could repeat without end takes from it: SETTINGS, PING, PRIORITY, RST_STREAM, empty DATA,
+//! window updates, unknown frames. Responses that are taken whole, and data that moves, give back. An ordinary client
+//! never comes near its end.
+
+/// What is left.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    left: u32,
+    most: u32,
+}
+
+impl Budget {
+    pub(super) fn new(most: u32) -> Self {
+        Self { left: most, most }
+    }
+
+    /// Takes from the budget; false where it is used up.
+    #[must_use]
+    pub(super) fn spend(&mut self, cost: u32) -> bool {
+        match self.left.checked_sub(cost) {
+            Some(left) => {
+                self.left = left;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Gives back.
+    #[inline]
+    pub(super) fn earn(&mut self, gain: u32) {
+        self.left = self.left.saturating_add(gain).min(self.most);
+    }
+}
+
+/// Any frame that brings nothing.
+pub(super) const FRAME: u32 = 1;
+/// A CONTINUATION without a byte.
+pub(super) const EMPTY_CONTINUATION: u32 = 10;
+/// A stream that the peer resets, or breaks, before its response.
+pub(super) const RESET: u32 = 1;
+/// What a response gives back that was sent whole.
+pub(super) const RESPONSE: u32 = 4;
+/// What a DATA frame of at least [`USEFUL_BYTES`] gives back, in either direction.
+pub(super) const DATA: u32 = 2;
+/// Fewer bytes in a frame are no progress.
+pub(super) const USEFUL_BYTES: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budget_ends_and_is_never_above_its_size() {
+        let mut budget = Budget::new(2);
+        budget.earn(5);
+        assert!(budget.spend(2) && !budget.spend(1));
+        budget.earn(1);
+        assert!(budget.spend(1) && !budget.spend(1));
+    }
+}

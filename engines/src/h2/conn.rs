@@ -1,0 +1,370 @@
+//! The connection: its state, how bytes come in, how it ends. Frames are taken in `receive`, responses sent in `send`.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use super::budget::Budget;
+use super::error::{self, Misdeed};
+use super::event::Event;
+use super::frame::{self, FrameHead, HEAD_BYTES, put_head};
+use super::receive::Block;
+use super::settings::{self, DEFAULT_WINDOW, FRAME_BYTES, Settings};
+use super::stream::Stream;
+use crate::hpack::{Decoder, Encoder};
+use crate::http::{Gather, RequestHead};
+use crate::mux::{Priority, Scheduler, StreamTable, Window};
+
+/// One HTTP/2 connection in the server role.
+#[derive(Debug)]
+pub struct Conn {
+    pub(super) settings: Rc<Settings>,
+    /// A part of the preface or of a frame.
+    held: Vec<u8>,
+    /// Bytes of the preface that are still to come.
+    preface_left: usize,
+    pub(super) settled: bool,
+    pub(super) peer: PeerSettings,
+    pub(super) decoder: Decoder,
+    pub(super) encoder: Encoder,
+    pub(super) streams: StreamTable<Stream>,
+    pub(super) scheduler: Scheduler,
+    /// The client has told priorities: without them all streams take turns.
+    pub(super) prioritised: bool,
+    /// Priorities of streams that are not open yet.
+    pub(super) early_priorities: Vec<(u32, Priority)>,
+    /// What the peer lets us send on the connection.
+    pub(super) window: Window,
+    /// Bytes of data that the peer may still send on the connection.
+    pub(super) allowed_bytes: u64,
+    pub(super) block: Option<Block>,
+    /// What has come of that header block.
+    pub(super) block_bytes: Vec<u8>,
+    /// Memory for header blocks of responses.
+    pub(super) encoded: Vec<u8>,
+    /// Highest number of a stream of the client.
+    pub(super) last_stream: u32,
+    /// Streams that we have reset lately: what is still under way on them is dropped.
+    pub(super) reset_lately: VecDeque<u32>,
+    pub(super) events: VecDeque<Event>,
+    /// Streams whose response is sent whole.
+    pub(super) sent: VecDeque<u32>,
+    pub(super) out: Gather,
+    pub(super) ending: Ending,
+    pub(super) budget: Budget,
+    pub(super) spare: RequestHead,
+    eof: bool,
+}
+
+/// What the peer's SETTINGS say.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PeerSettings {
+    pub(super) window_bytes: u32,
+    pub(super) frame_bytes: usize,
+}
+
+/// How far the connection's end is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    Open,
+    /// The peer was told that there is an end, not yet where; a PING finds out when it knows.
+    Announced,
+    /// Streams above this number are not served.
+    After(u32),
+    /// The peer broke the protocol.
+    Failed,
+}
+
+impl Conn {
+    /// A connection on which nothing has been received; our SETTINGS are ready to be transmitted.
+    #[must_use]
+    pub fn new(settings: Rc<Settings>) -> Self {
+        let mut conn = Self {
+            held: Vec::new(),
+            preface_left: PREFACE.len(),
+            settled: false,
+            peer: PeerSettings {
+                window_bytes: DEFAULT_WINDOW,
+                frame_bytes: FRAME_BYTES,
+            },
+            decoder: Decoder::new(settings.header_table_bytes),
+            encoder: Encoder::new(settings.header_table_bytes, true),
+            streams: StreamTable::default(),
+            scheduler: Scheduler::default(),
+            prioritised: false,
+            early_priorities: Vec::new(),
+            window: Window::new(DEFAULT_WINDOW),
+            allowed_bytes: MAX_WINDOW,
+            block: None,
+            block_bytes: Vec::new(),
+            encoded: Vec::new(),
+            last_stream: 0,
+            reset_lately: VecDeque::new(),
+            events: VecDeque::new(),
+            sent: VecDeque::new(),
+            out: Gather::default(),
+            ending: Ending::Open,
+            budget: Budget::new(settings.abuse_budget),
+            spare: RequestHead::default(),
+            eof: false,
+            settings,
+        };
+        conn.greet();
+        conn
+    }
+
+    /// Our SETTINGS, and a window for the connection that never stops a request body; those of streams do.
+    fn greet(&mut self) {
+        let settings = &self.settings;
+        let pairs = [
+            (
+                settings::HEADER_TABLE_SIZE,
+                settings.header_table_bytes as u32,
+                4096,
+            ),
+            (
+                settings::MAX_CONCURRENT_STREAMS,
+                settings.max_concurrent_streams,
+                u32::MAX,
+            ),
+            (
+                settings::INITIAL_WINDOW_SIZE,
+                settings.preread_bytes,
+                DEFAULT_WINDOW,
+            ),
+            (
+                settings::MAX_HEADER_LIST_SIZE,
+                settings.header_bytes as u32,
+                u32::MAX,
+            ),
+            (
+                settings::ENABLE_CONNECT_PROTOCOL,
+                u32::from(settings.extended_connect),
+                0,
+            ),
+            (settings::NO_RFC7540_PRIORITIES, 1, 0),
+        ];
+        let told: Vec<_> = pairs
+            .iter()
+            .filter(|(_, value, default)| value != default)
+            .collect();
+        self.out.push_with(|out| {
+            put_head(out, told.len() * 6, frame::SETTINGS, 0, 0);
+            for (id, value, _) in told {
+                out.extend_from_slice(&id.to_be_bytes());
+                out.extend_from_slice(&value.to_be_bytes());
+            }
+            put_head(out, 4, frame::WINDOW_UPDATE, 0, 0);
+            out.extend_from_slice(&(MAX_WINDOW as u32 - DEFAULT_WINDOW).to_be_bytes());
+        });
+    }
+
+    /// Takes bytes from the peer.
+    pub fn receive(&mut self, input: &[u8]) {
+        if self.ending == Ending::Failed {
+            return;
+        }
+        let result = if self.held.is_empty() {
+            self.frames(input).map(|used| {
+                self.held.extend_from_slice(&input[used..]);
+            })
+        } else {
+            let mut held = std::mem::take(&mut self.held);
+            held.extend_from_slice(input);
+            let result = self.frames(&held);
+            result.map(|used| {
+                held.drain(..used);
+                held.shrink_to(FRAME_BYTES);
+                self.held = held;
+            })
+        };
+        if let Err(misdeed) = result {
+            self.fail(misdeed);
+        }
+    }
+
+    /// Takes whole frames; gives how many bytes they were.
+    fn frames(&mut self, input: &[u8]) -> Result<usize, Misdeed> {
+        let mut at = self.preface(input)?;
+        if self.preface_left > 0 {
+            return Ok(at);
+        }
+        while let Some(head) = input[at..].first_chunk::<HEAD_BYTES>() {
+            let head = FrameHead::parse(head);
+            if head.len > FRAME_BYTES {
+                return Err(Misdeed::FrameSize);
+            }
+            let start = at + HEAD_BYTES;
+            let Some(payload) = input.get(start..start + head.len) else {
+                break;
+            };
+            self.frame(head, payload)?;
+            at = start + head.len;
+        }
+        Ok(at)
+    }
+
+    fn preface(&mut self, input: &[u8]) -> Result<usize, Misdeed> {
+        let expected = &PREFACE[PREFACE.len() - self.preface_left..];
+        let n = expected.len().min(input.len());
+        if input[..n] != expected[..n] {
+            return Err(Misdeed::BadPreface);
+        }
+        self.preface_left -= n;
+        Ok(n)
+    }
+
+    /// Takes the end of the peer's bytes.
+    pub fn receive_eof(&mut self) {
+        if !self.eof {
+            self.eof = true;
+            self.events.push_back(Event::Eof);
+        }
+    }
+
+    /// Whether more bytes can be taken.
+    #[must_use]
+    pub fn wants_input(&self) -> bool {
+        !self.eof && self.ending != Ending::Failed && self.out.len() < OUT_BYTES
+    }
+
+    /// The next event.
+    pub fn event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Moves the bytes to send to the end of `out`.
+    pub fn transmit(&mut self, out: &mut Gather) {
+        out.append(&mut self.out);
+    }
+
+    /// Takes back the memory of a head.
+    pub fn recycle(&mut self, head: RequestHead) {
+        if head.arena.capacity() <= FRAME_BYTES {
+            self.spare = head;
+        }
+    }
+
+    /// Whether a request is under way.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.streams.is_empty() && self.block.is_none()
+    }
+
+    /// Whether no byte of a frame, or of the preface, is held back.
+    #[must_use]
+    pub fn is_between_frames(&self) -> bool {
+        self.held.is_empty() && self.preface_left == 0 && self.block.is_none()
+    }
+
+    /// Whether the connection has ended: it was told to, and nothing is under way.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        match self.ending {
+            Ending::Open | Ending::Announced => false,
+            Ending::After(_) => self.streams.is_empty(),
+            Ending::Failed => true,
+        }
+    }
+
+    /// Announces the end: requests that are under way are served, the last of them is told when the peer has heard (RFC
+    /// 9113 section 6.8).
+    pub fn drain(&mut self) {
+        if self.ending == Ending::Open {
+            self.ending = Ending::Announced;
+            self.put_goaway(frame::MAX_STREAM, error::NO_ERROR);
+            self.out.push_with(|out| {
+                put_head(out, 8, frame::PING, 0, 0);
+                out.extend_from_slice(&DRAIN_PING);
+            });
+        }
+    }
+
+    /// Ends the connection: no stream after the last one is served.
+    pub fn end(&mut self) {
+        if matches!(self.ending, Ending::Open | Ending::Announced) {
+            self.ending = Ending::After(self.last_stream);
+            self.put_goaway(self.last_stream, error::NO_ERROR);
+        }
+    }
+
+    /// Ends the connection because of a misdeed.
+    fn fail(&mut self, misdeed: Misdeed) {
+        self.ending = Ending::Failed;
+        self.held = Vec::new();
+        self.block = None;
+        let ids: Vec<u32> = self.streams.ids().collect();
+        for id in ids {
+            self.streams.remove(id);
+            self.events.push_back(Event::Reset(id));
+        }
+        self.scheduler.clear();
+        self.put_goaway(self.last_stream, misdeed.code());
+        self.events.push_back(Event::Failed(misdeed));
+    }
+
+    fn put_goaway(&mut self, last: u32, code: u32) {
+        self.out.push_with(|out| {
+            put_head(out, 8, frame::GOAWAY, 0, 0);
+            out.extend_from_slice(&last.to_be_bytes());
+            out.extend_from_slice(&code.to_be_bytes());
+        });
+    }
+
+    /// Resets a stream, if it is open, and forgets it.
+    pub fn reset(&mut self, id: u32, code: u32) {
+        if !self.streams.remove(id) {
+            return;
+        }
+        self.put_reset(id, code);
+    }
+
+    pub(super) fn put_reset(&mut self, id: u32, code: u32) {
+        if self.reset_lately.len() == RESET_REMEMBERED {
+            self.reset_lately.pop_front();
+        }
+        self.reset_lately.push_back(id);
+        self.out.push_with(|out| {
+            put_head(out, 4, frame::RST_STREAM, 0, id);
+            out.extend_from_slice(&code.to_be_bytes());
+        });
+    }
+
+    pub(super) fn put_window_update(&mut self, id: u32, bytes: u64) {
+        let bytes = u32::try_from(bytes).unwrap_or(0);
+        self.out.push_with(|out| {
+            put_head(out, 4, frame::WINDOW_UPDATE, 0, id);
+            out.extend_from_slice(&bytes.to_be_bytes());
+        });
+    }
+
+    /// Panics if the connection contradicts itself; for tests and fuzzing.
+    pub fn check_invariants(&mut self) {
+        assert!(
+            self.held.len() < HEAD_BYTES + FRAME_BYTES,
+            "a whole frame is held back"
+        );
+        assert!(self.streams.len() <= self.settings.max_concurrent_streams as usize);
+        assert!(self.reset_lately.len() <= RESET_REMEMBERED);
+        assert!(self.early_priorities.len() <= super::receive::EARLY_PRIORITIES);
+        let last = self.last_stream;
+        self.streams.each(|id, stream| {
+            assert!(id <= last && id % 2 == 1, "a stream that nobody opened");
+            let sum: u64 = stream.pending.iter().map(crate::http::Chunk::len).sum();
+            assert_eq!(
+                sum, stream.pending_bytes,
+                "pending bytes are counted wrongly"
+            );
+        });
+    }
+}
+
+/// What every connection of a client begins with (RFC 9113 section 3.4).
+pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Window of the connection for request bodies.
+pub(super) const MAX_WINDOW: u64 = (1 << 31) - 1;
+/// Payload of the PING that goes with the first GOAWAY.
+pub(super) const DRAIN_PING: [u8; 8] = *b"draining";
+/// Streams that were reset and are remembered.
+const RESET_REMEMBERED: usize = 64;
+/// Bytes that wait to be transmitted before nothing more is read.
+const OUT_BYTES: u64 = 64 << 10;

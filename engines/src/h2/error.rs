@@ -1,0 +1,114 @@
+//! What a peer can do wrong, and what each misdeed gets.
+
+use std::fmt;
+
+use crate::hpack;
+
+/// One way a peer breaks HTTP/2; all of them end the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misdeed {
+    /// The connection does not begin with the preface (RFC 9113 section 3.4).
+    BadPreface,
+    /// A frame is longer than allowed, or its length is none of its kind's.
+    FrameSize,
+    /// A frame on a stream, or on none, where its kind does not belong.
+    WrongStream,
+    /// A frame other than CONTINUATION inside of a header block, or CONTINUATION outside.
+    BrokenHeaderBlock,
+    /// A header block that is no HPACK.
+    Compression(hpack::Fault),
+    /// Padding longer than the frame.
+    BadPadding,
+    /// A frame on a stream that was never opened, or with a number that goes back.
+    BadStreamNumber,
+    /// DATA or HEADERS on a stream that the peer has closed.
+    ClosedStream,
+    /// A setting out of its range.
+    BadSetting,
+    /// A window update of 0 on the connection.
+    ZeroWindowUpdate,
+    /// A window beyond 2^31-1, of the connection or by a setting.
+    WindowOverflow,
+    /// More data than a window allowed.
+    WindowExceeded,
+    /// PUSH_PROMISE from a client.
+    PushFromClient,
+    /// A header block longer than the limit, or in too many frames.
+    HeaderFlood,
+    /// More frames that cost work and bring nothing than the budget allows.
+    Flood,
+}
+
+impl Misdeed {
+    /// The error code of the GOAWAY (RFC 9113 section 7).
+    #[must_use]
+    pub const fn code(self) -> u32 {
+        match self {
+            Self::BadSetting | Self::BadPreface | Self::WrongStream | Self::BadPadding => {
+                PROTOCOL_ERROR
+            }
+            Self::BrokenHeaderBlock | Self::BadStreamNumber | Self::ZeroWindowUpdate => {
+                PROTOCOL_ERROR
+            }
+            Self::PushFromClient => PROTOCOL_ERROR,
+            Self::WindowOverflow | Self::WindowExceeded => FLOW_CONTROL_ERROR,
+            Self::ClosedStream => STREAM_CLOSED,
+            Self::FrameSize => FRAME_SIZE_ERROR,
+            Self::Compression(_) => COMPRESSION_ERROR,
+            Self::HeaderFlood | Self::Flood => ENHANCE_YOUR_CALM,
+        }
+    }
+
+    /// The text for the error log.
+    #[must_use]
+    pub const fn message(self) -> &'static str {
+        match self {
+            Self::BadPreface => "client sent invalid http2 preface",
+            Self::FrameSize => "client sent frame with incorrect length",
+            Self::WrongStream => "client sent frame with incorrect identifier",
+            Self::BrokenHeaderBlock => {
+                "client sent inappropriate frame while CONTINUATION was expected"
+            }
+            Self::Compression(_) => "client sent invalid header block",
+            Self::BadPadding => "client sent padded frame with incorrect length",
+            Self::BadStreamNumber => "client sent frame for a stream that was never opened",
+            Self::ClosedStream => "client sent frame for a stream that it had closed",
+            Self::BadSetting => "client sent SETTINGS frame with incorrect value",
+            Self::ZeroWindowUpdate => {
+                "client sent WINDOW_UPDATE frame with incorrect window increment 0"
+            }
+            Self::WindowOverflow => "client violated flow control: window overflow",
+            Self::WindowExceeded => "client violated flow control: more data than allowed",
+            Self::PushFromClient => "client sent PUSH_PROMISE frame",
+            Self::HeaderFlood => "client sent too large header block",
+            Self::Flood => "http2 flood detected",
+        }
+    }
+}
+
+impl fmt::Display for Misdeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message())
+    }
+}
+
+/// Graceful.
+pub const NO_ERROR: u32 = 0;
+/// The peer breaks the protocol.
+pub const PROTOCOL_ERROR: u32 = 1;
+/// Our own fault.
+pub const INTERNAL_ERROR: u32 = 2;
+/// The peer breaks flow control.
+pub const FLOW_CONTROL_ERROR: u32 = 3;
+/// A frame on a stream that is closed.
+pub const STREAM_CLOSED: u32 = 5;
+/// A frame of a wrong size.
+pub const FRAME_SIZE_ERROR: u32 = 6;
+/// The request was not begun.
+pub const REFUSED_STREAM: u32 = 7;
+/// The stream is no longer wanted.
+pub const CANCEL: u32 = 8;
+/// The compression state is broken.
+pub const COMPRESSION_ERROR: u32 = 9;
+/// The peer does too much.
+pub const ENHANCE_YOUR_CALM: u32 = 11;

@@ -1,0 +1,51 @@
+//! What an HTTP/2 connection tells its driver.
+
+use super::error::Misdeed;
+use crate::http::{Fault, Fields, RequestHead};
+
+/// Something the peer sent, in order.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A request head on a new stream. If its `fault` is set, answer it; no body event follows.
+    Head {
+        /// Number of the stream.
+        stream: u32,
+        /// The head.
+        head: RequestHead,
+    },
+    /// Bytes of a request body; they count against the stream's window until `consumed` is called.
+    Data {
+        /// Number of the stream.
+        stream: u32,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// The trailer section of a request body.
+    Trailers {
+        /// Number of the stream.
+        stream: u32,
+        /// The fields.
+        fields: Fields,
+    },
+    /// The request body is complete.
+    BodyEnd(u32),
+    /// The request body is not as announced; answer, if nothing has been answered yet.
+    BodyFault(u32, Fault),
+    /// The stream is gone: the peer has reset it, or broken it. Nothing more can be sent on it.
+    Reset(u32),
+    /// The peer has broken the connection: what waits to be transmitted is the last.
+    Failed(Misdeed),
+    /// The peer has closed its side.
+    Eof,
+}
+
+/// What [`Conn::advance`](super::Conn::advance) asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// The next piece, or the end, of the body of this stream.
+    Body(u32),
+    /// A response on this stream has been sent whole: its exchange ends.
+    Sent(u32),
+    /// Nothing, for now.
+    Nothing,
+}

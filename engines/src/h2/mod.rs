@@ -1,0 +1,43 @@
+//! HTTP/2 on one connection, server role.
+//!
+//! # Contract
+//!
+//! A [`Conn`] is driven by one caller, in any order of these, none of which blocks or fails:
+//!
+//! - Bytes enter by [`Conn::receive`], preface included; the end of the peer's bytes by [`Conn::receive_eof`].
+//! - [`Conn::event`] tells what they mean, with the number of the stream.
+//! - A response is `send_interim`*, `send_head`, then what [`Conn::advance`] asks for: `Want::Body` is answered by
+//!   `send_data`, `send_end` or `stall`; after `Want::Sent` the exchange is over.
+//! - Bytes leave by [`Conn::transmit`].
+//! - [`Conn::drain`] and [`Conn::end`] announce the end; at [`Conn::is_over`] the connection is closed.
+//!
+//! The same bytes give the same events and the same output wherever they are cut.
+//!
+//! A peer's misdeed is answered where the protocol says so: a broken message by 400 and a reset of its stream, a broken
+//! stream by RST_STREAM, a broken connection by GOAWAY. What costs work and brings nothing is paid from a budget.
+//!
+//! Absent: timers, the meaning of a request, TLS, the client role, and the priorities of RFC 7540.
+//!
+//! Source: RFC 9113, RFC 9218, RFC 8441; limits and words of nginx.
+
+mod budget;
+mod conn;
+mod error;
+mod event;
+mod frame;
+mod receive;
+mod request;
+mod send;
+mod settings;
+mod stream;
+
+#[cfg(test)]
+mod tests;
+
+pub use conn::{Conn, PREFACE};
+pub use error::{
+    CANCEL, COMPRESSION_ERROR, ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR,
+    INTERNAL_ERROR, Misdeed, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, STREAM_CLOSED,
+};
+pub use event::{Event, Want};
+pub use settings::Settings;

@@ -1,0 +1,355 @@
+//! From the fields of a header block to a request head.
+//!
+//! What breaks HTTP/2's rules for messages is `malformed`: it is answered with 400, and its stream is reset after that.
+//! What merely exceeds a limit, or is wrong in a way that HTTP/1 knows as well, is answered alone. Fields beyond the limits
+//! are not stored, so a block that refers to one long entry again and again costs no memory.
+//!
+//! Source: RFC 9113 section 8.
+
+use super::Settings;
+use crate::http::{BodyLength, Fault, FieldId, Fields, Method, RequestHead, Span, Version};
+
+/// A head in the making.
+#[derive(Debug)]
+pub(super) struct Builder<'a> {
+    settings: &'a Settings,
+    head: RequestHead,
+    method: Option<Span>,
+    scheme: Option<Span>,
+    path: Option<Span>,
+    authority: Option<Span>,
+    protocol: Option<Span>,
+    cookie: Vec<u8>,
+    /// Bytes of names and values so far.
+    bytes: usize,
+    count: u32,
+    regular: bool,
+    malformed: bool,
+    fault: Option<Fault>,
+}
+
+/// A finished head.
+pub(super) struct Built {
+    pub(super) head: RequestHead,
+    /// The stream is to be reset after the answer.
+    pub(super) malformed: bool,
+    /// Value of the `priority` field, if there was one.
+    pub(super) priority: Option<Span>,
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(settings: &'a Settings, mut head: RequestHead) -> Self {
+        head.clear();
+        Self {
+            settings,
+            head,
+            method: None,
+            scheme: None,
+            path: None,
+            authority: None,
+            protocol: None,
+            cookie: Vec::new(),
+            bytes: 0,
+            count: 0,
+            regular: false,
+            malformed: false,
+            fault: None,
+        }
+    }
+
+    /// Takes one field.
+    pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
+        self.bytes += name.len() + value.len();
+        self.count += 1;
+        if self.bytes > self.settings.header_bytes
+            || name.len() + value.len() > self.settings.field_bytes
+        {
+            self.fault.get_or_insert(Fault::HeaderTooLarge);
+            return;
+        }
+        if self.count > self.settings.max_headers.saturating_add(PSEUDO_FIELDS) {
+            self.fault.get_or_insert(Fault::TooManyHeaders);
+            return;
+        }
+        if let Some(name) = name.strip_prefix(b":") {
+            return self.pseudo(name, value);
+        }
+        self.regular = true;
+        match check(name, value, self.settings) {
+            Checked::Malformed => self.malformed = true,
+            Checked::Bad => _ = self.fault.get_or_insert(Fault::BadHeader),
+            Checked::Odd => {}
+            Checked::Good => self.store(name, value),
+        }
+    }
+
+    fn pseudo(&mut self, name: &[u8], value: &[u8]) {
+        let place = match name {
+            b"method" => &mut self.method,
+            b"scheme" => &mut self.scheme,
+            b"path" => &mut self.path,
+            b"authority" => &mut self.authority,
+            b"protocol" if self.settings.extended_connect => &mut self.protocol,
+            _ => {
+                self.malformed = true;
+                return;
+            }
+        };
+        if place.is_some() || self.regular || value.iter().any(|b| *b < b' ' || *b == 0x7f) {
+            self.malformed = true;
+            return;
+        }
+        *place = Some(self.head.store(value));
+    }
+
+    fn store(&mut self, name: &[u8], value: &[u8]) {
+        if name == b"cookie" {
+            // RFC 9113 section 8.2.3: pieces of one field.
+            if !self.cookie.is_empty() {
+                self.cookie.extend_from_slice(b"; ");
+            }
+            self.cookie.extend_from_slice(value);
+            return;
+        }
+        self.head.push(name, value);
+    }
+
+    /// The head, once the block has ended; `ended`: the request has no body.
+    pub(super) fn finish(mut self, ended: bool) -> Built {
+        if !self.cookie.is_empty() {
+            let cookie = std::mem::take(&mut self.cookie);
+            self.head.push(b"cookie", &cookie);
+        }
+        self.head.version = Version::Http2;
+        self.head.size_bytes = self.bytes as u64;
+        self.head.keep_alive = true;
+        if self.fault.is_none() && !self.malformed {
+            self.control_data();
+        }
+        self.line();
+        self.length(ended);
+        self.expectation();
+        if self.malformed {
+            self.fault.get_or_insert(Fault::BadHeader);
+        }
+        self.head.fault = self.fault;
+        let priority = self
+            .head
+            .fields
+            .iter()
+            .find(|field| self.head.bytes(field.name) == b"priority")
+            .map(|field| field.value);
+        Built {
+            head: self.head,
+            malformed: self.malformed,
+            priority,
+        }
+    }
+
+    /// Method, scheme, target and host (RFC 9113 section 8.3.1).
+    fn control_data(&mut self) {
+        let Some(method) = self.method else {
+            self.malformed = true;
+            return;
+        };
+        self.head.method_name = method;
+        self.head.method = Method::parse(self.head.bytes(method));
+        if !is_method(self.head.bytes(method)) {
+            self.fault = Some(Fault::BadMethod);
+            return;
+        }
+        match self.head.method {
+            Method::Connect if self.protocol.is_none() => {
+                self.malformed |= self.scheme.is_some() || self.path.is_some();
+                self.malformed |= self.authority.is_none();
+                self.fault = Some(Fault::ConnectForbidden);
+                return;
+            }
+            Method::Trace => self.fault = Some(Fault::TraceForbidden),
+            _ => {}
+        }
+        let (Some(_), Some(path)) = (self.scheme, self.path) else {
+            self.malformed = true;
+            return;
+        };
+        self.head.target = path;
+        self.head.scheme = self.scheme;
+        let target = self.head.bytes(path);
+        if target.is_empty() {
+            self.malformed = true;
+        } else if target == b"*" && self.head.method == Method::Options {
+        } else if target[0] != b'/' || target.iter().any(|b| *b <= b' ' || *b == 0x7f) {
+            self.fault = Some(Fault::BadUri);
+        }
+        self.host();
+    }
+
+    /// One host: `:authority`, else `host`; both must say the same.
+    fn host(&mut self) {
+        let hosts = self.head.fields_by_id(FieldId::Host).count();
+        if hosts > 1 {
+            self.fault.get_or_insert(Fault::DuplicateHost);
+            return;
+        }
+        match (self.authority, self.head.field(FieldId::Host)) {
+            (None, None) => _ = self.fault.get_or_insert(Fault::MissingHost),
+            (Some(authority), Some(host)) => {
+                if !self.head.bytes(authority).eq_ignore_ascii_case(host) {
+                    self.fault.get_or_insert(Fault::BadHost);
+                }
+            }
+            (Some(authority), None) => {
+                let authority = self.head.bytes(authority).to_vec();
+                self.head.push(b"host", &authority);
+            }
+            (None, Some(_)) => {}
+        }
+        if self.head.field(FieldId::Host).is_some_and(<[u8]>::is_empty) {
+            self.fault.get_or_insert(Fault::BadHost);
+        }
+    }
+
+    /// The request line as HTTP/1 would have it, for logs and `$request`.
+    fn line(&mut self) {
+        let (Some(method), Some(path)) = (self.method, self.path) else {
+            return;
+        };
+        let start = self.head.arena.len();
+        for span in [method, path] {
+            self.head.arena.extend_from_within(span.range());
+            self.head.arena.push(b' ');
+        }
+        self.head
+            .arena
+            .extend_from_slice(Version::Http2.as_str().as_bytes());
+        self.head.line = Span::new(start, self.head.arena.len() - start);
+        self.head.method_name = method;
+        self.head.target = path;
+    }
+
+    fn length(&mut self, ended: bool) {
+        let mut lengths = self.head.fields_by_id(FieldId::ContentLength);
+        let first = lengths.next().map(parse_length);
+        let more = lengths.next().is_some();
+        drop(lengths);
+        if more {
+            self.fault.get_or_insert(Fault::DuplicateContentLength);
+        }
+        self.head.body = match first {
+            Some(None) => {
+                self.fault.get_or_insert(Fault::BadContentLength);
+                BodyLength::None
+            }
+            Some(Some(len)) if ended => {
+                self.malformed |= len > 0;
+                BodyLength::None
+            }
+            Some(Some(len)) => BodyLength::Length(len),
+            None if ended => BodyLength::None,
+            None => BodyLength::Unknown,
+        };
+    }
+
+    fn expectation(&mut self) {
+        let expects = self.head.field(FieldId::Expect);
+        self.head.expect_continue =
+            expects.is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"));
+    }
+}
+
+/// Fields of a trailer section.
+///
+/// # Errors
+/// The section is malformed, or larger than the limits.
+pub(super) struct Trailers<'a> {
+    settings: &'a Settings,
+    bytes: usize,
+    pub(super) fields: Fields,
+    pub(super) fault: Option<Fault>,
+}
+
+impl<'a> Trailers<'a> {
+    pub(super) fn new(settings: &'a Settings) -> Self {
+        Self {
+            settings,
+            bytes: 0,
+            fields: Fields::default(),
+            fault: None,
+        }
+    }
+
+    pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
+        self.bytes += name.len() + value.len();
+        if self.bytes > self.settings.header_bytes {
+            self.fault.get_or_insert(Fault::TrailerTooLarge);
+            return;
+        }
+        match check(name, value, self.settings) {
+            // Pseudo-fields have a name that no field has.
+            Checked::Malformed | Checked::Bad => _ = self.fault.get_or_insert(Fault::BadTrailer),
+            Checked::Odd => {}
+            Checked::Good => self.fields.push(name, value),
+        }
+    }
+}
+
+enum Checked {
+    Good,
+    /// To be dropped.
+    Odd,
+    /// To be answered with 400.
+    Bad,
+    /// The same, and the stream is to be reset.
+    Malformed,
+}
+
+/// What is allowed in names and values (RFC 9113 section 8.2).
+fn check(name: &[u8], value: &[u8], settings: &Settings) -> Checked {
+    let mut odd = false;
+    for byte in name {
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' => {}
+            b'_' => odd |= !settings.underscores_in_headers,
+            b'A'..=b'Z' | b':' | 0..=b' ' | 0x7f => return Checked::Malformed,
+            _ => odd = true,
+        }
+    }
+    let control = |byte: &u8| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f;
+    if name.is_empty() || value.iter().any(control) {
+        return Checked::Malformed;
+    }
+    if let ([b' ' | b'\t', ..], _) | (_, [.., b' ' | b'\t']) = (value, value) {
+        return Checked::Malformed;
+    }
+    let specific = match name {
+        b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding" | b"upgrade" => {
+            true
+        }
+        b"te" => value != b"trailers",
+        _ => false,
+    };
+    if specific {
+        return Checked::Malformed;
+    }
+    match odd {
+        true if settings.ignore_invalid_headers => Checked::Odd,
+        true if !name.iter().all(|byte| byte.is_ascii_graphic()) => Checked::Bad,
+        _ => Checked::Good,
+    }
+}
+
+fn is_method(name: &[u8]) -> bool {
+    !name.is_empty()
+        && name
+            .iter()
+            .all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-'))
+}
+
+/// A length in digits alone.
+fn parse_length(text: &[u8]) -> Option<u64> {
+    let digits = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    digits.then(|| std::str::from_utf8(text).ok()?.parse().ok())?
+}
+
+/// Fields that `max_headers` does not count.
+const PSEUDO_FIELDS: u32 = 5;

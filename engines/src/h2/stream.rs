@@ -1,0 +1,101 @@
+//! One stream: how far its two directions are, what it may send and what waits to be sent.
+//!
+//! ```text
+//!             receive: Open ---------------> Ended        (END_STREAM of the peer)
+//!             send:    Waiting -> Body ----> Ended        (our END_STREAM)
+//! ```
+//! A stream leaves the table when both have ended, or one side has reset it. After our end the rest of a request body is
+//! read and dropped as far as its window reaches.
+//!
+//! Source: RFC 9113 section 5.1.
+
+use std::collections::VecDeque;
+
+use crate::http::Chunk;
+use crate::mux::{Priority, Window};
+
+/// A stream that is open.
+#[derive(Debug)]
+pub(super) struct Stream {
+    /// The peer has ended its side.
+    pub(super) received: bool,
+    pub(super) sending: Sending,
+    /// What the peer lets us send.
+    pub(super) window: Window,
+    /// Bytes of the request body that the peer may still send.
+    pub(super) allowed_bytes: u64,
+    /// Bytes that were taken and not yet allowed anew.
+    pub(super) consumed_bytes: u64,
+    /// What `content-length` leaves.
+    pub(super) length_left: Option<u64>,
+    pub(super) priority: Priority,
+    /// Body pieces that wait to be sent, and how many bytes they are.
+    pub(super) pending: VecDeque<Chunk>,
+    pub(super) pending_bytes: u64,
+    /// It is in a queue of the scheduler.
+    pub(super) queued: bool,
+    /// It waits for its source: nothing is asked of it until `resume`.
+    pub(super) stalled: bool,
+    /// The core does not want the request body.
+    pub(super) discarding: bool,
+    /// It is reset after its response.
+    pub(super) malformed: bool,
+    pub(super) is_head: bool,
+}
+
+/// How far the response is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Sending {
+    /// No head has been sent.
+    Waiting,
+    /// The head has been sent, more of the body is to come.
+    Body,
+    /// The last piece of the body is here; then come these trailers, if any, as a header block.
+    Last(Vec<u8>),
+    /// Our END_STREAM is sent.
+    Ended,
+}
+
+impl Stream {
+    pub(super) fn new() -> Self {
+        Self {
+            received: false,
+            sending: Sending::Waiting,
+            window: Window::new(0),
+            allowed_bytes: 0,
+            consumed_bytes: 0,
+            length_left: None,
+            priority: Priority::default(),
+            pending: VecDeque::new(),
+            pending_bytes: 0,
+            queued: false,
+            stalled: false,
+            discarding: false,
+            malformed: false,
+            is_head: false,
+        }
+    }
+
+    /// Makes it a new stream and keeps its memory.
+    pub(super) fn begin(&mut self, window: Window, allowed_bytes: u64, priority: Priority) {
+        let mut pending = std::mem::take(&mut self.pending);
+        pending.clear();
+        *self = Self {
+            window,
+            allowed_bytes,
+            priority,
+            pending,
+            ..Self::new()
+        };
+    }
+
+    /// Whether the scheduler should know of it.
+    pub(super) fn could_send(&self) -> bool {
+        let pending = self.pending_bytes > 0;
+        match self.sending {
+            Sending::Waiting | Sending::Ended => false,
+            Sending::Body => pending || !self.stalled,
+            Sending::Last(_) => true,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Who sends next: by urgency, then one after the other or in turns.
+//!
+//! Streams that could send wait in a queue for each urgency. One that shares (`incremental`) goes to the end of its queue
+//! after each frame, one that does not stays in front until it is done. A number in a queue may be out of date; the
+//! caller skips those.
+//!
+//! Source: RFC 9218 section 10.
+
+use std::collections::VecDeque;
+
+/// How urgent a stream is, and whether it shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Priority {
+    /// 0 is the most urgent, 7 the least.
+    pub urgency: u8,
+    /// Whether pieces of it are of use, so that streams of the same urgency take turns.
+    pub incremental: bool,
+}
+
+impl Default for Priority {
+    /// RFC 9218 section 4.
+    fn default() -> Self {
+        Self {
+            urgency: 3,
+            incremental: false,
+        }
+    }
+}
+
+impl Priority {
+    /// Reads the value of a `Priority` field; what it does not say keeps its default, what cannot be read says nothing.
+    #[must_use]
+    pub fn parse(value: &[u8]) -> Self {
+        let mut priority = Self::default();
+        for item in value.split(|byte| *byte == b',') {
+            match item.trim_ascii() {
+                [b'u', b'=', digit @ b'0'..=b'7'] => priority.urgency = digit - b'0',
+                b"i" | b"i=?1" => priority.incremental = true,
+                b"i=?0" => priority.incremental = false,
+                _ => {}
+            }
+        }
+        priority
+    }
+}
+
+/// The queues.
+#[derive(Debug, Default)]
+pub struct Scheduler {
+    queues: [VecDeque<u32>; URGENCIES],
+}
+
+impl Scheduler {
+    /// Adds a stream that could send.
+    #[inline]
+    pub fn push(&mut self, id: u32, priority: Priority) {
+        self.queue(priority).push_back(id);
+    }
+
+    /// Adds a stream that has sent and could send more.
+    #[inline]
+    pub fn push_again(&mut self, id: u32, priority: Priority) {
+        if priority.incremental {
+            self.queue(priority).push_back(id);
+        } else {
+            self.queue(priority).push_front(id);
+        }
+    }
+
+    /// Takes the stream whose turn it is.
+    #[inline]
+    pub fn pop(&mut self) -> Option<u32> {
+        self.queues.iter_mut().find_map(VecDeque::pop_front)
+    }
+
+    /// Forgets all streams.
+    pub fn clear(&mut self) {
+        self.queues.iter_mut().for_each(VecDeque::clear);
+    }
+
+    #[inline]
+    fn queue(&mut self, priority: Priority) -> &mut VecDeque<u32> {
+        &mut self.queues[usize::from(priority.urgency).min(URGENCIES - 1)]
+    }
+}
+
+const URGENCIES: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn priority_is_read_as_far_as_it_can_be() {
+        let read = |text: &str| {
+            let priority = Priority::parse(text.as_bytes());
+            (priority.urgency, priority.incremental)
+        };
+        assert_eq!(read(""), (3, false));
+        assert_eq!(read("u=5, i"), (5, true));
+        assert_eq!(read("i=?1,u=0"), (0, true));
+        assert_eq!(read("u=8, i=1, x"), (3, false));
+        assert_eq!(read("u=1, u=2"), (2, false));
+    }
+
+    #[test]
+    fn urgent_streams_first_then_turns_or_one_after_the_other() {
+        let mut scheduler = Scheduler::default();
+        let at = |urgency, incremental| Priority {
+            urgency,
+            incremental,
+        };
+        scheduler.push(1, at(3, true));
+        scheduler.push(3, at(3, true));
+        scheduler.push(5, at(1, false));
+        scheduler.push(7, at(1, false));
+        let mut order = Vec::new();
+        for _ in 0..2 {
+            let id = scheduler.pop().expect("four wait");
+            order.push(id);
+            scheduler.push_again(id, at(1, false));
+        }
+        order.extend([scheduler.pop(), scheduler.pop()].map(|id| id.expect("four wait")));
+        for _ in 0..3 {
+            let id = scheduler.pop().expect("two wait");
+            order.push(id);
+            scheduler.push_again(id, at(3, true));
+        }
+        assert_eq!(order, [5, 5, 5, 7, 1, 3, 1]);
+    }
+}

@@ -1,0 +1,103 @@
+//! The open streams of a connection, by their numbers.
+//!
+//! Numbers only grow, so a sorted list is found by halving and grows at its end. Removed values are kept for the next
+//! stream, so that their memory is used again.
+
+/// Streams by number.
+#[derive(Debug)]
+pub struct StreamTable<T> {
+    /// Number and place, sorted by number.
+    index: Vec<(u32, u32)>,
+    places: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for StreamTable<T> {
+    fn default() -> Self {
+        Self {
+            index: Vec::new(),
+            places: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+}
+
+impl<T> StreamTable<T> {
+    /// How many streams there are.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether there is none.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// Adds a stream whose number is above all others and gives its value to be filled: one that was removed before, or a
+    /// new one.
+    pub fn insert_with(&mut self, id: u32, make: impl FnOnce() -> T) -> &mut T {
+        debug_assert!(
+            self.index.last().is_none_or(|(last, _)| *last < id),
+            "numbers grow"
+        );
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(make());
+            (self.places.len() - 1) as u32
+        });
+        self.index.push((id, place));
+        &mut self.places[place as usize]
+    }
+
+    /// The stream of a number.
+    #[inline]
+    pub fn get(&mut self, id: u32) -> Option<&mut T> {
+        let at = self.at(id)?;
+        self.places.get_mut(self.index[at].1 as usize)
+    }
+
+    /// Removes a stream; its value stays for the next one.
+    pub fn remove(&mut self, id: u32) -> bool {
+        let Some(at) = self.at(id) else { return false };
+        let (_, place) = self.index.remove(at);
+        self.free.push(place);
+        true
+    }
+
+    /// Every stream with its number, in the order of numbers.
+    pub fn each(&mut self, mut visit: impl FnMut(u32, &mut T)) {
+        for (id, place) in &self.index {
+            visit(*id, &mut self.places[*place as usize]);
+        }
+    }
+
+    /// The numbers of all streams.
+    pub fn ids(&self) -> impl Iterator<Item = u32> {
+        self.index.iter().map(|(id, _)| *id)
+    }
+
+    fn at(&self, id: u32) -> Option<usize> {
+        self.index.binary_search_by_key(&id, |(id, _)| *id).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_found_removed_and_used_again() {
+        let mut table = StreamTable::default();
+        for id in [1, 3, 5] {
+            *table.insert_with(id, || 0) = id * 10;
+        }
+        assert!(table.remove(3) && !table.remove(3));
+        assert_eq!((table.get(3), table.get(5).copied()), (None, Some(50)));
+        assert_eq!(*table.insert_with(7, || 0), 30);
+        assert_eq!(table.ids().collect::<Vec<_>>(), [1, 5, 7]);
+        assert_eq!(table.len(), 3);
+    }
+}

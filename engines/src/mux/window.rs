@@ -1,0 +1,70 @@
+//! A flow-control window: how many bytes may still be sent.
+//!
+//! It may become negative when the peer lowers its initial size. Source: RFC 9113 sections 5.2, 6.9.
+
+/// A window grew beyond 2^31-1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overflow;
+
+/// Bytes that may be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window(i64);
+
+impl Window {
+    /// A window of so many bytes.
+    #[must_use]
+    pub const fn new(bytes: u32) -> Self {
+        Self(bytes as i64)
+    }
+
+    /// How many bytes may be sent; 0 while it is negative.
+    #[inline]
+    #[must_use]
+    pub fn available(self) -> u64 {
+        u64::try_from(self.0).unwrap_or(0)
+    }
+
+    /// Takes `bytes` that are sent; false, with nothing taken, where that is more than there is.
+    #[inline]
+    #[must_use]
+    pub fn take(&mut self, bytes: u64) -> bool {
+        let fits = bytes <= self.available();
+        if fits {
+            self.0 -= bytes as i64;
+        }
+        fits
+    }
+
+    /// Adds what the peer allows, or takes back what it no longer does.
+    ///
+    /// # Errors
+    /// It would exceed 2^31-1.
+    pub fn adjust(&mut self, bytes: i64) -> Result<(), Overflow> {
+        let sum = self.0 + bytes;
+        if sum > MAX_BYTES {
+            return Err(Overflow);
+        }
+        self.0 = sum;
+        Ok(())
+    }
+}
+
+/// Largest window (RFC 9113 section 6.9.1).
+const MAX_BYTES: i64 = (1 << 31) - 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn window_may_be_negative_but_not_above_its_maximum() {
+        let mut window = Window::new(10);
+        assert!(window.take(10) && !window.take(1) && window.take(0));
+        assert_eq!(window.adjust(-5), Ok(()));
+        assert_eq!(window.available(), 0);
+        assert_eq!(window.adjust(6), Ok(()));
+        assert_eq!(window.available(), 1);
+        assert_eq!(window.adjust(MAX_BYTES - 1), Ok(()));
+        assert_eq!(window.adjust(1), Err(Overflow));
+    }
+}
