@@ -2,13 +2,15 @@
 
 use std::rc::Rc;
 
+use engines::http::Gather;
+
 use server_core::clock::Clock;
 use server_core::exchange::{Client, Ctx, Env, Exchange};
 use server_core::http::Generation;
 use server_core::logs::Logs;
 use server_core::phases;
 
-use super::conn::{Active, PASSES_A_TURN};
+use super::conn::{Active, PASSES_A_TURN, Sealer};
 use super::net::Net;
 use crate::io::files::FileCache;
 
@@ -35,6 +37,10 @@ pub struct Shared<N: Net> {
     pub env: Env,
     /// Where sockets are read into.
     pub scratch: Box<[u8]>,
+    /// What encryption needs.
+    pub sealer: Sealer,
+    /// An empty queue.
+    pub nothing: Gather,
     /// No connection is to be kept after its response.
     pub stopping: bool,
     /// Passes of one turn of a connection.
@@ -56,6 +62,8 @@ impl<N: Net> Shared<N> {
             logs: Logs::default(),
             env,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
+            sealer: Sealer,
+            nothing: Gather::default(),
             stopping: false,
             passes_a_turn: PASSES_A_TURN,
             requests: 0,

@@ -40,4 +40,5 @@ pub use error::{
     INTERNAL_ERROR, Misdeed, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, STREAM_CLOSED,
 };
 pub use event::{Event, Want};
+pub use send::Plan;
 pub use settings::Settings;

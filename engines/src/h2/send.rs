@@ -14,6 +14,15 @@ use super::stream::Sending;
 use crate::hpack::Indexing;
 use crate::http::{BodyLength, Chunk, FieldId, ResponseHead};
 
+/// How a response is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Trailers may come: the body is asked for even where it is known to be empty.
+    pub trailers: bool,
+    /// Most bytes of a DATA frame; no more than the peer takes.
+    pub chunk_bytes: usize,
+}
+
 impl Conn {
     /// Sends an interim response, 1xx but not 101, with `fields` if any.
     pub fn send_interim(&mut self, id: u32, status: u16, fields: Option<&ResponseHead>) {
@@ -27,16 +36,16 @@ impl Conn {
         }
     }
 
-    /// Sends the head of the response and gives the bytes it has on the wire. With `trailers` the body is asked for even
-    /// where it is known to be empty.
-    pub fn send_head(&mut self, id: u32, head: &ResponseHead, trailers: bool) -> u64 {
+    /// Sends the head of the response and gives the bytes it has on the wire.
+    pub fn send_head(&mut self, id: u32, head: &ResponseHead, plan: Plan) -> u64 {
         let Some(stream) = self.streams.get(id) else {
             return 0;
         };
         let suppressed = stream.is_head || matches!(head.status, 100..=199 | 204 | 304);
-        let empty = matches!(head.body, BodyLength::None | BodyLength::Length(0)) && !trailers;
+        let empty = matches!(head.body, BodyLength::None | BodyLength::Length(0)) && !plan.trailers;
         let ended = suppressed || empty;
         stream.sending = Sending::Body;
+        stream.chunk_bytes = plan.chunk_bytes.clamp(1, self.peer.frame_bytes);
         let before = self.out.len();
         let block = self.encode(Some(head.status), Some(head));
         self.put_block(id, block, ended);
@@ -105,13 +114,13 @@ impl Conn {
             let Some(id) = self.scheduler.pop() else {
                 return Want::Nothing;
             };
-            let chunk_bytes = self.settings.chunk_bytes.min(self.peer.frame_bytes) as u64;
             let Some(stream) = self.streams.get(id) else {
                 continue;
             };
             if !std::mem::take(&mut stream.queued) || !stream.could_send() {
                 continue;
             }
+            let chunk_bytes = stream.chunk_bytes as u64;
             if stream.sending == Sending::Body
                 && !stream.stalled
                 && stream.pending_bytes < chunk_bytes

@@ -10,8 +10,6 @@ pub struct Settings {
     pub max_concurrent_streams: u32,
     /// `http2_body_preread_size`: request body bytes of a stream that are taken before anybody reads them.
     pub preread_bytes: u32,
-    /// `http2_chunk_size`: most bytes of a DATA frame.
-    pub chunk_bytes: usize,
     /// `large_client_header_buffers`: bytes of one field, name and value.
     pub field_bytes: usize,
     /// `large_client_header_buffers`: bytes of all fields of a request, names and values.
@@ -36,7 +34,6 @@ impl Default for Settings {
         Self {
             max_concurrent_streams: 128,
             preread_bytes: 64 << 10,
-            chunk_bytes: 8 << 10,
             field_bytes: 8 << 10,
             header_bytes: 32 << 10,
             max_headers: 1000,

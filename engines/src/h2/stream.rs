@@ -32,6 +32,8 @@ pub(super) struct Stream {
     /// Body pieces that wait to be sent, and how many bytes they are.
     pub(super) pending: VecDeque<Chunk>,
     pub(super) pending_bytes: u64,
+    /// Most bytes of a DATA frame.
+    pub(super) chunk_bytes: usize,
     /// It is in a queue of the scheduler.
     pub(super) queued: bool,
     /// It waits for its source: nothing is asked of it until `resume`.
@@ -68,6 +70,7 @@ impl Stream {
             priority: Priority::default(),
             pending: VecDeque::new(),
             pending_bytes: 0,
+            chunk_bytes: 0,
             queued: false,
             stalled: false,
             discarding: false,

@@ -12,10 +12,10 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
-use engines::h1;
+use engines::{h1, h2};
 
 use crate::build::LogTarget;
-use crate::conf_core::{CoreLoc, CoreSrv};
+use crate::conf_core::{CoreLoc, CoreSrv, Http2Srv};
 use crate::confs::{Conf, Confs};
 use crate::errlog::ErrorLog;
 use crate::exchange::{Ctx, Exchange};
@@ -120,6 +120,8 @@ pub struct PortAddr {
     pub default_server: usize,
     /// The servers by name.
     pub names: ServerNames,
+    /// HTTP/2 is spoken here: `listen ... http2`, or `http2 on` in the default server.
+    pub http2: bool,
     /// A header of the PROXY protocol comes before the first request.
     pub proxy_protocol: bool,
 }
@@ -143,6 +145,8 @@ pub struct Generation {
     pub number: u64,
     /// Settings of the HTTP/1 engine for each port.
     pub h1: Vec<Rc<h1::Settings>>,
+    /// Settings of the HTTP/2 engine for each port.
+    pub h2: Vec<Rc<h2::Settings>>,
 }
 
 impl Generation {
@@ -153,7 +157,17 @@ impl Generation {
             .iter()
             .map(|port| Rc::new(h1_settings(&http, port)))
             .collect();
-        Self { http, number, h1 }
+        let h2 = http
+            .ports
+            .iter()
+            .map(|port| Rc::new(h2_settings(&http, port)))
+            .collect();
+        Self {
+            http,
+            number,
+            h1,
+            h2,
+        }
     }
 }
 
@@ -178,5 +192,23 @@ fn h1_settings(http: &Http, port: &Port) -> h1::Settings {
         underscores_in_headers: *srv.underscores_in_headers,
         allow_http09: *srv.http_0_9,
         ..h1::Settings::default()
+    }
+}
+
+fn h2_settings(http: &Http, port: &Port) -> h2::Settings {
+    let confs = &http.servers[port.addr(None).default_server].confs;
+    let (srv, own): (&CoreSrv, &Http2Srv) = (confs.get(), confs.get());
+    let buffers = &srv.large_client_header_buffers;
+    h2::Settings {
+        max_concurrent_streams: own.max_concurrent_streams.0 as u32,
+        preread_bytes: own.body_preread_size.0 as u32,
+        field_bytes: buffers.size as usize,
+        header_bytes: buffers.size as usize * buffers.number as usize,
+        max_headers: srv.max_headers.0 as u32,
+        ignore_invalid_headers: *srv.ignore_invalid_headers,
+        underscores_in_headers: *srv.underscores_in_headers,
+        abuse_budget: own.abuse_budget.0 as u32,
+        header_table_bytes: own.header_table_size.0 as usize,
+        ..h2::Settings::default()
     }
 }

@@ -169,6 +169,15 @@ fn refuse(x: &mut Exchange, cx: &mut Ctx<'_>, fault: Fault) {
     reply::status(x, cx, fault.status());
 }
 
+/// Answers a request body that breaks the protocol, while nothing has been answered yet.
+pub fn refuse_body(x: &mut Exchange, cx: &mut Ctx<'_>, fault: Fault) {
+    x.state = State::Running;
+    x.log(Level::Info, format_args!("{}", fault.message()));
+    x.keep_alive = false;
+    reply::status(x, cx, fault.status());
+    run(x, cx);
+}
+
 /// Takes the host from the target or the `Host` field; false if it is no host.
 fn take_host(x: &mut Exchange) -> bool {
     let raw = match x.head.authority {

@@ -6,8 +6,9 @@ use server_core::errlog::Level;
 use server_core::exchange::State;
 use server_core::phases;
 
+use super::h1::respond;
 use super::state::{Active, Closed, Conn, Fate, Mode};
-use super::{client, respond};
+use super::{client, h2, write};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -43,6 +44,13 @@ pub(super) fn linger<N: Net>(
 pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
     if deadline(c, sh) > sh.clock.mono_ms {
         return Ok(());
+    }
+    if c.h2.is_some() {
+        return if h2::resume(c, sh) {
+            Ok(())
+        } else {
+            Err(Closed)
+        };
     }
     let Some(a) = &mut c.active else {
         return Err(Closed);
@@ -81,6 +89,14 @@ fn held_until(a: &Active) -> u64 {
 
 /// When the connection is to take a turn if nothing happens before.
 pub(super) fn deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
+    if let Some(h2) = &c.h2 {
+        let idle_ms = if sh.stopping || c.retired {
+            c.min_idle_ms.min(c.idle_ms)
+        } else {
+            c.idle_ms
+        };
+        return h2.deadline(c.mark_ms, idle_ms, header_timeout(c, sh), c.requests == 0);
+    }
     let Some(a) = &c.active else {
         let wait = match c.requests {
             0 => header_timeout(c, sh),
@@ -148,6 +164,14 @@ pub(super) fn log_unfinished<N: Net>(
 
 /// Gives back what the connection holds; exchanges under way are logged as far as they came.
 pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate {
+    h2::close(c, sh);
+    if let Some(tls) = &mut c.tls {
+        tls.close();
+    }
+    if c.h2.is_some() || c.tls.is_some() {
+        // The goodbyes of both protocols, as far as the socket takes them.
+        let _ = write(c, sh);
+    }
     let Some(mut a) = c.active.take() else {
         return Fate::Close;
     };

@@ -11,26 +11,29 @@
 //! for is told by the deadline that [`turn`] returns.
 
 mod ending;
+mod h1;
+mod h2;
 mod preface;
 mod state;
+mod tls;
 
 use std::io;
 use std::rc::Rc;
 
-use engines::h1::{Event, Next, Phase};
+use engines::h2::PREFACE;
 use engines::http::{FieldId, RequestHead};
 use server_core::conf_core::CoreLoc;
 use server_core::errlog::Level;
-use server_core::exchange::{Client, Pulled, State};
-use server_core::phases;
+use server_core::exchange::{Client, Exchange};
 use server_core::stats::{self, Activity};
 
 use super::net::Net;
 use super::shared::Shared;
-use ending::{close, deadline, expire, linger, log_unfinished};
+use ending::{close, deadline, expire};
 use preface::read_preface;
 pub use state::{Active, Cause, Conn, Fate};
-use state::{Closed, Closing, Mode, Preface, Queued};
+use state::{Closed, Mode, Preface};
+pub use tls::Sealer;
 
 /// Reads what has come, ahead of the turn: the loop does so for all connections that are ready before any has its turn, so
 /// that one look at a file serves all of them. False if the connection has ended.
@@ -70,24 +73,29 @@ pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, cause: Cause) -
 /// One pass down and up; true if there may be more to do at once.
 fn pass<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
     let read = receive(c, sh)?;
-    loop {
-        deliver(c, sh)?;
-        if !pump(c, sh)? {
-            break;
+    if c.h2.is_some() {
+        h2::deliver(c, sh)?;
+        h2::pump(c, sh)?;
+    } else {
+        loop {
+            h1::deliver(c, sh)?;
+            if !h1::pump(c, sh)? {
+                break;
+            }
         }
     }
     let wrote = write(c, sh)?;
-    let settled = settle(c, sh)?;
+    let settled = if c.h2.is_some() {
+        h2::settle(c, sh)?
+    } else {
+        h1::settle(c, sh)?
+    };
     Ok(read || wrote || settled)
 }
 
 /// Reads once, if something may be there and is wanted; true if anything came.
 fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
-    let wanted = match &c.active {
-        Some(a) => matches!(a.mode, Mode::Linger { .. }) || a.engine.wants_input(),
-        None => true,
-    };
-    if !c.readable || !wanted {
+    if !c.readable || !c.wants_input() {
         return Ok(false);
     }
     let n = match sh.net.receive(&mut c.socket, &mut sh.scratch) {
@@ -114,26 +122,74 @@ fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, 
     if start == n {
         return Ok(true);
     }
-    let now = sh.clock.mono_ms;
-    if c.active.is_none() {
-        c.mark_ms = now;
-        c.active = Some(sh.activate(c.port()));
-    }
-    let Some(a) = &mut c.active else {
-        return Err(Closed);
+    // The buffer is the thread's; it is taken out while the connection works on it.
+    let mut input = std::mem::take(&mut sh.scratch);
+    let result = if c.tls.is_some() {
+        tls::receive(c, sh, &mut input[start..n])
+    } else {
+        take_plain(c, sh, &input[start..n])
     };
+    sh.scratch = input;
+    result.map(|()| true)
+}
+
+/// Gives bytes to the protocol that the connection speaks; the first ones may have to tell which.
+fn take_plain<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    input: &[u8],
+) -> Result<(), Closed> {
+    if let Some(h2) = &mut c.h2 {
+        h2.receive(input, sh.clock.mono_ms);
+        return Ok(());
+    }
+    if c.undecided {
+        return decide(c, sh, input);
+    }
+    take_h1(c, sh, input);
+    Ok(())
+}
+
+fn take_h1<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, input: &[u8]) {
+    let now = sh.clock.mono_ms;
+    let port = c.port();
+    let a = c.active.get_or_insert_with(|| {
+        c.mark_ms = now;
+        sh.activate(port)
+    });
     if a.mode != Mode::Serve {
         c.mark_ms = now;
     }
     if !matches!(a.mode, Mode::Linger { .. }) {
-        a.engine.receive(&sh.scratch[start..n]);
+        a.engine.receive(input);
     }
-    Ok(true)
+}
+
+/// Finds out whether a plain connection begins with the preface of HTTP/2 (RFC 9113 section 3.3).
+fn decide<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, input: &[u8]) -> Result<(), Closed> {
+    let held = std::mem::take(&mut c.held);
+    let first = [&held, input].concat();
+    let n = first.len().min(TELLING_BYTES);
+    if first[..n] != PREFACE[..n] {
+        c.undecided = false;
+        take_h1(c, sh, &first);
+    } else if n < TELLING_BYTES {
+        c.held = first.into_boxed_slice();
+    } else {
+        c.undecided = false;
+        h2::open(c, sh);
+        return take_plain(c, sh, &first);
+    }
+    Ok(())
 }
 
 /// The peer has ended its side.
 fn end_of_input<S>(c: &mut Conn<S>) -> Result<bool, Closed> {
     c.hung_up = false;
+    if let Some(h2) = &mut c.h2 {
+        h2.engine.receive_eof();
+        return Ok(true);
+    }
     match &mut c.active {
         Some(a) if !matches!(a.mode, Mode::Linger { .. }) => {
             a.engine.receive_eof();
@@ -143,93 +199,12 @@ fn end_of_input<S>(c: &mut Conn<S>) -> Result<bool, Closed> {
     }
 }
 
-/// Takes the engine's events; a head starts an exchange.
-fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
-    let Some(a) = &mut c.active else {
-        return Ok(());
-    };
-    let mut started: Option<RequestHead> = None;
-    while let Some(event) = a.engine.event() {
-        match event {
-            Event::Head(head) => started = Some(head),
-            Event::Data(bytes) => {
-                if let Some(x) = &mut a.exchange {
-                    x.request_bytes += bytes.len() as u64;
-                } else if let Some(head) = &mut started {
-                    head.size_bytes += bytes.len() as u64;
-                }
-            }
-            Event::Trailers(_) => {}
-            Event::BodyEnd => {
-                if a.next == Next::AwaitBody {
-                    a.next = a.engine.finish();
-                    a.mode = Mode::Serve;
-                }
-            }
-            Event::BodyFault(fault) => match &mut started {
-                // The response is not decided yet: answer the broken body instead.
-                Some(head) => head.fault = head.fault.or(Some(fault)),
-                None if a.next == Next::AwaitBody => {
-                    a.next = a.engine.finish();
-                    a.mode = Mode::Serve;
-                }
-                None => a.engine.close_after(),
-            },
-            // The request is here, if not all of its body: it is answered, and that is the end.
-            Event::Eof if started.is_some() => a.engine.close_after(),
-            Event::Eof => {
-                peer_ended(c, sh)?;
-                break;
-            }
-        }
-    }
-    match started {
-        Some(head) => begin(c, sh, head),
-        None => Ok(()),
-    }
-}
-
-/// The peer ended its side between requests, or inside of one.
-fn peer_ended<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
-    let Some(a) = &mut c.active else {
-        return Err(Closed);
-    };
-    if a.next == Next::AwaitBody && a.is_settled() {
-        return Err(Closed);
-    }
-    if let Some(x) = &mut a.exchange
-        && matches!(x.state, State::Waiting(_))
-    {
-        // Nobody waits for the answer any more.
-        x.err_status = CLIENT_CLOSED_REQUEST;
-        x.reply.status = CLIENT_CLOSED_REQUEST;
-        return Err(Closed);
-    }
-    if a.exchange.is_some() || !a.out.is_empty() {
-        // The request is here, if not all of its body. The response still goes out.
-        a.engine.close_after();
-        if a.exchange.is_none() {
-            a.next = Next::Close;
-        }
-        return Ok(());
-    }
-    if a.engine.phase() == Phase::Head {
-        log_unfinished(
-            c,
-            sh,
-            400,
-            "client prematurely closed connection while reading the request head",
-        );
-    }
-    Err(Closed)
-}
-
-/// Starts an exchange.
-fn begin<N: Net>(
+/// An exchange for a request that has just come.
+fn open_exchange<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
-    head: RequestHead,
-) -> Result<(), Closed> {
+    head: &RequestHead,
+) -> Result<Box<Exchange>, Closed> {
     if c.gone {
         return Err(Closed);
     }
@@ -243,20 +218,7 @@ fn begin<N: Net>(
     if let Preface::Read(header) = &c.preface {
         x.proxied = Some(Rc::clone(header));
     }
-    let old = std::mem::replace(&mut x.head, head);
-    let Some(a) = &mut c.active else {
-        return Err(Closed);
-    };
-    a.engine.recycle(old);
-    a.start = a.queued;
-    let stopping = sh.stopping || c.retired;
-    phases::begin(&mut x, &mut sh.ctx());
-    if stopping {
-        x.keep_alive = false;
-        x.response.keep_alive = false;
-    }
-    a.exchange = Some(x);
-    respond(c, sh)
+    Ok(x)
 }
 
 /// What the exchange knows of the connection.
@@ -276,109 +238,23 @@ fn client<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, hostless: bool) -
     }
 }
 
-/// Sends the head of an exchange that has one.
-fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
-    let Some(a) = &mut c.active else {
-        return Err(Closed);
-    };
-    let Some(x) = &mut a.exchange else {
-        return Ok(());
-    };
-    match x.state {
-        State::Running | State::Waiting(_) => Ok(()),
-        // Responses to requests before this one still leave, and are logged before it.
-        State::Aborted => Ok(()),
-        State::Responding => {
-            if !a.engine.body_done() {
-                if x.head.expect_continue && x.err_status == 0 {
-                    a.engine.send_interim(100, None);
-                }
-                a.engine.discard_body();
-            }
-            x.header_bytes = a.engine.send_head(&x.response);
-            if a.out.is_empty() {
-                c.mark_ms = sh.clock.mono_ms;
-            }
-            Ok(())
-        }
-    }
-}
-
-/// Moves the body from the exchange to the engine and on to the queue; true if the response is queued whole and bytes
-/// of a next request are at hand, whose response can leave in the same write.
-fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
-    let Some(a) = &mut c.active else {
-        return Ok(false);
-    };
-    let Some(x) = &mut a.exchange else {
-        return Ok(false);
-    };
-    if x.state != State::Responding {
-        return Ok(false);
-    }
-    let mut ended = false;
-    let limited = x.has_rate();
-    if limited && a.out.is_empty() {
-        // What was held back is no silence of the client.
-        c.mark_ms = sh.clock.mono_ms;
-    }
-    while !ended && a.out.len() < QUEUE_BYTES {
-        let pulled = if limited {
-            match x.pull_within(&mut sh.ctx(), a.queued - a.start) {
-                Some(pulled) => pulled,
-                None => break,
-            }
-        } else {
-            x.pull(&mut sh.ctx())
-        };
-        match pulled {
-            Pulled::Broken => return Err(Closed),
-            Pulled::Chunk(chunk) => a.engine.send_data(chunk),
-            Pulled::End => {
-                if let Some(on_end) = x.on_end {
-                    on_end(x, &mut sh.ctx());
-                }
-                let trailers = (!x.reply.trailers.fields.is_empty()).then_some(&x.reply.trailers);
-                a.engine.send_end(trailers);
-                ended = true;
-            }
-        }
-        let before = a.out.len();
-        a.engine.transmit(&mut a.out);
-        a.queued += a.out.len() - before;
-    }
-    if !ended {
-        return Ok(false);
-    }
-    let Some(exchange) = a.exchange.take() else {
-        return Ok(false);
-    };
-    let loc: &CoreLoc = exchange.loc(&exchange.http);
-    a.closing = Closing {
-        rule: *loc.lingering_close,
-        time_ms: loc.lingering_time.0,
-        timeout_ms: loc.lingering_timeout.0,
-    };
-    c.idle_ms = loc.keepalive().idle_ms;
-    c.min_idle_ms = loc.keepalive_min_timeout.0;
-    a.tail.push_back(Queued {
-        exchange,
-        start: a.start,
-        end: a.queued,
-    });
-    a.next = a.engine.finish();
-    Ok(a.next == Next::KeepAlive && a.out.len() < QUEUE_BYTES && a.tail.len() < PIPELINE_DEPTH)
-}
-
 /// Writes what is queued; true if there may be more to do at once.
 fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
-    let Some(a) = &mut c.active else {
-        return Ok(false);
-    };
-    if a.out.is_empty() || !c.writable {
+    if !c.writable {
         return Ok(false);
     }
-    let x = a.tail.front().map(|q| &q.exchange).or(a.exchange.as_ref());
+    let (out, x, more) = match (&mut c.h2, &mut c.active) {
+        (Some(h2), _) => h2.writing(),
+        (None, Some(a)) => {
+            let x = a.tail.front().map(|q| &q.exchange).or(a.exchange.as_ref());
+            (&mut a.out, x.map(|x| &**x), a.exchange.is_some())
+        }
+        (None, None) => (&mut sh.nothing, None, false),
+    };
+    let unsent = c.tls.as_ref().is_some_and(|tls| tls.has_output());
+    if out.is_empty() && !unsent {
+        return Ok(false);
+    }
     let (nodelay, chunk) = x.map_or((true, 0), |x| {
         let loc: &CoreLoc = x.loc(&x.http);
         (*loc.tcp_nodelay, loc.sendfile_max_chunk.0)
@@ -387,14 +263,30 @@ fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Cl
         c.nodelay = nodelay;
         sh.net.set_nodelay(&mut c.socket, nodelay);
     }
-    match sh.net.send(&mut c.socket, &mut a.out, WRITE_BYTES, chunk) {
+    let result = match &mut c.tls {
+        None => sh.net.send(&mut c.socket, out, WRITE_BYTES, chunk),
+        Some(tls) => tls::send(
+            tls,
+            &mut c.socket,
+            out,
+            &mut sh.net,
+            &mut sh.sealer,
+            sh.clock.mono_ms,
+        ),
+    };
+    match result {
         Ok(sent) => {
-            a.sent += sent.bytes;
             c.writable = !sent.blocked;
             if sent.bytes > 0 {
                 c.mark_ms = sh.clock.mono_ms;
             }
-            Ok(c.writable && (!a.out.is_empty() || a.exchange.is_some()))
+            let more = !out.is_empty() || more;
+            match (&mut c.h2, &mut c.active) {
+                (Some(h2), _) => h2.sent += sent.bytes,
+                (None, Some(a)) => a.sent += sent.bytes,
+                (None, None) => {}
+            }
+            Ok(c.writable && more)
         }
         Err(e) => {
             if e.kind() == io::ErrorKind::UnexpectedEof
@@ -410,66 +302,8 @@ fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Cl
     }
 }
 
-/// Ends exchanges whose last byte has been written; with nothing left, decides what becomes of the connection. True if
-/// there may be more to do at once.
-fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
-    let Some(a) = &mut c.active else {
-        return Ok(false);
-    };
-    let mut any = false;
-    let sent = a.sent;
-    while let Some(queued) = a.tail.pop_front_if(|q| q.end <= sent) {
-        any = true;
-        let mut x = queued.exchange;
-        x.bytes_sent = queued.end - queued.start;
-        x.completed = true;
-        sh.finish(x);
-    }
-    let current = a.exchange.as_deref();
-    if a.tail.is_empty()
-        && let Some(x) = current
-        && x.state == State::Aborted
-    {
-        if *x.loc::<CoreLoc>(&x.http).reset_timedout_connection {
-            sh.net.reset(&mut c.socket);
-        }
-        return Err(Closed);
-    }
-    if !a.is_settled() || a.mode != Mode::Serve {
-        return Ok(false);
-    }
-    match a.next {
-        Next::KeepAlive => {
-            if a.engine.phase() == Phase::Idle && !a.engine.has_buffered() {
-                // Not even a byte of a next request: the connection becomes idle.
-                if c.gone
-                    || (sh.stopping && c.min_idle_ms == 0)
-                    || (c.idle_ms == 0 && c.requests > 0)
-                {
-                    return Err(Closed);
-                }
-                if let Some(active) = c.active.take() {
-                    sh.release(active);
-                }
-                c.mark_ms = sh.clock.mono_ms;
-                return Ok(c.readable);
-            }
-            if any {
-                c.mark_ms = sh.clock.mono_ms;
-            }
-            Ok(any)
-        }
-        Next::AwaitBody => {
-            a.mode = Mode::AwaitBody {
-                until_ms: sh.clock.mono_ms + a.closing.time_ms,
-            };
-            c.mark_ms = sh.clock.mono_ms;
-            Ok(c.readable)
-        }
-        next => linger(c, sh, next),
-    }
-}
-
+/// Bytes of a connection that tell whether it begins with the preface of HTTP/2.
+const TELLING_BYTES: usize = 4;
 /// The status logged for a request whose client left before it was answered, as nginx's.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 /// Bytes of response that may wait in a connection's queue before no more body is pulled; file ranges count in full.

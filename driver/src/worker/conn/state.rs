@@ -11,6 +11,9 @@ use server_core::conf_core::Lingering;
 use server_core::exchange::{Exchange, Peer};
 use server_core::stats::{Activity, Counted};
 
+use super::h2::H2;
+use super::tls::Tls;
+
 /// One connection.
 pub struct Conn<S> {
     pub(super) socket: S,
@@ -39,6 +42,12 @@ pub struct Conn<S> {
     pub(super) preface: Preface,
     /// Its place in the process's counters.
     pub(super) counted: Counted,
+    /// The first bytes have to tell whether this is HTTP/2.
+    pub(super) undecided: bool,
+    /// Those bytes, where they were too few.
+    pub(super) held: Box<[u8]>,
+    pub(super) tls: Option<Box<Tls>>,
+    pub(super) h2: Option<Box<H2>>,
     pub(super) active: Option<Box<Active>>,
 }
 
@@ -75,6 +84,8 @@ pub(super) struct Queued {
     pub(super) exchange: Box<Exchange>,
     pub(super) start: u64,
     pub(super) end: u64,
+    /// Bytes of the response, where they do not lie between start and end alone.
+    pub(super) bytes: u64,
 }
 
 /// How a connection is closed, from the location of its last request.
@@ -183,12 +194,23 @@ impl<S> Conn<S> {
             gone: false,
             preface: Preface::Absent,
             counted: Counted::accepted(),
+            undecided: false,
+            held: Box::default(),
+            tls: None,
+            h2: None,
             active: None,
         }
     }
 
     /// What the connection does, for the counters.
     pub(super) fn activity(&self) -> Activity {
+        if let Some(h2) = &self.h2 {
+            return if h2.is_busy() {
+                Activity::Writing
+            } else {
+                Activity::Waiting
+            };
+        }
         match &self.active {
             None => Activity::Waiting,
             Some(a) if !a.is_settled() || a.mode != Mode::Serve => Activity::Writing,
@@ -199,6 +221,22 @@ impl<S> Conn<S> {
     /// A header of the PROXY protocol comes before the first request.
     pub fn expect_preface(&mut self) {
         self.preface = Preface::Awaited(Box::default());
+    }
+
+    /// Whether more bytes can be taken.
+    pub(super) fn wants_input(&self) -> bool {
+        if let Some(h2) = &self.h2 {
+            return h2.engine.wants_input() && h2.out.len() < UNREAD_ABOVE_BYTES;
+        }
+        match &self.active {
+            Some(a) => matches!(a.mode, Mode::Linger { .. }) || a.engine.wants_input(),
+            None => true,
+        }
+    }
+
+    /// The first bytes may be the preface of HTTP/2.
+    pub fn expect_http2(&mut self) {
+        self.undecided = true;
     }
 
     /// The socket.
@@ -223,7 +261,7 @@ impl<S> Conn<S> {
 
     /// Has had a request and waits for the next.
     pub fn is_kept_alive(&self) -> bool {
-        self.active.is_none() && self.requests > 0
+        self.is_idle() && self.requests > 0
     }
 
     /// Whether an idle connection is still spared from being closed (`keepalive_min_timeout`).
@@ -233,7 +271,7 @@ impl<S> Conn<S> {
 
     /// Between requests, or before the first one.
     pub fn is_idle(&self) -> bool {
-        self.active.is_none()
+        self.active.is_none() && self.h2.as_ref().is_none_or(|h2| !h2.is_busy())
     }
 
     /// When the connection became what it is, monotonic milliseconds.
@@ -243,6 +281,9 @@ impl<S> Conn<S> {
 
     /// Whether it has been retired, or has a request under way that began before this configuration.
     pub fn is_older_than(&self, number: u64) -> bool {
+        if self.h2.as_ref().is_some_and(|h2| h2.is_older_than(number)) {
+            return true;
+        }
         let Some(active) = &self.active else {
             return self.retired;
         };
@@ -262,8 +303,15 @@ impl<S> Conn<S> {
     /// Makes the response under way, or else the next one, the last.
     pub fn retire(&mut self) {
         self.retired = true;
+        if let Some(h2) = &mut self.h2 {
+            h2.engine.drain();
+        }
         if let Some(active) = &mut self.active {
             active.engine.close_after();
         }
     }
 }
+
+/// Bytes in the queue of an HTTP/2 connection above which nothing is read: answers to what the peer sends would only add
+/// to them.
+const UNREAD_ABOVE_BYTES: u64 = 256 << 10;

@@ -44,9 +44,7 @@ impl Thread {
     fn accepted(&mut self, socket: OwnedFd, peer: Peer, port: usize) {
         let serial = self.counters.connections.fetch_add(1, Ordering::Relaxed) + 1;
         let mut conn = Conn::new(socket, peer, port, serial, self.shared.clock.mono_ms);
-        if self.expects_preface(port, &conn) {
-            conn.expect_preface();
-        }
+        self.introduce(port, &mut conn);
         let key = self.conns.insert(conn);
         let Some(conn) = self.conns.get_mut(key) else {
             return;
@@ -63,18 +61,21 @@ impl Thread {
         self.turn(key, Cause::default());
     }
 
-    /// Whether a header of the PROXY protocol comes first on this connection.
-    fn expects_preface(&self, port: usize, conn: &Conn<OwnedFd>) -> bool {
+    /// Tells the connection what its address expects before the first request.
+    fn introduce(&self, port: usize, conn: &mut Conn<OwnedFd>) {
         let Some(port) = self.shared.generation.http.ports.get(port) else {
-            return false;
+            return;
         };
-        match port.addrs.as_slice() {
-            [only] => only.proxy_protocol,
-            several if several.iter().any(|addr| addr.proxy_protocol) => {
-                let local = socket::local_addr(conn.socket()).ok().flatten();
-                port.addr(local).proxy_protocol
-            }
-            _ => false,
+        let addr = match port.addrs.as_slice() {
+            [only] => only,
+            several if !several.iter().any(|addr| addr.http2 || addr.proxy_protocol) => return,
+            _ => port.addr(socket::local_addr(conn.socket()).ok().flatten()),
+        };
+        if addr.proxy_protocol {
+            conn.expect_preface();
+        }
+        if addr.http2 {
+            conn.expect_http2();
         }
     }
 

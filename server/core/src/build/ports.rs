@@ -8,7 +8,7 @@
 use conf::{ConfError, Directive};
 
 use super::Build;
-use crate::conf_core::{CoreSrv, NameKind};
+use crate::conf_core::{CoreSrv, Http2Srv, NameKind};
 use crate::http::{Port, PortAddr, Server};
 use crate::listen::{KeepAlive, Listen, ListenAddr, SocketOptions, parse_address};
 use crate::names::ServerNames;
@@ -28,6 +28,8 @@ pub struct ListenDraft {
     pub default: bool,
     /// `proxy_protocol`.
     pub proxy_protocol: bool,
+    /// `http2`.
+    pub http2: bool,
     /// For messages; `None` for the listen that a server without one gets.
     pub at: Option<(Directive, usize)>,
 }
@@ -45,6 +47,7 @@ impl ListenDraft {
             bind: false,
             default: false,
             proxy_protocol: false,
+            http2: false,
             at: None,
         }
     }
@@ -85,6 +88,7 @@ pub fn listen(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
             bind: draft.bind,
             default: draft.default,
             proxy_protocol: draft.proxy_protocol,
+            http2: draft.http2,
             at: Some((d.clone(), 0)),
         };
         add(&mut http.listens, new)?;
@@ -115,6 +119,7 @@ struct Draft {
     bind: bool,
     default: bool,
     proxy_protocol: bool,
+    http2: bool,
 }
 
 impl Draft {
@@ -135,6 +140,10 @@ impl Draft {
             }
             ("proxy_protocol", None) => {
                 self.proxy_protocol = true;
+                return Ok(());
+            }
+            ("http2", None) => {
+                self.http2 = true;
                 return Ok(());
             }
             ("bind", None) => {}
@@ -178,7 +187,7 @@ impl Draft {
                 self.options.keepalive =
                     Some(keepalive(v).ok_or_else(|| invalid("so_keepalive value:", v))?);
             }
-            ("ssl" | "spdy" | "http2" | "quic" | "multipath", None) => {
+            ("ssl" | "spdy" | "quic" | "multipath", None) => {
                 return Err(later(d, n, key));
             }
             _ => {
@@ -323,6 +332,7 @@ fn port_addr(
         addr: None,
         default_server,
         names,
+        http2: same.iter().any(|l| l.http2) || *servers[default_server].confs.get::<Http2Srv>().on,
         proxy_protocol: same.iter().any(|l| l.proxy_protocol),
     })
 }

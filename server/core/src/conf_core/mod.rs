@@ -5,10 +5,12 @@
 //!
 //! Source: nginx documentation, `ngx_http_core_module`.
 
+mod http2;
 mod loc;
 mod loc_rows;
 mod srv;
 
+pub use http2::{Http2Loc, Http2Srv};
 pub use loc::{
     Alias, CoreLoc, ErrorPage, IfModifiedSince, KeepaliveDisable, KeepaliveTimeout, Lingering,
     Root, Satisfy, ServerTokens,
@@ -22,11 +24,23 @@ use crate::confs::{Conf, Unit};
 
 /// The core's structs of settings.
 pub fn units() -> Vec<&'static Unit> {
-    vec![CoreSrv::unit(), CoreLoc::unit(), crate::zone::Zones::unit()]
+    vec![
+        CoreSrv::unit(),
+        CoreLoc::unit(),
+        Http2Srv::unit(),
+        Http2Loc::unit(),
+        crate::zone::Zones::unit(),
+    ]
 }
 
 /// Rows of plain settings.
-pub const SETTINGS: &[&[Row<Build>]] = &[srv::PLAIN, loc::PLAIN];
+pub const SETTINGS: &[&[Row<Build>]] = &[
+    srv::PLAIN,
+    loc::PLAIN,
+    http2::PLAIN,
+    http2::LOC_PLAIN,
+    http2::ROWS,
+];
 
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 const HSLI: Contexts = Contexts::HTTP_TO_IF;

@@ -1,0 +1,272 @@
+//! A connection that speaks HTTP/1: one exchange at a time, pipelined responses queued behind each other.
+
+use engines::h1::{Event, Next, Phase};
+use engines::http::RequestHead;
+use server_core::conf_core::CoreLoc;
+use server_core::exchange::{Pulled, State};
+use server_core::phases;
+
+use super::ending::{linger, log_unfinished};
+use super::state::{Closed, Closing, Conn, Mode, Queued};
+use super::{CLIENT_CLOSED_REQUEST, PIPELINE_DEPTH, QUEUE_BYTES, open_exchange};
+use crate::worker::net::Net;
+use crate::worker::shared::Shared;
+
+/// Takes the engine's events; a head starts an exchange.
+pub(super) fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
+    let Some(a) = &mut c.active else {
+        return Ok(());
+    };
+    let mut started: Option<RequestHead> = None;
+    while let Some(event) = a.engine.event() {
+        match event {
+            Event::Head(head) => started = Some(head),
+            Event::Data(bytes) => {
+                if let Some(x) = &mut a.exchange {
+                    x.request_bytes += bytes.len() as u64;
+                } else if let Some(head) = &mut started {
+                    head.size_bytes += bytes.len() as u64;
+                }
+            }
+            Event::Trailers(_) => {}
+            Event::BodyEnd => {
+                if a.next == Next::AwaitBody {
+                    a.next = a.engine.finish();
+                    a.mode = Mode::Serve;
+                }
+            }
+            Event::BodyFault(fault) => match &mut started {
+                // The response is not decided yet: answer the broken body instead.
+                Some(head) => head.fault = head.fault.or(Some(fault)),
+                None if a.next == Next::AwaitBody => {
+                    a.next = a.engine.finish();
+                    a.mode = Mode::Serve;
+                }
+                None => a.engine.close_after(),
+            },
+            // The request is here, if not all of its body: it is answered, and that is the end.
+            Event::Eof if started.is_some() => a.engine.close_after(),
+            Event::Eof => {
+                peer_ended(c, sh)?;
+                break;
+            }
+        }
+    }
+    match started {
+        Some(head) => begin(c, sh, head),
+        None => Ok(()),
+    }
+}
+
+/// The peer ended its side between requests, or inside of one.
+fn peer_ended<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
+    let Some(a) = &mut c.active else {
+        return Err(Closed);
+    };
+    if a.next == Next::AwaitBody && a.is_settled() {
+        return Err(Closed);
+    }
+    if let Some(x) = &mut a.exchange
+        && matches!(x.state, State::Waiting(_))
+    {
+        // Nobody waits for the answer any more.
+        x.err_status = CLIENT_CLOSED_REQUEST;
+        x.reply.status = CLIENT_CLOSED_REQUEST;
+        return Err(Closed);
+    }
+    if a.exchange.is_some() || !a.out.is_empty() {
+        // The request is here, if not all of its body. The response still goes out.
+        a.engine.close_after();
+        if a.exchange.is_none() {
+            a.next = Next::Close;
+        }
+        return Ok(());
+    }
+    if a.engine.phase() == Phase::Head {
+        log_unfinished(
+            c,
+            sh,
+            400,
+            "client prematurely closed connection while reading the request head",
+        );
+    }
+    Err(Closed)
+}
+
+/// Starts an exchange.
+fn begin<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    head: RequestHead,
+) -> Result<(), Closed> {
+    let mut x = open_exchange(c, sh, &head)?;
+    let old = std::mem::replace(&mut x.head, head);
+    let Some(a) = &mut c.active else {
+        return Err(Closed);
+    };
+    a.engine.recycle(old);
+    a.start = a.queued;
+    let stopping = sh.stopping || c.retired;
+    phases::begin(&mut x, &mut sh.ctx());
+    if stopping {
+        x.keep_alive = false;
+        x.response.keep_alive = false;
+    }
+    a.exchange = Some(x);
+    respond(c, sh)
+}
+
+/// Sends the head of an exchange that has one.
+pub(super) fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
+    let Some(a) = &mut c.active else {
+        return Err(Closed);
+    };
+    let Some(x) = &mut a.exchange else {
+        return Ok(());
+    };
+    match x.state {
+        State::Running | State::Waiting(_) => Ok(()),
+        // Responses to requests before this one still leave, and are logged before it.
+        State::Aborted => Ok(()),
+        State::Responding => {
+            if !a.engine.body_done() {
+                if x.head.expect_continue && x.err_status == 0 {
+                    a.engine.send_interim(100, None);
+                }
+                a.engine.discard_body();
+            }
+            x.header_bytes = a.engine.send_head(&x.response);
+            if a.out.is_empty() {
+                c.mark_ms = sh.clock.mono_ms;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Moves the body from the exchange to the engine and on to the queue; true if the response is queued whole and bytes
+/// of a next request are at hand, whose response can leave in the same write.
+pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
+    let Some(a) = &mut c.active else {
+        return Ok(false);
+    };
+    let Some(x) = &mut a.exchange else {
+        return Ok(false);
+    };
+    if x.state != State::Responding {
+        return Ok(false);
+    }
+    let mut ended = false;
+    let limited = x.has_rate();
+    if limited && a.out.is_empty() {
+        // What was held back is no silence of the client.
+        c.mark_ms = sh.clock.mono_ms;
+    }
+    while !ended && a.out.len() < QUEUE_BYTES {
+        let pulled = if limited {
+            match x.pull_within(&mut sh.ctx(), a.queued - a.start) {
+                Some(pulled) => pulled,
+                None => break,
+            }
+        } else {
+            x.pull(&mut sh.ctx())
+        };
+        match pulled {
+            Pulled::Broken => return Err(Closed),
+            Pulled::Chunk(chunk) => a.engine.send_data(chunk),
+            Pulled::End => {
+                if let Some(on_end) = x.on_end {
+                    on_end(x, &mut sh.ctx());
+                }
+                let trailers = (!x.reply.trailers.fields.is_empty()).then_some(&x.reply.trailers);
+                a.engine.send_end(trailers);
+                ended = true;
+            }
+        }
+        let before = a.out.len();
+        a.engine.transmit(&mut a.out);
+        a.queued += a.out.len() - before;
+    }
+    if !ended {
+        return Ok(false);
+    }
+    let Some(exchange) = a.exchange.take() else {
+        return Ok(false);
+    };
+    let loc: &CoreLoc = exchange.loc(&exchange.http);
+    a.closing = Closing {
+        rule: *loc.lingering_close,
+        time_ms: loc.lingering_time.0,
+        timeout_ms: loc.lingering_timeout.0,
+    };
+    c.idle_ms = loc.keepalive().idle_ms;
+    c.min_idle_ms = loc.keepalive_min_timeout.0;
+    a.tail.push_back(Queued {
+        exchange,
+        start: a.start,
+        end: a.queued,
+        bytes: 0,
+    });
+    a.next = a.engine.finish();
+    Ok(a.next == Next::KeepAlive && a.out.len() < QUEUE_BYTES && a.tail.len() < PIPELINE_DEPTH)
+}
+
+/// Ends exchanges whose last byte has been written; with nothing left, decides what becomes of the connection. True if
+/// there may be more to do at once.
+pub(super) fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
+    let Some(a) = &mut c.active else {
+        return Ok(false);
+    };
+    let mut any = false;
+    let sent = a.sent;
+    while let Some(queued) = a.tail.pop_front_if(|q| q.end <= sent) {
+        any = true;
+        let mut x = queued.exchange;
+        x.bytes_sent = queued.end - queued.start;
+        x.completed = true;
+        sh.finish(x);
+    }
+    let current = a.exchange.as_deref();
+    if a.tail.is_empty()
+        && let Some(x) = current
+        && x.state == State::Aborted
+    {
+        if *x.loc::<CoreLoc>(&x.http).reset_timedout_connection {
+            sh.net.reset(&mut c.socket);
+        }
+        return Err(Closed);
+    }
+    if !a.is_settled() || a.mode != Mode::Serve {
+        return Ok(false);
+    }
+    match a.next {
+        Next::KeepAlive => {
+            if a.engine.phase() == Phase::Idle && !a.engine.has_buffered() {
+                // Not even a byte of a next request: the connection becomes idle.
+                if c.gone
+                    || (sh.stopping && c.min_idle_ms == 0)
+                    || (c.idle_ms == 0 && c.requests > 0)
+                {
+                    return Err(Closed);
+                }
+                if let Some(active) = c.active.take() {
+                    sh.release(active);
+                }
+                c.mark_ms = sh.clock.mono_ms;
+                return Ok(c.readable);
+            }
+            if any {
+                c.mark_ms = sh.clock.mono_ms;
+            }
+            Ok(any)
+        }
+        Next::AwaitBody => {
+            a.mode = Mode::AwaitBody {
+                until_ms: sh.clock.mono_ms + a.closing.time_ms,
+            };
+            c.mark_ms = sh.clock.mono_ms;
+            Ok(c.readable)
+        }
+        next => linger(c, sh, next),
+    }
+}
