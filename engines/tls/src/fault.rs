@@ -1,0 +1,47 @@
+//! What ends a connection before its time, and the words for the log.
+
+use std::fmt;
+
+use rustls::{AlertDescription, Error};
+
+/// Why a connection cannot go on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fault {
+    /// Plain HTTP came instead of a handshake.
+    PlainHttp,
+    /// Bytes that are no TLS.
+    NotTls,
+    /// The name that was asked for is refused (`ssl_reject_handshake`).
+    Rejected,
+    /// The peer sent an alert.
+    Alert(AlertDescription),
+    /// The peer and the configuration have no protocol version, cipher or the like in common, or the peer broke TLS.
+    Protocol(Error),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::AlertReceived(alert) => Self::Alert(alert),
+            other => Self::Protocol(other),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PlainHttp => f.write_str("client sent plain HTTP request to HTTPS port"),
+            Self::NotTls => f.write_str("SSL_do_handshake() failed (wrong version number)"),
+            Self::Rejected => {
+                f.write_str("SSL_do_handshake() failed (callback failed: handshake rejected)")
+            }
+            Self::Alert(alert) => {
+                write!(f, "SSL_do_handshake() failed (peer sent alert {alert:?})")
+            }
+            Self::Protocol(error) => write!(f, "SSL_do_handshake() failed ({error})"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}

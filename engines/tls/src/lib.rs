@@ -1,0 +1,22 @@
+//! TLS, server role: received bytes in, plaintext out; plaintext in, bytes to send out.
+//!
+//! rustls does the protocol; this crate gives it the shape of the other engines and makes what a ClientHello asks for
+//! (name, protocols) data, so that the server can choose a configuration before the handshake begins.
+//!
+//! It is a crate of its own because it is not pure as the engines are: rustls draws random numbers and asks for the time
+//! (validity of certificates, age of tickets) itself. It opens no socket or file and starts no thread.
+//!
+//! Absent: the client role, and everything that rustls does not do (TLS before 1.2, renegotiation, compression, DHE).
+//!
+//! Source: RFC 8446, RFC 5246, RFC 6066, RFC 7301.
+#![forbid(unsafe_code)]
+
+mod config;
+mod conn;
+mod fault;
+mod hello;
+
+pub use config::Config;
+pub use conn::{Conn, Info};
+pub use fault::Fault;
+pub use hello::{Hello, Parsed, parse};
