@@ -460,8 +460,9 @@ fn run_rewrite(
             format_args!("rewritten data: \"{uri}\", args: \"{args}\""),
         );
     }
-    ran(x, at, || {
-        format!("the URI is {}, arguments {}", shown(&uri), shown(&x.args))
+    ran(x, at, || match x.args.is_empty() {
+        true => format!("the URI is {}", shown(&uri)),
+        false => format!("the URI is {}, arguments {}", shown(&uri), shown(&x.args)),
     });
     x.set_uri(&uri);
     if uri.is_empty() {

@@ -93,7 +93,11 @@ fn with_slash(target: &str) -> String {
 
 /// Host and port; `None` for a port that is none.
 fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
-    let after_address = authority.rfind(']').map_or(0, |at| at + 1);
+    let after_address = match (authority.starts_with('['), authority.rfind(']')) {
+        (false, _) => 0,
+        (true, Some(at)) => at + 1,
+        (true, None) => authority.len(),
+    };
     let Some(colon) = authority[after_address..].find(':') else {
         return Some((authority, None));
     };
