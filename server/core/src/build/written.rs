@@ -38,7 +38,7 @@ impl Line {
     }
 }
 
-/// The words of a directive, in quotes where they were; the name of its block where it has nothing else.
+/// The words of a directive, in quotes where they were; braces for a block without words.
 fn value(d: &Directive) -> String {
     if d.args.is_empty() && d.block.is_some() {
         return "{ ... }".to_owned();
