@@ -5,6 +5,7 @@
 
 mod body;
 mod guards;
+mod peer;
 mod rate;
 
 use std::collections::VecDeque;
@@ -29,6 +30,7 @@ use crate::trace::{Event, Trace};
 
 pub use body::{BodyStage, Pulled};
 pub use guards::Guards;
+pub use peer::Peer;
 pub use rate::Rate;
 
 /// What the core needs of the world while it works on an exchange.
@@ -50,25 +52,6 @@ pub struct Env {
     pub hostname: Vec<u8>,
     /// `$pid`.
     pub pid: u32,
-}
-
-/// The other end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// An address.
-    Inet(SocketAddr),
-    /// A UNIX-domain socket.
-    Unix,
-}
-
-/// The address without the port, as logs show it.
-impl fmt::Display for Peer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Inet(addr) => addr.ip().fmt(f),
-            Self::Unix => f.write_str("unix:"),
-        }
-    }
 }
 
 /// What an exchange knows of its connection.
