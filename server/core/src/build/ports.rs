@@ -324,6 +324,10 @@ fn port_addr(
         default_server,
         names,
         proxy_protocol: same.iter().any(|l| l.proxy_protocol),
+        listens: same
+            .iter()
+            .map(|l| (l.server, l.at.as_ref().map(|(d, _)| d.pos)))
+            .collect(),
     })
 }
 
