@@ -8,6 +8,7 @@ use super::{Phase, enter, location_changed, spend_redirect};
 use crate::errlog::Level;
 use crate::exchange::{Ctx, Exchange, State};
 use crate::reply;
+use crate::trace::Event;
 
 /// Sends the exchange through the phases again under another URI.
 pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
