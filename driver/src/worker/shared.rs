@@ -62,7 +62,7 @@ impl<N: Net> Shared<N> {
             logs: Logs::default(),
             env,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
-            sealer: Sealer,
+            sealer: Sealer::default(),
             nothing: Gather::default(),
             stopping: false,
             passes_a_turn: PASSES_A_TURN,

@@ -30,6 +30,10 @@ pub(super) fn linger<N: Net>(
     if !wanted {
         return Err(Closed);
     }
+    if let Some(tls) = &mut c.tls {
+        tls.close();
+        let _ = write(c, sh);
+    }
     sh.net.shutdown(&mut c.socket);
     a.mode = Mode::Linger {
         until_ms: sh.clock.mono_ms + a.closing.time_ms,

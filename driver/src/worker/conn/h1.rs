@@ -1,7 +1,7 @@
 //! A connection that speaks HTTP/1: one exchange at a time, pipelined responses queued behind each other.
 
 use engines::h1::{Event, Next, Phase};
-use engines::http::RequestHead;
+use engines::http::{Fault, RequestHead};
 use server_core::conf_core::CoreLoc;
 use server_core::exchange::{Pulled, State};
 use server_core::phases;
@@ -20,7 +20,12 @@ pub(super) fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
     let mut started: Option<RequestHead> = None;
     while let Some(event) = a.engine.event() {
         match event {
-            Event::Head(head) => started = Some(head),
+            Event::Head(mut head) => {
+                if c.plain_on_tls {
+                    head.fault = Some(Fault::PlainToTls);
+                }
+                started = Some(head);
+            }
             Event::Data(bytes) => {
                 if let Some(x) = &mut a.exchange {
                     x.request_bytes += bytes.len() as u64;

@@ -218,6 +218,9 @@ fn open_exchange<N: Net>(
     if let Preface::Read(header) = &c.preface {
         x.proxied = Some(Rc::clone(header));
     }
+    if let Some(tls) = &c.tls {
+        x.tls = tls.facts();
+    }
     Ok(x)
 }
 
