@@ -10,6 +10,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use driver::sys::signal;
 
+use crate::flags;
+
 /// What the command line asks for.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
@@ -63,15 +65,18 @@ impl Command {
     }
 
     fn parse(text: &[u8]) -> Option<Self> {
-        Some(match text {
-            b"stop" => Self::Stop,
-            b"quit" => Self::Quit,
-            b"reopen" => Self::Reopen,
-            b"reload" => Self::Reload,
-            _ => return None,
-        })
+        let named = |(name, ..): &&(&str, Self, &str)| name.as_bytes() == text;
+        COMMANDS.iter().find(named).map(|(_, command, _)| *command)
     }
 }
+
+/// The commands by name, with what each is for.
+pub(crate) const COMMANDS: [(&str, Command, &str); 4] = [
+    ("stop", Command::Stop, "end at once"),
+    ("quit", Command::Quit, "finish what runs, then end"),
+    ("reopen", Command::Reopen, "open the logs anew"),
+    ("reload", Command::Reload, "take the changed configuration"),
+];
 
 /// What is wrong with the command line, in nginx's words.
 #[derive(Debug, PartialEq, Eq)]
@@ -123,11 +128,11 @@ fn parse_word<'a>(
             b'T' => (options.test, options.dump) = (true, true),
             b'q' => options.quiet = true,
             b'p' => {
-                options.prefix = Some(value('p', "directory name", rest, words)?);
+                options.prefix = Some(value('p', rest, words)?);
                 return Ok(());
             }
             b'e' => {
-                let name = value('e', "file name", rest, words)?;
+                let name = value('e', rest, words)?;
                 options.error_log = Some(if name == "stderr" {
                     OsString::new()
                 } else {
@@ -136,15 +141,15 @@ fn parse_word<'a>(
                 return Ok(());
             }
             b'c' => {
-                options.conf = Some(value('c', "file name", rest, words)?);
+                options.conf = Some(value('c', rest, words)?);
                 return Ok(());
             }
             b'g' => {
-                options.globals = Some(value('g', "parameter", rest, words)?);
+                options.globals = Some(value('g', rest, words)?);
                 return Ok(());
             }
             b's' => {
-                let name = value('s', "parameter", rest, words)?;
+                let name = value('s', rest, words)?;
                 options.signal = Some(command(&name)?);
                 return Ok(());
             }
@@ -158,17 +163,16 @@ fn parse_word<'a>(
 /// The value of a flag: the rest of its word, or the next word.
 fn value<'a>(
     flag: char,
-    what: &'static str,
     rest: &[u8],
     words: &mut impl Iterator<Item = &'a OsString>,
 ) -> Result<OsString, ArgvError> {
     if !rest.is_empty() {
         return Ok(OsString::from_vec(rest.to_vec()));
     }
-    words
-        .next()
-        .cloned()
-        .ok_or(ArgvError::NoValue { flag, what })
+    words.next().cloned().ok_or_else(|| ArgvError::NoValue {
+        flag,
+        what: flags::required(flag),
+    })
 }
 
 fn command(name: &OsStr) -> Result<Command, ArgvError> {
@@ -257,6 +261,25 @@ mod tests {
                 configure: true
             })
         );
+    }
+
+    #[test]
+    fn table_of_options_is_what_is_read() {
+        for byte in b'!'..=b'~' {
+            let flag = char::from(byte);
+            let known = flags::FLAGS
+                .iter()
+                .find(|known| known.letters.contains(&flag));
+            let read = parsed(&[&format!("-{flag}")]);
+            let error = match known.map(|known| &known.value) {
+                Some(None) => None,
+                Some(Some(value)) => {
+                    Some(format!("option \"-{flag}\" requires {}", value.required))
+                }
+                None => Some(format!("invalid option: \"{flag}\"")),
+            };
+            assert_eq!(read.err(), error);
+        }
     }
 
     #[test]

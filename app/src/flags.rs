@@ -1,0 +1,102 @@
+//! The options of the command line as one table: what `-h`, the man page and the completions of shells are made of.
+//!
+//! What an option does is in `argv`; this says how it is written and what it is for.
+//! Source: nginx documentation, "Command-line parameters".
+
+/// One option.
+#[derive(Debug)]
+pub(crate) struct Flag {
+    /// Its letters; the first is the one that stands for it.
+    pub(crate) letters: &'static [char],
+    /// Its value, for an option that takes one.
+    pub(crate) value: Option<FlagValue>,
+    /// What it does, in a line.
+    pub(crate) doc: &'static str,
+}
+
+/// The value of an option.
+#[derive(Debug)]
+pub(crate) struct FlagValue {
+    /// Its name in the help.
+    pub(crate) name: &'static str,
+    /// What nginx says is required when it is not there.
+    pub(crate) required: &'static str,
+}
+
+impl Flag {
+    /// The option as the help writes it: `-?,-h` or `-s signal`.
+    pub(crate) fn written(&self) -> String {
+        let letters: Vec<String> = self
+            .letters
+            .iter()
+            .map(|letter| format!("-{letter}"))
+            .collect();
+        let value = self.value.as_ref();
+        letters.join(",") + &value.map_or_else(String::new, |value| format!(" {}", value.name))
+    }
+}
+
+/// The value that is required after `flag`, in nginx's words.
+pub(crate) fn required(flag: char) -> &'static str {
+    FLAGS
+        .iter()
+        .find(|known| known.letters.contains(&flag))
+        .and_then(|known| known.value.as_ref())
+        .map_or("parameter", |value| value.required)
+}
+
+const fn plain(letters: &'static [char], doc: &'static str) -> Flag {
+    Flag {
+        letters,
+        value: None,
+        doc,
+    }
+}
+
+const fn with(
+    letters: &'static [char],
+    name: &'static str,
+    required: &'static str,
+    doc: &'static str,
+) -> Flag {
+    Flag {
+        letters,
+        value: Some(FlagValue { name, required }),
+        doc,
+    }
+}
+
+/// Every option, in the order of the help.
+pub(crate) const FLAGS: &[Flag] = &[
+    plain(&['?', 'h'], "print this text"),
+    plain(&['v'], "print the version and exit"),
+    plain(&['V'], "print the version and how it was built, then exit"),
+    plain(&['t'], "check the configuration and exit"),
+    plain(&['T'], "check the configuration, print it and exit"),
+    plain(&['q'], "print nothing but errors while checking"),
+    with(
+        &['s'],
+        "signal",
+        "parameter",
+        "tell the running server to: stop, quit, reopen, reload",
+    ),
+    with(
+        &['p'],
+        "prefix",
+        "directory name",
+        "directory of relative paths",
+    ),
+    with(
+        &['e'],
+        "filename",
+        "file name",
+        "error log before the configuration is read",
+    ),
+    with(&['c'], "filename", "file name", "configuration file"),
+    with(
+        &['g'],
+        "directives",
+        "parameter",
+        "directives to put before the configuration file's",
+    ),
+];
