@@ -139,9 +139,13 @@ fn entry(row: &Row<Build>) -> String {
     )
 }
 
-/// Text that roff prints as it is; none of it begins a line.
+/// Text that roff prints as it is, also where it begins a line.
 fn roff(text: &str) -> String {
-    text.replace('\\', "\\e").replace('-', "\\-")
+    let text = text.replace('\\', "\\e").replace('-', "\\-");
+    if text.starts_with(['.', '\'']) {
+        return format!("\\&{text}");
+    }
+    text
 }
 
 fn status() -> String {
