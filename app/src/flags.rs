@@ -8,19 +8,10 @@
 pub(crate) struct Flag {
     /// Its letters; the first is the one that stands for it.
     pub(crate) letters: &'static [char],
-    /// Its value, for an option that takes one.
-    pub(crate) value: Option<FlagValue>,
+    /// The name of its value, for an option that takes one.
+    pub(crate) value: Option<&'static str>,
     /// What it does, in a line.
     pub(crate) doc: &'static str,
-}
-
-/// The value of an option.
-#[derive(Debug)]
-pub(crate) struct FlagValue {
-    /// Its name in the help.
-    pub(crate) name: &'static str,
-    /// What nginx says is required when it is not there.
-    pub(crate) required: &'static str,
 }
 
 impl Flag {
@@ -31,18 +22,9 @@ impl Flag {
             .iter()
             .map(|letter| format!("-{letter}"))
             .collect();
-        let value = self.value.as_ref();
-        letters.join(",") + &value.map_or_else(String::new, |value| format!(" {}", value.name))
+        let value = self.value.map(|value| format!(" {value}"));
+        letters.join(",") + &value.unwrap_or_default()
     }
-}
-
-/// The value that is required after `flag`, in nginx's words.
-pub(crate) fn required(flag: char) -> &'static str {
-    FLAGS
-        .iter()
-        .find(|known| known.letters.contains(&flag))
-        .and_then(|known| known.value.as_ref())
-        .map_or("parameter", |value| value.required)
 }
 
 const fn plain(letters: &'static [char], doc: &'static str) -> Flag {
@@ -53,15 +35,10 @@ const fn plain(letters: &'static [char], doc: &'static str) -> Flag {
     }
 }
 
-const fn with(
-    letters: &'static [char],
-    name: &'static str,
-    required: &'static str,
-    doc: &'static str,
-) -> Flag {
+const fn with(letters: &'static [char], value: &'static str, doc: &'static str) -> Flag {
     Flag {
         letters,
-        value: Some(FlagValue { name, required }),
+        value: Some(value),
         doc,
     }
 }
@@ -77,26 +54,18 @@ pub(crate) const FLAGS: &[Flag] = &[
     with(
         &['s'],
         "signal",
-        "parameter",
         "tell the running server to: stop, quit, reopen, reload",
     ),
-    with(
-        &['p'],
-        "prefix",
-        "directory name",
-        "directory of relative paths",
-    ),
+    with(&['p'], "prefix", "directory of relative paths"),
     with(
         &['e'],
         "filename",
-        "file name",
         "error log before the configuration is read",
     ),
-    with(&['c'], "filename", "file name", "configuration file"),
+    with(&['c'], "filename", "configuration file"),
     with(
         &['g'],
         "directives",
-        "parameter",
         "directives to put before the configuration file's",
     ),
 ];

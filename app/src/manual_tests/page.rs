@@ -43,8 +43,8 @@ fn named(title: &str, text: &str) -> String {
 /// `\-?` or `\-s signal`, as the synopsis macro takes it.
 fn usage(flag: &Flag) -> String {
     let letter = flag.letters[0];
-    match &flag.value {
-        Some(value) => format!("\\-{letter} {}", value.name),
+    match flag.value {
+        Some(value) => format!("\\-{letter} {value}"),
         None => format!("\\-{letter}"),
     }
 }
@@ -55,9 +55,8 @@ fn head(flag: &Flag) -> String {
         .iter()
         .map(|letter| format!("\\fB\\-{letter}\\fR"))
         .collect();
-    let value = flag.value.as_ref();
-    let value = value.map_or_else(String::new, |value| format!(" \\fI{}\\fR", value.name));
-    letters.join(", ") + &value
+    let value = flag.value.map(|value| format!(" \\fI{value}\\fR"));
+    letters.join(", ") + &value.unwrap_or_default()
 }
 
 fn commands() -> String {

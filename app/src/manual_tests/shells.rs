@@ -1,7 +1,7 @@
 //! Completions for bash, zsh and fish.
 
 use crate::argv::COMMANDS;
-use crate::flags::{FLAGS, FlagValue};
+use crate::flags::FLAGS;
 
 /// What a value may be, as far as a shell can complete it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,8 +13,8 @@ enum Kind {
 }
 
 /// What completes a value, by the name the help gives it.
-fn kind(value: &FlagValue) -> Kind {
-    match value.name {
+fn kind(value: &str) -> Kind {
+    match value {
         "signal" => Kind::Signal,
         "prefix" => Kind::Directory,
         "filename" => Kind::File,
@@ -31,7 +31,7 @@ pub(super) fn bash(directives: &[&str]) -> String {
         for letter in flag.letters {
             flags.push(format!("-{letter}"));
         }
-        let Some(value) = &flag.value else { continue };
+        let Some(value) = flag.value else { continue };
         let reply = match kind(value) {
             Kind::Signal => format!("compgen -W '{}' -- \"$cur\"", commands().join(" ")),
             Kind::Directory => "compgen -d -- \"$cur\"".to_owned(),
@@ -64,14 +64,14 @@ pub(super) fn bash(directives: &[&str]) -> String {
 pub(super) fn zsh(directives: &[&str]) -> String {
     let mut lines = Vec::new();
     for flag in FLAGS {
-        let action = flag.value.as_ref().map(|value| {
+        let action = flag.value.map(|value| {
             let choice = match kind(value) {
                 Kind::Signal => format!("({})", commands().join(" ")),
                 Kind::Directory => "_files -/".to_owned(),
                 Kind::File => "_files".to_owned(),
                 Kind::Directives => format!("({})", directives.join(" ")),
             };
-            format!("+:{}:{choice}", value.name)
+            format!("+:{value}:{choice}")
         });
         for letter in flag.letters {
             let (before, after) = match &action {
@@ -94,7 +94,7 @@ pub(super) fn fish(directives: &[&str]) -> String {
     let mut text =
         format!("# Completion of firstbyte for fish. {GENERATED}\ncomplete -c firstbyte -f\n");
     for flag in FLAGS {
-        let action = flag.value.as_ref().map(|value| match kind(value) {
+        let action = flag.value.map(|value| match kind(value) {
             Kind::Signal => format!(" -x -a '{}'", commands().join(" ")),
             Kind::Directory => " -x -a '(__fish_complete_directories)'".to_owned(),
             Kind::File => " -r -F".to_owned(),
