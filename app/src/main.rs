@@ -8,7 +8,10 @@
 
 mod argv;
 mod console;
+mod flags;
 mod load;
+#[cfg(test)]
+mod manual_tests;
 mod paths;
 mod signal_cmd;
 mod supervisor;

@@ -7,6 +7,7 @@
 pub mod fdpass;
 pub mod identity;
 pub mod listen;
+pub mod notify;
 pub mod poll;
 pub mod process;
 pub mod signal;
