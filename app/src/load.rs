@@ -3,7 +3,9 @@
 //! The supervisor records what it read, patterns included, so that the worker builds exactly the
 //! same configuration without naming a path to the file system.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use conf::{Disk, Memory, Recorder};
 use driver::bundle::Bundle;
@@ -21,18 +23,31 @@ pub(crate) struct Loaded {
 /// # Errors
 /// The first error, as nginx would meet it.
 pub(crate) fn from_disk(options: &LoadOptions) -> Result<Loaded, Box<LoadError>> {
+    recorded(options).0
+}
+
+/// The same, with what was read, which is there whatever came of it.
+pub(crate) fn recorded(
+    options: &LoadOptions,
+) -> (Result<Loaded, Box<LoadError>>, Rc<RefCell<Memory>>) {
     let source = Recorder::new(Disk);
     let record = source.record();
-    let cycle = server_core::load(source, options, server_modules::MODULES)?;
-    let record = record.borrow();
-    let globs = record
+    let cycle = server_core::load(source, options, server_modules::MODULES);
+    let loaded = cycle.map(|cycle| Loaded {
+        cycle,
+        globs: globs(&record.borrow()),
+    });
+    (loaded, record)
+}
+
+fn globs(record: &Memory) -> Vec<(String, Vec<String>)> {
+    record
         .globs()
         .map(|(pattern, paths)| {
             let paths = paths.iter().map(|path| path.to_string_lossy().into_owned());
             (pattern.to_owned(), paths.collect())
         })
-        .collect();
-    Ok(Loaded { cycle, globs })
+        .collect()
 }
 
 /// Builds the configuration that the supervisor sent.
