@@ -366,6 +366,16 @@ mod tests {
     }
 
     #[test]
+    fn a_search_that_takes_too_long_is_given_up() {
+        // Every state leads to every other: the steps of the search are the fourth power of their number.
+        let dense = |n| format!("^({}a)+$", "a|".repeat(n - 1));
+        let most = (1..).take_while(|n: &usize| n.pow(4) <= STEPS_MAX).last();
+        let most = most.expect("one state is few");
+        assert!(endless(&dense(most)));
+        assert!(!endless(&dense(most + 1)));
+    }
+
+    #[test]
     fn large_expressions_are_not_judged() {
         assert!(endless(&format!("^(a+)+{}$", "b".repeat(STATES_MAX - 1))));
         assert!(!endless(&format!("^(a+)+{}$", "b".repeat(STATES_MAX))));

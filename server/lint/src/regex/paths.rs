@@ -9,9 +9,6 @@ use crate::bytes::ByteSet;
 /// Ways at most; expressions with more are not judged.
 const PATHS_MAX: usize = 512;
 
-/// Items of a way at most.
-const ITEMS_MAX: usize = 4096;
-
 /// An element of a way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Item {
@@ -85,9 +82,6 @@ fn joined(before: &[Vec<Item>], after: &[Vec<Item>]) -> Option<Vec<Vec<Item>>> {
     let mut all = Vec::new();
     for a in before {
         for b in after {
-            if a.len() + b.len() > ITEMS_MAX {
-                return None;
-            }
             all.push([a.as_slice(), b.as_slice()].concat());
         }
     }

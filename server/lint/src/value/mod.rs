@@ -314,6 +314,31 @@ mod tests {
     }
 
     #[test]
+    fn values_are_followed_within_limits() {
+        let chain = |length: usize| {
+            let sets: String = (1..=length)
+                .map(|n| format!("set $a{n} $a{};", n - 1))
+                .collect();
+            shown(&format!(
+                "server {{ set $a0 $uri; {sets} add_header A $a{length}; }}"
+            ))
+        };
+        assert_eq!(chain(DEPTH_MAX - 2), ["<$uri!n/>"]);
+        assert_eq!(chain(DEPTH_MAX - 1), [""]);
+        let sets = |count| "set $a x;".repeat(count);
+        let ways = |count| shown(&format!("server {{ {} add_header A $a; }}", sets(count))).len();
+        assert_eq!((ways(WAYS_MAX), ways(WAYS_MAX + 1)), (WAYS_MAX, WAYS_MAX));
+        let steps = |count| {
+            shown(&format!(
+                "server {{ add_header A {}$uri; }}",
+                "$b".repeat(count)
+            ))
+        };
+        assert_eq!(steps(STEPS_MAX - 1), ["<$uri!n/>"]);
+        assert_eq!(steps(STEPS_MAX), [""]);
+    }
+
+    #[test]
     fn what_is_not_known_is_harmless() {
         assert_eq!(
             shown("server { add_header A $upstream_addr-$status; }"),
