@@ -3,9 +3,11 @@
 //! The supervisor records what it read, patterns included, so that the worker builds exactly the
 //! same configuration without naming a path to the file system. Data files go as descriptors.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use conf::{DataFile, Disk, Memory, Recorder};
 use driver::bundle::Bundle;
@@ -25,22 +27,39 @@ pub(crate) struct Loaded {
 /// # Errors
 /// The first error, as nginx would meet it.
 pub(crate) fn from_disk(options: &LoadOptions) -> Result<Loaded, Box<LoadError>> {
+    recorded(options).0
+}
+
+/// The same, with what was read, which is there whatever came of it.
+pub(crate) fn recorded(
+    options: &LoadOptions,
+) -> (Result<Loaded, Box<LoadError>>, Rc<RefCell<Memory>>) {
     let source = Recorder::new(Disk);
     let record = source.record();
-    let cycle = server_core::load(source, options, server_modules::MODULES)?;
-    let record = record.borrow();
-    let globs = record
+    let cycle = server_core::load(source, options, server_modules::MODULES);
+    let loaded = cycle.map(|cycle| Loaded {
+        cycle,
+        globs: globs(&record.borrow()),
+        data: data(&record.borrow()),
+    });
+    (loaded, record)
+}
+
+fn globs(record: &Memory) -> Vec<(String, Vec<String>)> {
+    record
         .globs()
         .map(|(pattern, paths)| {
             let paths = paths.iter().map(|path| path.to_string_lossy().into_owned());
             (pattern.to_owned(), paths.collect())
         })
-        .collect();
-    let data = record
+        .collect()
+}
+
+fn data(record: &Memory) -> Vec<(String, DataFile)> {
+    record
         .opened()
         .map(|(path, file)| (path.to_string_lossy().into_owned(), file.clone()))
-        .collect();
-    Ok(Loaded { cycle, globs, data })
+        .collect()
 }
 
 /// Reads the configuration file and what it includes, for a tool: with the places of all directives.
