@@ -1,12 +1,14 @@
 //! Loading the configuration: from the disk in the supervisor, from the bundle in the worker.
 //!
-//! The supervisor records what it read, patterns included, so that the worker builds exactly the
-//! same configuration without naming a path to the file system.
+//! The supervisor records what it read, patterns and addresses of hosts included, so that the worker
+//! builds exactly the same configuration without naming a path to the file system or a host to anybody.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use conf::{Disk, Memory, Recorder};
 use driver::bundle::Bundle;
+use driver::sys::host;
 use server_core::{Cycle, LoadError, LoadOptions};
 
 /// A configuration from the disk.
@@ -14,6 +16,8 @@ pub(crate) struct Loaded {
     pub(crate) cycle: Cycle,
     /// The patterns of `include` with the paths they gave.
     pub(crate) globs: Vec<(String, Vec<String>)>,
+    /// The hosts that were looked up, with their addresses.
+    pub(crate) hosts: Vec<(String, Vec<IpAddr>)>,
 }
 
 /// Reads the configuration file and what it includes.
@@ -21,7 +25,7 @@ pub(crate) struct Loaded {
 /// # Errors
 /// The first error, as nginx would meet it.
 pub(crate) fn from_disk(options: &LoadOptions) -> Result<Loaded, Box<LoadError>> {
-    let source = Recorder::new(Disk);
+    let source = Recorder::new(Disk::with_lookup(host::addresses));
     let record = source.record();
     let cycle = server_core::load(source, options, server_modules::MODULES)?;
     let record = record.borrow();
@@ -32,7 +36,15 @@ pub(crate) fn from_disk(options: &LoadOptions) -> Result<Loaded, Box<LoadError>>
             (pattern.to_owned(), paths.collect())
         })
         .collect();
-    Ok(Loaded { cycle, globs })
+    let hosts = record
+        .hosts()
+        .map(|(host, addresses)| (host.to_owned(), addresses.to_vec()))
+        .collect();
+    Ok(Loaded {
+        cycle,
+        globs,
+        hosts,
+    })
 }
 
 /// Builds the configuration that the supervisor sent.
@@ -46,6 +58,9 @@ pub(crate) fn from_bundle(bundle: &Bundle) -> Result<Cycle, String> {
     }
     for (pattern, paths) in &bundle.globs {
         source.add_glob(pattern, paths.iter().map(PathBuf::from).collect());
+    }
+    for (host, addresses) in &bundle.hosts {
+        source.add_host(host.as_str(), addresses.clone());
     }
     let options = LoadOptions {
         conf_path: PathBuf::from(&bundle.conf_path),

@@ -1,6 +1,7 @@
 //! One generation: a configuration with everything that was opened for it.
 
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 
 use driver::bundle::Bundle;
@@ -24,6 +25,7 @@ pub(crate) struct Generation {
     pub(crate) logs: Logs,
     files: Vec<(String, Vec<u8>)>,
     globs: Vec<(String, Vec<String>)>,
+    hosts: Vec<(String, Vec<IpAddr>)>,
 }
 
 impl Generation {
@@ -37,7 +39,11 @@ impl Generation {
         old: Option<&Self>,
         console: &Console,
     ) -> Result<Self, Reported> {
-        let Loaded { cycle, globs } = loaded;
+        let Loaded {
+            cycle,
+            globs,
+            hosts,
+        } = loaded;
         let account = Account::of(&cycle.main, console)?;
         account::create_directories(&cycle.main.temp_paths, account.as_ref(), console)?;
         let old_logs = old.map(|old| &old.logs);
@@ -56,6 +62,7 @@ impl Generation {
             logs,
             files,
             globs,
+            hosts,
         })
     }
 
@@ -80,6 +87,7 @@ impl Generation {
             access_log: shown(&options.access_log),
             files: self.files.clone(),
             globs: self.globs.clone(),
+            hosts: self.hosts.clone(),
             listeners: sockets,
             logs: self.logs.duplicates()?,
         })

@@ -5,6 +5,7 @@
 //! beyond the address and options of a listening socket.
 
 pub mod fdpass;
+pub mod host;
 pub mod identity;
 pub mod listen;
 pub mod poll;

@@ -38,7 +38,7 @@ pub fn run(control: OwnedFd, load: Load) -> i32 {
     let Ok(ToWorker::Configure(bundle)) = ToWorker::receive(&control) else {
         return 0;
     };
-    let mut worker = match Worker::start(control, load, bundle) {
+    let mut worker = match Worker::start(control, load, *bundle) {
         Ok(worker) => worker,
         Err(code) => return code,
     };
@@ -129,7 +129,7 @@ impl Worker {
             for n in 0..events.len() {
                 match events.at(n).token {
                     CONTROL => match ToWorker::receive(&self.control) {
-                        Ok(ToWorker::Configure(bundle)) => self.configure(bundle),
+                        Ok(ToWorker::Configure(bundle)) => self.configure(*bundle),
                         Ok(ToWorker::Reopen(logs)) => self.reopen(logs),
                         Ok(ToWorker::Quit) => self.quit(),
                         Ok(ToWorker::Terminate) | Err(_) => self.terminate(),
