@@ -46,6 +46,16 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Which question it is of.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        match self {
+            Self::Resolved { key, .. } | Self::Failed { key, .. } => *key,
+        }
+    }
+}
+
 /// An answer; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {

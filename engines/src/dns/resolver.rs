@@ -379,14 +379,6 @@ impl Resolver {
     }
 }
 
-impl Event {
-    fn key(&self) -> Key {
-        match self {
-            Self::Resolved { key, .. } | Self::Failed { key, .. } => *key,
-        }
-    }
-}
-
 /// The address that a subject is already.
 fn literal(subject: Subject<'_>) -> Option<IpAddr> {
     let Subject::Addresses(text) = subject else {
