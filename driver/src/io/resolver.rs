@@ -179,7 +179,7 @@ impl<W> Resolver<W> {
         self.settle(poller, now_ms);
     }
 
-    /// Whether a socket is open, which it is while a server is asked and no longer.
+    /// Whether no socket is open, which is so while no server is asked.
     pub fn is_idle(&self) -> bool {
         let closed = |server: &Server| server.datagrams.is_none() && server.stream.is_none();
         self.servers.iter().all(closed)

@@ -63,7 +63,7 @@ pub(super) fn encode_query(
 
 /// A response whose header and question are sound.
 #[derive(Debug)]
-pub struct Reply<'m> {
+pub(super) struct Reply<'m> {
     message: &'m [u8],
     /// The number of the query.
     pub(super) id: u16,
@@ -99,7 +99,7 @@ impl<'m> Reply<'m> {
     ///
     /// # Errors
     /// It is no response to a question as this engine asks them.
-    pub fn parse(message: &'m [u8], transport: Transport) -> Result<Self, Refused> {
+    pub(super) fn parse(message: &'m [u8], transport: Transport) -> Result<Self, Refused> {
         let word = |at| word_at(message, at).ok_or(Refused::Short);
         // All of the header is there if its last word is.
         word(HEADER_BYTES - 2)?;

@@ -62,7 +62,7 @@ mod tests;
 
 pub use answer::{ADDRESSES_MAX, SERVICES_MAX};
 pub use event::{Answer, Event, Failure, Route, ServiceAddress, Subject, Transport};
-pub use message::{Reply, UDP_MESSAGE_BYTES_MAX};
+pub use message::UDP_MESSAGE_BYTES_MAX;
 pub use name::{Name, POINTERS_MAX, TEXT_BYTES_MAX};
 pub use refused::Refused;
 pub use resolver::{ALIASES_MAX, ASKED_MAX, KEPT_MAX, Resolver, WAITING_MAX};

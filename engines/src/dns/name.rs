@@ -125,14 +125,12 @@ impl Name {
     }
 
     /// Whether it is the name of nothing, the root.
-    #[must_use]
-    pub fn is_root(&self) -> bool {
+    pub(super) fn is_root(&self) -> bool {
         self.0.len() == 1
     }
 
     /// Puts labels, as text with dots between them, before the name.
-    #[must_use]
-    pub fn below(labels: &[u8], name: &[u8]) -> Option<Self> {
+    pub(super) fn below(labels: &[u8], name: &[u8]) -> Option<Self> {
         Self::parse(&[labels, b".", name].concat())
     }
 }
