@@ -5,9 +5,10 @@
 //! a trap is one in any server that reads the file. `-q` asks for errors only.
 
 use std::io;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use conf::{Disk, Memory, Source};
+use conf::{DataFile, Disk, Memory, Source};
 use server_core::LoadOptions;
 
 use crate::console;
@@ -32,14 +33,26 @@ struct Recall {
 
 impl Source for Recall {
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
-        self.record.read(path).or_else(|_| Disk.read(path))
+        self.record
+            .read(path)
+            .or_else(|_| Disk::default().read(path))
     }
 
     fn glob(&mut self, pattern: &str) -> io::Result<Vec<PathBuf>> {
         let known = self.record.globs().find(|(known, _)| *known == pattern);
         match known {
             Some((_, paths)) => Ok(paths.to_vec()),
-            None => Disk.glob(pattern),
+            None => Disk::default().glob(pattern),
         }
+    }
+
+    fn addresses(&mut self, host: &str) -> io::Result<Vec<IpAddr>> {
+        self.record.addresses(host)
+    }
+
+    fn open(&mut self, path: &Path) -> io::Result<DataFile> {
+        self.record
+            .open(path)
+            .or_else(|_| Disk::default().open(path))
     }
 }
