@@ -1,6 +1,7 @@
 //! One generation: a configuration with everything that was opened for it.
 
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 
 use conf::DataFile;
@@ -26,6 +27,7 @@ pub(crate) struct Generation {
     files: Vec<(String, Vec<u8>)>,
     globs: Vec<(String, Vec<String>)>,
     data: Vec<(String, DataFile)>,
+    hosts: Vec<(String, Vec<IpAddr>)>,
 }
 
 impl Generation {
@@ -39,7 +41,12 @@ impl Generation {
         old: Option<&Self>,
         console: &Console,
     ) -> Result<Self, Reported> {
-        let Loaded { cycle, globs, data } = loaded;
+        let Loaded {
+            cycle,
+            globs,
+            data,
+            hosts,
+        } = loaded;
         let account = Account::of(&cycle.main, console)?;
         account::create_directories(&cycle.main.temp_paths, account.as_ref(), console)?;
         let old_logs = old.map(|old| &old.logs);
@@ -59,6 +66,7 @@ impl Generation {
             files,
             globs,
             data,
+            hosts,
         })
     }
 
@@ -90,6 +98,7 @@ impl Generation {
             files: self.files.clone(),
             globs: self.globs.clone(),
             data,
+            hosts: self.hosts.clone(),
             listeners: sockets,
             logs: self.logs.duplicates()?,
         })

@@ -74,7 +74,7 @@ pub use nginx_directives::NGINX_DIRECTIVES;
 pub use parse::{BLOCK_DEPTH_MAX, parse};
 pub use row::{Apply, Builder, Row, Table, each, walk};
 pub use setting::Setting;
-pub use source::{Disk, Memory, Recorder, Source};
+pub use source::{Disk, Lookup, Memory, Recorder, Source};
 pub use tree::{Directive, Item, Origin, Pos, Word};
 pub use unbuilt::{known_to_nginx, unknown};
 pub use value::{

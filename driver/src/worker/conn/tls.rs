@@ -108,7 +108,9 @@ pub(super) fn receive<N: Net>(
     };
     let mut opened = std::mem::take(&mut sh.sealer.opened);
     opened.clear();
-    let mut result = tls.conn.receive(input, &mut |plain| opened.extend_from_slice(plain));
+    let mut result = tls
+        .conn
+        .receive(input, &mut |plain| opened.extend_from_slice(plain));
     if result.is_ok() && tls.conn.hello().is_some() {
         result = start(c, sh, &mut tls, &mut opened);
     }
@@ -154,7 +156,10 @@ fn start<N: Net>(
 ) -> Result<(), Fault> {
     let client = client(c, sh, true);
     let http = &sh.generation.http;
-    let name = tls.conn.hello().and_then(|hello| hello.server_name.as_deref());
+    let name = tls
+        .conn
+        .hello()
+        .and_then(|hello| hello.server_name.as_deref());
     let server = tls_server(http, c.port(), client.local, name);
     let Some(config) = http.servers[server].tls.clone() else {
         return Err(tls.conn.reject());
@@ -163,7 +168,9 @@ fn start<N: Net>(
         return Err(tls.conn.reject());
     }
     tls.record_bytes = config.record_bytes();
-    let result = tls.conn.start(&config, &mut |plain| opened.extend_from_slice(plain));
+    let result = tls
+        .conn
+        .start(&config, &mut |plain| opened.extend_from_slice(plain));
     tls.config = Some(config);
     result
 }
@@ -266,7 +273,8 @@ fn seal<N: Net>(
 }
 
 fn encrypt(conn: &mut tls::Conn, plain: &[u8], records: &mut Vec<u8>) -> io::Result<()> {
-    conn.encrypt(plain, RECORD_BYTES, records).map_err(io::Error::other)
+    conn.encrypt(plain, RECORD_BYTES, records)
+        .map_err(io::Error::other)
 }
 
 /// Takes up to `most` bytes from the front of `out`; files are read.

@@ -68,7 +68,13 @@ impl Thread {
         };
         let addr = match port.addrs.as_slice() {
             [only] => only,
-            several if !several.iter().any(|addr| addr.ssl || addr.http2 || addr.proxy_protocol) => return,
+            several
+                if !several
+                    .iter()
+                    .any(|addr| addr.ssl || addr.http2 || addr.proxy_protocol) =>
+            {
+                return;
+            }
             _ => port.addr(socket::local_addr(conn.socket()).ok().flatten()),
         };
         if addr.proxy_protocol {

@@ -66,7 +66,7 @@ impl Build {
     /// Without `root` at `http` level it is `html` below the prefix.
     fn default_root(&mut self) {
         let path = Value::text(&self.full_path(b"html"));
-        let temp = self.full_path(b"client_body_temp");
+        let temp = self.full_path(BODY_TEMP.as_bytes());
         let loc: &mut CoreLoc = self
             .http
             .as_mut()
@@ -185,3 +185,9 @@ impl LocationDraft {
         !self.mapped
     }
 }
+
+/// Where request bodies are kept without `client_body_temp_path`, relative to the prefix; a build can set it.
+const BODY_TEMP: &str = match option_env!("FIRSTBYTE_BODY_TEMP_PATH") {
+    Some(path) => path,
+    None => "client_body_temp",
+};
