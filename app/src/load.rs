@@ -1,11 +1,13 @@
 //! Loading the configuration: from the disk in the supervisor, from the bundle in the worker.
 //!
 //! The supervisor records what it read, patterns included, so that the worker builds exactly the
-//! same configuration without naming a path to the file system.
+//! same configuration without naming a path to the file system. Data files go as descriptors.
 
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 
-use conf::{Disk, Memory, Recorder};
+use conf::{DataFile, Disk, Memory, Recorder};
 use driver::bundle::Bundle;
 use server_core::{Cycle, LoadError, LoadOptions};
 
@@ -14,6 +16,8 @@ pub(crate) struct Loaded {
     pub(crate) cycle: Cycle,
     /// The patterns of `include` with the paths they gave.
     pub(crate) globs: Vec<(String, Vec<String>)>,
+    /// The data files that directives name.
+    pub(crate) data: Vec<(String, DataFile)>,
 }
 
 /// Reads the configuration file and what it includes.
@@ -32,7 +36,11 @@ pub(crate) fn from_disk(options: &LoadOptions) -> Result<Loaded, Box<LoadError>>
             (pattern.to_owned(), paths.collect())
         })
         .collect();
-    Ok(Loaded { cycle, globs })
+    let data = record
+        .opened()
+        .map(|(path, file)| (path.to_string_lossy().into_owned(), file.clone()))
+        .collect();
+    Ok(Loaded { cycle, globs, data })
 }
 
 /// Builds the configuration that the supervisor sent.
@@ -46,6 +54,11 @@ pub(crate) fn from_bundle(bundle: &Bundle) -> Result<Cycle, String> {
     }
     for (pattern, paths) in &bundle.globs {
         source.add_glob(pattern, paths.iter().map(PathBuf::from).collect());
+    }
+    for (path, fd) in &bundle.data {
+        let copy = fd.as_fd().try_clone_to_owned();
+        let copy = copy.map_err(|error| format!("dup() failed ({})", conf::os_error(&error)))?;
+        source.add_opened(path, DataFile::from(File::from(copy)));
     }
     let options = LoadOptions {
         conf_path: PathBuf::from(&bundle.conf_path),

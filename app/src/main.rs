@@ -23,7 +23,6 @@ use server_core::errlog::{self, Level};
 
 use argv::Options;
 use console::Console;
-use load::Loaded;
 use paths::Paths;
 
 /// The system's allocator, named so that changing it is one line: the hot path hardly allocates and idle
@@ -73,13 +72,13 @@ fn start(
     if options.test {
         return test_conf::run(options, paths, &console, loaded.ok());
     }
-    let Ok(Loaded { cycle, globs }) = loaded else {
+    let Ok(loaded) = loaded else {
         return ExitCode::FAILURE;
     };
     if let Some(signal) = options.signal {
-        return signal_cmd::run(signal, &cycle.main.pid, &console);
+        return signal_cmd::run(signal, &loaded.cycle.main.pid, &console);
     }
-    supervisor::run(load_options, Loaded { cycle, globs }, console, arguments)
+    supervisor::run(load_options, loaded, console, arguments)
 }
 
 /// Brings the error log's clock to local time.

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use conf::DataFile;
 use driver::bundle::Bundle;
 use server_core::{Cycle, LoadOptions, MainConf};
 
@@ -24,6 +25,7 @@ pub(crate) struct Generation {
     pub(crate) logs: Logs,
     files: Vec<(String, Vec<u8>)>,
     globs: Vec<(String, Vec<String>)>,
+    data: Vec<(String, DataFile)>,
 }
 
 impl Generation {
@@ -37,7 +39,7 @@ impl Generation {
         old: Option<&Self>,
         console: &Console,
     ) -> Result<Self, Reported> {
-        let Loaded { cycle, globs } = loaded;
+        let Loaded { cycle, globs, data } = loaded;
         let account = Account::of(&cycle.main, console)?;
         account::create_directories(&cycle.main.temp_paths, account.as_ref(), console)?;
         let old_logs = old.map(|old| &old.logs);
@@ -56,6 +58,7 @@ impl Generation {
             logs,
             files,
             globs,
+            data,
         })
     }
 
@@ -71,6 +74,12 @@ impl Generation {
                 sockets.push((listener.key(), socket.try_clone()?));
             }
         }
+        let mut data = Vec::new();
+        for (path, file) in &self.data {
+            if let Some(file) = file.file() {
+                data.push((path.clone(), file.try_clone()?.into()));
+            }
+        }
         Ok(Bundle {
             generation: self.number,
             conf_path: shown(&options.conf_path),
@@ -80,6 +89,7 @@ impl Generation {
             access_log: shown(&options.access_log),
             files: self.files.clone(),
             globs: self.globs.clone(),
+            data,
             listeners: sockets,
             logs: self.logs.duplicates()?,
         })

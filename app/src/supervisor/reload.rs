@@ -75,7 +75,7 @@ impl Supervisor {
                 let worker = &mut self.workers[index];
                 worker.generation = self.current.number;
                 let id = worker.id;
-                self.tell(id, &ToWorker::Configure(bundle));
+                self.tell(id, &ToWorker::Configure(Box::new(bundle)));
             }
             Err(error) => {
                 self.console

@@ -44,6 +44,7 @@
 
 mod arity;
 mod context;
+mod data;
 mod error;
 mod escape;
 mod files;
@@ -62,6 +63,7 @@ mod value;
 
 pub use arity::Arity;
 pub use context::Contexts;
+pub use data::{DATA_BYTES_MAX, DataFile, Stamp};
 pub use error::{ConfError, os_error};
 pub use escape::quote;
 pub use files::{COMMAND_LINE, Files};

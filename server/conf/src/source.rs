@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use crate::DataFile;
 use crate::glob::{self, Tree};
 
 /// "No such file or directory" on every system with Linux's numbers.
@@ -22,6 +23,12 @@ pub trait Source {
     /// # Errors
     /// What the system says when it cannot be opened or read.
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// Opens a file for its bytes, which may be many and no text: a database.
+    ///
+    /// # Errors
+    /// What the system says when it cannot be opened.
+    fn open(&mut self, path: &Path) -> io::Result<DataFile>;
 
     /// The paths that match a shell pattern, sorted by their bytes; none is no error.
     ///
@@ -37,6 +44,10 @@ pub struct Disk;
 impl Source for Disk {
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
         fs::read(path)
+    }
+
+    fn open(&mut self, path: &Path) -> io::Result<DataFile> {
+        DataFile::open(path)
     }
 
     fn glob(&mut self, pattern: &str) -> io::Result<Vec<PathBuf>> {
@@ -60,10 +71,11 @@ impl Tree for Disk {
     }
 }
 
-/// Files kept in memory, with the answers to patterns that were recorded; other patterns match the files' paths.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+/// Files kept in memory or open, with the answers to patterns that were recorded; other patterns match the files' paths.
+#[derive(Debug, Default, Clone)]
 pub struct Memory {
     files: BTreeMap<PathBuf, Vec<u8>>,
+    opened: BTreeMap<PathBuf, DataFile>,
     globs: BTreeMap<String, Vec<PathBuf>>,
 }
 
@@ -78,6 +90,18 @@ impl Memory {
     /// Adds or replaces a file.
     pub fn add_file(&mut self, path: impl Into<PathBuf>, text: impl Into<Vec<u8>>) {
         self.files.insert(path.into(), text.into());
+    }
+
+    /// Adds or replaces a file that is open.
+    pub fn add_opened(&mut self, path: impl Into<PathBuf>, file: DataFile) {
+        self.opened.insert(path.into(), file);
+    }
+
+    /// The files that are open, by path.
+    pub fn opened(&self) -> impl Iterator<Item = (&Path, &DataFile)> {
+        self.opened
+            .iter()
+            .map(|(path, file)| (path.as_path(), file))
     }
 
     /// Fixes the answer to a pattern.
@@ -106,6 +130,16 @@ impl Source for Memory {
             .get(path)
             .cloned()
             .ok_or_else(|| io::Error::from_raw_os_error(ENOENT))
+    }
+
+    fn open(&mut self, path: &Path) -> io::Result<DataFile> {
+        if let Some(file) = self.opened.get(path) {
+            return Ok(file.clone());
+        }
+        match self.files.get(path) {
+            Some(bytes) => Ok(DataFile::from(bytes.as_slice())),
+            None => Err(io::Error::from_raw_os_error(ENOENT)),
+        }
     }
 
     fn glob(&mut self, pattern: &str) -> io::Result<Vec<PathBuf>> {
@@ -160,6 +194,12 @@ impl<S: Source> Source for Recorder<S> {
         let text = self.inner.read(path)?;
         self.record.borrow_mut().add_file(path, text.as_slice());
         Ok(text)
+    }
+
+    fn open(&mut self, path: &Path) -> io::Result<DataFile> {
+        let file = self.inner.open(path)?;
+        self.record.borrow_mut().add_opened(path, file.clone());
+        Ok(file)
     }
 
     fn glob(&mut self, pattern: &str) -> io::Result<Vec<PathBuf>> {
@@ -275,5 +315,20 @@ mod tests {
             ["/c/a.txt"]
         );
         assert_eq!(replay.globs().count(), 1);
+    }
+
+    #[test]
+    fn a_record_keeps_what_was_opened_apart_from_texts() {
+        let mut recorder = Recorder::new(site());
+        let record = recorder.record();
+        recorder.open(Path::new("/c/a.txt")).expect("it is there");
+        recorder.open(Path::new("/none")).expect_err("it is not");
+        let mut replay = record.borrow().clone();
+        assert_eq!((replay.files().count(), replay.opened().count()), (0, 1));
+        let data = replay.open(Path::new("/c/a.txt")).expect("it was recorded");
+        assert_eq!(data.read().expect("it is memory"), b"/c/a.txt");
+        replay
+            .open(Path::new("/c/b.conf"))
+            .expect_err("nobody asked for it");
     }
 }

@@ -24,6 +24,7 @@ use crate::location::{LocationKind, LocationSet};
 use crate::module::{Content, HeaderStage};
 use crate::names::ServerNames;
 use crate::phases::Handlers;
+use crate::upkeep::Upkeep;
 use crate::vars::VarTable;
 
 /// One configuration.
@@ -46,6 +47,8 @@ pub struct Http {
     pub prefix: PathBuf,
     /// The opened log files; set once, by whoever opened them.
     pub log_files: OnceLock<HashMap<PathBuf, Arc<File>>>,
+    /// What the worker does beside serving.
+    pub upkeep: Vec<Arc<dyn Upkeep>>,
 }
 
 impl Http {

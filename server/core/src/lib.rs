@@ -26,6 +26,7 @@ pub mod regex;
 pub mod reply;
 pub mod stats;
 pub mod typed;
+pub mod upkeep;
 pub mod value;
 pub mod vars;
 pub mod zone;

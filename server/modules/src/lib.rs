@@ -9,6 +9,8 @@ mod autoindex;
 mod charset;
 mod empty_gif;
 mod geo;
+mod geoip;
+mod geoip2;
 mod headers;
 mod index;
 mod limit_conn;
@@ -34,6 +36,8 @@ use server_core::module::Module;
 pub const MODULES: &[&Module] = &[
     &map::MODULE,
     &geo::MODULE,
+    &geoip::MODULE,
+    &geoip2::MODULE,
     &split_clients::MODULE,
     &referer::MODULE,
     &rewrite::MODULE,
@@ -81,6 +85,7 @@ pub fn without() -> Vec<String> {
 const NGINX_OPTIONAL: &[&str] = &[
     "realip",
     "addition",
+    "geoip",
     "sub",
     "dav",
     "flv",

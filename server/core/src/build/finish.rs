@@ -57,6 +57,7 @@ impl Build {
             header_stages: self.header_stages(),
             prefix: self.options.prefix.clone(),
             log_files: OnceLock::new(),
+            upkeep: std::mem::take(&mut self.upkeep),
         };
         self.finished = Some((Arc::new(http), listens));
         Ok(())

@@ -25,6 +25,7 @@ use crate::confs::{Conf, ConfsDraft, Scope, Unit};
 use crate::http::Http;
 use crate::listen::Listen;
 use crate::module::Module;
+use crate::upkeep::Upkeep;
 use crate::vars::VarRegistry;
 
 /// A loaded configuration: what the supervisor needs, and what the worker serves.
@@ -85,6 +86,8 @@ pub struct Build {
     finished: Option<(Arc<Http>, Vec<Listen>)>,
     /// Files that must be opened for appending before anything is served.
     pub log_paths: Vec<PathBuf>,
+    /// What the worker is to do beside serving.
+    pub upkeep: Vec<Arc<dyn Upkeep>>,
     seen_events: bool,
 }
 
@@ -156,6 +159,7 @@ impl Build {
             http: None,
             finished: None,
             log_paths: Vec::new(),
+            upkeep: Vec::new(),
             seen_events: false,
         }
     }

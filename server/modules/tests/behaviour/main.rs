@@ -5,10 +5,14 @@ mod addresses;
 mod charset;
 mod errors;
 mod fields;
+mod geoip;
+mod geoip2;
 mod limits;
 mod listing;
 mod mapping;
 mod referers;
 mod rewriting;
 mod site;
+#[path = "../../src/geoip/testing.rs"]
+mod testing;
 mod variables;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use conf::Memory;
+use conf::{DataFile, Memory};
 use engines::h1::{self, Event};
 use engines::http::{Chunk, FileHandle, http_date};
 use server_core::clock::Clock;
@@ -73,7 +73,12 @@ impl Site {
 
     /// A site, given what is inside the block `http`.
     pub(crate) fn http(inner: &str) -> Self {
-        let cycle = load(inner)
+        Self::http_with(inner, &[])
+    }
+
+    /// A site whose configuration names data files.
+    pub(crate) fn http_with(inner: &str, data: &[(&str, &[u8])]) -> Self {
+        let cycle = load(inner, data)
             .unwrap_or_else(|refused| panic!("{}", refused.error.render(&refused.files)));
         let http = cycle.http.expect("a configuration with http");
         Self {
@@ -85,7 +90,12 @@ impl Site {
 
     /// The error of a configuration that is refused, given what is inside the block `http`.
     pub(crate) fn refused(inner: &str) -> String {
-        match load(inner) {
+        Self::refused_with(inner, &[])
+    }
+
+    /// The same with data files.
+    pub(crate) fn refused_with(inner: &str, data: &[(&str, &[u8])]) -> String {
+        match load(inner, data) {
             Ok(_) => panic!("the configuration is accepted"),
             Err(refused) => refused.error.message().to_owned(),
         }
@@ -204,6 +214,12 @@ impl Site {
         }
     }
 
+    /// Does the upkeep at this time; gives when it is due again, in milliseconds.
+    pub(crate) fn upkeep(&self, now_s: i64, log: &ErrorLog) -> Vec<Option<u64>> {
+        let all = &self.generation.http.upkeep;
+        all.iter().map(|upkeep| upkeep.run(now_s, log)).collect()
+    }
+
     /// What is written to the error log meanwhile, from `info` on; once for a site.
     pub(crate) fn logged(&mut self, meanwhile: impl FnOnce(&mut Self)) -> String {
         let name = format!(
@@ -222,7 +238,7 @@ impl Site {
     }
 }
 
-fn load(inner: &str) -> Result<Cycle, Box<LoadError>> {
+fn load(inner: &str, data: &[(&str, &[u8])]) -> Result<Cycle, Box<LoadError>> {
     let text = format!("events {{}}\nhttp {{\n{inner}\n}}\n");
     let options = LoadOptions {
         conf_path: PathBuf::from(MAIN_FILE),
@@ -231,9 +247,12 @@ fn load(inner: &str) -> Result<Cycle, Box<LoadError>> {
         error_log: None,
         access_log: PathBuf::from("/var/log/nginx/access.log"),
     };
-    let source = Memory::default()
+    let mut source = Memory::default()
         .with_file(MAIN_FILE, text)
         .with_file(INCLUDED_FILE, INCLUDED);
+    for (path, bytes) in data {
+        source.add_opened(*path, DataFile::from(*bytes));
+    }
     server_core::load(source, &options, server_modules::MODULES)
 }
 
