@@ -122,27 +122,7 @@ fn parse_word<'a>(
             b't' => options.test = true,
             b'T' => (options.test, options.dump) = (true, true),
             b'q' => options.quiet = true,
-            b'p' => {
-                options.prefix = Some(value('p', "directory name", rest, words)?);
-                return Ok(());
-            }
-            b'e' => {
-                let name = value('e', "file name", rest, words)?;
-                options.error_log = Some(if name == "stderr" {
-                    OsString::new()
-                } else {
-                    name
-                });
-                return Ok(());
-            }
-            b'c' => {
-                options.conf = Some(value('c', "file name", rest, words)?);
-                return Ok(());
-            }
-            b'g' => {
-                options.globals = Some(value('g', "parameter", rest, words)?);
-                return Ok(());
-            }
+            b'p' | b'e' | b'c' | b'g' => return parse_place(*flag, rest, words, options),
             b's' => {
                 let name = value('s', "parameter", rest, words)?;
                 options.signal = Some(command(&name)?);
@@ -155,8 +135,32 @@ fn parse_word<'a>(
     Ok(())
 }
 
+/// The flags that say which configuration is meant, `-p -e -c -g`; tools have them, too.
+pub(crate) fn parse_place<'a>(
+    flag: u8,
+    rest: &[u8],
+    words: &mut impl Iterator<Item = &'a OsString>,
+    options: &mut Options,
+) -> Result<(), ArgvError> {
+    match flag {
+        b'p' => options.prefix = Some(value('p', "directory name", rest, words)?),
+        b'e' => {
+            let name = value('e', "file name", rest, words)?;
+            options.error_log = Some(if name == "stderr" {
+                OsString::new()
+            } else {
+                name
+            });
+        }
+        b'c' => options.conf = Some(value('c', "file name", rest, words)?),
+        b'g' => options.globals = Some(value('g', "parameter", rest, words)?),
+        other => return Err(ArgvError::UnknownFlag(char::from(other))),
+    }
+    Ok(())
+}
+
 /// The value of a flag: the rest of its word, or the next word.
-fn value<'a>(
+pub(crate) fn value<'a>(
     flag: char,
     what: &'static str,
     rest: &[u8],

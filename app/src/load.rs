@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use conf::{DataFile, Disk, Memory, Recorder};
 use driver::bundle::Bundle;
-use server_core::{Cycle, LoadError, LoadOptions};
+use server_core::{Cycle, LoadError, LoadOptions, Written};
 
 /// A configuration from the disk.
 pub(crate) struct Loaded {
@@ -41,6 +41,14 @@ pub(crate) fn from_disk(options: &LoadOptions) -> Result<Loaded, Box<LoadError>>
         .map(|(path, file)| (path.to_string_lossy().into_owned(), file.clone()))
         .collect();
     Ok(Loaded { cycle, globs, data })
+}
+
+/// Reads the configuration file and what it includes, for a tool: with the places of all directives.
+///
+/// # Errors
+/// The first error, as nginx would meet it.
+pub(crate) fn for_tool(options: &LoadOptions) -> Result<(Cycle, Written), Box<LoadError>> {
+    server_core::load_written(Disk, options, server_modules::MODULES)
 }
 
 /// Builds the configuration that the supervisor sent.

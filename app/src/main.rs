@@ -13,6 +13,7 @@ mod paths;
 mod signal_cmd;
 mod supervisor;
 mod test_conf;
+mod tools;
 mod version;
 
 use std::process::ExitCode;
@@ -32,6 +33,10 @@ static ALLOCATOR: std::alloc::System = std::alloc::System;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
+    if let Some((tool, words)) = tools::find(&arguments) {
+        keep_local_time();
+        return (tool.run)(words);
+    }
     let options = match argv::parse(&arguments) {
         Ok(options) => options,
         Err(error) => {

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 
 use crate::argv::Show;
 use crate::paths;
+use crate::tools;
 
 /// Prints the version, and what else is asked for.
 pub(crate) fn print(show: Show) {
@@ -52,10 +53,13 @@ Options:
   -c filename   : configuration file (default: {})
   -g directives : directives to put before the configuration file's
 
+Tools, each with options of its own (nginx TOOL -h):
+{}
 ",
         paths::PREFIX,
         paths::ERROR_LOG,
         paths::CONF,
+        tools::list(),
     )
 }
 
@@ -110,5 +114,6 @@ mod tests {
         ] {
             assert!(text.contains(&format!("\n  {flag} ")), "{flag}");
         }
+        assert!(text.contains("\n  explain "));
     }
 }

@@ -13,6 +13,7 @@ pub mod cases;
 pub mod client;
 pub mod command;
 pub mod dir;
+pub mod explain;
 pub mod peer;
 pub mod port;
 pub mod process;

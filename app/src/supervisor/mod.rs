@@ -16,6 +16,8 @@ mod reload;
 mod run;
 mod work;
 
+pub(crate) use work::take_on_user;
+
 use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::process::ExitCode;

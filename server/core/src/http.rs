@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
+use conf::Pos;
 use engines::{h1, h2};
 
 use crate::build::LogTarget;
@@ -91,6 +92,10 @@ pub type ContentHandler = fn(&mut Exchange, &mut Ctx<'_>) -> Content;
 pub struct Location {
     /// Name or pattern as written.
     pub name: Vec<u8>,
+    /// Where it was written: the directive whose block it is.
+    pub at: Pos,
+    /// The location, `server` or `http` around it; `None` for that of `http`.
+    pub parent: Option<usize>,
     /// How it is chosen.
     pub kind: LocationKind,
     /// Settings at location scope.
@@ -127,6 +132,8 @@ pub struct PortAddr {
     pub http2: bool,
     /// A header of the PROXY protocol comes before the first request.
     pub proxy_protocol: bool,
+    /// The servers with their `listen`; `None` for a server that has none.
+    pub listens: Vec<(usize, Option<Pos>)>,
 }
 
 impl Port {

@@ -18,6 +18,7 @@ use crate::location::find_location;
 use crate::module::{Access, Content, Handler, Module, Step};
 use crate::names::find_server;
 use crate::reply;
+use crate::trace::Event;
 
 /// A phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -249,7 +250,7 @@ fn steps(x: &mut Exchange, cx: &mut Ctx<'_>, handlers: &[StepFn], next: Phase) {
     while let Some(handler) = handlers.get(x.handler) {
         match handler(x, cx) {
             Step::Next => x.handler += 1,
-            Step::Status(status) => return reply::status(x, cx, status),
+            Step::Status(status) => return refused(x, cx, status),
             Step::Sent | Step::Restart | Step::Wait => return,
         }
     }
@@ -258,9 +259,11 @@ fn steps(x: &mut Exchange, cx: &mut Ctx<'_>, handlers: &[StepFn], next: Phase) {
 
 fn find_config(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     x.uri_changed = false;
+    x.note(|| Event::Search(x.uri.clone()));
     if find_location(x).is_err() {
         return reply::status(x, cx, 500);
     }
+    x.note(|| Event::Found(x.location));
     if !x.internal && x.loc::<CoreLoc>(http).internal {
         return reply::status(x, cx, 404);
     }
@@ -288,6 +291,7 @@ pub fn location_changed(x: &mut Exchange) {
         && excluded & method_bit(x.method) != 0
     {
         x.location = inner;
+        x.note(|| Event::Excluded(inner));
     }
     if !x.keep_alive {
         return;
@@ -372,7 +376,7 @@ fn access(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
                     x.access_code = status;
                 }
             }
-            Access::Deny(status) => return reply::status(x, cx, status),
+            Access::Deny(status) => return refused(x, cx, status),
             Access::Wait => return,
         }
         x.handler += 1;
@@ -397,15 +401,13 @@ fn content(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     {
         match handler(x, cx) {
             Content::Declined => {}
-            Content::Status(status) => return reply::status(x, cx, status),
-            Content::Sent | Content::Restart => return,
+            done => return answered(x, cx, done, None),
         }
     }
     while let Some(handler) = http.handlers.content.get(x.handler) {
         match handler(x, cx) {
             Content::Declined => x.handler += 1,
-            Content::Status(status) => return reply::status(x, cx, status),
-            Content::Sent | Content::Restart => return,
+            done => return answered(x, cx, done, Some(x.handler)),
         }
     }
     if x.uri.ends_with(b"/") {
@@ -422,6 +424,24 @@ fn content(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     reply::status(x, cx, 404);
 }
 
+/// Ends a content handler that has not declined.
+fn answered(x: &mut Exchange, cx: &mut Ctx<'_>, done: Content, handler: Option<usize>) {
+    match done {
+        Content::Sent => x.note(|| Event::Answered(handler)),
+        Content::Status(status) => {
+            x.note(|| Event::Answered(handler));
+            reply::status(x, cx, status);
+        }
+        Content::Declined | Content::Restart => {}
+    }
+}
+
+/// Answers with the status of the handler that runs.
+fn refused(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
+    x.note(|| Event::Refused(x.phase, x.handler, status));
+    reply::status(x, cx, status);
+}
+
 /// Sends the exchange through the phases again under another URI.
 pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
     if !spend_redirect(x) {
@@ -434,6 +454,7 @@ pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
         );
         return reply::status(x, cx, 500);
     }
+    x.note(|| Event::Redirect(uri.to_vec(), args.to_vec()));
     let http = Rc::clone(&x.http);
     x.set_uri(uri);
     x.args.clear();
@@ -479,6 +500,7 @@ pub fn redirect_named(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) {
     x.clear_for_redirect();
     x.internal = true;
     x.location = *location;
+    x.note(|| Event::Named(*location));
     x.state = State::Running;
     location_changed(x);
     enter(x, Phase::Rewrite);

@@ -10,9 +10,11 @@ use crate::conf_core::{CoreLoc, CoreSrv, ErrorPage, ServerTokens};
 use crate::exchange::{Ctx, Exchange, Peer, State};
 use crate::http::Http;
 use crate::phases;
+use crate::trace::Event;
 
 /// Answers with a status: an error page if one is configured, else a page of our own.
 pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
+    x.note(|| Event::Status(status));
     if matches!(
         status,
         CLOSE_WITHOUT_RESPONSE | REQUEST_TIMEOUT | CLIENT_CLOSED
@@ -56,6 +58,7 @@ fn error_page(x: &mut Exchange, cx: &mut Ctx<'_>, page: &ErrorPage) {
         x.err_status = overwrite;
     }
     let uri = page.uri.to_vec(x, cx);
+    x.note(|| Event::ErrorPage(page.at, uri.clone()));
     match uri.first() {
         Some(b'/') => {
             let (path, args) = match page.uri.constant() {

@@ -14,6 +14,7 @@ use server_core::build::Build;
 use server_core::exchange::{Ctx, Exchange, Peer};
 use server_core::module::{Handler, Module, Step};
 use server_core::settings;
+use server_core::trace::{At, Event};
 use server_core::typed::Typed;
 use server_core::vars::Variable;
 
@@ -157,6 +158,10 @@ fn replace(x: &mut Exchange, _: &mut Ctx<'_>) -> Step {
     };
     let named = forwarded(x.client.peer, &fields, &conf.trusted, *conf.recursive);
     if let Some(client) = named {
+        x.note(|| {
+            let text = format!("the client is {client}");
+            Event::Ran(At::Argument("set_real_ip_from", 0), text)
+        });
         x.proxy = Some(std::mem::replace(&mut x.client.peer, client));
     }
     Step::Next

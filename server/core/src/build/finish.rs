@@ -155,6 +155,8 @@ fn flatten(
             let confs: Confs = draft.confs.finish();
             Location {
                 name: draft.name,
+                at: draft.at,
+                parent: parents[id],
                 kind: draft.kind,
                 confs,
                 inner: LocationSet::new(exact, prefix, regex),

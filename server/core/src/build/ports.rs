@@ -334,6 +334,10 @@ fn port_addr(
         names,
         http2: same.iter().any(|l| l.http2) || *servers[default_server].confs.get::<Http2Srv>().on,
         proxy_protocol: same.iter().any(|l| l.proxy_protocol),
+        listens: same
+            .iter()
+            .map(|l| (l.server, l.at.as_ref().map(|(d, _)| d.pos)))
+            .collect(),
     })
 }
 

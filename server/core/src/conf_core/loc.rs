@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::sync::{Arc, OnceLock};
 
-use conf::{Arity, ConfError, Contexts, Directive};
+use conf::{Arity, ConfError, Contexts, Directive, Pos};
 
 use crate::build::{Build, LogTarget};
 use crate::errlog::{ErrorLog, Level};
@@ -109,6 +109,8 @@ pub struct ErrorPage {
     pub uri: Value,
     /// Arguments of a constant URI.
     pub args: Vec<u8>,
+    /// Where it was written.
+    pub at: Pos,
 }
 
 settings! {

@@ -160,6 +160,7 @@ pub(super) fn error_page(b: &mut Build, d: &Directive) -> Result<(), ConfError> 
             overwrite: shown,
             uri: uri.clone(),
             args: args.clone(),
+            at: d.pos,
         });
     }
     let list = b.core_loc().error_pages.get_or_insert_default();

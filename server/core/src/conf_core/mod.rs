@@ -21,6 +21,7 @@ use conf::{Arity, Contexts, Row};
 
 use crate::build::Build;
 use crate::confs::{Conf, Unit};
+use crate::module::Inherit;
 
 /// The core's structs of settings.
 pub fn units() -> Vec<&'static Unit> {
@@ -32,6 +33,12 @@ pub fn units() -> Vec<&'static Unit> {
         crate::zone::Zones::unit(),
     ]
 }
+
+/// Directives of the core that reach inner levels in another way than most.
+pub const INHERITS: &[(&str, Inherit)] = &[
+    ("alias", Inherit::With("root")),
+    ("internal", Inherit::Around),
+];
 
 /// Rows of plain settings.
 pub const SETTINGS: &[&[Row<Build>]] = &[
