@@ -14,6 +14,8 @@ use server_core::{Cycle, LoadError, LoadOptions, Written};
 /// A configuration from the disk.
 pub(crate) struct Loaded {
     pub(crate) cycle: Cycle,
+    /// Every file that was read, secrets included.
+    pub(crate) files: Vec<(String, Vec<u8>)>,
     /// The patterns of `include` with the paths they gave.
     pub(crate) globs: Vec<(String, Vec<String>)>,
     /// The data files that directives name.
@@ -36,11 +38,20 @@ pub(crate) fn from_disk(options: &LoadOptions) -> Result<Loaded, Box<LoadError>>
             (pattern.to_owned(), paths.collect())
         })
         .collect();
+    let files = record
+        .files()
+        .map(|(path, text)| (path.to_string_lossy().into_owned(), text.to_vec()))
+        .collect();
     let data = record
         .opened()
         .map(|(path, file)| (path.to_string_lossy().into_owned(), file.clone()))
         .collect();
-    Ok(Loaded { cycle, globs, data })
+    Ok(Loaded {
+        cycle,
+        files,
+        globs,
+        data,
+    })
 }
 
 /// Reads the configuration file and what it includes, for a tool: with the places of all directives.

@@ -39,7 +39,12 @@ impl Generation {
         old: Option<&Self>,
         console: &Console,
     ) -> Result<Self, Reported> {
-        let Loaded { cycle, globs, data } = loaded;
+        let Loaded {
+            cycle,
+            files,
+            globs,
+            data,
+        } = loaded;
         let account = Account::of(&cycle.main, console)?;
         account::create_directories(&cycle.main.temp_paths, account.as_ref(), console)?;
         let old_logs = old.map(|old| &old.logs);
@@ -47,9 +52,6 @@ impl Generation {
         let old_listeners = old.map_or(&[][..], |old| &old.listeners);
         let threads = cycle.main.worker_processes;
         let listeners = listeners::open(&cycle.listens, threads, old_listeners, console)?;
-        let text =
-            |(path, text): (&Path, &[u8])| (path.to_string_lossy().into_owned(), text.to_vec());
-        let files = cycle.files.iter().map(text).collect();
         Ok(Self {
             number,
             main: cycle.main,
