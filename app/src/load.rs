@@ -19,6 +19,8 @@ use server_core::{Cycle, LoadError, LoadOptions, Written};
 /// A configuration from the disk.
 pub(crate) struct Loaded {
     pub(crate) cycle: Cycle,
+    /// Every file that was read, secrets included.
+    pub(crate) files: Vec<(String, Vec<u8>)>,
     /// The patterns of `include` with the paths they gave.
     pub(crate) globs: Vec<(String, Vec<String>)>,
     /// The data files that directives name.
@@ -44,6 +46,7 @@ pub(crate) fn recorded(
     let cycle = server_core::load(source, options, server_modules::MODULES);
     let loaded = cycle.map(|cycle| Loaded {
         cycle,
+        files: files(&record.borrow()),
         globs: globs(&record.borrow()),
         data: data(&record.borrow()),
         hosts: hosts(&record.borrow()),
@@ -72,6 +75,13 @@ fn hosts(record: &Memory) -> Vec<(String, Vec<IpAddr>)> {
     record
         .hosts()
         .map(|(host, addresses)| (host.to_owned(), addresses.to_vec()))
+        .collect()
+}
+
+fn files(record: &Memory) -> Vec<(String, Vec<u8>)> {
+    record
+        .files()
+        .map(|(path, text)| (path.to_string_lossy().into_owned(), text.to_vec()))
         .collect()
 }
 

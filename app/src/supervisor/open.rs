@@ -43,6 +43,7 @@ impl Generation {
     ) -> Result<Self, Reported> {
         let Loaded {
             cycle,
+            files,
             globs,
             data,
             hosts,
@@ -54,9 +55,6 @@ impl Generation {
         let old_listeners = old.map_or(&[][..], |old| &old.listeners);
         let threads = cycle.main.worker_processes;
         let listeners = listeners::open(&cycle.listens, threads, old_listeners, console)?;
-        let text =
-            |(path, text): (&Path, &[u8])| (path.to_string_lossy().into_owned(), text.to_vec());
-        let files = cycle.files.iter().map(text).collect();
         Ok(Self {
             number,
             main: cycle.main,

@@ -94,7 +94,9 @@ pub fn send_bytes(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
 /// The file's error.
 pub fn read_file(range: &FileRange, buffer: &mut [u8]) -> io::Result<usize> {
     let file = range.file.as_ref();
-    retry(|| rustix::io::pread(file, &mut *buffer, range.offset))
+    Ok(retry(|| {
+        rustix::io::pread(file, &mut *buffer, range.offset)
+    })?)
 }
 
 /// Ends our side of the stream; the peer reads the end after all that was sent.

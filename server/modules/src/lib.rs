@@ -26,6 +26,7 @@ mod realip;
 mod referer;
 mod rewrite;
 mod split_clients;
+mod ssl;
 mod static_files;
 mod stub_status;
 mod try_files;
@@ -34,6 +35,7 @@ use server_core::module::Module;
 
 /// The modules, in order.
 pub const MODULES: &[&Module] = &[
+    &ssl::MODULE,
     &map::MODULE,
     &geo::MODULE,
     &geoip::MODULE,
@@ -83,6 +85,7 @@ pub fn without() -> Vec<String> {
 
 /// Modules that nginx builds only when told to.
 const NGINX_OPTIONAL: &[&str] = &[
+    "ssl",
     "realip",
     "addition",
     "geoip",

@@ -35,6 +35,9 @@ pub(super) fn linger<N: Net>(
         let _ = write(c, sh);
     }
     sh.net.shutdown(&mut c.socket);
+    let Some(a) = &mut c.active else {
+        return Err(Closed);
+    };
     a.mode = Mode::Linger {
         until_ms: sh.clock.mono_ms + a.closing.time_ms,
     };

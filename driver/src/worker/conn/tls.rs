@@ -167,7 +167,7 @@ fn start<N: Net>(
     if config.rejects() {
         return Err(tls.conn.reject());
     }
-    tls.record_bytes = config.record_bytes();
+    tls.record_bytes = Some(config.record_bytes()).filter(|bytes| *bytes != RECORD_BYTES);
     let result = tls
         .conn
         .start(&config, &mut |plain| opened.extend_from_slice(plain));

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use conf::ConfError;
 
-use super::{Build, LocationDraft, ports};
+use super::{Build, LocationDraft, ports, protocols};
 use crate::conf_core::{CoreLoc, Root};
 use crate::confs::Confs;
 use crate::http::{Http, Location, Server};
@@ -30,6 +30,7 @@ impl Build {
         }
         let vars = self.vars.finish()?;
         let draft = self.http.take().expect("http is open until here");
+        protocols::check_certificates(&draft.listens, &draft.servers)?;
         let (main, listens) = (draft.main.finish(), draft.listens);
         let parents: Vec<Option<usize>> = draft.locations.iter().map(|l| l.parent).collect();
         let mut servers: Vec<Server> = draft
@@ -39,6 +40,7 @@ impl Build {
                 confs: s.confs.finish(),
                 location: s.location,
                 named: HashMap::new(),
+                tls: s.tls,
             })
             .collect();
         let locations = flatten(draft.locations, &parents, &mut servers);
