@@ -5,6 +5,7 @@
 //! descriptors and clocks the driver's.
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod build;
 pub mod builtin;
 pub mod clock;

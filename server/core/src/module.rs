@@ -20,6 +20,8 @@ pub struct Module {
     pub units: &'static [fn() -> &'static Unit],
     /// Its variables.
     pub variables: &'static [Variable],
+    /// Its variables that `map`, `set` and their kin may define anew.
+    pub defaults: &'static [Variable],
     /// Its phase handlers.
     pub handlers: &'static [Handler],
     /// Its header stage.
@@ -35,6 +37,7 @@ impl Module {
         directives: &[],
         units: &[],
         variables: &[],
+        defaults: &[],
         handlers: &[],
         header_stage: None,
         finish: None,
