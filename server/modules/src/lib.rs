@@ -6,6 +6,7 @@
 
 mod access;
 mod autoindex;
+mod browser;
 mod charset;
 mod empty_gif;
 mod geo;
@@ -23,10 +24,13 @@ mod range;
 mod realip;
 mod referer;
 mod rewrite;
+mod secrets;
+mod secure_link;
 mod split_clients;
 mod static_files;
 mod stub_status;
 mod try_files;
+mod userid;
 
 use server_core::module::Module;
 
@@ -36,6 +40,8 @@ pub const MODULES: &[&Module] = &[
     &geo::MODULE,
     &split_clients::MODULE,
     &referer::MODULE,
+    &browser::MODULE,
+    &secure_link::MODULE,
     &rewrite::MODULE,
     &realip::MODULE,
     &access::MODULE,
@@ -50,6 +56,7 @@ pub const MODULES: &[&Module] = &[
     &stub_status::MODULE,
     &not_modified::MODULE,
     &headers::MODULE,
+    &userid::MODULE,
     &charset::MODULE,
     &range::MODULE,
     &log::MODULE,

@@ -2,13 +2,16 @@
 //! each question.
 
 mod addresses;
+mod browsers;
 mod charset;
 mod errors;
 mod fields;
 mod limits;
+mod links;
 mod listing;
 mod mapping;
 mod referers;
 mod rewriting;
 mod site;
+mod userids;
 mod variables;
