@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod auth_basic;
 mod autoindex;
 mod browser;
 mod charset;
@@ -45,6 +46,7 @@ pub const MODULES: &[&Module] = &[
     &rewrite::MODULE,
     &realip::MODULE,
     &access::MODULE,
+    &auth_basic::MODULE,
     &limit_req::MODULE,
     &limit_conn::MODULE,
     &try_files::MODULE,

@@ -2,6 +2,7 @@
 //! each question.
 
 mod addresses;
+mod auth;
 mod browsers;
 mod charset;
 mod errors;
