@@ -373,11 +373,11 @@ fn show(
 }
 
 fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
-    let http = Rc::clone(&x.http);
-    let conf: &UseridLoc = x.loc(&http);
-    if *conf.mode < Mode::V1 {
+    if *x.loc::<UseridLoc>(&x.http).mode < Mode::V1 {
         return Ok(());
     }
+    let http = Rc::clone(&x.http);
+    let conf: &UseridLoc = x.loc(&http);
     let mut known = issue(x, cx, conf);
     let Some(uid) = known.set.filter(|_| !known.sent) else {
         return Ok(());
