@@ -33,12 +33,14 @@ mod split_clients;
 mod static_files;
 mod stub_status;
 mod try_files;
+mod upstream;
 mod userid;
 
 use server_core::module::Module;
 
 /// The modules, in order.
 pub const MODULES: &[&Module] = &[
+    &upstream::MODULE,
     &map::MODULE,
     &geo::MODULE,
     &geoip::MODULE,
