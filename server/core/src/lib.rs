@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod agent;
 pub mod build;
 pub mod builtin;
 pub mod clock;

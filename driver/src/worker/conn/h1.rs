@@ -71,14 +71,6 @@ fn peer_ended<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(),
     if a.next == Next::AwaitBody && a.is_settled() {
         return Err(Closed);
     }
-    if let Some(x) = &mut a.exchange
-        && matches!(x.state, State::Waiting(_))
-    {
-        // Nobody waits for the answer any more.
-        x.err_status = CLIENT_CLOSED_REQUEST;
-        x.reply.status = CLIENT_CLOSED_REQUEST;
-        return Err(Closed);
-    }
     if a.exchange.is_some() || !a.out.is_empty() {
         // The request is here, if not all of its body. The response still goes out.
         a.engine.close_after();
@@ -96,6 +88,23 @@ fn peer_ended<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(),
         );
     }
     Err(Closed)
+}
+
+/// Ends an exchange that waits for a timer if the peer is gone: nobody waits for the answer any more. The engine tells
+/// of the end only where a request may begin.
+pub(super) fn abandon<S>(c: &mut Conn<S>) -> Result<(), Closed> {
+    if let Some(a) = &mut c.active
+        && let Some(x) = &mut a.exchange
+        && matches!(x.state, State::Waiting(_))
+        && a.engine.input_ended()
+        && !a.engine.has_buffered()
+        && a.tail.is_empty()
+    {
+        x.err_status = CLIENT_CLOSED_REQUEST;
+        x.reply.status = CLIENT_CLOSED_REQUEST;
+        return Err(Closed);
+    }
+    Ok(())
 }
 
 /// Starts an exchange.
@@ -130,7 +139,11 @@ pub(super) fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
         return Ok(());
     };
     match x.state {
-        State::Running | State::Waiting(_) => Ok(()),
+        State::Running => Ok(()),
+        State::Waiting(_) => {
+            sh.timer_set = true;
+            Ok(())
+        }
         // Responses to requests before this one still leave, and are logged before it.
         State::Aborted => Ok(()),
         State::Responding => {

@@ -79,6 +79,7 @@ fn pass<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Clo
     } else {
         loop {
             h1::deliver(c, sh)?;
+            h1::abandon(c)?;
             if !h1::pump(c, sh)? {
                 break;
             }

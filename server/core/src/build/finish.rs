@@ -21,10 +21,10 @@ impl Build {
     pub(super) fn finish_http(&mut self) -> Result<(), ConfError> {
         self.default_root();
         self.merge();
-        let needs_local = self.vars.is_used("server_addr");
         for finish in self.modules.iter().filter_map(|m| m.finish) {
             finish(self)?;
         }
+        let needs_local = self.vars.is_used("server_addr");
         if let Some(error) = self.main_conf::<Zones>().undeclared() {
             return Err(error);
         }
