@@ -22,7 +22,7 @@ use crate::errlog::ErrorLog;
 use crate::exchange::{Ctx, Exchange};
 use crate::listen::Listen;
 use crate::location::{LocationKind, LocationSet};
-use crate::module::{Content, HeaderStage};
+use crate::module::{Content, HeaderStage, Module};
 use crate::names::ServerNames;
 use crate::phases::Handlers;
 use crate::upkeep::Upkeep;
@@ -40,6 +40,8 @@ pub struct Http {
     pub ports: Vec<Port>,
     /// The variables.
     pub vars: VarTable,
+    /// The modules that handlers and stages are of.
+    pub modules: Vec<&'static Module>,
     /// The phase handlers, in order.
     pub handlers: Handlers,
     /// The header stages, in order.

@@ -25,6 +25,7 @@ pub(crate) const MODULE: Module = Module {
     units: &[<AccessLoc as server_core::confs::Conf>::unit],
     handlers: &[Handler::Access(check)],
     inherits: &[("deny", Inherit::With("allow"))],
+    dormant: true,
     ..Module::EMPTY
 };
 

@@ -41,6 +41,7 @@ pub(crate) const MODULE: Module = Module {
         ("break", Inherit::Step),
         ("if", Inherit::Step),
     ],
+    dormant: true,
     ..Module::EMPTY
 };
 

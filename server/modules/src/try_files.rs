@@ -21,6 +21,7 @@ pub(crate) const MODULE: Module = Module {
     units: &[<TryLoc as server_core::confs::Conf>::unit],
     handlers: &[Handler::PreContent(handle)],
     inherits: &[("try_files", Inherit::Never)],
+    dormant: true,
     ..Module::EMPTY
 };
 

@@ -12,6 +12,7 @@ mod meaningless;
 mod ports;
 mod written;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -91,6 +92,8 @@ pub struct Build {
     /// What the worker is to do beside serving.
     pub upkeep: Vec<Arc<dyn Upkeep>>,
     seen_events: bool,
+    /// The names of all directives that are written.
+    named: HashSet<&'static str>,
     /// Where the directive that is being applied was written.
     applying: Pos,
     written: Option<Written>,
@@ -123,6 +126,7 @@ impl Builder for Build {
 
     fn applying(&mut self, directive: &Directive, row: &'static Row<Self>) {
         self.applying = directive.pos;
+        self.named.insert(row.name);
         if let Some(written) = &mut self.written {
             let level = self.http.as_ref().map(|http| http.location);
             written.add(directive, row, level);
@@ -175,6 +179,7 @@ impl Build {
             log_paths: Vec::new(),
             upkeep: Vec::new(),
             seen_events: false,
+            named: HashSet::new(),
             applying: Directive::synthetic("").pos,
             written: None,
         }
