@@ -8,13 +8,14 @@
 
 use engines::http::FieldId;
 
-use super::{Phase, enter};
+use super::{Phase, enter, refused};
 use crate::conf_core::{CoreLoc, Satisfy};
 use crate::errlog::Level;
 use crate::exchange::{Ctx, Exchange, State};
 use crate::http::Http;
 use crate::module::Access;
 use crate::reply;
+use crate::trace::Event;
 
 /// The answer that is held back until then, monotonic milliseconds.
 struct Held {
@@ -39,10 +40,11 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
                 }
             }
             Access::Deny(401) => {
+                x.note(|| Event::Refused(x.phase, x.handler, 401));
                 x.access_code = 401;
                 return enter(x, Phase::PostAccess);
             }
-            Access::Deny(status) => return reply::status(x, cx, status),
+            Access::Deny(status) => return refused(x, cx, status),
             Access::Wait => return,
         }
         x.handler += 1;
