@@ -22,6 +22,7 @@ pub mod logs;
 pub mod mime;
 pub mod module;
 pub mod names;
+pub mod networks;
 pub mod paths;
 pub mod phases;
 pub mod regex;

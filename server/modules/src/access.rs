@@ -16,7 +16,7 @@ use server_core::module::{Access, Handler, Inherit, Module};
 use server_core::settings;
 use server_core::trace::{At, Event};
 
-use crate::networks::Network;
+use crate::networks::{Network, mask_v6};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -134,7 +134,7 @@ fn fits_mapped(network: Network, peer: Peer, rules: &[Rule]) -> bool {
         return false;
     };
     let about_v4 = |rule: &Rule| matches!(rule.network, None | Some(Network::V4(..)));
-    ip.to_bits() & crate::networks::mask_v6(bits) == net && !rules.iter().any(about_v4)
+    ip.to_bits() & mask_v6(bits) == net && !rules.iter().any(about_v4)
 }
 
 #[cfg(test)]
