@@ -10,6 +10,7 @@ use std::rc::Rc;
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use server_core::build::Build;
 use server_core::conf_core::{CoreLoc, Satisfy};
+use server_core::debug_http;
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange, Peer};
 use server_core::module::{Access, Handler, Inherit, Module};
@@ -96,6 +97,7 @@ fn rule(b: &mut Build, d: &Directive, deny: bool) -> Result<(), ConfError> {
 fn check(x: &mut Exchange, _: &mut Ctx<'_>) -> Access {
     let http = Rc::clone(&x.http);
     let rules = &x.loc::<AccessLoc>(&http).rules;
+    debug_http!(x, "access: {} by {} rules", x.client.peer, rules.len());
     let Some(nth) = first(rules, x.client.peer) else {
         return Access::NoOpinion;
     };

@@ -56,7 +56,7 @@ impl Build {
             handlers: Handlers::of(self.modules),
             header_stages: self.header_stages(),
             prefix: self.options.prefix.clone(),
-            log_files: OnceLock::new(),
+            logs: OnceLock::new(),
             upkeep: std::mem::take(&mut self.upkeep),
         };
         self.finished = Some((Arc::new(http), listens));
