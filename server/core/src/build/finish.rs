@@ -58,7 +58,7 @@ impl Build {
             header_stages: modules.iter().filter_map(|m| m.header_stage).collect(),
             modules,
             prefix: self.options.prefix.clone(),
-            log_files: OnceLock::new(),
+            logs: OnceLock::new(),
             upkeep: std::mem::take(&mut self.upkeep),
         };
         self.finished = Some((Arc::new(http), listens));
