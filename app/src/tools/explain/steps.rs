@@ -190,7 +190,7 @@ impl Teller<'_> {
         };
         let (text, at) = match (own, index) {
             (Some(line), _) => (line.text(), self.place(line.at)),
-            (None, Some(index)) => (handler(Phase::Content, index), None),
+            (None, Some(index)) => (self.handler(Phase::Content, index), None),
             (None, None) => ("the location itself".to_owned(), None),
         };
         Step {
