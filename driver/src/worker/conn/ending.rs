@@ -6,8 +6,8 @@ use server_core::errlog::Level;
 use server_core::exchange::State;
 use server_core::phases;
 
-use super::state::{Closed, Conn, Fate, Mode};
-use super::{client, respond};
+use super::state::{Cause, Closed, Conn, Fate, Mode};
+use super::{client, respond, turn};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -26,6 +26,10 @@ pub(super) fn linger<N: Net>(
         Lingering::On => next == Next::Linger || c.readable,
         Lingering::Always => true,
     };
+    if !wanted && (sh.stopping || c.retired) {
+        // The head of this response may have told that the connection stays.
+        return end_side(c, sh);
+    }
     if !wanted {
         return Err(Closed);
     }
@@ -33,6 +37,46 @@ pub(super) fn linger<N: Net>(
     a.mode = Mode::Linger {
         until_ms: sh.clock.mono_ms + a.closing.time_ms,
     };
+    c.mark_ms = sh.clock.mono_ms;
+    // As in `end_side`.
+    c.readable = true;
+    Ok(true)
+}
+
+/// Makes the response under way, or else the next one, the last. A connection that is kept alive ends at once, unless
+/// `keepalive_min_timeout` spares it or a request has come that was not read yet.
+pub fn retire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate {
+    let ends = c.is_kept_alive() && !c.is_spared(sh.clock.mono_ms);
+    c.make_last();
+    let cause = Cause {
+        readable: ends,
+        ..Cause::default()
+    };
+    let fate = turn(c, sh, cause);
+    if !ends || !c.is_kept_alive() || c.ended || fate == Fate::Close {
+        return fate;
+    }
+    match end_side(c, sh) {
+        Ok(_) => turn(c, sh, Cause::default()),
+        Err(Closed) => close(c, sh),
+    }
+}
+
+/// Ends our side of a connection on which nothing is under way. A request may be on its way that the peer sent before it
+/// saw the end; a close now would answer it with a reset, which can take the last response with it. With
+/// `lingering_close off` in the location of the last request, the connection closes.
+pub(super) fn end_side<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+) -> Result<bool, Closed> {
+    if !c.lingers {
+        return Err(Closed);
+    }
+    sh.net.shutdown(&mut c.socket);
+    if let Some(active) = c.active.take() {
+        sh.release(active);
+    }
+    c.ended = true;
     c.mark_ms = sh.clock.mono_ms;
     // The peer's end may have been read before, and is found again by one more read.
     c.readable = true;
@@ -45,6 +89,9 @@ pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
         return Ok(());
     }
     let Some(a) = &mut c.active else {
+        if c.is_kept_alive() && !c.ended && (sh.stopping || c.retired) {
+            return end_side(c, sh).map(|_| ());
+        }
         return Err(Closed);
     };
     if let Some(x) = &mut a.exchange
@@ -65,6 +112,7 @@ pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
 pub(super) fn deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
     let Some(a) = &c.active else {
         let wait = match c.requests {
+            _ if c.ended => ENDED_MS,
             0 => header_timeout(c, sh),
             _ if sh.stopping || c.retired => c.min_idle_ms.min(c.idle_ms),
             _ => c.idle_ms,
@@ -139,3 +187,7 @@ pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate
     sh.release(a);
     Fate::Close
 }
+
+/// How long what comes is dropped after our side of an idle connection was ended: more than the way to nearly every client
+/// and back takes, and little to wait for when a server ends.
+pub const ENDED_MS: u64 = 500;

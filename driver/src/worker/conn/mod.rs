@@ -17,7 +17,7 @@ use std::io;
 
 use engines::h1::{Event, Next, Phase};
 use engines::http::{FieldId, RequestHead};
-use server_core::conf_core::CoreLoc;
+use server_core::conf_core::{CoreLoc, Lingering};
 use server_core::errlog::Level;
 use server_core::exchange::{Client, Pulled, State};
 use server_core::phases;
@@ -25,7 +25,8 @@ use server_core::stats::{self, Activity};
 
 use super::net::Net;
 use super::shared::Shared;
-use ending::{close, deadline, expire, linger, log_unfinished};
+pub use ending::{ENDED_MS, retire};
+use ending::{close, deadline, end_side, expire, linger, log_unfinished};
 pub use state::{Active, Cause, Conn, Fate};
 use state::{Closed, Closing, Mode, Queued};
 
@@ -106,6 +107,9 @@ fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, 
     c.readable = n == sh.scratch.len() || c.hung_up;
     let now = sh.clock.mono_ms;
     if c.active.is_none() {
+        if c.ended {
+            return Ok(true);
+        }
         c.mark_ms = now;
         c.active = Some(sh.activate(c.port()));
     }
@@ -336,6 +340,7 @@ fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Clo
     };
     c.idle_ms = loc.keepalive().idle_ms;
     c.min_idle_ms = loc.keepalive_min_timeout.0;
+    c.lingers = a.closing.rule != Lingering::Off;
     a.tail.push_back(Queued {
         exchange,
         start: a.start,
@@ -411,11 +416,11 @@ fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, C
         Next::KeepAlive => {
             if a.engine.phase() == Phase::Idle && !a.engine.has_buffered() {
                 // Not even a byte of a next request: the connection becomes idle.
-                if c.gone
-                    || (sh.stopping && c.min_idle_ms == 0)
-                    || (c.idle_ms == 0 && c.requests > 0)
-                {
+                if c.gone || (c.idle_ms == 0 && c.requests > 0) {
                     return Err(Closed);
+                }
+                if sh.stopping && c.min_idle_ms == 0 && !c.readable {
+                    return end_side(c, sh);
                 }
                 if let Some(active) = c.active.take() {
                     sh.release(active);

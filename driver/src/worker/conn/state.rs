@@ -34,6 +34,10 @@ pub struct Conn<S> {
     pub(super) retired: bool,
     /// Its port is gone: what is under way is finished, nothing new begins.
     pub(super) gone: bool,
+    /// May be read from after our side was ended, by the location of its last request.
+    pub(super) lingers: bool,
+    /// Our side is ended and nothing is under way: what still comes is dropped for a moment.
+    pub(super) ended: bool,
     /// Its place in the process's counters.
     pub(super) counted: Counted,
     pub(super) active: Option<Box<Active>>,
@@ -168,6 +172,8 @@ impl<S> Conn<S> {
             nodelay: true,
             retired: false,
             gone: false,
+            lingers: true,
+            ended: false,
             counted: Counted::accepted(),
             active: None,
         }
@@ -237,11 +243,11 @@ impl<S> Conn<S> {
     /// Its port is gone from the configuration: what is under way is finished, nothing new begins.
     pub fn lose_port(&mut self) {
         self.gone = true;
-        self.retire();
+        self.make_last();
     }
 
     /// Makes the response under way, or else the next one, the last.
-    pub fn retire(&mut self) {
+    pub(super) fn make_last(&mut self) {
         self.retired = true;
         if let Some(active) = &mut self.active {
             active.engine.close_after();
