@@ -4,8 +4,10 @@
 //! the calls it has, libc the rest. Linux only. Nothing here knows a protocol or a configuration
 //! beyond the address and options of a listening socket.
 
+pub mod exec;
 pub mod fdpass;
 pub mod identity;
+pub mod inherit;
 pub mod listen;
 pub mod poll;
 pub mod process;

@@ -169,8 +169,14 @@ pub fn kill(pid: u32, signo: i32) -> io::Result<()> {
 /// None is known.
 pub fn die_with_parent(parent: u32) -> io::Result<bool> {
     rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
-    let now = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs());
-    Ok(now == parent)
+    Ok(parent_id() == parent)
+}
+
+/// The number of the process that started this one, or of the one that took its place when it ended;
+/// 0 for one outside of this process's sight.
+#[must_use]
+pub fn parent_id() -> u32 {
+    rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs())
 }
 
 /// This process's number.
