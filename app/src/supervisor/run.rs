@@ -213,6 +213,7 @@ impl Supervisor {
             match self.workers.iter().position(is_it) {
                 Some(index) => {
                     let worker = self.workers.swap_remove(index);
+                    self.report_last_words(&worker);
                     self.worker_ended(worker, exit);
                 }
                 None => match self.successor.take_if(|successor| successor.pid == pid) {
@@ -222,6 +223,15 @@ impl Supervisor {
             }
         }
         Continue(())
+    }
+
+    /// Logs why a worker has ended, if it said so and that was not read yet.
+    fn report_last_words(&self, worker: &child::Worker) {
+        while let Ok(message) = FromWorker::receive(&worker.control) {
+            if let FromWorker::Failed { message, .. } = message {
+                self.console.report(Level::Emerg, format_args!("{message}"));
+            }
+        }
     }
 
     fn do_what_is_due(&mut self) -> Flow {

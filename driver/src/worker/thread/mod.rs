@@ -326,11 +326,11 @@ impl Thread {
 
     fn quit(&mut self, timeout_ms: Option<u64>) {
         let now = self.shared.clock.mono_ms;
-        self.pause(Accepting::Never);
-        self.setup.listeners.clear();
         self.quit = Some(Quit {
             deadline_ms: timeout_ms.map(|t| now + t),
         });
+        self.accept_last();
+        self.setup.listeners.clear();
         self.shared.stopping = true;
         for key in self.conns.keys() {
             self.retire(key);
