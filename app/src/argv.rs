@@ -63,15 +63,18 @@ impl Command {
     }
 
     fn parse(text: &[u8]) -> Option<Self> {
-        Some(match text {
-            b"stop" => Self::Stop,
-            b"quit" => Self::Quit,
-            b"reopen" => Self::Reopen,
-            b"reload" => Self::Reload,
-            _ => return None,
-        })
+        let named = |(name, ..): &&(&str, Self, &str)| name.as_bytes() == text;
+        COMMANDS.iter().find(named).map(|(_, command, _)| *command)
     }
 }
+
+/// The commands by name, with what each is for.
+pub(crate) const COMMANDS: [(&str, Command, &str); 4] = [
+    ("stop", Command::Stop, "end at once"),
+    ("quit", Command::Quit, "finish what runs, then end"),
+    ("reopen", Command::Reopen, "open the logs anew"),
+    ("reload", Command::Reload, "take the changed configuration"),
+];
 
 /// What is wrong with the command line, in nginx's words.
 #[derive(Debug, PartialEq, Eq)]
@@ -122,27 +125,7 @@ fn parse_word<'a>(
             b't' => options.test = true,
             b'T' => (options.test, options.dump) = (true, true),
             b'q' => options.quiet = true,
-            b'p' => {
-                options.prefix = Some(value('p', "directory name", rest, words)?);
-                return Ok(());
-            }
-            b'e' => {
-                let name = value('e', "file name", rest, words)?;
-                options.error_log = Some(if name == "stderr" {
-                    OsString::new()
-                } else {
-                    name
-                });
-                return Ok(());
-            }
-            b'c' => {
-                options.conf = Some(value('c', "file name", rest, words)?);
-                return Ok(());
-            }
-            b'g' => {
-                options.globals = Some(value('g', "parameter", rest, words)?);
-                return Ok(());
-            }
+            b'p' | b'e' | b'c' | b'g' => return parse_place(*flag, rest, words, options),
             b's' => {
                 let name = value('s', "parameter", rest, words)?;
                 options.signal = Some(command(&name)?);
@@ -155,8 +138,32 @@ fn parse_word<'a>(
     Ok(())
 }
 
+/// The flags that say which configuration is meant, `-p -e -c -g`; tools have them, too.
+pub(crate) fn parse_place<'a>(
+    flag: u8,
+    rest: &[u8],
+    words: &mut impl Iterator<Item = &'a OsString>,
+    options: &mut Options,
+) -> Result<(), ArgvError> {
+    match flag {
+        b'p' => options.prefix = Some(value('p', "directory name", rest, words)?),
+        b'e' => {
+            let name = value('e', "file name", rest, words)?;
+            options.error_log = Some(if name == "stderr" {
+                OsString::new()
+            } else {
+                name
+            });
+        }
+        b'c' => options.conf = Some(value('c', "file name", rest, words)?),
+        b'g' => options.globals = Some(value('g', "parameter", rest, words)?),
+        other => return Err(ArgvError::UnknownFlag(char::from(other))),
+    }
+    Ok(())
+}
+
 /// The value of a flag: the rest of its word, or the next word.
-fn value<'a>(
+pub(crate) fn value<'a>(
     flag: char,
     what: &'static str,
     rest: &[u8],
@@ -257,6 +264,23 @@ mod tests {
                 configure: true
             })
         );
+    }
+
+    #[test]
+    fn table_of_options_is_what_is_read() {
+        for byte in b'!'..=b'~' {
+            let flag = char::from(byte);
+            let mut table = crate::flags::FLAGS.iter();
+            let known = table.find(|known| known.letters.contains(&flag));
+            let error = parsed(&[&format!("-{flag}")]).err().unwrap_or_default();
+            let expected = match known.map(|known| known.value) {
+                Some(None) => "",
+                Some(Some(_)) => "requires",
+                None => "invalid option",
+            };
+            assert_eq!(error.is_empty(), expected.is_empty(), "-{flag}: {error}");
+            assert!(error.contains(expected), "-{flag}: {error}");
+        }
     }
 
     #[test]

@@ -51,6 +51,14 @@ impl Console {
         }
     }
 
+    /// Writes to standard error only what is a warning or worse, as `-t` shows it, and to no log.
+    pub(crate) fn of_tool() -> Self {
+        Self {
+            log: ErrorLog::new(Vec::new()),
+            also_stderr: true,
+        }
+    }
+
     /// Writes to `log` only, once the server runs.
     pub(crate) fn of_log(log: ErrorLog) -> Self {
         Self {

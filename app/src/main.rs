@@ -6,13 +6,18 @@
 //! "Controlling nginx".
 #![forbid(unsafe_code)]
 
+mod advice;
 mod argv;
 mod console;
+mod flags;
 mod load;
+#[cfg(test)]
+mod manual_tests;
 mod paths;
 mod signal_cmd;
 mod supervisor;
 mod test_conf;
+mod tools;
 mod version;
 
 use std::process::ExitCode;
@@ -23,7 +28,6 @@ use server_core::errlog::{self, Level};
 
 use argv::Options;
 use console::Console;
-use load::Loaded;
 use paths::Paths;
 
 /// The system's allocator, named so that changing it is one line: the hot path hardly allocates and idle
@@ -33,6 +37,10 @@ static ALLOCATOR: std::alloc::System = std::alloc::System;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
+    if let Some((tool, words)) = tools::find(&arguments) {
+        keep_local_time();
+        return (tool.run)(words);
+    }
     let options = match argv::parse(&arguments) {
         Ok(options) => options,
         Err(error) => {
@@ -65,7 +73,11 @@ fn start(
     arguments: &[std::ffi::OsString],
 ) -> ExitCode {
     let load_options = paths.load_options(options);
-    let loaded = load::from_disk(&load_options);
+    let (loaded, record) = load::recorded(&load_options);
+    if options.test && !options.quiet {
+        advice::print(&load_options, &record.borrow());
+    }
+    drop(record);
     match &loaded {
         Ok(loaded) => console.warnings(&loaded.cycle.warnings),
         Err(error) => console.refused(error),
@@ -73,13 +85,13 @@ fn start(
     if options.test {
         return test_conf::run(options, paths, &console, loaded.ok());
     }
-    let Ok(Loaded { cycle, globs }) = loaded else {
+    let Ok(loaded) = loaded else {
         return ExitCode::FAILURE;
     };
     if let Some(signal) = options.signal {
-        return signal_cmd::run(signal, &cycle.main.pid, &console);
+        return signal_cmd::run(signal, &loaded.cycle.main.pid, &console);
     }
-    supervisor::run(load_options, Loaded { cycle, globs }, console, arguments)
+    supervisor::run(load_options, loaded, console, arguments)
 }
 
 /// Brings the error log's clock to local time.

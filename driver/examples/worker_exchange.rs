@@ -178,6 +178,8 @@ impl Net for Memory {
 
     fn shutdown(&mut self, _: &mut Socket) {}
 
+    fn reset(&mut self, _: &mut Self::Socket) {}
+
     fn local_addr(&mut self, _: &mut Socket) -> Option<SocketAddr> {
         None
     }

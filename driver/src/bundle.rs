@@ -1,11 +1,12 @@
 //! What the supervisor and its worker say to each other over the control socket.
 //!
 //! The worker gets everything that needs the supervisor's rights in one bundle: the text of every
-//! configuration file, and listeners and logs as open descriptors. A message is a JSON description
+//! configuration file, and databases, listeners and logs as open descriptors. A message is a JSON description
 //! with the descriptors' names in order, followed by the files' bytes as they are.
 //! Absent: paths in the other direction; the worker never asks for a file by name.
 
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,10 @@ pub struct Bundle {
     pub files: Vec<(String, Vec<u8>)>,
     /// Every pattern that was expanded, with the paths it gave.
     pub globs: Vec<(String, Vec<String>)>,
+    /// Data files that directives name, open for reading, by path.
+    pub data: Vec<(String, OwnedFd)>,
+    /// Every host that was looked up, with its addresses.
+    pub hosts: Vec<(String, Vec<IpAddr>)>,
     /// Listening sockets by address as `ListenAddr` prints it. An address with `reuseport` comes once
     /// for each worker thread, in order.
     pub listeners: Vec<(String, OwnedFd)>,
@@ -42,7 +47,7 @@ pub struct Bundle {
 #[derive(Debug)]
 pub enum ToWorker {
     /// Serve by this from now on.
-    Configure(Bundle),
+    Configure(Box<Bundle>),
     /// Write to these logs instead, by path.
     Reopen(Vec<(String, OwnedFd)>),
     /// Finish what runs, then exit.
@@ -107,8 +112,9 @@ impl ToWorker {
         let wire = match self {
             Self::Configure(bundle) => {
                 bodies = &bundle.files;
+                let data = names(&bundle.data, &mut fds);
                 let listeners = names(&bundle.listeners, &mut fds);
-                Wire::Configure(Description {
+                Wire::Configure(Box::new(Description {
                     generation: bundle.generation,
                     conf_path: bundle.conf_path.clone(),
                     prefix: bundle.prefix.clone(),
@@ -120,9 +126,11 @@ impl ToWorker {
                         .map(|(path, text)| (path.clone(), text.len()))
                         .collect(),
                     globs: bundle.globs.clone(),
+                    data,
+                    hosts: bundle.hosts.clone(),
                     listeners,
                     logs: names(&bundle.logs, &mut fds),
-                })
+                }))
             }
             Self::Reopen(logs) => Wire::Reopen(names(logs, &mut fds)),
             Self::Quit => Wire::Quit,
@@ -149,7 +157,9 @@ impl ToWorker {
         let (json, bodies) = rest.split_at_checked(length).ok_or_else(invalid)?;
         let mut fds = fds.into_iter();
         let message = match serde_json::from_slice(json)? {
-            Wire::Configure(description) => Self::Configure(description.bundle(bodies, &mut fds)?),
+            Wire::Configure(description) => {
+                Self::Configure(Box::new(description.bundle(bodies, &mut fds)?))
+            }
             Wire::Reopen(paths) => Self::Reopen(named(paths, &mut fds)?),
             Wire::Quit => Self::Quit,
             Wire::Terminate => Self::Terminate,
@@ -182,7 +192,7 @@ impl FromWorker {
 
 #[derive(Serialize, Deserialize)]
 enum Wire {
-    Configure(Description),
+    Configure(Box<Description>),
     Reopen(Vec<String>),
     Quit,
     Terminate,
@@ -199,6 +209,8 @@ struct Description {
     access_log: String,
     files: Vec<(String, usize)>,
     globs: Vec<(String, Vec<String>)>,
+    data: Vec<String>,
+    hosts: Vec<(String, Vec<IpAddr>)>,
     listeners: Vec<String>,
     logs: Vec<String>,
 }
@@ -224,6 +236,8 @@ impl Description {
             access_log: self.access_log,
             files,
             globs: self.globs,
+            data: named(self.data, fds)?,
+            hosts: self.hosts,
             listeners: named(self.listeners, fds)?,
             logs: named(self.logs, fds)?,
         })
@@ -287,6 +301,11 @@ mod tests {
             access_log: "/var/log/nginx/access.log".to_owned(),
             files: vec![("/a".to_owned(), every_byte), ("/b".to_owned(), Vec::new())],
             globs: vec![("/x/*".to_owned(), vec!["/x/1".to_owned()])],
+            data: vec![zero("/usr/share/a.mmdb")],
+            hosts: vec![(
+                "localhost".to_owned(),
+                vec![[127, 0, 0, 1].into(), [0; 16].into()],
+            )],
             listeners: vec![null("0.0.0.0:80"), null("0.0.0.0:80")],
             logs: vec![zero("/var/log/nginx/access.log")],
         }
@@ -295,7 +314,7 @@ mod tests {
     #[test]
     fn bundle_survives_the_way() {
         let (ours, theirs) = fdpass::pair().expect("a pair");
-        let sent = ToWorker::Configure(bundle());
+        let sent = ToWorker::Configure(Box::new(bundle()));
         sent.send(&ours).expect("send");
         ToWorker::Quit.send(&ours).expect("send");
         let ToWorker::Configure(received) = ToWorker::receive(&theirs).expect("receive") else {
@@ -304,6 +323,7 @@ mod tests {
         let expected = bundle();
         assert_eq!(received.files, expected.files);
         assert_eq!(received.globs, expected.globs);
+        assert_eq!(received.hosts, expected.hosts);
         assert_eq!(
             (received.generation, received.globals),
             (3, expected.globals)
@@ -318,6 +338,9 @@ mod tests {
         );
         assert_eq!(received.listeners.len(), 2);
         let zero_device = device(zero("").1);
+        for ((name, fd), (expected, _)) in received.data.into_iter().zip(expected.data) {
+            assert_eq!((name, device(fd)), (expected, zero_device));
+        }
         for ((name, fd), (expected, _)) in received.logs.into_iter().zip(expected.logs) {
             assert_eq!((name, device(fd)), (expected, zero_device));
         }
@@ -346,7 +369,7 @@ mod tests {
 
     #[test]
     fn damaged_message_is_invalid_data() {
-        let sent = ToWorker::Configure(bundle());
+        let sent = ToWorker::Configure(Box::new(bundle()));
         let (payload, _) = sent.encode().expect("encode");
         for payload in [
             &payload[..4],

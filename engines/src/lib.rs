@@ -7,8 +7,12 @@
 //! `clippy.toml` of this crate forbids the functions that would break the rule.
 //!
 //! - [`http`]: the vocabulary all engines and the server share.
+//! - [`dns`]: names to addresses, client role.
 //! - [`h1`]: HTTP/1.1, HTTP/1.0 and HTTP/0.9, server role.
+//! - [`proxy_protocol`]: what a proxy says before a connection's first byte.
 #![forbid(unsafe_code)]
 
+pub mod dns;
 pub mod h1;
 pub mod http;
+pub mod proxy_protocol;

@@ -14,6 +14,7 @@ pub mod change;
 pub mod client;
 pub mod command;
 pub mod dir;
+pub mod explain;
 pub mod load;
 pub mod peer;
 pub mod port;

@@ -134,7 +134,7 @@ impl Supervisor {
             self.poller.add(&worker.control, id, Interest::Readable)?;
         }
         let bundle = self.current.bundle(&self.options)?;
-        self.tell(id, &ToWorker::Configure(bundle));
+        self.tell(id, &ToWorker::Configure(Box::new(bundle)));
         Ok(())
     }
 

@@ -12,12 +12,15 @@ mod earlier;
 mod inherit;
 mod listeners;
 mod logs;
+mod notify;
 pub(crate) mod open;
 mod pid_file;
 mod reload;
 mod run;
 mod upgrade;
 mod work;
+
+pub(crate) use work::take_on_user;
 
 use std::ffi::OsString;
 use std::ops::ControlFlow;
@@ -38,6 +41,7 @@ use child::{Respawn, Worker};
 use earlier::Earlier;
 use inherit::Inheritance;
 use listeners::Neighbour;
+use notify::Notify;
 use open::Generation;
 use reload::Reloading;
 use upgrade::{LeftFile, Successor};
@@ -81,6 +85,7 @@ struct Supervisor {
     daemonized: bool,
     poller: Poller,
     signals: Signals,
+    notify: Notify,
     phase: Phase,
     current: Generation,
     /// What workers may serve by until one is ready for `current`.
@@ -135,9 +140,12 @@ fn prepare(
     );
     // Its predecessor has left the terminal already.
     let daemonized = current.main.daemon || predecessor.is_some();
+    let mut notify = Notify::from_environment(predecessor, &console);
+    // The manager must know of the child before this process, which it started, ends.
+    let announce = |child| notify.main_process(child, &running);
     if daemonized
         && predecessor.is_none()
-        && let Err((call, error)) = process::daemonize()
+        && let Err((call, error)) = process::daemonize(announce)
     {
         console.failed(Level::Emerg, format_args!("{call}"), &error);
         return Err(Reported);
@@ -161,6 +169,7 @@ fn prepare(
         daemonized,
         poller,
         signals,
+        notify,
         phase: Phase::Serving,
         current,
         earlier: Earlier::new(),

@@ -1,8 +1,10 @@
 //! One generation: a configuration with everything that was opened for it.
 
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 
+use conf::DataFile;
 use driver::bundle::Bundle;
 use server_core::{Cycle, LoadOptions, MainConf};
 
@@ -24,6 +26,8 @@ pub(crate) struct Generation {
     pub(crate) logs: Logs,
     files: Vec<(String, Vec<u8>)>,
     globs: Vec<(String, Vec<String>)>,
+    data: Vec<(String, DataFile)>,
+    hosts: Vec<(String, Vec<IpAddr>)>,
 }
 
 impl Generation {
@@ -38,7 +42,12 @@ impl Generation {
         given: &[Listener],
         console: &Console,
     ) -> Result<Self, Reported> {
-        let Loaded { cycle, globs } = loaded;
+        let Loaded {
+            cycle,
+            globs,
+            data,
+            hosts,
+        } = loaded;
         let account = Account::of(&cycle.main, console)?;
         account::create_directories(&cycle.main.temp_paths, account.as_ref(), console)?;
         let logs = Logs::open(&cycle, old_logs, console)?;
@@ -55,6 +64,8 @@ impl Generation {
             logs,
             files,
             globs,
+            data,
+            hosts,
         })
     }
 
@@ -70,6 +81,12 @@ impl Generation {
                 sockets.push((listener.key(), socket.try_clone()?));
             }
         }
+        let mut data = Vec::new();
+        for (path, file) in &self.data {
+            if let Some(file) = file.file() {
+                data.push((path.clone(), file.try_clone()?.into()));
+            }
+        }
         Ok(Bundle {
             generation: self.number,
             conf_path: shown(&options.conf_path),
@@ -79,6 +96,8 @@ impl Generation {
             access_log: shown(&options.access_log),
             files: self.files.clone(),
             globs: self.globs.clone(),
+            data,
+            hosts: self.hosts.clone(),
             listeners: sockets,
             logs: self.logs.duplicates()?,
         })

@@ -42,9 +42,10 @@ impl Supervisor {
         self.abandon_reload();
         self.remove_left_files();
         match self.open_next() {
-            Ok(next) => self.try_reload(next, 0),
-            Err(Reported) => Continue(()),
+            Ok(next) => return self.try_reload(next, 0),
+            Err(Reported) => self.notify.refused(&self.console),
         }
+        Continue(())
     }
 
     fn open_next(&mut self) -> Result<Generation, Reported> {
@@ -72,7 +73,7 @@ impl Supervisor {
                     due: Instant::now() + BIND_PAUSE,
                 });
             }
-            Err(Reported) => self.drop_unused(next),
+            Err(Reported) => self.refuse(next),
         }
         Continue(())
     }
@@ -85,7 +86,7 @@ impl Supervisor {
             }
             Some(Reloading { next, .. }) => {
                 listeners::give_up(&self.console);
-                self.drop_unused(next);
+                self.refuse(next);
                 Continue(())
             }
             None => Continue(()),
@@ -103,6 +104,12 @@ impl Supervisor {
         }
     }
 
+    /// A configuration cannot be taken up: what serves goes on.
+    fn refuse(&mut self, next: Generation) {
+        self.drop_unused(next);
+        self.notify.refused(&self.console);
+    }
+
     /// What was bound for a configuration that is not taken up closes, and its files must go with it.
     fn drop_unused(&mut self, unused: Generation) {
         let kept = self.current.listeners.clone();
@@ -111,7 +118,7 @@ impl Supervisor {
 
     fn take_up(&mut self, next: Generation) -> Flow {
         if self.move_pid_file(&self.current.main, &next.main).is_err() {
-            self.drop_unused(next);
+            self.refuse(next);
             return Continue(());
         }
         self.console = Console::of_log(next.logs.error_log());
@@ -151,7 +158,7 @@ impl Supervisor {
                 let worker = &mut self.workers[index];
                 worker.generation = self.current.number;
                 let id = worker.id;
-                self.tell(id, &ToWorker::Configure(bundle));
+                self.tell(id, &ToWorker::Configure(Box::new(bundle)));
             }
             Err(error) => {
                 self.console
@@ -183,6 +190,9 @@ impl Supervisor {
 
     /// A worker serves this generation: nothing before it is needed any more.
     fn ready(&mut self, id: u64, number: u64) {
+        if number == self.current.number && self.reloading.is_none() {
+            self.notify.ready(&self.console);
+        }
         for index in 0..self.workers.len() {
             let worker = &self.workers[index];
             if worker.id != id && !worker.leaving && worker.generation <= number {
@@ -244,6 +254,7 @@ impl Supervisor {
         self.console = Console::of_log(self.current.logs.error_log());
         self.current.logs.redirect_stderr(&self.console);
         self.remove_unneeded(&failed.listeners);
+        self.notify.refused(&self.console);
     }
 
     /// Opens every log anew and sends the descriptors to the workers.

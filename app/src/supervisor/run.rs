@@ -118,6 +118,7 @@ impl Supervisor {
         }
         self.console
             .report(Level::Notice, format_args!("reconfiguring"));
+        self.notify.reloading(&self.console);
         self.reload()
     }
 
@@ -126,6 +127,7 @@ impl Supervisor {
         if self.daemonized && self.phase == Phase::Serving {
             self.phase = Phase::Paused;
             self.abandon_reload();
+            self.notify.refused(&self.console);
             self.respawn.due = None;
             self.quit_workers();
         }
@@ -137,6 +139,7 @@ impl Supervisor {
         }
         self.phase = Phase::Quitting;
         self.abandon_reload();
+        self.tell_end();
         self.respawn.due = None;
         self.quit_workers();
         // Closed here, the addresses are free as soon as the worker lets go of them.
@@ -151,6 +154,7 @@ impl Supervisor {
             kill_at: Some(Instant::now() + KILL_AFTER),
         };
         self.abandon_reload();
+        self.tell_end();
         self.respawn.due = None;
         for index in 0..self.workers.len() {
             let worker = &mut self.workers[index];
@@ -158,6 +162,11 @@ impl Supervisor {
             let id = worker.id;
             self.tell(id, &ToWorker::Terminate);
         }
+    }
+
+    fn tell_end(&mut self) {
+        let successor = self.successor.as_ref().map(|successor| successor.pid);
+        self.notify.stopping(successor, &self.console);
     }
 
     fn close_listeners(&mut self) {

@@ -71,6 +71,7 @@ impl Supervisor {
             return;
         }
         self.abandon_reload();
+        self.notify.refused(&self.console);
         self.console
             .report(Level::Notice, format_args!("changing binary"));
         let program = self.program().into_owned();

@@ -97,6 +97,18 @@ fn become_worker(
     Ok(())
 }
 
+/// Gives up root's rights for those of the worker's user; for anybody else, and where the supervisor serves itself,
+/// nothing changes.
+///
+/// # Errors
+/// What kept it from doing so, which has been reported.
+pub(crate) fn take_on_user(main: &MainConf, console: &Console) -> Result<(), Reported> {
+    match Account::of(main, console)? {
+        Some(account) if main.master_process => change_user(&account, console),
+        _ => Ok(()),
+    }
+}
+
 fn change_user(account: &Account, console: &Console) -> Result<(), Reported> {
     match identity::become_user(account.uid, account.gid, &account.name) {
         Ok(()) => Ok(()),

@@ -69,6 +69,9 @@ impl Net for SimNet {
         socket.0.borrow_mut().shutdown();
     }
 
+    /// The simulated peer does not tell a reset from a close.
+    fn reset(&mut self, _: &mut SimSocket) {}
+
     fn local_addr(&mut self, _: &mut SimSocket) -> Option<SocketAddr> {
         None
     }

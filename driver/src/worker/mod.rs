@@ -9,6 +9,7 @@ pub mod orders;
 pub mod shared;
 pub mod slab;
 pub mod thread;
+mod upkeep;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -29,6 +30,7 @@ use crate::sys::process;
 use crate::sys::signal::{self, Signals};
 use orders::{Counters, Order, Setup};
 use thread::Thread;
+use upkeep::Chores;
 
 /// Builds a configuration from a bundle.
 pub type Load = fn(&Bundle) -> Result<Cycle, String>;
@@ -38,7 +40,7 @@ pub fn run(control: OwnedFd, load: Load) -> i32 {
     let Ok(ToWorker::Configure(bundle)) = ToWorker::receive(&control) else {
         return 0;
     };
-    let mut worker = match Worker::start(control, load, bundle) {
+    let mut worker = match Worker::start(control, load, *bundle) {
         Ok(worker) => worker,
         Err(code) => return code,
     };
@@ -62,6 +64,7 @@ struct Worker {
     logs: HashMap<PathBuf, Arc<File>>,
     log: ErrorLog,
     env: Env,
+    chores: Chores,
     shutdown_timeout_ms: Option<u64>,
     leaving: bool,
 }
@@ -107,6 +110,7 @@ impl Worker {
             logs: HashMap::new(),
             log: ErrorLog::new(Vec::new()),
             env,
+            chores: Chores::default(),
             shutdown_timeout_ms: None,
             leaving: false,
         };
@@ -122,14 +126,16 @@ impl Worker {
     fn serve(&mut self) -> i32 {
         let mut events = Events::with_capacity(8);
         loop {
-            if self.poller.wait(&mut events, Some(HOUSEKEEP_MS)).is_err() {
+            let wait_ms = self.chores.wait_ms(HOUSEKEEP_MS);
+            if self.poller.wait(&mut events, Some(wait_ms)).is_err() {
                 return 1;
             }
+            self.chores.run_due(&self.log);
             errlog::set_utc_offset(process::local_offset_s(unix_s()));
             for n in 0..events.len() {
                 match events.at(n).token {
                     CONTROL => match ToWorker::receive(&self.control) {
-                        Ok(ToWorker::Configure(bundle)) => self.configure(bundle),
+                        Ok(ToWorker::Configure(bundle)) => self.configure(*bundle),
                         Ok(ToWorker::Reopen(logs)) => self.reopen(logs),
                         Ok(ToWorker::Quit) => self.quit(),
                         Ok(ToWorker::Terminate) | Err(_) => self.terminate(),
@@ -247,6 +253,7 @@ impl Worker {
         install_panic_hook(self.log.clone());
         http.attach_logs(logs.clone(), &self.log);
         self.logs = logs;
+        let chores = Chores::begin(&http.upkeep, &self.log);
         self.shutdown_timeout_ms = cycle.main.shutdown_timeout_ms;
         let count = cycle.main.worker_processes.max(1) as usize;
         let started = !self.threads.is_empty();
@@ -274,6 +281,7 @@ impl Worker {
                     .map_err(|e| e.to_string())?,
             }
         }
+        self.chores = chores;
         debug_assert!(started || self.threads.len() == count);
         Ok(())
     }

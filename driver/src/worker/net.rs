@@ -34,6 +34,9 @@ pub trait Net {
     /// Ends our side.
     fn shutdown(&mut self, socket: &mut Self::Socket);
 
+    /// Makes the close that follows a reset: what was not sent is dropped.
+    fn reset(&mut self, socket: &mut Self::Socket);
+
     /// Our address.
     fn local_addr(&mut self, socket: &mut Self::Socket) -> Option<SocketAddr>;
 
@@ -64,6 +67,11 @@ impl Net for Sockets {
     fn shutdown(&mut self, socket: &mut OwnedFd) {
         // A peer that is gone already needs no end.
         let _ = socket::shutdown_write(socket);
+    }
+
+    fn reset(&mut self, socket: &mut OwnedFd) {
+        // A socket without that option is closed as any other.
+        let _ = socket::set_linger_reset(socket);
     }
 
     fn local_addr(&mut self, socket: &mut OwnedFd) -> Option<SocketAddr> {

@@ -35,6 +35,8 @@ pub struct Shared<N: Net> {
     pub env: Env,
     /// Where sockets are read into.
     pub scratch: Box<[u8]>,
+    /// An exchange has set a timer in this turn of the loop, and counts on it whatever the turn still takes.
+    pub timer_set: bool,
     /// No connection is to be kept after its response.
     pub stopping: bool,
     /// Passes of one turn of a connection.
@@ -56,6 +58,7 @@ impl<N: Net> Shared<N> {
             logs: Logs::default(),
             env,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
+            timer_set: false,
             stopping: false,
             passes_a_turn: PASSES_A_TURN,
             requests: 0,
@@ -113,6 +116,11 @@ impl<N: Net> Shared<N> {
     pub fn finish(&mut self, mut x: Box<Exchange>) {
         self.requests += 1;
         phases::log(&mut x, &mut self.ctx());
+        self.drop_unlogged(x);
+    }
+
+    /// Takes back an exchange that was no request.
+    pub fn drop_unlogged(&mut self, mut x: Box<Exchange>) {
         if self.exchanges.len() < POOL_MAX {
             x.clear_reply();
             x.http = Rc::clone(&self.generation);

@@ -57,6 +57,37 @@ impl Chunk {
         }
     }
 
+    /// Keeps the first `len` bytes and gives the rest, if there is one.
+    #[must_use]
+    pub fn split_off(&mut self, len: u64) -> Option<Self> {
+        if self.len() <= len {
+            return None;
+        }
+        let at = len as usize;
+        Some(match self {
+            Self::Static(bytes) => {
+                let (front, rest) = bytes.split_at(at);
+                *bytes = front;
+                Self::Static(rest)
+            }
+            Self::Owned(bytes) => Self::Owned(bytes.split_off(at)),
+            Self::Shared(bytes) => {
+                let rest = Rc::from(&bytes[at..]);
+                *bytes = Rc::from(&bytes[..at]);
+                Self::Shared(rest)
+            }
+            Self::File(range) => {
+                let rest = FileRange {
+                    file: Rc::clone(&range.file),
+                    offset: range.offset + len,
+                    len: range.len - len,
+                };
+                range.len = len;
+                Self::File(rest)
+            }
+        })
+    }
+
     /// The first `len` bytes of the piece; all of it if it is not longer.
     #[must_use]
     pub fn truncated(self, len: u64) -> Self {
@@ -85,6 +116,20 @@ impl From<Vec<u8>> for Chunk {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn split_off_loses_no_byte() {
+        let pieces = [
+            Chunk::Static(b"abcd"),
+            Chunk::Owned(b"abcd".to_vec()),
+            Chunk::Shared(Rc::from(&b"abcd"[..])),
+        ];
+        for mut piece in pieces {
+            assert!(piece.split_off(4).is_none());
+            let rest = piece.split_off(1).expect("three bytes are left");
+            assert_eq!((piece.bytes(), rest.bytes()), (&b"a"[..], &b"bcd"[..]));
+        }
+    }
 
     #[test]
     fn truncated_keeps_the_front() {

@@ -42,6 +42,9 @@ pub trait Builder: Sized + 'static {
     /// Where includes are read.
     fn loader(&mut self) -> &mut Loader;
 
+    /// Called with each directive that passed the checks, before its row is.
+    fn applying(&mut self, _directive: &Directive, _row: &'static Row<Self>) {}
+
     /// Called for a name that has no row at all; by default an error that tells a directive of nginx that is not
     /// built from a name nobody knows.
     ///
@@ -180,6 +183,7 @@ fn apply<B: Builder>(builder: &mut B, d: &Directive, context: Contexts) -> Resul
             .with_hint(format!("its place is in: {allowed}")));
     };
     check_form(builder, d, row.block, row.arity, row.syntax)?;
+    builder.applying(d, row);
     (row.apply)(builder, d)
 }
 

@@ -2,14 +2,19 @@
 //!
 //! A master process reads the [`Disk`] through a [`Recorder`]; what was read becomes a [`Memory`] that a worker
 //! parses again without touching a path, and that `-T` prints. Tests write a `Memory` by hand.
+//!
+//! Names of hosts that a configuration mentions are looked up here, too: once by the master process, recorded for the
+//! worker, so that both have the same addresses.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use crate::DataFile;
 use crate::glob::{self, Tree};
 
 /// "No such file or directory" on every system with Linux's numbers.
@@ -23,24 +28,76 @@ pub trait Source {
     /// What the system says when it cannot be opened or read.
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>>;
 
+    /// Opens a file for its bytes, which may be many and no text: a database.
+    ///
+    /// # Errors
+    /// What the system says when it cannot be opened.
+    fn open(&mut self, path: &Path) -> io::Result<DataFile>;
+
     /// The paths that match a shell pattern, sorted by their bytes; none is no error.
     ///
     /// # Errors
     /// When the source cannot be searched at all.
     fn glob(&mut self, pattern: &str) -> io::Result<Vec<PathBuf>>;
+
+    /// The addresses of a host, each once, in the order in which they were found; at least one.
+    ///
+    /// # Errors
+    /// There is no such host, or it cannot be found out.
+    fn addresses(&mut self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// The file system.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Disk;
+/// How hosts are looked up.
+pub type Lookup = fn(&str) -> io::Result<Vec<IpAddr>>;
+
+/// The file system, and the hosts that the system knows.
+#[derive(Debug, Clone, Copy)]
+pub struct Disk {
+    lookup: Lookup,
+}
+
+impl Disk {
+    /// With another way to look up hosts than that of the standard library.
+    pub fn with_lookup(lookup: Lookup) -> Self {
+        Self { lookup }
+    }
+}
+
+impl Default for Disk {
+    fn default() -> Self {
+        Self::with_lookup(|host| {
+            Ok((host, 0)
+                .to_socket_addrs()?
+                .map(|found| found.ip())
+                .collect())
+        })
+    }
+}
 
 impl Source for Disk {
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
         fs::read(path)
     }
 
+    fn open(&mut self, path: &Path) -> io::Result<DataFile> {
+        DataFile::open(path)
+    }
+
     fn glob(&mut self, pattern: &str) -> io::Result<Vec<PathBuf>> {
         Ok(paths(glob::expand(self, pattern)))
+    }
+
+    fn addresses(&mut self, host: &str) -> io::Result<Vec<IpAddr>> {
+        let mut addresses: Vec<IpAddr> = Vec::new();
+        for address in (self.lookup)(host)? {
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
+        if addresses.is_empty() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        Ok(addresses)
     }
 }
 
@@ -60,11 +117,14 @@ impl Tree for Disk {
     }
 }
 
-/// Files kept in memory, with the answers to patterns that were recorded; other patterns match the files' paths.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+/// Files kept in memory or open, with the answers to patterns that were recorded; other patterns match the files' paths.
+/// Hosts have the addresses that were recorded, others are not found.
+#[derive(Debug, Default, Clone)]
 pub struct Memory {
     files: BTreeMap<PathBuf, Vec<u8>>,
+    opened: BTreeMap<PathBuf, DataFile>,
     globs: BTreeMap<String, Vec<PathBuf>>,
+    hosts: BTreeMap<String, Vec<IpAddr>>,
 }
 
 impl Memory {
@@ -80,9 +140,26 @@ impl Memory {
         self.files.insert(path.into(), text.into());
     }
 
+    /// Adds or replaces a file that is open.
+    pub fn add_opened(&mut self, path: impl Into<PathBuf>, file: DataFile) {
+        self.opened.insert(path.into(), file);
+    }
+
+    /// The files that are open, by path.
+    pub fn opened(&self) -> impl Iterator<Item = (&Path, &DataFile)> {
+        self.opened
+            .iter()
+            .map(|(path, file)| (path.as_path(), file))
+    }
+
     /// Fixes the answer to a pattern.
     pub fn add_glob(&mut self, pattern: impl Into<String>, paths: Vec<PathBuf>) {
         self.globs.insert(pattern.into(), paths);
+    }
+
+    /// Fixes the addresses of a host.
+    pub fn add_host(&mut self, host: impl Into<String>, addresses: Vec<IpAddr>) {
+        self.hosts.insert(host.into(), addresses);
     }
 
     /// The files, by path.
@@ -98,6 +175,13 @@ impl Memory {
             .iter()
             .map(|(pattern, paths)| (pattern.as_str(), paths.as_slice()))
     }
+
+    /// The recorded addresses of hosts.
+    pub fn hosts(&self) -> impl Iterator<Item = (&str, &[IpAddr])> {
+        self.hosts
+            .iter()
+            .map(|(host, addresses)| (host.as_str(), addresses.as_slice()))
+    }
 }
 
 impl Source for Memory {
@@ -108,11 +192,26 @@ impl Source for Memory {
             .ok_or_else(|| io::Error::from_raw_os_error(ENOENT))
     }
 
+    fn open(&mut self, path: &Path) -> io::Result<DataFile> {
+        if let Some(file) = self.opened.get(path) {
+            return Ok(file.clone());
+        }
+        match self.files.get(path) {
+            Some(bytes) => Ok(DataFile::from(bytes.as_slice())),
+            None => Err(io::Error::from_raw_os_error(ENOENT)),
+        }
+    }
+
     fn glob(&mut self, pattern: &str) -> io::Result<Vec<PathBuf>> {
         match self.globs.get(pattern) {
             Some(recorded) => Ok(recorded.clone()),
             None => Ok(paths(glob::expand(self, pattern))),
         }
+    }
+
+    fn addresses(&mut self, host: &str) -> io::Result<Vec<IpAddr>> {
+        let recorded = self.hosts.get(host).cloned();
+        recorded.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 
@@ -162,10 +261,26 @@ impl<S: Source> Source for Recorder<S> {
         Ok(text)
     }
 
+    fn open(&mut self, path: &Path) -> io::Result<DataFile> {
+        let file = self.inner.open(path)?;
+        self.record.borrow_mut().add_opened(path, file.clone());
+        Ok(file)
+    }
+
     fn glob(&mut self, pattern: &str) -> io::Result<Vec<PathBuf>> {
         let paths = self.inner.glob(pattern)?;
         self.record.borrow_mut().add_glob(pattern, paths.clone());
         Ok(paths)
+    }
+
+    /// A host that was found before keeps its addresses: one load sees one answer, and so does who replays the record.
+    fn addresses(&mut self, host: &str) -> io::Result<Vec<IpAddr>> {
+        if let Ok(known) = self.record.borrow_mut().addresses(host) {
+            return Ok(known);
+        }
+        let addresses = self.inner.addresses(host)?;
+        self.record.borrow_mut().add_host(host, addresses.clone());
+        Ok(addresses)
     }
 }
 
@@ -241,10 +356,10 @@ mod tests {
         let top = root.display().to_string();
         let found: Vec<_> = ["/c/*.conf", "/*/sub/?.conf", "/none/*", "/c/*/d.conf"]
             .iter()
-            .flat_map(|pattern| shown(&mut Disk, &format!("{top}{pattern}")))
+            .flat_map(|pattern| shown(&mut Disk::default(), &format!("{top}{pattern}")))
             .map(|path| path.replacen(&top, "", 1))
             .collect();
-        let read = Disk.read(&root.join("c/a.conf"));
+        let read = Disk::default().read(&root.join("c/a.conf"));
         fs::remove_dir_all(&root).expect("what was made can be removed");
         assert_eq!(
             found,
@@ -275,5 +390,45 @@ mod tests {
             ["/c/a.txt"]
         );
         assert_eq!(replay.globs().count(), 1);
+    }
+
+    #[test]
+    fn a_record_keeps_what_was_opened_apart_from_texts() {
+        let mut recorder = Recorder::new(site());
+        let record = recorder.record();
+        recorder.open(Path::new("/c/a.txt")).expect("it is there");
+        recorder.open(Path::new("/none")).expect_err("it is not");
+        let mut replay = record.borrow().clone();
+        assert_eq!((replay.files().count(), replay.opened().count()), (0, 1));
+        let data = replay.open(Path::new("/c/a.txt")).expect("it was recorded");
+        assert_eq!(data.read().expect("it is memory"), b"/c/a.txt");
+        replay
+            .open(Path::new("/c/b.conf"))
+            .expect_err("nobody asked for it");
+    }
+
+    #[test]
+    fn hosts_are_looked_up_once_and_replayed() {
+        fn lookup(host: &str) -> io::Result<Vec<IpAddr>> {
+            match host {
+                "a" => Ok(["127.0.0.2", "127.0.0.1", "127.0.0.2"]
+                    .map(|ip| ip.parse().expect("an address"))
+                    .to_vec()),
+                "empty" => Ok(Vec::new()),
+                _ => Err(io::ErrorKind::Other.into()),
+            }
+        }
+        let mut recorder = Recorder::new(Disk::with_lookup(lookup));
+        let found = recorder.addresses("a").expect("it is there");
+        let shown: Vec<_> = found.iter().map(IpAddr::to_string).collect();
+        assert_eq!(shown, ["127.0.0.2", "127.0.0.1"], "each once, in order");
+        assert!(recorder.addresses("empty").is_err() && recorder.addresses("b").is_err());
+        // A second look within the same load gives the same, whatever the system says by then.
+        recorder.inner = Disk::with_lookup(|_| Err(io::ErrorKind::Other.into()));
+        assert_eq!(recorder.addresses("a").expect("known"), found);
+        let mut replay = recorder.record().borrow().clone();
+        assert_eq!(replay.addresses("a").expect("recorded"), found);
+        assert!(replay.addresses("b").is_err());
+        assert_eq!(replay.hosts().count(), 1);
     }
 }

@@ -12,8 +12,8 @@ use crate::conf_core::CoreSrv;
 use crate::exchange::{Exchange, Peer};
 use crate::vars::Variable;
 
-pub use lookup::{basic_credentials, basic_user, decode_base64, find_arg};
-use lookup::{dashed, find_cookie, http_field, join, random_id, sent_field};
+pub use lookup::{basic_credentials, basic_user, decode_base64, find_arg, find_cookie};
+use lookup::{dashed, http_field, join, random_id, sent_field};
 
 type Out = Vec<u8>;
 
@@ -27,6 +27,8 @@ macro_rules! var {
         }
     };
 }
+
+mod proxied;
 
 fn put(out: &mut Out, bytes: &[u8]) -> bool {
     out.extend_from_slice(bytes);
@@ -52,7 +54,7 @@ fn put_seconds(out: &mut Out, ms: u64) -> bool {
 }
 
 /// The lists of variables.
-pub const VARIABLES: &[&[Variable]] = &[REQUEST, RESPONSE, CONNECTION];
+pub const VARIABLES: &[&[Variable]] = &[REQUEST, RESPONSE, CONNECTION, proxied::VARIABLES];
 
 const REQUEST: &[Variable] = &[
     var!("request", "request line as received", |x, _, _, o| {
@@ -234,6 +236,15 @@ const RESPONSE: &[Variable] = &[
         };
         put(o, format!("{status:03}").as_bytes())
     }),
+    Variable {
+        name: "limit_rate",
+        read: |x, cx, _, o| {
+            let (rate, _) = x.limit_rate(cx);
+            put_number(o, rate)
+        },
+        write: Some(|x, value| x.rate.set(value)),
+        doc: "limit of the response rate, bytes per second",
+    },
     var!("bytes_sent", "bytes sent to the client", |x, _, _, o| {
         put_number(o, x.bytes_sent)
     }),
@@ -365,26 +376,6 @@ const CONNECTION: &[Variable] = &[
         "nginx_version",
         "version of nginx whose configuration is understood",
         |_, _, _, o| put(o, NGINX_VERSION.as_bytes())
-    ),
-    var!(
-        "proxy_protocol_addr",
-        "client address of the PROXY protocol, where it is used",
-        |_, _, _, _| false
-    ),
-    var!(
-        "proxy_protocol_port",
-        "client port of the PROXY protocol, where it is used",
-        |_, _, _, _| false
-    ),
-    var!(
-        "proxy_protocol_server_addr",
-        "server address of the PROXY protocol, where it is used",
-        |_, _, _, _| false
-    ),
-    var!(
-        "proxy_protocol_server_port",
-        "server port of the PROXY protocol, where it is used",
-        |_, _, _, _| false
     ),
 ];
 

@@ -5,13 +5,17 @@
 
 mod body;
 mod guards;
+mod peer;
+mod rate;
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::rc::Rc;
 
 use engines::http::{Chunk, Method, RequestHead, ResponseHead};
+use engines::proxy_protocol;
 
 use crate::clock::Clock;
 use crate::conf_core::{CoreLoc, CoreSrv};
@@ -22,9 +26,12 @@ use crate::http::{Generation, Http, Location, Server};
 use crate::logs::Logs;
 use crate::phases::Phase;
 use crate::regex::Captures;
+use crate::trace::{Event, Trace};
 
 pub use body::{BodyStage, Pulled};
 pub use guards::Guards;
+pub use peer::Peer;
+pub use rate::Rate;
 
 /// What the core needs of the world while it works on an exchange.
 pub struct Ctx<'a> {
@@ -45,15 +52,6 @@ pub struct Env {
     pub hostname: Vec<u8>,
     /// `$pid`.
     pub pid: u32,
-}
-
-/// The other end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// An address.
-    Inet(SocketAddr),
-    /// A UNIX-domain socket.
-    Unix,
 }
 
 /// What an exchange knows of its connection.
@@ -149,6 +147,10 @@ pub struct Exchange {
     pub client: Client,
     /// The connection's peer, where `client` has been given the address of one behind it.
     pub proxy: Option<Peer>,
+    /// What a PROXY protocol header said of the connection.
+    pub proxied: Option<Rc<proxy_protocol::Header>>,
+    /// How fast the response may be sent.
+    pub rate: Rate,
     /// The request head.
     pub head: RequestHead,
     /// Method used for processing (error pages turn it into GET).
@@ -229,6 +231,8 @@ pub struct Exchange {
     pub on_end: Option<OnEnd>,
     /// Bytes of the response head on the wire.
     pub header_bytes: u64,
+    /// Where what happens is noted; never while serving.
+    pub trace: Option<Rc<Trace>>,
 }
 
 impl Exchange {
@@ -241,6 +245,8 @@ impl Exchange {
             location: 0,
             client,
             proxy: None,
+            proxied: None,
+            rate: Rate::default(),
             head: RequestHead::default(),
             method: Method::Get,
             host: Vec::new(),
@@ -283,6 +289,7 @@ impl Exchange {
             bytes_sent: 0,
             on_end: None,
             header_bytes: 0,
+            trace: None,
         }
     }
 
@@ -293,6 +300,8 @@ impl Exchange {
         self.port = port;
         self.client = client;
         self.proxy = None;
+        self.proxied = None;
+        self.rate = Rate::default();
         self.host.clear();
         self.host_port = None;
         self.uri.clear();
@@ -419,7 +428,8 @@ impl Exchange {
     }
 
     /// Writes to the location's error log with the client, server and request line, as nginx does.
-    pub fn log(&self, level: Level, text: std::fmt::Arguments<'_>) {
+    pub fn log(&self, level: Level, text: fmt::Arguments<'_>) {
+        self.note(|| Event::Log(level, text.to_string()));
         let http = &self.http;
         let log = self.error_log(http);
         if !log.enabled(level) {
@@ -437,12 +447,7 @@ impl Exchange {
 
     /// `, client: 127.0.0.1, server: localhost, request: "GET / HTTP/1.1", host: "localhost"`.
     fn log_tail(&self, http: &Http) -> String {
-        let mut tail = String::from(", client: ");
-        match self.client.peer {
-            Peer::Inet(addr) => tail.push_str(&addr.ip().to_string()),
-            Peer::Unix => tail.push_str("unix:"),
-        }
-        tail.push_str(", server: ");
+        let mut tail = format!(", client: {}, server: ", self.client.peer);
         errlog::escape(&self.srv::<CoreSrv>(http).name, &mut tail);
         if self.head.line.len > 0 {
             tail.push_str(", request: \"");

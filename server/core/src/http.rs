@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
+use conf::Pos;
 use engines::h1;
 
 use crate::build::LogTarget;
@@ -24,6 +25,7 @@ use crate::location::{LocationKind, LocationSet};
 use crate::module::{Content, HeaderStage};
 use crate::names::ServerNames;
 use crate::phases::Handlers;
+use crate::upkeep::Upkeep;
 use crate::vars::VarTable;
 
 /// One configuration.
@@ -46,6 +48,8 @@ pub struct Http {
     pub prefix: PathBuf,
     /// The opened log files; set once, by whoever opened them.
     pub log_files: OnceLock<HashMap<PathBuf, Arc<File>>>,
+    /// What the worker does beside serving.
+    pub upkeep: Vec<Arc<dyn Upkeep>>,
 }
 
 impl Http {
@@ -88,6 +92,10 @@ pub type ContentHandler = fn(&mut Exchange, &mut Ctx<'_>) -> Content;
 pub struct Location {
     /// Name or pattern as written.
     pub name: Vec<u8>,
+    /// Where it was written: the directive whose block it is.
+    pub at: Pos,
+    /// The location, `server` or `http` around it; `None` for that of `http`.
+    pub parent: Option<usize>,
     /// How it is chosen.
     pub kind: LocationKind,
     /// Settings at location scope.
@@ -120,6 +128,10 @@ pub struct PortAddr {
     pub default_server: usize,
     /// The servers by name.
     pub names: ServerNames,
+    /// A header of the PROXY protocol comes before the first request.
+    pub proxy_protocol: bool,
+    /// The servers with their `listen`; `None` for a server that has none.
+    pub listens: Vec<(usize, Option<Pos>)>,
 }
 
 impl Port {

@@ -5,6 +5,8 @@
 //! descriptors and clocks the driver's.
 #![forbid(unsafe_code)]
 
+pub mod address;
+pub mod agent;
 pub mod build;
 pub mod builtin;
 pub mod clock;
@@ -25,11 +27,13 @@ pub mod phases;
 pub mod regex;
 pub mod reply;
 pub mod stats;
+pub mod trace;
 pub mod typed;
+pub mod upkeep;
 pub mod value;
 pub mod vars;
 pub mod zone;
 
-pub use build::{Cycle, LoadError, LoadOptions, LogTarget, MainConf, load};
+pub use build::{Cycle, LoadError, LoadOptions, LogTarget, MainConf, Written, load, load_written};
 pub use files::*;
 pub use listen::*;

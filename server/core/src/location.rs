@@ -11,6 +11,7 @@ use std::rc::Rc;
 use crate::exchange::Exchange;
 use crate::http::Http;
 use crate::regex::{MatchLimit, Regex};
+use crate::trace::Event;
 
 /// How a location is chosen.
 #[derive(Debug)]
@@ -126,10 +127,12 @@ fn descend(http: &Http, x: &mut Exchange) -> Result<bool, MatchLimit> {
     let mut try_regex = true;
     match set.find(&x.uri) {
         Static::Exact(id) => {
+            x.note(|| Event::Compared(id, true));
             x.location = id;
             return Ok(true);
         }
         Static::Prefix(id) => {
+            x.note(|| Event::Compared(id, true));
             x.location = id;
             try_regex = !matches!(http.locations[id].kind, LocationKind::PrefixOnly);
             if descend(http, x)? {
@@ -158,10 +161,12 @@ fn first_regex(
     uri: &[u8],
 ) -> Result<Option<usize>, MatchLimit> {
     for &id in &set.regex {
-        if let LocationKind::Regex(regex) = &http.locations[id].kind
-            && regex.exec(x, uri)?
-        {
-            return Ok(Some(id));
+        if let LocationKind::Regex(regex) = &http.locations[id].kind {
+            let hit = regex.exec(x, uri)?;
+            x.note(|| Event::Compared(id, hit));
+            if hit {
+                return Ok(Some(id));
+            }
         }
     }
     Ok(None)

@@ -8,6 +8,7 @@ use conf::{ConfError, Row};
 use crate::build::Build;
 use crate::confs::Unit;
 use crate::exchange::{Ctx, Exchange};
+use crate::phases::Phase;
 use crate::vars::Variable;
 
 /// A module of the HTTP server.
@@ -20,12 +21,16 @@ pub struct Module {
     pub units: &'static [fn() -> &'static Unit],
     /// Its variables.
     pub variables: &'static [Variable],
+    /// Its variables that `map`, `set` and their kin may define anew.
+    pub defaults: &'static [Variable],
     /// Its phase handlers.
     pub handlers: &'static [Handler],
     /// Its header stage.
     pub header_stage: Option<HeaderStage>,
     /// Called when the `http` block has been read and merged.
     pub finish: Option<Finish>,
+    /// Directives that reach inner levels in another way than most.
+    pub inherits: &'static [(&'static str, Inherit)],
 }
 
 impl Module {
@@ -35,10 +40,31 @@ impl Module {
         directives: &[],
         units: &[],
         variables: &[],
+        defaults: &[],
         handlers: &[],
         header_stage: None,
         finish: None,
+        inherits: &[],
     };
+}
+
+/// How what a directive says at one level reaches the levels inside it: what the merge functions of the settings do, for
+/// those who show where a setting in effect was written. A directive that no list names does as
+/// [`Inherit::Around`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inherit {
+    /// A level that does not have it has that of the level around it.
+    Around,
+    /// As `Around`, but a level that has the other one has its own of both.
+    With(&'static str),
+    /// As `Around`, unless the directive named says `merge` (then both levels') or `off` (then only the inner one's).
+    As(&'static str),
+    /// Only `if` and `limit_except` blocks have that of the location around them.
+    Blocks,
+    /// Not at all.
+    Never,
+    /// It is no setting: it runs where it stands.
+    Step,
 }
 
 /// A function called when the `http` block has been read and merged.
@@ -72,6 +98,29 @@ pub enum Handler {
     Content(fn(&mut Exchange, &mut Ctx<'_>) -> Content),
     /// After the response.
     Log(fn(&mut Exchange, &mut Ctx<'_>)),
+}
+
+/// The name of the module whose handler is the one of this index in a phase.
+pub fn handler_name(
+    modules: &[&'static Module],
+    phase: Phase,
+    index: usize,
+) -> Option<&'static str> {
+    let of_phase = |handler: &Handler| match handler {
+        Handler::PostRead(_) => phase == Phase::PostRead,
+        Handler::ServerRewrite(_) => phase == Phase::ServerRewrite,
+        Handler::Rewrite(_) => phase == Phase::Rewrite,
+        Handler::PreAccess(_) => phase == Phase::PreAccess,
+        Handler::Access(_) => phase == Phase::Access,
+        Handler::PreContent(_) => phase == Phase::PreContent,
+        Handler::Content(_) => phase == Phase::Content,
+        Handler::Log(_) => false,
+    };
+    let names = modules
+        .iter()
+        .flat_map(|m| m.handlers.iter().map(|handler| (m.name, handler)));
+    let mut of_phase = names.filter(|(_, handler)| of_phase(handler));
+    of_phase.nth(index).map(|(name, _)| name)
 }
 
 /// What a rewrite, limit or pre-content handler decided.

@@ -9,6 +9,7 @@ use crate::conf_core::{CoreSrv, NameKind, ServerName};
 use crate::exchange::Exchange;
 use crate::http::{Http, PortAddr};
 use crate::regex::MatchLimit;
+use crate::trace::Event;
 
 /// Host names and wildcards, each with an index.
 #[derive(Debug, Default)]
@@ -36,27 +37,66 @@ impl NameTable {
 
     /// The index of a name in lower case: exact, else the longest wildcard at the front, else at the end.
     pub fn find(&self, host: &[u8]) -> Option<usize> {
+        self.find_match(host).map(|(index, _)| index)
+    }
+
+    /// As [`NameTable::find`], with what kind of name it was.
+    fn find_match(&self, host: &[u8]) -> Option<(usize, NameMatch)> {
         if let Some(server) = self.exact.get(host) {
-            return Some(*server);
+            return Some((*server, NameMatch::Exact));
         }
         if !self.head.is_empty() {
             let found = memchr::memchr_iter(b'.', host)
                 .filter(|at| *at > 0)
-                .find_map(|at| self.head.get(&host[at..]));
-            if let Some(server) = found {
-                return Some(*server);
+                .find_map(|at| Some((*self.head.get(&host[at..])?, NameMatch::Head(at))));
+            if found.is_some() {
+                return found;
             }
         }
         if self.tail.is_empty() {
             return None;
         }
         memchr::memrchr_iter(b'.', host)
-            .find_map(|at| self.tail.get(&host[..at]))
-            .copied()
+            .find_map(|at| Some((*self.tail.get(&host[..at])?, NameMatch::Tail(at))))
     }
 
     fn is_empty(&self) -> bool {
         self.exact.is_empty() && self.head.is_empty() && self.tail.is_empty()
+    }
+}
+
+/// Why a server has a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NameMatch {
+    /// It is the only one of its address.
+    Only,
+    /// It has the name of the host.
+    Exact,
+    /// It has the longest name with a wildcard in front of the host from this byte on.
+    Head(usize),
+    /// It has the longest name that ends in a wildcard after so many bytes of the host.
+    Tail(usize),
+    /// Its name by this index is an expression that matches.
+    Regex(usize),
+    /// No server has the name: it is the default server of the address.
+    Default,
+}
+
+impl NameMatch {
+    /// The name of the server that was matched with the host.
+    pub fn name<'s>(self, server: &'s CoreSrv, host: &[u8]) -> Option<&'s ServerName> {
+        let named = |name: &&ServerName| match (self, &name.kind) {
+            (Self::Exact, NameKind::Exact) => name.text == host,
+            (Self::Exact, NameKind::Dot) => &name.text[1..] == host,
+            (Self::Head(at), NameKind::Head) => name.text[1..] == host[at..],
+            (Self::Head(at), NameKind::Dot) => name.text == host[at..],
+            (Self::Tail(len), NameKind::Tail) => name.text[..name.text.len() - 2] == host[..len],
+            _ => false,
+        };
+        match self {
+            Self::Regex(index) => server.names.get(index),
+            _ => server.names.iter().find(named),
+        }
     }
 }
 
@@ -83,10 +123,6 @@ impl ServerNames {
         conflicts
     }
 
-    fn find_text(&self, host: &[u8]) -> Option<usize> {
-        self.table.find(host)
-    }
-
     /// Whether there is nothing to look up.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty() && self.regex.is_empty()
@@ -109,19 +145,30 @@ fn insert(map: &mut HashMap<Vec<u8>, usize>, name: &[u8], server: usize) -> bool
 /// # Errors
 /// A regular expression ran into its match limit.
 pub fn find_server(x: &mut Exchange, http: &Http, addr: &PortAddr) -> Result<usize, MatchLimit> {
+    let (server, how) = choose(x, http, addr)?;
+    x.note(|| Event::Server(how));
+    Ok(server)
+}
+
+fn choose(
+    x: &mut Exchange,
+    http: &Http,
+    addr: &PortAddr,
+) -> Result<(usize, NameMatch), MatchLimit> {
     if addr.names.is_empty() {
-        return Ok(addr.default_server);
+        return Ok((addr.default_server, NameMatch::Only));
     }
-    if let Some(server) = addr.names.find_text(&x.host) {
-        return Ok(server);
+    if let Some(found) = addr.names.table.find_match(&x.host) {
+        return Ok(found);
     }
+    let default = (addr.default_server, NameMatch::Default);
     if x.host.is_empty() {
-        return Ok(addr.default_server);
+        return Ok(default);
     }
     let host = std::mem::take(&mut x.host);
     let found = first_regex(x, http, addr, &host);
     x.host = host;
-    Ok(found?.unwrap_or(addr.default_server))
+    Ok(found?.unwrap_or(default))
 }
 
 fn first_regex(
@@ -129,13 +176,13 @@ fn first_regex(
     http: &Http,
     addr: &PortAddr,
     host: &[u8],
-) -> Result<Option<usize>, MatchLimit> {
+) -> Result<Option<(usize, NameMatch)>, MatchLimit> {
     for (server, index) in &addr.names.regex {
         let srv: &CoreSrv = http.servers[*server].confs.get();
         if let NameKind::Regex(regex) = &srv.names[*index].kind
             && regex.exec(x, host)?
         {
-            return Ok(Some(*server));
+            return Ok(Some((*server, NameMatch::Regex(*index))));
         }
     }
     Ok(None)
@@ -179,15 +226,15 @@ mod tests {
             ("mail.*", NameKind::Tail, 5),
             ("mail.example.*", NameKind::Tail, 6),
         ]);
-        assert_eq!(names.find_text(b"www.example.com"), Some(1));
-        assert_eq!(names.find_text(b"x.y.example.com"), Some(2));
-        assert_eq!(names.find_text(b"b.a.example.com"), Some(3));
-        assert_eq!(names.find_text(b"example.com"), None);
-        assert_eq!(names.find_text(b"example.org"), Some(4));
-        assert_eq!(names.find_text(b"a.example.org"), Some(4));
-        assert_eq!(names.find_text(b"mail.test"), Some(5));
-        assert_eq!(names.find_text(b"mail.example.net"), Some(6));
-        assert_eq!(names.find_text(b".example.com"), None);
+        assert_eq!(names.table.find(b"www.example.com"), Some(1));
+        assert_eq!(names.table.find(b"x.y.example.com"), Some(2));
+        assert_eq!(names.table.find(b"b.a.example.com"), Some(3));
+        assert_eq!(names.table.find(b"example.com"), None);
+        assert_eq!(names.table.find(b"example.org"), Some(4));
+        assert_eq!(names.table.find(b"a.example.org"), Some(4));
+        assert_eq!(names.table.find(b"mail.test"), Some(5));
+        assert_eq!(names.table.find(b"mail.example.net"), Some(6));
+        assert_eq!(names.table.find(b".example.com"), None);
     }
 
     #[test]
@@ -200,13 +247,13 @@ mod tests {
         assert!(names.add(1, &[one()]).is_empty());
         assert_eq!(names.add(2, &[one()]), ["a"]);
         assert_eq!(names.add(1, &[one()]), ["a"]);
-        assert_eq!(names.find_text(b"a"), Some(1));
+        assert_eq!(names.table.find(b"a"), Some(1));
     }
 
     #[test]
     fn a_request_without_a_host_has_the_empty_name() {
         let mut names = ServerNames::default();
         assert!(names.add(3, &[ServerName::empty()]).is_empty());
-        assert_eq!(names.find_text(b""), Some(3));
+        assert_eq!(names.table.find(b""), Some(3));
     }
 }

@@ -5,12 +5,15 @@
 //!
 //! Source: nginx development guide, "Phases".
 
+mod access;
+
 use std::rc::Rc;
 
 use engines::http::{BodyLength, Fault, FieldId, Method, Version, normalize, parse_host};
 
+use crate::agent::Browser;
 use crate::build::method_bit;
-use crate::conf_core::{CoreLoc, CoreSrv, Satisfy};
+use crate::conf_core::{CoreLoc, CoreSrv};
 use crate::errlog::Level;
 use crate::exchange::{Ctx, Exchange, State};
 use crate::http::Http;
@@ -18,6 +21,7 @@ use crate::location::find_location;
 use crate::module::{Access, Content, Handler, Module, Step};
 use crate::names::find_server;
 use crate::reply;
+use crate::trace::Event;
 
 /// A phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,8 +225,8 @@ pub fn run(x: &mut Exchange, cx: &mut Ctx<'_>) {
             Phase::Rewrite => steps(x, cx, &http.handlers.rewrite, Phase::PostRewrite),
             Phase::PostRewrite => post_rewrite(x, cx, &http),
             Phase::PreAccess => steps(x, cx, &http.handlers.pre_access, Phase::Access),
-            Phase::Access => access(x, cx, &http),
-            Phase::PostAccess => post_access(x, cx),
+            Phase::Access => access::run(x, cx, &http),
+            Phase::PostAccess => access::decide(x, cx, &http),
             Phase::PreContent => steps(x, cx, &http.handlers.pre_content, Phase::Content),
             Phase::Content => content(x, cx, &http),
         }
@@ -240,7 +244,7 @@ fn steps(x: &mut Exchange, cx: &mut Ctx<'_>, handlers: &[StepFn], next: Phase) {
     while let Some(handler) = handlers.get(x.handler) {
         match handler(x, cx) {
             Step::Next => x.handler += 1,
-            Step::Status(status) => return reply::status(x, cx, status),
+            Step::Status(status) => return refused(x, cx, status),
             Step::Sent | Step::Restart | Step::Wait => return,
         }
     }
@@ -249,9 +253,11 @@ fn steps(x: &mut Exchange, cx: &mut Ctx<'_>, handlers: &[StepFn], next: Phase) {
 
 fn find_config(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     x.uri_changed = false;
+    x.note(|| Event::Search(x.uri.clone()));
     if find_location(x).is_err() {
         return reply::status(x, cx, 500);
     }
+    x.note(|| Event::Found(x.location));
     if !x.internal && x.loc::<CoreLoc>(http).internal {
         return reply::status(x, cx, 404);
     }
@@ -279,6 +285,7 @@ pub fn location_changed(x: &mut Exchange) {
         && excluded & method_bit(x.method) != 0
     {
         x.location = inner;
+        x.note(|| Event::Excluded(inner));
     }
     if !x.keep_alive {
         return;
@@ -295,32 +302,16 @@ fn keepalive_disabled(x: &Exchange, loc: &CoreLoc) -> bool {
     let Some(disable) = loc.keepalive_disable else {
         return false;
     };
-    let Some(agent) = x.head.field(FieldId::UserAgent) else {
+    let msie6 = disable.msie6 && x.method == Method::Post;
+    // The name of the browser is searched only where it matters.
+    if !msie6 && !disable.safari {
         return false;
-    };
-    if disable.msie6 && x.method == Method::Post && is_msie6(agent) {
-        return true;
     }
-    disable.safari
-        && contains(agent, b"Safari/")
-        && contains(agent, b"Mac OS X")
-        && !contains(agent, b"Chrome/")
-}
-
-/// Internet Explorer before 7, but not the version with the fix (`SV1`).
-fn is_msie6(agent: &[u8]) -> bool {
-    let Some(at) = memchr::memmem::find(agent, b"MSIE ") else {
-        return false;
-    };
-    match agent.get(at + 5..at + 7) {
-        Some(b"4." | b"5.") => true,
-        Some(b"6.") => !contains(&agent[at + 7..], b"SV1"),
+    match x.head.field(FieldId::UserAgent).map(Browser::of) {
+        Some(Browser::Msie { old }) => msie6 && old,
+        Some(Browser::Safari { mac }) => disable.safari && mac,
         _ => false,
     }
-}
-
-fn contains(haystack: &[u8], needle: &[u8]) -> bool {
-    memchr::memmem::find(haystack, needle).is_some()
 }
 
 fn post_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
@@ -347,56 +338,19 @@ fn spend_redirect(x: &mut Exchange) -> bool {
     x.uri_changes > 0
 }
 
-fn access(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
-    while let Some(handler) = http.handlers.access.get(x.handler) {
-        let any = *x.loc::<CoreLoc>(http).satisfy == Satisfy::Any;
-        match handler(x, cx) {
-            Access::NoOpinion => {}
-            Access::Allow if any => {
-                x.access_code = 0;
-                x.reply.fields.remove(FieldId::WwwAuthenticate);
-                return enter(x, Phase::PreContent);
-            }
-            Access::Allow => {}
-            Access::Deny(status @ (401 | 403)) if any => {
-                if x.access_code != 401 {
-                    x.access_code = status;
-                }
-            }
-            Access::Deny(status) => return reply::status(x, cx, status),
-            Access::Wait => return,
-        }
-        x.handler += 1;
-    }
-    enter(x, Phase::PostAccess);
-}
-
-fn post_access(x: &mut Exchange, cx: &mut Ctx<'_>) {
-    let code = std::mem::take(&mut x.access_code);
-    if code == 0 {
-        return enter(x, Phase::PreContent);
-    }
-    if code == 403 {
-        x.log(Level::Error, format_args!("access forbidden by rule"));
-    }
-    reply::status(x, cx, code);
-}
-
 fn content(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     if let Some(handler) = x.location_of(http).handler
         && x.handler == 0
     {
         match handler(x, cx) {
             Content::Declined => {}
-            Content::Status(status) => return reply::status(x, cx, status),
-            Content::Sent | Content::Restart => return,
+            done => return answered(x, cx, done, None),
         }
     }
     while let Some(handler) = http.handlers.content.get(x.handler) {
         match handler(x, cx) {
             Content::Declined => x.handler += 1,
-            Content::Status(status) => return reply::status(x, cx, status),
-            Content::Sent | Content::Restart => return,
+            done => return answered(x, cx, done, Some(x.handler)),
         }
     }
     if x.uri.ends_with(b"/") {
@@ -413,6 +367,24 @@ fn content(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     reply::status(x, cx, 404);
 }
 
+/// Ends a content handler that has not declined.
+fn answered(x: &mut Exchange, cx: &mut Ctx<'_>, done: Content, handler: Option<usize>) {
+    match done {
+        Content::Sent => x.note(|| Event::Answered(handler)),
+        Content::Status(status) => {
+            x.note(|| Event::Answered(handler));
+            reply::status(x, cx, status);
+        }
+        Content::Declined | Content::Restart => {}
+    }
+}
+
+/// Answers with the status of the handler that runs.
+fn refused(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
+    x.note(|| Event::Refused(x.phase, x.handler, status));
+    reply::status(x, cx, status);
+}
+
 /// Sends the exchange through the phases again under another URI.
 pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
     if !spend_redirect(x) {
@@ -425,6 +397,7 @@ pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
         );
         return reply::status(x, cx, 500);
     }
+    x.note(|| Event::Redirect(uri.to_vec(), args.to_vec()));
     let http = Rc::clone(&x.http);
     x.set_uri(uri);
     x.args.clear();
@@ -470,6 +443,7 @@ pub fn redirect_named(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) {
     x.clear_for_redirect();
     x.internal = true;
     x.location = *location;
+    x.note(|| Event::Named(*location));
     x.state = State::Running;
     location_changed(x);
     enter(x, Phase::Rewrite);

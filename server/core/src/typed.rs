@@ -130,6 +130,24 @@ impl Typed for Value {
     }
 }
 
+/// A size with variables; nothing where it is a constant 0.
+#[derive(Clone, Debug, Default)]
+pub struct SizeValue(pub Option<Value>);
+
+impl Typed for SizeValue {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "size";
+
+    fn parse(build: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        let value = Value::compile(build, d, d.word(0))?;
+        match value.constant().map(conf::parse_size) {
+            Some(None) => Err(ConfError::directive(d, "invalid value")),
+            Some(Some(0)) => Ok(Self(None)),
+            Some(Some(_)) | None => Ok(Self(Some(value))),
+        }
+    }
+}
+
 /// Declares an enum that is one word of a fixed list.
 #[macro_export]
 macro_rules! keyword {

@@ -12,8 +12,9 @@ use server_core::build::Build;
 use server_core::conf_core::{CoreLoc, Satisfy};
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange, Peer};
-use server_core::module::{Access, Handler, Module};
+use server_core::module::{Access, Handler, Inherit, Module};
 use server_core::settings;
+use server_core::trace::{At, Event};
 
 use crate::networks::Network;
 
@@ -23,6 +24,7 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN, ROWS],
     units: &[<AccessLoc as server_core::confs::Conf>::unit],
     handlers: &[Handler::Access(check)],
+    inherits: &[("deny", Inherit::With("allow"))],
     ..Module::EMPTY
 };
 
@@ -93,10 +95,18 @@ fn rule(b: &mut Build, d: &Directive, deny: bool) -> Result<(), ConfError> {
 
 fn check(x: &mut Exchange, _: &mut Ctx<'_>) -> Access {
     let http = Rc::clone(&x.http);
-    match first(&x.loc::<AccessLoc>(&http).rules, x.client.peer) {
-        None => Access::NoOpinion,
-        Some(false) => Access::Allow,
-        Some(true) => {
+    let rules = &x.loc::<AccessLoc>(&http).rules;
+    let Some(nth) = first(rules, x.client.peer) else {
+        return Access::NoOpinion;
+    };
+    let deny = rules[nth].deny;
+    x.note(|| {
+        let text = if deny { "denies" } else { "allows" };
+        Event::Ran(At::Argument("allow", nth), text.to_owned())
+    });
+    match deny {
+        false => Access::Allow,
+        true => {
             // With `satisfy any` another handler may still allow it; the core writes the line if none does.
             if *x.loc::<CoreLoc>(&http).satisfy == Satisfy::All {
                 x.log(Level::Error, format_args!("access forbidden by rule"));
@@ -106,13 +116,13 @@ fn check(x: &mut Exchange, _: &mut Ctx<'_>) -> Access {
     }
 }
 
-/// Whether the first rule that fits denies.
-fn first(rules: &[Rule], peer: Peer) -> Option<bool> {
-    let fits = |rule: &&Rule| match rule.network {
+/// The first rule that fits.
+fn first(rules: &[Rule], peer: Peer) -> Option<usize> {
+    let fits = |rule: &Rule| match rule.network {
         None => true,
         Some(network) => network.has(peer) || fits_mapped(network, peer, rules),
     };
-    rules.iter().find(fits).map(|rule| rule.deny)
+    rules.iter().position(fits)
 }
 
 /// An IPv4 address inside an IPv6 one is looked for among the IPv6 networks only where no rule is about IPv4.
@@ -140,7 +150,8 @@ mod tests {
             })
             .collect();
         let addr = format!("[{peer}]:1");
-        first(&rules, Peer::Inet(addr.parse().expect("an address")))
+        let peer = Peer::Inet(addr.parse().expect("an address"));
+        first(&rules, peer).map(|nth| rules[nth].deny)
     }
 
     #[test]

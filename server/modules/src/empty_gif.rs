@@ -6,13 +6,14 @@ use conf::{Arity, Contexts, Row};
 use engines::http::{Chunk, Method};
 use server_core::build::Build;
 use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{Content, Module};
+use server_core::module::{Content, Inherit, Module};
 use server_core::reply;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "empty_gif",
     directives: &[ROWS],
+    inherits: &[("empty_gif", Inherit::Blocks)],
     ..Module::EMPTY
 };
 

@@ -14,14 +14,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row, Word};
-use engines::http::FieldId;
 use server_core::build::Build;
 use server_core::exchange::{Ctx, Exchange, Peer};
 use server_core::module::Module;
 use server_core::value::Value;
 use server_core::vars::Compute;
 
-use crate::networks::{Network, forwarded, parse_ip};
+use crate::networks::{self, Network, parse_ip};
 use ranges::Ranges;
 use spans::{Prefixes, Spans};
 
@@ -105,7 +104,7 @@ impl Draft {
             (b"ranges", []) => return self.by_ranges(line),
             (b"proxy_recursive", []) => self.recursive = true,
             (b"volatile", []) => self.volatile = true,
-            (b"proxy", [word]) => self.proxies.push(network(b, line, word)?),
+            (b"proxy", [word]) => self.proxies.push(networks::network(b, line, word)?),
             (key, [word]) => {
                 if let Entries::None = self.entries {
                     self.entries = Entries::Networks(Prefixes::new(), Prefixes::new());
@@ -173,7 +172,7 @@ impl Draft {
     fn add(&mut self, b: &mut Build, line: &Directive, word: &Word) -> Result<(), ConfError> {
         let value = self.index(&word.text);
         let Entries::Ranges(ranges, _) = &mut self.entries else {
-            let network = network(b, line, &line.name)?;
+            let network = networks::network(b, line, &line.name)?;
             self.add_network(b, line, network, value);
             return Ok(());
         };
@@ -218,7 +217,7 @@ impl Draft {
                 (ranges.delete(start, end), "address range")
             }
             Entries::Networks(v4, v6) => {
-                let old = match network(b, line, word)? {
+                let old = match networks::network(b, line, word)? {
                     Network::V4(net, bits) => v4.remove(&(u128::from(net), bits)),
                     Network::V6(net, bits) => v6.remove(&(net, bits)),
                     Network::Unix => None,
@@ -255,17 +254,6 @@ impl Draft {
     }
 }
 
-/// Reads a network; 255.255.255.255 is one here.
-fn network(b: &mut Build, line: &Directive, word: &Word) -> Result<Network, ConfError> {
-    if word.text == b"255.255.255.255" {
-        return Ok(Network::V4(u32::MAX, 32));
-    }
-    Network::take(b, line, word).ok_or_else(|| {
-        let text = format!("invalid network \"{}\"", word.as_str());
-        ConfError::word(line, word, text)
-    })
-}
-
 impl Geo {
     /// The address to look up, where there is one.
     fn address(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<IpAddr> {
@@ -276,13 +264,7 @@ impl Geo {
                 Peer::Inet(SocketAddr::new(ip, 0))
             }
         };
-        let named = if self.proxies.is_empty() {
-            None
-        } else {
-            let fields: Vec<&[u8]> = x.head.fields_by_id(FieldId::XForwardedFor).collect();
-            forwarded(peer, &fields, &self.proxies, self.recursive)
-        };
-        match named.unwrap_or(peer) {
+        match networks::client(x, peer, &self.proxies, self.recursive) {
             Peer::Inet(addr) => Some(addr.ip().to_canonical()),
             Peer::Unix => None,
         }

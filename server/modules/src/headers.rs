@@ -10,7 +10,7 @@ use conf::{Arity, ConfError, Contexts, Directive, Row, Word};
 use engines::http::{FieldId, http_date, parse_http_date};
 use server_core::build::Build;
 use server_core::exchange::{Ctx, Exchange};
-use server_core::module::Module;
+use server_core::module::{self, Module};
 use server_core::value::Value;
 use server_core::{reply, settings};
 
@@ -20,6 +20,10 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN, ROWS],
     units: &[<HeadersLoc as server_core::confs::Conf>::unit],
     header_stage: Some(stage),
+    inherits: &[
+        ("add_header", module::Inherit::As("add_header_inherit")),
+        ("add_trailer", module::Inherit::As("add_trailer_inherit")),
+    ],
     ..Module::EMPTY
 };
 

@@ -11,6 +11,7 @@ use server_core::conf_core::CoreLoc;
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange};
 use server_core::module::{Content, Handler, Module};
+use server_core::trace::{At, Event};
 use server_core::value::Value;
 use server_core::{
     EACCES, ELOOP, EMLINK, ENAMETOOLONG, ENOENT, ENOTDIR, FileError, paths, phases, settings,
@@ -86,18 +87,18 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     let http = Rc::clone(&x.http);
     let conf: &IndexLoc = x.loc(&http);
     let mut directory_checked = false;
-    for name in &conf.names {
+    for (nth, name) in conf.names.iter().enumerate() {
         let name = name.to_vec(x, cx);
         if name.is_empty() {
             continue;
         }
         if name.starts_with(b"/") {
-            return go(x, cx, &name);
+            return go(x, cx, nth, &name);
         }
         match look(x, cx, &name, &mut directory_checked) {
             Ok(true) => {
                 let uri = [x.uri.as_slice(), &name].concat();
-                return go(x, cx, &uri);
+                return go(x, cx, nth, &uri);
             }
             Ok(false) => {}
             Err(status) => return Content::Status(status),
@@ -106,7 +107,11 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     Content::Declined
 }
 
-fn go(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8]) -> Content {
+fn go(x: &mut Exchange, cx: &mut Ctx<'_>, nth: usize, uri: &[u8]) -> Content {
+    x.note(|| {
+        let text = format!("is \"{}\"", String::from_utf8_lossy(uri));
+        Event::Ran(At::Argument("index", nth), text)
+    });
     let args = x.args.clone();
     phases::redirect(x, cx, uri, &args);
     Content::Restart

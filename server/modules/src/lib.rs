@@ -5,10 +5,14 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod auth_basic;
 mod autoindex;
+mod browser;
 mod charset;
 mod empty_gif;
 mod geo;
+mod geoip;
+mod geoip2;
 mod headers;
 mod index;
 mod limit_conn;
@@ -23,22 +27,32 @@ mod range;
 mod realip;
 mod referer;
 mod rewrite;
+mod secrets;
+mod secure_link;
 mod split_clients;
 mod static_files;
 mod stub_status;
 mod try_files;
+mod upstream;
+mod userid;
 
 use server_core::module::Module;
 
 /// The modules, in order.
 pub const MODULES: &[&Module] = &[
+    &upstream::MODULE,
     &map::MODULE,
     &geo::MODULE,
+    &geoip::MODULE,
+    &geoip2::MODULE,
     &split_clients::MODULE,
     &referer::MODULE,
+    &browser::MODULE,
+    &secure_link::MODULE,
     &rewrite::MODULE,
     &realip::MODULE,
     &access::MODULE,
+    &auth_basic::MODULE,
     &limit_req::MODULE,
     &limit_conn::MODULE,
     &try_files::MODULE,
@@ -50,6 +64,7 @@ pub const MODULES: &[&Module] = &[
     &stub_status::MODULE,
     &not_modified::MODULE,
     &headers::MODULE,
+    &userid::MODULE,
     &charset::MODULE,
     &range::MODULE,
     &log::MODULE,
@@ -81,6 +96,7 @@ pub fn without() -> Vec<String> {
 const NGINX_OPTIONAL: &[&str] = &[
     "realip",
     "addition",
+    "geoip",
     "sub",
     "dav",
     "flv",

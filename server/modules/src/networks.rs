@@ -8,8 +8,9 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use conf::{ConfError, Directive, Word};
+use engines::http::FieldId;
 use server_core::build::Build;
-use server_core::exchange::Peer;
+use server_core::exchange::{Exchange, Peer};
 
 /// A network, or the clients of UNIX-domain sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,8 +129,31 @@ fn parse_peer(text: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(parse_ip(address)?, port))
 }
 
+/// Reads a network where 255.255.255.255 is one, too.
+///
+/// # Errors
+/// `invalid network`.
+pub(crate) fn network(b: &mut Build, d: &Directive, word: &Word) -> Result<Network, ConfError> {
+    if word.text == b"255.255.255.255" {
+        return Ok(Network::V4(u32::MAX, 32));
+    }
+    Network::take(b, d, word).ok_or_else(|| {
+        let text = format!("invalid network \"{}\"", word.as_str());
+        ConfError::word(d, word, text)
+    })
+}
+
 fn memchr(byte: u8, text: &[u8]) -> Option<usize> {
     text.iter().position(|b| *b == byte)
+}
+
+/// The client of an exchange: `peer`, or whom `X-Forwarded-For` names if it is trusted to.
+pub(crate) fn client(x: &Exchange, peer: Peer, trusted: &[Network], recursive: bool) -> Peer {
+    if trusted.is_empty() {
+        return peer;
+    }
+    let fields: Vec<&[u8]> = x.head.fields_by_id(FieldId::XForwardedFor).collect();
+    forwarded(peer, &fields, trusted, recursive).unwrap_or(peer)
 }
 
 /// The client that the fields of trusted proxies name; `None` where `peer` is not to be replaced.

@@ -9,7 +9,7 @@ use conf::Contexts;
 use engines::http::Method;
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{Content, Handler, Module};
+use server_core::module::{Content, Handler, Inherit, Module};
 use server_core::{paths, phases, settings};
 
 use crate::{autoindex, static_files};
@@ -20,6 +20,7 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN],
     units: &[<RandomIndexLoc as server_core::confs::Conf>::unit],
     handlers: &[Handler::Content(handle)],
+    inherits: &[("random_index", Inherit::Around)],
     ..Module::EMPTY
 };
 

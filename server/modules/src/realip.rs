@@ -5,7 +5,7 @@
 //!
 //! Source: nginx documentation, `ngx_http_realip_module`.
 
-use std::net::{IpAddr, ToSocketAddrs};
+use std::net::IpAddr;
 use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
@@ -14,6 +14,7 @@ use server_core::build::Build;
 use server_core::exchange::{Ctx, Exchange, Peer};
 use server_core::module::{Handler, Module, Step};
 use server_core::settings;
+use server_core::trace::{At, Event};
 use server_core::typed::Typed;
 use server_core::vars::Variable;
 
@@ -59,22 +60,21 @@ pub(crate) enum Header {
     RealIp,
     /// Every `X-Forwarded-For`.
     ForwardedFor,
+    /// No field: the header of the PROXY protocol.
+    ProxyProtocol,
     /// The first field of this name.
     Field(Vec<u8>),
 }
 
 impl Typed for Header {
     const ARITY: Arity = Arity::TAKE1;
-    const SYNTAX: &'static str = "field | X-Real-IP | X-Forwarded-For";
+    const SYNTAX: &'static str = "field | X-Real-IP | X-Forwarded-For | proxy_protocol";
 
     fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
         match d.arg(0) {
             b"X-Real-IP" => Ok(Self::RealIp),
             b"X-Forwarded-For" => Ok(Self::ForwardedFor),
-            b"proxy_protocol" => {
-                let text = "the \"proxy_protocol\" parameter is not built yet";
-                Err(ConfError::word(d, d.word(0), text))
-            }
+            b"proxy_protocol" => Ok(Self::ProxyProtocol),
             name => Ok(Self::Field(name.to_vec())),
         }
     }
@@ -125,15 +125,15 @@ fn set_real_ip_from(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     } else if let Some(network) = Network::take(b, d, d.word(0)) {
         vec![network]
     } else {
-        resolve(d)?
+        resolve(b, d)?
     };
     b.conf_mut::<RealIpLoc>().trusted.extend(networks);
     Ok(())
 }
 
-/// The addresses of a host name.
-fn resolve(d: &Directive) -> Result<Vec<Network>, ConfError> {
-    let found = (d.arg_str(0), 0).to_socket_addrs().map_err(|_| {
+/// The addresses of a host.
+fn resolve(b: &mut Build, d: &Directive) -> Result<Vec<Network>, ConfError> {
+    let found = b.look_up(d.arg_str(0)).ok_or_else(|| {
         let text = format!("host not found in set_real_ip_from \"{}\"", d.arg_str(0));
         ConfError::word(d, d.word(0), text)
     })?;
@@ -141,7 +141,7 @@ fn resolve(d: &Directive) -> Result<Vec<Network>, ConfError> {
         IpAddr::V4(ip) => Network::V4(ip.to_bits(), 32),
         IpAddr::V6(ip) => Network::V6(ip.to_bits(), 128),
     };
-    Ok(found.map(|addr| network(addr.ip())).collect())
+    Ok(found.into_iter().map(network).collect())
 }
 
 fn replace(x: &mut Exchange, _: &mut Ctx<'_>) -> Step {
@@ -151,12 +151,28 @@ fn replace(x: &mut Exchange, _: &mut Ctx<'_>) -> Step {
         return Step::Next;
     }
     let fields: Vec<&[u8]> = match &*conf.header {
+        Header::ProxyProtocol => return replace_by_header(x, &conf.trusted),
         Header::RealIp => x.head.field(FieldId::XRealIp).into_iter().collect(),
         Header::ForwardedFor => x.head.fields_by_id(FieldId::XForwardedFor).collect(),
         Header::Field(name) => x.head.named(name).take(1).collect(),
     };
     let named = forwarded(x.client.peer, &fields, &conf.trusted, *conf.recursive);
     if let Some(client) = named {
+        x.note(|| {
+            let text = format!("the client is {client}");
+            Event::Ran(At::Argument("set_real_ip_from", 0), text)
+        });
+        x.proxy = Some(std::mem::replace(&mut x.client.peer, client));
+    }
+    Step::Next
+}
+
+/// Takes the client from the header of the PROXY protocol, where a trusted proxy sent one.
+fn replace_by_header(x: &mut Exchange, trusted: &[Network]) -> Step {
+    if let Some(header) = &x.proxied
+        && trusted.iter().any(|network| network.has(x.client.peer))
+    {
+        let client = Peer::Inet(header.source);
         x.proxy = Some(std::mem::replace(&mut x.client.peer, client));
     }
     Step::Next

@@ -14,7 +14,7 @@ use engines::http::FieldId;
 use server_core::build::Build;
 use server_core::conf_core::{CoreSrv, NameKind};
 use server_core::exchange::{Ctx, Exchange};
-use server_core::module::Module;
+use server_core::module::{Inherit, Module};
 use server_core::names::NameTable;
 use server_core::regex::Regex;
 use server_core::settings;
@@ -26,6 +26,7 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN, ROWS],
     units: &[<RefererLoc as server_core::confs::Conf>::unit],
     finish: Some(finish),
+    inherits: &[("valid_referers", Inherit::Around)],
     ..Module::EMPTY
 };
 

@@ -10,13 +10,14 @@ mod replace;
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, Pos, Row};
 use server_core::build::Build;
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{Handler, Module, Step};
+use server_core::module::{Handler, Inherit, Module, Step};
 use server_core::phases::location_changed;
 use server_core::regex::Regex;
+use server_core::trace::{At, Event};
 use server_core::value::Value;
 use server_core::vars::Target;
 use server_core::{reply, settings};
@@ -33,6 +34,13 @@ pub(crate) const MODULE: Module = Module {
         Handler::ServerRewrite(run_server),
         Handler::Rewrite(run_location),
     ],
+    inherits: &[
+        ("rewrite", Inherit::Step),
+        ("return", Inherit::Step),
+        ("set", Inherit::Step),
+        ("break", Inherit::Step),
+        ("if", Inherit::Step),
+    ],
     ..Module::EMPTY
 };
 
@@ -48,8 +56,8 @@ settings! {
         rewrite_log "rewrite_log": bool = false, "off", Contexts::HTTP_TO_IF.or(Contexts::IF_IN_SERVER);
     }
     extra {
-        /// What to run; not inherited.
-        ops: Vec<Op>
+        /// What to run, and where it was written; not inherited.
+        ops: Vec<(Op, Pos)>
     }
     merge keep_own;
 }
@@ -88,7 +96,7 @@ enum Flag {
 /// `if`.
 pub(crate) struct If {
     condition: Condition,
-    ops: Vec<Op>,
+    ops: Vec<(Op, Pos)>,
     location: Option<usize>,
 }
 
@@ -131,8 +139,8 @@ const ROWS: &[Row<Build>] = &[
         default: "",
         doc: "Stops processing the directives of this module.",
         syntax: "",
-        apply: |b, _| {
-            b.conf_mut::<RewriteLoc>().ops.push(Op::Break);
+        apply: |b, d| {
+            push(b, d, Op::Break);
             Ok(())
         },
     },
@@ -178,14 +186,18 @@ fn rewrite(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         };
     }
     let replacement = Replacement::compile(b, d, d.word(1))?;
-    b.conf_mut::<RewriteLoc>()
-        .ops
-        .push(Op::Rewrite(Box::new(Rewrite {
-            regex,
-            replacement,
-            flag,
-        })));
+    let rewrite = Rewrite {
+        regex,
+        replacement,
+        flag,
+    };
+    push(b, d, Op::Rewrite(Box::new(rewrite)));
     Ok(())
+}
+
+/// Adds what a directive says to what its level runs.
+fn push(b: &mut Build, d: &Directive, op: Op) {
+    b.conf_mut::<RewriteLoc>().ops.push((op, d.pos));
 }
 
 fn return_(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
@@ -218,7 +230,7 @@ fn return_(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
             Op::Return(302, Some(Value::compile(b, d, d.word(0))?))
         }
     };
-    b.conf_mut::<RewriteLoc>().ops.push(op);
+    push(b, d, op);
     Ok(())
 }
 
@@ -235,7 +247,7 @@ fn set(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         .target(name)
         .map_err(|e| ConfError::word(d, d.word(0), e))?;
     let value = Value::compile(b, d, d.word(1))?;
-    b.conf_mut::<RewriteLoc>().ops.push(Op::Set(target, value));
+    push(b, d, Op::Set(target, value));
     Ok(())
 }
 
@@ -257,11 +269,12 @@ fn if_(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     let ops = std::mem::take(&mut b.conf_mut::<RewriteLoc>().ops);
     b.set_location(outer);
     let location = (!in_server).then_some(id);
-    b.conf_mut::<RewriteLoc>().ops.push(Op::If(Box::new(If {
+    let block = If {
         condition,
         ops,
         location,
-    })));
+    };
+    push(b, d, Op::If(Box::new(block)));
     Ok(())
 }
 
@@ -316,11 +329,12 @@ impl Run {
     }
 }
 
-fn run(x: &mut Exchange, cx: &mut Ctx<'_>, ops: &[Op], state: &mut Run) -> Flow {
-    for op in ops {
+fn run(x: &mut Exchange, cx: &mut Ctx<'_>, ops: &[(Op, Pos)], state: &mut Run) -> Flow {
+    for (op, at) in ops {
         let flow = match op {
             Op::Set(target, value) => {
                 let value = quoted(value, x, cx, state.quote);
+                ran(x, *at, || format!("value {}", shown(&value)));
                 match target {
                     Target::Slot(slot) => x.set_slot(*slot, Some(value)),
                     Target::Builtin(write) => write(x, &value),
@@ -328,16 +342,24 @@ fn run(x: &mut Exchange, cx: &mut Ctx<'_>, ops: &[Op], state: &mut Run) -> Flow 
                 Flow::Through
             }
             Op::Break => {
+                ran(x, *at, || "the directives after it do not run".to_owned());
                 x.valid_location &= !x.uri_changed;
                 x.uri_changed = false;
                 Flow::Stop
             }
-            Op::Return(status, text) => run_return(x, cx, *status, text.as_ref()),
-            Op::Rewrite(rewrite) => run_rewrite(x, cx, rewrite, state),
+            Op::Return(status, text) => {
+                ran(x, *at, || "answers".to_owned());
+                run_return(x, cx, *status, text.as_ref())
+            }
+            Op::Rewrite(rewrite) => run_rewrite(x, cx, rewrite, *at, state),
             Op::If(block) => match block.condition.holds(x, cx, state.log, state.quote) {
                 Err(status) => Flow::Status(status),
-                Ok(false) => Flow::Through,
+                Ok(false) => {
+                    ran(x, *at, || "does not hold".to_owned());
+                    Flow::Through
+                }
                 Ok(true) => {
+                    ran(x, *at, || "holds".to_owned());
                     if let Some(location) = block.location {
                         x.location = location;
                         location_changed(x);
@@ -353,6 +375,15 @@ fn run(x: &mut Exchange, cx: &mut Ctx<'_>, ops: &[Op], state: &mut Run) -> Flow 
     Flow::Through
 }
 
+/// Notes what came of a directive.
+fn ran(x: &Exchange, at: Pos, outcome: impl FnOnce() -> String) {
+    x.note(|| Event::Ran(At::Pos(at), outcome()));
+}
+
+fn shown(text: &[u8]) -> String {
+    format!("\"{}\"", String::from_utf8_lossy(text))
+}
+
 fn run_return(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16, text: Option<&Value>) -> Flow {
     let no_text = text.is_none_or(|t| t.constant() == Some(b""));
     if status >= 400 && no_text {
@@ -364,7 +395,13 @@ fn run_return(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16, text: Option<&Val
     Flow::Sent
 }
 
-fn run_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, rewrite: &Rewrite, state: &mut Run) -> Flow {
+fn run_rewrite(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    rewrite: &Rewrite,
+    at: Pos,
+    state: &mut Run,
+) -> Flow {
     let log = state.log;
     let uri = std::mem::take(&mut x.uri);
     let matched = rewrite.regex.exec(x, &uri);
@@ -384,6 +421,7 @@ fn run_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, rewrite: &Rewrite, state: &mu
     match matched {
         Err(_) => return Flow::Status(500),
         Ok(false) => {
+            ran(x, at, || format!("does not match {}", shown(&x.uri)));
             x.captures.clear();
             return Flow::Through;
         }
@@ -391,6 +429,9 @@ fn run_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, rewrite: &Rewrite, state: &mu
     }
     if let Flag::Redirect(status) = rewrite.flag {
         x.reply.location = rewrite.replacement.redirect(x, cx);
+        ran(x, at, || {
+            format!("redirects to {}", shown(&x.reply.location))
+        });
         if log {
             let text = String::from_utf8_lossy(&x.reply.location).into_owned();
             x.log(
@@ -419,6 +460,10 @@ fn run_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, rewrite: &Rewrite, state: &mu
             format_args!("rewritten data: \"{uri}\", args: \"{args}\""),
         );
     }
+    ran(x, at, || match x.args.is_empty() {
+        true => format!("the URI is {}", shown(&uri)),
+        false => format!("the URI is {}, arguments {}", shown(&uri), shown(&x.args)),
+    });
     x.set_uri(&uri);
     if uri.is_empty() {
         x.log(

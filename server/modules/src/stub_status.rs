@@ -6,7 +6,7 @@ use conf::{Arity, Contexts, Row};
 use engines::http::Method;
 use server_core::build::Build;
 use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{Content, Module};
+use server_core::module::{Content, Inherit, Module};
 use server_core::reply;
 use server_core::stats::{self, Totals};
 use server_core::vars::Variable;
@@ -16,6 +16,7 @@ pub(crate) const MODULE: Module = Module {
     name: "stub_status",
     directives: &[ROWS],
     variables: VARIABLES,
+    inherits: &[("stub_status", Inherit::Blocks)],
     ..Module::EMPTY
 };
 

@@ -9,7 +9,8 @@ use server_core::build::Build;
 use server_core::conf_core::{Alias, CoreLoc};
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{Handler, Module, Step};
+use server_core::module::{Handler, Inherit, Module, Step};
+use server_core::trace::{At, Event};
 use server_core::value::Value;
 use server_core::{paths, phases, reply, settings};
 
@@ -19,6 +20,7 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN, ROWS],
     units: &[<TryLoc as server_core::confs::Conf>::unit],
     handlers: &[Handler::PreContent(handle)],
+    inherits: &[("try_files", Inherit::Never)],
     ..Module::EMPTY
 };
 
@@ -112,6 +114,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
         let policy = paths::policy(x, cx, &path);
         match cx.files.stat(&path, &policy) {
             Ok(meta) if meta.is_dir == candidate.directory => {
+                note(x, "takes", &name);
                 take(x, &name, candidate.directory, computed);
                 return Step::Next;
             }
@@ -121,9 +124,13 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
         }
     }
     match &list.last {
-        Last::Status(status) => Step::Status(*status),
+        Last::Status(status) => {
+            note(x, "ends with", status.to_string().as_bytes());
+            Step::Status(*status)
+        }
         Last::Uri(value) => {
             let uri = value.to_vec(x, cx);
+            note(x, "falls back to", &uri);
             if uri.starts_with(b"@") {
                 phases::redirect_named(x, cx, &uri);
             } else {
@@ -133,6 +140,13 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
             Step::Restart
         }
     }
+}
+
+fn note(x: &Exchange, what: &str, which: &[u8]) {
+    x.note(|| {
+        let text = format!("{what} \"{}\"", String::from_utf8_lossy(which));
+        Event::Ran(At::Argument("try_files", 0), text)
+    });
 }
 
 /// Makes the candidate the URI, so that the location maps it to the path that was found.

@@ -6,7 +6,7 @@ use server_core::errlog::Level;
 use server_core::exchange::State;
 use server_core::phases;
 
-use super::state::{Cause, Closed, Conn, Fate, Mode};
+use super::state::{Active, Cause, Closed, Conn, Fate, Mode};
 use super::{client, respond, turn};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
@@ -65,10 +65,7 @@ pub fn retire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate {
 /// Ends our side of a connection on which nothing is under way. A request may be on its way that the peer sent before it
 /// saw the end; a close now would answer it with a reset, which can take the last response with it. With
 /// `lingering_close off` in the location of the last request, the connection closes.
-pub(super) fn end_side<N: Net>(
-    c: &mut Conn<N::Socket>,
-    sh: &mut Shared<N>,
-) -> Result<bool, Closed> {
+fn end_side<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
     if !c.lingers {
         return Err(Closed);
     }
@@ -102,10 +99,28 @@ pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
         phases::resume(x, &mut sh.ctx());
         return respond(c, sh);
     }
-    if a.is_settled() && a.mode == Mode::Serve && a.engine.phase() == Phase::Head {
+    if held_until(a) != 0 {
+        // The next piece of a response with a limited rate is due.
+        return Ok(());
+    }
+    if !a.is_settled() {
+        let x = a.tail.front().map(|q| &q.exchange).or(a.exchange.as_ref());
+        let reset = x.is_some_and(|x| *x.loc::<CoreLoc>(&x.http).reset_timedout_connection);
+        if reset {
+            sh.net.reset(&mut c.socket);
+        }
+    } else if a.mode == Mode::Serve && a.engine.phase() == Phase::Head {
         log_unfinished(c, sh, 408, "client timed out");
     }
     Err(Closed)
+}
+
+/// Until when the rate of the response holds back its next piece, with nothing queued before it; else 0.
+fn held_until(a: &Active) -> u64 {
+    match &a.exchange {
+        Some(x) if a.out.is_empty() => x.rate.until_ms,
+        _ => 0,
+    }
 }
 
 /// When the connection is to take a turn if nothing happens before.
@@ -124,6 +139,10 @@ pub(super) fn deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
             return until_ms.min(c.mark_ms.saturating_add(a.closing.timeout_ms));
         }
         Mode::Serve => {}
+    }
+    let held_until_ms = held_until(a);
+    if held_until_ms != 0 {
+        return held_until_ms;
     }
     let x = a.tail.front().map(|q| &q.exchange).or(a.exchange.as_ref());
     let wait = match x {
@@ -166,6 +185,9 @@ pub(super) fn log_unfinished<N: Net>(
     phases::place(&mut x);
     x.err_status = status;
     x.log(Level::Info, format_args!("{why}"));
+    if status == 408 && *x.loc::<CoreLoc>(&x.http).reset_timedout_connection {
+        sh.net.reset(&mut c.socket);
+    }
     sh.finish(x);
 }
 

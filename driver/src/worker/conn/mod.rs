@@ -11,9 +11,11 @@
 //! for is told by the deadline that [`turn`] returns.
 
 mod ending;
+mod preface;
 mod state;
 
 use std::io;
+use std::rc::Rc;
 
 use engines::h1::{Event, Next, Phase};
 use engines::http::{FieldId, RequestHead};
@@ -26,9 +28,10 @@ use server_core::stats::{self, Activity};
 use super::net::Net;
 use super::shared::Shared;
 pub use ending::{ENDED_MS, retire};
-use ending::{close, deadline, end_side, expire, linger, log_unfinished};
+use ending::{close, deadline, expire, linger, log_unfinished};
+use preface::read_preface;
 pub use state::{Active, Cause, Conn, Fate};
-use state::{Closed, Closing, Mode, Queued};
+use state::{Closed, Closing, Mode, Preface, Queued};
 
 /// Reads what has come, ahead of the turn: the loop does so for all connections that are ready before any has its turn, so
 /// that one look at a file serves all of them. False if the connection has ended.
@@ -70,6 +73,7 @@ fn pass<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Clo
     let read = receive(c, sh)?;
     loop {
         deliver(c, sh)?;
+        abandon(c)?;
         if !pump(c, sh)? {
             break;
         }
@@ -105,6 +109,13 @@ fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, 
     // A short read has emptied the socket: a new event will say when there is more. A peer that hung up gives no new
     // event, so its end must be read now.
     c.readable = n == sh.scratch.len() || c.hung_up;
+    let start = match &c.preface {
+        Preface::Awaited(_) => read_preface(c, sh, n)?,
+        _ => 0,
+    };
+    if start == n {
+        return Ok(true);
+    }
     let now = sh.clock.mono_ms;
     if c.active.is_none() {
         if c.ended {
@@ -120,7 +131,7 @@ fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, 
         c.mark_ms = now;
     }
     if !matches!(a.mode, Mode::Linger { .. }) {
-        a.engine.receive(&sh.scratch[..n]);
+        a.engine.receive(&sh.scratch[start..n]);
     }
     Ok(true)
 }
@@ -191,14 +202,6 @@ fn peer_ended<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(),
     if a.next == Next::AwaitBody && a.is_settled() {
         return Err(Closed);
     }
-    if let Some(x) = &mut a.exchange
-        && matches!(x.state, State::Waiting(_))
-    {
-        // Nobody waits for the answer any more.
-        x.err_status = CLIENT_CLOSED_REQUEST;
-        x.reply.status = CLIENT_CLOSED_REQUEST;
-        return Err(Closed);
-    }
     if a.exchange.is_some() || !a.out.is_empty() {
         // The request is here, if not all of its body. The response still goes out.
         a.engine.close_after();
@@ -218,6 +221,23 @@ fn peer_ended<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(),
     Err(Closed)
 }
 
+/// Ends an exchange that waits for a timer if the peer is gone: nobody waits for the answer any more. The engine tells
+/// of the end only where a request may begin.
+fn abandon<S>(c: &mut Conn<S>) -> Result<(), Closed> {
+    if let Some(a) = &mut c.active
+        && let Some(x) = &mut a.exchange
+        && matches!(x.state, State::Waiting(_))
+        && a.engine.input_ended()
+        && !a.engine.has_buffered()
+        && a.tail.is_empty()
+    {
+        x.err_status = CLIENT_CLOSED_REQUEST;
+        x.reply.status = CLIENT_CLOSED_REQUEST;
+        return Err(Closed);
+    }
+    Ok(())
+}
+
 /// Starts an exchange.
 fn begin<N: Net>(
     c: &mut Conn<N::Socket>,
@@ -234,6 +254,9 @@ fn begin<N: Net>(
     let hostless = head.authority.is_none() && head.field(FieldId::Host).is_none();
     let client = client(c, sh, hostless);
     let mut x = sh.exchange(client, c.port());
+    if let Preface::Read(header) = &c.preface {
+        x.proxied = Some(Rc::clone(header));
+    }
     let old = std::mem::replace(&mut x.head, head);
     let Some(a) = &mut c.active else {
         return Err(Closed);
@@ -276,8 +299,11 @@ fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Cl
         return Ok(());
     };
     match x.state {
-        State::Running | State::Waiting(_) => Ok(()),
-        State::Aborted if a.tail.is_empty() => Err(Closed),
+        State::Running => Ok(()),
+        State::Waiting(_) => {
+            sh.timer_set = true;
+            Ok(())
+        }
         // Responses to requests before this one still leave, and are logged before it.
         State::Aborted => Ok(()),
         State::Responding => {
@@ -309,8 +335,21 @@ fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Clo
         return Ok(false);
     }
     let mut ended = false;
+    let limited = x.has_rate();
+    if limited && a.out.is_empty() {
+        // What was held back is no silence of the client.
+        c.mark_ms = sh.clock.mono_ms;
+    }
     while !ended && a.out.len() < QUEUE_BYTES {
-        match x.pull(&mut sh.ctx()) {
+        let pulled = if limited {
+            match x.pull_within(&mut sh.ctx(), a.queued - a.start) {
+                Some(pulled) => pulled,
+                None => break,
+            }
+        } else {
+            x.pull(&mut sh.ctx())
+        };
+        match pulled {
             Pulled::Broken => return Err(Closed),
             Pulled::Chunk(chunk) => a.engine.send_data(chunk),
             Pulled::End => {
@@ -406,7 +445,13 @@ fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, C
         sh.finish(x);
     }
     let current = a.exchange.as_deref();
-    if a.tail.is_empty() && current.is_some_and(|x| x.state == State::Aborted) {
+    if a.tail.is_empty()
+        && let Some(x) = current
+        && x.state == State::Aborted
+    {
+        if *x.loc::<CoreLoc>(&x.http).reset_timedout_connection {
+            sh.net.reset(&mut c.socket);
+        }
         return Err(Closed);
     }
     if !a.is_settled() || a.mode != Mode::Serve {
@@ -418,9 +463,6 @@ fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, C
                 // Not even a byte of a next request: the connection becomes idle.
                 if c.gone || (c.idle_ms == 0 && c.requests > 0) {
                     return Err(Closed);
-                }
-                if sh.stopping && c.min_idle_ms == 0 && !c.readable {
-                    return end_side(c, sh);
                 }
                 if let Some(active) = c.active.take() {
                     sh.release(active);

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use engines::h1::{self, Next};
 use engines::http::Gather;
+use engines::proxy_protocol;
 use server_core::conf_core::Lingering;
 use server_core::exchange::{Exchange, Peer};
 use server_core::stats::{Activity, Counted};
@@ -38,9 +39,21 @@ pub struct Conn<S> {
     pub(super) lingers: bool,
     /// Our side is ended and nothing is under way: what still comes is dropped for a moment.
     pub(super) ended: bool,
+    /// What a proxy says before the first request.
+    pub(super) preface: Preface,
     /// Its place in the process's counters.
     pub(super) counted: Counted,
     pub(super) active: Option<Box<Active>>,
+}
+
+/// The header of the PROXY protocol.
+pub(super) enum Preface {
+    /// None is expected, or it named nobody.
+    Absent,
+    /// It is expected; what has come of it.
+    Awaited(Box<[u8]>),
+    /// What it said.
+    Read(Rc<proxy_protocol::Header>),
 }
 
 /// What a connection has only while something happens on it.
@@ -174,6 +187,7 @@ impl<S> Conn<S> {
             gone: false,
             lingers: true,
             ended: false,
+            preface: Preface::Absent,
             counted: Counted::accepted(),
             active: None,
         }
@@ -186,6 +200,11 @@ impl<S> Conn<S> {
             Some(a) if !a.is_settled() || a.mode != Mode::Serve => Activity::Writing,
             Some(_) => Activity::Reading,
         }
+    }
+
+    /// A header of the PROXY protocol comes before the first request.
+    pub fn expect_preface(&mut self) {
+        self.preface = Preface::Awaited(Box::default());
     }
 
     /// The socket.

@@ -62,7 +62,10 @@ impl Thread {
 
     fn accepted(&mut self, socket: OwnedFd, peer: Peer, port: usize) {
         let serial = self.counters.connections.fetch_add(1, Ordering::Relaxed) + 1;
-        let conn = Conn::new(socket, peer, port, serial, self.shared.clock.mono_ms);
+        let mut conn = Conn::new(socket, peer, port, serial, self.shared.clock.mono_ms);
+        if self.expects_preface(port, &conn) {
+            conn.expect_preface();
+        }
         let key = self.conns.insert(conn);
         let Some(conn) = self.conns.get_mut(key) else {
             return;
@@ -77,6 +80,21 @@ impl Thread {
         }
         // Nothing has been read: this only sets the deadline for the first head.
         self.turn(key, Cause::default());
+    }
+
+    /// Whether a header of the PROXY protocol comes first on this connection.
+    fn expects_preface(&self, port: usize, conn: &Conn<OwnedFd>) -> bool {
+        let Some(port) = self.shared.generation.http.ports.get(port) else {
+            return false;
+        };
+        match port.addrs.as_slice() {
+            [only] => only.proxy_protocol,
+            several if several.iter().any(|addr| addr.proxy_protocol) => {
+                let local = socket::local_addr(conn.socket()).ok().flatten();
+                port.addr(local).proxy_protocol
+            }
+            _ => false,
+        }
     }
 
     /// Whether accepting may go on at once after this error.

@@ -2,7 +2,7 @@
 //!
 //! Source: nginx documentation, `ngx_http_core_module`.
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, Pos, Row};
 use engines::http::Method;
 
 use super::{Build, HttpDraft, ServerDraft};
@@ -16,6 +16,8 @@ use crate::regex::Regex;
 pub struct LocationDraft {
     /// Name or pattern as written.
     pub name: Vec<u8>,
+    /// Where its block was written.
+    pub at: Pos,
     /// How it is chosen.
     pub kind: LocationKind,
     /// Its settings.
@@ -82,6 +84,7 @@ pub(super) fn http(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     }
     let root = LocationDraft {
         name: Vec::new(),
+        at: d.pos,
         kind: LocationKind::Block,
         confs: ConfsDraft::new(&b.units, Scope::Location),
         parent: None,
@@ -204,6 +207,7 @@ impl Build {
         let server = http.server;
         http.locations.push(LocationDraft {
             name,
+            at: self.applying,
             kind,
             confs,
             parent,

@@ -10,21 +10,24 @@ mod finish;
 mod main;
 mod meaningless;
 mod ports;
+mod written;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use conf::{Builder, ConfError, Contexts, Loader, Row, Source, Table};
+use conf::{Builder, ConfError, Contexts, Directive, Loader, Pos, Row, Source, Table};
 
 pub use blocks::{LocationDraft, method_bit};
 pub use main::{LogTarget, MainConf, error_log};
 pub use meaningless::MEANINGLESS;
 pub use ports::{ListenDraft, listen};
+pub use written::{Level, Line, Setting, Written};
 
 use crate::confs::{Conf, ConfsDraft, Scope, Unit};
 use crate::http::Http;
 use crate::listen::Listen;
 use crate::module::Module;
+use crate::upkeep::Upkeep;
 use crate::vars::VarRegistry;
 
 /// A loaded configuration: what the supervisor needs, and what the worker serves.
@@ -85,7 +88,12 @@ pub struct Build {
     finished: Option<(Arc<Http>, Vec<Listen>)>,
     /// Files that must be opened for appending before anything is served.
     pub log_paths: Vec<PathBuf>,
+    /// What the worker is to do beside serving.
+    pub upkeep: Vec<Arc<dyn Upkeep>>,
     seen_events: bool,
+    /// Where the directive that is being applied was written.
+    applying: Pos,
+    written: Option<Written>,
 }
 
 /// The `http` block while it is read.
@@ -112,6 +120,14 @@ impl Builder for Build {
     fn loader(&mut self) -> &mut Loader {
         &mut self.loader
     }
+
+    fn applying(&mut self, directive: &Directive, row: &'static Row<Self>) {
+        self.applying = directive.pos;
+        if let Some(written) = &mut self.written {
+            let level = self.http.as_ref().map(|http| http.location);
+            written.add(directive, row, level);
+        }
+    }
 }
 
 impl Build {
@@ -133,6 +149,7 @@ impl Build {
             rows.extend_from_slice(module.directives);
             units.extend(module.units.iter().map(|u| u()));
             vars.add(module.variables);
+            vars.add_defaults(module.defaults);
         }
         for list in crate::builtin::VARIABLES {
             vars.add(list);
@@ -156,7 +173,10 @@ impl Build {
             http: None,
             finished: None,
             log_paths: Vec::new(),
+            upkeep: Vec::new(),
             seen_events: false,
+            applying: Directive::synthetic("").pos,
+            written: None,
         }
     }
 
@@ -280,21 +300,43 @@ pub fn load(
     options: &LoadOptions,
     modules: &'static [&'static Module],
 ) -> Result<Cycle, Box<LoadError>> {
+    let build = Build::new(source, options, modules);
+    build.load().map(|(cycle, _)| cycle)
+}
+
+/// Loads a configuration and keeps where everything in it was written.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_written(
+    source: impl Source + 'static,
+    options: &LoadOptions,
+    modules: &'static [&'static Module],
+) -> Result<(Cycle, Written), Box<LoadError>> {
     let mut build = Build::new(source, options, modules);
-    match build.read() {
-        Ok(()) => Ok(build.into_cycle()),
-        Err(error) => {
-            let warnings = build.rendered_warnings();
-            Err(Box::new(LoadError {
-                error,
-                files: build.loader.files().clone(),
-                warnings,
-            }))
-        }
-    }
+    build.written = Some(Written::new(modules));
+    let (cycle, written) = build.load()?;
+    Ok((cycle, written.unwrap_or_default()))
 }
 
 impl Build {
+    fn load(mut self) -> Result<(Cycle, Option<Written>), Box<LoadError>> {
+        match self.read() {
+            Ok(()) => {
+                let written = self.written.take();
+                Ok((self.into_cycle(), written))
+            }
+            Err(error) => {
+                let warnings = self.rendered_warnings();
+                Err(Box::new(LoadError {
+                    error,
+                    files: self.loader.files().clone(),
+                    warnings,
+                }))
+            }
+        }
+    }
+
     fn read(&mut self) -> Result<(), ConfError> {
         if let Some(globals) = self.options.globals.clone() {
             let items = self.loader.command_line(globals.as_bytes());
@@ -310,7 +352,7 @@ impl Build {
             return Err(ConfError::new("no \"events\" section in configuration"));
         }
         if self.finished.is_none() {
-            blocks::http(self, &conf::Directive::synthetic("http"))?;
+            blocks::http(self, &Directive::synthetic("http"))?;
         }
         let default = self.options.error_log.clone();
         self.main.finish(default.as_deref());

@@ -26,6 +26,8 @@ pub struct ListenDraft {
     pub bind: bool,
     /// `default_server`.
     pub default: bool,
+    /// `proxy_protocol`.
+    pub proxy_protocol: bool,
     /// For messages; `None` for the listen that a server without one gets.
     pub at: Option<(Directive, usize)>,
 }
@@ -42,6 +44,7 @@ impl ListenDraft {
             options: None,
             bind: false,
             default: false,
+            proxy_protocol: false,
             at: None,
         }
     }
@@ -60,7 +63,7 @@ fn running_as_root() -> bool {
 
 /// Applies `listen`.
 pub fn listen(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
-    let addrs = parse_address(d.arg_str(0)).map_err(|e| {
+    let addrs = parse_address(d.arg_str(0), &mut |host| b.look_up(host)).map_err(|e| {
         ConfError::word(
             d,
             d.word(0),
@@ -81,6 +84,7 @@ pub fn listen(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
             options: draft.set.then(|| draft.options.clone()),
             bind: draft.bind,
             default: draft.default,
+            proxy_protocol: draft.proxy_protocol,
             at: Some((d.clone(), 0)),
         };
         add(&mut http.listens, new)?;
@@ -110,6 +114,7 @@ struct Draft {
     set: bool,
     bind: bool,
     default: bool,
+    proxy_protocol: bool,
 }
 
 impl Draft {
@@ -126,6 +131,10 @@ impl Draft {
         match (key, value) {
             ("default_server" | "default", None) => {
                 self.default = true;
+                return Ok(());
+            }
+            ("proxy_protocol", None) => {
+                self.proxy_protocol = true;
                 return Ok(());
             }
             ("bind", None) => {}
@@ -169,7 +178,7 @@ impl Draft {
                 self.options.keepalive =
                     Some(keepalive(v).ok_or_else(|| invalid("so_keepalive value:", v))?);
             }
-            ("ssl" | "spdy" | "http2" | "quic" | "proxy_protocol" | "multipath", None) => {
+            ("ssl" | "spdy" | "http2" | "quic" | "multipath", None) => {
                 return Err(later(d, n, key));
             }
             _ => {
@@ -190,7 +199,6 @@ impl Draft {
 fn later(d: &Directive, n: usize, key: &str) -> ConfError {
     let text = match key {
         "ssl" => "the \"ssl\" parameter needs TLS, which is not built yet".to_owned(),
-        "proxy_protocol" => "the \"proxy_protocol\" parameter is not built yet".to_owned(),
         _ => format!("the \"{key}\" parameter is not built yet"),
     };
     ConfError::word(d, d.word(n), text)
@@ -315,6 +323,11 @@ fn port_addr(
         addr: None,
         default_server,
         names,
+        proxy_protocol: same.iter().any(|l| l.proxy_protocol),
+        listens: same
+            .iter()
+            .map(|l| (l.server, l.at.as_ref().map(|(d, _)| d.pos)))
+            .collect(),
     })
 }
 

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::sync::{Arc, OnceLock};
 
-use conf::{Arity, ConfError, Contexts, Directive};
+use conf::{Arity, ConfError, Contexts, Directive, Pos};
 
 use crate::build::{Build, LogTarget};
 use crate::errlog::{ErrorLog, Level};
 use crate::files::{OpenFileCache, SymlinkMode};
 use crate::keyword;
 use crate::settings;
-use crate::typed::{Millis, Number, Offset, Size, Text, Typed};
+use crate::typed::{Millis, Number, Offset, Size, SizeValue, Text, Typed};
 use crate::value::Value;
 
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
@@ -109,6 +109,8 @@ pub struct ErrorPage {
     pub uri: Value,
     /// Arguments of a constant URI.
     pub args: Vec<u8>,
+    /// Where it was written.
+    pub at: Pos,
 }
 
 settings! {
@@ -120,6 +122,8 @@ settings! {
         recursive_error_pages "recursive_error_pages": bool = false, "off", HSL;
         /// Whether all access modules must allow a request or any of them.
         satisfy "satisfy": Satisfy = Satisfy::All, "all", HSL;
+        /// How long an answer that asks for credentials is held back.
+        auth_delay "auth_delay": Millis = Millis(0), "0s", HSL;
         /// Largest request body; 0 for no limit.
         client_max_body_size "client_max_body_size": Offset = Offset(1 << 20), "1m", HSL;
         /// Size of the buffer for a request body.
@@ -136,6 +140,12 @@ settings! {
         tcp_nodelay "tcp_nodelay": bool = true, "on", HSL;
         /// Longest time between two writes of a response.
         send_timeout "send_timeout": Millis = Millis(60_000), "60s", HSL;
+        /// Limit of the response rate in bytes per second; 0 for none.
+        limit_rate "limit_rate": SizeValue = SizeValue(None), "0", HSLI;
+        /// Bytes of a response that are sent before limit_rate applies.
+        limit_rate_after "limit_rate_after": SizeValue = SizeValue(None), "0", HSLI;
+        /// Whether connections that time out, or are closed by the status 444, are reset.
+        reset_timedout_connection "reset_timedout_connection": bool = false, "off", HSL;
         /// Longest life of a connection before it is closed after a response.
         keepalive_time "keepalive_time": Millis = Millis(3_600_000), "1h", HSL;
         /// Most requests of one connection.
@@ -166,6 +176,10 @@ settings! {
         etag "etag": bool = true, "on", HSL;
         /// How If-Modified-Since is compared.
         if_modified_since "if_modified_since": IfModifiedSince = IfModifiedSince::Exact, "exact", HSL;
+        /// Whether error pages are made long enough for Internet Explorer and Chrome to show them.
+        msie_padding "msie_padding": bool = true, "on", HSL;
+        /// Whether Internet Explorer is redirected by a page that refreshes itself.
+        msie_refresh "msie_refresh": bool = false, "off", HSL;
         /// What the Server header and error pages tell.
         server_tokens "server_tokens": ServerTokens = ServerTokens::On, "on", HSL;
         /// How long an entry of open_file_cache is trusted.

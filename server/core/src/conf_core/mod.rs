@@ -7,26 +7,40 @@
 
 mod loc;
 mod loc_rows;
+mod resolver;
 mod srv;
 
 pub use loc::{
     Alias, CoreLoc, ErrorPage, IfModifiedSince, KeepaliveDisable, KeepaliveTimeout, Lingering,
     Root, Satisfy, ServerTokens,
 };
+pub use resolver::{NameServers, ResolverLoc};
 pub use srv::{CoreSrv, NameKind, ServerName};
 
 use conf::{Arity, Contexts, Row};
 
 use crate::build::Build;
 use crate::confs::{Conf, Unit};
+use crate::module::Inherit;
 
 /// The core's structs of settings.
 pub fn units() -> Vec<&'static Unit> {
-    vec![CoreSrv::unit(), CoreLoc::unit(), crate::zone::Zones::unit()]
+    vec![
+        CoreSrv::unit(),
+        CoreLoc::unit(),
+        ResolverLoc::unit(),
+        crate::zone::Zones::unit(),
+    ]
 }
 
+/// Directives of the core that reach inner levels in another way than most.
+pub const INHERITS: &[(&str, Inherit)] = &[
+    ("alias", Inherit::With("root")),
+    ("internal", Inherit::Around),
+];
+
 /// Rows of plain settings.
-pub const SETTINGS: &[&[Row<Build>]] = &[srv::PLAIN, loc::PLAIN];
+pub const SETTINGS: &[&[Row<Build>]] = &[srv::PLAIN, loc::PLAIN, resolver::PLAIN];
 
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 const HSLI: Contexts = Contexts::HTTP_TO_IF;
@@ -167,5 +181,14 @@ pub const ROWS: &[Row<Build>] = &[
         "path [level ...]",
         "Directory for request bodies in files.",
         loc_rows::client_body_temp_path
+    ),
+    row!(
+        "resolver",
+        HSL,
+        Arity::ONE_MORE,
+        "",
+        "address ... [valid=time] [ipv4=on|off] [ipv6=on|off]",
+        "Name servers for names that are resolved at run time; nothing that is built has any.",
+        resolver::resolver
     ),
 ];

@@ -55,6 +55,16 @@ impl Exchange {
         }
     }
 
+    /// Takes back what was pulled and could not leave yet.
+    pub(super) fn put_back(&mut self, chunk: Chunk) {
+        let queue = if self.stages.is_empty() {
+            &mut self.body
+        } else {
+            &mut self.staged
+        };
+        queue.push_front(chunk);
+    }
+
     /// The next chunk of the source; of a file at most [`READ_BYTES`], read.
     fn next_in_memory(&mut self, cx: &mut Ctx<'_>) -> io::Result<Option<Chunk>> {
         match self.body.pop_front() {

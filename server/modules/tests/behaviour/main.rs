@@ -2,13 +2,21 @@
 //! each question.
 
 mod addresses;
+mod auth;
+mod browsers;
 mod charset;
 mod errors;
 mod fields;
+mod geoip;
+mod geoip2;
 mod limits;
+mod links;
 mod listing;
 mod mapping;
 mod referers;
 mod rewriting;
 mod site;
+#[path = "../../src/geoip/testing.rs"]
+mod testing;
+mod userids;
 mod variables;

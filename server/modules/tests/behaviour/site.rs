@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use conf::Memory;
+use conf::{DataFile, Memory};
 use engines::h1::{self, Event};
 use engines::http::{Chunk, FileHandle, http_date};
 use server_core::clock::Clock;
@@ -33,6 +33,7 @@ pub(crate) struct Site {
     generation: Rc<Generation>,
     disk: Disk,
     peer: Peer,
+    wakes_early: bool,
 }
 
 /// What a request got.
@@ -73,19 +74,30 @@ impl Site {
 
     /// A site, given what is inside the block `http`.
     pub(crate) fn http(inner: &str) -> Self {
-        let cycle = load(inner)
+        Self::http_with(inner, &[])
+    }
+
+    /// A site whose configuration names data files.
+    pub(crate) fn http_with(inner: &str, data: &[(&str, &[u8])]) -> Self {
+        let cycle = load(inner, data)
             .unwrap_or_else(|refused| panic!("{}", refused.error.render(&refused.files)));
         let http = cycle.http.expect("a configuration with http");
         Self {
             generation: Rc::new(Generation::new(http, 1)),
             disk: Disk::default(),
             peer: Peer::Inet(([192, 0, 2, 1], 4000).into()),
+            wakes_early: false,
         }
     }
 
     /// The error of a configuration that is refused, given what is inside the block `http`.
     pub(crate) fn refused(inner: &str) -> String {
-        match load(inner) {
+        Self::refused_with(inner, &[])
+    }
+
+    /// The same with data files.
+    pub(crate) fn refused_with(inner: &str, data: &[(&str, &[u8])]) -> String {
+        match load(inner, data) {
             Ok(_) => panic!("the configuration is accepted"),
             Err(refused) => refused.error.message().to_owned(),
         }
@@ -122,6 +134,12 @@ impl Site {
             "unix:" => Peer::Unix,
             _ => Peer::Inet(peer.parse().expect("an address with a port")),
         };
+        self
+    }
+
+    /// From here on requests that wait are woken once before their time.
+    pub(crate) fn wake_early(&mut self) -> &mut Self {
+        self.wakes_early = true;
         self
     }
 
@@ -184,6 +202,7 @@ impl Site {
         let mut clock = Clock::new(START_MS, NOW_S * 1000);
         let (mut logs, env) = (Logs::default(), Env::default());
         let mut x = Exchange::new(Rc::clone(&self.generation), client);
+        let mut wakes_early = self.wakes_early;
         x.begin(Rc::clone(&self.generation), 0, client, &clock);
         x.head = head;
         loop {
@@ -198,10 +217,17 @@ impl Site {
                 _ => phases::begin(&mut x, &mut cx),
             }
             match x.state {
+                State::Waiting(_) if std::mem::take(&mut wakes_early) => {}
                 State::Waiting(until_ms) => clock.set(until_ms, NOW_S * 1000),
                 _ => return (x, clock.mono_ms - START_MS),
             }
         }
+    }
+
+    /// Does the upkeep at this time; gives when it is due again, in milliseconds.
+    pub(crate) fn upkeep(&self, now_s: i64, log: &ErrorLog) -> Vec<Option<u64>> {
+        let all = &self.generation.http.upkeep;
+        all.iter().map(|upkeep| upkeep.run(now_s, log)).collect()
     }
 
     /// What is written to the error log meanwhile, from `info` on; once for a site.
@@ -222,7 +248,7 @@ impl Site {
     }
 }
 
-fn load(inner: &str) -> Result<Cycle, Box<LoadError>> {
+fn load(inner: &str, data: &[(&str, &[u8])]) -> Result<Cycle, Box<LoadError>> {
     let text = format!("events {{}}\nhttp {{\n{inner}\n}}\n");
     let options = LoadOptions {
         conf_path: PathBuf::from(MAIN_FILE),
@@ -231,9 +257,12 @@ fn load(inner: &str) -> Result<Cycle, Box<LoadError>> {
         error_log: None,
         access_log: PathBuf::from("/var/log/nginx/access.log"),
     };
-    let source = Memory::default()
+    let mut source = Memory::default()
         .with_file(MAIN_FILE, text)
         .with_file(INCLUDED_FILE, INCLUDED);
+    for (path, bytes) in data {
+        source.add_opened(*path, DataFile::from(*bytes));
+    }
     server_core::load(source, &options, server_modules::MODULES)
 }
 

@@ -1,0 +1,185 @@
+//! The request itself: made as text, read by the engine, and run through the phases that serve, with a trace.
+//!
+//! The engine, the phases, the modules and the file system are those of the server; only the sockets are missing, and
+//! with them request bodies. Nothing is logged, and the body of the answer is not read.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::rc::Rc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use driver::io::files::FileCache;
+use engines::h1::{self, Event as Received};
+use engines::http::FileRange;
+use server_core::clock::Clock;
+use server_core::exchange::{Client, Ctx, Env, Exchange, Peer, State};
+use server_core::http::Generation;
+use server_core::logs::Logs;
+use server_core::trace::{Event, FileKind, Noted, Trace};
+use server_core::{DirEntry, FileError, Files, ListenAddr, Meta, OpenPolicy, Opened, phases};
+
+use super::listener::Taken;
+use super::options::{CLIENT_PORT, Options};
+
+/// An exchange that has come to its end, and how it came there.
+pub(super) struct Run {
+    /// The exchange.
+    pub(super) x: Exchange,
+    /// What happened, in order.
+    pub(super) events: Vec<Noted>,
+}
+
+/// Runs the request.
+///
+/// # Errors
+/// It is no request.
+pub(super) fn run(
+    options: &Options,
+    generation: &Rc<Generation>,
+    taken: &Taken,
+) -> Result<Run, String> {
+    let mut engine = h1::Conn::new(Rc::clone(&generation.h1[taken.port]));
+    engine.receive(text(options).as_bytes());
+    let Some(Received::Head(head)) = engine.event() else {
+        return Err("the request has no end of its head".to_owned());
+    };
+    let client = Client {
+        peer: options.from.unwrap_or_else(|| from_here(generation, taken)),
+        local: taken.local,
+        connection: 1,
+        requests: 1,
+        since_ms: 0,
+        pipelined: false,
+    };
+    let unix_ms = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |now| now.as_millis() as u64);
+    let mut clock = Clock::new(START_MS, unix_ms);
+    let trace = Rc::new(Trace::default());
+    let mut files = Watched {
+        inner: FileCache::new(),
+        trace: Rc::clone(&trace),
+    };
+    files.inner.set_now(START_MS, unix_ms);
+    let (mut logs, env) = (Logs::default(), environment());
+    let mut x = Exchange::new(Rc::clone(generation), client);
+    x.begin(Rc::clone(generation), taken.port, client, &clock);
+    x.head = head;
+    x.trace = Some(Rc::clone(&trace));
+    for _ in 0..WAITS_MAX {
+        let mut cx = Ctx {
+            files: &mut files,
+            clock: &clock,
+            logs: &mut logs,
+            env: &env,
+        };
+        match x.state {
+            State::Waiting(_) => phases::resume(&mut x, &mut cx),
+            _ => phases::begin(&mut x, &mut cx),
+        }
+        let State::Waiting(until_ms) = x.state else {
+            break;
+        };
+        let wait_ms = until_ms.saturating_sub(clock.mono_ms);
+        trace.push(x.location, Event::Wait(wait_ms));
+        clock.set(until_ms, clock.unix_ms + wait_ms);
+    }
+    let events = trace.take();
+    Ok(Run { x, events })
+}
+
+/// A client of this machine that uses the socket.
+fn from_here(generation: &Generation, taken: &Taken) -> Peer {
+    let ip = match generation.ports[taken.port].listen.addr {
+        ListenAddr::Unix(_) => return Peer::Unix,
+        ListenAddr::Inet(addr) if addr.is_ipv4() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        ListenAddr::Inet(_) => match taken.local {
+            Some(local) if local.is_ipv4() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            _ => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        },
+    };
+    Peer::Inet(SocketAddr::new(ip, CLIENT_PORT))
+}
+
+/// The request as a client sends it.
+fn text(options: &Options) -> String {
+    let mut text = format!("{} {} HTTP/1.1\r\n", options.method, options.url.target);
+    let names_host = |field: &&String| {
+        let name = field.split(':').next().unwrap_or_default();
+        name.eq_ignore_ascii_case("host")
+    };
+    if !options.fields.iter().any(|field| names_host(&field)) {
+        text.push_str(&format!("Host: {}\r\n", options.url.host));
+    }
+    for field in &options.fields {
+        text.push_str(field);
+        text.push_str("\r\n");
+    }
+    text.push_str("\r\n");
+    text
+}
+
+fn environment() -> Env {
+    let hostname = std::fs::read("/proc/sys/kernel/hostname").unwrap_or_default();
+    Env {
+        hostname: hostname.trim_ascii().to_ascii_lowercase(),
+        pid: std::process::id(),
+    }
+}
+
+/// The file system of the server, every look at it noted.
+struct Watched {
+    inner: FileCache,
+    trace: Rc<Trace>,
+}
+
+impl Watched {
+    fn note(&self, call: &'static str, path: &[u8], found: Result<FileKind, FileError>) {
+        self.trace
+            .push_here(Event::File(call, path.to_vec(), found));
+    }
+}
+
+fn kind(meta: &Meta) -> FileKind {
+    match (meta.is_file, meta.is_dir) {
+        (true, _) => FileKind::File(meta.size),
+        (_, true) => FileKind::Directory,
+        _ => FileKind::Other,
+    }
+}
+
+impl Files for Watched {
+    fn open(&mut self, path: &[u8], policy: &OpenPolicy) -> Result<Rc<Opened>, FileError> {
+        let result = self.inner.open(path, policy);
+        let found = result.as_ref().map(|opened| kind(&opened.meta));
+        self.note("open", path, found.map_err(|error| *error));
+        result
+    }
+
+    fn content(&mut self, opened: &Opened) -> Option<Rc<[u8]>> {
+        self.inner.content(opened)
+    }
+
+    fn read(&mut self, range: &FileRange) -> std::io::Result<Vec<u8>> {
+        self.inner.read(range)
+    }
+
+    fn stat(&mut self, path: &[u8], policy: &OpenPolicy) -> Result<Meta, FileError> {
+        let result = self.inner.stat(path, policy);
+        let found = result.as_ref().map(kind);
+        self.note("stat", path, found.map_err(|error| *error));
+        result
+    }
+
+    fn list(&mut self, path: &[u8]) -> Result<Vec<DirEntry>, FileError> {
+        let result = self.inner.list(path);
+        let found = result.as_ref().map(|_| FileKind::Directory);
+        self.note("list", path, found.map_err(|error| *error));
+        result
+    }
+}
+
+/// When the request begins by the clock that only goes forward.
+const START_MS: u64 = 1000;
+
+/// Times that a request may wait; each limit makes it wait once.
+const WAITS_MAX: u32 = 100;

@@ -1,0 +1,168 @@
+//! The parts of the report that are not steps: who takes the connection and the request, and what comes back.
+
+use engines::http::FieldId;
+use server_core::build::Level;
+use server_core::conf_core::CoreSrv;
+use server_core::exchange::State;
+use server_core::names::NameMatch;
+use server_core::trace::{Event, FileKind, Noted};
+
+use super::listener::Taken;
+use super::report::{Answer, Listener, Server};
+use super::request::Run;
+use super::steps::{Teller, shown};
+
+/// The socket, and the `listen` of the chosen server.
+pub(super) fn listener_of(run: &Run, taken: Taken, teller: &Teller<'_>) -> Listener {
+    let port = &teller.http.ports[taken.port];
+    let entry = port.addr(run.x.client.local);
+    let listens = entry.listens.iter();
+    let own = listens.filter(|(server, _)| *server == run.x.server);
+    Listener {
+        address: match entry.addr {
+            Some(addr) => format!("{addr}, on the socket of {}", port.listen.addr),
+            None => port.listen.addr.to_string(),
+        },
+        at: own
+            .filter_map(|(_, at)| *at)
+            .find_map(|at| teller.place(at)),
+        others: taken.others,
+    }
+}
+
+/// The server, and why it was chosen.
+pub(super) fn server_of(run: &Run, teller: &Teller<'_>) -> Server {
+    let x = &run.x;
+    let server = &teller.http.servers[x.server];
+    let level = server.location;
+    let confs: &CoreSrv = server.confs.get();
+    let how = run.events.iter().find_map(|noted| match noted.event {
+        Event::Server(how) => Some(how),
+        _ => None,
+    });
+    let name = how.and_then(|how| how.name(confs, &x.host));
+    let written = |name: &str| {
+        let lines = teller
+            .written
+            .at_level("server_name", Level::Location(level));
+        let mut lines = lines.filter(|line| {
+            let bare = |word: &String| word.trim_start_matches('~').eq_ignore_ascii_case(name);
+            line.args.iter().any(bare)
+        });
+        lines.next().and_then(|line| teller.place(line.at))
+    };
+    let text = name.map(|name| shown(&name.text)).unwrap_or_default();
+    let host = shown(&x.host);
+    let (match_kind, why) = match how {
+        Some(NameMatch::Only) => ("only", "the only server of this address".to_owned()),
+        Some(NameMatch::Exact) => ("exact", format!("its name is \"{text}\"")),
+        Some(NameMatch::Head(_) | NameMatch::Tail(_)) => (
+            "wildcard",
+            format!("its wildcard \"{text}\" is the longest that fits"),
+        ),
+        Some(NameMatch::Regex(_)) => ("regex", format!("its expression \"~{text}\" matches")),
+        Some(NameMatch::Default) => ("default", default_reason(run, &host, teller)),
+        None => (
+            "none",
+            "the default server of this address: no name was looked for".to_owned(),
+        ),
+    };
+    Server {
+        name: shown(&confs.name),
+        at: teller.place(teller.http.locations[level].at),
+        match_kind,
+        why,
+        name_at: name.and_then(|name| written(&String::from_utf8_lossy(&name.text))),
+    }
+}
+
+/// Why the default server of an address is that.
+fn default_reason(run: &Run, host: &str, teller: &Teller<'_>) -> String {
+    let x = &run.x;
+    let entry = teller.http.ports[x.port].addr(x.client.local);
+    let listens = entry.listens.iter();
+    let own = listens.filter(|(server, _)| *server == x.server);
+    let mut lines = own.filter_map(|(_, at)| teller.written.at((*at)?));
+    let says = |word: &String| word == "default_server" || word == "default";
+    let why = match lines.any(|line| line.args.iter().any(says)) {
+        true => "it is the default_server",
+        false => "it is the first of this address",
+    };
+    format!("no server has the name \"{host}\"; {why}")
+}
+
+/// What the client gets.
+pub(super) fn answer_of(run: &Run) -> Answer {
+    let x = &run.x;
+    let mut answer = Answer {
+        status: None,
+        reason: String::new(),
+        file: None,
+        location: None,
+        text: None,
+        own_page: false,
+        fields: Vec::new(),
+    };
+    answer.reason = match x.state {
+        State::Responding => String::new(),
+        State::Aborted => format!("the connection is closed ({})", x.reply.status),
+        _ => "the request waits for what is not asked here".to_owned(),
+    };
+    if x.state != State::Responding {
+        return answer;
+    }
+    let head = &x.response;
+    answer.status = Some(head.status);
+    answer.location = head.get(FieldId::Location).map(shown);
+    let fields = head.fields.iter().filter(|field| field.id != FieldId::Date);
+    answer.fields = fields
+        .map(|field| {
+            (
+                shown(head.bytes(field.name)),
+                shown(head.bytes(field.value)),
+            )
+        })
+        .collect();
+    answer.file = file_of(&run.events);
+    answer.own_page = own_page(&run.events) && answer.location.is_none() && !x.body.is_empty();
+    if let Some(chunk) = x.body.front()
+        && x.body.len() == 1
+        && x.stages.is_empty()
+        && answer.file.is_none()
+        && !answer.own_page
+        && answer.location.is_none()
+        && chunk.bytes().len() <= TEXT_MAX
+        && let Ok(text) = std::str::from_utf8(chunk.bytes())
+    {
+        answer.text = Some(text.to_owned());
+    }
+    answer
+}
+
+/// The file that the body comes from: the last that was opened, unless something else was decided after it.
+fn file_of(events: &[Noted]) -> Option<String> {
+    let mut file = None;
+    for noted in events {
+        match &noted.event {
+            Event::File("open", path, Ok(FileKind::File(_))) => file = Some(shown(path)),
+            Event::Status(_) | Event::Redirect(..) | Event::Named(_) => file = None,
+            _ => {}
+        }
+    }
+    file
+}
+
+/// Whether a status came last, and nothing that would answer it.
+fn own_page(events: &[Noted]) -> bool {
+    let last = events.iter().rev().find_map(|noted| match noted.event {
+        Event::Status(_) => Some(true),
+        Event::Answered(_) | Event::Redirect(..) | Event::Named(_) | Event::ErrorPage(..) => {
+            Some(false)
+        }
+        _ => None,
+    });
+    last == Some(true)
+}
+
+/// The longest body that is shown, in bytes.
+const TEXT_MAX: usize = 512;

@@ -1,0 +1,238 @@
+//! From what was noted to what is told: indexes become the words and the lines of the configuration.
+
+use conf::{Files, Pos};
+use engines::http::reason_phrase;
+use server_core::Written;
+use server_core::http::Http;
+use server_core::location::LocationKind;
+use server_core::module;
+use server_core::phases::Phase;
+use server_core::trace::{At, Event, FileKind, Noted};
+
+use super::report::{Location, Place, Setting, Step};
+
+/// What is known of the configuration.
+pub(super) struct Teller<'a> {
+    pub(super) http: &'a Http,
+    pub(super) written: &'a Written,
+    pub(super) files: &'a Files,
+}
+
+/// Bytes of a request or a file as text.
+pub(super) fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// `404 Not Found`.
+pub(super) fn status_line(status: u16) -> String {
+    format!("{status} {}", reason_phrase(status))
+        .trim_end()
+        .to_owned()
+}
+
+impl Teller<'_> {
+    /// A position as file and line; none for what nobody wrote.
+    pub(super) fn place(&self, at: Pos) -> Option<Place> {
+        self.written.at(at)?;
+        let file = match self.files.path(at.file) {
+            Some(path) => path.display().to_string(),
+            None => "command line".to_owned(),
+        };
+        Some(Place {
+            file,
+            line: at.line,
+        })
+    }
+
+    /// A location, or another level, in the words of its directive.
+    pub(super) fn level(&self, id: usize) -> Location {
+        let at = self.http.locations[id].at;
+        let text = match self.written.at(at) {
+            Some(line) if !line.args.is_empty() => line.text(),
+            Some(line) => line.row.name.to_owned(),
+            None => "http".to_owned(),
+        };
+        Location {
+            text,
+            at: self.place(at),
+        }
+    }
+
+    /// All that happened but the choice of the server.
+    pub(super) fn steps(&self, events: &[Noted]) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let mut refused = None;
+        for noted in events {
+            if let Event::Refused(_, _, status) = noted.event {
+                refused = Some(status);
+            } else if let Event::Status(status) = noted.event
+                && refused.take() == Some(status)
+            {
+                // It has been told who answers so.
+                continue;
+            }
+            steps.extend(self.step(noted));
+        }
+        steps
+    }
+
+    fn step(&self, noted: &Noted) -> Option<Step> {
+        let (step, text, at) = match &noted.event {
+            Event::Server(_) => return None,
+            Event::Search(uri) => ("search", format!("a location for \"{}\"", shown(uri)), None),
+            Event::Compared(id, fits) => return Some(self.compared(*id, *fits)),
+            Event::Found(id) => return Some(self.found(*id)),
+            Event::Excluded(id) => return Some(self.entered("except", *id)),
+            Event::Named(id) => return Some(self.entered("named", *id)),
+            Event::Ran(at, outcome) => return self.ran(noted.location, *at, outcome),
+            Event::Redirect(uri, args) => {
+                let mut text = format!("inside the server to \"{}\"", shown(uri));
+                if !args.is_empty() {
+                    text.push_str(&format!(" with arguments \"{}\"", shown(args)));
+                }
+                ("redirect", text, None)
+            }
+            Event::Refused(phase, index, status) => {
+                let by = handler(*phase, *index);
+                ("status", format!("{}, by {by}", status_line(*status)), None)
+            }
+            Event::Answered(handler) => return Some(self.answered(noted.location, *handler)),
+            Event::Status(status) => ("status", status_line(*status), None),
+            Event::ErrorPage(at, uri) => {
+                let words = self.written.at(*at).map_or("", |line| line.value.as_str());
+                let text = format!("{words}: leads to \"{}\"", shown(uri));
+                ("error_page", text, self.place(*at))
+            }
+            Event::Log(level, text) => ("log", format!("[{}] {text}", level.name()), None),
+            Event::File(call, path, found) => {
+                let path = shown(path);
+                ("file", format!("{call} {path}: {}", outcome(found)), None)
+            }
+            Event::Wait(ms) => ("wait", format!("{ms} ms"), None),
+        };
+        Some(Step { step, text, at })
+    }
+
+    fn compared(&self, id: usize, fits: bool) -> Step {
+        let (step, verdict) = match (&self.http.locations[id].kind, fits) {
+            (LocationKind::Exact, _) => ("exact", "is the URI: the search ends"),
+            (LocationKind::PrefixOnly, _) => ("prefix", "is the longest; no expressions after it"),
+            (LocationKind::Regex(_), true) => ("regex", "matches"),
+            (LocationKind::Regex(_), false) => ("regex", "does not match"),
+            _ => ("prefix", "is the longest"),
+        };
+        let Location { text, at } = self.level(id);
+        Step {
+            step,
+            text: format!("{text}: {verdict}"),
+            at,
+        }
+    }
+
+    fn found(&self, id: usize) -> Step {
+        let Location { text, at } = self.level(id);
+        let text = match self.http.locations[id].kind {
+            LocationKind::Block => format!("none; what the {text} itself says holds"),
+            _ => text,
+        };
+        Step {
+            step: "found",
+            text,
+            at,
+        }
+    }
+
+    fn entered(&self, step: &'static str, id: usize) -> Step {
+        let Location { text, at } = self.level(id);
+        Step { step, text, at }
+    }
+
+    fn ran(&self, location: usize, at: At, outcome: &str) -> Option<Step> {
+        let line = match at {
+            At::Pos(at) => self.written.at(at),
+            At::Argument(name, nth) => self
+                .written
+                .in_effect(name, location, self.http)
+                .into_iter()
+                .scan(0, |seen, line| {
+                    *seen += line.args.len();
+                    Some((*seen, line))
+                })
+                .find(|(seen, _)| nth < *seen)
+                .map(|(_, line)| line),
+        };
+        let (step, words, at) = match (line, at) {
+            (Some(line), _) => (line.row.name, line.value.as_str(), self.place(line.at)),
+            // A default does something, too.
+            (None, At::Argument(name, _)) => (name, "(default)", None),
+            (None, At::Pos(_)) => return None,
+        };
+        let text = format!("{words}: {outcome}");
+        Some(Step {
+            step,
+            text: text.strip_prefix(": ").unwrap_or(&text).to_owned(),
+            at,
+        })
+    }
+
+    fn answered(&self, location: usize, index: Option<usize>) -> Step {
+        let own = match index {
+            None => self.written.installs_handler(location, self.http),
+            Some(_) => None,
+        };
+        let (text, at) = match (own, index) {
+            (Some(line), _) => (line.text(), self.place(line.at)),
+            (None, Some(index)) => (handler(Phase::Content, index), None),
+            (None, None) => ("the location itself".to_owned(), None),
+        };
+        Step {
+            step: "content",
+            text: format!("by {text}"),
+            at,
+        }
+    }
+
+    /// The settings in effect in a location.
+    pub(super) fn settings(&self, location: usize, all: bool) -> Vec<Setting> {
+        let mut told = Vec::new();
+        for setting in self.written.settings(location, self.http, all) {
+            if setting.lines.is_empty() {
+                told.push(Setting {
+                    name: setting.row.name,
+                    value: setting.row.default.to_owned(),
+                    from: "default".to_owned(),
+                    at: None,
+                });
+            }
+            for line in setting.lines {
+                told.push(Setting {
+                    name: setting.row.name,
+                    value: line.value.clone(),
+                    from: match line.level {
+                        Some(level) => self.level(level).text,
+                        None => "main".to_owned(),
+                    },
+                    at: self.place(line.at),
+                });
+            }
+        }
+        told
+    }
+}
+
+/// `the module static`.
+fn handler(phase: Phase, index: usize) -> String {
+    match module::handler_name(server_modules::MODULES, phase, index) {
+        Some(name) => format!("the module {name}"),
+        None => "the core".to_owned(),
+    }
+}
+
+fn outcome(found: &Result<FileKind, server_core::FileError>) -> String {
+    match found {
+        Ok(FileKind::File(size)) => format!("a file of {size} bytes"),
+        Ok(FileKind::Directory) => "a directory".to_owned(),
+        Ok(FileKind::Other) => "neither file nor directory".to_owned(),
+        Err(error) => conf::os_error(&std::io::Error::from_raw_os_error(error.errno)),
+    }
+}

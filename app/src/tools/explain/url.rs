@@ -1,0 +1,199 @@
+//! The URL of the request: what it says about the connection, and what is sent of it.
+//!
+//! Names are not resolved, since nothing is opened: an address is known only where the URL has one, or the name is
+//! `localhost`. Source: RFC 3986, RFC 9110, section 4.2.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+
+/// A URL of the scheme `http`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Url {
+    /// Where the connection goes.
+    pub(super) destination: Destination,
+    /// What the field `Host` says.
+    pub(super) host: String,
+    /// Path and query, as sent.
+    pub(super) target: String,
+}
+
+/// Where a connection goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Destination {
+    /// A port, at this address if it is known.
+    Inet(Option<IpAddr>, u16),
+    /// A UNIX-domain socket.
+    Unix(PathBuf),
+}
+
+impl Url {
+    /// Takes a URL apart.
+    ///
+    /// # Errors
+    /// Why it is none, or none that is served.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let bad = |why: &str| Err(format!("\"{text}\" is no URL: {why}"));
+        if let Some(c) = text.chars().find(|c| c.is_ascii_control() || *c == ' ') {
+            return bad(&format!("{c:?} is written %{:02X} in one", u32::from(c)));
+        }
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return bad("it has no scheme, as in http://localhost/");
+        };
+        match scheme.to_ascii_lowercase().as_str() {
+            "http" => {}
+            "https" => return Err("scheme \"https\": TLS is not built yet".to_owned()),
+            _ => return Err(format!("unknown scheme \"{scheme}\": http is served")),
+        }
+        let rest = rest.split('#').next().unwrap_or_default();
+        if let Some(rest) = rest.strip_prefix("unix:") {
+            let (path, target) = match rest.split_once(':') {
+                Some((path, target)) => (path, target),
+                None => (rest, ""),
+            };
+            if !path.starts_with('/') {
+                return bad("the path of a socket is absolute: http://unix:/path:/uri");
+            }
+            return Ok(Self {
+                destination: Destination::Unix(PathBuf::from(path)),
+                host: "localhost".to_owned(),
+                target: with_slash(target),
+            });
+        }
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(end);
+        if authority.contains('@') {
+            return bad("a user is sent in a field: -H 'Authorization: ...'");
+        }
+        let Some((name, port)) = split_port(authority) else {
+            return bad("its port is no number from 1 to 65535");
+        };
+        if name.is_empty() {
+            return bad("it has no host");
+        }
+        let Some(ip) = address(name) else {
+            return bad("its address is none");
+        };
+        Ok(Self {
+            destination: Destination::Inet(ip, port.unwrap_or(HTTP_PORT)),
+            host: match port {
+                None | Some(HTTP_PORT) => name.to_owned(),
+                Some(port) => format!("{name}:{port}"),
+            },
+            target: with_slash(target),
+        })
+    }
+}
+
+fn with_slash(target: &str) -> String {
+    match target.starts_with('/') {
+        true => target.to_owned(),
+        false => format!("/{target}"),
+    }
+}
+
+/// Host and port; `None` for a port that is none.
+fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
+    let after_address = match (authority.starts_with('['), authority.rfind(']')) {
+        (false, _) => 0,
+        (true, Some(at)) => at + 1,
+        (true, None) => authority.len(),
+    };
+    let Some(colon) = authority[after_address..].find(':') else {
+        return Some((authority, None));
+    };
+    let (name, port) = authority.split_at(after_address + colon);
+    match &port[1..] {
+        "" => Some((name, None)),
+        digits => match digits.parse() {
+            Ok(port) if port != 0 && digits.bytes().all(|b| b.is_ascii_digit()) => {
+                Some((name, Some(port)))
+            }
+            _ => None,
+        },
+    }
+}
+
+/// The address that a host names without being resolved, if any; `None` for brackets around something else.
+fn address(name: &str) -> Option<Option<IpAddr>> {
+    if let Some(inner) = name.strip_prefix('[') {
+        return Some(Some(IpAddr::V6(inner.strip_suffix(']')?.parse().ok()?)));
+    }
+    if name.eq_ignore_ascii_case("localhost") {
+        return Some(Some(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+    }
+    Some(name.parse().ok())
+}
+
+/// The port of a URL without one.
+const HTTP_PORT: u16 = 80;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(text: &str) -> (Destination, String, String) {
+        let url = Url::parse(text).expect("a URL");
+        (url.destination, url.host, url.target)
+    }
+
+    fn inet(text: &str) -> Option<IpAddr> {
+        Some(text.parse().expect("an address"))
+    }
+
+    #[test]
+    fn a_url_has_host_port_and_target() {
+        let url = |ip, port, host: &str, target: &str| {
+            (
+                Destination::Inet(ip, port),
+                host.to_owned(),
+                target.to_owned(),
+            )
+        };
+        assert_eq!(parts("http://a.test"), url(None, 80, "a.test", "/"));
+        assert_eq!(parts("HTTP://a.test:80/x"), url(None, 80, "a.test", "/x"));
+        assert_eq!(parts("http://a:81?b#c"), url(None, 81, "a:81", "/?b"));
+        assert_eq!(parts("http://a:/"), url(None, 80, "a", "/"));
+        assert_eq!(
+            parts("http://192.0.2.1/a:b@c"),
+            url(inet("192.0.2.1"), 80, "192.0.2.1", "/a:b@c")
+        );
+        assert_eq!(
+            parts("http://[::1]:8080/"),
+            url(inet("::1"), 8080, "[::1]:8080", "/")
+        );
+        assert_eq!(
+            parts("http://localhost/"),
+            url(inet("127.0.0.1"), 80, "localhost", "/")
+        );
+    }
+
+    #[test]
+    fn a_socket_has_a_path() {
+        let socket = Destination::Unix("/run/a.sock".into());
+        let expected = (socket.clone(), "localhost".to_owned(), "/b?c".to_owned());
+        assert_eq!(parts("http://unix:/run/a.sock:/b?c"), expected);
+        assert_eq!(parts("http://unix:/run/a.sock").0, socket);
+    }
+
+    #[test]
+    fn what_is_no_url_is_told_why() {
+        for (text, why) in [
+            ("localhost/x", "it has no scheme"),
+            ("ftp://a/", "unknown scheme \"ftp\""),
+            ("https://a/", "TLS"),
+            ("http:///x", "it has no host"),
+            ("http://a:0/", "its port"),
+            ("http://a:65536/", "its port"),
+            ("http://a:+1/", "its port"),
+            ("http://u:p@a/", "Authorization"),
+            ("http://[::1/", "its address"),
+            ("http://[a]/", "its address"),
+            ("http://a/b c", "' ' is written %20"),
+            ("http://a/b\n", "'\\n' is written %0A"),
+            ("http://unix:a:/", "absolute"),
+        ] {
+            let error = Url::parse(text).expect_err(text);
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The tools: what the program does when its first word is the name of one, in place of serving.
+//!
+//! nginx refuses a first word that is no option, so no command line of nginx means anything else here. A tool is a
+//! line of [`TOOLS`] and a module of its own; it reads its own options, with `-p -c -g -e` as they are elsewhere.
+
+mod explain;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// One tool.
+pub(crate) struct Tool {
+    /// The word that calls it.
+    name: &'static str,
+    /// What it does, for `-h`.
+    does: &'static str,
+    /// Runs it with the words after its name.
+    pub(crate) run: fn(&[OsString]) -> ExitCode,
+}
+
+/// All tools.
+const TOOLS: &[Tool] = &[Tool {
+    name: "explain",
+    does: "say what becomes of a request, and because of which lines",
+    run: explain::run,
+}];
+
+/// The tool that a command line calls, and the words after its name.
+pub(crate) fn find(arguments: &[OsString]) -> Option<(&'static Tool, &[OsString])> {
+    let name = arguments.get(1)?;
+    let tool = TOOLS.iter().find(|tool| name == tool.name)?;
+    Some((tool, &arguments[2..]))
+}
+
+/// The tools for `-h`, a line each.
+pub(crate) fn list() -> String {
+    let line = |tool: &Tool| format!("  {:<14}: {}\n", tool.name, tool.does);
+    TOOLS.iter().map(line).collect()
+}
+
+/// Prints on standard output. Nobody reads a closed one.
+fn print(text: &str) -> ExitCode {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    ExitCode::SUCCESS
+}
+
+/// Says on standard error why a tool could not do its work.
+fn fail(tool: &str, why: &str) -> ExitCode {
+    let _ = writeln!(io::stderr(), "firstbyte {tool}: {why}");
+    ExitCode::FAILURE
+}

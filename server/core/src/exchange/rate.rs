@@ -1,0 +1,108 @@
+//! `limit_rate`: how many bytes of a response may leave now, and when the next may.
+//!
+//! The first second's bytes may leave at once, as in nginx. The head counts as well.
+//!
+//! Source: nginx documentation, `limit_rate`, `limit_rate_after`, `$limit_rate`.
+
+use std::rc::Rc;
+
+use super::{Ctx, Exchange, Pulled};
+use crate::conf_core::CoreLoc;
+use crate::value::Value;
+
+/// How fast a response may be sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rate {
+    /// Bytes per second, 0 for no limit; `None` until it is known.
+    limit: Option<u64>,
+    /// Bytes that the limit does not apply to.
+    after: Option<u64>,
+    /// Nothing of the body may leave before this time, monotonic milliseconds; 0 while nothing is held back.
+    pub until_ms: u64,
+}
+
+impl Rate {
+    /// Takes a size as `set $limit_rate` gives it; text that is none leaves the limit as it is.
+    pub fn set(&mut self, text: &[u8]) {
+        if let Some(bytes) = conf::parse_size(text) {
+            self.limit = Some(bytes as u64);
+        }
+    }
+}
+
+impl Exchange {
+    /// The limit in bytes per second, 0 for none, and how many bytes come before it applies.
+    pub fn limit_rate(&mut self, cx: &mut Ctx<'_>) -> (u64, u64) {
+        let http = Rc::clone(&self.http);
+        let loc: &CoreLoc = self.loc(&http);
+        let limit = match self.rate.limit {
+            Some(limit) => limit,
+            None => self.size(cx, loc.limit_rate.0.as_ref()),
+        };
+        self.rate.limit = Some(limit);
+        if limit == 0 {
+            return (0, 0);
+        }
+        let after = match self.rate.after {
+            Some(after) => after,
+            None => self.size(cx, loc.limit_rate_after.0.as_ref()),
+        };
+        self.rate.after = Some(after);
+        (limit, after)
+    }
+
+    /// A size with variables; what is none counts as 0, as in nginx.
+    fn size(&mut self, cx: &mut Ctx<'_>, value: Option<&Value>) -> u64 {
+        let Some(value) = value else { return 0 };
+        conf::parse_size(&value.to_vec(self, cx)).map_or(0, |bytes| bytes as u64)
+    }
+
+    /// Whether [`Exchange::pull_within`] must be used instead of [`Exchange::pull`].
+    pub fn has_rate(&self) -> bool {
+        match self.rate.limit {
+            Some(limit) => limit != 0,
+            None => self.loc::<CoreLoc>(&self.http).limit_rate.0.is_some(),
+        }
+    }
+
+    /// As [`Exchange::pull`], but only what the rate allows after `sent` bytes of the response; `None` while that is
+    /// nothing, with `rate.until_ms` set.
+    pub fn pull_within(&mut self, cx: &mut Ctx<'_>, sent: u64) -> Option<Pulled> {
+        let (limit, after) = self.limit_rate(cx);
+        if limit == 0 {
+            return Some(self.pull(cx));
+        }
+        let now_ms = cx.clock.mono_ms;
+        if now_ms < self.rate.until_ms {
+            return None;
+        }
+        let elapsed_ms = now_ms.saturating_sub(self.started_ms);
+        let earned = u128::from(limit) * u128::from(elapsed_ms + 1000) / 1000;
+        let allowed = (earned + u128::from(after)).saturating_sub(u128::from(sent));
+        if allowed == 0 {
+            let over = u128::from(sent) - u128::from(after) - earned + 1;
+            self.rate.until_ms = now_ms + wait_ms(over, limit);
+            return None;
+        }
+        let most = u64::try_from(allowed).unwrap_or(u64::MAX);
+        let pulled = self.pull(cx);
+        let Pulled::Chunk(mut chunk) = pulled else {
+            self.rate.until_ms = 0;
+            return Some(pulled);
+        };
+        if let Some(rest) = chunk.split_off(most) {
+            self.put_back(rest);
+        }
+        // Only what lies beyond the free bytes has to be waited for.
+        let limited = (sent + chunk.len()).saturating_sub(sent.max(after));
+        let wait = wait_ms(u128::from(limited), limit).saturating_sub(1);
+        self.rate.until_ms = if wait > 0 { now_ms + wait } else { 0 };
+        Some(Pulled::Chunk(chunk))
+    }
+}
+
+/// How long `bytes` take, rounded up, at least 1 ms.
+fn wait_ms(bytes: u128, limit: u64) -> u64 {
+    let ms = bytes * 1000 / u128::from(limit) + 1;
+    u64::try_from(ms).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,338 @@
+//! `geoip_country`, `geoip_city`, `geoip_org`: variables about the place and the owner of the client's address.
+//!
+//! Databases are MaxMind's older ones, MaxMind DB files and, for countries, lists of ranges; a file's content tells
+//! which. They are read when the configuration is, and looked up when a variable is used. Absent: reading a changed
+//! file before the next reload, which `geoip2` has.
+//!
+//! Source: nginx documentation, `ngx_http_geoip_module`.
+
+mod countries;
+mod database;
+mod decimal;
+mod legacy;
+pub(crate) mod mmdb;
+pub(crate) mod mmdb_data;
+mod ranges;
+mod regions;
+#[cfg(test)]
+mod testing;
+
+use std::ffi::OsStr;
+use std::net::IpAddr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use conf::{Arity, Builder, ConfError, Contexts, Directive, Row, os_error};
+use server_core::build::Build;
+use server_core::exchange::{Exchange, Peer};
+use server_core::module::Module;
+use server_core::settings;
+use server_core::vars::Variable;
+
+use crate::networks::{self, Network};
+pub(crate) use database::append_value;
+use database::{CityPart, CountryPart, Database, Purpose};
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "geoip",
+    directives: &[PLAIN, ROWS],
+    units: &[<GeoipMain as server_core::confs::Conf>::unit],
+    variables: VARIABLES,
+    ..Module::EMPTY
+};
+
+settings! {
+    /// Settings of the module.
+    pub(crate) struct GeoipMain: Main / PLAIN {
+        /// Whether to look for the last address that is not trusted, instead of the last.
+        recursive "geoip_proxy_recursive": bool = false, "off", Contexts::HTTP;
+    }
+    extra {
+        /// `geoip_proxy`.
+        proxies: Vec<Network>,
+        /// `geoip_country`.
+        country: Option<Source>,
+        /// `geoip_city`.
+        city: Option<Source>,
+        /// `geoip_org`.
+        org: Option<Source>,
+        /// Files that were read, so that one that serves two directives is in memory once.
+        read: Vec<(Vec<u8>, Arc<Database>)>,
+    }
+    merge forget;
+}
+
+/// A database with what a directive says about it.
+pub(crate) struct Source {
+    database: Arc<Database>,
+    /// Whether texts of older databases are given in UTF-8.
+    utf8: bool,
+}
+
+fn forget(own: &mut GeoipMain, _: Option<&GeoipMain>) {
+    own.read = Vec::new();
+}
+
+const ROWS: &[Row<Build>] = &[
+    row(
+        "geoip_country",
+        Arity::TAKE12,
+        "file [utf8]",
+        "Database of countries; a second file may have the ranges of the other sort of address.",
+        country_file,
+    ),
+    row(
+        "geoip_city",
+        Arity::TAKE12,
+        "file [utf8]",
+        "Database of cities.",
+        |b, d| {
+            once(d, b.conf_mut::<GeoipMain>().city.is_some())?;
+            let source = open(b, d, Purpose::City)?;
+            b.conf_mut::<GeoipMain>().city = Some(source);
+            Ok(())
+        },
+    ),
+    row(
+        "geoip_org",
+        Arity::TAKE12,
+        "file [utf8]",
+        "Database of organisations, providers, domains or autonomous systems.",
+        |b, d| {
+            once(d, b.conf_mut::<GeoipMain>().org.is_some())?;
+            let source = open(b, d, Purpose::Org)?;
+            b.conf_mut::<GeoipMain>().org = Some(source);
+            Ok(())
+        },
+    ),
+    row(
+        "geoip_proxy",
+        Arity::TAKE1,
+        "address | CIDR",
+        "Proxies that are trusted to name the client.",
+        |b, d| {
+            let network = networks::network(b, d, d.word(0))?;
+            b.conf_mut::<GeoipMain>().proxies.push(network);
+            Ok(())
+        },
+    ),
+];
+
+const fn row(
+    name: &'static str,
+    arity: Arity,
+    syntax: &'static str,
+    doc: &'static str,
+    apply: conf::Apply<Build>,
+) -> Row<Build> {
+    Row {
+        name,
+        contexts: Contexts::HTTP,
+        arity,
+        block: false,
+        default: "",
+        doc,
+        syntax,
+        apply,
+    }
+}
+
+fn country_file(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let duplicate = || ConfError::directive(d, "is duplicate");
+    let Some(mut first) = b.conf_mut::<GeoipMain>().country.take() else {
+        let source = open(b, d, Purpose::Country)?;
+        b.conf_mut::<GeoipMain>().country = Some(source);
+        return Ok(());
+    };
+    if !matches!(*first.database, Database::Ranges(_)) {
+        return Err(duplicate());
+    }
+    let second = open(b, d, Purpose::Country)?;
+    first.utf8 |= second.utf8;
+    // The list of what was read holds both, too.
+    b.conf_mut::<GeoipMain>().read.clear();
+    let parts = (
+        Arc::get_mut(&mut first.database),
+        Arc::into_inner(second.database),
+    );
+    let (Some(Database::Ranges(own)), Some(Database::Ranges(other))) = parts else {
+        return Err(duplicate());
+    };
+    if !own.join(other) {
+        return Err(duplicate());
+    }
+    b.conf_mut::<GeoipMain>().country = Some(first);
+    Ok(())
+}
+
+fn once(d: &Directive, is_set: bool) -> Result<(), ConfError> {
+    if is_set {
+        return Err(ConfError::directive(d, "is duplicate"));
+    }
+    Ok(())
+}
+
+/// Reads the file of a directive. As in nginx a relative path is one of the directory the server was started in.
+fn open(b: &mut Build, d: &Directive, purpose: Purpose) -> Result<Source, ConfError> {
+    let (name, shown) = (d.arg(0), d.arg_str(0));
+    let failed = |why: String| {
+        let text = format!("GeoIP_open(\"{shown}\") failed ({why})");
+        ConfError::word(d, d.word(0), text)
+    };
+    let known = &b.conf_mut::<GeoipMain>().read;
+    let known = known.iter().find(|(path, _)| path == name);
+    let database = match known {
+        Some((_, database)) => Arc::clone(database),
+        None => {
+            let file = b.loader().source().open(Path::new(OsStr::from_bytes(name)));
+            let bytes = file.and_then(|file| file.read());
+            let bytes = bytes.map_err(|error| failed(os_error(&error)))?;
+            let database = Arc::new(Database::open(bytes).map_err(failed)?);
+            let entry = (name.to_vec(), Arc::clone(&database));
+            b.conf_mut::<GeoipMain>().read.push(entry);
+            database
+        }
+    };
+    let utf8 = match d.args.get(1) {
+        None => false,
+        Some(word) if word.text == b"utf8" => true,
+        Some(word) => {
+            let text = format!("invalid parameter \"{}\"", word.as_str());
+            return Err(ConfError::word(d, word, text));
+        }
+    };
+    database.is_for(purpose).map_err(|kind| {
+        let city = if purpose == Purpose::City {
+            " City"
+        } else {
+            ""
+        };
+        let text = format!("invalid GeoIP{city} database \"{shown}\" type:{kind}");
+        ConfError::word(d, d.word(0), text)
+    })?;
+    Ok(Source { database, utf8 })
+}
+
+/// The address to look up; `None` for one of a UNIX-domain socket.
+fn address(x: &Exchange, conf: &GeoipMain) -> Option<IpAddr> {
+    match networks::client(x, x.client.peer, &conf.proxies, *conf.recursive) {
+        Peer::Inet(addr) => Some(addr.ip()),
+        Peer::Unix => None,
+    }
+}
+
+fn country(x: &Exchange, part: CountryPart, out: &mut Vec<u8>) -> bool {
+    let conf: &GeoipMain = x.http.main();
+    let Some(source) = &conf.country else {
+        return false;
+    };
+    source
+        .database
+        .country(address(x, conf), part, source.utf8, out)
+}
+
+fn city(x: &Exchange, part: CityPart, out: &mut Vec<u8>) -> bool {
+    let conf: &GeoipMain = x.http.main();
+    let Some(source) = &conf.city else {
+        return false;
+    };
+    source
+        .database
+        .city(address(x, conf), part, source.utf8, out)
+}
+
+fn org(x: &Exchange, out: &mut Vec<u8>) -> bool {
+    let conf: &GeoipMain = x.http.main();
+    let Some(source) = &conf.org else {
+        return false;
+    };
+    source.database.org(address(x, conf), source.utf8, out)
+}
+
+macro_rules! variable {
+    ($name:literal, $read:ident($($part:expr)?), $doc:literal) => {
+        Variable {
+            name: $name,
+            read: |x, _, _, out| $read(x, $($part,)? out),
+            write: None,
+            doc: $doc,
+        }
+    };
+}
+
+const VARIABLES: &[Variable] = &[
+    variable!(
+        "geoip_country_code",
+        country(CountryPart::Code),
+        "two-letter code of the country"
+    ),
+    variable!(
+        "geoip_country_code3",
+        country(CountryPart::Code3),
+        "three-letter code of the country"
+    ),
+    variable!(
+        "geoip_country_name",
+        country(CountryPart::Name),
+        "name of the country"
+    ),
+    variable!("geoip_org", org(), "organisation"),
+    variable!(
+        "geoip_city_continent_code",
+        city(CityPart::Continent),
+        "two-letter code of the city's continent"
+    ),
+    variable!(
+        "geoip_city_country_code",
+        city(CityPart::Country(CountryPart::Code)),
+        "two-letter code of the city's country"
+    ),
+    variable!(
+        "geoip_city_country_code3",
+        city(CityPart::Country(CountryPart::Code3)),
+        "three-letter code of the city's country"
+    ),
+    variable!(
+        "geoip_city_country_name",
+        city(CityPart::Country(CountryPart::Name)),
+        "name of the city's country"
+    ),
+    variable!(
+        "geoip_region",
+        city(CityPart::Region),
+        "code of the city's region"
+    ),
+    variable!(
+        "geoip_region_name",
+        city(CityPart::RegionName),
+        "name of the city's region"
+    ),
+    variable!("geoip_city", city(CityPart::City), "name of the city"),
+    variable!(
+        "geoip_postal_code",
+        city(CityPart::PostalCode),
+        "postal code of the city"
+    ),
+    variable!(
+        "geoip_latitude",
+        city(CityPart::Latitude),
+        "latitude of the city"
+    ),
+    variable!(
+        "geoip_longitude",
+        city(CityPart::Longitude),
+        "longitude of the city"
+    ),
+    variable!(
+        "geoip_dma_code",
+        city(CityPart::DmaCode),
+        "code of the metropolitan area, of the United States"
+    ),
+    variable!(
+        "geoip_area_code",
+        city(CityPart::AreaCode),
+        "code of the telephone area, of the United States"
+    ),
+];

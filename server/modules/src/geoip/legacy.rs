@@ -1,0 +1,225 @@
+//! MaxMind's older databases, `GeoIP.dat` and its kin: countries, cities, organisations, for IPv4 and IPv6.
+//!
+//! A file is a binary tree of pairs of little-endian records, walked by the bits of an address from the highest; a
+//! record below the number of segments is the next pair, any other the result. The last bytes say what kind it is.
+//! Every read is checked against the file's end, and a walk is no longer than an address: a broken file gives wrong
+//! answers or none. Absent: the editions that no directive of nginx reads, and files of before 2003 without a kind.
+//!
+//! Source: the files themselves, and nginx documentation, `ngx_http_geoip_module`.
+
+use std::net::IpAddr;
+
+/// A database in memory.
+#[derive(Debug)]
+pub(crate) struct Legacy {
+    bytes: Vec<u8>,
+    edition: Edition,
+    /// Records from here on are results.
+    segments: u32,
+    /// Size of a record: a pair has two.
+    record_bytes: usize,
+}
+
+/// What a database has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Edition {
+    pub(crate) kind: Kind,
+    /// Whether it is of IPv6 addresses.
+    pub(crate) v6: bool,
+    /// The number in the file.
+    pub(crate) number: u8,
+}
+
+/// What is found at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Country,
+    /// With the codes of metropolitan and telephone areas, or in the first revision without.
+    City {
+        areas: bool,
+    },
+    /// An organisation, a provider, a domain or an autonomous system, with records of so many bytes.
+    Name(usize),
+    /// What nginx has no directive for.
+    Other,
+}
+
+/// A city's record; texts are ISO 8859-1, `None` where they are empty.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct City<'a> {
+    /// Index in the table of countries.
+    pub(crate) country: u8,
+    pub(crate) region: Option<&'a [u8]>,
+    pub(crate) name: Option<&'a [u8]>,
+    pub(crate) postal_code: Option<&'a [u8]>,
+    pub(crate) latitude: f32,
+    pub(crate) longitude: f32,
+    pub(crate) dma_code: u32,
+    pub(crate) area_code: u32,
+}
+
+impl Legacy {
+    /// Takes a file's bytes; `None` if it does not say what it is, or is cut in what it says.
+    pub(crate) fn open(bytes: Vec<u8>) -> Option<Self> {
+        let (number, after) = structure(&bytes)?;
+        let edition = Edition::of(number);
+        let (segments, record_bytes) = match edition.kind {
+            Kind::Country => (COUNTRY_BEGIN, RECORD_BYTES),
+            Kind::City { .. } => (number_at(&bytes, after, 3)?, RECORD_BYTES),
+            Kind::Name(record_bytes) => (number_at(&bytes, after, 3)?, record_bytes),
+            Kind::Other => (0, RECORD_BYTES),
+        };
+        Some(Self {
+            bytes,
+            edition,
+            segments,
+            record_bytes,
+        })
+    }
+
+    /// What it has.
+    pub(crate) fn edition(&self) -> Edition {
+        self.edition
+    }
+
+    /// The index of a country, never 0.
+    pub(crate) fn country(&self, ip: Option<IpAddr>) -> Option<u8> {
+        let found = self.walk(ip)?.checked_sub(self.segments)?;
+        u8::try_from(found).ok().filter(|country| *country != 0)
+    }
+
+    /// The record of a city.
+    pub(crate) fn city(&self, ip: Option<IpAddr>) -> Option<City<'_>> {
+        let at = self.record(ip)?;
+        let mut rest = self.bytes.get(at..)?;
+        let (country, after) = rest.split_first()?;
+        rest = after;
+        let region = text(&mut rest)?;
+        let name = text(&mut rest)?;
+        let postal_code = text(&mut rest)?;
+        let mut city = City {
+            country: *country,
+            region,
+            name,
+            postal_code,
+            latitude: degrees(number_at(rest, 0, 3)?),
+            longitude: degrees(number_at(rest, 3, 3)?),
+            ..City::default()
+        };
+        let areas = self.edition.kind == (Kind::City { areas: true });
+        if areas && *country == UNITED_STATES {
+            let both = number_at(rest, 6, 3)?;
+            (city.dma_code, city.area_code) = (both / 1000, both % 1000);
+        }
+        Some(city)
+    }
+
+    /// A name, in ISO 8859-1.
+    pub(crate) fn name(&self, ip: Option<IpAddr>) -> Option<&[u8]> {
+        let at = self.record(ip)?;
+        Some(text(&mut self.bytes.get(at..)?)?.unwrap_or_default())
+    }
+
+    /// Where the record of an address is; `None` for an address without one.
+    fn record(&self, ip: Option<IpAddr>) -> Option<usize> {
+        let into = self.walk(ip)?.checked_sub(self.segments)? as usize;
+        let tree = (self.segments as usize).checked_mul(2 * self.record_bytes)?;
+        (into != 0).then(|| tree.checked_add(into))?
+    }
+
+    /// The result of the tree. An address that an edition cannot have counts as its own sort of none: nginx looks up
+    /// 255.255.255.255 among IPv4 addresses, `::` among IPv6 addresses, and IPv4 addresses there as mapped ones.
+    fn walk(&self, ip: Option<IpAddr>) -> Option<u32> {
+        let ip = ip.map(|ip| ip.to_canonical());
+        let (bits, mut mask) = match (self.edition.v6, ip) {
+            (false, Some(IpAddr::V4(ip))) => (u128::from(ip.to_bits()), 1 << 31),
+            (false, _) => (u128::from(u32::MAX), 1 << 31),
+            (true, Some(IpAddr::V4(ip))) => (ip.to_ipv6_mapped().to_bits(), 1 << 127),
+            (true, Some(IpAddr::V6(ip))) => (ip.to_bits(), 1 << 127),
+            (true, None) => (0, 1 << 127),
+        };
+        let mut pair = 0usize;
+        while mask != 0 {
+            let record = pair.checked_mul(2)? + usize::from(bits & mask != 0);
+            let at = record.checked_mul(self.record_bytes)?;
+            let next = number_at(&self.bytes, at, self.record_bytes)?;
+            if next >= self.segments {
+                return Some(next);
+            }
+            pair = next as usize;
+            mask >>= 1;
+        }
+        None
+    }
+}
+
+impl Edition {
+    fn of(number: u8) -> Self {
+        let (kind, v6) = match number {
+            1 => (Kind::Country, false),
+            12 => (Kind::Country, true),
+            2 => (Kind::City { areas: true }, false),
+            6 => (Kind::City { areas: false }, false),
+            30 => (Kind::City { areas: true }, true),
+            31 => (Kind::City { areas: false }, true),
+            // Provider, organisation, domain: their records have a byte more.
+            4 | 5 | 11 => (Kind::Name(RECORD_BYTES + 1), false),
+            22..=24 => (Kind::Name(RECORD_BYTES + 1), true),
+            // Autonomous systems.
+            9 => (Kind::Name(RECORD_BYTES), false),
+            21 => (Kind::Name(RECORD_BYTES), true),
+            _ => (Kind::Other, false),
+        };
+        Self { kind, v6, number }
+    }
+}
+
+/// The number of the edition, which follows three bytes of 255 near the end, and where what follows it begins.
+fn structure(bytes: &[u8]) -> Option<(u8, usize)> {
+    let last = bytes.len().checked_sub(MARK.len())?;
+    let first = last.saturating_sub(STRUCTURE_BYTES - 1);
+    let at = (first..=last)
+        .rev()
+        .find(|at| bytes[*at..].starts_with(&MARK))?;
+    let number = *bytes.get(at + MARK.len())?;
+    // Until 2003 the numbers began at 106.
+    let number = if number >= 106 { number - 105 } else { number };
+    Some((number, at + MARK.len() + 1))
+}
+
+/// A little-endian number of up to four bytes.
+fn number_at(bytes: &[u8], at: usize, length: usize) -> Option<u32> {
+    let digits = bytes.get(at..at.checked_add(length)?)?;
+    let number = digits.iter().rev();
+    Some(number.fold(0, |number, byte| (number << 8) | u32::from(*byte)))
+}
+
+/// Takes a text that ends with a zero byte; inside is `None` if it is empty.
+fn text<'a>(rest: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
+    let window = &rest[..rest.len().min(TEXT_BYTES_MAX + 1)];
+    let end = window.iter().position(|byte| *byte == 0)?;
+    let text = &rest[..end];
+    *rest = &rest[end + 1..];
+    Some((!text.is_empty()).then_some(text))
+}
+
+/// Ten thousandths of a degree from the far end.
+fn degrees(number: u32) -> f32 {
+    (f64::from(number) / 10_000.0 - 180.0) as f32
+}
+
+const MARK: [u8; 3] = [0xff; 3];
+/// How far from the end the mark may be.
+const STRUCTURE_BYTES: usize = 20;
+/// The size of a record, but of names with a byte more.
+const RECORD_BYTES: usize = 3;
+/// Where countries begin in every tree of them.
+const COUNTRY_BEGIN: u32 = 0xff_ff00;
+/// The one country that has areas.
+const UNITED_STATES: u8 = 225;
+/// A longer text is none: it is the rest of a file that is broken.
+pub(crate) const TEXT_BYTES_MAX: usize = 300;
+
+#[cfg(test)]
+#[path = "legacy_tests.rs"]
+mod tests;

@@ -1,0 +1,212 @@
+//! MaxMind DB files (`.mmdb`): a tree of addresses over a section of typed data.
+//!
+//! The metadata is at the end, behind a mark. The tree has nodes of two records of 24, 28 or 32 bits, walked by the
+//! bits of an address from the highest; a record past the nodes points into the data, which `mmdb_data` reads. IPv4
+//! addresses lie below the first 96 zero bits of a tree of IPv6 addresses. Every read is checked against the end: a
+//! broken file gives wrong answers or none. A reader of our own, because a library would bring serde's derivation and
+//! an error library for what are two short files, and would decode a whole record for one value.
+//!
+//! Source: MaxMind DB File Format Specification, version 2.0.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use super::mmdb_data::{Data, Value};
+
+/// A database in memory.
+#[derive(Debug)]
+pub(crate) struct Mmdb {
+    bytes: Vec<u8>,
+    /// Number of nodes.
+    nodes: usize,
+    /// Bytes of a node.
+    node_bytes: usize,
+    /// Bytes of the tree; the data begins after a gap behind it.
+    tree_bytes: usize,
+    /// Where the metadata begins, which is the end of the data.
+    data_end: usize,
+    v6: bool,
+    /// The node below which IPv4 addresses are, or the record that stands for all of them.
+    v4_root: usize,
+    /// Which data it has, such as `GeoLite2-City`.
+    pub(crate) database_type: String,
+    /// When it was built, seconds since 1970.
+    pub(crate) build_epoch: u64,
+}
+
+/// Why a file is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// It has no metadata.
+    NoMetadata,
+    /// Its metadata lacks something or contradicts the file.
+    Metadata,
+    /// A version or a record size that is not known.
+    Format,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoMetadata => "it is not a MaxMind DB file",
+            Self::Metadata => "the MaxMind DB file contains invalid metadata",
+            Self::Format => "the MaxMind DB file is in a format that is not known",
+        })
+    }
+}
+
+impl Mmdb {
+    /// Whether these are the bytes of such a file.
+    pub(crate) fn is_one(bytes: &[u8]) -> bool {
+        metadata_start(bytes).is_some()
+    }
+
+    /// Takes a file's bytes.
+    ///
+    /// # Errors
+    /// What is wrong with the file as a whole; its data is not looked at.
+    pub(crate) fn open(bytes: Vec<u8>) -> Result<Self, Refused> {
+        let start = metadata_start(&bytes).ok_or(Refused::NoMetadata)?;
+        let metadata = Metadata(Data::new(&bytes[start..]));
+        if metadata.number("binary_format_major_version") != Some(FORMAT_VERSION) {
+            return Err(Refused::Format);
+        }
+        let number = |name| {
+            let number = metadata.number(name).ok_or(Refused::Metadata)?;
+            usize::try_from(number).map_err(|_| Refused::Metadata)
+        };
+        let (nodes, record_bits) = (number("node_count")?, number("record_size")?);
+        if !matches!(record_bits, 24 | 28 | 32) {
+            return Err(Refused::Format);
+        }
+        let v6 = match number("ip_version")? {
+            4 => false,
+            6 => true,
+            _ => return Err(Refused::Metadata),
+        };
+        let (node_bytes, data_end) = (record_bits / 4, start - METADATA_MARK.len());
+        let tree_bytes = nodes.checked_mul(node_bytes);
+        let tree_bytes = tree_bytes
+            .filter(|bytes| {
+                data_end
+                    .checked_sub(GAP_BYTES)
+                    .is_some_and(|most| *bytes <= most)
+            })
+            .ok_or(Refused::Metadata)?;
+        let database_type = metadata.text("database_type").ok_or(Refused::Metadata)?;
+        let build_epoch = metadata.number("build_epoch").ok_or(Refused::Metadata)?;
+        let mut database = Self {
+            bytes,
+            nodes,
+            node_bytes,
+            tree_bytes,
+            data_end,
+            v6,
+            v4_root: 0,
+            database_type,
+            build_epoch,
+        };
+        if v6 {
+            let root = database.descend(0, 0, V4_DEPTH);
+            database.v4_root = root.unwrap_or(nodes);
+        }
+        Ok(database)
+    }
+
+    /// The value at a path inside what an address has: names in maps, numbers in arrays, from the end if negative.
+    pub(crate) fn value<P: AsRef<[u8]>>(&self, ip: IpAddr, path: &[P]) -> Option<Value<'_>> {
+        let offset = self.find(ip)?;
+        self.data().find(offset, path)
+    }
+
+    /// Where the data of an address is, from the beginning of the data.
+    fn find(&self, ip: IpAddr) -> Option<usize> {
+        let found = match ip.to_canonical() {
+            IpAddr::V4(ip) => {
+                let bits = u128::from(ip.to_bits()) << 96;
+                self.descend(self.v4_root, bits, 32)?
+            }
+            IpAddr::V6(_) if !self.v6 => return None,
+            IpAddr::V6(ip) => self.descend(0, ip.to_bits(), 128)?,
+        };
+        // The record of the number of nodes itself says that there is nothing.
+        found.checked_sub(self.nodes + GAP_BYTES)
+    }
+
+    /// Walks from a record by so many of the highest bits; ends early where there is no further node.
+    fn descend(&self, mut record: usize, mut bits: u128, count: u32) -> Option<usize> {
+        for _ in 0..count {
+            if record >= self.nodes {
+                break;
+            }
+            record = self.record(record, bits >> 127 != 0)?;
+            bits <<= 1;
+        }
+        Some(record)
+    }
+
+    /// One of the two records of a node.
+    fn record(&self, node: usize, right: bool) -> Option<usize> {
+        let at = node.checked_mul(self.node_bytes)?;
+        let node = self.bytes.get(at..at.checked_add(self.node_bytes)?)?;
+        let number = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .fold(0, |n, byte| (n << 8) | usize::from(*byte))
+        };
+        Some(match (node.len(), right) {
+            // The byte in the middle has the highest four bits of both.
+            (7, false) => (usize::from(node[3] >> 4) << 24) | number(&node[..3]),
+            (7, true) => (usize::from(node[3] & 0xf) << 24) | number(&node[4..]),
+            (length, false) => number(&node[..length / 2]),
+            (length, true) => number(&node[length / 2..]),
+        })
+    }
+
+    fn data(&self) -> Data<'_> {
+        let start = self.tree_bytes + GAP_BYTES;
+        Data::new(self.bytes.get(start..self.data_end).unwrap_or_default())
+    }
+}
+
+/// Metadata is one map.
+struct Metadata<'a>(Data<'a>);
+
+impl Metadata<'_> {
+    fn number(&self, name: &str) -> Option<u64> {
+        match self.0.find(0, &[name])? {
+            Value::Unsigned(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        match self.0.find(0, &[name])? {
+            Value::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// Where the metadata begins: behind the last mark.
+fn metadata_start(bytes: &[u8]) -> Option<usize> {
+    let window = bytes.len().saturating_sub(METADATA_BYTES_MAX);
+    let tail = &bytes[window..];
+    let at = tail
+        .windows(METADATA_MARK.len())
+        .rposition(|bytes| bytes == METADATA_MARK)?;
+    Some(window + at + METADATA_MARK.len())
+}
+
+const METADATA_MARK: &[u8] = b"\xab\xcd\xefMaxMind.com";
+/// How far from the end metadata may begin, by the specification.
+const METADATA_BYTES_MAX: usize = 128 * 1024;
+/// Zero bytes between the tree and the data.
+const GAP_BYTES: usize = 16;
+const FORMAT_VERSION: u64 = 2;
+/// Bits above IPv4 addresses in a tree of IPv6 addresses.
+const V4_DEPTH: u32 = 96;
+
+#[cfg(test)]
+#[path = "mmdb_tests.rs"]
+mod tests;

@@ -1,0 +1,119 @@
+//! A MaxMind DB file that may be taken anew while it is served.
+//!
+//! Lookups hold the lock for reading. The worker's upkeep reads a changed file beside the old one and holds the lock
+//! for writing only to put it in its place; a file that is broken or gone leaves the old one where it is. What has
+//! changed is told by the file's device, inode, size and times.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
+
+use conf::{DataFile, Stamp, os_error};
+use server_core::errlog::{ErrorLog, Level};
+use server_core::upkeep::Upkeep;
+
+use crate::geoip::mmdb::Mmdb;
+
+/// The file.
+pub(super) struct Live {
+    path: PathBuf,
+    /// How often to look whether it has changed; 0 is never.
+    pub(super) interval_s: u64,
+    current: RwLock<Mmdb>,
+    /// The state of the file that was read.
+    stamp: Mutex<Option<Stamp>>,
+    last_check_s: AtomicI64,
+    last_change_s: AtomicI64,
+}
+
+impl Live {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// Why it is not taken.
+    pub(super) fn open(path: PathBuf, file: &DataFile) -> Result<Self, String> {
+        let (database, stamp) = read(file)?;
+        Ok(Self {
+            path,
+            interval_s: 0,
+            current: RwLock::new(database),
+            stamp: Mutex::new(stamp),
+            last_check_s: AtomicI64::new(NEVER),
+            last_change_s: AtomicI64::new(NEVER),
+        })
+    }
+
+    /// Does something with what the file has.
+    pub(super) fn with<T>(&self, look: impl FnOnce(&Mmdb) -> T) -> T {
+        look(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// When it was looked at last, seconds since 1970.
+    pub(super) fn last_check_s(&self) -> i64 {
+        self.last_check_s.load(Ordering::Relaxed)
+    }
+
+    /// When it changed last: the time of the file, or when it was first served.
+    pub(super) fn last_change_s(&self) -> i64 {
+        self.last_change_s.load(Ordering::Relaxed)
+    }
+
+    /// Takes the file anew if it is another one now.
+    fn check(&self, log: &ErrorLog) {
+        let path = self.path.display();
+        let now = match Stamp::of(&self.path) {
+            Ok(now) => now,
+            Err(error) => {
+                let error = os_error(&error);
+                return log.write(
+                    Level::Emerg,
+                    format_args!("stat() \"{path}\" failed ({error})"),
+                );
+            }
+        };
+        let mut known = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known == Some(now) {
+            return;
+        }
+        let file = DataFile::open(&self.path).map_err(|error| os_error(&error));
+        match file.and_then(|file| read(&file)) {
+            Ok((database, stamp)) => {
+                let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+                let old = std::mem::replace(&mut *current, database);
+                drop(current);
+                // Freed when nobody waits for the lock any more.
+                drop(old);
+                *known = stamp;
+                self.last_change_s.store(now.mtime_s, Ordering::Relaxed);
+                log.write(Level::Info, format_args!("Reload MMDB \"{path}\""));
+            }
+            Err(why) => log.write(
+                Level::Error,
+                format_args!("MMDB_open(\"{path}\") failed to reload - {why}"),
+            ),
+        }
+    }
+}
+
+impl Upkeep for Live {
+    fn run(&self, now_s: i64, log: &ErrorLog) -> Option<u64> {
+        if self.last_check_s() == NEVER {
+            self.last_change_s.store(now_s, Ordering::Relaxed);
+        } else {
+            self.check(log);
+        }
+        self.last_check_s.store(now_s, Ordering::Relaxed);
+        (self.interval_s != 0).then(|| self.interval_s.saturating_mul(1000))
+    }
+}
+
+fn read(file: &DataFile) -> Result<(Mmdb, Option<Stamp>), String> {
+    // The state first: a file that changes while it is read is another one at the next look.
+    let stamp = file.stamp().map_err(|error| os_error(&error))?;
+    let bytes = file.read().map_err(|error| os_error(&error))?;
+    let database = Mmdb::open(bytes).map_err(|refused| refused.to_string())?;
+    Ok((database, stamp))
+}
+
+/// Before the first look.
+const NEVER: i64 = 0;

@@ -1,0 +1,121 @@
+//! The command line of `firstbyte explain`: which listener a URL means, errors, and what it leaves alone.
+
+use firstbyte_tests::explain::{explained, line_of, outcome};
+use firstbyte_tests::{Server, peer, run};
+
+const SITE: &str = "server { listen 127.0.0.1:%%PORT%%; location / { } }";
+const ROOT: &str = "http://localhost:%%PORT%%/";
+
+#[test]
+fn an_address_chooses_the_listener_and_a_name_the_wildcard() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let server = Server::http(
+        "server { listen %%PORT%%; return 200 wild; }
+         server { listen 127.0.0.2:%%PORT%%; return 200 two; }
+         server { listen [::1]:%%PORT2%%; return 200 six; }
+         server { listen unix:%%DIR%%/s.sock; return 200 socket; }",
+    )
+    .written();
+    let text = |words: &[&str]| explained(&server, words)["answer"]["text"].clone();
+    assert_eq!(text(&["http://127.0.0.2:%%PORT%%/"]), "two");
+    assert_eq!(text(&["http://127.0.0.3:%%PORT%%/"]), "wild");
+    assert_eq!(text(&["http://[::1]:%%PORT2%%/"]), "six");
+    assert_eq!(text(&["http://a.test:%%PORT2%%/"]), "six");
+    assert_eq!(text(&["http://unix:%%DIR%%/s.sock:/x"]), "socket");
+    assert_eq!(text(&["--to=127.0.0.2", "http://a.test:%%PORT%%/"]), "two");
+    let report = explained(&server, &["http://a.test:%%PORT%%/"]);
+    assert_eq!(report["answer"]["text"], "wild");
+    assert_eq!(
+        report["listener"]["others"][0],
+        server.expand("127.0.0.2:%%PORT%%")
+    );
+}
+
+#[test]
+fn what_cannot_be_explained_says_why() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let server = Server::http(SITE).allow("[emerg]").written();
+    for (words, why) in [
+        (&["localhost"][..], "it has no scheme"),
+        (&["gopher://localhost/"], "unknown scheme \"gopher\""),
+        (&["http://localhost:99999/"], "its port is no number"),
+        (&[], "no URL is given"),
+        (&[ROOT, "--wrong"], "invalid option: \"--wrong\""),
+        (&[ROOT, "-t"], "invalid option: \"t\""),
+        (
+            &["http://localhost:1/"],
+            "no server listens on 127.0.0.1:1; there is 127.0.0.1:%%PORT%%",
+        ),
+        (
+            &["http://a.test:1/"],
+            "no server listens on port 1; there is 127.0.0.1:%%PORT%%",
+        ),
+    ] {
+        let outcome = outcome(&server, words);
+        let why = server.expand(why);
+        assert!(
+            outcome.stderr.contains(&why),
+            "{words:?}: {}",
+            outcome.stderr
+        );
+        assert_eq!(
+            (outcome.code, outcome.stdout.as_str()),
+            (1, ""),
+            "{words:?}"
+        );
+    }
+    server.rewrite_conf(|text| text.replace("location / { }", "locatoin / { }"));
+    let outcome = outcome(&server, &[ROOT]);
+    let wanted = format!(
+        "nginx: [emerg] unknown directive \"locatoin\" in {}:{}",
+        server.path("nginx.conf").display(),
+        line_of(&server, "locatoin")
+    );
+    assert!(outcome.stderr.contains(&wanted), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("^^^^^^^^"), "{}", outcome.stderr);
+    assert_eq!(outcome.code, 1);
+}
+
+#[test]
+fn nothing_is_written_opened_or_served() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let server =
+        Server::http("server { listen 127.0.0.1:%%PORT%%; location / { return 200 ok; } }")
+            .written();
+    let outcome = outcome(&server, &[ROOT]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    for name in ["error.log", "access.log", "nginx.pid", "client_body_temp"] {
+        assert!(!server.path(name).exists(), "{name} was made");
+    }
+    let text = server.expand("GET / for host localhost:%%PORT%%, from 127.0.0.1\n");
+    assert!(outcome.stdout.starts_with(&text), "{}", outcome.stdout);
+    let line = line_of(&server, "return 200 ok");
+    let step = format!("nginx.conf:{line}");
+    let told = |line: &&str| line.starts_with("  return      200 ok: answers ");
+    let found = outcome.stdout.lines().find(told).unwrap_or_default();
+    assert!(found.ends_with(&step), "{}", outcome.stdout);
+}
+
+#[test]
+fn help_is_given() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let outcome = run(["explain", "-h"]);
+    assert!(outcome.stdout.starts_with("Usage: firstbyte explain URL"));
+    assert_eq!(outcome.code, 0);
+    let outcome = run(["-h"]);
+    assert!(
+        outcome.stderr.contains("\n  explain "),
+        "{}",
+        outcome.stderr
+    );
+    let outcome = run(["nonsense"]);
+    assert!(outcome.stderr.contains("invalid option: \"nonsense\""));
+}
