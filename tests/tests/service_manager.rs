@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use firstbyte_tests::change::{change, wait_until_alone};
 use firstbyte_tests::wait::{DEADLINE, holds_within};
-use firstbyte_tests::{Builder, Server, Signal, peer, process};
+use firstbyte_tests::{Builder, Server, Signal, peer, process, wait_until};
 
 fn site(daemon: &str) -> Builder {
     let main = format!("daemon {daemon};");
@@ -213,6 +213,12 @@ fn a_new_binary_is_named_when_the_old_one_ends() {
     assert_eq!(manager.heard(), [format!("MAINPID={}", new.pid)]);
     assert!(manager.ended().success());
     manager.server.adopt("nginx.pid");
+    assert_eq!(manager.server.get("/").text(), "ok");
+    let worker = manager.server.workers()[0];
+    wait_until("its worker has said that it is ready", || {
+        process::is_waiting(worker)
+    });
+    wait_until("it has heard that", || process::is_waiting(new.pid));
     manager.server.signal(Signal::HUP);
     let mut lines = manager.heard();
     if lines.iter().any(|line| line == "READY=1") {
