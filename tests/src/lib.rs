@@ -22,6 +22,7 @@ pub mod process;
 pub mod response;
 pub mod server;
 pub mod source;
+pub mod syslog;
 mod template;
 pub mod wait;
 

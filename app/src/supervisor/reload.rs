@@ -179,10 +179,13 @@ impl Supervisor {
                 self.console.report(Level::Emerg, format_args!("{message}"));
                 self.refused(id, generation);
             }
-            FromWorker::Panicked { count } => self.console.report(
-                Level::Crit,
-                format_args!("{count} connections were lost to internal errors"),
-            ),
+            FromWorker::Panicked { count } => {
+                self.console.report(
+                    Level::Crit,
+                    format_args!("{count} connections were lost to internal errors"),
+                );
+                self.current.logs.save_rings(&self.console);
+            }
             FromWorker::Retired { .. } => {}
         }
         Continue(())
@@ -269,6 +272,7 @@ impl Supervisor {
         }
         self.console = Console::of_log(self.current.logs.error_log());
         self.current.logs.redirect_stderr(&self.console);
+        self.current.logs.save_rings(&self.console);
         for worker in &self.workers {
             match self.current.logs.duplicates() {
                 Ok(logs) => self.tell(worker.id, &ToWorker::Reopen(logs)),

@@ -6,8 +6,9 @@ use server_core::errlog::Level;
 use server_core::exchange::State;
 use server_core::phases;
 
-use super::state::{Active, Cause, Closed, Conn, Fate, Mode};
-use super::{client, respond, turn};
+use super::state::{Active, Cause, Closed, Conn, Fate, Mode, client};
+use super::trace::debug_conn;
+use super::{respond, turn};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -38,6 +39,7 @@ pub(super) fn linger<N: Net>(
         until_ms: sh.clock.mono_ms + a.closing.time_ms,
     };
     c.mark_ms = sh.clock.mono_ms;
+    debug_conn!(HTTP, c, sh, "http lingering close handler");
     // As in `end_side`.
     c.readable = true;
     Ok(true)
@@ -193,6 +195,13 @@ pub(super) fn log_unfinished<N: Net>(
 
 /// Gives back what the connection holds; exchanges under way are logged as far as they came.
 pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate {
+    debug_conn!(
+        HTTP,
+        c,
+        sh,
+        "close http connection: {}",
+        sh.net.number(&c.socket)
+    );
     let Some(mut a) = c.active.take() else {
         return Fate::Close;
     };

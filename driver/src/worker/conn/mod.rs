@@ -13,6 +13,7 @@
 mod ending;
 mod preface;
 mod state;
+mod trace;
 
 use std::io;
 use std::rc::Rc;
@@ -20,8 +21,9 @@ use std::rc::Rc;
 use engines::h1::{Event, Next, Phase};
 use engines::http::{FieldId, RequestHead};
 use server_core::conf_core::{CoreLoc, Lingering};
+use server_core::debug_http;
 use server_core::errlog::Level;
-use server_core::exchange::{Client, Pulled, State};
+use server_core::exchange::{Pulled, State};
 use server_core::phases;
 use server_core::stats::{self, Activity};
 
@@ -31,7 +33,9 @@ pub use ending::{ENDED_MS, retire};
 use ending::{close, deadline, expire, linger, log_unfinished};
 use preface::read_preface;
 pub use state::{Active, Cause, Conn, Fate};
-use state::{Closed, Closing, Mode, Preface, Queued};
+use state::{Closed, Closing, Mode, Preface, Queued, client};
+use trace::debug_conn;
+pub(in crate::worker) use trace::write as debug;
 
 /// Reads what has come, ahead of the turn: the loop does so for all connections that are ready before any has its turn, so
 /// that one look at a file serves all of them. False if the connection has ended.
@@ -94,6 +98,7 @@ fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, 
     }
     let n = match sh.net.receive(&mut c.socket, &mut sh.scratch) {
         Ok(0) => {
+            trace::received(c, sh, 0);
             c.readable = false;
             return end_of_input(c);
         }
@@ -105,6 +110,7 @@ fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, 
         }
         Err(_) => return Err(Closed),
     };
+    trace::received(c, sh, n);
     sh.files.input_received();
     // A short read has emptied the socket: a new event will say when there is more. A peer that hung up gives no new
     // event, so its end must be read now.
@@ -121,6 +127,7 @@ fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, 
         if c.ended {
             return Ok(true);
         }
+        debug_conn!(HTTP, c, sh, "{}", c.waiting());
         c.mark_ms = now;
         c.active = Some(sh.activate(c.port()));
     }
@@ -273,23 +280,6 @@ fn begin<N: Net>(
     respond(c, sh)
 }
 
-/// What the exchange knows of the connection.
-fn client<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, hostless: bool) -> Client {
-    let port = &sh.generation.http.ports[c.port as usize];
-    let wanted = port.needs_local_addr || (hostless && port.listen.addr.is_wildcard());
-    if wanted && c.local.is_none() {
-        c.local = sh.net.local_addr(&mut c.socket).map(Box::new);
-    }
-    Client {
-        peer: c.peer,
-        local: c.local.as_deref().copied(),
-        connection: c.serial,
-        requests: u64::from(c.requests),
-        since_ms: c.since_ms,
-        pipelined: c.active.as_ref().is_some_and(|a| a.queued > 0),
-    }
-}
-
 /// Sends the head of an exchange that has one.
 fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
     let Some(a) = &mut c.active else {
@@ -313,6 +303,7 @@ fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Cl
                 }
                 a.engine.discard_body();
             }
+            debug_http!(x, "{}", trace::Head(&x.response));
             x.header_bytes = a.engine.send_head(&x.response);
             if a.out.is_empty() {
                 c.mark_ms = sh.clock.mono_ms;
@@ -371,6 +362,7 @@ fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Clo
     let Some(exchange) = a.exchange.take() else {
         return Ok(false);
     };
+    trace::finalized(&exchange);
     let loc: &CoreLoc = exchange.loc(&exchange.http);
     a.closing = Closing {
         rule: *loc.lingering_close,
@@ -409,11 +401,14 @@ fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Cl
     match sh.net.send(&mut c.socket, &mut a.out, WRITE_BYTES, chunk) {
         Ok(sent) => {
             a.sent += sent.bytes;
+            let (bytes, left) = (sent.bytes, a.out.len());
+            let more = left > 0 || a.exchange.is_some();
             c.writable = !sent.blocked;
             if sent.bytes > 0 {
                 c.mark_ms = sh.clock.mono_ms;
             }
-            Ok(c.writable && (!a.out.is_empty() || a.exchange.is_some()))
+            trace::sent(c, sh, bytes, left);
+            Ok(c.writable && more)
         }
         Err(e) => {
             if e.kind() == io::ErrorKind::UnexpectedEof
@@ -464,6 +459,7 @@ fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, C
                 if c.gone || (c.idle_ms == 0 && c.requests > 0) {
                     return Err(Closed);
                 }
+                debug_conn!(HTTP, c, sh, "set http keepalive handler");
                 if let Some(active) = c.active.take() {
                     sh.release(active);
                 }
@@ -472,6 +468,7 @@ fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, C
             }
             if any {
                 c.mark_ms = sh.clock.mono_ms;
+                debug_conn!(HTTP, c, sh, "pipelined request");
             }
             Ok(any)
         }

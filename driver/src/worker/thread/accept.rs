@@ -1,13 +1,14 @@
 //! Accepting connections, and what happens when there are too many.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use server_core::errlog::Level;
+use server_core::errlog::{self, Level, Topics};
 use server_core::exchange::Peer;
 
 use super::{Accepting, Cause, Conn, Interest, Key, LISTENER_BIT, Ordering, Thread};
 use crate::sys::socket;
+use crate::worker::conn::debug;
 
 impl Thread {
     /// Accepts from a port.
@@ -66,6 +67,8 @@ impl Thread {
         if self.expects_preface(port, &conn) {
             conn.expect_preface();
         }
+        conn.set_debug(self.is_debugged(peer));
+        self.tell_accepted(&conn);
         let key = self.conns.insert(conn);
         let Some(conn) = self.conns.get_mut(key) else {
             return;
@@ -95,6 +98,24 @@ impl Thread {
             }
             _ => false,
         }
+    }
+
+    /// Whether `debug_connection` names a peer.
+    pub(super) fn is_debugged(&self, peer: Peer) -> bool {
+        let networks = &self.setup.debug_connections;
+        networks.iter().any(|network| network.has(peer))
+    }
+
+    fn tell_accepted(&self, conn: &Conn<OwnedFd>) {
+        if !errlog::debugging() {
+            return;
+        }
+        let fd = conn.socket().as_raw_fd();
+        let text = match conn.peer() {
+            Peer::Inet(addr) => format!("accept: {addr} fd:{fd}"),
+            Peer::Unix => format!("accept: unix: fd:{fd}"),
+        };
+        debug(conn, &self.shared, Topics::EVENT, format_args!("{text}"));
     }
 
     /// Whether accepting may go on at once after this error.
