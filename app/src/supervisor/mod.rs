@@ -127,6 +127,8 @@ fn prepare(
     console: Console,
     arguments: &[OsString],
 ) -> Result<Supervisor, Reported> {
+    // From the first listener on clients may come, and with them signals: none may find this process unprepared.
+    let signals = reported("signalfd()", Signals::new(SIGNALS), &console)?;
     let inherited = Inheritance::take(&console);
     let current = open_first(loaded, &inherited, &console)?;
     let left = upgrade::unclaimed(&inherited, &current.listeners);
@@ -151,7 +153,6 @@ fn prepare(
         console.failed(Level::Emerg, format_args!("{call}"), &error);
         return Err(Reported);
     }
-    let signals = reported("signalfd()", Signals::new(SIGNALS), &console)?;
     let poller = reported("epoll_create()", Poller::new(), &console)?;
     reported(
         "epoll_ctl()",
