@@ -8,11 +8,12 @@ use std::rc::Rc;
 
 use engines::h2::{self, Event, Plan, Want};
 use engines::http::{Gather, RequestHead};
-use server_core::conf_core::{CoreLoc, Http2Loc};
+use server_core::conf_core::{CoreLoc, Http2Loc, Lingering};
 use server_core::errlog::Level;
 use server_core::exchange::{Exchange, Pulled, State};
 use server_core::phases;
 
+use super::ending::end_side;
 use super::state::{Closed, Conn, Queued, client};
 use super::{CLIENT_CLOSED_REQUEST, QUEUE_BYTES, open_exchange};
 use crate::worker::net::Net;
@@ -99,6 +100,12 @@ impl H2 {
         for x in running.chain(queued) {
             x.client.debug = on;
         }
+    }
+
+    /// Serves no stream after the last one.
+    pub(super) fn end(&mut self) {
+        self.engine.end();
+        self.transmit();
     }
 
     fn transmit(&mut self) {
@@ -356,6 +363,7 @@ fn keep_times<S>(c: &mut Conn<S>, x: &Exchange) {
     let loc: &CoreLoc = x.loc(&x.http);
     c.idle_ms = loc.keepalive().idle_ms;
     c.min_idle_ms = loc.keepalive_min_timeout.0;
+    c.lingers = *loc.lingering_close != Lingering::Off;
 }
 
 /// Ends exchanges whose last byte has been written, and the connection that has nothing left to do. True if there may be
@@ -376,10 +384,8 @@ pub(super) fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
     if any && !h2.is_busy() {
         c.mark_ms = sh.clock.mono_ms;
     }
-    if (sh.stopping || c.retired) && !h2.is_busy() && c.min_idle_ms == 0 {
-        h2.engine.end();
-        h2.transmit();
-        any = true;
+    if (sh.stopping || c.retired) && any && !h2.is_busy() && c.min_idle_ms == 0 && !c.ended {
+        return end_side(c, sh);
     }
     if h2.engine.is_over() && !h2.is_busy() && h2.out.is_empty() {
         return Err(Closed);
@@ -414,7 +420,7 @@ pub(super) fn resume<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> boo
     true
 }
 
-/// Ends what is under way, logged as far as it came, and says goodbye as far as the socket takes it.
+/// Ends what is under way, logged as far as it came.
 pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let Some(mut h2) = c.h2.take() else { return };
     while let Some(queued) = h2.tail.pop_front() {
@@ -427,7 +433,5 @@ pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
         x.bytes_sent = running.bytes;
         sh.finish(x);
     }
-    h2.engine.end();
-    h2.transmit();
     c.h2 = Some(h2);
 }
