@@ -312,7 +312,7 @@ impl World {
             let place = places.get(conn.port()).copied().flatten();
             match place {
                 Some(port) => conn.set_port(port),
-                None if conn.is_idle() => {
+                None if conn.is_idle() && !conn.says_goodbye() => {
                     self.close(key, ClosedBy::Order);
                     continue;
                 }
@@ -322,6 +322,7 @@ impl World {
                         link.lost = true;
                     }
                     self.note_retired(key);
+                    self.turn(key, Cause::default());
                     continue;
                 }
             }
@@ -346,10 +347,14 @@ impl World {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        if conn.is_kept_alive() && !conn.is_spared(now_ms) {
+        if conn.is_kept_alive() && !conn.is_spared(now_ms) && !conn.says_goodbye() {
             return self.close(key, ClosedBy::Order);
         }
-        conn.retire();
+        if self.shared.stopping {
+            conn.drain();
+        } else {
+            conn.retire();
+        }
         self.note_retired(key);
         self.turn(key, Cause::default());
     }

@@ -127,7 +127,7 @@ pub(super) fn deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
 }
 
 /// `client_header_timeout` of the port's default server.
-fn header_timeout<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
+pub(super) fn header_timeout<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
     let http = &sh.generation.http;
     // A retired connection may have no port in a new configuration.
     let server = http

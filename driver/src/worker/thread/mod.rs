@@ -299,10 +299,11 @@ impl Thread {
                 continue;
             }
             if place.is_none() {
-                if conn.is_idle() {
+                if conn.is_idle() && !conn.says_goodbye() {
                     self.close(key);
                 } else {
                     conn.lose_port();
+                    self.turn(key, Cause::default());
                 }
                 continue;
             }
@@ -316,11 +317,15 @@ impl Thread {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        if conn.is_kept_alive() && !conn.is_spared(now_ms) {
+        if conn.is_kept_alive() && !conn.is_spared(now_ms) && !conn.says_goodbye() {
             return self.close(key);
         }
-        conn.retire();
-        // Only sets the deadline anew.
+        if self.shared.stopping {
+            conn.drain();
+        } else {
+            conn.retire();
+        }
+        // Sets the deadline anew, and takes leave.
         self.turn(key, Cause::default());
     }
 
