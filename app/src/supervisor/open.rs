@@ -1,6 +1,7 @@
 //! One generation: a configuration with everything that was opened for it.
 
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 
 use conf::DataFile;
@@ -26,6 +27,7 @@ pub(crate) struct Generation {
     files: Vec<(String, Vec<u8>)>,
     globs: Vec<(String, Vec<String>)>,
     data: Vec<(String, DataFile)>,
+    hosts: Vec<(String, Vec<IpAddr>)>,
 }
 
 impl Generation {
@@ -39,7 +41,13 @@ impl Generation {
         old: Option<&Self>,
         console: &Console,
     ) -> Result<Self, Reported> {
-        let Loaded { cycle, globs, data } = loaded;
+        let Loaded {
+            cycle,
+            files,
+            globs,
+            data,
+            hosts,
+        } = loaded;
         let account = Account::of(&cycle.main, console)?;
         account::create_directories(&cycle.main.temp_paths, account.as_ref(), console)?;
         let old_logs = old.map(|old| &old.logs);
@@ -47,9 +55,6 @@ impl Generation {
         let old_listeners = old.map_or(&[][..], |old| &old.listeners);
         let threads = cycle.main.worker_processes;
         let listeners = listeners::open(&cycle.listens, threads, old_listeners, console)?;
-        let text =
-            |(path, text): (&Path, &[u8])| (path.to_string_lossy().into_owned(), text.to_vec());
-        let files = cycle.files.iter().map(text).collect();
         Ok(Self {
             number,
             main: cycle.main,
@@ -59,6 +64,7 @@ impl Generation {
             files,
             globs,
             data,
+            hosts,
         })
     }
 
@@ -90,6 +96,7 @@ impl Generation {
             files: self.files.clone(),
             globs: self.globs.clone(),
             data,
+            hosts: self.hosts.clone(),
             listeners: sockets,
             logs: self.logs.duplicates()?,
         })

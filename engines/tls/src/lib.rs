@@ -13,10 +13,16 @@
 
 mod config;
 mod conn;
+mod der;
 mod fault;
 mod hello;
+mod keys;
+mod pem;
+mod x509;
 
-pub use config::Config;
+pub use config::{Config, Settings};
 pub use conn::{Conn, Info};
 pub use fault::Fault;
 pub use hello::{Hello, Parsed, parse};
+pub use keys::{Chain, FileFault, Identity, Key, Mismatch};
+pub use x509::Certificate;

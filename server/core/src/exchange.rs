@@ -7,6 +7,7 @@ mod body;
 mod guards;
 mod peer;
 mod rate;
+mod tls;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -32,6 +33,7 @@ pub use body::{BodyStage, Pulled};
 pub use guards::Guards;
 pub use peer::Peer;
 pub use rate::Rate;
+pub use tls::Tls;
 
 /// What the core needs of the world while it works on an exchange.
 pub struct Ctx<'a> {
@@ -149,6 +151,8 @@ pub struct Exchange {
     pub proxy: Option<Peer>,
     /// What a PROXY protocol header said of the connection.
     pub proxied: Option<Rc<proxy_protocol::Header>>,
+    /// The TLS connection that carries it, if there is one.
+    pub tls: Option<Rc<Tls>>,
     /// How fast the response may be sent.
     pub rate: Rate,
     /// The request head.
@@ -246,6 +250,7 @@ impl Exchange {
             client,
             proxy: None,
             proxied: None,
+            tls: None,
             rate: Rate::default(),
             head: RequestHead::default(),
             method: Method::Get,
@@ -301,6 +306,7 @@ impl Exchange {
         self.client = client;
         self.proxy = None;
         self.proxied = None;
+        self.tls = None;
         self.rate = Rate::default();
         self.host.clear();
         self.host_port = None;

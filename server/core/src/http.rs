@@ -83,6 +83,8 @@ pub struct Server {
     pub location: usize,
     /// Named locations.
     pub named: HashMap<Vec<u8>, usize>,
+    /// How TLS is spoken, where the server has a certificate or refuses handshakes.
+    pub tls: Option<Arc<tls::Config>>,
 }
 
 /// A content handler that a directive installed in a location.
@@ -130,6 +132,8 @@ pub struct PortAddr {
     pub names: ServerNames,
     /// HTTP/2 is spoken here: `listen ... http2`, or `http2 on` in the default server.
     pub http2: bool,
+    /// TLS is spoken here.
+    pub ssl: bool,
     /// A header of the PROXY protocol comes before the first request.
     pub proxy_protocol: bool,
     /// The servers with their `listen`; `None` for a server that has none.

@@ -4,6 +4,9 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::net::SocketAddr;
+
+use engines::http::parse_host;
 
 use crate::conf_core::{CoreSrv, NameKind, ServerName};
 use crate::exchange::Exchange;
@@ -186,6 +189,39 @@ fn first_regex(
         }
     }
     Ok(None)
+}
+
+/// The server that is meant by the name a TLS client asks for, on a port's address: the one that has it, else the default
+/// server. A name that is no host name means the default server, too.
+pub fn tls_server(
+    http: &Http,
+    port: usize,
+    local: Option<SocketAddr>,
+    name: Option<&[u8]>,
+) -> usize {
+    let addr = http.ports[port].addr(local);
+    named_server(http, addr, name).unwrap_or(addr.default_server)
+}
+
+/// The server of an address that has a name; `None` if none has, or there is no choice.
+pub(crate) fn named_server(http: &Http, addr: &PortAddr, name: Option<&[u8]>) -> Option<usize> {
+    let name = name.filter(|_| !addr.names.is_empty())?;
+    let mut host = Vec::with_capacity(name.len());
+    if parse_host(name, &mut host).is_err() || host.is_empty() {
+        return None;
+    }
+    if let Some(server) = addr.names.table.find(&host) {
+        return Some(server);
+    }
+    let matches = |(server, index): &&(usize, usize)| {
+        let srv: &CoreSrv = http.servers[*server].confs.get();
+        matches!(&srv.names[*index].kind, NameKind::Regex(regex) if regex.is_match(&host))
+    };
+    addr.names
+        .regex
+        .iter()
+        .find(matches)
+        .map(|(server, _)| *server)
 }
 
 #[cfg(test)]

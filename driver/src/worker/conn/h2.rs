@@ -251,6 +251,9 @@ fn begin<N: Net>(
     });
     let at = h2.running.len() - 1;
     respond(h2, at);
+    if matches!(h2.running[at].exchange.state, State::Waiting(_)) {
+        sh.timer_set = true;
+    }
     Ok(())
 }
 

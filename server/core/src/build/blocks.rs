@@ -5,7 +5,7 @@
 use conf::{Arity, ConfError, Contexts, Directive, Pos, Row};
 use engines::http::Method;
 
-use super::{Build, HttpDraft, ServerDraft};
+use super::{Build, HttpDraft, ServerDraft, protocols};
 use crate::conf_core::{CoreLoc, CoreSrv};
 use crate::confs::{ConfsDraft, Scope};
 use crate::http::ContentHandler;
@@ -101,6 +101,7 @@ pub(super) fn http(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         server: None,
         location: 0,
         listens: Vec::new(),
+        protocols: protocols::Protocols::default(),
     });
     conf::walk(b, d.items(), Contexts::HTTP)?;
     b.finish_http()
@@ -110,7 +111,12 @@ fn server(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     let confs = ConfsDraft::new(&b.units, Scope::Server);
     let location = b.open_location(Vec::new(), LocationKind::Block, true);
     let http = b.http.as_mut().expect("server lies inside http");
-    http.servers.push(ServerDraft { confs, location });
+    http.servers.push(ServerDraft {
+        confs,
+        location,
+        at: protocols::head(d),
+        tls: None,
+    });
     let index = http.servers.len() - 1;
     http.server = Some(index);
     http.locations[location].server = Some(index);

@@ -10,6 +10,7 @@ mod finish;
 mod main;
 mod meaningless;
 mod ports;
+mod protocols;
 mod written;
 
 use std::path::{Path, PathBuf};
@@ -105,11 +106,15 @@ struct HttpDraft {
     server: Option<usize>,
     location: usize,
     listens: Vec<ListenDraft>,
+    protocols: protocols::Protocols,
 }
 
 struct ServerDraft {
     confs: ConfsDraft,
     location: usize,
+    /// Where its block begins.
+    at: Directive,
+    tls: Option<Arc<tls::Config>>,
 }
 
 impl Builder for Build {
@@ -149,6 +154,7 @@ impl Build {
             rows.extend_from_slice(module.directives);
             units.extend(module.units.iter().map(|u| u()));
             vars.add(module.variables);
+            vars.add_defaults(module.defaults);
         }
         for list in crate::builtin::VARIABLES {
             vars.add(list);
@@ -226,6 +232,36 @@ impl Build {
             let server = &servers[location.server?];
             Some((location.confs.get_mut::<L>(), server.confs.get::<S>()))
         })
+    }
+
+    /// How many servers there are; for modules' `finish`.
+    pub fn servers(&self) -> usize {
+        self.http.as_ref().map_or(0, |http| http.servers.len())
+    }
+
+    /// The settings of unit `T` of a server, by its index; for modules' `finish`.
+    pub fn server_conf<T: Conf>(&self, server: usize) -> &T {
+        let http = self.http.as_ref();
+        let http = http.expect("modules are finished inside http");
+        http.servers[server].confs.get()
+    }
+
+    /// Whether HTTP/2 is spoken where a server is the one meant: it says so, or a `listen` of it does.
+    pub fn server_speaks_http2(&self, server: usize) -> bool {
+        let http = self.http.as_ref();
+        let http = http.expect("modules are finished inside http");
+        let listens = &http.listens;
+        *self.server_conf::<crate::conf_core::Http2Srv>(server).on
+            || listens
+                .iter()
+                .any(|l| l.server == server && l.ssl && l.http2)
+    }
+
+    /// Sets how a server speaks TLS; for modules' `finish`.
+    pub fn set_tls(&mut self, server: usize, config: Arc<tls::Config>) {
+        let http = self.http.as_mut();
+        let http = http.expect("modules are finished inside http");
+        http.servers[server].tls = Some(config);
     }
 
     /// Resolves a path of the configuration against the prefix.

@@ -30,6 +30,8 @@ pub struct ListenDraft {
     pub proxy_protocol: bool,
     /// `http2`.
     pub http2: bool,
+    /// `ssl`.
+    pub ssl: bool,
     /// For messages; `None` for the listen that a server without one gets.
     pub at: Option<(Directive, usize)>,
 }
@@ -48,6 +50,7 @@ impl ListenDraft {
             default: false,
             proxy_protocol: false,
             http2: false,
+            ssl: false,
             at: None,
         }
     }
@@ -66,7 +69,7 @@ fn running_as_root() -> bool {
 
 /// Applies `listen`.
 pub fn listen(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
-    let addrs = parse_address(d.arg_str(0)).map_err(|e| {
+    let addrs = parse_address(d.arg_str(0), &mut |host| b.look_up(host)).map_err(|e| {
         ConfError::word(
             d,
             d.word(0),
@@ -80,6 +83,7 @@ pub fn listen(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     }
     let http = b.http.as_mut().expect("listen lies inside server");
     let server = http.server.expect("listen lies inside server");
+    let mut redefined = Vec::new();
     for addr in addrs {
         let new = ListenDraft {
             addr,
@@ -89,9 +93,16 @@ pub fn listen(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
             default: draft.default,
             proxy_protocol: draft.proxy_protocol,
             http2: draft.http2,
+            ssl: draft.ssl,
             at: Some((d.clone(), 0)),
         };
+        if http.protocols.add(&new) {
+            redefined.push(new.error(format!("protocol options redefined for {}", new.addr)));
+        }
         add(&mut http.listens, new)?;
+    }
+    for warning in redefined {
+        b.warn(warning);
     }
     Ok(())
 }
@@ -120,6 +131,7 @@ struct Draft {
     default: bool,
     proxy_protocol: bool,
     http2: bool,
+    ssl: bool,
 }
 
 impl Draft {
@@ -144,6 +156,10 @@ impl Draft {
             }
             ("http2", None) => {
                 self.http2 = true;
+                return Ok(());
+            }
+            ("ssl", None) => {
+                self.ssl = true;
                 return Ok(());
             }
             ("bind", None) => {}
@@ -187,7 +203,7 @@ impl Draft {
                 self.options.keepalive =
                     Some(keepalive(v).ok_or_else(|| invalid("so_keepalive value:", v))?);
             }
-            ("ssl" | "spdy" | "quic" | "multipath", None) => {
+            ("spdy" | "quic" | "multipath", None) => {
                 return Err(later(d, n, key));
             }
             _ => {
@@ -206,10 +222,7 @@ impl Draft {
 
 /// The error for a parameter whose protocol is not built yet.
 fn later(d: &Directive, n: usize, key: &str) -> ConfError {
-    let text = match key {
-        "ssl" => "the \"ssl\" parameter needs TLS, which is not built yet".to_owned(),
-        _ => format!("the \"{key}\" parameter is not built yet"),
-    };
+    let text = format!("the \"{key}\" parameter is not built yet");
     ConfError::word(d, d.word(n), text)
 }
 
@@ -333,6 +346,7 @@ fn port_addr(
         default_server,
         names,
         http2: same.iter().any(|l| l.http2) || *servers[default_server].confs.get::<Http2Srv>().on,
+        ssl: same.iter().any(|l| l.ssl),
         proxy_protocol: same.iter().any(|l| l.proxy_protocol),
         listens: same
             .iter()

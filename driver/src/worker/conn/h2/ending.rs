@@ -210,6 +210,7 @@ fn resume_exchanges<N: Net>(h2: &mut H2, sh: &mut Shared<N>, now_ms: u64) {
         match x.state {
             State::Waiting(until_ms) if until_ms <= now_ms => {
                 phases::resume(x, &mut sh.ctx());
+                sh.timer_set |= matches!(x.state, State::Waiting(_));
                 respond(h2, at);
             }
             State::Responding if x.rate.until_ms != 0 && x.rate.until_ms <= now_ms => {

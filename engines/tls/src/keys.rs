@@ -1,0 +1,201 @@
+//! A server's certificate with its key, from PEM.
+//!
+//! Source: RFC 5958 (PKCS #8), RFC 8017 appendix A.1.2 (PKCS #1), RFC 5915 (SEC1).
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::crypto::aws_lc_rs::sign;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::{CertifiedKey, SigningKey};
+
+use super::der::{self, Reader};
+use super::pem;
+use super::x509::{self, Certificate};
+
+/// A chain of certificates, its own first, DER.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain(Vec<CertificateDer<'static>>);
+
+/// A secret key.
+#[derive(Clone, Debug)]
+pub struct Key(Arc<dyn SigningKey>);
+
+/// What is wrong with a file of certificates or keys, in the words that OpenSSL has for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileFault {
+    /// There is no part of the kind that is looked for.
+    NoStart(&'static str),
+    /// A part is not whole, or no base64.
+    Damaged(&'static str),
+    /// A part is not what its label says.
+    NotDer(&'static str),
+    /// The key is encrypted, and no password was right.
+    BadPassword,
+    /// The key is of a kind, or encrypted in a way, that is not supported; the second part says how to help it.
+    Unsupported(String),
+}
+
+impl fmt::Display for FileFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoStart(what) => write!(
+                f,
+                "PEM_read_bio_{} failed (SSL: error:0480006C:PEM routines::no start line:Expecting: {})",
+                call(what),
+                what
+            ),
+            Self::Damaged(what) => write!(
+                f,
+                "PEM_read_bio_{} failed (SSL: error:04800064:PEM routines::bad base64 decode)",
+                call(what)
+            ),
+            Self::NotDer(what) => write!(
+                f,
+                "PEM_read_bio_{} failed (SSL: error:0480000D:PEM routines::ASN1 lib)",
+                call(what)
+            ),
+            Self::BadPassword => f.write_str(
+                "PEM_read_bio_PrivateKey() failed (SSL: error:04800065:PEM routines::bad decrypt)",
+            ),
+            Self::Unsupported(why) => write!(f, "PEM_read_bio_PrivateKey() failed ({why})"),
+        }
+    }
+}
+
+impl std::error::Error for FileFault {}
+
+/// The function of OpenSSL that reads a kind of part.
+fn call(what: &str) -> &'static str {
+    match what {
+        TRUSTED => "X509_AUX()",
+        CERTIFICATE => "X509()",
+        CRL => "X509_CRL()",
+        _ => "PrivateKey()",
+    }
+}
+
+impl Chain {
+    /// Reads certificates from PEM.
+    ///
+    /// # Errors
+    /// There is none, or what is there is damaged.
+    pub fn from_pem(text: &[u8]) -> Result<Self, FileFault> {
+        certificates(text).map(Self)
+    }
+
+    /// The certificates, DER.
+    pub fn certificates(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(AsRef::as_ref)
+    }
+}
+
+/// The certificates of a text; at least one.
+pub(crate) fn certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, FileFault> {
+    let parts = pem::parts(text).map_err(|_| FileFault::Damaged(CERTIFICATE))?;
+    let mut found = Vec::new();
+    for part in parts {
+        if !matches!(
+            part.label.as_str(),
+            "CERTIFICATE" | "X509 CERTIFICATE" | "TRUSTED CERTIFICATE"
+        ) {
+            continue;
+        }
+        // After a trusted certificate there may be what it is trusted for.
+        let der = Reader::new(&part.der)
+            .expect(der::SEQUENCE)
+            .map(|value| value.whole);
+        match der {
+            Some(der) if Certificate::parse(der).is_some() => {
+                found.push(CertificateDer::from(der.to_vec()));
+            }
+            _ => return Err(FileFault::NotDer(CERTIFICATE)),
+        }
+    }
+    if found.is_empty() {
+        return Err(FileFault::NoStart(TRUSTED));
+    }
+    Ok(found)
+}
+
+impl Key {
+    /// Reads the first key of a PEM text.
+    ///
+    /// # Errors
+    /// There is none, it is damaged, or of a kind that is not supported.
+    pub fn from_pem(text: &[u8], _passwords: &[Vec<u8>]) -> Result<Self, FileFault> {
+        let parts = pem::parts(text).map_err(|_| FileFault::Damaged(ANY_KEY))?;
+        let der = parts
+            .into_iter()
+            .find_map(|part| match part.label.as_str() {
+                "PRIVATE KEY" => Some(PrivateKeyDer::Pkcs8(part.der.into())),
+                "RSA PRIVATE KEY" => Some(PrivateKeyDer::Pkcs1(part.der.into())),
+                "EC PRIVATE KEY" => Some(PrivateKeyDer::Sec1(part.der.into())),
+                _ => None,
+            });
+        let der = der.ok_or(FileFault::NoStart(ANY_KEY))?;
+        match sign::any_supported_type(&der) {
+            Ok(key) => Ok(Self(key)),
+            Err(error) => Err(FileFault::Unsupported(error.to_string())),
+        }
+    }
+}
+
+/// A certificate with its key.
+#[derive(Clone, Debug)]
+pub struct Identity(Arc<CertifiedKey>);
+
+/// The key is not that of the certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mismatch;
+
+impl Identity {
+    /// Joins a chain and a key; `ocsp` is what the issuer last said of the certificate, DER.
+    ///
+    /// # Errors
+    /// The key is not that of the first certificate.
+    pub fn new(chain: Chain, key: &Key, ocsp: Option<Vec<u8>>) -> Result<Self, Mismatch> {
+        let leaf = chain.0.first().ok_or(Mismatch)?;
+        let theirs = Certificate::parse(leaf).ok_or(Mismatch)?;
+        if let Some(own) = key.0.public_key() {
+            let info = Reader::new(&own).body(der::SEQUENCE).ok_or(Mismatch)?;
+            let (_, own) = x509::public_key(info).ok_or(Mismatch)?;
+            if own != theirs.key {
+                return Err(Mismatch);
+            }
+        }
+        let mut certified = CertifiedKey::new(chain.0, Arc::clone(&key.0));
+        certified.ocsp = ocsp;
+        Ok(Self(Arc::new(certified)))
+    }
+
+    /// The certificates, DER.
+    pub(crate) fn chain(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.cert.iter().map(AsRef::as_ref)
+    }
+}
+
+/// The certificates of a server.
+#[derive(Debug)]
+pub(crate) struct Identities(pub(crate) Vec<Identity>);
+
+impl ResolvesServerCert for Identities {
+    /// The client's order of signature schemes decides, as with OpenSSL.
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        if let [only] = self.0.as_slice() {
+            return Some(Arc::clone(&only.0));
+        }
+        let fits = |scheme| {
+            let fits = |identity: &&Identity| identity.0.key.choose_scheme(&[scheme]).is_some();
+            self.0.iter().find(fits)
+        };
+        let found = hello.signature_schemes().iter().copied().find_map(fits)?;
+        Some(Arc::clone(&found.0))
+    }
+}
+
+const TRUSTED: &str = "TRUSTED CERTIFICATE";
+const CERTIFICATE: &str = "CERTIFICATE";
+pub(crate) const CRL: &str = "X509 CRL";
+const ANY_KEY: &str = "ANY PRIVATE KEY";

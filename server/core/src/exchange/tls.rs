@@ -1,0 +1,53 @@
+//! What an exchange knows of the TLS connection that carries it.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tls::{Config, Info};
+
+use crate::http::Generation;
+use crate::names::named_server;
+
+/// A TLS connection after its handshake; made once for all its exchanges.
+#[derive(Debug)]
+pub struct Tls {
+    /// The settings of the handshake.
+    pub config: Arc<Config>,
+    /// What it agreed on.
+    pub info: Info,
+    /// The request came before the handshake was over: `$ssl_early_data`. The driver keeps it.
+    pub early_data: Cell<bool>,
+    /// The number of a generation and the server the name means in it.
+    server: Cell<(u64, Option<usize>)>,
+}
+
+impl Tls {
+    /// A connection on which the handshake is over.
+    pub fn new(config: Arc<Config>, info: Info) -> Self {
+        Self {
+            config,
+            info,
+            early_data: Cell::new(false),
+            server: Cell::new((0, None)),
+        }
+    }
+
+    /// The server that has the name which the client asked for in its handshake, if one has; configurations may have
+    /// changed since then.
+    pub fn named_server(
+        &self,
+        http: &Generation,
+        port: usize,
+        local: Option<SocketAddr>,
+    ) -> Option<usize> {
+        let (number, known) = self.server.get();
+        if number == http.number {
+            return known;
+        }
+        let addr = http.ports[port].addr(local);
+        let server = named_server(http, addr, self.info.server_name.as_deref());
+        self.server.set((http.number, server));
+        server
+    }
+}
