@@ -202,6 +202,7 @@ impl Conn {
             if head.len > FRAME_BYTES {
                 return Err(Misdeed::FrameSize);
             }
+            self.refuse_by_head(head)?;
             let start = at + HEAD_BYTES;
             let Some(payload) = input.get(start..start + head.len) else {
                 break;

@@ -8,6 +8,7 @@ use super::error::{self, Misdeed};
 use super::event::Event;
 use super::frame::{self, FrameHead, number, unpadded};
 use super::request::{Builder, Trailers};
+use super::settings::DEFAULT_WINDOW;
 use super::stream::Stream;
 use crate::hpack::Decoder;
 use crate::http::{BodyLength, Method};
@@ -46,6 +47,11 @@ impl Conn {
         let mut kind = self.kind_of_block(head)?;
         if depends_on_itself && kind == BlockKind::Request {
             kind = BlockKind::Dropped(Some(error::PROTOCOL_ERROR));
+        }
+        let early = !self.acknowledged && self.settings.preread_bytes < DEFAULT_WINDOW;
+        if early && kind == BlockKind::Request && !head.has(frame::END_STREAM) {
+            // Its body may exceed a window that the peer does not know of yet.
+            kind = BlockKind::Dropped(Some(error::REFUSED_STREAM));
         }
         self.last_stream = self.last_stream.max(id);
         self.block_bytes.clear();

@@ -11,18 +11,26 @@ use super::frame::{self, FrameHead, unpadded};
 use crate::http::Fault;
 
 impl Conn {
-    /// Takes one frame.
-    pub(super) fn frame(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    /// Refuses a frame whose payload is of no interest.
+    #[inline]
+    pub(super) fn refuse_by_head(&self, head: FrameHead) -> Result<(), Misdeed> {
         if self.block.is_some() && head.kind != frame::CONTINUATION {
             return Err(Misdeed::BrokenHeaderBlock);
         }
+        if head.kind == frame::PUSH_PROMISE {
+            return Err(Misdeed::PushFromClient);
+        }
+        Ok(())
+    }
+
+    /// Takes one frame.
+    pub(super) fn frame(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
         match head.kind {
             frame::DATA => self.data(head, payload),
             frame::HEADERS => self.headers(head, payload),
             frame::PRIORITY => self.priority(head, payload),
             frame::RST_STREAM => self.rst_stream(head, payload),
             frame::SETTINGS => self.peer_settings(head, payload),
-            frame::PUSH_PROMISE => Err(Misdeed::PushFromClient),
             frame::PING => self.ping(head, payload),
             frame::GOAWAY => self.goaway(head, payload),
             frame::WINDOW_UPDATE => self.window_update(head, payload),

@@ -1,6 +1,6 @@
 //! Responses: heads are encoded at once, bodies are asked for and sent as windows and priorities allow.
 //!
-//! [`Conn::advance`] is the transmit builder. It takes the stream whose turn it is; if less than a frame of its body is
+//! [`Conn::advance`] is the transmit builder. It takes the stream whose turn it is; if no more than a frame of its body is
 //! here and more may come, it asks for that first, so that the last piece carries END_STREAM.
 //!
 //! Source: RFC 9113 sections 6.1, 6.2, 8.1.
@@ -135,7 +135,7 @@ impl Conn {
             let chunk_bytes = stream.chunk_bytes.min(self.peer.frame_bytes) as u64;
             if stream.sending == Sending::Body
                 && !stream.stalled
-                && stream.pending_bytes < chunk_bytes
+                && stream.pending_bytes <= chunk_bytes
             {
                 self.keep_turn(id);
                 return Want::Body(id);

@@ -67,6 +67,7 @@ impl H2 {
         let wait_ms = if first { header_ms } else { idle_ms };
         let idle_at_ms = self
             .idle_since_ms
+            .filter(|_| self.block_since.is_none())
             .map(|since_ms| since_ms.saturating_add(wait_ms));
         let all = [
             self.due_ms(),
@@ -189,6 +190,7 @@ pub(in super::super) fn resume<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<
     }
     if is_due(h2.block_at_ms(header_ms)) {
         h2.block_since = None;
+        h2.idle_since_ms = h2.idle_since_ms.map(|_| now_ms);
         if h2.engine.give_up_block() {
             log_unfinished(c, sh);
         }
@@ -256,6 +258,9 @@ fn log_unfinished<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     phases::place(&mut x);
     x.err_status = 408;
     x.log(Level::Info, format_args!("client timed out"));
+    if c.requests == 1 {
+        c.idle_ms = x.loc::<CoreLoc>(&x.http).keepalive().idle_ms;
+    }
     sh.finish(x);
 }
 
