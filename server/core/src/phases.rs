@@ -16,7 +16,7 @@ use crate::agent::Browser;
 use crate::build::method_bit;
 use crate::conf_core::{CoreLoc, CoreSrv};
 use crate::debug_http;
-use crate::errlog::{self, Level, Shown};
+use crate::errlog::{self, Level};
 use crate::exchange::{Ctx, Exchange, State};
 use crate::http::Http;
 use crate::location::find_location;

@@ -77,6 +77,7 @@ pub fn with() -> Vec<String> {
     NGINX_OPTIONAL
         .iter()
         .filter(|name| MODULES.iter().any(|m| m.name == **name))
+        .chain(IN_CORE)
         .map(|name| format!("--with-http_{name}_module"))
         .collect()
 }
@@ -112,6 +113,9 @@ const NGINX_OPTIONAL: &[&str] = &[
     "auth_request",
     "slice",
 ];
+
+/// Modules of nginx that are part of the core here.
+const IN_CORE: &[&str] = &["v2"];
 
 /// Modules that nginx builds unless told otherwise.
 const NGINX_STANDARD: &[&str] = &[

@@ -317,7 +317,7 @@ impl World {
             let place = places.get(conn.port()).copied().flatten();
             match place {
                 Some(port) => conn.set_port(port),
-                None if conn.is_idle() => {
+                None if conn.is_idle() && !conn.says_goodbye() => {
                     self.close(key, ClosedBy::Order);
                     continue;
                 }
@@ -327,6 +327,7 @@ impl World {
                         link.lost = true;
                     }
                     self.note_retired(key);
+                    self.turn(key, Cause::default());
                     continue;
                 }
             }

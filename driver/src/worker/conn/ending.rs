@@ -53,6 +53,15 @@ pub(super) fn linger<N: Net>(
 /// Makes the response under way, or else the next one, the last. A connection that is kept alive ends at once, unless
 /// `keepalive_min_timeout` spares it or a request has come that was not read yet.
 pub fn retire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate {
+    if c.says_goodbye() {
+        // Its engine says when it ends.
+        if sh.stopping {
+            c.drain();
+        } else {
+            c.make_last();
+        }
+        return turn(c, sh, Cause::default());
+    }
     let ends = c.is_kept_alive() && !c.is_spared(sh.clock.mono_ms);
     c.make_last();
     let cause = Cause {
@@ -72,10 +81,7 @@ pub fn retire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate {
 /// Ends our side of a connection on which nothing is under way. A request may be on its way that the peer sent before it
 /// saw the end; a close now would answer it with a reset, which can take the last response with it. With
 /// `lingering_close off` in the location of the last request, the connection closes.
-pub(super) fn end_side<N: Net>(
-    c: &mut Conn<N::Socket>,
-    sh: &mut Shared<N>,
-) -> Result<bool, Closed> {
+fn end_side<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
     if !c.lingers {
         return Err(Closed);
     }
@@ -93,10 +99,7 @@ pub(super) fn end_side<N: Net>(
 
 /// The goodbyes of HTTP/2 and TLS, as far as the socket takes them.
 fn say_goodbye<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
-    if let Some(h2) = &mut c.h2
-        && !c.ended
-    {
-        h2.end();
+    if c.h2.is_some() {
         let _ = write(c, sh);
     }
     if let Some(tls) = &mut c.tls {
@@ -110,11 +113,9 @@ pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
     if deadline(c, sh) > sh.clock.mono_ms {
         return Ok(());
     }
-    if c.h2.is_some() && !c.ended {
+    if c.h2.is_some() {
         return if h2::resume(c, sh) {
             Ok(())
-        } else if c.is_kept_alive() {
-            end_side(c, sh).map(|_| ())
         } else {
             Err(Closed)
         };
@@ -159,9 +160,7 @@ fn held_until(a: &Active) -> u64 {
 
 /// When the connection is to take a turn if nothing happens before.
 pub(super) fn deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
-    if let Some(h2) = &c.h2
-        && !c.ended
-    {
+    if let Some(h2) = &c.h2 {
         let idle_ms = if sh.stopping || c.retired {
             c.min_idle_ms.min(c.idle_ms)
         } else {
@@ -200,7 +199,7 @@ pub(super) fn deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
 }
 
 /// `client_header_timeout` of the port's default server.
-fn header_timeout<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
+pub(super) fn header_timeout<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
     let http = &sh.generation.http;
     // A retired connection may have no port in a new configuration.
     let server = http

@@ -306,7 +306,7 @@ fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Cl
 }
 
 /// Bytes of a connection that tell whether it begins with the preface of HTTP/2.
-const TELLING_BYTES: usize = 4;
+const TELLING_BYTES: usize = PREFACE.len();
 /// The status logged for a request whose client left before it was answered, as nginx's.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 /// Bytes of response that may wait in a connection's queue before no more body is pulled; file ranges count in full.

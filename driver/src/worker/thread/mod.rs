@@ -323,10 +323,11 @@ impl Thread {
                 continue;
             }
             if place.is_none() {
-                if conn.is_idle() {
+                if conn.is_idle() && !conn.says_goodbye() {
                     self.close(key);
                 } else {
                     conn.lose_port();
+                    self.turn(key, Cause::default());
                 }
                 continue;
             }
