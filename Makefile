@@ -15,7 +15,7 @@ ifeq ($(shell id -u),0)
 SERVE_AS := -g 'user $(shell stat -c "%U %G" .);'
 endif
 
-.PHONY: help build serve test test-all setup lint black-box fuzz-slice bench oracle soak fmt clean
+.PHONY: help build serve test test-all setup lint black-box fuzz-slice bench oracle soak deb deb-test fmt clean
 
 help:
 	@echo 'make serve     build, and serve examples/site on http://127.0.0.1:8080/'
@@ -23,6 +23,7 @@ help:
 	@echo 'make test-all  make test, then long simulation and fuzzing, a soak, the outside suite'
 	@echo 'make bench     instruction counts of the hot paths'
 	@echo 'make build     the release binary, $(BINARY)'
+	@echo 'make deb       Debian packages: beside nginx, and in its place (docs/operations.md)'
 	@echo 'make fmt       format the source'
 	@echo 'make clean     remove what was built'
 
@@ -52,7 +53,15 @@ black-box: build
 fuzz-slice:
 	@FUZZ_RUNS=$(FUZZ_RUNS) .ci/fuzz
 
-test: setup lint black-box fuzz-slice
+# The packages of the release binary, installed, run and removed on a copy of this machine.
+deb-test: build
+	@if command -v dpkg-deb >/dev/null; then \
+	    packaging/deb/build $(BINARY) target/deb/trial >/dev/null && packaging/deb/test target/deb/trial; \
+	else \
+	    echo 'deb test: skipped; dpkg-deb is not there'; \
+	fi
+
+test: setup lint black-box fuzz-slice deb-test
 	@echo 'make test: all is well'
 
 soak: build
@@ -70,7 +79,11 @@ test-all: test
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) SIM_SEEDS=$(SIM_SEEDS_ALL) $(CARGO) test --release --package firstbyte-driver
 	@$(MAKE) --no-print-directory fuzz-slice FUZZ_RUNS=$(FUZZ_RUNS_ALL)
 	@$(MAKE) --no-print-directory soak
+	@if command -v dpkg-deb >/dev/null; then $(MAKE) --no-print-directory deb && packaging/deb/test; fi
 	@$(MAKE) --no-print-directory oracle
+
+deb:
+	@CARGO='$(CARGO)' packaging/deb/build
 
 bench:
 	@if [ -x benches/run ]; then benches/run; else echo 'bench: no benches/run in this tree yet'; exit 1; fi

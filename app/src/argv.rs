@@ -63,15 +63,18 @@ impl Command {
     }
 
     fn parse(text: &[u8]) -> Option<Self> {
-        Some(match text {
-            b"stop" => Self::Stop,
-            b"quit" => Self::Quit,
-            b"reopen" => Self::Reopen,
-            b"reload" => Self::Reload,
-            _ => return None,
-        })
+        let named = |(name, ..): &&(&str, Self, &str)| name.as_bytes() == text;
+        COMMANDS.iter().find(named).map(|(_, command, _)| *command)
     }
 }
+
+/// The commands by name, with what each is for.
+pub(crate) const COMMANDS: [(&str, Command, &str); 4] = [
+    ("stop", Command::Stop, "end at once"),
+    ("quit", Command::Quit, "finish what runs, then end"),
+    ("reopen", Command::Reopen, "open the logs anew"),
+    ("reload", Command::Reload, "take the changed configuration"),
+];
 
 /// What is wrong with the command line, in nginx's words.
 #[derive(Debug, PartialEq, Eq)]
@@ -261,6 +264,23 @@ mod tests {
                 configure: true
             })
         );
+    }
+
+    #[test]
+    fn table_of_options_is_what_is_read() {
+        for byte in b'!'..=b'~' {
+            let flag = char::from(byte);
+            let mut table = crate::flags::FLAGS.iter();
+            let known = table.find(|known| known.letters.contains(&flag));
+            let error = parsed(&[&format!("-{flag}")]).err().unwrap_or_default();
+            let expected = match known.map(|known| known.value) {
+                Some(None) => "",
+                Some(Some(_)) => "requires",
+                None => "invalid option",
+            };
+            assert_eq!(error.is_empty(), expected.is_empty(), "-{flag}: {error}");
+            assert!(error.contains(expected), "-{flag}: {error}");
+        }
     }
 
     #[test]

@@ -1,14 +1,19 @@
 //! Loading the configuration: from the disk in the supervisor, from the bundle in the worker.
 //!
-//! The supervisor records what it read, patterns included, so that the worker builds exactly the
-//! same configuration without naming a path to the file system. Data files go as descriptors.
+//! The supervisor records what it read, patterns and addresses of hosts included, so that the worker
+//! builds exactly the same configuration without naming a path to the file system or a host to anybody.
+//! Data files go as descriptors.
 
+use std::cell::RefCell;
 use std::fs::File;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use conf::{DataFile, Disk, Memory, Recorder};
 use driver::bundle::Bundle;
+use driver::sys::host;
 use server_core::{Cycle, LoadError, LoadOptions, Written};
 
 /// A configuration from the disk.
@@ -20,6 +25,8 @@ pub(crate) struct Loaded {
     pub(crate) globs: Vec<(String, Vec<String>)>,
     /// The data files that directives name.
     pub(crate) data: Vec<(String, DataFile)>,
+    /// The hosts that were looked up, with their addresses.
+    pub(crate) hosts: Vec<(String, Vec<IpAddr>)>,
 }
 
 /// Reads the configuration file and what it includes.
@@ -27,31 +34,55 @@ pub(crate) struct Loaded {
 /// # Errors
 /// The first error, as nginx would meet it.
 pub(crate) fn from_disk(options: &LoadOptions) -> Result<Loaded, Box<LoadError>> {
-    let source = Recorder::new(Disk);
+    recorded(options).0
+}
+
+/// The same, with what was read, which is there whatever came of it.
+pub(crate) fn recorded(
+    options: &LoadOptions,
+) -> (Result<Loaded, Box<LoadError>>, Rc<RefCell<Memory>>) {
+    let source = Recorder::new(Disk::with_lookup(host::addresses));
     let record = source.record();
-    let cycle = server_core::load(source, options, server_modules::MODULES)?;
-    let record = record.borrow();
-    let globs = record
+    let cycle = server_core::load(source, options, server_modules::MODULES);
+    let loaded = cycle.map(|cycle| Loaded {
+        cycle,
+        files: files(&record.borrow()),
+        globs: globs(&record.borrow()),
+        data: data(&record.borrow()),
+        hosts: hosts(&record.borrow()),
+    });
+    (loaded, record)
+}
+
+fn globs(record: &Memory) -> Vec<(String, Vec<String>)> {
+    record
         .globs()
         .map(|(pattern, paths)| {
             let paths = paths.iter().map(|path| path.to_string_lossy().into_owned());
             (pattern.to_owned(), paths.collect())
         })
-        .collect();
-    let files = record
-        .files()
-        .map(|(path, text)| (path.to_string_lossy().into_owned(), text.to_vec()))
-        .collect();
-    let data = record
+        .collect()
+}
+
+fn data(record: &Memory) -> Vec<(String, DataFile)> {
+    record
         .opened()
         .map(|(path, file)| (path.to_string_lossy().into_owned(), file.clone()))
-        .collect();
-    Ok(Loaded {
-        cycle,
-        files,
-        globs,
-        data,
-    })
+        .collect()
+}
+
+fn hosts(record: &Memory) -> Vec<(String, Vec<IpAddr>)> {
+    record
+        .hosts()
+        .map(|(host, addresses)| (host.to_owned(), addresses.to_vec()))
+        .collect()
+}
+
+fn files(record: &Memory) -> Vec<(String, Vec<u8>)> {
+    record
+        .files()
+        .map(|(path, text)| (path.to_string_lossy().into_owned(), text.to_vec()))
+        .collect()
 }
 
 /// Reads the configuration file and what it includes, for a tool: with the places of all directives.
@@ -59,7 +90,8 @@ pub(crate) fn from_disk(options: &LoadOptions) -> Result<Loaded, Box<LoadError>>
 /// # Errors
 /// The first error, as nginx would meet it.
 pub(crate) fn for_tool(options: &LoadOptions) -> Result<(Cycle, Written), Box<LoadError>> {
-    server_core::load_written(Disk, options, server_modules::MODULES)
+    let source = Disk::with_lookup(host::addresses);
+    server_core::load_written(source, options, server_modules::MODULES)
 }
 
 /// Builds the configuration that the supervisor sent.
@@ -78,6 +110,9 @@ pub(crate) fn from_bundle(bundle: &Bundle) -> Result<Cycle, String> {
         let copy = fd.as_fd().try_clone_to_owned();
         let copy = copy.map_err(|error| format!("dup() failed ({})", conf::os_error(&error)))?;
         source.add_opened(path, DataFile::from(File::from(copy)));
+    }
+    for (host, addresses) in &bundle.hosts {
+        source.add_host(host.as_str(), addresses.clone());
     }
     let options = LoadOptions {
         conf_path: PathBuf::from(&bundle.conf_path),

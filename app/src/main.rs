@@ -6,9 +6,13 @@
 //! "Controlling nginx".
 #![forbid(unsafe_code)]
 
+mod advice;
 mod argv;
 mod console;
+mod flags;
 mod load;
+#[cfg(test)]
+mod manual_tests;
 mod paths;
 mod signal_cmd;
 mod supervisor;
@@ -69,7 +73,11 @@ fn start(
     arguments: &[std::ffi::OsString],
 ) -> ExitCode {
     let load_options = paths.load_options(options);
-    let loaded = load::from_disk(&load_options);
+    let (loaded, record) = load::recorded(&load_options);
+    if options.test && !options.quiet {
+        advice::print(&load_options, &record.borrow());
+    }
+    drop(record);
     match &loaded {
         Ok(loaded) => console.warnings(&loaded.cycle.warnings),
         Err(error) => console.refused(error),

@@ -1,10 +1,12 @@
 //! Where things are by default, and what the command line makes of it.
 //!
 //! The defaults are those of nginx's packages; a build can set others by environment variables, as
-//! nginx's configure script does by arguments. The pid file's default belongs to the core, which
-//! reads the `pid` directive. Source: nginx documentation, "Building nginx from Sources".
+//! nginx's configure script does by arguments. Called by the name `nginx`, the program has nginx's in
+//! such a build too, so that one binary can be installed beside nginx and in its place. The pid
+//! file's default belongs to the core, which reads the `pid` directive.
+//! Source: nginx documentation, "Building nginx from Sources".
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use server_core::LoadOptions;
@@ -25,14 +27,15 @@ pub(crate) struct Paths {
 impl Paths {
     /// Joins what the command line gives with the defaults.
     pub(crate) fn new(options: &Options) -> Self {
-        let prefix = with_slash(options.prefix.as_deref().unwrap_or(OsStr::new(PREFIX)));
-        let conf = options.conf.as_deref().unwrap_or(OsStr::new(CONF));
-        let error_log = options
-            .error_log
-            .as_deref()
-            .unwrap_or(OsStr::new(ERROR_LOG));
+        let defaults = defaults();
+        let or = |given: &Option<OsString>, default: &str| {
+            given.clone().unwrap_or_else(|| OsString::from(default))
+        };
+        let prefix = with_slash(&or(&options.prefix, defaults.prefix));
+        let conf = or(&options.conf, defaults.conf);
+        let error_log = or(&options.error_log, defaults.error_log);
         Self {
-            conf: conf_prefix(options, &prefix).join(conf),
+            conf: conf_prefix(options, &prefix, defaults).join(conf),
             error_log: (!error_log.is_empty()).then(|| prefix.join(error_log)),
             prefix,
         }
@@ -48,14 +51,14 @@ impl Paths {
                 .as_ref()
                 .map(|text| text.to_string_lossy().into_owned()),
             error_log: Some(self.error_log.clone().unwrap_or_else(|| STDERR.into())),
-            access_log: ACCESS_LOG.into(),
+            access_log: defaults().access_log.into(),
         }
     }
 }
 
 /// What a relative `-c` starts from: the prefix of `-p`, else the directory of the default file.
-fn conf_prefix(options: &Options, prefix: &Path) -> PathBuf {
-    match (&options.prefix, Path::new(CONF).parent()) {
+fn conf_prefix(options: &Options, prefix: &Path, defaults: &Defaults) -> PathBuf {
+    match (&options.prefix, Path::new(defaults.conf).parent()) {
         (None, Some(directory)) => directory.to_path_buf(),
         _ => prefix.to_path_buf(),
     }
@@ -66,23 +69,55 @@ fn with_slash(prefix: &OsStr) -> PathBuf {
     Path::new(prefix).join("")
 }
 
-/// The prefix without `-p`.
-pub(crate) const PREFIX: &str = match option_env!("FIRSTBYTE_PREFIX") {
-    Some(path) => path,
-    None => "/etc/nginx",
+/// The paths that are used where neither the command line nor the configuration names others.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Defaults {
+    /// The prefix without `-p`.
+    pub(crate) prefix: &'static str,
+    /// The configuration file without `-c`.
+    pub(crate) conf: &'static str,
+    /// The error log without `-e` and `error_log`.
+    pub(crate) error_log: &'static str,
+    /// The access log without the `access_log` directive.
+    pub(crate) access_log: &'static str,
+}
+
+/// The defaults of the name that the program was called by.
+pub(crate) fn defaults() -> &'static Defaults {
+    let program = std::env::args_os().next().unwrap_or_default();
+    of_name(Path::new(&program))
+}
+
+fn of_name(program: &Path) -> &'static Defaults {
+    if program.file_name() == Some(OsStr::new("nginx")) {
+        &NGINX
+    } else {
+        &BUILD
+    }
+}
+
+/// The paths of nginx's packages; Debian's have another prefix.
+const NGINX: Defaults = Defaults {
+    prefix: built_with(option_env!("FIRSTBYTE_NGINX_PREFIX"), "/etc/nginx"),
+    conf: "/etc/nginx/nginx.conf",
+    error_log: "/var/log/nginx/error.log",
+    access_log: "/var/log/nginx/access.log",
 };
 
-/// The configuration file without `-c`.
-pub(crate) const CONF: &str = match option_env!("FIRSTBYTE_CONF_PATH") {
-    Some(path) => path,
-    None => "/etc/nginx/nginx.conf",
+/// The paths that the build was given, else nginx's.
+const BUILD: Defaults = Defaults {
+    prefix: built_with(option_env!("FIRSTBYTE_PREFIX"), NGINX.prefix),
+    conf: built_with(option_env!("FIRSTBYTE_CONF_PATH"), NGINX.conf),
+    error_log: built_with(option_env!("FIRSTBYTE_ERROR_LOG_PATH"), NGINX.error_log),
+    access_log: built_with(option_env!("FIRSTBYTE_ACCESS_LOG_PATH"), NGINX.access_log),
 };
 
-/// The error log without `-e` and `error_log`.
-pub(crate) const ERROR_LOG: &str = match option_env!("FIRSTBYTE_ERROR_LOG_PATH") {
-    Some(path) => path,
-    None => "/var/log/nginx/error.log",
-};
+const fn built_with(given: Option<&'static str>, default: &'static str) -> &'static str {
+    match given {
+        Some(path) => path,
+        None => default,
+    }
+}
 
 /// How the core is told of standard error.
 const STDERR: &str = "stderr";
@@ -90,13 +125,9 @@ const STDERR: &str = "stderr";
 /// The pid file without the `pid` directive.
 pub(crate) const PID: &str = "/run/nginx.pid";
 
-/// The access log without the `access_log` directive.
-pub(crate) const ACCESS_LOG: &str = "/var/log/nginx/access.log";
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::OsString;
 
     fn paths(prefix: Option<&str>, conf: Option<&str>, log: Option<&str>) -> Paths {
         Paths::new(&Options {
@@ -126,7 +157,17 @@ mod tests {
     #[test]
     fn defaults_are_those_of_the_build() {
         let found = paths(None, None, None);
-        assert_eq!(found.conf, Path::new(CONF));
-        assert_eq!(found.error_log.as_deref(), Some(Path::new(ERROR_LOG)));
+        assert_eq!(found.conf, Path::new(BUILD.conf));
+        assert_eq!(found.error_log.as_deref(), Some(Path::new(BUILD.error_log)));
+    }
+
+    #[test]
+    fn called_as_nginx_it_looks_where_nginx_does() {
+        for program in ["nginx", "/usr/sbin/nginx", "./nginx"] {
+            assert_eq!(of_name(Path::new(program)), &NGINX);
+        }
+        for program in ["", "firstbyte", "/usr/sbin/firstbyte", "/nginx/firstbyte"] {
+            assert_eq!(of_name(Path::new(program)), &BUILD);
+        }
     }
 }

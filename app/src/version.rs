@@ -6,6 +6,7 @@
 use std::io::{self, Write};
 
 use crate::argv::Show;
+use crate::flags::FLAGS;
 use crate::paths;
 use crate::tools;
 
@@ -36,43 +37,64 @@ pub(crate) fn compiler() -> &'static str {
 }
 
 fn help() -> String {
-    format!(
-        "Usage: nginx [-?hvVtTq] [-s signal] [-p prefix]
-             [-e filename] [-c filename] [-g directives]
+    let mut text = usage();
+    text.push_str("\nOptions:\n");
+    for flag in FLAGS {
+        let default = match default_of(flag.letters[0]) {
+            Some(path) => format!(" (default: {path})"),
+            None => String::new(),
+        };
+        text.push_str(&format!(
+            "  {:<13} : {}{default}\n",
+            flag.written(),
+            flag.doc
+        ));
+    }
+    text.push_str("\nTools, each with options of its own (nginx TOOL -h):\n");
+    text.push_str(&tools::list());
+    text.push('\n');
+    text
+}
 
-Options:
-  -?,-h         : print this text
-  -v            : print the version and exit
-  -V            : print the version and how it was built, then exit
-  -t            : check the configuration and exit
-  -T            : check the configuration, print it and exit
-  -q            : print nothing but errors while checking
-  -s signal     : tell the running server to: stop, quit, reopen, reload
-  -p prefix     : directory of relative paths (default: {})
-  -e filename   : error log before the configuration is read (default: {})
-  -c filename   : configuration file (default: {})
-  -g directives : directives to put before the configuration file's
+/// The options in brackets, those without a value together, on lines of at most [`USAGE_COLUMNS`].
+fn usage() -> String {
+    let (with, without): (Vec<_>, Vec<_>) = FLAGS.iter().partition(|flag| flag.value.is_some());
+    let letters: String = without.iter().flat_map(|flag| flag.letters).collect();
+    let mut line = format!("Usage: nginx [-{letters}]");
+    let mut text = String::new();
+    for flag in with {
+        let word = format!(" [{}]", flag.written());
+        if line.len() + word.len() > USAGE_COLUMNS {
+            text.push_str(&line);
+            text.push('\n');
+            line = " ".repeat("Usage: nginx".len());
+        }
+        line.push_str(&word);
+    }
+    text + &line + "\n"
+}
 
-Tools, each with options of its own (nginx TOOL -h):
-{}
-",
-        paths::PREFIX,
-        paths::ERROR_LOG,
-        paths::CONF,
-        tools::list(),
-    )
+fn default_of(flag: char) -> Option<&'static str> {
+    let defaults = paths::defaults();
+    match flag {
+        'p' => Some(defaults.prefix),
+        'e' => Some(defaults.error_log),
+        'c' => Some(defaults.conf),
+        _ => None,
+    }
 }
 
 fn configure() -> String {
+    let defaults = paths::defaults();
     let mut arguments = format!(
         "built by {}\nconfigure arguments: --prefix={} --conf-path={} --pid-path={} \
          --error-log-path={} --http-log-path={}",
         compiler(),
-        paths::PREFIX,
-        paths::CONF,
+        defaults.prefix,
+        defaults.conf,
         paths::PID,
-        paths::ERROR_LOG,
-        paths::ACCESS_LOG,
+        defaults.error_log,
+        defaults.access_log,
     );
     for argument in server_modules::with()
         .into_iter()
@@ -84,6 +106,9 @@ fn configure() -> String {
     arguments.push('\n');
     arguments
 }
+
+/// How wide a line of the usage is at most.
+const USAGE_COLUMNS: usize = 60;
 
 /// The version whose configuration and behaviour are the reference.
 const NGINX_VERSION: &str = "1.31.4";
@@ -107,13 +132,21 @@ mod tests {
     }
 
     #[test]
-    fn help_names_every_option() {
+    fn help_is_laid_out_as_nginx_does() {
         let text = help();
+        let usage = "Usage: nginx [-?hvVtTq] [-s signal] [-p prefix]\n             \
+                     [-e filename] [-c filename] [-g directives]\n\nOptions:\n";
+        assert!(text.starts_with(usage), "{text}");
         for flag in [
-            "-?,-h", "-v", "-V", "-t", "-T", "-q", "-s", "-p", "-e", "-c", "-g",
+            "-?,-h         : ",
+            "-v            : ",
+            "-s signal     : ",
+            "-g directives : ",
         ] {
-            assert!(text.contains(&format!("\n  {flag} ")), "{flag}");
+            assert!(text.contains(&format!("\n  {flag}")), "{flag} in {text}");
         }
         assert!(text.contains("\n  explain "));
+        let default = format!("(default: {})\n", paths::defaults().conf);
+        assert!(text.contains(&default));
     }
 }

@@ -18,7 +18,7 @@ use driver::sys::socket::Sent;
 use driver::worker::conn::{Cause, Conn, Fate, intake, turn};
 use driver::worker::net::Net;
 use driver::worker::shared::Shared;
-use engines::http::Gather;
+use engines::http::{FileRange, Gather};
 use server_core::errlog::ErrorLog;
 use server_core::exchange::{Env, Peer};
 use server_core::http::Generation;
@@ -174,6 +174,14 @@ impl Net for Memory {
             bytes,
             blocked: false,
         })
+    }
+
+    fn send_bytes(&mut self, _: &mut Socket, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn read_file(&mut self, _: &FileRange, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     fn shutdown(&mut self, _: &mut Socket) {}

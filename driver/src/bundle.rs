@@ -6,6 +6,7 @@
 //! Absent: paths in the other direction; the worker never asks for a file by name.
 
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,8 @@ pub struct Bundle {
     pub globs: Vec<(String, Vec<String>)>,
     /// Data files that directives name, open for reading, by path.
     pub data: Vec<(String, OwnedFd)>,
+    /// Every host that was looked up, with its addresses.
+    pub hosts: Vec<(String, Vec<IpAddr>)>,
     /// Listening sockets by address as `ListenAddr` prints it. An address with `reuseport` comes once
     /// for each worker thread, in order.
     pub listeners: Vec<(String, OwnedFd)>,
@@ -124,6 +127,7 @@ impl ToWorker {
                         .collect(),
                     globs: bundle.globs.clone(),
                     data,
+                    hosts: bundle.hosts.clone(),
                     listeners,
                     logs: names(&bundle.logs, &mut fds),
                 }))
@@ -206,6 +210,7 @@ struct Description {
     files: Vec<(String, usize)>,
     globs: Vec<(String, Vec<String>)>,
     data: Vec<String>,
+    hosts: Vec<(String, Vec<IpAddr>)>,
     listeners: Vec<String>,
     logs: Vec<String>,
 }
@@ -232,6 +237,7 @@ impl Description {
             files,
             globs: self.globs,
             data: named(self.data, fds)?,
+            hosts: self.hosts,
             listeners: named(self.listeners, fds)?,
             logs: named(self.logs, fds)?,
         })
@@ -296,6 +302,10 @@ mod tests {
             files: vec![("/a".to_owned(), every_byte), ("/b".to_owned(), Vec::new())],
             globs: vec![("/x/*".to_owned(), vec!["/x/1".to_owned()])],
             data: vec![zero("/usr/share/a.mmdb")],
+            hosts: vec![(
+                "localhost".to_owned(),
+                vec![[127, 0, 0, 1].into(), [0; 16].into()],
+            )],
             listeners: vec![null("0.0.0.0:80"), null("0.0.0.0:80")],
             logs: vec![zero("/var/log/nginx/access.log")],
         }
@@ -313,6 +323,7 @@ mod tests {
         let expected = bundle();
         assert_eq!(received.files, expected.files);
         assert_eq!(received.globs, expected.globs);
+        assert_eq!(received.hosts, expected.hosts);
         assert_eq!(
             (received.generation, received.globals),
             (3, expected.globals)

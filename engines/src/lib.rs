@@ -7,6 +7,7 @@
 //! `clippy.toml` of this crate forbids the functions that would break the rule.
 //!
 //! - [`http`]: the vocabulary all engines and the server share.
+//! - [`dns`]: names to addresses, client role.
 //! - [`h1`]: HTTP/1.1, HTTP/1.0 and HTTP/0.9, server role.
 //! - [`h2`]: HTTP/2, server role.
 //! - [`mux`]: what multiplexed protocols share.
@@ -14,6 +15,7 @@
 //! - [`proxy_protocol`]: what a proxy says before a connection's first byte.
 #![forbid(unsafe_code)]
 
+pub mod dns;
 pub mod h1;
 pub mod h2;
 pub mod hpack;

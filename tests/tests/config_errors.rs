@@ -411,23 +411,3 @@ fn directives_without_a_meaning_here_are_accepted() {
     );
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
 }
-
-#[test]
-fn an_alias_that_opens_its_parent_is_warned_of() {
-    if !peer::is_firstbyte() {
-        return;
-    }
-    let logs = "access_log %%DIR%%/a.log; client_body_temp_path %%DIR%%/t;";
-    let (_server, outcome) = test(&format!(
-        "events {{}} http {{ {logs} server {{ location /files {{ alias %%DIR%%/logs/; }} }} }}"
-    ));
-    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
-    assert!(
-        outcome
-            .stderr
-            .lines()
-            .any(|l| l.contains("[warn]") && l.contains("alias")),
-        "{}",
-        outcome.stderr
-    );
-}

@@ -10,6 +10,7 @@ mod account;
 mod child;
 mod listeners;
 mod logs;
+mod notify;
 pub(crate) mod open;
 mod pid_file;
 mod reload;
@@ -34,6 +35,7 @@ use crate::console::Console;
 use crate::load::Loaded;
 use crate::version;
 use child::{Respawn, Worker};
+use notify::Notify;
 use open::Generation;
 use work::Seed;
 
@@ -73,6 +75,7 @@ struct Supervisor {
     daemonized: bool,
     poller: Poller,
     signals: Signals,
+    notify: Notify,
     phase: Phase,
     current: Generation,
     /// The generation that the worker serves until it is ready for `current`.
@@ -114,7 +117,10 @@ fn prepare(
         format_args!("built by {}", version::compiler()),
     );
     let daemonized = current.main.daemon;
-    if daemonized && let Err((call, error)) = process::daemonize() {
+    let mut notify = Notify::from_environment(&console);
+    // The manager must know of the child before this process, which it started, ends.
+    let announce = |child| notify.main_process(child, &running);
+    if daemonized && let Err((call, error)) = process::daemonize(announce) {
         console.failed(Level::Emerg, format_args!("{call}"), &error);
         return Err(Reported);
     }
@@ -136,6 +142,7 @@ fn prepare(
         daemonized,
         poller,
         signals,
+        notify,
         phase: Phase::Serving,
         current,
         previous: None,

@@ -1,6 +1,7 @@
 //! One generation: a configuration with everything that was opened for it.
 
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 
 use conf::DataFile;
@@ -26,6 +27,7 @@ pub(crate) struct Generation {
     files: Vec<(String, Vec<u8>)>,
     globs: Vec<(String, Vec<String>)>,
     data: Vec<(String, DataFile)>,
+    hosts: Vec<(String, Vec<IpAddr>)>,
 }
 
 impl Generation {
@@ -44,6 +46,7 @@ impl Generation {
             files,
             globs,
             data,
+            hosts,
         } = loaded;
         let account = Account::of(&cycle.main, console)?;
         account::create_directories(&cycle.main.temp_paths, account.as_ref(), console)?;
@@ -61,6 +64,7 @@ impl Generation {
             files,
             globs,
             data,
+            hosts,
         })
     }
 
@@ -92,6 +96,7 @@ impl Generation {
             files: self.files.clone(),
             globs: self.globs.clone(),
             data,
+            hosts: self.hosts.clone(),
             listeners: sockets,
             logs: self.logs.duplicates()?,
         })

@@ -22,6 +22,7 @@ impl Supervisor {
     /// Reads the configuration again and hands it to the worker; the old one stays if anything fails.
     pub(super) fn reload(&mut self) -> Flow {
         let Ok(next) = self.open_next() else {
+            self.notify.refused(&self.console);
             return Continue(());
         };
         self.console = Console::of_log(next.logs.error_log());
@@ -111,6 +112,7 @@ impl Supervisor {
 
     /// A worker serves the current generation: nothing before it is needed any more.
     fn ready(&mut self, id: u64) {
+        self.notify.ready(&self.console);
         for index in 0..self.workers.len() {
             let worker = &self.workers[index];
             if worker.id != id && !worker.leaving {
@@ -157,6 +159,7 @@ impl Supervisor {
         listeners::remove_unix_files(&failed.listeners, kept, &self.console);
         self.console = Console::of_log(self.current.logs.error_log());
         self.current.logs.redirect_stderr(&self.console);
+        self.notify.refused(&self.console);
     }
 
     /// Opens every log anew and sends the descriptors to the workers.

@@ -111,6 +111,7 @@ impl Supervisor {
         }
         self.console
             .report(Level::Notice, format_args!("reconfiguring"));
+        self.notify.reloading(&self.console);
         self.reload()
     }
 
@@ -128,6 +129,7 @@ impl Supervisor {
             return;
         }
         self.phase = Phase::Quitting;
+        self.notify.stopping(&self.console);
         self.respawn.due = None;
         self.quit_workers();
         // Closed here, the addresses are free as soon as the worker lets go of them.
@@ -141,6 +143,7 @@ impl Supervisor {
         self.phase = Phase::Terminating {
             kill_at: Some(Instant::now() + KILL_AFTER),
         };
+        self.notify.stopping(&self.console);
         self.respawn.due = None;
         for index in 0..self.workers.len() {
             let worker = &mut self.workers[index];

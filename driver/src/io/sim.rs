@@ -18,7 +18,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use engines::http::Gather;
+use engines::http::{FileRange, Gather};
 
 pub use random::Random;
 pub use wire::{Faults, Hands, Moment, Wire};
@@ -63,6 +63,14 @@ impl Net for SimNet {
         _chunk: u64,
     ) -> io::Result<Sent> {
         socket.0.borrow_mut().send(out, limit)
+    }
+
+    fn send_bytes(&mut self, _: &mut SimSocket, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn read_file(&mut self, _: &FileRange, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     fn shutdown(&mut self, socket: &mut SimSocket) {

@@ -4,11 +4,15 @@
 //! the calls it has, libc the rest. Linux only. Nothing here knows a protocol or a configuration
 //! beyond the address and options of a listening socket.
 
+pub mod connect;
 pub mod fdpass;
+pub mod host;
 pub mod identity;
 pub mod listen;
+pub mod notify;
 pub mod poll;
 pub mod process;
+pub mod random;
 pub mod signal;
 pub mod socket;
 pub mod title;

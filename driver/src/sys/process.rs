@@ -63,12 +63,13 @@ fn thread_count() -> usize {
 }
 
 /// Goes on in a child that has a session of its own, no umask, and /dev/null for input and output;
-/// the process that called exits with 0.
+/// the process that called exits with 0, after it has called `leave` with the child's number.
 ///
 /// # Errors
 /// fork, setsid or opening /dev/null failed; the text names the call.
-pub fn daemonize() -> Result<(), (&'static str, io::Error)> {
-    if let Fork::Parent(_) = fork().map_err(|error| ("fork()", error))? {
+pub fn daemonize(leave: impl FnOnce(u32)) -> Result<(), (&'static str, io::Error)> {
+    if let Fork::Parent(child) = fork().map_err(|error| ("fork()", error))? {
+        leave(child);
         exit_now(0);
     }
     rustix::process::setsid().map_err(|error| ("setsid()", error.into()))?;

@@ -77,6 +77,28 @@ pub fn send_gather(
     Ok(sent)
 }
 
+/// Sends from the front of `bytes`; gives how many the socket took, 0 where it is full.
+///
+/// # Errors
+/// The socket's error.
+pub fn send_bytes(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+    match retry(|| rustix::net::send(socket.as_fd(), bytes, SendFlags::NOSIGNAL)) {
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(0),
+        other => Ok(other?),
+    }
+}
+
+/// Reads from the beginning of a file's range into `buffer`; 0 at the end of the file.
+///
+/// # Errors
+/// The file's error.
+pub fn read_file(range: &FileRange, buffer: &mut [u8]) -> io::Result<usize> {
+    let file = range.file.as_ref();
+    Ok(retry(|| {
+        rustix::io::pread(file, &mut *buffer, range.offset)
+    })?)
+}
+
 /// Ends our side of the stream; the peer reads the end after all that was sent.
 ///
 /// # Errors

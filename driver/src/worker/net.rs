@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-use engines::http::Gather;
+use engines::http::{FileRange, Gather};
 
 use crate::sys::socket::{self, Sent};
 
@@ -30,6 +30,18 @@ pub trait Net {
         limit: u64,
         chunk: u64,
     ) -> io::Result<Sent>;
+
+    /// Sends bytes; gives how many the socket took, 0 where it is full.
+    ///
+    /// # Errors
+    /// The socket's error.
+    fn send_bytes(&mut self, socket: &mut Self::Socket, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Reads from the beginning of a file's range; gives how many bytes, 0 at the end of the file.
+    ///
+    /// # Errors
+    /// The file's error.
+    fn read_file(&mut self, range: &FileRange, buffer: &mut [u8]) -> io::Result<usize>;
 
     /// Ends our side.
     fn shutdown(&mut self, socket: &mut Self::Socket);
@@ -62,6 +74,14 @@ impl Net for Sockets {
         chunk: u64,
     ) -> io::Result<Sent> {
         socket::send_gather(socket, out, limit, chunk)
+    }
+
+    fn send_bytes(&mut self, socket: &mut OwnedFd, bytes: &[u8]) -> io::Result<usize> {
+        socket::send_bytes(socket, bytes)
+    }
+
+    fn read_file(&mut self, range: &FileRange, buffer: &mut [u8]) -> io::Result<usize> {
+        socket::read_file(range, buffer)
     }
 
     fn shutdown(&mut self, socket: &mut OwnedFd) {

@@ -41,6 +41,8 @@ pub struct Shared<N: Net> {
     pub sealer: Sealer,
     /// An empty queue.
     pub nothing: Gather,
+    /// An exchange has set a timer in this turn of the loop, and counts on it whatever the turn still takes.
+    pub timer_set: bool,
     /// No connection is to be kept after its response.
     pub stopping: bool,
     /// Passes of one turn of a connection.
@@ -62,8 +64,9 @@ impl<N: Net> Shared<N> {
             logs: Logs::default(),
             env,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
-            sealer: Sealer,
+            sealer: Sealer::default(),
             nothing: Gather::default(),
+            timer_set: false,
             stopping: false,
             passes_a_turn: PASSES_A_TURN,
             requests: 0,

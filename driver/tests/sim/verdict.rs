@@ -28,6 +28,7 @@ impl Judge {
         let missing = !self.over
             && self.has_begun(wire, next)
             && !dropped
+            && !self.is_abandoned(wire, next)
             && !self.is_partly_refused(wire, next);
         if in_time && !self.all_sent(wire) {
             return Err(format!(
@@ -50,6 +51,13 @@ impl Judge {
             return Err("closed on input that it knew of".to_owned());
         }
         Ok(())
+    }
+
+    /// Whether the client has gone from a request that is held back, after which it asked for nothing more.
+    fn is_abandoned(&self, wire: &Wire, next: usize) -> bool {
+        let last = self.starts.get(next + 1) == Some(&wire.taken());
+        let waits = !self.over && self.requests.get(next).is_some_and(|r| r.wait_ms > 0);
+        last && waits && wire.fin_seen && self.all_sent(wire)
     }
 
     /// How the last response asks to be followed.
@@ -138,6 +146,9 @@ impl Judge {
         }
         if wire.waiting() > 0 && !waits {
             return Err(format!("{} bytes are not read", wire.waiting()));
+        }
+        if self.is_abandoned(&wire, next) {
+            return Err(format!("request {next} waits though the client is gone"));
         }
         if wire.is_ended() && !waits {
             return Err("open after the client's end".to_owned());

@@ -155,6 +155,12 @@ impl Conn {
             }
     }
 
+    /// Whether the peer has ended its side, be it told by an event yet or not.
+    #[must_use]
+    pub fn input_ended(&self) -> bool {
+        self.eof != Eof::Open
+    }
+
     /// The next event; `None` until more is received or the exchange is
     /// finished.
     pub fn event(&mut self) -> Option<Event> {

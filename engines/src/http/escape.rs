@@ -17,6 +17,8 @@ pub enum Escape {
     Html,
     /// A memcached key: controls, space and `%`.
     Memcached,
+    /// The URL of a page that refreshes itself: space ``"'<>\^`{|~``.
+    Refresh,
 }
 
 /// Appends `src` to `out` with the bytes of `kind` as `%XX`.
@@ -27,6 +29,7 @@ pub fn escape(src: &[u8], kind: Escape, out: &mut Vec<u8>) {
         Escape::UriComponent => &URI_COMPONENT,
         Escape::Html => &HTML,
         Escape::Memcached => &MEMCACHED,
+        Escape::Refresh => &REFRESH,
     };
     out.reserve(src.len());
     let mut rest = src;
@@ -132,6 +135,7 @@ const ARGS: [bool; 256] = not_ascii_and(b" \"#%?<>\\^`{|}&+;");
 const URI_COMPONENT: [bool; 256] = all_but(b"-._~");
 const HTML: [bool; 256] = not_ascii_and(b" \"#%'<>\\^`{|}");
 const MEMCACHED: [bool; 256] = controls_and(b" %");
+const REFRESH: [bool; 256] = not_ascii_and(b" \"'<>\\^`{|~");
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
 #[cfg(test)]
@@ -163,6 +167,11 @@ mod tests {
             escaped(text, Escape::Memcached),
             "/a%20b?c&d+e;f%25\"#'<%01"
         );
+        assert_eq!(
+            escaped(text, Escape::Refresh),
+            "/a%20b?c&d+e;f%%22#%27%3C%01"
+        );
+        assert_eq!(escaped(b"{|}~^\x7f", Escape::Refresh), "%7B%7C}%7E%5E%7F");
         assert_eq!(
             escaped(b"a/-._~:@\xff", Escape::UriComponent),
             "a%2F-._~%3A%40%FF"

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use rustls::server::UnbufferedServerConnection;
-use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
+use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
+use rustls::unbuffered::{
+    ConnectionState, EncodeError, EncryptError, UnbufferedStatus, WriteTraffic,
+};
 use rustls::{CipherSuite, HandshakeKind, NamedGroup, ProtocolVersion};
 
 use super::config::Config;
@@ -182,7 +184,7 @@ impl Conn {
     /// Whether application data can be sent.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        matches!(self.state, State::Open(_))
+        matches!(self.state, State::Open(_)) && !self.closing
     }
 
     /// Whether the peer has said that it sends nothing more.
@@ -261,32 +263,23 @@ impl Conn {
     }
 
     fn encrypt_record(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
-        let State::Open(conn) = &mut self.state else {
-            return Err(Fault::Protocol(rustls::Error::HandshakeNotComplete));
-        };
-        let UnbufferedStatus { state, .. } = conn.process_tls_records(&mut []);
-        let ConnectionState::WriteTraffic(mut traffic) = state? else {
-            // A key update, or an alert, has to leave first.
-            self.process(&mut [], &mut |_| {})?;
-            out.append(&mut self.out);
-            return self.encrypt_record(plain, out);
-        };
         let start = out.len();
-        out.resize(start + plain.len() + RECORD_OVERHEAD_BYTES, 0);
-        let mut written = traffic.encrypt(plain, &mut out[start..]);
-        if let Err(EncryptError::InsufficientSize(needed)) = &written {
-            out.resize(start + needed.required_size, 0);
-            written = traffic.encrypt(plain, &mut out[start..]);
-        }
+        let written = self.with_traffic(|traffic| {
+            out.resize(start + plain.len() + RECORD_OVERHEAD_BYTES, 0);
+            match traffic.encrypt(plain, &mut out[start..]) {
+                Err(EncryptError::InsufficientSize(needed)) => {
+                    out.resize(start + needed.required_size, 0);
+                    traffic.encrypt(plain, &mut out[start..])
+                }
+                other => other,
+            }
+        })?;
+        out.truncate(start + *written.as_ref().unwrap_or(&0));
+        // What came before the record, such as a change of keys, must leave before it.
+        out.splice(start..start, self.out.drain(..));
         match written {
-            Ok(written) => {
-                out.truncate(start + written);
-                Ok(())
-            }
-            Err(_) => {
-                out.truncate(start);
-                Err(Fault::Protocol(rustls::Error::EncryptError))
-            }
+            Ok(_) => Ok(()),
+            Err(_) => Err(Fault::Protocol(rustls::Error::EncryptError)),
         }
     }
 
@@ -295,16 +288,33 @@ impl Conn {
         if std::mem::replace(&mut self.closing, true) {
             return;
         }
+        let mut alert = [0; ALERT_BYTES];
+        if let Ok(Ok(written)) = self.with_traffic(|traffic| traffic.queue_close_notify(&mut alert))
+        {
+            self.out.extend_from_slice(&alert[..written]);
+        }
+    }
+
+    /// Comes to where application data can be written; what has to leave before that is put out.
+    fn with_traffic<R>(
+        &mut self,
+        write: impl FnOnce(&mut WriteTraffic<'_, ServerConnectionData>) -> R,
+    ) -> Result<R, Fault> {
         let State::Open(conn) = &mut self.state else {
-            return;
+            return Err(Fault::Protocol(rustls::Error::HandshakeNotComplete));
         };
-        let UnbufferedStatus { state, .. } = conn.process_tls_records(&mut []);
-        if let Ok(ConnectionState::WriteTraffic(mut traffic)) = state {
-            let mut alert = [0; ALERT_BYTES];
-            if let Ok(written) = traffic.queue_close_notify(&mut alert) {
-                self.out.extend_from_slice(&alert[..written]);
+        for _ in 0..STATES_BEFORE_TRAFFIC {
+            match conn.process_tls_records(&mut []).state? {
+                ConnectionState::WriteTraffic(mut traffic) => return Ok(write(&mut traffic)),
+                ConnectionState::EncodeTlsData(mut data) => {
+                    encode(&mut self.out, |space| data.encode(space));
+                }
+                ConnectionState::TransmitTlsData(data) => data.done(),
+                ConnectionState::PeerClosed => self.peer_closed = true,
+                _ => break,
             }
         }
+        Err(Fault::Protocol(rustls::Error::EncryptError))
     }
 
     /// Lets rustls work on received bytes; gives how many of them are used up.
@@ -419,6 +429,8 @@ const RECORD_BYTES: usize = 1 << 14;
 const RECORD_OVERHEAD_BYTES: usize = 5 + 8 + 1 + 16;
 /// An encrypted alert.
 const ALERT_BYTES: usize = 64;
+/// States that may come before application data can be written.
+const STATES_BEFORE_TRAFFIC: usize = 16;
 /// Messages that are taken after an error.
 const LAST_WORDS: usize = 8;
 /// A fatal alert outside of any session.

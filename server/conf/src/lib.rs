@@ -74,13 +74,13 @@ pub use nginx_directives::NGINX_DIRECTIVES;
 pub use parse::{BLOCK_DEPTH_MAX, parse};
 pub use row::{Apply, Builder, Row, Table, each, walk};
 pub use setting::Setting;
-pub use source::{Disk, Memory, Recorder, Source};
+pub use source::{Disk, Lookup, Memory, Recorder, Source};
 pub use tree::{Directive, Item, Origin, Pos, Word};
 pub use unbuilt::{known_to_nginx, unknown};
 pub use value::{
-    at_least, between, buffers, choice, flag, mask, number, offset, parse_enum, parse_flag,
-    parse_mask, parse_number, parse_offset, parse_size, parse_time_ms, parse_time_s, size, text,
-    time_ms, time_s,
+    at_least, between, buffers, choice, flag, mask, mask_more, number, offset, parse_enum,
+    parse_flag, parse_mask, parse_number, parse_offset, parse_size, parse_time_ms, parse_time_s,
+    size, text, time_ms, time_s,
 };
 
 #[cfg(test)]

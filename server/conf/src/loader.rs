@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_directory_cannot_be_read() {
-        let error = Loader::new(crate::Disk, "/")
+        let error = Loader::new(crate::Disk::default(), "/")
             .load(Path::new("/"))
             .expect_err("it is a directory");
         assert_eq!(

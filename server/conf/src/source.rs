@@ -2,11 +2,15 @@
 //!
 //! A master process reads the [`Disk`] through a [`Recorder`]; what was read becomes a [`Memory`] that a worker
 //! parses again without touching a path, and that `-T` prints. Tests write a `Memory` by hand.
+//!
+//! Names of hosts that a configuration mentions are looked up here, too: once by the master process, recorded for the
+//! worker, so that both have the same addresses.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -35,11 +39,40 @@ pub trait Source {
     /// # Errors
     /// When the source cannot be searched at all.
     fn glob(&mut self, pattern: &str) -> io::Result<Vec<PathBuf>>;
+
+    /// The addresses of a host, each once, in the order in which they were found; at least one.
+    ///
+    /// # Errors
+    /// There is no such host, or it cannot be found out.
+    fn addresses(&mut self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// The file system.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Disk;
+/// How hosts are looked up.
+pub type Lookup = fn(&str) -> io::Result<Vec<IpAddr>>;
+
+/// The file system, and the hosts that the system knows.
+#[derive(Debug, Clone, Copy)]
+pub struct Disk {
+    lookup: Lookup,
+}
+
+impl Disk {
+    /// With another way to look up hosts than that of the standard library.
+    pub fn with_lookup(lookup: Lookup) -> Self {
+        Self { lookup }
+    }
+}
+
+impl Default for Disk {
+    fn default() -> Self {
+        Self::with_lookup(|host| {
+            Ok((host, 0)
+                .to_socket_addrs()?
+                .map(|found| found.ip())
+                .collect())
+        })
+    }
+}
 
 impl Source for Disk {
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
@@ -52,6 +85,19 @@ impl Source for Disk {
 
     fn glob(&mut self, pattern: &str) -> io::Result<Vec<PathBuf>> {
         Ok(paths(glob::expand(self, pattern)))
+    }
+
+    fn addresses(&mut self, host: &str) -> io::Result<Vec<IpAddr>> {
+        let mut addresses: Vec<IpAddr> = Vec::new();
+        for address in (self.lookup)(host)? {
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
+        if addresses.is_empty() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        Ok(addresses)
     }
 }
 
@@ -72,11 +118,13 @@ impl Tree for Disk {
 }
 
 /// Files kept in memory or open, with the answers to patterns that were recorded; other patterns match the files' paths.
+/// Hosts have the addresses that were recorded, others are not found.
 #[derive(Debug, Default, Clone)]
 pub struct Memory {
     files: BTreeMap<PathBuf, Vec<u8>>,
     opened: BTreeMap<PathBuf, DataFile>,
     globs: BTreeMap<String, Vec<PathBuf>>,
+    hosts: BTreeMap<String, Vec<IpAddr>>,
 }
 
 impl Memory {
@@ -109,6 +157,11 @@ impl Memory {
         self.globs.insert(pattern.into(), paths);
     }
 
+    /// Fixes the addresses of a host.
+    pub fn add_host(&mut self, host: impl Into<String>, addresses: Vec<IpAddr>) {
+        self.hosts.insert(host.into(), addresses);
+    }
+
     /// The files, by path.
     pub fn files(&self) -> impl Iterator<Item = (&Path, &[u8])> {
         self.files
@@ -121,6 +174,13 @@ impl Memory {
         self.globs
             .iter()
             .map(|(pattern, paths)| (pattern.as_str(), paths.as_slice()))
+    }
+
+    /// The recorded addresses of hosts.
+    pub fn hosts(&self) -> impl Iterator<Item = (&str, &[IpAddr])> {
+        self.hosts
+            .iter()
+            .map(|(host, addresses)| (host.as_str(), addresses.as_slice()))
     }
 }
 
@@ -147,6 +207,11 @@ impl Source for Memory {
             Some(recorded) => Ok(recorded.clone()),
             None => Ok(paths(glob::expand(self, pattern))),
         }
+    }
+
+    fn addresses(&mut self, host: &str) -> io::Result<Vec<IpAddr>> {
+        let recorded = self.hosts.get(host).cloned();
+        recorded.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 
@@ -206,6 +271,16 @@ impl<S: Source> Source for Recorder<S> {
         let paths = self.inner.glob(pattern)?;
         self.record.borrow_mut().add_glob(pattern, paths.clone());
         Ok(paths)
+    }
+
+    /// A host that was found before keeps its addresses: one load sees one answer, and so does who replays the record.
+    fn addresses(&mut self, host: &str) -> io::Result<Vec<IpAddr>> {
+        if let Ok(known) = self.record.borrow_mut().addresses(host) {
+            return Ok(known);
+        }
+        let addresses = self.inner.addresses(host)?;
+        self.record.borrow_mut().add_host(host, addresses.clone());
+        Ok(addresses)
     }
 }
 
@@ -281,10 +356,10 @@ mod tests {
         let top = root.display().to_string();
         let found: Vec<_> = ["/c/*.conf", "/*/sub/?.conf", "/none/*", "/c/*/d.conf"]
             .iter()
-            .flat_map(|pattern| shown(&mut Disk, &format!("{top}{pattern}")))
+            .flat_map(|pattern| shown(&mut Disk::default(), &format!("{top}{pattern}")))
             .map(|path| path.replacen(&top, "", 1))
             .collect();
-        let read = Disk.read(&root.join("c/a.conf"));
+        let read = Disk::default().read(&root.join("c/a.conf"));
         fs::remove_dir_all(&root).expect("what was made can be removed");
         assert_eq!(
             found,
@@ -330,5 +405,30 @@ mod tests {
         replay
             .open(Path::new("/c/b.conf"))
             .expect_err("nobody asked for it");
+    }
+
+    #[test]
+    fn hosts_are_looked_up_once_and_replayed() {
+        fn lookup(host: &str) -> io::Result<Vec<IpAddr>> {
+            match host {
+                "a" => Ok(["127.0.0.2", "127.0.0.1", "127.0.0.2"]
+                    .map(|ip| ip.parse().expect("an address"))
+                    .to_vec()),
+                "empty" => Ok(Vec::new()),
+                _ => Err(io::ErrorKind::Other.into()),
+            }
+        }
+        let mut recorder = Recorder::new(Disk::with_lookup(lookup));
+        let found = recorder.addresses("a").expect("it is there");
+        let shown: Vec<_> = found.iter().map(IpAddr::to_string).collect();
+        assert_eq!(shown, ["127.0.0.2", "127.0.0.1"], "each once, in order");
+        assert!(recorder.addresses("empty").is_err() && recorder.addresses("b").is_err());
+        // A second look within the same load gives the same, whatever the system says by then.
+        recorder.inner = Disk::with_lookup(|_| Err(io::ErrorKind::Other.into()));
+        assert_eq!(recorder.addresses("a").expect("known"), found);
+        let mut replay = recorder.record().borrow().clone();
+        assert_eq!(replay.addresses("a").expect("recorded"), found);
+        assert!(replay.addresses("b").is_err());
+        assert_eq!(replay.hosts().count(), 1);
     }
 }

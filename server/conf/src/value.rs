@@ -278,15 +278,30 @@ pub fn choice<T: Copy>(d: &Directive, names: &[(&str, T)]) -> Result<T, ConfErro
 /// # Errors
 /// `invalid value "v"`
 pub fn mask(loader: &mut Loader, d: &Directive, names: &[(&str, u32)]) -> Result<u32, ConfError> {
-    let mut all = 0;
+    mask_more(loader, d, names, 0)
+}
+
+/// As [`mask`], together with the bits of the same directive before; a name that shares a bit with those before it does not
+/// count.
+///
+/// # Errors
+/// As [`mask`].
+pub fn mask_more(
+    loader: &mut Loader,
+    d: &Directive,
+    names: &[(&str, u32)],
+    before: u32,
+) -> Result<u32, ConfError> {
+    let mut all = before;
     for word in &d.args {
         let bits = parse_enum(&word.text, names)
             .ok_or_else(|| ConfError::invalid(d, word).with_hint(one_of(names)))?;
         if all & bits != 0 {
             let message = format!("duplicate value \"{}\"", word.as_str());
             loader.warn(Level::Warn, ConfError::word(d, word, message));
+        } else {
+            all |= bits;
         }
-        all |= bits;
     }
     Ok(all)
 }
@@ -458,5 +473,10 @@ mod tests {
         );
         assert_eq!(parse_mask(&directive("x a c;").args, &names), Err(1));
         assert_eq!(parse_mask(&directive("x b a;").args, &names), Ok(3));
+        let names = [("a", 1), ("b", 2 | 4), ("c", 2 | 8)];
+        let mut loader = Loader::new(Memory::default(), "/");
+        assert_eq!(mask(&mut loader, &directive("x a b c;"), &names), Ok(7));
+        let more = mask_more(&mut loader, &directive("x c b;"), &names, 1);
+        assert_eq!((more, loader.warnings().len()), (Ok(11), 2));
     }
 }

@@ -12,8 +12,8 @@ use crate::conf_core::CoreSrv;
 use crate::exchange::{Exchange, Peer};
 use crate::vars::Variable;
 
-pub use lookup::{basic_credentials, basic_user, decode_base64, find_arg};
-use lookup::{dashed, find_cookie, http_field, join, random_id, sent_field};
+pub use lookup::{basic_credentials, basic_user, decode_base64, find_arg, find_cookie};
+use lookup::{dashed, http_field, join, random_id, sent_field};
 
 type Out = Vec<u8>;
 

@@ -5,6 +5,8 @@
 //! descriptors and clocks the driver's.
 #![forbid(unsafe_code)]
 
+pub mod address;
+pub mod agent;
 pub mod build;
 pub mod builtin;
 pub mod clock;

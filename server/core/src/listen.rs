@@ -3,8 +3,10 @@
 //! Source: nginx documentation, `ngx_http_core_module`, directive `listen`.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+
+use crate::address::{Lookup, host_addresses};
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -102,7 +104,7 @@ pub struct Listen {
 ///
 /// # Errors
 /// The text nginx gives after `in "..."`: "invalid port", "no host", "host not found", ...
-pub fn parse_address(text: &str) -> Result<Vec<ListenAddr>, &'static str> {
+pub fn parse_address(text: &str, lookup: Lookup<'_>) -> Result<Vec<ListenAddr>, &'static str> {
     if let Some(path) = text.strip_prefix("unix:") {
         return match path.len() {
             0 => Err("no path in the unix domain socket"),
@@ -112,7 +114,7 @@ pub fn parse_address(text: &str) -> Result<Vec<ListenAddr>, &'static str> {
     }
     let (host, port) = split_port(text)?;
     let (first, last) = parse_ports(port)?;
-    let ips = resolve_host(host)?;
+    let ips = resolve_host(host, lookup)?;
     let mut out = Vec::new();
     for port in first..=last {
         for ip in &ips {
@@ -157,29 +159,14 @@ fn parse_ports(text: &str) -> Result<(u16, u16), &'static str> {
     }
 }
 
-fn resolve_host(host: &str) -> Result<Vec<IpAddr>, &'static str> {
+fn resolve_host(host: &str, lookup: Lookup<'_>) -> Result<Vec<IpAddr>, &'static str> {
     if host == "*" {
         return Ok(vec![IpAddr::V4(Ipv4Addr::UNSPECIFIED)]);
-    }
-    if host.is_empty() {
-        return Err("no host");
-    }
-    if let Ok(ip) = host.parse::<Ipv4Addr>() {
-        return Ok(vec![IpAddr::V4(ip)]);
     }
     if let Ok(ip) = host.parse::<Ipv6Addr>() {
         return Ok(vec![IpAddr::V6(ip)]);
     }
-    let found: Vec<IpAddr> = (host, 0)
-        .to_socket_addrs()
-        .map_err(|_| "host not found")?
-        .map(|a| a.ip())
-        .collect();
-    if found.is_empty() {
-        Err("host not found")
-    } else {
-        Ok(found)
-    }
+    host_addresses(host, lookup)
 }
 
 /// nginx's default accept queue on Linux.
@@ -191,8 +178,14 @@ pub const MAX_UNIX_PATH: usize = 107;
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Result<Vec<ListenAddr>, &'static str> {
+        parse_address(text, &mut |host| {
+            (host == "localhost").then(|| vec![[127, 0, 0, 1].into()])
+        })
+    }
+
     fn one(text: &str) -> String {
-        parse_address(text)
+        read(text)
             .map(|v| v[0].to_string())
             .unwrap_or_else(|e| e.to_owned())
     }
@@ -208,13 +201,15 @@ mod tests {
         assert_eq!(one("127.0.0.1:0"), "invalid port");
         assert_eq!(one("127.0.0.1:65536"), "invalid port");
         assert_eq!(one("127.0.0.1:20-10"), "invalid port range");
-        assert_eq!(parse_address("127.0.0.1:8000-8003").map(|v| v.len()), Ok(4));
+        assert_eq!(one("localhost:8080"), "127.0.0.1:8080");
+        assert_eq!(one("elsewhere"), "host not found");
+        assert_eq!(read("127.0.0.1:8000-8003").map(|v| v.len()), Ok(4));
     }
 
     #[test]
     fn unix_path_is_limited() {
         let at = format!("unix:/{}", "a".repeat(MAX_UNIX_PATH - 1));
-        assert!(parse_address(&at).is_ok());
-        assert!(parse_address(&format!("{at}a")).is_err());
+        assert!(read(&at).is_ok());
+        assert!(read(&format!("{at}a")).is_err());
     }
 }

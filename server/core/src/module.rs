@@ -21,6 +21,8 @@ pub struct Module {
     pub units: &'static [fn() -> &'static Unit],
     /// Its variables.
     pub variables: &'static [Variable],
+    /// Its variables that `map`, `set` and their kin may define anew.
+    pub defaults: &'static [Variable],
     /// Its phase handlers.
     pub handlers: &'static [Handler],
     /// Its header stage.
@@ -38,6 +40,7 @@ impl Module {
         directives: &[],
         units: &[],
         variables: &[],
+        defaults: &[],
         handlers: &[],
         header_stage: None,
         finish: None,

@@ -5,12 +5,16 @@
 //!
 //! Source: nginx development guide, "Phases".
 
+mod access;
+mod redirect;
+
 use std::rc::Rc;
 
 use engines::http::{BodyLength, Fault, FieldId, Method, Version, normalize, parse_host};
 
+use crate::agent::Browser;
 use crate::build::method_bit;
-use crate::conf_core::{CoreLoc, CoreSrv, Satisfy};
+use crate::conf_core::{CoreLoc, CoreSrv};
 use crate::errlog::Level;
 use crate::exchange::{Ctx, Exchange, State};
 use crate::http::Http;
@@ -18,7 +22,9 @@ use crate::location::find_location;
 use crate::module::{Access, Content, Handler, Module, Step};
 use crate::names::find_server;
 use crate::reply;
+
 use crate::trace::Event;
+pub use redirect::{redirect, redirect_named};
 
 /// A phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,8 +237,8 @@ pub fn run(x: &mut Exchange, cx: &mut Ctx<'_>) {
             Phase::Rewrite => steps(x, cx, &http.handlers.rewrite, Phase::PostRewrite),
             Phase::PostRewrite => post_rewrite(x, cx, &http),
             Phase::PreAccess => steps(x, cx, &http.handlers.pre_access, Phase::Access),
-            Phase::Access => access(x, cx, &http),
-            Phase::PostAccess => post_access(x, cx),
+            Phase::Access => access::run(x, cx, &http),
+            Phase::PostAccess => access::decide(x, cx, &http),
             Phase::PreContent => steps(x, cx, &http.handlers.pre_content, Phase::Content),
             Phase::Content => content(x, cx, &http),
         }
@@ -308,32 +314,16 @@ fn keepalive_disabled(x: &Exchange, loc: &CoreLoc) -> bool {
     let Some(disable) = loc.keepalive_disable else {
         return false;
     };
-    let Some(agent) = x.head.field(FieldId::UserAgent) else {
+    let msie6 = disable.msie6 && x.method == Method::Post;
+    // The name of the browser is searched only where it matters.
+    if !msie6 && !disable.safari {
         return false;
-    };
-    if disable.msie6 && x.method == Method::Post && is_msie6(agent) {
-        return true;
     }
-    disable.safari
-        && contains(agent, b"Safari/")
-        && contains(agent, b"Mac OS X")
-        && !contains(agent, b"Chrome/")
-}
-
-/// Internet Explorer before 7, but not the version with the fix (`SV1`).
-fn is_msie6(agent: &[u8]) -> bool {
-    let Some(at) = memchr::memmem::find(agent, b"MSIE ") else {
-        return false;
-    };
-    match agent.get(at + 5..at + 7) {
-        Some(b"4." | b"5.") => true,
-        Some(b"6.") => !contains(&agent[at + 7..], b"SV1"),
+    match x.head.field(FieldId::UserAgent).map(Browser::of) {
+        Some(Browser::Msie { old }) => msie6 && old,
+        Some(Browser::Safari { mac }) => disable.safari && mac,
         _ => false,
     }
-}
-
-fn contains(haystack: &[u8], needle: &[u8]) -> bool {
-    memchr::memmem::find(haystack, needle).is_some()
 }
 
 fn post_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
@@ -358,41 +348,6 @@ fn post_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
 fn spend_redirect(x: &mut Exchange) -> bool {
     x.uri_changes = x.uri_changes.saturating_sub(1);
     x.uri_changes > 0
-}
-
-fn access(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
-    while let Some(handler) = http.handlers.access.get(x.handler) {
-        let any = *x.loc::<CoreLoc>(http).satisfy == Satisfy::Any;
-        match handler(x, cx) {
-            Access::NoOpinion => {}
-            Access::Allow if any => {
-                x.access_code = 0;
-                x.reply.fields.remove(FieldId::WwwAuthenticate);
-                return enter(x, Phase::PreContent);
-            }
-            Access::Allow => {}
-            Access::Deny(status @ (401 | 403)) if any => {
-                if x.access_code != 401 {
-                    x.access_code = status;
-                }
-            }
-            Access::Deny(status) => return refused(x, cx, status),
-            Access::Wait => return,
-        }
-        x.handler += 1;
-    }
-    enter(x, Phase::PostAccess);
-}
-
-fn post_access(x: &mut Exchange, cx: &mut Ctx<'_>) {
-    let code = std::mem::take(&mut x.access_code);
-    if code == 0 {
-        return enter(x, Phase::PreContent);
-    }
-    if code == 403 {
-        x.log(Level::Error, format_args!("access forbidden by rule"));
-    }
-    reply::status(x, cx, code);
 }
 
 fn content(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
@@ -440,68 +395,4 @@ fn answered(x: &mut Exchange, cx: &mut Ctx<'_>, done: Content, handler: Option<u
 fn refused(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
     x.note(|| Event::Refused(x.phase, x.handler, status));
     reply::status(x, cx, status);
-}
-
-/// Sends the exchange through the phases again under another URI.
-pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
-    if !spend_redirect(x) {
-        x.log(
-            Level::Error,
-            format_args!(
-                "rewrite or internal redirection cycle while internally redirecting to \"{}\"",
-                String::from_utf8_lossy(uri)
-            ),
-        );
-        return reply::status(x, cx, 500);
-    }
-    x.note(|| Event::Redirect(uri.to_vec(), args.to_vec()));
-    let http = Rc::clone(&x.http);
-    x.set_uri(uri);
-    x.args.clear();
-    x.args.extend_from_slice(args);
-    x.has_args = !args.is_empty();
-    x.clear_for_redirect();
-    x.location = http.servers[x.server].location;
-    location_changed(x);
-    x.internal = true;
-    x.valid_location = true;
-    x.uri_below_alias = false;
-    x.state = State::Running;
-    enter(x, Phase::ServerRewrite);
-}
-
-/// Sends the exchange to a named location.
-pub fn redirect_named(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) {
-    let http = Rc::clone(&x.http);
-    let shown = String::from_utf8_lossy(name).into_owned();
-    if !spend_redirect(x) {
-        x.log(
-            Level::Error,
-            format_args!(
-                "rewrite or internal redirection cycle while redirect to named location \"{shown}\""
-            ),
-        );
-        return reply::status(x, cx, 500);
-    }
-    if x.uri.is_empty() {
-        x.log(
-            Level::Error,
-            format_args!("empty URI in redirect to named location \"{shown}\""),
-        );
-        return reply::status(x, cx, 500);
-    }
-    let Some(location) = http.servers[x.server].named.get(name) else {
-        x.log(
-            Level::Error,
-            format_args!("could not find named location \"{shown}\""),
-        );
-        return reply::status(x, cx, 500);
-    };
-    x.clear_for_redirect();
-    x.internal = true;
-    x.location = *location;
-    x.note(|| Event::Named(*location));
-    x.state = State::Running;
-    location_changed(x);
-    enter(x, Phase::Rewrite);
 }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use engines::http::{BodyLength, Chunk, Escape, FieldId, Method, Version, escape, reason_phrase};
 
+use crate::agent::Browser;
 use crate::conf_core::{CoreLoc, CoreSrv, ErrorPage, ServerTokens};
 use crate::exchange::{Ctx, Exchange, Peer, State};
 use crate::http::Http;
@@ -46,6 +47,9 @@ pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
 
 /// Answers with a status and our own page, whatever `error_page` says.
 fn plain_status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
+    if matches!(status, 301 | 302) && refreshes(x) {
+        return refresh(x, cx);
+    }
     x.err_status = match status {
         494..=497 => 400,
         _ => status,
@@ -76,6 +80,9 @@ fn error_page(x: &mut Exchange, cx: &mut Ctx<'_>, page: &ErrorPage) {
                 x.err_status = 302;
             }
             x.reply.location = uri;
+            if refreshes(x) {
+                return refresh(x, cx);
+            }
             let status = x.err_status;
             self::page(x, cx, status);
         }
@@ -94,6 +101,36 @@ pub fn split_args(uri: &[u8]) -> (&[u8], &[u8]) {
 fn page(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
     let http = Rc::clone(&x.http);
     x.reply.status = x.err_status;
+    forget_content(x);
+    let title = page_title(status);
+    if title.is_empty() {
+        x.reply.content_length = Some(0);
+        return send(x, cx, None);
+    }
+    let loc: &CoreLoc = x.loc(&http);
+    let padding = match *loc.msie_padding && status >= 400 && pads_pages(x) {
+        true => MSIE_PADDING.repeat(MSIE_PADDING_LINES),
+        false => String::new(),
+    };
+    let by = match *loc.server_tokens {
+        ServerTokens::Off => SERVER_NAME,
+        ServerTokens::On | ServerTokens::Build => SERVER_FULL,
+    };
+    let html = format!(
+        "<!doctype html>\r\n<html>\r\n<head><title>{title}</title></head>\r\n<body>\r\n\
+         <center><h1>{title}</h1></center>\r\n<hr><center>{by}</center>\r\n</body>\r\n</html>\r\n{padding}"
+    );
+    send_page(x, cx, html.into_bytes());
+}
+
+fn send_page(x: &mut Exchange, cx: &mut Ctx<'_>, html: Vec<u8>) {
+    x.reply.content_type.extend_from_slice(b"text/html");
+    x.reply.content_length = Some(html.len() as u64);
+    send(x, cx, Some(Chunk::Owned(html)));
+}
+
+/// Forgets what describes a content that is not sent.
+fn forget_content(x: &mut Exchange) {
     x.reply.last_modified = None;
     x.reply.last_modified_text = None;
     x.reply.etag = None;
@@ -107,22 +144,34 @@ fn page(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
         x.reply.fields.remove(id);
     }
     x.body.clear();
-    let title = page_title(status);
-    if title.is_empty() {
-        x.reply.content_length = Some(0);
-        return send(x, cx, None);
-    }
-    let by = match *x.loc::<CoreLoc>(&http).server_tokens {
-        ServerTokens::Off => SERVER_NAME,
-        ServerTokens::On | ServerTokens::Build => SERVER_FULL,
-    };
-    let html = format!(
-        "<!doctype html>\r\n<html>\r\n<head><title>{title}</title></head>\r\n<body>\r\n\
-         <center><h1>{title}</h1></center>\r\n<hr><center>{by}</center>\r\n</body>\r\n</html>\r\n"
-    );
-    x.reply.content_type.extend_from_slice(b"text/html");
-    x.reply.content_length = Some(html.len() as u64);
-    send(x, cx, Some(Chunk::Owned(html.into_bytes())));
+}
+
+fn browser(x: &Exchange) -> Option<Browser> {
+    x.head.field(FieldId::UserAgent).map(Browser::of)
+}
+
+/// Whether the browser shows a short error page of its own in the place of ours.
+fn pads_pages(x: &Exchange) -> bool {
+    x.head.version >= Version::Http10
+        && matches!(browser(x), Some(Browser::Msie { .. } | Browser::Chrome))
+}
+
+/// Whether `msie_refresh` applies.
+fn refreshes(x: &Exchange) -> bool {
+    *x.loc::<CoreLoc>(&x.http).msie_refresh && matches!(browser(x), Some(Browser::Msie { .. }))
+}
+
+/// Sends a page that leads to `Location` in the place of a redirect.
+fn refresh(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    let location = std::mem::take(&mut x.reply.location);
+    let mut html = b"<!doctype html>\r\n<html>\r\n<head>".to_vec();
+    html.extend_from_slice(b"<meta http-equiv=\"Refresh\" content=\"0; URL=");
+    escape(&location, Escape::Refresh, &mut html);
+    html.extend_from_slice(b"\"></head>\r\n<body></body>\r\n</html>\r\n");
+    x.err_status = 200;
+    x.reply.status = 200;
+    forget_content(x);
+    send_page(x, cx, html);
 }
 
 /// `404 Not Found`; empty for a status whose response has no page.
@@ -374,6 +423,11 @@ pub const CLOSE_WITHOUT_RESPONSE: u16 = 444;
 pub const REQUEST_TIMEOUT: u16 = 408;
 /// The client is gone.
 pub const CLIENT_CLOSED: u16 = 499;
+/// A line of what `msie_padding` adds to a page; so many of them make any page longer than the 512 bytes from which on
+/// browsers show it.
+const MSIE_PADDING: &str =
+    "<!-- Room, so that the browser shows this page and not one of its own. -->\r\n";
+const MSIE_PADDING_LINES: usize = 6;
 /// What `server_tokens off` shows.
 pub const SERVER_NAME: &str = "firstbyte";
 /// What `server_tokens on` shows.

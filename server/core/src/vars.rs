@@ -60,6 +60,8 @@ pub enum Def {
     Slot(usize, bool),
     /// Computed once into a slot.
     Computed(usize, Arc<dyn Compute>),
+    /// A slot (`set`), and what the variable is as long as that is empty.
+    Default(usize, Read),
 }
 
 impl fmt::Debug for Def {
@@ -67,7 +69,9 @@ impl fmt::Debug for Def {
         match self {
             Self::Read(_) => f.write_str("Read"),
             Self::Prefix(_, suffix) => write!(f, "Prefix({})", String::from_utf8_lossy(suffix)),
-            Self::Slot(slot, _) | Self::Computed(slot, _) => write!(f, "Slot({slot})"),
+            Self::Slot(slot, _) | Self::Computed(slot, _) | Self::Default(slot, _) => {
+                write!(f, "Slot({slot})")
+            }
         }
     }
 }
@@ -106,6 +110,7 @@ pub struct VarRegistry {
     used: Vec<Option<ConfError>>,
     defs: HashMap<Vec<u8>, Def>,
     builtin: HashMap<&'static [u8], &'static Variable>,
+    defaults: HashMap<&'static [u8], &'static Variable>,
     prefixes: Vec<&'static Variable>,
     slots: usize,
 }
@@ -122,15 +127,34 @@ impl VarRegistry {
         }
     }
 
+    /// Adds variables of a module that the configuration may define anew.
+    pub fn add_defaults(&mut self, variables: &'static [Variable]) {
+        for v in variables {
+            self.defaults.insert(v.name.as_bytes(), v);
+        }
+    }
+
+    /// The id of a variable that a module uses by itself; it is one of a module.
+    pub fn built_in(&mut self, name: &'static str) -> VarId {
+        if let Some(id) = self.ids.get(name.as_bytes()) {
+            return *id;
+        }
+        self.new_id(name.as_bytes().to_vec(), None)
+    }
+
     /// The id of a variable used in `word` of a directive.
     pub fn reference(&mut self, name: &[u8], d: &Directive, word: &Word) -> VarId {
         let name = name.to_ascii_lowercase();
         if let Some(id) = self.ids.get(&name) {
             return *id;
         }
-        let id = VarId(self.names.len() as u32);
         let text = format!("unknown \"{}\" variable", String::from_utf8_lossy(&name));
-        self.used.push(Some(ConfError::word(d, word, text)));
+        self.new_id(name, Some(ConfError::word(d, word, text)))
+    }
+
+    fn new_id(&mut self, name: Vec<u8>, unknown: Option<ConfError>) -> VarId {
+        let id = VarId(self.names.len() as u32);
+        self.used.push(unknown);
         self.names.push(name.clone());
         self.ids.insert(name, id);
         id
@@ -162,7 +186,9 @@ impl VarRegistry {
                 },
                 _,
             )) => return Ok(Target::Builtin(*write)),
-            Some((v, _)) if !v.name.ends_with('_') => {
+            Some((v, _))
+                if !v.name.ends_with('_') && !self.defaults.contains_key(v.name.as_bytes()) =>
+            {
                 return Err(format!(
                     "the duplicate \"{}\" variable",
                     String::from_utf8_lossy(name)
@@ -213,6 +239,9 @@ impl VarRegistry {
         let mut defs = Vec::with_capacity(self.names.len());
         for (i, name) in self.names.iter().enumerate() {
             let def = match self.defs.get(name) {
+                Some(Def::Slot(slot, _)) if self.defaults.contains_key(name.as_slice()) => {
+                    Def::Default(*slot, self.defaults[name.as_slice()].read)
+                }
                 Some(def) => def.clone(),
                 None => match self.lookup_builtin(name) {
                     Some((v, suffix)) if v.name.ends_with('_') => {
@@ -234,7 +263,8 @@ impl VarRegistry {
     }
 
     fn lookup_builtin<'n>(&self, name: &'n [u8]) -> Option<(&'static Variable, &'n [u8])> {
-        if let Some(v) = self.builtin.get(name) {
+        let whole = self.builtin.get(name).or_else(|| self.defaults.get(name));
+        if let Some(v) = whole {
             return Some((v, b""));
         }
         self.prefixes
@@ -261,6 +291,13 @@ pub fn append(id: VarId, x: &mut Exchange, cx: &mut Ctx<'_>, out: &mut Vec<u8>) 
                 true
             }
             None => false,
+        },
+        Def::Default(slot, read) => match x.slot(*slot) {
+            Some(value) => {
+                out.extend_from_slice(value);
+                true
+            }
+            None => read(x, cx, b"", out),
         },
         Def::Computed(slot, compute) => {
             if compute.volatile() || !x.slot_known(*slot) {

@@ -5,7 +5,9 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod auth_basic;
 mod autoindex;
+mod browser;
 mod charset;
 mod empty_gif;
 mod geo;
@@ -25,26 +27,34 @@ mod range;
 mod realip;
 mod referer;
 mod rewrite;
+mod secrets;
+mod secure_link;
 mod split_clients;
 mod ssl;
 mod static_files;
 mod stub_status;
 mod try_files;
+mod upstream;
+mod userid;
 
 use server_core::module::Module;
 
 /// The modules, in order.
 pub const MODULES: &[&Module] = &[
     &ssl::MODULE,
+    &upstream::MODULE,
     &map::MODULE,
     &geo::MODULE,
     &geoip::MODULE,
     &geoip2::MODULE,
     &split_clients::MODULE,
     &referer::MODULE,
+    &browser::MODULE,
+    &secure_link::MODULE,
     &rewrite::MODULE,
     &realip::MODULE,
     &access::MODULE,
+    &auth_basic::MODULE,
     &limit_req::MODULE,
     &limit_conn::MODULE,
     &try_files::MODULE,
@@ -56,6 +66,7 @@ pub const MODULES: &[&Module] = &[
     &stub_status::MODULE,
     &not_modified::MODULE,
     &headers::MODULE,
+    &userid::MODULE,
     &charset::MODULE,
     &range::MODULE,
     &log::MODULE,

@@ -5,7 +5,7 @@
 //!
 //! Source: nginx documentation, `ngx_http_realip_module`.
 
-use std::net::{IpAddr, ToSocketAddrs};
+use std::net::IpAddr;
 use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
@@ -125,15 +125,15 @@ fn set_real_ip_from(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     } else if let Some(network) = Network::take(b, d, d.word(0)) {
         vec![network]
     } else {
-        resolve(d)?
+        resolve(b, d)?
     };
     b.conf_mut::<RealIpLoc>().trusted.extend(networks);
     Ok(())
 }
 
-/// The addresses of a host name.
-fn resolve(d: &Directive) -> Result<Vec<Network>, ConfError> {
-    let found = (d.arg_str(0), 0).to_socket_addrs().map_err(|_| {
+/// The addresses of a host.
+fn resolve(b: &mut Build, d: &Directive) -> Result<Vec<Network>, ConfError> {
+    let found = b.look_up(d.arg_str(0)).ok_or_else(|| {
         let text = format!("host not found in set_real_ip_from \"{}\"", d.arg_str(0));
         ConfError::word(d, d.word(0), text)
     })?;
@@ -141,7 +141,7 @@ fn resolve(d: &Directive) -> Result<Vec<Network>, ConfError> {
         IpAddr::V4(ip) => Network::V4(ip.to_bits(), 32),
         IpAddr::V6(ip) => Network::V6(ip.to_bits(), 128),
     };
-    Ok(found.map(|addr| network(addr.ip())).collect())
+    Ok(found.into_iter().map(network).collect())
 }
 
 fn replace(x: &mut Exchange, _: &mut Ctx<'_>) -> Step {

@@ -1,7 +1,8 @@
 //! Golden configurations: each `tests/conf/*.conft` is a configuration, a line `----`, and what loading it gives.
 //!
 //! What it gives are the warnings, then the error as it is shown, or `ok`. Files besides the main one follow lines
-//! `==== /path`; `==== -g` is the command line. `UPDATE_GOLDEN=1` writes what is given into the file.
+//! `==== /path`; `==== -g` is the command line, `==== host NAME ADDRESS ...` a host that the system knows.
+//! `UPDATE_GOLDEN=1` writes what is given into the file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use server_modules::MODULES;
 
 const MAIN_FILE: &str = "/etc/nginx/nginx.conf";
 const COMMAND_LINE: &str = "-g";
+const HOST: &str = "host ";
 
 fn cases() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conf");
@@ -34,6 +36,12 @@ fn given(text: &str) -> String {
     let mut files = vec![(MAIN_FILE, String::new())];
     for line in text.split_inclusive('\n') {
         match line.strip_prefix("==== ") {
+            Some(header) if header.starts_with(HOST) => {
+                let mut words = header[HOST.len()..].split_whitespace();
+                let name = words.next().expect("a host has a name");
+                let addresses = words.map(|ip| ip.parse().expect("an address"));
+                memory.add_host(name, addresses.collect());
+            }
             Some(path) => files.push((path.trim_end(), String::new())),
             None => files
                 .last_mut()

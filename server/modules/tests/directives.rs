@@ -1,4 +1,5 @@
-//! docs/directives.md is what the tables of directives say, and so is the table in docs/differences.md.
+//! docs/directives.md is what the tables of directives say, and so are the table in docs/differences.md and the man
+//! page firstbyte.conf(5).
 //!
 //! The documents are rendered from the rows and compared with the files. `FIRSTBYTE_UPDATE=1` writes them anew:
 //! `FIRSTBYTE_UPDATE=1 cargo test -p firstbyte-modules --test directives`.
@@ -18,6 +19,19 @@ fn the_reference_is_what_the_tables_say() {
     }
     text.push_str(&status());
     expect_file("docs/directives.md", &text);
+}
+
+#[test]
+fn the_man_page_is_what_the_tables_say() {
+    let mut text = String::from(PAGE_HEAD);
+    for (module, rows) in by_module() {
+        text.push_str(&format!(".SH \"{}\"\n", module.to_uppercase()));
+        rows.iter().for_each(|row| text.push_str(&entry(row)));
+    }
+    expect_file(
+        "packaging/man/firstbyte.conf.5",
+        &format!("{text}{PAGE_END}"),
+    );
 }
 
 #[test]
@@ -100,6 +114,36 @@ fn section(module: &str, rows: &[&Row<Build>]) -> String {
             row.contexts,
             cell(row.doc)
         ));
+    }
+    text
+}
+
+/// A directive in the macros of man(7): how it is written, what it does, its default and place.
+fn entry(row: &Row<Build>) -> String {
+    let block = match row.block {
+        true if row.syntax.ends_with('}') => "",
+        true => " { ... }",
+        false => ";",
+    };
+    let default = match row.default.trim() {
+        "" => String::new(),
+        default => format!(" Default: \\fB{}\\fR.", roff(default)),
+    };
+    let syntax = roff(row.syntax.trim());
+    let space = if syntax.is_empty() { "" } else { " " };
+    format!(
+        ".TP\n\\fB{}\\fR{space}{syntax}{block}\n{} In: {}.{default}\n",
+        roff(row.name),
+        roff(row.doc.trim()),
+        row.contexts
+    )
+}
+
+/// Text that roff prints as it is, also where it begins a line.
+fn roff(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-");
+    if text.starts_with(['.', '\'']) {
+        return format!("\\&{text}");
     }
     text
 }
@@ -222,6 +266,24 @@ const STATUS_HEAD: &str = "
 - **not built**: a configuration that has it is refused, with file, line and nginx's module.
 
 ";
+
+const PAGE_HEAD: &str = r#".\" Generated from the tables of directives; see server/modules/tests/directives.rs.
+.TH FIRSTBYTE.CONF 5 "" "firstbyte" "File Formats"
+.SH NAME
+firstbyte.conf \- directives of the web server firstbyte
+.SH DESCRIPTION
+The configuration is written in the language of nginx.conf. A directive is a name and its arguments, ended by a
+semicolon or followed by a block of directives in braces; # begins a comment. A directive of nginx that is not listed
+here is not built: a configuration that has it is refused, with file and line. What a directive means is in nginx's
+documentation, https://nginx.org/en/docs/dirindex.html.
+.P
+.B include
+.I file
+.RI | " mask" ;
+stands anywhere and reads other files in place.
+"#;
+
+const PAGE_END: &str = ".SH SEE ALSO\n.BR firstbyte (8)\n";
 
 const TABLE_HEAD: &str = "| directive | reason |\n|---|---|\n";
 const BEGIN: &str = "<!-- directives without meaning: begin, generated -->\n";

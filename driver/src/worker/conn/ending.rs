@@ -30,7 +30,14 @@ pub(super) fn linger<N: Net>(
     if !wanted {
         return Err(Closed);
     }
+    if let Some(tls) = &mut c.tls {
+        tls.close();
+        let _ = write(c, sh);
+    }
     sh.net.shutdown(&mut c.socket);
+    let Some(a) = &mut c.active else {
+        return Err(Closed);
+    };
     a.mode = Mode::Linger {
         until_ms: sh.clock.mono_ms + a.closing.time_ms,
     };
@@ -165,11 +172,12 @@ pub(super) fn log_unfinished<N: Net>(
 /// Gives back what the connection holds; exchanges under way are logged as far as they came.
 pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate {
     h2::close(c, sh);
+    // The goodbyes of both protocols, as far as the socket takes them.
+    if c.h2.is_some() {
+        let _ = write(c, sh);
+    }
     if let Some(tls) = &mut c.tls {
         tls.close();
-    }
-    if c.h2.is_some() || c.tls.is_some() {
-        // The goodbyes of both protocols, as far as the socket takes them.
         let _ = write(c, sh);
     }
     let Some(mut a) = c.active.take() else {

@@ -1,7 +1,7 @@
 //! A connection that speaks HTTP/1: one exchange at a time, pipelined responses queued behind each other.
 
 use engines::h1::{Event, Next, Phase};
-use engines::http::RequestHead;
+use engines::http::{Fault, RequestHead};
 use server_core::conf_core::CoreLoc;
 use server_core::exchange::{Pulled, State};
 use server_core::phases;
@@ -20,7 +20,12 @@ pub(super) fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
     let mut started: Option<RequestHead> = None;
     while let Some(event) = a.engine.event() {
         match event {
-            Event::Head(head) => started = Some(head),
+            Event::Head(mut head) => {
+                if c.plain_on_tls {
+                    head.fault = Some(Fault::PlainToTls);
+                }
+                started = Some(head);
+            }
             Event::Data(bytes) => {
                 if let Some(x) = &mut a.exchange {
                     x.request_bytes += bytes.len() as u64;
@@ -66,14 +71,6 @@ fn peer_ended<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(),
     if a.next == Next::AwaitBody && a.is_settled() {
         return Err(Closed);
     }
-    if let Some(x) = &mut a.exchange
-        && matches!(x.state, State::Waiting(_))
-    {
-        // Nobody waits for the answer any more.
-        x.err_status = CLIENT_CLOSED_REQUEST;
-        x.reply.status = CLIENT_CLOSED_REQUEST;
-        return Err(Closed);
-    }
     if a.exchange.is_some() || !a.out.is_empty() {
         // The request is here, if not all of its body. The response still goes out.
         a.engine.close_after();
@@ -91,6 +88,23 @@ fn peer_ended<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(),
         );
     }
     Err(Closed)
+}
+
+/// Ends an exchange that waits for a timer if the peer is gone: nobody waits for the answer any more. The engine tells
+/// of the end only where a request may begin.
+pub(super) fn abandon<S>(c: &mut Conn<S>) -> Result<(), Closed> {
+    if let Some(a) = &mut c.active
+        && let Some(x) = &mut a.exchange
+        && matches!(x.state, State::Waiting(_))
+        && a.engine.input_ended()
+        && !a.engine.has_buffered()
+        && a.tail.is_empty()
+    {
+        x.err_status = CLIENT_CLOSED_REQUEST;
+        x.reply.status = CLIENT_CLOSED_REQUEST;
+        return Err(Closed);
+    }
+    Ok(())
 }
 
 /// Starts an exchange.
@@ -125,7 +139,11 @@ pub(super) fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
         return Ok(());
     };
     match x.state {
-        State::Running | State::Waiting(_) => Ok(()),
+        State::Running => Ok(()),
+        State::Waiting(_) => {
+            sh.timer_set = true;
+            Ok(())
+        }
         // Responses to requests before this one still leave, and are logged before it.
         State::Aborted => Ok(()),
         State::Responding => {

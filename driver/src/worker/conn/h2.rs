@@ -188,6 +188,9 @@ fn begin<N: Net>(
     });
     let at = h2.running.len() - 1;
     respond(h2, at);
+    if matches!(h2.running[at].exchange.state, State::Waiting(_)) {
+        sh.timer_set = true;
+    }
     Ok(())
 }
 
@@ -387,6 +390,7 @@ pub(super) fn resume<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> boo
         match x.state {
             State::Waiting(until_ms) if until_ms <= now_ms => {
                 phases::resume(x, &mut sh.ctx());
+                sh.timer_set |= matches!(x.state, State::Waiting(_));
                 respond(h2, at);
             }
             State::Responding if x.rate.until_ms != 0 && x.rate.until_ms <= now_ms => {

@@ -79,6 +79,7 @@ fn pass<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Clo
     } else {
         loop {
             h1::deliver(c, sh)?;
+            h1::abandon(c)?;
             if !h1::pump(c, sh)? {
                 break;
             }
@@ -217,6 +218,9 @@ fn open_exchange<N: Net>(
     let mut x = sh.exchange(client, c.port());
     if let Preface::Read(header) = &c.preface {
         x.proxied = Some(Rc::clone(header));
+    }
+    if let Some(tls) = &c.tls {
+        x.tls = tls.facts();
     }
     Ok(x)
 }

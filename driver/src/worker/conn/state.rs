@@ -46,6 +46,8 @@ pub struct Conn<S> {
     pub(super) undecided: bool,
     /// Those bytes, where they were too few.
     pub(super) held: Box<[u8]>,
+    /// A request in the clear came where TLS was expected.
+    pub(super) plain_on_tls: bool,
     pub(super) tls: Option<Box<Tls>>,
     pub(super) h2: Option<Box<H2>>,
     pub(super) active: Option<Box<Active>>,
@@ -195,6 +197,7 @@ impl<S> Conn<S> {
             preface: Preface::Absent,
             counted: Counted::accepted(),
             undecided: false,
+            plain_on_tls: false,
             held: Box::default(),
             tls: None,
             h2: None,
@@ -232,6 +235,11 @@ impl<S> Conn<S> {
             Some(a) => matches!(a.mode, Mode::Linger { .. }) || a.engine.wants_input(),
             None => true,
         }
+    }
+
+    /// A handshake of TLS comes first.
+    pub fn expect_tls(&mut self) {
+        self.tls = Some(Box::new(Tls::new()));
     }
 
     /// The first bytes may be the preface of HTTP/2.

@@ -1,43 +1,325 @@
-//! TLS below a connection's protocol.
+//! TLS below a connection's protocol: received bytes are decrypted before the protocol sees them, what it sends is
+//! encrypted into records on its way to the socket.
+//!
+//! What is ready in one turn leaves in one write: the flight of a handshake and the records behind it. Records begin
+//! small, so that the first of them can be read before all of a response is here, and grow while the client keeps
+//! reading.
 
 use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
 
-use engines::http::Gather;
+use engines::http::{Front, Gather};
+use server_core::errlog::Level;
+use server_core::exchange;
+use server_core::names::tls_server;
+use server_core::phases;
+use tls::Fault;
 
 use super::state::{Closed, Conn};
+use super::{client, end_of_input, h2, take_plain};
 use crate::sys::socket::Sent;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
 /// The TLS side of a connection.
-pub(in crate::worker) struct Tls;
+pub(in crate::worker) struct Tls {
+    conn: tls::Conn,
+    /// Encrypted bytes that the socket did not take, and how many bytes of plaintext are in them.
+    unsent: Vec<u8>,
+    unsent_plain: u64,
+    /// Plaintext sent since the connection was last silent, and when the last of it was.
+    burst_bytes: u64,
+    sent_ms: u64,
+    /// `ssl_buffer_size`, where it is set.
+    record_bytes: Option<usize>,
+    /// The protocol above has been chosen.
+    decided: bool,
+    config: Option<Arc<tls::Config>>,
+    facts: Option<Rc<exchange::Tls>>,
+}
 
-/// What encryption needs besides.
-pub struct Sealer;
+/// Memory for encryption, one of a thread.
+#[derive(Default)]
+pub struct Sealer {
+    /// Plaintext of one record, where its pieces lie apart.
+    plain: Vec<u8>,
+    /// Records that are ready to be sent.
+    records: Vec<u8>,
+    /// What was decrypted of one read.
+    opened: Vec<u8>,
+}
 
 impl Tls {
-    pub(super) fn has_output(&self) -> bool {
-        false
+    /// A connection whose first bytes are to be a handshake.
+    pub(in crate::worker) fn new() -> Self {
+        Self {
+            conn: tls::Conn::new(),
+            unsent: Vec::new(),
+            unsent_plain: 0,
+            burst_bytes: 0,
+            sent_ms: 0,
+            record_bytes: None,
+            decided: false,
+            config: None,
+            facts: None,
+        }
     }
 
-    pub(super) fn close(&mut self) {}
+    /// Whether there are bytes for the socket besides those of the protocol above.
+    pub(super) fn has_output(&self) -> bool {
+        !self.unsent.is_empty() || self.conn.has_output()
+    }
+
+    /// Says that nothing more is sent.
+    pub(super) fn close(&mut self) {
+        self.conn.close();
+    }
+
+    /// What the handshake agreed on, for the exchanges of the connection.
+    pub(super) fn facts(&self) -> Option<Rc<exchange::Tls>> {
+        self.facts.clone()
+    }
+
+    /// Plaintext of the next record, bytes.
+    fn record_bytes(&mut self, now_ms: u64) -> usize {
+        if let Some(bytes) = self.record_bytes {
+            return bytes;
+        }
+        if now_ms.saturating_sub(self.sent_ms) > SILENCE_MS {
+            self.burst_bytes = 0;
+        }
+        if self.burst_bytes < SMALL_UP_TO_BYTES {
+            SMALL_RECORD_BYTES
+        } else {
+            RECORD_BYTES
+        }
+    }
 }
 
+/// Takes received bytes.
 pub(super) fn receive<N: Net>(
-    _: &mut Conn<N::Socket>,
-    _: &mut Shared<N>,
-    _: &mut [u8],
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    input: &mut [u8],
 ) -> Result<(), Closed> {
-    Err(Closed)
+    let Some(mut tls) = c.tls.take() else {
+        return Err(Closed);
+    };
+    let mut opened = std::mem::take(&mut sh.sealer.opened);
+    opened.clear();
+    let mut result = tls
+        .conn
+        .receive(input, &mut |plain| opened.extend_from_slice(plain));
+    if result.is_ok() && tls.conn.hello().is_some() {
+        result = start(c, sh, &mut tls, &mut opened);
+    }
+    if result.is_ok() {
+        decide(c, sh, &mut tls);
+    }
+    let peer_closed = tls.conn.peer_closed();
+    let held = match &result {
+        Err(Fault::PlainHttp) => tls.conn.take_held(),
+        _ => Vec::new(),
+    };
+    c.tls = Some(tls);
+    let taken = match result {
+        Ok(()) if opened.is_empty() => Ok(()),
+        Ok(()) => take_plain(c, sh, &opened),
+        Err(Fault::PlainHttp) => {
+            // HTTP/1 answers in the clear, with 497.
+            c.tls = None;
+            c.plain_on_tls = true;
+            take_plain(c, sh, &held)
+        }
+        Err(fault) => {
+            refuse(c, sh, &fault);
+            Err(Closed)
+        }
+    };
+    opened.clear();
+    sh.sealer.opened = opened;
+    taken?;
+    if peer_closed {
+        c.readable = false;
+        end_of_input(c)?;
+    }
+    Ok(())
 }
 
-pub(super) fn send<N: Net>(
-    _: &mut Tls,
-    _: &mut N::Socket,
-    _: &mut Gather,
-    _: &mut N,
-    _: &mut Sealer,
-    _: u64,
-) -> io::Result<Sent> {
-    Ok(Sent::default())
+/// Chooses the server by the name that is asked for, and begins the handshake with its configuration.
+fn start<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    tls: &mut Tls,
+    opened: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let client = client(c, sh, true);
+    let http = &sh.generation.http;
+    let name = tls
+        .conn
+        .hello()
+        .and_then(|hello| hello.server_name.as_deref());
+    let server = tls_server(http, c.port(), client.local, name);
+    let Some(config) = http.servers[server].tls.clone() else {
+        return Err(tls.conn.reject());
+    };
+    if config.rejects() {
+        return Err(tls.conn.reject());
+    }
+    tls.record_bytes = Some(config.record_bytes()).filter(|bytes| *bytes != RECORD_BYTES);
+    let result = tls
+        .conn
+        .start(&config, &mut |plain| opened.extend_from_slice(plain));
+    tls.config = Some(config);
+    result
 }
+
+/// Notes what the handshake agreed on, and begins the protocol that was chosen.
+fn decide<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, tls: &mut Tls) {
+    if !tls.decided && tls.conn.alpn() == Some(b"h2") {
+        tls.decided = true;
+        h2::open(c, sh);
+    }
+    if tls.facts.is_none()
+        && let Some(info) = tls.conn.info()
+        && let Some(config) = &tls.config
+    {
+        tls.facts = Some(Rc::new(exchange::Tls::new(Arc::clone(config), info)));
+    }
+}
+
+/// Logs why a handshake failed.
+fn refuse<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, fault: &Fault) {
+    let client = client(c, sh, false);
+    let mut x = sh.exchange(client, c.port());
+    x.head.clear();
+    phases::place(&mut x);
+    x.log(Level::Info, format_args!("{fault} while SSL handshaking"));
+    sh.drop_unlogged(x);
+}
+
+/// Encrypts and sends from the front of `out`; gives bytes of plaintext that have left whole.
+pub(super) fn send<N: Net>(
+    tls: &mut Tls,
+    socket: &mut N::Socket,
+    out: &mut Gather,
+    net: &mut N,
+    sealer: &mut Sealer,
+    now_ms: u64,
+) -> io::Result<Sent> {
+    let mut sent = Sent::default();
+    if !tls.unsent.is_empty() {
+        let taken = net.send_bytes(socket, &tls.unsent)?;
+        tls.unsent.drain(..taken);
+        if !tls.unsent.is_empty() {
+            sent.blocked = true;
+            return Ok(sent);
+        }
+        sent.bytes += std::mem::take(&mut tls.unsent_plain);
+        tls.unsent = Vec::new();
+    }
+    while sent.bytes < super::WRITE_BYTES {
+        sealer.records.clear();
+        tls.conn.transmit(&mut sealer.records);
+        let plain = seal(tls, out, net, sealer, now_ms)?;
+        if sealer.records.is_empty() {
+            break;
+        }
+        let taken = net.send_bytes(socket, &sealer.records)?;
+        if taken < sealer.records.len() {
+            tls.unsent = sealer.records[taken..].to_vec();
+            tls.unsent_plain = plain;
+            sent.blocked = true;
+            break;
+        }
+        sent.bytes += plain;
+    }
+    sealer.records.shrink_to(KEEP_BYTES);
+    Ok(sent)
+}
+
+/// Encrypts up to [`SEALED_BYTES`] from the front of `out`; gives how many bytes of it.
+fn seal<N: Net>(
+    tls: &mut Tls,
+    out: &mut Gather,
+    net: &mut N,
+    sealer: &mut Sealer,
+    now_ms: u64,
+) -> io::Result<u64> {
+    let mut total = 0;
+    if !tls.conn.is_open() {
+        return Ok(0);
+    }
+    while total < SEALED_BYTES && !out.is_empty() {
+        let most = tls.record_bytes(now_ms);
+        let len = match out.front() {
+            Some(Front::Bytes(bytes)) if bytes.len() >= most => {
+                encrypt(&mut tls.conn, &bytes[..most], &mut sealer.records)?;
+                out.advance(most as u64);
+                most
+            }
+            _ => {
+                collect(out, net, &mut sealer.plain, most)?;
+                encrypt(&mut tls.conn, &sealer.plain, &mut sealer.records)?;
+                sealer.plain.len()
+            }
+        };
+        total += len as u64;
+        tls.burst_bytes += len as u64;
+        tls.sent_ms = now_ms;
+    }
+    Ok(total)
+}
+
+fn encrypt(conn: &mut tls::Conn, plain: &[u8], records: &mut Vec<u8>) -> io::Result<()> {
+    conn.encrypt(plain, RECORD_BYTES, records)
+        .map_err(io::Error::other)
+}
+
+/// Takes up to `most` bytes from the front of `out`; files are read.
+fn collect<N: Net>(
+    out: &mut Gather,
+    net: &mut N,
+    plain: &mut Vec<u8>,
+    most: usize,
+) -> io::Result<()> {
+    plain.clear();
+    while plain.len() < most {
+        let room = most - plain.len();
+        let taken = match out.front() {
+            None => break,
+            Some(Front::Bytes(bytes)) => {
+                let taken = bytes.len().min(room);
+                plain.extend_from_slice(&bytes[..taken]);
+                taken
+            }
+            Some(Front::File(range)) => {
+                let wanted = usize::try_from(range.len).unwrap_or(room).min(room);
+                let start = plain.len();
+                plain.resize(start + wanted, 0);
+                let read = net.read_file(range, &mut plain[start..])?;
+                plain.truncate(start + read);
+                if read == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                read
+            }
+        };
+        out.advance(taken as u64);
+    }
+    Ok(())
+}
+
+/// Plaintext of a record while the client's window is not known to be open.
+const SMALL_RECORD_BYTES: usize = 4 << 10;
+/// Plaintext after which records are large.
+const SMALL_UP_TO_BYTES: u64 = 32 << 10;
+/// Largest record (RFC 8446 section 5.1).
+const RECORD_BYTES: usize = 16 << 10;
+/// A pause after which records are small again.
+const SILENCE_MS: u64 = 1000;
+/// Plaintext encrypted for one write.
+const SEALED_BYTES: u64 = 64 << 10;
+/// Memory that is kept for the next write.
+const KEEP_BYTES: usize = 128 << 10;

@@ -68,13 +68,21 @@ impl Thread {
         };
         let addr = match port.addrs.as_slice() {
             [only] => only,
-            several if !several.iter().any(|addr| addr.http2 || addr.proxy_protocol) => return,
+            several
+                if !several
+                    .iter()
+                    .any(|addr| addr.ssl || addr.http2 || addr.proxy_protocol) =>
+            {
+                return;
+            }
             _ => port.addr(socket::local_addr(conn.socket()).ok().flatten()),
         };
         if addr.proxy_protocol {
             conn.expect_preface();
         }
-        if addr.http2 {
+        if addr.ssl {
+            conn.expect_tls();
+        } else if addr.http2 {
             conn.expect_http2();
         }
     }

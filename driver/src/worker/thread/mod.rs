@@ -112,6 +112,11 @@ impl Thread {
         let mut events = Events::with_capacity(EVENTS);
         let mut expired = Vec::new();
         loop {
+            if std::mem::take(&mut self.shared.timer_set) {
+                // A turn may take long, as for a slow hash of a password. Were the wait counted from its beginning, the
+                // end of the wait would tell how long it took.
+                self.tick();
+            }
             let timeout = self.timeout();
             if self.poller.wait(&mut events, timeout).is_err() {
                 return;

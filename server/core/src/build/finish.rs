@@ -21,10 +21,10 @@ impl Build {
     pub(super) fn finish_http(&mut self) -> Result<(), ConfError> {
         self.default_root();
         self.merge();
-        let needs_local = self.vars.is_used("server_addr");
         for finish in self.modules.iter().filter_map(|m| m.finish) {
             finish(self)?;
         }
+        let needs_local = self.vars.is_used("server_addr");
         if let Some(error) = self.main_conf::<Zones>().undeclared() {
             return Err(error);
         }
@@ -68,7 +68,7 @@ impl Build {
     /// Without `root` at `http` level it is `html` below the prefix.
     fn default_root(&mut self) {
         let path = Value::text(&self.full_path(b"html"));
-        let temp = self.full_path(b"client_body_temp");
+        let temp = self.full_path(BODY_TEMP.as_bytes());
         let loc: &mut CoreLoc = self
             .http
             .as_mut()
@@ -187,3 +187,9 @@ impl LocationDraft {
         !self.mapped
     }
 }
+
+/// Where request bodies are kept without `client_body_temp_path`, relative to the prefix; a build can set it.
+const BODY_TEMP: &str = match option_env!("FIRSTBYTE_BODY_TEMP_PATH") {
+    Some(path) => path,
+    None => "client_body_temp",
+};

@@ -154,6 +154,7 @@ impl Build {
             rows.extend_from_slice(module.directives);
             units.extend(module.units.iter().map(|u| u()));
             vars.add(module.variables);
+            vars.add_defaults(module.defaults);
         }
         for list in crate::builtin::VARIABLES {
             vars.add(list);

@@ -69,7 +69,7 @@ fn running_as_root() -> bool {
 
 /// Applies `listen`.
 pub fn listen(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
-    let addrs = parse_address(d.arg_str(0)).map_err(|e| {
+    let addrs = parse_address(d.arg_str(0), &mut |host| b.look_up(host)).map_err(|e| {
         ConfError::word(
             d,
             d.word(0),

@@ -20,7 +20,7 @@ pub fn find_arg<'a>(args: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 }
 
 /// The value of a cookie; names are compared without case, and spaces around `=` do not count, as in nginx.
-pub(super) fn find_cookie<'a>(cookies: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+pub fn find_cookie<'a>(cookies: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     cookies.split(|b| *b == b';').find_map(|pair| {
         let (key, rest) = without_spaces(pair).split_at_checked(name.len())?;
         let value = without_spaces(rest).strip_prefix(b"=")?;

@@ -122,6 +122,8 @@ settings! {
         recursive_error_pages "recursive_error_pages": bool = false, "off", HSL;
         /// Whether all access modules must allow a request or any of them.
         satisfy "satisfy": Satisfy = Satisfy::All, "all", HSL;
+        /// How long an answer that asks for credentials is held back.
+        auth_delay "auth_delay": Millis = Millis(0), "0s", HSL;
         /// Largest request body; 0 for no limit.
         client_max_body_size "client_max_body_size": Offset = Offset(1 << 20), "1m", HSL;
         /// Size of the buffer for a request body.
@@ -174,6 +176,10 @@ settings! {
         etag "etag": bool = true, "on", HSL;
         /// How If-Modified-Since is compared.
         if_modified_since "if_modified_since": IfModifiedSince = IfModifiedSince::Exact, "exact", HSL;
+        /// Whether error pages are made long enough for Internet Explorer and Chrome to show them.
+        msie_padding "msie_padding": bool = true, "on", HSL;
+        /// Whether Internet Explorer is redirected by a page that refreshes itself.
+        msie_refresh "msie_refresh": bool = false, "off", HSL;
         /// What the Server header and error pages tell.
         server_tokens "server_tokens": ServerTokens = ServerTokens::On, "on", HSL;
         /// How long an entry of open_file_cache is trusted.

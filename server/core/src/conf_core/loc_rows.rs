@@ -54,15 +54,6 @@ fn set_root(b: &mut Build, d: &Directive, alias: bool) -> Result<(), ConfError> 
         (LocationKind::Regex(_), true) => Some(Alias::Whole),
         (_, true) => Some(Alias::Prefix(draft.name.len())),
     };
-    if let Some(Alias::Prefix(_)) = alias
-        && matches!(draft.kind, LocationKind::Prefix | LocationKind::PrefixOnly)
-        && !draft.name.ends_with(b"/")
-        && d.arg(0).ends_with(b"/")
-    {
-        let text = "the \"alias\" ends in a slash and its location does not: \"..\" after the location's name would \
-                    lead to the parent directory; such requests are refused";
-        b.warn(ConfError::word(d, d.word(0), text));
-    }
     let word = d.word(0);
     for name in ["document_root", "realpath_root"] {
         if word.as_str().contains(&format!("${name}"))

@@ -8,6 +8,7 @@
 mod http2;
 mod loc;
 mod loc_rows;
+mod resolver;
 mod srv;
 
 pub use http2::{Http2Loc, Http2Srv};
@@ -15,6 +16,7 @@ pub use loc::{
     Alias, CoreLoc, ErrorPage, IfModifiedSince, KeepaliveDisable, KeepaliveTimeout, Lingering,
     Root, Satisfy, ServerTokens,
 };
+pub use resolver::{NameServers, ResolverLoc};
 pub use srv::{CoreSrv, NameKind, ServerName};
 
 use conf::{Arity, Contexts, Row};
@@ -30,6 +32,7 @@ pub fn units() -> Vec<&'static Unit> {
         CoreLoc::unit(),
         Http2Srv::unit(),
         Http2Loc::unit(),
+        ResolverLoc::unit(),
         crate::zone::Zones::unit(),
     ]
 }
@@ -47,6 +50,7 @@ pub const SETTINGS: &[&[Row<Build>]] = &[
     http2::PLAIN,
     http2::LOC_PLAIN,
     http2::ROWS,
+    resolver::PLAIN,
 ];
 
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
@@ -188,5 +192,14 @@ pub const ROWS: &[Row<Build>] = &[
         "path [level ...]",
         "Directory for request bodies in files.",
         loc_rows::client_body_temp_path
+    ),
+    row!(
+        "resolver",
+        HSL,
+        Arity::ONE_MORE,
+        "",
+        "address ... [valid=time] [ipv4=on|off] [ipv6=on|off]",
+        "Name servers for names that are resolved at run time; nothing that is built has any.",
+        resolver::resolver
     ),
 ];

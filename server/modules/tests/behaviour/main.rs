@@ -2,12 +2,15 @@
 //! each question.
 
 mod addresses;
+mod auth;
+mod browsers;
 mod charset;
 mod errors;
 mod fields;
 mod geoip;
 mod geoip2;
 mod limits;
+mod links;
 mod listing;
 mod mapping;
 mod referers;
@@ -15,4 +18,5 @@ mod rewriting;
 mod site;
 #[path = "../../src/geoip/testing.rs"]
 mod testing;
+mod userids;
 mod variables;

@@ -1,0 +1,58 @@
+//! What `-t` says of a configuration besides errors: the warnings of the lint.
+//!
+//! They are for whoever asked, and so go to standard error alone, not into the error log. They come before the error
+//! that a load ended with, as nginx's warnings do, and are there also when that was a directive which is not built:
+//! a trap is one in any server that reads the file. `-q` asks for errors only.
+
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use conf::{DataFile, Disk, Memory, Source};
+use server_core::LoadOptions;
+
+use crate::console;
+
+/// Prints the warnings about the configuration of which `record` was read.
+pub(crate) fn print(options: &LoadOptions, record: &Memory) {
+    let source = Recall {
+        record: record.clone(),
+    };
+    let Some(report) = lint::check(source, &options.conf_path, options.globals.as_deref()) else {
+        return;
+    };
+    for warning in report.rendered() {
+        console::say(format_args!("[warn] {warning}"));
+    }
+}
+
+/// What was read before as it was then, the rest (behind an error) from the disk.
+struct Recall {
+    record: Memory,
+}
+
+impl Source for Recall {
+    fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
+        self.record
+            .read(path)
+            .or_else(|_| Disk::default().read(path))
+    }
+
+    fn glob(&mut self, pattern: &str) -> io::Result<Vec<PathBuf>> {
+        let known = self.record.globs().find(|(known, _)| *known == pattern);
+        match known {
+            Some((_, paths)) => Ok(paths.to_vec()),
+            None => Disk::default().glob(pattern),
+        }
+    }
+
+    fn addresses(&mut self, host: &str) -> io::Result<Vec<IpAddr>> {
+        self.record.addresses(host)
+    }
+
+    fn open(&mut self, path: &Path) -> io::Result<DataFile> {
+        self.record
+            .open(path)
+            .or_else(|_| Disk::default().open(path))
+    }
+}

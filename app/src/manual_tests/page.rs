@@ -1,0 +1,171 @@
+//! The man page firstbyte(8), in the macros of man(7).
+
+use crate::argv::COMMANDS;
+use crate::flags::{FLAGS, Flag};
+
+/// The page.
+pub(super) fn render() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut page =
+        String::from(".\\\" Generated from the tables of options; see app/src/manual_tests.\n");
+    page.push_str(&format!(
+        ".TH FIRSTBYTE 8 \"\" \"firstbyte {version}\" \"System Administration\"\n"
+    ));
+    page.push_str(&named(
+        "NAME",
+        "firstbyte \\- web server that reads nginx.conf",
+    ));
+    page.push_str(".SH SYNOPSIS\n.SY firstbyte\n");
+    for flag in FLAGS {
+        page.push_str(&format!(".OP {}\n", usage(flag)));
+    }
+    page.push_str(".YS\n");
+    page.push_str(&named("DESCRIPTION", DESCRIPTION));
+    page.push_str(".SH OPTIONS\n");
+    for flag in FLAGS {
+        page.push_str(&format!(".TP\n{}\n{}.\n", head(flag), capital(flag.doc)));
+        if flag.letters.contains(&'s') {
+            page.push_str(&commands());
+        }
+    }
+    page.push_str(&table("SIGNALS", SIGNALS_HEAD, SIGNALS));
+    page.push_str(&table("FILES", FILES_HEAD, FILES));
+    page.push_str(&table("ENVIRONMENT", "", ENVIRONMENT));
+    page.push_str(&named("EXIT STATUS", EXIT_STATUS));
+    page.push_str(&named("SEE ALSO", SEE_ALSO));
+    page
+}
+
+fn named(title: &str, text: &str) -> String {
+    format!(".SH \"{title}\"\n{text}\n")
+}
+
+/// `\-?` or `\-s signal`, as the synopsis macro takes it.
+fn usage(flag: &Flag) -> String {
+    let letter = flag.letters[0];
+    match flag.value {
+        Some(value) => format!("\\-{letter} {value}"),
+        None => format!("\\-{letter}"),
+    }
+}
+
+fn head(flag: &Flag) -> String {
+    let letters: Vec<String> = flag
+        .letters
+        .iter()
+        .map(|letter| format!("\\fB\\-{letter}\\fR"))
+        .collect();
+    let value = flag.value.map(|value| format!(" \\fI{value}\\fR"));
+    letters.join(", ") + &value.unwrap_or_default()
+}
+
+fn commands() -> String {
+    let mut text = String::from(".RS\n");
+    for (name, _, doc) in COMMANDS {
+        text.push_str(&format!(".TP\n\\fB{name}\\fR\n{}.\n", capital(doc)));
+    }
+    text + ".RE\n"
+}
+
+/// A section of terms and what each means.
+fn table(title: &str, head: &str, rows: &[(&str, &str)]) -> String {
+    let mut text = format!(".SH \"{title}\"\n{head}");
+    for (term, doc) in rows {
+        text.push_str(&format!(".TP\n\\fB{}\\fR\n{doc}\n", escaped(term)));
+    }
+    text
+}
+
+/// Text in which a hyphen is one that can be copied.
+fn escaped(text: &str) -> String {
+    text.replace('-', "\\-")
+}
+
+fn capital(text: &str) -> String {
+    let escaped = escaped(text);
+    let mut letters = escaped.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+const DESCRIPTION: &str = "\\
+A web server that takes nginx's place: the same configuration, command line, signals, variables and logs.
+Called by the name
+.B nginx
+it looks where nginx does.
+.P
+A supervisor process keeps root's rights, reads the configuration and opens what only it may; one worker process
+without rights serves, with a thread for each of
+.BR worker_processes .
+Started without
+.B \\-t
+or
+.B \\-s
+it goes to the background, unless the configuration or
+.B \\-g
+has
+.BR \"daemon off;\" .
+.P
+The directives are in
+.BR firstbyte.conf (5).";
+
+const SIGNALS_HEAD: &str = "Sent to the supervisor, whose number is in the pid file:\n";
+
+const SIGNALS: &[(&str, &str)] = &[
+    ("TERM, INT", "End at once."),
+    ("QUIT", "Finish what runs, then end."),
+    (
+        "HUP",
+        "Take the changed configuration; a wrong one is refused, and the one before serves on. Connections stay open.",
+    ),
+    ("USR1", "Open the logs anew."),
+    (
+        "WINCH",
+        "Finish what runs and take nothing new, without ending; HUP serves again. Only in the background.",
+    ),
+];
+
+const FILES_HEAD: &str =
+    "The paths a build has are what \\fBfirstbyte \\-h\\fR shows. In Debian's packages:\n";
+
+const FILES: &[(&str, &str)] = &[
+    (
+        "/etc/firstbyte/nginx.conf",
+        "The configuration of the package firstbyte, which runs beside nginx.",
+    ),
+    ("/var/log/firstbyte/", "Its logs."),
+    ("/run/firstbyte.pid", "The number of its supervisor."),
+    (
+        "/etc/nginx/nginx.conf",
+        "The configuration of the package firstbyte\\-nginx, which takes nginx's place, and of a build without \
+         other paths.",
+    ),
+    ("/var/log/nginx/", "Its logs."),
+    ("/run/nginx.pid", "The number of its supervisor."),
+];
+
+const ENVIRONMENT: &[(&str, &str)] = &[
+    (
+        "NOTIFY_SOCKET",
+        "The service manager's socket, as sd_notify(3) has it. It is told when the server is ready, reloads or \
+         stops, and which process is the main one.",
+    ),
+    (
+        "TZ",
+        "The time zone of the logs. The worker gets this variable and those that the directive \\fBenv\\fR names.",
+    ),
+];
+
+const EXIT_STATUS: &str = "\\
+0 when all went well, and when the server was told to end. 1 when the configuration is refused, when something it
+needs cannot be opened, or when
+.B \\-s
+finds no server.";
+
+const SEE_ALSO: &str = "\\
+.BR firstbyte.conf (5),
+.BR systemd.service (5),
+.BR logrotate (8)
+.P
+nginx's documentation, https://nginx.org/en/docs/, describes every directive; docs/differences.md what firstbyte does
+otherwise on purpose.";

@@ -1,0 +1,105 @@
+//! What the supervisor tells the service manager, where one started it.
+//!
+//! `READY=1` once a worker serves, so that what is ordered after the service finds it serving; `RELOADING=1` and
+//! `READY=1` around a HUP; `STOPPING=1` at the end; `MAINPID=` whenever another process becomes the main one: the
+//! daemon of the process that was started, or a new binary. Without `NOTIFY_SOCKET` nothing is sent.
+//! Source: sd_notify(3), systemd.service(5).
+
+use driver::sys::notify::{ServiceManager, monotonic_us};
+use driver::sys::process;
+use server_core::errlog::Level;
+
+use crate::console::Console;
+
+/// The service manager, and what it has been told.
+#[derive(Debug)]
+pub(super) struct Notify {
+    manager: Option<ServiceManager>,
+    state: State,
+    /// The main process is this one; another speaks for the service otherwise.
+    main: bool,
+}
+
+/// What the service manager takes the server for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Starting,
+    Ready,
+    Reloading,
+    Stopping,
+}
+
+impl Notify {
+    /// Finds the service manager; one with an impossible name is reported, and the server starts without it.
+    pub(super) fn from_environment(console: &Console) -> Self {
+        let manager = ServiceManager::from_environment().unwrap_or_else(|error| {
+            console.failed(Level::Warn, format_args!("NOTIFY_SOCKET"), &error);
+            None
+        });
+        Self {
+            manager,
+            state: State::Starting,
+            main: true,
+        }
+    }
+
+    /// A worker serves the configuration that was asked for last.
+    pub(super) fn ready(&mut self, console: &Console) {
+        self.settle("serving", console);
+    }
+
+    /// A reload has failed: the configuration before it serves on.
+    pub(super) fn refused(&mut self, console: &Console) {
+        self.settle(
+            "serving the configuration before the last reload, which was refused",
+            console,
+        );
+    }
+
+    fn settle(&mut self, status: &str, console: &Console) {
+        if matches!(self.state, State::Starting | State::Reloading) {
+            self.state = State::Ready;
+            let pid = process::id();
+            self.tell(&format!("READY=1\nMAINPID={pid}\nSTATUS={status}"), console);
+        }
+    }
+
+    /// A reload begins.
+    pub(super) fn reloading(&mut self, console: &Console) {
+        // Before its first worker serves, the server is starting whatever it reads.
+        if matches!(self.state, State::Ready | State::Reloading) {
+            self.state = State::Reloading;
+            let now = monotonic_us();
+            self.tell(
+                &format!("RELOADING=1\nMONOTONIC_USEC={now}\nSTATUS=reloading"),
+                console,
+            );
+        }
+    }
+
+    /// The server ends, at once or when what runs has finished.
+    pub(super) fn stopping(&mut self, console: &Console) {
+        if self.state != State::Stopping {
+            self.state = State::Stopping;
+            self.tell("STOPPING=1\nSTATUS=stopping", console);
+        }
+    }
+
+    /// Another process is the main one from now on and speaks for the service; this one again by its own number.
+    pub(super) fn main_process(&mut self, pid: u32, console: &Console) {
+        self.main = true;
+        self.tell(&format!("MAINPID={pid}"), console);
+        self.main = pid == process::id();
+    }
+
+    fn tell(&self, lines: &str, console: &Console) {
+        let manager = self.manager.as_ref().filter(|_| self.main);
+        if let Some(Err(error)) = manager.map(|manager| manager.tell(lines)) {
+            console.failed(
+                Level::Warn,
+                format_args!("telling the service manager"),
+                &error,
+            );
+        }
+    }
+}

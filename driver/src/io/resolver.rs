@@ -1,0 +1,422 @@
+//! Names over sockets: the resolver engine with its servers, one for each `resolver` and thread.
+//!
+//! Questions and answers are the engine's (`engines::dns`); here are its sockets and its randomness.
+//! Each server has a datagram socket, opened when there is something to ask and closed when nothing is,
+//! so that every burst of questions leaves from another port, and a stream where an answer was too long.
+//!
+//! How it is used: whoever needs a name calls [`Resolver::ask`] with what is to be woken (a
+//! connection's key). The loop gives events whose token is in [`Resolver::tokens`] to
+//! [`Resolver::ready`], counts [`Resolver::deadline`] among its own, calls [`Resolver::expire`] when
+//! that has come, and then fetches [`Resolver::event`], which says whom to wake. None of this blocks.
+//!
+//! Absent: the plug. Nothing that is built needs a name at run time, so `worker::thread` has no
+//! resolver yet; the first user (upstreams, fetching OCSP responses) brings it.
+//!
+//! Source: nginx documentation, `resolver`; RFC 1035, section 4.2; RFC 7766.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+
+use engines::dns::{
+    Event, Frames, Key, Route, Settings, Subject, Transport, UDP_MESSAGE_BYTES_MAX,
+};
+use server_core::conf_core::NameServers;
+use server_core::errlog::{ErrorLog, Level};
+
+use crate::sys::poll::{Interest, Poller, Ready};
+use crate::sys::{connect, random, socket};
+
+/// A resolver and its sockets. `W` is what is woken by an answer.
+pub struct Resolver<W> {
+    names: engines::dns::Resolver,
+    servers: Vec<Server>,
+    first_token: u64,
+    waiting: BTreeMap<Key, W>,
+    numbers: Numbers,
+    log: ErrorLog,
+    /// The query that is sent, so that its memory is used again.
+    query: Vec<u8>,
+}
+
+struct Server {
+    address: SocketAddr,
+    datagrams: Option<OwnedFd>,
+    stream: Option<Stream>,
+}
+
+struct Stream {
+    socket: OwnedFd,
+    frames: Frames,
+    unsent: Vec<u8>,
+    /// When it is closed if nothing more can be sent until then.
+    close_at_ms: u64,
+}
+
+impl<W> Resolver<W> {
+    /// A resolver that opens nothing yet. Its sockets will have tokens from `first_token` on.
+    ///
+    /// # Errors
+    /// The system gives no random numbers.
+    pub fn new(servers: &NameServers, first_token: u64, log: ErrorLog) -> io::Result<Self> {
+        let settings = Settings {
+            servers: servers.servers.len(),
+            valid_ms: servers.valid_ms,
+            ipv4: servers.ipv4,
+            ipv6: servers.ipv6,
+            ..Settings::default()
+        };
+        Self::with_settings(&servers.servers, settings, first_token, log)
+    }
+
+    fn with_settings(
+        addresses: &[SocketAddr],
+        settings: Settings,
+        first_token: u64,
+        log: ErrorLog,
+    ) -> io::Result<Self> {
+        let server = |address: &SocketAddr| Server {
+            address: *address,
+            datagrams: None,
+            stream: None,
+        };
+        Ok(Self {
+            names: engines::dns::Resolver::new(settings),
+            servers: addresses.iter().map(server).collect(),
+            first_token,
+            waiting: BTreeMap::new(),
+            numbers: Numbers::new()?,
+            log,
+            query: Vec::new(),
+        })
+    }
+
+    /// The tokens its sockets are registered with.
+    pub fn tokens(&self) -> Range<u64> {
+        self.first_token..self.first_token + self.servers.len() as u64 * 2
+    }
+
+    /// Asks; `who` comes back with the answer, after `timeout_ms` at the latest (0: no limit). What is known already is
+    /// there to be fetched at once.
+    pub fn ask(
+        &mut self,
+        poller: &Poller,
+        now_ms: u64,
+        subject: Subject<'_>,
+        timeout_ms: u64,
+        who: W,
+    ) -> Key {
+        let chance = u64::from_le_bytes(self.numbers.take());
+        let key = self.names.ask(now_ms, subject, timeout_ms, chance);
+        self.waiting.insert(key, who);
+        self.settle(poller, now_ms);
+        key
+    }
+
+    /// Takes a question back; gives who would have been woken.
+    pub fn cancel(&mut self, key: Key) -> Option<W> {
+        self.names.cancel(key);
+        self.waiting.remove(&key)
+    }
+
+    /// The next answer, and who is to be woken by it.
+    pub fn event(&mut self) -> Option<(W, Event)> {
+        while let Some(event) = self.names.event() {
+            if let Some(who) = self.waiting.remove(&event.key()) {
+                return Some((who, event));
+            }
+        }
+        None
+    }
+
+    /// When to call [`Resolver::expire`].
+    pub fn deadline(&self) -> Option<u64> {
+        let streams = self
+            .servers
+            .iter()
+            .filter_map(|server| server.stream.as_ref());
+        let close = streams.map(|stream| stream.close_at_ms).min();
+        [self.names.deadline(), close].into_iter().flatten().min()
+    }
+
+    /// Does what is due.
+    pub fn expire(&mut self, poller: &Poller, now_ms: u64) {
+        for n in 0..self.servers.len() {
+            let stream = &self.servers[n].stream;
+            if stream
+                .as_ref()
+                .is_some_and(|stream| stream.close_at_ms <= now_ms)
+            {
+                let transport = Transport::Tcp;
+                self.lose(
+                    now_ms,
+                    Route {
+                        server: n,
+                        transport,
+                    },
+                );
+            }
+        }
+        self.names.expire(now_ms);
+        self.settle(poller, now_ms);
+    }
+
+    /// A socket of [`Resolver::tokens`] is ready.
+    pub fn ready(&mut self, poller: &Poller, now_ms: u64, ready: Ready) {
+        if !self.tokens().contains(&ready.token) {
+            return;
+        }
+        let route = self.route(ready.token);
+        let result = match route.transport {
+            Transport::Udp => self.read_datagrams(now_ms, route),
+            Transport::Tcp => self.read_stream(now_ms, route),
+        };
+        if let Err(failed) = result {
+            self.failed(now_ms, route, &failed);
+        }
+        self.settle(poller, now_ms);
+    }
+
+    /// Whether no socket is open, which is so while no server is asked.
+    pub fn is_idle(&self) -> bool {
+        let closed = |server: &Server| server.datagrams.is_none() && server.stream.is_none();
+        self.servers.iter().all(closed)
+    }
+
+    /// Sends what is to be sent; closes what is not needed.
+    fn settle(&mut self, poller: &Poller, now_ms: u64) {
+        while self.names.wants_transmit() {
+            let id = u16::from_le_bytes(self.numbers.take());
+            let Some(route) = self.names.transmit(id, &mut self.query) else {
+                break;
+            };
+            let sent = match route.transport {
+                Transport::Udp => self.send_datagram(poller, route),
+                Transport::Tcp => self.send_stream(poller, now_ms, route),
+            };
+            if let Err(failed) = sent {
+                self.failed(now_ms, route, &failed);
+            }
+        }
+        if !self.names.is_asking() {
+            for server in &mut self.servers {
+                server.datagrams = None;
+                server.stream = None;
+            }
+        }
+    }
+
+    fn send_datagram(&mut self, poller: &Poller, route: Route) -> Result<(), Failed> {
+        let token = self.token(route);
+        let server = &mut self.servers[route.server];
+        let opened;
+        let socket = match &server.datagrams {
+            Some(socket) => socket,
+            None => {
+                opened = connect::datagram(server.address).map_err(of("connect()"))?;
+                let added = poller.add(&opened, token, Interest::Readable);
+                added.map_err(of("epoll_ctl()"))?;
+                server.datagrams.insert(opened)
+            }
+        };
+        match connect::send(socket, &self.query) {
+            // A datagram that the system has no room for is lost as one on the way is.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            other => other.map(drop).map_err(of("send()")),
+        }
+    }
+
+    fn send_stream(&mut self, poller: &Poller, now_ms: u64, route: Route) -> Result<(), Failed> {
+        let token = self.token(route);
+        let server = &mut self.servers[route.server];
+        if server.stream.is_none() {
+            let socket = connect::stream(server.address).map_err(of("connect()"))?;
+            let added = poller.add(&socket, token, Interest::Connection);
+            added.map_err(of("epoll_ctl()"))?;
+            server.stream = Some(Stream {
+                socket,
+                frames: Frames::default(),
+                unsent: Vec::new(),
+                close_at_ms: now_ms + STREAM_MS,
+            });
+        }
+        let Some(stream) = &mut server.stream else {
+            return Ok(());
+        };
+        if stream.unsent.len() + self.query.len() > UNSENT_BYTES_MAX {
+            return Err(of("send()")(io::ErrorKind::WriteZero.into()));
+        }
+        stream.unsent.extend_from_slice(&self.query);
+        stream.flush(now_ms)
+    }
+
+    /// Takes datagrams; those that are left are told again.
+    fn read_datagrams(&mut self, now_ms: u64, route: Route) -> Result<(), Failed> {
+        let mut buffer = [0; UDP_MESSAGE_BYTES_MAX];
+        for _ in 0..READS_MAX {
+            let Some(socket) = &self.servers[route.server].datagrams else {
+                return Ok(());
+            };
+            let length = match socket::receive(socket, &mut buffer) {
+                Ok(length) => length,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(of("recv()")(error)),
+            };
+            if let Err(refused) = self.names.receive(now_ms, route, &buffer[..length]) {
+                self.complain(route, format_args!("{refused}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes all that a stream has, which is told once.
+    fn read_stream(&mut self, now_ms: u64, route: Route) -> Result<(), Failed> {
+        let mut buffer = [0; UDP_MESSAGE_BYTES_MAX];
+        for _ in 0..READS_MAX {
+            let Server {
+                address,
+                stream: Some(stream),
+                ..
+            } = &mut self.servers[route.server]
+            else {
+                return Ok(());
+            };
+            stream.flush(now_ms)?;
+            let length = match socket::receive(&stream.socket, &mut buffer) {
+                Ok(0) => return Err(of("recv()")(io::ErrorKind::UnexpectedEof.into())),
+                Ok(length) => length,
+                Err(error) if not_yet(&error) => return Ok(()),
+                Err(error) => return Err(of("recv()")(error)),
+            };
+            stream.frames.receive(&buffer[..length]);
+            while let Some(message) = stream.frames.message() {
+                if let Err(refused) = self.names.receive(now_ms, route, message) {
+                    complain(&self.log, *address, format_args!("{refused}"));
+                }
+            }
+        }
+        // More than answers can be, without a pause: it would not be told again.
+        Err(of("recv()")(io::ErrorKind::InvalidData.into()))
+    }
+
+    /// A call on a socket failed; that a stream ended is no failure.
+    fn failed(&mut self, now_ms: u64, route: Route, failed: &Failed) {
+        let Failed { call, error } = failed;
+        if error.kind() != io::ErrorKind::UnexpectedEof {
+            let error = conf::os_error(error);
+            self.complain(route, format_args!("{call} failed ({error})"));
+        }
+        self.lose(now_ms, route);
+    }
+
+    /// Closes a socket; what was asked over it goes to the next server.
+    fn lose(&mut self, now_ms: u64, route: Route) {
+        let server = &mut self.servers[route.server];
+        match route.transport {
+            Transport::Udp => server.datagrams = None,
+            Transport::Tcp => server.stream = None,
+        }
+        self.names.unreachable(now_ms, route);
+    }
+
+    fn complain(&self, route: Route, what: std::fmt::Arguments<'_>) {
+        complain(&self.log, self.servers[route.server].address, what);
+    }
+
+    fn token(&self, route: Route) -> u64 {
+        let stream = u64::from(route.transport == Transport::Tcp);
+        self.first_token + route.server as u64 * 2 + stream
+    }
+
+    fn route(&self, token: u64) -> Route {
+        let place = token - self.first_token;
+        Route {
+            server: (place / 2) as usize,
+            transport: match place % 2 {
+                0 => Transport::Udp,
+                _ => Transport::Tcp,
+            },
+        }
+    }
+}
+
+impl Stream {
+    /// Sends what the socket takes.
+    fn flush(&mut self, now_ms: u64) -> Result<(), Failed> {
+        while !self.unsent.is_empty() {
+            match connect::send(&self.socket, &self.unsent) {
+                Ok(taken) => {
+                    self.unsent.drain(..taken);
+                    self.close_at_ms = now_ms + STREAM_MS;
+                }
+                Err(error) if not_yet(&error) => return Ok(()),
+                Err(error) => return Err(of("send()")(error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// As nginx words it for what concerns one server.
+fn complain(log: &ErrorLog, server: SocketAddr, what: std::fmt::Arguments<'_>) {
+    log.write(
+        Level::Error,
+        format_args!("{what} while resolving, resolver: {server}"),
+    );
+}
+
+/// Which call failed and why.
+struct Failed {
+    call: &'static str,
+    error: io::Error,
+}
+
+fn of(call: &'static str) -> impl Fn(io::Error) -> Failed {
+    move |error| Failed { call, error }
+}
+
+/// Nothing has come, or the stream is not connected yet.
+fn not_yet(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::NotConnected
+    )
+}
+
+/// Random numbers, fetched from the system many at a time.
+struct Numbers {
+    bytes: [u8; 256],
+    used: usize,
+}
+
+impl Numbers {
+    fn new() -> io::Result<Self> {
+        let mut bytes = [0; 256];
+        random::fill(&mut bytes)?;
+        Ok(Self { bytes, used: 0 })
+    }
+
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        if self.bytes.len() - self.used < N {
+            random::fill(&mut self.bytes).expect("the system gave random numbers before");
+            self.used = 0;
+        }
+        let mut taken = [0; N];
+        taken.copy_from_slice(&self.bytes[self.used..self.used + N]);
+        self.used += N;
+        taken
+    }
+}
+
+/// How long a stream lives after it took the last bytes, milliseconds; as in nginx.
+const STREAM_MS: u64 = 5_000;
+/// Queries that wait for a stream to take them; as in nginx.
+const UNSENT_BYTES_MAX: usize = 8192;
+/// Reads of one socket in a turn: enough for the longest message, few enough for the others' sake.
+const READS_MAX: usize = 64;
+
+#[cfg(test)]
+#[path = "resolver_tests.rs"]
+mod tests;

@@ -1,0 +1,491 @@
+//! A resolver against name servers of its own on loopback sockets.
+
+use super::*;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use engines::dns::{Answer, Failure};
+
+use crate::sys::poll::{Events, Waker};
+
+/// What a server does with a query.
+enum Act {
+    /// Nothing.
+    Silence,
+    /// It sends these messages.
+    Say(Vec<Vec<u8>>),
+}
+
+/// A query as the server got it.
+#[derive(Clone)]
+struct Heard {
+    message: Vec<u8>,
+    port: u16,
+    tcp: bool,
+}
+
+impl Heard {
+    fn name(&self) -> String {
+        let mut labels = Vec::new();
+        let mut rest = &self.message[12..];
+        while rest[0] != 0 {
+            let (label, next) = rest[1..].split_at(usize::from(rest[0]));
+            labels.push(String::from_utf8_lossy(label).into_owned());
+            rest = next;
+        }
+        labels.join(".")
+    }
+
+    fn reply(&self) -> Vec<u8> {
+        let mut message = self.message.clone();
+        message[2] = 0x81;
+        message[3] = 0x80;
+        message
+    }
+
+    /// A response with one address.
+    fn address(&self, last: u8) -> Vec<u8> {
+        let mut message = self.reply();
+        message[7] = 1;
+        message.extend(b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x3c\x00\x04");
+        message.extend([192, 0, 2, last]);
+        message
+    }
+
+    fn truncated(&self) -> Vec<u8> {
+        let mut message = self.reply();
+        message[2] |= 2;
+        message
+    }
+}
+
+/// A name server in a thread of its own.
+struct NameServer {
+    address: SocketAddr,
+    heard: Arc<Mutex<Vec<Heard>>>,
+    stop: Arc<Waker>,
+    thread: Option<JoinHandle<()>>,
+}
+
+const STOP: u64 = 0;
+const DATAGRAM: u64 = 1;
+const CONNECTION: u64 = 2;
+
+impl NameServer {
+    fn start(act: impl Fn(&Heard) -> Act + Send + Sync + 'static) -> Self {
+        let act: Arc<dyn Fn(&Heard) -> Act + Send + Sync> = Arc::new(act);
+        let (datagrams, connections) = sockets();
+        let address = datagrams.local_addr().expect("an address");
+        let heard: Arc<Mutex<Vec<Heard>>> = Arc::default();
+        let stop = Arc::new(Waker::new().expect("a waker"));
+        let poller = Poller::new().expect("a poller");
+        for (added, token) in [
+            (poller.add(&*stop, STOP, Interest::Readable), STOP),
+            (
+                poller.add(&datagrams, DATAGRAM, Interest::Readable),
+                DATAGRAM,
+            ),
+            (
+                poller.add(&connections, CONNECTION, Interest::Readable),
+                CONNECTION,
+            ),
+        ] {
+            added.unwrap_or_else(|error| panic!("{token}: {error}"));
+        }
+        let log = Arc::clone(&heard);
+        let serve = move || {
+            let mut events = Events::with_capacity(4);
+            loop {
+                poller.wait(&mut events, None).expect("wait");
+                for ready in events.iter() {
+                    match ready.token {
+                        DATAGRAM => answer_datagram(&datagrams, &*act, &log),
+                        CONNECTION => {
+                            let (stream, peer) = connections.accept().expect("accept");
+                            let (act, log) = (Arc::clone(&act), Arc::clone(&log));
+                            // It ends with its stream.
+                            std::thread::spawn(move || {
+                                answer_stream(stream, peer.port(), &*act, &log);
+                            });
+                        }
+                        _ => return,
+                    }
+                }
+            }
+        };
+        Self {
+            address,
+            heard,
+            stop,
+            thread: Some(std::thread::spawn(serve)),
+        }
+    }
+
+    fn heard(&self) -> Vec<Heard> {
+        self.heard.lock().expect("no panic before").clone()
+    }
+}
+
+impl Drop for NameServer {
+    fn drop(&mut self) {
+        self.stop.wake();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+            && !std::thread::panicking()
+        {
+            panic!("the name server panicked");
+        }
+    }
+}
+
+/// Sockets of both kinds on one port.
+fn sockets() -> (UdpSocket, TcpListener) {
+    for _ in 0..100 {
+        let connections = TcpListener::bind("127.0.0.1:0").expect("bind");
+        let address = connections.local_addr().expect("an address");
+        if let Ok(datagrams) = UdpSocket::bind(address) {
+            return (datagrams, connections);
+        }
+    }
+    panic!("no port is free for both");
+}
+
+/// A socket for datagrams whose port takes no streams: that of the other is bound and does not listen.
+fn datagrams_alone() -> (UdpSocket, OwnedFd) {
+    use rustix::net::{AddressFamily, SocketType, bind, socket};
+    for _ in 0..100 {
+        let datagrams = UdpSocket::bind("127.0.0.1:0").expect("bind");
+        let address = datagrams.local_addr().expect("an address");
+        let bound = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        if bind(&bound, &address).is_ok() {
+            return (datagrams, bound);
+        }
+    }
+    panic!("no port is free for both");
+}
+
+fn answer_datagram(socket: &UdpSocket, act: &dyn Fn(&Heard) -> Act, log: &Mutex<Vec<Heard>>) {
+    let mut buffer = [0; 4096];
+    let (length, peer) = socket.recv_from(&mut buffer).expect("receive");
+    let heard = Heard {
+        message: buffer[..length].to_vec(),
+        port: peer.port(),
+        tcp: false,
+    };
+    log.lock().expect("no panic before").push(heard.clone());
+    if let Act::Say(messages) = act(&heard) {
+        for message in messages {
+            // The resolver may be satisfied and gone by the second.
+            let _ = socket.send_to(&message, peer);
+        }
+    }
+}
+
+/// Answers until the other side ends; the answer comes in pieces.
+fn answer_stream(
+    mut stream: TcpStream,
+    port: u16,
+    act: &dyn Fn(&Heard) -> Act,
+    log: &Mutex<Vec<Heard>>,
+) {
+    stream.set_nodelay(true).expect("an option");
+    let mut length = [0; 2];
+    while stream.read_exact(&mut length).is_ok() {
+        let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
+        stream.read_exact(&mut message).expect("a whole query");
+        let heard = Heard {
+            message,
+            port,
+            tcp: true,
+        };
+        log.lock().expect("no panic before").push(heard.clone());
+        let Act::Say(messages) = act(&heard) else {
+            return;
+        };
+        for message in messages {
+            let length = (message.len() as u16).to_be_bytes();
+            for piece in [&length[..1], &length[1..], &message[..5], &message[5..]] {
+                stream.write_all(piece).expect("send");
+            }
+        }
+    }
+}
+
+/// A loop around a resolver whose askers are numbers.
+struct Loop {
+    poller: Poller,
+    resolver: Resolver<u32>,
+    started: Instant,
+}
+
+impl Loop {
+    /// Only IPv4 addresses are asked for; what is not answered in `resend_ms` is asked again.
+    fn new(servers: &[SocketAddr], resend_ms: u64, log: ErrorLog) -> Self {
+        let settings = Settings {
+            servers: servers.len(),
+            ipv6: false,
+            resend_ms,
+            ..Settings::default()
+        };
+        let resolver = Resolver::with_settings(servers, settings, 100, log);
+        Self {
+            poller: Poller::new().expect("a poller"),
+            resolver: resolver.expect("random numbers"),
+            started: Instant::now(),
+        }
+    }
+
+    fn silent(servers: &[SocketAddr], resend_ms: u64) -> Self {
+        Self::new(servers, resend_ms, ErrorLog::new(Vec::new()))
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64 + 1
+    }
+
+    fn ask(&mut self, name: &str, who: u32) -> Key {
+        let (now_ms, subject) = (self.now_ms(), Subject::Addresses(name.as_bytes()));
+        self.resolver
+            .ask(&self.poller, now_ms, subject, 20_000, who)
+    }
+
+    /// Turns until something is told.
+    #[track_caller]
+    fn told(&mut self) -> (u32, Event) {
+        let mut events = Events::with_capacity(8);
+        while self.started.elapsed() < Duration::from_secs(30) {
+            if let Some(told) = self.resolver.event() {
+                return told;
+            }
+            let now_ms = self.now_ms();
+            let due = self.resolver.deadline().map(|at| at.saturating_sub(now_ms));
+            let wait = due.unwrap_or(1_000).min(1_000);
+            self.poller.wait(&mut events, Some(wait)).expect("wait");
+            let now_ms = self.now_ms();
+            for ready in events.iter() {
+                self.resolver.ready(&self.poller, now_ms, ready);
+            }
+            if self.resolver.deadline().is_some_and(|at| at <= now_ms) {
+                self.resolver.expire(&self.poller, now_ms);
+            }
+        }
+        panic!("nothing was told");
+    }
+
+    #[track_caller]
+    fn address(&mut self) -> (u32, String) {
+        match self.told() {
+            (
+                who,
+                Event::Resolved {
+                    answer: Answer::Addresses(list),
+                    ..
+                },
+            ) => (who, list[0].to_string()),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn answers(last: u8) -> impl Fn(&Heard) -> Act + Send + Sync + 'static {
+    move |heard| Act::Say(vec![heard.address(last)])
+}
+
+/// A port that takes no datagrams as long as the socket lives: that one hears somebody else alone.
+fn closed() -> (SocketAddr, UdpSocket) {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("bind");
+    let address = socket.local_addr().expect("an address");
+    socket.connect(address).expect("connect");
+    (address, socket)
+}
+
+#[test]
+fn a_name_is_resolved_once_and_the_socket_closed() {
+    let server = NameServer::start(answers(1));
+    let mut l = Loop::silent(&[server.address], 60_000);
+    l.ask("a.test", 7);
+    l.ask("a.test", 8);
+    assert!(!l.resolver.is_idle());
+    assert_eq!(l.address(), (7, "192.0.2.1".to_owned()));
+    assert_eq!(l.address(), (8, "192.0.2.1".to_owned()));
+    assert!(l.resolver.is_idle());
+    l.ask("A.test.", 9);
+    assert_eq!(l.address(), (9, "192.0.2.1".to_owned()));
+    let heard: Vec<_> = server.heard().iter().map(Heard::name).collect();
+    assert_eq!(heard, ["a.test"]);
+}
+
+#[test]
+fn bursts_of_questions_leave_from_other_ports_with_other_numbers() {
+    let server = NameServer::start(answers(1));
+    let mut l = Loop::silent(&[server.address], 60_000);
+    for n in 0..6 {
+        l.ask(&format!("{n}.test"), n);
+        l.told();
+    }
+    let heard = server.heard();
+    let distinct = |mut list: Vec<u16>| {
+        list.sort_unstable();
+        list.dedup();
+        list.len()
+    };
+    // All of them equal by chance is less likely than a broken machine.
+    assert!(distinct(heard.iter().map(|heard| heard.port).collect()) > 1);
+    let id = |heard: &Heard| u16::from_be_bytes([heard.message[0], heard.message[1]]);
+    assert!(distinct(heard.iter().map(id).collect()) > 1);
+}
+
+#[test]
+fn a_truncated_answer_is_asked_for_over_a_stream() {
+    let server = NameServer::start(|heard| {
+        Act::Say(vec![if heard.tcp {
+            heard.address(2)
+        } else {
+            heard.truncated()
+        }])
+    });
+    let mut l = Loop::silent(&[server.address], 60_000);
+    for name in ["a.test", "b.test"] {
+        l.ask(name, 1);
+    }
+    assert_eq!(l.address().1, "192.0.2.2");
+    assert_eq!(l.address().1, "192.0.2.2");
+    assert!(l.resolver.is_idle());
+    let heard = server.heard();
+    let ports: Vec<u16> = heard.iter().filter(|h| h.tcp).map(|h| h.port).collect();
+    assert_eq!(ports.len(), 2);
+    assert_eq!(ports[0], ports[1], "one stream for both");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_passed_over_at_once() {
+    let server = NameServer::start(answers(3));
+    // The time for an answer is longer than the test may take.
+    let (nobody, _kept) = closed();
+    let mut l = Loop::silent(&[nobody, server.address], 60_000);
+    l.ask("a.test", 1);
+    assert_eq!(l.address().1, "192.0.2.3");
+}
+
+#[test]
+fn a_stream_that_nobody_takes_is_passed_over_at_once() {
+    let (datagrams_alone, _bound) = datagrams_alone();
+    let address = datagrams_alone.local_addr().expect("an address");
+    let first = std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        let (length, peer) = datagrams_alone.recv_from(&mut buffer).expect("receive");
+        let heard = Heard {
+            message: buffer[..length].to_vec(),
+            port: peer.port(),
+            tcp: false,
+        };
+        datagrams_alone
+            .send_to(&heard.truncated(), peer)
+            .expect("send");
+    });
+    let server = NameServer::start(answers(4));
+    let mut l = Loop::silent(&[address, server.address], 60_000);
+    l.ask("a.test", 1);
+    assert_eq!(l.address().1, "192.0.2.4");
+    assert!(server.heard()[0].tcp);
+    first.join().expect("it has answered");
+}
+
+#[test]
+fn a_stream_that_ends_without_an_answer_is_passed_over_at_once() {
+    let first = NameServer::start(|heard| {
+        if heard.tcp {
+            Act::Silence
+        } else {
+            Act::Say(vec![heard.truncated()])
+        }
+    });
+    let second = NameServer::start(answers(5));
+    let mut l = Loop::silent(&[first.address, second.address], 60_000);
+    l.ask("a.test", 1);
+    assert_eq!(l.address().1, "192.0.2.5");
+}
+
+#[test]
+fn a_silent_server_is_passed_over_in_time() {
+    let first = NameServer::start(|_| Act::Silence);
+    let second = NameServer::start(answers(6));
+    let mut l = Loop::silent(&[first.address, second.address], 20);
+    l.ask("a.test", 1);
+    assert_eq!(l.address().1, "192.0.2.6");
+    assert!(!first.heard().is_empty());
+}
+
+#[test]
+fn an_asker_waits_no_longer_than_it_said() {
+    let server = NameServer::start(|_| Act::Silence);
+    let mut l = Loop::silent(&[server.address], 60_000);
+    let (now_ms, subject) = (l.now_ms(), Subject::Addresses(b"a.test"));
+    l.resolver.ask(&l.poller, now_ms, subject, 20, 1);
+    let (who, event) = l.told();
+    assert!(matches!(
+        (who, event),
+        (
+            1,
+            Event::Failed {
+                why: Failure::TimedOut,
+                ..
+            }
+        )
+    ));
+}
+
+#[test]
+fn a_cancelled_question_wakes_nobody() {
+    let server = NameServer::start(answers(7));
+    let mut l = Loop::silent(&[server.address], 60_000);
+    let key = l.ask("a.test", 1);
+    assert_eq!(l.resolver.cancel(key), Some(1));
+    assert_eq!(l.resolver.cancel(key), None);
+    l.ask("b.test", 2);
+    assert_eq!(l.told().0, 2);
+}
+
+#[test]
+fn what_is_wrong_is_logged_and_the_right_answer_taken() {
+    let server = NameServer::start(|heard| {
+        let mut forged = heard.address(66);
+        forged[0] ^= 1;
+        Act::Say(vec![forged, heard.message[..5].to_vec(), heard.address(8)])
+    });
+    let path = std::env::temp_dir().join(format!("firstbyte-resolver-{}.log", std::process::id()));
+    let file = File::create(&path).expect("a file");
+    let log = ErrorLog::new(vec![(Arc::new(file), Level::Error)]);
+    let (nobody, _kept) = closed();
+    let mut l = Loop::new(&[nobody, server.address], 60_000, log);
+    l.ask("a.test", 1);
+    assert_eq!(l.address().1, "192.0.2.8");
+    let text = std::fs::read_to_string(&path).expect("a log");
+    std::fs::remove_file(&path).expect("it is there");
+    for line in [
+        "recv() failed (111: Connection refused) while resolving, resolver: 127.0.0.1:",
+        "wrong ident",
+        "short DNS response while resolving",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}
+
+#[test]
+fn settings_come_from_the_directive() {
+    let address = SocketAddr::from(([127, 0, 0, 1], 53));
+    let servers = NameServers {
+        servers: vec![address, address],
+        valid_ms: Some(1),
+        ipv4: true,
+        ipv6: true,
+    };
+    let log = ErrorLog::new(Vec::new());
+    let resolver: Resolver<()> = Resolver::new(&servers, 8, log).expect("random numbers");
+    assert_eq!(resolver.tokens(), 8..12);
+    assert!(resolver.is_idle() && resolver.deadline().is_none());
+}

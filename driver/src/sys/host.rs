@@ -1,0 +1,102 @@
+//! Hosts by name, as the system knows them: files, DNS, whatever `nsswitch.conf` says.
+//!
+//! It blocks, so it is for reading a configuration and for nothing that serves. IPv6 addresses are
+//! given only where the machine has one of its own, IPv4 ones likewise, so that a server does not
+//! listen where it cannot. Source: getaddrinfo(3), `AI_ADDRCONFIG`.
+
+use std::ffi::CString;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The addresses of a host in the system's order.
+///
+/// # Errors
+/// `NotFound` when there is no such host or it cannot be found out; `InvalidInput` when `host` holds
+/// a NUL.
+pub fn addresses(host: &str) -> io::Result<Vec<IpAddr>> {
+    let host = CString::new(host)?;
+    // SAFETY: an addrinfo of zeroes is a value of its type: null pointers and numbers.
+    let mut hints: libc::addrinfo = unsafe { std::mem::zeroed() };
+    hints.ai_family = libc::AF_UNSPEC;
+    // Else each address would come once for each type of socket.
+    hints.ai_socktype = libc::SOCK_STREAM;
+    hints.ai_flags = libc::AI_ADDRCONFIG;
+    let mut list = std::ptr::null_mut();
+    // SAFETY: `host` ends with a NUL, `hints` and `list` are valid for the call.
+    let error = unsafe {
+        libc::getaddrinfo(
+            host.as_ptr(),
+            std::ptr::null(),
+            &raw const hints,
+            &raw mut list,
+        )
+    };
+    if error != 0 {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let mut found = Vec::new();
+    let mut next = list;
+    while !next.is_null() {
+        // SAFETY: the call succeeded, so the list and what it leads to are valid until it is freed.
+        let entry = unsafe { &*next };
+        // SAFETY: as above; `ai_family` says what `ai_addr` points to.
+        found.extend(unsafe { address(entry) });
+        next = entry.ai_next;
+    }
+    // SAFETY: the list comes from getaddrinfo, is freed once, and nothing refers to it any more.
+    unsafe { libc::freeaddrinfo(list) };
+    Ok(found)
+}
+
+/// The address of an entry, if it is of a family that is used here.
+///
+/// # Safety
+/// `ai_addr` points to an address of the family that `ai_family` says.
+unsafe fn address(entry: &libc::addrinfo) -> Option<IpAddr> {
+    match entry.ai_family {
+        libc::AF_INET => {
+            // SAFETY: the caller promises that this is what it points to; the copy needs no alignment.
+            let socket: libc::sockaddr_in =
+                unsafe { entry.ai_addr.cast::<libc::sockaddr_in>().read_unaligned() };
+            let octets = socket.sin_addr.s_addr.to_ne_bytes();
+            Some(Ipv4Addr::from(octets).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above.
+            let socket: libc::sockaddr_in6 =
+                unsafe { entry.ai_addr.cast::<libc::sockaddr_in6>().read_unaligned() };
+            Some(Ipv6Addr::from(socket.sin6_addr.s6_addr).into())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_its_own_host() {
+        let found = addresses("127.0.0.1").expect("an address");
+        assert_eq!(found, [IpAddr::from([127, 0, 0, 1])]);
+    }
+
+    #[test]
+    fn localhost_is_this_machine() {
+        let found = addresses("localhost").expect("every system knows it");
+        assert!(
+            found.iter().all(IpAddr::is_loopback) && !found.is_empty(),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn what_no_host_can_be_is_not_found() {
+        // A label of 64 bytes, which is refused before anybody is asked.
+        let name = format!("{}.invalid", "a".repeat(64));
+        let error = addresses(&name).expect_err("no host");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        let error = addresses("a\0b").expect_err("no name");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
+}

@@ -1,0 +1,183 @@
+//! What a resolver is asked and what it tells.
+
+use core::fmt;
+use core::net::IpAddr;
+
+use super::name::Name;
+use super::slab::Key;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject<'a> {
+    /// The addresses of a host.
+    Addresses(&'a [u8]),
+    /// The addresses of the hosts that offer a service, by SRV records: `http` stands for `_http._tcp`, what has a dot
+    /// for itself.
+    Service {
+        /// The service.
+        service: &'a [u8],
+        /// The domain that offers it.
+        name: &'a [u8],
+    },
+    /// The name of an address, by PTR records.
+    Pointer(IpAddr),
+}
+
+/// What became of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It is answered.
+    Resolved {
+        /// Which.
+        key: Key,
+        /// The answer.
+        answer: Answer,
+        /// Until when it holds.
+        valid_until_ms: u64,
+    },
+    /// There is no answer.
+    Failed {
+        /// Which.
+        key: Key,
+        /// Why.
+        why: Failure,
+        /// Before when asking again is of no use.
+        valid_until_ms: u64,
+    },
+}
+
+impl Event {
+    /// Which question it is of.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        match self {
+            Self::Resolved { key, .. } | Self::Failed { key, .. } => *key,
+        }
+    }
+}
+
+/// An answer; never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Addresses, to be tried in this order.
+    Addresses(Vec<IpAddr>),
+    /// Addresses that offer a service, to be tried in this order.
+    Services(Vec<ServiceAddress>),
+    /// The name of an address.
+    Name(Name),
+}
+
+/// An address that offers a service.
+///
+/// Source: RFC 2782.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceAddress {
+    /// The address.
+    pub address: IpAddr,
+    /// The port.
+    pub port: u16,
+    /// Lower ones are to be used first.
+    pub priority: u16,
+    /// The share among those of one priority, at least 1.
+    pub weight: u16,
+    /// The name that the record had.
+    pub host: Name,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// SERVFAIL.
+    ServerFailure,
+    /// NXDOMAIN, no address, a name that is none, or aliases without end.
+    NotFound,
+    /// NOTIMP.
+    Unimplemented,
+    /// REFUSED.
+    Refused,
+    /// Nobody answered in time.
+    TimedOut,
+    /// [`ASKED_MAX`](super::ASKED_MAX) or [`WAITING_MAX`](super::WAITING_MAX) is reached.
+    TooMany,
+    /// There are no servers to ask.
+    NoServers,
+}
+
+impl Failure {
+    /// The number nginx gives it in its messages, as `www could not be resolved (3: Host not found)`.
+    #[must_use]
+    pub fn code(self) -> i32 {
+        match self {
+            Self::ServerFailure => 2,
+            Self::NotFound => 3,
+            Self::Unimplemented => 4,
+            Self::Refused => 5,
+            Self::TimedOut => ETIMEDOUT,
+            Self::TooMany | Self::NoServers => -1,
+        }
+    }
+
+    /// What a response code says of a name; `None` for success and for codes that say nothing of it.
+    pub(super) fn of_rcode(code: u8) -> Option<Self> {
+        match code {
+            2 => Some(Self::ServerFailure),
+            3 => Some(Self::NotFound),
+            4 => Some(Self::Unimplemented),
+            5 => Some(Self::Refused),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimedOut => "Operation timed out",
+            Self::TooMany => "Too many names are being resolved",
+            Self::NoServers => "No name servers defined",
+            other => rcode_text(other.code() as u8),
+        })
+    }
+}
+
+/// The words for a response code.
+pub(super) fn rcode_text(code: u8) -> &'static str {
+    match code {
+        1 => "Format error",
+        2 => "Server failure",
+        3 => "Host not found",
+        4 => "Unimplemented",
+        5 => "Operation refused",
+        _ => "Unknown error",
+    }
+}
+
+/// A server, and how it is talked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The number of the server.
+    pub server: usize,
+    /// Datagrams or a stream.
+    pub transport: Transport,
+}
+
+/// How messages travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// A message is a datagram.
+    Udp,
+    /// Messages follow each other, each after its length.
+    Tcp,
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Udp => "UDP",
+            Self::Tcp => "TCP",
+        })
+    }
+}
+
+/// Linux's number, which nginx shows for a time that is over.
+const ETIMEDOUT: i32 = 110;

@@ -1,0 +1,35 @@
+//! What a resolver is told once.
+
+/// Settings of a resolver.
+///
+/// Source: nginx documentation, `resolver`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How many servers there are; they are named by their numbers from 0.
+    pub servers: usize,
+    /// `valid`: how long answers are kept, milliseconds; `None` for the time
+    /// that they tell.
+    pub valid_ms: Option<u64>,
+    /// Whether names are resolved to IPv4 addresses.
+    pub ipv4: bool,
+    /// Whether names are resolved to IPv6 addresses.
+    pub ipv6: bool,
+    /// After how long without an answer the next server is asked,
+    /// milliseconds.
+    pub resend_ms: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            servers: 1,
+            valid_ms: None,
+            ipv4: true,
+            ipv6: true,
+            resend_ms: RESEND_MS,
+        }
+    }
+}
+
+/// nginx's time between two attempts.
+const RESEND_MS: u64 = 5_000;

@@ -1,0 +1,44 @@
+//! One who waits for an answer: an asker, or an asker's need for the addresses of one host of a service.
+
+use super::event::Failure;
+use super::service::Hosts;
+use super::slab::Key;
+
+use core::net::IpAddr;
+
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) role: Role,
+    pub(super) stage: Wait,
+    /// Aliases that were followed.
+    pub(super) aliases: usize,
+    /// When it has waited long enough.
+    pub(super) deadline_ms: Option<u64>,
+    /// How long it may wait, 0 for ever.
+    pub(super) timeout_ms: u64,
+    /// Numbers to choose by.
+    pub(super) chance: u64,
+}
+
+/// On whose behalf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The caller's.
+    Asker,
+    /// That of another waiter, for one of its hosts.
+    Host { of: Key, index: usize },
+}
+
+/// What it waits for.
+#[derive(Debug)]
+pub(super) enum Wait {
+    /// To be put to a question, within the call that made it.
+    Nothing,
+    /// The answer to the question of this entry.
+    Entry(Key),
+    /// The addresses of the hosts that offer a service.
+    Hosts(Hosts),
+}
+
+/// The addresses of a host, or why there are none.
+pub(super) type HostResult = Result<Vec<IpAddr>, Failure>;

@@ -1,0 +1,27 @@
+# Completion of firstbyte for bash. Generated from the tables of options; see app/src/manual_tests.
+_firstbyte() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+    COMPREPLY=()
+    case $prev in
+        -*s)
+            mapfile -t COMPREPLY < <(compgen -W 'stop quit reopen reload' -- "$cur")
+            return ;;
+        -*p)
+            compopt -o filenames
+            mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+            return ;;
+        -*e)
+            compopt -o filenames
+            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+            return ;;
+        -*c)
+            compopt -o filenames
+            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+            return ;;
+        -*g)
+            mapfile -t COMPREPLY < <(compgen -W 'daemon debug_points env error_log load_module lock_file master_process pcre_jit pid reload_connections thread_pool timer_resolution user worker_cpu_affinity worker_priority worker_processes worker_rlimit_core worker_rlimit_nofile worker_shutdown_timeout working_directory' -- "$cur")
+            return ;;
+    esac
+    mapfile -t COMPREPLY < <(compgen -W '-? -h -v -V -t -T -q -s -p -e -c -g' -- "$cur")
+}
+complete -F _firstbyte firstbyte

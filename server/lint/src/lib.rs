@@ -1,0 +1,180 @@
+//! Warnings for configurations that load, and do not do what they seem to: what `-t` says besides errors.
+//!
+//! [`check`] reads a configuration as text into a tree and asks every rule of [`rules::RULES`] about it. A
+//! rule knows names, places and arguments of directives; whether firstbyte has built them makes no difference. Each
+//! warning has a code, and a comment silences it (see `allow`); `docs/lint.md` explains each of them, and its
+//! examples are this crate's tests.
+//!
+//! The crate depends on the language alone: nothing that loads or serves a configuration can come to rely on it, and
+//! it takes no part in a start or a reload.
+
+#![forbid(unsafe_code)]
+
+mod allow;
+mod bytes;
+mod comments;
+mod regex;
+mod rules;
+mod tree;
+mod uses;
+mod value;
+
+use std::path::Path;
+
+use conf::{ConfError, Files, Pos, Source};
+
+use rules::Rule;
+use tree::{Id, Tree};
+
+/// One warning.
+#[derive(Debug)]
+pub struct Finding {
+    /// Its code, `FB201`.
+    pub code: &'static str,
+    /// The message, which begins with the code, and its place.
+    pub warning: ConfError,
+}
+
+/// The warnings about a configuration, in the order of its text.
+pub struct Report {
+    /// The warnings.
+    pub findings: Vec<Finding>,
+    /// The texts they are about.
+    pub files: Files,
+}
+
+impl Report {
+    /// The warnings as they are shown, each with its line and a caret.
+    pub fn rendered(&self) -> impl Iterator<Item = String> {
+        self.findings
+            .iter()
+            .map(|finding| finding.warning.render(&self.files))
+    }
+}
+
+/// The codes of all warnings with their titles, in order.
+pub fn codes() -> impl Iterator<Item = (&'static str, &'static str)> {
+    rules::RULES.iter().map(|rule| (rule.code, rule.title))
+}
+
+/// Checks the configuration at `conf_path`, with `globals` from the command line. `None` when the text is not whole: a
+/// file cannot be read or has an error of syntax, which is for the load to report.
+pub fn check(
+    source: impl Source + 'static,
+    conf_path: &Path,
+    globals: Option<&str>,
+) -> Option<Report> {
+    let tree = Tree::read(source, conf_path, globals)?;
+    let mut findings = Vec::new();
+    for rule in rules::RULES {
+        let mut warn = Warn {
+            rule,
+            tree: &tree,
+            findings: &mut findings,
+        };
+        (rule.check)(&tree, &mut warn);
+    }
+    let place = |finding: &Finding| {
+        let pos = finding.warning.pos();
+        let key = pos.map_or((0, 0, 0), |Pos { file, line, column }| (file, line, column));
+        (key, finding.code)
+    };
+    findings.sort_by_key(place);
+    // A file that is included twice is warned of once.
+    findings.dedup_by_key(|finding| place(finding));
+    Some(Report {
+        findings,
+        files: tree.files,
+    })
+}
+
+/// Where a rule puts its warnings.
+pub(crate) struct Warn<'a> {
+    rule: &'static Rule,
+    tree: &'a Tree,
+    findings: &'a mut Vec<Finding>,
+}
+
+impl Warn<'_> {
+    /// Warns about the name of a directive.
+    fn name(&mut self, id: Id, message: impl AsRef<str>, hint: impl Into<String>) {
+        let d = self.tree.directive(id);
+        let message = self.message(message.as_ref());
+        self.add(id, ConfError::at(d, message).with_hint(hint));
+    }
+
+    /// Warns about one argument of a directive.
+    fn word(&mut self, id: Id, index: usize, message: impl AsRef<str>, hint: impl Into<String>) {
+        let d = self.tree.directive(id);
+        let message = self.message(message.as_ref());
+        self.add(
+            id,
+            ConfError::word(d, d.word(index), message).with_hint(hint),
+        );
+    }
+
+    /// The code of the rule that is asked.
+    fn code(&self) -> &'static str {
+        self.rule.code
+    }
+
+    fn message(&self, message: &str) -> String {
+        format!("{}: {message}", self.rule.code)
+    }
+
+    fn add(&mut self, id: Id, warning: ConfError) {
+        let allows = &self.tree.allows;
+        if !allows.silences(self.tree, id, self.rule.code) {
+            self.push(warning);
+        }
+    }
+
+    /// Adds a warning that no comment can silence where it stands.
+    fn push(&mut self, warning: ConfError) {
+        self.findings.push(Finding {
+            code: self.rule.code,
+            warning,
+        });
+    }
+}
+
+#[cfg(test)]
+mod testing {
+    use std::path::Path;
+
+    use conf::Memory;
+
+    use crate::tree::Tree;
+
+    const MAIN: &str = "/etc/nginx/nginx.conf";
+
+    /// The tree of a text.
+    pub(crate) fn tree(text: &str) -> Tree {
+        let source = Memory::default().with_file(MAIN, text);
+        Tree::read(source, Path::new(MAIN), None).expect("the text is whole")
+    }
+
+    /// The warnings about a whole configuration, as `FB201 3:15`.
+    pub(crate) fn warnings(text: &str) -> Vec<String> {
+        let source = Memory::default().with_file(MAIN, text);
+        let report = crate::check(source, Path::new(MAIN), None).expect("the text is whole");
+        let shown = report.findings.iter().map(|finding| {
+            let pos = finding.warning.pos().expect("a warning has a place");
+            format!("{} {}:{}", finding.code, pos.line, pos.column)
+        });
+        shown.collect()
+    }
+
+    /// The codes of the warnings about what stands in a server.
+    pub(crate) fn in_server(text: &str) -> Vec<&'static str> {
+        in_http(&format!("server {{ listen 80; {text}\n}}"))
+    }
+
+    /// The codes of the warnings about what stands in `http`.
+    pub(crate) fn in_http(text: &str) -> Vec<&'static str> {
+        let text = format!("events {{}} http {{ {text}\n}}");
+        let source = Memory::default().with_file(MAIN, text);
+        let report = crate::check(source, Path::new(MAIN), None).expect("the text is whole");
+        report.findings.iter().map(|f| f.code).collect()
+    }
+}

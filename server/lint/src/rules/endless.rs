@@ -1,0 +1,50 @@
+//! FB107: an expression for which a client can write a text that takes ages to not match.
+
+use crate::Warn;
+use crate::regex::Loop;
+use crate::tree::Tree;
+use crate::uses;
+
+pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
+    for id in 0..tree.len() {
+        for found in uses::of(tree, id) {
+            let endless = found.regex().and_then(|regex| Loop::find(&regex));
+            if endless.is_none() {
+                continue;
+            }
+            let message = format!(
+                "the expression \"{}\" can match the same text in ever more ways: a long one that does not match in \
+                 the end is tried in all of them",
+                String::from_utf8_lossy(&found.pattern)
+            );
+            let hint = "let what repeats inside a repetition begin or end with something it cannot match itself, \
+                        as (?:[^/]+/)* does";
+            match found.argument {
+                Some(argument) => warn.word(id, argument, message, hint),
+                None => warn.name(id, message, hint),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::in_http;
+
+    #[test]
+    fn expressions_are_judged_wherever_they_stand() {
+        for text in [
+            r"server { location ~ ^/(\w+\s?)*$ { root /a; } }",
+            "server { rewrite ^/(a+)+$ /b last; }",
+            "server { if ($http_user_agent ~* (x+x+)+y) { return 403; } }",
+            "map $uri $a { default 0; ~^/(.*,)*x$ 1; }",
+            "server { server_name ~^(a*)*$; }",
+        ] {
+            assert_eq!(in_http(text), ["FB107"], "{text}");
+        }
+        assert_eq!(
+            in_http(r"server { location ~ ^/(?:[^/]+/)*$ { root /a; } }"),
+            [""; 0]
+        );
+    }
+}

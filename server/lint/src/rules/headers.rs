@@ -1,0 +1,179 @@
+//! FB301 to FB304: headers that are lost, broken or better not sent.
+
+use std::collections::BTreeSet;
+
+use crate::Warn;
+use crate::tree::{Id, Tree};
+
+/// Directives that are inherited only where none of them stands, and what changes that.
+const LISTS: [(&str, &str); 4] = [
+    ("add_header", "add_header_inherit"),
+    ("add_trailer", "add_trailer_inherit"),
+    ("proxy_set_header", ""),
+    ("grpc_set_header", ""),
+];
+
+/// FB301: one `add_header` in a block undoes all of the blocks around it.
+pub(super) fn lost(tree: &Tree, warn: &mut Warn<'_>) {
+    for (name, inherit) in LISTS {
+        let mut before = None;
+        for id in tree.http(name) {
+            let Some(block) = tree.parent(id) else {
+                continue;
+            };
+            // The first one of a block stands for all of them.
+            if before.replace(block) == Some(block) || tree.within(block, name).next() != Some(id) {
+                continue;
+            }
+            let mut outer = tree.parents(block);
+            let Some(outer) = outer.find(|outer| tree.has(*outer, &[name])) else {
+                continue;
+            };
+            let chosen = tree.inherited(block, inherit);
+            if chosen.is_some_and(|chosen| ["merge", "off"].contains(&tree.arg(chosen, 0))) {
+                continue;
+            }
+            let here = fields(tree, block, name);
+            let lost: Vec<String> = fields(tree, outer, name)
+                .difference(&here)
+                .cloned()
+                .collect();
+            let Some(first) = tree.within(outer, name).next().filter(|_| !lost.is_empty()) else {
+                continue;
+            };
+            let message = format!(
+                "with a \"{name}\" of its own this block loses \"{}\" of {}",
+                lost.join("\", \""),
+                tree.place(first)
+            );
+            let merge = if inherit.is_empty() {
+                String::new()
+            } else {
+                format!(", or write \"{inherit} merge;\"")
+            };
+            warn.name(id, message, format!("repeat here what should stay{merge}"));
+        }
+    }
+}
+
+fn fields(tree: &Tree, block: Id, name: &str) -> BTreeSet<String> {
+    let all = tree.within(block, name);
+    all.map(|id| tree.arg(id, 0).to_ascii_lowercase()).collect()
+}
+
+/// FB302: a value with a line end in it.
+pub(super) fn several_lines(tree: &Tree, warn: &mut Warn<'_>) {
+    let names = [
+        "add_header",
+        "add_trailer",
+        "proxy_set_header",
+        "grpc_set_header",
+        "more_set_headers",
+        "more_set_input_headers",
+    ];
+    for id in tree.http_all(&names) {
+        let broken = |index: &usize| tree.arg(id, *index).contains(['\n', '\r']);
+        let Some(index) = values(tree, id).into_iter().find(broken) else {
+            continue;
+        };
+        let message =
+            "the value of a header has a line end in it: it is sent as one broken line, or cut";
+        warn.word(
+            id,
+            index,
+            message,
+            "write it on one line; a \"set\" before it can keep a long one readable",
+        );
+    }
+}
+
+/// The arguments that have the values of headers.
+fn values(tree: &Tree, id: Id) -> Vec<usize> {
+    let count = tree.args(id).len();
+    if !tree.name(id).starts_with("more_") {
+        return (1..count.min(2)).collect();
+    }
+    // `-s 404 -t 'text/html text/plain'` have a list behind them, other options nothing.
+    let lists = |index: usize| index > 0 && ["-s", "-t"].contains(&tree.arg(id, index - 1));
+    (0..count)
+        .filter(|index| !lists(*index) && !tree.arg(id, *index).starts_with('-'))
+        .collect()
+}
+
+/// FB303: a second type beside the one that the response has.
+pub(super) fn content_type(tree: &Tree, warn: &mut Warn<'_>) {
+    for id in tree.http("add_header") {
+        if tree.arg(id, 0).eq_ignore_ascii_case("content-type") {
+            let message =
+                "\"add_header\" puts a second Content-Type beside the one of the response";
+            warn.word(
+                id,
+                0,
+                message,
+                "the type of a file comes from \"types\" and \"default_type\"",
+            );
+        }
+    }
+}
+
+/// FB304: `server_tokens on`.
+pub(super) fn version(tree: &Tree, warn: &mut Warn<'_>) {
+    for id in tree.http("server_tokens") {
+        if ["on", "build"].contains(&tree.arg(id, 0)) {
+            let message = "every response tells the version of the server, and so its known faults";
+            warn.word(id, 0, message, "write \"server_tokens off;\"");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::in_http;
+
+    #[test]
+    fn a_header_of_a_block_undoes_those_around_it() {
+        for text in [
+            "add_header A 1; server { location / { add_header B 1; } }",
+            "server { add_header A 1; location / { location /b { add_header B 1; } } }",
+            "add_header A 1; add_header B 1; server { add_header A 2; }",
+            "proxy_set_header Host a; server { proxy_set_header X b; }",
+        ] {
+            assert_eq!(in_http(text), ["FB301"], "{text}");
+        }
+        for text in [
+            "add_header A 1; server { location / { add_header a 1; add_header B 1; } }",
+            "add_header A 1; server { location / { expires 1d; } }",
+            "add_header A 1; add_header_inherit merge; server { add_header B 1; }",
+            "add_header A 1; server { add_header B 1; add_header_inherit off; }",
+            "server { add_header A 1; } server { add_header B 1; server_name b; }",
+        ] {
+            assert_eq!(in_http(text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_line_end_in_a_value_is_found() {
+        for text in [
+            "add_header A 'b\n c';",
+            r#"add_header A "b\nc";"#,
+            "more_set_headers -t 'text/a text/b' 'A: b\n c';",
+        ] {
+            assert_eq!(in_http(text), ["FB302"], "{text}");
+        }
+        for text in [
+            "add_header A\n b;",
+            "more_set_headers -t 'text/a\n text/b' 'A: b';",
+            "log_format a 'b\n c';",
+        ] {
+            assert_eq!(in_http(text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_second_type_and_the_version_are_found() {
+        assert_eq!(in_http("add_header content-TYPE a;"), ["FB303"]);
+        assert_eq!(in_http("server_tokens on;"), ["FB304"]);
+        assert_eq!(in_http("server_tokens build;"), ["FB304"]);
+        assert_eq!(in_http("server_tokens off;"), [""; 0]);
+    }
+}

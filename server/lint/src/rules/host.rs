@@ -1,0 +1,77 @@
+//! FB103: `$http_host`, which nobody checked, where the host of the request is meant.
+
+use crate::tree::{Id, Tree};
+use crate::value::variables;
+use crate::{Warn, rules::redirect};
+
+/// Headers in which the server behind looks for the host.
+const HOSTS: [&str; 4] = ["host", "x-forwarded-host", "x-forwarded-server", "x-host"];
+
+/// The argument that says which host was asked for.
+fn names_host(tree: &Tree, id: Id) -> Option<usize> {
+    let first = tree.arg(id, 0).to_ascii_lowercase();
+    match tree.name(id) {
+        "return" | "rewrite" => redirect::target(tree, id),
+        "proxy_set_header" | "grpc_set_header" => HOSTS.contains(&first.as_str()).then_some(1),
+        _ => (first == "server_name").then_some(1),
+    }
+}
+
+pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
+    let names = [
+        "return",
+        "rewrite",
+        "proxy_set_header",
+        "grpc_set_header",
+        "fastcgi_param",
+        "uwsgi_param",
+        "scgi_param",
+    ];
+    for id in tree.http_all(&names) {
+        let Some(argument) = names_host(tree, id) else {
+            continue;
+        };
+        let redirects = matches!(tree.name(id), "return" | "rewrite");
+        // An argument of the query may be part of an address, but it is no host.
+        let forged =
+            |name: &String| name == "http_host" || (!redirects && name.starts_with("arg_"));
+        let Some(name) = variables(tree.arg(id, argument)).find(forged) else {
+            continue;
+        };
+        let message = format!(
+            "\"${name}\" is what the client wrote, which need not be the host that chose this server"
+        );
+        let hint = "\"$host\" is that host; where the port matters, \"$host:$server_port\"";
+        warn.word(id, argument, message, hint);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::in_server;
+
+    #[test]
+    fn the_unchecked_host_is_found_where_it_names_one() {
+        for text in [
+            "proxy_set_header Host $http_host;",
+            "proxy_set_header hOST $arg_host;",
+            "proxy_set_header X-Forwarded-Host $http_host;",
+            "fastcgi_param SERVER_NAME $http_host;",
+            "return 301 https://$http_host$request_uri;",
+        ] {
+            assert_eq!(in_server(text), ["FB103"], "{text}");
+        }
+    }
+
+    #[test]
+    fn the_checked_host_is_not() {
+        for text in [
+            "proxy_set_header Host $host;",
+            "proxy_set_header X-Original $http_host;",
+            "return 301 https://a/?x=$arg_x;",
+            "return 200 $http_host;",
+        ] {
+            assert_eq!(in_server(text), [""; 0], "{text}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! FB104 and FB105: tests of `Origin` and `Referer` that strangers pass.
+//!
+//! An expression that lets `https://example.com` in has to hold the whole host: begin at the beginning, end where the
+//! host ends, and have nothing before the domain that may end a host of its own.
+
+use crate::Warn;
+use crate::bytes::ByteSet;
+use crate::regex::{Ast, Item, Paths};
+use crate::tree::{Id, Tree};
+use crate::uses::{self, Subject, Use};
+
+const ORIGINS: [&str; 2] = ["$http_origin", "$http_referer"];
+
+/// FB104
+pub(super) fn expressions(tree: &Tree, warn: &mut Warn<'_>) {
+    for id in 0..tree.len() {
+        for found in uses::of(tree, id)
+            .iter()
+            .filter(|found| lets_in(tree, found))
+        {
+            let Some(why) = found.regex().and_then(|regex| foreign(&regex.ast)) else {
+                continue;
+            };
+            let message = format!(
+                "\"{}\" lets foreign origins in: {why}",
+                String::from_utf8_lossy(&found.pattern)
+            );
+            let hint =
+                "hold the whole host: \"^https://([a-z0-9-]+\\.)?example\\.com(:[0-9]+)?(/|$)\"";
+            match found.argument {
+                Some(argument) => warn.word(id, argument, message, hint),
+                None => warn.name(id, message, hint),
+            }
+        }
+    }
+}
+
+/// Whether an expression says who is let in, not who is kept out.
+fn lets_in(tree: &Tree, found: &Use) -> bool {
+    let Subject::Value(subject) = &found.subject else {
+        return false;
+    };
+    if !ORIGINS.contains(&subject.as_str()) {
+        return false;
+    }
+    if tree.node(found.id).data {
+        // A table of referrers is as often one of those who are not welcome.
+        return subject == "$http_origin" && !["", "0"].contains(&tree.arg(found.id, 0));
+    }
+    let positive = uses::condition(tree, found.id).is_some_and(|test| !test.negated);
+    !(positive && refuses(tree, found.id))
+}
+
+fn refuses(tree: &Tree, block: Id) -> bool {
+    tree.within(block, "return")
+        .any(|id| tree.arg(id, 0).starts_with('4'))
+}
+
+/// Why an expression lets in who should not be; `None` when it does not, or is not understood.
+fn foreign(ast: &Ast) -> Option<&'static str> {
+    Paths::of(ast)?.iter().find_map(|path| stranger(path))
+}
+
+fn stranger(path: &[Item]) -> Option<&'static str> {
+    let Some((Item::Start, rest)) = path.split_first() else {
+        return Some("it does not begin with \"^\"");
+    };
+    // `^$` and `^null$` are no hosts.
+    let slashes = [Item::Byte(b'/'), Item::Byte(b'/')];
+    let host = rest.windows(2).position(|pair| pair == slashes)?;
+    let host = &rest[host + 2..];
+    let ends = |item: &Item| matches!(item, Item::Byte(b'/' | b'?' | b'#' | b':') | Item::End);
+    let Some(length) = host.iter().position(ends) else {
+        return Some("it does not say where the host ends");
+    };
+    let host = &host[..length];
+    let free = host.iter().rposition(|item| matches!(item, Item::Set(..)));
+    for item in host {
+        if let Item::Set(set, many) = item {
+            if *set == ByteSet::of(b'\n').not() && !many {
+                return Some("a dot that is not written \"\\.\" is any byte");
+            }
+            // Browsers write a slash behind every host, so nothing else can end one.
+            if set.has(b'/') {
+                return Some("what may stand before the domain may end a host of its own");
+            }
+        }
+    }
+    // Behind what is free there must be a domain, with a dot before it and one in it.
+    let domain = &host[free? + 1..];
+    let dots = domain
+        .iter()
+        .filter(|item| **item == Item::Byte(b'.'))
+        .count();
+    if domain.first() != Some(&Item::Byte(b'.')) || dots < 2 {
+        return Some("a part of the domain itself may be anything");
+    }
+    None
+}
+
+/// FB105
+pub(super) fn no_referrer(tree: &Tree, warn: &mut Warn<'_>) {
+    for id in tree.http("valid_referers") {
+        if let Some(index) = tree.args(id).iter().position(|word| *word == "none") {
+            let message = "with \"none\" a request without a Referer passes, and any page can make browsers send none";
+            warn.word(
+                id,
+                index,
+                message,
+                "leave \"none\" out where the test should keep anybody out",
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{in_http, in_server};
+
+    fn condition(pattern: &str) -> Vec<&'static str> {
+        in_server(&format!(
+            "if ($http_origin !~ '{pattern}') {{ return 403; }}"
+        ))
+    }
+
+    #[test]
+    fn expressions_that_strangers_pass_are_found() {
+        for pattern in [
+            r"https://example\.com/",
+            r"^https://example\.com",
+            "^https://example.com/",
+            r"^https?://.*\.example\.com/",
+            r"^https?://[^/]*example\.com$",
+            r"^https://[^/]+\.com$",
+            "^https://[^/]+/",
+            r"^https://(a\.example|b\.example)",
+            r"^https://a\.example$|https://b\.example$",
+        ] {
+            assert_eq!(condition(pattern), ["FB104"], "{pattern}");
+        }
+    }
+
+    #[test]
+    fn expressions_that_hold_the_host_are_not() {
+        for pattern in [
+            r"^https?://example\.com/",
+            r"^https://example\.com$",
+            r"^https://(www\.)?example\.com(:[0-9]+)?(/|$)",
+            r"^https?://([^/]+\.)?example\.com/",
+            r"^https:\/\/[a-z0-9-]+\.example\.com$",
+            "^$",
+            "^https?://localhost(:[0-9]+)?$",
+        ] {
+            assert_eq!(condition(pattern), [""; 0], "{pattern}");
+        }
+    }
+
+    #[test]
+    fn only_who_is_let_in_is_judged() {
+        assert_eq!(
+            in_server("if ($http_referer ~ spam) { return 403; }"),
+            [""; 0]
+        );
+        assert_eq!(
+            in_server(r"if ($http_referer ~ example\.com) { set $a 1; }"),
+            ["FB104"]
+        );
+        assert_eq!(
+            in_http("map $http_origin $a { ~spam 0; ~example 1; default 0; }"),
+            ["FB104"]
+        );
+        assert_eq!(
+            in_http("map $http_referer $a { ~spam 1; default 0; }"),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn none_among_the_referrers_is_found() {
+        assert_eq!(
+            in_server("valid_referers server_names none *.a;"),
+            ["FB105"]
+        );
+        assert_eq!(in_server("valid_referers server_names none.a;"), [""; 0]);
+    }
+}

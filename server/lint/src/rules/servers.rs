@@ -1,0 +1,261 @@
+//! FB601 to FB603: which server answers.
+
+use std::collections::HashMap;
+
+use crate::Warn;
+use crate::tree::{Id, Tree};
+
+/// A server with what chooses it.
+struct Server {
+    id: Id,
+    /// Address and port, and whether it is the default there.
+    listens: Vec<(String, bool)>,
+    /// Names with the directive and argument they stand in; nothing stands for the name of a server without one.
+    names: Vec<(String, Option<(Id, usize)>)>,
+}
+
+fn servers(tree: &Tree) -> Vec<Server> {
+    let all = tree.http("server").filter(|id| {
+        let parent = tree.parent(*id);
+        let is_block = tree.directive(*id).block.is_some();
+        is_block && parent.is_some_and(|parent| tree.name(parent) == "http")
+    });
+    all.map(|id| {
+        let mut listens: Vec<(String, bool)> = tree
+            .within(id, "listen")
+            .map(|listen| {
+                let words = tree.args(listen);
+                let default = words
+                    .iter()
+                    .any(|word| *word == "default_server" || *word == "default");
+                (address(tree.arg(listen, 0)), default)
+            })
+            .collect();
+        if listens.is_empty() {
+            listens.push((address("80"), false));
+        }
+        let mut names = Vec::new();
+        for directive in tree.within(id, "server_name") {
+            for (index, word) in tree.args(directive).iter().enumerate() {
+                let place = Some((directive, index));
+                let name = word.as_str().to_ascii_lowercase();
+                match name.strip_prefix('.') {
+                    Some(rest) => {
+                        names.push((rest.to_owned(), place));
+                        names.push((format!("*.{rest}"), place));
+                    }
+                    None => names.push((name, place)),
+                }
+            }
+        }
+        if names.is_empty() {
+            names.push((String::new(), None));
+        }
+        Server { id, listens, names }
+    })
+    .collect()
+}
+
+/// `80`, `*:80` and `0.0.0.0:80` are one, so are `[::]` and `[::]:80`.
+fn address(text: &str) -> String {
+    let text = text.to_ascii_lowercase();
+    if text.starts_with("unix:") {
+        return text;
+    }
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return format!("*:{text}");
+    }
+    let host_end = text.rfind(']').map_or(0, |at| at + 1);
+    let (host, port) = match text[host_end..].find(':') {
+        Some(at) => (&text[..host_end + at], &text[host_end + at + 1..]),
+        None => (text.as_str(), "80"),
+    };
+    let host = if host == "0.0.0.0" { "*" } else { host };
+    format!("{host}:{port}")
+}
+
+/// FB601: another server has the name already, on the same address and port.
+pub(super) fn taken(tree: &Tree, warn: &mut Warn<'_>) {
+    let mut owners: HashMap<(String, String), Id> = HashMap::new();
+    for server in servers(tree) {
+        for (name, place) in &server.names {
+            let mut clash = None;
+            for (listen, _) in &server.listens {
+                let owner = *owners
+                    .entry((listen.clone(), name.clone()))
+                    .or_insert(server.id);
+                if owner != server.id {
+                    clash = clash.or(Some((owner, listen)));
+                }
+            }
+            let Some((owner, listen)) = clash else {
+                continue;
+            };
+            let message = match place {
+                Some(_) => format!(
+                    "\"{name}\" on {listen} is taken by the server of {}",
+                    tree.place(owner)
+                ),
+                None => format!(
+                    "the server of {} has no name on {listen} either",
+                    tree.place(owner)
+                ),
+            };
+            let message = format!("{message}: this one never answers to it");
+            let hint =
+                "the first server with a name has it; give this one another, or another port";
+            match place {
+                Some((directive, index)) => warn.word(*directive, *index, message, hint),
+                None => warn.name(server.id, message, hint),
+            }
+        }
+    }
+}
+
+/// FB602: whoever asks for a name that nobody has gets the server that happens to come first.
+pub(super) fn no_default(tree: &Tree, warn: &mut Warn<'_>) {
+    let mut on: Vec<(String, Vec<(&Server, bool)>)> = Vec::new();
+    let servers = servers(tree);
+    for server in &servers {
+        for (listen, default) in &server.listens {
+            match on.iter_mut().find(|(known, _)| known == listen) {
+                Some((_, there)) => there.push((server, *default)),
+                None => on.push((listen.clone(), vec![(server, *default)])),
+            }
+        }
+    }
+    let mut told = Vec::new();
+    for (listen, there) in on {
+        let names = |server: &Server| -> Vec<String> {
+            server.names.iter().map(|(name, _)| name.clone()).collect()
+        };
+        let first = there[0].0;
+        let differ = there
+            .iter()
+            .any(|(server, _)| names(server) != names(first));
+        let chosen = there.iter().any(|(_, default)| *default);
+        if !differ
+            || chosen
+            || first.names.iter().any(|(name, _)| is_nobody(name))
+            || told.contains(&first.id)
+        {
+            continue;
+        }
+        told.push(first.id);
+        let nobody = there
+            .iter()
+            .find(|(server, _)| server.names.iter().any(|(name, _)| is_nobody(name)));
+        let (id, message) = match nobody {
+            Some((server, _)) => (
+                server.id,
+                format!(
+                    "a name that no server has goes to the first server on {listen}, that of {}, not to this one",
+                    tree.place(first.id)
+                ),
+            ),
+            None => (
+                first.id,
+                format!(
+                    "several servers are on {listen}: a name that none of them has goes to this one, as the first"
+                ),
+            ),
+        };
+        let hint = "write \"default_server\" behind the \"listen\" of the one that is meant";
+        warn.name(id, message, hint);
+    }
+}
+
+/// A name that stands for all others, in people's minds.
+fn is_nobody(name: &str) -> bool {
+    name.is_empty() || name.bytes().all(|byte| byte == b'_' || byte == b'-')
+}
+
+/// FB603: `listen 443` without `ssl`.
+pub(super) fn no_tls(tree: &Tree, warn: &mut Warn<'_>) {
+    for server in tree.http("server") {
+        if tree.inherited(server, "ssl_certificate").is_none() {
+            continue;
+        }
+        let on = tree.inherited(server, "ssl");
+        if on.is_some_and(|ssl| tree.arg(ssl, 0) == "on") {
+            continue;
+        }
+        for listen in tree.within(server, "listen") {
+            let secure = ["ssl", "quic"];
+            let plain = !tree
+                .args(listen)
+                .iter()
+                .any(|word| secure.contains(&word.as_str()));
+            if plain && address(tree.arg(listen, 0)).ends_with(":443") {
+                let message = "the server has a certificate and speaks plain HTTP on port 443";
+                warn.word(listen, 0, message, "write \"listen 443 ssl;\"");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{in_http, warnings};
+
+    #[test]
+    fn addresses_are_compared_as_they_are_meant() {
+        for (text, expected) in [
+            ("80", "*:80"),
+            ("*", "*:80"),
+            ("0.0.0.0:8080", "*:8080"),
+            ("[::]", "[::]:80"),
+            ("[::1]:81", "[::1]:81"),
+            ("localhost", "localhost:80"),
+            ("unix:/a:b", "unix:/a:b"),
+        ] {
+            assert_eq!(address(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_taken_once() {
+        let two = |a: &str, b: &str| {
+            in_http(&format!(
+                "server {{ listen 80 default_server; {a} }} server {{ listen *:80; {b} }}"
+            ))
+        };
+        assert_eq!(two("server_name a;", "server_name b A;"), ["FB601"]);
+        assert_eq!(two("server_name .a;", "server_name *.a;"), ["FB601"]);
+        assert_eq!(two("server_name ~^a$;", "server_name ~^a$;"), ["FB601"]);
+        assert_eq!(two("", ""), ["FB601"]);
+        assert_eq!(two("server_name a;", "server_name b;"), [""; 0]);
+        let ports = "server { listen 81; server_name a; } server { listen 82; server_name a; }";
+        assert_eq!(in_http(ports), [""; 0]);
+    }
+
+    #[test]
+    fn a_port_without_a_chosen_default_is_found() {
+        let two = "server { listen 80; listen [::]:80; server_name a; }\nserver { listen 80; server_name b; }";
+        assert_eq!(in_http(two), ["FB602"]);
+        let second = format!("http {{ {two} }}").replace("server_name b", "server_name _");
+        assert_eq!(warnings(&second), ["FB602 2:1"]);
+        for sound in [
+            two.replace("80; server_name b", "80 default_server; server_name b"),
+            two.replace("server_name a", "server_name _"),
+            two.replace("server_name b", "server_name a")
+                .replace("80; s", "81; s"),
+        ] {
+            assert_eq!(in_http(&sound), [""; 0], "{sound}");
+        }
+    }
+
+    #[test]
+    fn a_certificate_without_tls_is_found() {
+        assert_eq!(
+            in_http("server { listen 443; ssl_certificate a; }"),
+            ["FB603"]
+        );
+        assert_eq!(
+            in_http("server { listen 80; listen 443 ssl; ssl_certificate a; }"),
+            [""; 0]
+        );
+        assert_eq!(in_http("server { listen 443; }"), [""; 0]);
+    }
+}

@@ -1,0 +1,90 @@
+//! FB101: line ends in headers, by way of a variable that was decoded.
+//!
+//! `%0a` in a URI is a line end in `$uri` and in what an expression captured of it. Where such a value becomes a
+//! header, or the request line sent to another server, the client writes lines of its own.
+
+use crate::tree::{Id, Tree};
+use crate::value::brings;
+use crate::{Warn, rules::redirect};
+
+/// A line ends at a line feed, with or without a carriage return before it; `.` lets a carriage return through, which
+/// ends no line by itself.
+const LINE_END: &[u8] = b"\n";
+
+const HEADERS: [&str; 4] = [
+    "add_header",
+    "add_trailer",
+    "proxy_set_header",
+    "grpc_set_header",
+];
+
+/// The argument that becomes part of a head, and what it becomes.
+fn spliced(tree: &Tree, id: Id) -> Option<(usize, &'static str)> {
+    match tree.name(id) {
+        "return" | "rewrite" => Some((redirect::target(tree, id)?, "this redirect")),
+        "proxy_pass" => Some((0, "the request that is sent on")),
+        _ => Some((1, "this header")),
+    }
+}
+
+pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
+    let mut names = vec!["return", "rewrite", "proxy_pass"];
+    names.extend(HEADERS);
+    for id in tree.http_all(&names) {
+        let Some((argument, what)) = spliced(tree, id) else {
+            continue;
+        };
+        let Some(variable) = brings(tree, id, tree.arg(id, argument), LINE_END) else {
+            continue;
+        };
+        let message =
+            format!("a client can put a line end into {what}: \"{variable}\" may have one");
+        let hint = match variable.as_str() {
+            "$uri" | "$document_uri" => {
+                "\"$request_uri\" is the URI as it was sent, with nothing decoded".to_owned()
+            }
+            "$request_filename" => "do not send the path of a file".to_owned(),
+            _ => format!(
+                "let the expression that captures \"{variable}\" match no line end, as [^/\\s]+ does for [^/]+"
+            ),
+        };
+        warn.word(id, argument, message, hint);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::in_server;
+
+    #[test]
+    fn decoded_text_in_a_head_is_found() {
+        for text in [
+            "return 301 https://a$uri;",
+            "return https://a$uri;",
+            "rewrite ^ https://a$document_uri;",
+            "rewrite ^/(?<p>[^x]*)$ /y/$p redirect;",
+            "add_header X $uri;",
+            "location ~ ^/a/([^/]+)$ { return 302 /b/$1; }",
+            "set $a $uri; proxy_set_header X-A $a;",
+        ] {
+            assert_eq!(in_server(text), ["FB101"], "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_have_a_line_end_is_not() {
+        for text in [
+            "return 301 https://a$request_uri;",
+            "return 200 $uri;",
+            "return 404;",
+            "rewrite ^/(.*)$ /b/$1 last;",
+            "rewrite ^/([^x]*)$ /y/$1 redirect;",
+            "rewrite ^ $uri last;",
+            "location ~ ^/a/(.*)$ { return 302 /b/$1; }",
+            r"location ~ ^/a/([^/\s]+)$ { return 302 /b/$1; }",
+            "add_header X $http_x;",
+        ] {
+            assert_eq!(in_server(text), [""; 0], "{text}");
+        }
+    }
+}

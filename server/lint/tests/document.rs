@@ -1,0 +1,162 @@
+//! `docs/lint.md` explains every warning, and its examples are tests: what warns does, with that code alone, and what
+//! is written instead does not.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use conf::Memory;
+
+/// A section of the document about one code.
+struct Section {
+    code: String,
+    title: String,
+    warns: Vec<Example>,
+    instead: Vec<Example>,
+    text: String,
+}
+
+/// An example and the block it belongs in.
+struct Example {
+    context: String,
+    text: String,
+}
+
+fn sections() -> Vec<Section> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lint.md");
+    let document = std::fs::read_to_string(path).expect("the document is part of the tree");
+    let mut sections: Vec<Section> = Vec::new();
+    let mut warns = true;
+    let mut example: Option<Example> = None;
+    for line in document.lines() {
+        if let Some((code, title)) = line.strip_prefix("### ").and_then(|l| l.split_once(": ")) {
+            sections.push(Section {
+                code: code.to_owned(),
+                title: title.to_owned(),
+                warns: Vec::new(),
+                instead: Vec::new(),
+                text: String::new(),
+            });
+            continue;
+        }
+        let Some(section) = sections.last_mut() else {
+            continue;
+        };
+        match (example.take(), line.strip_prefix("```")) {
+            (None, Some(fence)) => {
+                let context = fence.strip_prefix("nginx ").unwrap_or_default().to_owned();
+                let text = String::new();
+                example = Some(Example { context, text });
+            }
+            (Some(done), Some(_)) if warns => section.warns.push(done),
+            (Some(done), Some(_)) => section.instead.push(done),
+            (Some(mut open), None) => {
+                open.text += line;
+                open.text.push('\n');
+                example = Some(open);
+            }
+            (None, None) => {
+                warns = line == "Warns:" || (warns && line != "Instead:");
+                section.text += line;
+                section.text.push('\n');
+            }
+        }
+    }
+    sections
+}
+
+/// The codes of the warnings about an example, `comment` standing at the top of the file.
+fn codes(example: &Example, comment: &str) -> Vec<&'static str> {
+    let inside = match example.context.as_str() {
+        "http" => example.text.clone(),
+        "server" => format!("server {{\nlisten 80;\n{}}}\n", example.text),
+        other => panic!("an example stands in no block {other:?}"),
+    };
+    let text = format!("{comment}\nevents {{ }}\nhttp {{\n{inside}}}\n");
+    let main = Path::new("/etc/nginx/nginx.conf");
+    let report = lint::check(Memory::default().with_file(main, text), main, None);
+    let report = report.unwrap_or_else(|| panic!("the example is sound: {}", example.text));
+    report.findings.iter().map(|finding| finding.code).collect()
+}
+
+#[test]
+fn every_warning_has_its_section() {
+    let written: Vec<(String, String)> = sections()
+        .into_iter()
+        .map(|section| (section.code, section.title))
+        .collect();
+    let expected: Vec<(String, String)> = lint::codes()
+        .map(|(code, title)| (code.to_owned(), title.to_owned()))
+        .collect();
+    assert_eq!(written, expected);
+}
+
+#[test]
+fn every_section_says_how_to_silence_it() {
+    for section in sections() {
+        assert!(section.text.contains("\nSilence: "), "{}", section.code);
+        assert!(
+            section.text.len() > 100,
+            "{} says why it warns",
+            section.code
+        );
+    }
+}
+
+#[test]
+fn examples_that_warn_do_with_their_code_alone() {
+    for section in sections() {
+        assert!(!section.warns.is_empty(), "{} has an example", section.code);
+        for example in &section.warns {
+            let codes: BTreeSet<&str> = codes(example, "").into_iter().collect();
+            let expected = BTreeSet::from([section.code.as_str()]);
+            assert_eq!(codes, expected, "{}", example.text);
+        }
+    }
+}
+
+#[test]
+fn what_is_written_instead_does_not_warn() {
+    for section in sections() {
+        assert!(
+            !section.instead.is_empty(),
+            "{} has another way",
+            section.code
+        );
+        for example in &section.instead {
+            assert_eq!(
+                codes(example, ""),
+                [""; 0],
+                "{}: {}",
+                section.code,
+                example.text
+            );
+        }
+    }
+}
+
+#[test]
+fn every_warning_can_be_silenced_for_its_file() {
+    for section in sections() {
+        let comment = format!("# firstbyte: allow-file {}", section.code);
+        for example in &section.warns {
+            assert_eq!(codes(example, &comment), [""; 0], "{}", section.code);
+        }
+    }
+}
+
+#[test]
+fn every_warning_but_those_about_comments_can_be_silenced_for_a_block() {
+    for section in sections().iter().filter(|s| !s.code.starts_with("FB00")) {
+        let example = &section.warns[0];
+        let block = Example {
+            context: "http".to_owned(),
+            text: format!(
+                "# firstbyte: allow {}\nserver {{ listen 80;\n{}}}\n",
+                section.code, example.text
+            ),
+        };
+        if example.context == "server" {
+            assert_eq!(codes(&block, ""), [""; 0], "{}", section.code);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! `auth_basic`, `auth_basic_user_file`: who may have a response, by name and password.
+//!
+//! The user file is read at each request, so that a change counts for the next one. A success with a slow hash is
+//! remembered for a while (see [`verified`]). `auth_delay` is the core's. Absent: `Proxy-Authorization`, since there
+//! are no tunnels.
+//!
+//! Source: nginx documentation, `ngx_http_auth_basic_module`; RFC 7617.
+
+mod crypt;
+mod des;
+mod password;
+mod user_file;
+mod verified;
+
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use conf::{Arity, Builder, ConfError, Contexts, Directive};
+use engines::http::FieldId;
+use server_core::build::{Build, full_path};
+use server_core::builtin::basic_credentials;
+use server_core::errlog::Level;
+use server_core::exchange::{Ctx, Exchange};
+use server_core::module::{Access, Handler, Module};
+use server_core::settings;
+use server_core::typed::Typed;
+use server_core::value::Value;
+
+use password::Verdict;
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "auth_basic",
+    directives: &[PLAIN],
+    units: &[<AuthBasicLoc as server_core::confs::Conf>::unit],
+    handlers: &[Handler::Access(check)],
+    ..Module::EMPTY
+};
+
+const WHERE: Contexts = Contexts::HTTP_SERVER_LOCATION.or(Contexts::LIMIT_EXCEPT);
+
+settings! {
+    /// Settings of the module.
+    pub(crate) struct AuthBasicLoc: Location / PLAIN {
+        /// What the name and password are asked for; `off` asks for none.
+        realm "auth_basic": Realm = Realm(None), "off", WHERE;
+        /// The file with names and passwords.
+        file "auth_basic_user_file": UserFile = UserFile(None), "", WHERE;
+    }
+}
+
+/// `auth_basic`, where it is written.
+#[derive(Clone)]
+pub(crate) struct Realm(Option<Value>);
+
+impl Typed for Realm {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "string | off";
+
+    fn parse(build: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        Value::compile(build, d, d.word(0)).map(|value| Self(Some(value)))
+    }
+}
+
+/// `auth_basic_user_file`, where it is written, and what it is relative to.
+#[derive(Clone)]
+pub(crate) struct UserFile(Option<(Value, Arc<Path>)>);
+
+impl Typed for UserFile {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "file";
+
+    fn parse(build: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        let path = Value::compile(build, d, d.word(0))?;
+        Ok(Self(Some((path, build.loader().conf_prefix().into()))))
+    }
+}
+
+fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
+    if x.loc::<AuthBasicLoc>(&x.http).file.0.is_none() {
+        return Access::NoOpinion;
+    }
+    let http = Rc::clone(&x.http);
+    let conf: &AuthBasicLoc = x.loc(&http);
+    let (Realm(Some(realm)), UserFile(Some((file, dir)))) = (&*conf.realm, &*conf.file) else {
+        return Access::NoOpinion;
+    };
+    let realm = realm.to_vec(x, cx);
+    if realm == b"off" {
+        return Access::NoOpinion;
+    }
+    let Some((user, password)) = basic_credentials(x).filter(|(user, _)| !user.is_empty()) else {
+        let text = format_args!("no user/password was provided for basic authentication");
+        x.log(Level::Info, text);
+        return challenge(x, &realm);
+    };
+    let path = full_path(dir, &file.to_vec(x, cx));
+    let shown = String::from_utf8_lossy(&user);
+    match user_file::find(x, cx, &path, &user) {
+        Err(status) => return Access::Deny(status),
+        Ok(None) => {
+            let path = String::from_utf8_lossy(&path);
+            let text = format_args!("user \"{shown}\" was not found in \"{path}\"");
+            x.log(Level::Error, text);
+        }
+        Ok(Some(stored)) => match verified::verify(&stored, &password, cx.clock.mono_ms) {
+            Verdict::Right => return Access::Allow,
+            Verdict::Wrong => {
+                x.log(
+                    Level::Error,
+                    format_args!("user \"{shown}\": password mismatch"),
+                );
+            }
+            Verdict::Unknown => {
+                let text = format_args!("user \"{shown}\": unknown form of password in the file");
+                x.log(Level::Error, text);
+            }
+        },
+    }
+    challenge(x, &realm)
+}
+
+/// Asks for a name and a password.
+fn challenge(x: &mut Exchange, realm: &[u8]) -> Access {
+    let value = [b"Basic realm=\"", realm, b"\""].concat();
+    let id = FieldId::WwwAuthenticate;
+    x.reply.fields.push_id(id, b"WWW-Authenticate", &value);
+    Access::Deny(401)
+}

@@ -1,0 +1,269 @@
+//! The hashes of crypt(3), and Apache's variant of one: `$apr1$`, `$1$`, `$5$`, `$6$`, `$2a$`, `$2b$`, `$2y$`, `$y$`, and the
+//! one without a prefix, made of DES.
+//!
+//! The functions below them are libraries' (MD5, Blowfish, SHA-crypt, yescrypt); here are the texts around them, and the
+//! small constructions. Absent, though libxcrypt has them: `$2x$`, `$7$`, `$gy$`, `$sha1$`, `$md5$`, `$3$` and DES with `_`,
+//! which no tool writes into user files.
+//!
+//! Source: crypt(5) of libxcrypt; "Unix crypt using SHA-256 and SHA-512" (U. Drepper); "A Future-Adaptable Password
+//! Scheme" (N. Provos, D. Mazières).
+
+use base64ct::{Base64Bcrypt, Base64ShaCrypt, Encoding};
+use blowfish::Blowfish;
+use md5::{Digest, Md5};
+
+use super::des;
+
+/// The hash of a password, made as the stored one was; `None` for a form that is not known.
+pub(super) fn crypt(stored: &[u8], password: &[u8]) -> Option<String> {
+    let stored = std::str::from_utf8(stored).ok()?;
+    if !stored.is_ascii() {
+        return None;
+    }
+    let Some((form, rest)) = stored.strip_prefix('$').and_then(|s| s.split_once('$')) else {
+        return des::crypt(stored, password);
+    };
+    match form {
+        "apr1" | "1" => md5(form, rest, password),
+        "5" | "6" => sha(form, rest, password),
+        "2a" | "2b" | "2y" => bcrypt(form, rest, password),
+        "y" => yescrypt(rest, password),
+        _ => None,
+    }
+}
+
+/// The salt: what is before the next `$`.
+fn salt_of(text: &str) -> &str {
+    text.split('$').next().unwrap_or_default()
+}
+
+/// `$apr1$salt$hash` and `$1$salt$hash`: a thousand rounds of MD5.
+fn md5(form: &str, rest: &str, password: &[u8]) -> Option<String> {
+    let salt = salt_of(rest);
+    let salt = salt.get(..MD5_SALT_MAX.min(salt.len()))?;
+    let alternate = Md5::new()
+        .chain_update(password)
+        .chain_update(salt)
+        .chain_update(password)
+        .finalize();
+    let mut context = Md5::new()
+        .chain_update(password)
+        .chain_update(format!("${form}$"))
+        .chain_update(salt);
+    for part in password.chunks(alternate.len()) {
+        context.update(&alternate[..part.len()]);
+    }
+    let mut length = password.len();
+    while length > 0 {
+        match length & 1 {
+            1 => context.update([0]),
+            _ => context.update(&password[..1]),
+        }
+        length >>= 1;
+    }
+    let mut hash = context.finalize();
+    for round in 0..1000 {
+        let (first, last): (&[u8], &[u8]) = match round & 1 {
+            1 => (password, &hash),
+            _ => (&hash, password),
+        };
+        let mut context = Md5::new().chain_update(first);
+        if round % 3 != 0 {
+            context.update(salt);
+        }
+        if round % 7 != 0 {
+            context.update(password);
+        }
+        hash = context.chain_update(last).finalize();
+    }
+    const ORDER: [usize; 16] = [12, 6, 0, 13, 7, 1, 14, 8, 2, 15, 9, 3, 5, 10, 4, 11];
+    let hash = Base64ShaCrypt::encode_string(&ORDER.map(|from| hash[from]));
+    Some(format!("${form}${salt}${hash}"))
+}
+
+/// `$5$salt$hash` and `$6$salt$hash`, with `rounds=number$` before the salt or not.
+fn sha(form: &str, rest: &str, password: &[u8]) -> Option<String> {
+    let (rounds, rest) = match rest.strip_prefix("rounds=") {
+        Some(rest) => {
+            let (number, rest) = rest.split_once('$')?;
+            (format!("rounds={number}$"), rest)
+        }
+        None => (String::new(), rest),
+    };
+    let params = rounds.trim_end_matches('$').parse().ok()?;
+    let salt = salt_of(rest);
+    if salt.len() > SHA_SALT_MAX {
+        return None;
+    }
+    let hash = match form {
+        "5" => sha_text(
+            &sha_crypt::sha256_crypt(password, salt.as_bytes(), params),
+            2,
+        ),
+        _ => sha_text(
+            &sha_crypt::sha512_crypt(password, salt.as_bytes(), params),
+            1,
+        ),
+    };
+    Some(format!("${form}${rounds}{salt}${hash}"))
+}
+
+/// The text of a hash of SHA-crypt: its bytes in threes, one of each third, led by the last third, then by the one
+/// that is `turn` thirds on.
+fn sha_text(hash: &[u8], turn: usize) -> String {
+    let third = hash.len() / 3;
+    let threes = (0..third).flat_map(|n| [2, 1, 0].map(|at| n + third * ((at + turn * n) % 3)));
+    let order = threes.chain(third * 3..hash.len());
+    let bytes: Vec<u8> = order.map(|from| hash[from]).collect();
+    Base64ShaCrypt::encode_string(&bytes)
+}
+
+/// `$2y$cost$salthash`.
+fn bcrypt(form: &str, rest: &str, password: &[u8]) -> Option<String> {
+    let (cost, rest) = rest.split_once('$')?;
+    let two_digits = cost.len() == 2 && cost.bytes().all(|b| b.is_ascii_digit());
+    let rounds = match cost.parse::<u32>() {
+        Ok(cost @ 4..=31) if two_digits => 1_u32 << cost,
+        _ => return None,
+    };
+    let text = rest.get(..BCRYPT_SALT_LEN)?;
+    let salt = Base64Bcrypt::decode_vec(text).ok()?;
+    // The password counts with the zero behind it, up to 72 bytes in all.
+    let mut key = password[..password.len().min(BCRYPT_KEY_MAX)].to_vec();
+    key.push(0);
+    key.truncate(BCRYPT_KEY_MAX);
+    let mut cipher: Blowfish = Blowfish::bc_init_state();
+    cipher.salted_expand_key(&salt, &key);
+    for _ in 0..rounds {
+        cipher.bc_expand_key(&key);
+        cipher.bc_expand_key(&salt);
+    }
+    let mut hash = Vec::with_capacity(24);
+    for block in BCRYPT_TEXT.chunks_exact(8) {
+        let word =
+            |at| u32::from_be_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]);
+        let mut pair = [word(0), word(4)];
+        for _ in 0..64 {
+            pair = cipher.bc_encrypt(pair);
+        }
+        hash.extend(pair.into_iter().flat_map(u32::to_be_bytes));
+    }
+    // The last byte was left out by mistake when bcrypt was new, and has been since.
+    let hash = Base64Bcrypt::encode_string(&hash[..23]);
+    Some(format!("${form}${cost}${text}{hash}"))
+}
+
+/// `$y$parameters$salt$hash`.
+fn yescrypt(rest: &str, password: &[u8]) -> Option<String> {
+    let (written, rest) = rest.split_once('$')?;
+    let params: yescrypt::Params = written.parse().ok()?;
+    if !fits_in_memory(&params) {
+        return None;
+    }
+    let text = salt_of(rest);
+    let salt = Base64ShaCrypt::decode_vec(text).ok()?;
+    let mut hash = [0; 32];
+    yescrypt::yescrypt(password, &salt, &params, &mut hash).ok()?;
+    let hash = Base64ShaCrypt::encode_string(&hash);
+    Some(format!("$y${written}${text}${hash}"))
+}
+
+/// Whether a thread may take the memory that the parameters ask for.
+fn fits_in_memory(params: &yescrypt::Params) -> bool {
+    let blocks = params.n().saturating_add(u64::from(params.p()));
+    let bytes = blocks
+        .saturating_mul(u64::from(params.r()))
+        .saturating_mul(128);
+    bytes <= YESCRYPT_BYTES_MAX
+}
+
+/// Bytes of a salt that MD5 is given, and the most that SHA-crypt takes.
+const MD5_SALT_MAX: usize = 8;
+const SHA_SALT_MAX: usize = 16;
+/// Characters of a salt of bcrypt, and bytes of its key.
+const BCRYPT_SALT_LEN: usize = 22;
+const BCRYPT_KEY_MAX: usize = 72;
+/// What bcrypt encrypts.
+const BCRYPT_TEXT: &[u8; 24] = b"OrpheanBeholderScryDoubt";
+/// The memory one computation of yescrypt may take: a little more than the highest of the costs that crypt(5) lets one
+/// ask for, 1 GiB, and 64 times the usual one.
+const YESCRYPT_BYTES_MAX: u64 = (1 << 30) + (1 << 20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hashes made by crypt(3) of libxcrypt 4.4 and by `openssl passwd -apr1`, and what they were made of.
+    const MADE: &str = include_str!("hashes.txt");
+
+    #[test]
+    fn hashes_are_those_of_crypt() {
+        let mut forms = Vec::new();
+        for line in MADE.lines() {
+            let (hash, password) = line.split_once(' ').expect("a hash and a password");
+            let made = crypt(hash.as_bytes(), password.as_bytes());
+            assert_eq!(made.as_deref(), Some(hash), "{password}");
+            let form = hash.split('$').nth(1);
+            if !forms.contains(&form) {
+                forms.push(form);
+            }
+        }
+        assert_eq!(forms.len(), 9, "a line for each form: {forms:?}");
+    }
+
+    #[test]
+    fn bytes_above_ascii_count() {
+        let password = b"\xe4\xf6";
+        assert_eq!(
+            crypt(b"sayb8q0n8qeFs", password).as_deref(),
+            Some("sayb8q0n8qeFs")
+        );
+        let hash = crypt(b"$2y$04$abcdefghijklmnopqrstuu", password);
+        assert_eq!(
+            hash.as_deref(),
+            Some("$2y$04$abcdefghijklmnopqrstuuUq2Mgi9L67jQqB5Bh/EvmHzqdLO31e.")
+        );
+    }
+
+    #[test]
+    fn settings_that_are_broken_have_no_hash() {
+        for stored in [
+            "$",
+            "$1",
+            "$9$salt$",
+            "$2x$04$abcdefghijklmnopqrstuu",
+            "$2y$4$abcdefghijklmnopqrstuu",
+            "$2y$03$abcdefghijklmnopqrstuu",
+            "$2y$32$abcdefghijklmnopqrstuu",
+            "$2y$+4$abcdefghijklmnopqrstuu",
+            "$2y$04$abcdefghijklmnopqrstu",
+            "$2y$04$",
+            "$2y$",
+            "$2y$04$abcdefghijklmnopqrst\u{e4}",
+            "$5$rounds=999$salt$",
+            "$5$rounds=1000000000$salt$",
+            "$5$rounds=x$salt$",
+            "$5$rounds=1000",
+            "$6$saltsaltsaltsalt1$",
+            "$y$",
+            "$y$j9T",
+            "$y$x$salt$",
+            "$y$j9T$!$",
+            "$1$\u{e4}\u{e4}\u{e4}\u{e4}a\u{e4}$",
+        ] {
+            assert_eq!(crypt(stored.as_bytes(), b"1"), None, "{stored}");
+        }
+        assert_eq!(crypt(b"\xff", b"1"), None);
+    }
+
+    #[test]
+    fn yescrypt_takes_no_more_memory_than_its_limit() {
+        let params = |n, r| {
+            yescrypt::Params::new(yescrypt::Mode::default(), n, r, 1).expect("sound parameters")
+        };
+        assert!(fits_in_memory(&params(1 << 18, 32)));
+        assert!(!fits_in_memory(&params(1 << 19, 32)));
+        assert!(!fits_in_memory(&params(1 << 62, 1 << 20)));
+        assert_eq!(crypt(b"$y$jHT$abcd$", b"1"), None);
+    }
+}

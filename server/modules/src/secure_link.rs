@@ -1,0 +1,311 @@
+//! `secure_link`: whether a link was made by who knows a secret, and is still good.
+//!
+//! As in nginx the variable keeps its first value for the rest of the request. Hashes are compared in a time that does not
+//! depend on how much is right.
+//!
+//! Source: nginx documentation, `ngx_http_secure_link_module`.
+
+use std::rc::Rc;
+
+use base64ct::{Base64UrlUnpadded, Encoding};
+use conf::{Arity, ConfError, Contexts, Directive, Row};
+use md5::{Digest, Md5};
+use server_core::build::Build;
+use server_core::exchange::{Ctx, Exchange};
+use server_core::module::Module;
+use server_core::settings;
+use server_core::value::Value;
+use server_core::vars::Variable;
+
+use crate::secrets::equal;
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "secure_link",
+    directives: &[PLAIN, ROWS],
+    units: &[<SecureLinkLoc as server_core::confs::Conf>::unit],
+    variables: &[
+        Variable {
+            name: "secure_link",
+            read: |x, cx, _, out| append(&looked_at(x, cx).value, out),
+            write: None,
+            doc: "1 for a good link, 0 for one that has expired, empty for any other; by secret the protected part",
+        },
+        Variable {
+            name: "secure_link_expires",
+            read: |x, _, _, out| match x.guards.get::<Link>() {
+                Some(link) => append(&link.expires, out),
+                None => false,
+            },
+            write: None,
+            doc: "when the link expires, once $secure_link has been used",
+        },
+    ],
+    ..Module::EMPTY
+};
+
+fn append(value: &Option<Vec<u8>>, out: &mut Vec<u8>) -> bool {
+    out.extend_from_slice(value.as_deref().unwrap_or_default());
+    value.is_some()
+}
+
+const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
+
+settings! {
+    /// Settings of the module.
+    pub(crate) struct SecureLinkLoc: Location / PLAIN {}
+    extra {
+        /// `secure_link`: the hash, and when the link expires.
+        link: Option<Value>,
+        /// `secure_link_md5`: what is hashed.
+        md5: Option<Value>,
+        /// `secure_link_secret`; a level that has it has neither of the others.
+        secret: Option<Vec<u8>>
+    }
+    merge inherit;
+}
+
+fn inherit(own: &mut SecureLinkLoc, parent: Option<&SecureLinkLoc>) {
+    let Some(parent) = parent.filter(|_| own.secret.is_none()) else {
+        return;
+    };
+    if own.link.is_none() {
+        own.link.clone_from(&parent.link);
+    }
+    if own.md5.is_none() {
+        own.md5.clone_from(&parent.md5);
+    }
+    if own.link.is_none() && own.md5.is_none() {
+        own.secret.clone_from(&parent.secret);
+    }
+}
+
+macro_rules! row {
+    ($name:literal, $syntax:literal, $doc:literal, $apply:expr) => {
+        Row {
+            name: $name,
+            contexts: HSL,
+            arity: Arity::TAKE1,
+            block: false,
+            default: "",
+            doc: $doc,
+            syntax: $syntax,
+            apply: $apply,
+        }
+    };
+}
+
+const ROWS: &[Row<Build>] = &[
+    row!(
+        "secure_link",
+        "expression",
+        "Where a request has its hash and, after a comma, its expiry.",
+        |b, d| {
+            let value = Value::compile(b, d, d.word(0))?;
+            set(b, d, |conf| &mut conf.link, value)
+        }
+    ),
+    row!(
+        "secure_link_md5",
+        "expression",
+        "What the hash of a request must be the MD5 of.",
+        |b, d| {
+            let value = Value::compile(b, d, d.word(0))?;
+            set(b, d, |conf| &mut conf.md5, value)
+        }
+    ),
+    row!(
+        "secure_link_secret",
+        "word",
+        "The secret of links that have their hash in their path.",
+        |b, d| set(b, d, |conf| &mut conf.secret, d.arg(0).to_vec())
+    ),
+];
+
+fn set<T>(
+    b: &mut Build,
+    d: &Directive,
+    place: fn(&mut SecureLinkLoc) -> &mut Option<T>,
+    value: T,
+) -> Result<(), ConfError> {
+    let conf = b.conf_mut::<SecureLinkLoc>();
+    if place(conf).replace(value).is_some() {
+        return Err(ConfError::directive(d, "is duplicate"));
+    }
+    if conf.secret.is_some() && (conf.link.is_some() || conf.md5.is_some()) {
+        let text =
+            "\"secure_link_secret\" cannot be mixed with \"secure_link\" and \"secure_link_md5\"";
+        return Err(ConfError::at(d, text));
+    }
+    Ok(())
+}
+
+/// What was found out about the link of a request.
+#[derive(Clone, Default)]
+struct Link {
+    value: Option<Vec<u8>>,
+    expires: Option<Vec<u8>>,
+}
+
+/// The link of a request; it is looked at once.
+fn looked_at(x: &mut Exchange, cx: &mut Ctx<'_>) -> Link {
+    if let Some(link) = x.guards.get::<Link>() {
+        return link.clone();
+    }
+    // What is evaluated on the way may use the variables itself: `$secure_link_expires` is part of what is hashed.
+    x.guards.push(Link::default());
+    let http = Rc::clone(&x.http);
+    let conf: &SecureLinkLoc = x.loc(&http);
+    let mut link = Link::default();
+    match (&conf.secret, &conf.link, &conf.md5) {
+        (Some(secret), _, _) => {
+            let target = x.head.bytes(x.head.target);
+            link.value = protected(target, secret).map(<[u8]>::to_vec);
+        }
+        (None, Some(given), Some(md5)) => {
+            let given = given.to_vec(x, cx);
+            if let Some((hash, expires)) = parse(&given) {
+                link.expires = expires.map(|(text, _)| text.to_vec());
+                x.guards.set(link.clone());
+                let hashed = md5.to_vec(x, cx);
+                let right = decode(hash).is_some_and(|hash| equal(&hash, &Md5::digest(hashed)));
+                let expired = expires.is_some_and(|(_, at)| at < cx.clock.unix_s());
+                let value = if expired { b"0" } else { b"1" };
+                link.value = right.then(|| value.to_vec());
+            }
+        }
+        _ => {}
+    }
+    x.guards.set(link.clone());
+    link
+}
+
+/// When a link expires, as written and in seconds since 1970.
+type Expiry<'t> = Option<(&'t [u8], i64)>;
+
+/// Splits a hash from the expiry behind it; `None` for an expiry that is none.
+fn parse(given: &[u8]) -> Option<(&[u8], Expiry<'_>)> {
+    let Some(comma) = given.iter().position(|b| *b == b',') else {
+        return Some((given, None));
+    };
+    let text = &given[comma + 1..];
+    let at = conf::parse_number(text).and_then(|n| i64::try_from(n).ok())?;
+    (at > 0).then_some((&given[..comma], Some((text, at))))
+}
+
+/// Decodes a hash, which may be filled up with `=`.
+fn decode(text: &[u8]) -> Option<Vec<u8>> {
+    if text.len() > HASH_TEXT_MAX {
+        return None;
+    }
+    let text = text.split(|b| *b == b'=').next()?;
+    Base64UrlUnpadded::decode_vec(std::str::from_utf8(text).ok()?).ok()
+}
+
+/// What follows the hash in a target `/prefix/hash/link`, if the hash is that of link and secret.
+fn protected<'t>(target: &'t [u8], secret: &[u8]) -> Option<&'t [u8]> {
+    let mut parts = target.get(1..)?.splitn(3, |b| *b == b'/');
+    let (_, hash, link) = (parts.next()?, parts.next()?, parts.next()?);
+    if link.is_empty() || hash.len() != 2 * MD5_BYTES {
+        return None;
+    }
+    let mut given = [0; MD5_BYTES];
+    for (byte, digits) in given.iter_mut().zip(hash.chunks_exact(2)) {
+        let digit = |at: usize| char::from(digits[at]).to_digit(16);
+        *byte = (digit(0)? << 4 | digit(1)?) as u8;
+    }
+    let right = Md5::new()
+        .chain_update(link)
+        .chain_update(secret)
+        .finalize();
+    equal(&given, &right).then_some(link)
+}
+
+const MD5_BYTES: usize = 16;
+/// The longest text of a hash.
+const HASH_TEXT_MAX: usize = 24;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_may_be_filled_up() {
+        let hash = Md5::digest("secret/test.html");
+        for text in [
+            "q-5vpkjBkRXXtkUMXiJVHA==",
+            "q-5vpkjBkRXXtkUMXiJVHA",
+            "q-5vpkjBkRXXtkUMXiJVHA=",
+        ] {
+            assert_eq!(
+                decode(text.as_bytes()).as_deref(),
+                Some(&hash[..]),
+                "{text}"
+            );
+        }
+        for wrong in [
+            "",
+            "=",
+            "q-5vpkjBkRXXtkUMXiJVHB==",
+            "q-5vpkjBkRXXtkUMXiJVH",
+            "q+5vpkjBkRXXtkUMXiJVHA",
+            "q-5vpkjBkRXXtkUMXiJVHAQQ",
+            "q-5vpkjBkRXXtkUMXiJVHA===",
+            "q-5vpkjBkRXXtkUMXiJV\u{e4}",
+        ] {
+            assert_ne!(
+                decode(wrong.as_bytes()).as_deref(),
+                Some(&hash[..]),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_expiry_is_a_number_above_zero() {
+        assert_eq!(parse(b"hash"), Some((&b"hash"[..], None)));
+        assert_eq!(
+            parse(b"hash,12"),
+            Some((&b"hash"[..], Some((&b"12"[..], 12))))
+        );
+        assert_eq!(parse(b",1"), Some((&b""[..], Some((&b"1"[..], 1)))));
+        for wrong in [
+            "hash,",
+            "hash,0",
+            "hash,-1",
+            "hash,1x",
+            "hash,1,2",
+            "hash,9223372036854775808",
+        ] {
+            assert_eq!(parse(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_path_holds_its_hash_and_what_it_protects() {
+        let hash = "7de69ddbdbd5766da245b4f381b5c6ff";
+        let target = |hash: &str| format!("/p/{hash}/a/b?c");
+        assert_eq!(
+            protected(target(hash).as_bytes(), b"word"),
+            Some(&b"a/b?c"[..])
+        );
+        let upper = hash.to_uppercase();
+        assert_eq!(
+            protected(target(&upper).as_bytes(), b"word"),
+            Some(&b"a/b?c"[..])
+        );
+        assert_eq!(protected(target(hash).as_bytes(), b"other"), None);
+        for wrong in [
+            "",
+            "/",
+            "/p",
+            "/p/",
+            "/p/x",
+            "/p/x/y",
+            "/p/7de69ddbdbd5766da245b4f381b5c6ff/",
+        ] {
+            assert_eq!(protected(wrong.as_bytes(), b"word"), None, "{wrong}");
+        }
+        assert_eq!(protected(target(&"x".repeat(32)).as_bytes(), b"word"), None);
+    }
+}

@@ -1,0 +1,400 @@
+//! `userid`: a cookie by which a client is known again, and the variables that show it.
+//!
+//! An identifier is four numbers: the address of the server or a number given to it, the time, a number of the process
+//! and a counter. The counter is one for all threads. A cookie is set at most once a response.
+//!
+//! Source: nginx documentation, `ngx_http_userid_module`; the order of bytes is that of mod_uid.
+
+mod cookie;
+
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use conf::{Arity, Builder, ConfError, Contexts, Directive, Row};
+use engines::http::FieldId;
+use server_core::ListenAddr;
+use server_core::build::Build;
+use server_core::builtin::find_cookie;
+use server_core::errlog::Level;
+use server_core::exchange::{Ctx, Exchange};
+use server_core::module::Module;
+use server_core::typed::{self, Text, Typed};
+use server_core::vars::{self, VarId, Variable};
+use server_core::{keyword, settings};
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "userid",
+    directives: &[MAIN_PLAIN, PLAIN, ROWS],
+    units: &[
+        <UseridMain as server_core::confs::Conf>::unit,
+        <UseridLoc as server_core::confs::Conf>::unit,
+    ],
+    variables: &[
+        Variable {
+            name: "uid_got",
+            read: |x, _, _, out| show(x, out, Mode::Log, |x, conf| known(x, conf).got),
+            write: None,
+            doc: "name of the cookie and the identifier the client sent",
+        },
+        Variable {
+            name: "uid_set",
+            read: |x, cx, _, out| show(x, out, Mode::V1, |x, conf| issue(x, cx, conf).set),
+            write: None,
+            doc: "name of the cookie and the identifier the client is given",
+        },
+    ],
+    defaults: &[Variable {
+        name: RESET,
+        read: |_, _, _, _| true,
+        write: None,
+        doc: "not empty and not \"0\": the client gets another identifier; \"log\": and that is logged",
+    }],
+    header_stage: Some(stage),
+    finish: Some(finish),
+    ..Module::EMPTY
+};
+
+/// The variable that asks for another identifier.
+const RESET: &str = "uid_reset";
+
+settings! {
+    /// What exists once.
+    pub(crate) struct UseridMain: Main / MAIN_PLAIN {}
+    extra {
+        /// `$uid_reset`.
+        reset: Option<VarId>
+    }
+    merge keep;
+}
+
+fn keep(_: &mut UseridMain, _: Option<&UseridMain>) {}
+
+const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
+
+settings! {
+    /// Settings of a location.
+    pub(crate) struct UseridLoc: Location / PLAIN {
+        /// Whether cookies are set, in which version, or only read.
+        mode "userid": Mode = Mode::Off, "off", HSL;
+        /// The number of the server in identifiers; without one it is the address.
+        service "userid_service": Service = Service(None), "address of the server", HSL;
+        /// Name of the cookie.
+        name "userid_name": Text = Text(b"uid".to_vec()), "uid", HSL;
+        /// Domain of the cookie; `none` for none.
+        domain "userid_domain": Text = Text(b"none".to_vec()), "none", HSL;
+        /// Path of the cookie.
+        path "userid_path": Text = Text(b"/".to_vec()), "/", HSL;
+        /// How long a browser is to keep the cookie.
+        expires "userid_expires": Expires = Expires::Off, "off", HSL;
+        /// Value of the field `P3P` that goes with the cookie; `none` for none.
+        p3p "userid_p3p": Text = Text(b"none".to_vec()), "none", HSL;
+        /// A character put into the cookie; a client whose cookie lacks it gets the cookie anew.
+        mark "userid_mark": Mark = Mark(None), "off", HSL;
+    }
+    extra {
+        /// `userid_flags`, a mask.
+        flags: u32
+    }
+    merge inherit;
+}
+
+fn inherit(own: &mut UseridLoc, parent: Option<&UseridLoc>) {
+    if own.flags == 0 {
+        own.flags = parent.map_or(0, |parent| parent.flags);
+    }
+}
+
+keyword! {
+    /// `userid`; each mode does what those before it do.
+    #[derive(PartialOrd)]
+    pub enum Mode {
+        /// Cookies are not looked at.
+        Off = "off",
+        /// They are read.
+        Log = "log",
+        /// They are set, in version 1.
+        V1 = "v1",
+        /// They are set, in version 2.
+        On = "on",
+    }
+}
+
+/// `userid_service`.
+#[derive(Clone, Copy)]
+pub(crate) struct Service(Option<u32>);
+
+impl Typed for Service {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "number";
+
+    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        // An identifier has room for 32 bits of it.
+        conf::number(d).map(|number| Self(Some(number as u32)))
+    }
+}
+
+/// `userid_expires`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expires {
+    /// With the browser's session.
+    Off,
+    /// As late as old browsers understand.
+    Max,
+    /// So many seconds from now.
+    After(u64),
+}
+
+impl Typed for Expires {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "time | max | off";
+
+    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        match d.arg(0) {
+            b"max" => Ok(Self::Max),
+            b"off" => Ok(Self::Off),
+            text => match conf::parse_time_s(text) {
+                Some(0) => Ok(Self::Off),
+                Some(seconds) => Ok(Self::After(seconds)),
+                None => Err(typed::invalid(d)),
+            },
+        }
+    }
+}
+
+/// `userid_mark`.
+#[derive(Clone, Copy)]
+pub(crate) struct Mark(Option<u8>);
+
+impl Typed for Mark {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "letter | digit | = | off";
+
+    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        match d.arg(0) {
+            b"off" => Ok(Self(None)),
+            [mark] if mark.is_ascii_alphanumeric() || *mark == b'=' => Ok(Self(Some(*mark))),
+            _ => {
+                let text = "value must be \"off\" or a single letter, digit or \"=\"";
+                Err(ConfError::directive(d, text))
+            }
+        }
+    }
+}
+
+/// The bits of `userid_flags`; all values of SameSite share one, so that only the first counts.
+const FLAG_OFF: u32 = 1;
+const SECURE: u32 = 2;
+const HTTP_ONLY: u32 = 4;
+const SAME_SITE: u32 = 8;
+const STRICT: u32 = 16;
+const LAX: u32 = 32;
+const NONE: u32 = 64;
+const FLAGS: &[(&str, u32)] = &[
+    ("off", FLAG_OFF),
+    ("secure", SECURE),
+    ("httponly", HTTP_ONLY),
+    ("samesite=strict", SAME_SITE | STRICT),
+    ("samesite=lax", SAME_SITE | LAX),
+    ("samesite=none", SAME_SITE | NONE),
+];
+
+const ROWS: &[Row<Build>] = &[Row {
+    name: "userid_flags",
+    contexts: HSL,
+    arity: Arity::TAKE123,
+    block: false,
+    default: "off",
+    doc: "Attributes of the cookie.",
+    syntax: "off | flag ...",
+    apply: |b, d| {
+        let before = b.conf_mut::<UseridLoc>().flags;
+        let flags = conf::mask_more(b.loader(), d, FLAGS, before)?;
+        b.conf_mut::<UseridLoc>().flags = flags;
+        Ok(())
+    },
+}];
+
+fn finish(b: &mut Build) -> Result<(), ConfError> {
+    let (mut sets, mut by_address) = (false, false);
+    for conf in b.location_confs_mut::<UseridLoc>() {
+        sets |= *conf.mode >= Mode::V1;
+        by_address |= *conf.mode == Mode::On && conf.service.0.is_none();
+    }
+    if sets {
+        let reset = b.vars.built_in(RESET);
+        b.conf_mut::<UseridMain>().reset = Some(reset);
+    }
+    if by_address {
+        // So that connections know the address they were accepted at.
+        b.vars.built_in("server_addr");
+    }
+    Ok(())
+}
+
+/// An identifier, in the byte order of the machine.
+type Uid = [u32; 4];
+
+/// What is known of a client.
+#[derive(Clone, Default)]
+struct Known {
+    /// The name of the cookie it was read from.
+    name: Vec<u8>,
+    /// The cookie the client sent, and the identifier in it.
+    cookie: Vec<u8>,
+    got: Option<Uid>,
+    /// The identifier the client is given, and whether it is another one.
+    set: Option<Uid>,
+    reset: bool,
+    /// The response has the cookie.
+    sent: bool,
+}
+
+/// What is known of the client; its cookie is read once.
+fn known(x: &mut Exchange, conf: &UseridLoc) -> Known {
+    match x.guards.get::<Known>() {
+        Some(known) if known.name == conf.name.0 => known.clone(),
+        _ => {
+            let known = read(x, &conf.name.0);
+            x.guards.set(known.clone());
+            known
+        }
+    }
+}
+
+fn read(x: &Exchange, name: &[u8]) -> Known {
+    let mut known = Known {
+        name: name.to_vec(),
+        ..Known::default()
+    };
+    let mut cookies = x.head.fields_by_id(FieldId::Cookie);
+    let found = cookies.find_map(|field| Some((field, find_cookie(field, name)?)));
+    let Some((field, cookie)) = found else {
+        return known;
+    };
+    known.cookie = cookie.to_vec();
+    let wrong = match cookie.get(..cookie::UID_LEN).map(cookie::decode) {
+        None => "too short",
+        Some(None) => "invalid",
+        Some(Some(uid)) => {
+            known.got = Some(uid).filter(|uid| uid[3] != 0);
+            return known;
+        }
+    };
+    let field = String::from_utf8_lossy(field);
+    x.log(
+        Level::Error,
+        format_args!("client sent {wrong} userid cookie \"{field}\""),
+    );
+    known
+}
+
+/// Decides on the identifier the client is given, if any.
+fn issue(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &UseridLoc) -> Known {
+    let mut known = known(x, conf);
+    if known.set.is_some() {
+        return known;
+    }
+    if let Some(got) = known.got {
+        let reset = reset_of(x, cx);
+        if reset.is_empty() || reset == b"0" {
+            if let Some(mark) = conf.mark.0
+                && !cookie::is_marked(&known.cookie, mark)
+            {
+                known.set = Some(got);
+                x.guards.set(known.clone());
+            }
+            return known;
+        }
+        known.reset = true;
+        if reset == b"log" {
+            let uid = cookie::shown(&conf.name.0, got);
+            x.log(
+                Level::Notice,
+                format_args!("userid cookie \"{uid}\" was reset"),
+            );
+        }
+    }
+    let (time, pid) = (cx.clock.unix_s() as u32, cx.env.pid);
+    known.set = Some(match *conf.mode {
+        Mode::V1 => cookie::version_1(conf.service.0, time, pid),
+        _ => {
+            let server = match conf.service.0 {
+                Some(number) => number.to_be_bytes(),
+                None => address(x),
+            };
+            cookie::version_2(server, time, pid)
+        }
+    });
+    x.guards.set(known.clone());
+    known
+}
+
+/// The value of `$uid_reset`.
+fn reset_of(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
+    let http = Rc::clone(&x.http);
+    let mut value = Vec::new();
+    if let Some(id) = http.main::<UseridMain>().reset {
+        vars::append(id, x, cx, &mut value);
+    }
+    value
+}
+
+/// The last four bytes of the address that accepted the request, zeros for a UNIX-domain socket.
+fn address(x: &Exchange) -> [u8; 4] {
+    let ip = match (&x.http.ports[x.port].listen.addr, x.client.local) {
+        (ListenAddr::Unix(_), _) => return [0; 4],
+        (_, Some(local)) => local.ip(),
+        (ListenAddr::Inet(addr), None) => addr.ip(),
+    };
+    match ip {
+        IpAddr::V4(ip) => ip.octets(),
+        IpAddr::V6(ip) => (ip.to_bits() as u32).to_be_bytes(),
+    }
+}
+
+/// Writes an identifier as a variable has it, where the mode is `least` at least.
+fn show(
+    x: &mut Exchange,
+    out: &mut Vec<u8>,
+    least: Mode,
+    uid: impl FnOnce(&mut Exchange, &UseridLoc) -> Option<Uid>,
+) -> bool {
+    let http = Rc::clone(&x.http);
+    let conf: &UseridLoc = x.loc(&http);
+    if *conf.mode < least || *conf.mode == Mode::Off {
+        return false;
+    }
+    let Some(uid) = uid(x, conf) else {
+        return false;
+    };
+    out.extend_from_slice(cookie::shown(&conf.name.0, uid).as_bytes());
+    true
+}
+
+fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
+    if *x.loc::<UseridLoc>(&x.http).mode < Mode::V1 {
+        return Ok(());
+    }
+    let http = Rc::clone(&x.http);
+    let conf: &UseridLoc = x.loc(&http);
+    let mut known = issue(x, cx, conf);
+    let Some(uid) = known.set.filter(|_| !known.sent) else {
+        return Ok(());
+    };
+    // An error met by a later stage sends another head, with the fields of this one.
+    known.sent = true;
+    let renewed = known.got.is_some() && !known.reset;
+    let value = match renewed {
+        true => cookie::mark_again(&known.cookie, conf.mark.0),
+        false => cookie::encode(uid, conf.mark.0),
+    };
+    x.guards.set(known);
+    let cookie = cookie::field(conf, &value, cx.clock.unix_s());
+    let fields = &mut x.reply.fields;
+    fields.push_id(FieldId::SetCookie, b"Set-Cookie", &cookie);
+    if !matches!(&*conf.p3p.0, b"none" | b"") {
+        fields.push(b"P3P", &conf.p3p.0);
+    }
+    Ok(())
+}

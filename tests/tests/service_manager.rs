@@ -1,0 +1,227 @@
+//! What a service manager hears: READY when a worker serves, reloads, the end, and who the main process is.
+//!
+//! The test is the manager: it listens on the datagram socket that `NOTIFY_SOCKET` names.
+//! Source: sd_notify(3). nginx says nothing to a manager, so these tests are firstbyte's alone.
+
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use firstbyte_tests::wait::{DEADLINE, holds_within};
+use firstbyte_tests::{Builder, Server, Signal, peer, process};
+
+fn site(daemon: &str) -> Builder {
+    let main = format!("daemon {daemon};");
+    Server::http_with(
+        &main,
+        "server { listen 127.0.0.1:%%PORT%%; return 200 ok; }",
+    )
+}
+
+/// A service manager with one service.
+struct Manager {
+    socket: UnixDatagram,
+    server: Server,
+    child: Child,
+}
+
+impl Manager {
+    /// Listens at a path in the server's directory, and starts it.
+    fn start(site: Builder) -> Self {
+        let server = site.written();
+        let path = server.path("notify");
+        let socket = UnixDatagram::bind(&path).expect("a socket in the test's directory");
+        Self::of(server, socket, &path.display().to_string())
+    }
+
+    /// Listens at an abstract name.
+    fn start_abstract(site: Builder) -> Self {
+        let server = site.written();
+        let name = format!("firstbyte-test.{}", server.path("notify").display());
+        let address = SocketAddr::from_abstract_name(&name).expect("a short name");
+        let socket = UnixDatagram::bind_addr(&address).expect("a socket without a path");
+        Self::of(server, socket, &format!("@{name}"))
+    }
+
+    fn of(server: Server, socket: UnixDatagram, name: &str) -> Self {
+        socket
+            .set_read_timeout(Some(DEADLINE))
+            .expect("a deadline that is not zero is valid");
+        let child = Command::new(peer::binary())
+            .args(server.arguments())
+            .env("NOTIFY_SOCKET", name)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary under test starts");
+        Self {
+            socket,
+            server,
+            child,
+        }
+    }
+
+    /// The lines of the next datagram.
+    #[track_caller]
+    fn heard(&self) -> Vec<String> {
+        let mut bytes = [0; 1024];
+        let length = self
+            .socket
+            .recv(&mut bytes)
+            .expect("a datagram before the deadline");
+        let text = String::from_utf8_lossy(&bytes[..length]);
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Nothing more was said.
+    fn is_silent(&self) -> bool {
+        self.socket
+            .set_read_timeout(Some(Duration::from_millis(50)))
+            .expect("a deadline that is not zero is valid");
+        self.socket.recv(&mut [0; 1024]).is_err()
+    }
+
+    /// The process that was started has ended.
+    fn ended(&mut self) -> ExitStatus {
+        let mut status = None;
+        assert!(holds_within(DEADLINE, || {
+            status = self.child.try_wait().ok().flatten();
+            status.is_some()
+        }));
+        status.expect("it was just seen")
+    }
+}
+
+#[track_caller]
+fn assert_has(lines: &[String], wanted: &str) {
+    assert!(
+        lines.iter().any(|line| line == wanted),
+        "{wanted} in {lines:?}"
+    );
+}
+
+fn is_elsewhere() -> bool {
+    !peer::is_firstbyte()
+}
+
+#[test]
+fn ready_is_said_when_the_server_answers() {
+    if is_elsewhere() {
+        return;
+    }
+    let mut manager = Manager::start(site("off"));
+    let lines = manager.heard();
+    assert_has(&lines, "READY=1");
+    assert_has(&lines, &format!("MAINPID={}", manager.child.id()));
+    // Asked once: who was told READY may rely on it.
+    assert_eq!(manager.server.get("/").text(), "ok");
+    manager.server.adopt("nginx.pid");
+    manager.server.signal(Signal::QUIT);
+    assert_has(&manager.heard(), "STOPPING=1");
+    assert!(manager.ended().success());
+    assert!(manager.is_silent(), "each thing is said once");
+}
+
+#[test]
+fn a_reload_is_told_at_its_beginning_and_its_end() {
+    if is_elsewhere() {
+        return;
+    }
+    let mut manager = Manager::start_abstract(site("off").allow("[emerg]"));
+    assert_has(&manager.heard(), "READY=1");
+    manager.server.adopt("nginx.pid");
+    for (from, to, answer) in [("200 ok", "200 new", "new"), ("200 new", "20x", "new")] {
+        manager.server.rewrite_conf(|text| text.replace(from, to));
+        let before = monotonic_us();
+        manager.server.signal(Signal::HUP);
+        let lines = manager.heard();
+        assert_has(&lines, "RELOADING=1");
+        let told = lines
+            .iter()
+            .find_map(|line| line.strip_prefix("MONOTONIC_USEC="));
+        let told: u64 = told.and_then(|text| text.parse().ok()).expect("a time");
+        assert!((before..=monotonic_us()).contains(&told), "{told}");
+        assert_has(&manager.heard(), "READY=1");
+        assert_eq!(manager.server.get("/").text(), answer, "after {to}");
+    }
+    manager.server.signal(Signal::TERM);
+    assert_has(&manager.heard(), "STOPPING=1");
+    assert!(manager.ended().success());
+}
+
+#[test]
+fn a_daemon_is_named_before_its_parent_ends() {
+    if is_elsewhere() {
+        return;
+    }
+    let mut manager = Manager::start(site("on").daemon());
+    let status = manager.ended();
+    assert!(status.success(), "{status}");
+    // The parent has ended: what it said is there already, and is said first.
+    let lines = manager.heard();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    let ready = manager.heard();
+    assert_has(&ready, "READY=1");
+    assert_has(&ready, &lines[0]);
+    manager.server.adopt("nginx.pid");
+    let pid = manager.server.pid();
+    assert_eq!(lines[0], format!("MAINPID={pid}"));
+    manager.server.signal(Signal::QUIT);
+    assert_has(&manager.heard(), "STOPPING=1");
+    assert_eq!(manager.server.wait_for_exit(), 0);
+}
+
+#[test]
+fn a_replaced_worker_is_not_told_of() {
+    if is_elsewhere() {
+        return;
+    }
+    let mut manager = Manager::start(site("off").allow("exited on signal 9"));
+    assert_has(&manager.heard(), "READY=1");
+    manager.server.adopt("nginx.pid");
+    let worker = manager.server.workers()[0];
+    assert!(process::signal(worker, Signal::KILL));
+    assert!(holds_within(DEADLINE, || {
+        manager
+            .server
+            .workers()
+            .iter()
+            .any(|&other| other != worker)
+    }));
+    assert_eq!(manager.server.get("/").text(), "ok");
+    assert!(
+        manager.is_silent(),
+        "a worker that is replaced is the server's own business"
+    );
+}
+
+#[test]
+fn a_manager_that_does_not_listen_is_no_reason_not_to_serve() {
+    if is_elsewhere() {
+        return;
+    }
+    let server = site("off").written();
+    for name in ["relative", "/nobody/listens/here"] {
+        let child = Command::new(peer::binary())
+            .args(server.arguments())
+            .env("NOTIFY_SOCKET", name)
+            .stderr(Stdio::null())
+            .spawn();
+        let mut child = child.expect("the binary under test starts");
+        let serves = holds_within(DEADLINE, || {
+            firstbyte_tests::Client::try_connect_to("127.0.0.1", server.port())
+                .is_ok_and(|mut client| client.get("/").text() == "ok")
+        });
+        assert!(serves, "{name}");
+        assert!(process::signal(child.id(), Signal::QUIT));
+        assert!(child.wait().expect("it was started").success());
+    }
+}
+
+/// The kernel's monotonic clock, microseconds, as the server reads it.
+fn monotonic_us() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let (seconds, nanoseconds) = (now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs());
+    seconds * 1_000_000 + nanoseconds / 1_000
+}
