@@ -95,6 +95,15 @@ impl Entry {
 }
 
 impl Ciphers {
+    /// None, for a server that speaks no TLS 1.2, with the words that named others.
+    #[must_use]
+    pub fn none(ignored: Vec<String>) -> Self {
+        Self {
+            suites: Vec::new(),
+            ignored,
+        }
+    }
+
     /// Reads a list.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ mod conn;
 mod crl;
 mod der;
 mod dn;
+mod facts;
 mod fault;
 mod groups;
 mod hello;
@@ -25,6 +26,7 @@ mod keys;
 pub mod names;
 mod pem;
 mod resume;
+mod secret;
 mod verify;
 mod x509;
 
