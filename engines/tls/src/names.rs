@@ -20,7 +20,10 @@ pub fn version(version: ProtocolVersion) -> &'static str {
 /// The name of a cipher suite, by its number.
 #[must_use]
 pub fn cipher(number: u16) -> Option<&'static str> {
-    let found = CIPHERS.iter().find(|(known, _)| *known == number);
+    let found = CIPHERS
+        .iter()
+        .chain(SIGNALS)
+        .find(|(known, _)| *known == number);
     found.map(|(_, name)| *name)
 }
 
@@ -35,6 +38,12 @@ pub fn group(number: u16) -> Option<&'static str> {
     let found = GROUPS.iter().find(|(known, _)| *known == number);
     found.map(|(_, name)| *name)
 }
+
+/// Numbers of suites by which clients say something else (RFC 5746, RFC 7507).
+const SIGNALS: &[(u16, &str)] = &[
+    (0x00ff, "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"),
+    (0x5600, "TLS_FALLBACK_SCSV"),
+];
 
 /// The groups that clients speak of.
 const GROUPS: &[(u16, &str)] = &[
