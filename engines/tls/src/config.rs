@@ -163,7 +163,8 @@ impl Config {
             None => builder.with_no_client_auth(),
         };
         let has_certificates = !settings.identities.is_empty();
-        let mut rustls = builder.with_cert_resolver(Arc::new(Identities(settings.identities)));
+        let identities = Identities::new(settings.identities);
+        let mut rustls = builder.with_cert_resolver(Arc::new(identities));
         rustls.ignore_client_order = settings.prefer_server_ciphers;
         rustls.alpn_protocols = settings.alpn;
         rustls.max_early_data_size = settings.early_data_bytes;

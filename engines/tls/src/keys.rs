@@ -192,7 +192,25 @@ impl Identity {
 
 /// The certificates of a server.
 #[derive(Debug)]
-pub(crate) struct Identities(pub(crate) Vec<Identity>);
+pub(crate) struct Identities(Vec<Identity>);
+
+impl Identities {
+    /// The certificates of a list: of two whose keys are of one kind the later one counts, as with OpenSSL.
+    pub(crate) fn new(list: Vec<Identity>) -> Self {
+        let mut kept: Vec<Identity> = Vec::new();
+        for identity in list {
+            let kind = identity.0.key.algorithm();
+            match kept
+                .iter_mut()
+                .find(|other| other.0.key.algorithm() == kind)
+            {
+                Some(other) => *other = identity,
+                None => kept.push(identity),
+            }
+        }
+        Self(kept)
+    }
+}
 
 impl ResolvesServerCert for Identities {
     /// The client's order of signature schemes decides, as with OpenSSL.

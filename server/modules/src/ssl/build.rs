@@ -8,7 +8,7 @@ use tls::{Authorities, CipherFault, Ciphers, ClientAuth, ClientMode, Groups, Key
 
 use super::files::{self, Read};
 use super::sessions::Cache;
-use super::tickets::{Files, Own};
+use super::tickets::{Files, Ring};
 use super::values::{BUILTIN_SESSIONS, CacheKind, VerifyClient};
 use super::{SslSrv, commands, error};
 
@@ -68,36 +68,57 @@ fn settings(b: &mut Build, server: usize, read: &mut Read) -> Result<Option<Sett
         read.warn(b, d, text);
     }
     settings.groups = groups(b, said.curves.as_deref(), read)?;
+    let mut ring = Ring::own();
     settings.sessions = match cache {
-        CacheKind::Shared(name, bytes) => Some(Cache::shared(&name, bytes)),
+        CacheKind::Shared(name, bytes) => {
+            let cache = Cache::shared(&name, bytes);
+            ring = Arc::clone(cache.tickets());
+            Some(cache)
+        }
         CacheKind::Builtin(sessions) => Some(Arc::new(Cache::builtin(sessions))),
         // What came early once must not be taken twice, which takes a memory.
         CacheKind::None if early_data => Some(Arc::new(Cache::builtin(BUILTIN_SESSIONS))),
         CacheKind::None => None,
     }
     .map(|cache| cache as Arc<dyn tls::SessionCache>);
-    let ring = key_ring(b, &said, settings.session_timeout_s)?;
-    settings.tickets = tickets.then_some(ring);
+    ring.last(settings.session_timeout_s);
+    let ring = key_ring(b, &said, ring)?;
+    settings.tickets = tickets.then(|| Arc::clone(&ring));
     settings.early_data_bytes = if early_data { EARLY_DATA_BYTES } else { 0 };
     settings.alpn = protocols(b.server_speaks_http2(server));
     for command in &said.commands {
-        commands::apply(command, &mut settings)?;
+        commands::apply(command, &mut settings, &ring)?;
+    }
+    if let Some((certificate, key)) = commands::certificate(&said.commands) {
+        let passwords = said.passwords.as_deref();
+        let identity = read.identity(b, &certificate, &key, passwords, ocsp.as_deref())?;
+        settings.identities.push(identity);
     }
     Ok(Some(settings))
 }
 
-/// A server without a certificate that shows another one's may still ask for clients'.
+/// A server without a certificate that shows another one's may still ask for clients'; without authorities it trusts none.
 fn policy_alone(
     b: &mut Build,
     said: &Said,
     read: &mut Read,
 ) -> Result<Option<Settings>, ConfError> {
-    let has_authorities = said.client_certificate.is_some() || said.trusted_certificate.is_some();
-    if said.verify == VerifyClient::Off || !has_authorities {
+    let Some(mode) = said.verify.mode() else {
         return Ok(None);
-    }
+    };
+    let has_authorities = said.client_certificate.is_some() || said.trusted_certificate.is_some();
+    let client = match has_authorities {
+        true => client(b, said, read)?,
+        false => Some(ClientAuth {
+            mode,
+            told: Authorities::default(),
+            trusted: Authorities::default(),
+            crls: Vec::new(),
+            depth: said.depth,
+        }),
+    };
     Ok(Some(Settings {
-        client: client(b, said, read)?,
+        client,
         ciphers: ciphers(b, None, true, read)?,
         ..Settings::default()
     }))
@@ -238,16 +259,15 @@ fn client(b: &mut Build, said: &Said, read: &mut Read) -> Result<Option<ClientAu
     }))
 }
 
-fn key_ring(b: &mut Build, said: &Said, timeout_s: u64) -> Result<Arc<dyn KeyRing>, ConfError> {
+fn key_ring(b: &mut Build, said: &Said, own: Arc<Ring>) -> Result<Arc<dyn KeyRing>, ConfError> {
     let mut keys = Vec::new();
     for d in &said.ticket_keys {
         keys.push(files::ticket_key(b, d)?);
     }
-    if keys.is_empty() {
-        Own::last(timeout_s);
-        return Ok(Arc::new(Own));
-    }
-    Ok(Arc::new(Files(keys)))
+    Ok(match keys.is_empty() {
+        true => own,
+        false => Arc::new(Files(keys)),
+    })
 }
 
 /// What is offered by ALPN, in nginx's order.

@@ -4,11 +4,17 @@
 //!
 //! Source: SSL_CONF_cmd(3).
 
+use std::sync::Arc;
+
 use conf::{ConfError, Directive};
-use tls::{Ciphers, Groups, Settings};
+use tls::{Ciphers, Groups, KeyRing, Settings};
 
 /// Does what one command says.
-pub(super) fn apply(d: &Directive, settings: &mut Settings) -> Result<(), ConfError> {
+pub(super) fn apply(
+    d: &Directive,
+    settings: &mut Settings,
+    ring: &Arc<dyn KeyRing>,
+) -> Result<(), ConfError> {
     let (name, value) = (d.arg_str(0), d.arg_str(1));
     let failed = |why: &str| {
         let text = format!("SSL_CONF_cmd(\"{name}\", \"{value}\") failed ({why})");
@@ -39,10 +45,12 @@ pub(super) fn apply(d: &Directive, settings: &mut Settings) -> Result<(), ConfEr
         },
         "options" => {
             for option in value.split(',') {
-                apply_option(option.trim(), settings)
+                apply_option(option.trim(), settings, ring)
                     .map_err(|()| failed("it is not supported"))?;
             }
         }
+        // See `certificate`.
+        "certificate" | "privatekey" => {}
         _ => return Err(failed("it is not supported")),
     }
     if !settings.tls12 && !settings.tls13 {
@@ -51,19 +59,32 @@ pub(super) fn apply(d: &Directive, settings: &mut Settings) -> Result<(), ConfEr
     Ok(())
 }
 
+/// The files of `Certificate` and `PrivateKey`, each as a directive of one word. The key may stand in the same file.
+pub(super) fn certificate(commands: &[Arc<Directive>]) -> Option<(Directive, Directive)> {
+    let named = |name: &str| {
+        let mut all = commands.iter().rev();
+        let found = all.find(|d| d.arg_str(0).eq_ignore_ascii_case(name))?;
+        let mut d = Directive::clone(found);
+        d.args.remove(0);
+        Some(d)
+    };
+    let certificate = named("Certificate")?;
+    let key = named("PrivateKey").unwrap_or_else(|| certificate.clone());
+    Some((certificate, key))
+}
+
 /// One of `Options`; an error for what cannot be had.
-fn apply_option(option: &str, settings: &mut Settings) -> Result<(), ()> {
+fn apply_option(option: &str, settings: &mut Settings, ring: &Arc<dyn KeyRing>) -> Result<(), ()> {
     let (on, name) = match option.strip_prefix('-') {
         Some(name) => (false, name),
         None => (true, option.strip_prefix('+').unwrap_or(option)),
     };
     match (name, on) {
         ("ServerPreference", on) => settings.prefer_server_ciphers = on,
-        ("SessionTicket", false) => settings.tickets = None,
+        ("SessionTicket", on) => settings.tickets = on.then(|| Arc::clone(ring)),
         // So it is with rustls, whatever is said.
         (
-            "SessionTicket"
-            | "NoRenegotiation"
+            "NoRenegotiation"
             | "AntiReplay"
             | "ExtendedMasterSecret"
             | "EncryptThenMac"

@@ -12,12 +12,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tls::SessionCache;
 
+use super::tickets::Ring;
+
 /// Sessions by key.
 pub(super) struct Cache {
     shards: Box<[Mutex<Shard>]>,
     hasher: RandomState,
     /// What each shard may hold.
     budget: Budget,
+    /// Keys for tickets of the servers that share it.
+    tickets: Arc<Ring>,
 }
 
 #[derive(Clone, Copy)]
@@ -81,7 +85,13 @@ impl Cache {
             shards: (0..shards).map(|_| Mutex::default()).collect(),
             hasher: RandomState::new(),
             budget,
+            tickets: Arc::default(),
         }
+    }
+
+    /// Keys for tickets of the servers that share it.
+    pub(super) fn tickets(&self) -> &Arc<Ring> {
+        &self.tickets
     }
 
     fn shard(&self, key: &[u8]) -> MutexGuard<'_, Shard> {

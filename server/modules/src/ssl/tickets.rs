@@ -3,7 +3,7 @@
 //! Source: nginx documentation, `ssl_session_ticket_key`, `ssl_session_tickets`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tls::{KeyRing, TicketKey};
@@ -22,22 +22,49 @@ impl KeyRing for Files {
     }
 }
 
-/// The process's own keys, shared by all servers and kept over reloads. A key makes tickets for one period and opens them
-/// for a further one, and a period is as long as the longest `ssl_session_timeout`.
-#[derive(Debug)]
-pub(super) struct Own;
+/// Keys that change by themselves, and stay over reloads: the process's, for all servers that share no cache of sessions,
+/// and those of each shared cache. A key makes tickets for one period and opens them for a further one, and a period is as
+/// long as the longest `ssl_session_timeout`.
+#[derive(Debug, Default)]
+pub(super) struct Ring {
+    keys: RwLock<Keys>,
+    period_s: AtomicU64,
+}
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Keys {
     current: Option<Arc<TicketKey>>,
     previous: Option<Arc<TicketKey>>,
     since_s: u64,
 }
 
-impl Own {
+impl Ring {
+    /// The process's.
+    pub(super) fn own() -> Arc<Self> {
+        static OWN: OnceLock<Arc<Ring>> = OnceLock::new();
+        let own = OWN.get_or_init(Arc::default);
+        own.last(PERIOD_MIN_S);
+        Arc::clone(own)
+    }
+
     /// Sees to it that tickets can be opened for this long.
-    pub(super) fn last(timeout_s: u64) {
-        PERIOD_S.fetch_max(timeout_s, Ordering::Relaxed);
+    pub(super) fn last(&self, timeout_s: u64) {
+        self.period_s.fetch_max(timeout_s, Ordering::Relaxed);
+    }
+
+    /// Reads from the keys after changing them if it is time.
+    fn read<T>(&self, read: impl Fn(&Keys) -> T) -> T {
+        let now_s = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now_s = now_s.map_or(0, |time| time.as_secs());
+        let period_s = self.period_s.load(Ordering::Relaxed);
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        if !keys.is_due(now_s, period_s) {
+            return read(&keys);
+        }
+        drop(keys);
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        keys.turn(now_s, period_s);
+        read(&keys)
     }
 }
 
@@ -60,42 +87,20 @@ impl Keys {
     }
 }
 
-/// Reads from the keys after changing them if it is time.
-fn with_keys<T>(read: impl Fn(&Keys) -> T) -> T {
-    let now_s = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now_s = now_s.map_or(0, |time| time.as_secs());
-    let period_s = PERIOD_S.load(Ordering::Relaxed);
-    let keys = KEYS.read().unwrap_or_else(PoisonError::into_inner);
-    if !keys.is_due(now_s, period_s) {
-        return read(&keys);
-    }
-    drop(keys);
-    let mut keys = KEYS.write().unwrap_or_else(PoisonError::into_inner);
-    keys.turn(now_s, period_s);
-    read(&keys)
-}
-
-impl KeyRing for Own {
+impl KeyRing for Ring {
     fn current(&self) -> Option<Arc<TicketKey>> {
-        with_keys(|keys| keys.current.clone())
+        self.read(|keys| keys.current.clone())
     }
 
     fn named(&self, name: &[u8]) -> Option<Arc<TicketKey>> {
-        with_keys(|keys| {
+        self.read(|keys| {
             let mut known = keys.current.iter().chain(&keys.previous);
             known.find(|key| key.name() == name).cloned()
         })
     }
 }
 
-static KEYS: RwLock<Keys> = RwLock::new(Keys {
-    current: None,
-    previous: None,
-    since_s: 0,
-});
-static PERIOD_S: AtomicU64 = AtomicU64::new(PERIOD_MIN_S);
-
-/// The shortest period: a key for each five minutes would gain nothing.
+/// The shortest period of the process's keys: one for each five minutes would gain nothing.
 const PERIOD_MIN_S: u64 = 3600;
 
 #[cfg(test)]
@@ -108,11 +113,7 @@ mod tests {
 
     #[test]
     fn a_key_makes_tickets_for_one_period_and_opens_them_for_another() {
-        let mut keys = Keys {
-            current: None,
-            previous: None,
-            since_s: 0,
-        };
+        let mut keys = Keys::default();
         keys.turn(1000, 100);
         let first = name(&keys.current);
         assert!(first.is_some() && keys.previous.is_none());
@@ -128,11 +129,7 @@ mod tests {
 
     #[test]
     fn keys_are_forgotten_after_a_silence() {
-        let mut keys = Keys {
-            current: None,
-            previous: None,
-            since_s: 0,
-        };
+        let mut keys = Keys::default();
         keys.turn(1000, 100);
         keys.turn(1200, 100);
         assert!(keys.previous.is_none());
@@ -140,8 +137,9 @@ mod tests {
 
     #[test]
     fn the_own_keys_are_found_by_name() {
-        let current = Own.current().expect("there is randomness");
-        assert!(Own.named(current.name()).is_some());
-        assert!(Own.named(&[0; 16]).is_none());
+        let own = Ring::own();
+        let current = own.current().expect("there is randomness");
+        assert!(own.named(current.name()).is_some());
+        assert!(own.named(&[0; 16]).is_none());
     }
 }
