@@ -14,6 +14,7 @@ use engines::http::{BodyLength, Fault, FieldId, Method, Version, normalize, pars
 
 use crate::agent::Browser;
 use crate::build::method_bit;
+use crate::client_cert;
 use crate::conf_core::{CoreLoc, CoreSrv};
 use crate::debug_http;
 use crate::errlog::{self, Level};
@@ -115,6 +116,9 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
         return refuse(x, cx, Fault::BadHost);
     }
     match find_server(x, &http, addr) {
+        Ok(server) if client_cert::is_misdirected(x, &http, server) => {
+            return reply::status(x, cx, 421);
+        }
         Ok(server) => x.server = server,
         Err(_) => return reply::status(x, cx, 500),
     }
@@ -125,14 +129,17 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
     if errlog::debugging() {
         x.debug_uri();
     }
+    if let Some(status) = client_cert::refusal(x, &http) {
+        reply::status(x, cx, status);
+    }
 }
 
-/// Puts an exchange into the default server of its port.
+/// Puts an exchange into the server that was named in the handshake, else the default server of its port.
 pub fn place(x: &mut Exchange) {
     let http = Rc::clone(&x.http);
     x.method = x.head.method;
     x.request_bytes = x.head.size_bytes;
-    x.server = http.ports[x.port].addr(x.client.local).default_server;
+    x.server = client_cert::first_server(x, &http);
     x.location = http.servers[x.server].location;
 }
 
