@@ -269,7 +269,10 @@ mod tests {
         [&[tag, body.len() as u8][..], body].concat()
     }
 
-    fn name(sets: &[&[(&[u8], u8, &[u8])]]) -> Vec<u8> {
+    /// An attribute: its type, the kind of its text, the text.
+    type Attribute<'a> = (&'a [u8], u8, &'a [u8]);
+
+    fn name(sets: &[&[Attribute<'_>]]) -> Vec<u8> {
         let pair = |(id, tag, text): &(&[u8], u8, &[u8])| {
             let inner = [value(der::OID, id), value(*tag, text)].concat();
             value(der::SEQUENCE, &inner)

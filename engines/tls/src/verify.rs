@@ -23,7 +23,7 @@ use rustls::server::danger::ClientCertVerifier;
 use super::crl::Crl;
 use super::dn;
 use super::keys::{FileFault, certificates};
-use super::x509::{CRL_SIGN, Certificate, DIGITAL_SIGNATURE, KEY_AGREEMENT};
+use super::x509::{CRL_SIGN, Certificate, DIGITAL_SIGNATURE, KEY_AGREEMENT, KEY_CERT_SIGN};
 
 /// What became of a client's certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,18 +158,15 @@ impl Verifier {
         check_extensions(&path, &mut tell);
         self.check_revocation(&path, now, &mut tell);
         check_signatures(&path, now, &mut tell);
-        if path
-            .certificates
-            .iter()
-            .any(|c| c.extensions.constrains_names)
-            && !self.names_are_allowed(&path, now_s)
-        {
-            tell(NAME_NOT_PERMITTED);
-        }
+        let mut all = path.certificates.iter();
+        let constrains_names = all.any(|c| c.extensions.constrains_names);
         match fault {
-            None if path.complete => Verified::Success,
-            None => Verified::Failed(UNSPECIFIED),
             Some(reason) => Verified::Failed(reason),
+            None if !path.complete => Verified::Failed(UNSPECIFIED),
+            None if constrains_names && !self.names_are_allowed(&path, now_s) => {
+                Verified::Failed(NAME_NOT_PERMITTED)
+            }
+            None => Verified::Success,
         }
     }
 
@@ -193,8 +190,14 @@ impl Verifier {
                     }),
                 );
             }
+            // OpenSSL says of a path that would be too long that its next certificate is missing.
+            let missing = if among_trusted {
+                NO_ISSUER
+            } else {
+                NO_LOCAL_ISSUER
+            };
             if path.len() >= self.depth + PATH_ENDS {
-                break (false, Some(TOO_LONG));
+                break (false, Some(missing));
             }
             if let Some(issuer) = self.trusted_issuer(last, now) {
                 among_trusted = true;
@@ -202,7 +205,7 @@ impl Verifier {
                 continue;
             }
             if among_trusted {
-                break (false, Some(NO_ISSUER));
+                break (false, Some(missing));
             }
             let next = (0..sent.len()).find(|n| !used.contains(n) && is_issued_by(last, &sent[*n]));
             match next {
@@ -210,7 +213,7 @@ impl Verifier {
                     used.push(n);
                     path.push(sent[n].clone());
                 }
-                None => break (false, Some(NO_LOCAL_ISSUER)),
+                None => break (false, Some(missing)),
             }
         };
         Path {
@@ -301,11 +304,14 @@ fn check_extensions(path: &Path<'_>, tell: &mut dyn FnMut(Reason)) {
         if extensions.unknown_critical {
             tell(UNKNOWN_CRITICAL);
         }
-        if n > 0 && !certificate.is_authority() {
+        let may_be_here = match n {
+            0 => certificate.may(DIGITAL_SIGNATURE | KEY_AGREEMENT),
+            _ => certificate.is_authority(),
+        };
+        if n > 0 && !may_be_here {
             tell(NO_AUTHORITY);
         }
-        let for_clients = extensions.for_clients != Some(false)
-            && (n > 0 || certificate.may(DIGITAL_SIGNATURE | KEY_AGREEMENT));
+        let for_clients = extensions.for_clients != Some(false) && may_be_here;
         if !for_clients {
             tell(WRONG_PURPOSE);
         }
@@ -333,6 +339,9 @@ fn check_signatures(path: &Path<'_>, now: i64, tell: &mut dyn FnMut(Reason)) {
         match all.get(n + 1) {
             Some(issuer) => {
                 let certificate = &all[n];
+                if !issuer.may(KEY_CERT_SIGN) {
+                    tell(NO_CERT_SIGN);
+                }
                 let (signed, signature) = (certificate.signed, certificate.signature);
                 if !is_signed(certificate.algorithm, signed, signature, issuer) {
                     tell(BAD_SIGNATURE);
@@ -400,11 +409,11 @@ const SELF_SIGNED_LEAF: Reason = Reason(18);
 const SELF_SIGNED_IN_CHAIN: Reason = Reason(19);
 const NO_LOCAL_ISSUER: Reason = Reason(20);
 const LEAF_NOT_VERIFIED: Reason = Reason(21);
-const TOO_LONG: Reason = Reason(22);
 const REVOKED: Reason = Reason(23);
 const NO_AUTHORITY: Reason = Reason(24);
 const PATH_LENGTH: Reason = Reason(25);
 const WRONG_PURPOSE: Reason = Reason(26);
+const NO_CERT_SIGN: Reason = Reason(32);
 const UNKNOWN_CRITICAL: Reason = Reason(34);
 const CRL_NOT_ALLOWED: Reason = Reason(35);
 const CRL_CRITICAL: Reason = Reason(36);
@@ -424,11 +433,11 @@ const REASONS: &[(u32, &str)] = &[
     (19, "self-signed certificate in certificate chain"),
     (20, "unable to get local issuer certificate"),
     (21, "unable to verify the first certificate"),
-    (22, "certificate chain too long"),
     (23, "certificate revoked"),
     (24, "invalid CA certificate"),
     (25, "path length constraint exceeded"),
     (26, "unsuitable certificate purpose"),
+    (32, "key usage does not include certificate signing"),
     (34, "unhandled critical extension"),
     (35, "key usage does not include CRL signing"),
     (36, "unhandled critical CRL extension"),

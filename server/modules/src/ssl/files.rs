@@ -11,10 +11,13 @@ use tls::{Authorities, Chain, Crl, FileFault, Identity, Key, TicketKey};
 
 use super::error;
 
+/// The files of a certificate: chain, key, stapled answer, passwords.
+type Names = (Vec<u8>, Vec<u8>, Option<Vec<u8>>, Vec<u8>);
+
 /// What has been read, so that servers which name the same files share it.
 #[derive(Default)]
 pub(super) struct Read {
-    identities: HashMap<(Vec<u8>, Vec<u8>, Option<Vec<u8>>, Vec<u8>), Identity>,
+    identities: HashMap<Names, Identity>,
     authorities: HashMap<PathBuf, Authorities>,
     /// Places of directives about which there has been a warning: servers inherit them.
     warned: HashSet<(u32, u32, u32)>,
