@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use server_core::LoadError;
-use server_core::errlog::{ErrorLog, Level};
+use server_core::errlog::{ErrorLog, Level, Sink};
 
 /// Where messages go.
 #[derive(Debug, Clone)]
@@ -34,7 +34,7 @@ impl Console {
         };
         match open_log(path) {
             Ok(file) => {
-                let log = ErrorLog::new(vec![(Arc::new(file), level)]);
+                let log = ErrorLog::new(vec![Sink::file(Arc::new(file), level)]);
                 Self {
                     log,
                     also_stderr: true,

@@ -96,8 +96,8 @@ fn configure() -> String {
         defaults.error_log,
         defaults.access_log,
     );
-    for argument in server_modules::with()
-        .into_iter()
+    for argument in std::iter::once("--with-debug".to_owned())
+        .chain(server_modules::with())
         .chain(server_modules::without())
     {
         arguments.push(' ');

@@ -22,7 +22,7 @@ use engines::http::{FileRange, Gather};
 use server_core::errlog::ErrorLog;
 use server_core::exchange::{Env, Peer};
 use server_core::http::Generation;
-use server_core::{LoadOptions, load};
+use server_core::{LoadOptions, OpenedLogs, load};
 
 /// What is asked for, and how many times in one read.
 const CASES: [(&str, &str, usize); 5] = [
@@ -132,10 +132,11 @@ fn configuration(root: &Path) -> io::Result<Arc<server_core::http::Http>> {
         .http
         .ok_or_else(|| io::Error::other("there is no http block"))?;
     let null = Arc::new(File::options().append(true).open("/dev/null")?);
-    http.attach_logs(
-        HashMap::from([(PathBuf::from("/dev/null"), null)]),
-        &ErrorLog::new(Vec::new()),
-    );
+    let opened = OpenedLogs {
+        files: HashMap::from([(PathBuf::from("/dev/null"), null)]),
+        ..OpenedLogs::default()
+    };
+    http.attach_logs(opened, &ErrorLog::new(Vec::new()));
     Ok(http)
 }
 

@@ -20,6 +20,7 @@ pub mod process;
 pub mod response;
 pub mod server;
 pub mod source;
+pub mod syslog;
 mod template;
 pub mod wait;
 

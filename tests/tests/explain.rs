@@ -436,3 +436,32 @@ fn settings_in_effect_name_the_line_they_come_from() {
     );
     assert_eq!(etag["at"], Value::Null);
 }
+
+#[test]
+fn who_refuses_is_told() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let server = site(
+        "location /deny { deny all; }\n\
+         location /ask { auth_basic x; auth_basic_user_file users; auth_delay 2s; }",
+    )
+    .written();
+    let report = explained(&server, &[&format!("{ROOT}deny")]);
+    assert_status(&report, 403);
+    assert_steps(
+        &server,
+        &report,
+        &[("status: 403 Forbidden, by the module access", "")],
+    );
+    let report = explained(&server, &[&format!("{ROOT}ask")]);
+    assert_status(&report, 401);
+    assert_steps(
+        &server,
+        &report,
+        &[
+            ("status: 401 Unauthorized, by the module auth_basic", ""),
+            ("wait: 2000 ms", ""),
+        ],
+    );
+}

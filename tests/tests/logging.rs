@@ -399,3 +399,29 @@ fn usr1_reopens_every_log_after_a_rename() {
     assert!(!server.dir().read("a.log").contains("/files/before"));
     assert_eq!(server.workers().len(), 1, "the same worker goes on");
 }
+
+#[test]
+fn lines_buffered_before_usr1_go_to_the_old_file() {
+    let server = Server::http_with(
+        "worker_processes 4;",
+        "log_format u '$uri'; access_log %%DIR%%/a.log u buffer=64k;
+         server { listen 127.0.0.1:%%PORT%%; location / { return 200 ok; } }",
+    )
+    .start();
+    for round in 0..5 {
+        let old = format!("a.log.{round}");
+        for n in 0..20 {
+            server.get(&format!("/{round}/{n}"));
+        }
+        std::fs::rename(server.path("a.log"), server.path(&old)).expect("the log is there");
+        server.signal(Signal::USR1);
+        let log = lines(&server, &old, 20);
+        assert_eq!(log.len(), 20);
+        assert!(
+            log.iter()
+                .all(|line| line.starts_with(&format!("/{round}/")))
+        );
+        wait_until("the new file is there", || server.path("a.log").exists());
+        assert_eq!(server.dir().read("a.log"), "");
+    }
+}

@@ -183,6 +183,8 @@ impl Supervisor {
         if worker.leaving || self.phase != Phase::Serving {
             return;
         }
+        self.current.logs.save_rings(&self.console);
+        self.current.logs.rings.clear(&self.console);
         let previous = self.previous.is_some() && worker.generation == self.current.number;
         if exit == Exit::Code(FATAL_CODE) && previous {
             // The new configuration cannot be lived with: the one before serves on.

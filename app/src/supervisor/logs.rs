@@ -10,12 +10,15 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use driver::io::syslog;
 use driver::sys::{identity, process};
 use server_core::errlog::{ErrorLog, Level};
-use server_core::{Cycle, LogTarget};
+use server_core::syslog::{Syslog, SyslogTarget};
+use server_core::{Cycle, ErrorLogConf, LogTarget, OpenedLogs};
 
 use super::Reported;
 use super::account::Account;
+use super::rings::Rings;
 use crate::console::{self, Console};
 
 /// Open log files by path.
@@ -23,7 +26,11 @@ use crate::console::{self, Console};
 pub(crate) struct Logs {
     files: Vec<(PathBuf, Arc<File>)>,
     /// The error logs of the main context.
-    error_logs: Vec<(LogTarget, Level)>,
+    error_logs: Vec<ErrorLogConf>,
+    /// The supervisor's own way to the syslog servers among them.
+    syslogs: Vec<Arc<Syslog>>,
+    /// Written by the worker alone.
+    pub(crate) rings: Rings,
     /// Kept only where a log names it: a daemon must not hold the terminal or pipe it was started from.
     stderr: Option<Arc<File>>,
 }
@@ -47,18 +54,19 @@ impl Logs {
                     .or_else(console::stderr_file)
             })
             .flatten();
+        let is_own = |target: &&SyslogTarget| {
+            let named = LogTarget::Syslog((*target).clone());
+            error_logs.iter().any(|log| log.target == named)
+        };
+        let own: Vec<_> = cycle.syslogs.iter().filter(is_own).cloned().collect();
         let mut logs = Self {
             files: Vec::new(),
+            syslogs: syslog::servers(&own, &process::hostname()),
+            rings: Rings::open(&cycle.memory_logs, console)?,
             error_logs,
             stderr,
         };
-        let mut paths = cycle.log_paths.clone();
-        for (target, _) in &logs.error_logs {
-            if let LogTarget::File(path) = target {
-                paths.push(path.clone());
-            }
-        }
-        for path in paths {
+        for path in cycle.log_paths.clone() {
             if logs.find(&path).is_none() {
                 let file = open(&path, console)?;
                 logs.files.push((path, file));
@@ -88,25 +96,33 @@ impl Logs {
     /// # Errors
     /// The descriptor limit is reached.
     pub(crate) fn duplicates(&self) -> io::Result<Vec<(String, OwnedFd)>> {
-        let copy = |(path, file): &(PathBuf, Arc<File>)| {
+        let files = self.files.iter();
+        let files = files.map(|(path, file)| (path.clone(), &**file));
+        let copy = |(path, file): (PathBuf, &File)| {
             Ok((
                 path.to_string_lossy().into_owned(),
                 file.try_clone()?.into(),
             ))
         };
-        self.files.iter().map(copy).collect()
+        files.chain(self.rings.named()).map(copy).collect()
     }
 
     /// The supervisor's own error log.
     pub(crate) fn error_log(&self) -> ErrorLog {
-        let sinks = self
-            .error_logs
-            .iter()
-            .filter_map(|(target, level)| match target {
-                LogTarget::File(path) => Some((Arc::clone(self.find(path)?), *level)),
-                LogTarget::Stderr => Some((Arc::clone(self.stderr.as_ref()?), *level)),
-            });
-        ErrorLog::new(sinks.collect())
+        let opened = OpenedLogs {
+            files: self.files.iter().cloned().collect(),
+            stderr: self.stderr.clone(),
+            syslogs: self.syslogs.clone(),
+            ..OpenedLogs::default()
+        };
+        let log = opened.error_log(&self.error_logs);
+        syslog::report_to(&self.syslogs, &log);
+        log
+    }
+
+    /// Saves the logs in memory beside the first file among the error logs.
+    pub(crate) fn save_rings(&self, console: &Console) {
+        self.rings.save(self.first_file(), console);
     }
 
     /// Sends what libraries print on standard error to the first error log, unless standard error is one.
@@ -114,13 +130,17 @@ impl Logs {
         if self.stderr.is_some() {
             return;
         }
-        let first = self.error_logs.iter().find_map(|(target, _)| match target {
-            LogTarget::File(path) => self.find(path),
-            LogTarget::Stderr => None,
-        });
+        let first = self.first_file().and_then(|path| self.find(path));
         if let Some(Err(error)) = first.map(process::redirect_stderr) {
             console.failed(Level::Alert, format_args!("dup2(STDERR_FILENO)"), &error);
         }
+    }
+
+    fn first_file(&self) -> Option<&Path> {
+        self.error_logs.iter().find_map(|log| match &log.target {
+            LogTarget::File(path) => Some(path.as_path()),
+            _ => None,
+        })
     }
 
     fn find(&self, path: &Path) -> Option<&Arc<File>> {

@@ -14,6 +14,7 @@ mod notify;
 pub(crate) mod open;
 mod pid_file;
 mod reload;
+mod rings;
 mod run;
 mod work;
 

@@ -101,10 +101,13 @@ impl Supervisor {
                     self.refused(id);
                 }
             }
-            FromWorker::Panicked { count } => self.console.report(
-                Level::Crit,
-                format_args!("{count} connections were lost to internal errors"),
-            ),
+            FromWorker::Panicked { count } => {
+                self.console.report(
+                    Level::Crit,
+                    format_args!("{count} connections were lost to internal errors"),
+                );
+                self.current.logs.save_rings(&self.console);
+            }
             FromWorker::Ready { .. } | FromWorker::Retired { .. } => {}
         }
         Continue(())
@@ -170,6 +173,7 @@ impl Supervisor {
         self.current.logs.reopen(account.as_ref(), &self.console);
         self.console = Console::of_log(self.current.logs.error_log());
         self.current.logs.redirect_stderr(&self.console);
+        self.current.logs.save_rings(&self.console);
         for worker in &self.workers {
             match self.current.logs.duplicates() {
                 Ok(logs) => self.tell(worker.id, &ToWorker::Reopen(logs)),

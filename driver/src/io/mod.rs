@@ -1,6 +1,6 @@
-//! What a worker thread keeps between system calls: timers, open files, names.
+//! What a worker keeps between system calls: timers, open files, names, sockets of syslog servers.
 //!
-//! Safe code over `sys`. Each structure belongs to one thread and takes the time as an argument.
+//! Safe code over `sys`. Timers and files belong to one thread each and take the time as an argument.
 
 pub mod files;
 mod lru;
@@ -8,4 +8,5 @@ mod open_cache;
 mod open_path;
 pub mod resolver;
 pub mod sim;
+pub mod syslog;
 pub mod timer;

@@ -459,7 +459,10 @@ fn what_is_wrong_is_logged_and_the_right_answer_taken() {
     });
     let path = std::env::temp_dir().join(format!("firstbyte-resolver-{}.log", std::process::id()));
     let file = File::create(&path).expect("a file");
-    let log = ErrorLog::new(vec![(Arc::new(file), Level::Error)]);
+    let log = ErrorLog::new(vec![server_core::errlog::Sink::file(
+        Arc::new(file),
+        Level::Error,
+    )]);
     let (nobody, _kept) = closed();
     let mut l = Loop::new(&[nobody, server.address], 60_000, log);
     l.ask("a.test", 1);

@@ -117,6 +117,32 @@ pub fn duplicate_stderr() -> io::Result<OwnedFd> {
     io::stderr().as_fd().try_clone_to_owned()
 }
 
+/// A file of memory, which is gone with its last descriptor; `name` is what /proc shows.
+///
+/// # Errors
+/// There is no memory, or the descriptor limit is reached.
+pub fn memory_file(name: &str) -> io::Result<OwnedFd> {
+    let flags = rustix::fs::MemfdFlags::CLOEXEC;
+    Ok(rustix::fs::memfd_create(name, flags)?)
+}
+
+/// The name of this machine in lower case, as logs show it.
+#[must_use]
+pub fn hostname() -> Vec<u8> {
+    std::fs::read("/proc/sys/kernel/hostname")
+        .map(|name| name.trim_ascii().to_ascii_lowercase())
+        .unwrap_or_default()
+}
+
+/// The number of the calling thread.
+#[must_use]
+pub fn thread_id() -> u32 {
+    rustix::thread::gettid()
+        .as_raw_nonzero()
+        .get()
+        .unsigned_abs()
+}
+
 /// Whether the calling thread is the first of its process.
 #[must_use]
 pub fn is_main_thread() -> bool {

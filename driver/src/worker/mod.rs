@@ -4,6 +4,7 @@
 //! `conn` is the way of a byte, `thread` the loop around it, `shared` what the connections of one thread have in common.
 
 pub mod conn;
+mod logs;
 pub mod net;
 pub mod orders;
 pub mod shared;
@@ -17,12 +18,13 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
+use server_core::Cycle;
 use server_core::errlog::{self, ErrorLog, Level};
 use server_core::exchange::Env;
-use server_core::{Cycle, LogTarget};
+use server_core::http::Http;
 
 use crate::bundle::{Bundle, FromWorker, ToWorker};
 use crate::sys::poll::{Events, Interest, Poller, Waker};
@@ -61,8 +63,10 @@ struct Worker {
     counters: Arc<Counters>,
     reported_panics: u64,
     listeners: HashMap<String, Vec<Arc<OwnedFd>>>,
-    logs: HashMap<PathBuf, Arc<File>>,
+    files: HashMap<PathBuf, Arc<File>>,
     log: ErrorLog,
+    /// Configurations that requests may still run under.
+    older: Vec<Weak<Http>>,
     env: Env,
     chores: Chores,
     shutdown_timeout_ms: Option<u64>,
@@ -93,8 +97,9 @@ impl Worker {
             Ok((poller, signals, ended))
         };
         let (poller, signals, ended) = prepared().map_err(|_| 1)?;
+        errlog::set_thread(process::thread_id());
         let env = Env {
-            hostname: hostname(),
+            hostname: process::hostname(),
             pid: std::process::id(),
         };
         let mut worker = Self {
@@ -107,8 +112,9 @@ impl Worker {
             counters: Arc::default(),
             reported_panics: 0,
             listeners: HashMap::new(),
-            logs: HashMap::new(),
+            files: HashMap::new(),
             log: ErrorLog::new(Vec::new()),
+            older: Vec::new(),
             env,
             chores: Chores::default(),
             shutdown_timeout_ms: None,
@@ -248,15 +254,12 @@ impl Worker {
             return Err("the configuration has no http part".to_owned());
         };
         self.take_listeners(bundle.listeners);
-        let logs = self.take_logs(bundle.logs);
-        self.log = main_log(&cycle, &logs);
-        install_panic_hook(self.log.clone());
-        http.attach_logs(logs.clone(), &self.log);
-        self.logs = logs;
+        self.change_logs(bundle.logs, &cycle, &http);
         let chores = Chores::begin(&http.upkeep, &self.log);
         self.shutdown_timeout_ms = cycle.main.shutdown_timeout_ms;
         let count = cycle.main.worker_processes.max(1) as usize;
         let started = !self.threads.is_empty();
+        let debug_connections: Arc<[_]> = cycle.main.debug_connections.clone().into();
         let addresses: Vec<String> = cycle.listens.iter().map(|l| l.addr.to_string()).collect();
         for n in 0..count.max(self.threads.len()) {
             let listeners = self.listeners_of(&addresses, n)?;
@@ -267,6 +270,7 @@ impl Worker {
                 addresses: addresses.clone(),
                 log: self.log.clone(),
                 worker_connections: cycle.main.worker_connections as usize,
+                debug_connections: Arc::clone(&debug_connections),
                 multi_accept: cycle.main.multi_accept,
                 keep_connections: cycle.main.reload_keep,
                 shutdown_timeout_ms: self.shutdown_timeout_ms,
@@ -303,20 +307,6 @@ impl Worker {
             .collect();
     }
 
-    /// A log that is known already keeps its descriptor, put onto the file that was opened anew: requests that began under
-    /// an older configuration then write to the same file.
-    fn take_logs(&mut self, logs: Vec<(String, OwnedFd)>) -> HashMap<PathBuf, Arc<File>> {
-        let mut taken = HashMap::new();
-        for (path, fd) in logs {
-            let path = PathBuf::from(path);
-            let known = self.logs.get(&path);
-            let kept = known.filter(|file| process::replace_descriptor(file, &fd).is_ok());
-            let file = kept.cloned().unwrap_or_else(|| Arc::new(File::from(fd)));
-            taken.insert(path, file);
-        }
-        taken
-    }
-
     fn listeners_of(
         &self,
         addresses: &[String],
@@ -349,6 +339,7 @@ impl Worker {
         let log = self.log.clone();
         let body = move || {
             let _told = told;
+            errlog::set_thread(process::thread_id());
             if !cpus.is_empty()
                 && let Err(e) = process::set_affinity(&cpus)
             {
@@ -376,19 +367,6 @@ impl Worker {
         });
         Ok(())
     }
-
-    /// Puts new files in the place of the logs' descriptors.
-    fn reopen(&mut self, logs: Vec<(String, OwnedFd)>) {
-        self.order(|| Order::FlushLogs);
-        for (path, fd) in logs {
-            if let Some(file) = self.logs.get(&PathBuf::from(&path))
-                && let Err(e) = process::replace_descriptor(file, &fd)
-            {
-                self.log
-                    .write(Level::Alert, format_args!("dup3() \"{path}\" failed ({e})"));
-            }
-        }
-    }
 }
 
 /// Tells the main thread, however the thread ends.
@@ -401,47 +379,10 @@ impl Drop for TellEnd {
     }
 }
 
-fn main_log(cycle: &Cycle, files: &HashMap<PathBuf, Arc<File>>) -> ErrorLog {
-    let sinks = cycle
-        .main
-        .error_logs
-        .iter()
-        .filter_map(|(target, level)| match target {
-            LogTarget::File(path) => Some((Arc::clone(files.get(path)?), *level)),
-            LogTarget::Stderr => process::duplicate_stderr()
-                .ok()
-                .map(|fd| (Arc::new(File::from(fd)), *level)),
-        });
-    ErrorLog::new(sinks.collect())
-}
-
-fn hostname() -> Vec<u8> {
-    std::fs::read("/proc/sys/kernel/hostname")
-        .map(|h| h.trim_ascii().to_ascii_lowercase())
-        .unwrap_or_default()
-}
-
 fn unix_s() -> i64 {
     std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |d| d.as_secs() as i64)
-}
-
-/// Panics are told in the error log with their place; the connection they belong to is closed by its thread.
-fn install_panic_hook(log: ErrorLog) {
-    static LOG: Mutex<Option<ErrorLog>> = Mutex::new(None);
-    let first = LOG
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .replace(log)
-        .is_none();
-    if first {
-        std::panic::set_hook(Box::new(|info| {
-            if let Some(log) = &*LOG.lock().unwrap_or_else(PoisonError::into_inner) {
-                log.write(Level::Crit, format_args!("{info}"));
-            }
-        }));
-    }
 }
 
 const CONTROL: u64 = 0;

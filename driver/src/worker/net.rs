@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use engines::http::{FileRange, Gather};
 
@@ -54,6 +54,11 @@ pub trait Net {
 
     /// Sets TCP_NODELAY, which every socket has from its listener.
     fn set_nodelay(&mut self, socket: &mut Self::Socket, on: bool);
+
+    /// The number of the descriptor, for debugging messages; -1 where there is none.
+    fn number(&self, _: &Self::Socket) -> i32 {
+        -1
+    }
 }
 
 /// Sockets of the system.
@@ -101,5 +106,9 @@ impl Net for Sockets {
     fn set_nodelay(&mut self, socket: &mut OwnedFd, on: bool) {
         // A UNIX-domain socket has no such option.
         let _ = socket::set_nodelay(socket, on);
+    }
+
+    fn number(&self, socket: &OwnedFd) -> i32 {
+        socket.as_raw_fd()
     }
 }

@@ -3,9 +3,11 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::Sender;
 
 use server_core::errlog::ErrorLog;
 use server_core::http::Http;
+use server_core::networks::Network;
 
 /// A configuration as a thread gets it.
 #[derive(Clone)]
@@ -22,6 +24,8 @@ pub struct Setup {
     pub log: ErrorLog,
     /// Most connections.
     pub worker_connections: usize,
+    /// Clients whose connections are logged at level debug.
+    pub debug_connections: Arc<[Network]>,
     /// Accept all waiting connections at a time.
     pub multi_accept: bool,
     /// Keep idle connections over the change to this configuration.
@@ -34,8 +38,8 @@ pub struct Setup {
 pub enum Order {
     /// Serve by this configuration.
     Configure(Box<Setup>),
-    /// Write buffered logs out before files change.
-    FlushLogs,
+    /// Write buffered logs out before files change; dropping the sender tells that it is done.
+    FlushLogs(Sender<()>),
     /// Finish what runs, then end; at the latest after this time, milliseconds.
     Quit(Option<u64>),
     /// End now.

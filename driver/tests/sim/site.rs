@@ -10,7 +10,7 @@ use server_core::errlog::ErrorLog;
 use server_core::exchange::{Ctx, Exchange, State};
 use server_core::http::{Generation, Http};
 use server_core::module::{Handler, Module, Step};
-use server_core::{LoadOptions, load};
+use server_core::{LoadOptions, OpenedLogs, load};
 
 /// Names and sizes of the files: nothing, small, at the limits of copying, of reading inline and of the queue, large.
 pub(crate) const FILES: [(&str, usize); 9] = [
@@ -202,7 +202,7 @@ fn http(text: &str, modules: &'static [&'static Module]) -> Arc<Http> {
         ),
     };
     let http = cycle.http.expect("the configuration has an http block");
-    http.attach_logs(HashMap::new(), &ErrorLog::new(Vec::new()));
+    http.attach_logs(OpenedLogs::default(), &ErrorLog::new(Vec::new()));
     http
 }
 

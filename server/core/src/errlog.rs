@@ -1,19 +1,27 @@
-//! The error log: levels, sinks and nginx's line format.
+//! The error log: levels, records and the sinks they go to.
 //!
-//! A line is `2026/11/21 03:41:18 [error] PID#TID: text`; text that comes from a peer is escaped, so that
-//! no terminal sequence or line break of an attacker reaches the file (CVE-2009-4487). Files are opened by
-//! the driver or the supervisor; this only writes.
+//! A [`Record`] is written as nginx's line or as a JSON object (`line`), to files, to syslog servers and to rings in
+//! memory (`memory`). Files and sockets are opened by the driver or the supervisor; this only writes. What is said for
+//! debugging costs one look at [`debugging`] while nobody asked for it.
 //!
-//! Source: nginx documentation, directive `error_log`.
+//! Source: nginx documentation, directives `error_log` and `debug_connection`.
 
+mod line;
+mod memory;
+
+use std::cell::Cell;
 use std::fmt;
 use std::fs::File;
 use std::io::Write;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-use engines::http::{Civil, civil};
+pub(crate) use line::now;
+pub use line::{MAX_LINE_BYTES, Shown, escape};
+pub use memory::{MIN_RING_BYTES, MemoryBuffer, Ring};
+
+use crate::exchange::Peer;
+use crate::syslog::Syslog;
 
 /// Severity, most severe first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +45,18 @@ pub enum Level {
 }
 
 impl Level {
+    /// All levels, most severe first; the place of one is its number in syslog (RFC 3164, 4.1.1).
+    pub const ALL: [Self; 8] = [
+        Self::Emerg,
+        Self::Alert,
+        Self::Crit,
+        Self::Error,
+        Self::Warn,
+        Self::Notice,
+        Self::Info,
+        Self::Debug,
+    ];
+
     /// The name in brackets.
     pub fn name(self) -> &'static str {
         match self {
@@ -51,36 +71,145 @@ impl Level {
         }
     }
 
-    /// Parses a level name of the `error_log` directive; the `debug_*` masks count as debug.
+    /// Parses the name of a level.
     pub fn parse(text: &str) -> Option<Self> {
-        Some(match text {
-            "emerg" => Self::Emerg,
-            "alert" => Self::Alert,
-            "crit" => Self::Crit,
-            "error" => Self::Error,
-            "warn" => Self::Warn,
-            "notice" => Self::Notice,
-            "info" => Self::Info,
-            "debug" | "debug_core" | "debug_alloc" | "debug_event" | "debug_http" => Self::Debug,
-            _ => return None,
-        })
+        Self::ALL.into_iter().find(|level| level.name() == text)
     }
 }
 
-/// A set of sinks; cheap to clone.
+/// What debugging messages are about, as a set: `debug_http` and its kin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Topics(u8);
+
+impl Topics {
+    /// No topic.
+    pub const NONE: Self = Self(0);
+    /// Every topic.
+    pub const ALL: Self = Self(u8::MAX);
+    /// Connections and their bytes: `debug_event`.
+    pub const EVENT: Self = Self(8);
+    /// Requests: `debug_http`.
+    pub const HTTP: Self = Self(16);
+
+    /// Parses `debug_core`, `debug_alloc`, `debug_mutex`, `debug_event`, `debug_http`, `debug_mail`, `debug_stream`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let at = TOPICS.iter().position(|name| *name == text)?;
+        Some(Self(1 << at))
+    }
+
+    /// Both sets together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether any topic is in both sets.
+    pub fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// One thing to be logged.
+#[derive(Clone, Copy)]
+pub struct Record<'a> {
+    /// Its severity.
+    pub level: Level,
+    /// What it is about, where it is for debugging.
+    pub topics: Topics,
+    /// The number of the connection.
+    pub connection: Option<u64>,
+    /// What is said.
+    pub message: fmt::Arguments<'a>,
+    /// The request it happened to; not told of debugging messages.
+    pub request: Option<&'a Details<'a>>,
+    /// Every sink takes it, whatever its level: `debug_connection`.
+    pub everywhere: bool,
+}
+
+/// What a record tells of a request; the bytes are as the client sent them.
+#[derive(Clone, Copy, Debug)]
+pub struct Details<'a> {
+    /// Who asked.
+    pub client: Peer,
+    /// The first name of the server.
+    pub server: &'a [u8],
+    /// The request line.
+    pub request: Option<&'a [u8]>,
+    /// `Host`.
+    pub host: Option<&'a [u8]>,
+    /// `Referer`.
+    pub referrer: Option<&'a [u8]>,
+}
+
+/// Where a sink's lines go.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// A file, or standard error.
+    File(Arc<File>),
+    /// A syslog server.
+    Syslog(Arc<Syslog>),
+    /// A ring in memory.
+    Memory(Arc<Ring>),
+}
+
+/// One target of an error log.
+#[derive(Clone, Debug)]
+pub struct Sink {
+    /// Where to.
+    pub output: Output,
+    /// The least severe level that is written.
+    pub level: Level,
+    /// Of debugging messages, which.
+    pub topics: Topics,
+    /// Lines are JSON objects.
+    pub json: bool,
+}
+
+impl Sink {
+    /// A file that takes lines of this level and above.
+    pub fn file(file: Arc<File>, level: Level) -> Self {
+        Self {
+            output: Output::File(file),
+            level,
+            topics: Topics::ALL,
+            json: false,
+        }
+    }
+
+    fn takes(&self, record: &Record<'_>) -> bool {
+        let debugs = record.level < Level::Debug || self.topics.meets(record.topics);
+        record.everywhere || (record.level <= self.level && debugs)
+    }
+}
+
+/// A set of sinks; cheap to clone. All clones follow what happens to one of them.
 #[derive(Clone, Debug)]
 pub struct ErrorLog {
-    sinks: Arc<[(Arc<File>, Level)]>,
-    most: Option<Level>,
+    shared: Arc<Shared>,
+}
+
+/// An error log that may be gone.
+#[derive(Clone, Debug, Default)]
+pub struct WeakLog {
+    shared: Weak<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// Number of levels that reach a sink.
+    levels: AtomicU8,
+    sinks: RwLock<Arc<[Sink]>>,
 }
 
 impl ErrorLog {
-    /// A log that writes each line to every file whose level admits it.
-    pub fn new(sinks: Vec<(Arc<File>, Level)>) -> Self {
-        let most = sinks.iter().map(|s| s.1).max();
+    /// A log that writes each line to every sink whose level admits it.
+    pub fn new(sinks: Vec<Sink>) -> Self {
+        let shared = Shared {
+            levels: AtomicU8::new(levels(&sinks)),
+            sinks: RwLock::new(sinks.into()),
+        };
         Self {
-            sinks: sinks.into(),
-            most,
+            shared: Arc::new(shared),
         }
     }
 
@@ -88,28 +217,101 @@ impl ErrorLog {
     pub fn stderr(level: Level) -> Self {
         use std::os::fd::AsFd;
         match std::io::stderr().as_fd().try_clone_to_owned() {
-            Ok(fd) => Self::new(vec![(Arc::new(File::from(fd)), level)]),
+            Ok(fd) => Self::new(vec![Sink::file(Arc::new(File::from(fd)), level)]),
             Err(_) => Self::new(Vec::new()),
         }
     }
 
     /// Whether a line of this level reaches any sink.
     pub fn enabled(&self, level: Level) -> bool {
-        self.most.is_some_and(|most| level <= most)
+        (level as u8) < self.shared.levels.load(Ordering::Relaxed)
     }
 
-    /// Writes one line. Errors of the disk are swallowed: there is nowhere left to say them.
+    /// Writes one line.
     pub fn write(&self, level: Level, text: fmt::Arguments<'_>) {
-        if !self.enabled(level) {
+        self.record(&Record {
+            level,
+            topics: Topics::NONE,
+            connection: None,
+            message: text,
+            request: None,
+            everywhere: false,
+        });
+    }
+
+    /// Writes one record. Errors of the disk are swallowed: there is nowhere left to say them.
+    pub fn record(&self, record: &Record<'_>) {
+        if !record.everywhere && !self.enabled(record.level) {
             return;
         }
-        let line = format_line(level, text);
-        for (file, most) in self.sinks.iter() {
-            if level <= *most {
-                let _ = (&**file).write_all(&line);
+        let (mut text, mut json) = (None, None);
+        for sink in self.sinks().iter().filter(|sink| sink.takes(record)) {
+            let line = if sink.json {
+                json.get_or_insert_with(|| line::json(record))
+            } else {
+                text.get_or_insert_with(|| line::text(record))
+            };
+            match &sink.output {
+                Output::File(file) => {
+                    let _ = (&**file).write_all(line);
+                }
+                Output::Syslog(syslog) => syslog.error(record.level, line.trim_ascii_end()),
+                Output::Memory(ring) => ring.write(line),
             }
         }
     }
+
+    /// Takes over the sinks of a log that came after this one: requests under way log as new ones do.
+    pub fn follow(&self, newer: &Self) {
+        let sinks = newer.sinks();
+        self.shared.levels.store(levels(&sinks), Ordering::Relaxed);
+        *self
+            .shared
+            .sinks
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = sinks;
+    }
+
+    /// A reference that does not keep the log.
+    pub fn downgrade(&self) -> WeakLog {
+        WeakLog {
+            shared: Arc::downgrade(&self.shared),
+        }
+    }
+
+    fn sinks(&self) -> Arc<[Sink]> {
+        let sinks = self.shared.sinks.read();
+        Arc::clone(&sinks.unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl WeakLog {
+    /// The log, if it is still there.
+    pub fn upgrade(&self) -> Option<ErrorLog> {
+        let shared = self.shared.upgrade()?;
+        Some(ErrorLog { shared })
+    }
+}
+
+fn levels(sinks: &[Sink]) -> u8 {
+    let most = sinks.iter().map(|sink| sink.level).max();
+    most.map_or(0, |most| most as u8 + 1)
+}
+
+/// Whether any log of the process wants debugging messages: the one branch they cost where none does.
+#[inline]
+pub fn debugging() -> bool {
+    DEBUGGING.load(Ordering::Relaxed)
+}
+
+/// Tells whether any log wants debugging messages; whoever applies a configuration knows.
+pub fn set_debugging(on: bool) {
+    DEBUGGING.store(on, Ordering::Relaxed);
+}
+
+/// Tells the number of this thread, which its lines carry.
+pub fn set_thread(id: u32) {
+    THREAD.set(id);
 }
 
 /// Sets the offset of local time from UTC in seconds; the driver keeps it current.
@@ -122,77 +324,114 @@ pub fn utc_offset_s() -> i32 {
     UTC_OFFSET_S.load(Ordering::Relaxed)
 }
 
-/// Appends `text` with control bytes and bytes above 0x7e written as `\xHH`.
-pub fn escape(text: &[u8], out: &mut String) {
-    use fmt::Write;
-    for &b in text {
-        if (0x20..0x7f).contains(&b) {
-            out.push(char::from(b));
-        } else {
-            let _ = write!(out, "\\x{b:02X}");
+/// Logs a debugging message about an exchange; its arguments are looked at only where somebody wants it.
+#[macro_export]
+macro_rules! debug_http {
+    ($x:expr, $($text:tt)+) => {
+        if $crate::errlog::debugging() {
+            $x.debug($crate::errlog::Topics::HTTP, format_args!($($text)+));
         }
-    }
+    };
 }
 
-fn format_line(level: Level, text: fmt::Arguments<'_>) -> Vec<u8> {
-    let unix_s = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |d| d.as_secs() as i64);
-    let Civil {
-        year: y,
-        month: mo,
-        day: d,
-        hour: h,
-        minute: mi,
-        second: s,
-        ..
-    } = civil(unix_s + i64::from(utc_offset_s()));
-    let pid = std::process::id();
-    let mut line = format!(
-        "{y:04}/{mo:02}/{d:02} {h:02}:{mi:02}:{s:02} [{}] {pid}#{pid}: ",
-        level.name()
-    );
-    let start = line.len();
-    let _ = fmt::write(&mut line, text);
-    let mut bytes = line.into_bytes();
-    if bytes.len() > MAX_LINE_BYTES {
-        bytes.truncate(MAX_LINE_BYTES);
-    }
-    for b in &mut bytes[start..] {
-        if *b < 0x20 || *b == 0x7f {
-            *b = b' ';
-        }
-    }
-    bytes.push(b'\n');
-    bytes
-}
+/// Topics in the order of nginx's bits.
+const TOPICS: [&str; 7] = [
+    "debug_core",
+    "debug_alloc",
+    "debug_mutex",
+    "debug_event",
+    "debug_http",
+    "debug_mail",
+    "debug_stream",
+];
 
 static UTC_OFFSET_S: AtomicI32 = AtomicI32::new(0);
+static DEBUGGING: AtomicBool = AtomicBool::new(false);
 
-/// Longest line written, as nginx's NGX_MAX_ERROR_STR.
-pub const MAX_LINE_BYTES: usize = 2048;
+thread_local! {
+    /// The number of this thread; 0 where it was not told.
+    static THREAD: Cell<u32> = const { Cell::new(0) };
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn control_bytes_never_reach_the_log() {
-        let line = format_line(Level::Error, format_args!("a\x1b[31mb\nc"));
-        assert!(!line[..line.len() - 1].iter().any(|b| *b < 0x20));
-        assert!(line.ends_with(b"a [31mb c\n"));
+    fn sink(name: &str, level: Level) -> (std::path::PathBuf, Sink) {
+        let name = format!("firstbyte-errlog-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let file = File::create(&path).expect("the temporary directory is writable");
+        (path, Sink::file(Arc::new(file), level))
+    }
+
+    fn taken(path: &std::path::Path) -> String {
+        let text = std::fs::read_to_string(path).expect("the file was made above");
+        std::fs::remove_file(path).expect("the file was made above");
+        text
     }
 
     #[test]
-    fn a_line_is_bounded() {
-        let line = format_line(Level::Error, format_args!("{}", "x".repeat(5000)));
-        assert_eq!(line.len(), MAX_LINE_BYTES + 1);
+    fn a_sink_takes_what_its_level_and_topics_admit() {
+        let (error, first) = sink("error", Level::Error);
+        let (http, second) = sink("http", Level::Debug);
+        let topics = Topics::parse("debug_http").expect("a topic");
+        let log = ErrorLog::new(vec![first, Sink { topics, ..second }]);
+        log.write(Level::Info, format_args!("an info"));
+        log.write(Level::Error, format_args!("an error"));
+        for topics in [Topics::EVENT, Topics::HTTP] {
+            log.record(&Record {
+                level: Level::Debug,
+                topics,
+                connection: Some(7),
+                message: format_args!("{topics:?}"),
+                request: None,
+                everywhere: false,
+            });
+        }
+        let (error, http) = (taken(&error), taken(&http));
+        assert!(error.ends_with(": an error\n") && !error.contains("info"));
+        assert!(http.contains("an info") && http.contains("*7 Topics(16)"));
+        assert!(!http.contains("Topics(8)"), "{http}");
     }
 
     #[test]
-    fn escape_writes_hex() {
-        let mut out = String::new();
-        escape(b"a\x1b\xff", &mut out);
-        assert_eq!(out, "a\\x1B\\xFF");
+    fn a_record_of_a_debugged_connection_goes_everywhere() {
+        let (path, sink) = sink("everywhere", Level::Alert);
+        let log = ErrorLog::new(vec![sink]);
+        let record = |everywhere| Record {
+            level: Level::Debug,
+            topics: Topics::HTTP,
+            connection: None,
+            message: format_args!("step"),
+            request: None,
+            everywhere,
+        };
+        log.record(&record(false));
+        log.record(&record(true));
+        assert_eq!(taken(&path).lines().count(), 1);
+    }
+
+    #[test]
+    fn a_log_follows_the_one_after_it() {
+        let (before, first) = sink("before", Level::Error);
+        let (after, second) = sink("after", Level::Info);
+        let log = ErrorLog::new(vec![first]);
+        let held_by_a_request = log.clone();
+        assert!(!held_by_a_request.enabled(Level::Info));
+        log.follow(&ErrorLog::new(vec![second]));
+        assert!(held_by_a_request.enabled(Level::Info));
+        held_by_a_request.write(Level::Info, format_args!("seen"));
+        assert_eq!(taken(&before), "");
+        assert!(taken(&after).contains("seen"));
+    }
+
+    #[test]
+    fn levels_and_topics_have_nginx_names() {
+        assert_eq!(Level::parse("warn"), Some(Level::Warn));
+        assert_eq!(Level::parse("debug_http"), None);
+        assert_eq!(Topics::parse("debug_http"), Some(Topics::HTTP));
+        assert_eq!(Topics::parse("debug_event"), Some(Topics::EVENT));
+        assert_eq!(Topics::parse("debug"), None);
+        assert!(!ErrorLog::new(Vec::new()).enabled(Level::Emerg));
     }
 }

@@ -5,12 +5,12 @@
 
 mod body;
 mod guards;
+mod log;
 mod peer;
 mod rate;
 mod tls;
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::rc::Rc;
@@ -19,15 +19,13 @@ use engines::http::{Chunk, Method, RequestHead, ResponseHead};
 use engines::proxy_protocol;
 
 use crate::clock::Clock;
-use crate::conf_core::{CoreLoc, CoreSrv};
 use crate::confs::Conf;
-use crate::errlog::{self, ErrorLog, Level};
 use crate::files::Files;
 use crate::http::{Generation, Http, Location, Server};
 use crate::logs::Logs;
 use crate::phases::Phase;
 use crate::regex::Captures;
-use crate::trace::{Event, Trace};
+use crate::trace::Trace;
 
 pub use body::{BodyStage, Pulled};
 pub use guards::Guards;
@@ -71,6 +69,8 @@ pub struct Client {
     pub since_ms: u64,
     /// The head was already there when the previous response ended.
     pub pipelined: bool,
+    /// `debug_connection` names the peer: its connection is logged at level debug, everywhere.
+    pub debug: bool,
 }
 
 /// The response while it is being decided; the last header stage turns it into a [`ResponseHead`].
@@ -431,57 +431,6 @@ impl Exchange {
     /// The extension of the URI, empty if none.
     pub fn extension(&self) -> &[u8] {
         &self.uri[self.ext.clone()]
-    }
-
-    /// Writes to the location's error log with the client, server and request line, as nginx does.
-    pub fn log(&self, level: Level, text: fmt::Arguments<'_>) {
-        self.note(|| Event::Log(level, text.to_string()));
-        let http = &self.http;
-        let log = self.error_log(http);
-        if !log.enabled(level) {
-            return;
-        }
-        log.write(
-            level,
-            format_args!("*{} {text}{}", self.client.connection, self.log_tail(http)),
-        );
-    }
-
-    fn error_log<'h>(&self, http: &'h Http) -> &'h ErrorLog {
-        self.loc::<CoreLoc>(http).log()
-    }
-
-    /// `, client: 127.0.0.1, server: localhost, request: "GET / HTTP/1.1", host: "localhost"`.
-    fn log_tail(&self, http: &Http) -> String {
-        let mut tail = format!(", client: {}, server: ", self.client.peer);
-        errlog::escape(&self.srv::<CoreSrv>(http).name, &mut tail);
-        if self.head.line.len > 0 {
-            tail.push_str(", request: \"");
-            errlog::escape(self.head.bytes(self.head.line), &mut tail);
-            tail.push('"');
-        }
-        if let Some(host) = self.head.field(engines::http::FieldId::Host) {
-            tail.push_str(", host: \"");
-            errlog::escape(host, &mut tail);
-            tail.push('"');
-        }
-        if let Some(referer) = self.head.field(engines::http::FieldId::Referer) {
-            tail.push_str(", referrer: \"");
-            errlog::escape(referer, &mut tail);
-            tail.push('"');
-        }
-        tail
-    }
-
-    /// Says in the log that a `set` variable was read before it was set.
-    pub fn warn_uninitialized(&self, _cx: &Ctx<'_>, name: &[u8]) {
-        if self.loc::<CoreLoc>(&self.http).warn_uninitialized() {
-            let name = String::from_utf8_lossy(name);
-            self.log(
-                Level::Warn,
-                format_args!("using uninitialized \"{name}\" variable"),
-            );
-        }
     }
 }
 

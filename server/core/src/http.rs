@@ -4,10 +4,9 @@
 //! to one configuration, so that nothing shared between threads is touched for each request.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Deref;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -18,12 +17,13 @@ use engines::{h1, h2};
 use crate::build::LogTarget;
 use crate::conf_core::{CoreLoc, CoreSrv, Http2Srv};
 use crate::confs::{Conf, Confs};
-use crate::errlog::ErrorLog;
+use crate::errlog::{ErrorLog, Level, Shown};
 use crate::exchange::{Ctx, Exchange};
 use crate::listen::Listen;
 use crate::location::{LocationKind, LocationSet};
-use crate::module::{Content, HeaderStage};
+use crate::module::{Content, HeaderStage, Module};
 use crate::names::ServerNames;
+use crate::opened::OpenedLogs;
 use crate::phases::Handlers;
 use crate::upkeep::Upkeep;
 use crate::vars::VarTable;
@@ -40,33 +40,58 @@ pub struct Http {
     pub ports: Vec<Port>,
     /// The variables.
     pub vars: VarTable,
+    /// The modules that handlers and stages are of.
+    pub modules: Vec<&'static Module>,
     /// The phase handlers, in order.
     pub handlers: Handlers,
     /// The header stages, in order.
     pub header_stages: Vec<HeaderStage>,
     /// What relative paths made of variables are relative to.
     pub prefix: PathBuf,
-    /// The opened log files; set once, by whoever opened them.
-    pub log_files: OnceLock<HashMap<PathBuf, Arc<File>>>,
+    /// The opened logs; set once, by whoever opened them.
+    pub logs: OnceLock<OpenedLogs>,
     /// What the worker does beside serving.
     pub upkeep: Vec<Arc<dyn Upkeep>>,
 }
 
 impl Http {
-    /// Hands over the opened log files and gives every location its error log.
-    pub fn attach_logs(&self, files: HashMap<PathBuf, Arc<File>>, default: &ErrorLog) {
-        let mut open = |target: &LogTarget| match target {
-            LogTarget::File(path) => files.get(path).cloned(),
-            LogTarget::Stderr => std::io::stderr()
-                .as_fd()
-                .try_clone_to_owned()
-                .ok()
-                .map(|fd| Arc::new(File::from(fd))),
-        };
+    /// Hands over the opened logs and gives every location its error log.
+    pub fn attach_logs(&self, opened: OpenedLogs, default: &ErrorLog) {
         for location in &self.locations {
-            location.confs.get::<CoreLoc>().open_log(default, &mut open);
+            location.confs.get::<CoreLoc>().open_log(default, &opened);
         }
-        let _ = self.log_files.set(files);
+        let _ = self.logs.set(opened);
+    }
+
+    /// Lets the error logs of this configuration, under which requests may still run, take their levels from the one
+    /// that replaces it: those of locations that have not changed place, if they go to the same targets.
+    pub fn follow_logs(&self, newer: &Self) {
+        for (own, new) in self.locations.iter().zip(&newer.locations) {
+            if own.name == new.name {
+                let new: &CoreLoc = new.confs.get();
+                own.confs.get::<CoreLoc>().follow_log(new);
+            }
+        }
+    }
+
+    /// Whether any location logs debugging messages.
+    pub fn debugs(&self) -> bool {
+        let debugs = |l: &Location| l.confs.get::<CoreLoc>().log().enabled(Level::Debug);
+        self.locations.iter().any(debugs)
+    }
+
+    /// The error log of a port's default server.
+    pub fn port_log(&self, port: usize) -> Option<&ErrorLog> {
+        let server = self
+            .servers
+            .get(self.ports.get(port)?.addr(None).default_server)?;
+        Some(
+            self.locations
+                .get(server.location)?
+                .confs
+                .get::<CoreLoc>()
+                .log(),
+        )
     }
 
     /// The settings of one module that exist once.
@@ -110,6 +135,18 @@ pub struct Location {
     pub mapped: usize,
     /// The location to use for methods that a `limit_except` inside excludes, with its methods.
     pub except: Option<(u32, usize)>,
+}
+
+impl fmt::Display for Location {
+    /// As nginx's debugging messages name it: `=/x`, `/x`, `*` for what has no name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = match self.kind {
+            LocationKind::Exact => "=",
+            LocationKind::Block => "*",
+            _ => "",
+        };
+        write!(f, "{mark}{}", Shown(&self.name))
+    }
 }
 
 /// One listening socket.

@@ -22,11 +22,14 @@ pub mod logs;
 pub mod mime;
 pub mod module;
 pub mod names;
+pub mod networks;
+mod opened;
 pub mod paths;
 pub mod phases;
 pub mod regex;
 pub mod reply;
 pub mod stats;
+pub mod syslog;
 pub mod trace;
 pub mod typed;
 pub mod upkeep;
@@ -34,6 +37,9 @@ pub mod value;
 pub mod vars;
 pub mod zone;
 
-pub use build::{Cycle, LoadError, LoadOptions, LogTarget, MainConf, Written, load, load_written};
+pub use build::{
+    Cycle, ErrorLogConf, LoadError, LoadOptions, LogTarget, MainConf, Written, load, load_written,
+};
 pub use files::*;
 pub use listen::*;
+pub use opened::OpenedLogs;

@@ -8,6 +8,7 @@
 
 use std::rc::Rc;
 
+use crate::debug_http;
 use crate::exchange::Exchange;
 use crate::http::Http;
 use crate::regex::{MatchLimit, Regex};
@@ -127,11 +128,13 @@ fn descend(http: &Http, x: &mut Exchange) -> Result<bool, MatchLimit> {
     let mut try_regex = true;
     match set.find(&x.uri) {
         Static::Exact(id) => {
+            debug_http!(x, "test location: \"{}\"", http.locations[id]);
             x.note(|| Event::Compared(id, true));
             x.location = id;
             return Ok(true);
         }
         Static::Prefix(id) => {
+            debug_http!(x, "test location: \"{}\"", http.locations[id]);
             x.note(|| Event::Compared(id, true));
             x.location = id;
             try_regex = !matches!(http.locations[id].kind, LocationKind::PrefixOnly);
@@ -161,6 +164,7 @@ fn first_regex(
     uri: &[u8],
 ) -> Result<Option<usize>, MatchLimit> {
     for &id in &set.regex {
+        debug_http!(x, "test location: ~ \"{}\"", http.locations[id]);
         if let LocationKind::Regex(regex) = &http.locations[id].kind {
             let hit = regex.exec(x, uri)?;
             x.note(|| Event::Compared(id, hit));

@@ -27,6 +27,8 @@ pub struct Module {
     pub handlers: &'static [Handler],
     /// Its header stage.
     pub header_stage: Option<HeaderStage>,
+    /// Handlers and header stage do nothing unless one of its directives is written; where none is, they are left out.
+    pub dormant: bool,
     /// Called when the `http` block has been read and merged.
     pub finish: Option<Finish>,
     /// Directives that reach inner levels in another way than most.
@@ -43,6 +45,7 @@ impl Module {
         defaults: &[],
         handlers: &[],
         header_stage: None,
+        dormant: false,
         finish: None,
         inherits: &[],
     };

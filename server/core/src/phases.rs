@@ -15,7 +15,8 @@ use engines::http::{BodyLength, Fault, FieldId, Method, Version, normalize, pars
 use crate::agent::Browser;
 use crate::build::method_bit;
 use crate::conf_core::{CoreLoc, CoreSrv};
-use crate::errlog::Level;
+use crate::debug_http;
+use crate::errlog::{self, Level, Shown};
 use crate::exchange::{Ctx, Exchange, State};
 use crate::http::Http;
 use crate::location::find_location;
@@ -97,6 +98,9 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let http = Rc::clone(&x.http);
     let addr = http.ports[x.port].addr(x.client.local);
     place(x);
+    if errlog::debugging() {
+        x.debug_head();
+    }
     if let Some(fault) = x.head.fault {
         // A request line that could be read still says who is asked for what, for the error page and the log.
         if !is_of_line(fault) && take_host(x) {
@@ -116,7 +120,10 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
     }
     x.location = http.servers[x.server].location;
     if !take_target(x) {
-        refuse(x, cx, Fault::BadUri);
+        return refuse(x, cx, Fault::BadUri);
+    }
+    if errlog::debugging() {
+        x.debug_uri();
     }
 }
 
@@ -140,6 +147,8 @@ pub fn resume(x: &mut Exchange, cx: &mut Ctx<'_>) {
 /// Writes the logs of an ended exchange and releases what modules hold for it.
 pub fn log(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let http = Rc::clone(&x.http);
+    debug_http!(x, "http close request");
+    debug_http!(x, "http log handler");
     for handler in &http.handlers.log {
         handler(x, cx);
     }
@@ -254,6 +263,7 @@ fn enter(x: &mut Exchange, phase: Phase) {
 /// Runs the handlers of a phase that is not special, from the one that comes next.
 fn steps(x: &mut Exchange, cx: &mut Ctx<'_>, handlers: &[StepFn], next: Phase) {
     while let Some(handler) = handlers.get(x.handler) {
+        debug_http!(x, "{} phase: {}", x.shown_phase(), x.handler);
         match handler(x, cx) {
             Step::Next => x.handler += 1,
             Step::Status(status) => return refused(x, cx, status),
@@ -273,8 +283,10 @@ fn find_config(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     if !x.internal && x.loc::<CoreLoc>(http).internal {
         return reply::status(x, cx, 404);
     }
+    debug_http!(x, "using configuration \"{}\"", x.location_of(http));
     location_changed(x);
     let limit = x.loc::<CoreLoc>(http).client_max_body_size.0;
+    debug_http!(x, "http cl:{} max:{limit}", x.shown_length());
     if let BodyLength::Length(n) = x.head.body
         && limit != 0
         && n > limit
@@ -327,9 +339,11 @@ fn keepalive_disabled(x: &Exchange, loc: &CoreLoc) -> bool {
 }
 
 fn post_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
+    debug_http!(x, "post rewrite phase");
     if !x.uri_changed {
         return enter(x, Phase::PreAccess);
     }
+    debug_http!(x, "uri changes: {}", x.uri_changes);
     if !spend_redirect(x) {
         x.log(
             Level::Error,
@@ -354,12 +368,14 @@ fn content(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     if let Some(handler) = x.location_of(http).handler
         && x.handler == 0
     {
+        debug_http!(x, "content phase: handler of the location");
         match handler(x, cx) {
             Content::Declined => {}
             done => return answered(x, cx, done, None),
         }
     }
     while let Some(handler) = http.handlers.content.get(x.handler) {
+        debug_http!(x, "content phase: {}", x.handler);
         match handler(x, cx) {
             Content::Declined => x.handler += 1,
             done => return answered(x, cx, done, Some(x.handler)),

@@ -8,6 +8,7 @@ use engines::http::{BodyLength, Chunk, Escape, FieldId, Method, Version, escape,
 
 use crate::agent::Browser;
 use crate::conf_core::{CoreLoc, CoreSrv, ErrorPage, ServerTokens};
+use crate::debug_http;
 use crate::exchange::{Ctx, Exchange, Peer, State};
 use crate::http::Http;
 use crate::phases;
@@ -15,6 +16,11 @@ use crate::trace::Event;
 
 /// Answers with a status: an error page if one is configured, else a page of our own.
 pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
+    debug_http!(
+        x,
+        "http finalize request: {status}, {} a:1, c:1",
+        x.shown_uri()
+    );
     x.note(|| Event::Status(status));
     if matches!(
         status,
@@ -47,6 +53,7 @@ pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
 
 /// Answers with a status and our own page, whatever `error_page` says.
 fn plain_status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
+    debug_http!(x, "http special response: {status}, {}", x.shown_uri());
     if matches!(status, 301 | 302) && refreshes(x) {
         return refresh(x, cx);
     }
@@ -255,6 +262,7 @@ pub fn send(x: &mut Exchange, cx: &mut Ctx<'_>, chunk: Option<Chunk>) {
         }
     }
     render(x, cx, &http);
+    debug_http!(x, "http output filter {}", x.shown_uri());
     x.state = State::Responding;
 }
 

@@ -10,13 +10,14 @@ use std::rc::Rc;
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use server_core::build::Build;
 use server_core::conf_core::{CoreLoc, Satisfy};
+use server_core::debug_http;
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange, Peer};
 use server_core::module::{Access, Handler, Inherit, Module};
 use server_core::settings;
 use server_core::trace::{At, Event};
 
-use crate::networks::Network;
+use crate::networks::{Network, mask_v6};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -25,6 +26,7 @@ pub(crate) const MODULE: Module = Module {
     units: &[<AccessLoc as server_core::confs::Conf>::unit],
     handlers: &[Handler::Access(check)],
     inherits: &[("deny", Inherit::With("allow"))],
+    dormant: true,
     ..Module::EMPTY
 };
 
@@ -96,6 +98,7 @@ fn rule(b: &mut Build, d: &Directive, deny: bool) -> Result<(), ConfError> {
 fn check(x: &mut Exchange, _: &mut Ctx<'_>) -> Access {
     let http = Rc::clone(&x.http);
     let rules = &x.loc::<AccessLoc>(&http).rules;
+    debug_http!(x, "access: {} by {} rules", x.client.peer, rules.len());
     let Some(nth) = first(rules, x.client.peer) else {
         return Access::NoOpinion;
     };
@@ -134,7 +137,7 @@ fn fits_mapped(network: Network, peer: Peer, rules: &[Rule]) -> bool {
         return false;
     };
     let about_v4 = |rule: &Rule| matches!(rule.network, None | Some(Network::V4(..)));
-    ip.to_bits() & crate::networks::mask_v6(bits) == net && !rules.iter().any(about_v4)
+    ip.to_bits() & mask_v6(bits) == net && !rules.iter().any(about_v4)
 }
 
 #[cfg(test)]

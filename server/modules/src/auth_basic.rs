@@ -35,6 +35,7 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN],
     units: &[<AuthBasicLoc as server_core::confs::Conf>::unit],
     handlers: &[Handler::Access(check)],
+    dormant: true,
     ..Module::EMPTY
 };
 

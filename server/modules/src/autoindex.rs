@@ -26,6 +26,7 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN],
     units: &[<AutoindexLoc as server_core::confs::Conf>::unit],
     handlers: &[Handler::Content(handle)],
+    dormant: true,
     ..Module::EMPTY
 };
 

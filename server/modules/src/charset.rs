@@ -32,6 +32,7 @@ pub(crate) const MODULE: Module = Module {
     ],
     header_stage: Some(stage),
     finish: Some(check_tables),
+    dormant: true,
     ..Module::EMPTY
 };
 

@@ -8,7 +8,8 @@ use conf::{Arity, ConfError, Contexts, Directive, Row};
 use engines::http::Method;
 use server_core::build::Build;
 use server_core::conf_core::CoreLoc;
-use server_core::errlog::Level;
+use server_core::debug_http;
+use server_core::errlog::{Level, Shown};
 use server_core::exchange::{Ctx, Exchange};
 use server_core::module::{Content, Handler, Module};
 use server_core::trace::{At, Event};
@@ -125,6 +126,7 @@ fn look(
     directory_checked: &mut bool,
 ) -> Result<bool, u16> {
     let path = paths::map_with(x, cx, name)?;
+    debug_http!(x, "open index \"{}\"", Shown(&path));
     let policy = paths::policy(x, cx, &path);
     let Err(error) = cx.files.stat(&path, &policy) else {
         return Ok(true);

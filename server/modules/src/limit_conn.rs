@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use server_core::build::Build;
-use server_core::errlog::Level;
+use server_core::debug_http;
+use server_core::errlog::{Level, Shown};
 use server_core::exchange::{Ctx, Exchange};
 use server_core::module::{Handler, Module, Step};
 use server_core::settings;
@@ -41,6 +42,7 @@ pub(crate) const MODULE: Module = Module {
         doc: "PASSED, REJECTED or REJECTED_DRY_RUN",
     }],
     handlers: &[Handler::PreAccess(handle)],
+    dormant: true,
     ..Module::EMPTY
 };
 
@@ -225,6 +227,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
         let Some(key) = key_of(x, cx, zone) else {
             continue;
         };
+        debug_http!(x, "limit conn: \"{}\" of {}", Shown(&key), limit.most);
         x.guards.set(Outcome::Passed);
         match hold(zone, key, limit.most) {
             Ok(held) => x.guards.push(held),

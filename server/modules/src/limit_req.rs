@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use server_core::build::Build;
+use server_core::debug_http;
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange, State};
 use server_core::module::{Handler, Module, Step};
@@ -45,6 +46,7 @@ pub(crate) const MODULE: Module = Module {
         doc: "PASSED, DELAYED, REJECTED, DELAYED_DRY_RUN or REJECTED_DRY_RUN",
     }],
     handlers: &[Handler::PreAccess(handle)],
+    dormant: true,
     ..Module::EMPTY
 };
 
@@ -271,6 +273,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
         let mut shard = zone.buckets.lock(&key);
         let verdict = bucket::ask(&mut shard, &key, now_ms, zone.rate, limit.burst, last);
         drop(shard);
+        debug_http!(x, "limit_req[{n}]: {verdict:?}");
         match verdict {
             Verdict::Over(excess) => {
                 give_up(&pending);

@@ -88,6 +88,8 @@ pub(crate) struct AccessLog {
 enum Target {
     File(PathBuf),
     Computed(Value),
+    /// The place of the server in the configuration's list.
+    Syslog(usize),
 }
 
 const ROWS: &[Row<Build>] = &[
@@ -108,7 +110,7 @@ const ROWS: &[Row<Build>] = &[
         block: false,
         default: "logs/access.log combined",
         doc: "An access log.",
-        syntax: "path [format [buffer=size] [gzip[=level]] [flush=time] [if=condition]] | off",
+        syntax: "path | syslog:server=address[,parameter=value] [format [buffer=size] [gzip[=level]] [flush=time] [if=condition]] | off",
         apply: access_log,
     },
     Row {
@@ -185,13 +187,7 @@ fn access_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         b.conf_mut::<LogLoc>().off = true;
         return Ok(());
     }
-    if d.arg(0).starts_with(b"syslog:") {
-        return Err(ConfError::word(
-            d,
-            d.word(0),
-            "\"syslog:\" is not built yet",
-        ));
-    }
+    let target = target(b, d)?;
     let format = match d.args.get(1).filter(|w| w.text != b"combined") {
         None => combined(b, d)?,
         Some(word) => {
@@ -209,18 +205,17 @@ fn access_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     for word in d.args.iter().skip(2) {
         options.parameter(b, d, word)?;
     }
-    let target = match Value::compile(b, d, d.word(0))? {
-        value if value.constant().is_some() => Target::File(b.log_path(d.arg(0))),
-        value => Target::Computed(value),
-    };
-    if options.buffer.is_some() && matches!(target, Target::Computed(_)) {
-        return Err(ConfError::word(
-            d,
-            d.word(0),
-            "buffered logs cannot have variables in name",
-        ));
-    }
     let how = options.buffering(d)?;
+    if how.is_some() {
+        let refused = match target {
+            Target::File(_) => "",
+            Target::Computed(_) => "buffered logs cannot have variables in name",
+            Target::Syslog(_) => "logs to syslog cannot be buffered",
+        };
+        if !refused.is_empty() {
+            return Err(ConfError::word(d, d.word(0), refused));
+        }
+    }
     if let (Some(how), Target::File(path)) = (how, &target) {
         let buffers = &mut b.conf_mut::<LogMain>().buffers;
         match buffers.iter().find(|(known, _)| known == path) {
@@ -247,6 +242,17 @@ fn access_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         None => return Err(ConfError::at(d, "access_log is in use")),
     }
     Ok(())
+}
+
+fn target(b: &mut Build, d: &Directive) -> Result<Target, ConfError> {
+    if d.arg(0).starts_with(b"syslog:") {
+        let server = server_core::build::syslog(b, d)?;
+        return Ok(Target::Syslog(b.syslog(server)));
+    }
+    Ok(match Value::compile(b, d, d.word(0))? {
+        value if value.constant().is_some() => Target::File(b.log_path(d.arg(0))),
+        value => Target::Computed(value),
+    })
 }
 
 fn open_log_file_cache(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
@@ -331,12 +337,18 @@ fn write(x: &mut Exchange, cx: &mut Ctx<'_>) {
         let line = log.format.line(x, cx);
         match &log.target {
             Target::File(path) => {
-                let file = http.log_files.get().and_then(|files| files.get(path));
+                let file = http.logs.get().and_then(|logs| logs.files.get(path));
                 if let Some(file) = file {
                     cx.logs.write(file, &line, log.how, cx.clock.mono_ms);
                 }
             }
             Target::Computed(path) => write_computed(x, cx, path, &line, conf.cache.flatten()),
+            Target::Syslog(at) => {
+                let server = http.logs.get().and_then(|logs| logs.syslogs.get(*at));
+                if let Some(server) = server {
+                    server.access(line.strip_suffix(b"\n").unwrap_or(&line));
+                }
+            }
         }
     }
 }

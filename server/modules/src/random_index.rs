@@ -21,6 +21,7 @@ pub(crate) const MODULE: Module = Module {
     units: &[<RandomIndexLoc as server_core::confs::Conf>::unit],
     handlers: &[Handler::Content(handle)],
     inherits: &[("random_index", Inherit::Around)],
+    dormant: true,
     ..Module::EMPTY
 };
 

@@ -27,6 +27,7 @@ pub(crate) const MODULE: Module = Module {
     units: &[<RealIpLoc as server_core::confs::Conf>::unit],
     variables: VARIABLES,
     handlers: &[Handler::PostRead(replace), Handler::PreAccess(replace)],
+    dormant: true,
     ..Module::EMPTY
 };
 

@@ -12,6 +12,7 @@ use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Pos, Row};
 use server_core::build::Build;
+use server_core::debug_http;
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange};
 use server_core::module::{Handler, Inherit, Module, Step};
@@ -41,6 +42,7 @@ pub(crate) const MODULE: Module = Module {
         ("break", Inherit::Step),
         ("if", Inherit::Step),
     ],
+    dormant: true,
     ..Module::EMPTY
 };
 
@@ -281,7 +283,8 @@ fn if_(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 fn run_server(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     let http = Rc::clone(&x.http);
     let conf: &RewriteLoc = http.locations[http.servers[x.server].location].confs.get();
-    finish(run(x, cx, &conf.ops, &mut Run::of(conf)))
+    let mut state = Run::of(conf, x);
+    finish(run(x, cx, &conf.ops, &mut state))
 }
 
 fn run_location(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
@@ -290,7 +293,8 @@ fn run_location(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
         return Step::Next;
     }
     let conf: &RewriteLoc = http.locations[x.location].confs.get();
-    finish(run(x, cx, &conf.ops, &mut Run::of(conf)))
+    let mut state = Run::of(conf, x);
+    finish(run(x, cx, &conf.ops, &mut state))
 }
 
 /// How a list of ops ended.
@@ -321,9 +325,10 @@ struct Run {
 }
 
 impl Run {
-    fn of(conf: &RewriteLoc) -> Self {
+    fn of(conf: &RewriteLoc, x: &Exchange) -> Self {
         Self {
-            log: *conf.rewrite_log,
+            // As in nginx, whoever debugs is told without `rewrite_log`.
+            log: *conf.rewrite_log || x.is_debugged(),
             quote: true,
         }
     }
@@ -403,6 +408,7 @@ fn run_rewrite(
     state: &mut Run,
 ) -> Flow {
     let log = state.log;
+    debug_http!(x, "http script regex: \"{}\"", rewrite.regex.pattern);
     let uri = std::mem::take(&mut x.uri);
     let matched = rewrite.regex.exec(x, &uri);
     if log {

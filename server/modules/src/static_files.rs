@@ -8,7 +8,8 @@
 use engines::http::{Chunk, FileRange, Method};
 use server_core::FileError;
 use server_core::conf_core::CoreLoc;
-use server_core::errlog::Level;
+use server_core::debug_http;
+use server_core::errlog::{Level, Shown};
 use server_core::exchange::{Ctx, Exchange};
 use server_core::module::{Content, Handler, Module};
 use server_core::{paths, reply};
@@ -33,6 +34,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         Ok(path) => path,
         Err(status) => return Content::Status(status),
     };
+    debug_http!(x, "http filename: \"{}\"", Shown(&path));
     let policy = paths::policy(x, cx, &path);
     let opened = match cx.files.open(&path, &policy) {
         Ok(opened) => opened,

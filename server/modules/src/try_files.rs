@@ -7,7 +7,8 @@ use std::rc::Rc;
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use server_core::build::Build;
 use server_core::conf_core::{Alias, CoreLoc};
-use server_core::errlog::Level;
+use server_core::debug_http;
+use server_core::errlog::{Level, Shown};
 use server_core::exchange::{Ctx, Exchange};
 use server_core::module::{Handler, Inherit, Module, Step};
 use server_core::trace::{At, Event};
@@ -21,6 +22,7 @@ pub(crate) const MODULE: Module = Module {
     units: &[<TryLoc as server_core::confs::Conf>::unit],
     handlers: &[Handler::PreContent(handle)],
     inherits: &[("try_files", Inherit::Never)],
+    dormant: true,
     ..Module::EMPTY
 };
 
@@ -111,6 +113,9 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
             Err(404) => continue,
             Err(status) => return Step::Status(status),
         };
+        let kind = if candidate.directory { "dir" } else { "file" };
+        let (shown, found) = (Shown(&name), Shown(&path));
+        debug_http!(x, "trying to use {kind}: \"{shown}\" \"{found}\"");
         let policy = paths::policy(x, cx, &path);
         match cx.files.stat(&path, &policy) {
             Ok(meta) if meta.is_dir == candidate.directory => {

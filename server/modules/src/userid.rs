@@ -52,6 +52,7 @@ pub(crate) const MODULE: Module = Module {
     }],
     header_stage: Some(stage),
     finish: Some(finish),
+    dormant: true,
     ..Module::EMPTY
 };
 

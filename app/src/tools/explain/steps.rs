@@ -93,7 +93,7 @@ impl Teller<'_> {
                 ("redirect", text, None)
             }
             Event::Refused(phase, index, status) => {
-                let by = handler(*phase, *index);
+                let by = self.handler(*phase, *index);
                 ("status", format!("{}, by {by}", status_line(*status)), None)
             }
             Event::Answered(handler) => return Some(self.answered(noted.location, *handler)),
@@ -111,6 +111,14 @@ impl Teller<'_> {
             Event::Wait(ms) => ("wait", format!("{ms} ms"), None),
         };
         Some(Step { step, text, at })
+    }
+
+    /// `the module static`.
+    fn handler(&self, phase: Phase, index: usize) -> String {
+        match module::handler_name(&self.http.modules, phase, index) {
+            Some(name) => format!("the module {name}"),
+            None => "the core".to_owned(),
+        }
     }
 
     fn compared(&self, id: usize, fits: bool) -> Step {
@@ -182,7 +190,7 @@ impl Teller<'_> {
         };
         let (text, at) = match (own, index) {
             (Some(line), _) => (line.text(), self.place(line.at)),
-            (None, Some(index)) => (handler(Phase::Content, index), None),
+            (None, Some(index)) => (self.handler(Phase::Content, index), None),
             (None, None) => ("the location itself".to_owned(), None),
         };
         Step {
@@ -217,14 +225,6 @@ impl Teller<'_> {
             }
         }
         told
-    }
-}
-
-/// `the module static`.
-fn handler(phase: Phase, index: usize) -> String {
-    match module::handler_name(server_modules::MODULES, phase, index) {
-        Some(name) => format!("the module {name}"),
-        None => "the core".to_owned(),
     }
 }
 

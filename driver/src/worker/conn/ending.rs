@@ -7,8 +7,9 @@ use server_core::exchange::State;
 use server_core::phases;
 
 use super::h1::respond;
-use super::state::{Active, Closed, Conn, Fate, Mode};
-use super::{client, h2, write};
+use super::state::{Active, Closed, Conn, Fate, Mode, client};
+use super::trace::debug_conn;
+use super::{h2, write};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -42,6 +43,7 @@ pub(super) fn linger<N: Net>(
         until_ms: sh.clock.mono_ms + a.closing.time_ms,
     };
     c.mark_ms = sh.clock.mono_ms;
+    debug_conn!(HTTP, c, sh, "http lingering close handler");
     // The peer's end may have been read before, and is found again by one more read.
     c.readable = true;
     Ok(true)
@@ -180,6 +182,13 @@ pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate
         tls.close();
         let _ = write(c, sh);
     }
+    debug_conn!(
+        HTTP,
+        c,
+        sh,
+        "close http connection: {}",
+        sh.net.number(&c.socket)
+    );
     let Some(mut a) = c.active.take() else {
         return Fate::Close;
     };

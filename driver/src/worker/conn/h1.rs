@@ -3,11 +3,13 @@
 use engines::h1::{Event, Next, Phase};
 use engines::http::{Fault, RequestHead};
 use server_core::conf_core::CoreLoc;
+use server_core::debug_http;
 use server_core::exchange::{Pulled, State};
 use server_core::phases;
 
 use super::ending::{linger, log_unfinished};
 use super::state::{Closed, Closing, Conn, Mode, Queued};
+use super::trace::{self, debug_conn};
 use super::{CLIENT_CLOSED_REQUEST, PIPELINE_DEPTH, QUEUE_BYTES, open_exchange};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
@@ -153,6 +155,7 @@ pub(super) fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
                 }
                 a.engine.discard_body();
             }
+            debug_http!(x, "{}", trace::Head(&x.response));
             x.header_bytes = a.engine.send_head(&x.response);
             if a.out.is_empty() {
                 c.mark_ms = sh.clock.mono_ms;
@@ -211,6 +214,7 @@ pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
     let Some(exchange) = a.exchange.take() else {
         return Ok(false);
     };
+    trace::finalized(&exchange);
     let loc: &CoreLoc = exchange.loc(&exchange.http);
     a.closing = Closing {
         rule: *loc.lingering_close,
@@ -267,6 +271,7 @@ pub(super) fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
                 {
                     return Err(Closed);
                 }
+                debug_conn!(HTTP, c, sh, "set http keepalive handler");
                 if let Some(active) = c.active.take() {
                     sh.release(active);
                 }
@@ -275,6 +280,7 @@ pub(super) fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
             }
             if any {
                 c.mark_ms = sh.clock.mono_ms;
+                debug_conn!(HTTP, c, sh, "pipelined request");
             }
             Ok(any)
         }

@@ -15,8 +15,8 @@ use server_core::errlog::Level;
 use server_core::exchange::{Exchange, Pulled, State};
 use server_core::phases;
 
-use super::state::{Closed, Closing, Conn, Queued};
-use super::{CLIENT_CLOSED_REQUEST, QUEUE_BYTES, client, open_exchange};
+use super::state::{Closed, Closing, Conn, Queued, client};
+use super::{CLIENT_CLOSED_REQUEST, QUEUE_BYTES, open_exchange};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -134,6 +134,15 @@ impl H2 {
         let running = self.running.iter().map(|running| &running.exchange);
         let queued = self.tail.iter().map(|queued| &queued.exchange);
         running.chain(queued).any(|x| x.http.number < number)
+    }
+
+    /// Whether exchanges under way are logged at level debug.
+    pub(super) fn set_debug(&mut self, on: bool) {
+        let running = self.running.iter_mut().map(|running| &mut running.exchange);
+        let queued = self.tail.iter_mut().map(|queued| &mut queued.exchange);
+        for x in running.chain(queued) {
+            x.client.debug = on;
+        }
     }
 
     fn transmit(&mut self) {

@@ -16,6 +16,7 @@ mod h2;
 mod preface;
 mod state;
 mod tls;
+mod trace;
 
 use std::io;
 use std::rc::Rc;
@@ -24,7 +25,7 @@ use engines::h2::PREFACE;
 use engines::http::{FieldId, RequestHead};
 use server_core::conf_core::CoreLoc;
 use server_core::errlog::Level;
-use server_core::exchange::{Client, Exchange};
+use server_core::exchange::Exchange;
 use server_core::stats::{self, Activity};
 
 use super::net::Net;
@@ -32,8 +33,10 @@ use super::shared::Shared;
 use ending::{close, deadline, expire};
 use preface::read_preface;
 pub use state::{Active, Cause, Conn, Fate};
-use state::{Closed, Mode, Preface};
+use state::{Closed, Mode, Preface, client};
 pub use tls::Sealer;
+use trace::debug_conn;
+pub(in crate::worker) use trace::write as debug;
 
 /// Reads what has come, ahead of the turn: the loop does so for all connections that are ready before any has its turn, so
 /// that one look at a file serves all of them. False if the connection has ended.
@@ -101,6 +104,7 @@ fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, 
     }
     let n = match sh.net.receive(&mut c.socket, &mut sh.scratch) {
         Ok(0) => {
+            trace::received(c, sh, 0);
             c.readable = false;
             return end_of_input(c);
         }
@@ -112,6 +116,7 @@ fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, 
         }
         Err(_) => return Err(Closed),
     };
+    trace::received(c, sh, n);
     sh.files.input_received();
     // A short read has emptied the socket: a new event will say when there is more. A peer that hung up gives no new
     // event, so its end must be read now.
@@ -154,10 +159,12 @@ fn take_plain<N: Net>(
 fn take_h1<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, input: &[u8]) {
     let now = sh.clock.mono_ms;
     let port = c.port();
-    let a = c.active.get_or_insert_with(|| {
+    if c.active.is_none() {
+        debug_conn!(HTTP, c, sh, "{}", c.waiting());
         c.mark_ms = now;
-        sh.activate(port)
-    });
+        c.active = Some(sh.activate(port));
+    }
+    let Some(a) = &mut c.active else { return };
     if a.mode != Mode::Serve {
         c.mark_ms = now;
     }
@@ -225,23 +232,6 @@ fn open_exchange<N: Net>(
     Ok(x)
 }
 
-/// What the exchange knows of the connection.
-fn client<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, hostless: bool) -> Client {
-    let port = &sh.generation.http.ports[c.port as usize];
-    let wanted = port.needs_local_addr || (hostless && port.listen.addr.is_wildcard());
-    if wanted && c.local.is_none() {
-        c.local = sh.net.local_addr(&mut c.socket).map(Box::new);
-    }
-    Client {
-        peer: c.peer,
-        local: c.local.as_deref().copied(),
-        connection: c.serial,
-        requests: u64::from(c.requests),
-        since_ms: c.since_ms,
-        pipelined: c.active.as_ref().is_some_and(|a| a.queued > 0),
-    }
-}
-
 /// Writes what is queued; true if there may be more to do at once.
 fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
     if !c.writable {
@@ -284,12 +274,14 @@ fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Cl
             if sent.bytes > 0 {
                 c.mark_ms = sh.clock.mono_ms;
             }
-            let more = !out.is_empty() || more;
+            let left = out.len();
+            let more = left > 0 || more;
             match (&mut c.h2, &mut c.active) {
                 (Some(h2), _) => h2.sent += sent.bytes,
                 (None, Some(a)) => a.sent += sent.bytes,
                 (None, None) => {}
             }
+            trace::sent(c, sh, sent.bytes, left);
             Ok(c.writable && more)
         }
         Err(e) => {

@@ -8,8 +8,7 @@ use engines::proxy_protocol::{self, Fault};
 use server_core::errlog::Level;
 use server_core::phases;
 
-use super::client;
-use super::state::{Closed, Conn, Preface};
+use super::state::{Closed, Conn, Preface, client};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 

@@ -8,11 +8,13 @@ use engines::h1::{self, Next};
 use engines::http::Gather;
 use engines::proxy_protocol;
 use server_core::conf_core::Lingering;
-use server_core::exchange::{Exchange, Peer};
+use server_core::exchange::{Client, Exchange, Peer};
 use server_core::stats::{Activity, Counted};
 
 use super::h2::H2;
 use super::tls::Tls;
+use crate::worker::net::Net;
+use crate::worker::shared::Shared;
 
 /// One connection.
 pub struct Conn<S> {
@@ -40,6 +42,8 @@ pub struct Conn<S> {
     pub(super) gone: bool,
     /// What a proxy says before the first request.
     pub(super) preface: Preface,
+    /// `debug_connection` names its peer.
+    pub(super) debug: bool,
     /// Its place in the process's counters.
     pub(super) counted: Counted,
     /// The first bytes have to tell whether this is HTTP/2.
@@ -174,6 +178,28 @@ impl Active {
     }
 }
 
+/// What the exchange knows of the connection.
+pub(super) fn client<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    hostless: bool,
+) -> Client {
+    let port = &sh.generation.http.ports[c.port as usize];
+    let wanted = port.needs_local_addr || (hostless && port.listen.addr.is_wildcard());
+    if wanted && c.local.is_none() {
+        c.local = sh.net.local_addr(&mut c.socket).map(Box::new);
+    }
+    Client {
+        peer: c.peer,
+        local: c.local.as_deref().copied(),
+        connection: c.serial,
+        requests: u64::from(c.requests),
+        since_ms: c.since_ms,
+        pipelined: c.active.as_ref().is_some_and(|a| a.queued > 0),
+        debug: c.debug,
+    }
+}
+
 impl<S> Conn<S> {
     /// A connection that has just been accepted on a port.
     pub fn new(socket: S, peer: Peer, port: usize, serial: u64, now_ms: u64) -> Self {
@@ -195,6 +221,7 @@ impl<S> Conn<S> {
             retired: false,
             gone: false,
             preface: Preface::Absent,
+            debug: false,
             counted: Counted::accepted(),
             undecided: false,
             plain_on_tls: false,
@@ -245,6 +272,33 @@ impl<S> Conn<S> {
     /// The first bytes may be the preface of HTTP/2.
     pub fn expect_http2(&mut self) {
         self.undecided = true;
+    }
+
+    /// The peer's address.
+    pub fn peer(&self) -> Peer {
+        self.peer
+    }
+
+    /// Whether the connection is logged at level debug whatever the levels are, requests under way included.
+    pub fn set_debug(&mut self, on: bool) {
+        self.debug = on;
+        if let Some(active) = &mut self.active {
+            let queued = active.tail.iter_mut().map(|q| &mut q.exchange);
+            for x in queued.chain(&mut active.exchange) {
+                x.client.debug = on;
+            }
+        }
+        if let Some(h2) = &mut self.h2 {
+            h2.set_debug(on);
+        }
+    }
+
+    /// What nginx's log calls the wait for the bytes that have come.
+    pub(super) fn waiting(&self) -> &'static str {
+        match self.requests {
+            0 => "http wait request handler",
+            _ => "http keepalive handler",
+        }
     }
 
     /// The socket.

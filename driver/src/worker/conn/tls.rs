@@ -16,8 +16,8 @@ use server_core::names::tls_server;
 use server_core::phases;
 use tls::Fault;
 
-use super::state::{Closed, Conn};
-use super::{client, end_of_input, h2, take_plain};
+use super::state::{Closed, Conn, client};
+use super::{end_of_input, h2, take_plain};
 use crate::sys::socket::Sent;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;

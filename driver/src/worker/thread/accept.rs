@@ -1,13 +1,14 @@
 //! Accepting connections, and what happens when there are too many.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use server_core::errlog::Level;
+use server_core::errlog::{self, Level, Topics};
 use server_core::exchange::Peer;
 
 use super::{Accepting, Cause, Conn, Interest, Key, LISTENER_BIT, Ordering, Thread};
 use crate::sys::socket;
+use crate::worker::conn::debug;
 
 impl Thread {
     /// Accepts from a port.
@@ -45,6 +46,8 @@ impl Thread {
         let serial = self.counters.connections.fetch_add(1, Ordering::Relaxed) + 1;
         let mut conn = Conn::new(socket, peer, port, serial, self.shared.clock.mono_ms);
         self.introduce(port, &mut conn);
+        conn.set_debug(self.is_debugged(peer));
+        self.tell_accepted(&conn);
         let key = self.conns.insert(conn);
         let Some(conn) = self.conns.get_mut(key) else {
             return;
@@ -85,6 +88,24 @@ impl Thread {
         } else if addr.http2 {
             conn.expect_http2();
         }
+    }
+
+    /// Whether `debug_connection` names a peer.
+    pub(super) fn is_debugged(&self, peer: Peer) -> bool {
+        let networks = &self.setup.debug_connections;
+        networks.iter().any(|network| network.has(peer))
+    }
+
+    fn tell_accepted(&self, conn: &Conn<OwnedFd>) {
+        if !errlog::debugging() {
+            return;
+        }
+        let fd = conn.socket().as_raw_fd();
+        let text = match conn.peer() {
+            Peer::Inet(addr) => format!("accept: {addr} fd:{fd}"),
+            Peer::Unix => format!("accept: unix: fd:{fd}"),
+        };
+        debug(conn, &self.shared, Topics::EVENT, format_args!("{text}"));
     }
 
     /// Whether accepting may go on at once after this error.

@@ -261,7 +261,10 @@ impl Thread {
         while let Ok(order) = self.orders.try_recv() {
             match order {
                 Order::Configure(setup) => self.configure(*setup),
-                Order::FlushLogs => self.shared.logs.flush_all(),
+                Order::FlushLogs(done) => {
+                    self.shared.logs.flush_all();
+                    drop(done);
+                }
                 Order::Quit(timeout_ms) => self.quit(timeout_ms),
                 Order::Terminate => return true,
             }
@@ -291,10 +294,17 @@ impl Thread {
             .iter()
             .map(|a| self.setup.addresses.iter().position(|b| a == b))
             .collect();
+        let debugs = [&old.debug_connections, &self.setup.debug_connections];
+        let debugs = debugs.iter().any(|networks| !networks.is_empty());
         for key in self.conns.keys() {
             let Some(conn) = self.conns.get_mut(key) else {
                 continue;
             };
+            if debugs {
+                let networks = &self.setup.debug_connections;
+                let peer = conn.peer();
+                conn.set_debug(networks.iter().any(|network| network.has(peer)));
+            }
             let place = places.get(conn.port()).copied().flatten();
             let keep = place.is_some() && self.setup.keep_connections;
             if let Some(port) = place {

@@ -11,7 +11,7 @@ use crate::confs::Confs;
 use crate::http::{Http, Location, Server};
 use crate::listen::Listen;
 use crate::location::{LocationKind, LocationSet};
-use crate::module::HeaderStage;
+use crate::module::Module;
 use crate::phases::Handlers;
 use crate::value::Value;
 use crate::zone::Zones;
@@ -49,16 +49,18 @@ impl Build {
             self.warn(ConfError::new(text));
         }
         let listens: Vec<Listen> = ports.iter().map(|p| p.listen.clone()).collect();
+        let modules = self.awake();
         let http = Http {
             main,
             servers,
             locations,
             ports,
             vars,
-            handlers: Handlers::of(self.modules),
-            header_stages: self.header_stages(),
+            handlers: Handlers::of(&modules),
+            header_stages: modules.iter().filter_map(|m| m.header_stage).collect(),
+            modules,
             prefix: self.options.prefix.clone(),
-            log_files: OnceLock::new(),
+            logs: OnceLock::new(),
             upkeep: std::mem::take(&mut self.upkeep),
         };
         self.finished = Some((Arc::new(http), listens));
@@ -80,8 +82,14 @@ impl Build {
         loc.body_temp_path.get_or_insert(temp);
     }
 
-    fn header_stages(&self) -> Vec<HeaderStage> {
-        self.modules.iter().filter_map(|m| m.header_stage).collect()
+    /// The modules whose handlers and stages have something to do under this configuration.
+    fn awake(&self) -> Vec<&'static Module> {
+        let named = |module: &Module| {
+            let mut rows = module.directives.iter().copied().flatten();
+            rows.any(|row| self.named.contains(row.name))
+        };
+        let modules = self.modules.iter().copied();
+        modules.filter(|m| !m.dormant || named(m)).collect()
     }
 
     /// Merges every level with the one around it.

@@ -7,17 +7,9 @@ use std::path::{Path, PathBuf};
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 
 use super::affinity::{auto_affinity, cpu_affinity};
+use super::logging::{ErrorLogConf, LogTarget, debug_connection, error_log};
 use super::{Build, LoadOptions};
-use crate::errlog::Level;
-
-/// Where an error log goes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum LogTarget {
-    /// A file, absolute.
-    File(PathBuf),
-    /// Standard error.
-    Stderr,
-}
+use crate::networks::Network;
 
 /// Directives of the main context and of `events`, with nginx's defaults where nothing was said.
 #[derive(Clone, Debug)]
@@ -51,7 +43,9 @@ pub struct MainConf {
     /// Working directory of the worker.
     pub working_directory: Option<PathBuf>,
     /// Error logs of the main context.
-    pub error_logs: Vec<(LogTarget, Level)>,
+    pub error_logs: Vec<ErrorLogConf>,
+    /// Clients whose connections are logged at level debug.
+    pub debug_connections: Vec<Network>,
     /// An error log somewhere goes to standard error.
     pub uses_stderr: bool,
     /// Keep connections over a reload.
@@ -82,6 +76,7 @@ impl MainConf {
             env: Vec::new(),
             working_directory: None,
             error_logs: Vec::new(),
+            debug_connections: Vec::new(),
             uses_stderr: false,
             reload_keep: true,
             temp_paths: Vec::new(),
@@ -92,7 +87,10 @@ impl MainConf {
 
     /// Fills in what depends on what was said.
     pub fn finish(&mut self, error_log: Option<&Path>) {
-        if self.error_logs.is_empty()
+        // As in nginx there is a file where what libraries print can go.
+        let is_file =
+            |log: &ErrorLogConf| matches!(log.target, LogTarget::File(_) | LogTarget::Stderr);
+        if !self.error_logs.iter().any(is_file)
             && let Some(path) = error_log
         {
             let target = match path.to_str() {
@@ -102,7 +100,7 @@ impl MainConf {
                 }
                 _ => LogTarget::File(path.to_path_buf()),
             };
-            self.error_logs.push((target, Level::Error));
+            self.error_logs.push(ErrorLogConf::plain(target));
         }
         if let [only] = self.cpu_affinity.as_slice()
             && only.is_empty()
@@ -330,7 +328,7 @@ pub(super) const ROWS: &[Row<Build>] = &[
         block: false,
         default: "logs/error.log error",
         doc: "An error log and its level.",
-        syntax: "file | stderr [level]",
+        syntax: "file | stderr | syslog:server=address[,parameter=value] | memory:size [level] [json]",
         apply: |b, d| {
             let log = error_log(b, d)?;
             b.main.error_logs.push(log);
@@ -362,6 +360,16 @@ pub(super) const ROWS: &[Row<Build>] = &[
             Ok(())
         }
     ),
+    Row {
+        name: "debug_connection",
+        contexts: Contexts::EVENTS,
+        arity: Arity::TAKE1,
+        block: false,
+        default: "",
+        doc: "Clients whose connections are logged at level debug.",
+        syntax: "address | CIDR | unix:",
+        apply: debug_connection,
+    },
     row!(
         "multi_accept",
         Contexts::EVENTS,
@@ -394,38 +402,6 @@ pub(super) const ROWS: &[Row<Build>] = &[
     ),
 ];
 
-/// Parses `error_log`.
-///
-/// # Errors
-/// An unknown level, or a target of a later stage.
-pub fn error_log(b: &mut Build, d: &Directive) -> Result<(LogTarget, Level), ConfError> {
-    let target = match d.arg(0) {
-        b"stderr" => {
-            b.main.uses_stderr = true;
-            LogTarget::Stderr
-        }
-        t if t.starts_with(b"syslog:") || t.starts_with(b"memory:") => {
-            return Err(ConfError::word(
-                d,
-                d.word(0),
-                format!("\"{}\" is not built yet", d.arg_str(0)),
-            ));
-        }
-        file => LogTarget::File(path(&b.full_path(file))),
-    };
-    let mut level = Level::Error;
-    for n in 1..d.args.len() {
-        level = Level::parse(d.arg_str(n)).ok_or_else(|| {
-            ConfError::word(
-                d,
-                d.word(n),
-                format!("invalid log level \"{}\"", d.arg_str(n)),
-            )
-        })?;
-    }
-    Ok((target, level))
-}
-
 /// A dynamic module of nginx: fine if it is built in here.
 fn load_module(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     let file = d.arg_str(0).rsplit('/').next().unwrap_or_default();
@@ -455,7 +431,7 @@ fn bounded(d: &Directive, low: u64, high: u64) -> Result<u64, ConfError> {
     conf::between(d, n, low, high)
 }
 
-fn path(bytes: &[u8]) -> PathBuf {
+pub(super) fn path(bytes: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
     PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
 }

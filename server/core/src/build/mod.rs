@@ -7,27 +7,32 @@
 mod affinity;
 mod blocks;
 mod finish;
+mod logging;
 mod main;
 mod meaningless;
 mod ports;
 mod protocols;
 mod written;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use conf::{Builder, ConfError, Contexts, Directive, Loader, Pos, Row, Source, Table};
 
 pub use blocks::{LocationDraft, method_bit};
-pub use main::{LogTarget, MainConf, error_log};
+pub use logging::{ErrorLogConf, LogTarget, error_log, syslog};
+pub use main::MainConf;
 pub use meaningless::MEANINGLESS;
 pub use ports::{ListenDraft, listen};
 pub use written::{Level, Line, Setting, Written};
 
 use crate::confs::{Conf, ConfsDraft, Scope, Unit};
+use crate::errlog::MemoryBuffer;
 use crate::http::Http;
 use crate::listen::Listen;
 use crate::module::Module;
+use crate::syslog::SyslogTarget;
 use crate::upkeep::Upkeep;
 use crate::vars::VarRegistry;
 
@@ -39,6 +44,10 @@ pub struct Cycle {
     pub listens: Vec<Listen>,
     /// Log files to open for appending.
     pub log_paths: Vec<PathBuf>,
+    /// Syslog servers that logs go to.
+    pub syslogs: Vec<SyslogTarget>,
+    /// Rings in memory that error logs go to.
+    pub memory_logs: Vec<MemoryBuffer>,
     /// Every file read, for `-T` and the worker's bundle.
     pub files: conf::Files,
     /// Warnings and notices, rendered.
@@ -91,7 +100,11 @@ pub struct Build {
     pub log_paths: Vec<PathBuf>,
     /// What the worker is to do beside serving.
     pub upkeep: Vec<Arc<dyn Upkeep>>,
+    syslogs: Vec<SyslogTarget>,
+    memory_logs: Vec<MemoryBuffer>,
     seen_events: bool,
+    /// The names of all directives that are written.
+    named: HashSet<&'static str>,
     /// Where the directive that is being applied was written.
     applying: Pos,
     written: Option<Written>,
@@ -128,6 +141,7 @@ impl Builder for Build {
 
     fn applying(&mut self, directive: &Directive, row: &'static Row<Self>) {
         self.applying = directive.pos;
+        self.named.insert(row.name);
         if let Some(written) = &mut self.written {
             let level = self.http.as_ref().map(|http| http.location);
             written.add(directive, row, level);
@@ -179,7 +193,10 @@ impl Build {
             finished: None,
             log_paths: Vec::new(),
             upkeep: Vec::new(),
+            syslogs: Vec::new(),
+            memory_logs: Vec::new(),
             seen_events: false,
+            named: HashSet::new(),
             applying: Directive::synthetic("").pos,
             written: None,
         }
@@ -277,6 +294,15 @@ impl Build {
             self.log_paths.push(path.clone());
         }
         path
+    }
+
+    /// Notes a syslog server; gives its place in [`Cycle::syslogs`].
+    pub fn syslog(&mut self, target: SyslogTarget) -> usize {
+        let known = self.syslogs.iter().position(|known| *known == target);
+        known.unwrap_or_else(|| {
+            self.syslogs.push(target);
+            self.syslogs.len() - 1
+        })
     }
 
     /// The access log of a configuration that names none, noted as a log to open.
@@ -392,8 +418,8 @@ impl Build {
         let default = self.options.error_log.clone();
         self.main.finish(default.as_deref());
         let mut paths: Vec<PathBuf> = Vec::new();
-        for (target, _) in &self.main.error_logs {
-            if let LogTarget::File(path) = target {
+        for log in &self.main.error_logs {
+            if let LogTarget::File(path) = &log.target {
                 paths.push(path.clone());
             }
         }
@@ -423,6 +449,8 @@ impl Build {
             main: self.main,
             listens,
             log_paths: self.log_paths,
+            syslogs: self.syslogs,
+            memory_logs: self.memory_logs,
             files: self.loader.files().clone(),
             warnings,
             http,

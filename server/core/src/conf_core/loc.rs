@@ -1,15 +1,15 @@
 //! Core settings at location scope: mapping to files, bodies, connections, errors.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::sync::{Arc, OnceLock};
 
 use conf::{Arity, ConfError, Contexts, Directive, Pos};
 
-use crate::build::{Build, LogTarget};
-use crate::errlog::{ErrorLog, Level};
+use crate::build::{Build, ErrorLogConf, LogTarget};
+use crate::errlog::ErrorLog;
 use crate::files::{OpenFileCache, SymlinkMode};
 use crate::keyword;
+use crate::opened::OpenedLogs;
 use crate::settings;
 use crate::typed::{Millis, Number, Offset, Size, SizeValue, Text, Typed};
 use crate::value::Value;
@@ -199,7 +199,7 @@ settings! {
         /// `error_page`, if any here or around.
         error_pages: Option<Arc<Vec<ErrorPage>>>,
         /// `error_log` targets.
-        error_logs: Option<Vec<(LogTarget, Level)>>,
+        error_logs: Option<Vec<ErrorLogConf>>,
         /// The opened error log.
         opened_log: OnceLock<ErrorLog>,
         /// `keepalive_timeout`: how long an idle connection is kept, milliseconds; 0 closes after each response.
@@ -308,20 +308,24 @@ impl CoreLoc {
     }
 
     /// Opens the location's error log, where it has its own; else uses the one given.
-    pub fn open_log(
-        &self,
-        default: &ErrorLog,
-        open: &mut dyn FnMut(&LogTarget) -> Option<Arc<File>>,
-    ) {
+    pub fn open_log(&self, default: &ErrorLog, opened: &OpenedLogs) {
         let log = match &self.error_logs {
             None => default.clone(),
-            Some(list) => ErrorLog::new(
-                list.iter()
-                    .filter_map(|(t, level)| Some((open(t)?, *level)))
-                    .collect(),
-            ),
+            Some(list) => opened.error_log(list),
         };
         let _ = self.opened_log.set(log);
+    }
+
+    /// Lets the location's own error log take its levels from the same location in a newer configuration.
+    pub fn follow_log(&self, newer: &Self) {
+        let targets = |conf: &Self| -> Option<Vec<LogTarget>> {
+            let list = conf.error_logs.as_ref()?;
+            Some(list.iter().map(|log| log.target.clone()).collect())
+        };
+        let own = targets(self);
+        if own.is_some() && own == targets(newer) {
+            self.log().follow(newer.log());
+        }
     }
 
     /// Whether a variable read before it was set is worth a line in the log.

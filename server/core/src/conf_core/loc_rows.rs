@@ -178,7 +178,7 @@ fn parse_status(text: &[u8]) -> Option<u16> {
 
 pub(super) fn error_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     let log = crate::build::error_log(b, d)?;
-    if let (LogTarget::File(path), _) = &log
+    if let LogTarget::File(path) = &log.target
         && !b.log_paths.contains(path)
     {
         b.log_paths.push(path.clone());

@@ -135,7 +135,7 @@ pub const ROWS: &[Row<Build>] = &[
         HSL,
         Arity::ONE_MORE,
         "logs/error.log error",
-        "file | stderr [level]",
+        "file | stderr | syslog:server=address[,parameter=value] | memory:size [level] [json]",
         "An error log and its level.",
         loc_rows::error_log
     ),

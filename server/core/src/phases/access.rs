@@ -8,13 +8,15 @@
 
 use engines::http::FieldId;
 
-use super::{Phase, enter};
+use super::{Phase, enter, refused};
 use crate::conf_core::{CoreLoc, Satisfy};
+use crate::debug_http;
 use crate::errlog::Level;
 use crate::exchange::{Ctx, Exchange, State};
 use crate::http::Http;
 use crate::module::Access;
 use crate::reply;
+use crate::trace::Event;
 
 /// The answer that is held back until then, monotonic milliseconds.
 struct Held {
@@ -25,6 +27,7 @@ struct Held {
 pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     while let Some(handler) = http.handlers.access.get(x.handler) {
         let any = *x.loc::<CoreLoc>(http).satisfy == Satisfy::Any;
+        debug_http!(x, "access phase: {}", x.handler);
         match handler(x, cx) {
             Access::NoOpinion => {}
             Access::Allow if any => {
@@ -39,10 +42,11 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
                 }
             }
             Access::Deny(401) => {
+                x.note(|| Event::Refused(x.phase, x.handler, 401));
                 x.access_code = 401;
                 return enter(x, Phase::PostAccess);
             }
-            Access::Deny(status) => return reply::status(x, cx, status),
+            Access::Deny(status) => return refused(x, cx, status),
             Access::Wait => return,
         }
         x.handler += 1;
@@ -53,6 +57,7 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
 /// Refuses what no handler allowed.
 pub(super) fn decide(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     let code = x.access_code;
+    debug_http!(x, "post access phase: {code}");
     match code {
         0 => return enter(x, Phase::PreContent),
         401 if hold(x, cx, http) => return,

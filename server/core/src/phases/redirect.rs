@@ -5,7 +5,8 @@
 use std::rc::Rc;
 
 use super::{Phase, enter, location_changed, spend_redirect};
-use crate::errlog::Level;
+use crate::debug_http;
+use crate::errlog::{Level, Shown};
 use crate::exchange::{Ctx, Exchange, State};
 use crate::reply;
 use crate::trace::Event;
@@ -22,6 +23,7 @@ pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
         );
         return reply::status(x, cx, 500);
     }
+    debug_http!(x, "internal redirect: \"{}?{}\"", Shown(uri), Shown(args));
     x.note(|| Event::Redirect(uri.to_vec(), args.to_vec()));
     let http = Rc::clone(&x.http);
     x.set_uri(uri);
@@ -65,6 +67,7 @@ pub fn redirect_named(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) {
         );
         return reply::status(x, cx, 500);
     };
+    debug_http!(x, "using location: {shown} {}", x.shown_uri());
     x.clear_for_redirect();
     x.internal = true;
     x.location = *location;

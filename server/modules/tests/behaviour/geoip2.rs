@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use server_core::errlog::{ErrorLog, Level};
+use server_core::errlog::{ErrorLog, Level, Sink};
 
 use crate::site::{NOW_S, Site};
 use crate::testing::{BUILD_EPOCH, Field, mmdb};
@@ -205,7 +205,7 @@ fn a_changed_file_is_taken_at_the_next_look() {
     let path = place.0.to_str().expect("the name is ASCII").to_owned();
     let log_place = Place::new("log");
     let file = fs::File::create(&log_place.0).expect("the temporary directory is writable");
-    let log = ErrorLog::new(vec![(Arc::new(file), Level::Info)]);
+    let log = ErrorLog::new(vec![Sink::file(Arc::new(file), Level::Info)]);
     let said = || fs::read_to_string(&log_place.0).expect("it was made above");
 
     let text = format!(

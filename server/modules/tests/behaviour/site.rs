@@ -1,6 +1,6 @@
 //! A site in memory: a configuration, files, and requests that run through the phases without sockets.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -10,12 +10,13 @@ use conf::{DataFile, Memory};
 use engines::h1::{self, Event};
 use engines::http::{Chunk, FileHandle, http_date};
 use server_core::clock::Clock;
-use server_core::errlog::{ErrorLog, Level};
+use server_core::errlog::{ErrorLog, Level, Sink};
 use server_core::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State};
 use server_core::http::Generation;
 use server_core::logs::Logs;
 use server_core::{
-    Cycle, DirEntry, FileError, Files, LoadError, LoadOptions, Meta, OpenPolicy, Opened, phases,
+    Cycle, DirEntry, FileError, Files, LoadError, LoadOptions, Meta, OpenPolicy, Opened,
+    OpenedLogs, phases,
 };
 
 const MAIN_FILE: &str = "/etc/nginx/nginx.conf";
@@ -198,6 +199,7 @@ impl Site {
             requests: 1,
             since_ms: 0,
             pipelined: false,
+            debug: false,
         };
         let mut clock = Clock::new(START_MS, NOW_S * 1000);
         let (mut logs, env) = (Logs::default(), Env::default());
@@ -239,8 +241,8 @@ impl Site {
         );
         let place = std::env::temp_dir().join(name);
         let file = File::create(&place).expect("the temporary directory is writable");
-        let log = ErrorLog::new(vec![(Arc::new(file), Level::Info)]);
-        self.generation.attach_logs(HashMap::new(), &log);
+        let log = ErrorLog::new(vec![Sink::file(Arc::new(file), Level::Info)]);
+        self.generation.attach_logs(OpenedLogs::default(), &log);
         meanwhile(self);
         let said = fs::read_to_string(&place).expect("the file was made above");
         fs::remove_file(place).expect("the file was made above");

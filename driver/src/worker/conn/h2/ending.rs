@@ -13,8 +13,8 @@ use server_core::exchange::State;
 use server_core::phases;
 
 use super::super::ending::header_timeout;
-use super::super::state::{Closed, Conn};
-use super::super::{client, write};
+use super::super::state::{Closed, Conn, client};
+use super::super::write;
 use super::{H2, Running, abandon, note, respond};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;

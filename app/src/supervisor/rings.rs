@@ -1,0 +1,107 @@
+//! Error logs kept in memory, and saving them where a person finds them.
+//!
+//! The supervisor holds every ring that it hands to its worker, so that what the worker said last is there when it is
+//! gone. A ring is saved beside the first file among the error logs, under its name with `.memory` added: when a worker
+//! is lost or reports a panic, and on USR1. Source: nginx documentation, `error_log`.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use driver::sys::process;
+use server_core::errlog::{Level, MemoryBuffer};
+
+use super::Reported;
+use crate::console::Console;
+
+/// The rings of one generation.
+#[derive(Debug, Default)]
+pub(crate) struct Rings {
+    files: Vec<(MemoryBuffer, Arc<File>)>,
+}
+
+impl Rings {
+    /// Makes an empty ring for each buffer.
+    ///
+    /// # Errors
+    /// There is no memory, which has been reported.
+    pub(crate) fn open(buffers: &[MemoryBuffer], console: &Console) -> Result<Self, Reported> {
+        let mut files = Vec::new();
+        for buffer in buffers {
+            let made = process::memory_file("error_log").and_then(|fd| {
+                let file = File::from(fd);
+                buffer.clear(&file)?;
+                Ok(file)
+            });
+            let file = made.map_err(|error| {
+                console.failed(Level::Emerg, format_args!("memfd_create()"), &error);
+                Reported
+            })?;
+            files.push((buffer.clone(), Arc::new(file)));
+        }
+        Ok(Self { files })
+    }
+
+    /// What names each among the logs of a bundle, with its file.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (PathBuf, &File)> {
+        let files = self.files.iter();
+        files.map(|(buffer, file)| (buffer.key(), &**file))
+    }
+
+    /// Writes all rings into the file beside `log`, in the place of what was saved before.
+    pub(crate) fn save(&self, log: Option<&Path>, console: &Console) {
+        if self.files.is_empty() {
+            return;
+        }
+        let Some(log) = log else {
+            return console.report(
+                Level::Notice,
+                format_args!("no error log is a file: the logs in memory are not saved"),
+            );
+        };
+        let mut name = log.as_os_str().to_owned();
+        name.push(SUFFIX);
+        let path = PathBuf::from(name);
+        let shown = path.display();
+        match self.write(&path) {
+            Ok(()) => console.report(
+                Level::Notice,
+                format_args!("logs in memory were saved to \"{shown}\""),
+            ),
+            Err(error) => {
+                console.failed(Level::Alert, format_args!("saving \"{shown}\""), &error);
+            }
+        }
+    }
+
+    fn write(&self, path: &Path) -> io::Result<()> {
+        // Removed and made anew, so that a link which somebody put there is not followed.
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(MODE);
+        let mut out = options.open(path)?;
+        for (buffer, file) in &self.files {
+            out.write_all(&buffer.read(file)?)?;
+        }
+        Ok(())
+    }
+
+    /// Empties every ring for the next worker.
+    pub(crate) fn clear(&self, console: &Console) {
+        for (buffer, file) in &self.files {
+            if let Err(error) = buffer.clear(file) {
+                console.failed(Level::Alert, format_args!("ftruncate()"), &error);
+            }
+        }
+    }
+}
+
+/// What is added to the name of the error log.
+const SUFFIX: &str = ".memory";
+/// Debugging messages show cookies and passwords.
+const MODE: u32 = 0o600;

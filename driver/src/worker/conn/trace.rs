@@ -1,0 +1,95 @@
+//! What is logged of a connection for debugging, in nginx's words: bytes received and sent, what becomes of it.
+//!
+//! Source: nginx documentation, "A debugging log".
+
+use std::fmt;
+
+use server_core::debug_http;
+use server_core::errlog::{Level, Record, Topics};
+use server_core::exchange::Exchange;
+
+use super::{Conn, Net, Shared};
+
+/// Logs a debugging message about a connection; its arguments are looked at only where somebody wants it.
+macro_rules! debug_conn {
+    ($topics:ident, $c:expr, $sh:expr, $($text:tt)+) => {
+        if server_core::errlog::debugging() {
+            $crate::worker::conn::debug(
+                $c,
+                $sh,
+                server_core::errlog::Topics::$topics,
+                format_args!($($text)+),
+            );
+        }
+    };
+}
+pub(super) use debug_conn;
+
+/// Writes to the log of the exchange under way, or else of the port's default server.
+#[cold]
+pub(in crate::worker) fn write<N: Net>(
+    c: &Conn<N::Socket>,
+    sh: &Shared<N>,
+    topics: Topics,
+    text: fmt::Arguments<'_>,
+) {
+    if let Some(a) = &c.active
+        && let Some(x) = a.tail.front().map(|q| &q.exchange).or(a.exchange.as_ref())
+    {
+        return x.debug(topics, text);
+    }
+    let Some(log) = sh.generation.http.port_log(c.port()) else {
+        return;
+    };
+    log.record(&Record {
+        level: Level::Debug,
+        topics,
+        connection: Some(c.serial),
+        message: text,
+        request: None,
+        everywhere: c.debug,
+    });
+}
+
+/// Bytes have come; 0 is the end.
+#[inline]
+pub(super) fn received<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, n: usize) {
+    let most = sh.scratch.len();
+    debug_conn!(
+        EVENT,
+        c,
+        sh,
+        "recv: fd:{} {n} of {most}",
+        sh.net.number(&c.socket)
+    );
+}
+
+/// Bytes have left, and so many wait.
+#[inline]
+pub(super) fn sent<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, bytes: u64, left: u64) {
+    let fd = sh.net.number(&c.socket);
+    debug_conn!(EVENT, c, sh, "send: fd:{fd} {bytes} of {}", bytes + left);
+}
+
+/// The body of a response has ended.
+#[inline]
+pub(super) fn finalized(x: &Exchange) {
+    debug_http!(x, "http finalize request: 0, {} a:1, c:1", x.shown_uri());
+}
+
+/// The head of a response, on one line.
+pub(super) struct Head<'a>(pub(super) &'a engines::http::ResponseHead);
+
+impl fmt::Display for Head<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use server_core::errlog::Shown;
+        let Self(head) = self;
+        let reason = engines::http::reason_phrase(head.status);
+        write!(f, "HTTP/1.1 {} {reason}", head.status)?;
+        for field in &head.fields {
+            let (name, value) = (head.bytes(field.name), head.bytes(field.value));
+            write!(f, " {}: {}", Shown(name), Shown(value))?;
+        }
+        Ok(())
+    }
+}
