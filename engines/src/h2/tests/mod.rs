@@ -150,12 +150,7 @@ impl Peer {
         self.answer_with(stream, &response(200, BodyLength::Unknown), pieces)
     }
 
-    fn answer_with(
-        &mut self,
-        stream: u32,
-        head: &ResponseHead,
-        pieces: &[&[u8]],
-    ) -> &mut Self {
+    fn answer_with(&mut self, stream: u32, head: &ResponseHead, pieces: &[&[u8]]) -> &mut Self {
         let plan = Plan {
             trailers: self.trailers.contains_key(&stream),
             chunk_bytes: CHUNK_BYTES,
@@ -216,7 +211,11 @@ impl Peer {
             assert!(self.block.is_empty(), "a block inside of a block");
         }
         self.block.extend_from_slice(payload);
-        let end = if head.has(frame::END_STREAM) { " END" } else { "" };
+        let end = if head.has(frame::END_STREAM) {
+            " END"
+        } else {
+            ""
+        };
         if !head.has(frame::END_HEADERS) {
             return (!end.is_empty()).then(|| format!("{} BLOCK{end}", head.stream));
         }
@@ -262,3 +261,5 @@ fn response(status: u16, body: BodyLength) -> ResponseHead {
 
 /// Bytes of a DATA frame in these stories.
 const CHUNK_BYTES: usize = 1000;
+/// Bytes of a body that fill a frame.
+const FULL: &[u8] = &[b'x'; CHUNK_BYTES];

@@ -51,7 +51,11 @@ pub(super) fn frame_line(head: FrameHead, payload: &[u8]) -> String {
                 1..=16 => text(payload),
                 n => n.to_string(),
             };
-            let end = if head.has(frame::END_STREAM) { " END" } else { "" };
+            let end = if head.has(frame::END_STREAM) {
+                " END"
+            } else {
+                ""
+            };
             format!("{id} DATA {shown}{end}")
         }
         frame::RST_STREAM => format!("{id} RST {}", code_name(number(payload))),
