@@ -96,6 +96,11 @@ impl Decoder {
         Ok(())
     }
 
+    /// Panics if the table contradicts itself; for tests and fuzzing.
+    pub fn check_invariants(&self) {
+        self.table.check_invariants();
+    }
+
     fn change_size(&mut self, bytes: usize) -> Result<(), Fault> {
         if bytes > self.allowed_bytes {
             return Err(Fault::BadTableSize);

@@ -11,12 +11,13 @@ use std::rc::Rc;
 use engines::h2::{self, Event, Plan, Want};
 use engines::http::{Gather, RequestHead};
 use server_core::conf_core::{CoreLoc, Http2Loc, Lingering};
+use server_core::debug_http;
 use server_core::errlog::Level;
 use server_core::exchange::{Exchange, Pulled, State};
 use server_core::phases;
 
 use super::state::{Closed, Closing, Conn, Queued, client};
-use super::{CLIENT_CLOSED_REQUEST, QUEUE_BYTES, open_exchange};
+use super::{CLIENT_CLOSED_REQUEST, QUEUE_BYTES, open_exchange, trace};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -288,6 +289,7 @@ fn respond(h2: &mut H2, at: usize) {
                 trailers: x.on_end.is_some(),
                 chunk_bytes: x.loc::<Http2Loc>(&x.http).chunk_size.0 as usize,
             };
+            debug_http!(x, "{}", trace::Head(&x.response));
             x.header_bytes = h2.engine.send_head(stream, &x.response, plan);
             running.bytes = x.header_bytes;
         }
@@ -410,6 +412,7 @@ fn keep(h2: &mut H2, stream: u32, bytes: u64) {
         return;
     };
     let exchange = h2.take(at, bytes);
+    trace::finalized(&exchange);
     h2.note_times(&exchange);
     h2.tail.push_back(Queued {
         start: 0,
