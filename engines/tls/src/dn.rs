@@ -128,17 +128,18 @@ fn attribute_2253(attribute: &Attribute<'_>, out: &mut String) {
 pub(crate) fn oneline(name: &[u8]) -> String {
     let mut out = String::new();
     for attribute in attributes(name) {
-        out.push('/');
+        out.push(if attribute.joined { '+' } else { '/' });
         match short_name(attribute.id) {
             Some(name) => out.push_str(name),
             None => dotted(attribute.id, &mut out),
         }
         out.push('=');
         for byte in attribute.value.body {
-            // Strings of wider characters are shown by their bytes that are not zero.
-            let wide = matches!(attribute.value.tag, der::BMP_STRING | der::UNIVERSAL_STRING);
             match byte {
-                0 if wide => {}
+                b'/' | b'+' => {
+                    out.push('\\');
+                    out.push(char::from(*byte));
+                }
                 b' '..=b'~' => out.push(char::from(*byte)),
                 _ => {
                     let _ = write!(out, "\\x{byte:02X}");
@@ -303,7 +304,7 @@ mod tests {
         );
         assert_eq!(
             oneline(&sample),
-            "/C=DE/O=a, \"b\" \\xC3\\x96/CN=#x /1.3.6.1.4.1.311=v"
+            "/C=DE/O=a, \"b\" \\xC3\\x96/CN=#x +1.3.6.1.4.1.311=v"
         );
         assert_eq!(rfc2253(b"junk"), "");
     }
