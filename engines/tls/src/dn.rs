@@ -270,14 +270,16 @@ mod tests {
         [&[tag, body.len() as u8][..], body].concat()
     }
 
-    fn name(sets: &[&[(&[u8], u8, &[u8])]]) -> Vec<u8> {
-        let pair = |(id, tag, text): &(&[u8], u8, &[u8])| {
+    /// Identifier, tag and text of an attribute.
+    type Pair<'a> = (&'a [u8], u8, &'a [u8]);
+
+    fn name(sets: &[&[Pair<'_>]]) -> Vec<u8> {
+        let pair = |(id, tag, text): &Pair<'_>| {
             let inner = [value(der::OID, id), value(*tag, text)].concat();
             value(der::SEQUENCE, &inner)
         };
-        let set = |pairs: &&[(&[u8], u8, &[u8])]| {
-            value(der::SET, &pairs.iter().flat_map(pair).collect::<Vec<_>>())
-        };
+        let set =
+            |pairs: &&[Pair<'_>]| value(der::SET, &pairs.iter().flat_map(pair).collect::<Vec<_>>());
         value(
             der::SEQUENCE,
             &sets.iter().flat_map(set).collect::<Vec<_>>(),

@@ -336,7 +336,7 @@ fn long_chain() -> Identity {
     let top = root("Some Authority with quite a long name for the sake of the length of the chain");
     let mut chain = Vec::new();
     let mut above = top;
-    for n in 0..18 {
+    for n in 0..26 {
         let next = intermediate(
             &format!("Authority number {n} of Some Authority with quite a long name"),
             &above,
@@ -363,9 +363,8 @@ fn compressed_certificates_fit_into_the_first_flight() {
         shake(&client_config(only(TLS13)), &server).first_flight
     };
     let plain = flight(false);
-    assert!(plain > INITIAL_WINDOW_BYTES - 2000, "{plain}");
+    assert!(plain > INITIAL_WINDOW_BYTES, "{plain}");
     let compressed = flight(true);
-    assert!(compressed < plain * 7 / 10, "{compressed} of {plain}");
     assert!(compressed < INITIAL_WINDOW_BYTES, "{compressed}");
 }
 
