@@ -111,6 +111,13 @@ impl Site {
         }
     }
 
+    /// The warnings about a configuration, given what is inside the block `http`.
+    pub(crate) fn warnings_with(inner: &str, data: &[(&str, &[u8])]) -> Vec<String> {
+        let cycle = load(inner, data)
+            .unwrap_or_else(|refused| panic!("{}", refused.error.render(&refused.files)));
+        cycle.warnings
+    }
+
     /// With a file.
     #[must_use]
     pub(crate) fn file(mut self, path: &str, text: &str) -> Self {

@@ -266,3 +266,39 @@ fn a_file_of_passwords_must_be_there() {
         "open() \"/etc/nginx/none\" failed (2: No such file or directory)"
     );
 }
+
+#[test]
+fn what_mozilla_recommends_loads_with_warnings() {
+    let (certificate, key) = pair("localhost", &rcgen::PKCS_ECDSA_P256_SHA256);
+    let files: [(&str, &[u8]); 3] = [
+        ("/etc/nginx/c.pem", certificate.as_bytes()),
+        ("/etc/nginx/k.pem", key.as_bytes()),
+        (
+            "/etc/nginx/dh.pem",
+            b"-----BEGIN DH PARAMETERS-----\nMAYCAQUCAQI=\n-----END DH PARAMETERS-----\n",
+        ),
+    ];
+    let text = format!(
+        "server {{ listen 443 ssl; http2 on; {PAIR}
+        ssl_protocols TLSv1.2 TLSv1.3; ssl_prefer_server_ciphers off; ssl_dhparam dh.pem;
+        ssl_ciphers ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:DHE-RSA-AES128-GCM-SHA256;
+        ssl_ecdh_curve X25519:prime256v1:secp384r1; ssl_session_timeout 1d;
+        ssl_session_cache shared:MozSSL:10m; ssl_session_tickets off;
+        ssl_stapling on; ssl_stapling_verify on; ssl_trusted_certificate c.pem; }}"
+    );
+    let warnings = Site::warnings_with(&text, &files);
+    let about = |word: &str| {
+        warnings
+            .iter()
+            .filter(|warning| warning.contains(word))
+            .count()
+    };
+    assert_eq!((about("ssl_stapling"), about("ssl_dhparam")), (1, 1));
+    assert_eq!(about("DHE-RSA-AES128-GCM-SHA256"), 1);
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
+    let refused = Site::refused_with(&text.replace("dh.pem", "c.pem"), &files);
+    assert_eq!(
+        refused,
+        "PEM_read_bio_Parameters(\"/etc/nginx/c.pem\") failed"
+    );
+}
