@@ -9,18 +9,20 @@ SIM_SEEDS ?= 200
 SIM_SEEDS_ALL ?= 100000
 FUZZ_RUNS ?= 20000
 FUZZ_RUNS_ALL ?= 2000000
+LINK_ROUNDS_ALL ?= 10
 
 # As root the worker must be somebody who may read this folder: its owner.
 ifeq ($(shell id -u),0)
 SERVE_AS := -g 'user $(shell stat -c "%U %G" .);'
 endif
 
-.PHONY: help build serve test test-all setup lint black-box fuzz-slice bench oracle soak deb deb-test fmt clean
+.PHONY: help build serve test test-all setup lint black-box fuzz-slice bench oracle soak first-byte deb deb-test fmt clean
 
 help:
 	@echo 'make serve     build, and serve examples/site on http://127.0.0.1:8080/'
 	@echo 'make test      all checks of a change: format, lints, unit and black-box tests, short fuzzing'
 	@echo 'make test-all  make test, then long simulation and fuzzing, a soak, the outside suite'
+	@echo 'make first-byte  first and last bytes over an emulated link, with the figures (docs/link.md)'
 	@echo 'make bench     instruction counts of the hot paths'
 	@echo 'make build     the release binary, $(BINARY)'
 	@echo 'make deb       Debian packages: beside nginx, and in its place (docs/operations.md)'
@@ -67,6 +69,11 @@ test: setup lint black-box fuzz-slice deb-test
 soak: build
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) SECONDS_LONG=$(or $(SOAK_SECONDS),120) .ci/soak
 
+# First and last bytes over the emulated link, many times, with the figures (docs/link.md).
+first-byte: build
+	FIRSTBYTE_BIN=$(abspath $(BINARY)) LINK_ROUNDS=$(LINK_ROUNDS_ALL) LINK_TABLE=1 \
+	    $(CARGO) test --package firstbyte-link --test first_byte -- --nocapture
+
 # The outside suite: https://github.com/nginx/nginx-tests, checked out at NGINX_TESTS.
 oracle: build
 	@if [ -n '$(NGINX_TESTS)' ]; then \
@@ -77,6 +84,7 @@ oracle: build
 
 test-all: test
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) SIM_SEEDS=$(SIM_SEEDS_ALL) $(CARGO) test --release --package firstbyte-driver
+	@$(MAKE) --no-print-directory first-byte
 	@$(MAKE) --no-print-directory fuzz-slice FUZZ_RUNS=$(FUZZ_RUNS_ALL)
 	@$(MAKE) --no-print-directory soak
 	@if command -v dpkg-deb >/dev/null; then $(MAKE) --no-print-directory deb && packaging/deb/test; fi

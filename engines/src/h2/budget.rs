@@ -1,7 +1,7 @@
 //! The budget of a connection for what costs work and brings nothing.
 //!
 //! Every frame that an attack could repeat without end takes from it: SETTINGS, PING, PRIORITY, RST_STREAM, empty DATA,
-//! window updates, unknown frames. Responses that are taken whole, and data that moves, give back. An ordinary client
+//! window updates, unknown frames. Responses that are taken whole, data that moves, and time give back. An ordinary client
 //! never comes near its end.
 
 /// What is left.
@@ -38,13 +38,16 @@ impl Budget {
 /// Any frame that brings nothing.
 pub(super) const FRAME: u32 = 1;
 /// A CONTINUATION without a byte.
-pub(super) const EMPTY_CONTINUATION: u32 = 10;
+pub(super) const EMPTY_CONTINUATION: u32 = 16;
 /// A stream that the peer resets, or breaks, before its response.
 pub(super) const RESET: u32 = 1;
 /// What a response gives back that was sent whole.
 pub(super) const RESPONSE: u32 = 4;
-/// What a DATA frame of at least [`USEFUL_BYTES`] gives back, in either direction.
+/// What a DATA frame of at least [`USEFUL_BYTES`] gives back, in either direction; and one of ours that is shorter only
+/// because its source gave no more.
 pub(super) const DATA: u32 = 2;
+/// What a second gives back.
+pub(super) const SECOND: u32 = 1;
 /// Fewer bytes in a frame are no progress.
 pub(super) const USEFUL_BYTES: usize = 256;
 

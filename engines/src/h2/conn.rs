@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::budget::Budget;
+use super::budget::{self, Budget};
 use super::error::{self, Misdeed};
 use super::event::Event;
 use super::frame::{self, FrameHead, HEAD_BYTES, put_head};
-use super::receive::Block;
+use super::headers::Block;
 use super::settings::{self, DEFAULT_WINDOW, FRAME_BYTES, Settings};
 use super::stream::Stream;
-use crate::hpack::{Decoder, Encoder};
+use crate::hpack::{DEFAULT_TABLE_BYTES, Decoder, Encoder};
 use crate::http::{Gather, RequestHead};
 use crate::mux::{Priority, Scheduler, StreamTable, Window};
 
@@ -22,7 +22,10 @@ pub struct Conn {
     held: Vec<u8>,
     /// Bytes of the preface that are still to come.
     preface_left: usize,
+    /// SETTINGS of the peer have come: the first are free.
     pub(super) settled: bool,
+    /// The peer knows our SETTINGS.
+    pub(super) acknowledged: bool,
     pub(super) peer: PeerSettings,
     pub(super) decoder: Decoder,
     pub(super) encoder: Encoder,
@@ -34,6 +37,8 @@ pub struct Conn {
     pub(super) early_priorities: Vec<(u32, Priority)>,
     /// What the peer lets us send on the connection.
     pub(super) window: Window,
+    /// Since when that is nothing, while there is something to send.
+    pub(super) blocked_ms: Option<u64>,
     /// Bytes of data that the peer may still send on the connection.
     pub(super) allowed_bytes: u64,
     pub(super) block: Option<Block>,
@@ -46,8 +51,8 @@ pub struct Conn {
     /// Streams that we have reset lately: what is still under way on them is dropped.
     pub(super) reset_lately: VecDeque<u32>,
     pub(super) events: VecDeque<Event>,
-    /// Streams whose response is sent whole.
-    pub(super) sent: VecDeque<u32>,
+    /// Streams whose response is sent whole, and its bytes.
+    pub(super) sent: VecDeque<(u32, u64)>,
     pub(super) out: Gather,
     pub(super) ending: Ending,
     pub(super) budget: Budget,
@@ -82,17 +87,19 @@ impl Conn {
             held: Vec::new(),
             preface_left: PREFACE.len(),
             settled: false,
+            acknowledged: false,
             peer: PeerSettings {
                 window_bytes: DEFAULT_WINDOW,
                 frame_bytes: FRAME_BYTES,
             },
-            decoder: Decoder::new(settings.header_table_bytes),
+            decoder: Decoder::new(DEFAULT_TABLE_BYTES),
             encoder: Encoder::new(settings.header_table_bytes, true),
             streams: StreamTable::default(),
             scheduler: Scheduler::default(),
             prioritised: false,
             early_priorities: Vec::new(),
             window: Window::new(DEFAULT_WINDOW),
+            blocked_ms: None,
             allowed_bytes: MAX_WINDOW,
             block: None,
             block_bytes: Vec::new(),
@@ -173,8 +180,10 @@ impl Conn {
             let result = self.frames(&held);
             result.map(|used| {
                 held.drain(..used);
-                held.shrink_to(FRAME_BYTES);
-                self.held = held;
+                if !held.is_empty() {
+                    held.shrink_to(FRAME_BYTES);
+                    self.held = held;
+                }
             })
         };
         if let Err(misdeed) = result {
@@ -193,6 +202,7 @@ impl Conn {
             if head.len > FRAME_BYTES {
                 return Err(Misdeed::FrameSize);
             }
+            self.refuse_by_head(head)?;
             let start = at + HEAD_BYTES;
             let Some(payload) = input.get(start..start + head.len) else {
                 break;
@@ -244,26 +254,53 @@ impl Conn {
         }
     }
 
-    /// Whether a request is under way.
+    /// Whether the connection has ended: it was told to, and no response is under way.
     #[must_use]
-    pub fn is_idle(&self) -> bool {
-        self.streams.is_empty() && self.block.is_none()
-    }
-
-    /// Whether no byte of a frame, or of the preface, is held back.
-    #[must_use]
-    pub fn is_between_frames(&self) -> bool {
-        self.held.is_empty() && self.preface_left == 0 && self.block.is_none()
-    }
-
-    /// Whether the connection has ended: it was told to, and nothing is under way.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
+    pub fn is_over(&mut self) -> bool {
         match self.ending {
             Ending::Open | Ending::Announced => false,
-            Ending::After(_) => self.streams.is_empty(),
+            Ending::After(_) => {
+                let mut running = false;
+                self.streams
+                    .each(|_, stream| running |= stream.is_running());
+                !running
+            }
             Ending::Failed => true,
         }
+    }
+
+    /// Whether the last stream has been told.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        !matches!(self.ending, Ending::Open | Ending::Announced)
+    }
+
+    /// Time has passed: what a client did is forgiven by and by.
+    pub fn seconds_passed(&mut self, seconds: u32) {
+        self.budget.earn(seconds.saturating_mul(budget::SECOND));
+    }
+
+    /// Bytes of a response that were sent so far, frame heads included.
+    pub fn sent_bytes(&mut self, id: u32) -> u64 {
+        self.streams.get(id).map_or(0, |stream| stream.sent_bytes)
+    }
+
+    /// The stream whose header block has begun to come and is not whole.
+    #[must_use]
+    pub fn awaited_block(&self) -> Option<u32> {
+        match &self.block {
+            Some(block) => Some(block.stream),
+            None => self.held_headers(),
+        }
+    }
+
+    /// The stream of a HEADERS frame of which a part is here.
+    pub(super) fn held_headers(&self) -> Option<u32> {
+        if self.preface_left > 0 {
+            return None;
+        }
+        let head = FrameHead::parse(self.held.first_chunk()?);
+        (head.kind == frame::HEADERS).then_some(head.stream)
     }
 
     /// Announces the end: requests that are under way are served, the last of them is told when the peer has heard (RFC
@@ -281,24 +318,40 @@ impl Conn {
 
     /// Ends the connection: no stream after the last one is served.
     pub fn end(&mut self) {
-        if matches!(self.ending, Ending::Open | Ending::Announced) {
-            self.ending = Ending::After(self.last_stream);
-            self.put_goaway(self.last_stream, error::NO_ERROR);
+        self.end_after(self.last_stream);
+    }
+
+    /// Ends the connection: no stream after this one is served, even where its request is here.
+    pub fn end_after(&mut self, last: u32) {
+        if !matches!(self.ending, Ending::Open | Ending::Announced) {
+            return;
         }
+        self.ending = Ending::After(last);
+        let later: Vec<u32> = self.streams.ids().filter(|id| *id > last).collect();
+        for id in later {
+            self.streams.remove(id);
+        }
+        self.events
+            .retain(|event| event.stream().is_none_or(|id| id <= last));
+        self.put_goaway(last, error::NO_ERROR);
     }
 
     /// Ends the connection because of a misdeed.
     fn fail(&mut self, misdeed: Misdeed) {
+        // What was told before does not grow (RFC 9113 section 6.8).
+        let last = match self.ending {
+            Ending::After(last) => last,
+            _ => self.last_stream,
+        };
         self.ending = Ending::Failed;
         self.held = Vec::new();
         self.block = None;
         let ids: Vec<u32> = self.streams.ids().collect();
         for id in ids {
-            self.streams.remove(id);
-            self.events.push_back(Event::Reset(id));
+            self.lose(id);
         }
         self.scheduler.clear();
-        self.put_goaway(self.last_stream, misdeed.code());
+        self.put_goaway(last, misdeed.code());
         self.events.push_back(Event::Failed(misdeed));
     }
 
@@ -308,6 +361,21 @@ impl Conn {
             out.extend_from_slice(&last.to_be_bytes());
             out.extend_from_slice(&code.to_be_bytes());
         });
+    }
+
+    /// Forgets a stream; tells so where a response was still to be sent on it.
+    pub(super) fn lose(&mut self, id: u32) {
+        let Some(stream) = self.streams.get(id) else {
+            return;
+        };
+        let (running, sent_bytes) = (stream.is_running(), stream.sent_bytes);
+        self.streams.remove(id);
+        if running {
+            self.events.push_back(Event::Reset {
+                stream: id,
+                sent_bytes,
+            });
+        }
     }
 
     /// Resets a stream, if it is open, and forgets it.
@@ -343,17 +411,23 @@ impl Conn {
             self.held.len() < HEAD_BYTES + FRAME_BYTES,
             "a whole frame is held back"
         );
-        assert!(self.streams.len() <= self.settings.max_concurrent_streams as usize);
         assert!(self.reset_lately.len() <= RESET_REMEMBERED);
-        assert!(self.early_priorities.len() <= super::receive::EARLY_PRIORITIES);
-        let last = self.last_stream;
-        self.streams.each(|id, stream| {
-            assert!(id <= last && id % 2 == 1, "a stream that nobody opened");
-            let sum: u64 = stream.pending.iter().map(crate::http::Chunk::len).sum();
-            assert_eq!(
-                sum, stream.pending_bytes,
-                "pending bytes are counted wrongly"
+        assert!(self.early_priorities.len() <= super::control::EARLY_PRIORITIES);
+        let most = self.settings.max_concurrent_streams as usize;
+        assert!(self.streams.len() <= most, "more streams than allowed");
+        let Self {
+            streams,
+            scheduler,
+            last_stream,
+            ..
+        } = self;
+        streams.each(|id, stream| {
+            assert!(
+                id <= *last_stream && id % 2 == 1,
+                "a stream that nobody opened"
             );
+            stream.check_invariants();
+            assert!(!stream.queued || scheduler.contains(id), "a lost turn");
         });
     }
 }
@@ -365,6 +439,6 @@ pub(super) const MAX_WINDOW: u64 = (1 << 31) - 1;
 /// Payload of the PING that goes with the first GOAWAY.
 pub(super) const DRAIN_PING: [u8; 8] = *b"draining";
 /// Streams that were reset and are remembered.
-const RESET_REMEMBERED: usize = 64;
+const RESET_REMEMBERED: usize = 256;
 /// Bytes that wait to be transmitted before nothing more is read.
 const OUT_BYTES: u64 = 64 << 10;

@@ -7,7 +7,7 @@ use crate::hpack;
 /// One way a peer breaks HTTP/2; all of them end the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misdeed {
-    /// The connection does not begin with the preface (RFC 9113 section 3.4).
+    /// The connection does not begin with the preface (RFC 9113 section 3.4). That SETTINGS come next is not insisted on.
     BadPreface,
     /// A frame is longer than allowed, or its length is none of its kind's.
     FrameSize,
@@ -17,6 +17,8 @@ pub enum Misdeed {
     BrokenHeaderBlock,
     /// A header block that is no HPACK.
     Compression(hpack::Fault),
+    /// A field without a name.
+    EmptyFieldName,
     /// Padding longer than the frame.
     BadPadding,
     /// A frame on a stream that was never opened, or with a number that goes back.
@@ -27,7 +29,7 @@ pub enum Misdeed {
     BadSetting,
     /// A window update of 0 on the connection.
     ZeroWindowUpdate,
-    /// A window beyond 2^31-1, of the connection or by a setting.
+    /// A window of the connection beyond 2^31-1, or one of a stream by a setting.
     WindowOverflow,
     /// More data than a window allowed.
     WindowExceeded,
@@ -50,10 +52,11 @@ impl Misdeed {
             Self::BrokenHeaderBlock | Self::BadStreamNumber | Self::ZeroWindowUpdate => {
                 PROTOCOL_ERROR
             }
-            Self::PushFromClient => PROTOCOL_ERROR,
+            Self::PushFromClient | Self::EmptyFieldName => PROTOCOL_ERROR,
             Self::WindowOverflow | Self::WindowExceeded => FLOW_CONTROL_ERROR,
             Self::ClosedStream => STREAM_CLOSED,
-            Self::FrameSize => FRAME_SIZE_ERROR,
+            // A block that ends too early is, as in nginx, a frame that is too small (RFC 9113 section 4.2).
+            Self::FrameSize | Self::Compression(hpack::Fault::Truncated) => FRAME_SIZE_ERROR,
             Self::Compression(_) => COMPRESSION_ERROR,
             Self::HeaderFlood | Self::Flood => ENHANCE_YOUR_CALM,
         }
@@ -70,6 +73,7 @@ impl Misdeed {
                 "client sent inappropriate frame while CONTINUATION was expected"
             }
             Self::Compression(_) => "client sent invalid header block",
+            Self::EmptyFieldName => "client sent zero header name length",
             Self::BadPadding => "client sent padded frame with incorrect length",
             Self::BadStreamNumber => "client sent frame for a stream that was never opened",
             Self::ClosedStream => "client sent frame for a stream that it had closed",

@@ -32,11 +32,32 @@ pub enum Event {
     /// The request body is not as announced; answer, if nothing has been answered yet.
     BodyFault(u32, Fault),
     /// The stream is gone: the peer has reset it, or broken it. Nothing more can be sent on it.
-    Reset(u32),
+    Reset {
+        /// Number of the stream.
+        stream: u32,
+        /// Bytes of the response that were sent, frame heads included.
+        sent_bytes: u64,
+    },
     /// The peer has broken the connection: what waits to be transmitted is the last.
     Failed(Misdeed),
     /// The peer has closed its side.
     Eof,
+}
+
+impl Event {
+    /// The stream that it is about, if it is about one.
+    #[must_use]
+    pub fn stream(&self) -> Option<u32> {
+        match self {
+            Self::Head { stream, .. }
+            | Self::Data { stream, .. }
+            | Self::Trailers { stream, .. }
+            | Self::BodyEnd(stream)
+            | Self::BodyFault(stream, _)
+            | Self::Reset { stream, .. } => Some(*stream),
+            Self::Failed(_) | Self::Eof => None,
+        }
+    }
 }
 
 /// What [`Conn::advance`](super::Conn::advance) asks for.
@@ -44,8 +65,13 @@ pub enum Event {
 pub enum Want {
     /// The next piece, or the end, of the body of this stream.
     Body(u32),
-    /// A response on this stream has been sent whole: its exchange ends.
-    Sent(u32),
+    /// A response has been sent whole: its exchange ends.
+    Sent {
+        /// Number of the stream.
+        stream: u32,
+        /// Its bytes, frame heads included.
+        bytes: u64,
+    },
     /// Nothing, for now.
     Nothing,
 }

@@ -22,9 +22,11 @@
 
 mod budget;
 mod conn;
+mod control;
 mod error;
 mod event;
 mod frame;
+mod headers;
 mod receive;
 mod request;
 mod send;

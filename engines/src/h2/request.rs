@@ -22,6 +22,7 @@ pub(super) struct Builder<'a> {
     cookie: Vec<u8>,
     /// Bytes of names and values so far.
     bytes: usize,
+    /// Fields so far.
     count: u32,
     regular: bool,
     malformed: bool,
@@ -60,15 +61,9 @@ impl<'a> Builder<'a> {
     /// Takes one field.
     pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
         self.bytes += name.len() + value.len();
-        self.count += 1;
-        if self.bytes > self.settings.header_bytes
-            || name.len() + value.len() > self.settings.field_bytes
-        {
+        let longest = name.len().max(value.len());
+        if self.bytes > self.settings.header_bytes || longest > self.settings.field_bytes {
             self.fault.get_or_insert(Fault::HeaderTooLarge);
-            return;
-        }
-        if self.count > self.settings.max_headers.saturating_add(PSEUDO_FIELDS) {
-            self.fault.get_or_insert(Fault::TooManyHeaders);
             return;
         }
         if let Some(name) = name.strip_prefix(b":") {
@@ -111,6 +106,12 @@ impl<'a> Builder<'a> {
             self.cookie.extend_from_slice(value);
             return;
         }
+        // As in nginx, neither cookies nor what is dropped counts.
+        self.count += 1;
+        if self.count > self.settings.max_headers {
+            self.fault.get_or_insert(Fault::TooManyHeaders);
+            return;
+        }
         self.head.push(name, value);
     }
 
@@ -121,7 +122,6 @@ impl<'a> Builder<'a> {
             self.head.push(b"cookie", &cookie);
         }
         self.head.version = Version::Http2;
-        self.head.size_bytes = self.bytes as u64;
         self.head.keep_alive = true;
         if self.fault.is_none() && !self.malformed {
             self.control_data();
@@ -168,10 +168,11 @@ impl<'a> Builder<'a> {
             Method::Trace => self.fault = Some(Fault::TraceForbidden),
             _ => {}
         }
-        let (Some(_), Some(path)) = (self.scheme, self.path) else {
+        let (Some(scheme), Some(path)) = (self.scheme, self.path) else {
             self.malformed = true;
             return;
         };
+        self.malformed |= !is_scheme(self.head.bytes(scheme));
         self.head.target = path;
         self.head.scheme = self.scheme;
         let target = self.head.bytes(path);
@@ -325,7 +326,7 @@ fn check(name: &[u8], value: &[u8], settings: &Settings) -> Checked {
         b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding" | b"upgrade" => {
             true
         }
-        b"te" => value != b"trailers",
+        b"te" => !value.eq_ignore_ascii_case(b"trailers"),
         _ => false,
     };
     if specific {
@@ -345,11 +346,14 @@ fn is_method(name: &[u8]) -> bool {
             .all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-'))
 }
 
+/// RFC 3986 section 3.1.
+fn is_scheme(name: &[u8]) -> bool {
+    let rest = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+    name.first().is_some_and(u8::is_ascii_alphabetic) && name.iter().all(rest)
+}
+
 /// A length in digits alone.
 fn parse_length(text: &[u8]) -> Option<u64> {
     let digits = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     digits.then(|| std::str::from_utf8(text).ok()?.parse().ok())?
 }
-
-/// Fields that `max_headers` does not count.
-const PSEUDO_FIELDS: u32 = 5;

@@ -1,6 +1,6 @@
 //! Responses: heads are encoded at once, bodies are asked for and sent as windows and priorities allow.
 //!
-//! [`Conn::advance`] is the transmit builder. It takes the stream whose turn it is; if less than a frame of its body is
+//! [`Conn::advance`] is the transmit builder. It takes the stream whose turn it is; if no more than a frame of its body is
 //! here and more may come, it asks for that first, so that the last piece carries END_STREAM.
 //!
 //! Source: RFC 9113 sections 6.1, 6.2, 8.1.
@@ -32,7 +32,8 @@ impl Conn {
             .is_some_and(|stream| stream.sending == Sending::Waiting);
         if waiting {
             let block = self.encode(Some(status), fields);
-            self.put_block(id, block, false);
+            let bytes = self.put_block(id, block, false);
+            self.count(id, bytes);
         }
     }
 
@@ -41,15 +42,17 @@ impl Conn {
         let Some(stream) = self.streams.get(id) else {
             return 0;
         };
+        if stream.sending != Sending::Waiting {
+            return 0;
+        }
         let suppressed = stream.is_head || matches!(head.status, 100..=199 | 204 | 304);
         let empty = matches!(head.body, BodyLength::None | BodyLength::Length(0)) && !plan.trailers;
         let ended = suppressed || empty;
         stream.sending = Sending::Body;
-        stream.chunk_bytes = plan.chunk_bytes.clamp(1, self.peer.frame_bytes);
-        let before = self.out.len();
+        stream.chunk_bytes = plan.chunk_bytes.max(1);
         let block = self.encode(Some(head.status), Some(head));
-        self.put_block(id, block, ended);
-        let bytes = self.out.len() - before;
+        let bytes = self.put_block(id, block, ended);
+        self.count(id, bytes);
         if ended {
             self.finish(id);
         } else {
@@ -102,11 +105,20 @@ impl Conn {
         }
     }
 
+    /// Since when the peer lets nothing of a response leave that waits to, by the window of its stream or by that of the
+    /// connection; in the time that [`Self::advance`] is told.
+    pub fn blocked_since(&mut self, id: u32) -> Option<u64> {
+        let connection = self.blocked_ms;
+        let stream = self.streams.get(id)?;
+        let waits = stream.pending_bytes > 0;
+        stream.blocked_ms.or(connection.filter(|_| waits))
+    }
+
     /// Does what can be done until something is needed, or `room` bytes wait to be transmitted.
-    pub fn advance(&mut self, room: u64) -> Want {
+    pub fn advance(&mut self, room: u64, now_ms: u64) -> Want {
         loop {
-            if let Some(id) = self.sent.pop_front() {
-                return Want::Sent(id);
+            if let Some((stream, bytes)) = self.sent.pop_front() {
+                return Want::Sent { stream, bytes };
             }
             if self.out.len() >= room {
                 return Want::Nothing;
@@ -120,10 +132,10 @@ impl Conn {
             if !std::mem::take(&mut stream.queued) || !stream.could_send() {
                 continue;
             }
-            let chunk_bytes = stream.chunk_bytes as u64;
+            let chunk_bytes = stream.chunk_bytes.min(self.peer.frame_bytes) as u64;
             if stream.sending == Sending::Body
                 && !stream.stalled
-                && stream.pending_bytes < chunk_bytes
+                && stream.pending_bytes <= chunk_bytes
             {
                 self.keep_turn(id);
                 return Want::Body(id);
@@ -133,10 +145,12 @@ impl Conn {
             if stream.pending_bytes > 0 {
                 if len == 0 {
                     // Its window is closed; an update brings it back.
+                    stream.blocked_ms.get_or_insert(now_ms);
                     continue;
                 }
                 let len = len.min(self.window.available());
                 if len == 0 {
+                    self.blocked_ms.get_or_insert(now_ms);
                     self.keep_turn(id);
                     return Want::Nothing;
                 }
@@ -162,18 +176,27 @@ impl Conn {
     /// Queues a stream that could send.
     pub(super) fn requeue(&mut self, id: u32) {
         if let Some(stream) = self.streams.get(id)
-            && !stream.queued
-            && stream.could_send()
+            && stream.comes_back()
         {
-            stream.queued = true;
             self.scheduler.push(id, stream.priority);
         }
     }
 
     pub(super) fn requeue_all(&mut self) {
-        let ids: Vec<u32> = self.streams.ids().collect();
-        for id in ids {
-            self.requeue(id);
+        let Self {
+            streams, scheduler, ..
+        } = self;
+        streams.each(|id, stream| {
+            if stream.comes_back() {
+                scheduler.push(id, stream.priority);
+            }
+        });
+    }
+
+    /// Counts bytes of a response.
+    fn count(&mut self, id: u32, bytes: u64) {
+        if let Some(stream) = self.streams.get(id) {
+            stream.sent_bytes += bytes;
         }
     }
 
@@ -184,7 +207,9 @@ impl Conn {
         };
         let taken = stream.window.take(len) && self.window.take(len);
         debug_assert!(taken, "windows were asked before");
+        (stream.blocked_ms, self.blocked_ms) = (None, None);
         stream.pending_bytes -= len;
+        stream.sent_bytes += len + frame::HEAD_BYTES as u64;
         let last = stream.pending_bytes == 0
             && matches!(&stream.sending, Sending::Last(trailers) if trailers.is_empty());
         let flags = if last { frame::END_STREAM } else { 0 };
@@ -201,7 +226,7 @@ impl Conn {
             left -= chunk.len();
             self.out.push(chunk);
         }
-        if len >= budget::USEFUL_BYTES as u64 {
+        if len >= budget::USEFUL_BYTES as u64 || stream.pending_bytes == 0 {
             self.budget.earn(budget::DATA);
         }
         if last {
@@ -223,6 +248,7 @@ impl Conn {
         };
         let trailers = std::mem::take(trailers);
         if trailers.is_empty() {
+            stream.sent_bytes += frame::HEAD_BYTES as u64;
             self.out
                 .push_with(|out| put_head(out, 0, frame::DATA, frame::END_STREAM, id));
         } else {
@@ -233,7 +259,8 @@ impl Conn {
                 }
             }
             let block = self.encode(None, Some(&head));
-            self.put_block(id, block, true);
+            let bytes = self.put_block(id, block, true);
+            self.count(id, bytes);
         }
         self.finish(id);
     }
@@ -247,12 +274,15 @@ impl Conn {
         stream.discarding = true;
         stream.pending.clear();
         stream.pending_bytes = 0;
-        self.sent.push_back(id);
+        self.sent.push_back((id, stream.sent_bytes));
         self.budget.earn(budget::RESPONSE);
         if stream.malformed {
             self.reset(id, error::PROTOCOL_ERROR);
         } else if stream.received {
             self.streams.remove(id);
+        } else if !stream.rest_is_allowed() {
+            // RFC 9113 section 8.1: the rest of the request is not needed.
+            self.reset(id, error::NO_ERROR);
         }
     }
 
@@ -290,8 +320,9 @@ impl Conn {
         out
     }
 
-    /// HEADERS, and CONTINUATION where one frame is too small.
-    fn put_block(&mut self, id: u32, block: Vec<u8>, end_stream: bool) {
+    /// HEADERS, and CONTINUATION where one frame is too small; gives the bytes of all of them.
+    fn put_block(&mut self, id: u32, block: Vec<u8>, end_stream: bool) -> u64 {
+        let before = self.out.len();
         let most = self.peer.frame_bytes;
         let (first, mut rest) = block.split_at(block.len().min(most));
         let mut flags = if end_stream { frame::END_STREAM } else { 0 };
@@ -316,6 +347,7 @@ impl Conn {
         // Its memory is used for the next block.
         self.encoded = block;
         self.encoded.shrink_to(KEEP_BYTES);
+        self.out.len() - before
     }
 }
 

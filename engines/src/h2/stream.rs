@@ -5,7 +5,7 @@
 //!             send:    Waiting -> Body ----> Ended        (our END_STREAM)
 //! ```
 //! A stream leaves the table when both have ended, or one side has reset it. After our end the rest of a request body is
-//! read and dropped as far as its window reaches.
+//! read and dropped if it fits into what was allowed; else the stream is reset with NO_ERROR (section 8.1).
 //!
 //! Source: RFC 9113 section 5.1.
 
@@ -22,6 +22,8 @@ pub(super) struct Stream {
     pub(super) sending: Sending,
     /// What the peer lets us send.
     pub(super) window: Window,
+    /// Since when that is nothing, while there is something to send.
+    pub(super) blocked_ms: Option<u64>,
     /// Bytes of the request body that the peer may still send.
     pub(super) allowed_bytes: u64,
     /// Bytes that were taken and not yet allowed anew.
@@ -32,6 +34,8 @@ pub(super) struct Stream {
     /// Body pieces that wait to be sent, and how many bytes they are.
     pub(super) pending: VecDeque<Chunk>,
     pub(super) pending_bytes: u64,
+    /// Bytes of the response so far, frame heads included.
+    pub(super) sent_bytes: u64,
     /// Most bytes of a DATA frame.
     pub(super) chunk_bytes: usize,
     /// It is in a queue of the scheduler.
@@ -40,7 +44,7 @@ pub(super) struct Stream {
     pub(super) stalled: bool,
     /// The core does not want the request body.
     pub(super) discarding: bool,
-    /// It is reset after its response.
+    /// It is reset after its response; until then what comes on it is dropped.
     pub(super) malformed: bool,
     pub(super) is_head: bool,
 }
@@ -64,12 +68,14 @@ impl Stream {
             received: false,
             sending: Sending::Waiting,
             window: Window::new(0),
+            blocked_ms: None,
             allowed_bytes: 0,
             consumed_bytes: 0,
             length_left: None,
             priority: Priority::default(),
             pending: VecDeque::new(),
             pending_bytes: 0,
+            sent_bytes: 0,
             chunk_bytes: 0,
             queued: false,
             stalled: false,
@@ -92,6 +98,19 @@ impl Stream {
         };
     }
 
+    /// Whether a response may still be sent on it.
+    pub(super) fn is_running(&self) -> bool {
+        self.sending != Sending::Ended
+    }
+
+    /// Whether what is still to come of the request body, as far as that is known, is allowed already.
+    pub(super) fn rest_is_allowed(&self) -> bool {
+        self.allowed_bytes > 0
+            && self
+                .length_left
+                .is_none_or(|left| left <= self.allowed_bytes)
+    }
+
     /// Whether the scheduler should know of it.
     pub(super) fn could_send(&self) -> bool {
         let pending = self.pending_bytes > 0;
@@ -100,5 +119,29 @@ impl Stream {
             Sending::Body => pending || !self.stalled,
             Sending::Last(_) => true,
         }
+    }
+
+    /// Something has changed: whether the scheduler is to be told of the stream now.
+    pub(super) fn comes_back(&mut self) -> bool {
+        if self.window.available() > 0 {
+            self.blocked_ms = None;
+        }
+        let back = !self.queued && self.could_send();
+        self.queued |= back;
+        back
+    }
+
+    /// Panics if the stream contradicts itself; for tests and fuzzing.
+    pub(super) fn check_invariants(&self) {
+        let sum: u64 = self.pending.iter().map(Chunk::len).sum();
+        assert_eq!(sum, self.pending_bytes, "pending bytes are counted wrongly");
+        assert!(
+            !(self.received && self.sending == Sending::Ended),
+            "a stream that has ended is kept"
+        );
+        assert!(
+            self.queued || !self.could_send() || self.window.available() == 0,
+            "a stream that could send waits for nobody"
+        );
     }
 }

@@ -4,11 +4,13 @@ use super::dynamic::Table;
 use super::statics::STATIC;
 use super::{huffman, integer};
 
-/// How a header block breaks HPACK, each a connection error COMPRESSION_ERROR (RFC 9113 section 4.3).
+/// How a header block breaks HPACK, each the end of the connection (RFC 9113 section 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The block ends inside of a field.
     Truncated,
+    /// A number that is larger than any length or index can be.
+    TooLong,
     /// An index that no entry has.
     BadIndex,
     /// A Huffman text that is none.
@@ -32,7 +34,8 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder whose table may have so many bytes.
+    /// A decoder whose table may have so many bytes; until a peer knows of another size, that is
+    /// [`DEFAULT_TABLE_BYTES`](super::DEFAULT_TABLE_BYTES).
     #[must_use]
     pub fn new(allowed_bytes: usize) -> Self {
         Self {
@@ -93,6 +96,11 @@ impl Decoder {
         Ok(())
     }
 
+    /// Panics if the table contradicts itself; for tests and fuzzing.
+    pub fn check_invariants(&self) {
+        self.table.check_invariants();
+    }
+
     fn change_size(&mut self, bytes: usize) -> Result<(), Fault> {
         if bytes > self.allowed_bytes {
             return Err(Fault::BadTableSize);
@@ -129,7 +137,10 @@ impl Decoder {
 }
 
 fn take_integer(rest: &mut &[u8], prefix_bits: u32) -> Result<usize, Fault> {
-    let (number, used) = integer::decode(rest, prefix_bits).ok_or(Fault::Truncated)?;
+    let (number, used) = integer::decode(rest, prefix_bits).map_err(|why| match why {
+        integer::Broken::Truncated => Fault::Truncated,
+        integer::Broken::TooLong => Fault::TooLong,
+    })?;
     *rest = &rest[used..];
     Ok(number)
 }

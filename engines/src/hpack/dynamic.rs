@@ -83,6 +83,13 @@ impl Table {
         self.added
     }
 
+    /// Panics if the table contradicts itself; for tests and fuzzing.
+    pub(super) fn check_invariants(&self) {
+        let sum: usize = self.entries.iter().map(Entry::size_bytes).sum();
+        assert_eq!(sum, self.size_bytes, "entries are counted wrongly");
+        assert!(sum <= self.max_bytes, "the table is larger than allowed");
+    }
+
     fn evict(&mut self, room_bytes: usize) {
         while self.size_bytes + room_bytes > self.max_bytes {
             let Some(oldest) = self.entries.pop_back() else {

@@ -138,6 +138,11 @@ impl Encoder {
         })
     }
 
+    /// Panics if the table contradicts itself; for tests and fuzzing.
+    pub fn check_invariants(&self) {
+        self.table.check_invariants();
+    }
+
     fn text(&self, text: &[u8], out: &mut Vec<u8>) {
         if self.huffman {
             let len = huffman::encoded_len(text);

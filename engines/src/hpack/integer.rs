@@ -1,22 +1,34 @@
 //! Integers with a prefix. Source: RFC 7541 section 5.1.
 
-/// Reads an integer whose first byte has `prefix_bits` bits of it; gives the number and how many bytes it has. `None`
-/// where the bytes end first, or the number is larger than any length or index can be.
+/// Why there is no integer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Broken {
+    /// The bytes end first.
+    Truncated,
+    /// It is larger than any length or index can be.
+    TooLong,
+}
+
+/// Reads an integer whose first byte has `prefix_bits` bits of it; gives the number and how many bytes it has.
 #[inline]
-pub(super) fn decode(input: &[u8], prefix_bits: u32) -> Option<(usize, usize)> {
+pub(super) fn decode(input: &[u8], prefix_bits: u32) -> Result<(usize, usize), Broken> {
     let mask = (1_usize << prefix_bits) - 1;
-    let first = usize::from(*input.first()?) & mask;
+    let first = usize::from(*input.first().ok_or(Broken::Truncated)?) & mask;
     if first < mask {
-        return Some((first, 1));
+        return Ok((first, 1));
     }
     let mut number = mask;
     for (n, byte) in input.iter().skip(1).take(MORE_BYTES).enumerate() {
         number += usize::from(byte & 0x7f) << (7 * n);
         if byte & 0x80 == 0 {
-            return Some((number, n + 2));
+            return Ok((number, n + 2));
         }
     }
-    None
+    if input.len() > MORE_BYTES {
+        Err(Broken::TooLong)
+    } else {
+        Err(Broken::Truncated)
+    }
 }
 
 /// Appends an integer; `first` holds the bits above the prefix.
@@ -54,7 +66,7 @@ mod tests {
             let mut out = Vec::new();
             encode(&mut out, 0, prefix, number);
             assert_eq!(out, wire);
-            assert_eq!(decode(wire, prefix), Some((number, wire.len())));
+            assert_eq!(decode(wire, prefix), Ok((number, wire.len())));
         }
     }
 
@@ -64,15 +76,21 @@ mod tests {
             for number in (0..600).chain(16_000..17_000).chain(2_097_000..2_098_000) {
                 let mut out = Vec::new();
                 encode(&mut out, 0, prefix, number);
-                assert_eq!(decode(&out, prefix), Some((number, out.len())));
-                assert_eq!(decode(&out[..out.len() - 1], prefix), None);
+                assert_eq!(decode(&out, prefix), Ok((number, out.len())));
+                assert_eq!(
+                    decode(&out[..out.len() - 1], prefix),
+                    Err(Broken::Truncated)
+                );
             }
         }
     }
 
     #[test]
     fn number_has_five_bytes_at_most() {
-        assert_eq!(decode(&[0x1f, 0x80, 0x80, 0x80, 0], 5), Some((31, 5)));
-        assert_eq!(decode(&[0x1f, 0x80, 0x80, 0x80, 0x80, 0], 5), None);
+        assert_eq!(decode(&[0x1f, 0x80, 0x80, 0x80, 0], 5), Ok((31, 5)));
+        let long = [0x1f, 0x80, 0x80, 0x80, 0x80, 0];
+        assert_eq!(decode(&long, 5), Err(Broken::TooLong));
+        assert_eq!(decode(&long[..5], 5), Err(Broken::TooLong));
+        assert_eq!(decode(&long[..4], 5), Err(Broken::Truncated));
     }
 }

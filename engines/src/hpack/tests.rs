@@ -77,7 +77,8 @@ fn broken_blocks_are_refused() {
     for (block, fault) in [
         ("80", Fault::BadIndex),
         ("be", Fault::BadIndex),
-        ("ff80 8080 8001", Fault::Truncated),
+        ("ff80 8080 8001", Fault::TooLong),
+        ("ff80 8080", Fault::Truncated),
         ("41", Fault::Truncated),
         ("4103 6162", Fault::Truncated),
         ("40 0161", Fault::Truncated),

@@ -1,8 +1,8 @@
 //! Who sends next: by urgency, then one after the other or in turns.
 //!
 //! Streams that could send wait in a queue for each urgency. One that shares (`incremental`) goes to the end of its queue
-//! after each frame, one that does not stays in front until it is done. A number in a queue may be out of date; the
-//! caller skips those.
+//! after each frame, one that does not stays in front until it is done, the one that was opened first before the others.
+//! A number in a queue may be out of date; the caller skips those.
 //!
 //! Source: RFC 9218 section 10.
 
@@ -33,7 +33,8 @@ impl Priority {
     pub fn parse(value: &[u8]) -> Self {
         let mut priority = Self::default();
         for item in value.split(|byte| *byte == b',') {
-            match item.trim_ascii() {
+            let bare = item.split(|byte| *byte == b';').next().unwrap_or(item);
+            match bare.trim_ascii() {
                 [b'u', b'=', digit @ b'0'..=b'7'] => priority.urgency = digit - b'0',
                 b"i" | b"i=?1" => priority.incremental = true,
                 b"i=?0" => priority.incremental = false,
@@ -54,7 +55,17 @@ impl Scheduler {
     /// Adds a stream that could send.
     #[inline]
     pub fn push(&mut self, id: u32, priority: Priority) {
-        self.queue(priority).push_back(id);
+        let queue = self.queue(priority);
+        let last = priority.incremental || queue.back().is_none_or(|last| *last < id);
+        let at = if last {
+            queue.len()
+        } else {
+            queue
+                .iter()
+                .position(|other| *other > id)
+                .unwrap_or(queue.len())
+        };
+        queue.insert(at, id);
     }
 
     /// Adds a stream that has sent and could send more.
@@ -71,6 +82,17 @@ impl Scheduler {
     #[inline]
     pub fn pop(&mut self) -> Option<u32> {
         self.queues.iter_mut().find_map(VecDeque::pop_front)
+    }
+
+    /// Forgets one stream, which was added with this priority.
+    pub fn remove(&mut self, id: u32, priority: Priority) {
+        self.queue(priority).retain(|other| *other != id);
+    }
+
+    /// Whether a stream waits, for tests and fuzzing.
+    #[must_use]
+    pub fn contains(&self, id: u32) -> bool {
+        self.queues.iter().any(|queue| queue.contains(&id))
     }
 
     /// Forgets all streams.
@@ -101,6 +123,7 @@ mod tests {
         assert_eq!(read("i=?1,u=0"), (0, true));
         assert_eq!(read("u=8, i=1, x"), (3, false));
         assert_eq!(read("u=1, u=2"), (2, false));
+        assert_eq!(read("u=1;x=y, i;z"), (1, true));
     }
 
     #[test]
@@ -127,5 +150,18 @@ mod tests {
             scheduler.push_again(id, at(3, true));
         }
         assert_eq!(order, [5, 5, 5, 7, 1, 3, 1]);
+    }
+
+    #[test]
+    fn stream_that_comes_back_stands_where_its_number_says() {
+        let mut scheduler = Scheduler::default();
+        let plain = Priority::default();
+        for id in [3, 9, 5, 1] {
+            scheduler.push(id, plain);
+        }
+        scheduler.remove(5, plain);
+        assert!(scheduler.contains(9) && !scheduler.contains(5));
+        let order: Vec<_> = std::iter::from_fn(|| scheduler.pop()).collect();
+        assert_eq!(order, [1, 3, 9]);
     }
 }

@@ -6,7 +6,7 @@ mod lookup;
 
 use std::rc::Rc;
 
-use engines::http::{FieldId, Method};
+use engines::http::{FieldId, Method, Version};
 
 use crate::conf_core::CoreSrv;
 use crate::exchange::{Exchange, Peer};
@@ -172,6 +172,15 @@ const REQUEST: &[Variable] = &[
         "protocol of the request",
         |x, _, _, o| put(o, x.head.version.as_str().as_bytes())
     ),
+    var!(
+        "http2",
+        "\"h2\" for HTTP/2 over TLS, \"h2c\" for HTTP/2 on a plain connection, else empty",
+        |x, _, _, o| match (x.head.version, &x.tls) {
+            (Version::Http2, Some(_)) => put(o, b"h2"),
+            (Version::Http2, None) => put(o, b"h2c"),
+            _ => true,
+        }
+    ),
     var!("request_filename", "path of the file", |x, cx, _, o| {
         crate::paths::map_uri(x, cx).is_ok_and(|path| put(o, &path))
     }),
@@ -235,7 +244,7 @@ const RESPONSE: &[Variable] = &[
         } else {
             x.reply.status
         };
-        let status = if status == 0 && x.head.version == engines::http::Version::Http09 {
+        let status = if status == 0 && x.head.version == Version::Http09 {
             9
         } else {
             status

@@ -12,7 +12,7 @@ use server_core::http::Generation;
 
 use super::{Hands, Random, SimNet, SimSocket, Wire};
 use crate::io::timer::Timers;
-use crate::worker::conn::{Cause, Conn, Fate, intake, turn};
+use crate::worker::conn::{Cause, Conn, Fate, intake, retire, turn};
 use crate::worker::shared::Shared;
 use crate::worker::slab::{Key, Slab};
 
@@ -260,7 +260,12 @@ impl World {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        match turn(conn, &mut self.shared, cause) {
+        let fate = turn(conn, &mut self.shared, cause);
+        self.meet(key, fate);
+    }
+
+    fn meet(&mut self, key: Key, fate: Fate) {
+        match fate {
             Fate::Keep { deadline_ms } => self.timers.arm(key.index, deadline_ms),
             Fate::Close => self.close(key, ClosedBy::Turn),
         }
@@ -312,7 +317,7 @@ impl World {
             let place = places.get(conn.port()).copied().flatten();
             match place {
                 Some(port) => conn.set_port(port),
-                None if conn.is_idle() => {
+                None if conn.is_idle() && !conn.says_goodbye() => {
                     self.close(key, ClosedBy::Order);
                     continue;
                 }
@@ -322,6 +327,7 @@ impl World {
                         link.lost = true;
                     }
                     self.note_retired(key);
+                    self.turn(key, Cause::default());
                     continue;
                 }
             }
@@ -342,16 +348,13 @@ impl World {
     }
 
     fn retire(&mut self, key: Key) {
-        let now_ms = self.now_ms();
+        // Noted before, since what has come already is still served.
+        self.note_retired(key);
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        if conn.is_kept_alive() && !conn.is_spared(now_ms) {
-            return self.close(key, ClosedBy::Order);
-        }
-        conn.retire();
-        self.note_retired(key);
-        self.turn(key, Cause::default());
+        let fate = retire(conn, &mut self.shared);
+        self.meet(key, fate);
     }
 
     fn note_retired(&mut self, key: Key) {

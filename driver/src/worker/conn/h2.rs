@@ -1,22 +1,28 @@
 //! A connection that speaks HTTP/2: an exchange for each stream.
 //!
 //! The engine asks for body pieces in the order of priorities; what it gives leaves in one write. An exchange ends when
-//! its last byte has been written.
+//! its last byte has been written. How the connection waits and ends is in `ending`.
+
+mod ending;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 use engines::h2::{self, Event, Plan, Want};
 use engines::http::{Gather, RequestHead};
-use server_core::conf_core::{CoreLoc, Http2Loc};
+use server_core::conf_core::{CoreLoc, Http2Loc, Lingering};
+use server_core::debug_http;
 use server_core::errlog::Level;
 use server_core::exchange::{Exchange, Pulled, State};
 use server_core::phases;
 
-use super::state::{Closed, Conn, Queued, client};
-use super::{CLIENT_CLOSED_REQUEST, QUEUE_BYTES, open_exchange};
+use super::state::{Closed, Closing, Conn, Queued, client};
+use super::{CLIENT_CLOSED_REQUEST, QUEUE_BYTES, open_exchange, trace};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
+
+use ending::Linger;
+pub(super) use ending::{close, resume, settle};
 
 /// What a connection has from its preface to its end.
 pub(in crate::worker) struct H2 {
@@ -27,43 +33,82 @@ pub(in crate::worker) struct H2 {
     /// Bytes written since the connection began.
     pub(super) sent: u64,
     running: Vec<Running>,
+    /// One of them is to get no response.
+    any_aborted: bool,
     /// Exchanges whose responses are queued whole.
     tail: VecDeque<Queued>,
-    /// Since when a part of a frame is held.
-    partial_since_ms: Option<u64>,
+    /// Since when there is no exchange; `None` while there is one.
+    idle_since_ms: Option<u64>,
+    /// The stream whose header block has begun to come, and since when.
+    block_since: Option<(u32, u64)>,
+    /// When to look for streams whose client takes nothing.
+    look_at_ms: u64,
+    /// Up to when the passing of time has been told to the engine.
+    told_ms: u64,
+    /// Since when the client knows that there is an end.
+    announced_ms: Option<u64>,
+    closing: Closing,
+    linger: Option<Linger>,
 }
 
 /// An exchange whose response is not queued whole.
 struct Running {
     stream: u32,
     exchange: Box<Exchange>,
-    /// Bytes of its response so far.
+    /// Bytes of its response that the engine was given.
     bytes: u64,
 }
 
 /// Begins HTTP/2 on a connection.
 pub(super) fn open<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let settings = Rc::clone(&sh.generation.h2[c.port()]);
+    let now_ms = sh.clock.mono_ms;
     c.h2 = Some(Box::new(H2 {
         engine: h2::Conn::new(settings),
         out: Gather::default(),
         queued: 0,
         sent: 0,
         running: Vec::new(),
+        any_aborted: false,
         tail: VecDeque::new(),
-        partial_since_ms: None,
+        idle_since_ms: Some(now_ms),
+        block_since: None,
+        look_at_ms: u64::MAX,
+        told_ms: now_ms,
+        announced_ms: None,
+        closing: Closing {
+            rule: Lingering::On,
+            time_ms: 30_000,
+            timeout_ms: 5_000,
+        },
+        linger: None,
     }));
 }
 
 impl H2 {
     /// Takes bytes from the peer.
     pub(super) fn receive(&mut self, input: &[u8], now_ms: u64) {
-        self.engine.receive(input);
-        if self.engine.is_between_frames() {
-            self.partial_since_ms = None;
-        } else {
-            self.partial_since_ms.get_or_insert(now_ms);
+        if let Some(linger) = &mut self.linger {
+            linger.mark_ms = now_ms;
+            return;
         }
+        let seconds = now_ms.saturating_sub(self.told_ms) / 1000;
+        if seconds > 0 {
+            self.told_ms += seconds * 1000;
+            self.engine
+                .seconds_passed(u32::try_from(seconds).unwrap_or(u32::MAX));
+        }
+        self.engine.receive(input);
+        self.block_since = match (self.engine.awaited_block(), self.block_since) {
+            (Some(id), Some((before, since))) if id == before => Some((id, since)),
+            (Some(id), _) => Some((id, now_ms)),
+            (None, _) => None,
+        };
+    }
+
+    /// Whether more bytes can be taken.
+    pub(super) fn wants_input(&self) -> bool {
+        self.linger.is_some() || (self.engine.wants_input() && self.out.len() < UNREAD_ABOVE_BYTES)
     }
 
     /// Whether a request is under way, or its response.
@@ -113,32 +158,31 @@ impl H2 {
             .position(|running| running.stream == stream)
     }
 
-    /// When the connection is to take a turn for the sake of an exchange that waits.
-    fn due_ms(&self) -> Option<u64> {
-        let due = |running: &Running| match running.exchange.state {
-            State::Waiting(until_ms) => Some(until_ms),
-            _ => Some(running.exchange.rate.until_ms).filter(|until_ms| *until_ms != 0),
-        };
-        self.running.iter().filter_map(due).min()
+    /// Takes an exchange out, with the bytes of its response that were sent.
+    fn take(&mut self, at: usize, sent_bytes: u64) -> Box<Exchange> {
+        let mut x = self.running.remove(at).exchange;
+        x.bytes_sent = sent_bytes;
+        x
     }
 
-    /// When the connection is to take a turn if nothing happens before; `idle_ms` and `header_ms` are the times that a
-    /// connection without a request may have, after and before its first one.
-    pub(super) fn deadline(&self, mark_ms: u64, idle_ms: u64, header_ms: u64, first: bool) -> u64 {
-        if self.is_busy() {
-            let blocked = match self.front() {
-                Some(x) => mark_ms.saturating_add(x.loc::<CoreLoc>(&x.http).send_timeout.0),
-                None => u64::MAX,
-            };
-            let due = self.due_ms().unwrap_or(u64::MAX);
-            let held = self.out.is_empty() && due != u64::MAX;
-            return if held { due } else { due.min(blocked) };
-        }
-        let idle = mark_ms.saturating_add(if first { header_ms } else { idle_ms });
-        let partial = self
-            .partial_since_ms
-            .map(|since| since.saturating_add(header_ms));
-        partial.map_or(idle, |partial| partial.min(idle))
+    /// Resets the stream of an exchange, which ends with that.
+    fn break_off<N: Net>(&mut self, at: usize, code: u32, sh: &mut Shared<N>) {
+        let stream = self.running[at].stream;
+        let sent_bytes = self.engine.sent_bytes(stream);
+        self.engine.reset(stream, code);
+        let x = self.take(at, sent_bytes);
+        self.note_times(&x);
+        sh.finish(x);
+    }
+
+    /// Notes how the connection is closed after this exchange.
+    fn note_times(&mut self, x: &Exchange) {
+        let loc: &CoreLoc = x.loc(&x.http);
+        self.closing = Closing {
+            rule: *loc.lingering_close,
+            time_ms: loc.lingering_time.0,
+            timeout_ms: loc.lingering_timeout.0,
+        };
     }
 }
 
@@ -158,19 +202,25 @@ pub(super) fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
             }
             Event::Trailers { .. } | Event::BodyEnd(_) => {}
             Event::BodyFault(stream, fault) => body_fault(c, sh, stream, fault),
-            Event::Reset(stream) => drop_exchange(c, sh, stream, CLIENT_CLOSED_REQUEST),
-            Event::Failed(misdeed) => {
-                let client = client(c, sh, false);
-                let mut x = sh.exchange(client, c.port());
-                x.head.clear();
-                phases::place(&mut x);
-                x.log(Level::Info, format_args!("{misdeed}"));
-                sh.drop_unlogged(x);
-            }
+            Event::Reset { stream, sent_bytes } => drop_exchange(c, sh, stream, sent_bytes),
+            Event::Failed(misdeed) => note(c, sh, format_args!("{misdeed}")),
             Event::Eof => return Err(Closed),
         }
     }
     Ok(())
+}
+
+/// A line in the error log that is about the connection.
+fn note<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, text: std::fmt::Arguments<'_>) {
+    if c.gone {
+        return;
+    }
+    let client = client(c, sh, false);
+    let mut x = sh.exchange(client, c.port());
+    x.head.clear();
+    phases::place(&mut x);
+    x.log(Level::Info, text);
+    sh.drop_unlogged(x);
 }
 
 /// Starts an exchange.
@@ -180,6 +230,14 @@ fn begin<N: Net>(
     stream: u32,
     head: RequestHead,
 ) -> Result<(), Closed> {
+    if c.gone
+        && let Some(h2) = &mut c.h2
+    {
+        // Nobody serves it here any more; the client may ask elsewhere.
+        h2.engine.reset(stream, h2::REFUSED_STREAM);
+        h2.engine.recycle(head);
+        return Ok(());
+    }
     let mut x = open_exchange(c, sh, &head)?;
     let old = std::mem::replace(&mut x.head, head);
     let Some(h2) = &mut c.h2 else {
@@ -187,9 +245,15 @@ fn begin<N: Net>(
     };
     h2.engine.recycle(old);
     phases::begin(&mut x, &mut sh.ctx());
-    if sh.stopping || c.retired || is_last(&x) {
-        h2.engine.drain();
+    if is_last(&x) {
+        h2.engine.end_after(stream);
     }
+    let loc: &CoreLoc = x.loc(&x.http);
+    let look_at_ms = sh.clock.mono_ms.saturating_add(loc.send_timeout.0);
+    h2.look_at_ms = h2.look_at_ms.min(look_at_ms);
+    h2.idle_since_ms = None;
+    c.idle_ms = loc.keepalive().idle_ms;
+    c.min_idle_ms = loc.keepalive_min_timeout.0;
     h2.running.push(Running {
         stream,
         exchange: x,
@@ -207,7 +271,9 @@ fn begin<N: Net>(
 fn is_last(x: &Exchange) -> bool {
     let loc: &CoreLoc = x.loc(&x.http);
     let age_ms = x.started_ms.saturating_sub(x.client.since_ms);
-    x.client.requests >= loc.keepalive_requests.0 || age_ms > loc.keepalive_time.0
+    x.client.requests >= loc.keepalive_requests.0
+        || age_ms > loc.keepalive_time.0
+        || loc.keepalive().idle_ms == 0
 }
 
 /// Sends the head of an exchange that has one.
@@ -215,16 +281,15 @@ fn respond(h2: &mut H2, at: usize) {
     let running = &mut h2.running[at];
     let (x, stream) = (&mut running.exchange, running.stream);
     match x.state {
-        State::Running | State::Waiting(_) | State::Aborted => {}
+        State::Running | State::Waiting(_) => {}
+        State::Aborted => h2.any_aborted = true,
         State::Responding => {
-            if x.head.expect_continue && x.err_status == 0 {
-                h2.engine.send_interim(stream, 100, None);
-            }
             h2.engine.discard_body(stream);
             let plan = Plan {
                 trailers: x.on_end.is_some(),
                 chunk_bytes: x.loc::<Http2Loc>(&x.http).chunk_size.0 as usize,
             };
+            debug_http!(x, "{}", trace::Head(&x.response));
             x.header_bytes = h2.engine.send_head(stream, &x.response, plan);
             running.bytes = x.header_bytes;
         }
@@ -250,45 +315,55 @@ fn body_fault<N: Net>(
 }
 
 /// Ends an exchange whose stream is gone.
-fn drop_exchange<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, stream: u32, status: u16) {
+fn drop_exchange<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    stream: u32,
+    sent_bytes: u64,
+) {
     let Some(h2) = &mut c.h2 else { return };
     let Some(at) = h2.position(stream) else {
         return;
     };
-    let Running {
-        exchange: mut x,
-        bytes,
-        ..
-    } = h2.running.remove(at);
-    if !x.header_sent {
-        x.err_status = status;
-        x.reply.status = status;
-    }
-    x.bytes_sent = bytes;
-    keep_times(c, &x);
+    let mut x = h2.take(at, sent_bytes);
+    h2.note_times(&x);
+    abandon(&mut x);
     sh.finish(x);
+}
+
+/// The client has left: what was not answered is logged so.
+fn abandon(x: &mut Exchange) {
+    if !x.header_sent {
+        x.err_status = CLIENT_CLOSED_REQUEST;
+        x.reply.status = CLIENT_CLOSED_REQUEST;
+    }
 }
 
 /// Moves bodies to the engine as it asks for them, and what it transmits to the queue.
 pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
-    loop {
-        let Some(h2) = &mut c.h2 else { return Ok(()) };
+    let Some(h2) = &mut c.h2 else { return Ok(()) };
+    if h2.linger.is_some() {
+        return Ok(());
+    }
+    let was_empty = h2.out.is_empty();
+    if std::mem::take(&mut h2.any_aborted) {
         abort(h2, sh);
+    }
+    loop {
         let room = QUEUE_BYTES.saturating_sub(h2.out.len());
-        match h2.engine.advance(room) {
+        match h2.engine.advance(room, sh.clock.mono_ms) {
             Want::Nothing => break,
-            Want::Sent(stream) => {
+            Want::Sent { stream, bytes } => {
                 h2.transmit();
-                if let Some(at) = h2.position(stream) {
-                    let running = h2.running.remove(at);
-                    keep(c, running);
-                }
+                keep(h2, stream, bytes);
             }
-            Want::Body(stream) => feed(c, sh, stream),
+            Want::Body(stream) => feed(h2, sh, stream),
         }
     }
-    if let Some(h2) = &mut c.h2 {
-        h2.transmit();
+    h2.transmit();
+    if was_empty && !h2.out.is_empty() {
+        // What was not there to be sent was no silence of the client.
+        c.mark_ms = sh.clock.mono_ms;
     }
     Ok(())
 }
@@ -297,15 +372,12 @@ pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
 fn abort<N: Net>(h2: &mut H2, sh: &mut Shared<N>) {
     let aborted = |running: &Running| running.exchange.state == State::Aborted;
     while let Some(at) = h2.running.iter().position(aborted) {
-        let running = h2.running.remove(at);
-        h2.engine.reset(running.stream, h2::INTERNAL_ERROR);
-        sh.finish(running.exchange);
+        h2.break_off(at, h2::INTERNAL_ERROR, sh);
     }
 }
 
 /// Pulls the next piece of a body.
-fn feed<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, stream: u32) {
-    let Some(h2) = &mut c.h2 else { return };
+fn feed<N: Net>(h2: &mut H2, sh: &mut Shared<N>, stream: u32) {
     let Some(at) = h2.position(stream) else {
         h2.engine.reset(stream, h2::INTERNAL_ERROR);
         return;
@@ -330,104 +402,25 @@ fn feed<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, stream: u32) {
             let trailers = (!x.reply.trailers.fields.is_empty()).then_some(&x.reply.trailers);
             h2.engine.send_end(stream, trailers);
         }
-        Some(Pulled::Broken) => {
-            h2.engine.reset(stream, h2::INTERNAL_ERROR);
-            let running = h2.running.remove(at);
-            sh.finish(running.exchange);
-        }
+        Some(Pulled::Broken) => h2.break_off(at, h2::INTERNAL_ERROR, sh),
     }
 }
 
 /// A response is queued whole.
-fn keep<S>(c: &mut Conn<S>, running: Running) {
-    keep_times(c, &running.exchange);
-    if let Some(h2) = &mut c.h2 {
-        h2.tail.push_back(Queued {
-            start: 0,
-            end: h2.queued,
-            bytes: running.bytes,
-            exchange: running.exchange,
-        });
-    }
-}
-
-/// Notes how long the connection may be idle after this exchange.
-fn keep_times<S>(c: &mut Conn<S>, x: &Exchange) {
-    let loc: &CoreLoc = x.loc(&x.http);
-    c.idle_ms = loc.keepalive().idle_ms;
-    c.min_idle_ms = loc.keepalive_min_timeout.0;
-}
-
-/// Ends exchanges whose last byte has been written, and the connection that has nothing left to do. True if there may be
-/// more to do at once.
-pub(super) fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
-    let Some(h2) = &mut c.h2 else {
-        return Ok(false);
+fn keep(h2: &mut H2, stream: u32, bytes: u64) {
+    let Some(at) = h2.position(stream) else {
+        return;
     };
-    let mut any = false;
-    let sent = h2.sent;
-    while let Some(queued) = h2.tail.pop_front_if(|q| q.end <= sent) {
-        any = true;
-        let mut x = queued.exchange;
-        x.bytes_sent = queued.bytes;
-        x.completed = true;
-        sh.finish(x);
-    }
-    if any && !h2.is_busy() {
-        c.mark_ms = sh.clock.mono_ms;
-    }
-    if (sh.stopping || c.retired) && !h2.is_busy() && c.min_idle_ms == 0 {
-        h2.engine.end();
-        h2.transmit();
-        any = true;
-    }
-    if h2.engine.is_over() && !h2.is_busy() && h2.out.is_empty() {
-        return Err(Closed);
-    }
-    Ok(any)
+    let exchange = h2.take(at, bytes);
+    trace::finalized(&exchange);
+    h2.note_times(&exchange);
+    h2.tail.push_back(Queued {
+        start: 0,
+        end: h2.queued,
+        bytes,
+        exchange,
+    });
 }
 
-/// What is due for exchanges that wait; false if it is the connection itself that has waited too long.
-pub(super) fn resume<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> bool {
-    let now_ms = sh.clock.mono_ms;
-    let Some(h2) = &mut c.h2 else { return false };
-    if h2.due_ms().is_none_or(|due_ms| due_ms > now_ms) {
-        return false;
-    }
-    for at in 0..h2.running.len() {
-        let x = &mut h2.running[at].exchange;
-        match x.state {
-            State::Waiting(until_ms) if until_ms <= now_ms => {
-                phases::resume(x, &mut sh.ctx());
-                sh.timer_set |= matches!(x.state, State::Waiting(_));
-                respond(h2, at);
-            }
-            State::Responding if x.rate.until_ms != 0 && x.rate.until_ms <= now_ms => {
-                x.rate.until_ms = 0;
-                let stream = h2.running[at].stream;
-                h2.engine.resume(stream);
-            }
-            _ => {}
-        }
-    }
-    c.mark_ms = now_ms;
-    true
-}
-
-/// Ends what is under way, logged as far as it came, and says goodbye as far as the socket takes it.
-pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
-    let Some(mut h2) = c.h2.take() else { return };
-    while let Some(queued) = h2.tail.pop_front() {
-        let mut x = queued.exchange;
-        x.bytes_sent = queued.bytes;
-        sh.finish(x);
-    }
-    for running in h2.running.drain(..) {
-        let mut x = running.exchange;
-        x.bytes_sent = running.bytes;
-        sh.finish(x);
-    }
-    h2.engine.end();
-    h2.transmit();
-    c.h2 = Some(h2);
-}
+/// Bytes in the queue above which nothing is read: answers to what the peer sends would only add to them.
+const UNREAD_ABOVE_BYTES: u64 = 256 << 10;

@@ -40,6 +40,10 @@ pub struct Conn<S> {
     pub(super) retired: bool,
     /// Its port is gone: what is under way is finished, nothing new begins.
     pub(super) gone: bool,
+    /// May be read from after our side was ended, by the location of its last request.
+    pub(super) lingers: bool,
+    /// Our side is ended and nothing is under way: what still comes is dropped for a moment.
+    pub(super) ended: bool,
     /// What a proxy says before the first request.
     pub(super) preface: Preface,
     /// `debug_connection` names its peer.
@@ -220,6 +224,8 @@ impl<S> Conn<S> {
             nodelay: true,
             retired: false,
             gone: false,
+            lingers: true,
+            ended: false,
             preface: Preface::Absent,
             debug: false,
             counted: Counted::accepted(),
@@ -256,7 +262,7 @@ impl<S> Conn<S> {
     /// Whether more bytes can be taken.
     pub(super) fn wants_input(&self) -> bool {
         if let Some(h2) = &self.h2 {
-            return h2.engine.wants_input() && h2.out.len() < UNREAD_ABOVE_BYTES;
+            return h2.wants_input();
         }
         match &self.active {
             Some(a) => matches!(a.mode, Mode::Linger { .. }) || a.engine.wants_input(),
@@ -356,24 +362,39 @@ impl<S> Conn<S> {
                 .any(|x| x.http.number < number)
     }
 
+    /// Whether it must be told of its end before it is closed.
+    pub fn says_goodbye(&self) -> bool {
+        self.h2.is_some()
+    }
+
     /// Its port is gone from the configuration: what is under way is finished, nothing new begins.
     pub fn lose_port(&mut self) {
         self.gone = true;
-        self.retire();
+        self.make_last();
     }
 
-    /// Makes the response under way, or else the next one, the last.
-    pub fn retire(&mut self) {
+    /// Makes the response under way, or else the next one, the last. With HTTP/2 no request after those that are here is
+    /// served, as in nginx, unless the connection is spared.
+    pub(super) fn make_last(&mut self) {
         self.retired = true;
-        if let Some(h2) = &mut self.h2 {
-            h2.engine.drain();
+        if let Some(h2) = &mut self.h2
+            && (h2.is_busy() || self.min_idle_ms == 0)
+        {
+            h2.engine.end();
         }
         if let Some(active) = &mut self.active {
             active.engine.close_after();
         }
     }
-}
 
-/// Bytes in the queue of an HTTP/2 connection above which nothing is read: answers to what the peer sends would only add
-/// to them.
-const UNREAD_ABOVE_BYTES: u64 = 256 << 10;
+    /// The same, but a client of HTTP/2 is told ahead, so that no request of it is lost on the way.
+    pub fn drain(&mut self) {
+        match &mut self.h2 {
+            Some(h2) if h2.is_busy() => {
+                self.retired = true;
+                h2.engine.drain();
+            }
+            _ => self.make_last(),
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Settings of HTTP/2.
 //!
-//! Directives that nginx has made obsolete are accepted with a warning that names their successor.
+//! Directives that nginx has made obsolete are accepted with its warning; sizes of memory that only nginx has are accepted
+//! with a warning, too.
 //!
 //! Source: nginx documentation, `ngx_http_v2_module`.
 
@@ -8,8 +9,9 @@ use conf::{Arity, ConfError, Contexts, Directive, Row};
 
 use crate::build::Build;
 use crate::settings;
-use crate::typed::{Number, Size, Typed};
+use crate::typed::Typed;
 
+const H: Contexts = Contexts::HTTP;
 const HS: Contexts = Contexts::HTTP_SERVER;
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 
@@ -23,11 +25,55 @@ impl Typed for ChunkSize {
 
     fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
         let size = conf::size(d)? as u64;
-        if size == 0 || size > MAX_CHUNK_BYTES {
-            let text = format!("the http2 chunk size must be between 1 and {MAX_CHUNK_BYTES}");
+        if size == 0 {
+            let text = "the http2 chunk size cannot be zero";
+            return Err(ConfError::word(d, d.word(0), text));
+        }
+        Ok(Self(size.min(MAX_CHUNK_BYTES)))
+    }
+}
+
+/// `http2_body_preread_size`: a window of a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct PrereadSize(pub u64);
+
+impl Typed for PrereadSize {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "size";
+
+    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        let size = conf::size(d)? as u64;
+        if size > MAX_WINDOW_BYTES {
+            let text = format!("the maximum body preread buffer size is {MAX_WINDOW_BYTES}");
             return Err(ConfError::word(d, d.word(0), text));
         }
         Ok(Self(size))
+    }
+}
+
+/// `http2_header_table_size`.
+#[derive(Clone, Copy, Debug)]
+pub struct TableSize(pub u64);
+
+impl Typed for TableSize {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "size";
+
+    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        conf::between(d, conf::size(d)? as u64, 0, MAX_TABLE_BYTES).map(Self)
+    }
+}
+
+/// `http2_abuse_budget`: at least one frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Frames(pub u64);
+
+impl Typed for Frames {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "number";
+
+    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        conf::between(d, conf::number(d)?, 1, MAX_FRAMES).map(Self)
     }
 }
 
@@ -52,11 +98,11 @@ settings! {
         /// Most streams of a connection at a time.
         max_concurrent_streams "http2_max_concurrent_streams": Streams = Streams(128), "128", HS;
         /// Bytes of a request body that are taken before anybody reads it.
-        body_preread_size "http2_body_preread_size": Size = Size(64 << 10), "64k", HS;
+        body_preread_size "http2_body_preread_size": PrereadSize = PrereadSize(64 << 10), "64k", HS;
         /// Frames that cost work and bring nothing, before the connection is ended.
-        abuse_budget "http2_abuse_budget": Number = Number(1000), "1000", HS;
+        abuse_budget "http2_abuse_budget": Frames = Frames(1000), "1000", HS;
         /// Bytes of the table of header fields, in each direction.
-        header_table_size "http2_header_table_size": Size = Size(4096), "4k", HS;
+        header_table_size "http2_header_table_size": TableSize = TableSize(4096), "4k", HS;
     }
 }
 
@@ -64,37 +110,70 @@ settings! {
     /// Settings of HTTP/2 at location scope.
     pub struct Http2Loc: Location / LOC_PLAIN {
         /// Most bytes of a frame of a response body.
-        chunk_size "http2_chunk_size": ChunkSize = ChunkSize(16 << 10), "16k", HSL;
+        chunk_size "http2_chunk_size": ChunkSize = ChunkSize(8 << 10), "8k", HSL;
     }
 }
 
 macro_rules! obsolete {
-    ($name:literal, $contexts:expr, $successor:literal) => {
+    ($name:literal, $contexts:expr, $doc:expr, $warning:expr) => {
         Row {
             name: $name,
             contexts: $contexts,
             arity: Arity::TAKE1,
             block: false,
             default: "",
-            doc: concat!("Obsolete: use ", $successor, "."),
+            doc: $doc,
             syntax: "...",
             apply: |b, d| {
-                let text = concat!(
-                    "the \"",
-                    $name,
-                    "\" directive is obsolete, use the \"",
-                    $successor,
-                    "\" directive instead"
-                );
-                b.warn(ConfError::at(d, text));
+                b.warn(ConfError::at(
+                    d,
+                    concat!("the \"", $name, "\" directive ", $warning),
+                ));
                 Ok(())
             },
         }
     };
+    ($name:literal, $contexts:expr) => {
+        obsolete!(
+            $name,
+            $contexts,
+            "Obsolete, ignored: nothing is pushed.",
+            "is obsolete, ignored"
+        )
+    };
+    ($name:literal, $contexts:expr, $successor:literal) => {
+        obsolete!(
+            $name,
+            $contexts,
+            concat!("Obsolete: use ", $successor, "."),
+            concat!(
+                "is obsolete, use the \"",
+                $successor,
+                "\" directive instead"
+            )
+        )
+    };
 }
 
-/// Directives of nginx that have a successor.
+macro_rules! unneeded {
+    ($name:literal, $contexts:expr) => {
+        obsolete!(
+            $name,
+            $contexts,
+            "Ignored: memory that only nginx has.",
+            "is not needed, ignored"
+        )
+    };
+}
+
+/// Directives of nginx that have a successor, or no meaning here.
 pub(super) const ROWS: &[Row<Build>] = &[
+    obsolete!("http2_max_concurrent_pushes", HS),
+    obsolete!("http2_push", HSL),
+    obsolete!("http2_push_preload", HSL),
+    unneeded!("http2_pool_size", HS),
+    unneeded!("http2_recv_buffer_size", H),
+    unneeded!("http2_streams_index_size", HS),
     obsolete!("http2_recv_timeout", HS, "client_header_timeout"),
     obsolete!("http2_idle_timeout", HS, "keepalive_timeout"),
     obsolete!("http2_max_requests", HS, "keepalive_requests"),
@@ -106,3 +185,9 @@ pub(super) const ROWS: &[Row<Build>] = &[
 const MAX_CHUNK_BYTES: u64 = (1 << 24) - 1;
 /// Most streams that can be allowed: each may hold a body of `http2_body_preread_size`.
 const MAX_STREAMS: u64 = 1 << 16;
+/// Largest window (RFC 9113 section 6.9.1), bytes.
+const MAX_WINDOW_BYTES: u64 = (1 << 31) - 1;
+/// Largest table: each connection may have two of them.
+const MAX_TABLE_BYTES: u64 = 1 << 20;
+/// Largest budget.
+const MAX_FRAMES: u64 = 1 << 30;

@@ -1,0 +1,186 @@
+//! Frames that steer: SETTINGS, windows, priorities, PING, GOAWAY.
+//!
+//! Source: RFC 9113 sections 6.3, 6.5, 6.7 to 6.9; RFC 9218 section 7.
+
+use super::budget;
+use super::conn::{Conn, DRAIN_PING, Ending};
+use super::error::{self, Misdeed};
+use super::frame::{self, FrameHead, number, put_head};
+use super::settings::Setting;
+use crate::mux::Priority;
+
+impl Conn {
+    /// The priorities of RFC 7540, which are no more (RFC 9113 section 5.3.2); only their form is checked.
+    pub(super) fn priority(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+        if head.stream == 0 {
+            return Err(Misdeed::WrongStream);
+        }
+        self.spend(budget::FRAME)?;
+        let id = head.stream;
+        let open = self.streams.get(id).is_some();
+        // A stream that is not there cannot be reset.
+        match number(payload).filter(|_| payload.len() == 5) {
+            None if open => self.break_stream(id, error::FRAME_SIZE_ERROR),
+            None => Err(Misdeed::FrameSize),
+            Some(depends) if depends & frame::MAX_STREAM != id => Ok(()),
+            Some(_) if open => self.break_stream(id, error::PROTOCOL_ERROR),
+            Some(_) if id > self.last_stream => Err(Misdeed::WrongStream),
+            Some(_) => Ok(()),
+        }
+    }
+
+    pub(super) fn priority_update(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+    ) -> Result<(), Misdeed> {
+        if head.stream != 0 {
+            return Err(Misdeed::WrongStream);
+        }
+        let id = number(payload).ok_or(Misdeed::FrameSize)? & frame::MAX_STREAM;
+        if id.is_multiple_of(2) {
+            // None, or one that only we could open.
+            return Err(Misdeed::WrongStream);
+        }
+        self.spend(budget::FRAME)?;
+        self.prioritised = true;
+        let priority = Priority::parse(&payload[4..]);
+        if let Some(stream) = self.streams.get(id) {
+            let before = std::mem::replace(&mut stream.priority, priority);
+            if std::mem::take(&mut stream.queued) {
+                self.scheduler.remove(id, before);
+                self.requeue(id);
+            }
+        } else if id > self.last_stream {
+            self.early_priorities.retain(|(early, _)| *early != id);
+            if self.early_priorities.len() < EARLY_PRIORITIES {
+                self.early_priorities.push((id, priority));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn peer_settings(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+        if head.stream != 0 {
+            return Err(Misdeed::WrongStream);
+        }
+        if head.has(frame::ACK) {
+            return self.settings_acknowledged(payload);
+        }
+        if self.settled {
+            self.spend(budget::FRAME)?;
+        }
+        self.settled = true;
+        let (settings, rest) = payload.as_chunks::<6>();
+        if !rest.is_empty() {
+            return Err(Misdeed::FrameSize);
+        }
+        let mut window = None;
+        for setting in settings {
+            match Setting::parse(setting)? {
+                Setting::HeaderTableSize(bytes) => self.encoder.set_allowed_bytes(bytes as usize),
+                Setting::MaxFrameSize(bytes) => self.peer.frame_bytes = bytes as usize,
+                // The last one counts.
+                Setting::InitialWindowSize(bytes) => window = Some(bytes),
+                Setting::EnablePush(_) | Setting::Other => {}
+            }
+        }
+        if let Some(bytes) = window {
+            self.change_windows(bytes)?;
+        }
+        self.out
+            .push_with(|out| put_head(out, 0, frame::SETTINGS, frame::ACK, 0));
+        Ok(())
+    }
+
+    /// The peer knows our SETTINGS: from now on its table has the size that we told.
+    fn settings_acknowledged(&mut self, payload: &[u8]) -> Result<(), Misdeed> {
+        if !payload.is_empty() {
+            return Err(Misdeed::FrameSize);
+        }
+        if std::mem::replace(&mut self.acknowledged, true) {
+            return self.spend(budget::FRAME);
+        }
+        self.decoder
+            .set_allowed_bytes(self.settings.header_table_bytes);
+        Ok(())
+    }
+
+    /// Another initial window changes those of all streams (RFC 9113 section 6.9.2).
+    fn change_windows(&mut self, bytes: u32) -> Result<(), Misdeed> {
+        let change = i64::from(bytes) - i64::from(self.peer.window_bytes);
+        self.peer.window_bytes = bytes;
+        let mut overflow = false;
+        self.streams
+            .each(|_, stream| overflow |= stream.window.adjust(change).is_err());
+        if overflow {
+            return Err(Misdeed::WindowOverflow);
+        }
+        if change > 0 {
+            self.requeue_all();
+        }
+        Ok(())
+    }
+
+    pub(super) fn ping(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+        if head.stream != 0 {
+            return Err(Misdeed::WrongStream);
+        }
+        let Ok(data) = <[u8; 8]>::try_from(payload) else {
+            return Err(Misdeed::FrameSize);
+        };
+        self.spend(budget::FRAME)?;
+        if head.has(frame::ACK) {
+            if data == DRAIN_PING && self.ending == Ending::Announced {
+                self.end();
+            }
+            return Ok(());
+        }
+        self.out.push_with(|out| {
+            put_head(out, 8, frame::PING, frame::ACK, 0);
+            out.extend_from_slice(&data);
+        });
+        Ok(())
+    }
+
+    pub(super) fn goaway(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+        if head.stream != 0 {
+            return Err(Misdeed::WrongStream);
+        }
+        if payload.len() < 8 {
+            return Err(Misdeed::FrameSize);
+        }
+        // The client opens no more streams; those that are open go on.
+        self.spend(budget::FRAME)
+    }
+
+    pub(super) fn window_update(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+        let grant = match payload.len() {
+            4 => number(payload).unwrap_or_default() & frame::MAX_STREAM,
+            _ => return Err(Misdeed::FrameSize),
+        };
+        if grant == 0 {
+            return Err(Misdeed::ZeroWindowUpdate);
+        }
+        self.spend(budget::FRAME)?;
+        let id = head.stream;
+        if id == 0 {
+            let grown = self.window.adjust(i64::from(grant));
+            return grown.map_err(|_| Misdeed::WindowOverflow);
+        }
+        match self.streams.get(id) {
+            None if id > self.last_stream => Err(Misdeed::BadStreamNumber),
+            None => Ok(()),
+            Some(stream) => {
+                if stream.window.adjust(i64::from(grant)).is_err() {
+                    return self.break_stream(id, error::FLOW_CONTROL_ERROR);
+                }
+                self.requeue(id);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Priorities of streams that are not open yet.
+pub(super) const EARLY_PRIORITIES: usize = 32;

@@ -1,0 +1,262 @@
+//! Header blocks of the peer: requests, trailers, and blocks that are decoded only because that changes the table.
+//!
+//! Source: RFC 9113 sections 4.3, 6.2, 6.10, 8.1.
+
+use super::budget;
+use super::conn::{Conn, Ending};
+use super::error::{self, Misdeed};
+use super::event::Event;
+use super::frame::{self, FrameHead, number, unpadded};
+use super::request::{Builder, Trailers};
+use super::settings::DEFAULT_WINDOW;
+use super::stream::Stream;
+use crate::hpack::Decoder;
+use crate::http::{BodyLength, Method};
+use crate::mux::{Priority, Window};
+
+/// A header block of which more is to come.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) stream: u32,
+    end_stream: bool,
+    kind: BlockKind,
+}
+
+/// What a header block is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BlockKind {
+    Request,
+    Trailers,
+    /// It is decoded and dropped; the stream is reset with this code, if any.
+    Dropped(Option<u32>),
+}
+
+impl Conn {
+    pub(super) fn headers(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+        let id = head.stream;
+        if id == 0 {
+            return Err(Misdeed::WrongStream);
+        }
+        let mut block = unpadded(head, payload).ok_or(Misdeed::BadPadding)?;
+        let mut depends_on_itself = false;
+        if head.has(frame::HAS_PRIORITY) {
+            let depends = number(block).ok_or(Misdeed::FrameSize)?;
+            depends_on_itself = depends & frame::MAX_STREAM == id;
+            block = block.get(5..).ok_or(Misdeed::FrameSize)?;
+        }
+        let mut kind = self.kind_of_block(head)?;
+        if depends_on_itself && kind == BlockKind::Request {
+            kind = BlockKind::Dropped(Some(error::PROTOCOL_ERROR));
+        }
+        let early = !self.acknowledged && self.settings.preread_bytes < DEFAULT_WINDOW;
+        if early && kind == BlockKind::Request && !head.has(frame::END_STREAM) {
+            // Its body may exceed a window that the peer does not know of yet.
+            kind = BlockKind::Dropped(Some(error::REFUSED_STREAM));
+        }
+        self.last_stream = self.last_stream.max(id);
+        self.block_bytes.clear();
+        self.block = Some(Block {
+            stream: id,
+            end_stream: head.has(frame::END_STREAM),
+            kind,
+        });
+        if head.has(frame::END_HEADERS) {
+            return self.whole_block(Some(block));
+        }
+        self.block_bytes.extend_from_slice(block);
+        Ok(())
+    }
+
+    fn kind_of_block(&mut self, head: FrameHead) -> Result<BlockKind, Misdeed> {
+        let id = head.stream;
+        let most = self.settings.max_concurrent_streams as usize;
+        let open = self.streams.len();
+        if let Some(stream) = self.streams.get(id) {
+            return Ok(if stream.malformed && stream.received {
+                BlockKind::Dropped(None)
+            } else if stream.received {
+                BlockKind::Dropped(Some(error::STREAM_CLOSED))
+            } else if !head.has(frame::END_STREAM) {
+                BlockKind::Dropped(Some(error::PROTOCOL_ERROR))
+            } else {
+                BlockKind::Trailers
+            });
+        }
+        if id.is_multiple_of(2) {
+            return Err(Misdeed::BadStreamNumber);
+        }
+        if id <= self.last_stream {
+            // RFC 9113 section 5.1.1: a number that goes back.
+            self.absent(id).map_err(|_| Misdeed::BadStreamNumber)?;
+            return Ok(BlockKind::Dropped(None));
+        }
+        Ok(match self.ending {
+            Ending::After(_) | Ending::Failed => BlockKind::Dropped(None),
+            _ if open >= most => BlockKind::Dropped(Some(error::REFUSED_STREAM)),
+            _ => BlockKind::Request,
+        })
+    }
+
+    pub(super) fn continuation(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+        let Some(block) = &self.block else {
+            return Err(Misdeed::BrokenHeaderBlock);
+        };
+        if block.stream != head.stream {
+            return Err(Misdeed::BrokenHeaderBlock);
+        }
+        self.spend(if payload.is_empty() {
+            budget::EMPTY_CONTINUATION
+        } else {
+            budget::FRAME
+        })?;
+        if self.block_bytes.len() + payload.len() > self.settings.header_bytes + BLOCK_EXTRA_BYTES {
+            return Err(Misdeed::HeaderFlood);
+        }
+        self.block_bytes.extend_from_slice(payload);
+        if head.has(frame::END_HEADERS) {
+            return self.whole_block(None);
+        }
+        Ok(())
+    }
+
+    /// A header block has not become whole in time: its stream is reset, the rest is dropped when it comes. False if no
+    /// block is awaited, or this has been done before.
+    pub fn give_up_block(&mut self) -> bool {
+        let id = match &mut self.block {
+            Some(block) if block.kind == BlockKind::Dropped(None) => return false,
+            Some(block) => {
+                block.kind = BlockKind::Dropped(None);
+                block.stream
+            }
+            None => match self.held_headers() {
+                Some(id) if id > self.last_stream && !id.is_multiple_of(2) => id,
+                _ => return false,
+            },
+        };
+        self.last_stream = self.last_stream.max(id);
+        self.lose(id);
+        self.put_reset(id, error::PROTOCOL_ERROR);
+        true
+    }
+
+    /// A header block is here whole: in one frame, or in what was collected.
+    fn whole_block(&mut self, single: Option<&[u8]>) -> Result<(), Misdeed> {
+        let Some(block) = self.block.take() else {
+            return Ok(());
+        };
+        let held = std::mem::take(&mut self.block_bytes);
+        let bytes = single.unwrap_or(&held);
+        let late = matches!(self.ending, Ending::After(last) if block.stream > last);
+        let result = match block.kind {
+            BlockKind::Request if late => self.dropped(&block, bytes, None),
+            BlockKind::Request => self.request(&block, bytes),
+            BlockKind::Trailers => self.trailers(&block, bytes),
+            BlockKind::Dropped(code) => self.dropped(&block, bytes, code),
+        };
+        self.block_bytes = held;
+        self.block_bytes.clear();
+        self.block_bytes.shrink_to(KEEP_BYTES);
+        result
+    }
+
+    fn dropped(&mut self, block: &Block, bytes: &[u8], code: Option<u32>) -> Result<(), Misdeed> {
+        decode(&mut self.decoder, bytes, |_, _| {})?;
+        match code {
+            Some(code) => self.break_stream(block.stream, code),
+            None => self.spend(budget::RESET),
+        }
+    }
+
+    fn request(&mut self, block: &Block, bytes: &[u8]) -> Result<(), Misdeed> {
+        let id = block.stream;
+        let mut builder = Builder::new(&self.settings, std::mem::take(&mut self.spare));
+        decode(&mut self.decoder, bytes, |name, value| {
+            builder.field(name, value)
+        })?;
+        let mut built = builder.finish(block.end_stream);
+        built.head.size_bytes = bytes.len() as u64;
+        let early = self
+            .early_priorities
+            .iter()
+            .position(|(early, _)| *early == id);
+        let priority = match (early, built.priority) {
+            (Some(at), _) => self.early_priorities.swap_remove(at).1,
+            (None, Some(span)) => {
+                self.prioritised = true;
+                Priority::parse(built.head.bytes(span))
+            }
+            (None, None) => self.default_priority(),
+        };
+        let window = Window::new(self.peer.window_bytes);
+        let allowed_bytes = u64::from(self.settings.preread_bytes);
+        let stream = self.streams.insert_with(id, Stream::new);
+        stream.begin(window, allowed_bytes, priority);
+        stream.received = block.end_stream;
+        stream.is_head = built.head.method == Method::Head;
+        stream.malformed = built.malformed;
+        stream.discarding = built.head.fault.is_some();
+        if let BodyLength::Length(length) = built.head.body {
+            stream.length_left = Some(length);
+        }
+        self.events.push_back(Event::Head {
+            stream: id,
+            head: built.head,
+        });
+        Ok(())
+    }
+
+    /// Streams of a client that tells no priorities take turns.
+    fn default_priority(&self) -> Priority {
+        Priority {
+            incremental: !self.prioritised,
+            ..Priority::default()
+        }
+    }
+
+    fn trailers(&mut self, block: &Block, bytes: &[u8]) -> Result<(), Misdeed> {
+        let id = block.stream;
+        let mut trailers = Trailers::new(&self.settings);
+        decode(&mut self.decoder, bytes, |name, value| {
+            trailers.field(name, value)
+        })?;
+        let (fields, fault) = (trailers.fields, trailers.fault);
+        let Some(stream) = self.streams.get(id) else {
+            return Ok(());
+        };
+        if fault.is_some() {
+            return self.break_stream(id, error::PROTOCOL_ERROR);
+        }
+        if stream.length_left.is_some_and(|left| left > 0) {
+            return self.wrong_length(id);
+        }
+        if !stream.discarding && !fields.is_empty() {
+            self.events
+                .push_back(Event::Trailers { stream: id, fields });
+        }
+        self.received_whole(id);
+        Ok(())
+    }
+}
+
+/// Decodes a block; a field without a name ends the connection, as in nginx.
+fn decode(
+    decoder: &mut Decoder,
+    bytes: &[u8],
+    mut sink: impl FnMut(&[u8], &[u8]),
+) -> Result<(), Misdeed> {
+    let mut nameless = false;
+    let take = |name: &[u8], value: &[u8]| {
+        nameless |= name.is_empty();
+        sink(name, value);
+    };
+    decoder.decode(bytes, take).map_err(Misdeed::Compression)?;
+    if nameless {
+        return Err(Misdeed::EmptyFieldName);
+    }
+    Ok(())
+}
+
+/// A header block may be longer than the fields it gives: names and values that are refused are still read.
+const BLOCK_EXTRA_BYTES: usize = 16 << 10;
+/// Capacity that is kept for the next block of several frames.
+const KEEP_BYTES: usize = 4096;
