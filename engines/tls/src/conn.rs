@@ -44,7 +44,7 @@ enum State {
 }
 
 /// What a handshake agreed on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Info {
     /// Protocol version.
     pub version: Option<ProtocolVersion>,

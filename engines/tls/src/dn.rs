@@ -128,17 +128,18 @@ fn attribute_2253(attribute: &Attribute<'_>, out: &mut String) {
 pub(crate) fn oneline(name: &[u8]) -> String {
     let mut out = String::new();
     for attribute in attributes(name) {
-        out.push('/');
+        out.push(if attribute.joined { '+' } else { '/' });
         match short_name(attribute.id) {
             Some(name) => out.push_str(name),
             None => dotted(attribute.id, &mut out),
         }
         out.push('=');
         for byte in attribute.value.body {
-            // Strings of wider characters are shown by their bytes that are not zero.
-            let wide = matches!(attribute.value.tag, der::BMP_STRING | der::UNIVERSAL_STRING);
             match byte {
-                0 if wide => {}
+                b'/' | b'+' => {
+                    out.push('\\');
+                    out.push(char::from(*byte));
+                }
                 b' '..=b'~' => out.push(char::from(*byte)),
                 _ => {
                     let _ = write!(out, "\\x{byte:02X}");
@@ -269,17 +270,16 @@ mod tests {
         [&[tag, body.len() as u8][..], body].concat()
     }
 
-    /// An attribute: its type, the kind of its text, the text.
-    type Attribute<'a> = (&'a [u8], u8, &'a [u8]);
+    /// Identifier, tag and text of an attribute.
+    type Pair<'a> = (&'a [u8], u8, &'a [u8]);
 
-    fn name(sets: &[&[Attribute<'_>]]) -> Vec<u8> {
-        let pair = |(id, tag, text): &(&[u8], u8, &[u8])| {
+    fn name(sets: &[&[Pair<'_>]]) -> Vec<u8> {
+        let pair = |(id, tag, text): &Pair<'_>| {
             let inner = [value(der::OID, id), value(*tag, text)].concat();
             value(der::SEQUENCE, &inner)
         };
-        let set = |pairs: &&[(&[u8], u8, &[u8])]| {
-            value(der::SET, &pairs.iter().flat_map(pair).collect::<Vec<_>>())
-        };
+        let set =
+            |pairs: &&[Pair<'_>]| value(der::SET, &pairs.iter().flat_map(pair).collect::<Vec<_>>());
         value(
             der::SEQUENCE,
             &sets.iter().flat_map(set).collect::<Vec<_>>(),
@@ -306,7 +306,7 @@ mod tests {
         );
         assert_eq!(
             oneline(&sample),
-            "/C=DE/O=a, \"b\" \\xC3\\x96/CN=#x /1.3.6.1.4.1.311=v"
+            "/C=DE/O=a, \"b\" \\xC3\\x96/CN=#x +1.3.6.1.4.1.311=v"
         );
         assert_eq!(rfc2253(b"junk"), "");
     }

@@ -186,3 +186,130 @@ const AES_128_CBC: &[u8] = &[0x60, 0x86, 0x48, 1, 0x65, 3, 4, 1, 2];
 const AES_192_CBC: &[u8] = &[0x60, 0x86, 0x48, 1, 0x65, 3, 4, 1, 22];
 const AES_256_CBC: &[u8] = &[0x60, 0x86, 0x48, 1, 0x65, 3, 4, 1, 42];
 const DES_EDE3_CBC: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 3, 7];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aws_lc_rs::cipher::{EncryptionContext, PaddedBlockEncryptingKey};
+
+    fn value(tag: u8, body: &[u8]) -> Vec<u8> {
+        assert!(body.len() < 0x80, "short forms are enough here");
+        [&[tag, body.len() as u8][..], body].concat()
+    }
+
+    fn encrypt(cipher: &'static Algorithm, key: &[u8], plain: &[u8]) -> Vec<u8> {
+        let key = UnboundCipherKey::new(cipher, key).expect("the length is right");
+        let key = PaddedBlockEncryptingKey::cbc_pkcs7(key).expect("it is a block cipher");
+        let mut body = plain.to_vec();
+        let context = EncryptionContext::Iv128(FixedLength::from([9; VECTOR_BYTES]));
+        key.less_safe_encrypt(&mut body, context)
+            .expect("memory takes all");
+        body
+    }
+
+    /// A key in PKCS #8, by these algorithms.
+    fn sealed(
+        prf: Option<(&[u8], pbkdf2::Algorithm)>,
+        (id, cipher): (&[u8], &'static Algorithm),
+        plain: &[u8],
+    ) -> Vec<u8> {
+        let mut key = vec![0; key_bytes(cipher)];
+        let rounds = NonZeroU32::new(3).expect("it is not 0");
+        let algorithm = prf.map_or(PBKDF2_HMAC_SHA1, |(_, algorithm)| algorithm);
+        pbkdf2::derive(algorithm, rounds, b"salt", b"right", &mut key);
+        let prf = prf.map(|(id, _)| value(der::SEQUENCE, &value(der::OID, id)));
+        let parameters = [
+            value(der::OCTET_STRING, b"salt"),
+            value(der::INTEGER, &[3]),
+            prf.unwrap_or_default(),
+        ];
+        let derivation = [
+            value(der::OID, PBKDF2),
+            value(der::SEQUENCE, &parameters.concat()),
+        ];
+        let encryption = [
+            value(der::OID, id),
+            value(der::OCTET_STRING, &[9; VECTOR_BYTES]),
+        ];
+        let both = [
+            value(der::SEQUENCE, &derivation.concat()),
+            value(der::SEQUENCE, &encryption.concat()),
+        ];
+        let scheme = [value(der::OID, PBES2), value(der::SEQUENCE, &both.concat())];
+        let body = encrypt(cipher, &key, plain);
+        let all = [
+            value(der::SEQUENCE, &scheme.concat()),
+            value(der::OCTET_STRING, &body),
+        ];
+        // The whole may be longer than a short form holds.
+        let all = all.concat();
+        match all.len() {
+            len @ 0..0x80 => [&[der::SEQUENCE, len as u8][..], &all].concat(),
+            len => [&[der::SEQUENCE, 0x81, len as u8][..], &all].concat(),
+        }
+    }
+
+    fn words(list: &[&str]) -> Vec<Vec<u8>> {
+        list.iter().map(|word| word.as_bytes().to_vec()).collect()
+    }
+
+    const PLAIN: &[u8] = &[0x30, 3, 2, 1, 7];
+
+    #[test]
+    fn pkcs8_is_opened_by_the_password_that_fits() {
+        let prfs: [Option<(&[u8], _)>; 3] = [
+            None,
+            Some((HMAC_SHA256, PBKDF2_HMAC_SHA256)),
+            Some((HMAC_SHA512, PBKDF2_HMAC_SHA512)),
+        ];
+        for prf in prfs {
+            for cipher in [
+                (AES_128_CBC, &AES_128),
+                (AES_192_CBC, &AES_192),
+                (AES_256_CBC, &AES_256),
+            ] {
+                let der = sealed(prf, cipher, PLAIN);
+                let open = |list: &[&str]| pkcs8(&der, &words(list));
+                assert_eq!(open(&["wrong", "right"]).as_deref(), Ok(PLAIN));
+                assert_eq!(open(&["wrong"]), Err(FileFault::BadPassword));
+                assert_eq!(open(&[]), Err(FileFault::BadPassword));
+            }
+        }
+    }
+
+    #[test]
+    fn ciphers_that_protect_no_more_are_named() {
+        let der = sealed(None, (DES_EDE3_CBC, &AES_256), PLAIN);
+        let refused = pkcs8(&der, &words(&["right"]));
+        assert!(
+            matches!(refused, Err(FileFault::Unsupported(why)) if why.contains("DES-EDE3-CBC"))
+        );
+        let refused = older("DES-EDE3-CBC,0011223344556677", &[0; 8], &words(&["right"]));
+        assert!(
+            matches!(refused, Err(FileFault::Unsupported(why)) if why.contains("DES-EDE3-CBC"))
+        );
+        assert_eq!(pkcs8(&[0x30, 0], &[]), Err(FileFault::NotDer(KEY)));
+    }
+
+    #[test]
+    fn the_older_form_is_opened() {
+        let vector = "09".repeat(VECTOR_BYTES);
+        for (name, cipher) in [("AES-128-CBC", &AES_128), ("AES-256-CBC", &AES_256)] {
+            let key = derive(b"right", &[9; SALT_BYTES], key_bytes(cipher));
+            let body = encrypt(cipher, &key, PLAIN);
+            let info = format!("{name},{vector}");
+            let open = |list: &[&str]| older(&info, &body, &words(list));
+            assert_eq!(open(&["wrong", "right"]).as_deref(), Ok(PLAIN));
+            assert_eq!(open(&["wrong"]), Err(FileFault::BadPassword));
+        }
+        assert!(older("AES-128-CBC,xy", &[0; 16], &[]).is_err());
+    }
+
+    #[test]
+    fn a_key_is_derived_as_openssl_derives_it() {
+        // openssl enc -aes-128-cbc -md md5 -k right -S 0909090909090909 -P
+        let key = derive(b"right", &[9; SALT_BYTES], 16);
+        let shown: String = key.iter().map(|byte| format!("{byte:02X}")).collect();
+        assert_eq!(shown, "B2773E008435045DFF0F4EBB30B79FE7");
+    }
+}

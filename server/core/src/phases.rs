@@ -104,7 +104,7 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
     }
     if let Some(fault) = x.head.fault {
         // A request line that could be read still says who is asked for what, for the error page and the log.
-        if !is_of_line(fault) && take_host(x) {
+        if !is_of_line(fault) && take_host(x) && !x.host.is_empty() {
             x.server = find_server(x, &http, addr).unwrap_or(x.server);
             x.location = http.servers[x.server].location;
             take_target(x);

@@ -1,6 +1,8 @@
 //! A client of rustls and a server connection that hand each other bytes, and certificates made on the spot.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod v1;
+
 use std::io::{Read, Write};
 use std::sync::Arc;
 

@@ -11,13 +11,13 @@ use tls::{Authorities, Chain, Crl, FileFault, Identity, Key, TicketKey};
 
 use super::error;
 
-/// The files of a certificate: chain, key, stapled answer, passwords.
-type Names = (Vec<u8>, Vec<u8>, Option<Vec<u8>>, Vec<u8>);
+/// What a certificate is made of: the words for itself, its key and the passwords, and an OCSP response.
+type Sources = [Vec<u8>; 4];
 
 /// What has been read, so that servers which name the same files share it.
 #[derive(Default)]
 pub(super) struct Read {
-    identities: HashMap<Names, Identity>,
+    identities: HashMap<Sources, Identity>,
     authorities: HashMap<PathBuf, Authorities>,
     /// Places of directives about which there has been a warning: servers inherit them.
     warned: HashSet<(u32, u32, u32)>,
@@ -40,12 +40,12 @@ impl Read {
         passwords: Option<&Directive>,
         ocsp: Option<&[u8]>,
     ) -> Result<Identity, ConfError> {
-        let id = (
+        let id = [
             certificate.arg(0).to_vec(),
             key.arg(0).to_vec(),
-            passwords.map(|d| d.arg(0).to_vec()),
+            passwords.map_or_else(Vec::new, |d| d.arg(0).to_vec()),
             ocsp.unwrap_or_default().to_vec(),
-        );
+        ];
         if let Some(known) = self.identities.get(&id) {
             return Ok(known.clone());
         }
