@@ -22,6 +22,8 @@ use crate::worker::shared::Shared;
 /// Our side is ended, what the peer still sends is dropped.
 pub(super) struct Linger {
     until_ms: u64,
+    /// How long the peer may be silent.
+    silence_ms: u64,
     /// When the peer sent the last of it.
     pub(super) mark_ms: u64,
 }
@@ -61,8 +63,8 @@ impl H2 {
         first: bool,
     ) -> u64 {
         if let Some(linger) = &self.linger {
-            let silent_ms = linger.mark_ms.saturating_add(self.closing.timeout_ms);
-            return linger.until_ms.min(silent_ms);
+            let silent_at_ms = linger.mark_ms.saturating_add(linger.silence_ms);
+            return linger.until_ms.min(silent_at_ms);
         }
         let wait_ms = if first { header_ms } else { idle_ms };
         let idle_at_ms = self
@@ -146,8 +148,15 @@ fn linger<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, C
     if h2.closing.rule == Lingering::Off {
         return Err(Closed);
     }
+    // A client that keeps the connection for its next request, and does not look at it before, must not hold up the end
+    // of the server.
+    let silence_ms = match sh.stopping {
+        true => h2.closing.timeout_ms.min(STOPPING_SILENCE_MS),
+        false => h2.closing.timeout_ms,
+    };
     h2.linger = Some(Linger {
         until_ms: now_ms.saturating_add(h2.closing.time_ms),
+        silence_ms,
         mark_ms: now_ms,
     });
     if let Some(tls) = &mut c.tls {
@@ -285,3 +294,5 @@ pub(in super::super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N
 
 /// How long a client that was told of the end may still ask.
 const ANNOUNCED_MS: u64 = 1000;
+/// How long a silent client is waited for at the end of the server.
+const STOPPING_SILENCE_MS: u64 = 500;
