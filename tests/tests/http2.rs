@@ -86,19 +86,24 @@ fn both_protocols_share_a_port() {
 fn streams_are_served_at_the_same_time() {
     let server = site("").start();
     let mut client = H2Client::narrow(server.port(), MAX_WINDOW);
-    let streams: Vec<u32> = (0..4).map(|_| client.get("/large")).collect();
+    let first = client.get("/large");
     client.until("the connection's window is used up", |c| {
-        c.replies
-            .values()
-            .map(|reply| reply.body.len())
-            .sum::<usize>()
-            == 65_535
+        c.so_far(first).body.len() == 65_535
+    });
+    client.cancel(first);
+    // None of these can begin before all of them are there.
+    let streams: Vec<u32> = (0..4).map(|_| client.get("/large")).collect();
+    client.settle();
+    client.window(0, 65_535);
+    client.until("the connection's window is used up again", |c| {
+        let bodies = streams.iter().map(|stream| c.so_far(*stream).body.len());
+        bodies.sum::<usize>() == 65_535
     });
     for stream in &streams {
         let had = client.so_far(*stream).body.len();
         assert!((8192..=24_576).contains(&had), "they take turns: {had}");
     }
-    client.window(0, MAX_WINDOW - 65_535);
+    client.window(0, MAX_WINDOW - 2 * 65_535);
     for stream in streams {
         assert_eq!(client.reply(stream).body.len(), LARGE_BYTES);
     }
