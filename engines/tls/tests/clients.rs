@@ -71,7 +71,7 @@ fn certificates_of_version_1_are_trusted_as_well() {
     let authority = root("Authority");
     let leaf = v1::client("client", "Authority", &authority);
     assert_eq!(verdict(asks(&[&authority]), &[&leaf.der]), "SUCCESS");
-    let mut forged = leaf.der.clone();
+    let mut forged = leaf.der;
     let at = forged
         .windows(6)
         .position(|part| part == b"client")
@@ -282,8 +282,8 @@ fn modes_decide_what_becomes_of_a_verdict() {
     assert_eq!(becomes(Required, &[]), Some(Refusal::NoCertificate));
     assert_eq!(becomes(Optional, &[]), None);
     assert_eq!(becomes(OptionalNoCa, &[]), None);
-    assert!(is_bad(becomes(Required, &[own.clone()])));
-    assert!(is_bad(becomes(Optional, &[own.clone()])));
+    assert!(is_bad(becomes(Required, std::slice::from_ref(&own))));
+    assert!(is_bad(becomes(Optional, std::slice::from_ref(&own))));
     assert_eq!(becomes(OptionalNoCa, &[own]), None);
     assert!(is_bad(becomes(OptionalNoCa, &[over.der])));
 }
