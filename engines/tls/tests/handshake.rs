@@ -1,4 +1,8 @@
 //! Handshakes with a client of rustls: what is agreed on, what is carried, and what is resumed.
+#![allow(
+    clippy::disallowed_types,
+    reason = "a cache of sessions is shared, and is none of the engine's"
+)]
 
 mod pair;
 
@@ -40,10 +44,6 @@ impl KeyRing for OneKey {
 
 /// Sessions without an end.
 #[derive(Debug, Default)]
-#[allow(
-    clippy::disallowed_types,
-    reason = "a cache is shared, and is none of the engine's"
-)]
 struct Kept(Mutex<HashMap<Vec<u8>, Vec<u8>>>);
 
 impl SessionCache for Kept {

@@ -1,0 +1,236 @@
+//! A client over TLS, and certificates made on the spot.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
+    KeyUsagePurpose, SignatureAlgorithm,
+};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, Error, HandshakeKind, SignatureScheme,
+    StreamOwned, SupportedProtocolVersion,
+};
+
+/// An authority.
+pub(crate) type Authority = CertifiedIssuer<'static, KeyPair>;
+
+/// A certificate and its key, PEM.
+#[derive(Clone)]
+pub(crate) struct Leaf {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+}
+
+fn named(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::new([name.to_owned()]).expect("a host name");
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params
+}
+
+/// A server's certificate.
+pub(crate) fn server(name: &str, algorithm: &'static SignatureAlgorithm) -> Leaf {
+    let key = KeyPair::generate_for(algorithm).expect("the algorithm is built");
+    let certificate = named(name).self_signed(&key).expect("it can be signed");
+    Leaf {
+        certificate: certificate.pem(),
+        key: key.serialize_pem(),
+    }
+}
+
+/// A server's certificate for elliptic curves.
+pub(crate) fn site(name: &str) -> Leaf {
+    server(name, &rcgen::PKCS_ECDSA_P256_SHA256)
+}
+
+/// An authority.
+pub(crate) fn authority(name: &str) -> Authority {
+    let mut params = named(name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    let key = KeyPair::generate().expect("there is randomness");
+    CertifiedIssuer::self_signed(params, key).expect("it can be signed")
+}
+
+/// A client's certificate.
+pub(crate) fn client(name: &str, authority: &Authority) -> Leaf {
+    let key = KeyPair::generate().expect("there is randomness");
+    let certificate = named(name).signed_by(&key, authority);
+    Leaf {
+        certificate: certificate.expect("it can be signed").pem(),
+        key: key.serialize_pem(),
+    }
+}
+
+/// A client, which remembers sessions from one connection to the next.
+#[derive(Clone)]
+pub(crate) struct Tls(Arc<ClientConfig>);
+
+/// What a request got.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+    /// The name in the server's certificate.
+    pub(crate) certificate: Vec<u8>,
+    pub(crate) resumed: bool,
+    pub(crate) alpn: Option<Vec<u8>>,
+}
+
+impl Tls {
+    /// Any version, no certificate.
+    pub(crate) fn new() -> Self {
+        Self::with(rustls::ALL_VERSIONS, None, &[])
+    }
+
+    /// One version.
+    pub(crate) fn of(version: &'static SupportedProtocolVersion) -> Self {
+        let versions: &[&SupportedProtocolVersion] = if *version == rustls::version::TLS12 {
+            &[&rustls::version::TLS12]
+        } else {
+            &[&rustls::version::TLS13]
+        };
+        Self::with(versions, None, &[])
+    }
+
+    /// With a certificate.
+    pub(crate) fn known_as(leaf: &Leaf) -> Self {
+        Self::with(rustls::ALL_VERSIONS, Some(leaf), &[])
+    }
+
+    /// That can speak these protocols.
+    pub(crate) fn speaking(alpn: &[&[u8]]) -> Self {
+        Self::with(rustls::ALL_VERSIONS, None, alpn)
+    }
+
+    fn with(
+        versions: &[&'static SupportedProtocolVersion],
+        leaf: Option<&Leaf>,
+        alpn: &[&[u8]],
+    ) -> Self {
+        let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_protocol_versions(versions)
+            .expect("the versions are built")
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Trusting));
+        let mut config = match leaf {
+            None => builder.with_no_client_auth(),
+            Some(leaf) => {
+                let chain = CertificateDer::pem_slice_iter(leaf.certificate.as_bytes());
+                let chain = chain
+                    .map(|part| part.expect("it is a certificate"))
+                    .collect();
+                let key = PrivateKeyDer::from_pem_slice(leaf.key.as_bytes());
+                let config = builder.with_client_auth_cert(chain, key.expect("it is a key"));
+                config.expect("they belong together")
+            }
+        };
+        config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+        Self(Arc::new(config))
+    }
+
+    /// A request of its own connection, named in the handshake as in the request.
+    pub(crate) fn get(&self, port: u16, host: &str, path: &str) -> Answer {
+        self.ask(port, host, host, path)
+            .expect("the server answers")
+    }
+
+    /// The same with a name of its own in the handshake.
+    pub(crate) fn ask(
+        &self,
+        port: u16,
+        name: &str,
+        host: &str,
+        path: &str,
+    ) -> std::io::Result<Answer> {
+        let socket = TcpStream::connect(("127.0.0.1", port))?;
+        socket.set_read_timeout(Some(LIMIT))?;
+        let name = ServerName::try_from(name.to_owned()).expect("a host name");
+        let connection = ClientConnection::new(Arc::clone(&self.0), name).expect("a client");
+        let mut stream = StreamOwned::new(connection, socket);
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes())?;
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let (head, body) = text.split_once("\r\n\r\n").expect("a whole head");
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
+        let certificates = stream.conn.peer_certificates().unwrap_or_default();
+        Ok(Answer {
+            status: status.expect("a status"),
+            head: head.to_owned(),
+            body: body.to_owned(),
+            certificate: certificates
+                .first()
+                .map_or_else(Vec::new, |der| der.to_vec()),
+            resumed: stream.conn.handshake_kind() == Some(HandshakeKind::Resumed),
+            alpn: stream.conn.alpn_protocol().map(<[u8]>::to_vec),
+        })
+    }
+}
+
+impl Answer {
+    /// Whether the server's certificate is this one.
+    pub(crate) fn is_from(&self, leaf: &Leaf) -> bool {
+        let mut certificates = CertificateDer::pem_slice_iter(leaf.certificate.as_bytes());
+        let first = certificates.next().expect("there is one");
+        first.expect("it is a certificate").as_ref() == self.certificate
+    }
+}
+
+/// Takes any certificate of a server.
+#[derive(Debug)]
+struct Trusting;
+
+impl ServerCertVerifier for Trusting {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let known = aws_lc_rs::default_provider().signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, &known)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let known = aws_lc_rs::default_provider().signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, &known)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        let known = aws_lc_rs::default_provider().signature_verification_algorithms;
+        known.supported_schemes()
+    }
+}
+
+/// How long an answer may take.
+const LIMIT: Duration = Duration::from_secs(10);
