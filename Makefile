@@ -9,18 +9,20 @@ SIM_SEEDS ?= 200
 SIM_SEEDS_ALL ?= 100000
 FUZZ_RUNS ?= 20000
 FUZZ_RUNS_ALL ?= 2000000
+LINK_ROUNDS_ALL ?= 10
 
 # As root the worker must be somebody who may read this folder: its owner.
 ifeq ($(shell id -u),0)
 SERVE_AS := -g 'user $(shell stat -c "%U %G" .);'
 endif
 
-.PHONY: help build serve test test-all setup lint black-box fuzz-slice bench oracle h2spec hpack soak deb deb-test fmt clean
+.PHONY: help build serve test test-all setup lint black-box fuzz-slice bench oracle h2spec hpack soak first-byte deb deb-test fmt clean
 
 help:
 	@echo 'make serve     build, and serve examples/site on http://127.0.0.1:8080/'
 	@echo 'make test      all checks of a change: format, lints, unit and black-box tests, short fuzzing'
 	@echo 'make test-all  make test, then long simulation and fuzzing, a soak, the outside suite'
+	@echo 'make first-byte  first and last bytes over an emulated link, with the figures (docs/link.md)'
 	@echo 'make bench     instruction counts of the hot paths'
 	@echo 'make build     the release binary, $(BINARY)'
 	@echo 'make deb       Debian packages: beside nginx, and in its place (docs/operations.md)'
@@ -30,10 +32,22 @@ help:
 build:
 	@$(CARGO) build --release --package firstbyte
 
-serve: build
+# A certificate that nobody vouches for, made once; without the openssl command there is no HTTPS.
+examples/site/run/tls.conf:
+	@mkdir -p $(@D)
+	@if command -v openssl >/dev/null; then \
+	    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 365 -subj /CN=localhost \
+	        -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout $(@D)/localhost.key -out $(@D)/localhost.pem 2>/dev/null && \
+	    printf 'listen 127.0.0.1:8443 ssl;\nssl_certificate run/localhost.pem;\nssl_certificate_key run/localhost.key;\n' >$@; \
+	else \
+	    echo 'no HTTPS: the openssl command, which makes the certificate, is not there'; \
+	fi
+
+serve: build examples/site/run/tls.conf
 	@mkdir -p examples/site/run
 	@echo 'firstbyte serves examples/site on'
-	@echo '  http://127.0.0.1:8080/          the site'
+	@echo '  http://127.0.0.1:8080/          the site, over HTTP/1.1 and HTTP/2 with prior knowledge'
+	@[ ! -f examples/site/run/tls.conf ] || echo '  https://localhost:8443/         the same over TLS, by HTTP/2 or HTTP/1.1 (self-signed certificate)'
 	@echo '  http://127.0.0.1:8080/missing   its own page for what is not there'
 	@echo '  http://127.0.0.1:8080/status    what the server knows of your request'
 	@echo 'Ctrl-C ends it; kill -HUP takes a changed examples/site/nginx.conf.'
@@ -67,6 +81,11 @@ test: setup lint black-box fuzz-slice deb-test
 soak: build
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) SECONDS_LONG=$(or $(SOAK_SECONDS),120) .ci/soak
 
+# First and last bytes over the emulated link, many times, with the figures (docs/link.md).
+first-byte: build
+	FIRSTBYTE_BIN=$(abspath $(BINARY)) LINK_ROUNDS=$(LINK_ROUNDS_ALL) LINK_TABLE=1 \
+	    $(CARGO) test --package firstbyte-link --test first_byte -- --nocapture
+
 # The outside suite: https://github.com/nginx/nginx-tests, checked out at NGINX_TESTS.
 oracle: build
 	@if [ -n '$(NGINX_TESTS)' ]; then \
@@ -89,6 +108,7 @@ hpack:
 
 test-all: test
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) SIM_SEEDS=$(SIM_SEEDS_ALL) $(CARGO) test --release --package firstbyte-driver
+	@$(MAKE) --no-print-directory first-byte
 	@$(MAKE) --no-print-directory fuzz-slice FUZZ_RUNS=$(FUZZ_RUNS_ALL)
 	@$(MAKE) --no-print-directory soak
 	@if command -v dpkg-deb >/dev/null; then $(MAKE) --no-print-directory deb && packaging/deb/test; fi

@@ -87,9 +87,11 @@ fn default_of(flag: char) -> Option<&'static str> {
 fn configure() -> String {
     let defaults = paths::defaults();
     let mut arguments = format!(
-        "built by {}\nconfigure arguments: --prefix={} --conf-path={} --pid-path={} \
+        "built by {}\nTLS: rustls {}, configuration compatible with OpenSSL 3.0.0\n\
+         TLS SNI support enabled\nconfigure arguments: --prefix={} --conf-path={} --pid-path={} \
          --error-log-path={} --http-log-path={}",
         compiler(),
+        env!("FIRSTBYTE_RUSTLS"),
         defaults.prefix,
         defaults.conf,
         paths::PID,
@@ -126,9 +128,13 @@ mod tests {
     fn configure_arguments_are_one_line() {
         let text = configure();
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 2);
+        assert_eq!(lines.len(), 4);
         assert!(lines[0].starts_with("built by rustc "));
-        assert!(lines[1].starts_with("configure arguments: --prefix="));
+        // Test suites ask for the version of OpenSSL whose configuration is understood.
+        assert!(lines[1].starts_with("TLS: rustls 0."));
+        assert!(lines[1].ends_with("compatible with OpenSSL 3.0.0"));
+        assert_eq!(lines[2], "TLS SNI support enabled");
+        assert!(lines[3].starts_with("configure arguments: --prefix="));
     }
 
     #[test]

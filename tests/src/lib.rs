@@ -10,12 +10,14 @@
 //! it receives, would hide what these tests look for.
 
 pub mod cases;
+pub mod change;
 pub mod client;
 pub mod command;
 pub mod dir;
 pub mod explain;
 pub mod h2;
 pub mod hpack;
+pub mod load;
 pub mod peer;
 pub mod port;
 pub mod process;

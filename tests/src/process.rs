@@ -38,15 +38,19 @@ pub fn children(pid: u32) -> Vec<u32> {
 /// True while the process exists and is not a zombie waiting to be collected.
 #[must_use]
 pub fn is_alive(pid: u32) -> bool {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
-        return false;
-    };
+    !matches!(state(pid), Some('Z' | 'X') | None)
+}
+
+/// True while the first thread of the process waits for something.
+#[must_use]
+pub fn is_waiting(pid: u32) -> bool {
+    state(pid) == Some('S')
+}
+
+fn state(pid: u32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in brackets may hold anything; the state follows the last bracket.
-    let state = stat
-        .rsplit(')')
-        .next()
-        .and_then(|rest| rest.trim_start().chars().next());
-    !matches!(state, Some('Z' | 'X') | None)
+    stat.rsplit(')').next()?.trim_start().chars().next()
 }
 
 /// The effective user of a process.

@@ -30,6 +30,9 @@ const PORTS_MAX: usize = 9;
 /// What no log may hold unless the test allows it.
 const ALARMS: [&str; 4] = ["[alert]", "[emerg]", "panicked", "AddressSanitizer"];
 
+/// What is started instead of the binary under test if it is there: a test can put another in its place.
+pub const OWN_BINARY: &str = "bin/server";
+
 /// A server to be started.
 #[derive(Debug)]
 pub struct Builder {
@@ -360,7 +363,9 @@ impl Server {
     fn launch(&mut self, daemon: bool) {
         let output = File::create(self.path("output")).expect("the test's directory is writable");
         let second = output.try_clone().expect("a file can be opened twice");
-        let mut command = Command::new(peer::binary());
+        let own = self.path(OWN_BINARY);
+        let binary = if own.exists() { &own } else { peer::binary() };
+        let mut command = Command::new(binary);
         command.args(self.arguments()).current_dir(self.dir.path());
         command.stdin(Stdio::null()).stdout(output).stderr(second);
         let mut child = command.spawn().expect("the binary under test starts");
@@ -390,7 +395,8 @@ impl Server {
             if let Some(Started::Foreground(child)) = &mut self.started {
                 exited = child.try_wait().ok().flatten();
             }
-            let ready = exited.is_none() && !self.workers().is_empty();
+            let single = self.dir.read("nginx.conf").contains("master_process off;");
+            let ready = exited.is_none() && (single || !self.workers().is_empty());
             exited.is_some() || ready && Client::try_connect_to("127.0.0.1", port).is_ok()
         });
         if let Some(status) = exited {

@@ -10,12 +10,17 @@ use firstbyte_tests::{Builder, Server};
 /// The lines of a user file.
 const USERS: &str = "plain:{PLAIN}secret\n\
     md5:$apr1$saltsalt$yAAkm4libquA.ZWLHbSBq/\n\
-    slow:$2y$14$abcdefghijklmnopqrstuuThisIsNoHashOfAnyPasswordxxxxxxx\n";
+    slow:$2y$11$abcdefghijklmnopqrstuuThisIsNoHashOfAnyPasswordxxxxxxx\n";
 /// `plain:secret`, `md5:password`, `slow:x` and `nobody:x` in base64.
 const PLAIN: &str = "Authorization: Basic cGxhaW46c2VjcmV0";
 const MD5: &str = "Authorization: Basic bWQ1OnBhc3N3b3Jk";
 const SLOW: &str = "Authorization: Basic c2xvdzp4";
 const NOBODY: &str = "Authorization: Basic bm9ib2R5Ong=";
+
+/// A busy machine is late for reasons of its own, and now and then a wait is cut short by another: so many measurements in a
+/// row must be good, of so many at most.
+const IN_A_ROW: usize = 3;
+const ATTEMPTS: usize = 15;
 
 fn site(locations: &str) -> Builder {
     let text = format!(
@@ -60,24 +65,32 @@ fn a_change_of_the_user_file_counts_for_the_next_request() {
 
 #[test]
 fn auth_delay_does_not_tell_how_long_a_password_took() {
-    let server = site("location /late { auth_delay 2s; }").start();
+    let server = site("location /late { auth_delay 500ms; }").start();
     let mut client = server.client();
-    let mut time = |target: &str, line: &str| {
+    let mut time = |target: &str| {
         let start = Instant::now();
-        assert_eq!(client.get_with(target, &[line]).status, 401);
+        assert_eq!(client.get_with(target, &[SLOW]).status, 401);
         start.elapsed()
     };
-    let hash = time("/", SLOW);
     // The clock of a server counts whole milliseconds.
-    let delay = Duration::from_millis(1999);
-    let late = time("/late", NOBODY);
-    assert!(late >= delay, "{late:?}");
-    let late = time("/late", SLOW);
-    assert!(late >= delay, "{late:?}");
-    assert!(
-        late < delay + hash / 2,
-        "{late:?}, of which {hash:?} for the hash"
-    );
+    let delay = Duration::from_millis(499);
+    let mut seen = Vec::new();
+    let mut in_a_row = 0;
+    while in_a_row < IN_A_ROW {
+        assert!(
+            seen.len() < ATTEMPTS,
+            "the hash alone and with the delay: {seen:?}"
+        );
+        let (hash, late) = (time("/"), time("/late"));
+        assert!(late >= delay, "{late:?}");
+        seen.push((hash, late));
+        // Were the delay counted from behind the hash, both would add up.
+        in_a_row = if late < delay.max(hash) + hash / 2 {
+            in_a_row + 1
+        } else {
+            0
+        };
+    }
 }
 
 #[test]

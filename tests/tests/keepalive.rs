@@ -117,7 +117,7 @@ fn keepalive_timeout_ends_an_idle_connection_and_is_announced() {
 
 #[test]
 fn keepalive_time_bounds_the_whole_connection() {
-    let server = site("keepalive_time 150ms;").start();
+    let server = site("keepalive_time 150ms; keepalive_requests 1000000;").start();
     let mut client = server.client();
     let start = Instant::now();
     while !client.get("/t.txt").announces_close() {

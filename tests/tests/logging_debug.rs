@@ -16,7 +16,7 @@ fn site(main: &str, events: &str) -> Builder {
              client_body_temp_path %%DIR%%/client_body_temp; access_log off;
              server {{
                  listen 127.0.0.1:%%PORT%%; listen unix:%%DIR%%/http.sock; server_name localhost;
-                 root %%DIR%%/html;
+                 root %%DIR%%/html; set_real_ip_from 192.0.2.1; allow all;
                  location / {{ }}
                  location /old/ {{ rewrite ^/old/(.*) /$1; }}
                  location ~ \\.php$ {{ return 404; }}

@@ -4,22 +4,16 @@
 //! `reload_connections drain` it closes them as nginx does. Against nginx the tests of the first
 //! are left out and the others show that the load and the waiting work.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use firstbyte_tests::load::{BIG_BYTES, Download, Load, served};
 use firstbyte_tests::wait::{DEADLINE, holds_within};
-use firstbyte_tests::{Builder, Client, Response, Server, Signal, peer, process, wait_until};
+use firstbyte_tests::{Builder, Client, Server, Signal, peer, process, wait_until};
 
 /// How many clients connect anew for every request, and how many keep their connection.
 const CONNECTING: usize = 8;
 const KEEPING: usize = 16;
 const RELOADS: u32 = 6;
-
-/// A download longer than what the sockets of both ends buffer (some 10 MB): while its client
-/// does not read, it is unfinished.
-const BIG_BYTES: u64 = 40_000_000;
 
 fn site(main: &str, http: &str) -> Builder {
     let text = format!(
@@ -58,73 +52,6 @@ fn next_generation(server: &Server, n: u32) {
     });
 }
 
-/// A client that has asked for the big file and read no more than the first bytes.
-fn begin_download(server: &Server) -> Client {
-    let mut slow = server.client();
-    slow.send("GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    assert!(slow.has_bytes_within(DEADLINE), "the download begins");
-    slow
-}
-
-fn is_whole(answer: &Response) -> bool {
-    answer.body.len() as u64 == BIG_BYTES && answer.body.iter().all(|&byte| byte == 0)
-}
-
-fn is_cut(bytes: &[u8]) -> bool {
-    (bytes.len() as u64) < BIG_BYTES
-}
-
-/// What the clients of a load counted.
-#[derive(Default)]
-struct Counts {
-    stop: AtomicBool,
-    requests: AtomicU32,
-    errors: AtomicU32,
-    closed: AtomicU32,
-}
-
-/// One request; false when it failed in any way.
-fn served(client: &mut Client) -> bool {
-    client.send("GET /t.txt HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    matches!(client.try_response(), Ok(Some(answer)) if answer.status == 200 && answer.text() == "text")
-}
-
-fn connect_often(port: u16, counts: &Counts) {
-    while !counts.stop.load(Ordering::Relaxed) {
-        let good =
-            Client::try_connect_to("127.0.0.1", port).is_ok_and(|mut client| served(&mut client));
-        counts.requests.fetch_add(1, Ordering::Relaxed);
-        counts.errors.fetch_add(u32::from(!good), Ordering::Relaxed);
-    }
-}
-
-fn keep_connected(port: u16, counts: &Counts) {
-    let mut client = Client::connect(port);
-    while !counts.stop.load(Ordering::Relaxed) {
-        counts.requests.fetch_add(1, Ordering::Relaxed);
-        if !served(&mut client) {
-            counts.closed.fetch_add(1, Ordering::Relaxed);
-            client = Client::connect(port);
-        }
-    }
-}
-
-fn load(port: u16) -> (Arc<Counts>, Vec<JoinHandle<()>>) {
-    let counts = Arc::new(Counts::default());
-    let threads = (0..CONNECTING + KEEPING).map(|n| {
-        let counts = Arc::clone(&counts);
-        std::thread::spawn(move || {
-            if n < CONNECTING {
-                connect_often(port, &counts)
-            } else {
-                keep_connected(port, &counts)
-            }
-        })
-    });
-    let threads = threads.collect();
-    (counts, threads)
-}
-
 #[test]
 fn six_reloads_under_load_lose_nothing() {
     let server = site("worker_processes 2;", "access_log off;").start();
@@ -132,25 +59,15 @@ fn six_reloads_under_load_lose_nothing() {
     for client in &mut idle {
         assert_eq!(client.get("/generation").text(), "g1");
     }
-    let (counts, threads) = load(server.port());
+    let load = Load::start(server.port(), CONNECTING, KEEPING);
     for n in 1..=RELOADS {
         next_generation(&server, n);
-        let seen = counts.requests.load(Ordering::Relaxed);
-        wait_until("the load goes on", || {
-            counts.requests.load(Ordering::Relaxed) > seen + 500
-        });
+        load.go_on_for(500);
     }
-    counts.stop.store(true, Ordering::Relaxed);
-    for thread in threads {
-        thread.join().expect("a client of the load ends");
-    }
-    assert_eq!(
-        counts.errors.load(Ordering::Relaxed),
-        0,
-        "of the connecting clients"
-    );
-    let closed = counts.closed.load(Ordering::Relaxed);
+    let figures = load.stop();
+    assert_eq!(figures.failed, 0, "of the connecting clients");
     if peer::is_firstbyte() {
+        let closed = figures.ended + figures.reset + figures.cut;
         assert_eq!(closed, 0, "of the keep-alive clients");
         for client in &mut idle {
             assert_eq!(
@@ -173,11 +90,11 @@ fn drain_closes_idle_connections_and_finishes_running_requests() {
     let server = site(drain(), "").zeros("html/big", BIG_BYTES).start();
     let mut idle = server.client();
     idle.get("/t.txt");
-    let mut slow = begin_download(&server);
+    let mut slow = Download::begin(&server);
     next_generation(&server, 1);
-    assert!(idle.closed(), "an idle connection is closed");
-    assert!(is_whole(&slow.response()), "a running answer is finished");
-    assert!(slow.closed(), "and its connection closed then");
+    assert!(idle.ended(), "an idle connection is closed");
+    assert!(slow.is_whole(), "a running answer is finished");
+    assert!(slow.0.closed(), "and its connection closed then");
 }
 
 #[test]
@@ -209,15 +126,15 @@ fn an_answer_begun_before_a_reload_is_finished_by_the_old_configuration() {
         .zeros("html/big", BIG_BYTES)
         .bytes("other/big", b"other")
         .start();
-    let mut slow = begin_download(&server);
+    let mut slow = Download::begin(&server);
     reload(&server, "/html; location", "/other; location");
     wait_until("new connections see the new root", || {
         server.get("/t.txt").text() == "other root"
     });
-    assert!(is_whole(&slow.response()));
+    assert!(slow.is_whole());
     if peer::is_firstbyte() {
         assert_eq!(
-            slow.get("/big").text(),
+            slow.0.get("/big").text(),
             "other",
             "the next request runs under the new one"
         );
@@ -360,14 +277,14 @@ fn quit_finishes_what_runs_and_takes_nothing_new() {
     let mut server = site("", "").zeros("html/big", BIG_BYTES).start();
     let mut idle = server.client();
     idle.get("/t.txt");
-    let mut slow = begin_download(&server);
+    let mut slow = Download::begin(&server);
     server.signal(Signal::QUIT);
-    assert!(idle.closed(), "idle connections end at once");
+    assert!(idle.ended(), "idle connections end at once");
     wait_until("nobody accepts any more", || {
         Client::try_connect_to("127.0.0.1", server.port()).is_err()
     });
-    assert!(is_whole(&slow.response()), "the download is finished");
-    assert!(slow.closed());
+    assert!(slow.is_whole(), "the download is finished");
+    assert!(slow.0.closed());
     assert_eq!(server.wait_for_exit(), 0);
     assert!(
         !server.path("nginx.pid").exists(),
@@ -379,7 +296,7 @@ fn quit_finishes_what_runs_and_takes_nothing_new() {
 fn term_and_int_end_at_once() {
     for signal in [Signal::TERM, Signal::INT] {
         let mut server = site("", "").zeros("html/big", BIG_BYTES).start();
-        let mut slow = begin_download(&server);
+        let mut slow = Download::begin(&server);
         let start = Instant::now();
         server.signal(signal);
         assert_eq!(server.wait_for_exit(), 0, "{signal:?}");
@@ -387,7 +304,7 @@ fn term_and_int_end_at_once() {
             start.elapsed() < Duration::from_secs(3),
             "{signal:?} does not wait for the download"
         );
-        assert!(is_cut(&slow.rest()), "{signal:?}");
+        assert!(slow.is_cut(), "{signal:?}");
     }
 }
 
@@ -397,7 +314,7 @@ fn worker_shutdown_timeout_bounds_a_graceful_end() {
         .zeros("html/big", BIG_BYTES)
         .allow("open socket")
         .start();
-    let mut slow = begin_download(&server);
+    let mut slow = Download::begin(&server);
     let start = Instant::now();
     server.signal(Signal::QUIT);
     assert_eq!(server.wait_for_exit(), 0);
@@ -406,7 +323,7 @@ fn worker_shutdown_timeout_bounds_a_graceful_end() {
         took >= Duration::from_millis(150) && took < Duration::from_secs(4),
         "{took:?}"
     );
-    assert!(is_cut(&slow.rest()), "the download was cut");
+    assert!(slow.is_cut(), "the download was cut");
 }
 
 #[test]
@@ -416,10 +333,12 @@ fn worker_shutdown_timeout_bounds_what_an_old_generation_keeps() {
         .zeros("html/big", BIG_BYTES)
         .allow("open socket")
         .start();
-    let mut slow = begin_download(&server);
+    let mut slow = Download::begin(&server);
     next_generation(&server, 1);
-    wait_until("the server lets the old download go", || was_let_go(&slow));
-    assert!(is_cut(&slow.rest()));
+    wait_until("the server lets the old download go", || {
+        was_let_go(&slow.0)
+    });
+    assert!(slow.is_cut());
     assert_eq!(server.get("/t.txt").text(), "text");
 }
 

@@ -11,7 +11,7 @@ use std::process::Command;
 use firstbyte_tests::{Outcome, Server, peer, run};
 
 /// Directives of the stock files that wait for a later release.
-const LATER: [&str; 3] = ["ssl_protocols", "ssl_prefer_server_ciphers", "gzip"];
+const LATER: [&str; 1] = ["gzip"];
 
 fn shipped(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -8,8 +8,9 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use firstbyte_tests::change::{change, wait_until_alone};
 use firstbyte_tests::wait::{DEADLINE, holds_within};
-use firstbyte_tests::{Builder, Server, Signal, peer, process};
+use firstbyte_tests::{Builder, Server, Signal, peer, process, wait_until};
 
 fn site(daemon: &str) -> Builder {
     let main = format!("daemon {daemon};");
@@ -194,6 +195,43 @@ fn a_replaced_worker_is_not_told_of() {
         manager.is_silent(),
         "a worker that is replaced is the server's own business"
     );
+}
+
+#[test]
+fn a_new_binary_is_named_when_the_old_one_ends() {
+    if is_elsewhere() {
+        return;
+    }
+    let mut manager = Manager::start(site("off"));
+    assert_has(&manager.heard(), "READY=1");
+    manager.server.adopt("nginx.pid");
+    // One that goes again is not told of: the next that is heard is about the second.
+    change(&manager.server).end(Signal::QUIT);
+    wait_until_alone(&manager.server);
+    let new = change(&manager.server);
+    manager.server.signal(Signal::QUIT);
+    assert_eq!(manager.heard(), [format!("MAINPID={}", new.pid)]);
+    assert!(manager.ended().success());
+    manager.server.adopt("nginx.pid");
+    assert_eq!(manager.server.get("/").text(), "ok");
+    let worker = manager.server.workers()[0];
+    wait_until("its worker has said that it is ready", || {
+        process::is_waiting(worker)
+    });
+    wait_until("it has heard that", || process::is_waiting(new.pid));
+    manager.server.signal(Signal::HUP);
+    let mut lines = manager.heard();
+    if lines.iter().any(|line| line == "READY=1") {
+        // Its first worker was ready only after the old one had ended.
+        lines = manager.heard();
+    }
+    assert_has(&lines, "RELOADING=1");
+    let ready = manager.heard();
+    assert_has(&ready, "READY=1");
+    assert_has(&ready, &format!("MAINPID={}", new.pid));
+    manager.server.signal(Signal::QUIT);
+    assert_has(&manager.heard(), "STOPPING=1");
+    manager.server.wait_for_exit();
 }
 
 #[test]

@@ -185,8 +185,8 @@ impl Supervisor {
         }
         self.current.logs.save_rings(&self.console);
         self.current.logs.rings.clear(&self.console);
-        let previous = self.previous.is_some() && worker.generation == self.current.number;
-        if exit == Exit::Code(FATAL_CODE) && previous {
+        let can_go_back = !self.earlier.is_empty() && worker.generation == self.current.number;
+        if exit == Exit::Code(FATAL_CODE) && can_go_back {
             // The new configuration cannot be lived with: the one before serves on.
             self.go_back();
         } else if exit == Exit::Code(FATAL_CODE) {
@@ -235,12 +235,14 @@ impl Worker {
 }
 
 pub(super) fn log_exit(console: &Console, name: &str, exit: Exit) {
+    log_exit_at(Level::Notice, console, name, exit);
+}
+
+/// Logs an end: one with a code at this level, one by a signal as an alert.
+pub(super) fn log_exit_at(level: Level, console: &Console, name: &str, exit: Exit) {
     match exit {
         Exit::Code(code) => {
-            console.report(
-                Level::Notice,
-                format_args!("{name} exited with code {code}"),
-            );
+            console.report(level, format_args!("{name} exited with code {code}"));
         }
         Exit::Signal { signo, core_dumped } => {
             let dumped = if core_dumped { " (core dumped)" } else { "" };

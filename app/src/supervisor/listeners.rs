@@ -2,30 +2,98 @@
 //!
 //! A socket whose address was named before is taken over, so that no connection waiting in its
 //! queue is lost; a new address is bound, with nginx's five tries while it is in use. Sockets are
-//! shared between generations: one closes when the last generation that names it is gone.
-//! Source: nginx documentation, `listen`.
+//! shared between generations, and between this process and one that it was started by or has
+//! started: one closes when the last that names it is gone. Source: nginx documentation, `listen`.
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
 use driver::sys::listen::{self, BindError};
 use server_core::errlog::Level;
-use server_core::{Listen, ListenAddr};
+use server_core::{Listen, ListenAddr, SocketOptions};
 
 use super::Reported;
 use crate::console::Console;
 
 /// One address and its sockets: one, or with `reuseport` one for each thread.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Listener {
     listen: Listen,
     sockets: Vec<Rc<OwnedFd>>,
+    /// How many sockets there are to be.
+    wanted: usize,
+    origin: Origin,
+}
+
+/// Where the sockets of an address come from, which tells whose its file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// They were bound here.
+    Own,
+    /// They came from the supervisor that started this one in its place.
+    Predecessor,
+    /// They came from a service manager, which keeps them when this server ends.
+    Manager,
+}
+
+/// Another supervisor that shares sockets with this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Neighbour {
+    /// There is none.
+    None,
+    /// The one that started this one.
+    Predecessor,
+    /// The one that this one has started.
+    Successor,
+}
+
+/// How far binding has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bind {
+    /// Every address has its sockets.
+    Done,
+    /// An address is in use by somebody else.
+    InUse,
 }
 
 impl Listener {
+    /// An address that was given to this process, with its first socket.
+    pub(crate) fn given(
+        addr: ListenAddr,
+        socket: OwnedFd,
+        reuseport: bool,
+        origin: Origin,
+    ) -> Self {
+        let options = SocketOptions {
+            reuseport,
+            ..SocketOptions::default()
+        };
+        Self {
+            listen: Listen { addr, options },
+            sockets: vec![Rc::new(socket)],
+            wanted: 1,
+            origin,
+        }
+    }
+
+    /// One more socket that was given for the address.
+    pub(crate) fn add(&mut self, socket: OwnedFd) {
+        self.sockets.push(Rc::new(socket));
+    }
+
+    /// The address.
+    pub(crate) fn addr(&self) -> &ListenAddr {
+        &self.listen.addr
+    }
+
+    /// Where the sockets come from.
+    pub(crate) fn origin(&self) -> Origin {
+        self.origin
+    }
+
     /// The address as the worker looks it up.
     pub(crate) fn key(&self) -> String {
         self.listen.addr.to_string()
@@ -36,46 +104,66 @@ impl Listener {
     }
 }
 
-/// Opens what `listens` names, taking over from `old` what it has.
-///
-/// # Errors
-/// An address could not be bound, which has been reported; nothing of `old` has changed for its
-/// clients.
-pub(crate) fn open(
+/// What `listens` names, with the sockets that `old` has of it; the others are still to be bound.
+pub(crate) fn prepare(
     listens: &[Listen],
     threads: u32,
     old: &[Listener],
     console: &Console,
-) -> Result<Vec<Listener>, Reported> {
-    let mut listeners: Vec<Listener> = listens
+) -> Vec<Listener> {
+    listens
         .iter()
         .map(|listen| taken_over(listen, threads, old, console))
-        .collect();
-    let result = fill_all(&mut listeners, threads, console);
-    if result.is_err() {
-        // What was bound just now closes, and its files must go with it.
-        remove_unix_files(&listeners, old, console);
-    }
-    result.map(|()| listeners)
+        .collect()
 }
 
-fn fill_all(listeners: &mut [Listener], threads: u32, console: &Console) -> Result<(), Reported> {
-    for _ in 0..BIND_TRIES {
-        let mut in_use = false;
-        for listener in &mut *listeners {
-            in_use |= fill(listener, threads, console)? == Bind::InUse;
+/// Binds what has no socket yet, once.
+///
+/// # Errors
+/// An address cannot be bound for another reason than that it is in use, which has been reported.
+pub(crate) fn fill(listeners: &mut [Listener], console: &Console) -> Result<Bind, Reported> {
+    let mut result = Bind::Done;
+    for listener in listeners {
+        if fill_one(listener, console)? == Bind::InUse {
+            result = Bind::InUse;
         }
-        if !in_use {
-            return Ok(());
-        }
+    }
+    if result == Bind::InUse {
         console.report(
             Level::Notice,
             format_args!("try again to bind() after {}ms", BIND_PAUSE.as_millis()),
         );
+    }
+    Ok(result)
+}
+
+/// Binds what has no socket yet, and waits for addresses in use: for a process that serves nobody yet.
+///
+/// # Errors
+/// An address could not be bound, which has been reported.
+pub(crate) fn fill_waiting(listeners: &mut [Listener], console: &Console) -> Result<(), Reported> {
+    for _ in 0..BIND_TRIES {
+        if fill(listeners, console)? == Bind::Done {
+            return Ok(());
+        }
         std::thread::sleep(BIND_PAUSE);
     }
+    Err(give_up(console))
+}
+
+/// Says that an address has been in use for all of the tries.
+pub(crate) fn give_up(console: &Console) -> Reported {
     console.report(Level::Emerg, format_args!("still could not bind()"));
-    Err(Reported)
+    Reported
+}
+
+/// Applies all options to the sockets that were given to this process: what whoever bound them has set is
+/// not known.
+pub(crate) fn apply_options_to_given(listeners: &[Listener], console: &Console) {
+    let given = |listener: &&Listener| listener.origin != Origin::Own;
+    for listener in listeners.iter().filter(given) {
+        reconfigure(listener, console);
+    }
 }
 
 /// Applies options that changed to the sockets that were taken over. nginx only warns of failures.
@@ -87,11 +175,15 @@ pub(crate) fn apply_options(listeners: &[Listener], old: &[Listener], console: &
         if before.is_none_or(|before| before.listen.options == listener.listen.options) {
             continue;
         }
-        let Listen { addr, options } = &listener.listen;
-        for socket in &listener.sockets {
-            for refused in listen::reconfigure(socket, addr, options) {
-                report_refused(&refused, addr, console);
-            }
+        reconfigure(listener, console);
+    }
+}
+
+fn reconfigure(listener: &Listener, console: &Console) {
+    let Listen { addr, options } = &listener.listen;
+    for socket in &listener.sockets {
+        for refused in listen::reconfigure(socket, addr, options) {
+            report_refused(&refused, addr, console);
         }
     }
 }
@@ -115,19 +207,43 @@ pub(crate) fn test(listens: &[Listen], console: &Console) -> Result<(), Reported
     Ok(())
 }
 
-/// Removes the files of UNIX-domain sockets that `gone` has and `kept` has not.
-pub(crate) fn remove_unix_files(gone: &[Listener], kept: &[Listener], console: &Console) {
-    for listener in gone.iter().filter(|listener| !listener.sockets.is_empty()) {
-        let is_kept = kept
-            .iter()
-            .any(|kept| kept.listen.addr == listener.listen.addr);
-        if let (ListenAddr::Unix(path), false) = (&listener.listen.addr, is_kept) {
-            unlink(path, console);
+/// Every address of several generations once.
+pub(crate) fn merged(generations: impl IntoIterator<Item = Vec<Listener>>) -> Vec<Listener> {
+    let mut all: Vec<Listener> = Vec::new();
+    for listener in generations.into_iter().flatten() {
+        if all.iter().all(|known| known.addr() != listener.addr()) {
+            all.push(listener);
         }
     }
+    all
 }
 
-fn unlink(path: &Path, console: &Console) {
+/// Removes the files of UNIX-domain sockets that `gone` has and `kept` has not, unless somebody else still
+/// listens there. Gives those that a predecessor may still need.
+pub(crate) fn remove_unix_files(
+    gone: &[Listener],
+    kept: &[Listener],
+    neighbour: Neighbour,
+    console: &Console,
+) -> Vec<PathBuf> {
+    let mut left = Vec::new();
+    for listener in gone.iter().filter(|listener| !listener.sockets.is_empty()) {
+        let is_kept = kept.iter().any(|kept| kept.addr() == listener.addr());
+        let ListenAddr::Unix(path) = listener.addr() else {
+            continue;
+        };
+        match (listener.origin, neighbour) {
+            _ if is_kept => {}
+            (Origin::Manager, _) | (_, Neighbour::Successor) => {}
+            (Origin::Predecessor, Neighbour::Predecessor) => left.push(path.clone()),
+            _ => unlink(path, console),
+        }
+    }
+    left
+}
+
+/// Removes the file of a UNIX-domain socket.
+pub(crate) fn unlink(path: &Path, console: &Console) {
     if let Err(error) = std::fs::remove_file(path) {
         console.failed(
             Level::Emerg,
@@ -160,23 +276,14 @@ fn taken_over(listen: &Listen, threads: u32, old: &[Listener], console: &Console
     Listener {
         listen: listen.clone(),
         sockets,
+        wanted,
+        origin: before.map_or(Origin::Own, Listener::origin),
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Bind {
-    Done,
-    InUse,
-}
-
-fn fill(listener: &mut Listener, threads: u32, console: &Console) -> Result<Bind, Reported> {
+fn fill_one(listener: &mut Listener, console: &Console) -> Result<Bind, Reported> {
     let Listen { addr, options } = &listener.listen;
-    let wanted = if options.reuseport {
-        threads as usize
-    } else {
-        1
-    };
-    while listener.sockets.len() < wanted {
+    while listener.sockets.len() < listener.wanted {
         match listen::bind(addr, options) {
             Ok(bound) => {
                 for refused in &bound.refused {
@@ -226,10 +333,10 @@ fn report_refused(refused: &BindError, addr: &ListenAddr, console: &Console) {
 }
 
 /// How often an address in use is tried.
-const BIND_TRIES: u32 = 5;
+pub(crate) const BIND_TRIES: u32 = 5;
 
-/// The pause between tries.
-const BIND_PAUSE: Duration = Duration::from_millis(500);
+/// The pause after a try.
+pub(crate) const BIND_PAUSE: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
 mod tests {
@@ -256,6 +363,17 @@ mod tests {
     fn free_port() -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
         listener.local_addr().expect("address").port()
+    }
+
+    fn open(
+        listens: &[Listen],
+        threads: u32,
+        old: &[Listener],
+        console: &Console,
+    ) -> Result<Vec<Listener>, Reported> {
+        let mut listeners = prepare(listens, threads, old, console);
+        fill_waiting(&mut listeners, console)?;
+        Ok(listeners)
     }
 
     #[test]

@@ -4,10 +4,12 @@
 //! what is due later. It reads the configuration from the disk and hands the worker a bundle; the
 //! worker never asks for anything by name. One worker process serves; another lives beside it only
 //! while it takes over or drains. With `master_process off` the worker is a thread instead.
-//! Absent: changing the binary on USR2. Source: nginx documentation, "Controlling nginx".
+//! Source: nginx documentation, "Controlling nginx".
 
 mod account;
 mod child;
+mod earlier;
+mod inherit;
 mod listeners;
 mod logs;
 mod notify;
@@ -16,6 +18,7 @@ mod pid_file;
 mod reload;
 mod rings;
 mod run;
+mod upgrade;
 mod work;
 
 pub(crate) use work::take_on_user;
@@ -36,8 +39,13 @@ use crate::console::Console;
 use crate::load::Loaded;
 use crate::version;
 use child::{Respawn, Worker};
+use earlier::Earlier;
+use inherit::Inheritance;
+use listeners::Neighbour;
 use notify::Notify;
 use open::Generation;
+use reload::Reloading;
+use upgrade::{LeftFile, Successor};
 use work::Seed;
 
 /// What went wrong has been reported already.
@@ -71,6 +79,8 @@ enum Phase {
 
 struct Supervisor {
     options: LoadOptions,
+    /// What this process was started with, for the binary that takes its place.
+    arguments: Vec<OsString>,
     console: Console,
     title: Title,
     daemonized: bool,
@@ -79,12 +89,19 @@ struct Supervisor {
     notify: Notify,
     phase: Phase,
     current: Generation,
-    /// The generation that the worker serves until it is ready for `current`.
-    previous: Option<Generation>,
+    /// What workers may serve by until one is ready for `current`.
+    earlier: Earlier<Generation>,
+    /// A configuration that is to follow `current` when its addresses are free.
+    reloading: Option<Reloading>,
     generations: u64,
     workers: Vec<Worker>,
     workers_started: u64,
     respawn: Respawn,
+    /// The supervisor that started this one in its place.
+    predecessor: Option<u32>,
+    /// The new binary that this one has started.
+    successor: Option<Successor>,
+    left: Vec<LeftFile>,
 }
 
 /// Opens everything, goes to the background where it is asked to, and serves until it is told to stop.
@@ -110,22 +127,32 @@ fn prepare(
     console: Console,
     arguments: &[OsString],
 ) -> Result<Supervisor, Reported> {
-    let current = Generation::open(FIRST_GENERATION, loaded, None, &console)?;
+    // From the first listener on clients may come, and with them signals: none may find this process unprepared.
+    let signals = reported("signalfd()", Signals::new(SIGNALS), &console)?;
+    let inherited = Inheritance::take(&console);
+    let current = open_first(loaded, &inherited, &console)?;
+    let left = upgrade::unclaimed(&inherited, &current.listeners);
+    let predecessor = inherited.predecessor;
+    // What the configuration does not name closes.
+    drop(inherited);
     let running = Console::of_log(current.logs.error_log());
     running.report(Level::Notice, format_args!("{}", version::name()));
     running.report(
         Level::Notice,
         format_args!("built by {}", version::compiler()),
     );
-    let daemonized = current.main.daemon;
-    let mut notify = Notify::from_environment(&console);
+    // Its predecessor has left the terminal already.
+    let daemonized = current.main.daemon || predecessor.is_some();
+    let mut notify = Notify::from_environment(predecessor, &console);
     // The manager must know of the child before this process, which it started, ends.
     let announce = |child| notify.main_process(child, &running);
-    if daemonized && let Err((call, error)) = process::daemonize(announce) {
+    if daemonized
+        && predecessor.is_none()
+        && let Err((call, error)) = process::daemonize(announce)
+    {
         console.failed(Level::Emerg, format_args!("{call}"), &error);
         return Err(Reported);
     }
-    let signals = reported("signalfd()", Signals::new(SIGNALS), &console)?;
     let poller = reported("epoll_create()", Poller::new(), &console)?;
     reported(
         "epoll_ctl()",
@@ -138,6 +165,7 @@ fn prepare(
     title.set(&format!("firstbyte: master process {}", joined(arguments)));
     Ok(Supervisor {
         options,
+        arguments: arguments.to_vec(),
         console: running,
         title,
         daemonized,
@@ -146,12 +174,33 @@ fn prepare(
         notify,
         phase: Phase::Serving,
         current,
-        previous: None,
+        earlier: Earlier::new(),
+        reloading: None,
         generations: FIRST_GENERATION,
         workers: Vec::new(),
         workers_started: 0,
         respawn: Respawn::new(),
+        predecessor,
+        successor: None,
+        left,
     })
+}
+
+/// Opens everything for the first time, with the sockets that this process was started with.
+fn open_first(
+    loaded: Loaded,
+    inherited: &Inheritance,
+    console: &Console,
+) -> Result<Generation, Reported> {
+    let given = &inherited.listeners;
+    let mut first = Generation::open(FIRST_GENERATION, loaded, None, given, console)?;
+    if let Err(reported) = listeners::fill_waiting(&mut first.listeners, console) {
+        // What was bound just now closes, and its files must go with it.
+        listeners::remove_unix_files(&first.listeners, given, Neighbour::None, console);
+        return Err(reported);
+    }
+    listeners::apply_options_to_given(&first.listeners, console);
+    Ok(first)
 }
 
 fn reported<T>(call: &str, result: std::io::Result<T>, console: &Console) -> Result<T, Reported> {

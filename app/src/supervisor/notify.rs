@@ -2,7 +2,8 @@
 //!
 //! `READY=1` once a worker serves, so that what is ordered after the service finds it serving; `RELOADING=1` and
 //! `READY=1` around a HUP; `STOPPING=1` at the end; `MAINPID=` whenever another process becomes the main one: the
-//! daemon of the process that was started, or a new binary. Without `NOTIFY_SOCKET` nothing is sent.
+//! daemon of the process that was started, or a new binary when the old one ends. Until then the old one speaks for
+//! the service: the new one may still have to go. Without `NOTIFY_SOCKET` nothing is sent.
 //! Source: sd_notify(3), systemd.service(5).
 
 use driver::sys::notify::{ServiceManager, monotonic_us};
@@ -18,6 +19,8 @@ pub(super) struct Notify {
     state: State,
     /// The main process is this one; another speaks for the service otherwise.
     main: bool,
+    /// The supervisor that started this one in its place, and is the main process while it lives.
+    predecessor: Option<u32>,
 }
 
 /// What the service manager takes the server for.
@@ -31,7 +34,7 @@ enum State {
 
 impl Notify {
     /// Finds the service manager; one with an impossible name is reported, and the server starts without it.
-    pub(super) fn from_environment(console: &Console) -> Self {
+    pub(super) fn from_environment(predecessor: Option<u32>, console: &Console) -> Self {
         let manager = ServiceManager::from_environment().unwrap_or_else(|error| {
             console.failed(Level::Warn, format_args!("NOTIFY_SOCKET"), &error);
             None
@@ -40,7 +43,12 @@ impl Notify {
             manager,
             state: State::Starting,
             main: true,
+            predecessor,
         }
+    }
+
+    fn has_predecessor(&self) -> bool {
+        self.predecessor == Some(process::parent_id())
     }
 
     /// A worker serves the configuration that was asked for last.
@@ -57,10 +65,16 @@ impl Notify {
     }
 
     fn settle(&mut self, status: &str, console: &Console) {
-        if matches!(self.state, State::Starting | State::Reloading) {
-            self.state = State::Ready;
+        let before = self.state;
+        if !matches!(before, State::Starting | State::Reloading) {
+            return;
+        }
+        self.state = State::Ready;
+        if !self.has_predecessor() {
             let pid = process::id();
             self.tell(&format!("READY=1\nMAINPID={pid}\nSTATUS={status}"), console);
+        } else if before == State::Reloading {
+            self.tell(&format!("READY=1\nSTATUS={status}"), console);
         }
     }
 
@@ -77,11 +91,17 @@ impl Notify {
         }
     }
 
-    /// The server ends, at once or when what runs has finished.
-    pub(super) fn stopping(&mut self, console: &Console) {
-        if self.state != State::Stopping {
-            self.state = State::Stopping;
-            self.tell("STOPPING=1\nSTATUS=stopping", console);
+    /// This process ends, at once or when what runs has finished; a new binary that it has started goes on.
+    pub(super) fn stopping(&mut self, successor: Option<u32>, console: &Console) {
+        if self.state == State::Stopping {
+            return;
+        }
+        self.state = State::Stopping;
+        match successor {
+            Some(pid) => self.main_process(pid, console),
+            // The service goes on with the one that started this one.
+            None if self.has_predecessor() => {}
+            None => self.tell("STOPPING=1\nSTATUS=stopping", console),
         }
     }
 

@@ -31,14 +31,15 @@ pub(crate) struct Generation {
 }
 
 impl Generation {
-    /// Opens everything that `loaded` names; sockets that `old` has are taken over.
+    /// Opens everything that `loaded` names but new addresses; sockets of `given` are taken over.
     ///
     /// # Errors
-    /// Something cannot be opened, which has been reported; `old` is as it was.
+    /// Something cannot be opened, which has been reported; what serves is as it was.
     pub(crate) fn open(
         number: u64,
         loaded: Loaded,
-        old: Option<&Self>,
+        old_logs: Option<&Logs>,
+        given: &[Listener],
         console: &Console,
     ) -> Result<Self, Reported> {
         let Loaded {
@@ -50,11 +51,9 @@ impl Generation {
         } = loaded;
         let account = Account::of(&cycle.main, console)?;
         account::create_directories(&cycle.main.temp_paths, account.as_ref(), console)?;
-        let old_logs = old.map(|old| &old.logs);
         let logs = Logs::open(&cycle, old_logs, console)?;
-        let old_listeners = old.map_or(&[][..], |old| &old.listeners);
         let threads = cycle.main.worker_processes;
-        let listeners = listeners::open(&cycle.listens, threads, old_listeners, console)?;
+        let listeners = listeners::prepare(&cycle.listens, threads, given, console);
         Ok(Self {
             number,
             main: cycle.main,

@@ -1,9 +1,10 @@
 //! The pid file: how `-s` and init scripts find the supervisor.
 
+use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use server_core::errlog::Level;
 
@@ -53,6 +54,52 @@ pub(crate) fn remove(path: &Path, console: &Console) {
     }
 }
 
+/// The name that the file has while another supervisor, started by this one, has taken its place.
+fn oldbin(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(OLDBIN);
+    PathBuf::from(name)
+}
+
+/// Renames the file at `path` to `.oldbin`.
+///
+/// # Errors
+/// The system's, which has been reported with `when` at its end.
+pub(crate) fn set_aside(
+    path: &Path,
+    when: fmt::Arguments<'_>,
+    console: &Console,
+) -> Result<PathBuf, Reported> {
+    let oldbin = oldbin(path);
+    let what = format_args!("{} to {}", path.display(), oldbin.display());
+    renamed(fs::rename(path, &oldbin), what, when, console)?;
+    Ok(oldbin)
+}
+
+/// Renames `.oldbin` back to `path`; a failure is reported with `when` at its end.
+pub(crate) fn put_back(oldbin: &Path, path: &Path, when: fmt::Arguments<'_>, console: &Console) {
+    let what = format_args!("{} back to {}", oldbin.display(), path.display());
+    // Reported; there is nothing else to be done.
+    let _ = renamed(fs::rename(oldbin, path), what, when, console);
+}
+
+/// `rename() A to B failed before executing ... (2: No such file or directory)`, as nginx words it.
+fn renamed(
+    result: io::Result<()>,
+    what: fmt::Arguments<'_>,
+    when: fmt::Arguments<'_>,
+    console: &Console,
+) -> Result<(), Reported> {
+    result.map_err(|error| {
+        let reason = conf::os_error(&error);
+        console.report(
+            Level::Alert,
+            format_args!("rename() {what} failed {when} ({reason})"),
+        );
+        Reported
+    })
+}
+
 fn reported(result: io::Result<()>, path: &Path, console: &Console) -> Result<(), Reported> {
     result.map_err(|error| {
         console.failed(
@@ -65,3 +112,6 @@ fn reported(result: io::Result<()>, path: &Path, console: &Console) -> Result<()
 }
 
 const MODE: u32 = 0o644;
+
+/// What nginx adds to the name.
+const OLDBIN: &str = ".oldbin";

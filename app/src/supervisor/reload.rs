@@ -4,33 +4,130 @@
 //! and the log says why. What the running worker can take goes to it in place, so that its
 //! connections stay; the few settings that belong to a process start another worker, and the first
 //! one finishes when that one is ready. Sockets that are no longer named close when the worker has
-//! let go of them. Source: nginx documentation, "Controlling nginx".
+//! let go of them. A new address that is in use is tried five times, as in nginx, while everything else
+//! goes on. Source: nginx documentation, "Controlling nginx".
 
 use std::ops::ControlFlow::Continue;
+use std::time::Instant;
 
 use driver::bundle::{FromWorker, ToWorker};
 use server_core::MainConf;
 use server_core::errlog::Level;
 
 use super::child::Worker;
+use super::listeners::{BIND_PAUSE, BIND_TRIES, Bind, Listener};
 use super::open::Generation;
 use super::{Flow, Phase, Reported, Supervisor, listeners, pid_file};
 use crate::console::Console;
 use crate::load;
 
+/// A configuration that waits for an address in use.
+#[derive(Debug)]
+pub(super) struct Reloading {
+    next: Generation,
+    tries: u32,
+    due: Instant,
+}
+
+impl Reloading {
+    /// When the addresses are to be tried again.
+    pub(super) fn due(&self) -> Instant {
+        self.due
+    }
+}
+
 impl Supervisor {
     /// Reads the configuration again and hands it to the worker; the old one stays if anything fails.
     pub(super) fn reload(&mut self) -> Flow {
-        let Ok(next) = self.open_next() else {
-            self.notify.refused(&self.console);
+        self.abandon_reload();
+        self.remove_left_files();
+        match self.open_next() {
+            Ok(next) => return self.try_reload(next, 0),
+            Err(Reported) => self.notify.refused(&self.console),
+        }
+        Continue(())
+    }
+
+    fn open_next(&mut self) -> Result<Generation, Reported> {
+        let console = &self.console;
+        let loaded = load::from_disk(&self.options).map_err(|refused| {
+            console.refused(&refused);
+            Reported
+        })?;
+        console.warnings(&loaded.cycle.warnings);
+        self.generations += 1;
+        let Generation {
+            logs, listeners, ..
+        } = &self.current;
+        Generation::open(self.generations, loaded, Some(logs), listeners, console)
+    }
+
+    /// Binds the new addresses of `next`. One that is in use is tried again later: meanwhile this process goes on.
+    fn try_reload(&mut self, mut next: Generation, tries: u32) -> Flow {
+        match listeners::fill(&mut next.listeners, &self.console) {
+            Ok(Bind::Done) => return self.take_up(next),
+            Ok(Bind::InUse) => {
+                self.reloading = Some(Reloading {
+                    next,
+                    tries: tries + 1,
+                    due: Instant::now() + BIND_PAUSE,
+                });
+            }
+            Err(Reported) => self.refuse(next),
+        }
+        Continue(())
+    }
+
+    /// Tries addresses in use again; after the last try the configuration that names them is dropped.
+    pub(super) fn reload_again(&mut self) -> Flow {
+        match self.reloading.take() {
+            Some(Reloading { next, tries, .. }) if tries < BIND_TRIES => {
+                self.try_reload(next, tries)
+            }
+            Some(Reloading { next, .. }) => {
+                listeners::give_up(&self.console);
+                self.refuse(next);
+                Continue(())
+            }
+            None => Continue(()),
+        }
+    }
+
+    /// Gives up a configuration that waits for an address in use, because something else was asked for.
+    pub(super) fn abandon_reload(&mut self) {
+        if let Some(Reloading { next, .. }) = self.reloading.take() {
+            self.console.report(
+                Level::Notice,
+                format_args!("reconfiguring is given up, another signal came first"),
+            );
+            self.drop_unused(next);
+        }
+    }
+
+    /// A configuration cannot be taken up: what serves goes on.
+    fn refuse(&mut self, next: Generation) {
+        self.drop_unused(next);
+        self.notify.refused(&self.console);
+    }
+
+    /// What was bound for a configuration that is not taken up closes, and its files must go with it.
+    fn drop_unused(&mut self, unused: Generation) {
+        let kept = self.current.listeners.clone();
+        self.remove_unix_files(&unused.listeners, &kept);
+    }
+
+    fn take_up(&mut self, next: Generation) -> Flow {
+        if self.move_pid_file(&self.current.main, &next.main).is_err() {
+            self.refuse(next);
             return Continue(());
-        };
+        }
         self.console = Console::of_log(next.logs.error_log());
         next.logs.redirect_stderr(&self.console);
         listeners::apply_options(&next.listeners, &self.current.listeners, &self.console);
         let replaced = std::mem::replace(&mut self.current, next);
-        // Until a worker is ready, what it serves is the generation before all that came since.
-        self.previous.get_or_insert(replaced);
+        if let Some(unneeded) = self.earlier.push(replaced.number, replaced) {
+            self.remove_unneeded(&unneeded.listeners);
+        }
         if self.phase == Phase::Paused {
             self.phase = Phase::Serving;
         }
@@ -46,24 +143,9 @@ impl Supervisor {
         }
     }
 
-    fn open_next(&mut self) -> Result<Generation, Reported> {
-        let console = self.console.clone();
-        let loaded = load::from_disk(&self.options).map_err(|refused| {
-            console.refused(&refused);
-            Reported
-        })?;
-        console.warnings(&loaded.cycle.warnings);
-        self.generations += 1;
-        let next = Generation::open(self.generations, loaded, Some(&self.current), &console)?;
-        if let Err(reported) = self.move_pid_file(&self.current.main, &next.main) {
-            listeners::remove_unix_files(&next.listeners, &self.current.listeners, &console);
-            return Err(reported);
-        }
-        Ok(next)
-    }
-
     fn move_pid_file(&self, old: &MainConf, new: &MainConf) -> Result<(), Reported> {
-        if old.pid != new.pid {
+        // With a new binary the file is aside, and gets the current name when that ends.
+        if old.pid != new.pid && self.successor.is_none() {
             pid_file::write(&new.pid, &self.console)?;
             pid_file::remove(&old.pid, &self.console);
         }
@@ -89,17 +171,13 @@ impl Supervisor {
     /// Acts on what a worker said.
     pub(super) fn heard(&mut self, id: u64, message: FromWorker) -> Flow {
         match message {
-            FromWorker::Ready { generation } if generation == self.current.number => {
-                self.ready(id);
-            }
+            FromWorker::Ready { generation } => self.ready(id, generation),
             FromWorker::Failed {
                 generation,
                 message,
             } => {
                 self.console.report(Level::Emerg, format_args!("{message}"));
-                if generation == self.current.number {
-                    self.refused(id);
-                }
+                self.refused(id, generation);
             }
             FromWorker::Panicked { count } => {
                 self.console.report(
@@ -108,33 +186,49 @@ impl Supervisor {
                 );
                 self.current.logs.save_rings(&self.console);
             }
-            FromWorker::Ready { .. } | FromWorker::Retired { .. } => {}
+            FromWorker::Retired { .. } => {}
         }
         Continue(())
     }
 
-    /// A worker serves the current generation: nothing before it is needed any more.
-    fn ready(&mut self, id: u64) {
-        self.notify.ready(&self.console);
+    /// A worker serves this generation: nothing before it is needed any more.
+    fn ready(&mut self, id: u64, number: u64) {
+        if number == self.current.number && self.reloading.is_none() {
+            self.notify.ready(&self.console);
+        }
         for index in 0..self.workers.len() {
             let worker = &self.workers[index];
-            if worker.id != id && !worker.leaving {
+            if worker.id != id && !worker.leaving && worker.generation <= number {
                 self.quit_worker(index);
             }
         }
-        if let Some(previous) = self.previous.take() {
-            let kept = &self.current.listeners;
-            listeners::remove_unix_files(&previous.listeners, kept, &self.console);
-        }
+        let gone = self.earlier.settle(number).into_iter();
+        let gone = listeners::merged(gone.map(|generation| generation.listeners));
+        self.remove_unneeded(&gone);
     }
 
-    /// A worker could not take the current generation: the one before goes on.
-    fn refused(&mut self, id: u64) {
+    /// Removes the files of sockets that no generation names which still counts.
+    fn remove_unneeded(&mut self, gone: &[Listener]) {
+        let counting = self.earlier.iter().chain([&self.current]);
+        let kept: Vec<Listener> = counting
+            .flat_map(|generation| generation.listeners.iter().cloned())
+            .collect();
+        self.remove_unix_files(gone, &kept);
+    }
+
+    /// A worker could not take a generation: the one before it goes on.
+    fn refused(&mut self, id: u64, refused: u64) {
+        if refused != self.current.number {
+            // It was followed by another one already, to which the worker has still to answer.
+            if let Some(gone) = self.earlier.remove(refused) {
+                self.remove_unneeded(&gone.listeners);
+            }
+            return;
+        }
         let serves = |worker: &Worker, number| {
             worker.id != id && !worker.leaving && worker.generation == number
         };
-        let previous = self.previous.as_ref().map(|previous| previous.number);
-        let Some(number) = previous else {
+        let Some(number) = self.earlier.last() else {
             // Its first configuration: it has nothing to serve by, and a successor is started.
             self.tell(id, &ToWorker::Terminate);
             return;
@@ -151,17 +245,18 @@ impl Supervisor {
         }
     }
 
+    /// Drops the current generation for the one before it.
     pub(super) fn go_back(&mut self) {
-        let Some(previous) = self.previous.take() else {
+        self.abandon_reload();
+        let Some(before) = self.earlier.pop() else {
             return;
         };
         // Reported where it fails; the file then keeps the newer path.
-        let _ = self.move_pid_file(&self.current.main, &previous.main);
-        let failed = std::mem::replace(&mut self.current, previous);
-        let kept = &self.current.listeners;
-        listeners::remove_unix_files(&failed.listeners, kept, &self.console);
+        let _ = self.move_pid_file(&self.current.main, &before.main);
+        let failed = std::mem::replace(&mut self.current, before);
         self.console = Console::of_log(self.current.logs.error_log());
         self.current.logs.redirect_stderr(&self.console);
+        self.remove_unneeded(&failed.listeners);
         self.notify.refused(&self.console);
     }
 
@@ -171,6 +266,10 @@ impl Supervisor {
             .report(Level::Notice, format_args!("reopening logs"));
         let account = self.current.account.clone();
         self.current.logs.reopen(account.as_ref(), &self.console);
+        if let Some(Reloading { next, .. }) = &mut self.reloading {
+            // Its files were opened by names that may be others' since.
+            next.logs.reopen(account.as_ref(), &self.console);
+        }
         self.console = Console::of_log(self.current.logs.error_log());
         self.current.logs.redirect_stderr(&self.console);
         self.current.logs.save_rings(&self.console);

@@ -15,6 +15,7 @@ use driver::sys::signal::{self, Received};
 use server_core::errlog::Level;
 
 use super::child::{self, Kind};
+use super::reload::Reloading;
 use super::{Flow, Leave, Phase, SIGNALS_TOKEN, Supervisor, listeners, pid_file};
 use crate::keep_local_time;
 
@@ -55,7 +56,11 @@ impl Supervisor {
             Phase::Terminating { kill_at } => kill_at,
             _ => None,
         };
-        let next = self.respawn.due.into_iter().chain(kill_at).min()?;
+        let reload = self.reloading.as_ref().map(Reloading::due);
+        let next = [self.respawn.due, kill_at, reload]
+            .into_iter()
+            .flatten()
+            .min()?;
         let left = next.saturating_duration_since(Instant::now());
         // Rounded up, so that it is due when the wait ends.
         Some(u64::try_from(left.as_micros().div_ceil(1000)).unwrap_or(u64::MAX))
@@ -65,15 +70,12 @@ impl Supervisor {
         while let Ok(Some(received)) = self.signals.receive() {
             self.log_signal(received);
             match received.signo {
-                signal::CHLD => self.reap(),
+                signal::CHLD => self.reap()?,
                 signal::TERM | signal::INT => self.terminate(),
                 signal::QUIT => self.quit(),
                 signal::HUP => self.reconfigure()?,
                 signal::USR1 => self.reopen_logs(),
-                signal::USR2 => self.console.report(
-                    Level::Notice,
-                    format_args!("binary upgrade is not built yet"),
-                ),
+                signal::USR2 => self.change_binary(),
                 signal::WINCH => self.stop_accepting(),
                 _ => {}
             }
@@ -90,6 +92,7 @@ impl Supervisor {
             signal::WINCH if self.daemonized => ", stop accepting connections",
             signal::HUP => ", reconfiguring",
             signal::USR1 => ", reopening logs",
+            signal::USR2 if self.can_change_binary() => ", changing binary",
             signal::USR2 => ", ignoring",
             _ => "",
         };
@@ -109,6 +112,10 @@ impl Supervisor {
         if !matches!(self.phase, Phase::Serving | Phase::Paused) {
             return Continue(());
         }
+        if self.successor.is_some() {
+            // The files may be the new binary's already: this one serves by what it has read.
+            return self.resume();
+        }
         self.console
             .report(Level::Notice, format_args!("reconfiguring"));
         self.notify.reloading(&self.console);
@@ -119,6 +126,8 @@ impl Supervisor {
         // In the foreground WINCH only says that the terminal's window changed.
         if self.daemonized && self.phase == Phase::Serving {
             self.phase = Phase::Paused;
+            self.abandon_reload();
+            self.notify.refused(&self.console);
             self.respawn.due = None;
             self.quit_workers();
         }
@@ -129,7 +138,8 @@ impl Supervisor {
             return;
         }
         self.phase = Phase::Quitting;
-        self.notify.stopping(&self.console);
+        self.abandon_reload();
+        self.tell_end();
         self.respawn.due = None;
         self.quit_workers();
         // Closed here, the addresses are free as soon as the worker lets go of them.
@@ -143,7 +153,8 @@ impl Supervisor {
         self.phase = Phase::Terminating {
             kill_at: Some(Instant::now() + KILL_AFTER),
         };
-        self.notify.stopping(&self.console);
+        self.abandon_reload();
+        self.tell_end();
         self.respawn.due = None;
         for index in 0..self.workers.len() {
             let worker = &mut self.workers[index];
@@ -153,12 +164,17 @@ impl Supervisor {
         }
     }
 
+    fn tell_end(&mut self) {
+        let successor = self.successor.as_ref().map(|successor| successor.pid);
+        self.notify.stopping(successor, &self.console);
+    }
+
     fn close_listeners(&mut self) {
         let current = std::mem::take(&mut self.current.listeners);
-        listeners::remove_unix_files(&current, &[], &self.console);
-        if let Some(previous) = self.previous.take() {
-            listeners::remove_unix_files(&previous.listeners, &current, &self.console);
-        }
+        let earlier = self.earlier.clear().into_iter();
+        let earlier = earlier.map(|generation| generation.listeners);
+        let all = listeners::merged(std::iter::once(current).chain(earlier));
+        self.remove_unix_files(&all, &[]);
     }
 
     fn receive_from(&mut self, id: u64) -> Flow {
@@ -199,16 +215,30 @@ impl Supervisor {
         }
     }
 
-    fn reap(&mut self) {
+    fn reap(&mut self) -> Flow {
         for (pid, exit) in process::reap() {
             let is_it =
                 |worker: &child::Worker| matches!(worker.kind, Kind::Process(p) if p == pid);
             match self.workers.iter().position(is_it) {
                 Some(index) => {
                     let worker = self.workers.swap_remove(index);
+                    self.report_last_words(&worker);
                     self.worker_ended(worker, exit);
                 }
-                None => child::log_exit(&self.console, &format!("unknown process {pid}"), exit),
+                None => match self.successor.take_if(|successor| successor.pid == pid) {
+                    Some(successor) => self.successor_ended(&successor, exit)?,
+                    None => child::log_exit(&self.console, &format!("unknown process {pid}"), exit),
+                },
+            }
+        }
+        Continue(())
+    }
+
+    /// Logs why a worker has ended, if it said so and that was not read yet.
+    fn report_last_words(&self, worker: &child::Worker) {
+        while let Ok(message) = FromWorker::receive(&worker.control) {
+            if let FromWorker::Failed { message, .. } = message {
+                self.console.report(Level::Emerg, format_args!("{message}"));
             }
         }
     }
@@ -217,6 +247,13 @@ impl Supervisor {
         let now = Instant::now();
         if self.respawn.due.is_some_and(|due| due <= now) {
             self.start_worker()?;
+        }
+        if self
+            .reloading
+            .as_ref()
+            .is_some_and(|next| next.due() <= now)
+        {
+            self.reload_again()?;
         }
         if let Phase::Terminating {
             kill_at: Some(kill_at),
@@ -239,9 +276,11 @@ impl Supervisor {
         if !stopping || !self.workers.is_empty() {
             return Continue(());
         }
-        pid_file::remove(&self.current.main.pid, &self.console);
+        let aside = self.successor.as_ref().map(|successor| &successor.oldbin);
+        pid_file::remove(aside.unwrap_or(&self.current.main.pid), &self.console);
         self.console.report(Level::Notice, format_args!("exit"));
         self.close_listeners();
+        self.remove_left_files();
         Break(Leave::Exit(0))
     }
 }

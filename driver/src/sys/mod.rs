@@ -2,13 +2,17 @@
 //!
 //! Every function here takes and gives owned or borrowed descriptors and `io::Result`; rustix makes
 //! the calls it has, libc the rest. Linux only. Nothing here knows a protocol or a configuration
-//! beyond the address and options of a listening socket.
+//! beyond the address and options of a listening socket. `namespace` and `tun` are there for the emulated
+//! link (`link/`) alone: all `unsafe` is kept in one folder, and what the server does not call is not in it.
 
 pub mod connect;
+pub mod exec;
 pub mod fdpass;
 pub mod host;
 pub mod identity;
+pub mod inherit;
 pub mod listen;
+pub mod namespace;
 pub mod notify;
 pub mod poll;
 pub mod process;
@@ -16,6 +20,7 @@ pub mod random;
 pub mod signal;
 pub mod socket;
 pub mod title;
+pub mod tun;
 
 use std::io;
 

@@ -196,8 +196,14 @@ pub fn kill(pid: u32, signo: i32) -> io::Result<()> {
 /// None is known.
 pub fn die_with_parent(parent: u32) -> io::Result<bool> {
     rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
-    let now = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs());
-    Ok(now == parent)
+    Ok(parent_id() == parent)
+}
+
+/// The number of the process that started this one, or of the one that took its place when it ended;
+/// 0 for one outside of this process's sight.
+#[must_use]
+pub fn parent_id() -> u32 {
+    rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs())
 }
 
 /// This process's number.
@@ -254,6 +260,31 @@ pub fn set_affinity(cpus: &[usize]) -> io::Result<()> {
 /// A smaller number than now needs root.
 pub fn set_priority(priority: i32) -> io::Result<()> {
     Ok(rustix::process::setpriority_process(None::<Pid>, priority)?)
+}
+
+/// Schedules the calling thread before all that are not real-time, and before those that are with a lower priority
+/// (1 to 99); what it starts as well, if `inherited`. For measuring, never for serving, because such a thread
+/// starves others while it runs.
+///
+/// # Errors
+/// CAP_SYS_NICE is missing, or the group of processes has no real-time share; a priority that is none.
+pub fn set_realtime_thread(priority: i32, inherited: bool) -> io::Result<()> {
+    // SAFETY: a sched_param is numbers, for which zeroes are a value; some libraries have more than the priority.
+    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameters.sched_priority = priority;
+    let reset = if inherited {
+        0
+    } else {
+        libc::SCHED_RESET_ON_FORK
+    };
+    let policy = libc::SCHED_FIFO | reset;
+    // SAFETY: pthread_self always names a living thread, and the parameters are valid for the call.
+    match unsafe {
+        libc::pthread_setschedparam(libc::pthread_self(), policy, &raw const parameters)
+    } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
 }
 
 /// The offset of local time from UTC at `unix_s`, seconds; 0 when it is not known.

@@ -1,6 +1,7 @@
 //! The judge of one connection: it sees the bytes on the wire and the clock, and nothing of the server.
 
 use driver::io::sim::{ClosedBy, Link, Moment, Wire};
+use driver::worker::conn::ENDED_MS;
 
 use super::expect::{self, Circumstances, whole_body};
 use super::limits::{Due, Limits};
@@ -319,10 +320,16 @@ impl Judge {
         let last_in = wire.takes.last().map_or(accepted, |m| m.at_ms);
         let last_out = wire.puts.last().map_or(accepted, |m| m.at_ms);
         if let Some(since) = wire.shutdown_ms {
-            return limits
+            let linger = limits
                 .linger
                 .after(since)
                 .or_sooner(limits.linger_idle.after(since.max(last_in)));
+            let settled = link.retired.is_some() || court.stopping;
+            return if settled {
+                linger.or_either(Due::at(since + ENDED_MS))
+            } else {
+                linger
+            };
         }
         let (taken, next) = (wire.taken(), self.answered.len());
         if taken == 0 {

@@ -61,6 +61,14 @@ impl Span {
 }
 
 impl Due {
+    /// At this time.
+    pub(crate) fn at(time_ms: u64) -> Self {
+        Self {
+            earliest_ms: time_ms,
+            latest_ms: time_ms,
+        }
+    }
+
     /// Whichever of two times comes first.
     pub(crate) fn or_sooner(self, other: Self) -> Self {
         Self {

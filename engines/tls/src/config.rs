@@ -1,17 +1,32 @@
 //! The TLS settings of one server, ready for use.
+//!
+//! [`Settings`] are plain data that was checked when it was read; [`Config::build`] puts them together for rustls, binds
+//! resumption to them, and keeps what is decided after a handshake: whether the client's certificate is one to trust.
 
 use std::sync::Arc;
 
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use aws_lc_rs::digest::{self, SHA256};
+use rustls::crypto::{CryptoProvider, aws_lc_rs as provider};
 use rustls::server::NoServerSessionStorage;
-use rustls::{ServerConfig, version};
+use rustls::{
+    DistinguishedName, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, compress,
+    version,
+};
 
+use super::ciphers::{Ciphers, TLS13};
+use super::client::AnyClient;
+use super::crl::Crl;
+use super::groups::Groups;
 use super::keys::{Identities, Identity};
+use super::resume::{Context, KeyRing, SessionCache, Sessions, Tickets, now_s};
+use super::verify::{Authorities, Reason, Verified, Verifier};
+use super::x509::Certificate;
 
 /// The TLS settings of one server.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) rustls: Arc<ServerConfig>,
+    client: Option<Arc<Client>>,
     has_certificates: bool,
     rejects: bool,
     record_bytes: usize,
@@ -22,8 +37,32 @@ pub struct Config {
 pub struct Settings {
     /// The server's certificates.
     pub identities: Vec<Identity>,
+    /// Whether TLS 1.2 is spoken.
+    pub tls12: bool,
+    /// Whether TLS 1.3 is spoken.
+    pub tls13: bool,
+    /// Cipher suites of TLS 1.2.
+    pub ciphers: Ciphers,
+    /// Cipher suites of TLS 1.3, where not all.
+    pub ciphers13: Option<Ciphers>,
+    /// The server's order of suites counts, not the client's.
+    pub prefer_server_ciphers: bool,
+    /// Groups of key exchange.
+    pub groups: Groups,
     /// Application protocols, those it likes most first.
     pub alpn: Vec<Vec<u8>>,
+    /// The keys for tickets, where there are tickets.
+    pub tickets: Option<Arc<dyn KeyRing>>,
+    /// Where sessions are kept, if they are.
+    pub sessions: Option<Arc<dyn SessionCache>>,
+    /// How long a session may be resumed, seconds.
+    pub session_timeout_s: u64,
+    /// What clients' certificates are asked for and compared with.
+    pub client: Option<ClientAuth>,
+    /// Most bytes of early data; 0 for none. Sessions are kept then, since tickets cannot be kept from being used twice.
+    pub early_data_bytes: u32,
+    /// Whether certificates are compressed.
+    pub compress: bool,
     /// Most plaintext of a record, bytes.
     pub record_bytes: usize,
     /// Every handshake is refused.
@@ -34,11 +73,66 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             identities: Vec::new(),
+            tls12: true,
+            tls13: true,
+            ciphers: Ciphers::default(),
+            ciphers13: None,
+            prefer_server_ciphers: false,
+            groups: Groups::default(),
             alpn: Vec::new(),
+            tickets: None,
+            sessions: None,
+            session_timeout_s: 300,
+            client: None,
+            early_data_bytes: 0,
+            compress: false,
             record_bytes: 1 << 14,
             reject: false,
         }
     }
+}
+
+/// What becomes of clients with and without certificates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientMode {
+    /// There must be one, and it must be one to trust.
+    Required,
+    /// If there is one, it must be one to trust.
+    Optional,
+    /// If there is one, it must be sound but for who issued it.
+    OptionalNoCa,
+}
+
+/// What clients' certificates are asked for and compared with.
+#[derive(Clone, Debug)]
+pub struct ClientAuth {
+    /// What becomes of clients.
+    pub mode: ClientMode,
+    /// Trusted certificates whose names clients are told.
+    pub told: Authorities,
+    /// Others.
+    pub trusted: Authorities,
+    /// Lists of revoked certificates.
+    pub crls: Vec<Crl>,
+    /// Most certificates between the client's and the root.
+    pub depth: usize,
+}
+
+/// The same, ready for use.
+#[derive(Debug)]
+struct Client {
+    mode: ClientMode,
+    verifier: Verifier,
+    policy: Context,
+}
+
+/// Why a client gets an error page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It sent no certificate.
+    NoCertificate,
+    /// The one it sent is not to be trusted.
+    BadCertificate(Reason),
 }
 
 impl Config {
@@ -47,6 +141,7 @@ impl Config {
     pub fn new(rustls: Arc<ServerConfig>) -> Self {
         Self {
             rustls,
+            client: None,
             has_certificates: true,
             rejects: false,
             record_bytes: 1 << 14,
@@ -58,20 +153,54 @@ impl Config {
     /// # Errors
     /// What rustls says of settings that do not go together.
     pub fn build(settings: Settings) -> Result<Self, rustls::Error> {
-        let provider = CryptoProvider {
-            ..aws_lc_rs::default_provider()
+        let context = context(&settings);
+        let builder = ServerConfig::builder_with_provider(Arc::new(crypto(&settings)))
+            .with_protocol_versions(&versions(&settings))?;
+        let builder = match &settings.client {
+            Some(client) => {
+                builder.with_client_cert_verifier(Arc::new(AnyClient::new(hints(client))))
+            }
+            None => builder.with_no_client_auth(),
         };
         let has_certificates = !settings.identities.is_empty();
-        let mut rustls = ServerConfig::builder_with_provider(Arc::new(provider))
-            .with_protocol_versions(&[&version::TLS12, &version::TLS13])?
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::new(Identities(settings.identities)));
+        let identities = Identities::new(settings.identities);
+        let mut rustls = builder.with_cert_resolver(Arc::new(identities));
+        rustls.ignore_client_order = settings.prefer_server_ciphers;
         rustls.alpn_protocols = settings.alpn;
-        rustls.session_storage = Arc::new(NoServerSessionStorage {});
-        rustls.cert_compressors = Vec::new();
+        rustls.max_early_data_size = settings.early_data_bytes;
+        rustls.session_storage = match settings.sessions {
+            Some(cache) => Arc::new(Sessions {
+                cache,
+                context,
+                lifetime_s: settings.session_timeout_s,
+            }),
+            None => Arc::new(NoServerSessionStorage {}),
+        };
+        if let Some(ring) = settings.tickets.filter(|_| settings.early_data_bytes == 0) {
+            rustls.ticketer = Arc::new(Tickets {
+                ring,
+                context,
+                lifetime_s: settings.session_timeout_s,
+            });
+        }
+        rustls.cert_compressors = match settings.compress {
+            true => compress::default_cert_compressors().to_vec(),
+            false => Vec::new(),
+        };
+        // What a client compresses costs us more than it saves.
         rustls.cert_decompressors = Vec::new();
+        let client = settings.client.map(|client| {
+            let mut trusted = client.told.clone();
+            trusted.extend(&client.trusted);
+            Arc::new(Client {
+                mode: client.mode,
+                policy: policy(&client),
+                verifier: Verifier::new(trusted, client.crls, client.depth),
+            })
+        });
         Ok(Self {
             rustls: Arc::new(rustls),
+            client,
             has_certificates,
             rejects: settings.reject,
             record_bytes: settings.record_bytes,
@@ -95,4 +224,123 @@ impl Config {
     pub fn record_bytes(&self) -> usize {
         self.record_bytes
     }
+
+    /// Whether clients are asked for certificates.
+    #[must_use]
+    pub fn asks_for_certificates(&self) -> bool {
+        self.client.is_some()
+    }
+
+    /// Whether another one asks clients for the same and trusts the same.
+    #[must_use]
+    pub fn has_policy_of(&self, other: &Self) -> bool {
+        let policy = |config: &Self| config.client.as_ref().map(|client| client.policy);
+        policy(self) == policy(other)
+    }
+
+    /// What to think of a client's certificates, DER, its own first.
+    #[must_use]
+    pub fn verify(&self, certificates: &[Vec<u8>]) -> Verified {
+        match &self.client {
+            Some(client) => client.verifier.verify(certificates, now_s()),
+            None => Verified::None,
+        }
+    }
+
+    /// Whether a client whose certificates were found so is refused.
+    #[must_use]
+    pub fn refuses(&self, verified: Verified) -> Option<Refusal> {
+        let mode = self.client.as_ref()?.mode;
+        match verified {
+            Verified::Success => None,
+            Verified::None if mode == ClientMode::Required => Some(Refusal::NoCertificate),
+            Verified::None => None,
+            Verified::Failed(reason)
+                if mode == ClientMode::OptionalNoCa && reason.is_unknown_issuer() =>
+            {
+                None
+            }
+            Verified::Failed(reason) => Some(Refusal::BadCertificate(reason)),
+        }
+    }
+}
+
+/// What rustls is to use: suites, groups, and how to compute.
+fn crypto(settings: &Settings) -> CryptoProvider {
+    let tls13 = settings.ciphers13.as_ref();
+    let tls13 = tls13.map_or(&TLS13[..], |ciphers| &ciphers.suites);
+    let all: Vec<SupportedCipherSuite> = tls13
+        .iter()
+        .chain(&settings.ciphers.suites)
+        .copied()
+        .collect();
+    CryptoProvider {
+        cipher_suites: all,
+        kx_groups: settings.groups.list.clone(),
+        ..provider::default_provider()
+    }
+}
+
+fn versions(settings: &Settings) -> Vec<&'static SupportedProtocolVersion> {
+    let tls12 = settings.tls12.then_some(&version::TLS12);
+    let tls13 = settings.tls13.then_some(&version::TLS13);
+    tls12.into_iter().chain(tls13).collect()
+}
+
+/// The names of authorities that clients are told.
+fn hints(client: &ClientAuth) -> Vec<DistinguishedName> {
+    let mut names: Vec<&[u8]> = Vec::new();
+    for certificate in client.told.iter().filter_map(Certificate::parse) {
+        if !names.contains(&certificate.subject) {
+            names.push(certificate.subject);
+        }
+    }
+    names
+        .into_iter()
+        .map(|name| DistinguishedName::from(name.to_vec()))
+        .collect()
+}
+
+/// A digest of everything that decides whom clients are taken for.
+fn policy(client: &ClientAuth) -> Context {
+    let mut digest = digest::Context::new(&SHA256);
+    let mut add = |bytes: &[u8]| {
+        digest.update(&(bytes.len() as u64).to_be_bytes());
+        digest.update(bytes);
+    };
+    add(&[client.mode as u8]);
+    add(&(client.depth as u64).to_be_bytes());
+    for list in [&client.told, &client.trusted] {
+        add(b"list");
+        list.iter().for_each(&mut add);
+    }
+    add(b"crls");
+    for crl in &client.crls {
+        add(&crl.signed);
+    }
+    finished(digest)
+}
+
+/// A digest of what sessions are bound to: the server's certificates, and the policy towards clients.
+fn context(settings: &Settings) -> Context {
+    let mut digest = digest::Context::new(&SHA256);
+    let mut add = |bytes: &[u8]| {
+        digest.update(&(bytes.len() as u64).to_be_bytes());
+        digest.update(bytes);
+    };
+    for identity in &settings.identities {
+        add(b"chain");
+        identity.chain().for_each(&mut add);
+    }
+    if let Some(client) = &settings.client {
+        add(b"client");
+        add(&policy(client));
+    }
+    finished(digest)
+}
+
+fn finished(digest: digest::Context) -> Context {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest.finish().as_ref());
+    bytes
 }

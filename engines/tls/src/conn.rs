@@ -10,7 +10,7 @@ use rustls::{CipherSuite, HandshakeKind, NamedGroup, ProtocolVersion};
 
 use super::config::Config;
 use super::fault::Fault;
-use super::hello::{self, Hello, Parsed};
+use super::hello::{self, Hello, Offered, Parsed};
 
 /// One TLS connection in the server role.
 ///
@@ -20,6 +20,8 @@ pub struct Conn {
     state: State,
     /// The name that was asked for.
     server_name: Option<Vec<u8>>,
+    /// What the client can do.
+    offered: Arc<Offered>,
     /// Received bytes of a record that is not whole.
     held: Vec<u8>,
     /// Bytes to be sent.
@@ -42,7 +44,7 @@ enum State {
 }
 
 /// What a handshake agreed on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Info {
     /// Protocol version.
     pub version: Option<ProtocolVersion>,
@@ -58,6 +60,8 @@ pub struct Info {
     pub server_name: Option<Vec<u8>>,
     /// The client's certificates, its own first, DER.
     pub certificates: Vec<Vec<u8>>,
+    /// What the client can do.
+    pub offered: Arc<Offered>,
 }
 
 impl std::fmt::Debug for Conn {
@@ -79,6 +83,7 @@ impl Conn {
         Self {
             state: State::Fresh,
             server_name: None,
+            offered: Arc::default(),
             held: Vec::new(),
             out: Vec::new(),
             peer_closed: false,
@@ -124,6 +129,7 @@ impl Conn {
             Parsed::More => Ok(()),
             Parsed::Hello(hello) => {
                 self.server_name.clone_from(&hello.server_name);
+                self.offered = Arc::clone(&hello.offered);
                 self.state = State::Greeted(Box::new(hello));
                 Ok(())
             }
@@ -226,6 +232,7 @@ impl Conn {
             alpn: conn.alpn_protocol().map(<[u8]>::to_vec),
             server_name: self.server_name.clone(),
             certificates: certificates.iter().map(|der| der.to_vec()).collect(),
+            offered: Arc::clone(&self.offered),
         })
     }
 

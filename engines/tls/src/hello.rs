@@ -1,9 +1,12 @@
 //! What a ClientHello asks for, read before the handshake begins.
 //!
-//! Only what the choice of a configuration needs is read: the name and the application protocols. Whatever cannot be
-//! read is left to rustls, which sends the right alert; so this parser never refuses, it only finds nothing.
+//! Only what the choice of a configuration and the variables need is read: the name, the application protocols, what
+//! the client can do. Whatever cannot be read is left to rustls, which sends the right alert; so this parser never
+//! refuses, it only finds nothing.
 //!
 //! Source: RFC 8446 sections 4.1.2 and 5.1, RFC 6066 section 3, RFC 7301 section 3.1.
+
+use std::sync::Arc;
 
 /// What a ClientHello asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,6 +15,19 @@ pub struct Hello {
     pub server_name: Option<Vec<u8>>,
     /// Application protocols, in the client's order.
     pub alpn: Vec<Vec<u8>>,
+    /// What it offers besides.
+    pub offered: Arc<Offered>,
+}
+
+/// What a client can do, as the numbers of RFC 8446, in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offered {
+    /// Cipher suites.
+    pub ciphers: Vec<u16>,
+    /// Groups of key exchange.
+    pub groups: Vec<u16>,
+    /// Signature schemes.
+    pub schemes: Vec<u16>,
 }
 
 /// What the first bytes of a connection are.
@@ -85,10 +101,14 @@ fn hello(body: &[u8]) -> Option<Hello> {
     // Version and random.
     input.take(2 + 32)?;
     input.short_list()?;
-    input.list()?;
-    input.short_list()?;
     let mut found = Hello::default();
+    let mut offered = Offered {
+        ciphers: numbers(input.list()?),
+        ..Offered::default()
+    };
+    input.short_list()?;
     if input.0.is_empty() {
+        found.offered = Arc::new(offered);
         return Some(found);
     }
     let mut extensions = Input(input.list()?);
@@ -112,10 +132,20 @@ fn hello(body: &[u8]) -> Option<Hello> {
                     found.alpn.push(names.short_list()?.to_vec());
                 }
             }
+            GROUPS => offered.groups = numbers(data.list()?),
+            SCHEMES => offered.schemes = numbers(data.list()?),
             _ => {}
         }
     }
+    found.offered = Arc::new(offered);
     Some(found)
+}
+
+/// The numbers of two bytes that are in a list.
+fn numbers(list: &[u8]) -> Vec<u16> {
+    list.chunks_exact(2)
+        .map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]))
+        .collect()
 }
 
 /// Bytes that are left to read.
@@ -150,6 +180,8 @@ const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
 const SERVER_NAME: u16 = 0;
 const HOST_NAME: u8 = 0;
+const GROUPS: u16 = 10;
+const SCHEMES: u16 = 13;
 const ALPN: u16 = 16;
 /// Largest record (RFC 8446 section 5.1), with what TLS 1.2 adds.
 const RECORD_BYTES: usize = (1 << 14) + 2048;
@@ -195,6 +227,7 @@ mod tests {
         let mut name = vec![0];
         name.extend(list(b"WWW.Example.org"));
         let mut extensions = extension(10, &[0, 2, 0, 29]);
+        extensions.extend(extension(13, &[0, 4, 4, 3, 8, 4]));
         extensions.extend(extension(0, &list(&name)));
         extensions.extend(extension(16, &list(b"\x02h2\x08http/1.1")));
         message(&extensions)
@@ -205,6 +238,11 @@ mod tests {
         let expected = Hello {
             server_name: Some(b"www.example.org".to_vec()),
             alpn: vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+            offered: Arc::new(Offered {
+                ciphers: vec![0x1301],
+                groups: vec![29],
+                schemes: vec![0x0403, 0x0804],
+            }),
         };
         let message = sample();
         for len in 1..=message.len() {
@@ -219,10 +257,11 @@ mod tests {
 
     #[test]
     fn hello_without_extensions_asks_for_nothing() {
-        assert_eq!(
-            parse(&records(&message(b""), 100)),
-            Parsed::Hello(Hello::default())
-        );
+        let Parsed::Hello(hello) = parse(&records(&message(b""), 100)) else {
+            panic!("it is one");
+        };
+        assert_eq!((hello.server_name, hello.alpn.len()), (None, 0));
+        assert_eq!(hello.offered.ciphers, [0x1301]);
     }
 
     #[test]

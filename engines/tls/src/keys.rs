@@ -12,6 +12,7 @@ use rustls::sign::{CertifiedKey, SigningKey};
 
 use super::der::{self, Reader};
 use super::pem;
+use super::secret;
 use super::x509::{self, Certificate};
 
 /// A chain of certificates, its own first, DER.
@@ -124,17 +125,30 @@ impl Key {
     ///
     /// # Errors
     /// There is none, it is damaged, or of a kind that is not supported.
-    pub fn from_pem(text: &[u8], _passwords: &[Vec<u8>]) -> Result<Self, FileFault> {
+    pub fn from_pem(text: &[u8], passwords: &[Vec<u8>]) -> Result<Self, FileFault> {
         let parts = pem::parts(text).map_err(|_| FileFault::Damaged(ANY_KEY))?;
-        let der = parts
+        let part = parts
             .into_iter()
-            .find_map(|part| match part.label.as_str() {
-                "PRIVATE KEY" => Some(PrivateKeyDer::Pkcs8(part.der.into())),
-                "RSA PRIVATE KEY" => Some(PrivateKeyDer::Pkcs1(part.der.into())),
-                "EC PRIVATE KEY" => Some(PrivateKeyDer::Sec1(part.der.into())),
-                _ => None,
-            });
-        let der = der.ok_or(FileFault::NoStart(ANY_KEY))?;
+            .find(|part| part.label == "PRIVATE KEY" || part.label.ends_with(" PRIVATE KEY"))
+            .ok_or(FileFault::NoStart(ANY_KEY))?;
+        let info = part.headers.iter().find(|(name, _)| name == "DEK-Info");
+        let bytes = match info {
+            Some((_, info)) => secret::older(info, &part.der, passwords)?,
+            None => part.der,
+        };
+        let der = match part.label.as_str() {
+            "PRIVATE KEY" => PrivateKeyDer::Pkcs8(bytes.into()),
+            "ENCRYPTED PRIVATE KEY" => {
+                PrivateKeyDer::Pkcs8(secret::pkcs8(&bytes, passwords)?.into())
+            }
+            "RSA PRIVATE KEY" => PrivateKeyDer::Pkcs1(bytes.into()),
+            "EC PRIVATE KEY" => PrivateKeyDer::Sec1(bytes.into()),
+            other => {
+                return Err(FileFault::Unsupported(format!(
+                    "\"{other}\" is not supported"
+                )));
+            }
+        };
         match sign::any_supported_type(&der) {
             Ok(key) => Ok(Self(key)),
             Err(error) => Err(FileFault::Unsupported(error.to_string())),
@@ -178,7 +192,25 @@ impl Identity {
 
 /// The certificates of a server.
 #[derive(Debug)]
-pub(crate) struct Identities(pub(crate) Vec<Identity>);
+pub(crate) struct Identities(Vec<Identity>);
+
+impl Identities {
+    /// The certificates of a list: of two whose keys are of one kind the later one counts, as with OpenSSL.
+    pub(crate) fn new(list: Vec<Identity>) -> Self {
+        let mut kept: Vec<Identity> = Vec::new();
+        for identity in list {
+            let kind = identity.0.key.algorithm();
+            match kept
+                .iter_mut()
+                .find(|other| other.0.key.algorithm() == kind)
+            {
+                Some(other) => *other = identity,
+                None => kept.push(identity),
+            }
+        }
+        Self(kept)
+    }
+}
 
 impl ResolvesServerCert for Identities {
     /// The client's order of signature schemes decides, as with OpenSSL.

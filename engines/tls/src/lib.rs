@@ -11,18 +11,33 @@
 //! Source: RFC 8446, RFC 5246, RFC 6066, RFC 7301.
 #![forbid(unsafe_code)]
 
+mod ciphers;
+mod client;
 mod config;
 mod conn;
+mod crl;
 mod der;
+mod dn;
+mod facts;
 mod fault;
+mod groups;
 mod hello;
 mod keys;
+pub mod names;
 mod pem;
+mod resume;
+mod secret;
+mod verify;
 mod x509;
 
-pub use config::{Config, Settings};
+pub use ciphers::{CipherFault, Ciphers};
+pub use config::{ClientAuth, ClientMode, Config, Refusal, Settings};
 pub use conn::{Conn, Info};
+pub use crl::Crl;
 pub use fault::Fault;
-pub use hello::{Hello, Parsed, parse};
+pub use groups::Groups;
+pub use hello::{Hello, Offered, Parsed, parse};
 pub use keys::{Chain, FileFault, Identity, Key, Mismatch};
+pub use resume::{KeyRing, SessionCache, TicketKey};
+pub use verify::{Authorities, Reason, Verified};
 pub use x509::Certificate;

@@ -269,7 +269,7 @@ const DAYS_TO_1970: i64 = 719_468;
 /// Bits of `keyUsage`.
 pub(crate) const DIGITAL_SIGNATURE: u16 = 0x8000;
 pub(crate) const KEY_AGREEMENT: u16 = 0x0800;
-const KEY_CERT_SIGN: u16 = 0x0400;
+pub(crate) const KEY_CERT_SIGN: u16 = 0x0400;
 pub(crate) const CRL_SIGN: u16 = 0x0200;
 
 /// `keyIdentifier` in `authorityKeyIdentifier`.

@@ -146,8 +146,14 @@ const REQUEST: &[Variable] = &[
         "\":\" if the request's host has a port",
         |x, _, _, o| { put(o, if x.host_port.is_some() { b":" } else { b"" }) }
     ),
-    var!("scheme", "request scheme", |_, _, _, o| put(o, b"http")),
-    var!("https", "\"on\" over TLS", |_, _, _, _| true),
+    var!("scheme", "request scheme", |x, _, _, o| put(
+        o,
+        if x.tls.is_some() { b"https" } else { b"http" }
+    )),
+    var!("https", "\"on\" over TLS", |x, _, _, o| put(
+        o,
+        if x.tls.is_some() { b"on" } else { b"" }
+    )),
     var!(
         "content_length",
         "Content-Length of the request",

@@ -14,7 +14,6 @@ use std::sync::{Arc, OnceLock};
 use conf::Pos;
 use engines::{h1, h2};
 
-use crate::build::LogTarget;
 use crate::conf_core::{CoreLoc, CoreSrv, Http2Srv};
 use crate::confs::{Conf, Confs};
 use crate::errlog::{ErrorLog, Level, Shown};

@@ -9,6 +9,7 @@ pub mod address;
 pub mod agent;
 pub mod build;
 pub mod builtin;
+mod client_cert;
 pub mod clock;
 pub mod conf_core;
 pub mod confs;

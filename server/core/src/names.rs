@@ -191,8 +191,9 @@ fn first_regex(
     Ok(None)
 }
 
-/// The server that is meant by the name a TLS client asks for, on a port's address: the one that has it, else the default
-/// server. A name that is no host name means the default server, too.
+/// The server whose TLS settings are meant by the name a client asks for, on a port's address: the one that has it, else
+/// the default server. A name that is no host name means the default server, too, and so does that of a server which
+/// neither has a certificate nor refuses handshakes.
 pub fn tls_server(
     http: &Http,
     port: usize,
@@ -200,7 +201,12 @@ pub fn tls_server(
     name: Option<&[u8]>,
 ) -> usize {
     let addr = http.ports[port].addr(local);
-    named_server(http, addr, name).unwrap_or(addr.default_server)
+    named_server(http, addr, name)
+        .filter(|server| {
+            let tls = http.servers[*server].tls.as_ref();
+            tls.is_some_and(|tls| tls.has_certificates() || tls.rejects())
+        })
+        .unwrap_or(addr.default_server)
 }
 
 /// The server of an address that has a name; `None` if none has, or there is no choice.

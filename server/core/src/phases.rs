@@ -14,9 +14,10 @@ use engines::http::{BodyLength, Fault, FieldId, Method, Version, normalize, pars
 
 use crate::agent::Browser;
 use crate::build::method_bit;
+use crate::client_cert;
 use crate::conf_core::{CoreLoc, CoreSrv};
 use crate::debug_http;
-use crate::errlog::{self, Level, Shown};
+use crate::errlog::{self, Level};
 use crate::exchange::{Ctx, Exchange, State};
 use crate::http::Http;
 use crate::location::find_location;
@@ -103,7 +104,7 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
     }
     if let Some(fault) = x.head.fault {
         // A request line that could be read still says who is asked for what, for the error page and the log.
-        if !is_of_line(fault) && take_host(x) {
+        if !is_of_line(fault) && take_host(x) && !x.host.is_empty() {
             x.server = find_server(x, &http, addr).unwrap_or(x.server);
             x.location = http.servers[x.server].location;
             take_target(x);
@@ -115,6 +116,9 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
         return refuse(x, cx, Fault::BadHost);
     }
     match find_server(x, &http, addr) {
+        Ok(server) if client_cert::is_misdirected(x, &http, server) => {
+            return reply::status(x, cx, 421);
+        }
         Ok(server) => x.server = server,
         Err(_) => return reply::status(x, cx, 500),
     }
@@ -125,14 +129,17 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
     if errlog::debugging() {
         x.debug_uri();
     }
+    if let Some(status) = client_cert::refusal(x, &http) {
+        reply::status(x, cx, status);
+    }
 }
 
-/// Puts an exchange into the default server of its port.
+/// Puts an exchange into the server that was named in the handshake, else the default server of its port.
 pub fn place(x: &mut Exchange) {
     let http = Rc::clone(&x.http);
     x.method = x.head.method;
     x.request_bytes = x.head.size_bytes;
-    x.server = http.ports[x.port].addr(x.client.local).default_server;
+    x.server = client_cert::first_server(x, &http);
     x.location = http.servers[x.server].location;
 }
 

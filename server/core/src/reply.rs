@@ -372,7 +372,11 @@ fn absolute_location(x: &mut Exchange, http: &Http, loc: &CoreLoc) {
     if !x.reply.location.starts_with(b"/") || !*loc.absolute_redirect {
         return;
     }
-    let mut url = b"http://".to_vec();
+    let (scheme, usual_port): (&[u8], _) = match x.tls {
+        Some(_) => (b"https://", 443),
+        None => (b"http://", 80),
+    };
+    let mut url = scheme.to_vec();
     let name = &x.srv::<CoreSrv>(http).name;
     let local_port = local_port(x, http);
     if *loc.server_name_in_redirect && !name.is_empty() {
@@ -382,7 +386,7 @@ fn absolute_location(x: &mut Exchange, http: &Http, loc: &CoreLoc) {
     } else {
         url.extend_from_slice(local_host(x, http).as_bytes());
     }
-    if *loc.port_in_redirect && local_port != 80 && local_port != 0 {
+    if *loc.port_in_redirect && local_port != usual_port && local_port != 0 {
         url.extend_from_slice(format!(":{local_port}").as_bytes());
     }
     url.extend_from_slice(&x.reply.location);

@@ -76,8 +76,7 @@ pub const MODULES: &[&Module] = &[
 pub fn with() -> Vec<String> {
     NGINX_OPTIONAL
         .iter()
-        .filter(|name| MODULES.iter().any(|m| m.name == **name))
-        .chain(IN_CORE)
+        .filter(|name| **name == HTTP2 || MODULES.iter().any(|m| m.name == **name))
         .map(|name| format!("--with-http_{name}_module"))
         .collect()
 }
@@ -95,9 +94,13 @@ pub fn without() -> Vec<String> {
         .collect()
 }
 
+/// A module of nginx that is part of the core here.
+const HTTP2: &str = "v2";
+
 /// Modules that nginx builds only when told to.
 const NGINX_OPTIONAL: &[&str] = &[
     "ssl",
+    HTTP2,
     "realip",
     "addition",
     "geoip",
@@ -113,9 +116,6 @@ const NGINX_OPTIONAL: &[&str] = &[
     "auth_request",
     "slice",
 ];
-
-/// Modules of nginx that are part of the core here.
-const IN_CORE: &[&str] = &["v2"];
 
 /// Modules that nginx builds unless told otherwise.
 const NGINX_STANDARD: &[&str] = &[

@@ -2,25 +2,35 @@
 //!
 //! Directives are data until the block `http` has been read; then every server that has a certificate, or refuses every
 //! handshake, gets a [`tls::Config`]. Files are read by the supervisor with its rights and reach the worker as bytes.
-//! Absent: certificates named by variables, hardware keys, and what rustls cannot do; each is an error or a warning.
+//! Absent: certificates named by variables, hardware keys, fetching OCSP responses, and what rustls cannot do. What would
+//! be weaker or different without them is an error, the rest a warning.
 //!
 //! Source: nginx documentation, `ngx_http_ssl_module`.
 
 mod build;
+mod commands;
+mod files;
+mod rows;
+mod sessions;
+mod tickets;
+mod values;
+mod variables;
 
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
-use server_core::build::Build;
+use conf::{ConfError, Contexts, Directive};
 use server_core::module::Module;
 use server_core::settings;
-use server_core::typed::Size;
+use server_core::typed::{Number, Size};
+
+use values::{CacheKind, File, Given, Protocols, Seconds, VerifyClient};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "ssl",
-    directives: &[PLAIN, ROWS],
+    directives: &[PLAIN, rows::ROWS],
     units: &[<SslSrv as server_core::confs::Conf>::unit],
+    variables: variables::VARIABLES,
     finish: Some(build::finish),
     ..Module::EMPTY
 };
@@ -30,8 +40,48 @@ const HS: Contexts = Contexts::HTTP_SERVER;
 settings! {
     /// Settings of a server.
     pub(crate) struct SslSrv: Server / PLAIN {
+        /// Versions of TLS that are spoken.
+        protocols "ssl_protocols": Protocols = Protocols::ALL, "TLSv1.2 TLSv1.3", HS;
+        /// Cipher suites of TLS 1.2, as OpenSSL lists them.
+        ciphers "ssl_ciphers": Given = Given::default(), "HIGH:!aNULL:!MD5", HS;
+        /// Whether the server's order of cipher suites counts, not the client's.
+        prefer_server_ciphers "ssl_prefer_server_ciphers": bool = false, "off", HS;
+        /// Groups of key exchange.
+        ecdh_curve "ssl_ecdh_curve": Given = Given::default(), "auto", HS;
+        /// Parameters of finite-field key exchange, which is not built: a warning.
+        dhparam "ssl_dhparam": File = File::default(), "", HS;
         /// Most plaintext of a TLS record.
         buffer_size "ssl_buffer_size": Size = Size(16 << 10), "16k", HS;
+        /// Passwords of encrypted keys, a line each, tried in turn.
+        password_file "ssl_password_file": File = File::default(), "", HS;
+        /// Whether certificates are compressed (RFC 8879).
+        certificate_compression "ssl_certificate_compression": bool = false, "off", HS;
+        /// Whether clients are asked for certificates, and what is thought of those without.
+        verify_client "ssl_verify_client": VerifyClient = VerifyClient::Off, "off", HS;
+        /// Most certificates between a client's and the root.
+        verify_depth "ssl_verify_depth": Number = Number(1), "1", HS;
+        /// Certificates of authorities that clients' certificates may come from and are told of.
+        client_certificate "ssl_client_certificate": File = File::default(), "", HS;
+        /// The same, which clients are not told of.
+        trusted_certificate "ssl_trusted_certificate": File = File::default(), "", HS;
+        /// Lists of revoked certificates.
+        crl "ssl_crl": File = File::default(), "", HS;
+        /// How long a session may be resumed.
+        session_timeout "ssl_session_timeout": Seconds = Seconds(300), "5m", HS;
+        /// Whether sessions are resumed by tickets.
+        session_tickets "ssl_session_tickets": bool = true, "on", HS;
+        /// Whether requests may come before the handshake is over (0-RTT).
+        early_data "ssl_early_data": bool = false, "off", HS;
+        /// Whether OCSP responses are sent with certificates; only those of `ssl_stapling_file`.
+        stapling "ssl_stapling": bool = false, "off", HS;
+        /// Whether OCSP responses are verified that were fetched; none are.
+        stapling_verify "ssl_stapling_verify": bool = false, "off", HS;
+        /// A file with an OCSP response.
+        stapling_file "ssl_stapling_file": File = File::default(), "", HS;
+        /// Where OCSP responses would be fetched.
+        stapling_responder "ssl_stapling_responder": Given = Given::default(), "", HS;
+        /// Where OCSP responses about clients' certificates would be fetched.
+        ocsp_responder "ssl_ocsp_responder": Given = Given::default(), "", HS;
         /// Whether every handshake is refused.
         reject_handshake "ssl_reject_handshake": bool = false, "off", HS;
     }
@@ -40,61 +90,35 @@ settings! {
         certificates: Vec<Arc<Directive>>,
         /// `ssl_certificate_key`.
         keys: Vec<Arc<Directive>>,
+        /// `ssl_session_cache`.
+        cache: Option<CacheKind>,
+        /// `ssl_session_ticket_key`.
+        ticket_keys: Vec<Arc<Directive>>,
+        /// `ssl_conf_command`.
+        commands: Vec<Arc<Directive>>,
     }
     merge inherit;
 }
 
 fn inherit(own: &mut SslSrv, parent: Option<&SslSrv>) {
     let Some(parent) = parent else { return };
-    if own.certificates.is_empty() {
-        own.certificates.clone_from(&parent.certificates);
+    let lists = [
+        (&mut own.certificates, &parent.certificates),
+        (&mut own.keys, &parent.keys),
+        (&mut own.ticket_keys, &parent.ticket_keys),
+        (&mut own.commands, &parent.commands),
+    ];
+    for (own, parent) in lists {
+        if own.is_empty() {
+            own.clone_from(parent);
+        }
     }
-    if own.keys.is_empty() {
-        own.keys.clone_from(&parent.keys);
-    }
-}
-
-const ROWS: &[Row<Build>] = &[
-    row(
-        "ssl_certificate",
-        "file",
-        "A file with a certificate and those between it and its root; once for each kind of key.",
-        |b, d| {
-            b.conf_mut::<SslSrv>()
-                .certificates
-                .push(Arc::new(d.clone()));
-            Ok(())
-        },
-    ),
-    row(
-        "ssl_certificate_key",
-        "file",
-        "A file with the secret key of a certificate.",
-        |b, d| {
-            b.conf_mut::<SslSrv>().keys.push(Arc::new(d.clone()));
-            Ok(())
-        },
-    ),
-];
-
-const fn row(
-    name: &'static str,
-    syntax: &'static str,
-    doc: &'static str,
-    apply: conf::Apply<Build>,
-) -> Row<Build> {
-    Row {
-        name,
-        contexts: HS,
-        arity: Arity::TAKE1,
-        block: false,
-        default: "",
-        doc,
-        syntax,
-        apply,
+    if own.cache.is_none() {
+        own.cache.clone_from(&parent.cache);
     }
 }
 
+/// An error about the first word of a directive.
 fn error(d: &Directive, text: impl Into<String>) -> ConfError {
     ConfError::word(d, d.args.first().unwrap_or(&d.name), text)
 }

@@ -12,7 +12,7 @@ use server_core::http::Generation;
 
 use super::{Hands, Random, SimNet, SimSocket, Wire};
 use crate::io::timer::Timers;
-use crate::worker::conn::{Cause, Conn, Fate, intake, turn};
+use crate::worker::conn::{Cause, Conn, Fate, intake, retire, turn};
 use crate::worker::shared::Shared;
 use crate::worker::slab::{Key, Slab};
 
@@ -152,9 +152,11 @@ impl World {
         let wire = Rc::new(RefCell::new(wire));
         let serial = self.links.len() as u64 + 1;
         let socket = SimSocket::new(Rc::clone(&wire));
-        let key = self
-            .conns
-            .insert(Conn::new(socket, peer, port, serial, self.now_ms()));
+        let mut conn = Conn::new(socket, peer, port, serial, self.now_ms());
+        if self.shared.generation.ports[port].addr(None).http2 {
+            conn.expect_http2();
+        }
+        let key = self.conns.insert(conn);
         let accepted = (self.now_ms(), self.shared.generation.number);
         self.links.push(Link {
             serial,
@@ -260,7 +262,12 @@ impl World {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        match turn(conn, &mut self.shared, cause) {
+        let fate = turn(conn, &mut self.shared, cause);
+        self.meet(key, fate);
+    }
+
+    fn meet(&mut self, key: Key, fate: Fate) {
+        match fate {
             Fate::Keep { deadline_ms } => self.timers.arm(key.index, deadline_ms),
             Fate::Close => self.close(key, ClosedBy::Turn),
         }
@@ -343,20 +350,13 @@ impl World {
     }
 
     fn retire(&mut self, key: Key) {
-        let now_ms = self.now_ms();
+        // Noted before, since what has come already is still served.
+        self.note_retired(key);
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        if conn.is_kept_alive() && !conn.is_spared(now_ms) && !conn.says_goodbye() {
-            return self.close(key, ClosedBy::Order);
-        }
-        if self.shared.stopping {
-            conn.drain();
-        } else {
-            conn.retire();
-        }
-        self.note_retired(key);
-        self.turn(key, Cause::default());
+        let fate = retire(conn, &mut self.shared);
+        self.meet(key, fate);
     }
 
     fn note_retired(&mut self, key: Key) {

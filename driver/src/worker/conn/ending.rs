@@ -7,9 +7,9 @@ use server_core::exchange::State;
 use server_core::phases;
 
 use super::h1::respond;
-use super::state::{Active, Closed, Conn, Fate, Mode, client};
+use super::state::{Active, Cause, Closed, Conn, Fate, Mode, client};
 use super::trace::debug_conn;
-use super::{h2, write};
+use super::{h2, turn, write};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -28,13 +28,14 @@ pub(super) fn linger<N: Net>(
         Lingering::On => next == Next::Linger || c.readable,
         Lingering::Always => true,
     };
+    if !wanted && (sh.stopping || c.retired) {
+        // The head of this response may have told that the connection stays.
+        return end_side(c, sh);
+    }
     if !wanted {
         return Err(Closed);
     }
-    if let Some(tls) = &mut c.tls {
-        tls.close();
-        let _ = write(c, sh);
-    }
+    say_goodbye(c, sh);
     sh.net.shutdown(&mut c.socket);
     let Some(a) = &mut c.active else {
         return Err(Closed);
@@ -44,9 +45,67 @@ pub(super) fn linger<N: Net>(
     };
     c.mark_ms = sh.clock.mono_ms;
     debug_conn!(HTTP, c, sh, "http lingering close handler");
+    // As in `end_side`.
+    c.readable = true;
+    Ok(true)
+}
+
+/// Makes the response under way, or else the next one, the last. A connection that is kept alive ends at once, unless
+/// `keepalive_min_timeout` spares it or a request has come that was not read yet.
+pub fn retire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate {
+    if c.says_goodbye() {
+        // Its engine says when it ends.
+        if sh.stopping {
+            c.drain();
+        } else {
+            c.make_last();
+        }
+        return turn(c, sh, Cause::default());
+    }
+    let ends = c.is_kept_alive() && !c.is_spared(sh.clock.mono_ms);
+    c.make_last();
+    let cause = Cause {
+        readable: ends,
+        ..Cause::default()
+    };
+    let fate = turn(c, sh, cause);
+    if !ends || !c.is_kept_alive() || c.ended || fate == Fate::Close {
+        return fate;
+    }
+    match end_side(c, sh) {
+        Ok(_) => turn(c, sh, Cause::default()),
+        Err(Closed) => close(c, sh),
+    }
+}
+
+/// Ends our side of a connection on which nothing is under way. A request may be on its way that the peer sent before it
+/// saw the end; a close now would answer it with a reset, which can take the last response with it. With
+/// `lingering_close off` in the location of the last request, the connection closes.
+fn end_side<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
+    if !c.lingers {
+        return Err(Closed);
+    }
+    say_goodbye(c, sh);
+    sh.net.shutdown(&mut c.socket);
+    if let Some(active) = c.active.take() {
+        sh.release(active);
+    }
+    c.ended = true;
+    c.mark_ms = sh.clock.mono_ms;
     // The peer's end may have been read before, and is found again by one more read.
     c.readable = true;
     Ok(true)
+}
+
+/// The goodbyes of HTTP/2 and TLS, as far as the socket takes them.
+fn say_goodbye<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+    if c.h2.is_some() {
+        let _ = write(c, sh);
+    }
+    if let Some(tls) = &mut c.tls {
+        tls.close();
+        let _ = write(c, sh);
+    }
 }
 
 /// The deadline has passed, unless the connection has moved on since it was set.
@@ -62,6 +121,9 @@ pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
         };
     }
     let Some(a) = &mut c.active else {
+        if c.is_kept_alive() && !c.ended && (sh.stopping || c.retired) {
+            return end_side(c, sh).map(|_| ());
+        }
         return Err(Closed);
     };
     if let Some(x) = &mut a.exchange
@@ -108,6 +170,7 @@ pub(super) fn deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
     }
     let Some(a) = &c.active else {
         let wait = match c.requests {
+            _ if c.ended => ENDED_MS,
             0 => header_timeout(c, sh),
             _ if sh.stopping || c.retired => c.min_idle_ms.min(c.idle_ms),
             _ => c.idle_ms,
@@ -174,14 +237,7 @@ pub(super) fn log_unfinished<N: Net>(
 /// Gives back what the connection holds; exchanges under way are logged as far as they came.
 pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate {
     h2::close(c, sh);
-    // The goodbyes of both protocols, as far as the socket takes them.
-    if c.h2.is_some() {
-        let _ = write(c, sh);
-    }
-    if let Some(tls) = &mut c.tls {
-        tls.close();
-        let _ = write(c, sh);
-    }
+    say_goodbye(c, sh);
     debug_conn!(
         HTTP,
         c,
@@ -205,3 +261,7 @@ pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate
     sh.release(a);
     Fate::Close
 }
+
+/// How long what comes is dropped after our side of an idle connection was ended: more than the way to nearly every client
+/// and back takes, and little to wait for when a server ends.
+pub const ENDED_MS: u64 = 500;

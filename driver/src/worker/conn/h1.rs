@@ -2,7 +2,7 @@
 
 use engines::h1::{Event, Next, Phase};
 use engines::http::{Fault, RequestHead};
-use server_core::conf_core::CoreLoc;
+use server_core::conf_core::{CoreLoc, Lingering};
 use server_core::debug_http;
 use server_core::exchange::{Pulled, State};
 use server_core::phases;
@@ -223,6 +223,7 @@ pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
     };
     c.idle_ms = loc.keepalive().idle_ms;
     c.min_idle_ms = loc.keepalive_min_timeout.0;
+    c.lingers = a.closing.rule != Lingering::Off;
     a.tail.push_back(Queued {
         exchange,
         start: a.start,

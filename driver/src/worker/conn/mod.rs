@@ -30,6 +30,7 @@ use server_core::stats::{self, Activity};
 
 use super::net::Net;
 use super::shared::Shared;
+pub use ending::{ENDED_MS, retire};
 use ending::{close, deadline, expire};
 use preface::read_preface;
 pub use state::{Active, Cause, Conn, Fate};
@@ -128,6 +129,9 @@ fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, 
     if start == n {
         return Ok(true);
     }
+    if c.ended {
+        return Ok(true);
+    }
     // The buffer is the thread's; it is taken out while the connection works on it.
     let mut input = std::mem::take(&mut sh.scratch);
     let result = if c.tls.is_some() {
@@ -194,6 +198,9 @@ fn decide<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, input: &[u8]) -> 
 /// The peer has ended its side.
 fn end_of_input<S>(c: &mut Conn<S>) -> Result<bool, Closed> {
     c.hung_up = false;
+    if c.ended {
+        return Err(Closed);
+    }
     if let Some(h2) = &mut c.h2 {
         h2.engine.receive_eof();
         return Ok(true);

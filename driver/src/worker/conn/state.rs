@@ -40,6 +40,10 @@ pub struct Conn<S> {
     pub(super) retired: bool,
     /// Its port is gone: what is under way is finished, nothing new begins.
     pub(super) gone: bool,
+    /// May be read from after our side was ended, by the location of its last request.
+    pub(super) lingers: bool,
+    /// Our side is ended and nothing is under way: what still comes is dropped for a moment.
+    pub(super) ended: bool,
     /// What a proxy says before the first request.
     pub(super) preface: Preface,
     /// `debug_connection` names its peer.
@@ -220,6 +224,8 @@ impl<S> Conn<S> {
             nodelay: true,
             retired: false,
             gone: false,
+            lingers: true,
+            ended: false,
             preface: Preface::Absent,
             debug: false,
             counted: Counted::accepted(),
@@ -364,12 +370,12 @@ impl<S> Conn<S> {
     /// Its port is gone from the configuration: what is under way is finished, nothing new begins.
     pub fn lose_port(&mut self) {
         self.gone = true;
-        self.retire();
+        self.make_last();
     }
 
     /// Makes the response under way, or else the next one, the last. With HTTP/2 no request after those that are here is
     /// served, as in nginx, unless the connection is spared.
-    pub fn retire(&mut self) {
+    pub(super) fn make_last(&mut self) {
         self.retired = true;
         if let Some(h2) = &mut self.h2
             && (h2.is_busy() || self.min_idle_ms == 0)
@@ -388,7 +394,7 @@ impl<S> Conn<S> {
                 self.retired = true;
                 h2.engine.drain();
             }
-            _ => self.retire(),
+            _ => self.make_last(),
         }
     }
 }

@@ -18,6 +18,25 @@ impl Thread {
         } else {
             ACCEPTS_A_TURN
         };
+        self.accept_most(port, most);
+    }
+
+    /// Stops to poll the listeners, and takes what waits there. A connection wakes one poller alone, and if that was this
+    /// thread's, nobody else who shares the socket hears of it before the next one comes.
+    pub(super) fn accept_last(&mut self) {
+        let accepting = self.accepting;
+        self.pause(Accepting::Never);
+        if accepting != Accepting::Yes {
+            return;
+        }
+        self.accepting = Accepting::Yes;
+        for port in 0..self.setup.listeners.len() {
+            self.accept_most(port, LAST_ACCEPTS);
+        }
+        self.accepting = Accepting::Never;
+    }
+
+    fn accept_most(&mut self, port: usize, most: usize) {
         for _ in 0..most {
             if self.accepting != Accepting::Yes {
                 return;
@@ -196,6 +215,8 @@ impl Thread {
 const ACCEPTS_A_TURN: usize = 8;
 /// The same with it.
 const MULTI_ACCEPTS_A_TURN: usize = 1024;
+/// Connections accepted from one listener that is given up: more than a backlog holds by default (511).
+const LAST_ACCEPTS: usize = 1024;
 /// Pause after descriptors ran out.
 const ACCEPT_PAUSE_MS: u64 = 500;
 /// Idle connections closed at once to make room.

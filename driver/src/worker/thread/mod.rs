@@ -16,7 +16,7 @@ use server_core::errlog::Level;
 use server_core::exchange::Env;
 use server_core::http::Generation;
 
-use super::conn::{Cause, Conn, Fate, intake, turn};
+use super::conn::{Cause, Conn, Fate, intake, retire, turn};
 use super::net::Sockets;
 use super::orders::{Counters, Order, Setup};
 use super::shared::Shared;
@@ -220,13 +220,22 @@ impl Thread {
         self.turn(key, cause);
     }
 
-    /// Gives a connection its turn; a panic costs that connection alone.
+    /// Gives a connection its turn.
     fn turn(&mut self, key: Key, cause: Cause) {
+        self.decide(key, |conn, shared| turn(conn, shared, cause));
+    }
+
+    /// Does something with a connection that decides over it; a panic costs that connection alone.
+    fn decide(
+        &mut self,
+        key: Key,
+        step: impl FnOnce(&mut Conn<OwnedFd>, &mut Shared<Sockets>) -> Fate,
+    ) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
         let shared = &mut self.shared;
-        let fate = catch_unwind(AssertUnwindSafe(|| turn(conn, shared, cause)));
+        let fate = catch_unwind(AssertUnwindSafe(|| step(conn, shared)));
         match fate {
             Ok(Fate::Keep { deadline_ms }) => {
                 // A timer that comes too early finds the real deadline; most never come at all.
@@ -328,29 +337,16 @@ impl Thread {
 
     /// Ends an idle connection, unless `keepalive_min_timeout` spares it, and any other after its next response.
     fn retire(&mut self, key: Key) {
-        let now_ms = self.shared.clock.mono_ms;
-        let Some(conn) = self.conns.get_mut(key) else {
-            return;
-        };
-        if conn.is_kept_alive() && !conn.is_spared(now_ms) && !conn.says_goodbye() {
-            return self.close(key);
-        }
-        if self.shared.stopping {
-            conn.drain();
-        } else {
-            conn.retire();
-        }
-        // Sets the deadline anew, and takes leave.
-        self.turn(key, Cause::default());
+        self.decide(key, retire);
     }
 
     fn quit(&mut self, timeout_ms: Option<u64>) {
         let now = self.shared.clock.mono_ms;
-        self.pause(Accepting::Never);
-        self.setup.listeners.clear();
         self.quit = Some(Quit {
             deadline_ms: timeout_ms.map(|t| now + t),
         });
+        self.accept_last();
+        self.setup.listeners.clear();
         self.shared.stopping = true;
         for key in self.conns.keys() {
             self.retire(key);

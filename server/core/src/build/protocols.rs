@@ -106,14 +106,18 @@ pub(super) fn check_certificates(
     for same in addresses.iter().filter(|same| same.iter().any(|l| l.ssl)) {
         let default = same.iter().find(|l| l.default).unwrap_or(&same[0]).server;
         match &servers[default].tls {
-            None => return missing(default),
             Some(tls) if tls.has_certificates() => {}
-            Some(_) => {
-                let bare = same.iter().find(|l| servers[l.server].tls.is_none());
+            Some(tls) if tls.rejects() => {
+                let is_bare = |l: &&&ListenDraft| {
+                    let tls = servers[l.server].tls.as_ref();
+                    tls.is_none_or(|tls| !tls.has_certificates() && !tls.rejects())
+                };
+                let bare = same.iter().find(is_bare);
                 if let Some(listen) = bare {
                     return missing(listen.server);
                 }
             }
+            _ => return missing(default),
         }
     }
     Ok(())

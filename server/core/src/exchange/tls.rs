@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tls::{Config, Info};
+use tls::{Config, Info, Verified};
 
 use crate::http::Generation;
 use crate::names::named_server;
@@ -16,6 +16,8 @@ pub struct Tls {
     pub config: Arc<Config>,
     /// What it agreed on.
     pub info: Info,
+    /// What was thought of the client's certificate.
+    pub verified: Verified,
     /// The request came before the handshake was over: `$ssl_early_data`. The driver keeps it.
     pub early_data: Cell<bool>,
     /// The number of a generation and the server the name means in it.
@@ -26,6 +28,7 @@ impl Tls {
     /// A connection on which the handshake is over.
     pub fn new(config: Arc<Config>, info: Info) -> Self {
         Self {
+            verified: config.verify(&info.certificates),
             config,
             info,
             early_data: Cell::new(false),

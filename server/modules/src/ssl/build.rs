@@ -1,45 +1,39 @@
 //! From directives to a [`tls::Config`] for each server.
 
-use std::collections::HashMap;
-use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use conf::{Builder, ConfError, Directive};
+use conf::{ConfError, Directive};
 use server_core::build::Build;
-use tls::{Chain, Identity, Key, Settings};
+use tls::{Authorities, CipherFault, Ciphers, ClientAuth, ClientMode, Groups, KeyRing, Settings};
 
-use super::{SslSrv, error};
-
-/// What has been read, so that servers with the same certificates share them.
-#[derive(Default)]
-struct Read {
-    identities: HashMap<(PathBuf, PathBuf), Identity>,
-}
+use super::files::{self, Read};
+use super::sessions::Cache;
+use super::tickets::{Files, Ring};
+use super::values::{BUILTIN_SESSIONS, CacheKind, VerifyClient};
+use super::{SslSrv, commands, error};
 
 /// Gives the servers their settings.
 pub(super) fn finish(b: &mut Build) -> Result<(), ConfError> {
     let mut read = Read::default();
     for server in 0..b.servers() {
-        if let Some(settings) = settings(b, server, &mut read)? {
-            let config = tls::Config::build(settings)
-                .map_err(|error| ConfError::new(format!("SSL_CTX_new() failed ({error})")))?;
-            b.set_tls(server, Arc::new(config));
-        }
+        let Some(settings) = settings(b, server, &mut read)? else {
+            continue;
+        };
+        let config = tls::Config::build(settings)
+            .map_err(|error| ConfError::new(format!("SSL_CTX_new() failed ({error})")))?;
+        b.set_tls(server, Arc::new(config));
     }
     Ok(())
 }
 
+/// The settings of a server; none if it has no say about TLS. What is wrong is found in nginx's order.
 fn settings(b: &mut Build, server: usize, read: &mut Read) -> Result<Option<Settings>, ConfError> {
-    let conf: &SslSrv = b.server_conf(server);
-    let (certificates, keys) = (conf.certificates.clone(), conf.keys.clone());
-    let reject = *conf.reject_handshake;
-    let record_bytes = conf.buffer_size.0 as usize;
-    if certificates.is_empty() && !reject {
-        return Ok(None);
+    let said = Said::of(b.server_conf(server));
+    if said.certificates.is_empty() && !said.reject {
+        return policy_alone(b, &said, read);
     }
-    if let Some(last) = certificates.last()
-        && keys.len() < certificates.len()
+    if let Some(last) = said.certificates.last()
+        && said.keys.len() < said.certificates.len()
     {
         let text = format!(
             "no \"ssl_certificate_key\" is defined for certificate \"{}\"",
@@ -47,106 +41,243 @@ fn settings(b: &mut Build, server: usize, read: &mut Read) -> Result<Option<Sett
         );
         return Err(error(last, text));
     }
-    let mut identities = Vec::new();
-    for (certificate, key) in certificates.iter().zip(&keys) {
-        identities.push(identity(b, certificate, key, read)?);
+    let conf: &SslSrv = b.server_conf(server);
+    let mut settings = Settings {
+        tls12: conf.protocols.tls12,
+        tls13: conf.protocols.tls13,
+        prefer_server_ciphers: *conf.prefer_server_ciphers,
+        session_timeout_s: conf.session_timeout.0,
+        compress: *conf.certificate_compression,
+        record_bytes: (conf.buffer_size.0 as usize).max(1),
+        reject: said.reject,
+        ..Settings::default()
+    };
+    let (early_data, tickets) = (*conf.early_data, *conf.session_tickets);
+    let cache = conf.cache.clone().unwrap_or_default();
+    settings.ciphers = ciphers(b, said.ciphers.as_deref(), settings.tls12, read)?;
+    let ocsp = stapled(b, &said, read)?;
+    for (certificate, key) in said.certificates.iter().zip(&said.keys) {
+        let passwords = said.passwords.as_deref();
+        let identity = read.identity(b, certificate, key, passwords, ocsp.as_deref())?;
+        settings.identities.push(identity);
     }
-    let alpn: &[&[u8]] = if b.server_speaks_http2(server) {
-        &[b"h2", b"http/1.1", b"http/1.0", b"http/0.9"]
-    } else {
-        &[b"http/1.1", b"http/1.0", b"http/0.9"]
+    settings.client = client(b, &said, read)?;
+    if let Some(d) = &said.dhparam {
+        files::dhparam(b, d)?;
+        let text = "\"ssl_dhparam\" ignored: cipher suites with finite-field key exchange are not supported";
+        read.warn(b, d, text);
+    }
+    settings.groups = groups(b, said.curves.as_deref(), read)?;
+    let mut ring = Ring::own();
+    settings.sessions = match cache {
+        CacheKind::Shared(name, bytes) => {
+            let cache = Cache::shared(&name, bytes);
+            ring = Arc::clone(cache.tickets());
+            Some(cache)
+        }
+        CacheKind::Builtin(sessions) => Some(Arc::new(Cache::builtin(sessions))),
+        // What came early once must not be taken twice, which takes a memory.
+        CacheKind::None if early_data => Some(Arc::new(Cache::builtin(BUILTIN_SESSIONS))),
+        CacheKind::None => None,
+    }
+    .map(|cache| cache as Arc<dyn tls::SessionCache>);
+    ring.last(settings.session_timeout_s);
+    let ring = key_ring(b, &said, ring)?;
+    settings.tickets = tickets.then(|| Arc::clone(&ring));
+    settings.early_data_bytes = if early_data { EARLY_DATA_BYTES } else { 0 };
+    settings.alpn = protocols(b.server_speaks_http2(server));
+    for command in &said.commands {
+        commands::apply(command, &mut settings, &ring)?;
+    }
+    if let Some((certificate, key)) = commands::certificate(&said.commands) {
+        let passwords = said.passwords.as_deref();
+        let identity = read.identity(b, &certificate, &key, passwords, ocsp.as_deref())?;
+        settings.identities.push(identity);
+    }
+    Ok(Some(settings))
+}
+
+/// A server without a certificate that shows another one's may still ask for clients'; without authorities it trusts none.
+fn policy_alone(
+    b: &mut Build,
+    said: &Said,
+    read: &mut Read,
+) -> Result<Option<Settings>, ConfError> {
+    let Some(mode) = said.verify.mode() else {
+        return Ok(None);
+    };
+    let has_authorities = said.client_certificate.is_some() || said.trusted_certificate.is_some();
+    let client = match has_authorities {
+        true => client(b, said, read)?,
+        false => Some(ClientAuth {
+            mode,
+            told: Authorities::default(),
+            trusted: Authorities::default(),
+            crls: Vec::new(),
+            depth: said.depth,
+        }),
     };
     Ok(Some(Settings {
-        identities,
-        alpn: alpn.iter().map(|name| name.to_vec()).collect(),
-        record_bytes,
-        reject,
+        client,
+        ciphers: ciphers(b, None, true, read)?,
+        ..Settings::default()
     }))
 }
 
-fn identity(
+/// What a server says in directives that are looked at here.
+struct Said {
+    certificates: Vec<Arc<Directive>>,
+    keys: Vec<Arc<Directive>>,
+    commands: Vec<Arc<Directive>>,
+    ticket_keys: Vec<Arc<Directive>>,
+    passwords: Option<Arc<Directive>>,
+    ciphers: Option<Arc<Directive>>,
+    curves: Option<Arc<Directive>>,
+    dhparam: Option<Arc<Directive>>,
+    client_certificate: Option<Arc<Directive>>,
+    trusted_certificate: Option<Arc<Directive>>,
+    crl: Option<Arc<Directive>>,
+    stapling_file: Option<Arc<Directive>>,
+    stapling: bool,
+    verify: VerifyClient,
+    depth: usize,
+    reject: bool,
+}
+
+impl Said {
+    fn of(conf: &SslSrv) -> Self {
+        Self {
+            certificates: conf.certificates.clone(),
+            keys: conf.keys.clone(),
+            commands: conf.commands.clone(),
+            ticket_keys: conf.ticket_keys.clone(),
+            passwords: conf.password_file.0.said(),
+            ciphers: conf.ciphers.said(),
+            curves: conf.ecdh_curve.said(),
+            dhparam: conf.dhparam.0.said(),
+            client_certificate: conf.client_certificate.0.said(),
+            trusted_certificate: conf.trusted_certificate.0.said(),
+            crl: conf.crl.0.said(),
+            stapling_file: conf.stapling_file.0.said(),
+            stapling: *conf.stapling,
+            verify: *conf.verify_client,
+            depth: conf.verify_depth.0 as usize,
+            reject: *conf.reject_handshake,
+        }
+    }
+}
+
+fn ciphers(
     b: &mut Build,
-    certificate: &Directive,
-    key: &Directive,
+    said: Option<&Directive>,
+    needed: bool,
     read: &mut Read,
-) -> Result<Identity, ConfError> {
-    let path = |d: &Directive| b_path(d);
-    let id = (path(certificate), path(key));
-    if let Some(known) = read.identities.get(&id) {
-        return Ok(known.clone());
-    }
-    let text = load(b, certificate, "certificate")?;
-    let chain = Chain::from_pem(&text)
-        .map_err(|fault| cannot_load(b, certificate, "certificate", &fault.to_string()))?;
-    let text = load(b, key, "certificate key")?;
-    let secret = Key::from_pem(&text, &[])
-        .map_err(|fault| cannot_load(b, key, "certificate key", &fault.to_string()))?;
-    let identity = Identity::new(chain, &secret, None).map_err(|_| {
+) -> Result<Ciphers, ConfError> {
+    let list = said.map_or(DEFAULT_CIPHERS, |d| d.arg_str(0));
+    let ciphers = match (Ciphers::parse(list), said) {
+        (Ok(ciphers), _) => ciphers,
+        // The list is about TLS 1.2 alone.
+        (Err(CipherFault::NoMatch(ignored)), Some(_)) if !needed => Ciphers::none(ignored),
+        (Err(fault), d) => {
+            let text = format!("SSL_CTX_set_cipher_list(\"{list}\") failed ({fault})");
+            let error = d.map_or_else(|| ConfError::new(&*text), |d| error(d, text.clone()));
+            return Err(error.with_hint(
+                "cipher suites of TLS 1.2 are ECDHE with AES-GCM or ChaCha20-Poly1305; \
+                 leave \"ssl_ciphers\" out to have them all",
+            ));
+        }
+    };
+    if let (false, Some(d)) = (ciphers.ignored.is_empty(), said) {
         let text = format!(
-            "SSL_CTX_use_PrivateKey(\"{}\") failed \
-             (SSL: error:05800074:x509 certificate routines::key values mismatch)",
-            shown(b, key)
+            "cipher suites that are not supported are ignored: {}",
+            ciphers.ignored.join(", ")
         );
-        error(key, text)
+        read.warn(b, d, text);
+    }
+    Ok(ciphers)
+}
+
+fn groups(b: &mut Build, said: Option<&Directive>, read: &mut Read) -> Result<Groups, ConfError> {
+    let Some(d) = said else {
+        return Ok(Groups::default());
+    };
+    let list = d.arg_str(0);
+    let groups = Groups::parse(list).ok_or_else(|| {
+        error(d, format!("SSL_CTX_set1_curves_list(\"{list}\") failed"))
+            .with_hint("X25519MLKEM768, X25519, prime256v1, secp384r1 and secp521r1 are supported")
     })?;
-    read.identities.insert(id, identity.clone());
-    Ok(identity)
-}
-
-fn b_path(d: &Directive) -> PathBuf {
-    PathBuf::from(d.arg_str(0))
-}
-
-/// The value of a directive as messages show it: a path in full.
-fn shown(b: &mut Build, d: &Directive) -> String {
-    if d.arg(0).starts_with(DATA) {
-        return "data:...".to_owned();
-    }
-    b.loader().conf_path(d.arg(0)).display().to_string()
-}
-
-fn cannot_load(b: &mut Build, d: &Directive, what: &str, why: &str) -> ConfError {
-    error(d, format!("cannot load {what} \"{}\": {why}", shown(b, d)))
-}
-
-/// The bytes that a directive names, or has.
-fn load(b: &mut Build, d: &Directive, what: &str) -> Result<Vec<u8>, ConfError> {
-    if d.arg(0).contains(&b'$') {
+    if !groups.ignored.is_empty() {
         let text = format!(
-            "variables in \"{}\" are not built yet: name the file, or a server for each certificate",
-            d.name()
+            "groups that are not supported are ignored: {}",
+            groups.ignored.join(", ")
         );
-        return Err(error(d, text));
+        read.warn(b, d, text);
     }
-    if let Some(data) = d.arg(0).strip_prefix(DATA) {
-        return Ok(data.to_vec());
+    Ok(groups)
+}
+
+/// The OCSP response that is sent with certificates.
+fn stapled(b: &mut Build, said: &Said, read: &mut Read) -> Result<Option<Vec<u8>>, ConfError> {
+    if !said.stapling {
+        return Ok(None);
     }
-    let path = b.loader().conf_path(d.arg(0));
-    let bytes = b.loader().source().read(&path);
-    bytes.map_err(|error| {
-        cannot_load(
-            b,
-            d,
-            what,
-            &cannot_open(&error, &path.display().to_string()),
-        )
+    if let Some(d) = &said.stapling_file {
+        return files::ocsp(b, d).map(Some);
+    }
+    if let Some(d) = said.certificates.first() {
+        let text = "\"ssl_stapling\" ignored: OCSP responses are not fetched yet, \
+                    \"ssl_stapling_file\" names a file with one";
+        read.warn(b, d, text);
+    }
+    Ok(None)
+}
+
+/// What clients are asked for, and the files about it, which must be sound even if they are not.
+fn client(b: &mut Build, said: &Said, read: &mut Read) -> Result<Option<ClientAuth>, ConfError> {
+    let mode = said.verify.mode();
+    let has_authorities = said.client_certificate.is_some() || said.trusted_certificate.is_some();
+    if mode.is_some_and(|mode| mode != ClientMode::OptionalNoCa) && !has_authorities {
+        let text = "no ssl_client_certificate or ssl_trusted_certificate for ssl_verify_client";
+        return Err(ConfError::new(text));
+    }
+    let mut authorities = |d: &Option<Arc<Directive>>, wanted: bool| match d {
+        Some(d) if wanted => read.authorities(b, d),
+        _ => Ok(Authorities::default()),
+    };
+    let told = authorities(&said.client_certificate, mode.is_some())?;
+    let trusted = authorities(&said.trusted_certificate, true)?;
+    let crls = match &said.crl {
+        Some(d) => files::crls(b, d)?,
+        None => Vec::new(),
+    };
+    Ok(mode.map(|mode| ClientAuth {
+        mode,
+        told,
+        trusted,
+        crls,
+        depth: said.depth,
+    }))
+}
+
+fn key_ring(b: &mut Build, said: &Said, own: Arc<Ring>) -> Result<Arc<dyn KeyRing>, ConfError> {
+    let mut keys = Vec::new();
+    for d in &said.ticket_keys {
+        keys.push(files::ticket_key(b, d)?);
+    }
+    Ok(match keys.is_empty() {
+        true => own,
+        false => Arc::new(Files(keys)),
     })
 }
 
-/// What OpenSSL says of a file that cannot be opened.
-fn cannot_open(error: &io::Error, path: &str) -> String {
-    let text = conf::os_error(error);
-    let (code, text) = text.split_once(": ").unwrap_or(("0", &text));
-    let code: u32 = code.parse().unwrap_or(0);
-    let second = match code {
-        2 => "10000080:BIO routines::no such file",
-        _ => "10080002:BIO routines::system lib",
-    };
-    format!(
-        "BIO_new_file() failed (SSL: error:{:08X}:system library::{text}:calling fopen({path}, r) error:{second})",
-        0x8000_0000 | code
-    )
+/// What is offered by ALPN, in nginx's order.
+fn protocols(http2: bool) -> Vec<Vec<u8>> {
+    let http2 = http2.then_some(&b"h2"[..]);
+    let http1: [&[u8]; 3] = [b"http/1.1", b"http/1.0", b"http/0.9"];
+    let all = http2.into_iter().chain(http1);
+    all.map(<[u8]>::to_vec).collect()
 }
 
-/// Begins a value that is PEM itself.
-const DATA: &[u8] = b"data:";
+const DEFAULT_CIPHERS: &str = "HIGH:!aNULL:!MD5";
+/// Most early data, as in nginx.
+const EARLY_DATA_BYTES: u32 = 16 << 10;

@@ -18,5 +18,7 @@ mod rewriting;
 mod site;
 #[path = "../../src/geoip/testing.rs"]
 mod testing;
+mod tls_clients;
+mod tls_settings;
 mod userids;
 mod variables;

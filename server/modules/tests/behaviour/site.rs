@@ -11,9 +11,10 @@ use engines::h1::{self, Event};
 use engines::http::{Chunk, FileHandle, http_date};
 use server_core::clock::Clock;
 use server_core::errlog::{ErrorLog, Level, Sink};
-use server_core::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State};
+use server_core::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State, Tls};
 use server_core::http::Generation;
 use server_core::logs::Logs;
+use server_core::names::tls_server;
 use server_core::{
     Cycle, DirEntry, FileError, Files, LoadError, LoadOptions, Meta, OpenPolicy, Opened,
     OpenedLogs, phases,
@@ -34,6 +35,10 @@ pub(crate) struct Site {
     generation: Rc<Generation>,
     disk: Disk,
     peer: Peer,
+    /// The TLS connection that requests come over.
+    tls: Option<Rc<Tls>>,
+    /// The port they come to, by its index.
+    port: usize,
     wakes_early: bool,
 }
 
@@ -87,6 +92,8 @@ impl Site {
             generation: Rc::new(Generation::new(http, 1)),
             disk: Disk::default(),
             peer: Peer::Inet(([192, 0, 2, 1], 4000).into()),
+            tls: None,
+            port: 0,
             wakes_early: false,
         }
     }
@@ -102,6 +109,13 @@ impl Site {
             Ok(_) => panic!("the configuration is accepted"),
             Err(refused) => refused.error.message().to_owned(),
         }
+    }
+
+    /// The warnings about a configuration, given what is inside the block `http`.
+    pub(crate) fn warnings_with(inner: &str, data: &[(&str, &[u8])]) -> Vec<String> {
+        let cycle = load(inner, data)
+            .unwrap_or_else(|refused| panic!("{}", refused.error.render(&refused.files)));
+        cycle.warnings
     }
 
     /// With a file.
@@ -142,6 +156,22 @@ impl Site {
     pub(crate) fn wake_early(&mut self) -> &mut Self {
         self.wakes_early = true;
         self
+    }
+
+    /// From here on requests come over a TLS connection to a port, by its index, on which this was agreed on.
+    pub(crate) fn come_over(&mut self, port: usize, info: tls::Info) -> &mut Self {
+        let http = &self.generation.http;
+        let server = tls_server(http, port, None, info.server_name.as_deref());
+        let config = http.servers[server].tls.clone();
+        let config = config.expect("the port speaks TLS");
+        self.tls = Some(Rc::new(Tls::new(config, info)));
+        self.port = port;
+        self
+    }
+
+    /// The configuration.
+    pub(crate) fn generation(&self) -> &Generation {
+        &self.generation
     }
 
     /// With a directory.
@@ -205,7 +235,8 @@ impl Site {
         let (mut logs, env) = (Logs::default(), Env::default());
         let mut x = Exchange::new(Rc::clone(&self.generation), client);
         let mut wakes_early = self.wakes_early;
-        x.begin(Rc::clone(&self.generation), 0, client, &clock);
+        x.begin(Rc::clone(&self.generation), self.port, client, &clock);
+        x.tls.clone_from(&self.tls);
         x.head = head;
         loop {
             let mut cx = Ctx {
@@ -264,6 +295,7 @@ fn load(inner: &str, data: &[(&str, &[u8])]) -> Result<Cycle, Box<LoadError>> {
         .with_file(INCLUDED_FILE, INCLUDED);
     for (path, bytes) in data {
         source.add_opened(*path, DataFile::from(*bytes));
+        source.add_file(*path, *bytes);
     }
     server_core::load(source, &options, server_modules::MODULES)
 }

@@ -1,0 +1,109 @@
+//! Generations that a worker may still serve by, until one is ready for the current one.
+//!
+//! Several can be on their way to a worker that has not answered yet. It answers for each in turn: what it is
+//! ready for makes all before it unneeded, what it refuses is taken out, and if that is the newest,
+//! the one before it counts again. Absent: what a generation is.
+
+/// Generations with their numbers, oldest first: the one that a worker was ready for, and those sent since.
+#[derive(Debug)]
+pub(super) struct Earlier<G>(Vec<(u64, G)>);
+
+impl<G> Earlier<G> {
+    pub(super) fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds the one that was current until now. Past `EARLIER_MAX` one goes that no worker was ready for; it is
+    /// given back.
+    pub(super) fn push(&mut self, number: u64, generation: G) -> Option<G> {
+        let unanswered = (self.0.len() == EARLIER_MAX).then(|| self.0.remove(1).1);
+        self.0.push((number, generation));
+        unanswered
+    }
+
+    /// A worker is ready for this one: gives those before it.
+    pub(super) fn settle(&mut self, number: u64) -> Vec<G> {
+        let older = self.0.iter().take_while(|(other, _)| *other < number);
+        let count = older.count();
+        self.0.drain(..count).map(|(_, one)| one).collect()
+    }
+
+    /// A worker has refused this one.
+    pub(super) fn remove(&mut self, number: u64) -> Option<G> {
+        let at = self.0.iter().position(|(other, _)| *other == number)?;
+        Some(self.0.remove(at).1)
+    }
+
+    /// The number of the newest.
+    pub(super) fn last(&self) -> Option<u64> {
+        self.0.last().map(|(number, _)| *number)
+    }
+
+    /// Takes the newest, to be current again.
+    pub(super) fn pop(&mut self) -> Option<G> {
+        self.0.pop().map(|(_, one)| one)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &G> {
+        self.0.iter().map(|(_, one)| one)
+    }
+
+    /// Takes all.
+    pub(super) fn clear(&mut self) -> Vec<G> {
+        self.settle(u64::MAX)
+    }
+}
+
+/// How many generations are kept that a worker may still serve by.
+const EARLIER_MAX: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn earlier(numbers: impl IntoIterator<Item = u64>) -> Earlier<u64> {
+        let mut earlier = Earlier::new();
+        for number in numbers {
+            assert_eq!(earlier.push(number, number), None);
+        }
+        earlier
+    }
+
+    #[test]
+    fn refusal_of_the_newest_goes_back_to_what_the_worker_took_last() {
+        // Two were sent before the worker answered: it takes 2 and refuses 3, which is current.
+        let mut earlier = earlier([1, 2]);
+        assert_eq!(earlier.settle(2), [1]);
+        assert_eq!((earlier.last(), earlier.pop()), (Some(2), Some(2)));
+        assert!(earlier.is_empty());
+    }
+
+    #[test]
+    fn refusal_of_one_between_leaves_the_others() {
+        let mut earlier = earlier([1, 2, 3]);
+        assert_eq!(earlier.remove(2), Some(2));
+        assert_eq!(earlier.remove(2), None);
+        assert_eq!(earlier.settle(3), [1]);
+        assert_eq!(earlier.clear(), [3]);
+    }
+
+    #[test]
+    fn being_ready_for_the_current_one_leaves_none() {
+        let mut earlier = earlier([1, 2]);
+        assert_eq!(earlier.settle(3), [1, 2]);
+        assert_eq!(earlier.iter().count(), 0);
+    }
+
+    #[test]
+    fn past_the_limit_one_without_an_answer_goes() {
+        let most = EARLIER_MAX as u64;
+        let mut earlier = earlier(1..=most);
+        assert_eq!(earlier.push(most + 1, most + 1), Some(2));
+        assert_eq!(earlier.settle(3), [1]);
+        assert_eq!(earlier.iter().count(), EARLIER_MAX - 1);
+    }
+}

@@ -1,0 +1,193 @@
+//! USR2: another binary takes the place of this one, and gives it back if it ends.
+//!
+//! The new binary is started beside this one with the same arguments and the listening sockets, so
+//! both serve; an administrator then ends the old or the new one. Until then the pid file of this
+//! process has `.oldbin` at the end of its name. If the new one ends first, the file gets its name
+//! back, and workers that were told to finish are started again. What is passed is a list of
+//! variables with descriptors (`exec::Passed`): whatever else the next binary is to have of this one
+//! joins that list. Source: nginx documentation, "Upgrading Executable on the Fly".
+
+use std::borrow::Cow;
+use std::fs;
+use std::ops::ControlFlow::Continue;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use driver::sys::exec;
+use driver::sys::process::{self, Exit};
+use server_core::ListenAddr;
+use server_core::errlog::Level;
+
+use super::child::log_exit_at;
+use super::inherit::{ACTIVATED, Inheritance, OWN_VARIABLES, SOCKETS};
+use super::listeners::{self, Listener, Neighbour, Origin};
+use super::{Flow, Phase, Supervisor, pid_file};
+
+/// The new binary that this process has started.
+#[derive(Debug)]
+pub(super) struct Successor {
+    pub(super) pid: u32,
+    /// Where this process's pid file is meanwhile.
+    pub(super) oldbin: PathBuf,
+}
+
+/// The file of a UNIX-domain socket that the predecessor may still need: path, device and inode.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct LeftFile(PathBuf, u64, u64);
+
+impl Supervisor {
+    /// Who else serves by the same sockets.
+    pub(super) fn neighbour(&self) -> Neighbour {
+        match self.predecessor {
+            _ if self.successor.is_some() => Neighbour::Successor,
+            Some(pid) if pid == process::parent_id() => Neighbour::Predecessor,
+            _ => Neighbour::None,
+        }
+    }
+
+    /// Whether USR2 means anything now.
+    pub(super) fn can_change_binary(&self) -> bool {
+        // As in nginx, a process without a supervisor of its own does not start another.
+        self.current.main.master_process && self.neighbour() == Neighbour::None
+    }
+
+    /// Starts what the path of this binary names now.
+    pub(super) fn change_binary(&mut self) {
+        if !matches!(self.phase, Phase::Serving | Phase::Paused) {
+            return;
+        }
+        if self.neighbour() != Neighbour::None {
+            self.console.report(
+                Level::Crit,
+                format_args!(
+                    "the changing binary signal is ignored: you should shutdown or terminate \
+                     before either old or new binary's process"
+                ),
+            );
+            return;
+        }
+        if !self.current.main.master_process {
+            return;
+        }
+        self.abandon_reload();
+        self.notify.refused(&self.console);
+        self.console
+            .report(Level::Notice, format_args!("changing binary"));
+        let program = self.program().into_owned();
+        let when = format_args!("before executing new binary process \"{program}\"");
+        let pid_path = &self.current.main.pid;
+        let Ok(oldbin) = pid_file::set_aside(pid_path, when, &self.console) else {
+            return;
+        };
+        match self.execute() {
+            Ok(pid) => {
+                self.console.report(
+                    Level::Notice,
+                    format_args!("start new binary process {pid}"),
+                );
+                self.successor = Some(Successor { pid, oldbin });
+            }
+            Err(error) => {
+                let reason = conf::os_error(&error);
+                self.console.report(
+                    Level::Alert,
+                    format_args!(
+                        "execve() failed while executing new binary process \"{program}\" ({reason})"
+                    ),
+                );
+                let when =
+                    format_args!("after an attempt to execute new binary process \"{program}\"");
+                pid_file::put_back(&oldbin, pid_path, when, &self.console);
+            }
+        }
+    }
+
+    fn program(&self) -> Cow<'_, str> {
+        self.arguments
+            .first()
+            .map_or(Cow::Borrowed(""), |program| program.to_string_lossy())
+    }
+
+    fn execute(&self) -> std::io::Result<u32> {
+        let sockets = |wanted: fn(&Listener) -> bool| -> Vec<BorrowedFd<'_>> {
+            let listeners = self.current.listeners.iter();
+            let sockets = listeners
+                .filter(|listener| wanted(listener))
+                .flat_map(Listener::sockets);
+            sockets.map(AsFd::as_fd).collect()
+        };
+        let mut passed = vec![(SOCKETS, sockets(|_| true))];
+        let managed = sockets(|listener| listener.origin() == Origin::Manager);
+        if !managed.is_empty() {
+            passed.push((ACTIVATED, managed));
+        }
+        exec::start(&self.arguments, OWN_VARIABLES, &passed)
+    }
+
+    /// The new binary has ended: this process is the only one again.
+    pub(super) fn successor_ended(&mut self, successor: &Successor, exit: Exit) -> Flow {
+        // An administrator ends it with code 0; anything else is why it did not take over.
+        let level = match exit {
+            Exit::Code(0) => Level::Notice,
+            _ => Level::Error,
+        };
+        let name = format!("new binary process {}", successor.pid);
+        log_exit_at(level, &self.console, &name, exit);
+        let program = self.program();
+        let when = format_args!("after the new binary process \"{program}\" exited");
+        let pid_path = &self.current.main.pid;
+        pid_file::put_back(&successor.oldbin, pid_path, when, &self.console);
+        self.resume()
+    }
+
+    /// Starts workers again after WINCH has ended them.
+    pub(super) fn resume(&mut self) -> Flow {
+        if self.phase != Phase::Paused {
+            return Continue(());
+        }
+        self.phase = Phase::Serving;
+        self.console
+            .report(Level::Notice, format_args!("start worker processes"));
+        self.start_worker()
+    }
+
+    /// Removes the files of UNIX-domain sockets that `gone` has and `kept` has not, as far as they are this
+    /// process's to remove.
+    pub(super) fn remove_unix_files(&mut self, gone: &[Listener], kept: &[Listener]) {
+        let left = listeners::remove_unix_files(gone, kept, self.neighbour(), &self.console);
+        self.left.extend(left.into_iter().filter_map(left_file));
+    }
+
+    /// Removes the files that were left to the predecessor, once it has ended. One that was made anew is
+    /// somebody else's.
+    pub(super) fn remove_left_files(&mut self) {
+        if self.neighbour() == Neighbour::Predecessor {
+            return;
+        }
+        for left in std::mem::take(&mut self.left) {
+            let LeftFile(path, ..) = &left;
+            if left_file(path.clone()).as_ref() == Some(&left) {
+                listeners::unlink(path, &self.console);
+            }
+        }
+    }
+}
+
+/// Files of sockets that came from the predecessor and that the configuration does not name any more.
+pub(super) fn unclaimed(inherited: &Inheritance, claimed: &[Listener]) -> Vec<LeftFile> {
+    let unclaimed = inherited.listeners.iter().filter(|listener| {
+        listener.origin() == Origin::Predecessor
+            && claimed.iter().all(|other| other.addr() != listener.addr())
+    });
+    let paths = unclaimed.filter_map(|listener| match listener.addr() {
+        ListenAddr::Unix(path) => Some(path.clone()),
+        ListenAddr::Inet(_) => None,
+    });
+    paths.filter_map(left_file).collect()
+}
+
+fn left_file(path: PathBuf) -> Option<LeftFile> {
+    let metadata = fs::symlink_metadata(&path).ok()?;
+    Some(LeftFile(path, metadata.dev(), metadata.ino()))
+}

@@ -1,0 +1,149 @@
+//! Listening sockets that a process was started with, by number.
+//!
+//! Who starts a server with open sockets tells their numbers in the environment, which may say
+//! anything. A number is taken only if it is a socket that a program before this one left open on
+//! exec: everything that this process opens is closed on exec, so nothing of its own can be meant.
+//! Absent: reading the environment. Source: nginx's `NGINX` variable, sd_listen_fds(3).
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use rustix::io::FdFlags;
+use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix, SocketType, sockopt};
+use server_core::ListenAddr;
+
+use super::check;
+
+/// A socket that was left open for this process.
+#[derive(Debug)]
+pub struct Inherited {
+    /// The socket, closed on exec from now on.
+    pub socket: OwnedFd,
+    /// Where it is bound; `None` for a family that no `listen` names, or a socket without a path.
+    pub address: Option<ListenAddr>,
+    /// It takes stream connections.
+    pub listens: bool,
+    /// Others may bind its address (SO_REUSEPORT).
+    pub reuseport: bool,
+}
+
+/// Takes over the socket with this number; a listening one becomes non-blocking.
+///
+/// # Errors
+/// EBADF for a number that is not open, is a standard stream or was opened by this process; ENOTSOCK for
+/// what is no socket. Neither is touched.
+pub fn adopt(number: i32) -> io::Result<Inherited> {
+    // SAFETY: the call takes numbers, and one that is not open is an error.
+    let flags = check(unsafe { libc::fcntl(number, libc::F_GETFD) })?;
+    if number <= libc::STDERR_FILENO || flags & libc::FD_CLOEXEC != 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    let mut kind: libc::c_int = 0;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: both pointers are valid for the call, and the length is that of `kind`.
+    check(unsafe {
+        libc::getsockopt(
+            number,
+            libc::SOL_SOCKET,
+            libc::SO_TYPE,
+            (&raw mut kind).cast(),
+            &raw mut length,
+        )
+    })?;
+    // SAFETY: the descriptor is open, and nothing in this process owns it: it is no standard stream, and
+    // all that is opened here is closed on exec. The flag set next keeps it from being taken twice.
+    let socket = unsafe { OwnedFd::from_raw_fd(number) };
+    rustix::io::fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
+    let listens = sockopt::socket_acceptconn(&socket).unwrap_or(false)
+        && sockopt::socket_type(&socket)? == SocketType::STREAM;
+    if listens {
+        rustix::io::ioctl_fionbio(&socket, true)?;
+    }
+    Ok(Inherited {
+        address: address_of(&socket)?,
+        listens,
+        reuseport: sockopt::socket_reuseport(&socket).unwrap_or(false),
+        socket,
+    })
+}
+
+fn address_of(socket: impl AsFd) -> io::Result<Option<ListenAddr>> {
+    let address: SocketAddrAny = rustix::net::getsockname(socket)?;
+    Ok(match address.address_family() {
+        AddressFamily::INET | AddressFamily::INET6 => {
+            SocketAddr::try_from(address).ok().map(ListenAddr::Inet)
+        }
+        AddressFamily::UNIX => SocketAddrUnix::try_from(address)
+            .ok()
+            .as_ref()
+            .and_then(SocketAddrUnix::path_bytes)
+            .map(|path| ListenAddr::Unix(PathBuf::from(std::ffi::OsStr::from_bytes(path)))),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::net::{TcpListener, UdpSocket};
+    use std::os::fd::{AsRawFd, IntoRawFd};
+    use std::os::unix::net::UnixListener;
+
+    /// A descriptor as it is left open on exec, by number.
+    fn left_open(fd: impl Into<OwnedFd>) -> i32 {
+        let fd = fd.into();
+        rustix::io::fcntl_setfd(&fd, FdFlags::empty()).expect("an open descriptor");
+        fd.into_raw_fd()
+    }
+
+    #[test]
+    fn listening_socket_is_taken_once_with_its_address() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+        let address = listener.local_addr().expect("an address");
+        let number = left_open(listener);
+        let taken = adopt(number).expect("a socket");
+        assert_eq!(taken.address, Some(ListenAddr::Inet(address)));
+        assert!(taken.listens && !taken.reuseport);
+        let again = adopt(number).expect_err("it is owned now");
+        assert_eq!(again.raw_os_error(), Some(libc::EBADF));
+        let waiting = super::super::socket::accept(&taken.socket).expect_err("nobody connects");
+        assert_eq!(waiting.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn unix_socket_has_its_path() {
+        let path = std::env::temp_dir().join(format!("firstbyte-inherit-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let number = left_open(UnixListener::bind(&path).expect("bind"));
+        let taken = adopt(number).expect("a socket");
+        assert_eq!(taken.address, Some(ListenAddr::Unix(path.clone())));
+        std::fs::remove_file(&path).expect("remove");
+    }
+
+    #[test]
+    fn socket_that_does_not_listen_is_told() {
+        let datagrams = left_open(UdpSocket::bind("127.0.0.1:0").expect("bind"));
+        assert!(!adopt(datagrams).expect("a socket").listens);
+        let (one, _other) = super::super::fdpass::pair().expect("a pair");
+        let unnamed = adopt(left_open(one)).expect("a socket");
+        assert_eq!((unnamed.address, unnamed.listens), (None, false));
+    }
+
+    #[test]
+    fn everything_else_is_left_alone() {
+        let code = |number| adopt(number).expect_err("not to be taken").raw_os_error();
+        assert_eq!(code(libc::STDIN_FILENO), Some(libc::EBADF));
+        assert_eq!(code(1_000_000), Some(libc::EBADF));
+        assert_eq!(code(-1), Some(libc::EBADF));
+        let own = TcpListener::bind("127.0.0.1:0").expect("bind");
+        assert_eq!(code(own.as_raw_fd()), Some(libc::EBADF));
+        let file = left_open(File::open("/dev/null").expect("open"));
+        assert_eq!(code(file), Some(libc::ENOTSOCK));
+        // SAFETY: `left_open` gave the number up, and nobody else owns it.
+        drop(unsafe { OwnedFd::from_raw_fd(file) });
+    }
+}

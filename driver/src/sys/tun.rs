@@ -1,0 +1,62 @@
+//! TUN devices: network devices whose packets a process reads and writes.
+//!
+//! The server needs none; the emulated link (`link/`) is made of two. Without IFF_VNET_HDR the kernel hands
+//! over packets as they would be on a wire: cut to the MTU, checksums filled in. Source: the kernel's
+//! Documentation/networking/tuntap.rst.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::check;
+
+/// Makes the TUN device `name` in the network namespace of the calling thread; it goes with its descriptor,
+/// which does not block. Each read and each write is one IP packet, nothing before it.
+///
+/// # Errors
+/// `NotFound` without /dev/net/tun, `PermissionDenied` without CAP_NET_ADMIN, `InvalidInput` for a name that is
+/// no device's (1 to 15 bytes, no NUL).
+pub fn open(name: &str) -> io::Result<OwnedFd> {
+    let mut request = named(name)?;
+    let mode = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let tun = rustix::fs::open("/dev/net/tun", mode, Mode::empty())?;
+    // The flags fit: IFF_TUN is 0x0001 and IFF_NO_PI 0x1000.
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: the descriptor is open, and TUNSETIFF reads and writes one ifreq, which is valid for the call.
+    check(unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })?;
+    Ok(tun)
+}
+
+/// A request that names a device; the rest is zero, the end of the name as well.
+fn named(name: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: an ifreq is numbers, and a union of numbers and a pointer; zeroes are a value of each.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let fits = !name.is_empty() && name.len() < request.ifr_name.len() && !name.contains('\0');
+    if !fits {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a device's name",
+        ));
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_one_to_fifteen_bytes() {
+        for good in ["a", "fifteen-bytes-0"] {
+            assert!(named(good).is_ok(), "{good}");
+        }
+        for bad in ["", "sixteen-bytes-00", "a\0b"] {
+            let error = named(bad).err().map(|error| error.kind());
+            assert_eq!(error, Some(io::ErrorKind::InvalidInput), "{bad:?}");
+        }
+    }
+}

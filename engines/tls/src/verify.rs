@@ -1,0 +1,445 @@
+//! Whether a client's certificate is one to trust, as OpenSSL decides and in its words.
+//!
+//! A path is built from the client's certificate to a certificate that issued itself and is among the trusted ones. All
+//! of it is then checked, and of several faults the last one found is told, in OpenSSL's order of checks, because that is
+//! what nginx shows. Certificates of version 1, which many home-made authorities give out, are taken as OpenSSL takes them.
+//!
+//! rustls's own verifier knows no version 1 and has other words, so it is asked for one thing only: where a certificate of
+//! the path limits names, it must agree. Absent: certificate policies, and OpenSSL's security levels, instead of which
+//! signatures count only with keys and digests that rustls takes (RSA from 2048 bits, no SHA-1).
+//!
+//! Source: RFC 5280 section 6; openssl-verification-options(1).
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+
+use super::crl::Crl;
+use super::dn;
+use super::keys::{FileFault, certificates};
+use super::x509::{CRL_SIGN, Certificate, DIGITAL_SIGNATURE, KEY_AGREEMENT, KEY_CERT_SIGN};
+
+/// What became of a client's certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verified {
+    /// There is none.
+    None,
+    /// It is to be trusted.
+    Success,
+    /// It is not.
+    Failed(Reason),
+}
+
+/// Why a certificate is not to be trusted, by OpenSSL's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reason(pub u32);
+
+impl Reason {
+    /// Whether it is about nothing but who issued the certificate (`optional_no_ca`).
+    #[must_use]
+    pub fn is_unknown_issuer(self) -> bool {
+        matches!(
+            self,
+            NO_LOCAL_ISSUER | SELF_SIGNED_LEAF | SELF_SIGNED_IN_CHAIN | LEAF_NOT_VERIFIED
+        )
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = REASONS.iter().find(|(number, _)| *number == self.0);
+        f.write_str(
+            text.map_or("unspecified certificate verification error", |(_, text)| {
+                *text
+            }),
+        )
+    }
+}
+
+/// Certificates that are trusted to issue others.
+#[derive(Clone, Debug, Default)]
+pub struct Authorities {
+    certificates: Vec<CertificateDer<'static>>,
+}
+
+impl Authorities {
+    /// Reads certificates from PEM.
+    ///
+    /// # Errors
+    /// There is none, or one is damaged.
+    pub fn from_pem(text: &[u8]) -> Result<Self, FileFault> {
+        Ok(Self {
+            certificates: certificates(text)?,
+        })
+    }
+
+    /// Adds those of another.
+    pub fn extend(&mut self, other: &Self) {
+        for certificate in &other.certificates {
+            if !self.certificates.contains(certificate) {
+                self.certificates.push(certificate.clone());
+            }
+        }
+    }
+
+    /// The certificates, DER.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.certificates.iter().map(AsRef::as_ref)
+    }
+}
+
+/// Checks certificates.
+#[derive(Debug)]
+pub(crate) struct Verifier {
+    trusted: Authorities,
+    /// The trusted certificates by their names.
+    by_name: HashMap<Vec<u8>, Vec<usize>>,
+    /// Lists of revoked certificates; if there are any, there must be one for every issuer.
+    crls: Vec<Crl>,
+    /// Most certificates between the client's and the root.
+    depth: usize,
+    names: Option<Arc<dyn ClientCertVerifier>>,
+}
+
+/// A path while it is built.
+struct Path<'c> {
+    certificates: Vec<Certificate<'c>>,
+    /// It ends at a trusted certificate that issued itself.
+    complete: bool,
+    fault: Option<Reason>,
+}
+
+impl Verifier {
+    pub(crate) fn new(trusted: Authorities, crls: Vec<Crl>, depth: usize) -> Self {
+        let mut by_name: HashMap<_, Vec<usize>> = HashMap::new();
+        for (n, der) in trusted.iter().enumerate() {
+            if let Some(certificate) = Certificate::parse(der) {
+                by_name
+                    .entry(dn::canonical(certificate.subject))
+                    .or_default()
+                    .push(n);
+            }
+        }
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(trusted.certificates.iter().cloned());
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let names = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        Self {
+            trusted,
+            by_name,
+            crls,
+            depth,
+            names: names.ok(),
+        }
+    }
+
+    /// Checks a client's certificates, its own first, at a time in seconds since 1970.
+    pub(crate) fn verify(&self, sent: &[Vec<u8>], now_s: u64) -> Verified {
+        if sent.is_empty() {
+            return Verified::None;
+        }
+        let parsed: Vec<_> = sent
+            .iter()
+            .map_while(|der| Certificate::parse(der))
+            .collect();
+        if parsed.len() != sent.len() {
+            return Verified::Failed(UNSPECIFIED);
+        }
+        let now = i64::try_from(now_s).unwrap_or(i64::MAX);
+        let path = self.build(&parsed, now);
+        let mut fault = path.fault;
+        let mut tell = |reason| fault = Some(reason);
+        check_extensions(&path, &mut tell);
+        self.check_revocation(&path, now, &mut tell);
+        check_signatures(&path, now, &mut tell);
+        let mut all = path.certificates.iter();
+        let constrains_names = all.any(|c| c.extensions.constrains_names);
+        match fault {
+            Some(reason) => Verified::Failed(reason),
+            None if !path.complete => Verified::Failed(UNSPECIFIED),
+            None if constrains_names && !self.names_are_allowed(&path, now_s) => {
+                Verified::Failed(NAME_NOT_PERMITTED)
+            }
+            None => Verified::Success,
+        }
+    }
+
+    /// Builds the path: trusted certificates are preferred to those that were sent.
+    fn build<'c>(&'c self, sent: &[Certificate<'c>], now: i64) -> Path<'c> {
+        let mut path = vec![sent[0].clone()];
+        let mut used = vec![0];
+        let mut among_trusted = false;
+        let (complete, fault) = loop {
+            let last = &path[path.len() - 1];
+            if last.is_self_issued() && is_issued_by(last, last) {
+                if self.is_trusted(last) {
+                    break (true, None);
+                }
+                break (
+                    false,
+                    Some(if path.len() == 1 {
+                        SELF_SIGNED_LEAF
+                    } else {
+                        SELF_SIGNED_IN_CHAIN
+                    }),
+                );
+            }
+            // OpenSSL says of a path that would be too long that its next certificate is missing.
+            let missing = if among_trusted {
+                NO_ISSUER
+            } else {
+                NO_LOCAL_ISSUER
+            };
+            if path.len() >= self.depth + PATH_ENDS {
+                break (false, Some(missing));
+            }
+            if let Some(issuer) = self.trusted_issuer(last, now) {
+                among_trusted = true;
+                path.push(issuer);
+                continue;
+            }
+            if among_trusted {
+                break (false, Some(missing));
+            }
+            let next = (0..sent.len()).find(|n| !used.contains(n) && is_issued_by(last, &sent[*n]));
+            match next {
+                Some(n) => {
+                    used.push(n);
+                    path.push(sent[n].clone());
+                }
+                None => break (false, Some(missing)),
+            }
+        };
+        Path {
+            certificates: path,
+            complete,
+            fault,
+        }
+    }
+
+    fn is_trusted(&self, certificate: &Certificate<'_>) -> bool {
+        self.trusted.iter().any(|der| der == certificate.der)
+    }
+
+    /// The trusted certificate that may have issued one; of several, one that is valid now.
+    fn trusted_issuer(&self, certificate: &Certificate<'_>, now: i64) -> Option<Certificate<'_>> {
+        let same_name = self.by_name.get(&dn::canonical(certificate.issuer))?;
+        let candidates = same_name
+            .iter()
+            .filter_map(|n| Certificate::parse(&self.trusted.certificates[*n]))
+            .filter(|issuer| is_issued_by(certificate, issuer));
+        let mut first = None;
+        for issuer in candidates {
+            if is_valid(&issuer, now).is_none() {
+                return Some(issuer);
+            }
+            first.get_or_insert(issuer);
+        }
+        first
+    }
+
+    /// Every certificate of the path needs a list of its issuer, and must not be in it.
+    fn check_revocation(&self, path: &Path<'_>, now: i64, tell: &mut dyn FnMut(Reason)) {
+        if self.crls.is_empty() {
+            return;
+        }
+        for (n, certificate) in path.certificates.iter().enumerate() {
+            let name = dn::canonical(certificate.issuer);
+            let list = self
+                .crls
+                .iter()
+                .filter(|crl| crl.issuer == name)
+                .max_by_key(|crl| crl.from_s);
+            let Some(list) = list else {
+                tell(NO_CRL);
+                continue;
+            };
+            // The last certificate of a complete path issued itself.
+            let issuer = path.certificates.get(n + 1).unwrap_or(certificate);
+            if list.critical {
+                tell(CRL_CRITICAL);
+            }
+            if !issuer.may(CRL_SIGN) {
+                tell(CRL_NOT_ALLOWED);
+            }
+            if list.from_s > now {
+                tell(CRL_NOT_YET);
+            }
+            if list.until_s.is_some_and(|until| until < now) {
+                tell(CRL_EXPIRED);
+            }
+            if !is_signed(&list.algorithm, &list.signed, &list.signature, issuer) {
+                tell(CRL_SIGNATURE);
+            }
+            if list.revokes(certificate.serial) {
+                tell(REVOKED);
+            }
+        }
+    }
+
+    /// Whether rustls finds the names of the path within the limits its certificates set.
+    fn names_are_allowed(&self, path: &Path<'_>, now_s: u64) -> bool {
+        let Some(verifier) = &self.names else {
+            return false;
+        };
+        let der = |certificate: &Certificate<'_>| CertificateDer::from(certificate.der.to_vec());
+        let all: Vec<_> = path.certificates.iter().map(der).collect();
+        let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(now_s));
+        verifier.verify_client_cert(&all[0], &all[1..], now).is_ok()
+    }
+}
+
+/// Extensions, purposes, lengths of paths.
+fn check_extensions(path: &Path<'_>, tell: &mut dyn FnMut(Reason)) {
+    // Issuers that did not issue themselves, between the one looked at and the client's certificate.
+    let mut between = 0;
+    for (n, certificate) in path.certificates.iter().enumerate() {
+        let extensions = &certificate.extensions;
+        if extensions.unknown_critical {
+            tell(UNKNOWN_CRITICAL);
+        }
+        let may_be_here = match n {
+            0 => certificate.may(DIGITAL_SIGNATURE | KEY_AGREEMENT),
+            _ => certificate.is_authority(),
+        };
+        if n > 0 && !may_be_here {
+            tell(NO_AUTHORITY);
+        }
+        let for_clients = extensions.for_clients != Some(false) && may_be_here;
+        if !for_clients {
+            tell(WRONG_PURPOSE);
+        }
+        if let Some((true, Some(longest))) = extensions.basic
+            && n > 1
+            && between > longest as usize
+        {
+            tell(PATH_LENGTH);
+        }
+        if n > 0 && !certificate.is_self_issued() {
+            between += 1;
+        }
+    }
+}
+
+/// Signatures and times, from the root to the client's certificate.
+fn check_signatures(path: &Path<'_>, now: i64, tell: &mut dyn FnMut(Reason)) {
+    let all = &path.certificates;
+    let last = &all[all.len() - 1];
+    let own_issuer = last.is_self_issued() && is_issued_by(last, last);
+    if all.len() == 1 && !own_issuer {
+        tell(LEAF_NOT_VERIFIED);
+    }
+    for n in (0..all.len()).rev() {
+        match all.get(n + 1) {
+            Some(issuer) => {
+                let certificate = &all[n];
+                if !issuer.may(KEY_CERT_SIGN) {
+                    tell(NO_CERT_SIGN);
+                }
+                let (signed, signature) = (certificate.signed, certificate.signature);
+                if !is_signed(certificate.algorithm, signed, signature, issuer) {
+                    tell(BAD_SIGNATURE);
+                }
+            }
+            // OpenSSL looks at nothing of a last certificate whose issuer is missing.
+            None if !own_issuer && all.len() > 1 => continue,
+            None => {}
+        }
+        if let Some(reason) = is_valid(&all[n], now) {
+            tell(reason);
+        }
+    }
+}
+
+/// What is wrong with a certificate at a time.
+fn is_valid(certificate: &Certificate<'_>, now: i64) -> Option<Reason> {
+    if now < certificate.not_before {
+        Some(NOT_YET_VALID)
+    } else if now > certificate.not_after {
+        Some(EXPIRED)
+    } else {
+        None
+    }
+}
+
+/// Whether one certificate names another as its issuer.
+fn is_issued_by(certificate: &Certificate<'_>, issuer: &Certificate<'_>) -> bool {
+    let same_name = certificate.issuer == issuer.subject
+        || dn::canonical(certificate.issuer) == dn::canonical(issuer.subject);
+    let ids = (
+        certificate.extensions.issuer_key_id,
+        issuer.extensions.key_id,
+    );
+    same_name && !matches!(ids, (Some(named), Some(own)) if named != own)
+}
+
+/// Whether a signature is that of a certificate's key.
+fn is_signed(algorithm: &[u8], signed: &[u8], signature: &[u8], issuer: &Certificate<'_>) -> bool {
+    let known = aws_lc_rs::default_provider().signature_verification_algorithms;
+    let fits = known.all.iter().filter(|known| {
+        known.signature_alg_id().as_ref() == algorithm
+            && known.public_key_alg_id().as_ref() == issuer.key_algorithm
+    });
+    fits.into_iter().any(|known| {
+        known
+            .verify_signature(issuer.key, signed, signature)
+            .is_ok()
+    })
+}
+
+/// The client's certificate and the root.
+const PATH_ENDS: usize = 2;
+
+const UNSPECIFIED: Reason = Reason(1);
+const NO_ISSUER: Reason = Reason(2);
+const NO_CRL: Reason = Reason(3);
+const BAD_SIGNATURE: Reason = Reason(7);
+const CRL_SIGNATURE: Reason = Reason(8);
+const NOT_YET_VALID: Reason = Reason(9);
+const EXPIRED: Reason = Reason(10);
+const CRL_NOT_YET: Reason = Reason(11);
+const CRL_EXPIRED: Reason = Reason(12);
+const SELF_SIGNED_LEAF: Reason = Reason(18);
+const SELF_SIGNED_IN_CHAIN: Reason = Reason(19);
+const NO_LOCAL_ISSUER: Reason = Reason(20);
+const LEAF_NOT_VERIFIED: Reason = Reason(21);
+const REVOKED: Reason = Reason(23);
+const NO_AUTHORITY: Reason = Reason(24);
+const PATH_LENGTH: Reason = Reason(25);
+const WRONG_PURPOSE: Reason = Reason(26);
+const NO_CERT_SIGN: Reason = Reason(32);
+const UNKNOWN_CRITICAL: Reason = Reason(34);
+const CRL_NOT_ALLOWED: Reason = Reason(35);
+const CRL_CRITICAL: Reason = Reason(36);
+const NAME_NOT_PERMITTED: Reason = Reason(47);
+
+const REASONS: &[(u32, &str)] = &[
+    (1, "unspecified certificate verification error"),
+    (2, "unable to get issuer certificate"),
+    (3, "unable to get certificate CRL"),
+    (7, "certificate signature failure"),
+    (8, "CRL signature failure"),
+    (9, "certificate is not yet valid"),
+    (10, "certificate has expired"),
+    (11, "CRL is not yet valid"),
+    (12, "CRL has expired"),
+    (18, "self-signed certificate"),
+    (19, "self-signed certificate in certificate chain"),
+    (20, "unable to get local issuer certificate"),
+    (21, "unable to verify the first certificate"),
+    (23, "certificate revoked"),
+    (24, "invalid CA certificate"),
+    (25, "path length constraint exceeded"),
+    (26, "unsuitable certificate purpose"),
+    (32, "key usage does not include certificate signing"),
+    (34, "unhandled critical extension"),
+    (35, "key usage does not include CRL signing"),
+    (36, "unhandled critical CRL extension"),
+    (47, "permitted subtree violation"),
+];

@@ -1,0 +1,324 @@
+//! The thread that carries packets: out of one device, through the policy and the delay, into the other.
+//!
+//! It waits in poll until shortly before the next packet is due and looks at the clock for the rest, because a
+//! timer is late by a wake-up. It runs in real time where that is allowed. Packets enter by `Reader::read`, leave by
+//! `Way::deliver`.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use driver::sys::process;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+
+use crate::FORWARDER_PRIORITY;
+use crate::hold::{Hold, Released};
+use crate::options::{MTU_MAX, Options};
+use crate::pipe::{Moving, Pipe};
+use crate::record::Record;
+use crate::segment::{Direction, Fate, Segment};
+
+/// How long before a packet is due the thread stops to sleep: above what a timer and a wake-up take.
+const SPIN: Duration = Duration::from_micros(200);
+
+/// How many packets are read from a device before others are looked at.
+const READS_PER_TURN: usize = 64;
+
+/// The forwarding thread, from outside.
+#[derive(Debug)]
+pub(crate) struct Forwarder {
+    record: Arc<Mutex<Record>>,
+    stop: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Forwarder {
+    /// Starts between the client's device and the server's.
+    pub(crate) fn start(near: OwnedFd, far: OwnedFd, options: &Options) -> io::Result<Self> {
+        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let waits_known = Waits::of_this_thread().is_some();
+        let record = Arc::new(Mutex::new(Record::new(options.trace, waits_known)));
+        let way = |direction, hold: Option<Duration>| Way {
+            direction,
+            hold: hold.map(Hold::new),
+            pipe: Pipe::new(options.one_way, options.bandwidth),
+        };
+        let run = Run {
+            devices: [near, far],
+            ways: [
+                way(Direction::ToServer, options.client_ack_hold),
+                way(Direction::ToClient, options.server_ack_hold),
+            ],
+            record: Arc::clone(&record),
+            stop: Arc::clone(&stop),
+            noted: Vec::new(),
+        };
+        let thread = thread::Builder::new()
+            .name("link".into())
+            .spawn(move || run.run())?;
+        Ok(Self {
+            record,
+            stop,
+            thread: Some(thread),
+        })
+    }
+
+    /// What is known so far.
+    pub(crate) fn record(&self) -> MutexGuard<'_, Record> {
+        locked(&self.record)
+    }
+}
+
+impl Drop for Forwarder {
+    fn drop(&mut self) {
+        // A counter of events takes a one whenever it is not full of them.
+        let _ = rustix::io::write(self.stop.as_fd(), &1_u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            // A panic was reported by its thread; a second one here would end the process.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The record, whoever panicked with it: it is counts, and each is whole.
+fn locked(record: &Mutex<Record>) -> MutexGuard<'_, Record> {
+    record.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One direction.
+#[derive(Debug)]
+struct Way {
+    direction: Direction,
+    hold: Option<Hold>,
+    pipe: Pipe,
+}
+
+/// The forwarding thread, from inside. A way and the device it reads from have the same index.
+#[derive(Debug)]
+struct Run {
+    devices: [OwnedFd; 2],
+    ways: [Way; 2],
+    record: Arc<Mutex<Record>>,
+    stop: Arc<OwnedFd>,
+    /// What became of packets this turn.
+    noted: Vec<(Direction, Fate, Moving, Instant)>,
+}
+
+impl Run {
+    fn run(mut self) {
+        // Refused in some containers; the record tells how late packets are then.
+        let _ = process::set_realtime_thread(FORWARDER_PRIORITY, false);
+        let mut waits = Waits::of_this_thread();
+        let mut buffer = vec![0; usize::from(MTU_MAX)];
+        let mut unread = Duration::ZERO;
+        loop {
+            let mut busy = false;
+            let mut ignored = 0;
+            for index in 0..2 {
+                busy |= self.read(index, &mut buffer, unread, &mut ignored);
+                self.expire(index);
+            }
+            for index in 0..2 {
+                self.deliver(index);
+            }
+            self.note(ignored);
+            unread = Duration::ZERO;
+            if busy {
+                continue;
+            }
+            match self.wait() {
+                Woken::Early => {}
+                Woken::Slept => unread = waits.as_mut().map(Waits::since_last).unwrap_or_default(),
+                Woken::Stopped => return,
+            }
+        }
+    }
+
+    /// Reads what a device has; true when there may be more.
+    fn read(
+        &mut self,
+        index: usize,
+        buffer: &mut [u8],
+        unread: Duration,
+        ignored: &mut u64,
+    ) -> bool {
+        for _ in 0..READS_PER_TURN {
+            match rustix::io::read(&self.devices[index], &mut *buffer) {
+                Ok(length) => {
+                    let packet = &buffer[..length];
+                    if packet.first().is_none_or(|first| first >> 4 != 4) {
+                        *ignored += 1;
+                    } else {
+                        self.take(index, packet.to_vec(), unread);
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// Takes a packet in: past the policy, into the delay.
+    fn take(&mut self, index: usize, packet: Vec<u8>, unread: Duration) {
+        let came = Instant::now();
+        let segment = Segment::parse(&packet);
+        if let (Some(segment), Some(hold)) = (&segment, &mut self.ways[1 - index].hold) {
+            hold.observe(segment);
+        }
+        let mut out = Vec::new();
+        match (&segment, &mut self.ways[index].hold) {
+            (Some(segment), Some(hold)) => hold.offer(segment, packet, came, &mut out),
+            _ => out.push(Released {
+                packet,
+                at: came,
+                came,
+                goes_on: true,
+            }),
+        }
+        self.enter(index, out, unread);
+    }
+
+    /// Sends on what the policy has held long enough.
+    fn expire(&mut self, index: usize) {
+        let Some(hold) = &mut self.ways[index].hold else {
+            return;
+        };
+        let now = Instant::now();
+        if hold.next().is_some_and(|next| next <= now) {
+            let mut out = Vec::new();
+            hold.expire(now, &mut out);
+            self.enter(index, out, Duration::ZERO);
+        }
+    }
+
+    fn enter(&mut self, index: usize, released: Vec<Released>, unread: Duration) {
+        let way = &mut self.ways[index];
+        for released in released {
+            let moving = Moving {
+                segment: Segment::parse(&released.packet),
+                packet: released.packet,
+                came: released.came,
+                due: released.at,
+                unread,
+            };
+            if !released.goes_on {
+                let at = released.at;
+                self.noted
+                    .push((way.direction, Fate::Superseded, moving, at));
+            } else if let Err(moving) = way.pipe.push(moving) {
+                let at = released.at;
+                self.noted.push((way.direction, Fate::Dropped, moving, at));
+            }
+        }
+    }
+
+    /// Puts what is due into the other device.
+    fn deliver(&mut self, index: usize) {
+        loop {
+            let now = Instant::now();
+            let Some(moving) = self.ways[index].pipe.pop(now) else {
+                return;
+            };
+            let written = rustix::io::retry_on_intr(|| {
+                rustix::io::write(&self.devices[1 - index], &moving.packet)
+            });
+            let fate = match written {
+                Ok(_) => Fate::Delivered,
+                Err(_) => Fate::Dropped,
+            };
+            let direction = self.ways[index].direction;
+            self.noted.push((direction, fate, moving, now));
+        }
+    }
+
+    /// Hands what became of packets to the record, under one lock.
+    fn note(&mut self, ignored: u64) {
+        if self.noted.is_empty() && ignored == 0 {
+            return;
+        }
+        let mut record = locked(&self.record);
+        record.note_ignored(ignored);
+        for (direction, fate, moving, at) in self.noted.drain(..) {
+            record.note(direction, fate, &moving, at);
+        }
+    }
+
+    /// Sleeps until a packet comes or one is nearly due.
+    fn wait(&self) -> Woken {
+        let holds = self.ways.iter().filter_map(|way| way.hold.as_ref()?.next());
+        let dues = self.ways.iter().filter_map(|way| way.pipe.next());
+        let limit = match holds.chain(dues).min() {
+            None => None,
+            Some(due) => {
+                let left = due.saturating_duration_since(Instant::now());
+                let Some(sleep) = left.checked_sub(SPIN) else {
+                    return Woken::Early;
+                };
+                Timespec::try_from(sleep).ok()
+            }
+        };
+        let [near, far] = &self.devices;
+        let mut ready = [
+            PollFd::new(near, PollFlags::IN),
+            PollFd::new(far, PollFlags::IN),
+            PollFd::new(&self.stop, PollFlags::IN),
+        ];
+        // Interrupted or not: what is ready is seen by reading, and the stop at the next wait.
+        let _ = poll(&mut ready, limit.as_ref());
+        if ready[2].revents().is_empty() {
+            Woken::Slept
+        } else {
+            Woken::Stopped
+        }
+    }
+}
+
+/// How a wait ended.
+enum Woken {
+    /// Something is due so soon that there was none.
+    Early,
+    /// After a sleep.
+    Slept,
+    /// The link is to end.
+    Stopped,
+}
+
+/// How long a thread was ready to run and did not: the second number of its schedstat, in nanoseconds.
+///
+/// A packet that came meanwhile has waited in its device at most so long.
+#[derive(Debug)]
+struct Waits {
+    file: File,
+    last: Duration,
+}
+
+impl Waits {
+    fn of_this_thread() -> Option<Self> {
+        let file = File::open("/proc/thread-self/schedstat").ok()?;
+        let last = total(&file)?;
+        Some(Self { file, last })
+    }
+
+    fn since_last(&mut self) -> Duration {
+        let Some(now) = total(&self.file) else {
+            return Duration::ZERO;
+        };
+        let waited = now.saturating_sub(self.last);
+        self.last = now;
+        waited
+    }
+}
+
+fn total(file: &File) -> Option<Duration> {
+    let mut text = [0; 80];
+    let length = file.read_at(&mut text, 0).ok()?;
+    let text = std::str::from_utf8(text.get(..length)?).ok()?;
+    let waited = text.split_whitespace().nth(1)?.parse().ok()?;
+    Some(Duration::from_nanos(waited))
+}

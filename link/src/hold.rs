@@ -1,0 +1,231 @@
+//! Acknowledgements held back, as a receiver does that would rather send them with data.
+//!
+//! The ends acknowledge every segment at once (the routes say `quickack`, see `setup`), and this is where they
+//! wait: a pure acknowledgement is kept until `hold` is over, and not needed any more when a segment of its flow
+//! goes the same way before, which says as much or more. So that this is what receivers do, and a sender that
+//! does all right is not slowed down, it does not wait when
+//! - it acknowledges two full segments or more since the last one that left (RFC 1122 section 4.2.3.2),
+//! - it acknowledges nothing new: a repeated one, or one that changes the window (RFC 5681 section 4.2),
+//! - none left before: it ends the handshake.
+//!
+//! Time is an argument. Deliberately absent: SACK blocks of an acknowledgement that was superseded; nothing is
+//! lost on this link that they would tell of.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use crate::segment::{Flags, Flow, Segment};
+
+/// The most connections remembered. Beyond it those that hold nothing are forgotten, as if they were new; where
+/// all hold something, the acknowledgements of new ones pass.
+const FLOWS_MAX: usize = 4096;
+
+/// What counts as a full segment while no larger one was seen: the least that a sender assumes (RFC 9293
+/// section 3.7.1).
+const FULL_SEGMENT_MIN_BYTES: u32 = 536;
+
+/// A packet that leaves the policy.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Released {
+    /// The packet.
+    pub(crate) packet: Vec<u8>,
+    /// When it left: its delay begins then.
+    pub(crate) at: Instant,
+    /// When it had come.
+    pub(crate) came: Instant,
+    /// False for an acknowledgement that is not needed any more, and goes nowhere.
+    pub(crate) goes_on: bool,
+}
+
+/// The policy of one direction.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    time: Duration,
+    flows: HashMap<Flow, FlowState>,
+    /// When flows may have something to release, in order; what was superseded stays until its time.
+    timers: VecDeque<(Instant, Flow)>,
+}
+
+#[derive(Debug, Default)]
+struct FlowState {
+    /// The acknowledgement that last left.
+    acknowledged: Option<u32>,
+    /// The largest payload that went the other way.
+    full_bytes: u32,
+    held: Option<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    packet: Vec<u8>,
+    ack: u32,
+    came: Instant,
+    until: Instant,
+}
+
+/// What a pure acknowledgement does.
+enum Judgement {
+    /// It leaves, and the one that is held is not needed any more.
+    Leaves,
+    /// It says nothing that was not said: it leaves, and the one that is held says more.
+    Repeats,
+    /// It is held.
+    Waits,
+}
+
+impl Hold {
+    pub(crate) fn new(time: Duration) -> Self {
+        Self {
+            time,
+            flows: HashMap::new(),
+            timers: VecDeque::new(),
+        }
+    }
+
+    /// Sees a segment of the other direction: data that this one acknowledges.
+    pub(crate) fn observe(&mut self, segment: &Segment) {
+        if segment.payload_bytes > 0
+            && let Some(state) = self.state(segment.flow.reversed())
+        {
+            state.full_bytes = state.full_bytes.max(segment.payload_bytes);
+        }
+    }
+
+    /// Takes a segment of this direction; what leaves now is put into `out`, in order.
+    pub(crate) fn offer(
+        &mut self,
+        segment: &Segment,
+        packet: Vec<u8>,
+        now: Instant,
+        out: &mut Vec<Released>,
+    ) {
+        let passes = Released {
+            packet,
+            at: now,
+            came: now,
+            goes_on: true,
+        };
+        let hold = self.time;
+        let Some(state) = self.state(segment.flow) else {
+            out.push(passes);
+            return;
+        };
+        if segment.flags.any(Flags::SYN) {
+            *state = FlowState::default();
+        }
+        if segment.is_pure_ack() {
+            match state.judge(segment.ack) {
+                Judgement::Leaves => {}
+                Judgement::Repeats => {
+                    out.push(passes);
+                    return;
+                }
+                Judgement::Waits => {
+                    if let Some(until) = state.hold(segment.ack, passes, now + hold, out) {
+                        self.timers.push_back((until, segment.flow));
+                    }
+                    return;
+                }
+            }
+        }
+        // A reset may come without an acknowledgement; the one before it is not needed any more either.
+        state.supersede(now, out);
+        if segment.flags.any(Flags::ACK) {
+            state.acknowledged = Some(segment.ack);
+        }
+        if segment.flags.any(Flags::RST) {
+            self.flows.remove(&segment.flow);
+        }
+        out.push(passes);
+    }
+
+    /// Releases what was held long enough.
+    pub(crate) fn expire(&mut self, now: Instant, out: &mut Vec<Released>) {
+        while let Some((due, flow)) = self.timers.front().copied()
+            && due <= now
+        {
+            self.timers.pop_front();
+            let Some(state) = self.flows.get_mut(&flow) else {
+                continue;
+            };
+            if let Some(held) = state.held.take_if(|held| held.until <= due) {
+                state.acknowledged = Some(held.ack);
+                out.push(Released {
+                    packet: held.packet,
+                    at: held.until,
+                    came: held.came,
+                    goes_on: true,
+                });
+            }
+        }
+    }
+
+    /// When [`Hold::expire`] has something to do at the earliest.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.timers.front().map(|(due, _)| *due)
+    }
+
+    fn state(&mut self, flow: Flow) -> Option<&mut FlowState> {
+        if self.flows.len() >= FLOWS_MAX && !self.flows.contains_key(&flow) {
+            self.flows.retain(|_, state| state.held.is_some());
+            if self.flows.len() >= FLOWS_MAX {
+                return None;
+            }
+        }
+        Some(self.flows.entry(flow).or_default())
+    }
+}
+
+impl FlowState {
+    fn judge(&self, ack: u32) -> Judgement {
+        let Some(before) = self.acknowledged else {
+            return Judgement::Leaves;
+        };
+        let news = ack.wrapping_sub(before);
+        // In the arithmetic of sequence numbers the upper half is what lies behind.
+        let is_new = news != 0 && news < 1 << 31;
+        let full = self.full_bytes.max(FULL_SEGMENT_MIN_BYTES);
+        if !is_new {
+            Judgement::Repeats
+        } else if news >= full.saturating_mul(2) {
+            Judgement::Leaves
+        } else {
+            Judgement::Waits
+        }
+    }
+
+    /// Keeps an acknowledgement in place of one that is held, until the time of that one; gives the time when
+    /// there was none.
+    fn hold(
+        &mut self,
+        ack: u32,
+        packet: Released,
+        until: Instant,
+        out: &mut Vec<Released>,
+    ) -> Option<Instant> {
+        let before = self.held.as_ref().map(|held| held.until);
+        self.supersede(packet.at, out);
+        self.held = Some(Held {
+            packet: packet.packet,
+            ack,
+            came: packet.came,
+            until: before.unwrap_or(until),
+        });
+        before.is_none().then_some(until)
+    }
+
+    fn supersede(&mut self, now: Instant, out: &mut Vec<Released>) {
+        if let Some(held) = self.held.take() {
+            out.push(Released {
+                packet: held.packet,
+                at: now,
+                came: held.came,
+                goes_on: false,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "hold_tests.rs"]
+mod tests;

@@ -1,0 +1,200 @@
+//! A link between a client and a server on one machine, with a delay that is exact and known to be so.
+//!
+//! Two network namespaces are joined by two TUN devices. A thread (`forward`) takes each IP packet out of one
+//! device and puts it into the other one after the one-way delay, in order. It may hold acknowledgements back,
+//! as receivers do ([`Options::client_ack_hold`]), so that a sender who waits for one is seen to wait. It records
+//! how late it was itself ([`Link::lateness`], [`Link::worst_between`]): on a machine with other work a sample
+//! says nothing unless the link was on time for it. [`sweep`] judges a server's first and last bytes over such a
+//! link, whatever the protocol; [`RoundTrips`] counts what a handshake costs.
+//!
+//! Bytes enter and leave by what runs inside: [`Link::in_client`], [`Link::in_server`], [`Link::spawn_server`].
+//! Namespaces and devices have no names outside and are held by descriptors alone: they go when the link is
+//! dropped, and when its process is killed. `docs/link.md` tells how to use it and what it cannot tell.
+//!
+//! Deliberately absent: loss and reordering (what is measured here is waiting), IPv6, and links without
+//! CAP_SYS_ADMIN and CAP_NET_ADMIN, for which [`Link::new`] says why there is none.
+//! Sources: tuntap.rst of the kernel, network_namespaces(7), RFC 1122 section 4.2.3.2, RFC 5681 section 4.2.
+
+#![forbid(unsafe_code)]
+
+mod forward;
+mod hold;
+mod options;
+mod pipe;
+mod record;
+mod round_trips;
+mod segment;
+mod setup;
+pub mod sweep;
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::process::{Child, Command};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use driver::sys::namespace::Network;
+use driver::sys::process;
+
+pub use options::{Bandwidth, Options};
+pub use record::{Counters, Lateness, Trace, TraceEntry};
+pub use round_trips::RoundTrips;
+pub use segment::{Direction, Fate, Flags, Flow, Segment};
+
+/// Real-time priorities: the link runs before its ends, the ends before all else.
+const FORWARDER_PRIORITY: i32 = 2;
+const ENDS_PRIORITY: i32 = 1;
+
+/// Two namespaces, the delay between them, and the thread that makes it.
+#[derive(Debug)]
+pub struct Link {
+    client: Network,
+    server: Network,
+    options: Options,
+    forwarder: forward::Forwarder,
+}
+
+impl Link {
+    /// Makes the namespaces and devices, and starts to forward.
+    ///
+    /// # Errors
+    /// `Unsupported`, with the reason, where a link cannot be: not root, no /dev/net/tun, no `ip` command; see
+    /// [`available`]. Other errors are failures.
+    pub fn new(options: Options) -> io::Result<Self> {
+        options.check()?;
+        let (client, near) = setup::end(&setup::CLIENT, &options)?;
+        let (server, far) = setup::end(&setup::SERVER, &options)?;
+        let forwarder = forward::Forwarder::start(near, far, &options)?;
+        Ok(Self {
+            client,
+            server,
+            options,
+            forwarder,
+        })
+    }
+
+    /// What the link was made with.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Twice the one-way delay.
+    #[must_use]
+    pub fn round_trip(&self) -> Duration {
+        self.options.one_way * 2
+    }
+
+    /// The server's address, as clients see it; all of its ports are free.
+    #[must_use]
+    pub fn server_address(&self) -> Ipv4Addr {
+        setup::SERVER.address
+    }
+
+    /// The client's address.
+    #[must_use]
+    pub fn client_address(&self) -> Ipv4Addr {
+        setup::CLIENT.address
+    }
+
+    /// Runs `task` on a thread in the client's namespace, as a measuring instrument: in real time where that is
+    /// allowed, so that other work on the machine does not delay its clock readings. What it connects to goes
+    /// over the link.
+    ///
+    /// # Panics
+    /// When `task` does.
+    pub fn in_client<T: Send>(&self, task: impl FnOnce() -> T + Send) -> T {
+        inside(&self.client, || {
+            // Refused in some containers; what is measured is noisier then.
+            let _ = process::set_realtime_thread(ENDS_PRIORITY, false);
+            task()
+        })
+    }
+
+    /// Runs `task` on a thread in the server's namespace. What it binds is reached over the link; what it spawns
+    /// stays there, and is scheduled as [`Options::realtime_server`] says.
+    ///
+    /// # Panics
+    /// When `task` does.
+    pub fn in_server<T: Send>(&self, task: impl FnOnce() -> T + Send) -> T {
+        inside(&self.server, || {
+            if self.options.realtime_server {
+                // As in the client.
+                let _ = process::set_realtime_thread(ENDS_PRIORITY, true);
+            }
+            task()
+        })
+    }
+
+    /// Starts a process in the server's namespace; ending it is the caller's, before the link is dropped.
+    ///
+    /// # Errors
+    /// As those of [`Command::spawn`].
+    pub fn spawn_server(&self, command: &mut Command) -> io::Result<Child> {
+        self.in_server(|| command.spawn())
+    }
+
+    /// How many packets did what, so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.forwarder.record().counters()
+    }
+
+    /// How late packets were delivered, so far.
+    #[must_use]
+    pub fn lateness(&self) -> Lateness {
+        self.forwarder.record().lateness()
+    }
+
+    /// The latest that a packet was which left the link between two moments; a sample of that time is worth
+    /// nothing when this is more than it may err.
+    #[must_use]
+    pub fn worst_between(&self, from: Instant, to: Instant) -> Duration {
+        self.forwarder.record().worst_between(from, to)
+    }
+
+    /// Takes what was traced since the link was made, or since the last call; empty without [`Options::trace`].
+    #[must_use]
+    pub fn take_trace(&self) -> Trace {
+        self.forwarder.record().take_trace()
+    }
+
+    /// The numbers of both namespaces, as /proc shows them: the client's and the server's.
+    ///
+    /// # Errors
+    /// None is known.
+    pub fn namespaces(&self) -> io::Result<[u64; 2]> {
+        Ok([self.client.id()?, self.server.id()?])
+    }
+}
+
+/// The link, or nothing and a line on standard error where there cannot be one: for tests, which then return.
+///
+/// # Panics
+/// When a link should have come about and did not.
+#[must_use]
+pub fn available(made: io::Result<Link>) -> Option<Link> {
+    match made {
+        Ok(link) => Some(link),
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            let line = format!("\nskipped: there is no emulated link here: {error}\n");
+            // Written past the capture of the tests' output: that a test was skipped is to be seen.
+            let _ = io::Write::write_all(&mut io::stderr(), line.as_bytes());
+            None
+        }
+        Err(error) => panic!("the emulated link failed: {error}"),
+    }
+}
+
+fn inside<T: Send>(network: &Network, task: impl FnOnce() -> T + Send) -> T {
+    let ran = thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            network
+                .enter()
+                .expect("whoever made a namespace may enter it");
+            task()
+        });
+        thread.join()
+    });
+    ran.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}

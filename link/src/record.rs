@@ -1,0 +1,301 @@
+//! What the link knows of itself: how many packets did what, how late it was, and each packet if wanted.
+//!
+//! Late is a packet by the time from when it was due to when it was put into the other device, and by the time it
+//! may have waited in its first device because the forwarder did not run (`Moving::unread`).
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use crate::pipe::Moving;
+use crate::segment::{Direction, Fate, Segment};
+
+/// Lateness is counted in steps of 10 µs up to 20 ms; the last count has all above.
+const STEP: Duration = Duration::from_micros(10);
+const STEPS: usize = 2000;
+
+/// What is not worth remembering with its time.
+const REMEMBERED_FROM: Duration = Duration::from_micros(100);
+
+/// How many late deliveries are remembered with their times; older ones are forgotten.
+const REMEMBERED_MAX: usize = 65_536;
+
+/// How many packets are traced until the trace is taken; later ones are only counted.
+const TRACE_MAX: usize = 262_144;
+
+/// How many packets did what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Delivered to the server.
+    pub to_server: u64,
+    /// Delivered to the client.
+    pub to_client: u64,
+    /// Bytes of IP packets delivered, both ways.
+    pub bytes: u64,
+    /// Acknowledgements that had not to be sent because a later segment said as much.
+    pub superseded: u64,
+    /// Dropped before a bandwidth limit, or not taken by a device.
+    pub dropped: u64,
+    /// Not IPv4, and not forwarded.
+    pub ignored: u64,
+}
+
+/// How late packets were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lateness {
+    /// Packets delivered.
+    pub packets: u64,
+    /// Half of them were no later than this; in steps of 10 µs.
+    pub median: Duration,
+    /// 99 of 100 were no later than this; in steps of 10 µs, [`Lateness::worst`] from 20 ms on.
+    pub p99: Duration,
+    /// The latest.
+    pub worst: Duration,
+    /// Whether the kernel tells how long the forwarder waited for a CPU; else packets may have waited unseen
+    /// before they were read.
+    pub waits_known: bool,
+}
+
+/// The packets recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// In the order in which they were delivered, or found not to be.
+    pub entries: Vec<TraceEntry>,
+    /// How many more there were than are kept.
+    pub lost: u64,
+}
+
+/// A packet recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceEntry {
+    /// Which way it went.
+    pub direction: Direction,
+    /// What became of it.
+    pub fate: Fate,
+    /// When it came from its sender.
+    pub came: Instant,
+    /// When it was due; for one that was not delivered, when that was decided.
+    pub due: Instant,
+    /// When it reached its receiver, or was found not to.
+    pub left: Instant,
+    /// Its length with the IP header.
+    pub packet_bytes: usize,
+    /// What it says, if it is TCP.
+    pub segment: Option<Segment>,
+}
+
+/// The record of a link.
+#[derive(Debug)]
+pub(crate) struct Record {
+    counters: Counters,
+    steps: Vec<u64>,
+    worst: Duration,
+    remembered: VecDeque<(Instant, Duration)>,
+    /// The moment of the last delivery that was forgotten.
+    forgotten: Option<Instant>,
+    waits_known: bool,
+    trace: Option<Trace>,
+}
+
+impl Record {
+    pub(crate) fn new(trace: bool, waits_known: bool) -> Self {
+        Self {
+            counters: Counters::default(),
+            steps: vec![0; STEPS + 1],
+            worst: Duration::ZERO,
+            remembered: VecDeque::new(),
+            forgotten: None,
+            waits_known,
+            trace: trace.then(Trace::default),
+        }
+    }
+
+    /// Notes the end of a packet.
+    pub(crate) fn note(&mut self, direction: Direction, fate: Fate, moving: &Moving, now: Instant) {
+        let counters = &mut self.counters;
+        match (fate, direction) {
+            (Fate::Superseded, _) => counters.superseded += 1,
+            (Fate::Dropped, _) => counters.dropped += 1,
+            (Fate::Delivered, Direction::ToServer) => counters.to_server += 1,
+            (Fate::Delivered, Direction::ToClient) => counters.to_client += 1,
+        }
+        if fate == Fate::Delivered {
+            counters.bytes += moving.packet.len() as u64;
+            self.note_lateness(
+                now.saturating_duration_since(moving.due) + moving.unread,
+                now,
+            );
+        }
+        let Some(trace) = &mut self.trace else {
+            return;
+        };
+        if trace.entries.len() >= TRACE_MAX {
+            trace.lost += 1;
+            return;
+        }
+        trace.entries.push(TraceEntry {
+            direction,
+            fate,
+            came: moving.came,
+            due: moving.due,
+            left: now,
+            packet_bytes: moving.packet.len(),
+            segment: moving.segment,
+        });
+    }
+
+    /// Notes packets that are not forwarded.
+    pub(crate) fn note_ignored(&mut self, packets: u64) {
+        self.counters.ignored += packets;
+    }
+
+    fn note_lateness(&mut self, late: Duration, now: Instant) {
+        let step = late.as_nanos() / STEP.as_nanos();
+        let step = usize::try_from(step).map_or(STEPS, |step| step.min(STEPS));
+        self.steps[step] += 1;
+        self.worst = self.worst.max(late);
+        if late < REMEMBERED_FROM {
+            return;
+        }
+        if self.remembered.len() >= REMEMBERED_MAX {
+            self.forgotten = self.remembered.pop_front().map(|(when, _)| when);
+        }
+        self.remembered.push_back((now, late));
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    pub(crate) fn lateness(&self) -> Lateness {
+        Lateness {
+            packets: self.steps.iter().sum(),
+            median: self.quantile(50),
+            p99: self.quantile(99),
+            worst: self.worst,
+            waits_known: self.waits_known,
+        }
+    }
+
+    /// The upper end of the step that has the packet at `percent`.
+    fn quantile(&self, percent: u64) -> Duration {
+        let packets: u64 = self.steps.iter().sum();
+        let wanted = (packets * percent).div_ceil(100);
+        let mut seen = 0;
+        for (step, count) in (1_u32..).zip(&self.steps) {
+            seen += count;
+            if seen >= wanted && packets > 0 {
+                return (STEP * step).min(self.worst);
+            }
+        }
+        Duration::ZERO
+    }
+
+    /// The latest delivery between two moments; the worst of all for a time that is forgotten in part.
+    pub(crate) fn worst_between(&self, from: Instant, to: Instant) -> Duration {
+        if self.forgotten.is_some_and(|last| last >= from) {
+            return self.worst;
+        }
+        let begin = self.remembered.partition_point(|(when, _)| *when < from);
+        let of_then = self.remembered.range(begin..);
+        let of_then = of_then.take_while(|(when, _)| *when <= to);
+        of_then.map(|(_, late)| *late).max().unwrap_or_default()
+    }
+
+    pub(crate) fn take_trace(&mut self) -> Trace {
+        self.trace.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn moving(due: Instant) -> Moving {
+        Moving {
+            packet: vec![0; 40],
+            segment: None,
+            came: due,
+            due,
+            unread: Duration::ZERO,
+        }
+    }
+
+    fn deliver(record: &mut Record, due: Instant, late: Duration) {
+        record.note(
+            Direction::ToServer,
+            Fate::Delivered,
+            &moving(due),
+            due + late,
+        );
+    }
+
+    #[test]
+    fn lateness_has_its_quantiles() {
+        let start = Instant::now();
+        let mut record = Record::new(false, true);
+        assert_eq!(record.lateness().p99, Duration::ZERO);
+        for _ in 0..98 {
+            deliver(&mut record, start, Duration::from_micros(15));
+        }
+        deliver(&mut record, start, 3 * MS);
+        deliver(&mut record, start, 3 * MS + Duration::from_micros(15));
+        let lateness = record.lateness();
+        assert_eq!(lateness.packets, 100);
+        assert_eq!(lateness.median, Duration::from_micros(20));
+        assert_eq!(lateness.p99, Duration::from_micros(3010));
+        assert_eq!(lateness.worst, Duration::from_micros(3015));
+    }
+
+    #[test]
+    fn late_deliveries_are_found_by_their_time() {
+        let start = Instant::now();
+        let mut record = Record::new(false, true);
+        deliver(&mut record, start, MS);
+        deliver(&mut record, start + 10 * MS, 2 * MS);
+        let worst = |from, to| record.worst_between(start + from * MS, start + to * MS);
+        assert_eq!(worst(0, 5), MS);
+        assert_eq!(worst(0, 12), 2 * MS);
+        assert_eq!(worst(2, 11), Duration::ZERO);
+        assert_eq!(worst(13, 99), Duration::ZERO);
+    }
+
+    #[test]
+    fn waiting_unread_is_lateness() {
+        let start = Instant::now();
+        let mut record = Record::new(false, true);
+        let mut packet = moving(start);
+        packet.unread = 4 * MS;
+        record.note(Direction::ToClient, Fate::Delivered, &packet, start + MS);
+        assert_eq!(record.lateness().worst, 5 * MS);
+    }
+
+    #[test]
+    fn what_is_forgotten_counts_as_late() {
+        let start = Instant::now();
+        let mut record = Record::new(false, true);
+        for _ in 0..REMEMBERED_MAX {
+            deliver(&mut record, start, MS);
+        }
+        assert_eq!(record.worst_between(start, start), Duration::ZERO);
+        deliver(&mut record, start + 5 * MS, 2 * MS);
+        assert_eq!(record.worst_between(start, start), 2 * MS);
+        assert_eq!(
+            record.worst_between(start + 2 * MS, start + 3 * MS),
+            Duration::ZERO
+        );
+    }
+
+    #[test]
+    fn trace_is_limited_and_taken() {
+        let start = Instant::now();
+        let mut record = Record::new(true, true);
+        for _ in 0..=TRACE_MAX {
+            deliver(&mut record, start, MS);
+        }
+        let trace = record.take_trace();
+        assert_eq!((trace.entries.len(), trace.lost), (TRACE_MAX, 1));
+        assert_eq!(record.take_trace(), Trace::default());
+    }
+}

@@ -1,0 +1,74 @@
+//! What a handshake costs: its time in round trips of the link.
+//!
+//! Over 50 ms a round trip is so much longer than the work of the ends that their number can be read from a
+//! clock: TCP is 1, TCP and TLS 1.3 are 2, TCP and TLS 1.2 are 3.
+
+use std::time::{Duration, Instant};
+
+use crate::Link;
+
+/// What a number of round trips may differ from a whole one: work of the ends, 12.5 ms of 50.
+const WHOLE_WITHIN: f64 = 0.25;
+
+/// The time something took over a link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RoundTrips {
+    /// How long it took.
+    pub elapsed: Duration,
+    /// That in round trips of the link.
+    pub number: f64,
+    /// The latest that the link delivered a packet meanwhile.
+    pub link_late: Duration,
+}
+
+impl RoundTrips {
+    /// Runs `handshake` in the client's namespace, from before the connection to when it may be used, and counts.
+    ///
+    /// # Panics
+    /// When `handshake` does.
+    pub fn of<T: Send>(link: &Link, handshake: impl FnOnce() -> T + Send) -> (T, Self) {
+        let (result, begun, ended) = link.in_client(|| {
+            let begun = Instant::now();
+            let result = handshake();
+            (result, begun, Instant::now())
+        });
+        let elapsed = ended - begun;
+        let counted = Self {
+            elapsed,
+            number: elapsed.as_secs_f64() / link.round_trip().as_secs_f64(),
+            link_late: link.worst_between(begun, ended),
+        };
+        (result, counted)
+    }
+
+    /// The whole number it is, if it is near one.
+    #[must_use]
+    pub fn whole(&self) -> Option<u32> {
+        let whole = self.number.round();
+        let near = (self.number - whole).abs() <= WHOLE_WITHIN;
+        // Saturates, and takes what is not a number as 0; `near` is false for both.
+        near.then_some(whole as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_near_a_whole_number_is_one() {
+        let whole = |number| {
+            RoundTrips {
+                elapsed: Duration::ZERO,
+                number,
+                link_late: Duration::ZERO,
+            }
+            .whole()
+        };
+        assert_eq!(whole(1.0), Some(1));
+        assert_eq!(whole(2.25), Some(2));
+        assert_eq!(whole(2.26), None);
+        assert_eq!(whole(f64::INFINITY), None);
+        assert_eq!(whole(f64::NAN), None);
+    }
+}

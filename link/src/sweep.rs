@@ -1,0 +1,324 @@
+//! Times to first and last byte over bodies and requests of a connection, judged.
+//!
+//! Waiting hides in particular sizes and particular requests of a connection: a last piece that the sender keeps
+//! until an acknowledgement comes shows only where there is a small last piece, and only if the acknowledgement
+//! is late. So a sweep asks for bodies around the sizes of segments, windows and buffers, several times on each
+//! connection, over a link that holds acknowledgements ([`Options::client_ack_hold`](crate::Options)). What speaks
+//! to the server is a [`Peer`], one for each protocol; a sweep knows none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::io;
+use std::time::{Duration, Instant};
+
+use crate::{Direction, Link, TraceEntry};
+
+/// Bodies, bytes: the least; small; a segment's worth; one byte past a segment of Ethernet; some segments; near
+/// the initial window of ten segments; past it; several windows.
+pub const SIZES: [usize; 8] = [1, 100, 1024, 1461, 4096, 14_336, 16_384, 65_536];
+
+/// Requests of a connection, as many as take a Linux receiver out of its first mode of acknowledging.
+pub const REQUESTS: usize = 12;
+
+/// How much the median of times to first byte may be above a round trip.
+pub const MEDIAN_OVER: Duration = Duration::from_millis(2);
+
+/// How much any sample may be above its round trips; below the shortest time that systems delay acknowledgements,
+/// 40 ms.
+pub const SAMPLE_OVER: Duration = Duration::from_millis(30);
+
+/// A sample is void when the link delivered a packet later than this meanwhile.
+pub const LATE: Duration = MEDIAN_OVER;
+
+/// How many of a hundred samples may be void; of fewer than a hundred one may.
+pub const VOID_PERCENT_MAX: usize = 1;
+
+/// Groups of fewer samples have no median worth judging.
+const GROUP_MIN: usize = 5;
+
+/// The first flight of a response (RFC 6928): ten segments, their payload next to TCP timestamps.
+const INITIAL_WINDOW_SEGMENTS: usize = 10;
+const SEGMENT_BYTES: usize = 1448;
+
+/// What may come with a body: its head, and the records or frames around it.
+const HEAD_BYTES: usize = 512;
+
+/// A client of some protocol, on one connection at a time. It runs in the client's namespace.
+pub trait Peer {
+    /// Opens a connection in place of the one there is, up to where a request can be sent.
+    ///
+    /// # Errors
+    /// There is none.
+    fn connect(&mut self) -> io::Result<()>;
+
+    /// Asks for a body of this size on the connection, and reads it to its end.
+    ///
+    /// # Errors
+    /// The response is not that, or the connection ended.
+    fn request(&mut self, body_bytes: usize) -> io::Result<Timing>;
+}
+
+/// The moments of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// Just before its bytes were written.
+    pub sent: Instant,
+    /// When the first bytes of the response were read.
+    pub first: Instant,
+    /// When its last byte was read.
+    pub last: Instant,
+}
+
+/// What to ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sweep {
+    /// Bodies, bytes; each has a connection of its own in each round.
+    pub sizes: Vec<usize>,
+    /// Requests on each connection.
+    pub requests: usize,
+    /// How often all of it is done.
+    pub rounds: usize,
+}
+
+/// One request's times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// The body asked for, bytes.
+    pub body_bytes: usize,
+    /// Which request of its connection, from 1.
+    pub request: usize,
+    /// From its sending to the first byte.
+    pub first: Duration,
+    /// From its sending to the last byte.
+    pub last: Duration,
+    /// From when the server's end had its first packet to when it sent its first one, if the link has a
+    /// [trace](crate::Options::trace): the server's own part of `first`.
+    pub served: Option<Duration>,
+    /// The latest that the link was meanwhile.
+    pub link_late: Duration,
+}
+
+/// What a sweep found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The link's.
+    pub round_trip: Duration,
+    /// In the order in which they were taken.
+    pub samples: Vec<Sample>,
+}
+
+impl Default for Sweep {
+    fn default() -> Self {
+        Self {
+            sizes: SIZES.to_vec(),
+            requests: REQUESTS,
+            rounds: 1,
+        }
+    }
+}
+
+impl Sweep {
+    /// Runs it over a link on which nothing else goes on; what was traced is taken.
+    ///
+    /// # Errors
+    /// The first of the peer's, with what was asked for.
+    pub fn run(&self, link: &Link, peer: &mut (impl Peer + Send)) -> io::Result<Outcome> {
+        let timings = link.in_client(|| self.take(peer))?;
+        let trace = link.take_trace();
+        let sample = |(body_bytes, request, timing): (usize, usize, Timing)| Sample {
+            body_bytes,
+            request,
+            first: timing.first - timing.sent,
+            last: timing.last - timing.sent,
+            served: part_of_server(&trace.entries, timing),
+            link_late: link.worst_between(timing.sent, timing.last),
+        };
+        Ok(Outcome {
+            round_trip: link.round_trip(),
+            samples: timings.into_iter().map(sample).collect(),
+        })
+    }
+
+    fn take(&self, peer: &mut impl Peer) -> io::Result<Vec<(usize, usize, Timing)>> {
+        let mut timings = Vec::new();
+        for _ in 0..self.rounds {
+            for &size in &self.sizes {
+                let told = |error: io::Error| {
+                    io::Error::new(error.kind(), format!("a body of {size} bytes: {error}"))
+                };
+                peer.connect().map_err(told)?;
+                for request in 1..=self.requests {
+                    timings.push((size, request, peer.request(size).map_err(told)?));
+                }
+            }
+        }
+        Ok(timings)
+    }
+}
+
+impl Sample {
+    /// Whether the link was on time for it.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.link_late <= LATE
+    }
+}
+
+impl Outcome {
+    /// The samples for which the link was on time.
+    pub fn valid(&self) -> impl Iterator<Item = &Sample> {
+        self.samples.iter().filter(|sample| sample.is_valid())
+    }
+
+    /// Whether the link was on time for so many samples that the others do not matter; else the machine was busy, and
+    /// the sweep is to be run again.
+    #[must_use]
+    pub fn is_conclusive(&self) -> bool {
+        let void = self.samples.len() - self.valid().count();
+        void <= (self.samples.len() * VOID_PERCENT_MAX / 100).max(1)
+    }
+
+    /// What is wrong with the samples that are valid, a line each; nothing when the server never waited.
+    ///
+    /// Medians are judged over the requests of each size, over the sizes at each place in a connection, and for each
+    /// size at each place where there are enough rounds; each sample by itself. A body that does not fit the first
+    /// flight may take the round trips of slow start, and none of it may take a held acknowledgement.
+    #[must_use]
+    pub fn findings(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        self.judge_medians(&mut found);
+        for sample in self.valid() {
+            self.judge(sample, &mut found);
+        }
+        found
+    }
+
+    fn judge_medians(&self, found: &mut Vec<String>) {
+        let mut groups: BTreeMap<(Option<usize>, Option<usize>), Vec<Duration>> = BTreeMap::new();
+        for sample in self.valid() {
+            let (size, request) = (Some(sample.body_bytes), Some(sample.request));
+            for group in [(size, None), (None, request), (size, request)] {
+                groups.entry(group).or_default().push(sample.first);
+            }
+        }
+        for ((size, request), times) in groups {
+            let median = median(&times);
+            if times.len() >= GROUP_MIN && median > self.round_trip + MEDIAN_OVER {
+                let size = size.map_or("any size".to_owned(), |size| format!("{size} bytes"));
+                let request = request.map_or("any request".to_owned(), |n| format!("request {n}"));
+                found.push(format!(
+                    "{size}, {request}: the median first byte came after {median:.1?}"
+                ));
+            }
+        }
+    }
+
+    fn judge(&self, sample: &Sample, found: &mut Vec<String>) {
+        let Sample {
+            body_bytes,
+            request,
+            first,
+            last,
+            ..
+        } = sample;
+        let mut say =
+            |what: String| found.push(format!("{body_bytes} bytes, request {request}: {what}"));
+        if *first < self.round_trip {
+            say(format!(
+                "the first byte came after {first:.1?}, sooner than the link lets it"
+            ));
+        }
+        if *first > self.round_trip + SAMPLE_OVER {
+            let served = sample
+                .served
+                .map(|time| format!(", {time:.1?} of it at the server"));
+            say(format!(
+                "the first byte came after {first:.1?}{}",
+                served.unwrap_or_default()
+            ));
+        }
+        let flights = flights(*body_bytes);
+        if *last > self.round_trip * flights + SAMPLE_OVER {
+            say(format!(
+                "the last byte came after {last:.1?}, {flights} round trips are enough"
+            ));
+        }
+    }
+
+    /// A table: for each size the median and the worst of its valid samples, milliseconds.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut text = String::from(
+            "    body  valid  void  first: median  worst  last: median  worst  served: median  worst\n",
+        );
+        let sizes: BTreeSet<usize> = self.samples.iter().map(|s| s.body_bytes).collect();
+        for size in sizes {
+            let of_size = self.samples.iter().filter(|s| s.body_bytes == size);
+            let (valid, void): (Vec<&Sample>, Vec<&Sample>) = of_size.partition(|s| s.is_valid());
+            let (first, first_worst) = summary(valid.iter().map(|s| s.first));
+            let (last, last_worst) = summary(valid.iter().map(|s| s.last));
+            let (served, served_worst) = summary(valid.iter().filter_map(|s| s.served));
+            let (valid, void) = (valid.len(), void.len());
+            // Writing into a String does not fail.
+            let _ = writeln!(
+                text,
+                "{size:8}  {valid:5}  {void:4}  {first:13.2}  {first_worst:5.1}  {last:12.2}  {last_worst:5.1}  \
+                 {served:14.2}  {served_worst:5.1}"
+            );
+        }
+        text
+    }
+}
+
+/// The median and the worst, milliseconds.
+fn summary(times: impl Iterator<Item = Duration>) -> (f64, f64) {
+    let times: Vec<Duration> = times.collect();
+    let worst = times.iter().max().copied().unwrap_or_default();
+    (
+        median(&times).as_secs_f64() * 1000.0,
+        worst.as_secs_f64() * 1000.0,
+    )
+}
+
+/// The time between the first data to reach the server and the first that it sends, within a request.
+fn part_of_server(entries: &[TraceEntry], timing: Timing) -> Option<Duration> {
+    let mut of_then = entries
+        .iter()
+        .skip_while(|entry| entry.left < timing.sent)
+        // A packet that is no TCP segment may be data of QUIC.
+        .filter(|entry| {
+            entry
+                .segment
+                .is_none_or(|segment| segment.payload_bytes > 0)
+        });
+    let asked = of_then.find(|entry| entry.direction == Direction::ToServer)?;
+    let answered = of_then.find(|entry| entry.direction == Direction::ToClient)?;
+    let within = answered.came <= timing.first;
+    within.then(|| answered.came.saturating_duration_since(asked.left))
+}
+
+/// The median of some times; nothing of none.
+#[must_use]
+pub fn median(times: &[Duration]) -> Duration {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+}
+
+/// How many round trips a body takes on a new connection: flights of ten segments, twenty, forty (RFC 5681 section
+/// 3.1). On a connection that has sent much it takes fewer.
+fn flights(body_bytes: usize) -> u32 {
+    let mut left = (body_bytes + HEAD_BYTES).div_ceil(SEGMENT_BYTES);
+    let mut window = INITIAL_WINDOW_SEGMENTS;
+    let mut flights = 1;
+    while left > window {
+        left -= window;
+        window *= 2;
+        flights += 1;
+    }
+    flights
+}
+
+#[cfg(test)]
+#[path = "sweep_tests.rs"]
+mod tests;

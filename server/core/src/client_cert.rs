@@ -1,0 +1,80 @@
+//! Clients' certificates: whether a request may be answered on the connection it came on.
+//!
+//! A handshake takes any certificate; here the server that a request is for says what it thinks of it. Where that server
+//! asks for another proof than the one that was named in the handshake, the client is told to connect anew.
+//!
+//! Source: nginx documentation, `ssl_verify_client`; RFC 9110 section 15.5.20 for 421.
+
+use std::rc::Rc;
+
+use tls::{Refusal, Verified};
+
+use crate::errlog::Level;
+use crate::exchange::Exchange;
+use crate::http::{Generation, Http};
+
+/// The server whose settings count until the host of a request is known.
+pub(crate) fn first_server(x: &Exchange, http: &Generation) -> usize {
+    let named = match &x.tls {
+        Some(tls) => tls.named_server(http, x.port, x.client.local),
+        None => None,
+    };
+    named.unwrap_or_else(|| http.ports[x.port].addr(x.client.local).default_server)
+}
+
+/// Whether a server is not to be reached on this connection: another one was named in its handshake, and this one would
+/// have asked for a certificate in a way of its own.
+pub(crate) fn is_misdirected(x: &Exchange, http: &Generation, server: usize) -> bool {
+    let (Some(tls), Some(config)) = (&x.tls, &http.servers[server].tls) else {
+        return false;
+    };
+    let misdirected = config.asks_for_certificates()
+        && tls.info.server_name.as_deref() != Some(&x.host)
+        && tls.named_server(http, x.port, x.client.local).is_some()
+        && !config.has_policy_of(&tls.config);
+    if misdirected {
+        x.log(
+            Level::Info,
+            format_args!(
+                "client attempted to request the server name different from the one that was negotiated"
+            ),
+        );
+    }
+    misdirected
+}
+
+/// The status that a client gets for its certificate, or for having none.
+pub(crate) fn refusal(x: &Exchange, http: &Http) -> Option<u16> {
+    let tls = Rc::clone(x.tls.as_ref()?);
+    let config = http.servers[x.server].tls.as_ref()?;
+    if !config.asks_for_certificates() {
+        return None;
+    }
+    // The server was reached without a name, or its settings have changed since the handshake.
+    let verified: Verified = if config.has_policy_of(&tls.config) {
+        tls.verified
+    } else {
+        config.verify(&tls.info.certificates)
+    };
+    match config.refuses(verified)? {
+        Refusal::NoCertificate => {
+            x.log(
+                Level::Info,
+                format_args!(
+                    "client sent no required SSL certificate while reading client request headers"
+                ),
+            );
+            Some(496)
+        }
+        Refusal::BadCertificate(reason) => {
+            x.log(
+                Level::Info,
+                format_args!(
+                    "client SSL certificate verify error: ({}:{reason}) while reading client request headers",
+                    reason.0
+                ),
+            );
+            Some(495)
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! `ssl_conf_command`: what OpenSSL's commands change in the settings.
+//!
+//! Most commands have no counterpart in rustls. One that asks for what is so anyway is taken; any other is an error.
+//!
+//! Source: SSL_CONF_cmd(3).
+
+use std::sync::Arc;
+
+use conf::{ConfError, Directive};
+use tls::{Ciphers, Groups, KeyRing, Settings};
+
+/// Does what one command says.
+pub(super) fn apply(
+    d: &Directive,
+    settings: &mut Settings,
+    ring: &Arc<dyn KeyRing>,
+) -> Result<(), ConfError> {
+    let (name, value) = (d.arg_str(0), d.arg_str(1));
+    let failed = |why: &str| {
+        let text = format!("SSL_CONF_cmd(\"{name}\", \"{value}\") failed ({why})");
+        ConfError::word(d, d.word(1), text)
+    };
+    match name.to_ascii_lowercase().as_str() {
+        "ciphersuites" => {
+            let list = Ciphers::parse_tls13(value).map_err(|fault| failed(&fault.to_string()))?;
+            settings.ciphers13 = Some(list);
+        }
+        "cipherstring" => {
+            let list = Ciphers::parse(value).map_err(|fault| failed(&fault.to_string()))?;
+            settings.ciphers = list;
+        }
+        "groups" | "curves" => {
+            let groups = Groups::parse(value);
+            settings.groups = groups.ok_or_else(|| failed("no such group"))?;
+        }
+        "minprotocol" => match value {
+            "None" | "SSLv3" | "TLSv1" | "TLSv1.1" | "TLSv1.2" => {}
+            "TLSv1.3" => settings.tls12 = false,
+            _ => return Err(failed("no such version")),
+        },
+        "maxprotocol" => match value {
+            "None" | "TLSv1.3" => {}
+            "TLSv1.2" => settings.tls13 = false,
+            _ => return Err(failed("rustls has TLSv1.2 and TLSv1.3")),
+        },
+        "options" => {
+            for option in value.split(',') {
+                apply_option(option.trim(), settings, ring)
+                    .map_err(|()| failed("it is not supported"))?;
+            }
+        }
+        // See `certificate`.
+        "certificate" | "privatekey" => {}
+        _ => return Err(failed("it is not supported")),
+    }
+    if !settings.tls12 && !settings.tls13 {
+        return Err(failed("no version of TLS is left"));
+    }
+    Ok(())
+}
+
+/// The files of `Certificate` and `PrivateKey`, each as a directive of one word. The key may stand in the same file.
+pub(super) fn certificate(commands: &[Arc<Directive>]) -> Option<(Directive, Directive)> {
+    let named = |name: &str| {
+        let mut all = commands.iter().rev();
+        let found = all.find(|d| d.arg_str(0).eq_ignore_ascii_case(name))?;
+        let mut d = Directive::clone(found);
+        d.args.remove(0);
+        Some(d)
+    };
+    let certificate = named("Certificate")?;
+    let key = named("PrivateKey").unwrap_or_else(|| certificate.clone());
+    Some((certificate, key))
+}
+
+/// One of `Options`; an error for what cannot be had.
+fn apply_option(option: &str, settings: &mut Settings, ring: &Arc<dyn KeyRing>) -> Result<(), ()> {
+    let (on, name) = match option.strip_prefix('-') {
+        Some(name) => (false, name),
+        None => (true, option.strip_prefix('+').unwrap_or(option)),
+    };
+    match (name, on) {
+        ("ServerPreference", on) => settings.prefer_server_ciphers = on,
+        ("SessionTicket", on) => settings.tickets = on.then(|| Arc::clone(ring)),
+        // So it is with rustls, whatever is said.
+        (
+            "NoRenegotiation"
+            | "AntiReplay"
+            | "ExtendedMasterSecret"
+            | "EncryptThenMac"
+            | "MiddleboxCompat"
+            | "ECDHSingle"
+            | "DHSingle"
+            | "NoResumptionOnRenegotiation",
+            true,
+        )
+        | (
+            "Compression"
+            | "UnsafeLegacyRenegotiation"
+            | "UnsafeLegacyServerConnect"
+            | "ClientRenegotiation"
+            | "EmptyFragments",
+            false,
+        ) => {}
+        _ => return Err(()),
+    }
+    Ok(())
+}

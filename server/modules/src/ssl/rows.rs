@@ -1,0 +1,215 @@
+//! Directives of the module that are no plain settings.
+
+use std::sync::Arc;
+
+use conf::{Arity, ConfError, Directive, Row, Word};
+use server_core::build::Build;
+use server_core::zone;
+
+use super::values::{BUILTIN_SESSIONS, CacheKind};
+use super::{HS, MODULE, SslSrv, error};
+
+/// The directives.
+pub(super) const ROWS: &[Row<Build>] = &[
+    row(
+        "ssl_certificate",
+        Arity::TAKE1,
+        "",
+        "file",
+        "A file with a certificate and those between it and its root; once for each kind of key.",
+        |b, d| {
+            let certificate = Arc::new(d.clone());
+            b.conf_mut::<SslSrv>().certificates.push(certificate);
+            Ok(())
+        },
+    ),
+    row(
+        "ssl_certificate_key",
+        Arity::TAKE1,
+        "",
+        "file",
+        "A file with the secret key of a certificate.",
+        |b, d| {
+            b.conf_mut::<SslSrv>().keys.push(Arc::new(d.clone()));
+            Ok(())
+        },
+    ),
+    row(
+        "ssl_session_cache",
+        Arity::TAKE12,
+        "none",
+        "off | none | [builtin[:size]] [shared:name:size]",
+        "Where sessions are kept for resumption without tickets.",
+        session_cache,
+    ),
+    row(
+        "ssl_session_ticket_key",
+        Arity::TAKE1,
+        "",
+        "file",
+        "A key for tickets, 48 or 80 bytes; the first of several makes them.",
+        |b, d| {
+            b.conf_mut::<SslSrv>().ticket_keys.push(Arc::new(d.clone()));
+            Ok(())
+        },
+    ),
+    row(
+        "ssl_conf_command",
+        Arity::TAKE2,
+        "",
+        "name value",
+        "A command of OpenSSL's configuration, of those that have a meaning here.",
+        |b, d| {
+            b.conf_mut::<SslSrv>().commands.push(Arc::new(d.clone()));
+            Ok(())
+        },
+    ),
+    row(
+        "ssl_certificate_cache",
+        Arity::TAKE123,
+        "off",
+        "off | max=N [inactive=time] [valid=time]",
+        "A cache of certificates that are named by variables, which is not built: no effect.",
+        certificate_cache,
+    ),
+    row(
+        "ssl_ocsp",
+        Arity::TAKE1,
+        "off",
+        "on | off | leaf",
+        "Whether clients' certificates are checked by OCSP, which is not built: an error but for \"off\".",
+        |_, d| match d.arg(0) {
+            b"off" => Ok(()),
+            b"on" | b"leaf" => {
+                let text =
+                    "checking clients' certificates by OCSP is not built yet: use \"ssl_crl\"";
+                Err(error(d, text))
+            }
+            _ => Err(ConfError::invalid(d, d.word(0))),
+        },
+    ),
+    row(
+        "ssl_ocsp_cache",
+        Arity::TAKE1,
+        "off",
+        "off | shared:name:size",
+        "A cache of what OCSP said of clients' certificates: no effect without \"ssl_ocsp\".",
+        |b, d| match d.arg(0) {
+            b"off" => Ok(()),
+            _ => shared(b, d, d.word(0), "OCSP").map(drop),
+        },
+    ),
+    row(
+        "ssl_ech_file",
+        Arity::TAKE1,
+        "",
+        "file",
+        "A key for encrypted ClientHellos, which rustls does not have for servers: an error.",
+        |_, d| {
+            let text = "encrypted ClientHello is not supported: rustls has it for clients only";
+            Err(error(d, text))
+        },
+    ),
+];
+
+const fn row(
+    name: &'static str,
+    arity: Arity,
+    default: &'static str,
+    syntax: &'static str,
+    doc: &'static str,
+    apply: conf::Apply<Build>,
+) -> Row<Build> {
+    Row {
+        name,
+        contexts: HS,
+        arity,
+        block: false,
+        default,
+        doc,
+        syntax,
+        apply,
+    }
+}
+
+fn session_cache(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let mut builtin = None;
+    let mut named = None;
+    for word in &d.args {
+        match word.as_str() {
+            "off" | "none" => builtin = Some(CacheKind::None),
+            "builtin" => builtin = Some(CacheKind::Builtin(BUILTIN_SESSIONS)),
+            text => match text.strip_prefix("builtin:") {
+                Some(number) => {
+                    let sessions = number.parse().map_err(|_| invalid(d, word, "session"))?;
+                    builtin = Some(CacheKind::Builtin(sessions));
+                }
+                None => named = Some(shared(b, d, word, "session")?),
+            },
+        }
+    }
+    // All threads share either, so one of them is enough.
+    b.conf_mut::<SslSrv>().cache = named.or(builtin);
+    Ok(())
+}
+
+/// `shared:name:size`.
+fn shared(b: &mut Build, d: &Directive, word: &Word, what: &str) -> Result<CacheKind, ConfError> {
+    let invalid = || invalid(d, word, what);
+    let text = word.as_str().strip_prefix("shared:").ok_or_else(invalid)?;
+    let (name, size) = text.split_once(':').ok_or_else(invalid)?;
+    let size = conf::parse_size(size.as_bytes()).ok_or_else(invalid)? as u64;
+    if name.is_empty() {
+        return Err(invalid());
+    }
+    if size < CACHE_BYTES_MIN {
+        let text = format!("{what} cache \"{}\" is too small", word.as_str());
+        return Err(ConfError::word(d, word, text));
+    }
+    let module = if what == "session" {
+        MODULE.name
+    } else {
+        "ssl_ocsp"
+    };
+    zone::refer(b, d, word, name.as_bytes(), size, module)?;
+    Ok(CacheKind::Shared(name.as_bytes().to_vec(), size))
+}
+
+fn invalid(d: &Directive, word: &Word, what: &str) -> ConfError {
+    ConfError::word(
+        d,
+        word,
+        format!("invalid {what} cache \"{}\"", word.as_str()),
+    )
+}
+
+fn certificate_cache(_: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let (mut off, mut max) = (false, false);
+    for word in &d.args {
+        let (name, value) = word.as_str().split_once('=').unwrap_or((word.as_str(), ""));
+        let valid = match name {
+            "off" => {
+                off = true;
+                value.is_empty()
+            }
+            "max" => {
+                max = true;
+                value.parse::<u32>().is_ok_and(|number| number > 0)
+            }
+            "inactive" | "valid" => conf::parse_time_s(value.as_bytes()).is_some(),
+            _ => false,
+        };
+        if !valid {
+            let text = format!("invalid parameter \"{}\"", word.as_str());
+            return Err(ConfError::word(d, word, text));
+        }
+    }
+    if !off && !max {
+        let text = "\"ssl_certificate_cache\" must have the \"max\" parameter";
+        return Err(ConfError::at(d, text));
+    }
+    Ok(())
+}
+
+/// The smallest cache with a name: nginx's eight pages of 4 KiB.
+const CACHE_BYTES_MIN: u64 = 8 * 4096;

@@ -1,0 +1,149 @@
+//! Types of the values of `ssl_*` directives.
+
+use std::sync::Arc;
+
+use conf::{Arity, Builder, ConfError, Directive};
+use server_core::build::Build;
+use server_core::keyword;
+use server_core::typed::Typed;
+use tls::ClientMode;
+
+/// A directive with one word whose meaning is looked at when all have been read; none where it is not given.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Given(pub(crate) Option<Arc<Directive>>);
+
+impl Given {
+    /// The directive, unless its word is empty.
+    pub(super) fn said(&self) -> Option<Arc<Directive>> {
+        self.0.clone().filter(|d| !d.arg(0).is_empty())
+    }
+}
+
+impl Typed for Given {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "string";
+
+    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        Ok(Self(Some(Arc::new(d.clone()))))
+    }
+}
+
+/// The same, a file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct File(pub(crate) Given);
+
+impl Typed for File {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "file";
+
+    fn parse(b: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        Given::parse(b, d).map(Self)
+    }
+}
+
+/// A time in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seconds(pub(crate) u64);
+
+impl Typed for Seconds {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "time";
+
+    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        conf::time_s(d).map(Self)
+    }
+}
+
+/// `ssl_protocols`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Protocols {
+    pub(crate) tls12: bool,
+    pub(crate) tls13: bool,
+}
+
+impl Protocols {
+    pub(crate) const ALL: Self = Self {
+        tls12: true,
+        tls13: true,
+    };
+}
+
+impl Typed for Protocols {
+    const ARITY: Arity = Arity::ONE_MORE;
+    const SYNTAX: &'static str = "[SSLv2] [SSLv3] [TLSv1] [TLSv1.1] [TLSv1.2] [TLSv1.3]";
+
+    fn parse(b: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        let bits = conf::mask(b.loader(), d, NAMES)?;
+        let protocols = Self {
+            tls12: bits & TLS12 != 0,
+            tls13: bits & TLS13 != 0,
+        };
+        let mut obsolete = d.args.iter().filter(|word| {
+            let supported = [&b"TLSv1.2"[..], b"TLSv1.3"];
+            !supported
+                .iter()
+                .any(|name| name.eq_ignore_ascii_case(&word.text))
+        });
+        let Some(word) = obsolete.next() else {
+            return Ok(protocols);
+        };
+        let text = format!("protocol \"{}\" is not supported", word.as_str());
+        let hint = "rustls has TLSv1.2 and TLSv1.3; what is older can be broken (RFC 8996)";
+        if bits & (TLS12 | TLS13) == 0 {
+            return Err(ConfError::word(d, word, text).with_hint(hint));
+        }
+        b.warn(ConfError::word(d, word, format!("{text}, ignored")));
+        Ok(protocols)
+    }
+}
+
+const TLS12: u32 = 1;
+const TLS13: u32 = 2;
+const NAMES: &[(&str, u32)] = &[
+    ("SSLv2", 4),
+    ("SSLv3", 8),
+    ("TLSv1", 16),
+    ("TLSv1.1", 32),
+    ("TLSv1.2", TLS12),
+    ("TLSv1.3", TLS13),
+];
+
+keyword! {
+    /// `ssl_verify_client`.
+    pub enum VerifyClient {
+        /// Clients are asked for nothing.
+        Off = "off",
+        /// They must have a certificate that is trusted.
+        On = "on",
+        /// If they have one, it must be trusted.
+        Optional = "optional",
+        /// If they have one, it must be sound.
+        OptionalNoCa = "optional_no_ca",
+    }
+}
+
+impl VerifyClient {
+    pub(super) fn mode(self) -> Option<ClientMode> {
+        match self {
+            Self::Off => None,
+            Self::On => Some(ClientMode::Required),
+            Self::Optional => Some(ClientMode::Optional),
+            Self::OptionalNoCa => Some(ClientMode::OptionalNoCa),
+        }
+    }
+}
+
+/// `ssl_session_cache`.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum CacheKind {
+    /// No sessions are kept.
+    #[default]
+    None,
+    /// As many as said are kept for one server.
+    Builtin(usize),
+    /// Sessions are kept with those of other servers, in so many bytes.
+    Shared(Vec<u8>, u64),
+}
+
+/// How many sessions are kept where no number is said, as in OpenSSL.
+pub(super) const BUILTIN_SESSIONS: usize = 20_480;

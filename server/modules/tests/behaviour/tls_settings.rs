@@ -1,0 +1,304 @@
+//! TLS in the configuration: which server speaks how, and what is wrong with files.
+
+use rcgen::{KeyPair, SignatureAlgorithm};
+use server_core::names::tls_server;
+
+use crate::site::Site;
+
+/// A certificate of a name and its key, PEM.
+pub(crate) fn pair(name: &str, algorithm: &'static SignatureAlgorithm) -> (String, String) {
+    let key = KeyPair::generate_for(algorithm).expect("the algorithm is built");
+    let mut params = rcgen::CertificateParams::new([name.to_owned()]).expect("a name");
+    params
+        .distinguished_name
+        .push(rcgen::DnType::CommonName, name);
+    let certificate = params.self_signed(&key).expect("it can be signed");
+    (certificate.pem(), key.serialize_pem())
+}
+
+/// Files with a certificate and its key, beside the configuration.
+fn files() -> Vec<(&'static str, Vec<u8>)> {
+    let (certificate, key) = pair("localhost", &rcgen::PKCS_ECDSA_P256_SHA256);
+    let (_, other) = pair("other", &rcgen::PKCS_ECDSA_P256_SHA256);
+    vec![
+        ("/etc/nginx/c.pem", certificate.into_bytes()),
+        ("/etc/nginx/k.pem", key.into_bytes()),
+        ("/etc/nginx/other.pem", other.into_bytes()),
+        ("/etc/nginx/junk.pem", b"nothing\n".to_vec()),
+        (
+            "/etc/nginx/damaged.pem",
+            b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_vec(),
+        ),
+        ("/etc/nginx/48.key", vec![7; 48]),
+        ("/etc/nginx/47.key", vec![7; 47]),
+    ]
+}
+
+fn with_files<T>(use_them: impl FnOnce(&[(&str, &[u8])]) -> T) -> T {
+    let files = files();
+    let borrowed: Vec<(&str, &[u8])> = files
+        .iter()
+        .map(|(path, bytes)| (*path, bytes.as_slice()))
+        .collect();
+    use_them(&borrowed)
+}
+
+fn site(inner: &str) -> Site {
+    with_files(|files| Site::http_with(inner, files))
+}
+
+fn refused(inner: &str) -> String {
+    with_files(|files| Site::refused_with(inner, files))
+}
+
+const PAIR: &str = "ssl_certificate c.pem; ssl_certificate_key k.pem;";
+
+#[test]
+fn a_name_in_the_handshake_chooses_the_server() {
+    let site = site(&format!(
+        "{PAIR}
+        server {{ listen 443 ssl; server_name first; }}
+        server {{ listen 443; server_name *.wild.example; }}
+        server {{ listen 443; server_name ~^r[0-9]+\\.example$; }}
+        server {{ listen 443; server_name .dot.example; }}
+        server {{ listen 443 default_server; server_name last; }}
+        server {{ listen 80; server_name plain; }}"
+    ));
+    let http = &site.generation().http;
+    let server = |name: Option<&[u8]>| tls_server(http, 0, None, name);
+    assert_eq!(server(Some(b"first")), 0);
+    assert_eq!(server(Some(b"a.wild.example")), 1);
+    assert_eq!(server(Some(b"r12.example")), 2);
+    assert_eq!(server(Some(b"dot.example")), 3);
+    assert_eq!(server(Some(b"a.dot.example")), 3);
+    for other in [&b"nobody"[..], b"", b"bad/name", b"rx.example", b"plain"] {
+        assert_eq!(server(Some(other)), 4, "{other:?}");
+    }
+    assert_eq!(server(None), 4);
+    assert!(http.ports[0].addr(None).ssl && !http.ports[1].addr(None).ssl);
+}
+
+#[test]
+fn a_server_without_a_certificate_shows_that_of_the_default_server() {
+    let site = site(&format!(
+        "server {{ listen 443 ssl; server_name a; {PAIR} }}
+        server {{ listen 443 ssl; server_name b; }}
+        server {{ listen 443 ssl; server_name c; ssl_verify_client on; }}
+        server {{ listen 443 ssl; server_name d; ssl_reject_handshake on; }}"
+    ));
+    let http = &site.generation().http;
+    let server = |name: &[u8]| tls_server(http, 0, None, Some(name));
+    assert_eq!([server(b"a"), server(b"b"), server(b"c")], [0; 3]);
+    assert_eq!(server(b"d"), 3);
+    let tls = |n: usize| http.servers[n].tls.as_ref();
+    assert!(tls(0).is_some_and(|tls| tls.has_certificates() && !tls.rejects()));
+    assert!(tls(1).is_none());
+    assert!(tls(2).is_some_and(|tls| !tls.has_certificates() && tls.asks_for_certificates()));
+    assert!(tls(3).is_some_and(|tls| tls.rejects()));
+}
+
+#[test]
+fn an_address_with_tls_needs_a_certificate() {
+    let missing = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive";
+    assert_eq!(refused("server { listen 443 ssl; }"), missing);
+    assert_eq!(
+        refused(&format!(
+            "server {{ listen 443; }} server {{ listen 443 ssl; {PAIR} }}"
+        )),
+        missing
+    );
+    assert_eq!(
+        refused("server { listen 443 ssl; ssl_reject_handshake on; } server { listen 443 ssl; }"),
+        missing
+    );
+    site(&format!(
+        "server {{ listen 443 ssl; ssl_reject_handshake on; }}
+         server {{ listen 443 ssl; server_name a; {PAIR} }}"
+    ));
+}
+
+#[test]
+fn settings_of_http_are_those_of_servers_that_have_none() {
+    let site = site(&format!(
+        "{PAIR} ssl_buffer_size 4k;
+        server {{ listen 443 ssl; }}
+        server {{ listen 444 ssl; ssl_buffer_size 8k; }}"
+    ));
+    let bytes = |n: usize| {
+        let tls = site.generation().http.servers[n].tls.as_ref();
+        tls.map(|tls| tls.record_bytes())
+    };
+    assert_eq!([bytes(0), bytes(1)], [Some(4 << 10), Some(8 << 10)]);
+}
+
+#[test]
+fn faults_of_files_are_told_in_openssls_words() {
+    let server = |text: &str| refused(&format!("server {{ listen 443 ssl; {text} }}"));
+    assert_eq!(
+        server("ssl_certificate c.pem;"),
+        "no \"ssl_certificate_key\" is defined for certificate \"c.pem\""
+    );
+    assert_eq!(
+        server("ssl_certificate none.pem; ssl_certificate_key k.pem;"),
+        "cannot load certificate \"/etc/nginx/none.pem\": BIO_new_file() failed \
+         (SSL: error:80000002:system library::No such file or directory:\
+         calling fopen(/etc/nginx/none.pem, r) error:10000080:BIO routines::no such file)"
+    );
+    assert_eq!(
+        server("ssl_certificate junk.pem; ssl_certificate_key k.pem;"),
+        "cannot load certificate \"/etc/nginx/junk.pem\": PEM_read_bio_X509_AUX() failed \
+         (SSL: error:0480006C:PEM routines::no start line:Expecting: TRUSTED CERTIFICATE)"
+    );
+    assert!(
+        server("ssl_certificate damaged.pem; ssl_certificate_key k.pem;")
+            .starts_with("cannot load certificate \"/etc/nginx/damaged.pem\": PEM_read_bio_X509()")
+    );
+    assert_eq!(
+        server("ssl_certificate c.pem; ssl_certificate_key junk.pem;"),
+        "cannot load certificate key \"/etc/nginx/junk.pem\": PEM_read_bio_PrivateKey() failed \
+         (SSL: error:0480006C:PEM routines::no start line:Expecting: ANY PRIVATE KEY)"
+    );
+    assert_eq!(
+        server("ssl_certificate c.pem; ssl_certificate_key other.pem;"),
+        "SSL_CTX_use_PrivateKey(\"/etc/nginx/other.pem\") failed \
+         (SSL: error:05800074:x509 certificate routines::key values mismatch)"
+    );
+    assert!(
+        server(&format!(
+            "{PAIR} ssl_client_certificate none.pem; ssl_verify_client on;"
+        ))
+        .starts_with("cannot load certificate \"/etc/nginx/none.pem\": BIO_new_file() failed")
+    );
+    assert!(
+        server(&format!("{PAIR} ssl_crl junk.pem;"))
+            .starts_with("cannot load CRL \"/etc/nginx/junk.pem\": PEM_read_bio_X509_CRL() failed")
+    );
+    assert_eq!(
+        server(&format!(
+            "{PAIR} ssl_session_ticket_key 48.key; ssl_session_ticket_key 47.key;"
+        )),
+        "\"/etc/nginx/47.key\" must be 48 or 80 bytes"
+    );
+    assert_eq!(
+        server(&format!("{PAIR} ssl_verify_client on;")),
+        "no ssl_client_certificate or ssl_trusted_certificate for ssl_verify_client"
+    );
+}
+
+#[test]
+fn a_value_may_be_the_certificate_itself() {
+    let (certificate, key) = pair("localhost", &rcgen::PKCS_ED25519);
+    let text = format!(
+        "server {{ listen 443 ssl; ssl_certificate \"data:{certificate}\"; ssl_certificate_key \"data:{key}\"; }}"
+    );
+    site(&text);
+    // Messages do not show what may be a secret.
+    let text = format!(
+        "server {{ listen 443 ssl; ssl_certificate \"data:{certificate}\"; ssl_certificate_key \"data:secret\"; }}"
+    );
+    let message = refused(&text);
+    assert!(
+        message.starts_with("cannot load certificate key \"data:...\""),
+        "{message}"
+    );
+    assert!(!message.contains("secret"));
+}
+
+#[test]
+fn what_is_not_built_is_refused() {
+    let server = |text: &str| refused(&format!("server {{ listen 443 ssl; {text} }}"));
+    for (text, why) in [
+        (
+            "ssl_certificate $ssl_server_name.crt; ssl_certificate_key k.pem;",
+            "variables in",
+        ),
+        (
+            "ssl_certificate c.pem; ssl_certificate_key engine:pkcs11:x;",
+            "not supported",
+        ),
+        (
+            "ssl_certificate c.pem; ssl_certificate_key store:pkcs11:x;",
+            "not supported",
+        ),
+        (&format!("{PAIR} ssl_ocsp on;"), "not built yet"),
+        (&format!("{PAIR} ssl_ech_file x;"), "not supported"),
+        (
+            &format!("{PAIR} ssl_conf_command Options NoEarly;"),
+            "it is not supported",
+        ),
+        (
+            &format!("{PAIR} ssl_conf_command MaxProtocol TLSv1.1;"),
+            "rustls has",
+        ),
+        (
+            &format!("{PAIR} ssl_conf_command DHParameters x;"),
+            "it is not supported",
+        ),
+        (
+            &format!("{PAIR} ssl_ciphers AES128-SHA;"),
+            "no cipher match",
+        ),
+        (
+            &format!("{PAIR} ssl_ecdh_curve nonsense;"),
+            "SSL_CTX_set1_curves_list",
+        ),
+    ] {
+        let message = server(text);
+        assert!(message.contains(why), "{text}: {message}");
+    }
+}
+
+#[test]
+fn commands_of_openssl_change_what_they_can() {
+    let commands = "ssl_conf_command Ciphersuites TLS_CHACHA20_POLY1305_SHA256;
+        ssl_conf_command CipherString ECDHE-RSA-AES128-GCM-SHA256;
+        ssl_conf_command Groups X25519:P-256; ssl_conf_command MinProtocol TLSv1.2;
+        ssl_conf_command Options ServerPreference,-SessionTicket,NoRenegotiation;
+        ssl_conf_command Certificate c.pem; ssl_conf_command PrivateKey k.pem;";
+    site(&format!("server {{ listen 443 ssl; {PAIR} {commands} }}"));
+}
+
+#[test]
+fn a_file_of_passwords_must_be_there() {
+    let text = format!("server {{ listen 443 ssl; {PAIR} ssl_password_file none; }}");
+    assert_eq!(
+        refused(&text),
+        "open() \"/etc/nginx/none\" failed (2: No such file or directory)"
+    );
+}
+
+#[test]
+fn what_mozilla_recommends_loads_with_warnings() {
+    let (certificate, key) = pair("localhost", &rcgen::PKCS_ECDSA_P256_SHA256);
+    let files: [(&str, &[u8]); 3] = [
+        ("/etc/nginx/c.pem", certificate.as_bytes()),
+        ("/etc/nginx/k.pem", key.as_bytes()),
+        (
+            "/etc/nginx/dh.pem",
+            b"-----BEGIN DH PARAMETERS-----\nMAYCAQUCAQI=\n-----END DH PARAMETERS-----\n",
+        ),
+    ];
+    let text = format!(
+        "server {{ listen 443 ssl; http2 on; {PAIR}
+        ssl_protocols TLSv1.2 TLSv1.3; ssl_prefer_server_ciphers off; ssl_dhparam dh.pem;
+        ssl_ciphers ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:DHE-RSA-AES128-GCM-SHA256;
+        ssl_ecdh_curve X25519:prime256v1:secp384r1; ssl_session_timeout 1d;
+        ssl_session_cache shared:MozSSL:10m; ssl_session_tickets off;
+        ssl_stapling on; ssl_stapling_verify on; ssl_trusted_certificate c.pem; }}"
+    );
+    let warnings = Site::warnings_with(&text, &files);
+    let about = |word: &str| {
+        warnings
+            .iter()
+            .filter(|warning| warning.contains(word))
+            .count()
+    };
+    assert_eq!((about("ssl_stapling"), about("ssl_dhparam")), (1, 1));
+    assert_eq!(about("DHE-RSA-AES128-GCM-SHA256"), 1);
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
+    let refused = Site::refused_with(&text.replace("dh.pem", "c.pem"), &files);
+    assert_eq!(
+        refused,
+        "PEM_read_bio_Parameters(\"/etc/nginx/c.pem\") failed"
+    );
+}

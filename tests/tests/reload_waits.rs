@@ -1,0 +1,129 @@
+//! Reloads that cannot be taken at once: an address in use, a worker that has not answered yet.
+
+use std::net::TcpListener;
+
+use firstbyte_tests::client::request;
+use firstbyte_tests::{Builder, Client, Server, Signal, peer, process, wait_until};
+
+const AGAIN: &str = "try again to bind() after 500ms";
+
+fn site(main: &str) -> Builder {
+    let http = "server { listen 127.0.0.1:%%PORT%%; location = /generation { return 200 g1; } }";
+    Server::http_with(main, http)
+        .file("unused", "%%PORT2%%")
+        .allow("Address already in use")
+        .allow("still could not bind()")
+}
+
+fn generation(server: &Server) -> String {
+    server.get("/generation").text()
+}
+
+/// Takes the second port, and asks the server to listen there, too.
+fn reload_onto_a_taken_port(server: &Server) -> TcpListener {
+    let second = server.port_number(2);
+    let taken = TcpListener::bind(("127.0.0.1", second)).expect("it was reserved for this test");
+    let one = format!("listen 127.0.0.1:{};", server.port());
+    let both = format!("{one} listen 127.0.0.1:{second};");
+    server.rewrite_conf(|text| text.replace(&one, &both).replace("200 g1;", "200 g2;"));
+    server.signal(Signal::HUP);
+    server.wait_for_text("error.log", AGAIN);
+    taken
+}
+
+#[test]
+fn an_address_in_use_is_tried_five_times() {
+    let server = site("").start();
+    let _taken = reload_onto_a_taken_port(&server);
+    assert_eq!(generation(&server), "g1", "the old one serves meanwhile");
+    let log = server.wait_for_text("error.log", "still could not bind()");
+    assert_eq!(log.matches(AGAIN).count(), 5);
+    assert_eq!(generation(&server), "g1");
+}
+
+#[test]
+fn an_address_that_becomes_free_is_taken() {
+    let server = site("").start();
+    drop(reload_onto_a_taken_port(&server));
+    wait_until("the new configuration answers", || {
+        generation(&server) == "g2"
+    });
+    let mut second = Client::connect(server.port_number(2));
+    assert_eq!(second.get("/generation").text(), "g2");
+    assert!(!server.error_log().contains("still could not bind()"));
+}
+
+#[test]
+fn signals_are_heard_while_an_address_is_tried() {
+    if !peer::is_firstbyte() {
+        // nginx sleeps between its tries.
+        return;
+    }
+    let mut server = site("").start();
+    let _taken = reload_onto_a_taken_port(&server);
+    let log = server.path("access.log");
+    std::fs::rename(&log, server.path("access.log.1")).expect("the log is there");
+    server.signal(Signal::USR1);
+    wait_until("the log is opened anew", || log.exists());
+    server.signal(Signal::QUIT);
+    assert_eq!(server.wait_for_exit(), 0);
+    let log = server.error_log();
+    assert!(log.contains("reconfiguring is given up"), "{log}");
+    assert!(!log.contains("still could not bind()"), "{log}");
+}
+
+#[test]
+fn a_mended_configuration_is_not_kept_waiting() {
+    let server = site("").start();
+    let _taken = reload_onto_a_taken_port(&server);
+    let second = format!("listen 127.0.0.1:{};", server.port_number(2));
+    server.rewrite_conf(|text| text.replace(&second, "").replace("200 g2;", "200 g3;"));
+    server.signal(Signal::HUP);
+    wait_until("it is taken", || generation(&server) == "g3");
+    if peer::is_firstbyte() {
+        let log = server.error_log();
+        assert!(!log.contains("still could not bind()"), "{log}");
+    }
+}
+
+/// True when a new connection is answered with this.
+fn says(server: &Server, generation: &str) -> bool {
+    let mut client = server.client();
+    client.send(request("GET", "/generation", &[]));
+    matches!(client.try_response(), Ok(Some(answer)) if answer.text() == generation)
+}
+
+#[test]
+fn a_refused_reload_goes_back_to_the_one_the_worker_has_taken() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    // So few descriptors that threads for the third configuration cannot be made.
+    let server = site("worker_rlimit_nofile 24;")
+        .allow("Too many open files")
+        .allow("worker thread")
+        .allow("exited on signal 9")
+        .start();
+    assert_eq!(generation(&server), "g1");
+    let worker = server.workers()[0];
+    wait_until("it has said that it is ready", || {
+        process::is_waiting(worker)
+    });
+    assert!(process::signal(worker, Signal::STOP));
+    for (from, to, threads) in [
+        ("200 g1;", "200 g2;", "events"),
+        ("200 g2;", "200 g3;", "worker_processes 64; events"),
+    ] {
+        let read = |server: &Server| server.error_log().matches(": reconfiguring").count();
+        let before = read(&server);
+        server.rewrite_conf(|text| text.replace(from, to).replace("events", threads));
+        server.signal(Signal::HUP);
+        wait_until("it is read", || read(&server) > before);
+    }
+    assert!(process::signal(worker, Signal::CONT));
+    server.wait_for_text("error.log", "[emerg]");
+    // The next worker serves what the supervisor takes for current; this one may have ended by itself.
+    process::signal(worker, Signal::KILL);
+    wait_until("the second configuration is served", || says(&server, "g2"));
+    assert!(!server.workers().contains(&worker));
+}
