@@ -16,7 +16,7 @@ ifeq ($(shell id -u),0)
 SERVE_AS := -g 'user $(shell stat -c "%U %G" .);'
 endif
 
-.PHONY: help build serve test test-all setup lint black-box fuzz-slice bench oracle soak first-byte deb deb-test fmt clean
+.PHONY: help build serve test test-all setup lint black-box fuzz-slice bench oracle h2spec hpack soak first-byte deb deb-test fmt clean
 
 help:
 	@echo 'make serve     build, and serve examples/site on http://127.0.0.1:8080/'
@@ -94,12 +94,26 @@ oracle: build
 	    echo 'oracle: skipped; say where nginx-tests is: make oracle NGINX_TESTS=dir'; \
 	fi
 
+# h2spec is fetched and built where Go is.
+h2spec: build
+	@FIRSTBYTE_BIN=$(abspath $(BINARY)) tests/oracle/h2spec.sh
+
+# Public header blocks: https://github.com/http2jp/hpack-test-case, checked out at HPACK_STORIES.
+hpack:
+	@if [ -n '$(HPACK_STORIES)' ]; then \
+	    CARGO='$(CARGO)' tests/oracle/hpack.sh '$(HPACK_STORIES)'; \
+	else \
+	    echo 'hpack: skipped; say where hpack-test-case is: make hpack HPACK_STORIES=dir'; \
+	fi
+
 test-all: test
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) SIM_SEEDS=$(SIM_SEEDS_ALL) $(CARGO) test --release --package firstbyte-driver
 	@$(MAKE) --no-print-directory first-byte
 	@$(MAKE) --no-print-directory fuzz-slice FUZZ_RUNS=$(FUZZ_RUNS_ALL)
 	@$(MAKE) --no-print-directory soak
 	@if command -v dpkg-deb >/dev/null; then $(MAKE) --no-print-directory deb && packaging/deb/test; fi
+	@$(MAKE) --no-print-directory h2spec
+	@$(MAKE) --no-print-directory hpack
 	@$(MAKE) --no-print-directory oracle
 
 deb:

@@ -9,6 +9,8 @@
 mod client;
 #[path = "sim/expect.rs"]
 mod expect;
+#[path = "sim/h2.rs"]
+mod h2;
 #[path = "sim/judge.rs"]
 mod judge;
 #[path = "sim/limits.rs"]
@@ -36,17 +38,15 @@ fn setting(name: &str, default: u64) -> u64 {
     }
 }
 
-#[test]
-fn no_seed_finds_a_fault() {
+/// Runs the seeds; `run` gives what happened in one.
+fn seeds<T>(test: &str, mut run: impl FnMut(u64) -> Result<T, String>, mut add: impl FnMut(&T)) {
     let first = setting("SIM_SEED", 1);
-    let site = site::Site::new();
     let mut failed = Vec::new();
-    let mut total = run::Tally::default();
     for seed in first..first + setting("SIM_SEEDS", 300) {
-        let result = catch_unwind(AssertUnwindSafe(|| run::run(seed, &site)));
+        let result = catch_unwind(AssertUnwindSafe(|| run(seed)));
         let fault = match result {
             Ok(Ok(tally)) => {
-                total.add(&tally);
+                add(&tally);
                 continue;
             }
             Ok(Err(fault)) => fault,
@@ -54,15 +54,32 @@ fn no_seed_finds_a_fault() {
         };
         println!("seed {seed}: {fault}");
         println!(
-            "  again: SIM_SEED={seed} SIM_SEEDS=1 cargo test -p firstbyte-driver --test sim -- --nocapture"
+            "  again: SIM_SEED={seed} SIM_SEEDS=1 cargo test -p firstbyte-driver --test sim -- --nocapture {test}"
         );
         failed.push(seed);
         if failed.len() == FAULTS_MAX {
             break;
         }
     }
-    println!("{total:?}");
     assert!(failed.is_empty(), "seeds that failed: {failed:?}");
+}
+
+#[test]
+fn no_seed_finds_a_fault() {
+    let site = site::Site::new("");
+    let mut total = run::Tally::default();
+    let test = "no_seed_finds_a_fault";
+    seeds(test, |seed| run::run(seed, &site), |tally| total.add(tally));
+    println!("{total:?}");
+}
+
+#[test]
+fn no_seed_finds_a_fault_in_http2() {
+    let site = site::Site::new("http2 on;");
+    let mut total = h2::Tally::default();
+    let test = "no_seed_finds_a_fault_in_http2";
+    seeds(test, |seed| h2::run(seed, &site), |tally| total.add(tally));
+    println!("{total:?}");
 }
 
 /// Faults shown before the rest is left.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use server_core::errlog::ErrorLog;
 use server_core::exchange::{Ctx, Exchange, State};
@@ -78,7 +79,7 @@ impl Conf {
         format!("text of {}", self.name)
     }
 
-    fn config(&self, root: &str) -> String {
+    fn config(&self, root: &str, more: &str) -> String {
         let Self {
             header_ms,
             send_ms,
@@ -98,6 +99,7 @@ impl Conf {
             "events {{}}
             http {{
                 access_log off;
+                {more}
                 root {root};
                 default_type application/octet-stream;
                 client_header_buffer_size 256;
@@ -138,9 +140,12 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Writes the files and loads the configurations.
-    pub(crate) fn new() -> Self {
-        let root = std::env::temp_dir().join(format!("firstbyte-sim-{}", std::process::id()));
+    /// Writes the files and loads the configurations, each with these directives more.
+    pub(crate) fn new(more: &str) -> Self {
+        static SITES: AtomicU32 = AtomicU32::new(0);
+        let number = SITES.fetch_add(1, Ordering::Relaxed);
+        let name = format!("firstbyte-sim-{}-{number}", std::process::id());
+        let root = std::env::temp_dir().join(name);
         std::fs::create_dir_all(root.join("dir")).expect("the temporary directory is writable");
         let mut files = Vec::new();
         for (n, (name, size)) in FILES.iter().enumerate() {
@@ -160,7 +165,7 @@ impl Site {
             .expect("the temporary directory has a plain name");
         let https = CONFS
             .iter()
-            .map(|conf| http(&conf.config(shown), modules))
+            .map(|conf| http(&conf.config(shown, more), modules))
             .collect();
         Self { root, files, https }
     }

@@ -152,9 +152,11 @@ impl World {
         let wire = Rc::new(RefCell::new(wire));
         let serial = self.links.len() as u64 + 1;
         let socket = SimSocket::new(Rc::clone(&wire));
-        let key = self
-            .conns
-            .insert(Conn::new(socket, peer, port, serial, self.now_ms()));
+        let mut conn = Conn::new(socket, peer, port, serial, self.now_ms());
+        if self.shared.generation.ports[port].addr(None).http2 {
+            conn.expect_http2();
+        }
+        let key = self.conns.insert(conn);
         let accepted = (self.now_ms(), self.shared.generation.number);
         self.links.push(Link {
             serial,
