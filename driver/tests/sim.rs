@@ -9,8 +9,6 @@
 mod client;
 #[path = "sim/expect.rs"]
 mod expect;
-#[path = "sim/h2.rs"]
-mod h2;
 #[path = "sim/judge.rs"]
 mod judge;
 #[path = "sim/limits.rs"]
@@ -70,15 +68,6 @@ fn no_seed_finds_a_fault() {
     let mut total = run::Tally::default();
     let test = "no_seed_finds_a_fault";
     seeds(test, |seed| run::run(seed, &site), |tally| total.add(tally));
-    println!("{total:?}");
-}
-
-#[test]
-fn no_seed_finds_a_fault_in_http2() {
-    let site = site::Site::new("http2 on;");
-    let mut total = h2::Tally::default();
-    let test = "no_seed_finds_a_fault_in_http2";
-    seeds(test, |seed| h2::run(seed, &site), |tally| total.add(tally));
     println!("{total:?}");
 }
 
