@@ -20,14 +20,15 @@ use engines::proxy_protocol;
 
 use crate::clock::Clock;
 use crate::confs::Conf;
-use crate::files::Files;
+use crate::files::{Files, Opened};
 use crate::http::{Generation, Http, Location, Server};
 use crate::logs::Logs;
 use crate::phases::Phase;
 use crate::regex::Captures;
 use crate::trace::Trace;
 
-pub use body::{BodyStage, Pulled};
+use body::Lane;
+pub use body::{BodyStage, Broken, Pulled};
 pub use guards::Guards;
 pub use peer::Peer;
 pub use rate::Rate;
@@ -92,6 +93,8 @@ pub struct Reply {
     pub etag: Option<Rc<[u8]>>,
     /// `Location`.
     pub location: Vec<u8>,
+    /// The file whose bytes, from the first to the last, are the body as the content handler made it.
+    pub source: Option<Rc<Opened>>,
     /// Whether range requests may be served from it.
     pub allow_ranges: bool,
     /// `add_header` and `expires` have had their say: an error met after that does not get their fields twice.
@@ -112,6 +115,7 @@ impl Reply {
         self.last_modified_text = None;
         self.etag = None;
         self.location.clear();
+        self.source = None;
         self.allow_ranges = false;
         self.headers_added = false;
         self.fields.clear();
@@ -191,8 +195,7 @@ pub struct Exchange {
     pub body: VecDeque<Chunk>,
     /// Body stages, first the one nearest to the source.
     pub stages: Vec<Box<dyn BodyStage>>,
-    staged: VecDeque<Chunk>,
-    stages_ended: bool,
+    lanes: Vec<Lane>,
     /// Captures of the last regular expression.
     pub captures: Captures,
     slots: Vec<Option<Vec<u8>>>,
@@ -270,8 +273,7 @@ impl Exchange {
             response: ResponseHead::default(),
             body: VecDeque::new(),
             stages: Vec::new(),
-            staged: VecDeque::new(),
-            stages_ended: false,
+            lanes: Vec::new(),
             captures: Captures::default(),
             slots: Vec::new(),
             known: Vec::new(),
@@ -353,14 +355,14 @@ impl Exchange {
         self.reply.clear();
         self.body.clear();
         self.stages.clear();
-        self.staged.clear();
-        self.stages_ended = false;
+        self.lanes.clear();
     }
 
     /// Forgets what an internal redirect must not carry along; `add_header` fields of an error stay with it.
     pub fn clear_for_redirect(&mut self) {
         self.uri_changed = false;
         self.reply.headers_added = false;
+        self.reply.source = None;
         self.body.clear();
         self.stages.clear();
     }

@@ -9,6 +9,7 @@ mod auth_basic;
 mod autoindex;
 mod browser;
 mod charset;
+mod compress;
 mod empty_gif;
 mod geo;
 mod geoip;
@@ -61,13 +62,16 @@ pub const MODULES: &[&Module] = &[
     &random_index::MODULE,
     &index::MODULE,
     &autoindex::MODULE,
+    &compress::GZIP_STATIC,
     &static_files::MODULE,
     &empty_gif::MODULE,
     &stub_status::MODULE,
     &not_modified::MODULE,
     &headers::MODULE,
     &userid::MODULE,
+    &compress::GUNZIP,
     &charset::MODULE,
+    &compress::MODULE,
     &range::MODULE,
     &log::MODULE,
 ];

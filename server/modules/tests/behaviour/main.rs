@@ -5,6 +5,7 @@ mod addresses;
 mod auth;
 mod browsers;
 mod charset;
+mod compressing;
 mod errors;
 mod fields;
 mod geoip;

@@ -50,6 +50,8 @@ pub(crate) struct Answer {
     /// The fields, a line each.
     pub(crate) head: String,
     pub(crate) body: String,
+    /// The same as it is.
+    pub(crate) bytes: Vec<u8>,
     /// Trailer fields, a line each.
     pub(crate) trailers: String,
     /// Whether the connection is kept, and for how long the client is told.
@@ -128,7 +130,13 @@ impl Site {
 
     /// With a file that is served from its descriptor.
     #[must_use]
-    pub(crate) fn large_file(mut self, path: &str, text: &str) -> Self {
+    pub(crate) fn large_file(self, path: &str, text: &str) -> Self {
+        self.file_of_bytes(path, text.as_bytes())
+    }
+
+    /// The same with any bytes.
+    #[must_use]
+    pub(crate) fn file_of_bytes(mut self, path: &str, text: &[u8]) -> Self {
         let name = format!(
             "firstbyte-site-{}-{}",
             std::process::id(),
@@ -138,8 +146,7 @@ impl Site {
         fs::write(&place, text).expect("the temporary directory is writable");
         let handle = Rc::new(File::open(&place).expect("the file was made above").into());
         fs::remove_file(place).expect("the file was made above");
-        self.disk
-            .add(path, Node::File(text.as_bytes().into(), Some(handle)));
+        self.disk.add(path, Node::File(text.into(), Some(handle)));
         self
     }
 
@@ -213,6 +220,23 @@ impl Site {
     pub(crate) fn begin(&mut self, target: &str) -> Exchange {
         let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
         self.run(&request).0
+    }
+
+    /// The same for any request, as text.
+    pub(crate) fn begin_with(&mut self, request: &str) -> Exchange {
+        self.run(request).0
+    }
+
+    /// The next piece of the body of an exchange that was begun.
+    pub(crate) fn pull(&mut self, x: &mut Exchange) -> Pulled {
+        let clock = Clock::new(START_MS, NOW_S * 1000);
+        let (mut logs, env) = (Logs::default(), Env::default());
+        x.pull(&mut Ctx {
+            files: &mut self.disk,
+            clock: &clock,
+            logs: &mut logs,
+            env: &env,
+        })
     }
 
     /// Runs a request up to its response head; gives how long it waited too.
@@ -305,6 +329,7 @@ fn answer(x: &mut Exchange, cx: &mut Ctx<'_>) -> Answer {
         status: 0,
         head: String::new(),
         body: String::new(),
+        bytes: Vec::new(),
         trailers: String::new(),
         keep_alive: x.response.keep_alive,
         keep_alive_hint_s: x.response.keep_alive_hint_s,
@@ -321,15 +346,14 @@ fn answer(x: &mut Exchange, cx: &mut Ctx<'_>) -> Answer {
         match x.pull(cx) {
             Pulled::Chunk(Chunk::File(range)) => {
                 let bytes = cx.files.read(&range).expect("the range lies in the file");
-                answer.body.push_str(&String::from_utf8_lossy(&bytes));
+                answer.bytes.extend_from_slice(&bytes);
             }
-            Pulled::Chunk(chunk) => answer
-                .body
-                .push_str(&String::from_utf8_lossy(chunk.bytes())),
+            Pulled::Chunk(chunk) => answer.bytes.extend_from_slice(chunk.bytes()),
             Pulled::End => break,
             Pulled::Broken => panic!("the body breaks off"),
         }
     }
+    answer.body = String::from_utf8_lossy(&answer.bytes).into_owned();
     if let Some(on_end) = x.on_end {
         on_end(x, cx);
         answer.trailers = String::from_utf8_lossy(&x.reply.trailers.arena).replace('\r', "");
@@ -417,6 +441,8 @@ impl Files for Disk {
         Ok(Rc::new(Opened {
             file,
             meta,
+            // The descriptor is the same each time.
+            settled: matches!(node, Node::File(_, Some(_))),
             content,
             etag: etag.as_bytes().into(),
             last_modified: http_date(meta.mtime_s).as_slice().into(),
