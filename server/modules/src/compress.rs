@@ -15,6 +15,7 @@ mod cache;
 mod coding;
 mod encoder;
 mod gunzip;
+mod inflate;
 mod precompressed;
 mod ratio;
 mod settings;
@@ -36,6 +37,7 @@ use settings::{CompressLoc, CompressMain};
 
 pub(crate) use gunzip::MODULE as GUNZIP;
 pub(crate) use precompressed::MODULE as GZIP_STATIC;
+pub(crate) use vary::weaken;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {

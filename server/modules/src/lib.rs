@@ -34,6 +34,7 @@ mod split_clients;
 mod ssl;
 mod static_files;
 mod stub_status;
+mod sub_filter;
 mod try_files;
 mod upstream;
 mod userid;
@@ -70,6 +71,7 @@ pub const MODULES: &[&Module] = &[
     &headers::MODULE,
     &userid::MODULE,
     &compress::GUNZIP,
+    &sub_filter::MODULE,
     &charset::MODULE,
     &compress::MODULE,
     &range::MODULE,

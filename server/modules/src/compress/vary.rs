@@ -24,13 +24,17 @@ pub(super) fn recoded(reply: &mut Reply) {
     reply.content_length = None;
     reply.allow_ranges = false;
     reply.fields.remove(FieldId::AcceptRanges);
+    weaken(reply);
+}
+
+/// Makes the response's ETag a weak one; what is none is dropped.
+pub(crate) fn weaken(reply: &mut Reply) {
     if let Some(etag) = reply.etag.take() {
         reply.etag = weak(etag);
     }
 }
 
-/// The ETag as a weak one; what is none is dropped.
-pub(super) fn weak(etag: Rc<[u8]>) -> Option<Rc<[u8]>> {
+fn weak(etag: Rc<[u8]>) -> Option<Rc<[u8]>> {
     if etag.starts_with(b"W/") {
         return Some(etag);
     }

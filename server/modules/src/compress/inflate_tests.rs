@@ -1,3 +1,5 @@
+//! Bodies in gzip, whole and not.
+
 use std::io::Write;
 
 use super::*;
@@ -10,7 +12,7 @@ fn gzipped(text: &[u8]) -> Vec<u8> {
 
 /// What comes out of pieces, and the most that came out in one step.
 fn run(pieces: &[&[u8]], step: u64) -> (Result<Vec<u8>, Broken>, usize) {
-    let mut stage = Gunzip::new(step);
+    let mut stage = Inflate::new(step);
     let (mut text, mut most) = (Vec::new(), 0);
     for piece in pieces {
         let mut out = VecDeque::new();
