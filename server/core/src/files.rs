@@ -21,8 +21,8 @@ pub struct Opened {
     pub meta: Meta,
     /// All of a small file's bytes, where they are known to be what is on disk.
     pub content: Option<Rc<[u8]>>,
-    /// Its times are so old that any change of its bytes will show in them: what is made of the bytes may be kept as long
-    /// as this descriptor is given for the path.
+    /// Its times are so old that any change of its bytes will show in them: what is made of the bytes may be kept as
+    /// long as this descriptor is given for the path.
     pub settled: bool,
     /// `"mtime-size"` in hexadecimal with the quotes.
     pub etag: Rc<[u8]>,

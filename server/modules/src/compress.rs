@@ -1,11 +1,11 @@
 //! `gzip`, `brotli`, `zstd` and their companions: responses compressed on their way out.
 //!
-//! One header stage decides for all codings: which are on for this response, which of them the client likes best. A body
-//! that is at hand is compressed there and keeps a length; a stream gets a body stage. Compressed forms of files are
-//! kept (`compress_cache`). Files that are compressed already are in `precompressed`, the way back in `gunzip`.
+//! One header stage decides for all codings: which are on for this response, which of them the client likes best. A
+//! body that is at hand is compressed there and keeps a length; a stream gets a body stage. Compressed forms of files
+//! are kept (`compress_cache`). Files that are compressed already are in `precompressed`, the way back in `gunzip`.
 //!
-//! Where a page shows secrets beside what a stranger can make it repeat, the length of its compressed form tells of them
-//! (BREACH): such pages are better left as they are. docs/operations.md says more.
+//! Where a page shows secrets beside what a stranger can make it repeat, the length of its compressed form tells of
+//! them (BREACH): such pages are better left as they are. docs/operations.md says more.
 //!
 //! Source: nginx documentation, `ngx_http_gzip_module`; RFC 9110, sections 8.4 and 12.5.3.
 

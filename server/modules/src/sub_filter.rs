@@ -8,12 +8,13 @@
 
 mod replace;
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
-use engines::http::{FieldId, Method};
+use engines::http::{Chunk, FieldId, Method};
 use server_core::build::Build;
-use server_core::exchange::{Ctx, Exchange};
+use server_core::exchange::{BodyStage, Broken, Ctx, Exchange};
 use server_core::mime::MimeTypes;
 use server_core::module::Module;
 use server_core::settings;
@@ -137,6 +138,18 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
         x.stages.push(Box::new(Replace::new(pairs, *conf.once)));
     }
     Ok(())
+}
+
+impl BodyStage for Replace {
+    fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+        self.take(chunk, out);
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+        self.finish(out);
+        Ok(())
+    }
 }
 
 /// The type in which strings are replaced whatever is said.

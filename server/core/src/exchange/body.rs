@@ -67,7 +67,18 @@ pub enum Pulled {
 
 impl Exchange {
     /// The next piece of the body. Called only while the exchange is [`State::Responding`](super::State::Responding).
+    /// Whoever writes what is pulled in the same turn needs no marks.
     pub fn pull(&mut self, cx: &mut Ctx<'_>) -> Pulled {
+        loop {
+            match self.pull_marked(cx) {
+                Pulled::Chunk(Chunk::Flush) => {}
+                pulled => return pulled,
+            }
+        }
+    }
+
+    /// As [`Exchange::pull`], with the marks of what is to leave at once ([`Chunk::Flush`]).
+    pub fn pull_marked(&mut self, cx: &mut Ctx<'_>) -> Pulled {
         if self.stages.is_empty() {
             return self.body.pop_front().map_or(Pulled::End, Pulled::Chunk);
         }

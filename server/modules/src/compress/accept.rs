@@ -45,8 +45,8 @@ impl Accepted {
         self.named[coding as usize].or(self.any).unwrap_or(0)
     }
 
-    /// The coding that the client likes best among those offered, the first of them where it likes several; `None` where
-    /// it takes none of them or would rather have the body as it is.
+    /// The coding that the client likes best among those offered, the first of them where it likes several; `None`
+    /// where it takes none of them or would rather have the body as it is.
     pub(super) fn best(&self, offered: impl Iterator<Item = Coding>) -> Option<Coding> {
         let mut best = None;
         let mut most = 0;

@@ -72,7 +72,7 @@ fn proxied(x: &Exchange, cx: &Ctx<'_>, mask: u32) -> bool {
             || says(PRIVATE) && forbids(b"private");
     }
     let dated = x.reply.last_modified.is_some() || x.reply.last_modified_text.is_some();
-    !(says(NO_LAST_MODIFIED) && dated) && !(says(NO_ETAG) && x.reply.etag.is_some())
+    !(says(NO_LAST_MODIFIED) && dated || says(NO_ETAG) && x.reply.etag.is_some())
 }
 
 /// Whether a list names a word.

@@ -4,17 +4,18 @@
 //!
 //! Source: nginx documentation, `ngx_http_gunzip_module`; RFC 1952.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use conf::Contexts;
-use engines::http::{FieldId, Method};
-use server_core::exchange::{Ctx, Exchange};
+use engines::http::{Chunk, FieldId, Method};
+use server_core::exchange::{BodyStage, Broken, Ctx, Exchange};
 use server_core::module::Module;
 use server_core::settings;
 use server_core::typed::Buffers;
 
 use super::inflate::Inflate;
-use super::settings::CompressLoc;
+use super::settings::{BUFFERS, CompressLoc};
 use super::{allowed, vary};
 
 /// The module.
@@ -33,7 +34,7 @@ settings! {
         /// Whether responses in gzip are decompressed for clients that do not take them.
         gunzip "gunzip": bool = false, "off", Contexts::HTTP_SERVER_LOCATION;
         /// Number and size of buffers; so much is decompressed at a time.
-        buffers "gunzip_buffers": Buffers = Buffers { number: 32, size: 4 << 10 }, "32 4k", Contexts::HTTP_SERVER_LOCATION;
+        buffers "gunzip_buffers": Buffers = BUFFERS, "32 4k", Contexts::HTTP_SERVER_LOCATION;
     }
 }
 
@@ -61,4 +62,22 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
         x.stages.push(Box::new(Inflate::new(step)));
     }
     Ok(())
+}
+
+impl BodyStage for Inflate {
+    fn chunk(&mut self, chunk: Chunk, _: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+        self.take(chunk);
+        Ok(())
+    }
+
+    fn resume(&mut self, out: &mut VecDeque<Chunk>) -> Result<bool, Broken> {
+        let made = self.next().map_err(Broken)?;
+        let going = made.is_some();
+        out.extend(made.filter(|bytes| !bytes.is_empty()).map(Chunk::Owned));
+        Ok(going)
+    }
+
+    fn end(&mut self, _: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+        Self::end(self).map_err(Broken)
+    }
 }

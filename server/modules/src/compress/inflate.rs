@@ -1,17 +1,14 @@
-//! The body stage that takes gzip off.
+//! Takes gzip off a body that comes in pieces.
 //!
-//! What comes out is passed on in pieces: a small body that becomes a huge one takes a piece's memory, and its client's
+//! What comes out is given in pieces: a small body that becomes a huge one takes a piece's memory, and its client's
 //! speed. Several members in a row are one body.
 //!
 //! Source: RFC 1952, section 2.2.
 
-use std::collections::VecDeque;
-
 use engines::http::Chunk;
 use flate2::{Decompress, FlushDecompress, Status};
-use server_core::exchange::{BodyStage, Broken};
 
-/// The body stage.
+/// A decoder of one body.
 pub(super) struct Inflate {
     inflate: Box<Decompress>,
     input: Chunk,
@@ -36,19 +33,21 @@ impl Inflate {
             step_bytes: step as usize,
         }
     }
-}
 
-impl BodyStage for Inflate {
-    fn chunk(&mut self, chunk: Chunk, _: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+    /// Takes a piece; the one before must have been used up.
+    pub(super) fn take(&mut self, chunk: Chunk) {
         self.input = chunk;
         self.at = 0;
         self.more = true;
-        Ok(())
     }
 
-    fn resume(&mut self, out: &mut VecDeque<Chunk>) -> Result<bool, Broken> {
+    /// Some of what the piece becomes, perhaps no byte; `None` when the next piece is needed.
+    ///
+    /// # Errors
+    /// It is no gzip.
+    pub(super) fn next(&mut self) -> Result<Option<Vec<u8>>, &'static str> {
         if !self.more {
-            return Ok(false);
+            return Ok(None);
         }
         let mut made = Vec::with_capacity(self.step_bytes);
         while made.len() < made.capacity() {
@@ -66,7 +65,7 @@ impl BodyStage for Inflate {
             let status = self
                 .inflate
                 .decompress_vec(rest, &mut made, FlushDecompress::None)
-                .map_err(|_| Broken("inflate() failed: the response is not in gzip"))?;
+                .map_err(|_| "inflate() failed: the response is not in gzip")?;
             let taken = (self.inflate.total_in() - came) as usize;
             self.at += taken;
             self.whole = status == Status::StreamEnd;
@@ -75,19 +74,18 @@ impl BodyStage for Inflate {
                 break;
             }
         }
-        if !made.is_empty() {
-            out.push_back(Chunk::Owned(made));
-        }
-        Ok(true)
+        Ok(Some(made))
     }
 
-    fn end(&mut self, _: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+    /// Nothing follows.
+    ///
+    /// # Errors
+    /// Something should.
+    pub(super) fn end(&self) -> Result<(), &'static str> {
         if self.whole {
             Ok(())
         } else {
-            Err(Broken(
-                "inflate() failed: the response ends inside of a member",
-            ))
+            Err("inflate() failed: the response ends inside of a member")
         }
     }
 }

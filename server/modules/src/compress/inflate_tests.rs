@@ -11,30 +11,23 @@ fn gzipped(text: &[u8]) -> Vec<u8> {
 }
 
 /// What comes out of pieces, and the most that came out in one step.
-fn run(pieces: &[&[u8]], step: u64) -> (Result<Vec<u8>, Broken>, usize) {
-    let mut stage = Inflate::new(step);
+fn run(pieces: &[&[u8]], step: u64) -> (Result<Vec<u8>, &'static str>, usize) {
+    let mut inflate = Inflate::new(step);
     let (mut text, mut most) = (Vec::new(), 0);
     for piece in pieces {
-        let mut out = VecDeque::new();
-        let taken = stage.chunk(Chunk::Owned(piece.to_vec()), &mut out);
-        assert_eq!((taken, out.len()), (Ok(()), 0));
+        inflate.take(Chunk::Owned(piece.to_vec()));
         loop {
-            match stage.resume(&mut out) {
-                Ok(true) => {}
-                Ok(false) => break,
+            match inflate.next() {
+                Ok(Some(made)) => {
+                    most = most.max(made.len());
+                    text.extend_from_slice(&made);
+                }
+                Ok(None) => break,
                 Err(broken) => return (Err(broken), most),
             }
-            let made: usize = out
-                .drain(..)
-                .map(|chunk| {
-                    text.extend_from_slice(chunk.bytes());
-                    chunk.bytes().len()
-                })
-                .sum();
-            most = most.max(made);
         }
     }
-    (stage.end(&mut VecDeque::new()).map(|()| text), most)
+    (inflate.end().map(|()| text), most)
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `gzip_static`, `brotli_static`, `zstd_static`: files that lie beside others compressed already are sent in their place.
+//! `gzip_static`, `brotli_static`, `zstd_static`: files that lie compressed beside others are sent in their place.
 //!
 //! As in nginx nobody looks whether both have the same content: who makes the files sees to it.
 //!

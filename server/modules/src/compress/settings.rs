@@ -324,7 +324,7 @@ server_core::keyword! {
 }
 
 /// What nginx has on machines with pages of 4 KB.
-const BUFFERS: Buffers = Buffers {
+pub(super) const BUFFERS: Buffers = Buffers {
     number: 32,
     size: 4 << 10,
 };

@@ -1,10 +1,9 @@
-//! The body stage that replaces strings: it sees a body in pieces and holds back no more than may begin one of them.
+//! Replaces strings of a body that comes in pieces; no more is held back than may begin one of them.
 
 use std::collections::VecDeque;
 
 use engines::http::Chunk;
 use memchr::{memchr, memchr2, memchr3};
-use server_core::exchange::{BodyStage, Broken};
 
 /// A string, in lower case, and what is put in its place.
 pub(super) struct Pair {
@@ -33,7 +32,7 @@ enum Match {
     None,
 }
 
-/// The stage.
+/// The strings of one body.
 pub(super) struct Replace {
     pairs: Vec<Pair>,
     once: bool,
@@ -109,7 +108,7 @@ impl Replace {
         text.len()
     }
 
-    fn take(&mut self, text: &[u8], ends: bool, out: &mut VecDeque<Chunk>) {
+    fn pass(&mut self, text: &[u8], ends: bool, out: &mut VecDeque<Chunk>) {
         let mut made = Vec::with_capacity(text.len());
         let decided = self.scan(text, ends, &mut made);
         self.held.clear();
@@ -117,6 +116,27 @@ impl Replace {
         if !made.is_empty() {
             out.push_back(Chunk::Owned(made));
         }
+    }
+
+    /// Takes a piece and puts out what is decided.
+    pub(super) fn take(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>) {
+        if self.held.is_empty() {
+            if self.candidate(chunk.bytes()).is_none() {
+                out.push_back(chunk);
+            } else {
+                self.pass(chunk.bytes(), false, out);
+            }
+        } else {
+            let mut text = std::mem::take(&mut self.held);
+            text.extend_from_slice(chunk.bytes());
+            self.pass(&text, false, out);
+        }
+    }
+
+    /// Nothing follows: what was held back is decided.
+    pub(super) fn finish(&mut self, out: &mut VecDeque<Chunk>) {
+        let text = std::mem::take(&mut self.held);
+        self.pass(&text, true, out);
     }
 }
 
@@ -128,29 +148,6 @@ fn compare(string: &[u8], text: &[u8]) -> Match {
         Match::Begun
     } else {
         Match::Whole
-    }
-}
-
-impl BodyStage for Replace {
-    fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>) -> Result<(), Broken> {
-        if self.held.is_empty() {
-            if self.candidate(chunk.bytes()).is_none() {
-                out.push_back(chunk);
-            } else {
-                self.take(chunk.bytes(), false, out);
-            }
-        } else {
-            let mut text = std::mem::take(&mut self.held);
-            text.extend_from_slice(chunk.bytes());
-            self.take(&text, false, out);
-        }
-        Ok(())
-    }
-
-    fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Broken> {
-        let text = std::mem::take(&mut self.held);
-        self.take(&text, true, out);
-        Ok(())
     }
 }
 
@@ -169,10 +166,10 @@ mod tests {
         let longest = stage.pairs.iter().map(|pair| pair.string.len()).max();
         let mut out = VecDeque::new();
         for piece in pieces {
-            assert_eq!(stage.chunk(Chunk::Owned(piece.to_vec()), &mut out), Ok(()));
+            stage.take(Chunk::Owned(piece.to_vec()), &mut out);
             assert!(Some(stage.held.len()) < longest, "{:?}", stage.held);
         }
-        assert_eq!(stage.end(&mut out), Ok(()));
+        stage.finish(&mut out);
         out.iter()
             .flat_map(|chunk| chunk.bytes().to_vec())
             .collect()
@@ -180,7 +177,13 @@ mod tests {
 
     #[test]
     fn strings_are_replaced_however_the_body_is_cut() {
-        let cases: [(&[(&str, &str)], bool, &str, &str); 12] = [
+        type Case = (
+            &'static [(&'static str, &'static str)],
+            bool,
+            &'static str,
+            &'static str,
+        );
+        let cases: [Case; 12] = [
             (&[("foo", "bar")], true, "foofoo", "barfoo"),
             (&[("foo", "bar")], false, "xFOOfoOfo", "xbarbarfo"),
             (&[("abac", "+")], false, "abaabacababac", "aba+ab+"),
@@ -230,13 +233,11 @@ mod tests {
     fn only_what_may_begin_a_string_waits_for_more() {
         let mut stage = Replace::new(vec![Pair::new(b"za".to_vec(), b"ZA".to_vec())], false);
         let mut out = VecDeque::new();
-        assert_eq!(stage.chunk(Chunk::Static(b"xyz"), &mut out), Ok(()));
-        assert_eq!(stage.flush(&mut out), Ok(()));
+        stage.take(Chunk::Static(b"xyz"), &mut out);
         let bytes: Vec<u8> = out
             .iter()
             .flat_map(|chunk| chunk.bytes().to_vec())
             .collect();
         assert_eq!(bytes, b"xy");
-        assert!(matches!(out.back(), Some(Chunk::Flush)));
     }
 }

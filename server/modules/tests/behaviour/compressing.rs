@@ -1,4 +1,4 @@
-//! `gzip`, `brotli`, `zstd`, `gunzip`, the files compressed before, and `compress_cache`.
+//! `gzip`, `brotli`, `zstd` and `compress_cache`.
 
 use std::io::Read;
 
@@ -10,7 +10,7 @@ use crate::site::{Answer, Site};
 const ALL: &str = "gzip on; brotli on; zstd on; types { text/html html; text/css css; }";
 
 /// Something that can be made smaller.
-fn text(len: usize) -> String {
+pub(crate) fn text(len: usize) -> String {
     let lines = (0..).map(|n| format!("<p>line {} of a page</p>\n", n * 7919 % 10_007));
     let mut text = String::new();
     for line in lines {
@@ -24,7 +24,7 @@ fn text(len: usize) -> String {
 }
 
 /// What a client reads of these bytes; of a stream that is not over, what there is.
-fn decoded(coding: &str, bytes: &[u8]) -> String {
+pub(crate) fn decoded(coding: &str, bytes: &[u8]) -> String {
     let mut text = Vec::new();
     let mut read = |mut from: Box<dyn Read + '_>| {
         // An end that is missing is told of after the text.
@@ -46,7 +46,7 @@ fn decoded(coding: &str, bytes: &[u8]) -> String {
     String::from_utf8(text).expect("what was sent is text")
 }
 
-fn accepting(site: &mut Site, target: &str, accept: &str) -> Answer {
+pub(crate) fn accepting(site: &mut Site, target: &str, accept: &str) -> Answer {
     site.get_with(target, &format!("Accept-Encoding: {accept}\r\n"))
 }
 
@@ -357,7 +357,7 @@ fn what_the_source_flushes_can_be_read_at_once() {
 }
 
 #[test]
-fn without_a_stage_a_mark_is_no_byte() {
+fn without_a_stage_a_mark_passes() {
     let mut site = Site::server("").file("/www/a", "text");
     let mut x = site.begin("/a");
     feed(&mut x, [Chunk::Flush]);
@@ -384,101 +384,6 @@ fn forms_of_a_file_are_kept_by_coding_and_level() {
     }
     assert!(answers[0] != answers[3], "levels differ");
     assert!(answers[1] == answers[4] && answers[2] == answers[5]);
-}
-
-#[test]
-fn files_compressed_before_are_sent_in_the_place_of_others() {
-    let mut site = Site::server(
-        "types { text/html html; } gzip_static on; brotli_static on; zstd_static on;
-         location /off/ { gzip_static off; brotli_static off; zstd_static off; }
-         location /quiet/ { gzip_vary off; }
-         location /always/ { gzip_static always; }",
-    );
-    for dir in ["", "off/", "quiet/", "always/"] {
-        site = site
-            .file(&format!("/www/{dir}a.html"), "plain")
-            .file(&format!("/www/{dir}a.html.gz"), "in gzip")
-            .file(&format!("/www/{dir}a.html.br"), "in brotli");
-    }
-    site = site
-        .file("/www/bare.html", "bare")
-        .dir("/www/dir.html.gz")
-        .file("/www/dir.html", "beside");
-    for (target, accept, coding, body, vary) in [
-        ("/a.html", "gzip", "gzip", "in gzip", true),
-        ("/a.html", "gzip, br, zstd", "br", "in brotli", true),
-        ("/a.html", "gzip, br;q=0.5", "gzip", "in gzip", true),
-        ("/a.html", "zstd", "", "plain", true),
-        ("/a.html", "", "", "plain", true),
-        ("/quiet/a.html", "gzip", "gzip", "in gzip", false),
-        ("/quiet/a.html", "", "", "plain", false),
-        ("/off/a.html", "gzip, br", "", "plain", false),
-        ("/always/a.html", "", "gzip", "in gzip", true),
-        ("/always/a.html", "br", "br", "in brotli", true),
-        ("/bare.html", "gzip, br", "", "bare", false),
-        ("/dir.html", "gzip", "", "beside", true),
-    ] {
-        let answer = accepting(&mut site, target, accept);
-        assert_eq!(
-            answer.field("Content-Encoding"),
-            coding,
-            "{target} {accept}"
-        );
-        assert_eq!(answer.body, body, "{target} {accept}");
-        assert_eq!(answer.field("Content-Type"), "text/html");
-        assert_eq!(
-            answer.field("Vary") == "Accept-Encoding",
-            vary,
-            "{target} {accept}"
-        );
-    }
-    let answer = site.get_with("/a.html", "Accept-Encoding: gzip\r\nRange: bytes=0-1\r\n");
-    assert_eq!(
-        (answer.status, answer.body.as_str()),
-        (206, "in"),
-        "as it lies there"
-    );
-}
-
-#[test]
-fn gzip_is_taken_off_for_those_who_do_not_take_it() {
-    let page = text(300_000);
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    std::io::Write::write_all(&mut encoder, page.as_bytes()).expect("a vector takes all");
-    let bytes = encoder.finish().expect("a vector takes all");
-    let mut site = Site::server(
-        "types { text/html html; } gzip_static always; gunzip on;
-         location /again/ { alias /www/; brotli on; }",
-    )
-    .file_of_bytes("/www/a.html.gz", &bytes)
-    .file_of_bytes("/www/short.html.gz", &bytes[..bytes.len() - 9]);
-    let answer = accepting(&mut site, "/a.html", "gzip");
-    assert_eq!(answer.field("Content-Encoding"), "gzip");
-    assert!(answer.bytes == bytes);
-    let answer = site.get("/a.html");
-    assert!(answer.body == page);
-    for (name, value) in [
-        ("Content-Encoding", ""),
-        ("Content-Length", ""),
-        ("Accept-Ranges", ""),
-        ("Vary", "Accept-Encoding"),
-    ] {
-        assert_eq!(answer.field(name), value);
-    }
-    assert!(answer.field("ETag").starts_with("W/\""));
-    let head = site.send("HEAD /a.html HTTP/1.1\r\nHost: a\r\n\r\n");
-    assert_eq!((head.field("Content-Encoding"), head.bytes.len()), ("", 0));
-    let answer = accepting(&mut site, "/again/a.html", "br");
-    assert_eq!(answer.field("Content-Encoding"), "br");
-    assert!(decoded("br", &answer.bytes) == page);
-    let mut x = site.begin("/short.html");
-    let end = loop {
-        match site.pull(&mut x) {
-            Pulled::Chunk(_) => {}
-            end => break end,
-        }
-    };
-    assert!(matches!(end, Pulled::Broken), "the end is missing: {end:?}");
 }
 
 #[test]

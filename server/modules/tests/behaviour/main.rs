@@ -14,6 +14,7 @@ mod limits;
 mod links;
 mod listing;
 mod mapping;
+mod precompressed;
 mod referers;
 mod rewriting;
 mod site;

@@ -227,11 +227,11 @@ impl Site {
         self.run(request).0
     }
 
-    /// The next piece of the body of an exchange that was begun.
+    /// The next piece of the body of an exchange that was begun, or a mark.
     pub(crate) fn pull(&mut self, x: &mut Exchange) -> Pulled {
         let clock = Clock::new(START_MS, NOW_S * 1000);
         let (mut logs, env) = (Logs::default(), Env::default());
-        x.pull(&mut Ctx {
+        x.pull_marked(&mut Ctx {
             files: &mut self.disk,
             clock: &clock,
             logs: &mut logs,
