@@ -111,7 +111,8 @@ impl ResponseHead {
 
     /// Writes the field line to the arena, or nothing if `name` is no token.
     fn store(&mut self, id: FieldId, name: &[u8], value: &[u8]) -> Option<Field> {
-        if !is_token(name) {
+        // The names of known fields are tokens.
+        if id == FieldId::Other && !is_token(name) {
             return None;
         }
         let arena = &mut self.arena;
@@ -120,7 +121,7 @@ impl ResponseHead {
         arena.extend_from_slice(name);
         arena.extend_from_slice(b": ");
         let value_start = arena.len();
-        if memchr::memchr3(b'\r', b'\n', 0, value).is_none() {
+        if !has_control(value) {
             arena.extend_from_slice(value);
         } else {
             arena.extend(
@@ -137,6 +138,15 @@ impl ResponseHead {
             id,
         })
     }
+}
+
+/// Whether a byte is below 0x20; eight at a time.
+#[inline]
+fn has_control(text: &[u8]) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let below = |word: u64| word.wrapping_sub(ONES * 0x20) & !word & (ONES * 0x80) != 0;
+    let (words, tail) = text.as_chunks::<8>();
+    words.iter().any(|word| below(u64::from_le_bytes(*word))) || tail.iter().any(|b| *b < 0x20)
 }
 
 #[cfg(test)]

@@ -86,8 +86,8 @@ pub(super) fn open<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
 }
 
 impl H2 {
-    /// Takes bytes from the peer.
-    pub(super) fn receive(&mut self, input: &[u8], now_ms: u64) {
+    /// Takes bytes from the peer; requests use the memory of `spares`.
+    pub(super) fn receive(&mut self, input: &[u8], now_ms: u64, spares: &mut Vec<RequestHead>) {
         if let Some(linger) = &mut self.linger {
             linger.mark_ms = now_ms;
             return;
@@ -98,7 +98,9 @@ impl H2 {
             self.engine
                 .seconds_passed(u32::try_from(seconds).unwrap_or(u32::MAX));
         }
+        self.engine.swap_spares(spares);
         self.engine.receive(input);
+        self.engine.swap_spares(spares);
         self.block_since = match (self.engine.awaited_block(), self.block_since) {
             (Some(id), Some((before, since))) if id == before => Some((id, since)),
             (Some(id), _) => Some((id, now_ms)),
@@ -235,15 +237,15 @@ fn begin<N: Net>(
     {
         // Nobody serves it here any more; the client may ask elsewhere.
         h2.engine.reset(stream, h2::REFUSED_STREAM);
-        h2.engine.recycle(head);
+        sh.recycle(head);
         return Ok(());
     }
     let mut x = open_exchange(c, sh, &head)?;
     let old = std::mem::replace(&mut x.head, head);
+    sh.recycle(old);
     let Some(h2) = &mut c.h2 else {
         return Err(Closed);
     };
-    h2.engine.recycle(old);
     phases::begin(&mut x, &mut sh.ctx());
     if is_last(&x) {
         h2.engine.end_after(stream);

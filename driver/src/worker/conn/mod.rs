@@ -150,7 +150,7 @@ fn take_plain<N: Net>(
     input: &[u8],
 ) -> Result<(), Closed> {
     if let Some(h2) = &mut c.h2 {
-        h2.receive(input, sh.clock.mono_ms);
+        h2.receive(input, sh.clock.mono_ms, &mut sh.heads);
         return Ok(());
     }
     if c.undecided {
