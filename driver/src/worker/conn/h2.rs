@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use engines::h2::{self, Event, Plan, Want};
 use engines::http::{Gather, RequestHead};
-use server_core::conf_core::{CoreLoc, Http2Loc, Lingering};
+use server_core::conf_core::{Http2Loc, Lingering};
 use server_core::debug_http;
 use server_core::errlog::Level;
 use server_core::exchange::{Exchange, Pulled, State};
@@ -179,7 +179,7 @@ impl H2 {
 
     /// Notes how the connection is closed after this exchange.
     fn note_times(&mut self, x: &Exchange) {
-        let loc: &CoreLoc = x.loc(&x.http);
+        let loc = x.core_loc(&x.http);
         self.closing = Closing {
             rule: *loc.lingering_close,
             time_ms: loc.lingering_time.0,
@@ -250,7 +250,7 @@ fn begin<N: Net>(
     if is_last(&x) {
         h2.engine.end_after(stream);
     }
-    let loc: &CoreLoc = x.loc(&x.http);
+    let loc = x.core_loc(&x.http);
     let look_at_ms = sh.clock.mono_ms.saturating_add(loc.send_timeout.0);
     h2.look_at_ms = h2.look_at_ms.min(look_at_ms);
     h2.idle_since_ms = None;
@@ -271,7 +271,7 @@ fn begin<N: Net>(
 
 /// Whether the connection has had as many requests, or as much time, as it may have.
 fn is_last(x: &Exchange) -> bool {
-    let loc: &CoreLoc = x.loc(&x.http);
+    let loc = x.core_loc(&x.http);
     let age_ms = x.started_ms.saturating_sub(x.client.since_ms);
     x.client.requests >= loc.keepalive_requests.0
         || age_ms > loc.keepalive_time.0
