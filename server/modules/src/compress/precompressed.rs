@@ -8,7 +8,6 @@ use std::rc::Rc;
 
 use conf::Contexts;
 use engines::http::{Chunk, FieldId, FileRange, Method};
-use server_core::conf_core::CoreLoc;
 use server_core::debug_http;
 use server_core::errlog::{Level, Shown};
 use server_core::exchange::{Ctx, Exchange};
@@ -162,7 +161,7 @@ fn send(x: &mut Exchange, cx: &mut Ctx<'_>, coding: Coding, opened: &Opened) -> 
     x.reply.last_modified = Some(opened.meta.mtime_s);
     x.reply.last_modified_text = Some(Rc::clone(&opened.last_modified));
     let http = Rc::clone(&x.http);
-    if *x.loc::<CoreLoc>(&http).etag {
+    if *x.core_loc(&http).etag {
         x.reply.etag = Some(Rc::clone(&opened.etag));
     }
     x.reply.allow_ranges = true;
