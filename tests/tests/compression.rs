@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use firstbyte_tests::{Builder, Client, Response, Server, peer};
+use firstbyte_tests::{Builder, Client, H2Client, Response, Server, peer};
 
 const TYPES: &str =
     "types { text/html html; text/plain txt; } default_type application/octet-stream;";
@@ -101,6 +101,33 @@ fn the_commands_read_what_is_sent() {
             let chunked = answer.header("Transfer-Encoding").is_some();
             let known = answer.header("Content-Length").is_some();
             assert!(chunked != known);
+        }
+    }
+}
+
+#[test]
+fn http_2_is_compressed_as_well() {
+    let page = text(100_000);
+    let server = Server::http(&format!(
+        "{TYPES} server {{ listen 127.0.0.1:%%PORT%% http2; root %%DIR%%/html; {} }}",
+        all_on()
+    ))
+    .file("html/a.txt", &page)
+    .file("html/b.txt", &text(3_000_000))
+    .allow("deprecated")
+    .start();
+    let mut client = H2Client::connect(server.port());
+    for (path, page) in [("/a.txt", page), ("/b.txt", text(3_000_000))] {
+        for coding in codings() {
+            let stream = client.request("GET", path, &[("accept-encoding", coding)], true);
+            let reply = client.reply(stream);
+            assert_eq!(reply.header("content-encoding"), Some(*coding));
+            let answer = Response {
+                headers: vec![("Content-Encoding".to_owned(), (*coding).to_owned())],
+                body: reply.body,
+                ..Response::default()
+            };
+            assert!(decoded(&answer) == page.as_bytes(), "{path} {coding}");
         }
     }
 }

@@ -11,6 +11,7 @@ mod browser;
 mod charset;
 mod compress;
 mod empty_gif;
+mod flv;
 mod geo;
 mod geoip;
 mod geoip2;
@@ -66,6 +67,7 @@ pub const MODULES: &[&Module] = &[
     &compress::GZIP_STATIC,
     &static_files::MODULE,
     &empty_gif::MODULE,
+    &flv::MODULE,
     &stub_status::MODULE,
     &not_modified::MODULE,
     &headers::MODULE,

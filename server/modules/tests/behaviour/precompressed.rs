@@ -1,4 +1,4 @@
-//! Files compressed before, and `gunzip`.
+//! Files that are sent in another form: compressed before, taken out of gzip, from the middle (`flv`).
 
 use server_core::exchange::Pulled;
 
@@ -98,4 +98,35 @@ fn gzip_is_taken_off_for_those_who_do_not_take_it() {
         }
     };
     assert!(matches!(end, Pulled::Broken), "the end is missing: {end:?}");
+}
+
+#[test]
+fn a_video_is_sent_from_the_middle() {
+    let mut site = Site::server("location / { flv; }").large_file("/www/a.flv", "0123456789");
+    const HEADER: &[u8] = b"FLV\x01\x05\0\0\0\x09\0\0\0\0";
+    for (args, from) in [
+        ("?start=4", 4),
+        ("?a=b&START=9", 9),
+        ("?start=10", 0),
+        ("?start=-1", 0),
+        ("?start=0", 0),
+        ("", 0),
+    ] {
+        let answer = site.get(&format!("/a.flv{args}"));
+        let header = if from > 0 { HEADER } else { b"" };
+        let expected = [header, &b"0123456789"[from..]].concat();
+        assert_eq!(answer.bytes, expected, "{args}");
+        assert_eq!(answer.field("Content-Length"), expected.len().to_string());
+    }
+    let part = site.get_with("/a.flv?start=4", "Range: bytes=11-14\r\n");
+    assert_eq!(
+        (part.status, part.bytes.as_slice()),
+        (206, &b"\x00\x0045"[..])
+    );
+    assert_eq!(part.field("Content-Range"), "bytes 11-14/19");
+    assert_eq!(
+        site.send("POST /a.flv HTTP/1.1\r\nHost: a\r\n\r\n").status,
+        405
+    );
+    assert_eq!(site.get("/none.flv").status, 404);
 }
