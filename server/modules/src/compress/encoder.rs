@@ -7,10 +7,8 @@
 
 use std::cell::RefCell;
 
-use brotli::enc::StandardAlloc;
-use brotli::enc::encode::{
-    BrotliEncoderOperation, BrotliEncoderParameter, BrotliEncoderStateStruct,
-};
+use brotlic::encode::BrotliOperation;
+use brotlic::{BrotliEncoder, BrotliEncoderOptions, Quality, WindowSize};
 use flate2::{Compress, Compression, FlushCompress, Status};
 use zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective};
@@ -35,7 +33,7 @@ pub(super) struct Encoder(Kind);
 
 enum Kind {
     Gzip(Box<Compress>, u8),
-    Brotli(Box<BrotliEncoderStateStruct<StandardAlloc>>),
+    Brotli(BrotliEncoder),
     Zstd(CCtx<'static>),
     /// Its memory went back to the thread.
     Gone,
@@ -116,22 +114,19 @@ fn gzip(level: u8) -> Box<Compress> {
     }
 }
 
-fn brotli(params: Params, length: Option<u64>) -> Box<BrotliEncoderStateStruct<StandardAlloc>> {
-    let mut encoder = Box::new(BrotliEncoderStateStruct::new(StandardAlloc::default()));
-    let mut window_log = u32::from(params.window_log);
+fn brotli(params: Params, length: Option<u64>) -> BrotliEncoder {
+    let mut window_log = params.window_log;
+    let mut options = BrotliEncoderOptions::new();
     if let Some(length) = length {
         // A window larger than the body is memory for nothing.
         let needed = u64::BITS - length.saturating_sub(1).leading_zeros();
-        window_log = window_log.min(needed.max(BROTLI_WINDOW_LOG_MIN));
-        let hint = u32::try_from(length).unwrap_or(u32::MAX);
-        encoder.set_parameter(BrotliEncoderParameter::BROTLI_PARAM_SIZE_HINT, hint);
+        window_log = window_log.min((needed as u8).max(BROTLI_WINDOW_LOG_SMALL));
+        options.size_hint(u32::try_from(length).unwrap_or(u32::MAX));
     }
-    encoder.set_parameter(
-        BrotliEncoderParameter::BROTLI_PARAM_QUALITY,
-        u32::from(params.level),
-    );
-    encoder.set_parameter(BrotliEncoderParameter::BROTLI_PARAM_LGWIN, window_log);
-    encoder
+    let quality = Quality::new(params.level).expect("levels are checked when they are read");
+    let window = WindowSize::new(window_log).expect("windows are checked when they are read");
+    options.quality(quality).window_size(window);
+    options.build().expect("both are in their ranges")
 }
 
 fn zstd(level: u8, length: Option<u64>) -> CCtx<'static> {
@@ -191,40 +186,25 @@ fn write_gzip(
 }
 
 fn write_brotli(
-    encoder: &mut BrotliEncoderStateStruct<StandardAlloc>,
+    encoder: &mut BrotliEncoder,
     input: &[u8],
     until: Until,
     out: &mut Vec<u8>,
 ) -> Result<(), Broken> {
-    let (mut left, mut at) = (input.len(), 0);
+    let operation = match until {
+        Until::Later => BrotliOperation::Process,
+        Until::Flushed => BrotliOperation::Flush,
+        Until::Ended => BrotliOperation::Finish,
+    };
+    let mut rest = input;
+    let mut room = [0; STEP_BYTES];
     loop {
-        let operation = match until {
-            Until::Later => BrotliEncoderOperation::BROTLI_OPERATION_PROCESS,
-            Until::Flushed => BrotliEncoderOperation::BROTLI_OPERATION_FLUSH,
-            Until::Ended => BrotliEncoderOperation::BROTLI_OPERATION_FINISH,
-        };
-        let (mut room, mut made) = (0, 0);
-        let going = encoder.compress_stream(
-            operation,
-            &mut left,
-            input,
-            &mut at,
-            &mut room,
-            &mut [],
-            &mut made,
-            &mut None,
-            &mut |_, _, _, _| (),
-        );
-        if !going {
-            return Err(Broken("the Brotli encoder failed"));
-        }
-        while encoder.has_more_output() {
-            // 0 asks for all there is; what is given may reach beyond it.
-            let mut made = 0;
-            let storage = encoder.take_output(&mut made);
-            out.extend_from_slice(&storage[..made]);
-        }
-        if left == 0 && (until != Until::Ended || encoder.is_finished()) {
+        let done = encoder
+            .compress(rest, &mut room, operation)
+            .map_err(|_| Broken("the Brotli encoder failed"))?;
+        rest = &rest[done.bytes_read..];
+        out.extend_from_slice(&room[..done.bytes_written]);
+        if rest.is_empty() && !encoder.has_output() {
             return Ok(());
         }
     }
@@ -263,7 +243,8 @@ const KEPT_MAX: usize = 4;
 /// The largest one of Zstandard that is kept.
 const KEPT_BYTES: usize = 4 << 20;
 const GZIP_WINDOW_LOG: u8 = 15;
-const BROTLI_WINDOW_LOG_MIN: u32 = 10;
+/// Below this the library looks for repetitions in a way that takes longer.
+const BROTLI_WINDOW_LOG_SMALL: u8 = 17;
 /// 8 MB: what a client of HTTP must have room for (RFC 9659).
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 

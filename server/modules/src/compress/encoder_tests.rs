@@ -30,7 +30,7 @@ fn decoded(coding: Coding, bytes: &[u8]) -> Vec<u8> {
             let _ = flate2::read::MultiGzDecoder::new(bytes).read_to_end(&mut text);
         }
         Coding::Brotli => {
-            let _ = brotli::Decompressor::new(bytes, 4096).read_to_end(&mut text);
+            let _ = brotlic::DecompressorReader::new(bytes).read_to_end(&mut text);
         }
         Coding::Zstd => {
             let mut decoder = zstd_safe::DCtx::create();

@@ -33,7 +33,7 @@ pub(crate) fn decoded(coding: &str, bytes: &[u8]) -> String {
     match coding {
         "" => text.extend_from_slice(bytes),
         "gzip" => read(Box::new(flate2::read::MultiGzDecoder::new(bytes))),
-        "br" => read(Box::new(brotli::Decompressor::new(bytes, 4096))),
+        "br" => read(Box::new(brotlic::DecompressorReader::new(bytes))),
         "zstd" => {
             text.reserve(8 << 20);
             let mut to = zstd_safe::OutBuffer::around(&mut text);
