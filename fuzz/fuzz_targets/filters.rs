@@ -4,8 +4,6 @@
 //! below its limit.
 #![no_main]
 
-use std::collections::VecDeque;
-
 use engines::http::Chunk;
 use libfuzzer_sys::fuzz_target;
 
@@ -76,14 +74,19 @@ fn inflated(pieces: &[&[u8]]) -> Result<Vec<u8>, &'static str> {
 fn replaced(strings: &[(Vec<u8>, Vec<u8>)], once: bool, pieces: &[&[u8]]) -> Vec<u8> {
     let pairs = strings.iter().cloned();
     let mut replace = Replace::new(pairs.map(|(s, r)| Pair::new(s, r)).collect(), once);
-    let mut out = VecDeque::new();
+    let mut made = Vec::new();
     for piece in pieces {
-        replace.take(Chunk::Owned(piece.to_vec()), &mut out);
+        let passed = replace.take(Chunk::Owned(piece.to_vec()));
+        made.extend(passed.iter().flat_map(|chunk| chunk.bytes()));
+        while let Some(bytes) = replace.next() {
+            made.extend(bytes);
+        }
     }
-    replace.finish(&mut out);
-    out.iter()
-        .flat_map(|chunk| chunk.bytes().to_vec())
-        .collect()
+    replace.finish();
+    while let Some(bytes) = replace.next() {
+        made.extend(bytes);
+    }
+    made
 }
 
 /// The same replacing, written for nothing but being right.

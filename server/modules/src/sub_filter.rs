@@ -142,12 +142,19 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
 
 impl BodyStage for Replace {
     fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>) -> Result<(), Broken> {
-        self.take(chunk, out);
+        out.extend(self.take(chunk));
         Ok(())
     }
 
-    fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Broken> {
-        self.finish(out);
+    fn resume(&mut self, out: &mut VecDeque<Chunk>) -> Result<bool, Broken> {
+        let made = self.next();
+        let going = made.is_some();
+        out.extend(made.filter(|bytes| !bytes.is_empty()).map(Chunk::Owned));
+        Ok(going)
+    }
+
+    fn end(&mut self, _: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+        self.finish();
         Ok(())
     }
 }

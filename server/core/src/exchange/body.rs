@@ -28,7 +28,7 @@ pub trait BodyStage {
         Ok(())
     }
 
-    /// The body has ended.
+    /// The body has ended: what is left is put out here or by [`BodyStage::resume`].
     ///
     /// # Errors
     /// As [`BodyStage::chunk`].
@@ -47,11 +47,22 @@ pub trait BodyStage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken(pub &'static str);
 
-/// What a stage has put out, and whether it has seen the end.
+/// What a stage has put out, and how far it is.
 #[derive(Default)]
 pub(super) struct Lane {
     out: VecDeque<Chunk>,
-    ended: bool,
+    state: LaneState,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum LaneState {
+    /// The stage takes more.
+    #[default]
+    Open,
+    /// It has been told of the end, and may still have something to put out.
+    Ending,
+    /// Nothing comes any more.
+    Ended,
 }
 
 /// What [`Exchange::pull`] gives.
@@ -120,13 +131,18 @@ impl Exchange {
         if self.stages[i].resume(&mut self.lanes[i].out)? {
             return Ok(true);
         }
-        if self.lanes[i].ended {
-            return Ok(false);
+        match self.lanes[i].state {
+            LaneState::Open => {}
+            LaneState::Ending => {
+                self.lanes[i].state = LaneState::Ended;
+                return Ok(true);
+            }
+            LaneState::Ended => return Ok(false),
         }
         let input = match i.checked_sub(1).map(|before| &mut self.lanes[before]) {
             None => self.next_in_memory(cx)?,
             Some(before) => match before.out.pop_front() {
-                None if !before.ended => return Ok(false),
+                None if before.state != LaneState::Ended => return Ok(false),
                 input => input,
             },
         };
@@ -135,7 +151,7 @@ impl Exchange {
             Some(Chunk::Flush) => stage.flush(&mut lane.out)?,
             Some(chunk) => stage.chunk(chunk, &mut lane.out)?,
             None => {
-                lane.ended = true;
+                lane.state = LaneState::Ending;
                 stage.end(&mut lane.out)?;
             }
         }

@@ -120,7 +120,7 @@ fn brotli(params: Params, length: Option<u64>) -> BrotliEncoder {
     if let Some(length) = length {
         // A window larger than the body is memory for nothing.
         let needed = u64::BITS - length.saturating_sub(1).leading_zeros();
-        window_log = window_log.min((needed as u8).max(BROTLI_WINDOW_LOG_SMALL));
+        window_log = window_log.min((needed as u8).max(BROTLI_WINDOW_LOG_MIN));
         options.size_hint(u32::try_from(length).unwrap_or(u32::MAX));
     }
     let quality = Quality::new(params.level).expect("levels are checked when they are read");
@@ -243,8 +243,8 @@ const KEPT_MAX: usize = 4;
 /// The largest one of Zstandard that is kept.
 const KEPT_BYTES: usize = 4 << 20;
 const GZIP_WINDOW_LOG: u8 = 15;
-/// Below this the library looks for repetitions in a way that takes longer.
-const BROTLI_WINDOW_LOG_SMALL: u8 = 17;
+/// The library's smallest.
+const BROTLI_WINDOW_LOG_MIN: u8 = 10;
 /// 8 MB: what a client of HTTP must have room for (RFC 9659).
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 

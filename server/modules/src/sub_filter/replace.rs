@@ -1,7 +1,5 @@
 //! Replaces strings of a body that comes in pieces; no more is held back than may begin one of them.
 
-use std::collections::VecDeque;
-
 use engines::http::Chunk;
 use memchr::{memchr, memchr2, memchr3};
 
@@ -38,20 +36,28 @@ pub(super) struct Replace {
     once: bool,
     /// The bytes that one of the strings begins with, in either case.
     firsts: Vec<u8>,
-    /// The end of what came, which begins one of the strings.
-    held: Vec<u8>,
+    /// What came and is not put out; the first `at` bytes of it are.
+    text: Vec<u8>,
+    at: usize,
+    /// There is something to look for in it.
+    more: bool,
+    /// Nothing follows it.
+    ends: bool,
 }
 
 impl Replace {
     pub(super) fn new(pairs: Vec<Pair>, once: bool) -> Self {
-        let mut stage = Self {
+        let mut replace = Self {
             pairs,
             once,
             firsts: Vec::new(),
-            held: Vec::new(),
+            text: Vec::new(),
+            at: 0,
+            more: false,
+            ends: false,
         };
-        stage.note_firsts();
-        stage
+        replace.note_firsts();
+        replace
     }
 
     fn note_firsts(&mut self) {
@@ -76,15 +82,46 @@ impl Replace {
         }
     }
 
-    /// Appends what becomes of a text; gives how much of it is decided. All of it where nothing follows.
-    fn scan(&mut self, text: &[u8], ends: bool, out: &mut Vec<u8>) -> usize {
-        let (mut copied, mut at) = (0, 0);
-        while let Some(next) = self.candidate(&text[at..]) {
+    /// The string that a text begins with, or may begin with if more follows; the first that does counts.
+    fn found(&self, text: &[u8]) -> Option<(usize, Match)> {
+        let live = self.pairs.iter().enumerate().filter(|(_, pair)| !pair.done);
+        let mut tried = live.map(|(n, pair)| (n, compare(&pair.string, text)));
+        tried.find(|(_, found)| *found == Match::Whole || (*found == Match::Begun && !self.ends))
+    }
+
+    /// Takes a piece; the one before must have been used up. Gives it back where nothing of it is looked for.
+    pub(super) fn take(&mut self, chunk: Chunk) -> Option<Chunk> {
+        self.text.drain(..self.at);
+        self.at = 0;
+        if self.text.is_empty() && self.candidate(chunk.bytes()).is_none() {
+            return Some(chunk);
+        }
+        self.text.extend_from_slice(chunk.bytes());
+        self.more = true;
+        None
+    }
+
+    /// Nothing follows: what was held back is decided.
+    pub(super) fn finish(&mut self) {
+        self.ends = true;
+        self.more = true;
+    }
+
+    /// Some of what was taken, strings replaced; `None` when the next piece is needed.
+    pub(super) fn next(&mut self) -> Option<Vec<u8>> {
+        if !std::mem::take(&mut self.more) {
+            return None;
+        }
+        let text = std::mem::take(&mut self.text);
+        let mut out = Vec::with_capacity(text.len() - self.at);
+        let (mut copied, mut at) = (self.at, self.at);
+        loop {
+            let Some(next) = self.candidate(&text[at..]) else {
+                at = text.len();
+                break;
+            };
             at += next;
-            let live = self.pairs.iter().enumerate().filter(|(_, pair)| !pair.done);
-            let mut tried = live.map(|(n, pair)| (n, compare(&pair.string, &text[at..])));
-            match tried.find(|(_, found)| *found == Match::Whole || *found == Match::Begun && !ends)
-            {
+            match self.found(&text[at..]) {
                 None => at += 1,
                 Some((n, Match::Whole)) => {
                     out.extend_from_slice(&text[copied..at]);
@@ -96,47 +133,19 @@ impl Replace {
                     if self.once {
                         self.note_firsts();
                     }
+                    if out.len() >= STEP_BYTES {
+                        self.more = true;
+                        break;
+                    }
                 }
-                // The first that matches counts, and whether this one does is not known yet.
-                Some(_) => {
-                    out.extend_from_slice(&text[copied..at]);
-                    return at;
-                }
+                // Whether it is this string is not known yet.
+                Some(_) => break,
             }
         }
-        out.extend_from_slice(&text[copied..]);
-        text.len()
-    }
-
-    fn pass(&mut self, text: &[u8], ends: bool, out: &mut VecDeque<Chunk>) {
-        let mut made = Vec::with_capacity(text.len());
-        let decided = self.scan(text, ends, &mut made);
-        self.held.clear();
-        self.held.extend_from_slice(&text[decided..]);
-        if !made.is_empty() {
-            out.push_back(Chunk::Owned(made));
-        }
-    }
-
-    /// Takes a piece and puts out what is decided.
-    pub(super) fn take(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>) {
-        if self.held.is_empty() {
-            if self.candidate(chunk.bytes()).is_none() {
-                out.push_back(chunk);
-            } else {
-                self.pass(chunk.bytes(), false, out);
-            }
-        } else {
-            let mut text = std::mem::take(&mut self.held);
-            text.extend_from_slice(chunk.bytes());
-            self.pass(&text, false, out);
-        }
-    }
-
-    /// Nothing follows: what was held back is decided.
-    pub(super) fn finish(&mut self, out: &mut VecDeque<Chunk>) {
-        let text = std::mem::take(&mut self.held);
-        self.pass(&text, true, out);
+        out.extend_from_slice(&text[copied..at]);
+        self.text = text;
+        self.at = at;
+        Some(out)
     }
 }
 
@@ -151,6 +160,9 @@ fn compare(string: &[u8], text: &[u8]) -> Match {
     }
 }
 
+/// When so much has been put out, the rest waits: replacements may be much longer than what they replace.
+const STEP_BYTES: usize = 64 << 10;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,17 +174,24 @@ mod tests {
                 replacement.as_bytes().to_vec(),
             )
         });
-        let mut stage = Replace::new(pairs.collect(), once);
-        let longest = stage.pairs.iter().map(|pair| pair.string.len()).max();
-        let mut out = VecDeque::new();
+        let mut replace = Replace::new(pairs.collect(), once);
+        let longest = replace.pairs.iter().map(|pair| pair.string.len()).max();
+        let mut made = Vec::new();
         for piece in pieces {
-            stage.take(Chunk::Owned(piece.to_vec()), &mut out);
-            assert!(Some(stage.held.len()) < longest, "{:?}", stage.held);
+            if let Some(chunk) = replace.take(Chunk::Owned(piece.to_vec())) {
+                made.extend_from_slice(chunk.bytes());
+            }
+            while let Some(bytes) = replace.next() {
+                made.extend(bytes);
+            }
+            let held = replace.text.len() - replace.at;
+            assert!(Some(held) < longest, "{held}");
         }
-        stage.finish(&mut out);
-        out.iter()
-            .flat_map(|chunk| chunk.bytes().to_vec())
-            .collect()
+        replace.finish();
+        while let Some(bytes) = replace.next() {
+            made.extend(bytes);
+        }
+        made
     }
 
     #[test]
@@ -231,13 +250,27 @@ mod tests {
 
     #[test]
     fn only_what_may_begin_a_string_waits_for_more() {
-        let mut stage = Replace::new(vec![Pair::new(b"za".to_vec(), b"ZA".to_vec())], false);
-        let mut out = VecDeque::new();
-        stage.take(Chunk::Static(b"xyz"), &mut out);
-        let bytes: Vec<u8> = out
-            .iter()
-            .flat_map(|chunk| chunk.bytes().to_vec())
-            .collect();
-        assert_eq!(bytes, b"xy");
+        let mut replace = Replace::new(vec![Pair::new(b"za".to_vec(), b"ZA".to_vec())], false);
+        assert!(replace.take(Chunk::Static(b"xyz")).is_none());
+        assert_eq!(replace.next().as_deref(), Some(&b"xy"[..]));
+        assert_eq!(replace.next(), None);
+        let passed = replace.take(Chunk::Static(b"b"));
+        assert!(passed.is_none());
+        assert_eq!(replace.next().as_deref(), Some(&b"zb"[..]));
+        let passed = replace.take(Chunk::Static(b"xy"));
+        assert!(passed.is_some_and(|chunk| chunk.bytes() == b"xy"));
+    }
+
+    #[test]
+    fn a_body_that_grows_is_put_out_in_pieces() {
+        let long = vec![b'x'; 10_000];
+        let mut replace = Replace::new(vec![Pair::new(b"a".to_vec(), long)], false);
+        assert!(replace.take(Chunk::Owned(vec![b'a'; 1000])).is_none());
+        let mut total = 0;
+        while let Some(bytes) = replace.next() {
+            assert!(bytes.len() < STEP_BYTES + 10_000 + 1000, "{}", bytes.len());
+            total += bytes.len();
+        }
+        assert_eq!(total, 10_000_000);
     }
 }

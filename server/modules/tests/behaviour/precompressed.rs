@@ -1,9 +1,17 @@
 //! Files that are sent in another form: compressed before, taken out of gzip, from the middle (`flv`).
 
+use std::io::Write;
+
 use server_core::exchange::Pulled;
 
 use crate::compressing::{accepting, decoded, text};
 use crate::site::Site;
+
+fn gzipped(text: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(text).expect("a vector takes all");
+    encoder.finish().expect("a vector takes all")
+}
 
 #[test]
 fn files_compressed_before_are_sent_in_the_place_of_others() {
@@ -62,9 +70,7 @@ fn files_compressed_before_are_sent_in_the_place_of_others() {
 #[test]
 fn gzip_is_taken_off_for_those_who_do_not_take_it() {
     let page = text(300_000);
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    std::io::Write::write_all(&mut encoder, page.as_bytes()).expect("a vector takes all");
-    let bytes = encoder.finish().expect("a vector takes all");
+    let bytes = gzipped(page.as_bytes());
     let mut site = Site::server(
         "types { text/html html; } gzip_static always; gunzip on;
          location /again/ { alias /www/; brotli on; }",
@@ -129,4 +135,20 @@ fn a_video_is_sent_from_the_middle() {
         405
     );
     assert_eq!(site.get("/none.flv").status, 404);
+}
+
+#[test]
+fn strings_are_replaced_on_the_way_from_one_coding_to_the_other() {
+    let page = text(100_000);
+    let bytes = gzipped(page.as_bytes());
+    let mut site = Site::server(
+        "types { text/html html; } gzip_static always; gunzip on; gzip on; gzip_min_length 0;
+         sub_filter page leaf; sub_filter '</p>' '<i>$arg_x</i></p>'; sub_filter_once off; sub_filter_last_modified on;",
+    )
+    .file_of_bytes("/www/a.html.gz", &bytes);
+    let expected = page.replace("page", "leaf").replace("</p>", "<i>y</i></p>");
+    let answer = site.get("/a.html?x=y");
+    assert!(answer.body == expected);
+    assert!(answer.field("ETag").starts_with("W/"));
+    assert!(!answer.field("Last-Modified").is_empty());
 }
