@@ -164,14 +164,36 @@ impl Conn {
         std::mem::take(&mut self.held)
     }
 
-    /// Begins the handshake with a configuration.
+    /// Begins the handshake with a configuration, and offers HTTP/2 or not.
     ///
     /// # Errors
     /// The handshake fails at once.
-    pub fn start(&mut self, config: &Config, sink: &mut dyn FnMut(&[u8])) -> Result<(), Fault> {
-        let running = UnbufferedServerConnection::new(Arc::clone(&config.rustls))?;
+    pub fn start(
+        &mut self,
+        config: &Config,
+        http2: bool,
+        sink: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), Fault> {
+        let running = UnbufferedServerConnection::new(Arc::clone(config.rustls(http2)))?;
         self.state = State::Running(Box::new(running));
         self.receive(&mut [], sink)
+    }
+
+    /// What is known of a handshake before it begins: what the client asks for and can do.
+    #[must_use]
+    pub fn asked(&self) -> Info {
+        Info {
+            server_name: self.server_name.clone(),
+            offered: Arc::clone(&self.offered),
+            ..Info::default()
+        }
+    }
+
+    /// Ends a handshake for which there is no certificate.
+    pub fn abandon(&mut self) -> Fault {
+        self.state = State::Dead;
+        self.out.extend_from_slice(&INTERNAL_ERROR_ALERT);
+        Fault::NoCertificate
     }
 
     /// Refuses the name that was asked for.
@@ -435,5 +457,7 @@ const STATES_BEFORE_TRAFFIC: usize = 16;
 const LAST_WORDS: usize = 8;
 /// A fatal alert outside of any session.
 const PROTOCOL_VERSION_ALERT: [u8; 7] = [21, 3, 1, 0, 2, 2, 70];
+/// The same for what is no fault of the client.
+const INTERNAL_ERROR_ALERT: [u8; 7] = [21, 3, 3, 0, 2, 2, 80];
 /// The same for a name (RFC 6066 section 3).
 const UNRECOGNIZED_NAME_ALERT: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];

@@ -1,15 +1,17 @@
 //! `ssl_*`: how servers speak TLS.
 //!
 //! Directives are data until the block `http` has been read; then every server that has a certificate, or refuses every
-//! handshake, gets a [`tls::Config`]. Files are read by the supervisor with its rights and reach the worker as bytes.
-//! Absent: certificates named by variables, hardware keys, fetching OCSP responses, and what rustls cannot do. What would
+//! handshake, gets a [`tls::Config`]. Files are read by the supervisor with its rights and reach the worker as bytes; certificates that variables name are read by the worker (`late`).
+//! Absent: hardware keys, fetching OCSP responses, and what rustls cannot do. What would
 //! be weaker or different without them is an error, the rest a warning.
 //!
 //! Source: nginx documentation, `ngx_http_ssl_module`.
 
 mod build;
+mod cache;
 mod commands;
 mod files;
+mod late;
 mod rows;
 mod sessions;
 mod tickets;
@@ -23,6 +25,7 @@ use server_core::module::Module;
 use server_core::settings;
 use server_core::typed::{Number, Size};
 
+use cache::Cache;
 use values::{CacheKind, File, Given, Protocols, Seconds, VerifyClient};
 
 /// The module.
@@ -92,6 +95,8 @@ settings! {
         keys: Vec<Arc<Directive>>,
         /// `ssl_session_cache`.
         cache: Option<CacheKind>,
+        /// `ssl_certificate_cache`; the inner one is none for "off".
+        certificate_cache: Option<Option<Arc<Cache>>>,
         /// `ssl_session_ticket_key`.
         ticket_keys: Vec<Arc<Directive>>,
         /// `ssl_conf_command`.
@@ -112,6 +117,9 @@ fn inherit(own: &mut SslSrv, parent: Option<&SslSrv>) {
         if own.is_empty() {
             own.clone_from(parent);
         }
+    }
+    if own.certificate_cache.is_none() {
+        own.certificate_cache.clone_from(&parent.certificate_cache);
     }
     if own.cache.is_none() {
         own.cache.clone_from(&parent.cache);

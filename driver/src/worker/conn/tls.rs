@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use engines::http::{Front, Gather};
 use server_core::errlog::Level;
-use server_core::exchange;
-use server_core::names::tls_server;
+use server_core::names::handshake;
 use server_core::phases;
+use server_core::{certificates, exchange};
 use tls::Fault;
 
-use super::state::{Closed, Conn, client};
+use super::state::{Closed, Conn, Preface, client};
 use super::{end_of_input, h2, take_plain};
 use crate::sys::socket::Sent;
 use crate::worker::net::Net;
@@ -160,19 +160,44 @@ fn start<N: Net>(
         .conn
         .hello()
         .and_then(|hello| hello.server_name.as_deref());
-    let server = tls_server(http, c.port(), client.local, name);
-    let Some(config) = http.servers[server].tls.clone() else {
+    let chosen = handshake(http, c.port(), client.local, name);
+    let server = &http.servers[chosen.certificate];
+    let is_late = server.certificates.is_some();
+    let Some(mut config) = server.tls.clone() else {
         return Err(tls.conn.reject());
     };
     if config.rejects() {
         return Err(tls.conn.reject());
     }
+    if is_late {
+        let Some(loaded) = load_certificates(c, sh, tls, chosen.certificate) else {
+            return Err(tls.conn.abandon());
+        };
+        config = loaded;
+    }
     tls.record_bytes = Some(config.record_bytes()).filter(|bytes| *bytes != RECORD_BYTES);
-    let result = tls
-        .conn
-        .start(&config, &mut |plain| opened.extend_from_slice(plain));
+    let result = tls.conn.start(&config, chosen.http2, &mut |plain| {
+        opened.extend_from_slice(plain);
+    });
     tls.config = Some(config);
     result
+}
+
+/// The settings of a server whose certificates are named by variables, with those that this handshake means.
+fn load_certificates<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    tls: &Tls,
+    server: usize,
+) -> Option<Arc<tls::Config>> {
+    let client = client(c, sh, true);
+    let mut x = sh.exchange(client, c.port());
+    if let Preface::Read(header) = &c.preface {
+        x.proxied = Some(Rc::clone(header));
+    }
+    let loaded = certificates::load(&mut x, &mut sh.ctx(), server, tls.conn.asked());
+    sh.drop_unlogged(x);
+    loaded
 }
 
 /// Notes what the handshake agreed on, and begins the protocol that was chosen.

@@ -251,7 +251,7 @@ impl Pair {
             let mut sink = |plain: &[u8]| received.extend_from_slice(plain);
             self.server.receive(&mut up, &mut sink)?;
             if self.server.hello().is_some() {
-                self.server.start(config, &mut sink)?;
+                self.server.start(config, false, &mut sink)?;
             }
             let mut down = Vec::new();
             self.server.transmit(&mut down);

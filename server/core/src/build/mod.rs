@@ -27,6 +27,7 @@ pub use meaningless::MEANINGLESS;
 pub use ports::{ListenDraft, listen};
 pub use written::{Level, Line, Setting, Written};
 
+use crate::certificates::LateCertificates;
 use crate::confs::{Conf, ConfsDraft, Scope, Unit};
 use crate::errlog::MemoryBuffer;
 use crate::http::Http;
@@ -128,6 +129,7 @@ struct ServerDraft {
     /// Where its block begins.
     at: Directive,
     tls: Option<Arc<tls::Config>>,
+    certificates: Option<Arc<dyn LateCertificates>>,
 }
 
 impl Builder for Build {
@@ -263,22 +265,18 @@ impl Build {
         http.servers[server].confs.get()
     }
 
-    /// Whether HTTP/2 is spoken where a server is the one meant: it says so, or a `listen` of it does.
-    pub fn server_speaks_http2(&self, server: usize) -> bool {
-        let http = self.http.as_ref();
-        let http = http.expect("modules are finished inside http");
-        let listens = &http.listens;
-        *self.server_conf::<crate::conf_core::Http2Srv>(server).on
-            || listens
-                .iter()
-                .any(|l| l.server == server && l.ssl && l.http2)
-    }
-
     /// Sets how a server speaks TLS; for modules' `finish`.
     pub fn set_tls(&mut self, server: usize, config: Arc<tls::Config>) {
         let http = self.http.as_mut();
         let http = http.expect("modules are finished inside http");
         http.servers[server].tls = Some(config);
+    }
+
+    /// Sets what loads a server's certificates for each handshake; for modules' `finish`.
+    pub fn set_late_certificates(&mut self, server: usize, late: Arc<dyn LateCertificates>) {
+        let http = self.http.as_mut();
+        let http = http.expect("modules are finished inside http");
+        http.servers[server].certificates = Some(late);
     }
 
     /// Resolves a path of the configuration against the prefix.

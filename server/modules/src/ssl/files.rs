@@ -69,12 +69,11 @@ impl Read {
             }
         })?;
         let identity = Identity::new(chain, &secret, ocsp.map(<[u8]>::to_vec)).map_err(|_| {
-            let text = format!(
-                "SSL_CTX_use_PrivateKey(\"{}\") failed \
-                 (SSL: error:05800074:x509 certificate routines::key values mismatch)",
-                shown(b, key)
-            );
-            error(key, text)
+            let name = shown(b, key);
+            error(
+                key,
+                format!("SSL_CTX_use_PrivateKey(\"{name}\") failed {MISMATCH}"),
+            )
         })?;
         self.identities.insert(id, identity.clone());
         Ok(identity)
@@ -150,7 +149,7 @@ pub(super) fn ticket_key(b: &mut Build, d: &Directive) -> Result<Arc<TicketKey>,
 }
 
 /// The passwords of a file, a line each.
-fn read_passwords(b: &mut Build, d: &Directive) -> Result<Vec<Vec<u8>>, ConfError> {
+pub(super) fn read_passwords(b: &mut Build, d: &Directive) -> Result<Vec<Vec<u8>>, ConfError> {
     let path = b.loader().conf_path(d.arg(0));
     let name = path.display();
     let text = b.loader().source().read(&path);
@@ -188,16 +187,9 @@ fn cannot_load(b: &mut Build, d: &Directive, what: &str, why: &str) -> ConfError
     error(d, format!("cannot load {what} \"{}\": {why}", shown(b, d)))
 }
 
-/// The bytes that `ssl_certificate` and the like name, or have.
-fn load(b: &mut Build, d: &Directive, what: &str) -> Result<Vec<u8>, ConfError> {
+/// Refuses keys that are in no file.
+pub(super) fn is_supported(d: &Directive) -> Result<(), ConfError> {
     let value = d.arg(0);
-    if value.contains(&b'$') {
-        let text = format!(
-            "variables in \"{}\" are not built yet: write a server for each certificate",
-            d.name()
-        );
-        return Err(error(d, text));
-    }
     if value.starts_with(b"engine:") || value.starts_with(b"store:") {
         let text = format!(
             "\"{}\" in \"{}\" is not supported: keys are read from files alone",
@@ -206,6 +198,12 @@ fn load(b: &mut Build, d: &Directive, what: &str) -> Result<Vec<u8>, ConfError> 
         );
         return Err(error(d, text));
     }
+    Ok(())
+}
+
+/// The bytes that `ssl_certificate` and the like name, or have.
+fn load(b: &mut Build, d: &Directive, what: &str) -> Result<Vec<u8>, ConfError> {
+    is_supported(d)?;
     bytes(b, d).map_err(|why| cannot_load(b, d, what, &why))
 }
 
@@ -219,7 +217,7 @@ fn bytes(b: &mut Build, d: &Directive) -> Result<Vec<u8>, String> {
 }
 
 /// What OpenSSL says of a file that cannot be opened.
-fn cannot_open(error: &io::Error, path: &str) -> String {
+pub(super) fn cannot_open(error: &io::Error, path: &str) -> String {
     let text = os_error(error);
     let (code, text) = text.split_once(": ").unwrap_or(("0", &text));
     let code: u32 = code.parse().unwrap_or(0);
@@ -234,10 +232,13 @@ fn cannot_open(error: &io::Error, path: &str) -> String {
     )
 }
 
+/// What OpenSSL says of a key that is not its certificate's.
+pub(super) const MISMATCH: &str =
+    "(SSL: error:05800074:x509 certificate routines::key values mismatch)";
 const ENOENT: u32 = 2;
 /// Marks an error of the system among OpenSSL's.
 const SYSTEM_ERROR: u32 = 0x8000_0000;
 /// Begins a value that is PEM itself.
-const DATA: &[u8] = b"data:";
+pub(super) const DATA: &[u8] = b"data:";
 /// Longest password, with its line end.
 const PASSWORD_BYTES_MAX: usize = 4096;

@@ -1,7 +1,7 @@
 //! TLS in the configuration: which server speaks how, and what is wrong with files.
 
 use rcgen::{KeyPair, SignatureAlgorithm};
-use server_core::names::tls_server;
+use server_core::names::handshake;
 
 use crate::site::Site;
 
@@ -65,7 +65,7 @@ fn a_name_in_the_handshake_chooses_the_server() {
         server {{ listen 80; server_name plain; }}"
     ));
     let http = &site.generation().http;
-    let server = |name: Option<&[u8]>| tls_server(http, 0, None, name);
+    let server = |name: Option<&[u8]>| handshake(http, 0, None, name).certificate;
     assert_eq!(server(Some(b"first")), 0);
     assert_eq!(server(Some(b"a.wild.example")), 1);
     assert_eq!(server(Some(b"r12.example")), 2);
@@ -87,7 +87,7 @@ fn a_server_without_a_certificate_shows_that_of_the_default_server() {
         server {{ listen 443 ssl; server_name d; ssl_reject_handshake on; }}"
     ));
     let http = &site.generation().http;
-    let server = |name: &[u8]| tls_server(http, 0, None, Some(name));
+    let server = |name: &[u8]| handshake(http, 0, None, Some(name)).certificate;
     assert_eq!([server(b"a"), server(b"b"), server(b"c")], [0; 3]);
     assert_eq!(server(b"d"), 3);
     let tls = |n: usize| http.servers[n].tls.as_ref();
