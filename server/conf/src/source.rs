@@ -14,8 +14,8 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use crate::DataFile;
 use crate::glob::{self, Tree};
+use crate::{DataFile, Stamp};
 
 /// "No such file or directory" on every system with Linux's numbers.
 const ENOENT: i32 = 2;
@@ -27,6 +27,20 @@ pub trait Source {
     /// # Errors
     /// What the system says when it cannot be opened or read.
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// The bytes of a file that an earlier load may have had, as it was then, if the file has not been replaced since: a
+    /// certificate, a key and the like.
+    ///
+    /// # Errors
+    /// As [`Source::read`].
+    fn read_object(&mut self, path: &Path) -> io::Result<Vec<u8>> {
+        self.read(path)
+    }
+
+    /// What tells the present state of a file from others, if the source knows.
+    fn stamp(&mut self, _: &Path) -> Option<Stamp> {
+        None
+    }
 
     /// Opens a file for its bytes, which may be many and no text: a database.
     ///
@@ -79,6 +93,10 @@ impl Source for Disk {
         fs::read(path)
     }
 
+    fn stamp(&mut self, path: &Path) -> Option<Stamp> {
+        Stamp::of(path).ok()
+    }
+
     fn open(&mut self, path: &Path) -> io::Result<DataFile> {
         DataFile::open(path)
     }
@@ -122,6 +140,7 @@ impl Tree for Disk {
 #[derive(Debug, Default, Clone)]
 pub struct Memory {
     files: BTreeMap<PathBuf, Vec<u8>>,
+    stamps: BTreeMap<PathBuf, Stamp>,
     opened: BTreeMap<PathBuf, DataFile>,
     globs: BTreeMap<String, Vec<PathBuf>>,
     hosts: BTreeMap<String, Vec<IpAddr>>,
@@ -140,9 +159,26 @@ impl Memory {
         self.files.insert(path.into(), text.into());
     }
 
+    /// Sets the state in which a file was read.
+    pub fn add_stamp(&mut self, path: impl Into<PathBuf>, stamp: Stamp) {
+        self.stamps.insert(path.into(), stamp);
+    }
+
     /// Adds or replaces a file that is open.
     pub fn add_opened(&mut self, path: impl Into<PathBuf>, file: DataFile) {
         self.opened.insert(path.into(), file);
+    }
+
+    /// The states in which files were read, by path; those of files that a source knows.
+    pub fn stamps(&self) -> impl Iterator<Item = (&Path, Stamp)> {
+        self.stamps
+            .iter()
+            .map(|(path, stamp)| (path.as_path(), *stamp))
+    }
+
+    /// The bytes and the state of a file.
+    pub fn stamped(&self, path: &Path) -> Option<(&[u8], Stamp)> {
+        Some((self.files.get(path)?, *self.stamps.get(path)?))
     }
 
     /// The files that are open, by path.
@@ -237,6 +273,8 @@ impl Tree for Memory {
 pub struct Recorder<S> {
     inner: S,
     record: Rc<RefCell<Memory>>,
+    /// What an earlier load had of files.
+    earlier: Option<Memory>,
 }
 
 impl<S> Recorder<S> {
@@ -245,6 +283,23 @@ impl<S> Recorder<S> {
         Self {
             inner,
             record: Rc::default(),
+            earlier: None,
+        }
+    }
+
+    /// The same with what an earlier load had: objects whose files have not been replaced are taken from it.
+    #[must_use]
+    pub fn with_earlier(mut self, earlier: Option<Memory>) -> Self {
+        self.earlier = earlier;
+        self
+    }
+
+    fn keep(&self, path: &Path, bytes: &[u8], stamp: Option<Stamp>) {
+        let mut record = self.record.borrow_mut();
+        record.add_file(path, bytes);
+        match stamp {
+            Some(stamp) => record.add_stamp(path, stamp),
+            None => drop(record.stamps.remove(path)),
         }
     }
 
@@ -256,9 +311,26 @@ impl<S> Recorder<S> {
 
 impl<S: Source> Source for Recorder<S> {
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
+        // Looked at first: a change while it is read is one that comes after this state.
+        let stamp = self.inner.stamp(path);
         let text = self.inner.read(path)?;
-        self.record.borrow_mut().add_file(path, text.as_slice());
+        self.keep(path, &text, stamp);
         Ok(text)
+    }
+
+    fn read_object(&mut self, path: &Path) -> io::Result<Vec<u8>> {
+        let known = self.earlier.as_ref().and_then(|files| files.stamped(path));
+        let Some((bytes, then)) = known else {
+            return self.read(path);
+        };
+        match self.inner.stamp(path) {
+            Some(now) if now.is_inherited(then) => {
+                let bytes = bytes.to_vec();
+                self.keep(path, &bytes, Some(then));
+                Ok(bytes)
+            }
+            _ => self.read(path),
+        }
     }
 
     fn open(&mut self, path: &Path) -> io::Result<DataFile> {

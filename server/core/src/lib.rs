@@ -37,6 +37,7 @@ pub mod typed;
 pub mod upkeep;
 pub mod value;
 pub mod vars;
+pub mod watch;
 pub mod zone;
 
 pub use build::{

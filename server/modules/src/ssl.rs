@@ -17,6 +17,7 @@ mod sessions;
 mod tickets;
 mod values;
 mod variables;
+mod watch;
 
 use std::sync::Arc;
 
@@ -34,7 +35,10 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN, rows::ROWS],
     units: &[<SslSrv as server_core::confs::Conf>::unit],
     variables: variables::VARIABLES,
-    finish: Some(build::finish),
+    finish: Some(|b| {
+        build::finish(b)?;
+        watch::finish(b)
+    }),
     ..Module::EMPTY
 };
 
@@ -85,6 +89,8 @@ settings! {
         stapling_responder "ssl_stapling_responder": Given = Given::default(), "", HS;
         /// Where OCSP responses about clients' certificates would be fetched.
         ocsp_responder "ssl_ocsp_responder": Given = Given::default(), "", HS;
+        /// Whether certificates, keys and stapled responses are taken up without a reload when their files change.
+        certificate_watch "ssl_certificate_watch": bool = false, "off", HS;
         /// Whether every handshake is refused.
         reject_handshake "ssl_reject_handshake": bool = false, "off", HS;
     }

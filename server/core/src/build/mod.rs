@@ -36,6 +36,7 @@ use crate::module::Module;
 use crate::syslog::SyslogTarget;
 use crate::upkeep::Upkeep;
 use crate::vars::VarRegistry;
+use crate::watch::Watch;
 
 /// A loaded configuration: what the supervisor needs, and what the worker serves.
 pub struct Cycle {
@@ -49,6 +50,8 @@ pub struct Cycle {
     pub syslogs: Vec<SyslogTarget>,
     /// Rings in memory that error logs go to.
     pub memory_logs: Vec<MemoryBuffer>,
+    /// Files that are taken up when they change.
+    pub watches: Vec<Arc<dyn Watch>>,
     /// Every file read, for `-T` and the worker's bundle.
     pub files: conf::Files,
     /// Warnings and notices, rendered.
@@ -101,6 +104,8 @@ pub struct Build {
     pub log_paths: Vec<PathBuf>,
     /// What the worker is to do beside serving.
     pub upkeep: Vec<Arc<dyn Upkeep>>,
+    /// Files that the supervisor takes up when they change.
+    pub watches: Vec<Arc<dyn Watch>>,
     syslogs: Vec<SyslogTarget>,
     memory_logs: Vec<MemoryBuffer>,
     seen_events: bool,
@@ -195,6 +200,7 @@ impl Build {
             finished: None,
             log_paths: Vec::new(),
             upkeep: Vec::new(),
+            watches: Vec::new(),
             syslogs: Vec::new(),
             memory_logs: Vec::new(),
             seen_events: false,
@@ -449,6 +455,7 @@ impl Build {
             log_paths: self.log_paths,
             syslogs: self.syslogs,
             memory_logs: self.memory_logs,
+            watches: self.watches,
             files: self.loader.files().clone(),
             warnings,
             http,

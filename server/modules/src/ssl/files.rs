@@ -112,12 +112,16 @@ pub(super) fn ocsp(b: &mut Build, d: &Directive) -> Result<Vec<u8>, ConfError> {
         let why = why.trim_start_matches("BIO_new_file() failed").trim_start();
         error(d, format!("BIO_new_file(\"{name}\") failed {why}"))
     })?;
-    // A response is a sequence that begins with its status.
-    if !matches!(bytes.as_slice(), [0x30, _, _, _, ..]) {
+    if !is_ocsp(&bytes) {
         let text = format!("d2i_OCSP_RESPONSE_bio(\"{name}\") failed");
         return Err(error(d, text));
     }
     Ok(bytes)
+}
+
+/// Whether bytes look like an OCSP response: a sequence that begins with its status.
+pub(super) fn is_ocsp(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x30, _, _, _, ..])
 }
 
 /// Looks at a file of parameters that is not used.
@@ -155,6 +159,11 @@ pub(super) fn read_passwords(b: &mut Build, d: &Directive) -> Result<Vec<Vec<u8>
     let text = b.loader().source().read(&path);
     let text =
         text.map_err(|e| error(d, format!("open() \"{name}\" failed ({})", os_error(&e))))?;
+    passwords(&text).ok_or_else(|| error(d, format!("too long line in \"{name}\"")))
+}
+
+/// The passwords of a text, a line each; `None` if one is too long.
+pub(super) fn passwords(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     let lines = text
         .split(|byte| *byte == b'\n')
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line));
@@ -162,17 +171,11 @@ pub(super) fn read_passwords(b: &mut Build, d: &Directive) -> Result<Vec<Vec<u8>
         .filter(|line| !line.is_empty())
         .map(<[u8]>::to_vec)
         .collect();
-    if passwords
-        .iter()
-        .any(|password| password.len() >= PASSWORD_BYTES_MAX)
-    {
-        return Err(error(d, format!("too long line in \"{name}\"")));
+    let is_long = |password: &Vec<u8>| password.len() >= PASSWORD_BYTES_MAX;
+    match passwords.is_empty() {
+        true => Some(vec![Vec::new()]),
+        false => (!passwords.iter().any(is_long)).then_some(passwords),
     }
-    Ok(if passwords.is_empty() {
-        vec![Vec::new()]
-    } else {
-        passwords
-    })
 }
 
 /// The value of a directive as messages show it: a path in full, and no secret.
@@ -212,7 +215,7 @@ fn bytes(b: &mut Build, d: &Directive) -> Result<Vec<u8>, String> {
         return Ok(data.to_vec());
     }
     let path = b.loader().conf_path(d.arg(0));
-    let bytes = b.loader().source().read(&path);
+    let bytes = b.loader().source().read_object(&path);
     bytes.map_err(|error| cannot_open(&error, &path.display().to_string()))
 }
 
