@@ -209,8 +209,8 @@ fn what_is_not_built_is_refused() {
     let server = |text: &str| refused(&format!("server {{ listen 443 ssl; {text} }}"));
     for (text, why) in [
         (
-            "ssl_certificate $ssl_server_name.crt; ssl_certificate_key k.pem;",
-            "variables in",
+            "ssl_certificate $ssl_server_name.crt; ssl_certificate_key engine:x:$y;",
+            "not supported",
         ),
         (
             "ssl_certificate c.pem; ssl_certificate_key engine:pkcs11:x;",
@@ -301,4 +301,52 @@ fn what_mozilla_recommends_loads_with_warnings() {
         refused,
         "PEM_read_bio_Parameters(\"/etc/nginx/c.pem\") failed"
     );
+}
+
+#[test]
+fn certificates_named_by_variables_are_not_read_when_the_configuration_is() {
+    let late = "ssl_certificate $ssl_server_name.crt; ssl_certificate_key $ssl_server_name.key;";
+    let site = site(&format!(
+        "server {{ listen 443 ssl; {late} }}
+        server {{ listen 443 ssl; server_name fixed; {PAIR} }}
+        server {{ listen 443 ssl; server_name mixed; ssl_certificate none.pem; ssl_certificate_key $host; }}"
+    ));
+    let servers = &site.generation().http.servers;
+    let has = |n: usize| {
+        servers[n]
+            .tls
+            .as_ref()
+            .is_some_and(|tls| tls.has_certificates())
+    };
+    assert!(has(0) && has(1) && has(2));
+    let late = [0, 1, 2].map(|n: usize| servers[n].certificates.is_some());
+    assert_eq!(late, [true, false, true]);
+}
+
+#[test]
+fn each_server_offers_its_own_protocols() {
+    let site = site(&format!(
+        "{PAIR}
+        server {{ listen 443 ssl; server_name on; http2 on; }}
+        server {{ listen 443 ssl; server_name off; http2 off; }}
+        server {{ listen 444 ssl; server_name default; }}
+        server {{ listen 444 ssl; server_name on; http2 on; }}
+        server {{ listen 445 ssl http2; server_name listens; }}
+        server {{ listen 445 ssl; server_name off; http2 off; }}"
+    ));
+    let http = &site.generation().http;
+    let http2 = |port: usize, name: &[u8]| handshake(http, port, None, Some(name)).http2;
+    assert!(http2(0, b"on") && http2(0, b"nobody") && !http2(0, b"off"));
+    assert!(!http2(1, b"default") && !http2(1, b"nobody") && http2(1, b"on"));
+    assert!(http2(2, b"listens") && http2(2, b"off"));
+}
+
+#[test]
+fn a_server_that_shows_another_ones_certificate_offers_its_own_protocols() {
+    let site = site(&format!(
+        "server {{ listen 443 ssl; server_name a; {PAIR} }}
+        server {{ listen 443 ssl; server_name b; http2 on; }}"
+    ));
+    let chosen = handshake(&site.generation().http, 0, None, Some(b"b"));
+    assert_eq!((chosen.certificate, chosen.http2), (0, true));
 }
