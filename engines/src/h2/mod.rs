@@ -27,6 +27,7 @@ mod error;
 mod event;
 mod frame;
 mod headers;
+mod names;
 mod receive;
 mod request;
 mod send;
