@@ -123,6 +123,7 @@ fn a_pair_that_is_broken_does_not_keep_others() {
     .bytes("k2.pem", second.key.as_bytes())
     .start();
     std::fs::remove_file(server.path("c2.pem")).expect("it was there");
+    std::fs::create_dir(server.path("c2.pem")).expect("there is room for a directory");
     replace(&server, "c.pem", &new.certificate);
     replace(&server, "k.pem", &new.key);
     assert!(holds_within(SOON, || {

@@ -68,7 +68,7 @@ impl Watcher {
                 continue;
             }
             is_new |= self.refused.get(path) != Some(stamp);
-            let bytes = std::fs::read(path);
+            let bytes = read(path);
             if Stamp::of(path).ok() == *stamp {
                 changes.0.insert(path.clone(), (*stamp, bytes));
             }
@@ -124,6 +124,15 @@ impl Watcher {
             faults.extend(why.filter(|_| !is_told));
         }
     }
+}
+
+/// The bytes of a file. Anything else is refused, since the supervisor must not wait for a pipe.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let meta = std::fs::metadata(path)?;
+    if !meta.is_file() || meta.len() > FILE_BYTES_MAX {
+        return Err(io::Error::from_raw_os_error(EINVAL));
+    }
+    std::fs::read(path)
 }
 
 /// What a file would have with these changes.
@@ -209,6 +218,12 @@ impl Supervisor {
         self.take_up(next)
     }
 }
+
+/// Invalid argument.
+const EINVAL: i32 = 22;
+
+/// Largest file that is taken up, bytes.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// How often files are looked at. What has changed is taken up at the second look, within twice this time.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
