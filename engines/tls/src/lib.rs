@@ -24,9 +24,11 @@ mod groups;
 mod hello;
 mod keys;
 pub mod names;
+pub mod ocsp;
 mod pem;
 mod resume;
 mod secret;
+mod staple;
 mod verify;
 mod x509;
 
@@ -39,5 +41,6 @@ pub use groups::Groups;
 pub use hello::{Hello, Offered, Parsed, parse};
 pub use keys::{Chain, FileFault, Identity, Key, Mismatch};
 pub use resume::{KeyRing, SessionCache, TicketKey};
+pub use staple::Staple;
 pub use verify::{Authorities, Reason, Verified};
 pub use x509::Certificate;

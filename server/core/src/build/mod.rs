@@ -28,6 +28,7 @@ pub use ports::{ListenDraft, listen};
 pub use written::{Level, Line, Setting, Written};
 
 use crate::confs::{Conf, ConfsDraft, Scope, Unit};
+use crate::errand::Errand;
 use crate::errlog::MemoryBuffer;
 use crate::http::Http;
 use crate::listen::Listen;
@@ -100,6 +101,8 @@ pub struct Build {
     pub log_paths: Vec<PathBuf>,
     /// What the worker is to do beside serving.
     pub upkeep: Vec<Arc<dyn Upkeep>>,
+    /// What the worker is to fetch from other hosts.
+    pub errands: Vec<Arc<dyn Errand>>,
     syslogs: Vec<SyslogTarget>,
     memory_logs: Vec<MemoryBuffer>,
     seen_events: bool,
@@ -193,6 +196,7 @@ impl Build {
             finished: None,
             log_paths: Vec::new(),
             upkeep: Vec::new(),
+            errands: Vec::new(),
             syslogs: Vec::new(),
             memory_logs: Vec::new(),
             seen_events: false,
@@ -261,6 +265,13 @@ impl Build {
         let http = self.http.as_ref();
         let http = http.expect("modules are finished inside http");
         http.servers[server].confs.get()
+    }
+
+    /// The settings of unit `T`, of locations, that a server itself has; for modules' `finish`.
+    pub fn server_location_conf<T: Conf>(&self, server: usize) -> &T {
+        let http = self.http.as_ref();
+        let http = http.expect("modules are finished inside http");
+        http.locations[http.servers[server].location].confs.get()
     }
 
     /// Whether HTTP/2 is spoken where a server is the one meant: it says so, or a `listen` of it does.

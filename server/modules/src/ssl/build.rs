@@ -10,7 +10,7 @@ use super::files::{self, Read};
 use super::sessions::Cache;
 use super::tickets::{Files, Ring};
 use super::values::{BUILTIN_SESSIONS, CacheKind, VerifyClient};
-use super::{SslSrv, commands, error};
+use super::{SslSrv, commands, error, stapling};
 
 /// Gives the servers their settings.
 pub(super) fn finish(b: &mut Build) -> Result<(), ConfError> {
@@ -55,10 +55,11 @@ fn settings(b: &mut Build, server: usize, read: &mut Read) -> Result<Option<Sett
     let (early_data, tickets) = (*conf.early_data, *conf.session_tickets);
     let cache = conf.cache.clone().unwrap_or_default();
     settings.ciphers = ciphers(b, said.ciphers.as_deref(), settings.tls12, read)?;
-    let ocsp = stapled(b, &said, read)?;
+    let ocsp = stapled(b, &said)?;
     for (certificate, key) in said.certificates.iter().zip(&said.keys) {
         let passwords = said.passwords.as_deref();
         let identity = read.identity(b, certificate, key, passwords, ocsp.as_deref())?;
+        let identity = stapling::attach(b, read, server, certificate, identity)?;
         settings.identities.push(identity);
     }
     settings.client = client(b, &said, read)?;
@@ -216,18 +217,13 @@ fn groups(b: &mut Build, said: Option<&Directive>, read: &mut Read) -> Result<Gr
     Ok(groups)
 }
 
-/// The OCSP response that is sent with certificates.
-fn stapled(b: &mut Build, said: &Said, read: &mut Read) -> Result<Option<Vec<u8>>, ConfError> {
+/// The OCSP response of a file that is sent with certificates.
+fn stapled(b: &mut Build, said: &Said) -> Result<Option<Vec<u8>>, ConfError> {
     if !said.stapling {
         return Ok(None);
     }
     if let Some(d) = &said.stapling_file {
         return files::ocsp(b, d).map(Some);
-    }
-    if let Some(d) = said.certificates.first() {
-        let text = "\"ssl_stapling\" ignored: OCSP responses are not fetched yet, \
-                    \"ssl_stapling_file\" names a file with one";
-        read.warn(b, d, text);
     }
     Ok(None)
 }
