@@ -2,8 +2,8 @@
 //!
 //! Directives are data until the block `http` has been read; then every server that has a certificate, or refuses every
 //! handshake, gets a [`tls::Config`]. Files are read by the supervisor with its rights and reach the worker as bytes.
-//! Absent: certificates named by variables, hardware keys, and what rustls cannot do. What would
-//! be weaker or different without them is an error, the rest a warning.
+//! Absent: certificates named by variables, hardware keys, and what rustls cannot do. What would be weaker or different
+//! without them is an error, the rest a warning.
 //!
 //! Source: nginx documentation, `ngx_http_ssl_module`.
 
