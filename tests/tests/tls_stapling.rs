@@ -399,7 +399,7 @@ fn whatever_is_wrong_with_a_responder_handshakes_go_on_without() {
     for (responder, text) in &cases {
         logged(text, responder.port);
     }
-    logged("connect() failed (111: Connection refused)", down);
+    logged("failed (111: Connection refused)", down);
     wait_until("the silent one is asked", || silent.asked() == 1);
     for n in all {
         assert_eq!(status(server.port(), &format!("s{n}"), &ca), "none", "{n}");
