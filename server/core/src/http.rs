@@ -17,6 +17,7 @@ use engines::{h1, h2};
 use crate::certificates::LateCertificates;
 use crate::conf_core::{CoreLoc, CoreSrv, Http2Srv};
 use crate::confs::{Conf, Confs};
+use crate::errand::Errand;
 use crate::errlog::{ErrorLog, Level, Shown};
 use crate::exchange::{Ctx, Exchange};
 use crate::listen::Listen;
@@ -52,6 +53,8 @@ pub struct Http {
     pub logs: OnceLock<OpenedLogs>,
     /// What the worker does beside serving.
     pub upkeep: Vec<Arc<dyn Upkeep>>,
+    /// What it fetches from other hosts.
+    pub errands: Vec<Arc<dyn Errand>>,
 }
 
 impl Http {

@@ -14,6 +14,7 @@ mod client_cert;
 pub mod clock;
 pub mod conf_core;
 pub mod confs;
+pub mod errand;
 pub mod errlog;
 pub mod exchange;
 mod files;

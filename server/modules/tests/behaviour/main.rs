@@ -20,5 +20,6 @@ mod site;
 mod testing;
 mod tls_clients;
 mod tls_settings;
+mod tls_stapling;
 mod userids;
 mod variables;
