@@ -9,6 +9,7 @@ use super::event::Event;
 use super::frame::{self, FrameHead, HEAD_BYTES, put_head};
 use super::headers::Block;
 use super::push::Pushes;
+use super::request::Note;
 use super::settings::{self, DEFAULT_WINDOW, FRAME_BYTES, Settings};
 use super::stream::Stream;
 use crate::hpack::{DEFAULT_TABLE_BYTES, Decoder, Encoder};
@@ -28,7 +29,7 @@ pub struct Conn {
     /// The peer knows our SETTINGS.
     pub(super) acknowledged: bool,
     pub(super) peer: PeerSettings,
-    pub(super) decoder: Decoder,
+    pub(super) decoder: Decoder<Option<Note>>,
     pub(super) encoder: Encoder,
     pub(super) streams: StreamTable<Stream>,
     pub(super) scheduler: Scheduler,
@@ -58,7 +59,7 @@ pub struct Conn {
     pub(super) out: Gather,
     pub(super) ending: Ending,
     pub(super) budget: Budget,
-    pub(super) spare: RequestHead,
+    pub(super) spares: Vec<RequestHead>,
     eof: bool,
 }
 
@@ -114,7 +115,7 @@ impl Conn {
             out: Gather::default(),
             ending: Ending::Open,
             budget: Budget::new(settings.abuse_budget),
-            spare: RequestHead::default(),
+            spares: Vec::new(),
             eof: false,
             settings,
         };
@@ -250,11 +251,10 @@ impl Conn {
         out.append(&mut self.out);
     }
 
-    /// Takes back the memory of a head.
-    pub fn recycle(&mut self, head: RequestHead) {
-        if head.arena.capacity() <= FRAME_BYTES {
-            self.spare = head;
-        }
+    /// Exchanges the heads whose memory is used for requests with `spares`, so that connections can share them.
+    #[inline]
+    pub fn swap_spares(&mut self, spares: &mut Vec<RequestHead>) {
+        std::mem::swap(&mut self.spares, spares);
     }
 
     /// Whether the connection has ended: it was told to, and no response is under way.

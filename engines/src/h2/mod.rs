@@ -27,6 +27,7 @@ mod error;
 mod event;
 mod frame;
 mod headers;
+mod names;
 mod push;
 mod receive;
 mod request;

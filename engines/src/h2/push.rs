@@ -59,7 +59,8 @@ impl Conn {
     /// Promises `GET target` on the stream of a request that has no response head yet; `head` is that request. Gives the
     /// bytes that the promise has on the wire, 0 where it is not made.
     ///
-    /// A target is a path with its query. One that is none, or is too long, is not promised.
+    /// A target is a path with its query. One that is none, or is too long, is not promised, nor is any with a request that
+    /// has a fault.
     pub fn push(&mut self, parent: u32, target: &[u8], head: &RequestHead) -> u64 {
         let (Some(host), true) = (head.field(FieldId::Host), is_target(target)) else {
             return 0;
@@ -68,6 +69,7 @@ impl Conn {
         if !self.may_push(parent)
             || self.pushed_streams() >= most as usize
             || self.pushes.last >= LAST_PUSH
+            || head.fault.is_some()
         {
             return 0;
         }
@@ -132,9 +134,9 @@ impl Conn {
             max_headers: u32::MAX,
             ..(*self.settings).clone()
         };
-        let mut builder = Builder::new(&unlimited, std::mem::take(&mut self.spare));
+        let mut builder = Builder::new(&unlimited, RequestHead::default());
         for (name, value) in fields {
-            builder.field(name, value);
+            builder.field(name, value, &mut None);
         }
         let mut built = builder.finish(true);
         built.head.size_bytes = block_bytes;

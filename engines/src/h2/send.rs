@@ -10,6 +10,7 @@ use super::conn::Conn;
 use super::error;
 use super::event::Want;
 use super::frame::{self, put_head};
+use super::names;
 use super::stream::Sending;
 use crate::hpack::Indexing;
 use crate::http::{BodyLength, Chunk, FieldId, ResponseHead};
@@ -294,30 +295,38 @@ impl Conn {
         if let Some(status) = status {
             self.encoder.status(wire_status(status), &mut out);
         }
-        let mut lower = [0; NAME_BYTES];
-        for field in head.into_iter().flat_map(|head| &head.fields) {
-            let Some(head) = head else { break };
-            let name = head.bytes(field.name);
-            if is_of_connection(field.id, name) {
-                continue;
-            }
-            let owned;
-            let lowered = match lower.get_mut(..name.len()) {
-                Some(buffer) => {
-                    buffer.copy_from_slice(name);
-                    buffer.make_ascii_lowercase();
-                    &*buffer
-                }
-                None => {
-                    owned = name.to_ascii_lowercase();
-                    &owned[..]
-                }
-            };
+        let Some(head) = head else { return out };
+        for field in &head.fields {
             let value = head.bytes(field.value);
             let indexing = indexing(field.id, value);
-            self.encoder.field(lowered, value, indexing, &mut out);
+            match names::of(field.id) {
+                Some(_) if is_of_connection(field.id) => {}
+                Some(name) => self.encoder.named(name, value, indexing, &mut out),
+                None => self.encode_other(head.bytes(field.name), value, indexing, &mut out),
+            }
         }
         out
+    }
+
+    /// A field whose name has no number.
+    fn encode_other(&mut self, name: &[u8], value: &[u8], indexing: Indexing, out: &mut Vec<u8>) {
+        if name.eq_ignore_ascii_case(b"proxy-connection") {
+            return;
+        }
+        let mut lower = [0; NAME_BYTES];
+        let owned;
+        let lowered = match lower.get_mut(..name.len()) {
+            Some(buffer) => {
+                buffer.copy_from_slice(name);
+                buffer.make_ascii_lowercase();
+                &*buffer
+            }
+            None => {
+                owned = name.to_ascii_lowercase();
+                &owned[..]
+            }
+        };
+        self.encoder.field(lowered, value, indexing, out);
     }
 
     /// HEADERS, and CONTINUATION where one frame is too small; gives the bytes of all of them.
@@ -372,14 +381,15 @@ fn wire_status(status: u16) -> u16 {
 }
 
 /// Fields that belong to a connection of HTTP/1 (RFC 9113 section 8.2.2).
-fn is_of_connection(id: FieldId, name: &[u8]) -> bool {
+#[inline]
+fn is_of_connection(id: FieldId) -> bool {
     matches!(
         id,
-        FieldId::Connection | FieldId::TransferEncoding | FieldId::Upgrade
-    ) || name.eq_ignore_ascii_case(b"keep-alive")
-        || name.eq_ignore_ascii_case(b"proxy-connection")
+        FieldId::Connection | FieldId::TransferEncoding | FieldId::Upgrade | FieldId::KeepAlive
+    )
 }
 
+#[inline]
 fn indexing(id: FieldId, value: &[u8]) -> Indexing {
     match id {
         FieldId::SetCookie => Indexing::Never,

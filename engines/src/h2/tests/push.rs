@@ -251,6 +251,11 @@ fn only_paths_are_pushed() {
     assert!(peer.conn.push(1, &longest, &head) > MAX_TARGET_BYTES as u64 / 2);
     longest.push(b'x');
     assert_eq!(peer.conn.push(1, &longest, &head), 0);
+    let faulty = RequestHead {
+        fault: Some(crate::http::Fault::BadHeader),
+        ..head.clone()
+    };
+    assert_eq!(peer.conn.push(1, b"/a", &faulty), 0);
     // Without a host nobody knows whose path it is, and after the head it is too late.
     assert_eq!(peer.conn.push(1, b"/a", &RequestHead::default()), 0);
     peer.answer(1, &[]);
