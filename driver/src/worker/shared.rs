@@ -19,7 +19,7 @@ use crate::io::files::FileCache;
     clippy::vec_box,
     reason = "unboxing would move hundreds of bytes at each use"
 )]
-type Pool<T> = Vec<Box<T>>;
+pub(super) type Pool<T> = Vec<Box<T>>;
 
 /// One thread's shared state.
 pub struct Shared<N: Net> {
@@ -50,7 +50,7 @@ pub struct Shared<N: Net> {
     /// Requests served, for the process's counters.
     pub requests: u64,
     /// Heads whose memory the next requests use, of protocols that take many requests in one read.
-    pub heads: Vec<RequestHead>,
+    pub heads: Pool<RequestHead>,
     actives: Pool<Active>,
     exchanges: Pool<Exchange>,
 }
@@ -114,7 +114,7 @@ impl<N: Net> Shared<N> {
     }
 
     /// Takes back the memory of a head.
-    pub fn recycle(&mut self, head: RequestHead) {
+    pub fn recycle(&mut self, head: Box<RequestHead>) {
         if self.heads.len() < HEADS_MAX && head.arena.capacity() <= HEAD_BYTES {
             self.heads.push(head);
         }

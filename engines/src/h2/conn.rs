@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::budget::{self, Budget};
+use super::encode::Repeated;
 use super::error::{self, Misdeed};
 use super::event::Event;
 use super::frame::{self, FrameHead, HEAD_BYTES, put_head};
@@ -46,6 +47,8 @@ pub struct Conn {
     pub(super) block: Option<Block>,
     /// What has come of that header block.
     pub(super) block_bytes: Vec<u8>,
+    /// The response head that was encoded last.
+    pub(super) repeated: Repeated,
     /// Memory for header blocks of responses.
     pub(super) encoded: Vec<u8>,
     pub(super) pushes: Pushes,
@@ -59,7 +62,8 @@ pub struct Conn {
     pub(super) out: Gather,
     pub(super) ending: Ending,
     pub(super) budget: Budget,
-    pub(super) spares: Vec<RequestHead>,
+    #[allow(clippy::vec_box, reason = "heads move as pointers")]
+    pub(super) spares: Vec<Box<RequestHead>>,
     eof: bool,
 }
 
@@ -106,6 +110,7 @@ impl Conn {
             allowed_bytes: MAX_WINDOW,
             block: None,
             block_bytes: Vec::new(),
+            repeated: Repeated::default(),
             encoded: Vec::new(),
             pushes: Pushes::default(),
             last_stream: 0,
@@ -253,7 +258,8 @@ impl Conn {
 
     /// Exchanges the heads whose memory is used for requests with `spares`, so that connections can share them.
     #[inline]
-    pub fn swap_spares(&mut self, spares: &mut Vec<RequestHead>) {
+    #[allow(clippy::vec_box, reason = "heads move as pointers")]
+    pub fn swap_spares(&mut self, spares: &mut Vec<Box<RequestHead>>) {
         std::mem::swap(&mut self.spares, spares);
     }
 

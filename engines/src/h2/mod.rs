@@ -23,6 +23,7 @@
 mod budget;
 mod conn;
 mod control;
+mod encode;
 mod error;
 mod event;
 mod frame;

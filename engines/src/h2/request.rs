@@ -13,7 +13,7 @@ use crate::http::{BodyLength, Fault, FieldId, Fields, Method, RequestHead, Span,
 #[derive(Debug)]
 pub(super) struct Builder<'a> {
     settings: &'a Settings,
-    head: RequestHead,
+    head: Box<RequestHead>,
     method: Option<Span>,
     scheme: Option<Span>,
     path: Option<Span>,
@@ -34,7 +34,7 @@ pub(super) struct Builder<'a> {
 
 /// A finished head.
 pub(super) struct Built {
-    pub(super) head: RequestHead,
+    pub(super) head: Box<RequestHead>,
     /// The stream is to be reset after the answer.
     pub(super) malformed: bool,
     /// Value of the `priority` field, if there was one.
@@ -42,7 +42,7 @@ pub(super) struct Built {
 }
 
 impl<'a> Builder<'a> {
-    pub(super) fn new(settings: &'a Settings, mut head: RequestHead) -> Self {
+    pub(super) fn new(settings: &'a Settings, mut head: Box<RequestHead>) -> Self {
         head.clear();
         Self {
             settings,

@@ -10,10 +10,8 @@ use super::conn::Conn;
 use super::error;
 use super::event::Want;
 use super::frame::{self, put_head};
-use super::names;
 use super::stream::Sending;
-use crate::hpack::Indexing;
-use crate::http::{BodyLength, Chunk, FieldId, ResponseHead};
+use crate::http::{BodyLength, Chunk, ResponseHead};
 
 /// How a response is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +49,7 @@ impl Conn {
         let ended = suppressed || empty;
         stream.sending = Sending::Body;
         stream.chunk_bytes = plan.chunk_bytes.max(1);
-        let block = self.encode(Some(head.status), Some(head));
+        let block = self.encode_response(head.status, head);
         let bytes = self.put_block(id, block, ended);
         self.count(id, bytes);
         if ended {
@@ -287,48 +285,6 @@ impl Conn {
         }
     }
 
-    /// A header block of a status and fields.
-    fn encode(&mut self, status: Option<u16>, head: Option<&ResponseHead>) -> Vec<u8> {
-        let mut out = std::mem::take(&mut self.encoded);
-        out.clear();
-        self.encoder.begin(&mut out);
-        if let Some(status) = status {
-            self.encoder.status(wire_status(status), &mut out);
-        }
-        let Some(head) = head else { return out };
-        for field in &head.fields {
-            let value = head.bytes(field.value);
-            let indexing = indexing(field.id, value);
-            match names::of(field.id) {
-                Some(_) if is_of_connection(field.id) => {}
-                Some(name) => self.encoder.named(name, value, indexing, &mut out),
-                None => self.encode_other(head.bytes(field.name), value, indexing, &mut out),
-            }
-        }
-        out
-    }
-
-    /// A field whose name has no number.
-    fn encode_other(&mut self, name: &[u8], value: &[u8], indexing: Indexing, out: &mut Vec<u8>) {
-        if name.eq_ignore_ascii_case(b"proxy-connection") {
-            return;
-        }
-        let mut lower = [0; NAME_BYTES];
-        let owned;
-        let lowered = match lower.get_mut(..name.len()) {
-            Some(buffer) => {
-                buffer.copy_from_slice(name);
-                buffer.make_ascii_lowercase();
-                &*buffer
-            }
-            None => {
-                owned = name.to_ascii_lowercase();
-                &owned[..]
-            }
-        };
-        self.encoder.field(lowered, value, indexing, out);
-    }
-
     /// HEADERS, and CONTINUATION where one frame is too small; gives the bytes of all of them.
     fn put_block(&mut self, id: u32, block: Vec<u8>, end_stream: bool) -> u64 {
         let before = self.out.len();
@@ -372,36 +328,5 @@ fn flat(head: &ResponseHead) -> Vec<u8> {
     out
 }
 
-/// nginx's own codes leave as 400, as in HTTP/1.
-fn wire_status(status: u16) -> u16 {
-    match status {
-        494..=497 => 400,
-        other => other,
-    }
-}
-
-/// Fields that belong to a connection of HTTP/1 (RFC 9113 section 8.2.2).
-#[inline]
-fn is_of_connection(id: FieldId) -> bool {
-    matches!(
-        id,
-        FieldId::Connection | FieldId::TransferEncoding | FieldId::Upgrade | FieldId::KeepAlive
-    )
-}
-
-#[inline]
-fn indexing(id: FieldId, value: &[u8]) -> Indexing {
-    match id {
-        FieldId::SetCookie => Indexing::Never,
-        FieldId::ContentRange => Indexing::No,
-        _ if value.len() > LONG_VALUE_BYTES => Indexing::No,
-        _ => Indexing::Yes,
-    }
-}
-
 /// Capacity that is kept for the next block.
 const KEEP_BYTES: usize = 4096;
-/// Names up to this length are made lower-case without allocation.
-const NAME_BYTES: usize = 64;
-/// Longer values are not worth a place in the table.
-const LONG_VALUE_BYTES: usize = 512;

@@ -65,6 +65,8 @@ pub struct Encoder {
     /// By a hash of name and value: the numbers of the two entries that were added last.
     slots: [[u64; 2]; SLOTS],
     huffman: bool,
+    /// How many times the size of the table has changed, or has been said.
+    resizes: u64,
 }
 
 impl Encoder {
@@ -79,6 +81,7 @@ impl Encoder {
             resized: (bytes < DEFAULT_TABLE_BYTES).then_some((bytes, bytes)),
             slots: [[0; 2]; SLOTS],
             huffman,
+            resizes: 0,
         }
     }
 
@@ -92,17 +95,25 @@ impl Encoder {
             .resized
             .map_or(bytes, |(smallest, _)| smallest.min(bytes));
         self.resized = Some((smallest, bytes));
+        self.resizes += 1;
         self.table.set_max_bytes(bytes);
     }
 
     /// Begins a block: says what size the table has, where that changed.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         if let Some((smallest, last)) = self.resized.take() {
+            self.resizes += 1;
             if smallest < last {
                 integer::encode(out, 0x20, 5, smallest);
             }
             integer::encode(out, 0x20, 5, last);
         }
+    }
+
+    /// A number that changes whenever the same fields could make another block.
+    #[must_use]
+    pub fn state(&self) -> u64 {
+        self.table.added() + self.resizes
     }
 
     /// Appends `:status`.

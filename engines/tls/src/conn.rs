@@ -11,6 +11,7 @@ use rustls::{CipherSuite, HandshakeKind, NamedGroup, ProtocolVersion};
 use super::config::Config;
 use super::fault::Fault;
 use super::hello::{self, Hello, Offered, Parsed};
+use super::scratch::Scratch;
 
 /// One TLS connection in the server role.
 ///
@@ -205,14 +206,9 @@ impl Conn {
         !self.out.is_empty()
     }
 
-    /// Moves bytes of the handshake, and alerts, to the end of `out`.
-    pub fn transmit(&mut self, out: &mut Vec<u8>) {
-        if out.is_empty() {
-            std::mem::swap(out, &mut self.out);
-        } else {
-            out.extend_from_slice(&self.out);
-        }
-        self.out = Vec::new();
+    /// Takes bytes of the handshake, and alerts, that are to be sent.
+    pub fn take_output(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
     }
 
     /// What the handshake agreed on; `None` before its end.
@@ -253,7 +249,7 @@ impl Conn {
         &mut self,
         plain: &[u8],
         record_bytes: usize,
-        out: &mut Vec<u8>,
+        out: &mut Scratch,
     ) -> Result<(), Fault> {
         let record_bytes = record_bytes.clamp(1, RECORD_BYTES);
         for piece in plain.chunks(record_bytes) {
@@ -262,25 +258,24 @@ impl Conn {
         Ok(())
     }
 
-    fn encrypt_record(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+    fn encrypt_record(&mut self, plain: &[u8], out: &mut Scratch) -> Result<(), Fault> {
         let start = out.len();
         let written = self.with_traffic(|traffic| {
-            out.resize(start + plain.len() + RECORD_OVERHEAD_BYTES, 0);
-            match traffic.encrypt(plain, &mut out[start..]) {
+            let room = out.room(plain.len() + RECORD_OVERHEAD_BYTES);
+            match traffic.encrypt(plain, room) {
                 Err(EncryptError::InsufficientSize(needed)) => {
-                    out.resize(start + needed.required_size, 0);
-                    traffic.encrypt(plain, &mut out[start..])
+                    traffic.encrypt(plain, out.room(needed.required_size))
                 }
                 other => other,
             }
         })?;
-        out.truncate(start + *written.as_ref().unwrap_or(&0));
-        // What came before the record, such as a change of keys, must leave before it.
-        out.splice(start..start, self.out.drain(..));
-        match written {
-            Ok(_) => Ok(()),
-            Err(_) => Err(Fault::Protocol(rustls::Error::EncryptError)),
+        let written = written.map_err(|_| Fault::Protocol(rustls::Error::EncryptError))?;
+        out.fill(written);
+        if !self.out.is_empty() {
+            // What came before the record, such as a change of keys, must leave before it.
+            out.insert(start, &std::mem::take(&mut self.out));
         }
+        Ok(())
     }
 
     /// Says that we send nothing more.

@@ -19,7 +19,7 @@ use server_core::phases;
 use super::state::{Closed, Closing, Conn, Queued, client};
 use super::{CLIENT_CLOSED_REQUEST, QUEUE_BYTES, ahead, open_exchange, trace};
 use crate::worker::net::Net;
-use crate::worker::shared::Shared;
+use crate::worker::shared::{Pool, Shared};
 
 use ending::Linger;
 pub(super) use ending::{close, resume, settle};
@@ -87,7 +87,7 @@ pub(super) fn open<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
 
 impl H2 {
     /// Takes bytes from the peer; requests use the memory of `spares`.
-    pub(super) fn receive(&mut self, input: &[u8], now_ms: u64, spares: &mut Vec<RequestHead>) {
+    pub(super) fn receive(&mut self, input: &[u8], now_ms: u64, spares: &mut Pool<RequestHead>) {
         if let Some(linger) = &mut self.linger {
             linger.mark_ms = now_ms;
             return;
@@ -230,7 +230,7 @@ fn begin<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
     stream: u32,
-    head: RequestHead,
+    mut head: Box<RequestHead>,
 ) -> Result<(), Closed> {
     if c.gone
         && let Some(h2) = &mut c.h2
@@ -241,8 +241,8 @@ fn begin<N: Net>(
         return Ok(());
     }
     let mut x = open_exchange(c, sh, &head)?;
-    let old = std::mem::replace(&mut x.head, head);
-    sh.recycle(old);
+    std::mem::swap(&mut x.head, &mut head);
+    sh.recycle(head);
     let Some(h2) = &mut c.h2 else {
         return Err(Closed);
     };
