@@ -134,7 +134,7 @@ impl Conn {
             max_headers: u32::MAX,
             ..(*self.settings).clone()
         };
-        let mut builder = Builder::new(&unlimited, RequestHead::default());
+        let mut builder = Builder::new(&unlimited, Box::default());
         for (name, value) in fields {
             builder.field(name, value, &mut None);
         }
