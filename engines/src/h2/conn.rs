@@ -9,6 +9,7 @@ use super::error::{self, Misdeed};
 use super::event::Event;
 use super::frame::{self, FrameHead, HEAD_BYTES, put_head};
 use super::headers::Block;
+use super::push::Pushes;
 use super::request::Note;
 use super::settings::{self, DEFAULT_WINDOW, FRAME_BYTES, Settings};
 use super::stream::Stream;
@@ -50,6 +51,7 @@ pub struct Conn {
     pub(super) repeated: Repeated,
     /// Memory for header blocks of responses.
     pub(super) encoded: Vec<u8>,
+    pub(super) pushes: Pushes,
     /// Highest number of a stream of the client.
     pub(super) last_stream: u32,
     /// Streams that we have reset lately: what is still under way on them is dropped.
@@ -110,6 +112,7 @@ impl Conn {
             block_bytes: Vec::new(),
             repeated: Repeated::default(),
             encoded: Vec::new(),
+            pushes: Pushes::default(),
             last_stream: 0,
             reset_lately: VecDeque::new(),
             events: VecDeque::new(),
@@ -333,12 +336,14 @@ impl Conn {
             return;
         }
         self.ending = Ending::After(last);
-        let later: Vec<u32> = self.streams.ids().filter(|id| *id > last).collect();
+        // The number is one of the client's; what was promised is kept.
+        let is_later = |id: u32| id > last && !id.is_multiple_of(2);
+        let later: Vec<u32> = self.streams.ids().filter(|id| is_later(*id)).collect();
         for id in later {
             self.streams.remove(id);
         }
         self.events
-            .retain(|event| event.stream().is_none_or(|id| id <= last));
+            .retain(|event| event.stream().is_none_or(|id| !is_later(id)));
         self.put_goaway(last, error::NO_ERROR);
     }
 
@@ -420,7 +425,14 @@ impl Conn {
         assert!(self.reset_lately.len() <= RESET_REMEMBERED);
         assert!(self.early_priorities.len() <= super::control::EARLY_PRIORITIES);
         let most = self.settings.max_concurrent_streams as usize;
-        assert!(self.streams.len() <= most, "more streams than allowed");
+        let pushed = self.pushed_streams();
+        let most_pushed = self.settings.max_concurrent_pushes as usize;
+        assert!(
+            self.streams.len() - pushed <= most,
+            "more streams than allowed"
+        );
+        assert!(pushed <= most_pushed, "more pushes than allowed");
+        let last_push = self.pushes.last;
         let Self {
             streams,
             scheduler,
@@ -428,10 +440,11 @@ impl Conn {
             ..
         } = self;
         streams.each(|id, stream| {
-            assert!(
-                id <= *last_stream && id % 2 == 1,
-                "a stream that nobody opened"
-            );
+            let last = match id % 2 {
+                0 => last_push,
+                _ => *last_stream,
+            };
+            assert!(id <= last, "a stream that nobody opened");
             stream.check_invariants();
             assert!(!stream.queued || scheduler.contains(id), "a lost turn");
         });

@@ -269,6 +269,7 @@ fn h2_settings(http: &Http, port: &Port) -> h2::Settings {
     let buffers = &srv.large_client_header_buffers;
     h2::Settings {
         max_concurrent_streams: own.max_concurrent_streams.0 as u32,
+        max_concurrent_pushes: u32::try_from(own.max_concurrent_pushes.0).unwrap_or(u32::MAX),
         preread_bytes: own.body_preread_size.0 as u32,
         field_bytes: buffers.size as usize,
         header_bytes: buffers.size as usize * buffers.number as usize,

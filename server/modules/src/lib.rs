@@ -9,11 +9,13 @@ mod auth_basic;
 mod autoindex;
 mod browser;
 mod charset;
+mod early_hints;
 mod empty_gif;
 mod geo;
 mod geoip;
 mod geoip2;
 mod headers;
+mod http2_push;
 mod index;
 mod limit_conn;
 mod limit_req;
@@ -55,6 +57,7 @@ pub const MODULES: &[&Module] = &[
     &realip::MODULE,
     &access::MODULE,
     &auth_basic::MODULE,
+    &early_hints::MODULE,
     &limit_req::MODULE,
     &limit_conn::MODULE,
     &try_files::MODULE,
@@ -69,6 +72,7 @@ pub const MODULES: &[&Module] = &[
     &userid::MODULE,
     &charset::MODULE,
     &range::MODULE,
+    &http2_push::MODULE,
     &log::MODULE,
 ];
 

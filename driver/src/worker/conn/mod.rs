@@ -10,6 +10,7 @@
 //! An idle connection has no [`Active`] part: no buffer, one slab entry and one timer slot. What a connection waits
 //! for is told by the deadline that [`turn`] returns.
 
+mod ahead;
 mod ending;
 mod h1;
 mod h2;

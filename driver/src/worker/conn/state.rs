@@ -200,6 +200,7 @@ pub(super) fn client<N: Net>(
         requests: u64::from(c.requests),
         since_ms: c.since_ms,
         pipelined: c.active.as_ref().is_some_and(|a| a.queued > 0),
+        may_push: false,
         debug: c.debug,
     }
 }

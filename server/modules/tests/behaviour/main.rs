@@ -2,6 +2,7 @@
 //! each question.
 
 mod addresses;
+mod ahead;
 mod auth;
 mod browsers;
 mod charset;

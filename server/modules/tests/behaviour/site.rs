@@ -40,6 +40,7 @@ pub(crate) struct Site {
     /// The port they come to, by its index.
     port: usize,
     wakes_early: bool,
+    may_push: bool,
 }
 
 /// What a request got.
@@ -95,6 +96,7 @@ impl Site {
             tls: None,
             port: 0,
             wakes_early: false,
+            may_push: false,
         }
     }
 
@@ -158,6 +160,12 @@ impl Site {
         self
     }
 
+    /// From here on requests come from a client that takes pushes.
+    pub(crate) fn allow_push(&mut self) -> &mut Self {
+        self.may_push = true;
+        self
+    }
+
     /// From here on requests come over a TLS connection to a port, by its index, on which this was agreed on.
     pub(crate) fn come_over(&mut self, port: usize, info: tls::Info) -> &mut Self {
         let http = &self.generation.http;
@@ -209,6 +217,11 @@ impl Site {
         answer
     }
 
+    /// Any request that has its response head, and how long it waited for that.
+    pub(crate) fn begin_with(&mut self, request: &str) -> (Exchange, u64) {
+        self.run(request)
+    }
+
     /// A `GET` that has its response head; it ends when what is given back is dropped.
     pub(crate) fn begin(&mut self, target: &str) -> Exchange {
         let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -229,6 +242,7 @@ impl Site {
             requests: 1,
             since_ms: 0,
             pipelined: false,
+            may_push: self.may_push,
             debug: false,
         };
         let mut clock = Clock::new(START_MS, NOW_S * 1000);
