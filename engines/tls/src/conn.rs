@@ -28,6 +28,8 @@ pub struct Conn {
     out: Vec<u8>,
     peer_closed: bool,
     closing: bool,
+    /// Early data has come.
+    early: bool,
 }
 
 enum State {
@@ -88,6 +90,7 @@ impl Conn {
             out: Vec::new(),
             peer_closed: false,
             closing: false,
+            early: false,
         }
     }
 
@@ -187,6 +190,12 @@ impl Conn {
         matches!(self.state, State::Open(_)) && !self.closing
     }
 
+    /// Whether the handshake is still to be finished.
+    #[must_use]
+    pub fn is_handshaking(&self) -> bool {
+        !matches!(self.state, State::Open(_) | State::Dead)
+    }
+
     /// Whether the peer has said that it sends nothing more.
     #[must_use]
     pub fn peer_closed(&self) -> bool {
@@ -215,11 +224,19 @@ impl Conn {
         self.out = Vec::new();
     }
 
-    /// What the handshake agreed on; `None` before its end.
+    /// Whether early data has come and the handshake is not over: whoever sends it may be repeating what another has sent.
+    #[must_use]
+    pub fn is_early(&self) -> bool {
+        self.early && matches!(self.state, State::Running(_))
+    }
+
+    /// What the handshake agreed on; `None` before its end, or before early data.
     #[must_use]
     pub fn info(&self) -> Option<Info> {
-        let State::Open(conn) = &self.state else {
-            return None;
+        let conn = match &self.state {
+            State::Open(conn) => conn,
+            State::Running(conn) if self.early => conn,
+            _ => return None,
         };
         let certificates = conn.peer_certificates().unwrap_or_default();
         Some(Info {
@@ -295,24 +312,38 @@ impl Conn {
         }
     }
 
-    /// Comes to where application data can be written; what has to leave before that is put out.
+    /// Comes to where application data can be written; what has to leave before that is put out. rustls remembers how far
+    /// it has read what is held, so that has to be shown to it each time.
     fn with_traffic<R>(
         &mut self,
         write: impl FnOnce(&mut WriteTraffic<'_, ServerConnectionData>) -> R,
     ) -> Result<R, Fault> {
-        let State::Open(conn) = &mut self.state else {
+        let Self {
+            state,
+            held,
+            out,
+            peer_closed,
+            ..
+        } = self;
+        let State::Open(conn) = state else {
             return Err(Fault::Protocol(rustls::Error::HandshakeNotComplete));
         };
         for _ in 0..STATES_BEFORE_TRAFFIC {
-            match conn.process_tls_records(&mut []).state? {
-                ConnectionState::WriteTraffic(mut traffic) => return Ok(write(&mut traffic)),
+            let UnbufferedStatus { discard, state, .. } = conn.process_tls_records(held);
+            match state? {
+                ConnectionState::WriteTraffic(mut traffic) => {
+                    let written = write(&mut traffic);
+                    held.drain(..discard);
+                    return Ok(written);
+                }
                 ConnectionState::EncodeTlsData(mut data) => {
-                    encode(&mut self.out, |space| data.encode(space));
+                    encode(out, |space| data.encode(space));
                 }
                 ConnectionState::TransmitTlsData(data) => data.done(),
-                ConnectionState::PeerClosed => self.peer_closed = true,
+                ConnectionState::PeerClosed => *peer_closed = true,
                 _ => break,
             }
+            held.drain(..discard);
         }
         Err(Fault::Protocol(rustls::Error::EncryptError))
     }
@@ -344,6 +375,7 @@ impl Conn {
                     while let Some(record) = early.next_record() {
                         let record = record?;
                         discard += record.discard;
+                        self.early = true;
                         sink(record.payload);
                     }
                     true
@@ -376,7 +408,7 @@ impl Conn {
             }
         };
         if let Some(error) = failed {
-            self.last_words();
+            self.last_words(&mut input[used..]);
             return Err(error.into());
         }
         if open && matches!(self.state, State::Running(_)) {
@@ -388,20 +420,22 @@ impl Conn {
         Ok(used)
     }
 
-    /// Takes the alert that rustls has for the peer after an error.
-    fn last_words(&mut self) {
+    /// Takes the alert that rustls has for the peer after an error; `rest` is what it has not used of the input.
+    fn last_words(&mut self, mut rest: &mut [u8]) {
         let state = std::mem::replace(&mut self.state, State::Dead);
         let (State::Running(mut conn) | State::Open(mut conn)) = state else {
             return;
         };
         for _ in 0..LAST_WORDS {
-            match conn.process_tls_records(&mut []).state {
+            let UnbufferedStatus { discard, state, .. } = conn.process_tls_records(rest);
+            match state {
                 Ok(ConnectionState::EncodeTlsData(mut data)) => {
                     encode(&mut self.out, |space| data.encode(space));
                 }
                 Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
                 _ => return,
             }
+            rest = &mut rest[discard..];
         }
     }
 }

@@ -296,6 +296,24 @@ fn a_session_of_another_name_is_none() {
         .expect("the session is passed over");
 }
 
+/// rustls reads the head of the message and gives up; what it says then may not be asked for with other bytes than it knows.
+#[test]
+fn a_message_longer_than_any_ends_the_handshake() {
+    let server = build(settings("localhost"));
+    let mut bytes = vec![22, 3, 1, 0, 4, 1, 0xff, 0xff, 0xff];
+    bytes.resize(70_000, 0);
+    let mut conn = tls::Conn::new();
+    let mut sink = |_: &[u8]| panic!("nothing was sent");
+    let mut result = conn.receive(&mut bytes, &mut sink);
+    if result.is_ok() && conn.hello().is_some() {
+        result = conn.start(&server, &mut sink);
+    }
+    assert!(result.is_err());
+    let mut out = Vec::new();
+    conn.transmit(&mut out);
+    assert_eq!(out.first(), Some(&21), "an alert");
+}
+
 #[test]
 fn early_data_is_taken_once() {
     let server = build(Settings {
