@@ -1,7 +1,7 @@
 //! What one exchange costs the worker above its system calls: intake, engine, phases, file lookup, response, write, log.
 //!
 //! `worker_exchange CASE N` does it N times on one keep-alive connection whose socket is a piece of memory. The file is
-//! a real one and is looked at each time. `benches/run` counts the instructions of two runs with different N; their
+//! a real one and is looked at each time. The cases `h2` and `h2-32` do it over HTTP/2, one and 32 requests a read. `benches/run` counts the instructions of two runs with different N; their
 //! difference is the cost of the exchanges alone.
 
 use std::collections::HashMap;
@@ -18,6 +18,8 @@ use driver::sys::socket::Sent;
 use driver::worker::conn::{Cause, Conn, Fate, intake, turn};
 use driver::worker::net::Net;
 use driver::worker::shared::Shared;
+use engines::h2::PREFACE;
+use engines::hpack::{Encoder, Indexing};
 use engines::http::{FileRange, Gather};
 use server_core::errlog::ErrorLog;
 use server_core::exchange::{Env, Peer};
@@ -25,12 +27,14 @@ use server_core::http::Generation;
 use server_core::{LoadOptions, OpenedLogs, load};
 
 /// What is asked for, and how many times in one read.
-const CASES: [(&str, &str, usize); 5] = [
+const CASES: [(&str, &str, usize); 7] = [
     ("return", "/text", 1),
     ("file", "/page.html", 1),
     ("logged", "/logged/page.html", 1),
     ("large", "/large.bin", 1),
     ("pipelined", "/page.html", 8),
+    ("h2", "/page.html", 1),
+    ("h2-32", "/page.html", 32),
 ];
 
 /// Bytes of the small file and of the large one.
@@ -42,13 +46,13 @@ fn main() -> ExitCode {
     let case = CASES
         .iter()
         .find(|(name, ..)| arguments.first().is_some_and(|a| a == name));
-    let (Some((_, path, times)), Some(count)) =
+    let (Some((name, path, times)), Some(count)) =
         (case, arguments.get(1).and_then(|n| n.parse().ok()))
     else {
         return ExitCode::from(2);
     };
     let root = std::env::temp_dir().join(format!("firstbyte-bench-{}", std::process::id()));
-    let result = site(&root).and_then(|()| serve(&root, path, *times, count));
+    let result = site(&root).and_then(|()| serve(&root, name, path, *times, count));
     let _ = std::fs::remove_dir_all(&root);
     match result {
         Ok(true) => ExitCode::SUCCESS,
@@ -67,9 +71,10 @@ fn site(root: &Path) -> io::Result<()> {
 }
 
 /// Asks `count` times; false if a connection was not kept or a response is missing.
-fn serve(root: &Path, path: &str, times: usize, count: usize) -> io::Result<bool> {
+fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io::Result<bool> {
     let generation = Rc::new(Generation::new(Arc::clone(&configuration(root)?), 1));
     let mut shared = Shared::new(Memory, generation, Env::default());
+    let mut http2 = name.starts_with("h2").then(Http2::new);
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: www.example.org\r\nUser-Agent: client/1.0\r\nAccept: */*\r\n\
          Accept-Encoding: gzip\r\nConnection: keep-alive\r\n\r\n"
@@ -81,11 +86,17 @@ fn serve(root: &Path, path: &str, times: usize, count: usize) -> io::Result<bool
     };
     let peer = Peer::Inet(SocketAddr::from(([127, 0, 0, 1], 40_000)));
     let mut conn = Conn::new(socket, peer, 0, 1, 1);
+    if http2.is_some() {
+        conn.expect_http2();
+    }
     for n in 0..count {
         let now_ms = n as u64 / EXCHANGES_A_MS + 1;
         shared.clock.set(now_ms, UNIX_MS + now_ms);
         shared.files.set_now(now_ms, UNIX_MS + now_ms);
         conn.socket_mut().asked = true;
+        if let Some(client) = &mut http2 {
+            client.ask(path, times, &mut conn.socket_mut().request);
+        }
         let cause = Cause {
             readable: true,
             ..Cause::default()
@@ -102,6 +113,79 @@ fn serve(root: &Path, path: &str, times: usize, count: usize) -> io::Result<bool
     Ok(shared.requests == (count * times) as u64 && conn.socket().sent > 0)
 }
 
+/// A client's side of HTTP/2: what it sends. It encodes twice, since from then on all fields are indices and blocks the same.
+struct Http2 {
+    encoder: Encoder,
+    block: Vec<u8>,
+    encoded: u32,
+    stream: u32,
+    begun: bool,
+}
+
+impl Http2 {
+    fn new() -> Self {
+        Self {
+            encoder: Encoder::new(4096, true),
+            block: Vec::new(),
+            encoded: 0,
+            stream: 1,
+            begun: false,
+        }
+    }
+
+    /// Puts requests into `out`; before the first of them, what a connection begins with.
+    fn ask(&mut self, path: &str, times: usize, out: &mut Vec<u8>) {
+        out.clear();
+        if !std::mem::replace(&mut self.begun, true) {
+            out.extend_from_slice(PREFACE);
+            frame(out, SETTINGS, 0, 0, &[]);
+            frame(out, SETTINGS, ACK, 0, &[]);
+            frame(out, WINDOW_UPDATE, 0, 0, &0x7000_0000_u32.to_be_bytes());
+        }
+        for _ in 0..times {
+            if self.encoded < 2 {
+                self.encoded += 1;
+                self.encode(path);
+            }
+            let flags = END_HEADERS | END_STREAM;
+            frame(out, HEADERS, flags, self.stream, &self.block);
+            self.stream += 2;
+        }
+    }
+
+    fn encode(&mut self, path: &str) {
+        self.block.clear();
+        self.encoder.begin(&mut self.block);
+        for (name, value) in [
+            (":method", "GET"),
+            (":scheme", "http"),
+            (":authority", "www.example.org"),
+            (":path", path),
+            ("user-agent", "client/1.0"),
+            ("accept", "*/*"),
+            ("accept-encoding", "gzip"),
+        ] {
+            let (name, value) = (name.as_bytes(), value.as_bytes());
+            self.encoder
+                .field(name, value, Indexing::Yes, &mut self.block);
+        }
+    }
+}
+
+fn frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+    out.extend_from_slice(&(payload.len() as u32).to_be_bytes()[1..]);
+    out.extend_from_slice(&[kind, flags]);
+    out.extend_from_slice(&stream.to_be_bytes());
+    out.extend_from_slice(payload);
+}
+
+const HEADERS: u8 = 1;
+const SETTINGS: u8 = 4;
+const WINDOW_UPDATE: u8 = 8;
+const ACK: u8 = 1;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
 fn configuration(root: &Path) -> io::Result<Arc<server_core::http::Http>> {
     let text = format!(
         "events {{}}
@@ -111,6 +195,7 @@ fn configuration(root: &Path) -> io::Result<Arc<server_core::http::Http>> {
             keepalive_requests 1000000000;
             server {{
                 listen 127.0.0.1:8000;
+                http2 on;
                 server_name www.example.org;
                 location = /text {{ return 200 'a few words of text'; }}
                 location /logged/ {{ alias {root}/; access_log /dev/null; }}
