@@ -420,7 +420,8 @@ impl Conn {
         Ok(used)
     }
 
-    /// Takes the alert that rustls has for the peer after an error; `rest` is what it has not used of the input.
+    /// Takes the alert that rustls has for the peer after an error; `rest` is what it has not used of the input. It must not
+    /// be asked again after that: it would read the broken bytes anew and panic over a second alert.
     fn last_words(&mut self, mut rest: &mut [u8]) {
         let state = std::mem::replace(&mut self.state, State::Dead);
         let (State::Running(mut conn) | State::Open(mut conn)) = state else {
@@ -430,7 +431,11 @@ impl Conn {
             let UnbufferedStatus { discard, state, .. } = conn.process_tls_records(rest);
             match state {
                 Ok(ConnectionState::EncodeTlsData(mut data)) => {
+                    let start = self.out.len();
                     encode(&mut self.out, |space| data.encode(space));
+                    if matches!(self.out.get(start), Some(&(ALERT | ENCRYPTED))) {
+                        return;
+                    }
                 }
                 Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
                 _ => return,
@@ -467,6 +472,9 @@ const ALERT_BYTES: usize = 64;
 const STATES_BEFORE_TRAFFIC: usize = 16;
 /// Messages that are taken after an error.
 const LAST_WORDS: usize = 8;
+/// Types of records (RFC 8446 section 5.1): an alert, and anything that is encrypted.
+const ALERT: u8 = 21;
+const ENCRYPTED: u8 = 23;
 /// A fatal alert outside of any session.
 const PROTOCOL_VERSION_ALERT: [u8; 7] = [21, 3, 1, 0, 2, 2, 70];
 /// The same for a name (RFC 6066 section 3).
