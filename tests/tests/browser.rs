@@ -9,8 +9,9 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use firstbyte_tests::wait::holds_within;
 use firstbyte_tests::{Server, peer};
 use tls_client::site;
 
@@ -49,7 +50,6 @@ fn example() -> Server {
 /// What a program said, which must have come to its end well and in time.
 #[track_caller]
 fn output(command: &mut Command) -> Output {
-    let start = Instant::now();
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -57,15 +57,14 @@ fn output(command: &mut Command) -> Output {
         .spawn()
         .expect("the program starts");
     // A page is far smaller than a pipe, so nobody waits for it to be read.
-    while child.try_wait().is_ok_and(|status| status.is_none()) {
-        if start.elapsed() > PATIENCE {
-            let _ = child.kill();
-            panic!("{command:?} does not end");
-        }
-        std::thread::sleep(Duration::from_millis(10));
+    let ended = holds_within(PATIENCE, || {
+        child.try_wait().is_ok_and(|status| status.is_some())
+    });
+    if !ended {
+        let _ = child.kill();
     }
     let output = child.wait_with_output().expect("it has ended");
-    assert!(output.status.success(), "{command:?}: {output:?}");
+    assert!(ended && output.status.success(), "{command:?}: {output:?}");
     output
 }
 

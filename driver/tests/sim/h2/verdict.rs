@@ -190,9 +190,8 @@ impl Peer {
 
     /// After a goodbye nothing may be missing that it promised.
     fn check_finished(&self, how: &str) -> Result<(), String> {
-        let (last, code) = match self.goaway {
-            Some(told) => told,
-            None => return Err(format!("{how} without a goodbye")),
+        let Some((last, code)) = self.goaway else {
+            return Err(format!("{how} without a goodbye"));
         };
         if code != NO_ERROR {
             return Ok(());
