@@ -253,6 +253,7 @@ impl Worker {
         let Some(http) = cycle.http.clone() else {
             return Err("the configuration has no http part".to_owned());
         };
+        let renewed = bundle.renewed;
         self.take_listeners(bundle.listeners);
         self.change_logs(bundle.logs, &cycle, &http);
         let chores = Chores::begin(&http.upkeep, &self.log);
@@ -272,7 +273,7 @@ impl Worker {
                 worker_connections: cycle.main.worker_connections as usize,
                 debug_connections: Arc::clone(&debug_connections),
                 multi_accept: cycle.main.multi_accept,
-                keep_connections: cycle.main.reload_keep,
+                keep_connections: cycle.main.reload_keep || renewed,
                 shutdown_timeout_ms: self.shutdown_timeout_ms,
             };
             match self.threads.get(n) {
