@@ -314,11 +314,10 @@ fn broken_handshakes_end_with_one_alert_at_most() {
         let mut sink = |_: &[u8]| panic!("nothing was sent");
         let mut result = conn.receive(&mut bytes, &mut sink);
         if result.is_ok() && conn.hello().is_some() {
-            result = conn.start(&server, &mut sink);
+            result = conn.start(&server, false, &mut sink);
         }
         assert!(result.is_err(), "{head:?}");
-        let mut out = Vec::new();
-        conn.transmit(&mut out);
+        let out = conn.take_output();
         let is_alert = out.len() == 7 && out[0] == 21;
         assert!(out.is_empty() || is_alert, "{out:?} for {head:?}");
     }
