@@ -16,7 +16,7 @@ ifeq ($(shell id -u),0)
 SERVE_AS := -g 'user $(shell stat -c "%U %G" .);'
 endif
 
-.PHONY: help build serve test test-all setup lint black-box fuzz-slice bench oracle h2spec hpack soak first-byte deb deb-test fmt clean
+.PHONY: help build serve test test-all setup lint black-box fuzz-slice bench oracle h2spec hpack testssl soak first-byte deb deb-test fmt clean
 
 help:
 	@echo 'make serve     build, and serve examples/site on http://127.0.0.1:8080/'
@@ -98,6 +98,10 @@ oracle: build
 h2spec: build
 	@FIRSTBYTE_BIN=$(abspath $(BINARY)) tests/oracle/h2spec.sh
 
+# testssl.sh has to be installed; it takes two minutes.
+testssl: build
+	@FIRSTBYTE_BIN=$(abspath $(BINARY)) tests/oracle/testssl.sh
+
 # Public header blocks: https://github.com/http2jp/hpack-test-case, checked out at HPACK_STORIES.
 hpack:
 	@if [ -n '$(HPACK_STORIES)' ]; then \
@@ -114,6 +118,7 @@ test-all: test
 	@if command -v dpkg-deb >/dev/null; then $(MAKE) --no-print-directory deb && packaging/deb/test; fi
 	@$(MAKE) --no-print-directory h2spec
 	@$(MAKE) --no-print-directory hpack
+	@$(MAKE) --no-print-directory testssl
 	@$(MAKE) --no-print-directory oracle
 
 deb:

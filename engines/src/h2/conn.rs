@@ -54,6 +54,8 @@ pub struct Conn {
     pub(super) pushes: Pushes,
     /// Highest number of a stream of the client.
     pub(super) last_stream: u32,
+    /// Highest number of a stream whose request has come whole.
+    pub(super) last_request: u32,
     /// Streams that we have reset lately: what is still under way on them is dropped.
     pub(super) reset_lately: VecDeque<u32>,
     pub(super) events: VecDeque<Event>,
@@ -114,6 +116,7 @@ impl Conn {
             encoded: Vec::new(),
             pushes: Pushes::default(),
             last_stream: 0,
+            last_request: 0,
             reset_lately: VecDeque::new(),
             events: VecDeque::new(),
             sent: VecDeque::new(),
@@ -325,9 +328,10 @@ impl Conn {
         }
     }
 
-    /// Ends the connection: no stream after the last one is served.
+    /// Ends the connection: no request after the last one that has come whole is served. One of which a part is here is
+    /// not promised: the client may ask for it elsewhere.
     pub fn end(&mut self) {
-        self.end_after(self.last_stream);
+        self.end_after(self.last_request);
     }
 
     /// Ends the connection: no stream after this one is served, even where its request is here.

@@ -169,6 +169,7 @@ impl Conn {
 
     fn request(&mut self, block: &Block, bytes: &[u8]) -> Result<(), Misdeed> {
         let id = block.stream;
+        self.last_request = id;
         let mut builder = Builder::new(&self.settings, self.spares.pop().unwrap_or_default());
         decode(&mut self.decoder, bytes, |name, value, note| {
             builder.field(name, value, note)

@@ -11,12 +11,16 @@ use rcgen::{
     KeyUsagePurpose, SignatureAlgorithm,
 };
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{
+    ClientSessionMemoryCache, ClientSessionStore, Resumption, Tls12ClientSessionValue,
+    Tls13ClientSessionValue,
+};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, Error, HandshakeKind, SignatureScheme,
-    StreamOwned, SupportedProtocolVersion,
+    ClientConfig, ClientConnection, DigitallySignedStruct, Error, HandshakeKind, NamedGroup,
+    SignatureScheme, StreamOwned, SupportedProtocolVersion,
 };
 
 /// An authority.
@@ -125,6 +129,36 @@ impl Tls {
     /// That can speak these protocols.
     pub(crate) fn speaking(alpn: &[&[u8]]) -> Self {
         Self::with(rustls::ALL_VERSIONS, None, alpn)
+    }
+
+    /// That sends early data where it may, and takes a session of any name for that of any other.
+    pub(crate) fn early() -> Self {
+        let mut config = (*Self::of(&rustls::version::TLS13).0).clone();
+        config.enable_early_data = true;
+        config.resumption = Resumption::store(Arc::new(OneDrawer::default()));
+        Self(Arc::new(config))
+    }
+
+    /// The same without early data.
+    pub(crate) fn careless(version: &'static SupportedProtocolVersion) -> Self {
+        let mut config = (*Self::of(version).0).clone();
+        config.resumption = Resumption::store(Arc::new(OneDrawer::default()));
+        Self(Arc::new(config))
+    }
+
+    /// A connection that has not said anything.
+    pub(crate) fn connect(
+        &self,
+        port: u16,
+        name: &str,
+    ) -> StreamOwned<ClientConnection, TcpStream> {
+        let socket = TcpStream::connect(("127.0.0.1", port)).expect("the server accepts");
+        socket
+            .set_read_timeout(Some(LIMIT))
+            .expect("a limit that is not zero is valid");
+        let name = ServerName::try_from(name.to_owned()).expect("a host name");
+        let connection = ClientConnection::new(Arc::clone(&self.0), name).expect("a client");
+        StreamOwned::new(connection, socket)
     }
 
     fn with(
@@ -257,6 +291,51 @@ impl Answer {
     }
 }
 
+/// Keeps the sessions of all names together.
+#[derive(Debug)]
+struct OneDrawer(ClientSessionMemoryCache);
+
+impl Default for OneDrawer {
+    fn default() -> Self {
+        Self(ClientSessionMemoryCache::new(SESSIONS))
+    }
+}
+
+/// The name under which all of them lie.
+fn drawer() -> ServerName<'static> {
+    ServerName::try_from("drawer").expect("a host name")
+}
+
+impl ClientSessionStore for OneDrawer {
+    fn set_kx_hint(&self, _: ServerName<'static>, group: NamedGroup) {
+        self.0.set_kx_hint(drawer(), group);
+    }
+
+    fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
+        self.0.kx_hint(&drawer())
+    }
+
+    fn set_tls12_session(&self, _: ServerName<'static>, value: Tls12ClientSessionValue) {
+        self.0.set_tls12_session(drawer(), value);
+    }
+
+    fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+        self.0.tls12_session(&drawer())
+    }
+
+    fn remove_tls12_session(&self, _: &ServerName<'static>) {
+        self.0.remove_tls12_session(&drawer());
+    }
+
+    fn insert_tls13_ticket(&self, _: ServerName<'static>, value: Tls13ClientSessionValue) {
+        self.0.insert_tls13_ticket(drawer(), value);
+    }
+
+    fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        self.0.take_tls13_ticket(&drawer())
+    }
+}
+
 /// Takes any certificate of a server.
 #[derive(Debug)]
 struct Trusting;
@@ -299,5 +378,7 @@ impl ServerCertVerifier for Trusting {
     }
 }
 
+/// Sessions that a client keeps.
+const SESSIONS: usize = 32;
 /// How long an answer may take.
 const LIMIT: Duration = Duration::from_secs(10);

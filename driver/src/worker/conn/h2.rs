@@ -22,7 +22,7 @@ use crate::worker::net::Net;
 use crate::worker::shared::{Pool, Shared};
 
 use ending::Linger;
-pub(super) use ending::{close, resume, settle};
+pub(super) use ending::{close, resume, say_last, settle};
 
 /// What a connection has from its preface to its end.
 pub(in crate::worker) struct H2 {

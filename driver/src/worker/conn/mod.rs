@@ -253,7 +253,8 @@ fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Cl
         (None, None) => (&mut sh.nothing, None, false),
     };
     let unsent = c.tls.as_ref().is_some_and(|tls| tls.has_output());
-    if out.is_empty() && !unsent {
+    let held = c.tls.as_ref().is_some_and(|tls| tls.holds());
+    if (out.is_empty() || held) && !unsent {
         return Ok(false);
     }
     let (nodelay, chunk) = x.map_or((true, 0), |x| {
@@ -289,7 +290,7 @@ fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Cl
                 (None, None) => {}
             }
             trace::sent(c, sh, sent.bytes, left);
-            Ok(c.writable && more)
+            Ok(c.writable && more && !held)
         }
         Err(e) => {
             if e.kind() == io::ErrorKind::UnexpectedEof

@@ -71,6 +71,11 @@ impl Tls {
         !self.unsent.is_empty() || self.conn.has_output()
     }
 
+    /// Whether the protocol above can send nothing yet: its answer to early data waits for the end of the handshake.
+    pub(super) fn holds(&self) -> bool {
+        self.conn.is_handshaking()
+    }
+
     /// Says that nothing more is sent.
     pub(super) fn close(&mut self) {
         self.conn.close();
@@ -211,6 +216,9 @@ fn decide<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, tls: &mut Tls) {
         && let Some(config) = &tls.config
     {
         tls.facts = Some(Rc::new(exchange::Tls::new(Arc::clone(config), info)));
+    }
+    if let Some(facts) = &tls.facts {
+        facts.early_data.set(tls.conn.is_early());
     }
 }
 
