@@ -9,12 +9,12 @@ use aws_lc_rs::digest::{self, SHA256};
 use rustls::crypto::{CryptoProvider, aws_lc_rs as provider};
 use rustls::server::NoServerSessionStorage;
 use rustls::{
-    DistinguishedName, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, compress,
-    version,
+    DistinguishedName, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, version,
 };
 
 use super::ciphers::{Ciphers, TLS13};
 use super::client::AnyClient;
+use super::compress;
 use super::crl::Crl;
 use super::groups::Groups;
 use super::keys::{Identities, Identity};
@@ -162,7 +162,7 @@ impl Config {
             }
             None => builder.with_no_client_auth(),
         };
-        let has_certificates = !settings.identities.is_empty();
+        let chains = settings.identities.len();
         let identities = Identities::new(settings.identities);
         let mut rustls = builder.with_cert_resolver(Arc::new(identities));
         rustls.ignore_client_order = settings.prefer_server_ciphers;
@@ -184,9 +184,10 @@ impl Config {
             });
         }
         rustls.cert_compressors = match settings.compress {
-            true => compress::default_cert_compressors().to_vec(),
+            true => compress::compressors(),
             false => Vec::new(),
         };
+        rustls.cert_compression_cache = Arc::new(compress::cache(chains));
         // What a client compresses costs us more than it saves.
         rustls.cert_decompressors = Vec::new();
         let client = settings.client.map(|client| {
@@ -201,7 +202,7 @@ impl Config {
         Ok(Self {
             rustls: Arc::new(rustls),
             client,
-            has_certificates,
+            has_certificates: chains > 0,
             rejects: settings.reject,
             record_bytes: settings.record_bytes,
         })

@@ -13,6 +13,7 @@
 
 mod ciphers;
 mod client;
+mod compress;
 mod config;
 mod conn;
 mod crl;
@@ -25,6 +26,7 @@ mod hello;
 mod keys;
 pub mod names;
 mod pem;
+mod random;
 mod resume;
 mod secret;
 mod verify;
@@ -38,6 +40,7 @@ pub use fault::Fault;
 pub use groups::Groups;
 pub use hello::{Hello, Offered, Parsed, parse};
 pub use keys::{Chain, FileFault, Identity, Key, Mismatch};
+pub use random::warm_up;
 pub use resume::{KeyRing, SessionCache, TicketKey};
 pub use verify::{Authorities, Reason, Verified};
 pub use x509::Certificate;
