@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use engines::http::Gather;
+use engines::http::{Gather, RequestHead};
 
 use server_core::clock::Clock;
 use server_core::exchange::{Client, Ctx, Env, Exchange};
@@ -19,7 +19,7 @@ use crate::io::files::FileCache;
     clippy::vec_box,
     reason = "unboxing would move hundreds of bytes at each use"
 )]
-type Pool<T> = Vec<Box<T>>;
+pub(super) type Pool<T> = Vec<Box<T>>;
 
 /// One thread's shared state.
 pub struct Shared<N: Net> {
@@ -49,6 +49,8 @@ pub struct Shared<N: Net> {
     pub passes_a_turn: usize,
     /// Requests served, for the process's counters.
     pub requests: u64,
+    /// Heads whose memory the next requests use, of protocols that take many requests in one read.
+    pub heads: Pool<RequestHead>,
     actives: Pool<Active>,
     exchanges: Pool<Exchange>,
 }
@@ -70,6 +72,7 @@ impl<N: Net> Shared<N> {
             stopping: false,
             passes_a_turn: PASSES_A_TURN,
             requests: 0,
+            heads: Vec::new(),
             actives: Vec::new(),
             exchanges: Vec::new(),
         }
@@ -110,6 +113,13 @@ impl<N: Net> Shared<N> {
         }
     }
 
+    /// Takes back the memory of a head.
+    pub fn recycle(&mut self, head: Box<RequestHead>) {
+        if self.heads.len() < HEADS_MAX && head.arena.capacity() <= HEAD_BYTES {
+            self.heads.push(head);
+        }
+    }
+
     /// An exchange that begins now.
     pub fn exchange(&mut self, client: Client, port: usize) -> Box<Exchange> {
         let mut x = match self.exchanges.pop() {
@@ -139,5 +149,8 @@ impl<N: Net> Shared<N> {
 
 /// Bytes of one read.
 pub const SCRATCH_BYTES: usize = 64 << 10;
+/// Unused heads kept for the next requests, and bytes of one that is kept.
+const HEADS_MAX: usize = 512;
+const HEAD_BYTES: usize = 4096;
 /// Unused parts kept for the next connections.
 const POOL_MAX: usize = 256;

@@ -4,10 +4,12 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::budget::{self, Budget};
+use super::encode::Repeated;
 use super::error::{self, Misdeed};
 use super::event::Event;
 use super::frame::{self, FrameHead, HEAD_BYTES, put_head};
 use super::headers::Block;
+use super::request::Note;
 use super::settings::{self, DEFAULT_WINDOW, FRAME_BYTES, Settings};
 use super::stream::Stream;
 use crate::hpack::{DEFAULT_TABLE_BYTES, Decoder, Encoder};
@@ -27,7 +29,7 @@ pub struct Conn {
     /// The peer knows our SETTINGS.
     pub(super) acknowledged: bool,
     pub(super) peer: PeerSettings,
-    pub(super) decoder: Decoder,
+    pub(super) decoder: Decoder<Option<Note>>,
     pub(super) encoder: Encoder,
     pub(super) streams: StreamTable<Stream>,
     pub(super) scheduler: Scheduler,
@@ -44,6 +46,8 @@ pub struct Conn {
     pub(super) block: Option<Block>,
     /// What has come of that header block.
     pub(super) block_bytes: Vec<u8>,
+    /// The response head that was encoded last.
+    pub(super) repeated: Repeated,
     /// Memory for header blocks of responses.
     pub(super) encoded: Vec<u8>,
     /// Highest number of a stream of the client.
@@ -56,7 +60,8 @@ pub struct Conn {
     pub(super) out: Gather,
     pub(super) ending: Ending,
     pub(super) budget: Budget,
-    pub(super) spare: RequestHead,
+    #[allow(clippy::vec_box, reason = "heads move as pointers")]
+    pub(super) spares: Vec<Box<RequestHead>>,
     eof: bool,
 }
 
@@ -103,6 +108,7 @@ impl Conn {
             allowed_bytes: MAX_WINDOW,
             block: None,
             block_bytes: Vec::new(),
+            repeated: Repeated::default(),
             encoded: Vec::new(),
             last_stream: 0,
             reset_lately: VecDeque::new(),
@@ -111,7 +117,7 @@ impl Conn {
             out: Gather::default(),
             ending: Ending::Open,
             budget: Budget::new(settings.abuse_budget),
-            spare: RequestHead::default(),
+            spares: Vec::new(),
             eof: false,
             settings,
         };
@@ -247,11 +253,11 @@ impl Conn {
         out.append(&mut self.out);
     }
 
-    /// Takes back the memory of a head.
-    pub fn recycle(&mut self, head: RequestHead) {
-        if head.arena.capacity() <= FRAME_BYTES {
-            self.spare = head;
-        }
+    /// Exchanges the heads whose memory is used for requests with `spares`, so that connections can share them.
+    #[inline]
+    #[allow(clippy::vec_box, reason = "heads move as pointers")]
+    pub fn swap_spares(&mut self, spares: &mut Vec<Box<RequestHead>>) {
+        std::mem::swap(&mut self.spares, spares);
     }
 
     /// Whether the connection has ended: it was told to, and no response is under way.

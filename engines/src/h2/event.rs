@@ -11,7 +11,7 @@ pub enum Event {
         /// Number of the stream.
         stream: u32,
         /// The head.
-        head: RequestHead,
+        head: Box<RequestHead>,
     },
     /// Bytes of a request body; they count against the stream's window until `consumed` is called.
     Data {

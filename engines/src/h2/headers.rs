@@ -7,7 +7,7 @@ use super::conn::{Conn, Ending};
 use super::error::{self, Misdeed};
 use super::event::Event;
 use super::frame::{self, FrameHead, number, unpadded};
-use super::request::{Builder, Trailers};
+use super::request::{Builder, Note, Trailers};
 use super::settings::DEFAULT_WINDOW;
 use super::stream::Stream;
 use crate::hpack::Decoder;
@@ -160,7 +160,7 @@ impl Conn {
     }
 
     fn dropped(&mut self, block: &Block, bytes: &[u8], code: Option<u32>) -> Result<(), Misdeed> {
-        decode(&mut self.decoder, bytes, |_, _| {})?;
+        decode(&mut self.decoder, bytes, |_, _, _| {})?;
         match code {
             Some(code) => self.break_stream(block.stream, code),
             None => self.spend(budget::RESET),
@@ -169,9 +169,9 @@ impl Conn {
 
     fn request(&mut self, block: &Block, bytes: &[u8]) -> Result<(), Misdeed> {
         let id = block.stream;
-        let mut builder = Builder::new(&self.settings, std::mem::take(&mut self.spare));
-        decode(&mut self.decoder, bytes, |name, value| {
-            builder.field(name, value)
+        let mut builder = Builder::new(&self.settings, self.spares.pop().unwrap_or_default());
+        decode(&mut self.decoder, bytes, |name, value, note| {
+            builder.field(name, value, note)
         })?;
         let mut built = builder.finish(block.end_stream);
         built.head.size_bytes = bytes.len() as u64;
@@ -216,7 +216,7 @@ impl Conn {
     fn trailers(&mut self, block: &Block, bytes: &[u8]) -> Result<(), Misdeed> {
         let id = block.stream;
         let mut trailers = Trailers::new(&self.settings);
-        decode(&mut self.decoder, bytes, |name, value| {
+        decode(&mut self.decoder, bytes, |name, value, _| {
             trailers.field(name, value)
         })?;
         let (fields, fault) = (trailers.fields, trailers.fault);
@@ -240,16 +240,17 @@ impl Conn {
 
 /// Decodes a block; a field without a name ends the connection, as in nginx.
 fn decode(
-    decoder: &mut Decoder,
+    decoder: &mut Decoder<Option<Note>>,
     bytes: &[u8],
-    mut sink: impl FnMut(&[u8], &[u8]),
+    mut sink: impl FnMut(&[u8], &[u8], &mut Option<Note>),
 ) -> Result<(), Misdeed> {
     let mut nameless = false;
-    let take = |name: &[u8], value: &[u8]| {
+    let take = |name: &[u8], value: &[u8], note: &mut _| {
         nameless |= name.is_empty();
-        sink(name, value);
+        sink(name, value, note);
     };
-    decoder.decode(bytes, take).map_err(Misdeed::Compression)?;
+    let result = decoder.decode_noting(bytes, take);
+    result.map_err(Misdeed::Compression)?;
     if nameless {
         return Err(Misdeed::EmptyFieldName);
     }

@@ -23,10 +23,12 @@
 mod budget;
 mod conn;
 mod control;
+mod encode;
 mod error;
 mod event;
 mod frame;
 mod headers;
+mod names;
 mod receive;
 mod request;
 mod send;

@@ -13,13 +13,16 @@ use crate::http::{BodyLength, Fault, FieldId, Fields, Method, RequestHead, Span,
 #[derive(Debug)]
 pub(super) struct Builder<'a> {
     settings: &'a Settings,
-    head: RequestHead,
+    head: Box<RequestHead>,
     method: Option<Span>,
     scheme: Option<Span>,
     path: Option<Span>,
     authority: Option<Span>,
     protocol: Option<Span>,
     cookie: Vec<u8>,
+    priority: Option<Span>,
+    /// The numbers of the fields so far.
+    seen: u64,
     /// Bytes of names and values so far.
     bytes: usize,
     /// Fields so far.
@@ -31,7 +34,7 @@ pub(super) struct Builder<'a> {
 
 /// A finished head.
 pub(super) struct Built {
-    pub(super) head: RequestHead,
+    pub(super) head: Box<RequestHead>,
     /// The stream is to be reset after the answer.
     pub(super) malformed: bool,
     /// Value of the `priority` field, if there was one.
@@ -39,7 +42,7 @@ pub(super) struct Built {
 }
 
 impl<'a> Builder<'a> {
-    pub(super) fn new(settings: &'a Settings, mut head: RequestHead) -> Self {
+    pub(super) fn new(settings: &'a Settings, mut head: Box<RequestHead>) -> Self {
         head.clear();
         Self {
             settings,
@@ -50,6 +53,8 @@ impl<'a> Builder<'a> {
             authority: None,
             protocol: None,
             cookie: Vec::new(),
+            priority: None,
+            seen: 0,
             bytes: 0,
             count: 0,
             regular: false,
@@ -58,61 +63,66 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Takes one field.
-    pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
+    /// Takes one field; what is found out about it is noted.
+    #[inline]
+    pub(super) fn field(&mut self, name: &[u8], value: &[u8], note: &mut Option<Note>) {
         self.bytes += name.len() + value.len();
         let longest = name.len().max(value.len());
         if self.bytes > self.settings.header_bytes || longest > self.settings.field_bytes {
             self.fault.get_or_insert(Fault::HeaderTooLarge);
             return;
         }
-        if let Some(name) = name.strip_prefix(b":") {
-            return self.pseudo(name, value);
+        let settings = self.settings;
+        let Note { role, id } = *note.get_or_insert_with(|| Note::of(name, value, settings));
+        if let Role::Pseudo(pseudo) = role {
+            return self.pseudo(pseudo, value);
         }
         self.regular = true;
-        match check(name, value, self.settings) {
-            Checked::Malformed => self.malformed = true,
-            Checked::Bad => _ = self.fault.get_or_insert(Fault::BadHeader),
-            Checked::Odd => {}
-            Checked::Good => self.store(name, value),
+        match role {
+            Role::Pseudo(_) | Role::Malformed => self.malformed = true,
+            Role::Bad => _ = self.fault.get_or_insert(Fault::BadHeader),
+            Role::Odd => {}
+            Role::Cookie => self.cookie(value),
+            Role::Good | Role::Priority => self.store(name, value, id, role),
         }
     }
 
-    fn pseudo(&mut self, name: &[u8], value: &[u8]) {
-        let place = match name {
-            b"method" => &mut self.method,
-            b"scheme" => &mut self.scheme,
-            b"path" => &mut self.path,
-            b"authority" => &mut self.authority,
-            b"protocol" if self.settings.extended_connect => &mut self.protocol,
-            _ => {
-                self.malformed = true;
-                return;
-            }
+    fn pseudo(&mut self, pseudo: Pseudo, value: &[u8]) {
+        let place = match pseudo {
+            Pseudo::Method => &mut self.method,
+            Pseudo::Scheme => &mut self.scheme,
+            Pseudo::Path => &mut self.path,
+            Pseudo::Authority => &mut self.authority,
+            Pseudo::Protocol => &mut self.protocol,
         };
-        if place.is_some() || self.regular || value.iter().any(|b| *b < b' ' || *b == 0x7f) {
+        if place.is_some() || self.regular {
             self.malformed = true;
             return;
         }
         *place = Some(self.head.store(value));
     }
 
-    fn store(&mut self, name: &[u8], value: &[u8]) {
-        if name == b"cookie" {
-            // RFC 9113 section 8.2.3: pieces of one field.
-            if !self.cookie.is_empty() {
-                self.cookie.extend_from_slice(b"; ");
-            }
-            self.cookie.extend_from_slice(value);
-            return;
+    /// RFC 9113 section 8.2.3: pieces of one field.
+    fn cookie(&mut self, value: &[u8]) {
+        if !self.cookie.is_empty() {
+            self.cookie.extend_from_slice(b"; ");
         }
+        self.cookie.extend_from_slice(value);
+    }
+
+    #[inline]
+    fn store(&mut self, name: &[u8], value: &[u8], id: FieldId, role: Role) {
         // As in nginx, neither cookies nor what is dropped counts.
         self.count += 1;
         if self.count > self.settings.max_headers {
             self.fault.get_or_insert(Fault::TooManyHeaders);
             return;
         }
-        self.head.push(name, value);
+        self.seen |= id.bit();
+        let value = self.head.push_id(id, name, value);
+        if role == Role::Priority {
+            self.priority.get_or_insert(value);
+        }
     }
 
     /// The head, once the block has ended; `ended`: the request has no body.
@@ -133,16 +143,10 @@ impl<'a> Builder<'a> {
             self.fault.get_or_insert(Fault::BadHeader);
         }
         self.head.fault = self.fault;
-        let priority = self
-            .head
-            .fields
-            .iter()
-            .find(|field| self.head.bytes(field.name) == b"priority")
-            .map(|field| field.value);
         Built {
             head: self.head,
             malformed: self.malformed,
-            priority,
+            priority: self.priority,
         }
     }
 
@@ -187,6 +191,15 @@ impl<'a> Builder<'a> {
 
     /// One host: `:authority`, else `host`; both must say the same.
     fn host(&mut self) {
+        if self.seen & FieldId::Host.bit() == 0
+            && let Some(authority) = self.authority
+        {
+            self.head.push_span(FieldId::Host, b"host", authority);
+            if authority.is_empty() {
+                self.fault.get_or_insert(Fault::BadHost);
+            }
+            return;
+        }
         let hosts = self.head.fields_by_id(FieldId::Host).count();
         if hosts > 1 {
             self.fault.get_or_insert(Fault::DuplicateHost);
@@ -199,11 +212,7 @@ impl<'a> Builder<'a> {
                     self.fault.get_or_insert(Fault::BadHost);
                 }
             }
-            (Some(authority), None) => {
-                let authority = self.head.bytes(authority).to_vec();
-                self.head.push(b"host", &authority);
-            }
-            (None, Some(_)) => {}
+            (Some(_), None) | (None, Some(_)) => {}
         }
         if self.head.field(FieldId::Host).is_some_and(<[u8]>::is_empty) {
             self.fault.get_or_insert(Fault::BadHost);
@@ -229,6 +238,14 @@ impl<'a> Builder<'a> {
     }
 
     fn length(&mut self, ended: bool) {
+        if self.seen & FieldId::ContentLength.bit() == 0 {
+            self.head.body = if ended {
+                BodyLength::None
+            } else {
+                BodyLength::Unknown
+            };
+            return;
+        }
         let mut lengths = self.head.fields_by_id(FieldId::ContentLength);
         let first = lengths.next().map(parse_length);
         let more = lengths.next().is_some();
@@ -246,15 +263,75 @@ impl<'a> Builder<'a> {
                 BodyLength::None
             }
             Some(Some(len)) => BodyLength::Length(len),
-            None if ended => BodyLength::None,
             None => BodyLength::Unknown,
         };
     }
 
     fn expectation(&mut self) {
-        let expects = self.head.field(FieldId::Expect);
-        self.head.expect_continue =
-            expects.is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"));
+        if self.seen & FieldId::Expect.bit() != 0 {
+            let expects = self.head.field(FieldId::Expect);
+            self.head.expect_continue =
+                expects.is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"));
+        }
+    }
+}
+
+/// What a pair is to a request; the same for every request of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Note {
+    role: Role,
+    id: FieldId,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Pseudo(Pseudo),
+    Good,
+    Cookie,
+    Priority,
+    /// To be dropped.
+    Odd,
+    /// To be answered with 400.
+    Bad,
+    /// The same, and the stream is to be reset.
+    Malformed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pseudo {
+    Method,
+    Scheme,
+    Path,
+    Authority,
+    Protocol,
+}
+
+impl Note {
+    fn of(name: &[u8], value: &[u8], settings: &Settings) -> Self {
+        let role = match name {
+            [b':', pseudo @ ..] => Role::of_pseudo(pseudo, value, settings),
+            b"cookie" => check(name, value, settings, Role::Cookie),
+            b"priority" => check(name, value, settings, Role::Priority),
+            _ => check(name, value, settings, Role::Good),
+        };
+        let id = FieldId::of(name);
+        Self { role, id }
+    }
+}
+
+impl Role {
+    fn of_pseudo(name: &[u8], value: &[u8], settings: &Settings) -> Self {
+        if value.iter().any(|b| *b < b' ' || *b == 0x7f) {
+            return Self::Malformed;
+        }
+        Self::Pseudo(match name {
+            b"method" => Pseudo::Method,
+            b"scheme" => Pseudo::Scheme,
+            b"path" => Pseudo::Path,
+            b"authority" => Pseudo::Authority,
+            b"protocol" if settings.extended_connect => Pseudo::Protocol,
+            _ => return Self::Malformed,
+        })
     }
 }
 
@@ -285,42 +362,32 @@ impl<'a> Trailers<'a> {
             self.fault.get_or_insert(Fault::TrailerTooLarge);
             return;
         }
-        match check(name, value, self.settings) {
+        match check(name, value, self.settings, Role::Good) {
+            Role::Odd => {}
+            Role::Good => self.fields.push(name, value),
             // Pseudo-fields have a name that no field has.
-            Checked::Malformed | Checked::Bad => _ = self.fault.get_or_insert(Fault::BadTrailer),
-            Checked::Odd => {}
-            Checked::Good => self.fields.push(name, value),
+            _ => _ = self.fault.get_or_insert(Fault::BadTrailer),
         }
     }
 }
 
-enum Checked {
-    Good,
-    /// To be dropped.
-    Odd,
-    /// To be answered with 400.
-    Bad,
-    /// The same, and the stream is to be reset.
-    Malformed,
-}
-
-/// What is allowed in names and values (RFC 9113 section 8.2).
-fn check(name: &[u8], value: &[u8], settings: &Settings) -> Checked {
+/// What is allowed in names and values (RFC 9113 section 8.2); `good` where nothing is wrong.
+fn check(name: &[u8], value: &[u8], settings: &Settings, good: Role) -> Role {
     let mut odd = false;
     for byte in name {
         match byte {
             b'a'..=b'z' | b'0'..=b'9' | b'-' => {}
             b'_' => odd |= !settings.underscores_in_headers,
-            b'A'..=b'Z' | b':' | 0..=b' ' | 0x7f => return Checked::Malformed,
+            b'A'..=b'Z' | b':' | 0..=b' ' | 0x7f => return Role::Malformed,
             _ => odd = true,
         }
     }
     let control = |byte: &u8| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f;
     if name.is_empty() || value.iter().any(control) {
-        return Checked::Malformed;
+        return Role::Malformed;
     }
     if let ([b' ' | b'\t', ..], _) | (_, [.., b' ' | b'\t']) = (value, value) {
-        return Checked::Malformed;
+        return Role::Malformed;
     }
     let specific = match name {
         b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding" | b"upgrade" => {
@@ -330,12 +397,12 @@ fn check(name: &[u8], value: &[u8], settings: &Settings) -> Checked {
         _ => false,
     };
     if specific {
-        return Checked::Malformed;
+        return Role::Malformed;
     }
     match odd {
-        true if settings.ignore_invalid_headers => Checked::Odd,
-        true if !name.iter().all(|byte| byte.is_ascii_graphic()) => Checked::Bad,
-        _ => Checked::Good,
+        true if settings.ignore_invalid_headers => Role::Odd,
+        true if !name.iter().all(|byte| byte.is_ascii_graphic()) => Role::Bad,
+        _ => good,
     }
 }
 

@@ -11,8 +11,7 @@ use super::error;
 use super::event::Want;
 use super::frame::{self, put_head};
 use super::stream::Sending;
-use crate::hpack::Indexing;
-use crate::http::{BodyLength, Chunk, FieldId, ResponseHead};
+use crate::http::{BodyLength, Chunk, ResponseHead};
 
 /// How a response is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +49,7 @@ impl Conn {
         let ended = suppressed || empty;
         stream.sending = Sending::Body;
         stream.chunk_bytes = plan.chunk_bytes.max(1);
-        let block = self.encode(Some(head.status), Some(head));
+        let block = self.encode_response(head.status, head);
         let bytes = self.put_block(id, block, ended);
         self.count(id, bytes);
         if ended {
@@ -286,40 +285,6 @@ impl Conn {
         }
     }
 
-    /// A header block of a status and fields.
-    fn encode(&mut self, status: Option<u16>, head: Option<&ResponseHead>) -> Vec<u8> {
-        let mut out = std::mem::take(&mut self.encoded);
-        out.clear();
-        self.encoder.begin(&mut out);
-        if let Some(status) = status {
-            self.encoder.status(wire_status(status), &mut out);
-        }
-        let mut lower = [0; NAME_BYTES];
-        for field in head.into_iter().flat_map(|head| &head.fields) {
-            let Some(head) = head else { break };
-            let name = head.bytes(field.name);
-            if is_of_connection(field.id, name) {
-                continue;
-            }
-            let owned;
-            let lowered = match lower.get_mut(..name.len()) {
-                Some(buffer) => {
-                    buffer.copy_from_slice(name);
-                    buffer.make_ascii_lowercase();
-                    &*buffer
-                }
-                None => {
-                    owned = name.to_ascii_lowercase();
-                    &owned[..]
-                }
-            };
-            let value = head.bytes(field.value);
-            let indexing = indexing(field.id, value);
-            self.encoder.field(lowered, value, indexing, &mut out);
-        }
-        out
-    }
-
     /// HEADERS, and CONTINUATION where one frame is too small; gives the bytes of all of them.
     fn put_block(&mut self, id: u32, block: Vec<u8>, end_stream: bool) -> u64 {
         let before = self.out.len();
@@ -363,35 +328,5 @@ fn flat(head: &ResponseHead) -> Vec<u8> {
     out
 }
 
-/// nginx's own codes leave as 400, as in HTTP/1.
-fn wire_status(status: u16) -> u16 {
-    match status {
-        494..=497 => 400,
-        other => other,
-    }
-}
-
-/// Fields that belong to a connection of HTTP/1 (RFC 9113 section 8.2.2).
-fn is_of_connection(id: FieldId, name: &[u8]) -> bool {
-    matches!(
-        id,
-        FieldId::Connection | FieldId::TransferEncoding | FieldId::Upgrade
-    ) || name.eq_ignore_ascii_case(b"keep-alive")
-        || name.eq_ignore_ascii_case(b"proxy-connection")
-}
-
-fn indexing(id: FieldId, value: &[u8]) -> Indexing {
-    match id {
-        FieldId::SetCookie => Indexing::Never,
-        FieldId::ContentRange => Indexing::No,
-        _ if value.len() > LONG_VALUE_BYTES => Indexing::No,
-        _ => Indexing::Yes,
-    }
-}
-
 /// Capacity that is kept for the next block.
 const KEEP_BYTES: usize = 4096;
-/// Names up to this length are made lower-case without allocation.
-const NAME_BYTES: usize = 64;
-/// Longer values are not worth a place in the table.
-const LONG_VALUE_BYTES: usize = 512;

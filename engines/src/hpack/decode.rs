@@ -21,10 +21,13 @@ pub enum Fault {
     MissingTableSize,
 }
 
-/// Decodes the header blocks of one direction of one connection.
+/// Decodes the header blocks of one direction of one connection. What its user finds out about a pair (`N`) is kept with
+/// the entry of the pair, so that it is found out once and not with each block.
 #[derive(Debug)]
-pub struct Decoder {
-    table: Table,
+pub struct Decoder<N = ()> {
+    table: Table<N>,
+    /// Notes about the entries of the static table.
+    statics: [N; STATIC.len()],
     /// What our settings allow.
     allowed_bytes: usize,
     /// The settings were lowered: the next block must say so.
@@ -33,13 +36,14 @@ pub struct Decoder {
     value: Vec<u8>,
 }
 
-impl Decoder {
+impl<N: Copy + Default> Decoder<N> {
     /// A decoder whose table may have so many bytes; until a peer knows of another size, that is
     /// [`DEFAULT_TABLE_BYTES`](super::DEFAULT_TABLE_BYTES).
     #[must_use]
     pub fn new(allowed_bytes: usize) -> Self {
         Self {
             table: Table::new(allowed_bytes),
+            statics: [N::default(); STATIC.len()],
             allowed_bytes,
             must_lower: false,
             name: Vec::new(),
@@ -62,6 +66,18 @@ impl Decoder {
         block: &[u8],
         mut sink: impl FnMut(&[u8], &[u8]),
     ) -> Result<(), Fault> {
+        self.decode_noting(block, |name, value, _| sink(name, value))
+    }
+
+    /// The same; `sink` also gets its note about the pair, at first the default, and may change it.
+    ///
+    /// # Errors
+    /// As those of [`Self::decode`].
+    pub fn decode_noting(
+        &mut self,
+        block: &[u8],
+        mut sink: impl FnMut(&[u8], &[u8], &mut N),
+    ) -> Result<(), Fault> {
         let mut rest = block;
         let mut fields = 0_usize;
         while let Some(first) = rest.first() {
@@ -78,16 +94,17 @@ impl Decoder {
             fields += 1;
             if first & 0x80 != 0 {
                 let index = take_integer(&mut rest, 7)?;
-                let (name, value) = self.entry(index)?;
-                sink(name, value);
+                let (name, value, note) = self.entry(index)?;
+                sink(name, value, note);
                 continue;
             }
             let indexed = first & 0x40 != 0;
             let index = take_integer(&mut rest, if indexed { 6 } else { 4 })?;
             self.literal(index, &mut rest)?;
-            sink(&self.name, &self.value);
+            let mut note = N::default();
+            sink(&self.name, &self.value, &mut note);
             if indexed {
-                self.table.add(&self.name, &self.value, 0);
+                self.table.add(&self.name, &self.value, note);
             }
         }
         if self.must_lower {
@@ -110,13 +127,15 @@ impl Decoder {
         Ok(())
     }
 
-    fn entry(&self, index: usize) -> Result<(&[u8], &[u8]), Fault> {
+    #[inline]
+    fn entry(&mut self, index: usize) -> Result<(&[u8], &[u8], &mut N), Fault> {
         let below = index.checked_sub(1).ok_or(Fault::BadIndex)?;
-        if let Some((name, value)) = STATIC.get(below) {
-            return Ok((name.as_bytes(), value.as_bytes()));
+        if let (Some((name, value)), Some(note)) = (STATIC.get(below), self.statics.get_mut(below))
+        {
+            return Ok((name.as_bytes(), value.as_bytes(), note));
         }
-        let entry = self.table.at(below - STATIC.len()).ok_or(Fault::BadIndex)?;
-        Ok((entry.name(), entry.value()))
+        let entry = self.table.at_mut(below - STATIC.len());
+        Ok(entry.ok_or(Fault::BadIndex)?.parts())
     }
 
     /// Reads a literal field into `name` and `value`; its name is that of an entry, or with index 0 a text.
@@ -127,7 +146,7 @@ impl Decoder {
             take_text(rest, &mut name)
         } else {
             self.entry(index)
-                .map(|(entry, _)| name.extend_from_slice(entry))
+                .map(|(entry, ..)| name.extend_from_slice(entry))
         };
         self.name = name;
         named?;

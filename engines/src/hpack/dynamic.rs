@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use super::ENTRY_OVERHEAD_BYTES;
 
-/// The entries, the latest first, and the bytes they count.
+/// The entries, the latest first, each with what its user noted about it, and the bytes they count.
 #[derive(Debug)]
-pub(super) struct Table {
-    entries: VecDeque<Entry>,
+pub(super) struct Table<N> {
+    entries: VecDeque<Entry<N>>,
     size_bytes: usize,
     max_bytes: usize,
     /// Entries ever added.
@@ -16,20 +16,28 @@ pub(super) struct Table {
 
 /// Name and value in one piece of memory.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct Entry<N> {
     text: Box<[u8]>,
     name_len: usize,
-    /// For whoever looks for the pair.
-    pub(super) hash: u32,
+    pub(super) note: N,
 }
 
-impl Entry {
+impl<N> Entry<N> {
+    #[inline]
     pub(super) fn name(&self) -> &[u8] {
         &self.text[..self.name_len]
     }
 
+    #[inline]
     pub(super) fn value(&self) -> &[u8] {
         &self.text[self.name_len..]
+    }
+
+    /// Name, value and note.
+    #[inline]
+    pub(super) fn parts(&mut self) -> (&[u8], &[u8], &mut N) {
+        let (name, value) = self.text.split_at(self.name_len);
+        (name, value, &mut self.note)
     }
 
     fn size_bytes(&self) -> usize {
@@ -37,7 +45,7 @@ impl Entry {
     }
 }
 
-impl Table {
+impl<N> Table<N> {
     pub(super) fn new(max_bytes: usize) -> Self {
         Self {
             entries: VecDeque::new(),
@@ -58,7 +66,7 @@ impl Table {
     }
 
     /// Adds an entry; one that is larger than the table empties it (RFC 7541 section 4.4).
-    pub(super) fn add(&mut self, name: &[u8], value: &[u8], hash: u32) {
+    pub(super) fn add(&mut self, name: &[u8], value: &[u8], note: N) {
         let needed = name.len() + value.len() + ENTRY_OVERHEAD_BYTES;
         // The name may be that of an entry that goes: it is copied first.
         let text = (needed <= self.max_bytes).then(|| [name, value].concat().into_boxed_slice());
@@ -69,13 +77,20 @@ impl Table {
         self.entries.push_front(Entry {
             text,
             name_len: name.len(),
-            hash,
+            note,
         });
     }
 
     /// The entry of an index that counts from 0, the latest.
-    pub(super) fn at(&self, index: usize) -> Option<&Entry> {
+    #[inline]
+    pub(super) fn at(&self, index: usize) -> Option<&Entry<N>> {
         self.entries.get(index)
+    }
+
+    /// The same, to be noted about.
+    #[inline]
+    pub(super) fn at_mut(&mut self, index: usize) -> Option<&mut Entry<N>> {
+        self.entries.get_mut(index)
     }
 
     /// How many entries have ever been added.

@@ -21,10 +21,43 @@ pub enum Indexing {
     Never,
 }
 
+/// A name in lower case, and where the static table has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Name<'a> {
+    text: &'a [u8],
+    /// 0: it does not have it.
+    index: usize,
+}
+
+impl<'a> Name<'a> {
+    /// Looks a name up; for names that are known beforehand this is done when the program is compiled.
+    #[must_use]
+    pub const fn new(text: &'a [u8]) -> Self {
+        Self {
+            text,
+            index: statics::of_name(text),
+        }
+    }
+
+    /// Whether both are the same name.
+    #[inline]
+    fn is(self, note: Note, text: &[u8]) -> bool {
+        note.index == self.index && (self.index > 0 || text == self.text)
+    }
+}
+
+/// What an entry is found by.
+#[derive(Clone, Copy, Debug)]
+struct Note {
+    hash: u32,
+    /// See [`Name`].
+    index: usize,
+}
+
 /// Encodes the header blocks of one direction of one connection.
 #[derive(Debug)]
 pub struct Encoder {
-    table: Table,
+    table: Table<Note>,
     /// Most bytes we use, whatever the peer allows.
     own_max_bytes: usize,
     /// The table size was changed since the last block: the smallest one and the last one.
@@ -32,6 +65,8 @@ pub struct Encoder {
     /// By a hash of name and value: the numbers of the two entries that were added last.
     slots: [[u64; 2]; SLOTS],
     huffman: bool,
+    /// How many times the size of the table has changed, or has been said.
+    resizes: u64,
 }
 
 impl Encoder {
@@ -46,6 +81,7 @@ impl Encoder {
             resized: (bytes < DEFAULT_TABLE_BYTES).then_some((bytes, bytes)),
             slots: [[0; 2]; SLOTS],
             huffman,
+            resizes: 0,
         }
     }
 
@@ -59,17 +95,25 @@ impl Encoder {
             .resized
             .map_or(bytes, |(smallest, _)| smallest.min(bytes));
         self.resized = Some((smallest, bytes));
+        self.resizes += 1;
         self.table.set_max_bytes(bytes);
     }
 
     /// Begins a block: says what size the table has, where that changed.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         if let Some((smallest, last)) = self.resized.take() {
+            self.resizes += 1;
             if smallest < last {
                 integer::encode(out, 0x20, 5, smallest);
             }
             integer::encode(out, 0x20, 5, last);
         }
+    }
+
+    /// A number that changes whenever the same fields could make another block.
+    #[must_use]
+    pub fn state(&self) -> u64 {
+        self.table.added() + self.resizes
     }
 
     /// Appends `:status`.
@@ -89,7 +133,7 @@ impl Encoder {
                     b'0' + (status / 10 % 10) as u8,
                     b'0' + (status % 10) as u8,
                 ];
-                return self.field(b":status", &digits, Indexing::Yes, out);
+                return self.named(STATUS, &digits, Indexing::Yes, out);
             }
         };
         out.push(0x80 | index);
@@ -97,6 +141,12 @@ impl Encoder {
 
     /// Appends a field; `name` is in lower case.
     pub fn field(&mut self, name: &[u8], value: &[u8], indexing: Indexing, out: &mut Vec<u8>) {
+        self.named(Name::new(name), value, indexing, out);
+    }
+
+    /// Appends a field whose name has been looked up.
+    #[inline]
+    pub fn named(&mut self, name: Name<'_>, value: &[u8], indexing: Indexing, out: &mut Vec<u8>) {
         let hash = hash(name, value);
         if indexing == Indexing::Yes
             && let Some(index) = self.known(hash, name, value)
@@ -104,36 +154,51 @@ impl Encoder {
             integer::encode(out, 0x80, 7, index);
             return;
         }
-        let (named, whole) = statics::find(name, value);
-        if whole && indexing != Indexing::Never {
-            integer::encode(out, 0x80, 7, named);
+        self.unknown(hash, name, value, indexing, out);
+    }
+
+    /// Appends a field that the dynamic table does not have.
+    fn unknown(
+        &mut self,
+        hash: u32,
+        name: Name<'_>,
+        value: &[u8],
+        indexing: Indexing,
+        out: &mut Vec<u8>,
+    ) {
+        let Name { text, index } = name;
+        if indexing != Indexing::Never
+            && let Some(whole) = statics::of_pair(index, value)
+        {
+            integer::encode(out, 0x80, 7, whole);
             return;
         }
         // An entry that would push out most others is not worth its place.
-        let fits = (name.len() + value.len() + ENTRY_OVERHEAD_BYTES) * 2 <= self.table.max_bytes();
+        let fits = (text.len() + value.len() + ENTRY_OVERHEAD_BYTES) * 2 <= self.table.max_bytes();
         match indexing {
             Indexing::Yes if fits => {
-                integer::encode(out, 0x40, 6, named);
-                self.table.add(name, value, hash);
+                integer::encode(out, 0x40, 6, index);
+                self.table.add(text, value, Note { hash, index });
                 let slot = &mut self.slots[hash as usize % SLOTS];
                 *slot = [self.table.added(), slot[0]];
             }
-            Indexing::Never => integer::encode(out, 0x10, 4, named),
-            Indexing::Yes | Indexing::No => integer::encode(out, 0, 4, named),
+            Indexing::Never => integer::encode(out, 0x10, 4, index),
+            Indexing::Yes | Indexing::No => integer::encode(out, 0, 4, index),
         }
-        if named == 0 {
-            self.text(name, out);
+        if index == 0 {
+            self.text(text, out);
         }
         self.text(value, out);
     }
 
     /// The index of a pair that is in the dynamic table.
     #[inline]
-    fn known(&self, hash: u32, name: &[u8], value: &[u8]) -> Option<usize> {
+    fn known(&self, hash: u32, name: Name<'_>, value: &[u8]) -> Option<usize> {
         self.slots[hash as usize % SLOTS].iter().find_map(|number| {
             let age = usize::try_from(self.table.added() - number).ok()?;
             let entry = self.table.at(age)?;
-            let same = entry.hash == hash && entry.value() == value && entry.name() == name;
+            let note = entry.note;
+            let same = note.hash == hash && entry.value() == value && name.is(note, entry.name());
             same.then_some(STATIC.len() + 1 + age)
         })
     }
@@ -159,20 +224,40 @@ impl Encoder {
 
 /// A hash that need not withstand anybody: the fields are the server's own, and a collision costs bytes only.
 #[inline]
-fn hash(name: &[u8], value: &[u8]) -> u32 {
-    let mut hash = (name.len() as u64) << 32 | value.len() as u64;
-    for text in [name, value] {
-        let (words, tail) = text.as_chunks::<8>();
-        for word in words {
-            hash = (hash.rotate_left(5) ^ u64::from_le_bytes(*word)).wrapping_mul(MULTIPLIER);
-        }
-        let mut last = [0; 8];
-        last[..tail.len()].copy_from_slice(tail);
-        hash = (hash.rotate_left(5) ^ u64::from_le_bytes(last)).wrapping_mul(MULTIPLIER);
-    }
-    (hash >> 32) as u32
+fn hash(name: Name<'_>, value: &[u8]) -> u32 {
+    let seed = match name.index {
+        0 => mix(name.text.len() as u64, name.text),
+        index => (index as u64) << 32,
+    };
+    (mix(seed ^ value.len() as u64, value) >> 32) as u32
 }
 
+#[inline]
+fn mix(seed: u64, text: &[u8]) -> u64 {
+    let (words, tail) = text.as_chunks::<8>();
+    let step = |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(MULTIPLIER);
+    let hash = words
+        .iter()
+        .fold(seed, |hash, word| step(hash, u64::from_le_bytes(*word)));
+    // The last bytes: again some of those before, which saves taking them one by one.
+    let last = match (text.last_chunk(), text.last_chunk(), tail) {
+        (Some(eight), ..) => u64::from_le_bytes(*eight),
+        (None, Some(four), _) => u64::from(u32::from_le_bytes(*four)) ^ first_bytes(text) << 32,
+        (None, None, _) => tail
+            .iter()
+            .fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    };
+    step(hash, last)
+}
+
+/// The first four bytes, if there are as many.
+#[inline]
+fn first_bytes(text: &[u8]) -> u64 {
+    text.first_chunk()
+        .map_or(0, |four| u64::from(u32::from_le_bytes(*four)))
+}
+
+const STATUS: Name<'_> = Name::new(b":status");
 /// Slots of the index; with two entries each more than a table of 4096 bytes holds.
 const SLOTS: usize = 64;
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -20,7 +20,7 @@ mod statics;
 mod tests;
 
 pub use decode::{Decoder, Fault};
-pub use encode::{Encoder, Indexing};
+pub use encode::{Encoder, Indexing, Name};
 
 /// Size of the dynamic table until a peer says otherwise (RFC 9113 section 6.5.2), bytes.
 pub const DEFAULT_TABLE_BYTES: usize = 4096;

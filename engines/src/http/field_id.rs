@@ -110,6 +110,58 @@ pub enum FieldId {
 }
 
 impl FieldId {
+    /// All of them, in the order of their numbers, but [`FieldId::Other`].
+    pub const ALL: [Self; 48] = [
+        Self::Host,
+        Self::Connection,
+        Self::ContentLength,
+        Self::TransferEncoding,
+        Self::Expect,
+        Self::IfModifiedSince,
+        Self::IfUnmodifiedSince,
+        Self::IfMatch,
+        Self::IfNoneMatch,
+        Self::IfRange,
+        Self::Range,
+        Self::UserAgent,
+        Self::Referer,
+        Self::AcceptEncoding,
+        Self::AcceptLanguage,
+        Self::Accept,
+        Self::Authorization,
+        Self::Cookie,
+        Self::XForwardedFor,
+        Self::XRealIp,
+        Self::ContentType,
+        Self::ContentEncoding,
+        Self::ContentRange,
+        Self::Upgrade,
+        Self::KeepAlive,
+        Self::Te,
+        Self::Trailer,
+        Self::Via,
+        Self::Origin,
+        Self::Server,
+        Self::Date,
+        Self::LastModified,
+        Self::Etag,
+        Self::AcceptRanges,
+        Self::Location,
+        Self::CacheControl,
+        Self::Expires,
+        Self::Vary,
+        Self::SetCookie,
+        Self::Link,
+        Self::Pragma,
+        Self::Destination,
+        Self::Depth,
+        Self::Overwrite,
+        Self::WwwAuthenticate,
+        Self::RetryAfter,
+        Self::Allow,
+        Self::ProxyAuthorization,
+    ];
+
     /// The number of the field called `name`, compared without case.
     #[inline]
     #[must_use]
@@ -268,60 +320,10 @@ const _: () = assert!((FieldId::ProxyAuthorization as u8) < 64);
 mod tests {
     use super::*;
 
-    const ALL: &[FieldId] = &[
-        FieldId::Host,
-        FieldId::Connection,
-        FieldId::ContentLength,
-        FieldId::TransferEncoding,
-        FieldId::Expect,
-        FieldId::IfModifiedSince,
-        FieldId::IfUnmodifiedSince,
-        FieldId::IfMatch,
-        FieldId::IfNoneMatch,
-        FieldId::IfRange,
-        FieldId::Range,
-        FieldId::UserAgent,
-        FieldId::Referer,
-        FieldId::AcceptEncoding,
-        FieldId::AcceptLanguage,
-        FieldId::Accept,
-        FieldId::Authorization,
-        FieldId::Cookie,
-        FieldId::XForwardedFor,
-        FieldId::XRealIp,
-        FieldId::ContentType,
-        FieldId::ContentEncoding,
-        FieldId::ContentRange,
-        FieldId::Upgrade,
-        FieldId::KeepAlive,
-        FieldId::Te,
-        FieldId::Trailer,
-        FieldId::Via,
-        FieldId::Origin,
-        FieldId::Server,
-        FieldId::Date,
-        FieldId::LastModified,
-        FieldId::Etag,
-        FieldId::AcceptRanges,
-        FieldId::Location,
-        FieldId::CacheControl,
-        FieldId::Expires,
-        FieldId::Vary,
-        FieldId::SetCookie,
-        FieldId::Link,
-        FieldId::Pragma,
-        FieldId::Destination,
-        FieldId::Depth,
-        FieldId::Overwrite,
-        FieldId::WwwAuthenticate,
-        FieldId::RetryAfter,
-        FieldId::Allow,
-        FieldId::ProxyAuthorization,
-    ];
-
     #[test]
     fn every_known_name_is_found_in_any_case() {
-        for &id in ALL {
+        for (n, id) in FieldId::ALL.into_iter().enumerate() {
+            assert_eq!(id as usize, n + 1);
             let name = id.name();
             assert_eq!(FieldId::of(name.as_bytes()), id, "{name}");
             assert_eq!(
@@ -349,7 +351,9 @@ mod tests {
             "Content_Length",
             "h\u{4f}st",
         ] {
-            let known = ALL.iter().any(|id| id.name().eq_ignore_ascii_case(name));
+            let known = FieldId::ALL
+                .iter()
+                .any(|id| id.name().eq_ignore_ascii_case(name));
             assert_eq!(
                 FieldId::of(name.as_bytes()) != FieldId::Other,
                 known,

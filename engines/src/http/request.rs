@@ -98,13 +98,22 @@ impl RequestHead {
 
     /// Appends a field as it is; for engines and tests.
     pub fn push(&mut self, name: &[u8], value: &[u8]) {
-        let name_span = self.store(name);
-        let value_span = self.store(value);
-        self.fields.push(Field {
-            name: name_span,
-            value: value_span,
-            id: FieldId::of(name),
-        });
+        self.push_id(FieldId::of(name), name, value);
+    }
+
+    /// Appends a field whose number is known and gives the span of its value; for engines.
+    #[inline]
+    pub fn push_id(&mut self, id: FieldId, name: &[u8], value: &[u8]) -> Span {
+        let value = self.store(value);
+        self.push_span(id, name, value);
+        value
+    }
+
+    /// Appends a field whose number is known and whose value is in the arena; for engines.
+    #[inline]
+    pub fn push_span(&mut self, id: FieldId, name: &[u8], value: Span) {
+        let name = self.store(name);
+        self.fields.push(Field { name, value, id });
     }
 
     /// Appends `bytes` to the arena and gives their span; for engines and tests.

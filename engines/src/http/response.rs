@@ -52,16 +52,19 @@ impl ResponseHead {
 
     /// Appends a field whose number is known; see [`Self::push`].
     pub fn push_id(&mut self, id: FieldId, name: &[u8], value: &[u8]) {
-        if let Some(field) = self.store(id, name, value) {
+        if let Some(start) = self.store(id, name, value) {
+            let field = self.last_line(id, start, name.len());
             self.fields.push(field);
         }
     }
 
     /// Replaces the first field called `name` and removes the others, or appends it.
     pub fn set(&mut self, name: &[u8], value: &[u8]) {
-        let Some(field) = self.store(FieldId::of(name), name, value) else {
+        let id = FieldId::of(name);
+        let Some(start) = self.store(id, name, value) else {
             return;
         };
+        let field = self.last_line(id, start, name.len());
         let arena = &self.arena;
         let mut replacement = Some(field);
         self.fields.retain_mut(|old| {
@@ -109,9 +112,10 @@ impl ResponseHead {
         span.of(&self.arena)
     }
 
-    /// Writes the field line to the arena, or nothing if `name` is no token.
-    fn store(&mut self, id: FieldId, name: &[u8], value: &[u8]) -> Option<Field> {
-        if !is_token(name) {
+    /// Writes the field line to the arena, or nothing if `name` is no token; gives where it begins.
+    fn store(&mut self, id: FieldId, name: &[u8], value: &[u8]) -> Option<usize> {
+        // The names of known fields are tokens.
+        if id == FieldId::Other && !is_token(name) {
             return None;
         }
         let arena = &mut self.arena;
@@ -119,24 +123,42 @@ impl ResponseHead {
         arena.reserve(name.len() + value.len() + 4);
         arena.extend_from_slice(name);
         arena.extend_from_slice(b": ");
-        let value_start = arena.len();
-        if memchr::memchr3(b'\r', b'\n', 0, value).is_none() {
-            arena.extend_from_slice(value);
+        if has_control(value) {
+            let kept = value
+                .iter()
+                .filter(|byte| !matches!(byte, b'\r' | b'\n' | 0));
+            arena.extend(kept);
         } else {
-            arena.extend(
-                value
-                    .iter()
-                    .filter(|byte| !matches!(byte, b'\r' | b'\n' | 0)),
-            );
+            arena.extend_from_slice(value);
         }
-        let value = Span::new(value_start, arena.len() - value_start);
         arena.extend_from_slice(b"\r\n");
-        Some(Field {
-            name: Span::new(start, name.len()),
-            value,
-            id,
-        })
+        Some(start)
     }
+
+    /// The field whose line is the last in the arena.
+    #[inline]
+    fn last_line(&self, id: FieldId, start: usize, name_len: usize) -> Field {
+        let value_start = start + name_len + 2;
+        Field {
+            name: Span::new(start, name_len),
+            value: Span::new(value_start, self.arena.len() - 2 - value_start),
+            id,
+        }
+    }
+}
+
+/// Whether a byte is below 0x20; eight at a time.
+#[inline]
+fn has_control(text: &[u8]) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let below = |word: u64| word.wrapping_sub(ONES * 0x20) & !word & (ONES * 0x80) != 0;
+    let (words, tail) = text.as_chunks::<8>();
+    // The last eight again, which saves taking the tail byte by byte.
+    words.iter().any(|word| below(u64::from_le_bytes(*word)))
+        || match text.last_chunk() {
+            Some(last) => below(u64::from_le_bytes(*last)),
+            None => tail.iter().any(|byte| *byte < 0x20),
+        }
 }
 
 #[cfg(test)]

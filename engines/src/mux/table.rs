@@ -10,6 +10,8 @@ pub struct StreamTable<T> {
     index: Vec<(u32, u32)>,
     places: Vec<T>,
     free: Vec<u32>,
+    /// Number and place of the stream that was asked for last; most calls ask for it again. Number 0 is no stream.
+    recent: (u32, u32),
 }
 
 impl<T> Default for StreamTable<T> {
@@ -18,6 +20,7 @@ impl<T> Default for StreamTable<T> {
             index: Vec::new(),
             places: Vec::new(),
             free: Vec::new(),
+            recent: (0, 0),
         }
     }
 }
@@ -49,20 +52,24 @@ impl<T> StreamTable<T> {
             (self.places.len() - 1) as u32
         });
         self.index.push((id, place));
+        self.recent = (id, place);
         &mut self.places[place as usize]
     }
 
     /// The stream of a number.
     #[inline]
     pub fn get(&mut self, id: u32) -> Option<&mut T> {
-        let at = self.at(id)?;
-        self.places.get_mut(self.index[at].1 as usize)
+        if self.recent.0 != id || id == 0 {
+            self.recent = self.index[self.at(id)?];
+        }
+        self.places.get_mut(self.recent.1 as usize)
     }
 
     /// Removes a stream; its value stays for the next one.
     pub fn remove(&mut self, id: u32) -> bool {
         let Some(at) = self.at(id) else { return false };
         let (_, place) = self.index.remove(at);
+        self.recent = (0, 0);
         self.free.push(place);
         true
     }

@@ -8,6 +8,8 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::conf_core::CoreLoc;
+
 /// At which level of nesting a struct of settings exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -33,24 +35,18 @@ pub trait Conf: Any + Send + Sync + Default {
 pub trait AnyConf: Any + Send + Sync {
     /// See [`Conf::merge`].
     fn merge_any(&mut self, parent: Option<&dyn AnyConf>);
-    /// For downcasting.
-    fn as_any(&self) -> &dyn Any;
-    /// For downcasting.
-    fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
 impl<T: Conf> AnyConf for T {
     fn merge_any(&mut self, parent: Option<&dyn AnyConf>) {
-        self.merge(parent.and_then(|p| p.as_any().downcast_ref()));
+        self.merge(parent.and_then(typed));
     }
+}
 
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
+/// The struct of settings behind its erased form.
+fn typed<T: Conf>(conf: &dyn AnyConf) -> Option<&T> {
+    let any: &dyn Any = conf;
+    any.downcast_ref()
 }
 
 /// The description of a struct of settings: its scope, its constructor and the slot it was given.
@@ -101,16 +97,19 @@ impl ConfsDraft {
     /// The settings of one unit.
     pub fn get_mut<T: Conf>(&mut self) -> &mut T {
         self.0[T::unit().slot()]
-            .as_mut()
-            .and_then(|c| c.as_any_mut().downcast_mut())
+            .as_deref_mut()
+            .and_then(|conf| {
+                let any: &mut dyn Any = conf;
+                any.downcast_mut()
+            })
             .expect("a unit is asked for at its own scope")
     }
 
     /// The settings of one unit.
     pub fn get<T: Conf>(&self) -> &T {
         self.0[T::unit().slot()]
-            .as_ref()
-            .and_then(|c| c.as_any().downcast_ref())
+            .as_deref()
+            .and_then(typed)
             .expect("a unit is asked for at its own scope")
     }
 
@@ -118,7 +117,7 @@ impl ConfsDraft {
     pub fn merge(&mut self, parent: Option<&Confs>) {
         for (slot, conf) in self.0.iter_mut().enumerate() {
             if let Some(conf) = conf {
-                conf.merge_any(parent.and_then(|p| p.0[slot].as_deref()));
+                conf.merge_any(parent.and_then(|p| p.units[slot].as_deref()));
             }
         }
     }
@@ -134,21 +133,39 @@ impl ConfsDraft {
 
     /// The finished settings.
     pub fn finish(self) -> Confs {
-        Confs(self.0.into_iter().map(|c| c.map(Arc::from)).collect())
+        let units: Box<[Option<Arc<dyn AnyConf>>]> =
+            self.0.into_iter().map(|c| c.map(Arc::from)).collect();
+        let core = units.get(CoreLoc::unit().slot()).cloned().flatten();
+        let core = core.and_then(|conf| {
+            let any: Arc<dyn Any + Send + Sync> = conf;
+            any.downcast().ok()
+        });
+        Confs { units, core }
     }
 }
 
 /// The merged settings of one level.
 #[derive(Clone)]
-pub struct Confs(Box<[Option<Arc<dyn AnyConf>>]>);
+pub struct Confs {
+    units: Box<[Option<Arc<dyn AnyConf>>]>,
+    /// One of the units, which is asked for many times a request.
+    core: Option<Arc<CoreLoc>>,
+}
 
 impl Confs {
     /// The settings of one unit.
     pub fn get<T: Conf>(&self) -> &T {
-        self.0[T::unit().slot()]
-            .as_ref()
-            .and_then(|c| c.as_any().downcast_ref())
+        self.units[T::unit().slot()]
+            .as_deref()
+            .and_then(typed)
             .expect("a unit is asked for at its own scope")
+    }
+
+    /// The core's settings of a location.
+    #[inline]
+    pub fn core_loc(&self) -> &CoreLoc {
+        let core = self.core.as_deref();
+        core.expect("the core's settings exist wherever a location's do")
     }
 }
 

@@ -17,6 +17,7 @@ pub mod errlog;
 pub mod exchange;
 mod files;
 pub mod http;
+mod known_host;
 mod listen;
 pub mod location;
 pub mod logs;

@@ -7,7 +7,7 @@
 
 use std::rc::Rc;
 
-use crate::conf_core::{Alias, CoreLoc, Root};
+use crate::conf_core::{Alias, Root};
 use crate::errlog::Level;
 use crate::exchange::{Ctx, Exchange};
 use crate::files::{OpenPolicy, SymlinkMode};
@@ -65,7 +65,7 @@ pub fn map_candidate(
 /// The directory of the location, how much of it the configuration alone says, and how `alias` maps.
 fn directory(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(Vec<u8>, usize, Option<Alias>), u16> {
     let http = Rc::clone(&x.http);
-    let Some(root) = &x.loc::<CoreLoc>(&http).root else {
+    let Some(root) = &x.core_loc(&http).root else {
         return Ok((Vec::new(), 0, None));
     };
     if root.alias.is_some() && !x.valid_location {
@@ -116,8 +116,7 @@ fn contained(x: &Exchange, path: Vec<u8>, fixed: usize) -> Result<Vec<u8>, u16> 
         .iter()
         .rposition(|b| *b == b'/')
         .map_or(0, |at| at + 1);
-    let climbs = path[segment..].split(|b| *b == b'/').any(|s| s == b"..");
-    if climbs || path.contains(&0) {
+    if climbs(&path[segment..]) || memchr::memchr(0, &path).is_some() {
         x.log(
             Level::Error,
             format_args!(
@@ -130,11 +129,19 @@ fn contained(x: &Exchange, path: Vec<u8>, fixed: usize) -> Result<Vec<u8>, u16> 
     Ok(path)
 }
 
+/// Whether a segment of a path is `..`.
+fn climbs(path: &[u8]) -> bool {
+    memchr::memchr_iter(b'.', path).any(|at| {
+        let begins = at == 0 || path[at - 1] == b'/';
+        begins && matches!(&path[at + 1..], [b'.'] | [b'.', b'/', ..])
+    })
+}
+
 /// `$document_root`: the directory without the URI.
 pub fn document_root(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
     let http = Rc::clone(&x.http);
     let mut path = Vec::new();
-    if let Some(root) = &x.loc::<CoreLoc>(&http).root {
+    if let Some(root) = &x.core_loc(&http).root {
         evaluate(root, &http, x, cx, &mut path);
     }
     path
@@ -143,7 +150,7 @@ pub fn document_root(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
 /// The policy under which the location opens `path`.
 pub fn policy(x: &mut Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> OpenPolicy {
     let http = Rc::clone(&x.http);
-    let loc: &CoreLoc = x.loc(&http);
+    let loc = x.core_loc(&http);
     let mut policy = OpenPolicy {
         cache: loc.open_file_cache(),
         ..Default::default()

@@ -10,7 +10,7 @@ mod redirect;
 
 use std::rc::Rc;
 
-use engines::http::{BodyLength, Fault, FieldId, Method, Version, normalize, parse_host};
+use engines::http::{BodyLength, Fault, FieldId, Method, Version, normalize};
 
 use crate::agent::Browser;
 use crate::build::method_bit;
@@ -208,16 +208,12 @@ fn take_host(x: &mut Exchange) -> bool {
         None => x.head.field(FieldId::Host),
     };
     let Some(raw) = raw else { return true };
-    match parse_host(raw, &mut x.host) {
-        Ok(port) => {
-            x.host_port = port;
-            true
-        }
-        Err(_) => {
-            x.host.clear();
-            false
-        }
+    if x.known_host.parse(raw).is_err() {
+        return false;
     }
+    x.host.extend_from_slice(&x.known_host.name);
+    x.host_port = x.known_host.port;
+    true
 }
 
 /// Normalises the target into `uri` and `args`; false if it is not one.
@@ -287,12 +283,12 @@ fn find_config(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
         return reply::status(x, cx, 500);
     }
     x.note(|| Event::Found(x.location));
-    if !x.internal && x.loc::<CoreLoc>(http).internal {
+    if !x.internal && x.core_loc(http).internal {
         return reply::status(x, cx, 404);
     }
     debug_http!(x, "using configuration \"{}\"", x.location_of(http));
     location_changed(x);
-    let limit = x.loc::<CoreLoc>(http).client_max_body_size.0;
+    let limit = x.core_loc(http).client_max_body_size.0;
     debug_http!(x, "http cl:{} max:{limit}", x.shown_length());
     if let BodyLength::Length(n) = x.head.body
         && limit != 0
@@ -321,7 +317,7 @@ pub fn location_changed(x: &mut Exchange) {
     if !x.keep_alive {
         return;
     }
-    let loc: &CoreLoc = x.loc(&http);
+    let loc = x.core_loc(&http);
     let age_ms = x.started_ms.saturating_sub(x.client.since_ms);
     x.keep_alive = loc.keepalive().idle_ms != 0
         && x.client.requests < loc.keepalive_requests.0

@@ -38,7 +38,7 @@ pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
     x.reply.content_type.clear();
     x.reply.charset.clear();
     let http = Rc::clone(&x.http);
-    let loc: &CoreLoc = x.loc(&http);
+    let loc = x.core_loc(&http);
     if let Some(pages) = &loc.error_pages
         && !x.error_page
         && x.uri_changes != 0
@@ -114,7 +114,7 @@ fn page(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
         x.reply.content_length = Some(0);
         return send(x, cx, None);
     }
-    let loc: &CoreLoc = x.loc(&http);
+    let loc = x.core_loc(&http);
     let padding = match *loc.msie_padding && status >= 400 && pads_pages(x) {
         true => MSIE_PADDING.repeat(MSIE_PADDING_LINES),
         false => String::new(),
@@ -165,7 +165,7 @@ fn pads_pages(x: &Exchange) -> bool {
 
 /// Whether `msie_refresh` applies.
 fn refreshes(x: &Exchange) -> bool {
-    *x.loc::<CoreLoc>(&x.http).msie_refresh && matches!(browser(x), Some(Browser::Msie { .. }))
+    *x.core_loc(&x.http).msie_refresh && matches!(browser(x), Some(Browser::Msie { .. }))
 }
 
 /// Sends a page that leads to `Location` in the place of a redirect.
@@ -230,7 +230,7 @@ pub fn set_content_type(x: &mut Exchange) {
         return;
     }
     let http = Rc::clone(&x.http);
-    let loc: &CoreLoc = x.loc(&http);
+    let loc = x.core_loc(&http);
     let ext = x.extension();
     let known = match &loc.types {
         Some(types) if !ext.is_empty() => types.get(ext).or_else(|| {
@@ -288,7 +288,7 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
         x.reply.last_modified = None;
         x.reply.last_modified_text = None;
     }
-    let loc: &CoreLoc = x.loc(http);
+    let loc = x.core_loc(http);
     absolute_location(x, http, loc);
     x.response.clear();
     x.response.status = status;
@@ -426,7 +426,7 @@ pub fn slash_redirect(x: &mut Exchange) {
 
 /// Whether trailers may be sent: by HTTP/1.1 in a chunked body.
 pub fn trailers_allowed(x: &Exchange) -> bool {
-    x.head.version >= Version::Http11 && *x.loc::<CoreLoc>(&x.http).chunked_transfer_encoding
+    x.head.version >= Version::Http11 && *x.core_loc(&x.http).chunked_transfer_encoding
 }
 
 /// Closes the connection without a response.

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use server_core::build::Build;
-use server_core::conf_core::{CoreLoc, Satisfy};
+use server_core::conf_core::Satisfy;
 use server_core::debug_http;
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange, Peer};
@@ -111,7 +111,7 @@ fn check(x: &mut Exchange, _: &mut Ctx<'_>) -> Access {
         false => Access::Allow,
         true => {
             // With `satisfy any` another handler may still allow it; the core writes the line if none does.
-            if *x.loc::<CoreLoc>(&http).satisfy == Satisfy::All {
+            if *x.core_loc(&http).satisfy == Satisfy::All {
                 x.log(Level::Error, format_args!("access forbidden by rule"));
             }
             Access::Deny(403)

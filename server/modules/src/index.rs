@@ -7,7 +7,6 @@ use std::rc::Rc;
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use engines::http::Method;
 use server_core::build::Build;
-use server_core::conf_core::CoreLoc;
 use server_core::debug_http;
 use server_core::errlog::{Level, Shown};
 use server_core::exchange::{Ctx, Exchange};
@@ -182,7 +181,7 @@ fn refused(x: &Exchange, path: &[u8], error: FileError) -> u16 {
         );
         return 403;
     }
-    if *x.loc::<CoreLoc>(&x.http).log_not_found {
+    if *x.core_loc(&x.http).log_not_found {
         x.log(
             Level::Error,
             format_args!("\"{path}\" is not found ({reason})"),

@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use engines::http::{FieldId, etag_matches, parse_http_date};
-use server_core::conf_core::{CoreLoc, IfModifiedSince};
+use server_core::conf_core::IfModifiedSince;
 use server_core::exchange::{Ctx, Exchange};
 use server_core::module::Module;
 
@@ -62,10 +62,7 @@ fn precondition_holds(x: &Exchange) -> bool {
 
 fn is_modified(x: &Exchange, value: &[u8]) -> bool {
     let http = Rc::clone(&x.http);
-    let (Some(last), rule) = (
-        x.reply.last_modified,
-        *x.loc::<CoreLoc>(&http).if_modified_since,
-    ) else {
+    let (Some(last), rule) = (x.reply.last_modified, *x.core_loc(&http).if_modified_since) else {
         return true;
     };
     match (rule, parse_http_date(value)) {

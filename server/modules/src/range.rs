@@ -11,7 +11,6 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use engines::http::{Chunk, FieldId, FileRange, Ranges, Version, parse_http_date, parse_range};
-use server_core::conf_core::CoreLoc;
 use server_core::exchange::{BodyStage, Ctx, Exchange};
 use server_core::module::Module;
 
@@ -24,7 +23,7 @@ pub(crate) const MODULE: Module = Module {
 
 fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     let http = Rc::clone(&x.http);
-    let max_ranges = x.loc::<CoreLoc>(&http).max_ranges.0;
+    let max_ranges = x.core_loc(&http).max_ranges.0;
     let (Some(size), true) = (x.reply.content_length, x.reply.allow_ranges) else {
         return Ok(());
     };

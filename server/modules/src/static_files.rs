@@ -7,7 +7,6 @@
 
 use engines::http::{Chunk, FileRange, Method};
 use server_core::FileError;
-use server_core::conf_core::CoreLoc;
 use server_core::debug_http;
 use server_core::errlog::{Level, Shown};
 use server_core::exchange::{Ctx, Exchange};
@@ -61,7 +60,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     x.reply.last_modified = Some(opened.meta.mtime_s);
     x.reply.last_modified_text = Some(Rc::clone(&opened.last_modified));
     let http = Rc::clone(&x.http);
-    if *x.loc::<CoreLoc>(&http).etag {
+    if *x.core_loc(&http).etag {
         x.reply.etag = Some(Rc::clone(&opened.etag));
     }
     x.reply.allow_ranges = true;
@@ -87,7 +86,7 @@ pub(crate) fn open_failed(x: &Exchange, path: &[u8], error: FileError) -> u16 {
     } else {
         (Level::Crit, 500)
     };
-    let quiet = status == 404 && !*x.loc::<CoreLoc>(&x.http).log_not_found;
+    let quiet = status == 404 && !*x.core_loc(&x.http).log_not_found;
     if !quiet {
         log_failed(x, level, path, error);
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use server_core::build::Build;
-use server_core::conf_core::{Alias, CoreLoc};
+use server_core::conf_core::Alias;
 use server_core::debug_http;
 use server_core::errlog::{Level, Shown};
 use server_core::exchange::{Ctx, Exchange};
@@ -157,11 +157,7 @@ fn note(x: &Exchange, what: &str, which: &[u8]) {
 /// Makes the candidate the URI, so that the location maps it to the path that was found.
 fn take(x: &mut Exchange, name: &[u8], directory: bool, computed: bool) {
     let http = Rc::clone(&x.http);
-    let alias = x
-        .loc::<CoreLoc>(&http)
-        .root
-        .as_ref()
-        .and_then(|root| root.alias);
+    let alias = x.core_loc(&http).root.as_ref().and_then(|root| root.alias);
     match alias {
         None => x.set_uri(name),
         Some(Alias::Whole) if directory => {}

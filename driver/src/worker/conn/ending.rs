@@ -1,7 +1,7 @@
 //! How a connection waits and ends: its one deadline, what happens when it passes, lingering, and the close.
 
 use engines::h1::{Next, Phase};
-use server_core::conf_core::{CoreLoc, CoreSrv, Lingering};
+use server_core::conf_core::{CoreSrv, Lingering};
 use server_core::errlog::Level;
 use server_core::exchange::State;
 use server_core::phases;
@@ -140,7 +140,7 @@ pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
     }
     if !a.is_settled() {
         let x = a.tail.front().map(|q| &q.exchange).or(a.exchange.as_ref());
-        let reset = x.is_some_and(|x| *x.loc::<CoreLoc>(&x.http).reset_timedout_connection);
+        let reset = x.is_some_and(|x| *x.core_loc(&x.http).reset_timedout_connection);
         if reset {
             sh.net.reset(&mut c.socket);
         }
@@ -191,7 +191,7 @@ pub(super) fn deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
     let wait = match x {
         Some(x) => match x.state {
             State::Waiting(until_ms) => return until_ms,
-            _ => x.loc::<CoreLoc>(&x.http).send_timeout.0,
+            _ => x.core_loc(&x.http).send_timeout.0,
         },
         None => header_timeout(c, sh),
     };
@@ -228,7 +228,7 @@ pub(super) fn log_unfinished<N: Net>(
     phases::place(&mut x);
     x.err_status = status;
     x.log(Level::Info, format_args!("{why}"));
-    if status == 408 && *x.loc::<CoreLoc>(&x.http).reset_timedout_connection {
+    if status == 408 && *x.core_loc(&x.http).reset_timedout_connection {
         sh.net.reset(&mut c.socket);
     }
     sh.finish(x);

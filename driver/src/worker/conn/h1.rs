@@ -2,7 +2,7 @@
 
 use engines::h1::{Event, Next, Phase};
 use engines::http::{Fault, RequestHead};
-use server_core::conf_core::{CoreLoc, Lingering};
+use server_core::conf_core::Lingering;
 use server_core::debug_http;
 use server_core::exchange::{Pulled, State};
 use server_core::phases;
@@ -215,7 +215,7 @@ pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
         return Ok(false);
     };
     trace::finalized(&exchange);
-    let loc: &CoreLoc = exchange.loc(&exchange.http);
+    let loc = exchange.core_loc(&exchange.http);
     a.closing = Closing {
         rule: *loc.lingering_close,
         time_ms: loc.lingering_time.0,
@@ -254,7 +254,7 @@ pub(super) fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
         && let Some(x) = current
         && x.state == State::Aborted
     {
-        if *x.loc::<CoreLoc>(&x.http).reset_timedout_connection {
+        if *x.core_loc(&x.http).reset_timedout_connection {
             sh.net.reset(&mut c.socket);
         }
         return Err(Closed);

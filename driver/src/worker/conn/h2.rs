@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use engines::h2::{self, Event, Plan, Want};
 use engines::http::{Gather, RequestHead};
-use server_core::conf_core::{CoreLoc, Http2Loc, Lingering};
+use server_core::conf_core::{Http2Loc, Lingering};
 use server_core::debug_http;
 use server_core::errlog::Level;
 use server_core::exchange::{Exchange, Pulled, State};
@@ -19,7 +19,7 @@ use server_core::phases;
 use super::state::{Closed, Closing, Conn, Queued, client};
 use super::{CLIENT_CLOSED_REQUEST, QUEUE_BYTES, open_exchange, trace};
 use crate::worker::net::Net;
-use crate::worker::shared::Shared;
+use crate::worker::shared::{Pool, Shared};
 
 use ending::Linger;
 pub(super) use ending::{close, resume, settle};
@@ -86,8 +86,8 @@ pub(super) fn open<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
 }
 
 impl H2 {
-    /// Takes bytes from the peer.
-    pub(super) fn receive(&mut self, input: &[u8], now_ms: u64) {
+    /// Takes bytes from the peer; requests use the memory of `spares`.
+    pub(super) fn receive(&mut self, input: &[u8], now_ms: u64, spares: &mut Pool<RequestHead>) {
         if let Some(linger) = &mut self.linger {
             linger.mark_ms = now_ms;
             return;
@@ -98,7 +98,9 @@ impl H2 {
             self.engine
                 .seconds_passed(u32::try_from(seconds).unwrap_or(u32::MAX));
         }
+        self.engine.swap_spares(spares);
         self.engine.receive(input);
+        self.engine.swap_spares(spares);
         self.block_since = match (self.engine.awaited_block(), self.block_since) {
             (Some(id), Some((before, since))) if id == before => Some((id, since)),
             (Some(id), _) => Some((id, now_ms)),
@@ -177,7 +179,7 @@ impl H2 {
 
     /// Notes how the connection is closed after this exchange.
     fn note_times(&mut self, x: &Exchange) {
-        let loc: &CoreLoc = x.loc(&x.http);
+        let loc = x.core_loc(&x.http);
         self.closing = Closing {
             rule: *loc.lingering_close,
             time_ms: loc.lingering_time.0,
@@ -228,27 +230,27 @@ fn begin<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
     stream: u32,
-    head: RequestHead,
+    mut head: Box<RequestHead>,
 ) -> Result<(), Closed> {
     if c.gone
         && let Some(h2) = &mut c.h2
     {
         // Nobody serves it here any more; the client may ask elsewhere.
         h2.engine.reset(stream, h2::REFUSED_STREAM);
-        h2.engine.recycle(head);
+        sh.recycle(head);
         return Ok(());
     }
     let mut x = open_exchange(c, sh, &head)?;
-    let old = std::mem::replace(&mut x.head, head);
+    std::mem::swap(&mut x.head, &mut head);
+    sh.recycle(head);
     let Some(h2) = &mut c.h2 else {
         return Err(Closed);
     };
-    h2.engine.recycle(old);
     phases::begin(&mut x, &mut sh.ctx());
     if is_last(&x) {
         h2.engine.end_after(stream);
     }
-    let loc: &CoreLoc = x.loc(&x.http);
+    let loc = x.core_loc(&x.http);
     let look_at_ms = sh.clock.mono_ms.saturating_add(loc.send_timeout.0);
     h2.look_at_ms = h2.look_at_ms.min(look_at_ms);
     h2.idle_since_ms = None;
@@ -269,7 +271,7 @@ fn begin<N: Net>(
 
 /// Whether the connection has had as many requests, or as much time, as it may have.
 fn is_last(x: &Exchange) -> bool {
-    let loc: &CoreLoc = x.loc(&x.http);
+    let loc = x.core_loc(&x.http);
     let age_ms = x.started_ms.saturating_sub(x.client.since_ms);
     x.client.requests >= loc.keepalive_requests.0
         || age_ms > loc.keepalive_time.0

@@ -23,7 +23,6 @@ use std::rc::Rc;
 
 use engines::h2::PREFACE;
 use engines::http::{FieldId, RequestHead};
-use server_core::conf_core::CoreLoc;
 use server_core::errlog::Level;
 use server_core::exchange::Exchange;
 use server_core::stats::{self, Activity};
@@ -150,7 +149,7 @@ fn take_plain<N: Net>(
     input: &[u8],
 ) -> Result<(), Closed> {
     if let Some(h2) = &mut c.h2 {
-        h2.receive(input, sh.clock.mono_ms);
+        h2.receive(input, sh.clock.mono_ms, &mut sh.heads);
         return Ok(());
     }
     if c.undecided {
@@ -257,7 +256,7 @@ fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Cl
         return Ok(false);
     }
     let (nodelay, chunk) = x.map_or((true, 0), |x| {
-        let loc: &CoreLoc = x.loc(&x.http);
+        let loc = x.core_loc(&x.http);
         (*loc.tcp_nodelay, loc.sendfile_max_chunk.0)
     });
     if nodelay != c.nodelay {

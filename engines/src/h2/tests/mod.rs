@@ -140,7 +140,7 @@ impl Peer {
     /// The head that must be the next event.
     fn head(&mut self) -> RequestHead {
         match self.conn.event() {
-            Some(Event::Head { head, .. }) => head,
+            Some(Event::Head { head, .. }) => *head,
             other => panic!("a head is due, not {other:?}"),
         }
     }

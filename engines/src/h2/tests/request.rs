@@ -271,7 +271,7 @@ fn memory_of_a_head_is_used_again() {
     peer.get(1, "/first");
     let head = peer.head();
     let arena = head.arena.as_ptr();
-    peer.conn.recycle(head);
+    peer.conn.swap_spares(&mut vec![Box::new(head)]);
     peer.get(3, "/next");
     assert_eq!(peer.head().arena.as_ptr(), arena);
 }

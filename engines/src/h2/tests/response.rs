@@ -205,3 +205,50 @@ fn bytes_of_a_response_are_counted_with_their_frames() {
     assert_eq!(sent, Some(Want::Sent { stream: 1, bytes }));
     assert_eq!(wire::transmitted(&mut peer.conn).len() as u64, bytes);
 }
+
+/// The block of the response before is used again only where it means the same.
+#[test]
+fn responses_alike_are_told_alike_whatever_comes_between() {
+    let mut peer = Peer::new();
+    let head = |status: u16, value: &[u8]| {
+        let mut head = response(status, BodyLength::Length(0));
+        head.push(b"X-Own", value);
+        head.push(b"Date", b"now");
+        head
+    };
+    let mut shorter = head(200, b"a");
+    shorter.remove(FieldId::Date);
+    let steps = [
+        (head(200, b"a"), None),
+        (head(200, b"a"), None),
+        (head(404, b"a"), None),
+        (head(200, b"a"), None),
+        (shorter, None),
+        (head(200, b"b"), None),
+        (head(200, b"a"), None),
+        (head(200, b"a"), Some(0)),
+        (head(200, b"a"), None),
+        (head(200, b"a"), Some(4096)),
+        (head(200, b"a"), None),
+        (head(200, b"a"), None),
+    ];
+    let mut stream = 1;
+    for (head, table_bytes) in &steps {
+        if let Some(bytes) = table_bytes {
+            peer.setting(settings::HEADER_TABLE_SIZE, *bytes);
+            assert_eq!(peer.told(), ["SETTINGS ACK"]);
+        }
+        peer.get(stream, "/").answer_with(stream, head, &[]);
+        let fields = head.fields.iter().map(|field| {
+            let name = String::from_utf8_lossy(head.bytes(field.name)).to_lowercase();
+            format!(
+                " {name}={}",
+                String::from_utf8_lossy(head.bytes(field.value))
+            )
+        });
+        let fields: String = fields.collect();
+        let told = format!("{stream} HEADERS {}{fields} END", head.status);
+        assert_eq!(peer.told(), [told]);
+        stream += 2;
+    }
+}

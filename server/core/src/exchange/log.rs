@@ -7,7 +7,7 @@ use std::fmt;
 use engines::http::{BodyLength, FieldId};
 
 use super::{Ctx, Exchange};
-use crate::conf_core::{CoreLoc, CoreSrv};
+use crate::conf_core::CoreSrv;
 use crate::debug_http;
 use crate::errlog::{self, Details, Level, Record, Shown, Topics};
 use crate::phases::Phase;
@@ -17,7 +17,7 @@ impl Exchange {
     /// Writes to the location's error log with the client, server and request line, as nginx does.
     pub fn log(&self, level: Level, text: fmt::Arguments<'_>) {
         self.note(|| Event::Log(level, text.to_string()));
-        let log = self.loc::<CoreLoc>(&self.http).log();
+        let log = self.core_loc(&self.http).log();
         if !log.enabled(level) && !self.client.debug {
             return;
         }
@@ -41,14 +41,14 @@ impl Exchange {
 
     /// Whether somebody wants debugging messages about this exchange.
     pub fn is_debugged(&self) -> bool {
-        let log = || self.loc::<CoreLoc>(&self.http).log();
+        let log = || self.core_loc(&self.http).log();
         errlog::debugging() && (self.client.debug || log().enabled(Level::Debug))
     }
 
     /// Writes a debugging message. Called by `debug_http!`, which asks first whether anybody wants any.
     #[cold]
     pub fn debug(&self, topics: Topics, text: fmt::Arguments<'_>) {
-        let log = self.loc::<CoreLoc>(&self.http).log();
+        let log = self.core_loc(&self.http).log();
         log.record(&Record {
             level: Level::Debug,
             topics,
@@ -105,7 +105,7 @@ impl Exchange {
 
     /// Says in the log that a `set` variable was read before it was set.
     pub fn warn_uninitialized(&self, _cx: &Ctx<'_>, name: &[u8]) {
-        if self.loc::<CoreLoc>(&self.http).warn_uninitialized() {
+        if self.core_loc(&self.http).warn_uninitialized() {
             let name = String::from_utf8_lossy(name);
             self.log(
                 Level::Warn,

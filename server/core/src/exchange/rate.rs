@@ -7,7 +7,6 @@
 use std::rc::Rc;
 
 use super::{Ctx, Exchange, Pulled};
-use crate::conf_core::CoreLoc;
 use crate::value::Value;
 
 /// How fast a response may be sent.
@@ -34,7 +33,7 @@ impl Exchange {
     /// The limit in bytes per second, 0 for none, and how many bytes come before it applies.
     pub fn limit_rate(&mut self, cx: &mut Ctx<'_>) -> (u64, u64) {
         let http = Rc::clone(&self.http);
-        let loc: &CoreLoc = self.loc(&http);
+        let loc = self.core_loc(&http);
         let limit = match self.rate.limit {
             Some(limit) => limit,
             None => self.size(cx, loc.limit_rate.0.as_ref()),
@@ -61,7 +60,7 @@ impl Exchange {
     pub fn has_rate(&self) -> bool {
         match self.rate.limit {
             Some(limit) => limit != 0,
-            None => self.loc::<CoreLoc>(&self.http).limit_rate.0.is_some(),
+            None => self.core_loc(&self.http).limit_rate.0.is_some(),
         }
     }
 

@@ -9,7 +9,7 @@
 use engines::http::FieldId;
 
 use super::{Phase, enter, refused};
-use crate::conf_core::{CoreLoc, Satisfy};
+use crate::conf_core::Satisfy;
 use crate::debug_http;
 use crate::errlog::Level;
 use crate::exchange::{Ctx, Exchange, State};
@@ -26,7 +26,7 @@ struct Held {
 /// Runs the handlers.
 pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     while let Some(handler) = http.handlers.access.get(x.handler) {
-        let any = *x.loc::<CoreLoc>(http).satisfy == Satisfy::Any;
+        let any = *x.core_loc(http).satisfy == Satisfy::Any;
         debug_http!(x, "access phase: {}", x.handler);
         match handler(x, cx) {
             Access::NoOpinion => {}
@@ -74,7 +74,7 @@ fn hold(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) -> bool {
     let until_ms = match x.guards.get::<Held>() {
         Some(held) => held.until_ms,
         None => {
-            let delay_ms = x.loc::<CoreLoc>(http).auth_delay.0;
+            let delay_ms = x.core_loc(http).auth_delay.0;
             if delay_ms == 0 {
                 return false;
             }

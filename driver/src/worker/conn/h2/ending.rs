@@ -7,7 +7,7 @@
 //! Source: RFC 9113 sections 5.4.1, 6.8; nginx documentation, `send_timeout`, `keepalive_timeout`, `lingering_close`.
 
 use engines::h2;
-use server_core::conf_core::{CoreLoc, Lingering};
+use server_core::conf_core::Lingering;
 use server_core::errlog::Level;
 use server_core::exchange::State;
 use server_core::phases;
@@ -44,7 +44,7 @@ impl H2 {
             return None;
         }
         let x = self.front()?;
-        Some(mark_ms.saturating_add(x.loc::<CoreLoc>(&x.http).send_timeout.0))
+        Some(mark_ms.saturating_add(x.core_loc(&x.http).send_timeout.0))
     }
 
     /// When a header block must be whole.
@@ -100,7 +100,7 @@ pub(in super::super) fn settle<N: Net>(
     while let Some(queued) = h2.tail.pop_front_if(|q| q.end <= sent) {
         any = true;
         let mut x = queued.exchange;
-        let loc: &CoreLoc = x.loc(&x.http);
+        let loc = x.core_loc(&x.http);
         c.idle_ms = loc.keepalive().idle_ms;
         c.min_idle_ms = loc.keepalive_min_timeout.0;
         x.bytes_sent = queued.bytes;
@@ -182,7 +182,7 @@ pub(in super::super) fn resume<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<
     if is_due(h2.stuck_at_ms(mark_ms)) {
         let reset = h2
             .front()
-            .is_some_and(|x| *x.loc::<CoreLoc>(&x.http).reset_timedout_connection);
+            .is_some_and(|x| *x.core_loc(&x.http).reset_timedout_connection);
         note(c, sh, format_args!("client timed out"));
         if reset {
             sh.net.reset(&mut c.socket);
@@ -240,7 +240,7 @@ fn drop_stuck<N: Net>(h2: &mut H2, sh: &mut Shared<N>, now_ms: u64) {
     let mut at = 0;
     while let Some(running) = h2.running.get(at) {
         let x = &running.exchange;
-        let timeout_ms = x.loc::<CoreLoc>(&x.http).send_timeout.0;
+        let timeout_ms = x.core_loc(&x.http).send_timeout.0;
         let since_ms = h2.engine.blocked_since(running.stream);
         let until_ms = since_ms.unwrap_or(now_ms + 1).saturating_add(timeout_ms);
         if until_ms <= now_ms {
@@ -268,7 +268,7 @@ fn log_unfinished<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     x.err_status = 408;
     x.log(Level::Info, format_args!("client timed out"));
     if c.requests == 1 {
-        c.idle_ms = x.loc::<CoreLoc>(&x.http).keepalive().idle_ms;
+        c.idle_ms = x.core_loc(&x.http).keepalive().idle_ms;
     }
     sh.finish(x);
 }
