@@ -38,3 +38,25 @@ pub(crate) fn compressors() -> Vec<&'static dyn CertCompressor> {
 pub(crate) fn cache(chains: usize) -> CompressionCache {
     CompressionCache::new(chains * 4)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handshake_does_not_wait_for_the_best_compression() {
+        let text: Vec<u8> = (0..4000_u32).flat_map(|n| (n * n).to_be_bytes()).collect();
+        for (quick, inner) in compressors()
+            .into_iter()
+            .zip([BROTLI_COMPRESSOR, ZLIB_COMPRESSOR])
+        {
+            assert_eq!(quick.algorithm(), inner.algorithm());
+            let compress = |by: &dyn CertCompressor, level| {
+                by.compress(text.clone(), level).expect("it is possible")
+            };
+            let asked_for_the_best = compress(quick, CompressionLevel::Amortized);
+            assert!(asked_for_the_best == compress(inner, CompressionLevel::Interactive));
+            assert!(asked_for_the_best.len() < text.len());
+        }
+    }
+}
