@@ -109,6 +109,41 @@ fn protocols_are_chosen_by_the_server() {
 }
 
 #[test]
+fn http2_is_offered_by_the_server_of_the_name() {
+    if !peer::knows_nginx(26) {
+        // The directive is of 1.25.1.
+        return;
+    }
+    let leaf = site("localhost");
+    let server = with(
+        "server { listen 127.0.0.1:%%PORT%% ssl; server_name default; http2 on; }
+         server { listen 127.0.0.1:%%PORT%% ssl; server_name off; http2 off; }
+         server { listen 127.0.0.1:%%PORT2%% ssl; server_name default; }
+         server { listen 127.0.0.1:%%PORT2%% ssl; server_name on; http2 on; }",
+        &leaf,
+    )
+    .start();
+    let client = Tls::speaking(&[b"h2", b"http/1.1"]);
+    for (port, name, expected) in [
+        (1, "default", "h2"),
+        (1, "nobody", "h2"),
+        (1, "off", "http/1.1"),
+        (2, "default", "http/1.1"),
+        (2, "on", "h2"),
+    ] {
+        let chosen = client.chosen(server.port_number(port), name);
+        let chosen = chosen.expect("they agree");
+        assert_eq!(
+            chosen.as_deref(),
+            Some(expected.as_bytes()),
+            "{port} {name}"
+        );
+    }
+    let strict = Tls::speaking(&[b"h2"]);
+    assert!(strict.chosen(server.port(), "off").is_err());
+}
+
+#[test]
 fn sessions_are_resumed_by_every_thread() {
     for more in [
         "",

@@ -257,6 +257,7 @@ impl Worker {
             // Before the threads accept: the first handshake is not to pay for it.
             tls::warm_up();
         }
+        let renewed = bundle.renewed;
         self.take_listeners(bundle.listeners);
         self.change_logs(bundle.logs, &cycle, &http);
         let chores = Chores::begin(&http.upkeep, &self.log);
@@ -276,7 +277,7 @@ impl Worker {
                 worker_connections: cycle.main.worker_connections as usize,
                 debug_connections: Arc::clone(&debug_connections),
                 multi_accept: cycle.main.multi_accept,
-                keep_connections: cycle.main.reload_keep,
+                keep_connections: cycle.main.reload_keep || renewed,
                 shutdown_timeout_ms: self.shutdown_timeout_ms,
             };
             match self.threads.get(n) {

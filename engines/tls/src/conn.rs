@@ -11,6 +11,7 @@ use rustls::{CipherSuite, HandshakeKind, NamedGroup, ProtocolVersion};
 use super::config::Config;
 use super::fault::Fault;
 use super::hello::{self, Hello, Offered, Parsed};
+use super::scratch::Scratch;
 
 /// One TLS connection in the server role.
 ///
@@ -164,14 +165,36 @@ impl Conn {
         std::mem::take(&mut self.held)
     }
 
-    /// Begins the handshake with a configuration.
+    /// Begins the handshake with a configuration, and offers HTTP/2 or not.
     ///
     /// # Errors
     /// The handshake fails at once.
-    pub fn start(&mut self, config: &Config, sink: &mut dyn FnMut(&[u8])) -> Result<(), Fault> {
-        let running = UnbufferedServerConnection::new(Arc::clone(&config.rustls))?;
+    pub fn start(
+        &mut self,
+        config: &Config,
+        http2: bool,
+        sink: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), Fault> {
+        let running = UnbufferedServerConnection::new(Arc::clone(config.rustls(http2)))?;
         self.state = State::Running(Box::new(running));
         self.receive(&mut [], sink)
+    }
+
+    /// What is known of a handshake before it begins: what the client asks for and can do.
+    #[must_use]
+    pub fn asked(&self) -> Info {
+        Info {
+            server_name: self.server_name.clone(),
+            offered: Arc::clone(&self.offered),
+            ..Info::default()
+        }
+    }
+
+    /// Ends a handshake for which there is no certificate.
+    pub fn abandon(&mut self) -> Fault {
+        self.state = State::Dead;
+        self.out.extend_from_slice(&INTERNAL_ERROR_ALERT);
+        Fault::NoCertificate
     }
 
     /// Refuses the name that was asked for.
@@ -205,14 +228,9 @@ impl Conn {
         !self.out.is_empty()
     }
 
-    /// Moves bytes of the handshake, and alerts, to the end of `out`.
-    pub fn transmit(&mut self, out: &mut Vec<u8>) {
-        if out.is_empty() {
-            std::mem::swap(out, &mut self.out);
-        } else {
-            out.extend_from_slice(&self.out);
-        }
-        self.out = Vec::new();
+    /// Takes bytes of the handshake, and alerts, that are to be sent.
+    pub fn take_output(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
     }
 
     /// What the handshake agreed on; `None` before its end.
@@ -253,7 +271,7 @@ impl Conn {
         &mut self,
         plain: &[u8],
         record_bytes: usize,
-        out: &mut Vec<u8>,
+        out: &mut Scratch,
     ) -> Result<(), Fault> {
         let record_bytes = record_bytes.clamp(1, RECORD_BYTES);
         for piece in plain.chunks(record_bytes) {
@@ -262,25 +280,24 @@ impl Conn {
         Ok(())
     }
 
-    fn encrypt_record(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+    fn encrypt_record(&mut self, plain: &[u8], out: &mut Scratch) -> Result<(), Fault> {
         let start = out.len();
         let written = self.with_traffic(|traffic| {
-            out.resize(start + plain.len() + RECORD_OVERHEAD_BYTES, 0);
-            match traffic.encrypt(plain, &mut out[start..]) {
+            let room = out.room(plain.len() + RECORD_OVERHEAD_BYTES);
+            match traffic.encrypt(plain, room) {
                 Err(EncryptError::InsufficientSize(needed)) => {
-                    out.resize(start + needed.required_size, 0);
-                    traffic.encrypt(plain, &mut out[start..])
+                    traffic.encrypt(plain, out.room(needed.required_size))
                 }
                 other => other,
             }
         })?;
-        out.truncate(start + *written.as_ref().unwrap_or(&0));
-        // What came before the record, such as a change of keys, must leave before it.
-        out.splice(start..start, self.out.drain(..));
-        match written {
-            Ok(_) => Ok(()),
-            Err(_) => Err(Fault::Protocol(rustls::Error::EncryptError)),
+        let written = written.map_err(|_| Fault::Protocol(rustls::Error::EncryptError))?;
+        out.fill(written);
+        if !self.out.is_empty() {
+            // What came before the record, such as a change of keys, must leave before it.
+            out.insert(start, &std::mem::take(&mut self.out));
         }
+        Ok(())
     }
 
     /// Says that we send nothing more.
@@ -435,5 +452,7 @@ const STATES_BEFORE_TRAFFIC: usize = 16;
 const LAST_WORDS: usize = 8;
 /// A fatal alert outside of any session.
 const PROTOCOL_VERSION_ALERT: [u8; 7] = [21, 3, 1, 0, 2, 2, 70];
+/// The same for what is no fault of the client.
+const INTERNAL_ERROR_ALERT: [u8; 7] = [21, 3, 3, 0, 2, 2, 80];
 /// The same for a name (RFC 6066 section 3).
 const UNRECOGNIZED_NAME_ALERT: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];

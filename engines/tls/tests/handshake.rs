@@ -292,7 +292,7 @@ fn a_session_of_another_name_is_none() {
         Some(&b"otherhost"[..])
     );
     // A session that was taken would make the binder wrong; one that is none makes a whole handshake.
-    conn.start(&server, &mut |_| {})
+    conn.start(&server, false, &mut |_| {})
         .expect("the session is passed over");
 }
 
@@ -324,7 +324,7 @@ fn early_data_is_taken_once() {
         let mut received = Vec::new();
         let mut sink = |plain: &[u8]| received.extend_from_slice(plain);
         conn.receive(&mut bytes, &mut sink).expect("it is a hello");
-        conn.start(&server, &mut sink).expect("they agree");
+        conn.start(&server, false, &mut sink).expect("they agree");
         received
     };
     assert_eq!(receive(first.clone()), b"early");

@@ -9,6 +9,7 @@ pub mod address;
 pub mod agent;
 pub mod build;
 pub mod builtin;
+pub mod certificates;
 mod client_cert;
 pub mod clock;
 pub mod conf_core;
@@ -37,6 +38,7 @@ pub mod typed;
 pub mod upkeep;
 pub mod value;
 pub mod vars;
+pub mod watch;
 pub mod zone;
 
 pub use build::{

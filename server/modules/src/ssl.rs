@@ -1,20 +1,23 @@
 //! `ssl_*`: how servers speak TLS.
 //!
 //! Directives are data until the block `http` has been read; then every server that has a certificate, or refuses every
-//! handshake, gets a [`tls::Config`]. Files are read by the supervisor with its rights and reach the worker as bytes.
-//! Absent: certificates named by variables, hardware keys, fetching OCSP responses, and what rustls cannot do. What would
+//! handshake, gets a [`tls::Config`]. Files are read by the supervisor with its rights and reach the worker as bytes; certificates that variables name are read by the worker (`late`).
+//! Absent: hardware keys, fetching OCSP responses, and what rustls cannot do. What would
 //! be weaker or different without them is an error, the rest a warning.
 //!
 //! Source: nginx documentation, `ngx_http_ssl_module`.
 
 mod build;
+mod cache;
 mod commands;
 mod files;
+mod late;
 mod rows;
 mod sessions;
 mod tickets;
 mod values;
 mod variables;
+mod watch;
 
 use std::sync::Arc;
 
@@ -23,6 +26,7 @@ use server_core::module::Module;
 use server_core::settings;
 use server_core::typed::{Number, Size};
 
+use cache::Cache;
 use values::{CacheKind, File, Given, Protocols, Seconds, VerifyClient};
 
 /// The module.
@@ -31,7 +35,10 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN, rows::ROWS],
     units: &[<SslSrv as server_core::confs::Conf>::unit],
     variables: variables::VARIABLES,
-    finish: Some(build::finish),
+    finish: Some(|b| {
+        build::finish(b)?;
+        watch::finish(b)
+    }),
     ..Module::EMPTY
 };
 
@@ -82,6 +89,8 @@ settings! {
         stapling_responder "ssl_stapling_responder": Given = Given::default(), "", HS;
         /// Where OCSP responses about clients' certificates would be fetched.
         ocsp_responder "ssl_ocsp_responder": Given = Given::default(), "", HS;
+        /// Whether certificates, keys and stapled responses are taken up without a reload when their files change.
+        certificate_watch "ssl_certificate_watch": bool = false, "off", HS;
         /// Whether every handshake is refused.
         reject_handshake "ssl_reject_handshake": bool = false, "off", HS;
     }
@@ -92,6 +101,8 @@ settings! {
         keys: Vec<Arc<Directive>>,
         /// `ssl_session_cache`.
         cache: Option<CacheKind>,
+        /// `ssl_certificate_cache`; the inner one is none for "off".
+        certificate_cache: Option<Option<Arc<Cache>>>,
         /// `ssl_session_ticket_key`.
         ticket_keys: Vec<Arc<Directive>>,
         /// `ssl_conf_command`.
@@ -112,6 +123,9 @@ fn inherit(own: &mut SslSrv, parent: Option<&SslSrv>) {
         if own.is_empty() {
             own.clone_from(parent);
         }
+    }
+    if own.certificate_cache.is_none() {
+        own.certificate_cache.clone_from(&parent.certificate_cache);
     }
     if own.cache.is_none() {
         own.cache.clone_from(&parent.cache);

@@ -51,6 +51,16 @@ pub(crate) fn site(name: &str) -> Leaf {
     server(name, &rcgen::PKCS_ECDSA_P256_SHA256)
 }
 
+/// Another certificate for a key.
+pub(crate) fn with_key_of(leaf: &Leaf, name: &str) -> Leaf {
+    let key = KeyPair::from_pem(&leaf.key).expect("it is a key");
+    let certificate = named(name).self_signed(&key).expect("it can be signed");
+    Leaf {
+        certificate: certificate.pem(),
+        key: leaf.key.clone(),
+    }
+}
+
 /// An authority.
 pub(crate) fn authority(name: &str) -> Authority {
     let mut params = named(name);
@@ -105,6 +115,11 @@ impl Tls {
     /// With a certificate.
     pub(crate) fn known_as(leaf: &Leaf) -> Self {
         Self::with(rustls::ALL_VERSIONS, Some(leaf), &[])
+    }
+
+    /// The same over TLS 1.2 alone.
+    pub(crate) fn known_over_tls12(leaf: &Leaf) -> Self {
+        Self::with(&[&rustls::version::TLS12], Some(leaf), &[])
     }
 
     /// That can speak these protocols.
@@ -178,6 +193,58 @@ impl Tls {
             resumed: stream.conn.handshake_kind() == Some(HandshakeKind::Resumed),
             alpn: stream.conn.alpn_protocol().map(<[u8]>::to_vec),
         })
+    }
+}
+
+impl Tls {
+    /// From now on the client does not say which name it asks for.
+    pub(crate) fn send_no_name(&mut self) {
+        let mut config = ClientConfig::clone(&self.0);
+        config.enable_sni = false;
+        self.0 = Arc::new(config);
+    }
+
+    /// A connection whose handshake is over.
+    pub(crate) fn open(&self, port: u16, name: &str) -> std::io::Result<Open> {
+        let mut socket = TcpStream::connect(("127.0.0.1", port))?;
+        socket.set_read_timeout(Some(LIMIT))?;
+        let name = ServerName::try_from(name.to_owned()).expect("a host name");
+        let mut connection = ClientConnection::new(Arc::clone(&self.0), name).expect("a client");
+        while connection.is_handshaking() {
+            connection.complete_io(&mut socket)?;
+        }
+        Ok(Open(StreamOwned::new(connection, socket)))
+    }
+
+    /// The protocol that a server chooses for a name.
+    pub(crate) fn chosen(&self, port: u16, name: &str) -> std::io::Result<Option<Vec<u8>>> {
+        let open = self.open(port, name)?;
+        Ok(open.0.conn.alpn_protocol().map(<[u8]>::to_vec))
+    }
+}
+
+/// A connection that stays.
+pub(crate) struct Open(StreamOwned<ClientConnection, TcpStream>);
+
+impl Open {
+    /// The body of the response to a request; it ends with a line end.
+    pub(crate) fn get(&mut self, host: &str, path: &str) -> std::io::Result<String> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        self.0.write_all(request.as_bytes())?;
+        let mut bytes = Vec::new();
+        let mut byte = [0];
+        let body = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(bytes);
+            let (_, body) = text.split_once("\r\n\r\n")?;
+            body.ends_with('\n').then(|| body.to_owned())
+        };
+        loop {
+            if let Some(body) = body(&bytes) {
+                return Ok(body);
+            }
+            self.0.read_exact(&mut byte)?;
+            bytes.push(byte[0]);
+        }
     }
 }
 

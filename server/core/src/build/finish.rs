@@ -41,6 +41,7 @@ impl Build {
                 location: s.location,
                 named: HashMap::new(),
                 tls: s.tls,
+                certificates: s.certificates,
             })
             .collect();
         let locations = flatten(draft.locations, &parents, &mut servers);

@@ -27,6 +27,7 @@ pub use meaningless::MEANINGLESS;
 pub use ports::{ListenDraft, listen};
 pub use written::{Level, Line, Setting, Written};
 
+use crate::certificates::LateCertificates;
 use crate::confs::{Conf, ConfsDraft, Scope, Unit};
 use crate::errlog::MemoryBuffer;
 use crate::http::Http;
@@ -35,6 +36,7 @@ use crate::module::Module;
 use crate::syslog::SyslogTarget;
 use crate::upkeep::Upkeep;
 use crate::vars::VarRegistry;
+use crate::watch::Watch;
 
 /// A loaded configuration: what the supervisor needs, and what the worker serves.
 pub struct Cycle {
@@ -48,6 +50,8 @@ pub struct Cycle {
     pub syslogs: Vec<SyslogTarget>,
     /// Rings in memory that error logs go to.
     pub memory_logs: Vec<MemoryBuffer>,
+    /// Files that are taken up when they change.
+    pub watches: Vec<Arc<dyn Watch>>,
     /// Every file read, for `-T` and the worker's bundle.
     pub files: conf::Files,
     /// Warnings and notices, rendered.
@@ -100,6 +104,8 @@ pub struct Build {
     pub log_paths: Vec<PathBuf>,
     /// What the worker is to do beside serving.
     pub upkeep: Vec<Arc<dyn Upkeep>>,
+    /// Files that the supervisor takes up when they change.
+    pub watches: Vec<Arc<dyn Watch>>,
     syslogs: Vec<SyslogTarget>,
     memory_logs: Vec<MemoryBuffer>,
     seen_events: bool,
@@ -128,6 +134,7 @@ struct ServerDraft {
     /// Where its block begins.
     at: Directive,
     tls: Option<Arc<tls::Config>>,
+    certificates: Option<Arc<dyn LateCertificates>>,
 }
 
 impl Builder for Build {
@@ -193,6 +200,7 @@ impl Build {
             finished: None,
             log_paths: Vec::new(),
             upkeep: Vec::new(),
+            watches: Vec::new(),
             syslogs: Vec::new(),
             memory_logs: Vec::new(),
             seen_events: false,
@@ -263,22 +271,18 @@ impl Build {
         http.servers[server].confs.get()
     }
 
-    /// Whether HTTP/2 is spoken where a server is the one meant: it says so, or a `listen` of it does.
-    pub fn server_speaks_http2(&self, server: usize) -> bool {
-        let http = self.http.as_ref();
-        let http = http.expect("modules are finished inside http");
-        let listens = &http.listens;
-        *self.server_conf::<crate::conf_core::Http2Srv>(server).on
-            || listens
-                .iter()
-                .any(|l| l.server == server && l.ssl && l.http2)
-    }
-
     /// Sets how a server speaks TLS; for modules' `finish`.
     pub fn set_tls(&mut self, server: usize, config: Arc<tls::Config>) {
         let http = self.http.as_mut();
         let http = http.expect("modules are finished inside http");
         http.servers[server].tls = Some(config);
+    }
+
+    /// Sets what loads a server's certificates for each handshake; for modules' `finish`.
+    pub fn set_late_certificates(&mut self, server: usize, late: Arc<dyn LateCertificates>) {
+        let http = self.http.as_mut();
+        let http = http.expect("modules are finished inside http");
+        http.servers[server].certificates = Some(late);
     }
 
     /// Resolves a path of the configuration against the prefix.
@@ -451,6 +455,7 @@ impl Build {
             log_paths: self.log_paths,
             syslogs: self.syslogs,
             memory_logs: self.memory_logs,
+            watches: self.watches,
             files: self.loader.files().clone(),
             warnings,
             http,

@@ -109,8 +109,8 @@ settings! {
 settings! {
     /// Settings of HTTP/2 at location scope.
     pub struct Http2Loc: Location / LOC_PLAIN {
-        /// Most bytes of a frame of a response body.
-        chunk_size "http2_chunk_size": ChunkSize = ChunkSize(8 << 10), "8k", HSL;
+        /// Most bytes of a frame of a response body; by default such a frame fills a TLS record.
+        chunk_size "http2_chunk_size": ChunkSize = ChunkSize(RECORD_CHUNK_BYTES), "16375", HSL;
     }
 }
 
@@ -181,6 +181,8 @@ pub(super) const ROWS: &[Row<Build>] = &[
     obsolete!("http2_max_header_size", HS, "large_client_header_buffers"),
 ];
 
+/// Data of a frame that fills a TLS record together with its head.
+const RECORD_CHUNK_BYTES: u64 = (16 << 10) - 9;
 /// Largest frame that a client must take (RFC 9113 section 6.5.2), bytes.
 const MAX_CHUNK_BYTES: u64 = (1 << 24) - 1;
 /// Most streams that can be allowed: each may hold a body of `http2_body_preread_size`.

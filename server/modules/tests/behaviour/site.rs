@@ -14,7 +14,7 @@ use server_core::errlog::{ErrorLog, Level, Sink};
 use server_core::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State, Tls};
 use server_core::http::Generation;
 use server_core::logs::Logs;
-use server_core::names::tls_server;
+use server_core::names::handshake;
 use server_core::{
     Cycle, DirEntry, FileError, Files, LoadError, LoadOptions, Meta, OpenPolicy, Opened,
     OpenedLogs, phases,
@@ -161,8 +161,8 @@ impl Site {
     /// From here on requests come over a TLS connection to a port, by its index, on which this was agreed on.
     pub(crate) fn come_over(&mut self, port: usize, info: tls::Info) -> &mut Self {
         let http = &self.generation.http;
-        let server = tls_server(http, port, None, info.server_name.as_deref());
-        let config = http.servers[server].tls.clone();
+        let chosen = handshake(http, port, None, info.server_name.as_deref());
+        let config = http.servers[chosen.certificate].tls.clone();
         let config = config.expect("the port speaks TLS");
         self.tls = Some(Rc::new(Tls::new(config, info)));
         self.port = port;
