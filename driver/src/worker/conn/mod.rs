@@ -288,7 +288,9 @@ fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Cl
                 (None, None) => {}
             }
             trace::sent(c, sh, sent.bytes, left);
-            Ok(c.writable && more)
+            // What HTTP/2 says first is queued while the handshake still waits for the client.
+            let open = c.tls.as_ref().is_none_or(|tls| tls.is_open());
+            Ok(c.writable && more && open)
         }
         Err(e) => {
             if e.kind() == io::ErrorKind::UnexpectedEof

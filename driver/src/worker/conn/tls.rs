@@ -71,6 +71,11 @@ impl Tls {
         !self.unsent.is_empty() || self.conn.has_output()
     }
 
+    /// Whether bytes of the protocol above can be sent: else they wait for the client.
+    pub(super) fn is_open(&self) -> bool {
+        self.conn.is_open()
+    }
+
     /// Says that nothing more is sent.
     pub(super) fn close(&mut self) {
         self.conn.close();
