@@ -22,7 +22,7 @@ help:
 	@echo 'make serve     build, and serve examples/site on http://127.0.0.1:8080/'
 	@echo 'make test      all checks of a change: format, lints, unit and black-box tests, short fuzzing'
 	@echo 'make test-all  make test, then long simulation and fuzzing, a soak, the outside suite'
-	@echo 'make first-byte  first and last bytes over an emulated link, with the figures (docs/link.md)'
+	@echo 'make first-byte  first and last bytes and handshakes over an emulated link, with the figures (docs/link.md)'
 	@echo 'make bench     instruction counts of the hot paths'
 	@echo 'make build     the release binary, $(BINARY)'
 	@echo 'make deb       Debian packages: beside nginx, and in its place (docs/operations.md)'
@@ -81,10 +81,10 @@ test: setup lint black-box fuzz-slice deb-test
 soak: build
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) SECONDS_LONG=$(or $(SOAK_SECONDS),120) .ci/soak
 
-# First and last bytes over the emulated link, many times, with the figures (docs/link.md).
+# First and last bytes, and handshakes, over the emulated link, many times, with the figures (docs/link.md).
 first-byte: build
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) LINK_ROUNDS=$(LINK_ROUNDS_ALL) LINK_TABLE=1 \
-	    $(CARGO) test --package firstbyte-link --test first_byte -- --nocapture
+	    $(CARGO) test --package firstbyte-link --test first_byte --test handshakes -- --nocapture
 
 # The outside suite: https://github.com/nginx/nginx-tests, checked out at NGINX_TESTS.
 oracle: build

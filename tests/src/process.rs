@@ -48,6 +48,16 @@ pub fn is_waiting(pid: u32) -> bool {
     state(pid) == Some('S')
 }
 
+/// How long a process has computed, hundredths of a second.
+#[must_use]
+pub fn cpu_ticks(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    // Fields 14 and 15 of proc_pid_stat(5); the state is the third.
+    let fields = after_name.split_whitespace().skip(11).take(2);
+    fields.filter_map(|field| field.parse::<u64>().ok()).sum()
+}
+
 fn state(pid: u32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in brackets may hold anything; the state follows the last bracket.

@@ -260,6 +260,10 @@ impl Worker {
         let Some(http) = cycle.http.clone() else {
             return Err("the configuration has no http part".to_owned());
         };
+        if http.servers.iter().any(|server| server.tls.is_some()) {
+            // Before the threads accept: the first handshake is not to pay for it.
+            tls::warm_up();
+        }
         let renewed = bundle.renewed;
         self.take_listeners(bundle.listeners);
         self.change_logs(bundle.logs, &cycle, &http);

@@ -9,12 +9,12 @@ use aws_lc_rs::digest::{self, SHA256};
 use rustls::crypto::{CryptoProvider, aws_lc_rs as provider};
 use rustls::server::NoServerSessionStorage;
 use rustls::{
-    DistinguishedName, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, compress,
-    version,
+    DistinguishedName, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, version,
 };
 
 use super::ciphers::{Ciphers, TLS13};
 use super::client::AnyClient;
+use super::compress;
 use super::crl::Crl;
 use super::groups::Groups;
 use super::keys::{Identities, Identity};
@@ -186,7 +186,7 @@ impl Config {
         rustls.alpn_protocols = settings.alpn;
         rustls.max_early_data_size = settings.early_data_bytes;
         rustls.cert_compressors = match settings.compress {
-            true => compress::default_cert_compressors().to_vec(),
+            true => compress::compressors(),
             false => Vec::new(),
         };
         // What a client compresses costs us more than it saves.
@@ -361,6 +361,7 @@ impl Resumption {
     /// Puts certificates into settings, and binds resumption to them and to the policy towards clients.
     fn bind(&self, rustls: &mut ServerConfig, identities: Vec<Identity>) {
         let context = self.context(&identities);
+        rustls.cert_compression_cache = Arc::new(compress::cache(identities.len()));
         rustls.cert_resolver = Arc::new(Identities::new(identities));
         rustls.session_storage = match &self.sessions {
             Some(cache) => Arc::new(Sessions {

@@ -13,6 +13,7 @@
 
 mod ciphers;
 mod client;
+mod compress;
 mod config;
 mod conn;
 mod crl;
@@ -26,6 +27,7 @@ mod keys;
 pub mod names;
 pub mod ocsp;
 mod pem;
+mod random;
 mod resume;
 mod scratch;
 mod secret;
@@ -41,6 +43,7 @@ pub use fault::Fault;
 pub use groups::Groups;
 pub use hello::{Hello, Offered, Parsed, parse};
 pub use keys::{Chain, FileFault, Identity, Key, Mismatch};
+pub use random::warm_up;
 pub use resume::{KeyRing, SessionCache, TicketKey};
 pub use scratch::Scratch;
 pub use staple::Staple;

@@ -187,6 +187,17 @@ impl Tls {
         Self(Arc::new(config))
     }
 
+    /// Sends the first flight of a handshake, and no more.
+    pub(crate) fn begin(&self, port: u16, name: &str) -> TcpStream {
+        let mut socket = TcpStream::connect(("127.0.0.1", port)).expect("the server accepts");
+        let name = ServerName::try_from(name.to_owned()).expect("a host name");
+        let mut connection = ClientConnection::new(Arc::clone(&self.0), name).expect("a client");
+        while connection.wants_write() {
+            connection.write_tls(&mut socket).expect("the server reads");
+        }
+        socket
+    }
+
     /// A request of its own connection, named in the handshake as in the request.
     pub(crate) fn get(&self, port: u16, host: &str, path: &str) -> Answer {
         self.ask(port, host, host, path)
