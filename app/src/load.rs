@@ -11,7 +11,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use conf::{DataFile, Disk, Memory, Recorder};
+use conf::{DataFile, Disk, Memory, Recorder, Stamp};
 use driver::bundle::Bundle;
 use driver::sys::host;
 use server_core::{Cycle, LoadError, LoadOptions, Written};
@@ -21,6 +21,8 @@ pub(crate) struct Loaded {
     pub(crate) cycle: Cycle,
     /// Every file that was read, secrets included.
     pub(crate) files: Vec<(String, Vec<u8>)>,
+    /// The states in which they were read.
+    pub(crate) stamps: Vec<(String, Stamp)>,
     /// The patterns of `include` with the paths they gave.
     pub(crate) globs: Vec<(String, Vec<String>)>,
     /// The data files that directives name.
@@ -29,24 +31,29 @@ pub(crate) struct Loaded {
     pub(crate) hosts: Vec<(String, Vec<IpAddr>)>,
 }
 
-/// Reads the configuration file and what it includes.
+/// Reads the configuration file and what it includes; objects that an earlier load had are not read again.
 ///
 /// # Errors
 /// The first error, as nginx would meet it.
-pub(crate) fn from_disk(options: &LoadOptions) -> Result<Loaded, Box<LoadError>> {
-    recorded(options).0
+pub(crate) fn from_disk(
+    options: &LoadOptions,
+    earlier: Option<Memory>,
+) -> Result<Loaded, Box<LoadError>> {
+    recorded(options, earlier).0
 }
 
 /// The same, with what was read, which is there whatever came of it.
 pub(crate) fn recorded(
     options: &LoadOptions,
+    earlier: Option<Memory>,
 ) -> (Result<Loaded, Box<LoadError>>, Rc<RefCell<Memory>>) {
-    let source = Recorder::new(Disk::with_lookup(host::addresses));
+    let source = Recorder::new(Disk::with_lookup(host::addresses)).with_earlier(earlier);
     let record = source.record();
     let cycle = server_core::load(source, options, server_modules::MODULES);
     let loaded = cycle.map(|cycle| Loaded {
         cycle,
         files: files(&record.borrow()),
+        stamps: stamps(&record.borrow()),
         globs: globs(&record.borrow()),
         data: data(&record.borrow()),
         hosts: hosts(&record.borrow()),
@@ -68,6 +75,13 @@ fn data(record: &Memory) -> Vec<(String, DataFile)> {
     record
         .opened()
         .map(|(path, file)| (path.to_string_lossy().into_owned(), file.clone()))
+        .collect()
+}
+
+fn stamps(record: &Memory) -> Vec<(String, Stamp)> {
+    record
+        .stamps()
+        .map(|(path, stamp)| (path.to_string_lossy().into_owned(), stamp))
         .collect()
 }
 

@@ -18,6 +18,8 @@ use crate::sys::fdpass;
 pub struct Bundle {
     /// Counts the configurations that were sent, from 1.
     pub generation: u64,
+    /// Only the bytes of files have changed since the one before: connections stay whatever the configuration says.
+    pub renewed: bool,
     /// The absolute path of the main configuration file.
     pub conf_path: String,
     /// The prefix of relative paths.
@@ -116,6 +118,7 @@ impl ToWorker {
                 let listeners = names(&bundle.listeners, &mut fds);
                 Wire::Configure(Box::new(Description {
                     generation: bundle.generation,
+                    renewed: bundle.renewed,
                     conf_path: bundle.conf_path.clone(),
                     prefix: bundle.prefix.clone(),
                     globals: bundle.globals.clone(),
@@ -202,6 +205,7 @@ enum Wire {
 #[derive(Serialize, Deserialize)]
 struct Description {
     generation: u64,
+    renewed: bool,
     conf_path: String,
     prefix: String,
     globals: Option<String>,
@@ -229,6 +233,7 @@ impl Description {
         }
         Ok(Bundle {
             generation: self.generation,
+            renewed: self.renewed,
             conf_path: self.conf_path,
             prefix: self.prefix,
             globals: self.globals,
@@ -294,6 +299,7 @@ mod tests {
         let every_byte: Vec<u8> = (0..=255).collect();
         Bundle {
             generation: 3,
+            renewed: true,
             conf_path: "/etc/nginx/nginx.conf".to_owned(),
             prefix: "/etc/nginx/".to_owned(),
             globals: Some("daemon off; \"\\".to_owned()),
@@ -325,8 +331,8 @@ mod tests {
         assert_eq!(received.globs, expected.globs);
         assert_eq!(received.hosts, expected.hosts);
         assert_eq!(
-            (received.generation, received.globals),
-            (3, expected.globals)
+            (received.generation, received.renewed, received.globals),
+            (3, true, expected.globals)
         );
         assert_eq!(
             (received.conf_path, received.prefix),

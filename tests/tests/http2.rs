@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use firstbyte_tests::h2::*;
-use firstbyte_tests::{Builder, H2Client, Reply, Server, hpack};
+use firstbyte_tests::{Builder, H2Client, Reply, Server, hpack, peer};
 
 const LARGE_BYTES: usize = 300_000;
 
@@ -408,4 +408,28 @@ fn end_of_the_client_ends_what_is_under_way() {
     client.finish_sending();
     client.until_closed();
     server.wait_for_text("fields.log", "/waits 499");
+}
+
+#[test]
+fn a_server_that_does_not_speak_http2_is_not_reached_by_it() {
+    if !peer::knows_nginx(26) {
+        return;
+    }
+    let server = Server::http(
+        "server { listen 127.0.0.1:%%PORT%%; server_name on; http2 on; return 200 on; }
+         server { listen 127.0.0.1:%%PORT%%; server_name off; http2 off; return 200 off; }",
+    )
+    .start();
+    let mut client = H2Client::connect(server.port());
+    for (host, status) in [("on", 200), ("off", 421), ("on", 200)] {
+        let fields = [
+            (":method", "GET"),
+            (":scheme", "http"),
+            (":authority", host),
+            (":path", "/"),
+        ];
+        let stream = client.headers(&fields, true);
+        assert_eq!(client.reply(stream).status, status, "{host}");
+    }
+    server.wait_for_text("error.log", "for which the negotiated protocol is disabled");
 }

@@ -63,3 +63,49 @@ fn clients_are_let_in_by_their_certificates() {
         assert!(log.contains(text), "{text} in {log}");
     }
 }
+
+#[test]
+fn a_session_opens_no_server_that_asks_for_other_certificates() {
+    // CVE-2025-23419: one key for tickets, one cache and one name, and another policy towards clients.
+    if !peer::knows_nginx(28) {
+        return;
+    }
+    let (leaf, ours, others) = (site("localhost"), authority("Ours"), authority("Others"));
+    let known = client("known", &ours);
+    let server = Server::http(
+        "ssl_certificate %%DIR%%/c.pem; ssl_certificate_key %%DIR%%/k.pem;
+         ssl_session_cache shared:s:1m; ssl_verify_client on;
+         server { listen 127.0.0.1:%%PORT%% ssl; server_name localhost; ssl_client_certificate %%DIR%%/ours.pem;
+           return 200 $ssl_client_verify; }
+         server { listen 127.0.0.1:%%PORT2%% ssl; server_name localhost; ssl_client_certificate %%DIR%%/others.pem;
+           return 200 $ssl_client_verify; }
+         server { listen 127.0.0.1:%%PORT3%% ssl; server_name localhost; ssl_verify_client off;
+           return 200 open; }",
+    )
+    .bytes("c.pem", leaf.certificate.as_bytes())
+    .bytes("k.pem", leaf.key.as_bytes())
+    .bytes("ours.pem", ours.pem().as_bytes())
+    .bytes("others.pem", others.pem().as_bytes())
+    .start();
+    for version in [None, Some(&rustls::version::TLS12)] {
+        let client = || match version {
+            None => Tls::known_as(&known),
+            Some(_) => Tls::known_over_tls12(&known),
+        };
+        // The client keeps sessions by the name of the server alone, so it offers each of them everywhere.
+        let begun = client();
+        assert_eq!(begun.get(server.port(), "localhost", "/").body, "SUCCESS");
+        let foreign = begun.get(server.port_number(2), "localhost", "/");
+        assert!(!foreign.resumed && foreign.status == 400, "{foreign:?}");
+        let open = client();
+        assert_eq!(
+            open.get(server.port_number(3), "localhost", "/").body,
+            "open"
+        );
+        let closed = open.get(server.port_number(2), "localhost", "/");
+        assert!(!closed.resumed && closed.status == 400, "{closed:?}");
+        let again = client();
+        assert_eq!(again.get(server.port(), "localhost", "/").body, "SUCCESS");
+        assert!(again.get(server.port(), "localhost", "/").resumed || !peer::is_firstbyte());
+    }
+}

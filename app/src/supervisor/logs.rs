@@ -22,7 +22,7 @@ use super::rings::Rings;
 use crate::console::{self, Console};
 
 /// Open log files by path.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Logs {
     files: Vec<(PathBuf, Arc<File>)>,
     /// The error logs of the main context.

@@ -19,6 +19,7 @@ mod reload;
 mod rings;
 mod run;
 mod upgrade;
+mod watch;
 mod work;
 
 pub(crate) use work::take_on_user;
@@ -46,6 +47,7 @@ use notify::Notify;
 use open::Generation;
 use reload::Reloading;
 use upgrade::{LeftFile, Successor};
+use watch::Watcher;
 use work::Seed;
 
 /// What went wrong has been reported already.
@@ -93,6 +95,8 @@ struct Supervisor {
     earlier: Earlier<Generation>,
     /// A configuration that is to follow `current` when its addresses are free.
     reloading: Option<Reloading>,
+    /// What is known of files that are taken up when they change.
+    watcher: Watcher,
     generations: u64,
     workers: Vec<Worker>,
     workers_started: u64,
@@ -176,6 +180,7 @@ fn prepare(
         current,
         earlier: Earlier::new(),
         reloading: None,
+        watcher: Watcher::default(),
         generations: FIRST_GENERATION,
         workers: Vec::new(),
         workers_started: 0,

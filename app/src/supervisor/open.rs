@@ -2,10 +2,12 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use conf::DataFile;
+use conf::{DataFile, Memory, Stamp};
 use driver::bundle::Bundle;
+use server_core::watch::Watch;
 use server_core::{Cycle, LoadOptions, MainConf};
 
 use super::Reported;
@@ -24,7 +26,12 @@ pub(crate) struct Generation {
     pub(crate) account: Option<Account>,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) logs: Logs,
+    /// Files that are taken up when they change.
+    pub(crate) watches: Vec<Arc<dyn Watch>>,
+    /// Only the bytes of files are others than in the one before.
+    renewed: bool,
     files: Vec<(String, Vec<u8>)>,
+    stamps: Vec<(String, Stamp)>,
     globs: Vec<(String, Vec<String>)>,
     data: Vec<(String, DataFile)>,
     hosts: Vec<(String, Vec<IpAddr>)>,
@@ -45,6 +52,7 @@ impl Generation {
         let Loaded {
             cycle,
             files,
+            stamps,
             globs,
             data,
             hosts,
@@ -60,11 +68,78 @@ impl Generation {
             account,
             listeners,
             logs,
+            watches: cycle.watches,
+            renewed: false,
             files,
+            stamps,
             globs,
             data,
             hosts,
         })
+    }
+
+    /// What the next load need not read again, where the configuration allows that.
+    pub(crate) fn objects(&self) -> Option<Memory> {
+        if !self.main.ssl_object_cache_inheritable {
+            return None;
+        }
+        let mut known = Memory::default();
+        for (path, bytes) in &self.files {
+            known.add_file(path, bytes.as_slice());
+        }
+        for (path, stamp) in &self.stamps {
+            known.add_stamp(path, *stamp);
+        }
+        Some(known)
+    }
+
+    /// The bytes and the state of a file that was read.
+    pub(crate) fn file(&self, path: &Path) -> Option<(&[u8], Option<Stamp>)> {
+        let (_, bytes) = self
+            .files
+            .iter()
+            .find(|(known, _)| Path::new(known) == path)?;
+        let stamp = self
+            .stamps
+            .iter()
+            .find(|(known, _)| Path::new(known) == path);
+        Some((bytes, stamp.map(|(_, stamp)| *stamp)))
+    }
+
+    /// Notes that a file is in another state and has the same bytes.
+    pub(crate) fn restamp(&mut self, path: &Path, stamp: Stamp) {
+        let path = path.to_string_lossy();
+        self.stamps.retain(|(known, _)| *known != path);
+        self.stamps.push((path.into_owned(), stamp));
+    }
+
+    /// The same configuration, in which files have other bytes.
+    pub(crate) fn renewed(&self, number: u64, changes: &[(PathBuf, Stamp, Vec<u8>)]) -> Self {
+        let mut next = Self {
+            number,
+            renewed: true,
+            main: self.main.clone(),
+            account: self.account.clone(),
+            listeners: self.listeners.clone(),
+            logs: self.logs.clone(),
+            watches: self.watches.clone(),
+            files: self.files.clone(),
+            stamps: self.stamps.clone(),
+            globs: self.globs.clone(),
+            data: self.data.clone(),
+            hosts: self.hosts.clone(),
+        };
+        for (path, stamp, bytes) in changes {
+            next.restamp(path, *stamp);
+            let file = next
+                .files
+                .iter_mut()
+                .find(|(known, _)| Path::new(known) == path);
+            if let Some((_, known)) = file {
+                known.clone_from(bytes);
+            }
+        }
+        next
     }
 
     /// What a worker needs to serve this generation, with copies of the descriptors.
@@ -87,6 +162,7 @@ impl Generation {
         }
         Ok(Bundle {
             generation: self.number,
+            renewed: self.renewed,
             conf_path: shown(&options.conf_path),
             prefix: shown(&options.prefix),
             globals: options.globals.clone(),

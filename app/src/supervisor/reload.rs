@@ -50,7 +50,7 @@ impl Supervisor {
 
     fn open_next(&mut self) -> Result<Generation, Reported> {
         let console = &self.console;
-        let loaded = load::from_disk(&self.options).map_err(|refused| {
+        let loaded = load::from_disk(&self.options, self.current.objects()).map_err(|refused| {
             console.refused(&refused);
             Reported
         })?;
@@ -116,7 +116,7 @@ impl Supervisor {
         self.remove_unix_files(&unused.listeners, &kept);
     }
 
-    fn take_up(&mut self, next: Generation) -> Flow {
+    pub(super) fn take_up(&mut self, next: Generation) -> Flow {
         if self.move_pid_file(&self.current.main, &next.main).is_err() {
             self.refuse(next);
             return Continue(());

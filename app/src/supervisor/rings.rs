@@ -17,7 +17,7 @@ use super::Reported;
 use crate::console::Console;
 
 /// The rings of one generation.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Rings {
     files: Vec<(MemoryBuffer, Arc<File>)>,
 }

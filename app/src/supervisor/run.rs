@@ -57,7 +57,8 @@ impl Supervisor {
             _ => None,
         };
         let reload = self.reloading.as_ref().map(Reloading::due);
-        let next = [self.respawn.due, kill_at, reload]
+        let watch = self.watcher.due(&self.current);
+        let next = [self.respawn.due, kill_at, reload, watch]
             .into_iter()
             .flatten()
             .min()?;
@@ -255,6 +256,7 @@ impl Supervisor {
         {
             self.reload_again()?;
         }
+        self.watch(now)?;
         if let Phase::Terminating {
             kill_at: Some(kill_at),
         } = self.phase

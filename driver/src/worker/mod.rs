@@ -4,6 +4,7 @@
 //! `conn` is the way of a byte, `thread` the loop around it, `shared` what the connections of one thread have in common.
 
 pub mod conn;
+mod errands;
 mod logs;
 pub mod net;
 pub mod orders;
@@ -30,6 +31,7 @@ use crate::bundle::{Bundle, FromWorker, ToWorker};
 use crate::sys::poll::{Events, Interest, Poller, Waker};
 use crate::sys::process;
 use crate::sys::signal::{self, Signals};
+use errands::Errands;
 use orders::{Counters, Order, Setup};
 use thread::Thread;
 use upkeep::Chores;
@@ -69,6 +71,7 @@ struct Worker {
     older: Vec<Weak<Http>>,
     env: Env,
     chores: Chores,
+    errands: Errands,
     shutdown_timeout_ms: Option<u64>,
     leaving: bool,
 }
@@ -117,6 +120,7 @@ impl Worker {
             older: Vec::new(),
             env,
             chores: Chores::default(),
+            errands: Errands::new(&[], ERRANDS),
             shutdown_timeout_ms: None,
             leaving: false,
         };
@@ -132,14 +136,16 @@ impl Worker {
     fn serve(&mut self) -> i32 {
         let mut events = Events::with_capacity(8);
         loop {
-            let wait_ms = self.chores.wait_ms(HOUSEKEEP_MS);
+            let wait_ms = self.errands.wait_ms(self.chores.wait_ms(HOUSEKEEP_MS));
             if self.poller.wait(&mut events, Some(wait_ms)).is_err() {
                 return 1;
             }
             self.chores.run_due(&self.log);
+            self.errands.run_due(&self.poller, &self.log);
             errlog::set_utc_offset(process::local_offset_s(unix_s()));
             for n in 0..events.len() {
-                match events.at(n).token {
+                let ready = events.at(n);
+                match ready.token {
                     CONTROL => match ToWorker::receive(&self.control) {
                         Ok(ToWorker::Configure(bundle)) => self.configure(*bundle),
                         Ok(ToWorker::Reopen(logs)) => self.reopen(logs),
@@ -147,7 +153,8 @@ impl Worker {
                         Ok(ToWorker::Terminate) | Err(_) => self.terminate(),
                     },
                     SIGNAL => self.signalled(),
-                    _ => self.ended.drain(),
+                    ENDED => self.ended.drain(),
+                    _ => self.errands.ready(ready, &self.poller, &self.log),
                 }
             }
             self.report_panics();
@@ -253,6 +260,11 @@ impl Worker {
         let Some(http) = cycle.http.clone() else {
             return Err("the configuration has no http part".to_owned());
         };
+        if http.servers.iter().any(|server| server.tls.is_some()) {
+            // Before the threads accept: the first handshake is not to pay for it.
+            tls::warm_up();
+        }
+        let renewed = bundle.renewed;
         self.take_listeners(bundle.listeners);
         self.change_logs(bundle.logs, &cycle, &http);
         let chores = Chores::begin(&http.upkeep, &self.log);
@@ -272,7 +284,7 @@ impl Worker {
                 worker_connections: cycle.main.worker_connections as usize,
                 debug_connections: Arc::clone(&debug_connections),
                 multi_accept: cycle.main.multi_accept,
-                keep_connections: cycle.main.reload_keep,
+                keep_connections: cycle.main.reload_keep || renewed,
                 shutdown_timeout_ms: self.shutdown_timeout_ms,
             };
             match self.threads.get(n) {
@@ -286,6 +298,8 @@ impl Worker {
             }
         }
         self.chores = chores;
+        self.errands = Errands::new(&http.errands, ERRANDS);
+        self.errands.run_due(&self.poller, &self.log);
         debug_assert!(started || self.threads.len() == count);
         Ok(())
     }
@@ -388,5 +402,7 @@ fn unix_s() -> i64 {
 const CONTROL: u64 = 0;
 const ENDED: u64 = 1;
 const SIGNAL: u64 = 2;
+/// The first of the sockets that errands have.
+const ERRANDS: u64 = 3;
 /// How often the offset of local time is looked up and panics are reported, at least.
 const HOUSEKEEP_MS: u64 = 10_000;

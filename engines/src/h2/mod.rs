@@ -6,7 +6,7 @@
 //!
 //! - Bytes enter by [`Conn::receive`], preface included; the end of the peer's bytes by [`Conn::receive_eof`].
 //! - [`Conn::event`] tells what they mean, with the number of the stream.
-//! - A response is `send_interim`*, `send_head`, then what [`Conn::advance`] asks for: `Want::Body` is answered by
+//! - A response is `push`*, `send_interim`*, `send_head`, then what [`Conn::advance`] asks for: `Want::Body` is answered by
 //!   `send_data`, `send_end` or `stall`; after `Want::Sent` the exchange is over.
 //! - Bytes leave by [`Conn::transmit`].
 //! - [`Conn::drain`] and [`Conn::end`] announce the end; at [`Conn::is_over`] the connection is closed.
@@ -29,6 +29,7 @@ mod event;
 mod frame;
 mod headers;
 mod names;
+mod push;
 mod receive;
 mod request;
 mod send;

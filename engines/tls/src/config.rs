@@ -9,12 +9,12 @@ use aws_lc_rs::digest::{self, SHA256};
 use rustls::crypto::{CryptoProvider, aws_lc_rs as provider};
 use rustls::server::NoServerSessionStorage;
 use rustls::{
-    DistinguishedName, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, compress,
-    version,
+    DistinguishedName, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, version,
 };
 
 use super::ciphers::{Ciphers, TLS13};
 use super::client::AnyClient;
+use super::compress;
 use super::crl::Crl;
 use super::groups::Groups;
 use super::keys::{Identities, Identity};
@@ -25,11 +25,24 @@ use super::x509::Certificate;
 /// The TLS settings of one server.
 #[derive(Clone, Debug)]
 pub struct Config {
-    pub(crate) rustls: Arc<ServerConfig>,
+    rustls: Arc<ServerConfig>,
+    /// The same, which offers HTTP/2 before everything else.
+    http2: Arc<ServerConfig>,
     client: Option<Arc<Client>>,
+    resumption: Arc<Resumption>,
     has_certificates: bool,
     rejects: bool,
     record_bytes: usize,
+}
+
+/// How sessions are resumed, before it is known with which certificates.
+#[derive(Debug, Default)]
+struct Resumption {
+    sessions: Option<Arc<dyn SessionCache>>,
+    tickets: Option<Arc<dyn KeyRing>>,
+    lifetime_s: u64,
+    /// The policy towards clients.
+    policy: Option<Context>,
 }
 
 /// What a [`Config`] is made of.
@@ -37,6 +50,8 @@ pub struct Config {
 pub struct Settings {
     /// The server's certificates.
     pub identities: Vec<Identity>,
+    /// The certificates come with each handshake ([`Config::with`]).
+    pub late: bool,
     /// Whether TLS 1.2 is spoken.
     pub tls12: bool,
     /// Whether TLS 1.3 is spoken.
@@ -49,7 +64,7 @@ pub struct Settings {
     pub prefer_server_ciphers: bool,
     /// Groups of key exchange.
     pub groups: Groups,
-    /// Application protocols, those it likes most first.
+    /// Application protocols besides HTTP/2, those it likes most first.
     pub alpn: Vec<Vec<u8>>,
     /// The keys for tickets, where there are tickets.
     pub tickets: Option<Arc<dyn KeyRing>>,
@@ -73,6 +88,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             identities: Vec::new(),
+            late: false,
             tls12: true,
             tls13: true,
             ciphers: Ciphers::default(),
@@ -136,12 +152,14 @@ pub enum Refusal {
 }
 
 impl Config {
-    /// Wraps what rustls needs.
+    /// Wraps what rustls needs; protocols are those that it names.
     #[must_use]
     pub fn new(rustls: Arc<ServerConfig>) -> Self {
         Self {
+            http2: Arc::clone(&rustls),
             rustls,
             client: None,
+            resumption: Arc::default(),
             has_certificates: true,
             rejects: false,
             record_bytes: 1 << 14,
@@ -153,7 +171,6 @@ impl Config {
     /// # Errors
     /// What rustls says of settings that do not go together.
     pub fn build(settings: Settings) -> Result<Self, rustls::Error> {
-        let context = context(&settings);
         let builder = ServerConfig::builder_with_provider(Arc::new(crypto(&settings)))
             .with_protocol_versions(&versions(&settings))?;
         let builder = match &settings.client {
@@ -162,29 +179,14 @@ impl Config {
             }
             None => builder.with_no_client_auth(),
         };
-        let has_certificates = !settings.identities.is_empty();
-        let identities = Identities::new(settings.identities);
-        let mut rustls = builder.with_cert_resolver(Arc::new(identities));
+        let has_certificates = settings.late || !settings.identities.is_empty();
+        let no_identities = Identities::new(Vec::new());
+        let mut rustls = builder.with_cert_resolver(Arc::new(no_identities));
         rustls.ignore_client_order = settings.prefer_server_ciphers;
         rustls.alpn_protocols = settings.alpn;
         rustls.max_early_data_size = settings.early_data_bytes;
-        rustls.session_storage = match settings.sessions {
-            Some(cache) => Arc::new(Sessions {
-                cache,
-                context,
-                lifetime_s: settings.session_timeout_s,
-            }),
-            None => Arc::new(NoServerSessionStorage {}),
-        };
-        if let Some(ring) = settings.tickets.filter(|_| settings.early_data_bytes == 0) {
-            rustls.ticketer = Arc::new(Tickets {
-                ring,
-                context,
-                lifetime_s: settings.session_timeout_s,
-            });
-        }
         rustls.cert_compressors = match settings.compress {
-            true => compress::default_cert_compressors().to_vec(),
+            true => compress::compressors(),
             false => Vec::new(),
         };
         // What a client compresses costs us more than it saves.
@@ -198,13 +200,40 @@ impl Config {
                 verifier: Verifier::new(trusted, client.crls, client.depth),
             })
         });
+        let resumption = Resumption {
+            sessions: settings.sessions,
+            tickets: settings.tickets.filter(|_| settings.early_data_bytes == 0),
+            lifetime_s: settings.session_timeout_s,
+            policy: client.as_ref().map(|client| client.policy),
+        };
+        resumption.bind(&mut rustls, settings.identities);
         Ok(Self {
+            resumption: Arc::new(resumption),
+            http2: Arc::new(with_http2(&rustls)),
             rustls: Arc::new(rustls),
             client,
             has_certificates,
             rejects: settings.reject,
             record_bytes: settings.record_bytes,
         })
+    }
+
+    /// The same settings with other certificates; sessions are bound to those.
+    #[must_use]
+    pub fn with(&self, identities: Vec<Identity>) -> Self {
+        let mut rustls = ServerConfig::clone(&self.rustls);
+        self.resumption.bind(&mut rustls, identities);
+        Self {
+            http2: Arc::new(with_http2(&rustls)),
+            rustls: Arc::new(rustls),
+            ..self.clone()
+        }
+    }
+
+    /// What rustls is given. Whether HTTP/2 is offered is asked at each handshake, since a server without a certificate
+    /// shows another one's and still speaks the protocols that it says itself.
+    pub(crate) fn rustls(&self, http2: bool) -> &Arc<ServerConfig> {
+        if http2 { &self.http2 } else { &self.rustls }
     }
 
     /// Whether it has a certificate to show.
@@ -265,6 +294,13 @@ impl Config {
     }
 }
 
+/// The same settings with HTTP/2 before the other protocols.
+fn with_http2(rustls: &ServerConfig) -> ServerConfig {
+    let mut config = rustls.clone();
+    config.alpn_protocols.insert(0, b"h2".to_vec());
+    config
+}
+
 /// What rustls is to use: suites, groups, and how to compute.
 fn crypto(settings: &Settings) -> CryptoProvider {
     let tls13 = settings.ciphers13.as_ref();
@@ -321,22 +357,46 @@ fn policy(client: &ClientAuth) -> Context {
     finished(digest)
 }
 
-/// A digest of what sessions are bound to: the server's certificates, and the policy towards clients.
-fn context(settings: &Settings) -> Context {
-    let mut digest = digest::Context::new(&SHA256);
-    let mut add = |bytes: &[u8]| {
-        digest.update(&(bytes.len() as u64).to_be_bytes());
-        digest.update(bytes);
-    };
-    for identity in &settings.identities {
-        add(b"chain");
-        identity.chain().for_each(&mut add);
+impl Resumption {
+    /// Puts certificates into settings, and binds resumption to them and to the policy towards clients.
+    fn bind(&self, rustls: &mut ServerConfig, identities: Vec<Identity>) {
+        let context = self.context(&identities);
+        rustls.cert_compression_cache = Arc::new(compress::cache(identities.len()));
+        rustls.cert_resolver = Arc::new(Identities::new(identities));
+        rustls.session_storage = match &self.sessions {
+            Some(cache) => Arc::new(Sessions {
+                cache: Arc::clone(cache),
+                context,
+                lifetime_s: self.lifetime_s,
+            }),
+            None => Arc::new(NoServerSessionStorage {}),
+        };
+        if let Some(ring) = &self.tickets {
+            rustls.ticketer = Arc::new(Tickets {
+                ring: Arc::clone(ring),
+                context,
+                lifetime_s: self.lifetime_s,
+            });
+        }
     }
-    if let Some(client) = &settings.client {
-        add(b"client");
-        add(&policy(client));
+
+    /// A digest of what sessions are bound to.
+    fn context(&self, identities: &[Identity]) -> Context {
+        let mut digest = digest::Context::new(&SHA256);
+        let mut add = |bytes: &[u8]| {
+            digest.update(&(bytes.len() as u64).to_be_bytes());
+            digest.update(bytes);
+        };
+        for identity in identities {
+            add(b"chain");
+            identity.chain().for_each(&mut add);
+        }
+        if let Some(policy) = &self.policy {
+            add(b"client");
+            add(policy);
+        }
+        finished(digest)
     }
-    finished(digest)
 }
 
 fn finished(digest: digest::Context) -> Context {

@@ -13,6 +13,8 @@ pub enum Fault {
     NotTls,
     /// The name that was asked for is refused (`ssl_reject_handshake`).
     Rejected,
+    /// A certificate that is chosen at the handshake could not be loaded.
+    NoCertificate,
     /// The peer sent an alert.
     Alert(AlertDescription),
     /// The peer and the configuration have no protocol version, cipher or the like in common, or the peer broke TLS.
@@ -36,6 +38,7 @@ impl fmt::Display for Fault {
             Self::Rejected => {
                 f.write_str("SSL_do_handshake() failed (callback failed: handshake rejected)")
             }
+            Self::NoCertificate => f.write_str("SSL_do_handshake() failed (cert cb error)"),
             Self::Alert(alert) => {
                 write!(f, "SSL_do_handshake() failed (peer sent alert {alert:?})")
             }

@@ -90,6 +90,15 @@ impl DataFile {
 }
 
 impl Stamp {
+    /// Whether an object that was read from a file in the state `then` may stand for what the file has now: by nginx's rule
+    /// it may while the file has its inode and the second of its time. Fractions of the second tell more; a time without a
+    /// fraction, as tools set it that keep times, is compared by the second alone.
+    #[must_use]
+    pub fn is_inherited(self, then: Self) -> bool {
+        let fraction = self.mtime_ns == then.mtime_ns || self.mtime_ns == 0;
+        (self.dev, self.ino, self.mtime_s) == (then.dev, then.ino, then.mtime_s) && fraction
+    }
+
     /// The state of the file that has this path now.
     ///
     /// # Errors

@@ -1,21 +1,19 @@
-//! Where texts come from: the disk, memory, or one while it is recorded into the other.
+//! Where texts come from: the disk or memory.
 //!
-//! A master process reads the [`Disk`] through a [`Recorder`]; what was read becomes a [`Memory`] that a worker
+//! A master process reads the [`Disk`] through a [`Recorder`](crate::Recorder); what was read becomes a [`Memory`] that a worker
 //! parses again without touching a path, and that `-T` prints. Tests write a `Memory` by hand.
 //!
 //! Names of hosts that a configuration mentions are looked up here, too: once by the master process, recorded for the
 //! worker, so that both have the same addresses.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
-use crate::DataFile;
 use crate::glob::{self, Tree};
+use crate::{DataFile, Stamp};
 
 /// "No such file or directory" on every system with Linux's numbers.
 const ENOENT: i32 = 2;
@@ -27,6 +25,20 @@ pub trait Source {
     /// # Errors
     /// What the system says when it cannot be opened or read.
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// The bytes of a file that an earlier load may have had, as it was then, if the file has not been replaced since: a
+    /// certificate, a key and the like.
+    ///
+    /// # Errors
+    /// As [`Source::read`].
+    fn read_object(&mut self, path: &Path) -> io::Result<Vec<u8>> {
+        self.read(path)
+    }
+
+    /// What tells the present state of a file from others, if the source knows.
+    fn stamp(&mut self, _: &Path) -> Option<Stamp> {
+        None
+    }
 
     /// Opens a file for its bytes, which may be many and no text: a database.
     ///
@@ -79,6 +91,10 @@ impl Source for Disk {
         fs::read(path)
     }
 
+    fn stamp(&mut self, path: &Path) -> Option<Stamp> {
+        Stamp::of(path).ok()
+    }
+
     fn open(&mut self, path: &Path) -> io::Result<DataFile> {
         DataFile::open(path)
     }
@@ -122,6 +138,7 @@ impl Tree for Disk {
 #[derive(Debug, Default, Clone)]
 pub struct Memory {
     files: BTreeMap<PathBuf, Vec<u8>>,
+    pub(crate) stamps: BTreeMap<PathBuf, Stamp>,
     opened: BTreeMap<PathBuf, DataFile>,
     globs: BTreeMap<String, Vec<PathBuf>>,
     hosts: BTreeMap<String, Vec<IpAddr>>,
@@ -140,9 +157,26 @@ impl Memory {
         self.files.insert(path.into(), text.into());
     }
 
+    /// Sets the state in which a file was read.
+    pub fn add_stamp(&mut self, path: impl Into<PathBuf>, stamp: Stamp) {
+        self.stamps.insert(path.into(), stamp);
+    }
+
     /// Adds or replaces a file that is open.
     pub fn add_opened(&mut self, path: impl Into<PathBuf>, file: DataFile) {
         self.opened.insert(path.into(), file);
+    }
+
+    /// The states in which files were read, by path; those of files that a source knows.
+    pub fn stamps(&self) -> impl Iterator<Item = (&Path, Stamp)> {
+        self.stamps
+            .iter()
+            .map(|(path, stamp)| (path.as_path(), *stamp))
+    }
+
+    /// The bytes and the state of a file.
+    pub fn stamped(&self, path: &Path) -> Option<(&[u8], Stamp)> {
+        Some((self.files.get(path)?, *self.stamps.get(path)?))
     }
 
     /// The files that are open, by path.
@@ -229,58 +263,6 @@ impl Tree for Memory {
 
     fn exists(&mut self, path: &str) -> bool {
         self.files.keys().any(|file| file.starts_with(path))
-    }
-}
-
-/// A source that keeps what was read from it.
-#[derive(Debug)]
-pub struct Recorder<S> {
-    inner: S,
-    record: Rc<RefCell<Memory>>,
-}
-
-impl<S> Recorder<S> {
-    /// Records what is read from `inner`.
-    pub fn new(inner: S) -> Self {
-        Self {
-            inner,
-            record: Rc::default(),
-        }
-    }
-
-    /// The record, shared: it fills while the recorder, which a loader may own by then, is read from.
-    pub fn record(&self) -> Rc<RefCell<Memory>> {
-        Rc::clone(&self.record)
-    }
-}
-
-impl<S: Source> Source for Recorder<S> {
-    fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
-        let text = self.inner.read(path)?;
-        self.record.borrow_mut().add_file(path, text.as_slice());
-        Ok(text)
-    }
-
-    fn open(&mut self, path: &Path) -> io::Result<DataFile> {
-        let file = self.inner.open(path)?;
-        self.record.borrow_mut().add_opened(path, file.clone());
-        Ok(file)
-    }
-
-    fn glob(&mut self, pattern: &str) -> io::Result<Vec<PathBuf>> {
-        let paths = self.inner.glob(pattern)?;
-        self.record.borrow_mut().add_glob(pattern, paths.clone());
-        Ok(paths)
-    }
-
-    /// A host that was found before keeps its addresses: one load sees one answer, and so does who replays the record.
-    fn addresses(&mut self, host: &str) -> io::Result<Vec<IpAddr>> {
-        if let Ok(known) = self.record.borrow_mut().addresses(host) {
-            return Ok(known);
-        }
-        let addresses = self.inner.addresses(host)?;
-        self.record.borrow_mut().add_host(host, addresses.clone());
-        Ok(addresses)
     }
 }
 
@@ -372,63 +354,5 @@ mod tests {
             ]
         );
         assert_eq!(read.expect("it is there"), b"/c/a.conf");
-    }
-
-    #[test]
-    fn a_record_answers_as_the_recorded_source_did() {
-        let mut recorder = Recorder::new(site());
-        let record = recorder.record();
-        recorder.read(Path::new("/c/a.txt")).expect("it is there");
-        let globbed = shown(&mut recorder, "/c/*.conf");
-        let mut replay = record.borrow().clone();
-        assert_eq!(shown(&mut replay, "/c/*.conf"), globbed);
-        assert_eq!(
-            replay
-                .files()
-                .map(|(path, _)| path.display().to_string())
-                .collect::<Vec<_>>(),
-            ["/c/a.txt"]
-        );
-        assert_eq!(replay.globs().count(), 1);
-    }
-
-    #[test]
-    fn a_record_keeps_what_was_opened_apart_from_texts() {
-        let mut recorder = Recorder::new(site());
-        let record = recorder.record();
-        recorder.open(Path::new("/c/a.txt")).expect("it is there");
-        recorder.open(Path::new("/none")).expect_err("it is not");
-        let mut replay = record.borrow().clone();
-        assert_eq!((replay.files().count(), replay.opened().count()), (0, 1));
-        let data = replay.open(Path::new("/c/a.txt")).expect("it was recorded");
-        assert_eq!(data.read().expect("it is memory"), b"/c/a.txt");
-        replay
-            .open(Path::new("/c/b.conf"))
-            .expect_err("nobody asked for it");
-    }
-
-    #[test]
-    fn hosts_are_looked_up_once_and_replayed() {
-        fn lookup(host: &str) -> io::Result<Vec<IpAddr>> {
-            match host {
-                "a" => Ok(["127.0.0.2", "127.0.0.1", "127.0.0.2"]
-                    .map(|ip| ip.parse().expect("an address"))
-                    .to_vec()),
-                "empty" => Ok(Vec::new()),
-                _ => Err(io::ErrorKind::Other.into()),
-            }
-        }
-        let mut recorder = Recorder::new(Disk::with_lookup(lookup));
-        let found = recorder.addresses("a").expect("it is there");
-        let shown: Vec<_> = found.iter().map(IpAddr::to_string).collect();
-        assert_eq!(shown, ["127.0.0.2", "127.0.0.1"], "each once, in order");
-        assert!(recorder.addresses("empty").is_err() && recorder.addresses("b").is_err());
-        // A second look within the same load gives the same, whatever the system says by then.
-        recorder.inner = Disk::with_lookup(|_| Err(io::ErrorKind::Other.into()));
-        assert_eq!(recorder.addresses("a").expect("known"), found);
-        let mut replay = recorder.record().borrow().clone();
-        assert_eq!(replay.addresses("a").expect("recorded"), found);
-        assert!(replay.addresses("b").is_err());
-        assert_eq!(replay.hosts().count(), 1);
     }
 }

@@ -3,6 +3,7 @@
 //! Exchanges live in the driver's slab and are reused: [`Exchange::begin`] makes one ready, buffers keep their
 //! capacity. Nothing here knows which protocol carries the exchange or how its connection waits.
 
+mod ahead;
 mod body;
 mod guards;
 mod log;
@@ -29,6 +30,7 @@ use crate::phases::Phase;
 use crate::regex::Captures;
 use crate::trace::Trace;
 
+pub use ahead::Ahead;
 use body::Lane;
 pub use body::{BodyStage, Broken, Pulled};
 pub use guards::Guards;
@@ -72,6 +74,8 @@ pub struct Client {
     pub since_ms: u64,
     /// The head was already there when the previous response ended.
     pub pipelined: bool,
+    /// What belongs to the response may be pushed to it.
+    pub may_push: bool,
     /// `debug_connection` names the peer: its connection is logged at level debug, everywhere.
     pub debug: bool,
 }
@@ -240,7 +244,9 @@ pub struct Exchange {
     pub bytes_sent: u64,
     /// Called when the body has ended, before trailers are sent.
     pub on_end: Option<OnEnd>,
-    /// Bytes of the response head on the wire.
+    /// What leaves ahead of the response, if anything does.
+    pub ahead: Option<Box<Ahead>>,
+    /// Bytes on the wire of the response head and of what leaves ahead of it.
     pub header_bytes: u64,
     /// Where what happens is noted; never while serving.
     pub trace: Option<Rc<Trace>>,
@@ -300,6 +306,7 @@ impl Exchange {
             request_bytes: 0,
             bytes_sent: 0,
             on_end: None,
+            ahead: None,
             header_bytes: 0,
             trace: None,
         }
@@ -352,6 +359,7 @@ impl Exchange {
         self.request_bytes = 0;
         self.bytes_sent = 0;
         self.on_end = None;
+        self.ahead = None;
         self.header_bytes = 0;
     }
 

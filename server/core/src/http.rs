@@ -14,8 +14,10 @@ use std::sync::{Arc, OnceLock};
 use conf::Pos;
 use engines::{h1, h2};
 
+use crate::certificates::LateCertificates;
 use crate::conf_core::{CoreLoc, CoreSrv, Http2Srv};
 use crate::confs::{Conf, Confs};
+use crate::errand::Errand;
 use crate::errlog::{ErrorLog, Level, Shown};
 use crate::exchange::{Ctx, Exchange};
 use crate::listen::Listen;
@@ -51,6 +53,8 @@ pub struct Http {
     pub logs: OnceLock<OpenedLogs>,
     /// What the worker does beside serving.
     pub upkeep: Vec<Arc<dyn Upkeep>>,
+    /// What it fetches from other hosts.
+    pub errands: Vec<Arc<dyn Errand>>,
 }
 
 impl Http {
@@ -109,6 +113,8 @@ pub struct Server {
     pub named: HashMap<Vec<u8>, usize>,
     /// How TLS is spoken, where the server has a certificate or refuses handshakes.
     pub tls: Option<Arc<tls::Config>>,
+    /// What loads its certificates for each handshake, where variables name them.
+    pub certificates: Option<Arc<dyn LateCertificates>>,
 }
 
 /// A content handler that a directive installed in a location.
@@ -166,7 +172,7 @@ pub struct PortAddr {
     pub default_server: usize,
     /// The servers by name.
     pub names: ServerNames,
-    /// HTTP/2 is spoken here: `listen ... http2`, or `http2 on` in the default server.
+    /// Every server here speaks HTTP/2: `listen ... http2`.
     pub http2: bool,
     /// TLS is spoken here.
     pub ssl: bool,
@@ -174,6 +180,18 @@ pub struct PortAddr {
     pub proxy_protocol: bool,
     /// The servers with their `listen`; `None` for a server that has none.
     pub listens: Vec<(usize, Option<Pos>)>,
+}
+
+impl Http {
+    /// Whether a server speaks HTTP/2 on an address: it says so itself, or the address does.
+    pub fn speaks_http2(&self, addr: &PortAddr, server: usize) -> bool {
+        addr.http2 || *self.servers[server].confs.get::<Http2Srv>().on
+    }
+
+    /// Whether a connection without TLS may begin with HTTP/2: there its default server decides.
+    pub fn expects_http2(&self, addr: &PortAddr) -> bool {
+        self.speaks_http2(addr, addr.default_server)
+    }
 }
 
 impl Port {
@@ -251,6 +269,7 @@ fn h2_settings(http: &Http, port: &Port) -> h2::Settings {
     let buffers = &srv.large_client_header_buffers;
     h2::Settings {
         max_concurrent_streams: own.max_concurrent_streams.0 as u32,
+        max_concurrent_pushes: u32::try_from(own.max_concurrent_pushes.0).unwrap_or(u32::MAX),
         preread_bytes: own.body_preread_size.0 as u32,
         field_bytes: buffers.size as usize,
         header_bytes: buffers.size as usize * buffers.number as usize,

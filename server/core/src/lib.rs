@@ -9,10 +9,12 @@ pub mod address;
 pub mod agent;
 pub mod build;
 pub mod builtin;
+pub mod certificates;
 mod client_cert;
 pub mod clock;
 pub mod conf_core;
 pub mod confs;
+pub mod errand;
 pub mod errlog;
 pub mod exchange;
 mod files;
@@ -37,6 +39,7 @@ pub mod typed;
 pub mod upkeep;
 pub mod value;
 pub mod vars;
+pub mod watch;
 pub mod zone;
 
 pub use build::{

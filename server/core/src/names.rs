@@ -191,22 +191,32 @@ fn first_regex(
     Ok(None)
 }
 
-/// The server whose TLS settings are meant by the name a client asks for, on a port's address: the one that has it, else
-/// the default server. A name that is no host name means the default server, too, and so does that of a server which
-/// neither has a certificate nor refuses handshakes.
-pub fn tls_server(
+/// What a name in a handshake means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handshake {
+    /// The server whose certificate is shown.
+    pub certificate: usize,
+    /// HTTP/2 is offered.
+    pub http2: bool,
+}
+
+/// What the name a client asks for means on a port's address. The server that has it shows its certificate, else the
+/// default server; a name that is no host name means the default server, too. A server which neither has a certificate nor
+/// refuses handshakes shows that of the default server, but speaks its own protocols.
+pub fn handshake(
     http: &Http,
     port: usize,
     local: Option<SocketAddr>,
     name: Option<&[u8]>,
-) -> usize {
+) -> Handshake {
     let addr = http.ports[port].addr(local);
-    named_server(http, addr, name)
-        .filter(|server| {
-            let tls = http.servers[*server].tls.as_ref();
-            tls.is_some_and(|tls| tls.has_certificates() || tls.rejects())
-        })
-        .unwrap_or(addr.default_server)
+    let named = named_server(http, addr, name).unwrap_or(addr.default_server);
+    let tls = http.servers[named].tls.as_ref();
+    let shows = tls.is_some_and(|tls| tls.has_certificates() || tls.rejects());
+    Handshake {
+        certificate: if shows { named } else { addr.default_server },
+        http2: http.speaks_http2(addr, named),
+    }
 }
 
 /// The server of an address that has a name; `None` if none has, or there is no choice.

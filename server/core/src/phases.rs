@@ -119,6 +119,17 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
         Ok(server) if client_cert::is_misdirected(x, &http, server) => {
             return reply::status(x, cx, 421);
         }
+        Ok(server) if x.head.version == Version::Http2 && !http.speaks_http2(addr, server) => {
+            x.server = server;
+            x.location = http.servers[server].location;
+            x.log(
+                Level::Info,
+                format_args!(
+                    "client attempted to request the server name for which the negotiated protocol is disabled"
+                ),
+            );
+            return reply::status(x, cx, 421);
+        }
         Ok(server) => x.server = server,
         Err(_) => return reply::status(x, cx, 500),
     }
@@ -130,7 +141,11 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
         x.debug_uri();
     }
     if let Some(status) = client_cert::refusal(x, &http) {
-        reply::status(x, cx, status);
+        return reply::status(x, cx, status);
+    }
+    let method = x.method;
+    if x.tls.as_ref().is_some_and(|tls| tls.is_too_early(method)) {
+        reply::status(x, cx, 425);
     }
 }
 

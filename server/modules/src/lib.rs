@@ -10,12 +10,14 @@ mod autoindex;
 mod browser;
 mod charset;
 mod compress;
+mod early_hints;
 mod empty_gif;
 mod flv;
 mod geo;
 mod geoip;
 mod geoip2;
 mod headers;
+mod http2_push;
 mod index;
 mod limit_conn;
 mod limit_req;
@@ -58,6 +60,7 @@ pub const MODULES: &[&Module] = &[
     &realip::MODULE,
     &access::MODULE,
     &auth_basic::MODULE,
+    &early_hints::MODULE,
     &limit_req::MODULE,
     &limit_conn::MODULE,
     &try_files::MODULE,
@@ -77,6 +80,7 @@ pub const MODULES: &[&Module] = &[
     &charset::MODULE,
     &compress::MODULE,
     &range::MODULE,
+    &http2_push::MODULE,
     &log::MODULE,
 ];
 

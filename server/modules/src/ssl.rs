@@ -1,20 +1,24 @@
 //! `ssl_*`: how servers speak TLS.
 //!
 //! Directives are data until the block `http` has been read; then every server that has a certificate, or refuses every
-//! handshake, gets a [`tls::Config`]. Files are read by the supervisor with its rights and reach the worker as bytes.
-//! Absent: certificates named by variables, hardware keys, fetching OCSP responses, and what rustls cannot do. What would
-//! be weaker or different without them is an error, the rest a warning.
+//! handshake, gets a [`tls::Config`]. Files are read by the supervisor with its rights and reach the worker as bytes;
+//! certificates that variables name are read by the worker (`late`). Absent: hardware keys, and what rustls cannot do.
+//! What would be weaker or different without them is an error, the rest a warning.
 //!
 //! Source: nginx documentation, `ngx_http_ssl_module`.
 
 mod build;
+mod cache;
 mod commands;
 mod files;
+mod late;
 mod rows;
 mod sessions;
+mod stapling;
 mod tickets;
 mod values;
 mod variables;
+mod watch;
 
 use std::sync::Arc;
 
@@ -23,6 +27,7 @@ use server_core::module::Module;
 use server_core::settings;
 use server_core::typed::{Number, Size};
 
+use cache::Cache;
 use values::{CacheKind, File, Given, Protocols, Seconds, VerifyClient};
 
 /// The module.
@@ -31,7 +36,10 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN, rows::ROWS],
     units: &[<SslSrv as server_core::confs::Conf>::unit],
     variables: variables::VARIABLES,
-    finish: Some(build::finish),
+    finish: Some(|b| {
+        build::finish(b)?;
+        watch::finish(b)
+    }),
     ..Module::EMPTY
 };
 
@@ -72,16 +80,18 @@ settings! {
         session_tickets "ssl_session_tickets": bool = true, "on", HS;
         /// Whether requests may come before the handshake is over (0-RTT).
         early_data "ssl_early_data": bool = false, "off", HS;
-        /// Whether OCSP responses are sent with certificates; only those of `ssl_stapling_file`.
+        /// Whether OCSP responses are sent with certificates, fetched or of `ssl_stapling_file`.
         stapling "ssl_stapling": bool = false, "off", HS;
-        /// Whether OCSP responses are verified that were fetched; none are.
+        /// Whether OCSP responses that were fetched must come from the issuer or who signs for it.
         stapling_verify "ssl_stapling_verify": bool = false, "off", HS;
         /// A file with an OCSP response.
         stapling_file "ssl_stapling_file": File = File::default(), "", HS;
-        /// Where OCSP responses would be fetched.
+        /// Where OCSP responses are fetched, not where the certificate says.
         stapling_responder "ssl_stapling_responder": Given = Given::default(), "", HS;
         /// Where OCSP responses about clients' certificates would be fetched.
         ocsp_responder "ssl_ocsp_responder": Given = Given::default(), "", HS;
+        /// Whether certificates, keys and stapled responses are taken up without a reload when their files change.
+        certificate_watch "ssl_certificate_watch": bool = false, "off", HS;
         /// Whether every handshake is refused.
         reject_handshake "ssl_reject_handshake": bool = false, "off", HS;
     }
@@ -92,6 +102,8 @@ settings! {
         keys: Vec<Arc<Directive>>,
         /// `ssl_session_cache`.
         cache: Option<CacheKind>,
+        /// `ssl_certificate_cache`; the inner one is none for "off".
+        certificate_cache: Option<Option<Arc<Cache>>>,
         /// `ssl_session_ticket_key`.
         ticket_keys: Vec<Arc<Directive>>,
         /// `ssl_conf_command`.
@@ -112,6 +124,9 @@ fn inherit(own: &mut SslSrv, parent: Option<&SslSrv>) {
         if own.is_empty() {
             own.clone_from(parent);
         }
+    }
+    if own.certificate_cache.is_none() {
+        own.certificate_cache.clone_from(&parent.certificate_cache);
     }
     if own.cache.is_none() {
         own.cache.clone_from(&parent.cache);

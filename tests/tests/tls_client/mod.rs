@@ -11,12 +11,16 @@ use rcgen::{
     KeyUsagePurpose, SignatureAlgorithm,
 };
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{
+    ClientSessionMemoryCache, ClientSessionStore, Resumption, Tls12ClientSessionValue,
+    Tls13ClientSessionValue,
+};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, Error, HandshakeKind, SignatureScheme,
-    StreamOwned, SupportedProtocolVersion,
+    ClientConfig, ClientConnection, DigitallySignedStruct, Error, HandshakeKind, NamedGroup,
+    SignatureScheme, StreamOwned, SupportedProtocolVersion,
 };
 
 /// An authority.
@@ -49,6 +53,16 @@ pub(crate) fn server(name: &str, algorithm: &'static SignatureAlgorithm) -> Leaf
 /// A server's certificate for elliptic curves.
 pub(crate) fn site(name: &str) -> Leaf {
     server(name, &rcgen::PKCS_ECDSA_P256_SHA256)
+}
+
+/// Another certificate for a key.
+pub(crate) fn with_key_of(leaf: &Leaf, name: &str) -> Leaf {
+    let key = KeyPair::from_pem(&leaf.key).expect("it is a key");
+    let certificate = named(name).self_signed(&key).expect("it can be signed");
+    Leaf {
+        certificate: certificate.pem(),
+        key: leaf.key.clone(),
+    }
 }
 
 /// An authority.
@@ -107,9 +121,44 @@ impl Tls {
         Self::with(rustls::ALL_VERSIONS, Some(leaf), &[])
     }
 
+    /// The same over TLS 1.2 alone.
+    pub(crate) fn known_over_tls12(leaf: &Leaf) -> Self {
+        Self::with(&[&rustls::version::TLS12], Some(leaf), &[])
+    }
+
     /// That can speak these protocols.
     pub(crate) fn speaking(alpn: &[&[u8]]) -> Self {
         Self::with(rustls::ALL_VERSIONS, None, alpn)
+    }
+
+    /// That sends early data where it may, and takes a session of any name for that of any other.
+    pub(crate) fn early() -> Self {
+        let mut config = (*Self::of(&rustls::version::TLS13).0).clone();
+        config.enable_early_data = true;
+        config.resumption = Resumption::store(Arc::new(OneDrawer::default()));
+        Self(Arc::new(config))
+    }
+
+    /// The same without early data.
+    pub(crate) fn careless(version: &'static SupportedProtocolVersion) -> Self {
+        let mut config = (*Self::of(version).0).clone();
+        config.resumption = Resumption::store(Arc::new(OneDrawer::default()));
+        Self(Arc::new(config))
+    }
+
+    /// A connection that has not said anything.
+    pub(crate) fn connect(
+        &self,
+        port: u16,
+        name: &str,
+    ) -> StreamOwned<ClientConnection, TcpStream> {
+        let socket = TcpStream::connect(("127.0.0.1", port)).expect("the server accepts");
+        socket
+            .set_read_timeout(Some(LIMIT))
+            .expect("a limit that is not zero is valid");
+        let name = ServerName::try_from(name.to_owned()).expect("a host name");
+        let connection = ClientConnection::new(Arc::clone(&self.0), name).expect("a client");
+        StreamOwned::new(connection, socket)
     }
 
     fn with(
@@ -136,6 +185,17 @@ impl Tls {
         };
         config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
         Self(Arc::new(config))
+    }
+
+    /// Sends the first flight of a handshake, and no more.
+    pub(crate) fn begin(&self, port: u16, name: &str) -> TcpStream {
+        let mut socket = TcpStream::connect(("127.0.0.1", port)).expect("the server accepts");
+        let name = ServerName::try_from(name.to_owned()).expect("a host name");
+        let mut connection = ClientConnection::new(Arc::clone(&self.0), name).expect("a client");
+        while connection.wants_write() {
+            connection.write_tls(&mut socket).expect("the server reads");
+        }
+        socket
     }
 
     /// A request of its own connection, named in the handshake as in the request.
@@ -181,12 +241,109 @@ impl Tls {
     }
 }
 
+impl Tls {
+    /// From now on the client does not say which name it asks for.
+    pub(crate) fn send_no_name(&mut self) {
+        let mut config = ClientConfig::clone(&self.0);
+        config.enable_sni = false;
+        self.0 = Arc::new(config);
+    }
+
+    /// A connection whose handshake is over.
+    pub(crate) fn open(&self, port: u16, name: &str) -> std::io::Result<Open> {
+        let mut socket = TcpStream::connect(("127.0.0.1", port))?;
+        socket.set_read_timeout(Some(LIMIT))?;
+        let name = ServerName::try_from(name.to_owned()).expect("a host name");
+        let mut connection = ClientConnection::new(Arc::clone(&self.0), name).expect("a client");
+        while connection.is_handshaking() {
+            connection.complete_io(&mut socket)?;
+        }
+        Ok(Open(StreamOwned::new(connection, socket)))
+    }
+
+    /// The protocol that a server chooses for a name.
+    pub(crate) fn chosen(&self, port: u16, name: &str) -> std::io::Result<Option<Vec<u8>>> {
+        let open = self.open(port, name)?;
+        Ok(open.0.conn.alpn_protocol().map(<[u8]>::to_vec))
+    }
+}
+
+/// A connection that stays.
+pub(crate) struct Open(StreamOwned<ClientConnection, TcpStream>);
+
+impl Open {
+    /// The body of the response to a request; it ends with a line end.
+    pub(crate) fn get(&mut self, host: &str, path: &str) -> std::io::Result<String> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        self.0.write_all(request.as_bytes())?;
+        let mut bytes = Vec::new();
+        let mut byte = [0];
+        let body = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(bytes);
+            let (_, body) = text.split_once("\r\n\r\n")?;
+            body.ends_with('\n').then(|| body.to_owned())
+        };
+        loop {
+            if let Some(body) = body(&bytes) {
+                return Ok(body);
+            }
+            self.0.read_exact(&mut byte)?;
+            bytes.push(byte[0]);
+        }
+    }
+}
+
 impl Answer {
     /// Whether the server's certificate is this one.
     pub(crate) fn is_from(&self, leaf: &Leaf) -> bool {
         let mut certificates = CertificateDer::pem_slice_iter(leaf.certificate.as_bytes());
         let first = certificates.next().expect("there is one");
         first.expect("it is a certificate").as_ref() == self.certificate
+    }
+}
+
+/// Keeps the sessions of all names together.
+#[derive(Debug)]
+struct OneDrawer(ClientSessionMemoryCache);
+
+impl Default for OneDrawer {
+    fn default() -> Self {
+        Self(ClientSessionMemoryCache::new(SESSIONS))
+    }
+}
+
+/// The name under which all of them lie.
+fn drawer() -> ServerName<'static> {
+    ServerName::try_from("drawer").expect("a host name")
+}
+
+impl ClientSessionStore for OneDrawer {
+    fn set_kx_hint(&self, _: ServerName<'static>, group: NamedGroup) {
+        self.0.set_kx_hint(drawer(), group);
+    }
+
+    fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
+        self.0.kx_hint(&drawer())
+    }
+
+    fn set_tls12_session(&self, _: ServerName<'static>, value: Tls12ClientSessionValue) {
+        self.0.set_tls12_session(drawer(), value);
+    }
+
+    fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+        self.0.tls12_session(&drawer())
+    }
+
+    fn remove_tls12_session(&self, _: &ServerName<'static>) {
+        self.0.remove_tls12_session(&drawer());
+    }
+
+    fn insert_tls13_ticket(&self, _: ServerName<'static>, value: Tls13ClientSessionValue) {
+        self.0.insert_tls13_ticket(drawer(), value);
+    }
+
+    fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        self.0.take_tls13_ticket(&drawer())
     }
 }
 
@@ -232,5 +389,7 @@ impl ServerCertVerifier for Trusting {
     }
 }
 
+/// Sessions that a client keeps.
+const SESSIONS: usize = 32;
 /// How long an answer may take.
 const LIMIT: Duration = Duration::from_secs(10);

@@ -49,6 +49,7 @@ pub(super) fn run(
         requests: 1,
         since_ms: 0,
         pipelined: false,
+        may_push: false,
         debug: false,
     };
     let unix_ms = SystemTime::now()

@@ -153,7 +153,8 @@ impl World {
         let serial = self.links.len() as u64 + 1;
         let socket = SimSocket::new(Rc::clone(&wire));
         let mut conn = Conn::new(socket, peer, port, serial, self.now_ms());
-        if self.shared.generation.ports[port].addr(None).http2 {
+        let http = &self.shared.generation.http;
+        if http.expects_http2(http.ports[port].addr(None)) {
             conn.expect_http2();
         }
         let key = self.conns.insert(conn);

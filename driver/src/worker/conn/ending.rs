@@ -236,8 +236,10 @@ pub(super) fn log_unfinished<N: Net>(
 
 /// Gives back what the connection holds; exchanges under way are logged as far as they came.
 pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate {
-    h2::close(c, sh);
+    // What the goodbye takes with it has been sent as well.
+    h2::say_last(c);
     say_goodbye(c, sh);
+    h2::close(c, sh);
     debug_conn!(
         HTTP,
         c,

@@ -17,12 +17,12 @@ use server_core::exchange::{Exchange, Pulled, State};
 use server_core::phases;
 
 use super::state::{Closed, Closing, Conn, Queued, client};
-use super::{CLIENT_CLOSED_REQUEST, QUEUE_BYTES, open_exchange, trace};
+use super::{CLIENT_CLOSED_REQUEST, QUEUE_BYTES, ahead, open_exchange, trace};
 use crate::worker::net::Net;
 use crate::worker::shared::{Pool, Shared};
 
 use ending::Linger;
-pub(super) use ending::{close, resume, settle};
+pub(super) use ending::{close, resume, say_last, settle};
 
 /// What a connection has from its preface to its end.
 pub(in crate::worker) struct H2 {
@@ -246,8 +246,9 @@ fn begin<N: Net>(
     let Some(h2) = &mut c.h2 else {
         return Err(Closed);
     };
+    x.client.may_push = h2.engine.may_push(stream);
     phases::begin(&mut x, &mut sh.ctx());
-    if is_last(&x) {
+    if is_last(&x) && !stream.is_multiple_of(2) {
         h2.engine.end_after(stream);
     }
     let loc = x.core_loc(&x.http);
@@ -282,6 +283,9 @@ fn is_last(x: &Exchange) -> bool {
 fn respond(h2: &mut H2, at: usize) {
     let running = &mut h2.running[at];
     let (x, stream) = (&mut running.exchange, running.stream);
+    if x.ahead.is_some() {
+        ahead::over_h2(x, &mut h2.engine, stream);
+    }
     match x.state {
         State::Running | State::Waiting(_) => {}
         State::Aborted => h2.any_aborted = true,
@@ -292,7 +296,7 @@ fn respond(h2: &mut H2, at: usize) {
                 chunk_bytes: x.loc::<Http2Loc>(&x.http).chunk_size.0 as usize,
             };
             debug_http!(x, "{}", trace::Head(&x.response));
-            x.header_bytes = h2.engine.send_head(stream, &x.response, plan);
+            x.header_bytes += h2.engine.send_head(stream, &x.response, plan);
             running.bytes = x.header_bytes;
         }
     }

@@ -10,6 +10,7 @@
 //! An idle connection has no [`Active`] part: no buffer, one slab entry and one timer slot. What a connection waits
 //! for is told by the deadline that [`turn`] returns.
 
+mod ahead;
 mod ending;
 mod h1;
 mod h2;
@@ -252,7 +253,8 @@ fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Cl
         (None, None) => (&mut sh.nothing, None, false),
     };
     let unsent = c.tls.as_ref().is_some_and(|tls| tls.has_output());
-    if out.is_empty() && !unsent {
+    let held = c.tls.as_ref().is_some_and(|tls| tls.holds());
+    if (out.is_empty() || held) && !unsent {
         return Ok(false);
     }
     let (nodelay, chunk) = x.map_or((true, 0), |x| {
@@ -288,7 +290,7 @@ fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Cl
                 (None, None) => {}
             }
             trace::sent(c, sh, sent.bytes, left);
-            Ok(c.writable && more)
+            Ok(c.writable && more && !held)
         }
         Err(e) => {
             if e.kind() == io::ErrorKind::UnexpectedEof

@@ -200,6 +200,7 @@ pub(super) fn client<N: Net>(
         requests: u64::from(c.requests),
         since_ms: c.since_ms,
         pipelined: c.active.as_ref().is_some_and(|a| a.queued > 0),
+        may_push: false,
         debug: c.debug,
     }
 }
@@ -261,6 +262,10 @@ impl<S> Conn<S> {
 
     /// Whether more bytes can be taken.
     pub(super) fn wants_input(&self) -> bool {
+        if self.tls.as_ref().is_some_and(|tls| tls.holds()) {
+            // The handshake must go on, whatever is under way that came as early data.
+            return true;
+        }
         if let Some(h2) = &self.h2 {
             return h2.wants_input();
         }

@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use engines::http::{Front, Gather};
 use server_core::errlog::Level;
-use server_core::exchange;
-use server_core::names::tls_server;
+use server_core::names::handshake;
 use server_core::phases;
-use tls::Fault;
+use server_core::{certificates, exchange};
+use tls::{Fault, Scratch};
 
-use super::state::{Closed, Conn, client};
+use super::state::{Closed, Conn, Preface, client};
 use super::{end_of_input, h2, take_plain};
 use crate::sys::socket::Sent;
 use crate::worker::net::Net;
@@ -42,10 +42,10 @@ pub(in crate::worker) struct Tls {
 /// Memory for encryption, one of a thread.
 #[derive(Default)]
 pub struct Sealer {
-    /// Plaintext of one record, where its pieces lie apart.
-    plain: Vec<u8>,
+    /// Plaintext of some records, where its pieces lie apart.
+    plain: Scratch,
     /// Records that are ready to be sent.
-    records: Vec<u8>,
+    records: Scratch,
     /// What was decrypted of one read.
     opened: Vec<u8>,
 }
@@ -69,6 +69,11 @@ impl Tls {
     /// Whether there are bytes for the socket besides those of the protocol above.
     pub(super) fn has_output(&self) -> bool {
         !self.unsent.is_empty() || self.conn.has_output()
+    }
+
+    /// Whether the protocol above can send nothing yet: its answer to early data waits for the end of the handshake.
+    pub(super) fn holds(&self) -> bool {
+        self.conn.is_handshaking()
     }
 
     /// Says that nothing more is sent.
@@ -160,19 +165,44 @@ fn start<N: Net>(
         .conn
         .hello()
         .and_then(|hello| hello.server_name.as_deref());
-    let server = tls_server(http, c.port(), client.local, name);
-    let Some(config) = http.servers[server].tls.clone() else {
+    let chosen = handshake(http, c.port(), client.local, name);
+    let server = &http.servers[chosen.certificate];
+    let is_late = server.certificates.is_some();
+    let Some(mut config) = server.tls.clone() else {
         return Err(tls.conn.reject());
     };
     if config.rejects() {
         return Err(tls.conn.reject());
     }
+    if is_late {
+        let Some(loaded) = load_certificates(c, sh, tls, chosen.certificate) else {
+            return Err(tls.conn.abandon());
+        };
+        config = loaded;
+    }
     tls.record_bytes = Some(config.record_bytes()).filter(|bytes| *bytes != RECORD_BYTES);
-    let result = tls
-        .conn
-        .start(&config, &mut |plain| opened.extend_from_slice(plain));
+    let result = tls.conn.start(&config, chosen.http2, &mut |plain| {
+        opened.extend_from_slice(plain);
+    });
     tls.config = Some(config);
     result
+}
+
+/// The settings of a server whose certificates are named by variables, with those that this handshake means.
+fn load_certificates<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    tls: &Tls,
+    server: usize,
+) -> Option<Arc<tls::Config>> {
+    let client = client(c, sh, true);
+    let mut x = sh.exchange(client, c.port());
+    if let Preface::Read(header) = &c.preface {
+        x.proxied = Some(Rc::clone(header));
+    }
+    let loaded = certificates::load(&mut x, &mut sh.ctx(), server, tls.conn.asked());
+    sh.drop_unlogged(x);
+    loaded
 }
 
 /// Notes what the handshake agreed on, and begins the protocol that was chosen.
@@ -186,6 +216,9 @@ fn decide<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, tls: &mut Tls) {
         && let Some(config) = &tls.config
     {
         tls.facts = Some(Rc::new(exchange::Tls::new(Arc::clone(config), info)));
+    }
+    if let Some(facts) = &tls.facts {
+        facts.early_data.set(tls.conn.is_early());
     }
 }
 
@@ -220,22 +253,22 @@ pub(super) fn send<N: Net>(
         tls.unsent = Vec::new();
     }
     while sent.bytes < super::WRITE_BYTES {
-        sealer.records.clear();
-        tls.conn.transmit(&mut sealer.records);
+        sealer.records.clear(KEEP_BYTES);
+        sealer.records.extend(&tls.conn.take_output());
         let plain = seal(tls, out, net, sealer, now_ms)?;
         if sealer.records.is_empty() {
             break;
         }
-        let taken = net.send_bytes(socket, &sealer.records)?;
-        if taken < sealer.records.len() {
-            tls.unsent = sealer.records[taken..].to_vec();
+        let records = sealer.records.filled();
+        let taken = net.send_bytes(socket, records)?;
+        if taken < records.len() {
+            tls.unsent = records[taken..].to_vec();
             tls.unsent_plain = plain;
             sent.blocked = true;
             break;
         }
         sent.bytes += plain;
     }
-    sealer.records.shrink_to(KEEP_BYTES);
     Ok(sent)
 }
 
@@ -253,53 +286,54 @@ fn seal<N: Net>(
     }
     while total < SEALED_BYTES && !out.is_empty() {
         let most = tls.record_bytes(now_ms);
-        let len = match out.front() {
-            Some(Front::Bytes(bytes)) if bytes.len() >= most => {
-                encrypt(&mut tls.conn, &bytes[..most], &mut sealer.records)?;
-                out.advance(most as u64);
-                most
-            }
-            _ => {
-                collect(out, net, &mut sealer.plain, most)?;
-                encrypt(&mut tls.conn, &sealer.plain, &mut sealer.records)?;
-                sealer.plain.len()
-            }
-        };
-        total += len as u64;
-        tls.burst_bytes += len as u64;
-        tls.sent_ms = now_ms;
+        if let Some(Front::Bytes(bytes)) = out.front()
+            && bytes.len() >= most
+        {
+            total += encrypt(tls, &bytes[..most], &mut sealer.records, now_ms)?;
+            out.advance(most as u64);
+            continue;
+        }
+        collect(out, net, &mut sealer.plain, (SEALED_BYTES - total) as usize)?;
+        let mut rest = sealer.plain.filled();
+        while !rest.is_empty() {
+            let (record, after) = rest.split_at(rest.len().min(tls.record_bytes(now_ms)));
+            total += encrypt(tls, record, &mut sealer.records, now_ms)?;
+            rest = after;
+        }
     }
     Ok(total)
 }
 
-fn encrypt(conn: &mut tls::Conn, plain: &[u8], records: &mut Vec<u8>) -> io::Result<()> {
-    conn.encrypt(plain, RECORD_BYTES, records)
-        .map_err(io::Error::other)
+/// Encrypts one record; gives how many bytes of plaintext it has.
+fn encrypt(tls: &mut Tls, plain: &[u8], records: &mut Scratch, now_ms: u64) -> io::Result<u64> {
+    let result = tls.conn.encrypt(plain, RECORD_BYTES, records);
+    result.map_err(io::Error::other)?;
+    tls.burst_bytes += plain.len() as u64;
+    tls.sent_ms = now_ms;
+    Ok(plain.len() as u64)
 }
 
 /// Takes up to `most` bytes from the front of `out`; files are read.
 fn collect<N: Net>(
     out: &mut Gather,
     net: &mut N,
-    plain: &mut Vec<u8>,
+    plain: &mut Scratch,
     most: usize,
 ) -> io::Result<()> {
-    plain.clear();
+    plain.clear(KEEP_BYTES);
     while plain.len() < most {
         let room = most - plain.len();
         let taken = match out.front() {
             None => break,
             Some(Front::Bytes(bytes)) => {
                 let taken = bytes.len().min(room);
-                plain.extend_from_slice(&bytes[..taken]);
+                plain.extend(&bytes[..taken]);
                 taken
             }
             Some(Front::File(range)) => {
                 let wanted = usize::try_from(range.len).unwrap_or(room).min(room);
-                let start = plain.len();
-                plain.resize(start + wanted, 0);
-                let read = net.read_file(range, &mut plain[start..])?;
-                plain.truncate(start + read);
+                let read = net.read_file(range, plain.room(wanted))?;
+                plain.fill(read);
                 if read == 0 {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }

@@ -88,12 +88,13 @@ impl Thread {
         let Some(port) = self.shared.generation.http.ports.get(port) else {
             return;
         };
+        let http = &self.shared.generation.http;
         let addr = match port.addrs.as_slice() {
             [only] => only,
             several
                 if !several
                     .iter()
-                    .any(|addr| addr.ssl || addr.http2 || addr.proxy_protocol) =>
+                    .any(|addr| addr.ssl || http.expects_http2(addr) || addr.proxy_protocol) =>
             {
                 return;
             }
@@ -104,7 +105,7 @@ impl Thread {
         }
         if addr.ssl {
             conn.expect_tls();
-        } else if addr.http2 {
+        } else if http.expects_http2(addr) {
             conn.expect_http2();
         }
     }

@@ -17,7 +17,7 @@ use rustls::{
     ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme,
     SupportedProtocolVersion,
 };
-use tls::{Chain, Ciphers, Config, Conn, Fault, Identity, Key, Settings};
+use tls::{Chain, Ciphers, Config, Conn, Fault, Identity, Key, Scratch, Settings};
 
 /// An authority.
 pub(crate) type Authority = CertifiedIssuer<'static, KeyPair>;
@@ -251,10 +251,10 @@ impl Pair {
             let mut sink = |plain: &[u8]| received.extend_from_slice(plain);
             self.server.receive(&mut up, &mut sink)?;
             if self.server.hello().is_some() {
-                self.server.start(config, &mut sink)?;
+                self.server.start(config, false, &mut sink)?;
             }
             let mut down = Vec::new();
-            self.server.transmit(&mut down);
+            down.extend(self.server.take_output());
             if self.first_flight == 0 {
                 self.first_flight = down.len();
             }
@@ -289,11 +289,11 @@ impl Pair {
 
     /// What the client reads of what the server says.
     pub(crate) fn server_says(&mut self, text: &[u8]) -> Vec<u8> {
-        let mut out = Vec::new();
+        let mut out = Scratch::default();
         self.server
             .encrypt(text, 1 << 14, &mut out)
             .expect("the connection is open");
-        self.deliver(&out);
+        self.deliver(out.filled());
         let mut read = vec![0; text.len() + 1];
         let n = self.client.reader().read(&mut read).unwrap_or(0);
         read.truncate(n);

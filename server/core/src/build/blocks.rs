@@ -116,6 +116,7 @@ fn server(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         location,
         at: protocols::head(d),
         tls: None,
+        certificates: None,
     });
     let index = http.servers.len() - 1;
     http.server = Some(index);

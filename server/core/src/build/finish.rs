@@ -41,6 +41,7 @@ impl Build {
                 location: s.location,
                 named: HashMap::new(),
                 tls: s.tls,
+                certificates: s.certificates,
             })
             .collect();
         let locations = flatten(draft.locations, &parents, &mut servers);
@@ -62,6 +63,7 @@ impl Build {
             prefix: self.options.prefix.clone(),
             logs: OnceLock::new(),
             upkeep: std::mem::take(&mut self.upkeep),
+            errands: std::mem::take(&mut self.errands),
         };
         self.finished = Some((Arc::new(http), listens));
         Ok(())

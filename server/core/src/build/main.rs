@@ -50,6 +50,8 @@ pub struct MainConf {
     pub uses_stderr: bool,
     /// Keep connections over a reload.
     pub reload_keep: bool,
+    /// Certificates and the like outlive a reload while their files have not been replaced.
+    pub ssl_object_cache_inheritable: bool,
     /// Directories to make for temporary files.
     pub temp_paths: Vec<PathBuf>,
     /// Accept as many connections as possible in one turn.
@@ -79,6 +81,7 @@ impl MainConf {
             debug_connections: Vec::new(),
             uses_stderr: false,
             reload_keep: true,
+            ssl_object_cache_inheritable: true,
             temp_paths: Vec::new(),
             multi_accept: false,
             set: Vec::new(),
@@ -289,6 +292,18 @@ pub(super) const ROWS: &[Row<Build>] = &[
         "Working directory of the worker process.",
         |b, d| {
             b.main.working_directory = Some(path(&b.full_path(d.arg(0))));
+            Ok(())
+        }
+    ),
+    row!(
+        "ssl_object_cache_inheritable",
+        Contexts::MAIN,
+        FLAG,
+        "on",
+        "on | off",
+        "Whether a reload takes certificates, keys and lists of revoked ones from before whose files were not replaced.",
+        |b, d| {
+            b.main.ssl_object_cache_inheritable = conf::flag(d)?;
             Ok(())
         }
     ),

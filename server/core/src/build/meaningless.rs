@@ -31,7 +31,6 @@ rows! {
     "accept_mutex", Contexts::EVENTS, FLAG, "Threads share listeners by EPOLLEXCLUSIVE; there is no mutex to take.";
     "accept_mutex_delay", Contexts::EVENTS, TAKE1, "Threads share listeners by EPOLLEXCLUSIVE; there is no mutex to wait for.";
     "lock_file", Contexts::MAIN, TAKE1, "There is no accept mutex that would need a file.";
-    "ssl_object_cache_inheritable", Contexts::MAIN, FLAG, "Certificates and keys are read anew at each reload.";
     "pcre_jit", Contexts::MAIN, FLAG, "Expressions are always compiled to machine code where PCRE2 can.";
     "timer_resolution", Contexts::MAIN, TAKE1, "The clock is read once a turn of the loop.";
     "thread_pool", Contexts::MAIN, TAKE23, "Files are read with sendfile or pread from the page cache by the thread that serves.";

@@ -27,7 +27,9 @@ pub use meaningless::MEANINGLESS;
 pub use ports::{ListenDraft, listen};
 pub use written::{Level, Line, Setting, Written};
 
+use crate::certificates::LateCertificates;
 use crate::confs::{Conf, ConfsDraft, Scope, Unit};
+use crate::errand::Errand;
 use crate::errlog::MemoryBuffer;
 use crate::http::Http;
 use crate::listen::Listen;
@@ -35,6 +37,7 @@ use crate::module::Module;
 use crate::syslog::SyslogTarget;
 use crate::upkeep::Upkeep;
 use crate::vars::VarRegistry;
+use crate::watch::Watch;
 
 /// A loaded configuration: what the supervisor needs, and what the worker serves.
 pub struct Cycle {
@@ -48,6 +51,8 @@ pub struct Cycle {
     pub syslogs: Vec<SyslogTarget>,
     /// Rings in memory that error logs go to.
     pub memory_logs: Vec<MemoryBuffer>,
+    /// Files that are taken up when they change.
+    pub watches: Vec<Arc<dyn Watch>>,
     /// Every file read, for `-T` and the worker's bundle.
     pub files: conf::Files,
     /// Warnings and notices, rendered.
@@ -100,6 +105,10 @@ pub struct Build {
     pub log_paths: Vec<PathBuf>,
     /// What the worker is to do beside serving.
     pub upkeep: Vec<Arc<dyn Upkeep>>,
+    /// Files that the supervisor takes up when they change.
+    pub watches: Vec<Arc<dyn Watch>>,
+    /// What the worker is to fetch from other hosts.
+    pub errands: Vec<Arc<dyn Errand>>,
     syslogs: Vec<SyslogTarget>,
     memory_logs: Vec<MemoryBuffer>,
     seen_events: bool,
@@ -128,6 +137,7 @@ struct ServerDraft {
     /// Where its block begins.
     at: Directive,
     tls: Option<Arc<tls::Config>>,
+    certificates: Option<Arc<dyn LateCertificates>>,
 }
 
 impl Builder for Build {
@@ -193,6 +203,8 @@ impl Build {
             finished: None,
             log_paths: Vec::new(),
             upkeep: Vec::new(),
+            watches: Vec::new(),
+            errands: Vec::new(),
             syslogs: Vec::new(),
             memory_logs: Vec::new(),
             seen_events: false,
@@ -263,15 +275,11 @@ impl Build {
         http.servers[server].confs.get()
     }
 
-    /// Whether HTTP/2 is spoken where a server is the one meant: it says so, or a `listen` of it does.
-    pub fn server_speaks_http2(&self, server: usize) -> bool {
+    /// The settings of unit `T`, of locations, that a server itself has; for modules' `finish`.
+    pub fn server_location_conf<T: Conf>(&self, server: usize) -> &T {
         let http = self.http.as_ref();
         let http = http.expect("modules are finished inside http");
-        let listens = &http.listens;
-        *self.server_conf::<crate::conf_core::Http2Srv>(server).on
-            || listens
-                .iter()
-                .any(|l| l.server == server && l.ssl && l.http2)
+        http.locations[http.servers[server].location].confs.get()
     }
 
     /// Sets how a server speaks TLS; for modules' `finish`.
@@ -279,6 +287,13 @@ impl Build {
         let http = self.http.as_mut();
         let http = http.expect("modules are finished inside http");
         http.servers[server].tls = Some(config);
+    }
+
+    /// Sets what loads a server's certificates for each handshake; for modules' `finish`.
+    pub fn set_late_certificates(&mut self, server: usize, late: Arc<dyn LateCertificates>) {
+        let http = self.http.as_mut();
+        let http = http.expect("modules are finished inside http");
+        http.servers[server].certificates = Some(late);
     }
 
     /// Resolves a path of the configuration against the prefix.
@@ -451,6 +466,7 @@ impl Build {
             log_paths: self.log_paths,
             syslogs: self.syslogs,
             memory_logs: self.memory_logs,
+            watches: self.watches,
             files: self.loader.files().clone(),
             warnings,
             http,

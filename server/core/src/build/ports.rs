@@ -8,7 +8,7 @@
 use conf::{ConfError, Directive};
 
 use super::Build;
-use crate::conf_core::{CoreSrv, Http2Srv, NameKind};
+use crate::conf_core::{CoreSrv, NameKind};
 use crate::http::{Port, PortAddr, Server};
 use crate::listen::{KeepAlive, Listen, ListenAddr, SocketOptions, parse_address};
 use crate::names::ServerNames;
@@ -345,7 +345,7 @@ fn port_addr(
         addr: None,
         default_server,
         names,
-        http2: same.iter().any(|l| l.http2) || *servers[default_server].confs.get::<Http2Srv>().on,
+        http2: same.iter().any(|l| l.http2),
         ssl: same.iter().any(|l| l.ssl),
         proxy_protocol: same.iter().any(|l| l.proxy_protocol),
         listens: same

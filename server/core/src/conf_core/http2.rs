@@ -9,7 +9,7 @@ use conf::{Arity, ConfError, Contexts, Directive, Row};
 
 use crate::build::Build;
 use crate::settings;
-use crate::typed::Typed;
+use crate::typed::{Number, Typed};
 
 const H: Contexts = Contexts::HTTP;
 const HS: Contexts = Contexts::HTTP_SERVER;
@@ -97,6 +97,8 @@ settings! {
         on "http2": bool = false, "off", HS;
         /// Most streams of a connection at a time.
         max_concurrent_streams "http2_max_concurrent_streams": Streams = Streams(128), "128", HS;
+        /// Most pushed streams of a connection at a time.
+        max_concurrent_pushes "http2_max_concurrent_pushes": Number = Number(10), "10", HS;
         /// Bytes of a request body that are taken before anybody reads it.
         body_preread_size "http2_body_preread_size": PrereadSize = PrereadSize(64 << 10), "64k", HS;
         /// Frames that cost work and bring nothing, before the connection is ended.
@@ -109,8 +111,8 @@ settings! {
 settings! {
     /// Settings of HTTP/2 at location scope.
     pub struct Http2Loc: Location / LOC_PLAIN {
-        /// Most bytes of a frame of a response body.
-        chunk_size "http2_chunk_size": ChunkSize = ChunkSize(8 << 10), "8k", HSL;
+        /// Most bytes of a frame of a response body; by default such a frame fills a TLS record.
+        chunk_size "http2_chunk_size": ChunkSize = ChunkSize(RECORD_CHUNK_BYTES), "16375", HSL;
     }
 }
 
@@ -132,14 +134,6 @@ macro_rules! obsolete {
                 Ok(())
             },
         }
-    };
-    ($name:literal, $contexts:expr) => {
-        obsolete!(
-            $name,
-            $contexts,
-            "Obsolete, ignored: nothing is pushed.",
-            "is obsolete, ignored"
-        )
     };
     ($name:literal, $contexts:expr, $successor:literal) => {
         obsolete!(
@@ -168,9 +162,6 @@ macro_rules! unneeded {
 
 /// Directives of nginx that have a successor, or no meaning here.
 pub(super) const ROWS: &[Row<Build>] = &[
-    obsolete!("http2_max_concurrent_pushes", HS),
-    obsolete!("http2_push", HSL),
-    obsolete!("http2_push_preload", HSL),
     unneeded!("http2_pool_size", HS),
     unneeded!("http2_recv_buffer_size", H),
     unneeded!("http2_streams_index_size", HS),
@@ -181,6 +172,8 @@ pub(super) const ROWS: &[Row<Build>] = &[
     obsolete!("http2_max_header_size", HS, "large_client_header_buffers"),
 ];
 
+/// Data of a frame that fills a TLS record together with its head.
+const RECORD_CHUNK_BYTES: u64 = (16 << 10) - 9;
 /// Largest frame that a client must take (RFC 9113 section 6.5.2), bytes.
 const MAX_CHUNK_BYTES: u64 = (1 << 24) - 1;
 /// Most streams that can be allowed: each may hold a body of `http2_body_preread_size`.

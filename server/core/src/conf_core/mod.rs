@@ -199,7 +199,7 @@ pub const ROWS: &[Row<Build>] = &[
         Arity::ONE_MORE,
         "",
         "address ... [valid=time] [ipv4=on|off] [ipv6=on|off]",
-        "Name servers for names that are resolved at run time; nothing that is built has any.",
+        "Name servers for names that are resolved at run time: those of OCSP responders.",
         resolver::resolver
     ),
 ];

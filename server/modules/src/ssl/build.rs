@@ -7,10 +7,11 @@ use server_core::build::Build;
 use tls::{Authorities, CipherFault, Ciphers, ClientAuth, ClientMode, Groups, KeyRing, Settings};
 
 use super::files::{self, Read};
+use super::late::{self, Late};
 use super::sessions::Cache;
 use super::tickets::{Files, Ring};
 use super::values::{BUILTIN_SESSIONS, CacheKind, VerifyClient};
-use super::{SslSrv, commands, error};
+use super::{SslSrv, commands, error, stapling};
 
 /// Gives the servers their settings.
 pub(super) fn finish(b: &mut Build) -> Result<(), ConfError> {
@@ -55,11 +56,15 @@ fn settings(b: &mut Build, server: usize, read: &mut Read) -> Result<Option<Sett
     let (early_data, tickets) = (*conf.early_data, *conf.session_tickets);
     let cache = conf.cache.clone().unwrap_or_default();
     settings.ciphers = ciphers(b, said.ciphers.as_deref(), settings.tls12, read)?;
-    let ocsp = stapled(b, &said, read)?;
-    for (certificate, key) in said.certificates.iter().zip(&said.keys) {
-        let passwords = said.passwords.as_deref();
-        let identity = read.identity(b, certificate, key, passwords, ocsp.as_deref())?;
-        settings.identities.push(identity);
+    settings.late = late::is_late(&said.certificates, &said.keys);
+    let ocsp = stapled(b, &said, settings.late, read)?;
+    if !settings.late {
+        for (certificate, key) in said.certificates.iter().zip(&said.keys) {
+            let passwords = said.passwords.as_deref();
+            let identity = read.identity(b, certificate, key, passwords, ocsp.as_deref())?;
+            let identity = stapling::attach(b, read, server, certificate, identity)?;
+            settings.identities.push(identity);
+        }
     }
     settings.client = client(b, &said, read)?;
     if let Some(d) = &said.dhparam {
@@ -85,7 +90,7 @@ fn settings(b: &mut Build, server: usize, read: &mut Read) -> Result<Option<Sett
     let ring = key_ring(b, &said, ring)?;
     settings.tickets = tickets.then(|| Arc::clone(&ring));
     settings.early_data_bytes = if early_data { EARLY_DATA_BYTES } else { 0 };
-    settings.alpn = protocols(b.server_speaks_http2(server));
+    settings.alpn = HTTP1.iter().map(|name| name.to_vec()).collect();
     for command in &said.commands {
         commands::apply(command, &mut settings, &ring)?;
     }
@@ -93,6 +98,14 @@ fn settings(b: &mut Build, server: usize, read: &mut Read) -> Result<Option<Sett
         let passwords = said.passwords.as_deref();
         let identity = read.identity(b, &certificate, &key, passwords, ocsp.as_deref())?;
         settings.identities.push(identity);
+    }
+    if settings.late {
+        let conf: &SslSrv = b.server_conf(server);
+        let cache = conf.certificate_cache.clone().flatten();
+        let fixed = settings.identities.clone();
+        let pairs = said.certificates.iter().zip(&said.keys);
+        let late = Late::new(b, pairs, said.passwords.as_deref(), fixed, cache)?;
+        b.set_late_certificates(server, Arc::new(late));
     }
     Ok(Some(settings))
 }
@@ -216,18 +229,23 @@ fn groups(b: &mut Build, said: Option<&Directive>, read: &mut Read) -> Result<Gr
     Ok(groups)
 }
 
-/// The OCSP response that is sent with certificates.
-fn stapled(b: &mut Build, said: &Said, read: &mut Read) -> Result<Option<Vec<u8>>, ConfError> {
+/// The OCSP response of a file that is sent with certificates.
+fn stapled(
+    b: &mut Build,
+    said: &Said,
+    late: bool,
+    read: &mut Read,
+) -> Result<Option<Vec<u8>>, ConfError> {
     if !said.stapling {
+        return Ok(None);
+    }
+    if let (true, Some(d)) = (late, said.certificates.first()) {
+        let text = "\"ssl_stapling\" ignored: the certificate is named by variables";
+        read.warn(b, d, text);
         return Ok(None);
     }
     if let Some(d) = &said.stapling_file {
         return files::ocsp(b, d).map(Some);
-    }
-    if let Some(d) = said.certificates.first() {
-        let text = "\"ssl_stapling\" ignored: OCSP responses are not fetched yet, \
-                    \"ssl_stapling_file\" names a file with one";
-        read.warn(b, d, text);
     }
     Ok(None)
 }
@@ -270,14 +288,8 @@ fn key_ring(b: &mut Build, said: &Said, own: Arc<Ring>) -> Result<Arc<dyn KeyRin
     })
 }
 
-/// What is offered by ALPN, in nginx's order.
-fn protocols(http2: bool) -> Vec<Vec<u8>> {
-    let http2 = http2.then_some(&b"h2"[..]);
-    let http1: [&[u8]; 3] = [b"http/1.1", b"http/1.0", b"http/0.9"];
-    let all = http2.into_iter().chain(http1);
-    all.map(<[u8]>::to_vec).collect()
-}
-
 const DEFAULT_CIPHERS: &str = "HIGH:!aNULL:!MD5";
 /// Most early data, as in nginx.
 const EARLY_DATA_BYTES: u32 = 16 << 10;
+/// What is offered by ALPN besides HTTP/2, in nginx's order.
+const HTTP1: [&[u8]; 3] = [b"http/1.1", b"http/1.0", b"http/0.9"];

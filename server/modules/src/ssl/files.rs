@@ -10,6 +10,7 @@ use server_core::build::Build;
 use tls::{Authorities, Chain, Crl, FileFault, Identity, Key, TicketKey};
 
 use super::error;
+use super::stapling::Fetched;
 
 /// What a certificate is made of: the words for itself, its key and the passwords, and an OCSP response.
 type Sources = [Vec<u8>; 4];
@@ -19,6 +20,8 @@ type Sources = [Vec<u8>; 4];
 pub(super) struct Read {
     identities: HashMap<Sources, Identity>,
     authorities: HashMap<PathBuf, Authorities>,
+    /// Certificates with OCSP responses that are fetched.
+    pub(super) fetched: Vec<Fetched>,
     /// Places of directives about which there has been a warning: servers inherit them.
     warned: HashSet<(u32, u32, u32)>,
 }
@@ -69,12 +72,11 @@ impl Read {
             }
         })?;
         let identity = Identity::new(chain, &secret, ocsp.map(<[u8]>::to_vec)).map_err(|_| {
-            let text = format!(
-                "SSL_CTX_use_PrivateKey(\"{}\") failed \
-                 (SSL: error:05800074:x509 certificate routines::key values mismatch)",
-                shown(b, key)
-            );
-            error(key, text)
+            let name = shown(b, key);
+            error(
+                key,
+                format!("SSL_CTX_use_PrivateKey(\"{name}\") failed {MISMATCH}"),
+            )
         })?;
         self.identities.insert(id, identity.clone());
         Ok(identity)
@@ -113,12 +115,16 @@ pub(super) fn ocsp(b: &mut Build, d: &Directive) -> Result<Vec<u8>, ConfError> {
         let why = why.trim_start_matches("BIO_new_file() failed").trim_start();
         error(d, format!("BIO_new_file(\"{name}\") failed {why}"))
     })?;
-    // A response is a sequence that begins with its status.
-    if !matches!(bytes.as_slice(), [0x30, _, _, _, ..]) {
+    if !is_ocsp(&bytes) {
         let text = format!("d2i_OCSP_RESPONSE_bio(\"{name}\") failed");
         return Err(error(d, text));
     }
     Ok(bytes)
+}
+
+/// Whether bytes look like an OCSP response: a sequence that begins with its status.
+pub(super) fn is_ocsp(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x30, _, _, _, ..])
 }
 
 /// Looks at a file of parameters that is not used.
@@ -150,12 +156,17 @@ pub(super) fn ticket_key(b: &mut Build, d: &Directive) -> Result<Arc<TicketKey>,
 }
 
 /// The passwords of a file, a line each.
-fn read_passwords(b: &mut Build, d: &Directive) -> Result<Vec<Vec<u8>>, ConfError> {
+pub(super) fn read_passwords(b: &mut Build, d: &Directive) -> Result<Vec<Vec<u8>>, ConfError> {
     let path = b.loader().conf_path(d.arg(0));
     let name = path.display();
     let text = b.loader().source().read(&path);
     let text =
         text.map_err(|e| error(d, format!("open() \"{name}\" failed ({})", os_error(&e))))?;
+    passwords(&text).ok_or_else(|| error(d, format!("too long line in \"{name}\"")))
+}
+
+/// The passwords of a text, a line each; `None` if one is too long.
+pub(super) fn passwords(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     let lines = text
         .split(|byte| *byte == b'\n')
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line));
@@ -163,17 +174,11 @@ fn read_passwords(b: &mut Build, d: &Directive) -> Result<Vec<Vec<u8>>, ConfErro
         .filter(|line| !line.is_empty())
         .map(<[u8]>::to_vec)
         .collect();
-    if passwords
-        .iter()
-        .any(|password| password.len() >= PASSWORD_BYTES_MAX)
-    {
-        return Err(error(d, format!("too long line in \"{name}\"")));
+    let is_long = |password: &Vec<u8>| password.len() >= PASSWORD_BYTES_MAX;
+    match passwords.is_empty() {
+        true => Some(vec![Vec::new()]),
+        false => (!passwords.iter().any(is_long)).then_some(passwords),
     }
-    Ok(if passwords.is_empty() {
-        vec![Vec::new()]
-    } else {
-        passwords
-    })
 }
 
 /// The value of a directive as messages show it: a path in full, and no secret.
@@ -188,16 +193,9 @@ fn cannot_load(b: &mut Build, d: &Directive, what: &str, why: &str) -> ConfError
     error(d, format!("cannot load {what} \"{}\": {why}", shown(b, d)))
 }
 
-/// The bytes that `ssl_certificate` and the like name, or have.
-fn load(b: &mut Build, d: &Directive, what: &str) -> Result<Vec<u8>, ConfError> {
+/// Refuses keys that are in no file.
+pub(super) fn is_supported(d: &Directive) -> Result<(), ConfError> {
     let value = d.arg(0);
-    if value.contains(&b'$') {
-        let text = format!(
-            "variables in \"{}\" are not built yet: write a server for each certificate",
-            d.name()
-        );
-        return Err(error(d, text));
-    }
     if value.starts_with(b"engine:") || value.starts_with(b"store:") {
         let text = format!(
             "\"{}\" in \"{}\" is not supported: keys are read from files alone",
@@ -206,6 +204,12 @@ fn load(b: &mut Build, d: &Directive, what: &str) -> Result<Vec<u8>, ConfError> 
         );
         return Err(error(d, text));
     }
+    Ok(())
+}
+
+/// The bytes that `ssl_certificate` and the like name, or have.
+fn load(b: &mut Build, d: &Directive, what: &str) -> Result<Vec<u8>, ConfError> {
+    is_supported(d)?;
     bytes(b, d).map_err(|why| cannot_load(b, d, what, &why))
 }
 
@@ -214,12 +218,12 @@ fn bytes(b: &mut Build, d: &Directive) -> Result<Vec<u8>, String> {
         return Ok(data.to_vec());
     }
     let path = b.loader().conf_path(d.arg(0));
-    let bytes = b.loader().source().read(&path);
+    let bytes = b.loader().source().read_object(&path);
     bytes.map_err(|error| cannot_open(&error, &path.display().to_string()))
 }
 
 /// What OpenSSL says of a file that cannot be opened.
-fn cannot_open(error: &io::Error, path: &str) -> String {
+pub(super) fn cannot_open(error: &io::Error, path: &str) -> String {
     let text = os_error(error);
     let (code, text) = text.split_once(": ").unwrap_or(("0", &text));
     let code: u32 = code.parse().unwrap_or(0);
@@ -234,10 +238,13 @@ fn cannot_open(error: &io::Error, path: &str) -> String {
     )
 }
 
+/// What OpenSSL says of a key that is not its certificate's.
+pub(super) const MISMATCH: &str =
+    "(SSL: error:05800074:x509 certificate routines::key values mismatch)";
 const ENOENT: u32 = 2;
 /// Marks an error of the system among OpenSSL's.
 const SYSTEM_ERROR: u32 = 0x8000_0000;
 /// Begins a value that is PEM itself.
-const DATA: &[u8] = b"data:";
+pub(super) const DATA: &[u8] = b"data:";
 /// Longest password, with its line end.
 const PASSWORD_BYTES_MAX: usize = 4096;

@@ -6,6 +6,7 @@ use conf::{Arity, ConfError, Directive, Row, Word};
 use server_core::build::Build;
 use server_core::zone;
 
+use super::cache::Cache;
 use super::values::{BUILTIN_SESSIONS, CacheKind};
 use super::{HS, MODULE, SslSrv, error};
 
@@ -69,7 +70,7 @@ pub(super) const ROWS: &[Row<Build>] = &[
         Arity::TAKE123,
         "off",
         "off | max=N [inactive=time] [valid=time]",
-        "A cache of certificates that are named by variables, which is not built: no effect.",
+        "A cache of the certificates and keys that variables name.",
         certificate_cache,
     ),
     row(
@@ -183,20 +184,26 @@ fn invalid(d: &Directive, word: &Word, what: &str) -> ConfError {
     )
 }
 
-fn certificate_cache(_: &mut Build, d: &Directive) -> Result<(), ConfError> {
-    let (mut off, mut max) = (false, false);
+fn certificate_cache(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    if b.conf_mut::<SslSrv>().certificate_cache.is_some() {
+        return Err(ConfError::directive(d, "is duplicate"));
+    }
+    let (mut off, mut max) = (false, None);
+    let (mut inactive_s, mut valid_s) = (INACTIVE_S, VALID_S);
     for word in &d.args {
         let (name, value) = word.as_str().split_once('=').unwrap_or((word.as_str(), ""));
+        let time = || conf::parse_time_s(value.as_bytes());
         let valid = match name {
             "off" => {
                 off = true;
-                value.is_empty()
+                word.as_str() == "off"
             }
             "max" => {
-                max = true;
-                value.parse::<u32>().is_ok_and(|number| number > 0)
+                max = value.parse().ok().filter(|number| *number > 0);
+                max.is_some()
             }
-            "inactive" | "valid" => conf::parse_time_s(value.as_bytes()).is_some(),
+            "inactive" => time().map(|time| inactive_s = time).is_some(),
+            "valid" => time().map(|time| valid_s = time).is_some(),
             _ => false,
         };
         if !valid {
@@ -204,12 +211,21 @@ fn certificate_cache(_: &mut Build, d: &Directive) -> Result<(), ConfError> {
             return Err(ConfError::word(d, word, text));
         }
     }
-    if !off && !max {
-        let text = "\"ssl_certificate_cache\" must have the \"max\" parameter";
-        return Err(ConfError::at(d, text));
-    }
+    let cache = match max {
+        _ if off => None,
+        Some(max) => Some(Arc::new(Cache::new(max, inactive_s, valid_s))),
+        None => {
+            let text = "\"ssl_certificate_cache\" must have the \"max\" parameter";
+            return Err(ConfError::at(d, text));
+        }
+    };
+    b.conf_mut::<SslSrv>().certificate_cache = Some(cache);
     Ok(())
 }
 
+/// How long a certificate stays in a cache that nobody asks for, where it is not said.
+const INACTIVE_S: u64 = 10;
+/// How long one is used without a look at its file, where it is not said.
+const VALID_S: u64 = 60;
 /// The smallest cache with a name: nginx's eight pages of 4 KiB.
 const CACHE_BYTES_MIN: u64 = 8 * 4096;

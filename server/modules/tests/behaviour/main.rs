@@ -2,6 +2,7 @@
 //! each question.
 
 mod addresses;
+mod ahead;
 mod auth;
 mod browsers;
 mod charset;
@@ -22,5 +23,6 @@ mod site;
 mod testing;
 mod tls_clients;
 mod tls_settings;
+mod tls_stapling;
 mod userids;
 mod variables;

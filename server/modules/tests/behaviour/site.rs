@@ -14,7 +14,7 @@ use server_core::errlog::{ErrorLog, Level, Sink};
 use server_core::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State, Tls};
 use server_core::http::Generation;
 use server_core::logs::Logs;
-use server_core::names::tls_server;
+use server_core::names::handshake;
 use server_core::{
     Cycle, DirEntry, FileError, Files, LoadError, LoadOptions, Meta, OpenPolicy, Opened,
     OpenedLogs, phases,
@@ -40,6 +40,7 @@ pub(crate) struct Site {
     /// The port they come to, by its index.
     port: usize,
     wakes_early: bool,
+    may_push: bool,
 }
 
 /// What a request got.
@@ -97,6 +98,7 @@ impl Site {
             tls: None,
             port: 0,
             wakes_early: false,
+            may_push: false,
         }
     }
 
@@ -165,11 +167,17 @@ impl Site {
         self
     }
 
+    /// From here on requests come from a client that takes pushes.
+    pub(crate) fn allow_push(&mut self) -> &mut Self {
+        self.may_push = true;
+        self
+    }
+
     /// From here on requests come over a TLS connection to a port, by its index, on which this was agreed on.
     pub(crate) fn come_over(&mut self, port: usize, info: tls::Info) -> &mut Self {
         let http = &self.generation.http;
-        let server = tls_server(http, port, None, info.server_name.as_deref());
-        let config = http.servers[server].tls.clone();
+        let chosen = handshake(http, port, None, info.server_name.as_deref());
+        let config = http.servers[chosen.certificate].tls.clone();
         let config = config.expect("the port speaks TLS");
         self.tls = Some(Rc::new(Tls::new(config, info)));
         self.port = port;
@@ -216,6 +224,11 @@ impl Site {
         answer
     }
 
+    /// Any request that has its response head, and how long it waited for that.
+    pub(crate) fn begin_with(&mut self, request: &str) -> (Exchange, u64) {
+        self.run(request)
+    }
+
     /// A `GET` that has its response head; it ends when what is given back is dropped.
     pub(crate) fn begin(&mut self, target: &str) -> Exchange {
         let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -253,6 +266,7 @@ impl Site {
             requests: 1,
             since_ms: 0,
             pipelined: false,
+            may_push: self.may_push,
             debug: false,
         };
         let mut clock = Clock::new(START_MS, NOW_S * 1000);

@@ -1,7 +1,7 @@
 //! TLS in the configuration: which server speaks how, and what is wrong with files.
 
 use rcgen::{KeyPair, SignatureAlgorithm};
-use server_core::names::tls_server;
+use server_core::names::handshake;
 
 use crate::site::Site;
 
@@ -65,7 +65,7 @@ fn a_name_in_the_handshake_chooses_the_server() {
         server {{ listen 80; server_name plain; }}"
     ));
     let http = &site.generation().http;
-    let server = |name: Option<&[u8]>| tls_server(http, 0, None, name);
+    let server = |name: Option<&[u8]>| handshake(http, 0, None, name).certificate;
     assert_eq!(server(Some(b"first")), 0);
     assert_eq!(server(Some(b"a.wild.example")), 1);
     assert_eq!(server(Some(b"r12.example")), 2);
@@ -87,7 +87,7 @@ fn a_server_without_a_certificate_shows_that_of_the_default_server() {
         server {{ listen 443 ssl; server_name d; ssl_reject_handshake on; }}"
     ));
     let http = &site.generation().http;
-    let server = |name: &[u8]| tls_server(http, 0, None, Some(name));
+    let server = |name: &[u8]| handshake(http, 0, None, Some(name)).certificate;
     assert_eq!([server(b"a"), server(b"b"), server(b"c")], [0; 3]);
     assert_eq!(server(b"d"), 3);
     let tls = |n: usize| http.servers[n].tls.as_ref();
@@ -209,8 +209,8 @@ fn what_is_not_built_is_refused() {
     let server = |text: &str| refused(&format!("server {{ listen 443 ssl; {text} }}"));
     for (text, why) in [
         (
-            "ssl_certificate $ssl_server_name.crt; ssl_certificate_key k.pem;",
-            "variables in",
+            "ssl_certificate $ssl_server_name.crt; ssl_certificate_key engine:x:$y;",
+            "not supported",
         ),
         (
             "ssl_certificate c.pem; ssl_certificate_key engine:pkcs11:x;",
@@ -301,4 +301,52 @@ fn what_mozilla_recommends_loads_with_warnings() {
         refused,
         "PEM_read_bio_Parameters(\"/etc/nginx/c.pem\") failed"
     );
+}
+
+#[test]
+fn certificates_named_by_variables_are_not_read_when_the_configuration_is() {
+    let late = "ssl_certificate $ssl_server_name.crt; ssl_certificate_key $ssl_server_name.key;";
+    let site = site(&format!(
+        "server {{ listen 443 ssl; {late} }}
+        server {{ listen 443 ssl; server_name fixed; {PAIR} }}
+        server {{ listen 443 ssl; server_name mixed; ssl_certificate none.pem; ssl_certificate_key $host; }}"
+    ));
+    let servers = &site.generation().http.servers;
+    let has = |n: usize| {
+        servers[n]
+            .tls
+            .as_ref()
+            .is_some_and(|tls| tls.has_certificates())
+    };
+    assert!(has(0) && has(1) && has(2));
+    let late = [0, 1, 2].map(|n: usize| servers[n].certificates.is_some());
+    assert_eq!(late, [true, false, true]);
+}
+
+#[test]
+fn each_server_offers_its_own_protocols() {
+    let site = site(&format!(
+        "{PAIR}
+        server {{ listen 443 ssl; server_name on; http2 on; }}
+        server {{ listen 443 ssl; server_name off; http2 off; }}
+        server {{ listen 444 ssl; server_name default; }}
+        server {{ listen 444 ssl; server_name on; http2 on; }}
+        server {{ listen 445 ssl http2; server_name listens; }}
+        server {{ listen 445 ssl; server_name off; http2 off; }}"
+    ));
+    let http = &site.generation().http;
+    let http2 = |port: usize, name: &[u8]| handshake(http, port, None, Some(name)).http2;
+    assert!(http2(0, b"on") && http2(0, b"nobody") && !http2(0, b"off"));
+    assert!(!http2(1, b"default") && !http2(1, b"nobody") && http2(1, b"on"));
+    assert!(http2(2, b"listens") && http2(2, b"off"));
+}
+
+#[test]
+fn a_server_that_shows_another_ones_certificate_offers_its_own_protocols() {
+    let site = site(&format!(
+        "server {{ listen 443 ssl; server_name a; {PAIR} }}
+        server {{ listen 443 ssl; server_name b; http2 on; }}"
+    ));
+    let chosen = handshake(&site.generation().http, 0, None, Some(b"b"));
+    assert_eq!((chosen.certificate, chosen.http2), (0, true));
 }

@@ -6,7 +6,7 @@
 //!
 //! Source: RFC 9113 sections 5.4.1, 6.8; nginx documentation, `send_timeout`, `keepalive_timeout`, `lingering_close`.
 
-use engines::h2;
+use engines::h2::{self, Want};
 use server_core::conf_core::Lingering;
 use server_core::errlog::Level;
 use server_core::exchange::State;
@@ -15,7 +15,7 @@ use server_core::phases;
 use super::super::ending::header_timeout;
 use super::super::state::{Closed, Conn, client};
 use super::super::write;
-use super::{H2, Running, abandon, note, respond};
+use super::{H2, Running, abandon, keep, note, respond};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -70,7 +70,12 @@ impl H2 {
         let idle_at_ms = self
             .idle_since_ms
             .filter(|_| self.block_since.is_none())
-            .map(|since_ms| since_ms.saturating_add(wait_ms));
+            .map(|since_ms| since_ms.saturating_add(wait_ms))
+            // What is still to be said, a goodbye above all, has as long as the client may be silent.
+            .map(|at_ms| match self.out.is_empty() {
+                true => at_ms,
+                false => at_ms.max(mark_ms.saturating_add(self.closing.timeout_ms)),
+            });
         let all = [
             self.due_ms(),
             self.stuck_at_ms(mark_ms),
@@ -273,12 +278,24 @@ fn log_unfinished<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     sh.finish(x);
 }
 
-/// Ends what is under way, logged as far as it came, and says goodbye as far as the socket takes it.
+/// Queues the goodbye, which leaves as far as the socket takes it.
+pub(in super::super) fn say_last<S>(c: &mut Conn<S>) {
+    let Some(h2) = &mut c.h2 else { return };
+    while let Want::Sent { stream, bytes } = h2.engine.advance(0, 0) {
+        h2.transmit();
+        keep(h2, stream, bytes);
+    }
+    h2.engine.end();
+    h2.transmit();
+}
+
+/// Ends what is under way, logged as far as it came.
 pub(in super::super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let Some(mut h2) = c.h2.take() else { return };
     while let Some(queued) = h2.tail.pop_front() {
         let mut x = queued.exchange;
         x.bytes_sent = queued.bytes;
+        x.completed = queued.end <= h2.sent;
         sh.finish(x);
     }
     while let Some(running) = h2.running.first() {
@@ -287,8 +304,6 @@ pub(in super::super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N
         abandon(&mut x);
         sh.finish(x);
     }
-    h2.engine.end();
-    h2.transmit();
     c.h2 = Some(h2);
 }
 

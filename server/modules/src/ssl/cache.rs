@@ -1,0 +1,253 @@
+//! `ssl_certificate_cache`: certificates and keys that variables name, kept for the next handshakes.
+//!
+//! The rules are nginx's: one is used for so long without a look at its file; then it is used on if the file has its time
+//! and its inode still, else read anew. What nobody asks for leaves when something new comes, and where there is no room
+//! the one that was used longest ago. All threads share a cache, and it lives as long as its configuration.
+//!
+//! Source: nginx documentation, `ssl_certificate_cache`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tls::{Chain, Key};
+
+/// A cache.
+pub(crate) struct Cache {
+    most: usize,
+    inactive_s: u64,
+    valid_s: u64,
+    kept: Mutex<Kept>,
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache").finish_non_exhaustive()
+    }
+}
+
+/// What is asked for: a kind of thing, by its full path or by the text itself.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Id {
+    pub(super) is_key: bool,
+    /// The name is the text itself, which cannot change.
+    pub(super) is_data: bool,
+    pub(super) name: Vec<u8>,
+}
+
+/// What is kept.
+#[derive(Clone)]
+pub(super) enum Object {
+    /// Certificates.
+    Chain(Chain),
+    /// A key.
+    Key(Key),
+}
+
+/// What tells one content of a path from another: seconds of its time, and its inode.
+pub(super) type Stamp = Option<(i64, u64)>;
+
+#[derive(Default)]
+struct Kept {
+    entries: HashMap<Id, Entry>,
+    /// The same by their last use, the longest ago first.
+    uses: BTreeMap<u64, Id>,
+    /// Counts uses.
+    turn: u64,
+}
+
+struct Entry {
+    object: Object,
+    created_s: u64,
+    used_s: u64,
+    stamp: Stamp,
+    turn: u64,
+}
+
+/// What a look into the cache gives.
+pub(super) enum Found {
+    /// It is there and counts.
+    Valid(Object),
+    /// It is there and counts if its file has this stamp.
+    Old(Object, Stamp),
+    /// It is not there.
+    Nothing,
+}
+
+impl Cache {
+    /// An empty one for so many certificates and keys.
+    pub(super) fn new(most: usize, inactive_s: u64, valid_s: u64) -> Self {
+        Self {
+            most,
+            inactive_s,
+            valid_s,
+            kept: Mutex::default(),
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks for something, which counts as a use.
+    pub(super) fn find(&self, id: &Id, now_s: u64) -> Found {
+        let mut kept = self.kept();
+        let Some(entry) = kept.used(id, now_s) else {
+            return Found::Nothing;
+        };
+        let object = entry.object.clone();
+        if id.is_data || now_s.saturating_sub(entry.created_s) <= self.valid_s {
+            Found::Valid(object)
+        } else {
+            Found::Old(object, entry.stamp)
+        }
+    }
+
+    /// Keeps something, or that it has been found to count still.
+    pub(super) fn keep(&self, id: &Id, object: Object, stamp: Stamp, now_s: u64) {
+        let mut kept = self.kept();
+        if let Some(entry) = kept.used(id, now_s) {
+            entry.object = object;
+            entry.stamp = stamp;
+            entry.created_s = now_s;
+            return;
+        }
+        for _ in 0..EXPIRED_A_TURN {
+            kept.drop_oldest(|entry| now_s.saturating_sub(entry.used_s) > self.inactive_s);
+        }
+        if kept.entries.len() >= self.most {
+            kept.drop_oldest(|_| true);
+        }
+        kept.turn += 1;
+        let turn = kept.turn;
+        kept.uses.insert(turn, id.clone());
+        let entry = Entry {
+            object,
+            created_s: now_s,
+            used_s: now_s,
+            stamp,
+            turn,
+        };
+        kept.entries.insert(id.clone(), entry);
+    }
+
+    /// Forgets something that cannot be loaded any more.
+    pub(super) fn forget(&self, id: &Id) {
+        let mut kept = self.kept();
+        if let Some(entry) = kept.entries.remove(id) {
+            kept.uses.remove(&entry.turn);
+        }
+    }
+}
+
+impl Kept {
+    /// An entry, moved behind all others.
+    fn used(&mut self, id: &Id, now_s: u64) -> Option<&mut Entry> {
+        let entry = self.entries.get_mut(id)?;
+        self.turn += 1;
+        self.uses.remove(&entry.turn);
+        self.uses.insert(self.turn, id.clone());
+        entry.turn = self.turn;
+        entry.used_s = now_s;
+        Some(entry)
+    }
+
+    fn drop_oldest(&mut self, may_go: impl Fn(&Entry) -> bool) {
+        let Some(id) = self.uses.first_key_value().map(|(_, id)| id.clone()) else {
+            return;
+        };
+        if self.entries.get(&id).is_some_and(may_go) {
+            self.entries.remove(&id);
+            self.uses.pop_first();
+        }
+    }
+}
+
+/// Entries nobody asks for that may leave for one that comes, as in nginx.
+const EXPIRED_A_TURN: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(name: &str) -> Id {
+        Id {
+            is_key: false,
+            is_data: name.starts_with("data:"),
+            name: name.as_bytes().to_vec(),
+        }
+    }
+
+    fn chain() -> Object {
+        let key = rcgen::KeyPair::generate().expect("there is randomness");
+        let params = rcgen::CertificateParams::new(["a".to_owned()]).expect("a name");
+        let certificate = params.self_signed(&key).expect("it can be signed");
+        Object::Chain(Chain::from_pem(certificate.pem().as_bytes()).expect("it is one"))
+    }
+
+    fn is_there(cache: &Cache, name: &str, now_s: u64) -> bool {
+        !matches!(cache.find(&id(name), now_s), Found::Nothing)
+    }
+
+    #[test]
+    fn the_one_used_longest_ago_makes_room() {
+        let cache = Cache::new(2, 10, 60);
+        for name in ["a", "b"] {
+            cache.keep(&id(name), chain(), None, 0);
+        }
+        assert!(is_there(&cache, "a", 0));
+        cache.keep(&id("c"), chain(), None, 0);
+        assert!(is_there(&cache, "a", 0) && is_there(&cache, "c", 0));
+        assert!(!is_there(&cache, "b", 0));
+    }
+
+    #[test]
+    fn one_that_is_kept_again_needs_no_room() {
+        let cache = Cache::new(2, 10, 60);
+        for name in ["a", "b", "a", "b"] {
+            cache.keep(&id(name), chain(), None, 0);
+        }
+        assert!(is_there(&cache, "a", 0) && is_there(&cache, "b", 0));
+    }
+
+    #[test]
+    fn what_nobody_asks_for_leaves_two_at_a_time() {
+        let cache = Cache::new(9, 10, 60);
+        for name in ["a", "b", "c"] {
+            cache.keep(&id(name), chain(), None, 0);
+        }
+        cache.keep(&id("d"), chain(), None, 10);
+        assert_eq!(cache.kept().entries.len(), 4, "ten seconds are allowed");
+        cache.keep(&id("e"), chain(), None, 11);
+        assert!(!is_there(&cache, "a", 11) && !is_there(&cache, "b", 11));
+        assert!(is_there(&cache, "c", 11) && is_there(&cache, "d", 11));
+    }
+
+    #[test]
+    fn an_entry_counts_for_its_time_and_data_forever() {
+        let cache = Cache::new(9, 1000, 60);
+        cache.keep(&id("a"), chain(), Some((1, 2)), 0);
+        cache.keep(&id("data:b"), chain(), None, 0);
+        assert!(matches!(cache.find(&id("a"), 60), Found::Valid(_)));
+        assert!(matches!(
+            cache.find(&id("a"), 61),
+            Found::Old(_, Some((1, 2)))
+        ));
+        assert!(matches!(cache.find(&id("data:b"), 61), Found::Valid(_)));
+        cache.keep(&id("a"), chain(), Some((1, 2)), 61);
+        assert!(matches!(cache.find(&id("a"), 121), Found::Valid(_)));
+        cache.forget(&id("a"));
+        assert!(!is_there(&cache, "a", 121));
+    }
+
+    #[test]
+    fn keys_and_certificates_are_apart() {
+        let cache = Cache::new(9, 10, 60);
+        cache.keep(&id("a"), chain(), None, 0);
+        let key = Id {
+            is_key: true,
+            ..id("a")
+        };
+        assert!(matches!(cache.find(&key, 0), Found::Nothing));
+    }
+}
