@@ -321,7 +321,7 @@ fn feed(x: &mut Exchange, chunks: impl IntoIterator<Item = Chunk>) {
 fn what_the_source_flushes_can_be_read_at_once() {
     for coding in ["gzip", "br", "zstd"] {
         let mut site = Site::server(ALL).large_file("/www/a.html", &text(2 << 20));
-        let mut x = site.begin_with(&format!(
+        let (mut x, _) = site.begin_with(&format!(
             "GET /a.html HTTP/1.1\r\nHost: a\r\nAccept-Encoding: {coding}\r\n\r\n"
         ));
         let (mut sent, mut got) = (String::new(), Vec::new());

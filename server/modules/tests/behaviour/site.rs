@@ -235,11 +235,6 @@ impl Site {
         self.run(&request).0
     }
 
-    /// The same for any request, as text.
-    pub(crate) fn begin_with(&mut self, request: &str) -> Exchange {
-        self.run(request).0
-    }
-
     /// The next piece of the body of an exchange that was begun, or a mark.
     pub(crate) fn pull(&mut self, x: &mut Exchange) -> Pulled {
         let clock = Clock::new(START_MS, NOW_S * 1000);
