@@ -121,7 +121,7 @@ fn samples_of_a_late_link_are_void_but_few_may_be() {
             .for_each(|s| s.link_late = 2 * LATE);
         outcome.is_conclusive()
     };
-    assert_eq!((of_many(2), of_many(3)), (true, false));
+    assert_eq!((of_many(3), of_many(4)), (true, false));
 }
 
 #[test]

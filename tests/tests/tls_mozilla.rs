@@ -36,7 +36,7 @@ fn generated_configuration_is_sound() {
     let expected = [
         "cipher suites that are not supported are ignored: DHE-RSA-AES128-GCM-SHA256, \
          DHE-RSA-AES256-GCM-SHA384, DHE-RSA-CHACHA20-POLY1305",
-        "\"ssl_stapling\" ignored: ",
+        "\"ssl_stapling\" ignored, no OCSP responder URL in the certificate",
         "\"ssl_dhparam\" ignored: ",
     ];
     assert_eq!(warnings.len(), expected.len(), "{warnings:#?}");
