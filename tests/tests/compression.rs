@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use firstbyte_tests::{Builder, Client, H2Client, Response, Server, peer};
+use firstbyte_tests::{Builder, Client, H2Client, Response, Server, peer, wait_until};
 
 const TYPES: &str =
     "types { text/html html; text/plain txt; } default_type application/octet-stream;";
@@ -198,6 +198,39 @@ fn a_changed_file_is_never_sent_in_its_old_form() {
             assert!(decoded(&answer) == page.as_bytes(), "change {n}");
         }
     }
+}
+
+#[test]
+fn a_kept_form_ends_with_the_bytes_it_was_made_of() {
+    let page = text(60_000);
+    let server = site("gzip on;").file("html/a.html", &page).start();
+    let path = server.path("html/a.html");
+    let written = fs::metadata(&path).and_then(|meta| meta.modified());
+    let written = written.expect("the file was just written");
+    let mut client = server.client();
+    // Forms of files that changed a moment ago are not kept.
+    wait_until("the file is old enough", || {
+        let answer = accepting(&mut client, "/a.html", "gzip");
+        assert!(decoded(&answer) == page.as_bytes());
+        written.elapsed().is_ok_and(|age| age.as_millis() > 3100)
+    });
+    let kept = accepting(&mut client, "/a.html", "gzip");
+    assert!(accepting(&mut client, "/a.html", "gzip").body == kept.body);
+    // The same file, length and time of modification; another content.
+    let other = page.replace("fox", "dog");
+    fs::write(&path, &other).expect("the file can be written");
+    let file = fs::File::options().write(true).open(&path);
+    let set = file.and_then(|file| file.set_modified(written));
+    set.expect("its time can be set");
+    let answer = accepting(&mut client, "/a.html", "gzip");
+    assert!(decoded(&answer) == other.as_bytes());
+    assert_eq!(
+        answer.header("ETag"),
+        kept.header("ETag"),
+        "nothing else tells"
+    );
+    fs::remove_file(&path).expect("the file is there");
+    assert_eq!(accepting(&mut client, "/a.html", "gzip").status, 404);
 }
 
 #[test]

@@ -42,6 +42,7 @@ pub(crate) use vary::weaken;
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "gzip",
+    stands_for: &["brotli_filter", "zstd_filter"],
     directives: settings::DIRECTIVES,
     units: &[
         <CompressMain as server_core::confs::Conf>::unit,

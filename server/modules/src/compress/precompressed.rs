@@ -22,6 +22,7 @@ use crate::static_files::log_failed;
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "gzip_static",
+    stands_for: &["brotli_static", "zstd_static"],
     directives: &[PLAIN],
     units: &[<StaticLoc as server_core::confs::Conf>::unit],
     handlers: &[Handler::Content(handle)],
