@@ -20,7 +20,6 @@
 //!
 //! Source: RFC 9113, RFC 9218, RFC 8441; limits and words of nginx.
 
-mod budget;
 mod conn;
 mod control;
 mod encode;
@@ -39,11 +38,12 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+use crate::mux::budget;
+
 pub use conn::{Conn, PREFACE};
 pub use error::{
     CANCEL, COMPRESSION_ERROR, ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR,
     INTERNAL_ERROR, Misdeed, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, STREAM_CLOSED,
 };
-pub use event::{Event, Want};
-pub use send::Plan;
+pub use event::{Event, Plan, Want};
 pub use settings::Settings;

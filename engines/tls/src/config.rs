@@ -35,6 +35,15 @@ pub struct Config {
     record_bytes: usize,
 }
 
+/// What a handshake offers besides HTTP/1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// HTTP/2, before everything else.
+    pub http2: bool,
+    /// SPDY/3.1.
+    pub spdy: bool,
+}
+
 /// How sessions are resumed, before it is known with which certificates.
 #[derive(Debug, Default)]
 struct Resumption {
@@ -230,10 +239,22 @@ impl Config {
         }
     }
 
-    /// What rustls is given. Whether HTTP/2 is offered is asked at each handshake, since a server without a certificate
+    /// What rustls is given. Which protocols are offered is asked at each handshake, since a server without a certificate
     /// shows another one's and still speaks the protocols that it says itself.
-    pub(crate) fn rustls(&self, http2: bool) -> &Arc<ServerConfig> {
-        if http2 { &self.http2 } else { &self.rustls }
+    pub(crate) fn rustls(&self, offer: Offer) -> Arc<ServerConfig> {
+        let config = if offer.http2 {
+            &self.http2
+        } else {
+            &self.rustls
+        };
+        if !offer.spdy {
+            return Arc::clone(config);
+        }
+        // So few servers have it that none keeps a configuration for it.
+        let mut config = ServerConfig::clone(config);
+        let at = usize::from(offer.http2);
+        config.alpn_protocols.insert(at, b"spdy/3.1".to_vec());
+        Arc::new(config)
     }
 
     /// Whether it has a certificate to show.

@@ -8,7 +8,7 @@ use rustls::unbuffered::{
 };
 use rustls::{CipherSuite, HandshakeKind, NamedGroup, ProtocolVersion};
 
-use super::config::Config;
+use super::config::{Config, Offer};
 use super::fault::Fault;
 use super::hello::{self, Hello, Offered, Parsed};
 use super::scratch::Scratch;
@@ -168,17 +168,17 @@ impl Conn {
         std::mem::take(&mut self.held)
     }
 
-    /// Begins the handshake with a configuration, and offers HTTP/2 or not.
+    /// Begins the handshake with a configuration, and offers these protocols.
     ///
     /// # Errors
     /// The handshake fails at once.
     pub fn start(
         &mut self,
         config: &Config,
-        http2: bool,
+        offer: Offer,
         sink: &mut dyn FnMut(&[u8]),
     ) -> Result<(), Fault> {
-        let running = UnbufferedServerConnection::new(Arc::clone(config.rustls(http2)))?;
+        let running = UnbufferedServerConnection::new(config.rustls(offer))?;
         self.state = State::Running(Box::new(running));
         self.receive(&mut [], sink)
     }

@@ -36,7 +36,7 @@ mod verify;
 mod x509;
 
 pub use ciphers::{CipherFault, Ciphers};
-pub use config::{ClientAuth, ClientMode, Config, Refusal, Settings};
+pub use config::{ClientAuth, ClientMode, Config, Offer, Refusal, Settings};
 pub use conn::{Conn, Info};
 pub use crl::Crl;
 pub use fault::Fault;

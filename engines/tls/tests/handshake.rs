@@ -14,7 +14,8 @@ use pair::{
 };
 use rustls::{CipherSuite, NamedGroup, ProtocolVersion, SignatureScheme, version};
 use tls::{
-    Chain, Ciphers, Config, Groups, Identity, Key, KeyRing, SessionCache, Settings, TicketKey,
+    Chain, Ciphers, Config, Groups, Identity, Key, KeyRing, Offer, SessionCache, Settings,
+    TicketKey,
 };
 
 const TLS12: &[&rustls::SupportedProtocolVersion] = &[&version::TLS12];
@@ -292,7 +293,7 @@ fn a_session_of_another_name_is_none() {
         Some(&b"otherhost"[..])
     );
     // A session that was taken would make the binder wrong; one that is none makes a whole handshake.
-    conn.start(&server, false, &mut |_| {})
+    conn.start(&server, Offer::default(), &mut |_| {})
         .expect("the session is passed over");
 }
 
@@ -351,7 +352,8 @@ fn early_data_is_taken_once() {
         let mut received = Vec::new();
         let mut sink = |plain: &[u8]| received.extend_from_slice(plain);
         conn.receive(&mut bytes, &mut sink).expect("it is a hello");
-        conn.start(&server, false, &mut sink).expect("they agree");
+        conn.start(&server, Offer::default(), &mut sink)
+            .expect("they agree");
         received
     };
     assert_eq!(receive(first.clone()), b"early");

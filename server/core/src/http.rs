@@ -12,10 +12,10 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use conf::Pos;
-use engines::{h1, h2};
+use engines::{h1, h2, spdy};
 
 use crate::certificates::LateCertificates;
-use crate::conf_core::{CoreLoc, CoreSrv, Http2Srv};
+use crate::conf_core::{CoreLoc, CoreSrv, Http2Srv, SpdySrv};
 use crate::confs::{Conf, Confs};
 use crate::errand::Errand;
 use crate::errlog::{ErrorLog, Level, Shown};
@@ -174,6 +174,8 @@ pub struct PortAddr {
     pub names: ServerNames,
     /// Every server here speaks HTTP/2: `listen ... http2`.
     pub http2: bool,
+    /// SPDY is spoken here: `listen ... spdy`.
+    pub spdy: bool,
     /// TLS is spoken here.
     pub ssl: bool,
     /// A header of the PROXY protocol comes before the first request.
@@ -215,6 +217,8 @@ pub struct Generation {
     pub h1: Vec<Rc<h1::Settings>>,
     /// Settings of the HTTP/2 engine for each port.
     pub h2: Vec<Rc<h2::Settings>>,
+    /// Settings of the SPDY engine for each port.
+    pub spdy: Vec<Rc<spdy::Settings>>,
 }
 
 impl Generation {
@@ -230,11 +234,17 @@ impl Generation {
             .iter()
             .map(|port| Rc::new(h2_settings(&http, port)))
             .collect();
+        let spdy = http
+            .ports
+            .iter()
+            .map(|port| Rc::new(spdy_settings(&http, port)))
+            .collect();
         Self {
             http,
             number,
             h1,
             h2,
+            spdy,
         }
     }
 }
@@ -279,5 +289,22 @@ fn h2_settings(http: &Http, port: &Port) -> h2::Settings {
         abuse_budget: own.abuse_budget.0 as u32,
         header_table_bytes: own.header_table_size.0 as usize,
         ..h2::Settings::default()
+    }
+}
+
+fn spdy_settings(http: &Http, port: &Port) -> spdy::Settings {
+    let confs = &http.servers[port.addr(None).default_server].confs;
+    let (srv, own): (&CoreSrv, &SpdySrv) = (confs.get(), confs.get());
+    let buffers = &srv.large_client_header_buffers;
+    spdy::Settings {
+        max_concurrent_streams: own.max_concurrent_streams.0 as u32,
+        headers_level: own.headers_comp.0,
+        field_bytes: buffers.size as usize,
+        header_bytes: buffers.size as usize * buffers.number as usize,
+        max_headers: srv.max_headers.0 as u32,
+        ignore_invalid_headers: *srv.ignore_invalid_headers,
+        underscores_in_headers: *srv.underscores_in_headers,
+        abuse_budget: confs.get::<Http2Srv>().abuse_budget.0 as u32,
+        ..spdy::Settings::default()
     }
 }

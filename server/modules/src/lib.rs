@@ -88,7 +88,7 @@ pub const MODULES: &[&Module] = &[
 pub fn with() -> Vec<String> {
     NGINX_OPTIONAL
         .iter()
-        .filter(|name| **name == HTTP2 || MODULES.iter().any(|m| m.name == **name))
+        .filter(|name| OF_CORE.contains(name) || MODULES.iter().any(|m| m.name == **name))
         .map(|name| format!("--with-http_{name}_module"))
         .collect()
 }
@@ -106,13 +106,14 @@ pub fn without() -> Vec<String> {
         .collect()
 }
 
-/// A module of nginx that is part of the core here.
-const HTTP2: &str = "v2";
+/// Modules of nginx that are part of the core here.
+const OF_CORE: [&str; 2] = ["v2", "spdy"];
 
 /// Modules that nginx builds only when told to.
 const NGINX_OPTIONAL: &[&str] = &[
     "ssl",
-    HTTP2,
+    "v2",
+    "spdy",
     "realip",
     "addition",
     "geoip",

@@ -204,6 +204,20 @@ impl Tls {
             .expect("the server answers")
     }
 
+    /// The protocol that a handshake chooses.
+    pub(crate) fn agreed(&self, port: u16, name: &str) -> Option<String> {
+        let socket = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
+        let limit = socket.set_read_timeout(Some(LIMIT));
+        limit.expect("a limit that is not zero is valid");
+        let name = ServerName::try_from(name.to_owned()).expect("a host name");
+        let connection = ClientConnection::new(Arc::clone(&self.0), name).expect("a client");
+        let mut stream = StreamOwned::new(connection, socket);
+        let done = stream.conn.complete_io(&mut stream.sock);
+        done.expect("the handshake succeeds");
+        let protocol = stream.conn.alpn_protocol();
+        protocol.map(|name| String::from_utf8_lossy(name).into_owned())
+    }
+
     /// The same with a name of its own in the handshake.
     pub(crate) fn ask(
         &self,

@@ -151,7 +151,7 @@ macro_rules! obsolete {
 
 macro_rules! unneeded {
     ($name:literal, $contexts:expr) => {
-        obsolete!(
+        $crate::conf_core::http2::obsolete!(
             $name,
             $contexts,
             "Ignored: memory that only nginx has.",
@@ -159,6 +159,8 @@ macro_rules! unneeded {
         )
     };
 }
+
+pub(super) use {obsolete, unneeded};
 
 /// Directives of nginx that have a successor, or no meaning here.
 pub(super) const ROWS: &[Row<Build>] = &[
