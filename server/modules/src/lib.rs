@@ -13,6 +13,7 @@ mod compress;
 mod early_hints;
 mod empty_gif;
 mod flv;
+pub mod freeze_manifest;
 mod geo;
 mod geoip;
 mod geoip2;
@@ -74,6 +75,7 @@ pub const MODULES: &[&Module] = &[
     &stub_status::MODULE,
     &not_modified::MODULE,
     &headers::MODULE,
+    &freeze_manifest::MODULE,
     &userid::MODULE,
     &compress::GUNZIP,
     &sub_filter::MODULE,
