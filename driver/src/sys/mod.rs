@@ -19,6 +19,7 @@ pub mod process;
 pub mod random;
 pub mod signal;
 pub mod socket;
+pub mod tcp_info;
 pub mod title;
 pub mod tun;
 

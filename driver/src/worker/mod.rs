@@ -30,6 +30,7 @@ use crate::bundle::{Bundle, FromWorker, ToWorker};
 use crate::sys::poll::{Events, Interest, Poller, Waker};
 use crate::sys::process;
 use crate::sys::signal::{self, Signals};
+use crate::sys::tcp_info::tcp_info;
 use orders::{Counters, Order, Setup};
 use thread::Thread;
 use upkeep::Chores;
@@ -101,6 +102,7 @@ impl Worker {
         let env = Env {
             hostname: process::hostname(),
             pid: std::process::id(),
+            tcp_info: Some(tcp_info),
         };
         let mut worker = Self {
             control,

@@ -28,6 +28,7 @@ use crate::logs::Logs;
 use crate::phases::Phase;
 use crate::regex::Captures;
 use crate::trace::Trace;
+use crate::transport::ReadTcpInfo;
 
 pub use body::{BodyStage, Pulled};
 pub use guards::Guards;
@@ -54,6 +55,8 @@ pub struct Env {
     pub hostname: Vec<u8>,
     /// `$pid`.
     pub pid: u32,
+    /// Asks the kernel about a connection, where there are any.
+    pub tcp_info: Option<ReadTcpInfo>,
 }
 
 /// What an exchange knows of its connection.
@@ -73,6 +76,8 @@ pub struct Client {
     pub pipelined: bool,
     /// `debug_connection` names the peer: its connection is logged at level debug, everywhere.
     pub debug: bool,
+    /// The number of its socket, which is open as long as its exchanges are.
+    pub socket: i32,
 }
 
 /// The response while it is being decided; the last header stage turns it into a [`ResponseHead`].

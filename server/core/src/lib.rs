@@ -34,6 +34,7 @@ pub mod reply;
 pub mod stats;
 pub mod syslog;
 pub mod trace;
+pub mod transport;
 pub mod typed;
 pub mod upkeep;
 pub mod value;

@@ -201,6 +201,7 @@ pub(super) fn client<N: Net>(
         since_ms: c.since_ms,
         pipelined: c.active.as_ref().is_some_and(|a| a.queued > 0),
         debug: c.debug,
+        socket: sh.net.number(&c.socket),
     }
 }
 

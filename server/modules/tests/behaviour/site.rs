@@ -230,6 +230,7 @@ impl Site {
             since_ms: 0,
             pipelined: false,
             debug: false,
+            socket: server_core::transport::NO_SOCKET,
         };
         let mut clock = Clock::new(START_MS, NOW_S * 1000);
         let (mut logs, env) = (Logs::default(), Env::default());
