@@ -30,6 +30,9 @@ macro_rules! var {
 
 mod proxied;
 mod tcp;
+mod timing;
+
+pub(crate) use timing::TIMED;
 
 fn put(out: &mut Out, bytes: &[u8]) -> bool {
     out.extend_from_slice(bytes);
@@ -61,6 +64,7 @@ pub const VARIABLES: &[&[Variable]] = &[
     CONNECTION,
     proxied::VARIABLES,
     tcp::VARIABLES,
+    timing::VARIABLES,
 ];
 
 const REQUEST: &[Variable] = &[

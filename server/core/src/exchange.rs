@@ -27,6 +27,7 @@ use crate::known_host::KnownHost;
 use crate::logs::Logs;
 use crate::phases::Phase;
 use crate::regex::Captures;
+use crate::timing::{Moments, ReadClock};
 use crate::trace::Trace;
 use crate::transport::ReadTcpInfo;
 
@@ -57,6 +58,15 @@ pub struct Env {
     pub pid: u32,
     /// Asks the kernel about a connection, where there are any.
     pub tcp_info: Option<ReadTcpInfo>,
+    /// Reads a clock that counts microseconds, where there is one.
+    pub clock_us: Option<ReadClock>,
+}
+
+impl Env {
+    /// Monotonic microseconds; 0 where there is no such clock.
+    pub fn now_us(&self) -> u64 {
+        self.clock_us.map_or(0, |read| read())
+    }
 }
 
 /// What an exchange knows of its connection.
@@ -244,6 +254,8 @@ pub struct Exchange {
     pub on_end: Option<OnEnd>,
     /// Bytes of the response head on the wire.
     pub header_bytes: u64,
+    /// When it came how far, where the configuration asks for that.
+    pub moments: Moments,
     /// Where what happens is noted; never while serving.
     pub trace: Option<Rc<Trace>>,
 }
@@ -304,6 +316,7 @@ impl Exchange {
             bytes_sent: 0,
             on_end: None,
             header_bytes: 0,
+            moments: Moments::default(),
             trace: None,
         }
     }
@@ -356,6 +369,7 @@ impl Exchange {
         self.bytes_sent = 0;
         self.on_end = None;
         self.header_bytes = 0;
+        self.moments = Moments::default();
     }
 
     /// Forgets what was decided about the response so far.

@@ -20,6 +20,7 @@ mod limit_req;
 mod limits;
 mod log;
 mod map;
+mod metrics;
 mod networks;
 mod not_modified;
 mod random_index;
@@ -64,6 +65,7 @@ pub const MODULES: &[&Module] = &[
     &static_files::MODULE,
     &empty_gif::MODULE,
     &stub_status::MODULE,
+    &metrics::MODULE,
     &not_modified::MODULE,
     &headers::MODULE,
     &userid::MODULE,

@@ -127,6 +127,7 @@ fn environment() -> Env {
         hostname: hostname.trim_ascii().to_ascii_lowercase(),
         pid: std::process::id(),
         tcp_info: None,
+        clock_us: None,
     }
 }
 

@@ -237,6 +237,9 @@ pub(super) fn log_unfinished<N: Net>(
 /// Gives back what the connection holds; exchanges under way are logged as far as they came.
 pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate {
     h2::close(c, sh);
+    if let Some(tls) = &c.tls {
+        tls.count_end();
+    }
     say_goodbye(c, sh);
     debug_conn!(
         HTTP,

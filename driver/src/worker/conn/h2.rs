@@ -15,6 +15,7 @@ use server_core::debug_http;
 use server_core::errlog::Level;
 use server_core::exchange::{Exchange, Pulled, State};
 use server_core::phases;
+use server_core::stats::Protocol;
 
 use super::state::{Closed, Closing, Conn, Queued, client};
 use super::{CLIENT_CLOSED_REQUEST, QUEUE_BYTES, open_exchange, trace};
@@ -32,6 +33,8 @@ pub(in crate::worker) struct H2 {
     queued: u64,
     /// Bytes written since the connection began.
     pub(super) sent: u64,
+    /// When bytes were last read, monotonic microseconds, where moments are noted.
+    pub(super) read_us: u64,
     running: Vec<Running>,
     /// One of them is to get no response.
     any_aborted: bool,
@@ -57,17 +60,21 @@ struct Running {
     exchange: Box<Exchange>,
     /// Bytes of its response that the engine was given.
     bytes: u64,
+    /// Value of `queued` before its head, where moments are noted.
+    start: u64,
 }
 
 /// Begins HTTP/2 on a connection.
 pub(super) fn open<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let settings = Rc::clone(&sh.generation.h2[c.port()]);
     let now_ms = sh.clock.mono_ms;
+    c.counted.speak(Protocol::Http2);
     c.h2 = Some(Box::new(H2 {
         engine: h2::Conn::new(settings),
         out: Gather::default(),
         queued: 0,
         sent: 0,
+        read_us: 0,
         running: Vec::new(),
         any_aborted: false,
         tail: VecDeque::new(),
@@ -145,6 +152,17 @@ impl H2 {
         let queued = self.tail.iter_mut().map(|queued| &mut queued.exchange);
         for x in running.chain(queued) {
             x.client.debug = on;
+        }
+    }
+
+    /// Notes which responses have begun to leave.
+    pub(super) fn note_first_bytes(&mut self, now_us: u64) {
+        let queued = self.tail.iter_mut().map(|q| (q.start, &mut q.exchange));
+        let running = self.running.iter_mut().map(|r| (r.start, &mut r.exchange));
+        for (start, x) in queued.chain(running) {
+            if start < self.sent && x.moments.first_byte_us == 0 {
+                x.moments.first_byte_us = now_us;
+            }
         }
     }
 
@@ -260,6 +278,7 @@ fn begin<N: Net>(
         stream,
         exchange: x,
         bytes: 0,
+        start: u64::MAX,
     });
     let at = h2.running.len() - 1;
     respond(h2, at);
@@ -292,6 +311,13 @@ fn respond(h2: &mut H2, at: usize) {
                 chunk_bytes: x.loc::<Http2Loc>(&x.http).chunk_size.0 as usize,
             };
             debug_http!(x, "{}", trace::Head(&x.response));
+            if x.http.timed {
+                // What the engine has ready goes before the head, so that its place in the queue is known.
+                let before = h2.out.len();
+                h2.engine.transmit(&mut h2.out);
+                h2.queued += h2.out.len() - before;
+                running.start = h2.queued;
+            }
             x.header_bytes = h2.engine.send_head(stream, &x.response, plan);
             running.bytes = x.header_bytes;
         }
@@ -413,11 +439,12 @@ fn keep(h2: &mut H2, stream: u32, bytes: u64) {
     let Some(at) = h2.position(stream) else {
         return;
     };
+    let start = h2.running[at].start;
     let exchange = h2.take(at, bytes);
     trace::finalized(&exchange);
     h2.note_times(&exchange);
     h2.tail.push_back(Queued {
-        start: 0,
+        start,
         end: h2.queued,
         bytes,
         exchange,
