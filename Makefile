@@ -16,13 +16,13 @@ ifeq ($(shell id -u),0)
 SERVE_AS := -g 'user $(shell stat -c "%U %G" .);'
 endif
 
-.PHONY: help build serve test test-all setup lint black-box fuzz-slice bench oracle h2spec hpack soak first-byte deb deb-test fmt clean
+.PHONY: help build serve test test-all setup lint black-box fuzz-slice bench oracle h2spec hpack testssl soak first-byte deb deb-test fmt clean
 
 help:
 	@echo 'make serve     build, and serve examples/site on http://127.0.0.1:8080/'
 	@echo 'make test      all checks of a change: format, lints, unit and black-box tests, short fuzzing'
 	@echo 'make test-all  make test, then long simulation and fuzzing, a soak, the outside suite'
-	@echo 'make first-byte  first and last bytes over an emulated link, with the figures (docs/link.md)'
+	@echo 'make first-byte  first and last bytes and handshakes over an emulated link, with the figures (docs/link.md)'
 	@echo 'make bench     instruction counts of the hot paths'
 	@echo 'make build     the release binary, $(BINARY)'
 	@echo 'make deb       Debian packages: beside nginx, and in its place (docs/operations.md)'
@@ -81,10 +81,10 @@ test: setup lint black-box fuzz-slice deb-test
 soak: build
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) SECONDS_LONG=$(or $(SOAK_SECONDS),120) .ci/soak
 
-# First and last bytes over the emulated link, many times, with the figures (docs/link.md).
+# First and last bytes, and handshakes, over the emulated link, many times, with the figures (docs/link.md).
 first-byte: build
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) LINK_ROUNDS=$(LINK_ROUNDS_ALL) LINK_TABLE=1 \
-	    $(CARGO) test --package firstbyte-link --test first_byte -- --nocapture
+	    $(CARGO) test --package firstbyte-link --test first_byte --test handshakes -- --nocapture
 
 # The outside suite: https://github.com/nginx/nginx-tests, checked out at NGINX_TESTS.
 oracle: build
@@ -97,6 +97,10 @@ oracle: build
 # h2spec is fetched and built where Go is.
 h2spec: build
 	@FIRSTBYTE_BIN=$(abspath $(BINARY)) tests/oracle/h2spec.sh
+
+# testssl.sh has to be installed; it takes two minutes.
+testssl: build
+	@FIRSTBYTE_BIN=$(abspath $(BINARY)) tests/oracle/testssl.sh
 
 # Public header blocks: https://github.com/http2jp/hpack-test-case, checked out at HPACK_STORIES.
 hpack:
@@ -114,6 +118,7 @@ test-all: test
 	@if command -v dpkg-deb >/dev/null; then $(MAKE) --no-print-directory deb && packaging/deb/test; fi
 	@$(MAKE) --no-print-directory h2spec
 	@$(MAKE) --no-print-directory hpack
+	@$(MAKE) --no-print-directory testssl
 	@$(MAKE) --no-print-directory oracle
 
 deb:

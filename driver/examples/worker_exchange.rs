@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use driver::sys::socket::Sent;
-use driver::worker::conn::{Cause, Conn, Fate, intake, turn};
+use driver::worker::conn::{Cause, Choice, Conn, Fate, intake, turn};
 use driver::worker::net::Net;
 use driver::worker::shared::Shared;
 use engines::h2::PREFACE;
@@ -87,7 +87,10 @@ fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io:
     let peer = Peer::Inet(SocketAddr::from(([127, 0, 0, 1], 40_000)));
     let mut conn = Conn::new(socket, peer, 0, 1, 1);
     if http2.is_some() {
-        conn.expect_http2();
+        conn.expect(Choice {
+            http2: true,
+            spdy: false,
+        });
     }
     for n in 0..count {
         let now_ms = n as u64 / EXCHANGES_A_MS + 1;

@@ -3,12 +3,15 @@
 //! A run is made from its seed alone. `SIM_SEED` is the first seed (1), `SIM_SEEDS` how many are run (300). Clients send
 //! sound and broken requests in any pieces, read fast, slowly or never, end, reset or stay silent; reads and writes stop
 //! anywhere; the worker gets turns for nothing; the clock jumps; the configuration changes. A judge for each connection
-//! (`judge`) sees only the wire and the clock and decides on every response, every close and every timeout.
+//! (`judge`) sees only the wire and the clock and decides on every response, every close and every timeout. Clients of
+//! HTTP/2 (`h2`) are their own judges.
 
 #[path = "sim/client.rs"]
 mod client;
 #[path = "sim/expect.rs"]
 mod expect;
+#[path = "sim/h2.rs"]
+mod h2;
 #[path = "sim/judge.rs"]
 mod judge;
 #[path = "sim/limits.rs"]
@@ -67,7 +70,21 @@ fn no_seed_finds_a_fault() {
     let site = site::Site::new("");
     let mut total = run::Tally::default();
     let test = "no_seed_finds_a_fault";
-    seeds(test, |seed| run::run(seed, &site), |tally| total.add(tally));
+    let run = |seed| run::run::<client::Client>(seed, &site);
+    seeds(test, run, |tally| total.add(tally));
+    println!("{total:?}");
+}
+
+#[test]
+fn no_seed_of_http2_finds_a_fault() {
+    // What abuse costs is tested elsewhere: these clients do much, and mean no harm.
+    let site = site::Site::new(
+        "http2 on; http2_abuse_budget 1000000; http2_max_concurrent_streams 9; http2_header_table_size 256;",
+    );
+    let mut total = run::Tally::default();
+    let test = "no_seed_of_http2_finds_a_fault";
+    let run = |seed| run::run::<h2::Peer>(seed, &site);
+    seeds(test, run, |tally| total.add(tally));
     println!("{total:?}");
 }
 

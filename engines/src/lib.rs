@@ -12,6 +12,7 @@
 //! - [`h2`]: HTTP/2, server role.
 //! - [`mux`]: what multiplexed protocols share.
 //! - [`hpack`]: header compression of HTTP/2.
+//! - [`spdy`]: SPDY/3.1, both roles.
 //! - [`proxy_protocol`]: what a proxy says before a connection's first byte.
 #![forbid(unsafe_code)]
 
@@ -22,3 +23,4 @@ pub mod hpack;
 pub mod http;
 pub mod mux;
 pub mod proxy_protocol;
+pub mod spdy;

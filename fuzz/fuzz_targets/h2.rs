@@ -35,6 +35,7 @@ fuzz_target!(|input: &[u8]| {
 fn settings(limits: u8) -> Settings {
     Settings {
         max_concurrent_streams: if limits & 1 == 0 { 128 } else { 2 },
+        max_concurrent_pushes: 3,
         preread_bytes: if limits & 2 == 0 { 65_536 } else { 20 },
         field_bytes: if limits & 4 == 0 { 8192 } else { 20 },
         header_bytes: if limits & 8 == 0 { 32_768 } else { 80 },
@@ -137,6 +138,9 @@ impl Peer {
             match &event {
                 Event::Head { stream, head } => {
                     self.events.push(format!("{event:?}"));
+                    if head.fault.is_none() {
+                        self.conn.push(*stream, b"/pushed", head);
+                    }
                     let (stream, status) = (*stream, if head.fault.is_some() { 400 } else { 200 });
                     self.answer(stream, status);
                 }

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use crate::{Direction, Link, TraceEntry};
 
-/// Bodies, bytes: the least; small; a segment's worth; one byte past a segment of Ethernet; some segments; near
-/// the initial window of ten segments; past it; several windows.
-pub const SIZES: [usize; 8] = [1, 100, 1024, 1461, 4096, 14_336, 16_384, 65_536];
+/// Bodies, bytes: the least; small; a segment's worth; one byte past a segment of Ethernet; some segments; what just fits
+/// the initial window of ten segments next to one of tickets; past that; several windows.
+pub const SIZES: [usize; 9] = [1, 100, 1024, 1461, 4096, 12_288, 14_336, 16_384, 65_536];
 
 /// Requests of a connection, as many as take a Linux receiver out of its first mode of acknowledging.
 pub const REQUESTS: usize = 12;
@@ -122,7 +122,7 @@ impl Sweep {
     ///
     /// # Errors
     /// The first of the peer's, with what was asked for.
-    pub fn run(&self, link: &Link, peer: &mut (impl Peer + Send)) -> io::Result<Outcome> {
+    pub fn run(&self, link: &Link, peer: &mut (dyn Peer + Send)) -> io::Result<Outcome> {
         let timings = link.in_client(|| self.take(peer))?;
         let trace = link.take_trace();
         let sample = |(body_bytes, request, timing): (usize, usize, Timing)| Sample {
@@ -139,7 +139,7 @@ impl Sweep {
         })
     }
 
-    fn take(&self, peer: &mut impl Peer) -> io::Result<Vec<(usize, usize, Timing)>> {
+    fn take(&self, peer: &mut dyn Peer) -> io::Result<Vec<(usize, usize, Timing)>> {
         let mut timings = Vec::new();
         for _ in 0..self.rounds {
             for &size in &self.sizes {

@@ -3,9 +3,8 @@
 //!
 //! Skipped, and says so, where there can be no link (see `link::available`). `LINK_TABLE=1` prints the figures.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::thread;
 use std::time::Duration;
 
 use firstbyte_tests::Server;
@@ -19,8 +18,21 @@ const JUDGED: [usize; 5] = [1, 2, 4, 8, 12];
 const HOLD: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(300);
 
+/// How long an answer may take.
+const LIMIT: Duration = Duration::from_secs(10);
+
 /// How often the connection is made anew because the link was late.
 const ATTEMPTS: usize = 5;
+
+/// Waits for so long; nothing was asked for, so nothing comes.
+fn nothing_comes_within(pause: Duration, answers: &mut BufReader<TcpStream>) {
+    let stream = answers.get_ref();
+    stream.set_read_timeout(Some(pause)).expect("not zero");
+    let error = answers.fill_buf().expect_err("nothing was asked for");
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    let stream = answers.get_ref();
+    stream.set_read_timeout(Some(LIMIT)).expect("not zero");
+}
 
 /// Least and smoothed round-trip time in microseconds, as each response of one connection tells them.
 fn figures(stream: TcpStream, requests: usize) -> Vec<(u32, u32)> {
@@ -44,7 +56,7 @@ fn figures(stream: TcpStream, requests: usize) -> Vec<(u32, u32)> {
         let body = String::from_utf8(body).expect("text");
         let (least, smoothed) = body.split_once(' ').expect("two numbers");
         let number = |text: &str| text.parse().expect("a number");
-        thread::sleep(PAUSE);
+        nothing_comes_within(PAUSE, &mut answers);
         (number(least), number(smoothed))
     };
     (0..requests).map(ask).collect()
@@ -69,8 +81,7 @@ fn least_round_trip_time_is_that_of_the_path_while_acknowledgements_are_held() {
             let address = (link.server_address(), server.port());
             let stream = TcpStream::connect(address).expect("the server accepts");
             stream.set_nodelay(true).expect("a TCP socket");
-            let limit = Some(Duration::from_secs(10));
-            stream.set_read_timeout(limit).expect("not zero");
+            stream.set_read_timeout(Some(LIMIT)).expect("not zero");
             figures(stream, JUDGED[JUDGED.len() - 1])
         });
         let judged: Vec<_> = JUDGED.iter().map(|n| (*n, figures[n - 1])).collect();

@@ -29,6 +29,10 @@ pub struct H2Client {
     pub settings_acks: usize,
     /// SETTINGS of the server.
     pub settings: Vec<(u16, u32)>,
+    /// Requests that the server promised to answer: the stream they came on, their own, and their fields.
+    pub promises: Vec<(u32, u32, Fields)>,
+    /// The promise whose header block comes: its two streams.
+    promised: Option<(u32, u32)>,
     /// The streams of DATA frames, in order.
     pub data_order: Vec<u32>,
     /// The connection has ended.
@@ -116,6 +120,8 @@ impl H2Client {
             pings: Vec::new(),
             settings_acks: 0,
             settings: Vec::new(),
+            promises: Vec::new(),
+            promised: None,
             data_order: Vec::new(),
             closed: false,
         }
@@ -359,8 +365,16 @@ impl H2Client {
                 self.block.extend_from_slice(payload);
                 if flags & END_HEADERS != 0 {
                     let block = std::mem::take(&mut self.block);
-                    take_fields(reply, self.reader.read(&block));
+                    let fields = self.reader.read(&block);
+                    match self.promised.take() {
+                        Some((parent, own)) => self.promises.push((parent, own, fields)),
+                        None => take_fields(reply, fields),
+                    }
                 }
+            }
+            PUSH_PROMISE => {
+                self.promised = Some((stream, number(payload)));
+                self.take_frame(CONTINUATION, flags, stream, &payload[4..]);
             }
             RST_STREAM => reply.reset = Some(number(payload)),
             SETTINGS if ack => self.settings_acks += 1,
@@ -434,6 +448,8 @@ pub const PRIORITY: u8 = 2;
 pub const RST_STREAM: u8 = 3;
 /// Settings, or their acknowledgement.
 pub const SETTINGS: u8 = 4;
+/// What the server answers without having been asked.
+pub const PUSH_PROMISE: u8 = 5;
 /// To be sent back.
 pub const PING: u8 = 6;
 /// The end of the connection.
@@ -448,6 +464,8 @@ pub const END_STREAM: u8 = 1;
 pub const ACK: u8 = 1;
 /// The last frame of a header block.
 pub const END_HEADERS: u8 = 4;
+/// The setting that says whether the server may push.
+pub const ENABLE_PUSH: u16 = 2;
 /// The setting of the size of streams' windows.
 pub const INITIAL_WINDOW_SIZE: u16 = 4;
 

@@ -4,6 +4,7 @@
 //! the test that started it, a worker's from the kernel's list of the supervisor's children.
 
 use std::fs;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -47,10 +48,34 @@ pub fn is_waiting(pid: u32) -> bool {
     state(pid) == Some('S')
 }
 
+/// How long a process has computed, hundredths of a second.
+#[must_use]
+pub fn cpu_ticks(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    // Fields 14 and 15 of proc_pid_stat(5); the state is the third.
+    let fields = after_name.split_whitespace().skip(11).take(2);
+    fields.filter_map(|field| field.parse::<u64>().ok()).sum()
+}
+
 fn state(pid: u32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in brackets may hold anything; the state follows the last bracket.
     stat.rsplit(')').next()?.trim_start().chars().next()
+}
+
+/// How long a process has kept a processor busy.
+///
+/// # Panics
+/// When the process is gone.
+#[must_use]
+pub fn cpu_time(pid: u32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("the process runs");
+    let after = stat.rsplit(')').next().unwrap_or_default();
+    // In user mode and in the kernel; the state is the first field here.
+    let ticks = after.split_whitespace().skip(11).take(2);
+    let ticks: u64 = ticks.filter_map(|n| n.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 1000 / TICKS_A_SECOND)
 }
 
 /// The effective user of a process.
@@ -60,3 +85,6 @@ pub fn effective_user(pid: u32) -> Option<u32> {
     let line = status.lines().find(|line| line.starts_with("Uid:"))?;
     line.split_whitespace().nth(2)?.parse().ok()
 }
+
+/// The unit of times in /proc, on every Linux that these tests run on.
+const TICKS_A_SECOND: u64 = 100;

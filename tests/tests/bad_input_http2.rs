@@ -131,6 +131,12 @@ fn frames_that_bring_nothing_end_within_a_thousand() {
         frame(PRIORITY, 0, 1, &[0, 0, 0, 3, 9])
     });
     ends_with(&server, calm, 1001, |_| frame(0x77, 0, 0, b"?"));
+    ends_with(&server, calm, 1001, |_| frame(GOAWAY, 0, 0, &[0; 8]));
+    ends_with(&server, calm, 1001, |_| frame(PING, ACK, 0, &[7; 8]));
+    ends_with(&server, calm, 1002, |_| frame(SETTINGS, ACK, 0, &[]));
+    ends_with(&server, calm, 1001, |_| {
+        frame(0x10, 0, 0, &[0, 0, 0, 1, b'u', b'=', b'1'])
+    });
     ends_with(&server, calm, 1010, |n| open(n, frame(DATA, 0, 1, &[])));
     ends_with(&server, calm, 1010, |n| {
         open(n, frame(DATA, 8, 1, &[3, 0, 0, 0]))
@@ -240,6 +246,9 @@ fn malformed_requests_get_400_and_a_reset() {
         with(":unknown", "1"),
         with("X-Upper", "1"),
         with("x y", "1"),
+        with("x\r\ny", "1"),
+        with("x\ny", "1"),
+        with("x\0y", "1"),
         with("connection", "keep-alive"),
         with("keep-alive", "1"),
         with("proxy-connection", "close"),

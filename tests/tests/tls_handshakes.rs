@@ -4,6 +4,9 @@
 
 mod tls_client;
 
+use std::io::Read;
+use std::time::Duration;
+
 use firstbyte_tests::{Builder, Server, Signal, peer, process, run, wait_until};
 use tls_client::{Leaf, Tls, site};
 
@@ -261,4 +264,25 @@ fn a_broken_handshake_is_logged_as_nginx_does() {
     server.wait_for_text("error.log", "SSL_do_handshake() failed (");
     server.wait_for_text("error.log", " while SSL handshaking, client: 127.0.0.1");
     assert_eq!(Tls::new().get(server.port(), "localhost", "/v").status, 200);
+}
+
+#[test]
+fn handshake_of_http_2_that_stops_halfway_costs_nothing() {
+    if !peer::knows_nginx(25) {
+        return;
+    }
+    let server = with(&format!("http2 on; {SERVER}"), &site("localhost")).start();
+    // Of a handshake like the others, the beginning: the server's flight is answered by nothing.
+    let mut half = Tls::speaking(&[b"h2"]).begin(server.port(), "localhost");
+    assert!(half.read(&mut [0; 16]).expect("the server answers") > 0);
+    let worker = server.workers()[0];
+    let before = process::cpu_ticks(worker);
+    half.set_read_timeout(Some(Duration::from_millis(500)))
+        .expect("it is not zero");
+    while half.read(&mut [0; 4096]).is_ok_and(|length| length > 0) {}
+    let ticks = process::cpu_ticks(worker) - before;
+    assert!(
+        ticks < 20,
+        "{ticks} hundredths of a second of half a second"
+    );
 }

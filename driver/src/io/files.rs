@@ -12,6 +12,7 @@
 //! with `open_file_cache` goes by nginx's rules instead (`open_cache`), one with `disable_symlinks`
 //! walks the path each time. Absent: directio, read-ahead, bigger-than-memory maps.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
@@ -141,8 +142,8 @@ impl FileCache {
                     self.figures.hits += 1;
                     entry.used_ms = self.now_ms;
                     entry.checked = self.heard;
-                    if entry.opened.content.is_none() && identity.is_settled(self.unix_ms) {
-                        entry.read_content();
+                    if !entry.opened.settled && identity.is_settled(self.unix_ms) {
+                        entry.settle();
                     }
                     return Ok(Rc::clone(&entry.opened));
                 }
@@ -195,15 +196,12 @@ impl FileCache {
 impl Entry {
     /// Keeps the bytes of a small file. They are what the identity describes: it was compared before this read, and a
     /// change after it gives another identity.
-    fn read_content(&mut self) {
-        let Some(file) = &self.opened.file else {
-            return;
-        };
-        let Some(content) = read_small(file, self.identity.meta.size) else {
-            return;
-        };
+    fn settle(&mut self) {
         let mut opened = Opened::clone(&self.opened);
-        opened.content = Some(content);
+        opened.settled = true;
+        if let Some(file) = &opened.file {
+            opened.content = read_small(file, self.identity.meta.size);
+        }
         self.opened = Rc::new(opened);
     }
 }
@@ -259,6 +257,10 @@ impl Files for FileCache {
         Some(content)
     }
 
+    fn read_into(&mut self, range: &FileRange, out: &mut Vec<u8>) -> io::Result<()> {
+        read_range(range, out)
+    }
+
     fn stat(&mut self, path: &[u8], policy: &OpenPolicy) -> Result<Meta, FileError> {
         if policy.cache.is_some() {
             return self.open(path, policy).map(|opened| opened.meta);
@@ -283,6 +285,7 @@ pub(crate) fn opened_with(file: Option<Rc<OwnedFd>>, meta: Meta) -> Rc<Opened> {
         file,
         meta,
         content: None,
+        settled: false,
         etag: etag.into_bytes().into(),
         last_modified: Rc::from(http_date(meta.mtime_s).as_slice()),
     })

@@ -335,3 +335,34 @@ fn a_settled_file_keeps_its_bytes_and_a_young_one_does_not() {
     let settled = open(&mut cache, &path).expect("open");
     assert_eq!(settled.content.as_deref(), Some(&b"text"[..]));
 }
+
+/// What is made of a file's bytes may be kept with its descriptor once it has settled.
+#[test]
+fn a_file_that_changes_after_it_has_settled_comes_with_another_descriptor() {
+    let dir = Dir::new();
+    let large = "x".repeat(CONTENT_BYTES as usize + 1);
+    let path = dir.file("f", &large);
+    let unix_ms = std::time::UNIX_EPOCH
+        .elapsed()
+        .map_or(0, |d| d.as_millis() as u64);
+    let mut cache = FileCache::new();
+    cache.set_now(1, unix_ms);
+    let young = open(&mut cache, &path).expect("open");
+    assert!(!young.settled);
+    cache.set_now(2, unix_ms + 10_000);
+    let settled = open(&mut cache, &path).expect("open");
+    assert!(settled.settled && settled.content.is_none());
+    let handle = |opened: &Opened| opened.file.clone().expect("a file is opened");
+    assert!(Rc::ptr_eq(&handle(&young), &handle(&settled)));
+    fs::write(&path, large.replace('x', "y")).expect("write");
+    let changed = open(&mut cache, &path).expect("open");
+    assert!(!Rc::ptr_eq(&handle(&settled), &handle(&changed)));
+    let mut bytes = b"read: ".to_vec();
+    let range = FileRange {
+        file: handle(&changed),
+        offset: 0,
+        len: 2,
+    };
+    cache.read_into(&range, &mut bytes).expect("it is longer");
+    assert_eq!(bytes, b"read: yy");
+}

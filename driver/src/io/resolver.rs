@@ -9,8 +9,8 @@
 //! [`Resolver::ready`], counts [`Resolver::deadline`] among its own, calls [`Resolver::expire`] when
 //! that has come, and then fetches [`Resolver::event`], which says whom to wake. None of this blocks.
 //!
-//! Absent: the plug. Nothing that is built needs a name at run time, so `worker::thread` has no
-//! resolver yet; the first user (upstreams, fetching OCSP responses) brings it.
+//! The worker's main thread has resolvers for its errands. Absent: one in `worker::thread`, since no request needs a
+//! name yet; upstreams will bring it.
 //!
 //! Source: nginx documentation, `resolver`; RFC 1035, section 4.2; RFC 7766.
 

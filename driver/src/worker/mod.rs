@@ -4,6 +4,7 @@
 //! `conn` is the way of a byte, `thread` the loop around it, `shared` what the connections of one thread have in common.
 
 pub mod conn;
+mod errands;
 mod logs;
 pub mod net;
 pub mod orders;
@@ -32,6 +33,7 @@ use crate::sys::poll::{Events, Interest, Poller, Waker};
 use crate::sys::signal::{self, Signals};
 use crate::sys::tcp_info::tcp_info;
 use crate::sys::{clock, process};
+use errands::Errands;
 use orders::{Counters, Order, Setup};
 use thread::Thread;
 use upkeep::Chores;
@@ -71,6 +73,7 @@ struct Worker {
     older: Vec<Weak<Http>>,
     env: Env,
     chores: Chores,
+    errands: Errands,
     shutdown_timeout_ms: Option<u64>,
     leaving: bool,
 }
@@ -121,6 +124,7 @@ impl Worker {
             older: Vec::new(),
             env,
             chores: Chores::default(),
+            errands: Errands::new(&[], ERRANDS),
             shutdown_timeout_ms: None,
             leaving: false,
         };
@@ -136,14 +140,16 @@ impl Worker {
     fn serve(&mut self) -> i32 {
         let mut events = Events::with_capacity(8);
         loop {
-            let wait_ms = self.chores.wait_ms(HOUSEKEEP_MS);
+            let wait_ms = self.errands.wait_ms(self.chores.wait_ms(HOUSEKEEP_MS));
             if self.poller.wait(&mut events, Some(wait_ms)).is_err() {
                 return 1;
             }
             self.chores.run_due(&self.log);
+            self.errands.run_due(&self.poller, &self.log);
             errlog::set_utc_offset(process::local_offset_s(unix_s()));
             for n in 0..events.len() {
-                match events.at(n).token {
+                let ready = events.at(n);
+                match ready.token {
                     CONTROL => match ToWorker::receive(&self.control) {
                         Ok(ToWorker::Configure(bundle)) => self.configure(*bundle),
                         Ok(ToWorker::Reopen(logs)) => self.reopen(logs),
@@ -151,7 +157,8 @@ impl Worker {
                         Ok(ToWorker::Terminate) | Err(_) => self.terminate(),
                     },
                     SIGNAL => self.signalled(),
-                    _ => self.ended.drain(),
+                    ENDED => self.ended.drain(),
+                    _ => self.errands.ready(ready, &self.poller, &self.log),
                 }
             }
             self.report_panics();
@@ -265,6 +272,10 @@ impl Worker {
         let Some(http) = cycle.http.clone() else {
             return Err("the configuration has no http part".to_owned());
         };
+        if http.servers.iter().any(|server| server.tls.is_some()) {
+            // Before the threads accept: the first handshake is not to pay for it.
+            tls::warm_up();
+        }
         let renewed = bundle.renewed;
         self.take_listeners(bundle.listeners);
         self.change_logs(bundle.logs, &cycle, &http);
@@ -299,6 +310,8 @@ impl Worker {
             }
         }
         self.chores = chores;
+        self.errands = Errands::new(&http.errands, ERRANDS);
+        self.errands.run_due(&self.poller, &self.log);
         debug_assert!(started || self.threads.len() == count);
         Ok(())
     }
@@ -401,5 +414,7 @@ fn unix_s() -> i64 {
 const CONTROL: u64 = 0;
 const ENDED: u64 = 1;
 const SIGNAL: u64 = 2;
+/// The first of the sockets that errands have.
+const ERRANDS: u64 = 3;
 /// How often the offset of local time is looked up and panics are reported, at least.
 const HOUSEKEEP_MS: u64 = 10_000;

@@ -1,15 +1,15 @@
 //! The clients of a run: how they send their requests, how they read, how they go away.
 
-use driver::io::sim::{Faults, Random, Wire};
+use driver::io::sim::{Faults, Link, Random, Wire};
 
-use super::judge::Judge;
+use super::judge::{Court, Judge};
+use super::run::Guest;
 use super::script::{self, Request};
 
 /// One client.
 pub(crate) struct Client {
-    /// Index of its connection.
-    pub(crate) link: usize,
-    pub(crate) judge: Judge,
+    link: usize,
+    judge: Judge,
     bytes: Vec<u8>,
     sent: usize,
     /// It sends no more than this.
@@ -53,9 +53,8 @@ enum Ending {
     Leave,
 }
 
-impl Client {
-    /// A client with a script of its own.
-    pub(crate) fn new(link: usize, random: &mut Random) -> Self {
+impl Guest for Client {
+    fn new(link: usize, random: &mut Random) -> Self {
         let count = 1 + random.below(6) as usize;
         let mut requests: Vec<Request> = (0..count).map(|_| script::request(random)).collect();
         if random.chance(20) {
@@ -95,16 +94,18 @@ impl Client {
         }
     }
 
-    /// Does one thing.
-    pub(crate) fn act(&mut self, wire: &mut Wire, random: &mut Random) {
+    fn link(&self) -> usize {
+        self.link
+    }
+
+    fn act(&mut self, wire: &mut Wire, random: &mut Random) {
         match random.below(3) {
             0 | 1 => self.send(wire, random),
             _ => self.fetch(wire, random),
         }
     }
 
-    /// Does all that it ever will, now; true if that was anything.
-    pub(crate) fn finish(&mut self, wire: &mut Wire, random: &mut Random) -> bool {
+    fn finish(&mut self, wire: &mut Wire, random: &mut Random) -> bool {
         let before = (self.sent, wire.fetched(), self.gone);
         self.send(wire, random);
         if !matches!(self.reading, Reading::Stalled(_)) {
@@ -114,6 +115,28 @@ impl Client {
         before != (self.sent, wire.fetched(), self.gone)
     }
 
+    fn look(&mut self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String> {
+        self.judge.look(link, now_ms, court)
+    }
+
+    fn quiet(&self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String> {
+        self.judge.quiet(link, now_ms, court)
+    }
+
+    fn story(&self, link: &Link) -> String {
+        self.judge.story(link)
+    }
+
+    fn answered(&self) -> usize {
+        self.judge.answered()
+    }
+
+    fn is_expired(&self) -> bool {
+        self.judge.expired
+    }
+}
+
+impl Client {
     fn send(&mut self, wire: &mut Wire, random: &mut Random) {
         let allowed = match self.pace {
             Pace::Turns => self.limit.min(self.judge.end_of(self.judge.answered())),

@@ -395,7 +395,7 @@ fn raw(request: &Request, bytes: &[u8], ended: bool, court: &Court<'_>) -> Read 
 }
 
 /// When so many bytes had passed.
-fn reached(moments: &[Moment], total: usize) -> Option<Moment> {
+pub(super) fn reached(moments: &[Moment], total: usize) -> Option<Moment> {
     moments
         .get(moments.partition_point(|m| m.total < total))
         .copied()

@@ -8,9 +8,37 @@ use driver::worker::conn::Cause;
 use server_core::exchange::Peer;
 use server_core::http::Generation;
 
-use super::client::{Client, faults};
-use super::judge::{Court, Judge};
+use super::client::faults;
+use super::judge::Court;
 use super::site::{CONFS, Site, forget_notes, notes_count};
+
+/// A client with its judge.
+pub(crate) trait Guest {
+    /// One with a script of its own.
+    fn new(link: usize, random: &mut Random) -> Self;
+    /// Index of its connection.
+    fn link(&self) -> usize;
+    /// Does one thing.
+    fn act(&mut self, wire: &mut Wire, random: &mut Random);
+    /// Does all that it ever will, now; true if that was anything.
+    fn finish(&mut self, wire: &mut Wire, random: &mut Random) -> bool;
+    /// Looks at what has come since the last look.
+    ///
+    /// # Errors
+    /// What is wrong.
+    fn look(&mut self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String>;
+    /// With nothing left to do before time goes on: no request may lie unanswered.
+    ///
+    /// # Errors
+    /// What is wrong.
+    fn quiet(&self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String>;
+    /// What happened on the connection, for whoever has to find out why it is wrong.
+    fn story(&self, link: &Link) -> String;
+    /// How many requests have been answered.
+    fn answered(&self) -> usize;
+    /// Whether a timeout has closed it, or may have.
+    fn is_expired(&self) -> bool;
+}
 
 /// What happened in a run, to see that everything does.
 #[derive(Debug, Default)]
@@ -42,9 +70,9 @@ impl Tally {
 ///
 /// # Errors
 /// What is wrong, with the connection.
-pub(crate) fn run(seed: u64, site: &Site) -> Result<Tally, String> {
+pub(crate) fn run<G: Guest>(seed: u64, site: &Site) -> Result<Tally, String> {
     forget_notes();
-    let mut run = Run::new(seed, site);
+    let mut run = Run::<G>::new(seed, site);
     let steps = run.random.within(20..400);
     for _ in 0..steps {
         run.step()?;
@@ -53,11 +81,11 @@ pub(crate) fn run(seed: u64, site: &Site) -> Result<Tally, String> {
     run.check_end()
 }
 
-struct Run<'a> {
+struct Run<'a, G> {
     site: &'a Site,
     random: Random,
     world: World,
-    clients: Vec<Client>,
+    clients: Vec<G>,
     /// Which configuration each generation is, and whether it still lives.
     confs: Vec<usize>,
     lives: Vec<Weak<Generation>>,
@@ -67,7 +95,7 @@ struct Run<'a> {
     restless: u32,
 }
 
-impl<'a> Run<'a> {
+impl<'a, G: Guest> Run<'a, G> {
     fn new(seed: u64, site: &'a Site) -> Self {
         let mut random = Random::new(seed);
         let conf = random.within(0..CONFS.len());
@@ -126,7 +154,7 @@ impl<'a> Run<'a> {
         let port = self.random.within(0..ports);
         let peer = Peer::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 40_000)));
         let link = self.world.accept(wire, port, peer);
-        self.clients.push(Client::new(link, &mut self.random));
+        self.clients.push(G::new(link, &mut self.random));
     }
 
     fn act(&mut self) {
@@ -136,7 +164,7 @@ impl<'a> Run<'a> {
         let n = self.random.within(0..self.clients.len());
         let client = &mut self.clients[n];
         client.act(
-            &mut self.world.links[client.link].wire.borrow_mut(),
+            &mut self.world.links[client.link()].wire.borrow_mut(),
             &mut self.random,
         );
     }
@@ -209,9 +237,9 @@ impl<'a> Run<'a> {
             stopping: self.world.shared.stopping,
         };
         for client in &mut self.clients {
-            let link = &self.world.links[client.link];
-            let result = client.judge.look(link, self.world.polled_ms(), &court);
-            result.map_err(|e| told(&client.judge, link, &e))?;
+            let link = &self.world.links[client.link()];
+            let result = client.look(link, self.world.polled_ms(), &court);
+            result.map_err(|e| told(client, link, &e))?;
         }
         Ok(())
     }
@@ -243,7 +271,7 @@ impl<'a> Run<'a> {
         for _ in 0..ROUNDS_MAX {
             let mut busy = self.world.is_ready();
             for client in &mut self.clients {
-                let wire = &self.world.links[client.link].wire;
+                let wire = &self.world.links[client.link()].wire;
                 busy |= client.finish(&mut wire.borrow_mut(), &mut self.random);
             }
             if !busy {
@@ -262,11 +290,10 @@ impl<'a> Run<'a> {
             stopping: self.world.shared.stopping,
         };
         for client in &self.clients {
-            let link = &self.world.links[client.link];
+            let link = &self.world.links[client.link()];
             client
-                .judge
                 .quiet(link, self.world.now_ms(), &court)
-                .map_err(|e| told(&client.judge, link, &e))?;
+                .map_err(|e| told(client, link, &e))?;
         }
         Ok(())
     }
@@ -290,12 +317,12 @@ impl<'a> Run<'a> {
             ..Tally::default()
         };
         for client in &self.clients {
-            let link = &self.world.links[client.link];
+            let link = &self.world.links[client.link()];
             let wire = link.wire.borrow();
-            tally.responses += client.judge.answered() as u64;
+            tally.responses += client.answered() as u64;
             tally.bytes += wire.sent().len() as u64;
             tally.lingered += u64::from(wire.shutdown_ms.is_some());
-            tally.expired += u64::from(client.judge.expired);
+            tally.expired += u64::from(client.is_expired());
             tally.resets += u64::from(wire.reset_seen);
             tally.ordered += u64::from(link.closed.is_some_and(|(_, by)| by == ClosedBy::Order));
         }
@@ -315,8 +342,12 @@ impl<'a> Run<'a> {
     }
 }
 
-fn told(judge: &Judge, link: &Link, fault: &str) -> String {
-    format!("connection {}: {fault}\n{}", link.serial, judge.story(link))
+fn told<G: Guest>(client: &G, link: &Link, fault: &str) -> String {
+    format!(
+        "connection {}: {fault}\n{}",
+        link.serial,
+        client.story(link)
+    )
 }
 
 /// Deadlines that a run may have; far more than any has.

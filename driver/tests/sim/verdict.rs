@@ -177,14 +177,6 @@ impl Judge {
                 request.want
             );
         }
-        let moments = |list: &[Moment]| -> String {
-            list.iter()
-                .rev()
-                .take(STORY_MOMENTS)
-                .rev()
-                .map(|m| format!(" {}@{}", m.total, m.at_ms))
-                .collect()
-        };
         story += &format!(
             "  accepted {:?}, retired {:?}, closed {:?}\n",
             link.accepted, link.retired, link.closed
@@ -209,6 +201,13 @@ impl Judge {
         );
         story
     }
+}
+
+/// The last of these moments, for a story.
+pub(super) fn moments(list: &[Moment]) -> String {
+    let skipped = list.len().saturating_sub(STORY_MOMENTS);
+    let shown = list[skipped..].iter();
+    shown.map(|m| format!(" {}@{}", m.total, m.at_ms)).collect()
 }
 
 /// Bytes of a request and moments of a direction that a story shows.

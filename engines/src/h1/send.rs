@@ -38,8 +38,8 @@ pub(super) enum Framing {
 impl Conn {
     /// Sends an interim response, 1xx but not 101, with `fields` if any. Older
     /// protocols than HTTP/1.1 have none; nothing is sent then (RFC 9110
-    /// section 15.2), nor after the head.
-    pub fn send_interim(&mut self, status: u16, fields: Option<&ResponseHead>) {
+    /// section 15.2), nor after the head. Gives its bytes.
+    pub fn send_interim(&mut self, status: u16, fields: Option<&ResponseHead>) -> u64 {
         debug_assert!(
             (100..200).contains(&status) && status != 101,
             "an interim status"
@@ -47,10 +47,12 @@ impl Conn {
         let wanted = self.has_request()
             && self.sending == Sending::Waiting
             && self.request.version >= Version::Http11;
+        let before = self.out.len();
         if wanted {
             self.out
                 .push_with(|out| encode::interim(out, status, fields));
         }
+        self.out.len() - before
     }
 
     /// Sends the head of the response and gives its bytes; HTTP/0.9 has none.

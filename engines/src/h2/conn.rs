@@ -9,6 +9,7 @@ use super::error::{self, Misdeed};
 use super::event::Event;
 use super::frame::{self, FrameHead, HEAD_BYTES, put_head};
 use super::headers::Block;
+use super::push::Pushes;
 use super::request::Note;
 use super::settings::{self, DEFAULT_WINDOW, FRAME_BYTES, Settings};
 use super::stream::Stream;
@@ -50,8 +51,11 @@ pub struct Conn {
     pub(super) repeated: Repeated,
     /// Memory for header blocks of responses.
     pub(super) encoded: Vec<u8>,
+    pub(super) pushes: Pushes,
     /// Highest number of a stream of the client.
     pub(super) last_stream: u32,
+    /// Highest number of a stream whose request has come whole.
+    pub(super) last_request: u32,
     /// Streams that we have reset lately: what is still under way on them is dropped.
     pub(super) reset_lately: VecDeque<u32>,
     pub(super) events: VecDeque<Event>,
@@ -110,7 +114,9 @@ impl Conn {
             block_bytes: Vec::new(),
             repeated: Repeated::default(),
             encoded: Vec::new(),
+            pushes: Pushes::default(),
             last_stream: 0,
+            last_request: 0,
             reset_lately: VecDeque::new(),
             events: VecDeque::new(),
             sent: VecDeque::new(),
@@ -322,9 +328,10 @@ impl Conn {
         }
     }
 
-    /// Ends the connection: no stream after the last one is served.
+    /// Ends the connection: no request after the last one that has come whole is served. One of which a part is here is
+    /// not promised: the client may ask for it elsewhere.
     pub fn end(&mut self) {
-        self.end_after(self.last_stream);
+        self.end_after(self.last_request);
     }
 
     /// Ends the connection: no stream after this one is served, even where its request is here.
@@ -333,12 +340,14 @@ impl Conn {
             return;
         }
         self.ending = Ending::After(last);
-        let later: Vec<u32> = self.streams.ids().filter(|id| *id > last).collect();
+        // The number is one of the client's; what was promised is kept.
+        let is_later = |id: u32| id > last && !id.is_multiple_of(2);
+        let later: Vec<u32> = self.streams.ids().filter(|id| is_later(*id)).collect();
         for id in later {
             self.streams.remove(id);
         }
         self.events
-            .retain(|event| event.stream().is_none_or(|id| id <= last));
+            .retain(|event| event.stream().is_none_or(|id| !is_later(id)));
         self.put_goaway(last, error::NO_ERROR);
     }
 
@@ -420,7 +429,14 @@ impl Conn {
         assert!(self.reset_lately.len() <= RESET_REMEMBERED);
         assert!(self.early_priorities.len() <= super::control::EARLY_PRIORITIES);
         let most = self.settings.max_concurrent_streams as usize;
-        assert!(self.streams.len() <= most, "more streams than allowed");
+        let pushed = self.pushed_streams();
+        let most_pushed = self.settings.max_concurrent_pushes as usize;
+        assert!(
+            self.streams.len() - pushed <= most,
+            "more streams than allowed"
+        );
+        assert!(pushed <= most_pushed, "more pushes than allowed");
+        let last_push = self.pushes.last;
         let Self {
             streams,
             scheduler,
@@ -428,10 +444,11 @@ impl Conn {
             ..
         } = self;
         streams.each(|id, stream| {
-            assert!(
-                id <= *last_stream && id % 2 == 1,
-                "a stream that nobody opened"
-            );
+            let last = match id % 2 {
+                0 => last_push,
+                _ => *last_stream,
+            };
+            assert!(id <= last, "a stream that nobody opened");
             stream.check_invariants();
             assert!(!stream.queued || scheduler.contains(id), "a lost turn");
         });

@@ -24,7 +24,7 @@ impl Conn {
             None => Err(Misdeed::FrameSize),
             Some(depends) if depends & frame::MAX_STREAM != id => Ok(()),
             Some(_) if open => self.break_stream(id, error::PROTOCOL_ERROR),
-            Some(_) if id > self.last_stream => Err(Misdeed::WrongStream),
+            Some(_) if self.is_idle(id) => Err(Misdeed::WrongStream),
             Some(_) => Ok(()),
         }
     }
@@ -38,7 +38,7 @@ impl Conn {
             return Err(Misdeed::WrongStream);
         }
         let id = number(payload).ok_or(Misdeed::FrameSize)? & frame::MAX_STREAM;
-        if id.is_multiple_of(2) {
+        if id.is_multiple_of(2) && (id == 0 || self.is_idle(id)) {
             // None, or one that only we could open.
             return Err(Misdeed::WrongStream);
         }
@@ -51,7 +51,7 @@ impl Conn {
                 self.scheduler.remove(id, before);
                 self.requeue(id);
             }
-        } else if id > self.last_stream {
+        } else if self.is_idle(id) {
             self.early_priorities.retain(|(early, _)| *early != id);
             if self.early_priorities.len() < EARLY_PRIORITIES {
                 self.early_priorities.push((id, priority));
@@ -82,7 +82,9 @@ impl Conn {
                 Setting::MaxFrameSize(bytes) => self.peer.frame_bytes = bytes as usize,
                 // The last one counts.
                 Setting::InitialWindowSize(bytes) => window = Some(bytes),
-                Setting::EnablePush(_) | Setting::Other => {}
+                Setting::EnablePush(allowed) => self.pushes.allowed = allowed,
+                Setting::MaxConcurrentStreams(most) => self.pushes.most = most,
+                Setting::Other => {}
             }
         }
         if let Some(bytes) = window {
@@ -150,7 +152,8 @@ impl Conn {
         if payload.len() < 8 {
             return Err(Misdeed::FrameSize);
         }
-        // The client opens no more streams; those that are open go on.
+        // The client opens no more streams, and takes no more of ours; those that are open go on.
+        self.pushes.ended = true;
         self.spend(budget::FRAME)
     }
 
@@ -168,8 +171,9 @@ impl Conn {
             let grown = self.window.adjust(i64::from(grant));
             return grown.map_err(|_| Misdeed::WindowOverflow);
         }
+        let idle = self.is_idle(id);
         match self.streams.get(id) {
-            None if id > self.last_stream => Err(Misdeed::BadStreamNumber),
+            None if idle => Err(Misdeed::BadStreamNumber),
             None => Ok(()),
             Some(stream) => {
                 if stream.window.adjust(i64::from(grant)).is_err() {

@@ -70,7 +70,10 @@ impl Conn {
     fn kind_of_block(&mut self, head: FrameHead) -> Result<BlockKind, Misdeed> {
         let id = head.stream;
         let most = self.settings.max_concurrent_streams as usize;
-        let open = self.streams.len();
+        if id.is_multiple_of(2) {
+            return Err(Misdeed::BadStreamNumber);
+        }
+        let open = self.streams.len() - self.pushed_streams();
         if let Some(stream) = self.streams.get(id) {
             return Ok(if stream.malformed && stream.received {
                 BlockKind::Dropped(None)
@@ -81,9 +84,6 @@ impl Conn {
             } else {
                 BlockKind::Trailers
             });
-        }
-        if id.is_multiple_of(2) {
-            return Err(Misdeed::BadStreamNumber);
         }
         if id <= self.last_stream {
             // RFC 9113 section 5.1.1: a number that goes back.
@@ -169,6 +169,7 @@ impl Conn {
 
     fn request(&mut self, block: &Block, bytes: &[u8]) -> Result<(), Misdeed> {
         let id = block.stream;
+        self.last_request = id;
         let mut builder = Builder::new(&self.settings, self.spares.pop().unwrap_or_default());
         decode(&mut self.decoder, bytes, |name, value, note| {
             builder.field(name, value, note)

@@ -6,7 +6,7 @@
 //!
 //! - Bytes enter by [`Conn::receive`], preface included; the end of the peer's bytes by [`Conn::receive_eof`].
 //! - [`Conn::event`] tells what they mean, with the number of the stream.
-//! - A response is `send_interim`*, `send_head`, then what [`Conn::advance`] asks for: `Want::Body` is answered by
+//! - A response is `push`*, `send_interim`*, `send_head`, then what [`Conn::advance`] asks for: `Want::Body` is answered by
 //!   `send_data`, `send_end` or `stall`; after `Want::Sent` the exchange is over.
 //! - Bytes leave by [`Conn::transmit`].
 //! - [`Conn::drain`] and [`Conn::end`] announce the end; at [`Conn::is_over`] the connection is closed.
@@ -20,7 +20,6 @@
 //!
 //! Source: RFC 9113, RFC 9218, RFC 8441; limits and words of nginx.
 
-mod budget;
 mod conn;
 mod control;
 mod encode;
@@ -29,6 +28,7 @@ mod event;
 mod frame;
 mod headers;
 mod names;
+mod push;
 mod receive;
 mod request;
 mod send;
@@ -38,11 +38,12 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+use crate::mux::budget;
+
 pub use conn::{Conn, PREFACE};
 pub use error::{
     CANCEL, COMPRESSION_ERROR, ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR,
     INTERNAL_ERROR, Misdeed, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, STREAM_CLOSED,
 };
-pub use event::{Event, Want};
-pub use send::Plan;
+pub use event::{Event, Plan, Want};
 pub use settings::Settings;

@@ -210,7 +210,7 @@ impl Conn {
         if payload.len() != 4 {
             return Err(Misdeed::FrameSize);
         }
-        if head.stream > self.last_stream {
+        if self.is_idle(head.stream) {
             return Err(Misdeed::BadStreamNumber);
         }
         self.spend(budget::RESET)?;

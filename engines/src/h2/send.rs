@@ -8,19 +8,10 @@
 use super::budget;
 use super::conn::Conn;
 use super::error;
-use super::event::Want;
+use super::event::{Plan, Want};
 use super::frame::{self, put_head};
 use super::stream::Sending;
 use crate::http::{BodyLength, Chunk, ResponseHead};
-
-/// How a response is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
-    /// Trailers may come: the body is asked for even where it is known to be empty.
-    pub trailers: bool,
-    /// Most bytes of a DATA frame; no more than the peer takes.
-    pub chunk_bytes: usize,
-}
 
 impl Conn {
     /// Sends an interim response, 1xx but not 101, with `fields` if any.

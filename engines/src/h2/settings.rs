@@ -8,6 +8,8 @@ use super::frame::number;
 pub struct Settings {
     /// `http2_max_concurrent_streams`.
     pub max_concurrent_streams: u32,
+    /// `http2_max_concurrent_pushes`.
+    pub max_concurrent_pushes: u32,
     /// `http2_body_preread_size`: request body bytes of a stream that are taken before anybody reads them.
     pub preread_bytes: u32,
     /// `large_client_header_buffers`: bytes of one field, name and value.
@@ -33,6 +35,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             max_concurrent_streams: 128,
+            max_concurrent_pushes: 10,
             preread_bytes: 64 << 10,
             field_bytes: 8 << 10,
             header_bytes: 32 << 10,
@@ -51,6 +54,7 @@ impl Default for Settings {
 pub(super) enum Setting {
     HeaderTableSize(u32),
     EnablePush(bool),
+    MaxConcurrentStreams(u32),
     InitialWindowSize(u32),
     MaxFrameSize(u32),
     /// Known to nobody here, or of no consequence to a server.
@@ -64,6 +68,7 @@ impl Setting {
         Ok(match u16::from_be_bytes([bytes[0], bytes[1]]) {
             HEADER_TABLE_SIZE => Self::HeaderTableSize(value),
             ENABLE_PUSH if value <= 1 => Self::EnablePush(value == 1),
+            MAX_CONCURRENT_STREAMS => Self::MaxConcurrentStreams(value),
             INITIAL_WINDOW_SIZE if value < 1 << 31 => Self::InitialWindowSize(value),
             INITIAL_WINDOW_SIZE => return Err(Misdeed::WindowOverflow),
             MAX_FRAME_SIZE if (1 << 14..1 << 24).contains(&value) => Self::MaxFrameSize(value),

@@ -28,6 +28,8 @@ pub enum Chunk {
     Shared(Rc<[u8]>),
     /// A range of a file.
     File(FileRange),
+    /// No bytes but a mark: what came before it is to leave at once, whatever holds bytes back on the way.
+    Flush,
 }
 
 impl Chunk {
@@ -46,14 +48,14 @@ impl Chunk {
         self.len() == 0
     }
 
-    /// The bytes of a piece in memory; empty for a file range.
+    /// The bytes of a piece in memory; empty for a file range and for a mark.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Static(bytes) => bytes,
             Self::Owned(bytes) => bytes,
             Self::Shared(bytes) => bytes,
-            Self::File(_) => &[],
+            Self::File(_) | Self::Flush => &[],
         }
     }
 
@@ -85,6 +87,7 @@ impl Chunk {
                 range.len = len;
                 Self::File(rest)
             }
+            Self::Flush => return None,
         })
     }
 
@@ -103,6 +106,7 @@ impl Chunk {
             }
             Self::Shared(bytes) => Self::Shared(Rc::from(&bytes[..end])),
             Self::File(range) => Self::File(FileRange { len, ..range }),
+            Self::Flush => Self::Flush,
         }
     }
 }
@@ -143,5 +147,12 @@ mod tests {
             assert_eq!(piece.clone().truncated(4).len(), 4);
             assert_eq!(piece.truncated(9).len(), 4);
         }
+    }
+
+    #[test]
+    fn a_mark_has_no_byte() {
+        let mut mark = Chunk::Flush;
+        assert!(mark.is_empty() && mark.split_off(0).is_none());
+        assert!(matches!(mark.truncated(0), Chunk::Flush));
     }
 }

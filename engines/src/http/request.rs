@@ -51,6 +51,8 @@ pub struct RequestHead {
     pub fault: Option<Fault>,
     /// Bytes of request line and header section received.
     pub size_bytes: u64,
+    /// The priority that a stream of SPDY was opened with, 0 to 7.
+    pub priority: Option<u8>,
     /// The peer does not want, or cannot have, a persistent connection.
     pub close: bool,
     /// "Connection: keep-alive" was sent.

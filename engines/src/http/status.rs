@@ -36,6 +36,7 @@ pub const fn reason_phrase(status: u16) -> &'static str {
         415 => "Unsupported Media Type",
         416 => "Requested Range Not Satisfiable",
         421 => "Misdirected Request",
+        425 => "Too Early",
         429 => "Too Many Requests",
         500 => "Internal Server Error",
         501 => "Not Implemented",

@@ -1,6 +1,6 @@
 //! The open streams of a connection, by their numbers.
 //!
-//! Numbers only grow, so a sorted list is found by halving and grows at its end. Removed values are kept for the next
+//! Numbers of each side only grow, so a sorted list is found by halving and grows at its end, or near it. Removed values are kept for the next
 //! stream, so that their memory is used again.
 
 /// Streams by number.
@@ -40,18 +40,20 @@ impl<T> StreamTable<T> {
         self.index.is_empty()
     }
 
-    /// Adds a stream whose number is above all others and gives its value to be filled: one that was removed before, or a
-    /// new one.
+    /// Adds a stream that is not there and gives its value to be filled: one that was removed before, or a new one.
     pub fn insert_with(&mut self, id: u32, make: impl FnOnce() -> T) -> &mut T {
-        debug_assert!(
-            self.index.last().is_none_or(|(last, _)| *last < id),
-            "numbers grow"
-        );
         let place = self.free.pop().unwrap_or_else(|| {
             self.places.push(make());
             (self.places.len() - 1) as u32
         });
-        self.index.push((id, place));
+        match self.index.last() {
+            // One side has used larger numbers than the other.
+            Some((last, _)) if *last > id => {
+                let at = self.index.partition_point(|(other, _)| *other < id);
+                self.index.insert(at, (id, place));
+            }
+            _ => self.index.push((id, place)),
+        }
         self.recent = (id, place);
         &mut self.places[place as usize]
     }
@@ -105,7 +107,8 @@ mod tests {
         assert_eq!(table.get(3), None);
         assert_eq!(table.get(5).copied(), Some(50));
         assert_eq!(*table.insert_with(7, || 0), 30);
-        assert_eq!(table.ids().collect::<Vec<_>>(), [1, 5, 7]);
-        assert_eq!(table.len(), 3);
+        *table.insert_with(2, || 0) = 20;
+        assert_eq!(table.ids().collect::<Vec<_>>(), [1, 2, 5, 7]);
+        assert_eq!((table.get(2).copied(), table.len()), (Some(20), 4));
     }
 }

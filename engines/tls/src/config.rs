@@ -9,12 +9,12 @@ use aws_lc_rs::digest::{self, SHA256};
 use rustls::crypto::{CryptoProvider, aws_lc_rs as provider};
 use rustls::server::NoServerSessionStorage;
 use rustls::{
-    DistinguishedName, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, compress,
-    version,
+    DistinguishedName, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, version,
 };
 
 use super::ciphers::{Ciphers, TLS13};
 use super::client::AnyClient;
+use super::compress;
 use super::crl::Crl;
 use super::groups::Groups;
 use super::keys::{Identities, Identity};
@@ -33,6 +33,15 @@ pub struct Config {
     has_certificates: bool,
     rejects: bool,
     record_bytes: usize,
+}
+
+/// What a handshake offers besides HTTP/1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// HTTP/2, before everything else.
+    pub http2: bool,
+    /// SPDY/3.1.
+    pub spdy: bool,
 }
 
 /// How sessions are resumed, before it is known with which certificates.
@@ -186,7 +195,7 @@ impl Config {
         rustls.alpn_protocols = settings.alpn;
         rustls.max_early_data_size = settings.early_data_bytes;
         rustls.cert_compressors = match settings.compress {
-            true => compress::default_cert_compressors().to_vec(),
+            true => compress::compressors(),
             false => Vec::new(),
         };
         // What a client compresses costs us more than it saves.
@@ -230,10 +239,22 @@ impl Config {
         }
     }
 
-    /// What rustls is given. Whether HTTP/2 is offered is asked at each handshake, since a server without a certificate
+    /// What rustls is given. Which protocols are offered is asked at each handshake, since a server without a certificate
     /// shows another one's and still speaks the protocols that it says itself.
-    pub(crate) fn rustls(&self, http2: bool) -> &Arc<ServerConfig> {
-        if http2 { &self.http2 } else { &self.rustls }
+    pub(crate) fn rustls(&self, offer: Offer) -> Arc<ServerConfig> {
+        let config = if offer.http2 {
+            &self.http2
+        } else {
+            &self.rustls
+        };
+        if !offer.spdy {
+            return Arc::clone(config);
+        }
+        // So few servers have it that none keeps a configuration for it.
+        let mut config = ServerConfig::clone(config);
+        let at = usize::from(offer.http2);
+        config.alpn_protocols.insert(at, b"spdy/3.1".to_vec());
+        Arc::new(config)
     }
 
     /// Whether it has a certificate to show.
@@ -361,6 +382,7 @@ impl Resumption {
     /// Puts certificates into settings, and binds resumption to them and to the policy towards clients.
     fn bind(&self, rustls: &mut ServerConfig, identities: Vec<Identity>) {
         let context = self.context(&identities);
+        rustls.cert_compression_cache = Arc::new(compress::cache(identities.len()));
         rustls.cert_resolver = Arc::new(Identities::new(identities));
         rustls.session_storage = match &self.sessions {
             Some(cache) => Arc::new(Sessions {

@@ -8,7 +8,7 @@ use rustls::unbuffered::{
 };
 use rustls::{CipherSuite, HandshakeKind, NamedGroup, ProtocolVersion};
 
-use super::config::Config;
+use super::config::{Config, Offer};
 use super::fault::Fault;
 use super::hello::{self, Hello, Offered, Parsed};
 use super::scratch::Scratch;
@@ -29,6 +29,8 @@ pub struct Conn {
     out: Vec<u8>,
     peer_closed: bool,
     closing: bool,
+    /// Early data has come.
+    early: bool,
 }
 
 enum State {
@@ -89,6 +91,7 @@ impl Conn {
             out: Vec::new(),
             peer_closed: false,
             closing: false,
+            early: false,
         }
     }
 
@@ -165,17 +168,17 @@ impl Conn {
         std::mem::take(&mut self.held)
     }
 
-    /// Begins the handshake with a configuration, and offers HTTP/2 or not.
+    /// Begins the handshake with a configuration, and offers these protocols.
     ///
     /// # Errors
     /// The handshake fails at once.
     pub fn start(
         &mut self,
         config: &Config,
-        http2: bool,
+        offer: Offer,
         sink: &mut dyn FnMut(&[u8]),
     ) -> Result<(), Fault> {
-        let running = UnbufferedServerConnection::new(Arc::clone(config.rustls(http2)))?;
+        let running = UnbufferedServerConnection::new(config.rustls(offer))?;
         self.state = State::Running(Box::new(running));
         self.receive(&mut [], sink)
     }
@@ -210,6 +213,12 @@ impl Conn {
         matches!(self.state, State::Open(_)) && !self.closing
     }
 
+    /// Whether the handshake is still to be finished.
+    #[must_use]
+    pub fn is_handshaking(&self) -> bool {
+        !matches!(self.state, State::Open(_) | State::Dead)
+    }
+
     /// Whether the peer has said that it sends nothing more.
     #[must_use]
     pub fn peer_closed(&self) -> bool {
@@ -233,11 +242,19 @@ impl Conn {
         std::mem::take(&mut self.out)
     }
 
-    /// What the handshake agreed on; `None` before its end.
+    /// Whether early data has come and the handshake is not over: whoever sends it may be repeating what another has sent.
+    #[must_use]
+    pub fn is_early(&self) -> bool {
+        self.early && matches!(self.state, State::Running(_))
+    }
+
+    /// What the handshake agreed on; `None` before its end, or before early data.
     #[must_use]
     pub fn info(&self) -> Option<Info> {
-        let State::Open(conn) = &self.state else {
-            return None;
+        let conn = match &self.state {
+            State::Open(conn) => conn,
+            State::Running(conn) if self.early => conn,
+            _ => return None,
         };
         let certificates = conn.peer_certificates().unwrap_or_default();
         Some(Info {
@@ -312,24 +329,38 @@ impl Conn {
         }
     }
 
-    /// Comes to where application data can be written; what has to leave before that is put out.
+    /// Comes to where application data can be written; what has to leave before that is put out. rustls remembers how far
+    /// it has read what is held, so that has to be shown to it each time.
     fn with_traffic<R>(
         &mut self,
         write: impl FnOnce(&mut WriteTraffic<'_, ServerConnectionData>) -> R,
     ) -> Result<R, Fault> {
-        let State::Open(conn) = &mut self.state else {
+        let Self {
+            state,
+            held,
+            out,
+            peer_closed,
+            ..
+        } = self;
+        let State::Open(conn) = state else {
             return Err(Fault::Protocol(rustls::Error::HandshakeNotComplete));
         };
         for _ in 0..STATES_BEFORE_TRAFFIC {
-            match conn.process_tls_records(&mut []).state? {
-                ConnectionState::WriteTraffic(mut traffic) => return Ok(write(&mut traffic)),
+            let UnbufferedStatus { discard, state, .. } = conn.process_tls_records(held);
+            match state? {
+                ConnectionState::WriteTraffic(mut traffic) => {
+                    let written = write(&mut traffic);
+                    held.drain(..discard);
+                    return Ok(written);
+                }
                 ConnectionState::EncodeTlsData(mut data) => {
-                    encode(&mut self.out, |space| data.encode(space));
+                    encode(out, |space| data.encode(space));
                 }
                 ConnectionState::TransmitTlsData(data) => data.done(),
-                ConnectionState::PeerClosed => self.peer_closed = true,
+                ConnectionState::PeerClosed => *peer_closed = true,
                 _ => break,
             }
+            held.drain(..discard);
         }
         Err(Fault::Protocol(rustls::Error::EncryptError))
     }
@@ -361,6 +392,7 @@ impl Conn {
                     while let Some(record) = early.next_record() {
                         let record = record?;
                         discard += record.discard;
+                        self.early = true;
                         sink(record.payload);
                     }
                     true
@@ -393,7 +425,7 @@ impl Conn {
             }
         };
         if let Some(error) = failed {
-            self.last_words();
+            self.last_words(&mut input[used..]);
             return Err(error.into());
         }
         if open && matches!(self.state, State::Running(_)) {
@@ -405,20 +437,27 @@ impl Conn {
         Ok(used)
     }
 
-    /// Takes the alert that rustls has for the peer after an error.
-    fn last_words(&mut self) {
+    /// Takes the alert that rustls has for the peer after an error; `rest` is what it has not used of the input. It must not
+    /// be asked again after that: it would read the broken bytes anew and panic over a second alert.
+    fn last_words(&mut self, mut rest: &mut [u8]) {
         let state = std::mem::replace(&mut self.state, State::Dead);
         let (State::Running(mut conn) | State::Open(mut conn)) = state else {
             return;
         };
         for _ in 0..LAST_WORDS {
-            match conn.process_tls_records(&mut []).state {
+            let UnbufferedStatus { discard, state, .. } = conn.process_tls_records(rest);
+            match state {
                 Ok(ConnectionState::EncodeTlsData(mut data)) => {
+                    let start = self.out.len();
                     encode(&mut self.out, |space| data.encode(space));
+                    if matches!(self.out.get(start), Some(&(ALERT | ENCRYPTED))) {
+                        return;
+                    }
                 }
                 Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
                 _ => return,
             }
+            rest = &mut rest[discard..];
         }
     }
 }
@@ -450,6 +489,9 @@ const ALERT_BYTES: usize = 64;
 const STATES_BEFORE_TRAFFIC: usize = 16;
 /// Messages that are taken after an error.
 const LAST_WORDS: usize = 8;
+/// Types of records (RFC 8446 section 5.1): an alert, and anything that is encrypted.
+const ALERT: u8 = 21;
+const ENCRYPTED: u8 = 23;
 /// A fatal alert outside of any session.
 const PROTOCOL_VERSION_ALERT: [u8; 7] = [21, 3, 1, 0, 2, 2, 70];
 /// The same for what is no fault of the client.

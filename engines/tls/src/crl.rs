@@ -100,7 +100,7 @@ impl Crl {
 }
 
 /// Whether one of the extensions is critical.
-fn has_critical(list: &mut Reader<'_>) -> Option<bool> {
+pub(crate) fn has_critical(list: &mut Reader<'_>) -> Option<bool> {
     let mut critical = false;
     while !list.is_empty() {
         let mut extension = list.sequence()?;

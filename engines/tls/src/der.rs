@@ -1,4 +1,4 @@
-//! DER, as far as certificates, keys and lists of revoked certificates need it: tags of one byte, definite lengths.
+//! DER, as far as certificates, keys, lists of revoked certificates and OCSP need it: tags of one byte, definite lengths.
 //!
 //! Whatever is anything else reads as nothing; no input panics.
 //!
@@ -101,10 +101,28 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// A value of this tag whose body are these parts.
+pub(crate) fn encode(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let len: usize = parts.iter().map(|part| part.len()).sum();
+    let mut bytes = vec![tag];
+    match u8::try_from(len) {
+        Ok(short @ 0..=0x7f) => bytes.push(short),
+        _ => {
+            let all = len.to_be_bytes();
+            let first = all.iter().position(|byte| *byte != 0).unwrap_or(0);
+            bytes.push(0x80 | (all.len() - first) as u8);
+            bytes.extend_from_slice(&all[first..]);
+        }
+    }
+    bytes.extend(parts.iter().copied().flatten());
+    bytes
+}
+
 pub(crate) const BOOLEAN: u8 = 0x01;
 pub(crate) const INTEGER: u8 = 0x02;
 pub(crate) const BIT_STRING: u8 = 0x03;
 pub(crate) const OCTET_STRING: u8 = 0x04;
+pub(crate) const NULL: u8 = 0x05;
 pub(crate) const OID: u8 = 0x06;
 pub(crate) const UTF8_STRING: u8 = 0x0c;
 pub(crate) const PRINTABLE_STRING: u8 = 0x13;
@@ -142,6 +160,17 @@ mod tests {
             &[0x1f, 0],
         ] {
             assert!(Reader::new(wrong).value().is_none(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for len in [0, 0x7f, 0x80, 0xff, 0x100, 0xffff, 0x1_0000] {
+            let body = vec![7; len];
+            let (first, second) = body.split_at(len / 2);
+            let der = encode(OCTET_STRING, &[first, second]);
+            let value = Reader::new(&der).value().expect("it is whole");
+            assert_eq!((value.body, value.whole), (&body[..], &der[..]));
         }
     }
 

@@ -13,6 +13,7 @@ use rustls::sign::{CertifiedKey, SigningKey};
 use super::der::{self, Reader};
 use super::pem;
 use super::secret;
+use super::staple::Staple;
 use super::x509::{self, Certificate};
 
 /// A chain of certificates, its own first, DER.
@@ -158,7 +159,7 @@ impl Key {
 
 /// A certificate with its key.
 #[derive(Clone, Debug)]
-pub struct Identity(Arc<CertifiedKey>);
+pub struct Identity(Arc<CertifiedKey>, Option<Arc<Staple>>);
 
 /// The key is not that of the certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,7 +182,28 @@ impl Identity {
         }
         let mut certified = CertifiedKey::new(chain.0, Arc::clone(&key.0));
         certified.ocsp = ocsp;
-        Ok(Self(Arc::new(certified)))
+        Ok(Self(Arc::new(certified), None))
+    }
+
+    /// The same with an OCSP response that comes later, by way of what is given back beside it.
+    #[must_use]
+    pub fn stapled(&self) -> (Self, Arc<Staple>) {
+        let staple = Arc::new(Staple::new(Arc::clone(&self.0)));
+        (Self(Arc::clone(&self.0), Some(Arc::clone(&staple))), staple)
+    }
+
+    /// The certificates that are shown.
+    #[must_use]
+    pub fn shown(&self) -> Chain {
+        Chain(self.0.cert.clone())
+    }
+
+    /// What is shown in a handshake that begins now.
+    fn certified(&self) -> Arc<CertifiedKey> {
+        match &self.1 {
+            Some(staple) => staple.certified(),
+            None => Arc::clone(&self.0),
+        }
     }
 
     /// The certificates, DER.
@@ -216,14 +238,14 @@ impl ResolvesServerCert for Identities {
     /// The client's order of signature schemes decides, as with OpenSSL.
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         if let [only] = self.0.as_slice() {
-            return Some(Arc::clone(&only.0));
+            return Some(only.certified());
         }
         let fits = |scheme| {
             let fits = |identity: &&Identity| identity.0.key.choose_scheme(&[scheme]).is_some();
             self.0.iter().find(fits)
         };
         let found = hello.signature_schemes().iter().copied().find_map(fits)?;
-        Some(Arc::clone(&found.0))
+        Some(found.certified())
     }
 }
 

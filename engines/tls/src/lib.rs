@@ -13,6 +13,7 @@
 
 mod ciphers;
 mod client;
+mod compress;
 mod config;
 mod conn;
 mod crl;
@@ -24,22 +25,27 @@ mod groups;
 mod hello;
 mod keys;
 pub mod names;
+pub mod ocsp;
 mod pem;
+mod random;
 mod resume;
 mod scratch;
 mod secret;
+mod staple;
 mod verify;
 mod x509;
 
 pub use ciphers::{CipherFault, Ciphers};
-pub use config::{ClientAuth, ClientMode, Config, Refusal, Settings};
+pub use config::{ClientAuth, ClientMode, Config, Offer, Refusal, Settings};
 pub use conn::{Conn, Info};
 pub use crl::Crl;
 pub use fault::Fault;
 pub use groups::Groups;
 pub use hello::{Hello, Offered, Parsed, parse};
 pub use keys::{Chain, FileFault, Identity, Key, Mismatch};
+pub use random::warm_up;
 pub use resume::{KeyRing, SessionCache, TicketKey};
 pub use scratch::Scratch;
+pub use staple::Staple;
 pub use verify::{Authorities, Reason, Verified};
 pub use x509::Certificate;

@@ -89,7 +89,7 @@ impl Authorities {
     }
 
     /// The certificates, DER.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.certificates.iter().map(AsRef::as_ref)
     }
 }
@@ -153,11 +153,7 @@ impl Verifier {
         }
         let now = i64::try_from(now_s).unwrap_or(i64::MAX);
         let path = self.build(&parsed, now);
-        let mut fault = path.fault;
-        let mut tell = |reason| fault = Some(reason);
-        check_extensions(&path, &mut tell);
-        self.check_revocation(&path, now, &mut tell);
-        check_signatures(&path, now, &mut tell);
+        let fault = self.check(&path, Purpose::Client, now);
         let mut all = path.certificates.iter();
         let constrains_names = all.any(|c| c.extensions.constrains_names);
         match fault {
@@ -168,6 +164,34 @@ impl Verifier {
             }
             None => Verified::Success,
         }
+    }
+
+    /// Checks the certificate of one that signs OCSP responses, the first of these, with what is known of the path above
+    /// it. Limits of names are not looked at: the issuer of the certificate in question made it a responder itself.
+    pub(crate) fn verify_responder(&self, sent: &[&[u8]], now: i64) -> Result<(), Reason> {
+        let parsed: Vec<_> = sent
+            .iter()
+            .filter_map(|der| Certificate::parse(der))
+            .collect();
+        if parsed.is_empty() {
+            return Err(UNSPECIFIED);
+        }
+        let path = self.build(&parsed, now);
+        match self.check(&path, Purpose::Responder, now) {
+            Some(reason) => Err(reason),
+            None if !path.complete => Err(UNSPECIFIED),
+            None => Ok(()),
+        }
+    }
+
+    /// What is wrong with a path; of several faults the last.
+    fn check(&self, path: &Path<'_>, purpose: Purpose, now: i64) -> Option<Reason> {
+        let mut fault = path.fault;
+        let mut tell = |reason| fault = Some(reason);
+        check_extensions(path, purpose, &mut tell);
+        self.check_revocation(path, now, &mut tell);
+        check_signatures(path, now, &mut tell);
+        fault
     }
 
     /// Builds the path: trusted certificates are preferred to those that were sent.
@@ -295,8 +319,17 @@ impl Verifier {
     }
 }
 
+/// What the first certificate of a path is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// A client shows it.
+    Client,
+    /// It signs OCSP responses.
+    Responder,
+}
+
 /// Extensions, purposes, lengths of paths.
-fn check_extensions(path: &Path<'_>, tell: &mut dyn FnMut(Reason)) {
+fn check_extensions(path: &Path<'_>, purpose: Purpose, tell: &mut dyn FnMut(Reason)) {
     // Issuers that did not issue themselves, between the one looked at and the client's certificate.
     let mut between = 0;
     for (n, certificate) in path.certificates.iter().enumerate() {
@@ -312,7 +345,7 @@ fn check_extensions(path: &Path<'_>, tell: &mut dyn FnMut(Reason)) {
             tell(NO_AUTHORITY);
         }
         let for_clients = extensions.for_clients != Some(false) && may_be_here;
-        if !for_clients {
+        if purpose == Purpose::Client && !for_clients {
             tell(WRONG_PURPOSE);
         }
         if let Some((true, Some(longest))) = extensions.basic
@@ -369,7 +402,7 @@ fn is_valid(certificate: &Certificate<'_>, now: i64) -> Option<Reason> {
 }
 
 /// Whether one certificate names another as its issuer.
-fn is_issued_by(certificate: &Certificate<'_>, issuer: &Certificate<'_>) -> bool {
+pub(crate) fn is_issued_by(certificate: &Certificate<'_>, issuer: &Certificate<'_>) -> bool {
     let same_name = certificate.issuer == issuer.subject
         || dn::canonical(certificate.issuer) == dn::canonical(issuer.subject);
     let ids = (
@@ -380,7 +413,12 @@ fn is_issued_by(certificate: &Certificate<'_>, issuer: &Certificate<'_>) -> bool
 }
 
 /// Whether a signature is that of a certificate's key.
-fn is_signed(algorithm: &[u8], signed: &[u8], signature: &[u8], issuer: &Certificate<'_>) -> bool {
+pub(crate) fn is_signed(
+    algorithm: &[u8],
+    signed: &[u8],
+    signature: &[u8],
+    issuer: &Certificate<'_>,
+) -> bool {
     let known = aws_lc_rs::default_provider().signature_verification_algorithms;
     let fits = known.all.iter().filter(|known| {
         known.signature_alg_id().as_ref() == algorithm

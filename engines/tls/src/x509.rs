@@ -47,6 +47,10 @@ pub(crate) struct Extensions<'a> {
     pub(crate) key_usage: Option<u16>,
     /// `extendedKeyUsage` is there and allows TLS clients, or does not.
     pub(crate) for_clients: Option<bool>,
+    /// `extendedKeyUsage` is there and allows signing OCSP responses.
+    pub(crate) for_responders: bool,
+    /// `authorityInfoAccess`: where there is more about the issuer.
+    pub(crate) access: Option<&'a [u8]>,
     /// `subjectKeyIdentifier`.
     pub(crate) key_id: Option<&'a [u8]>,
     /// `authorityKeyIdentifier`: the issuer's key.
@@ -178,7 +182,9 @@ impl<'a> Extensions<'a> {
                 let mut uses = reader.sequence()?;
                 let mut for_clients = false;
                 while !uses.is_empty() {
-                    for_clients |= uses.body(der::OID)? == CLIENT_AUTH;
+                    let usage = uses.body(der::OID)?;
+                    for_clients |= usage == CLIENT_AUTH;
+                    self.for_responders |= usage == OCSP_SIGNING;
                 }
                 self.for_clients = Some(for_clients);
             }
@@ -188,12 +194,31 @@ impl<'a> Extensions<'a> {
                 self.issuer_key_id = fields.body(KEY_ID_TAG);
             }
             NAME_CONSTRAINTS => self.constrains_names = true,
+            // Read, but not known: nothing that decides about trust looks at it.
+            AUTHORITY_INFO_ACCESS => {
+                self.access = Some(value);
+                return Some(false);
+            }
             // Names and policies, which neither OpenSSL nor nginx checks in clients' certificates.
             SUBJECT_ALT_NAME | CERTIFICATE_POLICIES | POLICY_CONSTRAINTS => {}
             _ => return Some(false),
         }
         Some(true)
     }
+}
+
+/// The URL that `authorityInfoAccess` has for this method, the first of several.
+pub(crate) fn access_location<'a>(access: &'a [u8], method: &[u8]) -> Option<&'a [u8]> {
+    let mut list = Reader::new(access).sequence()?;
+    while !list.is_empty() {
+        let mut description = list.sequence()?;
+        let wanted = description.body(der::OID)? == method;
+        let location = description.value()?;
+        if wanted && location.tag == URI_TAG {
+            return Some(location.body);
+        }
+    }
+    None
 }
 
 /// The bits of `keyUsage`, the first in the highest one.
@@ -275,6 +300,10 @@ pub(crate) const CRL_SIGN: u16 = 0x0200;
 /// `keyIdentifier` in `authorityKeyIdentifier`.
 const KEY_ID_TAG: u8 = 0x80;
 
+/// `uniformResourceIdentifier` in a general name.
+const URI_TAG: u8 = 0x86;
+
+const AUTHORITY_INFO_ACCESS: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 1, 1];
 const SUBJECT_KEY_ID: &[u8] = &[0x55, 0x1d, 14];
 const KEY_USAGE: &[u8] = &[0x55, 0x1d, 15];
 const SUBJECT_ALT_NAME: &[u8] = &[0x55, 0x1d, 17];
@@ -285,6 +314,7 @@ const AUTHORITY_KEY_ID: &[u8] = &[0x55, 0x1d, 35];
 const POLICY_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 36];
 const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 37];
 const CLIENT_AUTH: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 2];
+const OCSP_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 9];
 
 #[cfg(test)]
 mod tests {

@@ -14,7 +14,8 @@ use pair::{
 };
 use rustls::{CipherSuite, NamedGroup, ProtocolVersion, SignatureScheme, version};
 use tls::{
-    Chain, Ciphers, Config, Groups, Identity, Key, KeyRing, SessionCache, Settings, TicketKey,
+    Chain, Ciphers, Config, Groups, Identity, Key, KeyRing, Offer, SessionCache, Settings,
+    TicketKey,
 };
 
 const TLS12: &[&rustls::SupportedProtocolVersion] = &[&version::TLS12];
@@ -292,8 +293,35 @@ fn a_session_of_another_name_is_none() {
         Some(&b"otherhost"[..])
     );
     // A session that was taken would make the binder wrong; one that is none makes a whole handshake.
-    conn.start(&server, false, &mut |_| {})
+    conn.start(&server, Offer::default(), &mut |_| {})
         .expect("the session is passed over");
+}
+
+/// rustls reads the head of a message and gives up: it has to be asked for its alert with the same bytes, and once.
+#[test]
+fn broken_handshakes_end_with_one_alert_at_most() {
+    let server = build(settings("localhost"));
+    for head in [
+        &[22, 3, 1, 0, 4, 1, 0xff, 0xff, 0xff][..],
+        &[22, 3, 1, 0, 4, 2, 0, 0, 0],
+        &[22, 3, 1, 0, 4, 1, 0, 0, 0],
+        &[22, 3, 1, 0, 6, 1, 0, 0, 2, 3, 3],
+        &[22, 3, 1, 0xff, 0xff, 1, 0, 0, 0],
+        &[22, 3, 1, 0, 1, 1, 22, 3, 1, 0, 3, 0xff, 0xff, 0xff],
+    ] {
+        let mut bytes = head.to_vec();
+        bytes.resize(70_000, 0);
+        let mut conn = tls::Conn::new();
+        let mut sink = |_: &[u8]| panic!("nothing was sent");
+        let mut result = conn.receive(&mut bytes, &mut sink);
+        if result.is_ok() && conn.hello().is_some() {
+            result = conn.start(&server, false, &mut sink);
+        }
+        assert!(result.is_err(), "{head:?}");
+        let out = conn.take_output();
+        let is_alert = out.len() == 7 && out[0] == 21;
+        assert!(out.is_empty() || is_alert, "{out:?} for {head:?}");
+    }
 }
 
 #[test]
@@ -324,7 +352,8 @@ fn early_data_is_taken_once() {
         let mut received = Vec::new();
         let mut sink = |plain: &[u8]| received.extend_from_slice(plain);
         conn.receive(&mut bytes, &mut sink).expect("it is a hello");
-        conn.start(&server, false, &mut sink).expect("they agree");
+        conn.start(&server, Offer::default(), &mut sink)
+            .expect("they agree");
         received
     };
     assert_eq!(receive(first.clone()), b"early");

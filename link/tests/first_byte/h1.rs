@@ -3,29 +3,26 @@
 //! Absent on purpose: chunked bodies. The server is asked for files, whose length it tells; without one there is
 //! no end to time, and that is an error. Source: RFC 9112 section 6.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+use std::io::{self, ErrorKind, Write};
+use std::time::Instant;
 
 use link::sweep::{Peer, Timing};
 
-/// How long a read may take; far above what the link holds back.
-const READ_TIMEOUT: Duration = Duration::from_secs(5);
+use crate::transport::{NAME, Transport, Wire};
 
 /// The client.
-#[derive(Debug)]
 pub(crate) struct H1 {
-    server: SocketAddr,
-    stream: Option<TcpStream>,
+    transport: Transport,
+    wire: Option<Wire>,
     buffer: Vec<u8>,
 }
 
 impl H1 {
-    /// A client of the server at this address; the path of a body is its size.
-    pub(crate) fn new(server: SocketAddr) -> Self {
+    /// A client of the server behind this transport; the path of a body is its size.
+    pub(crate) fn new(transport: Transport) -> Self {
         Self {
-            server,
-            stream: None,
+            transport,
+            wire: None,
             buffer: vec![0; 256 * 1024],
         }
     }
@@ -34,37 +31,24 @@ impl H1 {
 impl Peer for H1 {
     fn connect(&mut self) -> io::Result<()> {
         // The connection before ends first, so that its last packets are none of the new one's time.
-        self.stream = None;
-        let stream = TcpStream::connect(self.server)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(READ_TIMEOUT))?;
-        self.stream = Some(stream);
+        self.wire = None;
+        self.wire = Some(self.transport.open()?);
         Ok(())
     }
 
     fn request(&mut self, body_bytes: usize) -> io::Result<Timing> {
-        let stream = self.stream.as_mut().ok_or(ErrorKind::NotConnected)?;
-        let request = format!(
-            "GET /{body_bytes} HTTP/1.1\r\nHost: {}\r\n\r\n",
-            self.server
-        );
+        let wire = self.wire.as_mut().ok_or(ErrorKind::NotConnected)?;
+        let request = format!("GET /{body_bytes} HTTP/1.1\r\nHost: {NAME}\r\n\r\n");
         let sent = Instant::now();
-        stream.write_all(request.as_bytes())?;
-        let mut length = read(stream, &mut self.buffer)?;
+        wire.write_all(request.as_bytes())?;
+        let mut length = wire.read_some(&mut self.buffer)?;
         let first = Instant::now();
         let mut last = first;
         while length < response_bytes(&self.buffer[..length], body_bytes)? {
-            length += read(stream, &mut self.buffer[length..])?;
+            length += wire.read_some(&mut self.buffer[length..])?;
             last = Instant::now();
         }
         Ok(Timing { sent, first, last })
-    }
-}
-
-fn read(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
-    match stream.read(buffer)? {
-        0 => Err(ErrorKind::UnexpectedEof.into()),
-        length => Ok(length),
     }
 }
 

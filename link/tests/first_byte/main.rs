@@ -1,18 +1,29 @@
 //! First and last bytes over an emulated link of 50 ms: nothing the server sends waits for an acknowledgement.
 //!
-//! Bodies of many sizes, twelve requests on each connection, with acknowledgements that come 200 ms and 40 ms late.
-//! `link::sweep` says what is judged. A further protocol is a further `Peer` beside `h1`. `LINK_ROUNDS` is how often
-//! all of it is done (1; `make test-all` does more), `LINK_TABLE=1` prints the figures.
+//! Bodies of many sizes, twelve requests on each connection, with acknowledgements that come 200 ms and 40 ms late, over
+//! HTTP/1.1 and HTTP/2, plain and with TLS. `link::sweep` says what is judged. A further protocol is a further `Peer`
+//! beside `h1` and `h2`, and a line of `Framing`. `LINK_ROUNDS` is how often all of it is done (1; `make test-all` does
+//! more), `LINK_TABLE=1` prints the figures.
 //! Each test is skipped, and says so, where there can be no link (see `link::available`).
 
 mod h1;
+mod h2;
+#[path = "../tls/mod.rs"]
+mod tls;
+mod transport;
 mod withholding;
 
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use firstbyte_tests::{Builder, Server};
-use link::sweep::{Peer, SIZES, Sweep};
+use firstbyte_tests::{Builder, Server, peer};
+use link::sweep::{Outcome, Peer, SIZES, Sample, Sweep};
 use link::{Direction, Link, Options, RoundTrips, available};
+use tls::Version::{self, Tls12, Tls13};
+use tls::chain::{Algorithm, Chain, Issuer};
+use transport::{NAME, Transport};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -35,16 +46,114 @@ fn holding(hold: Duration, trace: bool) -> Option<Link> {
     }))
 }
 
+/// What is said on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    Http1,
+    Http2,
+}
+
+/// What is said, and over what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Protocol {
+    framing: Framing,
+    /// TLS, if there is.
+    version: Option<Version>,
+}
+
+const fn protocol(framing: Framing, version: Option<Version>) -> Protocol {
+    Protocol { framing, version }
+}
+
+const HTTP_1: Protocol = protocol(Framing::Http1, None);
+const HTTP_1_TLS12: Protocol = protocol(Framing::Http1, Some(Tls12));
+const HTTP_1_TLS13: Protocol = protocol(Framing::Http1, Some(Tls13));
+const HTTP_2: Protocol = protocol(Framing::Http2, None);
+const HTTP_2_TLS: Protocol = protocol(Framing::Http2, Some(Tls13));
+const ALL: [Protocol; 5] = [HTTP_1, HTTP_1_TLS12, HTTP_1_TLS13, HTTP_2, HTTP_2_TLS];
+
+impl Framing {
+    /// Its name in ALPN.
+    fn alpn(self) -> &'static str {
+        match self {
+            Self::Http1 => "http/1.1",
+            Self::Http2 => "h2",
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.framing {
+            Framing::Http1 => "HTTP/1.1",
+            Framing::Http2 => "HTTP/2",
+        })?;
+        f.write_str(match self.version {
+            None => "",
+            Some(Tls12) => " over TLS 1.2",
+            Some(Tls13) => " over TLS 1.3",
+        })
+    }
+}
+
+impl Protocol {
+    /// A client of the server at this address.
+    fn peer(self, server: SocketAddr) -> Box<dyn Peer + Send> {
+        let transport = Transport::new(server, self.version, self.framing.alpn());
+        match self.framing {
+            Framing::Http1 => Box::new(h1::H1::new(transport)),
+            Framing::Http2 => Box::new(h2::H2::new(transport)),
+        }
+    }
+
+    /// The round trips of a connection up to where a request can be sent.
+    fn round_trips(self) -> u32 {
+        match self.version {
+            None => 1,
+            Some(Tls13) => 2,
+            Some(Tls12) => 3,
+        }
+    }
+
+    /// Whether the binary under test speaks it; nginx did so by other directives before 1.25.
+    fn is_known(self) -> bool {
+        self.framing == Framing::Http1 || peer::knows_nginx(25)
+    }
+}
+
+/// Certificates as a small site has them.
+fn chain() -> &'static Chain {
+    static CHAIN: OnceLock<Chain> = OnceLock::new();
+    CHAIN.get_or_init(|| Issuer::new(Algorithm::Ecdsa, 1).chain(NAME, 1700))
+}
+
 /// A server with a file of each size, named by it.
 fn site() -> Builder {
-    let files = "server { listen %%PORT%%; root %%DIR%%/html; }";
-    SIZES.iter().fold(Server::http(files), |builder, &size| {
+    let http2 = if HTTP_2.is_known() { "http2 on;" } else { "" };
+    let files = format!(
+        "ssl_protocols TLSv1.2 TLSv1.3; {http2}
+         ssl_certificate %%DIR%%/c.pem; ssl_certificate_key %%DIR%%/k.pem;
+         server {{ listen %%PORT%%; listen %%PORT2%% ssl; root %%DIR%%/html; }}"
+    );
+    let builder = Server::http(&files)
+        .bytes("c.pem", chain().certificates.as_bytes())
+        .bytes("k.pem", chain().key.as_bytes());
+    SIZES.iter().fold(builder, |builder, &size| {
         builder.bytes(&format!("html/{size}"), &vec![b'x'; size])
     })
 }
 
+/// Where a protocol is spoken.
+fn address(link: &Link, server: &Server, protocol: Protocol) -> SocketAddr {
+    let port = match protocol.version {
+        None => server.port(),
+        Some(_) => server.port_number(2),
+    };
+    (link.server_address(), port).into()
+}
+
 /// Runs a sweep until the link was on time for it, and judges all that was valid on the way.
-fn judge(what: &str, link: &Link, sweep: &Sweep, peer: &mut (impl Peer + Send)) {
+fn judge(what: &str, link: &Link, sweep: &Sweep, peer: &mut (dyn Peer + Send)) {
     let shows = std::env::var_os("LINK_TABLE").is_some();
     for _ in 0..ATTEMPTS {
         let outcome = sweep.run(link, peer).expect("the server answers");
@@ -71,32 +180,71 @@ fn judge(what: &str, link: &Link, sweep: &Sweep, peer: &mut (impl Peer + Send)) 
 }
 
 /// Runs the whole sweep against the binary under test.
-fn sweep(hold: Duration) {
+fn sweep(protocol: Protocol, hold: Duration) {
+    if !protocol.is_known() {
+        return;
+    }
     let Some(link) = holding(hold, true) else {
         return;
     };
     let server = link.in_server(|| site().start());
-    let mut peer = h1::H1::new((link.server_address(), server.port()).into());
+    let mut peer = protocol.peer(address(&link, &server, protocol));
     let sweep = Sweep {
         rounds: rounds(),
         ..Sweep::default()
     };
-    judge(
-        &format!("HTTP/1.1, acknowledgements held for {hold:?}"),
-        &link,
-        &sweep,
-        &mut peer,
-    );
+    let what = format!("{protocol}, acknowledgements held for {hold:?}");
+    judge(&what, &link, &sweep, &mut *peer);
 }
 
 #[test]
 fn http_1_waits_for_no_acknowledgement_held_for_200_ms() {
-    sweep(200 * MS);
+    sweep(HTTP_1, 200 * MS);
 }
 
 #[test]
 fn http_1_waits_for_no_acknowledgement_held_for_40_ms() {
-    sweep(40 * MS);
+    sweep(HTTP_1, 40 * MS);
+}
+
+#[test]
+fn http_1_over_tls_1_3_waits_for_no_acknowledgement_held_for_200_ms() {
+    sweep(HTTP_1_TLS13, 200 * MS);
+}
+
+#[test]
+fn http_1_over_tls_1_3_waits_for_no_acknowledgement_held_for_40_ms() {
+    sweep(HTTP_1_TLS13, 40 * MS);
+}
+
+#[test]
+fn http_1_over_tls_1_2_waits_for_no_acknowledgement_held_for_200_ms() {
+    sweep(HTTP_1_TLS12, 200 * MS);
+}
+
+#[test]
+fn http_1_over_tls_1_2_waits_for_no_acknowledgement_held_for_40_ms() {
+    sweep(HTTP_1_TLS12, 40 * MS);
+}
+
+#[test]
+fn http_2_over_tls_waits_for_no_acknowledgement_held_for_200_ms() {
+    sweep(HTTP_2_TLS, 200 * MS);
+}
+
+#[test]
+fn http_2_over_tls_waits_for_no_acknowledgement_held_for_40_ms() {
+    sweep(HTTP_2_TLS, 40 * MS);
+}
+
+#[test]
+fn http_2_by_prior_knowledge_waits_for_no_acknowledgement_held_for_200_ms() {
+    sweep(HTTP_2, 200 * MS);
+}
+
+#[test]
+fn http_2_by_prior_knowledge_waits_for_no_acknowledgement_held_for_40_ms() {
+    sweep(HTTP_2, 40 * MS);
 }
 
 #[test]
@@ -105,59 +253,81 @@ fn body_of_the_first_window_leaves_in_one_flight() {
         return;
     };
     let server = link.in_server(|| site().start());
-    let mut peer = h1::H1::new((link.server_address(), server.port()).into());
-    for size in SMALL {
-        link.in_client(|| {
-            peer.connect().expect("the server accepts");
-            for _ in 0..3 {
-                peer.request(size).expect("the server answers");
-            }
-        });
+    for protocol in ALL.into_iter().filter(|protocol| protocol.is_known()) {
+        let mut peer = protocol.peer(address(&link, &server, protocol));
+        let mut timings = Vec::new();
+        for size in SMALL {
+            link.in_client(|| {
+                peer.connect().expect("the server accepts");
+                for _ in 0..3 {
+                    timings.push(peer.request(size).expect("the server answers"));
+                }
+            });
+        }
+        let trace = link.take_trace();
+        assert_eq!(trace.lost, 0);
+        for timing in timings {
+            // What the server sent of each response; the times are those of its leaving.
+            let sent = timing.sent + link.round_trip() / 2..timing.last;
+            let came: Vec<_> = trace
+                .entries
+                .iter()
+                .filter(|entry| entry.direction == Direction::ToClient)
+                .filter(|entry| {
+                    entry
+                        .segment
+                        .is_some_and(|segment| segment.payload_bytes > 0)
+                })
+                .map(|entry| entry.came)
+                .filter(|came| sent.contains(came))
+                .collect();
+            let (first, last) = (came[0], came[came.len() - 1]);
+            let spread = last - first;
+            assert!(
+                spread < 20 * MS,
+                "{protocol}: a piece left {spread:?} after the first"
+            );
+        }
     }
-    let trace = link.take_trace();
-    assert_eq!(trace.lost, 0);
-    // The requests and the data between them, in the order of delivery at their receivers.
-    let mut entries = trace.entries;
-    entries.retain(|entry| {
-        entry
-            .segment
-            .is_some_and(|segment| segment.payload_bytes > 0)
-    });
-    let is_response = |direction| direction == Direction::ToClient;
-    let flights = entries.chunk_by(|a, b| is_response(a.direction) == is_response(b.direction));
-    let mut responses = 0;
-    for flight in flights.filter(|flight| is_response(flight[0].direction)) {
-        let spread = flight[flight.len() - 1].came - flight[0].came;
-        assert!(
-            spread < 20 * MS,
-            "a piece left {spread:?} after the first: {flight:#?}"
-        );
-        responses += 1;
-    }
-    assert_eq!(responses, SMALL.len() * 3);
 }
 
-/// The sweep that the server passes, against a server made to fail it.
-fn sweep_of_a_withholding_server(hold: Duration, sizes: &[usize]) {
+/// The sweep that the server passes, against a server made to fail it; repeated until the link was on time for all of
+/// it.
+fn sweep_of_a_withholding_server(link: &Link, protocol: Protocol, sweep: &Sweep) -> Outcome {
+    for _ in 0..ATTEMPTS {
+        let (address, connections) = (link.server_address(), sweep.sizes.len());
+        let server = link.in_server(|| withholding::serve(address, connections, protocol, chain()));
+        let mut peer = protocol.peer(server.address());
+        let outcome = sweep.run(link, &mut *peer).expect("the server answers");
+        drop(peer);
+        server.join();
+        if outcome.samples.iter().all(Sample::is_valid) {
+            return outcome;
+        }
+    }
+    panic!("the machine was too busy: {:?}", link.lateness());
+}
+
+fn find_withholding(protocol: Protocol, hold: Duration) {
     let Some(link) = holding(hold, false) else {
         return;
     };
-    let server = link.in_server(|| withholding::serve(link.server_address(), sizes.len()));
-    let mut peer = h1::H1::new(server.address());
     let sweep = Sweep {
-        sizes: sizes.to_vec(),
+        sizes: SMALL.to_vec(),
         requests: 2,
         rounds: 1,
     };
-    let outcome = sweep.run(&link, &mut peer).expect("the server answers");
-    drop(peer);
-    server.join();
+    let outcome = sweep_of_a_withholding_server(&link, protocol, &sweep);
     let findings = outcome.findings();
-    for size in sizes {
+    for size in SMALL {
         for request in 1..=sweep.requests {
             let what = format!("{size} bytes, request {request}: the last byte");
             let found = findings.iter().any(|finding| finding.starts_with(&what));
-            assert!(found, "{what} is not in\n{}", findings.join("\n"));
+            assert!(
+                found,
+                "{protocol}: {what} is not in\n{}",
+                findings.join("\n")
+            );
         }
     }
     // With more than one segment under way, Linux sends what it kept as its probe for a lost tail (RFC 8985 section
@@ -169,35 +339,48 @@ fn sweep_of_a_withholding_server(hold: Duration, sizes: &[usize]) {
         .filter(|sample| sample.body_bytes <= 1024);
     assert!(
         single.all(|sample| sample.last >= waited),
-        "{}",
+        "{protocol}\n{}",
         outcome.table()
     );
 }
 
+/// Over each protocol, each with a link of its own.
+fn all_withhold(hold: Duration) {
+    std::thread::scope(|scope| {
+        for protocol in ALL {
+            scope.spawn(move || find_withholding(protocol, hold));
+        }
+    });
+}
+
 #[test]
 fn sweep_finds_a_last_piece_that_waits_200_ms() {
-    sweep_of_a_withholding_server(200 * MS, &SMALL);
+    all_withhold(200 * MS);
 }
 
 #[test]
 fn sweep_finds_a_last_piece_that_waits_40_ms() {
-    sweep_of_a_withholding_server(40 * MS, &SMALL);
+    all_withhold(40 * MS);
 }
 
 #[test]
-fn http_1_answers_after_two_round_trips_of_a_new_connection() {
+fn answer_on_a_new_connection_takes_the_round_trips_of_the_protocol_alone() {
     let Some(link) = holding(200 * MS, false) else {
         return;
     };
     let server = link.in_server(|| site().start());
-    let mut peer = h1::H1::new((link.server_address(), server.port()).into());
-    let (connected, counted) = RoundTrips::of(&link, || peer.connect());
-    connected.expect("the server accepts");
-    assert_eq!(counted.whole(), Some(1), "{counted:?}");
-    let (answered, counted) = RoundTrips::of(&link, || {
-        peer.connect()?;
-        peer.request(100)
-    });
-    answered.expect("the server answers");
-    assert_eq!(counted.whole(), Some(2), "{counted:?}");
+    for protocol in ALL.into_iter().filter(|protocol| protocol.is_known()) {
+        let mut peer = protocol.peer(address(&link, &server, protocol));
+        let expected = protocol.round_trips();
+        let (connected, counted) = RoundTrips::of(&link, || peer.connect());
+        connected.expect("the server accepts");
+        assert_eq!(counted.whole(), Some(expected), "{protocol}: {counted:?}");
+        let (answered, counted) = RoundTrips::of(&link, || {
+            peer.connect()?;
+            peer.request(100)
+        });
+        answered.expect("the server answers");
+        let expected = expected + 1;
+        assert_eq!(counted.whole(), Some(expected), "{protocol}: {counted:?}");
+    }
 }

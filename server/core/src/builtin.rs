@@ -192,6 +192,14 @@ const REQUEST: &[Variable] = &[
             _ => true,
         }
     ),
+    var!("spdy", "\"3.1\" for SPDY/3.1, else empty", |x, _, _, o| {
+        x.head.version != Version::Spdy31 || put(o, b"3.1")
+    }),
+    var!(
+        "spdy_request_priority",
+        "priority of a request over SPDY, 0 to 7, else empty",
+        |x, _, _, o| x.head.priority.is_none_or(|n| put_number(o, n.into()))
+    ),
     var!("request_filename", "path of the file", |x, cx, _, o| {
         crate::paths::map_uri(x, cx).is_ok_and(|path| put(o, &path))
     }),

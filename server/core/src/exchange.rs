@@ -3,6 +3,7 @@
 //! Exchanges live in the driver's slab and are reused: [`Exchange::begin`] makes one ready, buffers keep their
 //! capacity. Nothing here knows which protocol carries the exchange or how its connection waits.
 
+mod ahead;
 mod body;
 mod guards;
 mod log;
@@ -21,7 +22,7 @@ use engines::proxy_protocol;
 use crate::clock::Clock;
 use crate::conf_core::CoreLoc;
 use crate::confs::Conf;
-use crate::files::Files;
+use crate::files::{Files, Opened};
 use crate::http::{Generation, Http, Location, Server};
 use crate::known_host::KnownHost;
 use crate::logs::Logs;
@@ -31,7 +32,9 @@ use crate::timing::{Moments, ReadClock};
 use crate::trace::Trace;
 use crate::transport::ReadTcpInfo;
 
-pub use body::{BodyStage, Pulled};
+pub use ahead::Ahead;
+use body::Lane;
+pub use body::{BodyStage, Broken, Pulled};
 pub use guards::Guards;
 pub use peer::Peer;
 pub use rate::Rate;
@@ -84,6 +87,8 @@ pub struct Client {
     pub since_ms: u64,
     /// The head was already there when the previous response ended.
     pub pipelined: bool,
+    /// What belongs to the response may be pushed to it.
+    pub may_push: bool,
     /// `debug_connection` names the peer: its connection is logged at level debug, everywhere.
     pub debug: bool,
     /// The number of its socket, which is open as long as its exchanges are.
@@ -109,6 +114,8 @@ pub struct Reply {
     pub etag: Option<Rc<[u8]>>,
     /// `Location`.
     pub location: Vec<u8>,
+    /// The file whose bytes, from the first to the last, are the body as the content handler made it.
+    pub source: Option<Rc<Opened>>,
     /// Whether range requests may be served from it.
     pub allow_ranges: bool,
     /// `add_header` and `expires` have had their say: an error met after that does not get their fields twice.
@@ -129,6 +136,7 @@ impl Reply {
         self.last_modified_text = None;
         self.etag = None;
         self.location.clear();
+        self.source = None;
         self.allow_ranges = false;
         self.headers_added = false;
         self.fields.clear();
@@ -210,8 +218,7 @@ pub struct Exchange {
     pub body: VecDeque<Chunk>,
     /// Body stages, first the one nearest to the source.
     pub stages: Vec<Box<dyn BodyStage>>,
-    staged: VecDeque<Chunk>,
-    stages_ended: bool,
+    lanes: Vec<Lane>,
     /// Captures of the last regular expression.
     pub captures: Captures,
     slots: Vec<Option<Vec<u8>>>,
@@ -252,7 +259,9 @@ pub struct Exchange {
     pub bytes_sent: u64,
     /// Called when the body has ended, before trailers are sent.
     pub on_end: Option<OnEnd>,
-    /// Bytes of the response head on the wire.
+    /// What leaves ahead of the response, if anything does.
+    pub ahead: Option<Box<Ahead>>,
+    /// Bytes on the wire of the response head and of what leaves ahead of it.
     pub header_bytes: u64,
     /// When it came how far, where the configuration asks for that.
     pub moments: Moments,
@@ -292,8 +301,7 @@ impl Exchange {
             response: ResponseHead::default(),
             body: VecDeque::new(),
             stages: Vec::new(),
-            staged: VecDeque::new(),
-            stages_ended: false,
+            lanes: Vec::new(),
             captures: Captures::default(),
             slots: Vec::new(),
             known: Vec::new(),
@@ -315,6 +323,7 @@ impl Exchange {
             request_bytes: 0,
             bytes_sent: 0,
             on_end: None,
+            ahead: None,
             header_bytes: 0,
             moments: Moments::default(),
             trace: None,
@@ -368,6 +377,7 @@ impl Exchange {
         self.request_bytes = 0;
         self.bytes_sent = 0;
         self.on_end = None;
+        self.ahead = None;
         self.header_bytes = 0;
         self.moments = Moments::default();
     }
@@ -377,14 +387,14 @@ impl Exchange {
         self.reply.clear();
         self.body.clear();
         self.stages.clear();
-        self.staged.clear();
-        self.stages_ended = false;
+        self.lanes.clear();
     }
 
     /// Forgets what an internal redirect must not carry along; `add_header` fields of an error stay with it.
     pub fn clear_for_redirect(&mut self) {
         self.uri_changed = false;
         self.reply.headers_added = false;
+        self.reply.source = None;
         self.body.clear();
         self.stages.clear();
     }

@@ -21,6 +21,9 @@ pub struct Opened {
     pub meta: Meta,
     /// All of a small file's bytes, where they are known to be what is on disk.
     pub content: Option<Rc<[u8]>>,
+    /// Its times are so old that any change of its bytes will show in them: what is made of the bytes may be kept as
+    /// long as this descriptor is given for the path.
+    pub settled: bool,
     /// `"mtime-size"` in hexadecimal with the quotes.
     pub etag: Rc<[u8]>,
     /// The modification time as an HTTP date.
@@ -130,10 +133,24 @@ pub trait Files {
     /// # Errors
     /// It cannot be read, or the file has become shorter than the range.
     fn read(&mut self, range: &FileRange) -> std::io::Result<Vec<u8>> {
-        let file = File::from(range.file.try_clone()?);
-        let mut bytes = vec![0; range.len as usize];
-        file.read_exact_at(&mut bytes, range.offset)?;
+        let mut bytes = Vec::new();
+        self.read_into(range, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// Reads the range of a file to the end of a buffer, which is as before where that fails.
+    ///
+    /// # Errors
+    /// As [`Files::read`].
+    fn read_into(&mut self, range: &FileRange, out: &mut Vec<u8>) -> std::io::Result<()> {
+        let file = File::from(range.file.try_clone()?);
+        let before = out.len();
+        out.resize(before + range.len as usize, 0);
+        let read = file.read_exact_at(&mut out[before..], range.offset);
+        if read.is_err() {
+            out.truncate(before);
+        }
+        read
     }
 
     /// Describes a path without opening it.

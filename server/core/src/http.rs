@@ -12,11 +12,12 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use conf::Pos;
-use engines::{h1, h2};
+use engines::{h1, h2, spdy};
 
 use crate::certificates::LateCertificates;
-use crate::conf_core::{CoreLoc, CoreSrv, Http2Srv};
+use crate::conf_core::{CoreLoc, CoreSrv, Http2Srv, SpdySrv};
 use crate::confs::{Conf, Confs};
+use crate::errand::Errand;
 use crate::errlog::{ErrorLog, Level, Shown};
 use crate::exchange::{Ctx, Exchange};
 use crate::listen::Listen;
@@ -54,6 +55,8 @@ pub struct Http {
     pub timed: bool,
     /// What the worker does beside serving.
     pub upkeep: Vec<Arc<dyn Upkeep>>,
+    /// What it fetches from other hosts.
+    pub errands: Vec<Arc<dyn Errand>>,
 }
 
 impl Http {
@@ -173,6 +176,8 @@ pub struct PortAddr {
     pub names: ServerNames,
     /// Every server here speaks HTTP/2: `listen ... http2`.
     pub http2: bool,
+    /// SPDY is spoken here: `listen ... spdy`.
+    pub spdy: bool,
     /// TLS is spoken here.
     pub ssl: bool,
     /// A header of the PROXY protocol comes before the first request.
@@ -214,6 +219,8 @@ pub struct Generation {
     pub h1: Vec<Rc<h1::Settings>>,
     /// Settings of the HTTP/2 engine for each port.
     pub h2: Vec<Rc<h2::Settings>>,
+    /// Settings of the SPDY engine for each port.
+    pub spdy: Vec<Rc<spdy::Settings>>,
 }
 
 impl Generation {
@@ -229,11 +236,17 @@ impl Generation {
             .iter()
             .map(|port| Rc::new(h2_settings(&http, port)))
             .collect();
+        let spdy = http
+            .ports
+            .iter()
+            .map(|port| Rc::new(spdy_settings(&http, port)))
+            .collect();
         Self {
             http,
             number,
             h1,
             h2,
+            spdy,
         }
     }
 }
@@ -268,6 +281,7 @@ fn h2_settings(http: &Http, port: &Port) -> h2::Settings {
     let buffers = &srv.large_client_header_buffers;
     h2::Settings {
         max_concurrent_streams: own.max_concurrent_streams.0 as u32,
+        max_concurrent_pushes: u32::try_from(own.max_concurrent_pushes.0).unwrap_or(u32::MAX),
         preread_bytes: own.body_preread_size.0 as u32,
         field_bytes: buffers.size as usize,
         header_bytes: buffers.size as usize * buffers.number as usize,
@@ -277,5 +291,22 @@ fn h2_settings(http: &Http, port: &Port) -> h2::Settings {
         abuse_budget: own.abuse_budget.0 as u32,
         header_table_bytes: own.header_table_size.0 as usize,
         ..h2::Settings::default()
+    }
+}
+
+fn spdy_settings(http: &Http, port: &Port) -> spdy::Settings {
+    let confs = &http.servers[port.addr(None).default_server].confs;
+    let (srv, own): (&CoreSrv, &SpdySrv) = (confs.get(), confs.get());
+    let buffers = &srv.large_client_header_buffers;
+    spdy::Settings {
+        max_concurrent_streams: own.max_concurrent_streams.0 as u32,
+        headers_level: own.headers_comp.0,
+        field_bytes: buffers.size as usize,
+        header_bytes: buffers.size as usize * buffers.number as usize,
+        max_headers: srv.max_headers.0 as u32,
+        ignore_invalid_headers: *srv.ignore_invalid_headers,
+        underscores_in_headers: *srv.underscores_in_headers,
+        abuse_budget: confs.get::<Http2Srv>().abuse_budget.0 as u32,
+        ..spdy::Settings::default()
     }
 }

@@ -15,6 +15,7 @@ mod client_cert;
 pub mod clock;
 pub mod conf_core;
 pub mod confs;
+pub mod errand;
 pub mod errlog;
 pub mod exchange;
 mod files;

@@ -13,10 +13,11 @@ use engines::http::Version;
 use crate::cells::{Cells, add};
 
 /// Protocols that requests are counted by, as `$server_protocol` names them.
-pub const PROTOCOLS: [Version; 5] = [
+pub const PROTOCOLS: [Version; 6] = [
     Version::Http09,
     Version::Http10,
     Version::Http11,
+    Version::Spdy31,
     Version::Http2,
     Version::Http3,
 ];
@@ -299,9 +300,9 @@ mod tests {
         });
         let sums = sums();
         assert_eq!((sums.requests(2, 2), sums.requests(2, 3)), (2, 1));
-        assert_eq!(sums.requests(3, 0), 1);
+        assert_eq!(sums.requests(4, 0), 1);
         assert_eq!((sums.received(2), sums.sent(2)), (21, 122));
-        assert_eq!((sums.received(3), sums.sent(3)), (3, 4));
+        assert_eq!((sums.received(4), sums.sent(4)), (3, 4));
         assert_eq!(sums.events(Event::HandshakeResumed), 1);
         assert_eq!(sums.events(Event::HandshakeFull), 0);
         assert_eq!(

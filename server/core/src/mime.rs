@@ -38,7 +38,10 @@ impl MimeTypes {
                 b.warn(ConfError::word(
                     d,
                     word,
-                    format!("duplicate MIME type \"{}\"", word.as_str()),
+                    format!(
+                        "duplicate MIME type \"{}\"",
+                        word.as_str().to_ascii_lowercase()
+                    ),
                 ));
             }
         }

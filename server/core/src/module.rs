@@ -15,6 +15,8 @@ use crate::vars::Variable;
 pub struct Module {
     /// Name, as in `--without-http_NAME_module`.
     pub name: &'static str,
+    /// Names of loadable modules of nginx that do what this one does, as in `ngx_http_NAME_module.so`.
+    pub stands_for: &'static [&'static str],
     /// Its directives.
     pub directives: &'static [&'static [Row<Build>]],
     /// Its structs of settings.
@@ -39,6 +41,7 @@ impl Module {
     /// A module with nothing in it, to be filled by struct update.
     pub const EMPTY: Self = Self {
         name: "",
+        stands_for: &[],
         directives: &[],
         units: &[],
         variables: &[],

@@ -196,8 +196,8 @@ fn first_regex(
 pub struct Handshake {
     /// The server whose certificate is shown.
     pub certificate: usize,
-    /// HTTP/2 is offered.
-    pub http2: bool,
+    /// What is offered besides HTTP/1.
+    pub offer: tls::Offer,
 }
 
 /// What the name a client asks for means on a port's address. The server that has it shows its certificate, else the
@@ -215,7 +215,10 @@ pub fn handshake(
     let shows = tls.is_some_and(|tls| tls.has_certificates() || tls.rejects());
     Handshake {
         certificate: if shows { named } else { addr.default_server },
-        http2: http.speaks_http2(addr, named),
+        offer: tls::Offer {
+            http2: http.speaks_http2(addr, named),
+            spdy: addr.spdy,
+        },
     }
 }
 

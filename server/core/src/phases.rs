@@ -141,7 +141,11 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
         x.debug_uri();
     }
     if let Some(status) = client_cert::refusal(x, &http) {
-        reply::status(x, cx, status);
+        return reply::status(x, cx, status);
+    }
+    let method = x.method;
+    if x.tls.as_ref().is_some_and(|tls| tls.is_too_early(method)) {
+        reply::status(x, cx, 425);
     }
 }
 

@@ -141,6 +141,7 @@ fn forget_content(x: &mut Exchange) {
     x.reply.last_modified = None;
     x.reply.last_modified_text = None;
     x.reply.etag = None;
+    x.reply.source = None;
     x.reply.allow_ranges = false;
     for id in [
         FieldId::LastModified,
@@ -269,6 +270,8 @@ pub fn send(x: &mut Exchange, cx: &mut Ctx<'_>, chunk: Option<Chunk>) {
 /// The last header stage: what was decided becomes a head.
 fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     let status = x.reply.status;
+    // Only the stages needed it: a descriptor is kept no longer than its bytes are sent.
+    x.reply.source = None;
     if matches!(status, 204 | 304) {
         x.reply.content_type.clear();
         x.reply.content_length = None;

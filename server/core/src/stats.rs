@@ -25,6 +25,8 @@ pub enum Activity {
 pub enum Protocol {
     /// HTTP/1.1 and older.
     Http1,
+    /// SPDY.
+    Spdy,
     /// HTTP/2.
     Http2,
     /// HTTP/3.
@@ -32,7 +34,12 @@ pub enum Protocol {
 }
 
 /// All protocols.
-pub const PROTOCOLS: [Protocol; 3] = [Protocol::Http1, Protocol::Http2, Protocol::Http3];
+pub const PROTOCOLS: [Protocol; 4] = [
+    Protocol::Http1,
+    Protocol::Spdy,
+    Protocol::Http2,
+    Protocol::Http3,
+];
 
 /// Connections that speak one protocol, by what they are at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -203,7 +210,7 @@ mod tests {
         assert_eq!((totals.active, totals.writing), (1, 1));
         assert_eq!((totals.reading, totals.waiting), (0, 0));
         one.speak(Protocol::Http2);
-        let [http1, http2, http3] = open();
+        let [http1, _, http2, http3] = open();
         assert_eq!((http1, http3), (Open::default(), Open::default()));
         assert_eq!(http2.writing, 1);
         drop(one);

@@ -9,11 +9,15 @@ mod auth_basic;
 mod autoindex;
 mod browser;
 mod charset;
+mod compress;
+mod early_hints;
 mod empty_gif;
+mod flv;
 mod geo;
 mod geoip;
 mod geoip2;
 mod headers;
+mod http2_push;
 mod index;
 mod limit_conn;
 mod limit_req;
@@ -34,6 +38,7 @@ mod split_clients;
 mod ssl;
 mod static_files;
 mod stub_status;
+mod sub_filter;
 mod try_files;
 mod upstream;
 mod userid;
@@ -56,21 +61,28 @@ pub const MODULES: &[&Module] = &[
     &realip::MODULE,
     &access::MODULE,
     &auth_basic::MODULE,
+    &early_hints::MODULE,
     &limit_req::MODULE,
     &limit_conn::MODULE,
     &try_files::MODULE,
     &random_index::MODULE,
     &index::MODULE,
     &autoindex::MODULE,
+    &compress::GZIP_STATIC,
     &static_files::MODULE,
     &empty_gif::MODULE,
+    &flv::MODULE,
     &stub_status::MODULE,
     &metrics::MODULE,
     &not_modified::MODULE,
     &headers::MODULE,
     &userid::MODULE,
+    &compress::GUNZIP,
+    &sub_filter::MODULE,
     &charset::MODULE,
+    &compress::MODULE,
     &range::MODULE,
+    &http2_push::MODULE,
     &log::MODULE,
 ];
 
@@ -78,7 +90,7 @@ pub const MODULES: &[&Module] = &[
 pub fn with() -> Vec<String> {
     NGINX_OPTIONAL
         .iter()
-        .filter(|name| **name == HTTP2 || MODULES.iter().any(|m| m.name == **name))
+        .filter(|name| OF_CORE.contains(name) || MODULES.iter().any(|m| m.name == **name))
         .map(|name| format!("--with-http_{name}_module"))
         .collect()
 }
@@ -96,13 +108,14 @@ pub fn without() -> Vec<String> {
         .collect()
 }
 
-/// A module of nginx that is part of the core here.
-const HTTP2: &str = "v2";
+/// Modules of nginx that are part of the core here.
+const OF_CORE: [&str; 2] = ["v2", "spdy"];
 
 /// Modules that nginx builds only when told to.
 const NGINX_OPTIONAL: &[&str] = &[
     "ssl",
-    HTTP2,
+    "v2",
+    "spdy",
     "realip",
     "addition",
     "geoip",

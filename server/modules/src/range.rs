@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use engines::http::{Chunk, FieldId, FileRange, Ranges, Version, parse_http_date, parse_range};
-use server_core::exchange::{BodyStage, Ctx, Exchange};
+use server_core::exchange::{BodyStage, Broken, Ctx, Exchange};
 use server_core::module::Module;
 
 /// The module.
@@ -179,7 +179,7 @@ struct Cut {
 }
 
 impl BodyStage for Cut {
-    fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>) {
+    fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>) -> Result<(), Broken> {
         let start = self.at;
         let end = start + chunk.len();
         self.at = end;
@@ -187,7 +187,7 @@ impl BodyStage for Cut {
             let from = part.range.start.max(start);
             let to = part.range.end.min(end);
             if from >= to {
-                return;
+                break;
             }
             if !self.begun {
                 self.begun = true;
@@ -195,15 +195,17 @@ impl BodyStage for Cut {
             }
             out.push_back(cut(&chunk, from - start..to - start));
             if to < part.range.end {
-                return;
+                break;
             }
             self.parts.pop_front();
             self.begun = false;
         }
+        Ok(())
     }
 
-    fn end(&mut self, out: &mut VecDeque<Chunk>) {
+    fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Broken> {
         push(out, Chunk::Owned(std::mem::take(&mut self.tail)));
+        Ok(())
     }
 }
 
@@ -229,9 +231,9 @@ mod tests {
         };
         let mut out = VecDeque::new();
         for piece in pieces {
-            stage.chunk(Chunk::Static(piece), &mut out);
+            assert_eq!(stage.chunk(Chunk::Static(piece), &mut out), Ok(()));
         }
-        stage.end(&mut out);
+        assert_eq!(stage.end(&mut out), Ok(()));
         out.iter().flat_map(|c| c.bytes().to_vec()).collect()
     }
 

@@ -1,9 +1,9 @@
 //! `ssl_*`: how servers speak TLS.
 //!
 //! Directives are data until the block `http` has been read; then every server that has a certificate, or refuses every
-//! handshake, gets a [`tls::Config`]. Files are read by the supervisor with its rights and reach the worker as bytes; certificates that variables name are read by the worker (`late`).
-//! Absent: hardware keys, fetching OCSP responses, and what rustls cannot do. What would
-//! be weaker or different without them is an error, the rest a warning.
+//! handshake, gets a [`tls::Config`]. Files are read by the supervisor with its rights and reach the worker as bytes;
+//! certificates that variables name are read by the worker (`late`). Absent: hardware keys, and what rustls cannot do.
+//! What would be weaker or different without them is an error, the rest a warning.
 //!
 //! Source: nginx documentation, `ngx_http_ssl_module`.
 
@@ -14,6 +14,7 @@ mod files;
 mod late;
 mod rows;
 mod sessions;
+mod stapling;
 mod tickets;
 mod values;
 mod variables;
@@ -79,13 +80,13 @@ settings! {
         session_tickets "ssl_session_tickets": bool = true, "on", HS;
         /// Whether requests may come before the handshake is over (0-RTT).
         early_data "ssl_early_data": bool = false, "off", HS;
-        /// Whether OCSP responses are sent with certificates; only those of `ssl_stapling_file`.
+        /// Whether OCSP responses are sent with certificates, fetched or of `ssl_stapling_file`.
         stapling "ssl_stapling": bool = false, "off", HS;
-        /// Whether OCSP responses are verified that were fetched; none are.
+        /// Whether OCSP responses that were fetched must come from the issuer or who signs for it.
         stapling_verify "ssl_stapling_verify": bool = false, "off", HS;
         /// A file with an OCSP response.
         stapling_file "ssl_stapling_file": File = File::default(), "", HS;
-        /// Where OCSP responses would be fetched.
+        /// Where OCSP responses are fetched, not where the certificate says.
         stapling_responder "ssl_stapling_responder": Given = Given::default(), "", HS;
         /// Where OCSP responses about clients' certificates would be fetched.
         ocsp_responder "ssl_ocsp_responder": Given = Given::default(), "", HS;

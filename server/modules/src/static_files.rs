@@ -73,6 +73,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             len: size,
         }),
     };
+    x.reply.source = Some(opened);
     reply::send(x, cx, (size > 0).then_some(chunk));
     Content::Sent
 }

@@ -11,12 +11,16 @@ use rcgen::{
     KeyUsagePurpose, SignatureAlgorithm,
 };
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{
+    ClientSessionMemoryCache, ClientSessionStore, Resumption, Tls12ClientSessionValue,
+    Tls13ClientSessionValue,
+};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, Error, HandshakeKind, SignatureScheme,
-    StreamOwned, SupportedProtocolVersion,
+    ClientConfig, ClientConnection, DigitallySignedStruct, Error, HandshakeKind, NamedGroup,
+    SignatureScheme, StreamOwned, SupportedProtocolVersion,
 };
 
 /// An authority.
@@ -127,6 +131,36 @@ impl Tls {
         Self::with(rustls::ALL_VERSIONS, None, alpn)
     }
 
+    /// That sends early data where it may, and takes a session of any name for that of any other.
+    pub(crate) fn early() -> Self {
+        let mut config = (*Self::of(&rustls::version::TLS13).0).clone();
+        config.enable_early_data = true;
+        config.resumption = Resumption::store(Arc::new(OneDrawer::default()));
+        Self(Arc::new(config))
+    }
+
+    /// The same without early data.
+    pub(crate) fn careless(version: &'static SupportedProtocolVersion) -> Self {
+        let mut config = (*Self::of(version).0).clone();
+        config.resumption = Resumption::store(Arc::new(OneDrawer::default()));
+        Self(Arc::new(config))
+    }
+
+    /// A connection that has not said anything.
+    pub(crate) fn connect(
+        &self,
+        port: u16,
+        name: &str,
+    ) -> StreamOwned<ClientConnection, TcpStream> {
+        let socket = TcpStream::connect(("127.0.0.1", port)).expect("the server accepts");
+        socket
+            .set_read_timeout(Some(LIMIT))
+            .expect("a limit that is not zero is valid");
+        let name = ServerName::try_from(name.to_owned()).expect("a host name");
+        let connection = ClientConnection::new(Arc::clone(&self.0), name).expect("a client");
+        StreamOwned::new(connection, socket)
+    }
+
     fn with(
         versions: &[&'static SupportedProtocolVersion],
         leaf: Option<&Leaf>,
@@ -153,10 +187,35 @@ impl Tls {
         Self(Arc::new(config))
     }
 
+    /// Sends the first flight of a handshake, and no more.
+    pub(crate) fn begin(&self, port: u16, name: &str) -> TcpStream {
+        let mut socket = TcpStream::connect(("127.0.0.1", port)).expect("the server accepts");
+        let name = ServerName::try_from(name.to_owned()).expect("a host name");
+        let mut connection = ClientConnection::new(Arc::clone(&self.0), name).expect("a client");
+        while connection.wants_write() {
+            connection.write_tls(&mut socket).expect("the server reads");
+        }
+        socket
+    }
+
     /// A request of its own connection, named in the handshake as in the request.
     pub(crate) fn get(&self, port: u16, host: &str, path: &str) -> Answer {
         self.ask(port, host, host, path)
             .expect("the server answers")
+    }
+
+    /// The protocol that a handshake chooses.
+    pub(crate) fn agreed(&self, port: u16, name: &str) -> Option<String> {
+        let socket = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
+        let limit = socket.set_read_timeout(Some(LIMIT));
+        limit.expect("a limit that is not zero is valid");
+        let name = ServerName::try_from(name.to_owned()).expect("a host name");
+        let connection = ClientConnection::new(Arc::clone(&self.0), name).expect("a client");
+        let mut stream = StreamOwned::new(connection, socket);
+        let done = stream.conn.complete_io(&mut stream.sock);
+        done.expect("the handshake succeeds");
+        let protocol = stream.conn.alpn_protocol();
+        protocol.map(|name| String::from_utf8_lossy(name).into_owned())
     }
 
     /// The same with a name of its own in the handshake.
@@ -257,6 +316,51 @@ impl Answer {
     }
 }
 
+/// Keeps the sessions of all names together.
+#[derive(Debug)]
+struct OneDrawer(ClientSessionMemoryCache);
+
+impl Default for OneDrawer {
+    fn default() -> Self {
+        Self(ClientSessionMemoryCache::new(SESSIONS))
+    }
+}
+
+/// The name under which all of them lie.
+fn drawer() -> ServerName<'static> {
+    ServerName::try_from("drawer").expect("a host name")
+}
+
+impl ClientSessionStore for OneDrawer {
+    fn set_kx_hint(&self, _: ServerName<'static>, group: NamedGroup) {
+        self.0.set_kx_hint(drawer(), group);
+    }
+
+    fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
+        self.0.kx_hint(&drawer())
+    }
+
+    fn set_tls12_session(&self, _: ServerName<'static>, value: Tls12ClientSessionValue) {
+        self.0.set_tls12_session(drawer(), value);
+    }
+
+    fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+        self.0.tls12_session(&drawer())
+    }
+
+    fn remove_tls12_session(&self, _: &ServerName<'static>) {
+        self.0.remove_tls12_session(&drawer());
+    }
+
+    fn insert_tls13_ticket(&self, _: ServerName<'static>, value: Tls13ClientSessionValue) {
+        self.0.insert_tls13_ticket(drawer(), value);
+    }
+
+    fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        self.0.take_tls13_ticket(&drawer())
+    }
+}
+
 /// Takes any certificate of a server.
 #[derive(Debug)]
 struct Trusting;
@@ -299,5 +403,7 @@ impl ServerCertVerifier for Trusting {
     }
 }
 
+/// Sessions that a client keeps.
+const SESSIONS: usize = 32;
 /// How long an answer may take.
 const LIMIT: Duration = Duration::from_secs(10);

@@ -50,6 +50,7 @@ pub(super) fn run(
         requests: 1,
         since_ms: 0,
         pipelined: false,
+        may_push: false,
         debug: false,
         socket: NO_SOCKET,
     };

@@ -65,6 +65,8 @@ pub struct Wire {
     fetched: usize,
     /// A send found no room and waits for some.
     full: bool,
+    /// The same, and the server has not been told of room since.
+    blocked: bool,
     edge: bool,
     /// Calls in a row that could do nothing and were not asked for by an event.
     fruitless: u32,
@@ -102,6 +104,7 @@ impl Wire {
             outbox: Vec::new(),
             fetched: 0,
             full: false,
+            blocked: false,
             edge: true,
             fruitless: 0,
             takes: Vec::new(),
@@ -191,6 +194,11 @@ impl Wire {
         self.full && self.room() == 0
     }
 
+    /// Whether the server believes that there is no room, even if there is some by now.
+    pub fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
     /// Whether a poller would tell of this connection.
     pub fn is_ready(&self) -> bool {
         !self.closed && (self.edge || (self.full && self.room() > 0))
@@ -201,7 +209,7 @@ impl Wire {
         self.edge = false;
         self.fruitless = 0;
         if self.room() > 0 {
-            self.full = false;
+            (self.full, self.blocked) = (false, false);
         }
         self.announced = self.inbox.len();
         let readable = self.taken < self.inbox.len() || self.fin || self.reset;
@@ -316,6 +324,7 @@ impl Wire {
         // An edge comes with the room: at once if there is some already.
         let blocked = bytes < wanted && !(split && self.room() > 0);
         self.full |= blocked;
+        self.blocked = blocked;
         if bytes == 0 {
             self.try_patience()?;
         }

@@ -12,7 +12,7 @@ use server_core::http::Generation;
 
 use super::{Hands, Random, SimNet, SimSocket, Wire};
 use crate::io::timer::Timers;
-use crate::worker::conn::{Cause, Conn, Fate, intake, retire, turn};
+use crate::worker::conn::{Cause, Choice, Conn, Fate, intake, retire, turn};
 use crate::worker::shared::Shared;
 use crate::worker::slab::{Key, Slab};
 
@@ -154,8 +154,10 @@ impl World {
         let socket = SimSocket::new(Rc::clone(&wire));
         let mut conn = Conn::new(socket, peer, port, serial, self.now_ms());
         let http = &self.shared.generation.http;
-        if http.expects_http2(http.ports[port].addr(None)) {
-            conn.expect_http2();
+        let addr = http.ports[port].addr(None);
+        let (http2, spdy) = (http.expects_http2(addr), addr.spdy);
+        if http2 || spdy {
+            conn.expect(Choice { http2, spdy });
         }
         let key = self.conns.insert(conn);
         let accepted = (self.now_ms(), self.shared.generation.number);

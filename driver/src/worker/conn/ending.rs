@@ -9,7 +9,7 @@ use server_core::phases;
 use super::h1::respond;
 use super::state::{Active, Cause, Closed, Conn, Fate, Mode, client};
 use super::trace::debug_conn;
-use super::{h2, turn, write};
+use super::{mux, turn, write};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -99,7 +99,7 @@ fn end_side<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool,
 
 /// The goodbyes of HTTP/2 and TLS, as far as the socket takes them.
 fn say_goodbye<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
-    if c.h2.is_some() {
+    if c.mux.is_some() {
         let _ = write(c, sh);
     }
     if let Some(tls) = &mut c.tls {
@@ -113,8 +113,8 @@ pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
     if deadline(c, sh) > sh.clock.mono_ms {
         return Ok(());
     }
-    if c.h2.is_some() {
-        return if h2::resume(c, sh) {
+    if c.mux.is_some() {
+        return if mux::resume(c, sh) {
             Ok(())
         } else {
             Err(Closed)
@@ -160,13 +160,13 @@ fn held_until(a: &Active) -> u64 {
 
 /// When the connection is to take a turn if nothing happens before.
 pub(super) fn deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
-    if let Some(h2) = &c.h2 {
+    if let Some(mux) = &c.mux {
         let idle_ms = if sh.stopping || c.retired {
             c.min_idle_ms.min(c.idle_ms)
         } else {
             c.idle_ms
         };
-        return h2.deadline(c.mark_ms, idle_ms, header_timeout(c, sh), c.requests == 0);
+        return mux.deadline(c.mark_ms, idle_ms, header_timeout(c, sh), c.requests == 0);
     }
     let Some(a) = &c.active else {
         let wait = match c.requests {
@@ -236,11 +236,13 @@ pub(super) fn log_unfinished<N: Net>(
 
 /// Gives back what the connection holds; exchanges under way are logged as far as they came.
 pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate {
-    h2::close(c, sh);
     if let Some(tls) = &c.tls {
         tls.count_end();
     }
+    // What the goodbye takes with it has been sent as well.
+    mux::say_last(c);
     say_goodbye(c, sh);
+    mux::close(c, sh);
     debug_conn!(
         HTTP,
         c,

@@ -10,7 +10,7 @@ use server_core::phases;
 use super::ending::{linger, log_unfinished};
 use super::state::{Closed, Closing, Conn, Mode, Queued};
 use super::trace::{self, debug_conn};
-use super::{CLIENT_CLOSED_REQUEST, PIPELINE_DEPTH, QUEUE_BYTES, open_exchange};
+use super::{CLIENT_CLOSED_REQUEST, PIPELINE_DEPTH, QUEUE_BYTES, ahead, open_exchange};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -144,11 +144,23 @@ pub(super) fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
         State::Running => Ok(()),
         State::Waiting(_) => {
             sh.timer_set = true;
+            if x.ahead.is_some() {
+                ahead::over_h1(x, &mut a.engine);
+                if a.out.is_empty() {
+                    c.mark_ms = sh.clock.mono_ms;
+                }
+                let before = a.out.len();
+                a.engine.transmit(&mut a.out);
+                a.queued += a.out.len() - before;
+            }
             Ok(())
         }
         // Responses to requests before this one still leave, and are logged before it.
         State::Aborted => Ok(()),
         State::Responding => {
+            if x.ahead.is_some() {
+                ahead::over_h1(x, &mut a.engine);
+            }
             if !a.engine.body_done() {
                 if x.head.expect_continue && x.err_status == 0 {
                     a.engine.send_interim(100, None);
@@ -156,7 +168,7 @@ pub(super) fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
                 a.engine.discard_body();
             }
             debug_http!(x, "{}", trace::Head(&x.response));
-            x.header_bytes = a.engine.send_head(&x.response);
+            x.header_bytes += a.engine.send_head(&x.response);
             if a.out.is_empty() {
                 c.mark_ms = sh.clock.mono_ms;
             }

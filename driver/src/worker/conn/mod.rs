@@ -10,10 +10,11 @@
 //! An idle connection has no [`Active`] part: no buffer, one slab entry and one timer slot. What a connection waits
 //! for is told by the deadline that [`turn`] returns.
 
+mod ahead;
 mod ending;
 mod h1;
-mod h2;
 mod moments;
+mod mux;
 mod preface;
 mod state;
 mod tls;
@@ -33,7 +34,7 @@ use super::shared::Shared;
 pub use ending::{ENDED_MS, retire};
 use ending::{close, deadline, expire};
 use preface::read_preface;
-pub use state::{Active, Cause, Conn, Fate};
+pub use state::{Active, Cause, Choice, Conn, Fate};
 use state::{Closed, Mode, Preface, client};
 pub use tls::Sealer;
 use trace::debug_conn;
@@ -77,9 +78,9 @@ pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, cause: Cause) -
 /// One pass down and up; true if there may be more to do at once.
 fn pass<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
     let read = receive(c, sh)?;
-    if c.h2.is_some() {
-        h2::deliver(c, sh)?;
-        h2::pump(c, sh)?;
+    if c.mux.is_some() {
+        mux::deliver(c, sh)?;
+        mux::pump(c, sh)?;
     } else {
         loop {
             h1::deliver(c, sh)?;
@@ -90,8 +91,8 @@ fn pass<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Clo
         }
     }
     let wrote = write(c, sh)?;
-    let settled = if c.h2.is_some() {
-        h2::settle(c, sh)?
+    let settled = if c.mux.is_some() {
+        mux::settle(c, sh)?
     } else {
         h1::settle(c, sh)?
     };
@@ -150,12 +151,12 @@ fn take_plain<N: Net>(
     sh: &mut Shared<N>,
     input: &[u8],
 ) -> Result<(), Closed> {
-    if let Some(h2) = &mut c.h2 {
-        h2.receive(input, sh.clock.mono_ms, &mut sh.heads);
-        h2.read_us = sh.read_us;
+    if let Some(mux) = &mut c.mux {
+        mux.receive(input, sh.clock.mono_ms, &mut sh.heads);
+        mux.read_us = sh.read_us;
         return Ok(());
     }
-    if c.undecided {
+    if c.undecided.is_some() {
         return decide(c, sh, input);
     }
     take_h1(c, sh, input);
@@ -180,19 +181,28 @@ fn take_h1<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, input: &[u8]) {
     }
 }
 
-/// Finds out whether a plain connection begins with the preface of HTTP/2 (RFC 9113 section 3.3).
+/// Finds out whether a plain connection begins with the preface of HTTP/2 (RFC 9113 section 3.3), or with a control frame of
+/// SPDY, whose first byte no method has.
 fn decide<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, input: &[u8]) -> Result<(), Closed> {
+    let Some(choice) = c.undecided else {
+        return Err(Closed);
+    };
     let held = std::mem::take(&mut c.held);
     let first = [&held, input].concat();
     let n = first.len().min(TELLING_BYTES);
-    if first[..n] != PREFACE[..n] {
-        c.undecided = false;
+    if choice.spdy && first.first() == Some(&SPDY_CONTROL) {
+        c.undecided = None;
+        mux::open_spdy(c, sh);
+        return take_plain(c, sh, &first);
+    }
+    if !choice.http2 || first[..n] != PREFACE[..n] {
+        c.undecided = None;
         take_h1(c, sh, &first);
     } else if n < TELLING_BYTES {
         c.held = first.into_boxed_slice();
     } else {
-        c.undecided = false;
-        h2::open(c, sh);
+        c.undecided = None;
+        mux::open_h2(c, sh);
         return take_plain(c, sh, &first);
     }
     Ok(())
@@ -204,8 +214,8 @@ fn end_of_input<S>(c: &mut Conn<S>) -> Result<bool, Closed> {
     if c.ended {
         return Err(Closed);
     }
-    if let Some(h2) = &mut c.h2 {
-        h2.engine.receive_eof();
+    if let Some(mux) = &mut c.mux {
+        mux.engine.receive_eof();
         return Ok(true);
     }
     match &mut c.active {
@@ -248,8 +258,8 @@ fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Cl
     if !c.writable {
         return Ok(false);
     }
-    let (out, x, more) = match (&mut c.h2, &mut c.active) {
-        (Some(h2), _) => h2.writing(),
+    let (out, x, more) = match (&mut c.mux, &mut c.active) {
+        (Some(mux), _) => mux.writing(),
         (None, Some(a)) => {
             let x = a.tail.front().map(|q| &q.exchange).or(a.exchange.as_ref());
             (&mut a.out, x.map(|x| &**x), a.exchange.is_some())
@@ -257,7 +267,8 @@ fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Cl
         (None, None) => (&mut sh.nothing, None, false),
     };
     let unsent = c.tls.as_ref().is_some_and(|tls| tls.has_output());
-    if out.is_empty() && !unsent {
+    let held = c.tls.as_ref().is_some_and(|tls| tls.holds());
+    if (out.is_empty() || held) && !unsent {
         return Ok(false);
     }
     let (nodelay, chunk) = x.map_or((true, 0), |x| {
@@ -287,14 +298,14 @@ fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Cl
             }
             let left = out.len();
             let more = left > 0 || more;
-            match (&mut c.h2, &mut c.active) {
-                (Some(h2), _) => h2.sent += sent.bytes,
+            match (&mut c.mux, &mut c.active) {
+                (Some(mux), _) => mux.sent += sent.bytes,
                 (None, Some(a)) => a.sent += sent.bytes,
                 (None, None) => {}
             }
             moments::sent(c, sh);
             trace::sent(c, sh, sent.bytes, left);
-            Ok(c.writable && more)
+            Ok(c.writable && more && !held)
         }
         Err(e) => {
             if e.kind() == io::ErrorKind::UnexpectedEof
@@ -312,6 +323,8 @@ fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Cl
 
 /// Bytes of a connection that tell whether it begins with the preface of HTTP/2.
 const TELLING_BYTES: usize = PREFACE.len();
+/// The first byte of every control frame of SPDY.
+const SPDY_CONTROL: u8 = 0x80;
 /// The status logged for a request whose client left before it was answered, as nginx's.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 /// Bytes of response that may wait in a connection's queue before no more body is pulled; file ranges count in full.

@@ -22,7 +22,7 @@ pub(super) fn begun<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, x: &mut Exchang
         return;
     }
     let of_h1 = c.active.as_ref().map(|a| a.read_us);
-    let read_us = c.h2.as_ref().map(|h2| h2.read_us).or(of_h1);
+    let read_us = c.mux.as_ref().map(|mux| mux.read_us).or(of_h1);
     x.moments.head_read_us = read_us.unwrap_or(0);
     x.moments.begun_us = sh.env.now_us();
 }
@@ -33,8 +33,8 @@ pub(super) fn sent<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
         return;
     }
     let now_us = sh.env.now_us();
-    if let Some(h2) = &mut c.h2 {
-        return h2.note_first_bytes(now_us);
+    if let Some(mux) = &mut c.mux {
+        return mux.note_first_bytes(now_us);
     }
     if let Some(a) = &mut c.active {
         note_first_bytes(a, now_us);

@@ -11,7 +11,7 @@ use server_core::conf_core::Lingering;
 use server_core::exchange::{Client, Exchange, Peer};
 use server_core::stats::{Activity, Counted};
 
-use super::h2::H2;
+use super::mux::Mux;
 use super::tls::Tls;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
@@ -50,14 +50,14 @@ pub struct Conn<S> {
     pub(super) debug: bool,
     /// Its place in the process's counters.
     pub(super) counted: Counted,
-    /// The first bytes have to tell whether this is HTTP/2.
-    pub(super) undecided: bool,
+    /// The first bytes have to tell what is spoken besides HTTP/1.
+    pub(super) undecided: Option<Choice>,
     /// Those bytes, where they were too few.
     pub(super) held: Box<[u8]>,
     /// A request in the clear came where TLS was expected.
     pub(super) plain_on_tls: bool,
     pub(super) tls: Option<Box<Tls>>,
-    pub(super) h2: Option<Box<H2>>,
+    pub(super) mux: Option<Box<Mux>>,
     pub(super) active: Option<Box<Active>>,
 }
 
@@ -69,6 +69,15 @@ pub(super) enum Preface {
     Awaited(Box<[u8]>),
     /// What it said.
     Read(Rc<proxy_protocol::Header>),
+}
+
+/// Protocols that a plain connection may begin besides HTTP/1.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    /// HTTP/2, by its preface.
+    pub http2: bool,
+    /// SPDY, by its first byte.
+    pub spdy: bool,
 }
 
 /// What a connection has only while something happens on it.
@@ -203,6 +212,7 @@ pub(super) fn client<N: Net>(
         requests: u64::from(c.requests),
         since_ms: c.since_ms,
         pipelined: c.active.as_ref().is_some_and(|a| a.queued > 0),
+        may_push: false,
         debug: c.debug,
         socket: sh.net.number(&c.socket),
     }
@@ -233,19 +243,19 @@ impl<S> Conn<S> {
             preface: Preface::Absent,
             debug: false,
             counted: Counted::accepted(),
-            undecided: false,
+            undecided: None,
             plain_on_tls: false,
             held: Box::default(),
             tls: None,
-            h2: None,
+            mux: None,
             active: None,
         }
     }
 
     /// What the connection does, for the counters.
     pub(super) fn activity(&self) -> Activity {
-        if let Some(h2) = &self.h2 {
-            return if h2.is_busy() {
+        if let Some(mux) = &self.mux {
+            return if mux.is_busy() {
                 Activity::Writing
             } else {
                 Activity::Waiting
@@ -265,8 +275,12 @@ impl<S> Conn<S> {
 
     /// Whether more bytes can be taken.
     pub(super) fn wants_input(&self) -> bool {
-        if let Some(h2) = &self.h2 {
-            return h2.wants_input();
+        if self.tls.as_ref().is_some_and(|tls| tls.holds()) {
+            // The handshake must go on, whatever is under way that came as early data.
+            return true;
+        }
+        if let Some(mux) = &self.mux {
+            return mux.wants_input();
         }
         match &self.active {
             Some(a) => matches!(a.mode, Mode::Linger { .. }) || a.engine.wants_input(),
@@ -279,9 +293,9 @@ impl<S> Conn<S> {
         self.tls = Some(Box::new(Tls::new()));
     }
 
-    /// The first bytes may be the preface of HTTP/2.
-    pub fn expect_http2(&mut self) {
-        self.undecided = true;
+    /// The first bytes may be the preface of HTTP/2, or a frame of SPDY.
+    pub fn expect(&mut self, choice: Choice) {
+        self.undecided = Some(choice);
     }
 
     /// The peer's address.
@@ -298,8 +312,8 @@ impl<S> Conn<S> {
                 x.client.debug = on;
             }
         }
-        if let Some(h2) = &mut self.h2 {
-            h2.set_debug(on);
+        if let Some(mux) = &mut self.mux {
+            mux.set_debug(on);
         }
     }
 
@@ -343,7 +357,7 @@ impl<S> Conn<S> {
 
     /// Between requests, or before the first one.
     pub fn is_idle(&self) -> bool {
-        self.active.is_none() && self.h2.as_ref().is_none_or(|h2| !h2.is_busy())
+        self.active.is_none() && self.mux.as_ref().is_none_or(|mux| !mux.is_busy())
     }
 
     /// When the connection became what it is, monotonic milliseconds.
@@ -353,7 +367,11 @@ impl<S> Conn<S> {
 
     /// Whether it has been retired, or has a request under way that began before this configuration.
     pub fn is_older_than(&self, number: u64) -> bool {
-        if self.h2.as_ref().is_some_and(|h2| h2.is_older_than(number)) {
+        if self
+            .mux
+            .as_ref()
+            .is_some_and(|mux| mux.is_older_than(number))
+        {
             return true;
         }
         let Some(active) = &self.active else {
@@ -368,7 +386,7 @@ impl<S> Conn<S> {
 
     /// Whether it must be told of its end before it is closed.
     pub fn says_goodbye(&self) -> bool {
-        self.h2.is_some()
+        self.mux.is_some()
     }
 
     /// Its port is gone from the configuration: what is under way is finished, nothing new begins.
@@ -381,10 +399,10 @@ impl<S> Conn<S> {
     /// served, as in nginx, unless the connection is spared.
     pub(super) fn make_last(&mut self) {
         self.retired = true;
-        if let Some(h2) = &mut self.h2
-            && (h2.is_busy() || self.min_idle_ms == 0)
+        if let Some(mux) = &mut self.mux
+            && (mux.is_busy() || self.min_idle_ms == 0)
         {
-            h2.engine.end();
+            mux.engine.end();
         }
         if let Some(active) = &mut self.active {
             active.engine.close_after();
@@ -393,10 +411,10 @@ impl<S> Conn<S> {
 
     /// The same, but a client of HTTP/2 is told ahead, so that no request of it is lost on the way.
     pub fn drain(&mut self) {
-        match &mut self.h2 {
-            Some(h2) if h2.is_busy() => {
+        match &mut self.mux {
+            Some(mux) if mux.is_busy() => {
                 self.retired = true;
-                h2.engine.drain();
+                mux.engine.drain();
             }
             _ => self.make_last(),
         }

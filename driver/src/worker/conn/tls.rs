@@ -18,7 +18,7 @@ use server_core::{certificates, exchange};
 use tls::{Fault, Scratch};
 
 use super::state::{Closed, Conn, Preface, client};
-use super::{end_of_input, h2, take_plain};
+use super::{end_of_input, mux, take_plain};
 use crate::sys::socket::Sent;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
@@ -76,6 +76,11 @@ impl Tls {
     /// Whether there are bytes for the socket besides those of the protocol above.
     pub(super) fn has_output(&self) -> bool {
         !self.unsent.is_empty() || self.conn.has_output()
+    }
+
+    /// Whether the protocol above can send nothing yet: its answer to early data waits for the end of the handshake.
+    pub(super) fn holds(&self) -> bool {
+        self.conn.is_handshaking()
     }
 
     /// Says that nothing more is sent.
@@ -210,7 +215,7 @@ fn start<N: Net>(
         config = loaded;
     }
     tls.record_bytes = Some(config.record_bytes()).filter(|bytes| *bytes != RECORD_BYTES);
-    let result = tls.conn.start(&config, chosen.http2, &mut |plain| {
+    let result = tls.conn.start(&config, chosen.offer, &mut |plain| {
         opened.extend_from_slice(plain);
     });
     tls.config = Some(config);
@@ -236,9 +241,13 @@ fn load_certificates<N: Net>(
 
 /// Notes what the handshake agreed on, and begins the protocol that was chosen.
 fn decide<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, tls: &mut Tls) {
-    if !tls.decided && tls.conn.alpn() == Some(b"h2") {
-        tls.decided = true;
-        h2::open(c, sh);
+    if !tls.decided {
+        match tls.conn.alpn() {
+            Some(b"h2") => mux::open_h2(c, sh),
+            Some(b"spdy/3.1") => mux::open_spdy(c, sh),
+            _ => {}
+        }
+        tls.decided = c.mux.is_some();
     }
     if tls.facts.is_none()
         && let Some(info) = tls.conn.info()
@@ -251,6 +260,9 @@ fn decide<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, tls: &mut Tls) {
         let mut facts = exchange::Tls::new(Arc::clone(config), info);
         (facts.greeted_us, facts.finished_us) = (tls.greeted_us, sh.read_us);
         tls.facts = Some(Rc::new(facts));
+    }
+    if let Some(facts) = &tls.facts {
+        facts.early_data.set(tls.conn.is_early());
     }
 }
 

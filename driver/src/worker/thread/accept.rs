@@ -5,10 +5,11 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use server_core::errlog::{self, Level, Topics};
 use server_core::exchange::Peer;
+use server_core::http::PortAddr;
 
 use super::{Accepting, Cause, Conn, Interest, Key, LISTENER_BIT, Ordering, Thread};
 use crate::sys::socket;
-use crate::worker::conn::debug;
+use crate::worker::conn::{Choice, debug};
 
 impl Thread {
     /// Accepts from a port.
@@ -89,12 +90,17 @@ impl Thread {
             return;
         };
         let http = &self.shared.generation.http;
+        let choice = |addr: &PortAddr| {
+            let http2 = http.expects_http2(addr);
+            let spdy = addr.spdy;
+            (http2 || spdy).then_some(Choice { http2, spdy })
+        };
         let addr = match port.addrs.as_slice() {
             [only] => only,
             several
-                if !several
+                if several
                     .iter()
-                    .any(|addr| addr.ssl || http.expects_http2(addr) || addr.proxy_protocol) =>
+                    .all(|addr| choice(addr).is_none() && !addr.ssl && !addr.proxy_protocol) =>
             {
                 return;
             }
@@ -105,8 +111,8 @@ impl Thread {
         }
         if addr.ssl {
             conn.expect_tls();
-        } else if http.expects_http2(addr) {
-            conn.expect_http2();
+        } else if let Some(choice) = choice(addr) {
+            conn.expect(choice);
         }
     }
 

@@ -86,6 +86,21 @@ fn header_block_that_comes_too_late_for_the_end_is_dropped() {
     assert_eq!(peer.events(), ["1 GET / HTTP/2.0"]);
 }
 
+/// Nobody would answer it, and its client could not tell that nobody has begun to.
+#[test]
+fn end_does_not_promise_a_request_of_which_a_part_is_here() {
+    let mut peer = Peer::new();
+    peer.get(1, "/");
+    let block = peer.block_of(&with_path("GET", "/"));
+    peer.frame(frame::HEADERS, frame::END_STREAM, 3, &block);
+    peer.conn.end();
+    assert_eq!(peer.told(), ["GOAWAY 1 NO_ERROR"]);
+    peer.frame(frame::CONTINUATION, frame::END_HEADERS, 3, &[]);
+    assert_eq!(peer.events(), ["1 GET / HTTP/2.0"]);
+    peer.answer(1, &[]).told();
+    assert!(peer.conn.is_over());
+}
+
 #[test]
 fn body_that_is_still_coming_does_not_keep_a_connection() {
     let mut peer = Peer::new();

@@ -10,6 +10,7 @@ mod frames;
 mod limits;
 mod misdeeds;
 mod priority;
+mod push;
 mod request;
 mod response;
 mod wire;
@@ -29,6 +30,8 @@ struct Peer {
     decoder: Decoder,
     /// Of a header block of the server of which more is to come.
     block: Vec<u8>,
+    /// The stream that this block promises.
+    promised: Option<u32>,
     /// Pieces of the bodies of responses; a piece that is empty stalls once.
     bodies: BTreeMap<u32, VecDeque<Vec<u8>>>,
     trailers: BTreeMap<u32, ResponseHead>,
@@ -61,6 +64,7 @@ impl Peer {
             encoder: Encoder::new(4096, true),
             decoder: Decoder::new(4096),
             block: Vec::new(),
+            promised: None,
             bodies: BTreeMap::new(),
             trailers: BTreeMap::new(),
             finished: Vec::new(),
@@ -204,13 +208,19 @@ impl Peer {
 
     /// A frame as a line; a header block is told with its last frame.
     fn line(&mut self, head: FrameHead, payload: &[u8]) -> Option<String> {
-        if !matches!(head.kind, frame::HEADERS | frame::CONTINUATION) {
+        let kinds = [frame::HEADERS, frame::PUSH_PROMISE, frame::CONTINUATION];
+        if !kinds.contains(&head.kind) {
             return Some(wire::frame_line(head, payload));
         }
-        if head.kind == frame::HEADERS {
+        let mut fragment = payload;
+        if head.kind != frame::CONTINUATION {
             assert!(self.block.is_empty(), "a block inside of a block");
         }
-        self.block.extend_from_slice(payload);
+        if head.kind == frame::PUSH_PROMISE {
+            self.promised = frame::number(payload);
+            fragment = &payload[4..];
+        }
+        self.block.extend_from_slice(fragment);
         let end = if head.has(frame::END_STREAM) {
             " END"
         } else {
@@ -230,7 +240,11 @@ impl Peer {
             }
         });
         decoded.expect("the engine encodes what its decoder reads");
-        Some(format!("{} HEADERS{text}{end}", head.stream))
+        let kind = match self.promised.take() {
+            Some(promised) => format!("PROMISE {promised}"),
+            None => "HEADERS".to_owned(),
+        };
+        Some(format!("{} {kind}{text}{end}", head.stream))
     }
 }
 

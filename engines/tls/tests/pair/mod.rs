@@ -17,7 +17,7 @@ use rustls::{
     ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme,
     SupportedProtocolVersion,
 };
-use tls::{Chain, Ciphers, Config, Conn, Fault, Identity, Key, Scratch, Settings};
+use tls::{Chain, Ciphers, Config, Conn, Fault, Identity, Key, Offer, Scratch, Settings};
 
 /// An authority.
 pub(crate) type Authority = CertifiedIssuer<'static, KeyPair>;
@@ -251,7 +251,7 @@ impl Pair {
             let mut sink = |plain: &[u8]| received.extend_from_slice(plain);
             self.server.receive(&mut up, &mut sink)?;
             if self.server.hello().is_some() {
-                self.server.start(config, false, &mut sink)?;
+                self.server.start(config, Offer::default(), &mut sink)?;
             }
             let mut down = Vec::new();
             down.extend(self.server.take_output());

@@ -66,6 +66,7 @@ impl Build {
             logs: OnceLock::new(),
             timed,
             upkeep: std::mem::take(&mut self.upkeep),
+            errands: std::mem::take(&mut self.errands),
         };
         self.finished = Some((Arc::new(http), listens));
         Ok(())

@@ -424,7 +424,8 @@ fn load_module(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         .strip_prefix("ngx_http_")
         .and_then(|n| n.strip_suffix("_module.so"))
         .unwrap_or(file);
-    if b.modules.iter().any(|m| m.name == name) {
+    let mut modules = b.modules.iter();
+    if modules.any(|m| m.name == name || m.stands_for.contains(&name)) {
         b.notice(ConfError::word(
             d,
             d.word(0),

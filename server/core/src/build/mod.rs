@@ -29,6 +29,7 @@ pub use written::{Level, Line, Setting, Written};
 
 use crate::certificates::LateCertificates;
 use crate::confs::{Conf, ConfsDraft, Scope, Unit};
+use crate::errand::Errand;
 use crate::errlog::MemoryBuffer;
 use crate::http::Http;
 use crate::listen::Listen;
@@ -106,6 +107,8 @@ pub struct Build {
     pub upkeep: Vec<Arc<dyn Upkeep>>,
     /// Files that the supervisor takes up when they change.
     pub watches: Vec<Arc<dyn Watch>>,
+    /// What the worker is to fetch from other hosts.
+    pub errands: Vec<Arc<dyn Errand>>,
     syslogs: Vec<SyslogTarget>,
     memory_logs: Vec<MemoryBuffer>,
     seen_events: bool,
@@ -203,6 +206,7 @@ impl Build {
             log_paths: Vec::new(),
             upkeep: Vec::new(),
             watches: Vec::new(),
+            errands: Vec::new(),
             syslogs: Vec::new(),
             memory_logs: Vec::new(),
             seen_events: false,
@@ -272,6 +276,13 @@ impl Build {
         let http = self.http.as_ref();
         let http = http.expect("modules are finished inside http");
         http.servers[server].confs.get()
+    }
+
+    /// The settings of unit `T`, of locations, that a server itself has; for modules' `finish`.
+    pub fn server_location_conf<T: Conf>(&self, server: usize) -> &T {
+        let http = self.http.as_ref();
+        let http = http.expect("modules are finished inside http");
+        http.locations[http.servers[server].location].confs.get()
     }
 
     /// Sets how a server speaks TLS; for modules' `finish`.

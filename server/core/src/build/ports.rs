@@ -30,6 +30,8 @@ pub struct ListenDraft {
     pub proxy_protocol: bool,
     /// `http2`.
     pub http2: bool,
+    /// `spdy`.
+    pub spdy: bool,
     /// `ssl`.
     pub ssl: bool,
     /// For messages; `None` for the listen that a server without one gets.
@@ -50,6 +52,7 @@ impl ListenDraft {
             default: false,
             proxy_protocol: false,
             http2: false,
+            spdy: false,
             ssl: false,
             at: None,
         }
@@ -93,6 +96,7 @@ pub fn listen(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
             default: draft.default,
             proxy_protocol: draft.proxy_protocol,
             http2: draft.http2,
+            spdy: draft.spdy,
             ssl: draft.ssl,
             at: Some((d.clone(), 0)),
         };
@@ -131,6 +135,7 @@ struct Draft {
     default: bool,
     proxy_protocol: bool,
     http2: bool,
+    spdy: bool,
     ssl: bool,
 }
 
@@ -156,6 +161,10 @@ impl Draft {
             }
             ("http2", None) => {
                 self.http2 = true;
+                return Ok(());
+            }
+            ("spdy", None) => {
+                self.spdy = true;
                 return Ok(());
             }
             ("ssl", None) => {
@@ -203,7 +212,7 @@ impl Draft {
                 self.options.keepalive =
                     Some(keepalive(v).ok_or_else(|| invalid("so_keepalive value:", v))?);
             }
-            ("spdy" | "quic" | "multipath", None) => {
+            ("quic" | "multipath", None) => {
                 return Err(later(d, n, key));
             }
             _ => {
@@ -346,6 +355,7 @@ fn port_addr(
         default_server,
         names,
         http2: same.iter().any(|l| l.http2),
+        spdy: same.iter().any(|l| l.spdy),
         ssl: same.iter().any(|l| l.ssl),
         proxy_protocol: same.iter().any(|l| l.proxy_protocol),
         listens: same

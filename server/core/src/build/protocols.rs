@@ -1,7 +1,7 @@
 //! Which protocols the addresses of `listen` speak: that servers agree on them, and that those with TLS have
 //! certificates.
 //!
-//! Source: nginx documentation, directive `listen`, parameters `ssl`, `http2`, `proxy_protocol`.
+//! Source: nginx documentation, directive `listen`, parameters `ssl`, `http2`, `spdy`, `proxy_protocol`.
 
 use std::collections::HashMap;
 
@@ -33,7 +33,8 @@ impl Protocols {
     pub(super) fn add(&mut self, listen: &ListenDraft) -> bool {
         let bits = u8::from(listen.proxy_protocol)
             | u8::from(listen.ssl) << 1
-            | u8::from(listen.http2) << 2;
+            | u8::from(listen.http2) << 2
+            | u8::from(listen.spdy) << 3;
         let with_options = listen.options.is_some();
         let Some(said) = self.0.get_mut(&listen.addr) else {
             let first = Said {

@@ -9,7 +9,7 @@ use conf::{Arity, ConfError, Contexts, Directive, Row};
 
 use crate::build::Build;
 use crate::settings;
-use crate::typed::Typed;
+use crate::typed::{Number, Typed};
 
 const H: Contexts = Contexts::HTTP;
 const HS: Contexts = Contexts::HTTP_SERVER;
@@ -97,6 +97,8 @@ settings! {
         on "http2": bool = false, "off", HS;
         /// Most streams of a connection at a time.
         max_concurrent_streams "http2_max_concurrent_streams": Streams = Streams(128), "128", HS;
+        /// Most pushed streams of a connection at a time.
+        max_concurrent_pushes "http2_max_concurrent_pushes": Number = Number(10), "10", HS;
         /// Bytes of a request body that are taken before anybody reads it.
         body_preread_size "http2_body_preread_size": PrereadSize = PrereadSize(64 << 10), "64k", HS;
         /// Frames that cost work and bring nothing, before the connection is ended.
@@ -133,14 +135,6 @@ macro_rules! obsolete {
             },
         }
     };
-    ($name:literal, $contexts:expr) => {
-        obsolete!(
-            $name,
-            $contexts,
-            "Obsolete, ignored: nothing is pushed.",
-            "is obsolete, ignored"
-        )
-    };
     ($name:literal, $contexts:expr, $successor:literal) => {
         obsolete!(
             $name,
@@ -157,7 +151,7 @@ macro_rules! obsolete {
 
 macro_rules! unneeded {
     ($name:literal, $contexts:expr) => {
-        obsolete!(
+        $crate::conf_core::http2::obsolete!(
             $name,
             $contexts,
             "Ignored: memory that only nginx has.",
@@ -166,11 +160,10 @@ macro_rules! unneeded {
     };
 }
 
+pub(super) use {obsolete, unneeded};
+
 /// Directives of nginx that have a successor, or no meaning here.
 pub(super) const ROWS: &[Row<Build>] = &[
-    obsolete!("http2_max_concurrent_pushes", HS),
-    obsolete!("http2_push", HSL),
-    obsolete!("http2_push_preload", HSL),
     unneeded!("http2_pool_size", HS),
     unneeded!("http2_recv_buffer_size", H),
     unneeded!("http2_streams_index_size", HS),

@@ -9,6 +9,7 @@ mod http2;
 mod loc;
 mod loc_rows;
 mod resolver;
+mod spdy;
 mod srv;
 
 pub use http2::{Http2Loc, Http2Srv};
@@ -17,6 +18,7 @@ pub use loc::{
     Root, Satisfy, ServerTokens,
 };
 pub use resolver::{NameServers, ResolverLoc};
+pub use spdy::{SpdyLoc, SpdySrv};
 pub use srv::{CoreSrv, NameKind, ServerName};
 
 use conf::{Arity, Contexts, Row};
@@ -32,6 +34,8 @@ pub fn units() -> Vec<&'static Unit> {
         CoreLoc::unit(),
         Http2Srv::unit(),
         Http2Loc::unit(),
+        SpdySrv::unit(),
+        SpdyLoc::unit(),
         ResolverLoc::unit(),
         crate::zone::Zones::unit(),
     ]
@@ -50,6 +54,9 @@ pub const SETTINGS: &[&[Row<Build>]] = &[
     http2::PLAIN,
     http2::LOC_PLAIN,
     http2::ROWS,
+    spdy::PLAIN,
+    spdy::LOC_PLAIN,
+    spdy::ROWS,
     resolver::PLAIN,
 ];
 
@@ -199,7 +206,7 @@ pub const ROWS: &[Row<Build>] = &[
         Arity::ONE_MORE,
         "",
         "address ... [valid=time] [ipv4=on|off] [ipv6=on|off]",
-        "Name servers for names that are resolved at run time; nothing that is built has any.",
+        "Name servers for names that are resolved at run time: those of OCSP responders.",
         resolver::resolver
     ),
 ];

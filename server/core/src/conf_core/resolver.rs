@@ -1,6 +1,6 @@
 //! `resolver` and `resolver_timeout`: the servers that are asked for names at run time.
 //!
-//! Absent: what asks. Nothing that is built names a host at run time.
+//! Absent: what asks, which is what fetches OCSP responses (`errand`).
 //!
 //! Source: nginx documentation, `ngx_http_core_module`.
 

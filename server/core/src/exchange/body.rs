@@ -1,4 +1,7 @@
 //! The response body on its way out: chunks are pulled, through stages where a module added some.
+//!
+//! What a stage holds back it puts out piece by piece: nothing is asked of a stage while what it has put out before is
+//! still on its way, so that a small body that becomes a large one takes no more memory than a large one.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,10 +13,56 @@ use crate::errlog::Level;
 
 /// A transformation of the response body, added for one response by a header stage.
 pub trait BodyStage {
-    /// Takes a chunk and puts out none, one or several.
-    fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>);
-    /// The body has ended.
-    fn end(&mut self, out: &mut VecDeque<Chunk>);
+    /// Takes a chunk in memory and puts out none, one or several.
+    ///
+    /// # Errors
+    /// The body is none that the stage can change: the response breaks off.
+    fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>) -> Result<(), Broken>;
+
+    /// What came before is to leave at once: puts out all that it holds back, and the mark.
+    ///
+    /// # Errors
+    /// As [`BodyStage::chunk`].
+    fn flush(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+        out.push_back(Chunk::Flush);
+        Ok(())
+    }
+
+    /// The body has ended: what is left is put out here or by [`BodyStage::resume`].
+    ///
+    /// # Errors
+    /// As [`BodyStage::chunk`].
+    fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Broken>;
+
+    /// Goes on with what it was given last; false when nothing is left of that. Asked before it is given more.
+    ///
+    /// # Errors
+    /// As [`BodyStage::chunk`].
+    fn resume(&mut self, _: &mut VecDeque<Chunk>) -> Result<bool, Broken> {
+        Ok(false)
+    }
+}
+
+/// Why a stage cannot go on, for the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken(pub &'static str);
+
+/// What a stage has put out, and how far it is.
+#[derive(Default)]
+pub(super) struct Lane {
+    out: VecDeque<Chunk>,
+    state: LaneState,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum LaneState {
+    /// The stage takes more.
+    #[default]
+    Open,
+    /// It has been told of the end, and may still have something to put out.
+    Ending,
+    /// Nothing comes any more.
+    Ended,
 }
 
 /// What [`Exchange::pull`] gives.
@@ -28,79 +77,116 @@ pub enum Pulled {
 }
 
 impl Exchange {
-    /// The next piece of the body. Called only while the exchange is [`State::Responding`].
+    /// The next piece of the body. Called only while the exchange is [`State::Responding`](super::State::Responding).
+    /// Whoever writes what is pulled in the same turn needs no marks.
     pub fn pull(&mut self, cx: &mut Ctx<'_>) -> Pulled {
+        loop {
+            match self.pull_marked(cx) {
+                Pulled::Chunk(Chunk::Flush) => {}
+                pulled => return pulled,
+            }
+        }
+    }
+
+    /// As [`Exchange::pull`], with the marks of what is to leave at once ([`Chunk::Flush`]).
+    pub fn pull_marked(&mut self, cx: &mut Ctx<'_>) -> Pulled {
         if self.stages.is_empty() {
             return self.body.pop_front().map_or(Pulled::End, Pulled::Chunk);
         }
+        self.lanes.resize_with(self.stages.len(), Lane::default);
         loop {
-            if let Some(chunk) = self.staged.pop_front() {
+            let last = self.lanes.last_mut().expect("a lane for each stage");
+            if let Some(chunk) = last.out.pop_front() {
                 return Pulled::Chunk(chunk);
             }
-            if self.stages_ended {
-                return Pulled::End;
-            }
-            let next = match self.next_in_memory(cx) {
-                Ok(next) => next,
-                Err(error) => {
-                    self.log(
-                        Level::Crit,
-                        format_args!("pread() failed ({})", conf::os_error(&error)),
-                    );
+            // The stage nearest to the wire goes first: what is under way is not joined by more.
+            let stages = (0..self.stages.len()).rev();
+            match stages
+                .map(|i| self.step(i, cx))
+                .find(|done| *done != Ok(false))
+            {
+                Some(Ok(_)) => {}
+                Some(Err(broken)) => {
+                    if !broken.0.is_empty() {
+                        self.log(Level::Error, format_args!("{}", broken.0));
+                    }
                     return Pulled::Broken;
                 }
-            };
-            self.stages_ended = next.is_none();
-            self.run_stages(next);
+                None => return Pulled::End,
+            }
         }
     }
 
     /// Takes back what was pulled and could not leave yet.
     pub(super) fn put_back(&mut self, chunk: Chunk) {
-        let queue = if self.stages.is_empty() {
-            &mut self.body
-        } else {
-            &mut self.staged
+        let queue = match self.lanes.last_mut() {
+            Some(lane) if !self.stages.is_empty() => &mut lane.out,
+            _ => &mut self.body,
         };
         queue.push_front(chunk);
     }
 
-    /// The next chunk of the source; of a file at most [`READ_BYTES`], read.
-    fn next_in_memory(&mut self, cx: &mut Ctx<'_>) -> io::Result<Option<Chunk>> {
-        match self.body.pop_front() {
-            Some(Chunk::File(mut range)) => {
-                let rest = range.len.saturating_sub(READ_BYTES);
-                range.len -= rest;
-                let bytes = cx.files.read(&range)?;
-                if rest > 0 {
-                    let offset = range.offset + range.len;
-                    self.body.push_front(Chunk::File(FileRange {
-                        file: range.file,
-                        offset,
-                        len: rest,
-                    }));
-                }
-                Ok(Some(Chunk::Owned(bytes)))
-            }
-            other => Ok(other),
+    /// Lets a stage do a piece of work; false if there is none for it now.
+    fn step(&mut self, i: usize, cx: &mut Ctx<'_>) -> Result<bool, Broken> {
+        if self.stages[i].resume(&mut self.lanes[i].out)? {
+            return Ok(true);
         }
+        match self.lanes[i].state {
+            LaneState::Open => {}
+            LaneState::Ending => {
+                self.lanes[i].state = LaneState::Ended;
+                return Ok(true);
+            }
+            LaneState::Ended => return Ok(false),
+        }
+        let input = match i.checked_sub(1).map(|before| &mut self.lanes[before]) {
+            None => self.next_in_memory(cx)?,
+            Some(before) => match before.out.pop_front() {
+                None if before.state != LaneState::Ended => return Ok(false),
+                input => input,
+            },
+        };
+        let (stage, lane) = (&mut self.stages[i], &mut self.lanes[i]);
+        match input {
+            Some(Chunk::Flush) => stage.flush(&mut lane.out)?,
+            Some(chunk) => stage.chunk(chunk, &mut lane.out)?,
+            None => {
+                lane.state = LaneState::Ending;
+                stage.end(&mut lane.out)?;
+            }
+        }
+        Ok(true)
     }
 
-    /// Passes one chunk, or the end, through all stages.
-    fn run_stages(&mut self, next: Option<Chunk>) {
-        let ended = next.is_none();
-        let mut input: VecDeque<Chunk> = next.into_iter().collect();
-        for stage in &mut self.stages {
-            let mut out = VecDeque::new();
-            for chunk in input {
-                stage.chunk(chunk, &mut out);
-            }
-            if ended {
-                stage.end(&mut out);
-            }
-            input = out;
+    /// The next chunk of the source; of a file at most [`READ_BYTES`], read.
+    fn next_in_memory(&mut self, cx: &mut Ctx<'_>) -> Result<Option<Chunk>, Broken> {
+        let Some(chunk) = self.body.pop_front() else {
+            return Ok(None);
+        };
+        let Chunk::File(mut range) = chunk else {
+            return Ok(Some(chunk));
+        };
+        let rest = range.len.saturating_sub(READ_BYTES);
+        range.len -= rest;
+        let bytes = cx
+            .files
+            .read(&range)
+            .map_err(|error| self.unreadable(&error))?;
+        if rest > 0 {
+            let offset = range.offset + range.len;
+            self.body.push_front(Chunk::File(FileRange {
+                file: range.file,
+                offset,
+                len: rest,
+            }));
         }
-        self.staged = input;
+        Ok(Some(Chunk::Owned(bytes)))
+    }
+
+    fn unreadable(&self, error: &io::Error) -> Broken {
+        let text = format_args!("pread() failed ({})", conf::os_error(error));
+        self.log(Level::Crit, text);
+        Broken("")
     }
 }
 

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use engines::http::Method;
 use tls::{Config, Info, Verified};
 
 use crate::http::Generation;
@@ -40,6 +41,16 @@ impl Tls {
             finished_us: 0,
             server: Cell::new((0, None)),
         }
+    }
+
+    /// Whether a request is to come again when the handshake is over: it came in early data, which somebody may have
+    /// repeated, and doing it twice is not doing it once (RFC 8470 section 5.2, RFC 9110 section 9.2.2).
+    pub(crate) fn is_too_early(&self, method: Method) -> bool {
+        let repeatable = !matches!(
+            method,
+            Method::Post | Method::Patch | Method::Lock | Method::Connect | Method::Other
+        );
+        self.early_data.get() && !repeatable
     }
 
     /// The server that has the name which the client asked for in its handshake, if one has; configurations may have

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use engines::http::Chunk;
-use server_core::exchange::BodyStage;
+use server_core::exchange::{BodyStage, Broken};
 
 /// A table between two charsets.
 pub(super) enum Table {
@@ -237,14 +237,17 @@ fn from_utf8(pages: &Pages, held: &mut Vec<u8>, text: &[u8]) -> Vec<u8> {
 }
 
 impl BodyStage for Recode {
-    fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>) {
+    fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>) -> Result<(), Broken> {
         let bytes = self.recode(chunk.bytes());
         if !bytes.is_empty() {
             out.push_back(Chunk::Owned(bytes));
         }
+        Ok(())
     }
 
-    fn end(&mut self, _: &mut VecDeque<Chunk>) {}
+    fn end(&mut self, _: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -263,9 +266,9 @@ mod tests {
         let mut stage = Recode::new(Arc::clone(table), direction);
         let mut out = VecDeque::new();
         for piece in pieces {
-            stage.chunk(Chunk::Static(piece), &mut out);
+            assert_eq!(stage.chunk(Chunk::Static(piece), &mut out), Ok(()));
         }
-        stage.end(&mut out);
+        assert_eq!(stage.end(&mut out), Ok(()));
         out.iter().flat_map(|c| c.bytes().to_vec()).collect()
     }
 

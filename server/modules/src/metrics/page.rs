@@ -67,6 +67,7 @@ fn connections(page: &mut Writer, facts: &Facts) {
     for (protocol, open) in stats::PROTOCOLS.iter().zip(&facts.open) {
         let name = match protocol {
             Protocol::Http1 => "http/1",
+            Protocol::Spdy => "spdy",
             Protocol::Http2 => "http/2",
             Protocol::Http3 => "http/3",
         };

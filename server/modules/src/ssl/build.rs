@@ -11,7 +11,7 @@ use super::late::{self, Late};
 use super::sessions::Cache;
 use super::tickets::{Files, Ring};
 use super::values::{BUILTIN_SESSIONS, CacheKind, VerifyClient};
-use super::{SslSrv, commands, error};
+use super::{SslSrv, commands, error, stapling};
 
 /// Gives the servers their settings.
 pub(super) fn finish(b: &mut Build) -> Result<(), ConfError> {
@@ -62,6 +62,7 @@ fn settings(b: &mut Build, server: usize, read: &mut Read) -> Result<Option<Sett
         for (certificate, key) in said.certificates.iter().zip(&said.keys) {
             let passwords = said.passwords.as_deref();
             let identity = read.identity(b, certificate, key, passwords, ocsp.as_deref())?;
+            let identity = stapling::attach(b, read, server, certificate, identity)?;
             settings.identities.push(identity);
         }
     }
@@ -228,7 +229,7 @@ fn groups(b: &mut Build, said: Option<&Directive>, read: &mut Read) -> Result<Gr
     Ok(groups)
 }
 
-/// The OCSP response that is sent with certificates.
+/// The OCSP response of a file that is sent with certificates.
 fn stapled(
     b: &mut Build,
     said: &Said,
@@ -245,11 +246,6 @@ fn stapled(
     }
     if let Some(d) = &said.stapling_file {
         return files::ocsp(b, d).map(Some);
-    }
-    if let Some(d) = said.certificates.first() {
-        let text = "\"ssl_stapling\" ignored: OCSP responses are not fetched yet, \
-                    \"ssl_stapling_file\" names a file with one";
-        read.warn(b, d, text);
     }
     Ok(None)
 }

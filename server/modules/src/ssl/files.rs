@@ -10,6 +10,7 @@ use server_core::build::Build;
 use tls::{Authorities, Chain, Crl, FileFault, Identity, Key, TicketKey};
 
 use super::error;
+use super::stapling::Fetched;
 
 /// What a certificate is made of: the words for itself, its key and the passwords, and an OCSP response.
 type Sources = [Vec<u8>; 4];
@@ -19,6 +20,8 @@ type Sources = [Vec<u8>; 4];
 pub(super) struct Read {
     identities: HashMap<Sources, Identity>,
     authorities: HashMap<PathBuf, Authorities>,
+    /// Certificates with OCSP responses that are fetched.
+    pub(super) fetched: Vec<Fetched>,
     /// Places of directives about which there has been a warning: servers inherit them.
     warned: HashSet<(u32, u32, u32)>,
 }

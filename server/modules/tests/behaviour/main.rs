@@ -2,9 +2,11 @@
 //! each question.
 
 mod addresses;
+mod ahead;
 mod auth;
 mod browsers;
 mod charset;
+mod compressing;
 mod errors;
 mod fields;
 mod geoip;
@@ -13,6 +15,7 @@ mod limits;
 mod links;
 mod listing;
 mod mapping;
+mod precompressed;
 mod referers;
 mod rewriting;
 mod site;
@@ -20,5 +23,6 @@ mod site;
 mod testing;
 mod tls_clients;
 mod tls_settings;
+mod tls_stapling;
 mod userids;
 mod variables;

@@ -40,6 +40,7 @@ pub(crate) struct Site {
     /// The port they come to, by its index.
     port: usize,
     wakes_early: bool,
+    may_push: bool,
 }
 
 /// What a request got.
@@ -50,6 +51,8 @@ pub(crate) struct Answer {
     /// The fields, a line each.
     pub(crate) head: String,
     pub(crate) body: String,
+    /// The same as it is.
+    pub(crate) bytes: Vec<u8>,
     /// Trailer fields, a line each.
     pub(crate) trailers: String,
     /// Whether the connection is kept, and for how long the client is told.
@@ -95,6 +98,7 @@ impl Site {
             tls: None,
             port: 0,
             wakes_early: false,
+            may_push: false,
         }
     }
 
@@ -128,7 +132,13 @@ impl Site {
 
     /// With a file that is served from its descriptor.
     #[must_use]
-    pub(crate) fn large_file(mut self, path: &str, text: &str) -> Self {
+    pub(crate) fn large_file(self, path: &str, text: &str) -> Self {
+        self.file_of_bytes(path, text.as_bytes())
+    }
+
+    /// The same with any bytes.
+    #[must_use]
+    pub(crate) fn file_of_bytes(mut self, path: &str, text: &[u8]) -> Self {
         let name = format!(
             "firstbyte-site-{}-{}",
             std::process::id(),
@@ -138,8 +148,7 @@ impl Site {
         fs::write(&place, text).expect("the temporary directory is writable");
         let handle = Rc::new(File::open(&place).expect("the file was made above").into());
         fs::remove_file(place).expect("the file was made above");
-        self.disk
-            .add(path, Node::File(text.as_bytes().into(), Some(handle)));
+        self.disk.add(path, Node::File(text.into(), Some(handle)));
         self
     }
 
@@ -155,6 +164,12 @@ impl Site {
     /// From here on requests that wait are woken once before their time.
     pub(crate) fn wake_early(&mut self) -> &mut Self {
         self.wakes_early = true;
+        self
+    }
+
+    /// From here on requests come from a client that takes pushes.
+    pub(crate) fn allow_push(&mut self) -> &mut Self {
+        self.may_push = true;
         self
     }
 
@@ -209,10 +224,27 @@ impl Site {
         answer
     }
 
+    /// Any request that has its response head, and how long it waited for that.
+    pub(crate) fn begin_with(&mut self, request: &str) -> (Exchange, u64) {
+        self.run(request)
+    }
+
     /// A `GET` that has its response head; it ends when what is given back is dropped.
     pub(crate) fn begin(&mut self, target: &str) -> Exchange {
         let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
         self.run(&request).0
+    }
+
+    /// The next piece of the body of an exchange that was begun, or a mark.
+    pub(crate) fn pull(&mut self, x: &mut Exchange) -> Pulled {
+        let clock = Clock::new(START_MS, NOW_S * 1000);
+        let (mut logs, env) = (Logs::default(), Env::default());
+        x.pull_marked(&mut Ctx {
+            files: &mut self.disk,
+            clock: &clock,
+            logs: &mut logs,
+            env: &env,
+        })
     }
 
     /// Runs a request up to its response head; gives how long it waited too.
@@ -229,6 +261,7 @@ impl Site {
             requests: 1,
             since_ms: 0,
             pipelined: false,
+            may_push: self.may_push,
             debug: false,
             socket: server_core::transport::NO_SOCKET,
         };
@@ -306,6 +339,7 @@ fn answer(x: &mut Exchange, cx: &mut Ctx<'_>) -> Answer {
         status: 0,
         head: String::new(),
         body: String::new(),
+        bytes: Vec::new(),
         trailers: String::new(),
         keep_alive: x.response.keep_alive,
         keep_alive_hint_s: x.response.keep_alive_hint_s,
@@ -322,15 +356,14 @@ fn answer(x: &mut Exchange, cx: &mut Ctx<'_>) -> Answer {
         match x.pull(cx) {
             Pulled::Chunk(Chunk::File(range)) => {
                 let bytes = cx.files.read(&range).expect("the range lies in the file");
-                answer.body.push_str(&String::from_utf8_lossy(&bytes));
+                answer.bytes.extend_from_slice(&bytes);
             }
-            Pulled::Chunk(chunk) => answer
-                .body
-                .push_str(&String::from_utf8_lossy(chunk.bytes())),
+            Pulled::Chunk(chunk) => answer.bytes.extend_from_slice(chunk.bytes()),
             Pulled::End => break,
             Pulled::Broken => panic!("the body breaks off"),
         }
     }
+    answer.body = String::from_utf8_lossy(&answer.bytes).into_owned();
     if let Some(on_end) = x.on_end {
         on_end(x, cx);
         answer.trailers = String::from_utf8_lossy(&x.reply.trailers.arena).replace('\r', "");
@@ -418,6 +451,8 @@ impl Files for Disk {
         Ok(Rc::new(Opened {
             file,
             meta,
+            // The descriptor is the same each time.
+            settled: matches!(node, Node::File(_, Some(_))),
             content,
             etag: etag.as_bytes().into(),
             last_modified: http_date(meta.mtime_s).as_slice().into(),

@@ -335,10 +335,27 @@ fn each_server_offers_its_own_protocols() {
         server {{ listen 445 ssl; server_name off; http2 off; }}"
     ));
     let http = &site.generation().http;
-    let http2 = |port: usize, name: &[u8]| handshake(http, port, None, Some(name)).http2;
+    let http2 = |port: usize, name: &[u8]| handshake(http, port, None, Some(name)).offer.http2;
     assert!(http2(0, b"on") && http2(0, b"nobody") && !http2(0, b"off"));
     assert!(!http2(1, b"default") && !http2(1, b"nobody") && http2(1, b"on"));
     assert!(http2(2, b"listens") && http2(2, b"off"));
+}
+
+#[test]
+fn spdy_is_offered_on_the_addresses_that_say_so() {
+    let site = site(&format!(
+        "{PAIR}
+        server {{ listen 443 ssl spdy; listen 444 ssl; server_name a; http2 on; }}
+        server {{ listen 443 ssl; server_name b; }}"
+    ));
+    let http = &site.generation().http;
+    let offer = |port: usize, name: &[u8]| handshake(http, port, None, Some(name)).offer;
+    let all = offer(0, b"a");
+    assert!(all.spdy && all.http2);
+    let other = offer(0, b"b");
+    assert!(other.spdy && !other.http2, "it is the address that says so");
+    let port = offer(1, b"a");
+    assert!(!port.spdy && port.http2);
 }
 
 #[test]
@@ -348,5 +365,5 @@ fn a_server_that_shows_another_ones_certificate_offers_its_own_protocols() {
         server {{ listen 443 ssl; server_name b; http2 on; }}"
     ));
     let chosen = handshake(&site.generation().http, 0, None, Some(b"b"));
-    assert_eq!((chosen.certificate, chosen.http2), (0, true));
+    assert_eq!((chosen.certificate, chosen.offer.http2), (0, true));
 }

@@ -1,16 +1,19 @@
-//! A connection that speaks HTTP/2: an exchange for each stream.
+//! A connection that speaks HTTP/2 or SPDY: an exchange for each stream.
 //!
 //! The engine asks for body pieces in the order of priorities; what it gives leaves in one write. An exchange ends when
 //! its last byte has been written. How the connection waits and ends is in `ending`.
 
 mod ending;
+mod engine;
 
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::rc::Rc;
 
-use engines::h2::{self, Event, Plan, Want};
 use engines::http::{Gather, RequestHead};
-use server_core::conf_core::{Http2Loc, Lingering};
+use engines::mux::{Event, Want};
+use engines::{h2, spdy};
+use server_core::conf_core::{CoreLoc, Lingering, SpdySrv};
 use server_core::debug_http;
 use server_core::errlog::Level;
 use server_core::exchange::{Exchange, Pulled, State};
@@ -18,16 +21,17 @@ use server_core::phases;
 use server_core::stats::Protocol;
 
 use super::state::{Closed, Closing, Conn, Queued, client};
-use super::{CLIENT_CLOSED_REQUEST, QUEUE_BYTES, open_exchange, trace};
+use super::{CLIENT_CLOSED_REQUEST, QUEUE_BYTES, ahead, open_exchange, trace};
 use crate::worker::net::Net;
 use crate::worker::shared::{Pool, Shared};
 
-use ending::Linger;
-pub(super) use ending::{close, resume, settle};
+use ending::{Linger, is_last};
+pub(super) use ending::{close, resume, say_last, settle};
+use engine::{Engine, NO_STREAM, Reason};
 
 /// What a connection has from its preface to its end.
-pub(in crate::worker) struct H2 {
-    pub(super) engine: h2::Conn,
+pub(in crate::worker) struct Mux {
+    pub(super) engine: Engine,
     pub(super) out: Gather,
     /// Bytes put into `out` since the connection began.
     queued: u64,
@@ -42,7 +46,7 @@ pub(in crate::worker) struct H2 {
     tail: VecDeque<Queued>,
     /// Since when there is no exchange; `None` while there is one.
     idle_since_ms: Option<u64>,
-    /// The stream whose header block has begun to come, and since when.
+    /// The stream whose header block has begun to come, and since when; for [`NO_STREAM`], when the last of it came.
     block_since: Option<(u32, u64)>,
     /// When to look for streams whose client takes nothing.
     look_at_ms: u64,
@@ -52,6 +56,15 @@ pub(in crate::worker) struct H2 {
     announced_ms: Option<u64>,
     closing: Closing,
     linger: Option<Linger>,
+    /// SPDY has times of its own; those of HTTP/2 are those of HTTP/1.
+    times: Option<Times>,
+}
+
+/// `spdy_keepalive_timeout` and `spdy_recv_timeout`.
+#[derive(Clone, Copy)]
+struct Times {
+    idle_ms: u64,
+    frame_ms: u64,
 }
 
 /// An exchange whose response is not queued whole.
@@ -65,12 +78,34 @@ struct Running {
 }
 
 /// Begins HTTP/2 on a connection.
-pub(super) fn open<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+pub(super) fn open_h2<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let settings = Rc::clone(&sh.generation.h2[c.port()]);
+    open(c, sh, Engine::H2(h2::Conn::new(settings)), None);
+}
+
+/// Begins SPDY on a connection.
+pub(super) fn open_spdy<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+    let settings = Rc::clone(&sh.generation.spdy[c.port()]);
+    let engine = Engine::Spdy(Box::new(spdy::Conn::new(settings)));
+    let http = &sh.generation.http;
+    let server = http.ports[c.port()].addr(None).default_server;
+    let conf: &SpdySrv = http.servers[server].confs.get();
+    c.idle_ms = conf.keepalive_timeout.0;
+    let times = Times {
+        idle_ms: conf.keepalive_timeout.0,
+        frame_ms: conf.recv_timeout.0,
+    };
+    open(c, sh, engine, Some(times));
+}
+
+fn open<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, engine: Engine, times: Option<Times>) {
     let now_ms = sh.clock.mono_ms;
-    c.counted.speak(Protocol::Http2);
-    c.h2 = Some(Box::new(H2 {
-        engine: h2::Conn::new(settings),
+    c.counted.speak(match engine {
+        Engine::H2(_) => Protocol::Http2,
+        Engine::Spdy(_) => Protocol::Spdy,
+    });
+    c.mux = Some(Box::new(Mux {
+        engine,
         out: Gather::default(),
         queued: 0,
         sent: 0,
@@ -89,10 +124,11 @@ pub(super) fn open<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
             timeout_ms: 5_000,
         },
         linger: None,
+        times,
     }));
 }
 
-impl H2 {
+impl Mux {
     /// Takes bytes from the peer; requests use the memory of `spares`.
     pub(super) fn receive(&mut self, input: &[u8], now_ms: u64, spares: &mut Pool<RequestHead>) {
         if let Some(linger) = &mut self.linger {
@@ -105,11 +141,11 @@ impl H2 {
             self.engine
                 .seconds_passed(u32::try_from(seconds).unwrap_or(u32::MAX));
         }
-        self.engine.swap_spares(spares);
-        self.engine.receive(input);
-        self.engine.swap_spares(spares);
-        self.block_since = match (self.engine.awaited_block(), self.block_since) {
-            (Some(id), Some((before, since))) if id == before => Some((id, since)),
+        self.engine.receive(input, spares);
+        self.block_since = match (self.engine.awaited(), self.block_since) {
+            (Some(id), Some((before, since))) if id == before && id != NO_STREAM => {
+                Some((id, since))
+            }
             (Some(id), _) => Some((id, now_ms)),
             (None, _) => None,
         };
@@ -139,13 +175,6 @@ impl H2 {
         (&mut self.out, front, more)
     }
 
-    /// Whether an exchange began before this configuration.
-    pub(super) fn is_older_than(&self, number: u64) -> bool {
-        let running = self.running.iter().map(|running| &running.exchange);
-        let queued = self.tail.iter().map(|queued| &queued.exchange);
-        running.chain(queued).any(|x| x.http.number < number)
-    }
-
     /// Whether exchanges under way are logged at level debug.
     pub(super) fn set_debug(&mut self, on: bool) {
         let running = self.running.iter_mut().map(|running| &mut running.exchange);
@@ -155,14 +184,11 @@ impl H2 {
         }
     }
 
-    /// Notes which responses have begun to leave.
-    pub(super) fn note_first_bytes(&mut self, now_us: u64) {
-        let queued = self.tail.iter_mut().map(|q| (q.start, &mut q.exchange));
-        let running = self.running.iter_mut().map(|r| (r.start, &mut r.exchange));
-        for (start, x) in queued.chain(running) {
-            if start < self.sent && x.moments.first_byte_us == 0 {
-                x.moments.first_byte_us = now_us;
-            }
+    /// How long the connection may be idle after a request in this location.
+    fn idle_ms(&self, loc: &CoreLoc) -> u64 {
+        match self.times {
+            Some(times) => times.idle_ms,
+            None => loc.keepalive().idle_ms,
         }
     }
 
@@ -186,10 +212,10 @@ impl H2 {
     }
 
     /// Resets the stream of an exchange, which ends with that.
-    fn break_off<N: Net>(&mut self, at: usize, code: u32, sh: &mut Shared<N>) {
+    fn break_off<N: Net>(&mut self, at: usize, reason: Reason, sh: &mut Shared<N>) {
         let stream = self.running[at].stream;
         let sent_bytes = self.engine.sent_bytes(stream);
-        self.engine.reset(stream, code);
+        self.engine.reset(stream, reason);
         let x = self.take(at, sent_bytes);
         self.note_times(&x);
         sh.finish(x);
@@ -208,24 +234,44 @@ impl H2 {
 
 /// Takes the engine's events.
 pub(super) fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
-    while let Some(event) = c.h2.as_mut().and_then(|h2| h2.engine.event()) {
-        match event {
-            Event::Head { stream, head } => begin(c, sh, stream, head)?,
-            Event::Data { stream, bytes } => {
-                if let Some(h2) = &mut c.h2 {
-                    let len = bytes.len() as u64;
-                    if let Some(at) = h2.position(stream) {
-                        h2.running[at].exchange.request_bytes += len;
-                    }
-                    h2.engine.consumed(stream, len);
-                }
-            }
-            Event::Trailers { .. } | Event::BodyEnd(_) => {}
-            Event::BodyFault(stream, fault) => body_fault(c, sh, stream, fault),
-            Event::Reset { stream, sent_bytes } => drop_exchange(c, sh, stream, sent_bytes),
-            Event::Failed(misdeed) => note(c, sh, format_args!("{misdeed}")),
-            Event::Eof => return Err(Closed),
+    while let Some(mux) = &mut c.mux {
+        match &mut mux.engine {
+            Engine::H2(engine) => match engine.event() {
+                Some(event) => take(c, sh, event)?,
+                None => break,
+            },
+            Engine::Spdy(engine) => match engine.event() {
+                Some(event) => take(c, sh, event)?,
+                None => break,
+            },
         }
+    }
+    Ok(())
+}
+
+/// Takes one event; `M` is what can be wrong with a connection of the protocol.
+#[inline]
+fn take<N: Net, M: Display>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    event: Event<M>,
+) -> Result<(), Closed> {
+    match event {
+        Event::Head { stream, head } => begin(c, sh, stream, head)?,
+        Event::Data { stream, bytes } => {
+            if let Some(mux) = &mut c.mux {
+                let len = bytes.len() as u64;
+                if let Some(at) = mux.position(stream) {
+                    mux.running[at].exchange.request_bytes += len;
+                }
+                mux.engine.consumed(stream, len);
+            }
+        }
+        Event::Trailers { .. } | Event::BodyEnd(_) => {}
+        Event::BodyFault(stream, fault) => body_fault(c, sh, stream, fault),
+        Event::Reset { stream, sent_bytes } => drop_exchange(c, sh, stream, sent_bytes),
+        Event::Failed(misdeed) => note(c, sh, format_args!("{misdeed}")),
+        Event::Eof => return Err(Closed),
     }
     Ok(())
 }
@@ -251,74 +297,68 @@ fn begin<N: Net>(
     mut head: Box<RequestHead>,
 ) -> Result<(), Closed> {
     if c.gone
-        && let Some(h2) = &mut c.h2
+        && let Some(mux) = &mut c.mux
     {
         // Nobody serves it here any more; the client may ask elsewhere.
-        h2.engine.reset(stream, h2::REFUSED_STREAM);
+        mux.engine.reset(stream, Reason::Refused);
         sh.recycle(head);
         return Ok(());
     }
     let mut x = open_exchange(c, sh, &head)?;
     std::mem::swap(&mut x.head, &mut head);
     sh.recycle(head);
-    let Some(h2) = &mut c.h2 else {
+    let Some(mux) = &mut c.mux else {
         return Err(Closed);
     };
+    x.client.may_push = mux.engine.may_push(stream);
     phases::begin(&mut x, &mut sh.ctx());
-    if is_last(&x) {
-        h2.engine.end_after(stream);
+    // As in nginx, a connection of SPDY is not ended by the number of its requests.
+    if mux.times.is_none() && is_last(&x) && !stream.is_multiple_of(2) {
+        mux.engine.end_after(stream);
     }
     let loc = x.core_loc(&x.http);
     let look_at_ms = sh.clock.mono_ms.saturating_add(loc.send_timeout.0);
-    h2.look_at_ms = h2.look_at_ms.min(look_at_ms);
-    h2.idle_since_ms = None;
-    c.idle_ms = loc.keepalive().idle_ms;
+    mux.look_at_ms = mux.look_at_ms.min(look_at_ms);
+    mux.idle_since_ms = None;
+    c.idle_ms = mux.idle_ms(loc);
     c.min_idle_ms = loc.keepalive_min_timeout.0;
-    h2.running.push(Running {
+    mux.running.push(Running {
         stream,
         exchange: x,
         bytes: 0,
         start: u64::MAX,
     });
-    let at = h2.running.len() - 1;
-    respond(h2, at);
-    if matches!(h2.running[at].exchange.state, State::Waiting(_)) {
+    let at = mux.running.len() - 1;
+    respond(mux, at);
+    if matches!(mux.running[at].exchange.state, State::Waiting(_)) {
         sh.timer_set = true;
     }
     Ok(())
 }
 
-/// Whether the connection has had as many requests, or as much time, as it may have.
-fn is_last(x: &Exchange) -> bool {
-    let loc = x.core_loc(&x.http);
-    let age_ms = x.started_ms.saturating_sub(x.client.since_ms);
-    x.client.requests >= loc.keepalive_requests.0
-        || age_ms > loc.keepalive_time.0
-        || loc.keepalive().idle_ms == 0
-}
-
 /// Sends the head of an exchange that has one.
-fn respond(h2: &mut H2, at: usize) {
-    let running = &mut h2.running[at];
+fn respond(mux: &mut Mux, at: usize) {
+    let running = &mut mux.running[at];
     let (x, stream) = (&mut running.exchange, running.stream);
+    if x.ahead.is_some()
+        && let Engine::H2(engine) = &mut mux.engine
+    {
+        ahead::over_h2(x, engine, stream);
+    }
     match x.state {
         State::Running | State::Waiting(_) => {}
-        State::Aborted => h2.any_aborted = true,
+        State::Aborted => mux.any_aborted = true,
         State::Responding => {
-            h2.engine.discard_body(stream);
-            let plan = Plan {
-                trailers: x.on_end.is_some(),
-                chunk_bytes: x.loc::<Http2Loc>(&x.http).chunk_size.0 as usize,
-            };
+            mux.engine.discard_body(stream);
             debug_http!(x, "{}", trace::Head(&x.response));
             if x.http.timed {
                 // What the engine has ready goes before the head, so that its place in the queue is known.
-                let before = h2.out.len();
-                h2.engine.transmit(&mut h2.out);
-                h2.queued += h2.out.len() - before;
-                running.start = h2.queued;
+                let before = mux.out.len();
+                mux.engine.transmit(&mut mux.out);
+                mux.queued += mux.out.len() - before;
+                running.start = mux.queued;
             }
-            x.header_bytes = h2.engine.send_head(stream, &x.response, plan);
+            x.header_bytes += mux.engine.send_head(stream, x);
             running.bytes = x.header_bytes;
         }
     }
@@ -331,14 +371,14 @@ fn body_fault<N: Net>(
     stream: u32,
     fault: engines::http::Fault,
 ) {
-    let Some(h2) = &mut c.h2 else { return };
-    let Some(at) = h2.position(stream) else {
+    let Some(mux) = &mut c.mux else { return };
+    let Some(at) = mux.position(stream) else {
         return;
     };
-    let x = &mut h2.running[at].exchange;
+    let x = &mut mux.running[at].exchange;
     if matches!(x.state, State::Waiting(_)) {
         phases::refuse_body(x, &mut sh.ctx(), fault);
-        respond(h2, at);
+        respond(mux, at);
     }
 }
 
@@ -349,12 +389,12 @@ fn drop_exchange<N: Net>(
     stream: u32,
     sent_bytes: u64,
 ) {
-    let Some(h2) = &mut c.h2 else { return };
-    let Some(at) = h2.position(stream) else {
+    let Some(mux) = &mut c.mux else { return };
+    let Some(at) = mux.position(stream) else {
         return;
     };
-    let mut x = h2.take(at, sent_bytes);
-    h2.note_times(&x);
+    let mut x = mux.take(at, sent_bytes);
+    mux.note_times(&x);
     abandon(&mut x);
     sh.finish(x);
 }
@@ -369,27 +409,27 @@ fn abandon(x: &mut Exchange) {
 
 /// Moves bodies to the engine as it asks for them, and what it transmits to the queue.
 pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
-    let Some(h2) = &mut c.h2 else { return Ok(()) };
-    if h2.linger.is_some() {
+    let Some(mux) = &mut c.mux else { return Ok(()) };
+    if mux.linger.is_some() {
         return Ok(());
     }
-    let was_empty = h2.out.is_empty();
-    if std::mem::take(&mut h2.any_aborted) {
-        abort(h2, sh);
+    let was_empty = mux.out.is_empty();
+    if std::mem::take(&mut mux.any_aborted) {
+        abort(mux, sh);
     }
     loop {
-        let room = QUEUE_BYTES.saturating_sub(h2.out.len());
-        match h2.engine.advance(room, sh.clock.mono_ms) {
+        let room = QUEUE_BYTES.saturating_sub(mux.out.len());
+        match mux.engine.advance(room, sh.clock.mono_ms) {
             Want::Nothing => break,
             Want::Sent { stream, bytes } => {
-                h2.transmit();
-                keep(h2, stream, bytes);
+                mux.transmit();
+                keep(mux, stream, bytes);
             }
-            Want::Body(stream) => feed(h2, sh, stream),
+            Want::Body(stream) => feed(mux, sh, stream),
         }
     }
-    h2.transmit();
-    if was_empty && !h2.out.is_empty() {
+    mux.transmit();
+    if was_empty && !mux.out.is_empty() {
         // What was not there to be sent was no silence of the client.
         c.mark_ms = sh.clock.mono_ms;
     }
@@ -397,20 +437,20 @@ pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
 }
 
 /// Resets the streams of exchanges that are to get no response.
-fn abort<N: Net>(h2: &mut H2, sh: &mut Shared<N>) {
+fn abort<N: Net>(mux: &mut Mux, sh: &mut Shared<N>) {
     let aborted = |running: &Running| running.exchange.state == State::Aborted;
-    while let Some(at) = h2.running.iter().position(aborted) {
-        h2.break_off(at, h2::INTERNAL_ERROR, sh);
+    while let Some(at) = mux.running.iter().position(aborted) {
+        mux.break_off(at, Reason::Internal, sh);
     }
 }
 
 /// Pulls the next piece of a body.
-fn feed<N: Net>(h2: &mut H2, sh: &mut Shared<N>, stream: u32) {
-    let Some(at) = h2.position(stream) else {
-        h2.engine.reset(stream, h2::INTERNAL_ERROR);
+fn feed<N: Net>(mux: &mut Mux, sh: &mut Shared<N>, stream: u32) {
+    let Some(at) = mux.position(stream) else {
+        mux.engine.reset(stream, Reason::Internal);
         return;
     };
-    let running = &mut h2.running[at];
+    let running = &mut mux.running[at];
     let x = &mut running.exchange;
     let pulled = if x.has_rate() {
         x.pull_within(&mut sh.ctx(), running.bytes)
@@ -418,34 +458,34 @@ fn feed<N: Net>(h2: &mut H2, sh: &mut Shared<N>, stream: u32) {
         Some(x.pull(&mut sh.ctx()))
     };
     match pulled {
-        None => h2.engine.stall(stream),
+        None => mux.engine.stall(stream),
         Some(Pulled::Chunk(chunk)) => {
             running.bytes += chunk.len();
-            h2.engine.send_data(stream, chunk);
+            mux.engine.send_data(stream, chunk);
         }
         Some(Pulled::End) => {
             if let Some(on_end) = x.on_end {
                 on_end(x, &mut sh.ctx());
             }
             let trailers = (!x.reply.trailers.fields.is_empty()).then_some(&x.reply.trailers);
-            h2.engine.send_end(stream, trailers);
+            mux.engine.send_end(stream, trailers);
         }
-        Some(Pulled::Broken) => h2.break_off(at, h2::INTERNAL_ERROR, sh),
+        Some(Pulled::Broken) => mux.break_off(at, Reason::Internal, sh),
     }
 }
 
 /// A response is queued whole.
-fn keep(h2: &mut H2, stream: u32, bytes: u64) {
-    let Some(at) = h2.position(stream) else {
+fn keep(mux: &mut Mux, stream: u32, bytes: u64) {
+    let Some(at) = mux.position(stream) else {
         return;
     };
-    let start = h2.running[at].start;
-    let exchange = h2.take(at, bytes);
+    let start = mux.running[at].start;
+    let exchange = mux.take(at, bytes);
     trace::finalized(&exchange);
-    h2.note_times(&exchange);
-    h2.tail.push_back(Queued {
+    mux.note_times(&exchange);
+    mux.tail.push_back(Queued {
         start,
-        end: h2.queued,
+        end: mux.queued,
         bytes,
         exchange,
     });

@@ -6,16 +6,17 @@
 //!
 //! Source: RFC 9113 sections 5.4.1, 6.8; nginx documentation, `send_timeout`, `keepalive_timeout`, `lingering_close`.
 
-use engines::h2;
+use engines::mux::Want;
 use server_core::conf_core::Lingering;
 use server_core::errlog::Level;
-use server_core::exchange::State;
+use server_core::exchange::{Exchange, State};
 use server_core::phases;
 
 use super::super::ending::header_timeout;
 use super::super::state::{Closed, Conn, client};
 use super::super::write;
-use super::{H2, Running, abandon, note, respond};
+use super::engine::{NO_STREAM, Reason};
+use super::{Mux, Running, abandon, keep, note, respond};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -28,7 +29,25 @@ pub(super) struct Linger {
     pub(super) mark_ms: u64,
 }
 
-impl H2 {
+impl Mux {
+    /// Whether an exchange began before this configuration.
+    pub(in super::super) fn is_older_than(&self, number: u64) -> bool {
+        let running = self.running.iter().map(|running| &running.exchange);
+        let queued = self.tail.iter().map(|queued| &queued.exchange);
+        running.chain(queued).any(|x| x.http.number < number)
+    }
+
+    /// Notes which responses have begun to leave.
+    pub(in super::super) fn note_first_bytes(&mut self, now_us: u64) {
+        let queued = self.tail.iter_mut().map(|q| (q.start, &mut q.exchange));
+        let running = self.running.iter_mut().map(|r| (r.start, &mut r.exchange));
+        for (start, x) in queued.chain(running) {
+            if start < self.sent && x.moments.first_byte_us == 0 {
+                x.moments.first_byte_us = now_us;
+            }
+        }
+    }
+
     /// When the connection is to take a turn for the sake of an exchange that waits.
     fn due_ms(&self) -> Option<u64> {
         let due = |running: &Running| match running.exchange.state {
@@ -49,8 +68,11 @@ impl H2 {
 
     /// When a header block must be whole.
     fn block_at_ms(&self, header_ms: u64) -> Option<u64> {
-        let (_, since_ms) = self.block_since?;
-        Some(since_ms.saturating_add(header_ms))
+        let (id, since_ms) = self.block_since?;
+        let wait_ms = self.times.map_or(header_ms, |times| times.frame_ms);
+        // What is no block has a time only where nothing else has.
+        let counts = id != NO_STREAM || !self.is_busy();
+        counts.then_some(since_ms.saturating_add(wait_ms))
     }
 
     /// When the connection is to take a turn if nothing happens before; `idle_ms` and `header_ms` are the times that a
@@ -66,11 +88,17 @@ impl H2 {
             let silent_at_ms = linger.mark_ms.saturating_add(linger.silence_ms);
             return linger.until_ms.min(silent_at_ms);
         }
-        let wait_ms = if first { header_ms } else { idle_ms };
+        let before_first = first && self.times.is_none();
+        let wait_ms = if before_first { header_ms } else { idle_ms };
         let idle_at_ms = self
             .idle_since_ms
             .filter(|_| self.block_since.is_none())
-            .map(|since_ms| since_ms.saturating_add(wait_ms));
+            .map(|since_ms| since_ms.saturating_add(wait_ms))
+            // What is still to be said, a goodbye above all, has as long as the client may be silent.
+            .map(|at_ms| match self.out.is_empty() {
+                true => at_ms,
+                false => at_ms.max(mark_ms.saturating_add(self.closing.timeout_ms)),
+            });
         let all = [
             self.due_ms(),
             self.stuck_at_ms(mark_ms),
@@ -82,6 +110,15 @@ impl H2 {
     }
 }
 
+/// Whether the connection has had as many requests, or as much time, as it may have.
+pub(super) fn is_last(x: &Exchange) -> bool {
+    let loc = x.core_loc(&x.http);
+    let age_ms = x.started_ms.saturating_sub(x.client.since_ms);
+    x.client.requests >= loc.keepalive_requests.0
+        || age_ms > loc.keepalive_time.0
+        || loc.keepalive().idle_ms == 0
+}
+
 /// Ends exchanges whose last byte has been written, and the connection that has nothing left to do. True if there may be
 /// more to do at once.
 pub(in super::super) fn settle<N: Net>(
@@ -89,73 +126,73 @@ pub(in super::super) fn settle<N: Net>(
     sh: &mut Shared<N>,
 ) -> Result<bool, Closed> {
     let now_ms = sh.clock.mono_ms;
-    let Some(h2) = &mut c.h2 else {
+    let Some(mux) = &mut c.mux else {
         return Ok(false);
     };
-    if h2.linger.is_some() {
+    if mux.linger.is_some() {
         return Ok(false);
     }
     let mut any = false;
-    let sent = h2.sent;
-    while let Some(queued) = h2.tail.pop_front_if(|q| q.end <= sent) {
+    let sent = mux.sent;
+    while let Some(queued) = mux.tail.pop_front_if(|q| q.end <= sent) {
         any = true;
         let mut x = queued.exchange;
         let loc = x.core_loc(&x.http);
-        c.idle_ms = loc.keepalive().idle_ms;
+        c.idle_ms = mux.idle_ms(loc);
         c.min_idle_ms = loc.keepalive_min_timeout.0;
         x.bytes_sent = queued.bytes;
         x.completed = true;
         sh.finish(x);
     }
-    if h2.is_busy() {
-        any |= end_in_time(h2, now_ms, sh.stopping || c.retired);
+    if mux.is_busy() {
+        any |= end_in_time(mux, now_ms, sh.stopping || c.retired);
     } else {
-        if h2.idle_since_ms.is_none() {
-            h2.idle_since_ms = Some(now_ms);
+        if mux.idle_since_ms.is_none() {
+            mux.idle_since_ms = Some(now_ms);
             c.mark_ms = now_ms;
         }
-        if (sh.stopping || c.retired) && c.min_idle_ms == 0 && !h2.engine.is_over() {
-            h2.engine.end();
+        if (sh.stopping || c.retired) && c.min_idle_ms == 0 && !mux.engine.is_over() {
+            mux.engine.end();
             return Ok(true);
         }
     }
-    if !h2.is_busy() && h2.out.is_empty() && h2.engine.is_over() {
+    if !mux.is_busy() && mux.out.is_empty() && mux.engine.is_over() {
         return linger(c, sh);
     }
     Ok(any)
 }
 
 /// A client that was told of the end has a while to stop asking by itself; after that no new request is taken.
-fn end_in_time(h2: &mut H2, now_ms: u64, leaving: bool) -> bool {
+fn end_in_time(mux: &mut Mux, now_ms: u64, leaving: bool) -> bool {
     if !leaving {
         return false;
     }
-    h2.engine.drain();
-    let since_ms = *h2.announced_ms.get_or_insert(now_ms);
-    if now_ms < since_ms.saturating_add(ANNOUNCED_MS) || h2.engine.is_ending() {
+    mux.engine.drain();
+    let since_ms = *mux.announced_ms.get_or_insert(now_ms);
+    if now_ms < since_ms.saturating_add(ANNOUNCED_MS) || mux.engine.is_ending() {
         return false;
     }
-    h2.engine.end();
+    mux.engine.end();
     true
 }
 
 /// Ends our side, and reads on: a close with unread bytes would reset the connection and could take the goodbye with it.
 fn linger<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
     let now_ms = sh.clock.mono_ms;
-    let Some(h2) = &mut c.h2 else {
+    let Some(mux) = &mut c.mux else {
         return Err(Closed);
     };
-    if h2.closing.rule == Lingering::Off {
+    if mux.closing.rule == Lingering::Off {
         return Err(Closed);
     }
     // A client that keeps the connection for its next request, and does not look at it before, must not hold up the end
     // of the server.
     let silence_ms = match sh.stopping {
-        true => h2.closing.timeout_ms.min(STOPPING_SILENCE_MS),
-        false => h2.closing.timeout_ms,
+        true => mux.closing.timeout_ms.min(STOPPING_SILENCE_MS),
+        false => mux.closing.timeout_ms,
     };
-    h2.linger = Some(Linger {
-        until_ms: now_ms.saturating_add(h2.closing.time_ms),
+    mux.linger = Some(Linger {
+        until_ms: now_ms.saturating_add(mux.closing.time_ms),
         silence_ms,
         mark_ms: now_ms,
     });
@@ -174,13 +211,13 @@ pub(in super::super) fn resume<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<
     let now_ms = sh.clock.mono_ms;
     let header_ms = header_timeout(c, sh);
     let mark_ms = c.mark_ms;
-    let Some(h2) = &mut c.h2 else { return false };
+    let Some(mux) = &mut c.mux else { return false };
     let is_due = |at_ms: Option<u64>| at_ms.is_some_and(|at_ms| at_ms <= now_ms);
-    if h2.linger.is_some() {
+    if mux.linger.is_some() {
         return false;
     }
-    if is_due(h2.stuck_at_ms(mark_ms)) {
-        let reset = h2
+    if is_due(mux.stuck_at_ms(mark_ms)) {
+        let reset = mux
             .front()
             .is_some_and(|x| *x.core_loc(&x.http).reset_timedout_connection);
         note(c, sh, format_args!("client timed out"));
@@ -189,45 +226,52 @@ pub(in super::super) fn resume<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<
         }
         return false;
     }
-    if is_due(h2.due_ms()) {
-        resume_exchanges(h2, sh, now_ms);
+    if is_due(mux.due_ms()) {
+        resume_exchanges(mux, sh, now_ms);
         return true;
     }
-    if !h2.running.is_empty() && h2.look_at_ms <= now_ms {
-        drop_stuck(h2, sh, now_ms);
+    if !mux.running.is_empty() && mux.look_at_ms <= now_ms {
+        drop_stuck(mux, sh, now_ms);
         return true;
     }
-    if is_due(h2.block_at_ms(header_ms)) {
-        h2.block_since = None;
-        h2.idle_since_ms = h2.idle_since_ms.map(|_| now_ms);
-        if h2.engine.give_up_block() {
+    if is_due(mux.block_at_ms(header_ms)) {
+        let other = mux
+            .block_since
+            .take()
+            .is_some_and(|(id, _)| id == NO_STREAM);
+        if other {
+            note(c, sh, format_args!("client timed out"));
+            return false;
+        }
+        mux.idle_since_ms = mux.idle_since_ms.map(|_| now_ms);
+        if mux.engine.give_up_block() {
             log_unfinished(c, sh);
         }
         return true;
     }
-    if h2.is_busy() {
+    if mux.is_busy() {
         return true;
     }
     // It has been idle for long enough.
-    let unsaid = h2.out.is_empty() && !h2.engine.is_over();
-    h2.engine.end();
+    let unsaid = mux.out.is_empty() && !mux.engine.is_over();
+    mux.engine.end();
     unsaid
 }
 
 /// Goes on with exchanges whose time has come.
-fn resume_exchanges<N: Net>(h2: &mut H2, sh: &mut Shared<N>, now_ms: u64) {
-    for at in 0..h2.running.len() {
-        let x = &mut h2.running[at].exchange;
+fn resume_exchanges<N: Net>(mux: &mut Mux, sh: &mut Shared<N>, now_ms: u64) {
+    for at in 0..mux.running.len() {
+        let x = &mut mux.running[at].exchange;
         match x.state {
             State::Waiting(until_ms) if until_ms <= now_ms => {
                 phases::resume(x, &mut sh.ctx());
                 sh.timer_set |= matches!(x.state, State::Waiting(_));
-                respond(h2, at);
+                respond(mux, at);
             }
             State::Responding if x.rate.until_ms != 0 && x.rate.until_ms <= now_ms => {
                 x.rate.until_ms = 0;
-                let stream = h2.running[at].stream;
-                h2.engine.resume(stream);
+                let stream = mux.running[at].stream;
+                mux.engine.resume(stream);
             }
             _ => {}
         }
@@ -235,24 +279,23 @@ fn resume_exchanges<N: Net>(h2: &mut H2, sh: &mut Shared<N>, now_ms: u64) {
 }
 
 /// Resets streams whose windows the client has kept closed for too long.
-fn drop_stuck<N: Net>(h2: &mut H2, sh: &mut Shared<N>, now_ms: u64) {
+fn drop_stuck<N: Net>(mux: &mut Mux, sh: &mut Shared<N>, now_ms: u64) {
     let mut next_ms = u64::MAX;
     let mut at = 0;
-    while let Some(running) = h2.running.get(at) {
+    while let Some(running) = mux.running.get(at) {
         let x = &running.exchange;
         let timeout_ms = x.core_loc(&x.http).send_timeout.0;
-        let since_ms = h2.engine.blocked_since(running.stream);
+        let since_ms = mux.engine.blocked_since(running.stream);
         let until_ms = since_ms.unwrap_or(now_ms + 1).saturating_add(timeout_ms);
         if until_ms <= now_ms {
             x.log(Level::Info, format_args!("client timed out"));
-            // As in nginx, whose code for it this is.
-            h2.break_off(at, h2::PROTOCOL_ERROR, sh);
+            mux.break_off(at, Reason::TimedOut, sh);
         } else {
             next_ms = next_ms.min(until_ms);
             at += 1;
         }
     }
-    h2.look_at_ms = next_ms;
+    mux.look_at_ms = next_ms;
 }
 
 /// Logs a request whose head never became complete.
@@ -273,23 +316,33 @@ fn log_unfinished<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     sh.finish(x);
 }
 
-/// Ends what is under way, logged as far as it came, and says goodbye as far as the socket takes it.
+/// Queues the goodbye, which leaves as far as the socket takes it.
+pub(in super::super) fn say_last<S>(c: &mut Conn<S>) {
+    let Some(mux) = &mut c.mux else { return };
+    while let Want::Sent { stream, bytes } = mux.engine.advance(0, 0) {
+        mux.transmit();
+        keep(mux, stream, bytes);
+    }
+    mux.engine.end();
+    mux.transmit();
+}
+
+/// Ends what is under way, logged as far as it came.
 pub(in super::super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
-    let Some(mut h2) = c.h2.take() else { return };
-    while let Some(queued) = h2.tail.pop_front() {
+    let Some(mut mux) = c.mux.take() else { return };
+    while let Some(queued) = mux.tail.pop_front() {
         let mut x = queued.exchange;
         x.bytes_sent = queued.bytes;
+        x.completed = queued.end <= mux.sent;
         sh.finish(x);
     }
-    while let Some(running) = h2.running.first() {
-        let sent_bytes = h2.engine.sent_bytes(running.stream);
-        let mut x = h2.take(0, sent_bytes);
+    while let Some(running) = mux.running.first() {
+        let sent_bytes = mux.engine.sent_bytes(running.stream);
+        let mut x = mux.take(0, sent_bytes);
         abandon(&mut x);
         sh.finish(x);
     }
-    h2.engine.end();
-    h2.transmit();
-    c.h2 = Some(h2);
+    c.mux = Some(mux);
 }
 
 /// How long a client that was told of the end may still ask.

@@ -6,19 +6,19 @@
 
 /// What is left.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     left: u32,
     most: u32,
 }
 
 impl Budget {
-    pub(super) fn new(most: u32) -> Self {
+    pub(crate) fn new(most: u32) -> Self {
         Self { left: most, most }
     }
 
     /// Takes from the budget; false where it is used up.
     #[must_use]
-    pub(super) fn spend(&mut self, cost: u32) -> bool {
+    pub(crate) fn spend(&mut self, cost: u32) -> bool {
         match self.left.checked_sub(cost) {
             Some(left) => {
                 self.left = left;
@@ -30,26 +30,26 @@ impl Budget {
 
     /// Gives back.
     #[inline]
-    pub(super) fn earn(&mut self, gain: u32) {
+    pub(crate) fn earn(&mut self, gain: u32) {
         self.left = self.left.saturating_add(gain).min(self.most);
     }
 }
 
 /// Any frame that brings nothing.
-pub(super) const FRAME: u32 = 1;
+pub(crate) const FRAME: u32 = 1;
 /// A CONTINUATION without a byte.
-pub(super) const EMPTY_CONTINUATION: u32 = 16;
+pub(crate) const EMPTY_CONTINUATION: u32 = 16;
 /// A stream that the peer resets, or breaks, before its response.
-pub(super) const RESET: u32 = 1;
+pub(crate) const RESET: u32 = 1;
 /// What a response gives back that was sent whole.
-pub(super) const RESPONSE: u32 = 4;
+pub(crate) const RESPONSE: u32 = 4;
 /// What a DATA frame of at least [`USEFUL_BYTES`] gives back, in either direction; and one of ours that is shorter only
 /// because its source gave no more.
-pub(super) const DATA: u32 = 2;
+pub(crate) const DATA: u32 = 2;
 /// What a second gives back.
-pub(super) const SECOND: u32 = 1;
+pub(crate) const SECOND: u32 = 1;
 /// Fewer bytes in a frame are no progress.
-pub(super) const USEFUL_BYTES: usize = 256;
+pub(crate) const USEFUL_BYTES: usize = 256;
 
 #[cfg(test)]
 mod tests {

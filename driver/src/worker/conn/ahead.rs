@@ -1,0 +1,49 @@
+//! What leaves ahead of a response: hints with the first wait or with the head, promises with the head.
+//!
+//! Hints that were not sent before an error was decided are left out: they belong to the response that was meant.
+//!
+//! Source: RFC 8297; RFC 9113 section 8.4.
+
+use engines::http::ResponseHead;
+use engines::{h1, h2};
+use server_core::debug_http;
+use server_core::exchange::{Exchange, State};
+
+/// Sends the hints of an exchange over HTTP/1.
+#[cold]
+pub(super) fn over_h1(x: &mut Exchange, engine: &mut h1::Conn) {
+    if let Some(hints) = hints(x) {
+        x.header_bytes += engine.send_interim(EARLY_HINTS, Some(&hints));
+    }
+}
+
+/// Sends the hints of an exchange over HTTP/2, and promises what is to be pushed with its response.
+#[cold]
+pub(super) fn over_h2(x: &mut Exchange, engine: &mut h2::Conn, stream: u32) {
+    if let Some(hints) = hints(x) {
+        let before = engine.sent_bytes(stream);
+        engine.send_interim(stream, EARLY_HINTS, Some(&hints));
+        x.header_bytes += engine.sent_bytes(stream) - before;
+    }
+    if x.state != State::Responding {
+        return;
+    }
+    let pushes = x.ahead.take().map(|ahead| ahead.pushes);
+    for target in pushes.into_iter().flatten() {
+        debug_http!(x, "http2 push resource");
+        x.header_bytes += engine.push(stream, &target, &x.head);
+    }
+}
+
+/// Takes the hints that are to be sent now.
+fn hints(x: &mut Exchange) -> Option<ResponseHead> {
+    let hints = x.ahead.as_mut()?.hints.take()?;
+    match x.state {
+        State::Waiting(_) => Some(hints),
+        State::Responding if x.response.status < 400 => Some(hints),
+        _ => None,
+    }
+}
+
+/// RFC 8297.
+const EARLY_HINTS: u16 = 103;

@@ -1,0 +1,247 @@
+//! The errands of the configuration that is served: the worker's main thread begins those that are due and drives their
+//! connections beside its own duties.
+//!
+//! Of many that are due only some are under way at a time, so that a thousand certificates do not ask one responder at
+//! once. Names are resolved by the resolver of `io`, one for each `resolver` that errands have. A reload ends all of them,
+//! with their sockets. Nothing here blocks.
+
+mod talk;
+#[cfg(test)]
+mod tests;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use engines::dns::{Answer, Event, Subject};
+use server_core::conf_core::NameServers;
+use server_core::errand::Errand;
+use server_core::errlog::{ErrorLog, Level};
+
+use super::unix_s;
+use crate::io::resolver::Resolver;
+use crate::sys::poll::{Poller, Ready};
+use talk::{Outcome, Talk};
+
+/// All errands of a configuration.
+pub(super) struct Errands {
+    jobs: Vec<Job>,
+    resolvers: Vec<(Arc<NameServers>, Resolver<usize>)>,
+    began: Instant,
+    /// The first token of its sockets: the jobs' in their order, then the resolvers'.
+    first_token: u64,
+}
+
+struct Job {
+    errand: Arc<dyn Errand>,
+    state: State,
+}
+
+enum State {
+    /// Until then.
+    Waits(u64),
+    /// For addresses, which come from a resolver within its time.
+    Resolves,
+    /// With one address after another.
+    Talks(Talk),
+}
+
+impl Errands {
+    /// Errands whose sockets have tokens from `first_token` on; nothing is begun yet.
+    pub(super) fn new(all: &[Arc<dyn Errand>], first_token: u64) -> Self {
+        let now_s = unix_s();
+        let job = |errand: &Arc<dyn Errand>| Job {
+            errand: Arc::clone(errand),
+            state: State::Waits(errand.begins_in_ms(now_s)),
+        };
+        Self {
+            jobs: all.iter().map(job).collect(),
+            resolvers: Vec::new(),
+            began: Instant::now(),
+            first_token,
+        }
+    }
+
+    /// Milliseconds until something is due, `most` at most; rounded up, so that it is due then.
+    pub(super) fn wait_ms(&self, most: u64) -> u64 {
+        let busy = self.under_way() >= UNDER_WAY_MAX;
+        let jobs = self.jobs.iter().filter_map(|job| match &job.state {
+            // A place is free when another one has ended, which is an event.
+            State::Waits(_) if busy => None,
+            State::Waits(at_ms) => Some(*at_ms),
+            State::Resolves => None,
+            State::Talks(talk) => Some(talk.until_ms),
+        });
+        let resolvers = self.resolvers.iter().filter_map(|(_, r)| r.deadline());
+        let Some(next) = jobs.chain(resolvers).min() else {
+            return most;
+        };
+        // The clock counts in whole milliseconds and may be just short of the next one.
+        let now_ms = self.now_ms();
+        let left = next.saturating_sub(now_ms);
+        (if left == 0 { 0 } else { left + 1 }).min(most)
+    }
+
+    /// Does what is due.
+    pub(super) fn run_due(&mut self, poller: &Poller, log: &ErrorLog) {
+        let now_ms = self.now_ms();
+        for (_, resolver) in &mut self.resolvers {
+            if resolver.deadline().is_some_and(|at| at <= now_ms) {
+                resolver.expire(poller, now_ms);
+            }
+        }
+        self.take_addresses(poller, log);
+        for n in 0..self.jobs.len() {
+            let job = &mut self.jobs[n];
+            if let State::Talks(talk) = &mut job.state
+                && talk.until_ms <= now_ms
+            {
+                talk.time_out(&*job.errand, log);
+                self.drive(n, poller, log);
+            }
+        }
+        let mut free = UNDER_WAY_MAX.saturating_sub(self.under_way());
+        for n in 0..self.jobs.len() {
+            let due = matches!(self.jobs[n].state, State::Waits(at_ms) if at_ms <= now_ms);
+            if due && free > 0 {
+                self.begin(n, poller, log);
+                free -= usize::from(!matches!(self.jobs[n].state, State::Waits(_)));
+            }
+        }
+    }
+
+    /// A socket is ready.
+    pub(super) fn ready(&mut self, ready: Ready, poller: &Poller, log: &ErrorLog) {
+        let now_ms = self.now_ms();
+        let place = ready.token.saturating_sub(self.first_token) as usize;
+        if place < self.jobs.len() {
+            return self.drive(place, poller, log);
+        }
+        for (_, resolver) in &mut self.resolvers {
+            resolver.ready(poller, now_ms, ready);
+        }
+        self.take_addresses(poller, log);
+    }
+
+    /// How many have begun and not ended.
+    fn under_way(&self) -> usize {
+        let under_way = |job: &&Job| !matches!(job.state, State::Waits(_));
+        self.jobs.iter().filter(under_way).count()
+    }
+
+    fn begin(&mut self, n: usize, poller: &Poller, log: &ErrorLog) {
+        let now_ms = self.now_ms();
+        let errand = Arc::clone(&self.jobs[n].errand);
+        let to = errand.destination();
+        if !to.addresses.is_empty() {
+            if to.host.parse::<IpAddr>().is_err() && !to.host.starts_with('[') {
+                let text = format_args!("no resolver defined to resolve {}", to.host);
+                talk::say(log, Level::Warn, to, None, text);
+            }
+            let addresses = to.addresses.clone();
+            return self.connect(n, addresses, poller, log);
+        }
+        let resolver = to
+            .servers
+            .as_ref()
+            .map(|servers| self.resolver(servers, log));
+        let Some(Ok(resolver)) = resolver else {
+            let text = format_args!("no resolver defined to resolve {}", to.host);
+            talk::say(log, Level::Error, to, None, text);
+            return self.end(n, false);
+        };
+        let subject = Subject::Addresses(to.host.as_bytes());
+        resolver.ask(poller, now_ms, subject, to.resolver_timeout_ms, n);
+        self.jobs[n].state = State::Resolves;
+        self.take_addresses(poller, log);
+    }
+
+    /// The resolver with these servers.
+    fn resolver(
+        &mut self,
+        servers: &Arc<NameServers>,
+        log: &ErrorLog,
+    ) -> std::io::Result<&mut Resolver<usize>> {
+        let known = self
+            .resolvers
+            .iter()
+            .position(|(known, _)| known == servers);
+        let place = match known {
+            Some(place) => place,
+            None => {
+                let last = self.resolvers.last().map(|(_, last)| last.tokens().end);
+                let first = last.unwrap_or(self.first_token + self.jobs.len() as u64);
+                let resolver = Resolver::new(servers, first, log.clone())?;
+                self.resolvers.push((Arc::clone(servers), resolver));
+                self.resolvers.len() - 1
+            }
+        };
+        Ok(&mut self.resolvers[place].1)
+    }
+
+    /// Goes on with the errands whose addresses have come, or will not.
+    fn take_addresses(&mut self, poller: &Poller, log: &ErrorLog) {
+        for place in 0..self.resolvers.len() {
+            while let Some((n, event)) = self.resolvers[place].1.event() {
+                let errand = Arc::clone(&self.jobs[n].errand);
+                let to = errand.destination();
+                match event {
+                    Event::Resolved {
+                        answer: Answer::Addresses(found),
+                        ..
+                    } => {
+                        let addresses = found.into_iter().take(ADDRESSES_MAX);
+                        let addresses = addresses.map(|ip| SocketAddr::new(ip, to.port));
+                        self.connect(n, addresses.collect(), poller, log);
+                    }
+                    Event::Resolved { .. } => self.end(n, false),
+                    Event::Failed { why, .. } => {
+                        let text = format_args!(
+                            "{} could not be resolved ({}: {why})",
+                            to.host,
+                            why.code()
+                        );
+                        talk::say(log, Level::Error, to, None, text);
+                        self.end(n, false);
+                    }
+                }
+            }
+        }
+    }
+
+    fn connect(&mut self, n: usize, addresses: Vec<SocketAddr>, poller: &Poller, log: &ErrorLog) {
+        self.jobs[n].state = State::Talks(Talk::new(addresses));
+        self.drive(n, poller, log);
+    }
+
+    /// Goes as far as its connection lets it.
+    fn drive(&mut self, n: usize, poller: &Poller, log: &ErrorLog) {
+        let (now_ms, token) = (self.now_ms(), self.first_token + n as u64);
+        let job = &mut self.jobs[n];
+        // What is ready may be a socket that is closed already.
+        let State::Talks(talk) = &mut job.state else {
+            return;
+        };
+        match talk.go_on(&job.errand, poller, token, now_ms, log) {
+            Outcome::Waits => {}
+            Outcome::Ended { well } => self.end(n, well),
+        }
+    }
+
+    fn end(&mut self, n: usize, well: bool) {
+        let job = &mut self.jobs[n];
+        let pause_ms = job.errand.ended(well, unix_s()).max(PAUSE_MS_MIN);
+        job.state = State::Waits(self.began.elapsed().as_millis() as u64 + pause_ms);
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.began.elapsed().as_millis() as u64
+    }
+}
+
+/// Errands under way at a time.
+const UNDER_WAY_MAX: usize = 32;
+/// Addresses of a host that are tried.
+const ADDRESSES_MAX: usize = 16;
+/// The shortest pause between the end of an errand and its next beginning.
+const PAUSE_MS_MIN: u64 = 1_000;

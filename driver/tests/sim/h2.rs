@@ -1,0 +1,395 @@
+//! Clients of HTTP/2 that are their own judges: what they say is drawn from the dice, what they hear must follow from it.
+//!
+//! A client opens streams, uploads, grants windows of any size or none, changes its settings, resets, pings, prioritises,
+//! says goodbye, breaks the protocol, falls silent. It keeps account of windows, settings and frames as RFC 9113 has them,
+//! of what each request must give (`ask`), and of which resets and ends the server has a reason for (`verdict`). Whatever
+//! the server could send and did not is a fault as soon as nothing else goes on.
+
+#[path = "h2/ask.rs"]
+mod ask;
+#[path = "h2/hear.rs"]
+mod hear;
+#[path = "h2/response.rs"]
+mod response;
+#[path = "h2/speak.rs"]
+mod speak;
+#[path = "h2/verdict.rs"]
+mod verdict;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use driver::io::sim::{Link, Random, Wire};
+use engines::h2::PREFACE;
+use engines::hpack::{Decoder, Encoder};
+
+use super::judge::Court;
+use super::run::Guest;
+use super::verdict::moments;
+use ask::Ask;
+
+/// One client.
+pub(crate) struct Peer {
+    link: usize,
+    manner: Manner,
+    /// Requests that it may still make.
+    left: usize,
+    /// All that it has to say, and how much of that the wire has.
+    out: Vec<u8>,
+    pushed: usize,
+    encoder: Encoder,
+    next: u32,
+    streams: BTreeMap<u32, Stream>,
+    /// What the server may send on the connection.
+    window: i64,
+    /// Settings that the server has acknowledged, and those it has not.
+    settings: Settings,
+    told: VecDeque<Told>,
+    pings: VecDeque<[u8; 8]>,
+    /// It has broken the protocol, which gets this code.
+    sin: Option<u32>,
+    /// Bytes of the server that were heard.
+    heard: usize,
+    decoder: Decoder,
+    block: Option<Block>,
+    /// What we may send on the connection, and on a new stream.
+    their_window: i64,
+    their_initial: i64,
+    /// Last stream and code of the latest GOAWAY.
+    goaway: Option<(u32, u32)>,
+    answered: usize,
+    expired: bool,
+    closed: bool,
+    gone: bool,
+    /// What was said and heard, for the story.
+    log: Vec<String>,
+}
+
+/// How a client behaves.
+#[derive(Clone, Copy, Debug)]
+struct Manner {
+    /// It sends no more bytes than this.
+    limit: usize,
+    /// It sends in pieces cut anywhere.
+    cuts: bool,
+    reading: Reading,
+    /// It opens no window by itself.
+    thrifty: bool,
+    ending: Ending,
+}
+
+/// How it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    Eager,
+    Slow,
+    /// Not at all after so many bytes.
+    Stalled(usize),
+}
+
+/// How it goes away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// Not by itself.
+    Stay,
+    /// Ends its side when all is answered.
+    End,
+    /// Resets when all is said.
+    Reset,
+}
+
+/// What settings say.
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    window: u32,
+    frame_bytes: usize,
+    table_bytes: usize,
+}
+
+/// Settings on their way, and the highest stream before them.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    settings: Settings,
+    last: u32,
+}
+
+/// A header block of the server.
+struct Block {
+    stream: u32,
+    ends: bool,
+    bytes: Vec<u8>,
+}
+
+/// One stream.
+struct Stream {
+    ask: Ask,
+    /// Where its header block begins and ends in what the client says.
+    head: (usize, usize),
+    /// Bytes of its body that are still to be sent; `None` where our side has ended.
+    upload: Option<usize>,
+    /// What the server may send.
+    window: i64,
+    /// What we may send.
+    their_window: i64,
+    /// As many streams were open as may be.
+    crowded: bool,
+    /// It has been broken, which gets this code.
+    sin: Option<u32>,
+    cancelled: bool,
+    status: u16,
+    fields: Vec<(String, String)>,
+    trailers: Vec<(String, String)>,
+    body: Vec<u8>,
+    /// Where the response begins in what the server says, and how many bytes its frames have.
+    begun: usize,
+    bytes: u64,
+    ended: bool,
+    reset: Option<u32>,
+}
+
+impl Stream {
+    /// Whether it counts as open.
+    fn is_open(&self) -> bool {
+        let done = self.ended && self.upload.is_none();
+        !done && self.reset.is_none() && !self.cancelled
+    }
+
+    /// Whether nothing more of a response is to be expected.
+    fn is_settled(&self) -> bool {
+        self.ended || self.reset.is_some() || self.cancelled || self.sin.is_some()
+    }
+}
+
+impl Guest for Peer {
+    fn new(link: usize, random: &mut Random) -> Self {
+        let ending = match random.below(10) {
+            0..6 => Ending::Stay,
+            6..9 => Ending::End,
+            _ => Ending::Reset,
+        };
+        let reading = match random.below(12) {
+            0 => Reading::Stalled(random.within(0..3000)),
+            1..4 => Reading::Slow,
+            _ => Reading::Eager,
+        };
+        let manner = Manner {
+            limit: match random.chance(150) {
+                true => random.within(0..2000),
+                false => usize::MAX,
+            },
+            cuts: random.chance(600),
+            reading,
+            thrifty: random.chance(150),
+            ending,
+        };
+        let table_bytes = *random.pick(&[0, 100, 4096]);
+        let mut peer = Self {
+            link,
+            manner,
+            left: random.within(0..30),
+            out: PREFACE.to_vec(),
+            pushed: 0,
+            encoder: Encoder::new(table_bytes, random.chance(500)),
+            next: 1,
+            streams: BTreeMap::new(),
+            window: i64::from(DEFAULT_WINDOW),
+            settings: Settings {
+                window: DEFAULT_WINDOW,
+                frame_bytes: 16_384,
+                table_bytes: 4096,
+            },
+            told: VecDeque::new(),
+            pings: VecDeque::new(),
+            sin: None,
+            heard: 0,
+            decoder: Decoder::new(4096),
+            block: None,
+            their_window: i64::from(DEFAULT_WINDOW),
+            their_initial: i64::from(DEFAULT_WINDOW),
+            goaway: None,
+            answered: 0,
+            expired: false,
+            closed: false,
+            gone: false,
+            log: Vec::new(),
+        };
+        peer.tell_settings(random);
+        peer
+    }
+
+    fn link(&self) -> usize {
+        self.link
+    }
+
+    fn act(&mut self, wire: &mut Wire, random: &mut Random) {
+        if self.sin.is_none() {
+            self.say_something(random);
+        }
+        if random.chance(600) {
+            self.push(wire, random);
+        }
+        if random.chance(500) {
+            self.fetch(wire, random);
+        }
+    }
+
+    fn finish(&mut self, wire: &mut Wire, random: &mut Random) -> bool {
+        let before = (self.out.len(), self.pushed, wire.fetched(), self.gone);
+        self.left = 0;
+        self.manner.cuts = false;
+        if self.sin.is_none() {
+            self.upload_all(random);
+            if !self.manner.thrifty {
+                self.open_windows();
+            }
+        }
+        self.push(wire, random);
+        if self.manner.reading == Reading::Slow {
+            self.manner.reading = Reading::Eager;
+        }
+        self.fetch(wire, random);
+        self.leave(wire);
+        before != (self.out.len(), self.pushed, wire.fetched(), self.gone)
+    }
+
+    fn look(&mut self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String> {
+        if self.closed {
+            return Ok(());
+        }
+        let wire = link.wire.borrow();
+        if let Some(violation) = wire.violations.first() {
+            return Err(violation.clone());
+        }
+        self.hear(&wire, link, court)?;
+        if let Some((at_ms, by)) = link.closed {
+            self.closed = true;
+            return self.close(&wire, link, at_ms, by, court);
+        }
+        self.check_open(&wire, now_ms)
+    }
+
+    fn quiet(&self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String> {
+        self.check_quiet(link, now_ms, court)
+    }
+
+    fn story(&self, link: &Link) -> String {
+        let wire = link.wire.borrow();
+        let mut story = format!("  {:?}, sin {:?}\n", self.manner, self.sin);
+        for (id, stream) in &self.streams {
+            let Stream { ask, head, .. } = stream;
+            story += &format!(
+                "  stream {id} at {head:?}: {:?} {:?} wait {}, body {:?}: status {}, {} bytes, ended {}, reset {:?}, \
+                 cancelled {}, window {}\n",
+                ask.fields.get(2),
+                ask.want,
+                ask.wait_ms,
+                ask.body,
+                stream.status,
+                stream.body.len(),
+                stream.ended,
+                stream.reset,
+                stream.cancelled,
+                stream.window
+            );
+        }
+        let skipped = self.log.len().saturating_sub(STORY_LINES);
+        story += &format!(
+            "  accepted {:?}, retired {:?}, closed {:?}, shutdown {:?}, end read {}, pushed {} of {}, taken {}, window {}\n  \
+             read{}\n  sent{}\n  {}",
+            link.accepted,
+            link.retired,
+            link.closed,
+            wire.shutdown_ms,
+            wire.fin_seen,
+            self.pushed,
+            self.out.len(),
+            wire.taken(),
+            self.window,
+            moments(&wire.takes),
+            moments(&wire.puts),
+            self.log[skipped..].join("\n  ")
+        );
+        story
+    }
+
+    fn answered(&self) -> usize {
+        self.answered
+    }
+
+    fn is_expired(&self) -> bool {
+        self.expired
+    }
+}
+
+impl Peer {
+    fn push(&mut self, wire: &mut Wire, random: &mut Random) {
+        let there = self.out.len().min(self.manner.limit);
+        let len = match there - self.pushed {
+            0 => return,
+            all if self.manner.cuts => random.piece(all),
+            all => all,
+        };
+        wire.push(&self.out[self.pushed..self.pushed + len]);
+        self.pushed += len;
+    }
+
+    fn fetch(&mut self, wire: &mut Wire, random: &mut Random) {
+        let most = match self.manner.reading {
+            Reading::Eager => usize::MAX,
+            Reading::Slow => random.piece(400),
+            Reading::Stalled(limit) => limit.saturating_sub(wire.fetched()),
+        };
+        wire.fetch(most);
+    }
+
+    /// Whether all that it has to say is on the wire.
+    fn has_said_all(&self) -> bool {
+        self.pushed == self.out.len()
+    }
+
+    fn leave(&mut self, wire: &mut Wire) {
+        let all_answered = self.streams.values().all(Stream::is_settled);
+        match self.manner.ending {
+            _ if self.gone || !self.has_said_all() => {}
+            Ending::End if all_answered => {
+                wire.end();
+                self.gone = true;
+            }
+            Ending::Reset => {
+                wire.reset();
+                self.gone = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn note(&mut self, text: String) {
+        self.log.push(text);
+    }
+}
+
+/// Windows before any setting.
+const DEFAULT_WINDOW: u32 = 65_535;
+/// Largest window.
+const MAX_WINDOW: i64 = (1 << 31) - 1;
+/// `http2_max_concurrent_streams` of the configurations.
+const MAX_STREAMS: usize = 9;
+/// Lines of a story.
+const STORY_LINES: usize = 60;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const PRIORITY: u8 = 2;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PUSH_PROMISE: u8 = 5;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
+const PRIORITY_UPDATE: u8 = 16;
+
+const ACK: u8 = 1;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
+const HAS_PRIORITY: u8 = 32;

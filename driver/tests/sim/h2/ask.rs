@@ -1,0 +1,238 @@
+//! What clients of HTTP/2 ask for, and what each request must give.
+
+use std::ops::Range;
+
+use driver::io::sim::Random;
+
+use super::super::site::FILES;
+
+/// What a request must give.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// 200 and a file.
+    File(usize),
+    /// 206 and a part of a file.
+    Part(usize, Range<usize>),
+    /// 200 and the text of the configuration in force.
+    Text,
+    /// The same with a trailer.
+    Trailer,
+    /// A file with a trailer.
+    Pieces(usize),
+    /// A status with its page.
+    Page(u16),
+    /// 301 to this path.
+    Moved(&'static str),
+    /// A status without a body.
+    Bare(u16),
+    /// 400 with its page, then a reset: the message is broken.
+    Malformed,
+    /// The text, or 400: the body is not as long as announced.
+    WrongLength,
+    /// A reset without a response.
+    Drop,
+}
+
+/// One request.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    pub(crate) fields: Vec<(String, String)>,
+    /// Bytes of its body; `None` where the head ends the stream.
+    pub(crate) body: Option<usize>,
+    pub(crate) want: Want,
+    pub(crate) is_head: bool,
+    /// How long the server waits before it answers, milliseconds.
+    pub(crate) wait_ms: u64,
+    /// No stream after this one is served.
+    pub(crate) last: bool,
+}
+
+fn ask(path: &str, want: Want) -> Ask {
+    let fields = [
+        (":method", "GET"),
+        (":scheme", "http"),
+        (":path", path),
+        (":authority", "a.test"),
+    ];
+    Ask {
+        fields: fields
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
+        body: None,
+        want,
+        is_head: false,
+        wait_ms: 0,
+        last: false,
+    }
+}
+
+impl Ask {
+    /// A request of any kind.
+    pub(crate) fn any(random: &mut Random) -> Self {
+        let mut ask = match random.below(24) {
+            0..9 => file(random),
+            9..12 => text(random),
+            12 => ask("/none", Want::Bare(204)),
+            13 => ask("/moved?x=1", Want::Moved("/small.html")),
+            14 => ask("/missing%20file", Want::Page(404)),
+            15 => ask("/trailer", Want::Trailer),
+            16 => {
+                let n = random.within(0..FILES.len());
+                ask(&format!("/pieces/{}", FILES[n].0), Want::Pieces(n))
+            }
+            17 => too_large(random),
+            18 => ask("/drop", Want::Drop),
+            19 => return malformed(random),
+            20 => return wrong_length(random),
+            21 if random.chance(200) => Self {
+                last: true,
+                ..ask("/last", Want::Text)
+            },
+            _ => waiting(random),
+        };
+        if ask.body.is_none() && random.chance(100) {
+            ask.fields[0].1 = "HEAD".to_owned();
+            ask.is_head = true;
+        }
+        for (name, value) in [
+            ("te", "trailers"),
+            ("cookie", "a=1"),
+            ("cookie", "b=2"),
+            ("accept", "*/*"),
+            ("user-agent", "sim/1.0"),
+        ] {
+            if random.chance(200) {
+                ask.push(name, value);
+            }
+        }
+        if random.chance(100) {
+            let urgency = random.below(8);
+            let incremental = if random.chance(500) { ", i" } else { "" };
+            ask.push("priority", &format!("u={urgency}{incremental}"));
+        }
+        if random.chance(60) {
+            ask.push("x-fill", &"f".repeat(random.within(1..900)));
+        }
+        ask
+    }
+
+    fn push(&mut self, name: &str, value: &str) {
+        self.fields.push((name.to_owned(), value.to_owned()));
+    }
+
+    fn post(mut self, bytes: usize, random: &mut Random) -> Self {
+        self.fields[0].1 = "POST".to_owned();
+        self.body = Some(bytes);
+        if random.chance(500) {
+            self.push("content-length", &bytes.to_string());
+        }
+        self
+    }
+}
+
+fn file(random: &mut Random) -> Ask {
+    // The large ones are rare: they take most of the time of a run.
+    let most = if random.chance(150) { FILES.len() } else { 5 };
+    let n = random.within(0..most);
+    let (name, size) = FILES[n];
+    let mut ask = ask(&format!("/{name}"), Want::File(n));
+    match random.below(10) {
+        0 => {
+            ask.push("if-none-match", "*");
+            ask.want = Want::Bare(304);
+        }
+        1 | 2 if size > 1 => {
+            let from = random.within(0..size);
+            let to = random.within(from..size);
+            ask.push("range", &format!("bytes={from}-{to}"));
+            ask.want = Want::Part(n, from..to + 1);
+        }
+        3 if size > 0 => {
+            ask.push("range", &format!("bytes={size}-"));
+            ask.want = Want::Page(416);
+        }
+        4 => {
+            ask = ask.post(20, random);
+            ask.want = Want::Page(405);
+        }
+        _ => {}
+    }
+    ask
+}
+
+fn text(random: &mut Random) -> Ask {
+    let path = *random.pick(&["/text", "/%74ext", "/x/../text"]);
+    let ask = ask(path, Want::Text);
+    if random.chance(300) {
+        return ask;
+    }
+    let bytes = match random.chance(30) {
+        true => 100_000,
+        false => *random.pick(&[0, 1, 10, 300, 5000]),
+    };
+    ask.post(bytes, random)
+}
+
+fn too_large(random: &mut Random) -> Ask {
+    let bytes = *random.pick(&[100, 101, 4000]);
+    let mut ask = ask("/limited", Want::Text);
+    ask.fields[0].1 = "POST".to_owned();
+    ask.body = Some(bytes);
+    ask.push("content-length", &bytes.to_string());
+    if bytes > 100 {
+        ask.want = Want::Page(413);
+    }
+    ask
+}
+
+fn waiting(random: &mut Random) -> Ask {
+    let most_ms = *random.pick(&[100, 3000, 30_000]);
+    let wait_ms = 1 + random.below(most_ms);
+    let ask = Ask {
+        wait_ms,
+        ..ask(&format!("/slow?wait={wait_ms}"), Want::Text)
+    };
+    if random.chance(700) {
+        return ask;
+    }
+    ask.post(*random.pick(&[1, 300, 70_000]), random)
+}
+
+/// A message that RFC 9113 calls malformed.
+fn malformed(random: &mut Random) -> Ask {
+    let mut ask = ask("/text", Want::Malformed);
+    match random.below(8) {
+        0 => _ = ask.fields.remove(0),
+        1 => ask.fields.swap(1, 2),
+        2 => ask.push("X-Upper", "1"),
+        3 => ask.push("connection", "close"),
+        4 => ask.push("te", "gzip"),
+        5 => ask.push(":path", "/text"),
+        6 => ask.push("x", "a\nb"),
+        _ => ask.push("transfer-encoding", "chunked"),
+    }
+    if ask.fields[1].0 == ":path" {
+        // Another order of pseudo-fields is none; one after a field is.
+        ask.fields
+            .insert(2, ("accept".to_owned(), "*/*".to_owned()));
+    }
+    ask
+}
+
+fn wrong_length(random: &mut Random) -> Ask {
+    let wait_ms = if random.chance(500) { 0 } else { 500 };
+    let path = if wait_ms > 0 {
+        "/slow?wait=500"
+    } else {
+        "/text"
+    };
+    let mut ask = Ask {
+        wait_ms,
+        ..ask(path, Want::WrongLength)
+    };
+    ask.fields[0].1 = "POST".to_owned();
+    let bytes = random.within(1..2000);
+    ask.push("content-length", &(bytes + 1).to_string());
+    ask.body = Some(bytes + 2 * random.within(0..2));
+    ask
+}

@@ -1,0 +1,164 @@
+//! Whether a response is what its request must give.
+
+use driver::io::sim::{Link, Wire};
+
+use super::super::judge::{Court, reached};
+use super::super::site::{CONFS, Conf, FILES, Site};
+use super::ask::Want;
+use super::{Peer, Stream};
+
+impl Peer {
+    /// Compares a whole response, whose last frame begins and ends here, with what one of the configurations gives that
+    /// were in force between the request and its answer.
+    pub(super) fn check_response(
+        &self,
+        id: u32,
+        last: (usize, usize),
+        wire: &Wire,
+        link: &Link,
+        court: &Court<'_>,
+    ) -> Result<(), String> {
+        let stream = &self.streams[&id];
+        let Some(heard) = reached(&wire.takes, stream.head.1) else {
+            return Err(format!("an answer to stream {id}, which was not read"));
+        };
+        let begun = reached(&wire.puts, stream.begun + 1);
+        let newest = begun.map_or(heard.generation, |m| m.generation);
+        let oldest = heard.generation.max(link.accepted.1);
+        let mut result = Err("no configuration is in force".to_owned());
+        for number in oldest..=newest {
+            let conf = &CONFS[court.generations[number as usize - 1]];
+            result = check_one(stream, conf, court.site);
+            if result.is_ok() {
+                break;
+            }
+        }
+        result.map_err(|e| format!("stream {id}, {last:?} ({:?}): {e}", stream.ask.want))?;
+        match begun {
+            Some(begun) if begun.at_ms < heard.at_ms + stream.wait_ms() => {
+                Err(format!("stream {id} waited for too short a time"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The part of a body that came must be right also where the rest never does.
+    pub(super) fn check_parts(&self, site: &Site) -> Result<(), String> {
+        for (id, stream) in &self.streams {
+            let whole = match &stream.ask.want {
+                Want::File(n) | Want::Pieces(n) => &site.files[*n][..],
+                Want::Part(n, range) => &site.files[*n][range.clone()],
+                _ => continue,
+            };
+            if !whole.starts_with(&stream.body) {
+                return Err(format!("stream {id}: a wrong byte in a part of the body"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Stream {
+    fn field(&self, name: &str) -> Option<&str> {
+        let field = self.fields.iter().find(|(n, _)| n == name);
+        field.map(|(_, value)| value.as_str())
+    }
+
+    /// How long the answer is held back; a broken body is answered at once.
+    fn wait_ms(&self) -> u64 {
+        match self.ask.want {
+            Want::WrongLength => 0,
+            _ => self.ask.wait_ms,
+        }
+    }
+}
+
+fn check_one(stream: &Stream, conf: &Conf, site: &Site) -> Result<(), String> {
+    let odd = |(name, _): &&(String, String)| {
+        let of_connection = ["connection", "keep-alive", "transfer-encoding"];
+        name.is_empty()
+            || *name != name.to_ascii_lowercase()
+            || of_connection.contains(&name.as_str())
+    };
+    if let Some((name, _)) = stream.fields.iter().chain(&stream.trailers).find(odd) {
+        return Err(format!("a field {name:?}"));
+    }
+    let text = conf.text().into_bytes();
+    let with_trailer = matches!(stream.ask.want, Want::Trailer | Want::Pieces(_));
+    if with_trailer && !stream.ask.is_head {
+        if stream.trailers.len() != 1 || stream.trailers[0].0 != "x-sum" {
+            return Err(format!("trailers {:?}", stream.trailers));
+        }
+    } else if !stream.trailers.is_empty() {
+        return Err("trailers that nobody asked for".to_owned());
+    }
+    match &stream.ask.want {
+        Want::Page(status) => check_page(stream, *status),
+        Want::Malformed => check_page(stream, 400),
+        Want::WrongLength if stream.status == 400 => check_page(stream, 400),
+        Want::Moved(path) => {
+            check_page(stream, 301)?;
+            let location = stream.field("location").unwrap_or_default();
+            match location.starts_with("http://a.test:800") && location.ends_with(path) {
+                true => Ok(()),
+                false => Err(format!("location {location:?}")),
+            }
+        }
+        Want::Bare(status) if stream.body.is_empty() => check_status(stream, *status),
+        Want::Bare(_) => Err("a body where there can be none".to_owned()),
+        Want::Drop => Err("a response where the stream was to be reset".to_owned()),
+        Want::Part(n, range) => {
+            let value = format!("bytes {}-{}/{}", range.start, range.end - 1, FILES[*n].1);
+            if stream.field("content-range") != Some(&value) {
+                return Err(format!("not {value}"));
+            }
+            check_body(stream, 206, &site.files[*n][range.clone()])
+        }
+        Want::File(n) | Want::Pieces(n) => check_body(stream, 200, &site.files[*n]),
+        Want::Text | Want::Trailer | Want::WrongLength => check_body(stream, 200, &text),
+    }
+}
+
+fn check_status(stream: &Stream, status: u16) -> Result<(), String> {
+    if stream.status == status {
+        Ok(())
+    } else {
+        Err(format!("status {}, not {status}", stream.status))
+    }
+}
+
+fn check_page(stream: &Stream, status: u16) -> Result<(), String> {
+    check_status(stream, status)?;
+    if stream.ask.is_head {
+        return match stream.body.is_empty() {
+            true => Ok(()),
+            false => Err("a body for HEAD".to_owned()),
+        };
+    }
+    let text = String::from_utf8_lossy(&stream.body);
+    let whole = text.contains(&format!("<h1>{status} ")) && text.ends_with("</html>\r\n");
+    if whole && stream.field("content-length") == Some(&stream.body.len().to_string()) {
+        Ok(())
+    } else {
+        Err(format!("the page of {status} is {text:?}"))
+    }
+}
+
+fn check_body(stream: &Stream, status: u16, body: &[u8]) -> Result<(), String> {
+    check_status(stream, status)?;
+    if let Some(length) = stream.field("content-length")
+        && length != body.len().to_string()
+    {
+        return Err(format!("content-length {length}, not {}", body.len()));
+    }
+    let expected = if stream.ask.is_head { &[] } else { body };
+    if stream.body == expected {
+        return Ok(());
+    }
+    let at = stream.body.iter().zip(expected).take_while(|(a, b)| a == b);
+    let (at, len) = (at.count(), stream.body.len());
+    Err(format!(
+        "the body is wrong from byte {at} on, {len} bytes instead of {}",
+        expected.len()
+    ))
+}

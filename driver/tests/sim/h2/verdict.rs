@@ -1,0 +1,267 @@
+//! What the server has a reason for: resets, goodbyes, the close, and doing nothing.
+
+use driver::io::sim::{ClosedBy, Link, Wire};
+use engines::h2::{
+    FLOW_CONTROL_ERROR, INTERNAL_ERROR, NO_ERROR, PREFACE, PROTOCOL_ERROR, REFUSED_STREAM,
+};
+
+use super::super::judge::{Court, reached};
+use super::super::limits::Limits;
+use super::super::site::{CONFS, Note, notes_of};
+use super::ask::Want;
+use super::{Peer, Stream};
+
+impl Peer {
+    /// The times of the configurations that may count.
+    fn limits(link: &Link, court: &Court<'_>) -> Limits {
+        let numbers = link.accepted.1..=court.generation;
+        Limits::of(numbers.map(|n| &CONFS[court.generations[n as usize - 1]]))
+    }
+
+    /// A reset whose frame ends here.
+    pub(super) fn check_reset(
+        &self,
+        id: u32,
+        code: u32,
+        end: usize,
+        wire: &Wire,
+        link: &Link,
+        court: &Court<'_>,
+    ) -> Result<(), String> {
+        let Some(stream) = self.streams.get(&id) else {
+            return Err(format!("a reset of stream {id}, which is nobody's"));
+        };
+        let limits = Self::limits(link, court);
+        let at_ms = reached(&wire.puts, end).map_or(u64::MAX, |m| m.at_ms);
+        let heard = reached(&wire.takes, stream.head.1).map(|m| m.at_ms);
+        let begun = reached(&wire.takes, stream.head.0 + 1).map(|m| m.at_ms);
+        let past = |since: Option<u64>, earliest_ms: fn(&Limits, u64) -> u64| {
+            since.is_some_and(|since| earliest_ms(&limits, since) <= at_ms)
+        };
+        // That a window was closed meanwhile is not known here; that an open one is used, `check_quiet` sees.
+        let stuck = past(heard, |l, since| l.send.after(since).earliest_ms);
+        let late = stream.status == 0 && past(begun, |l, since| l.header.after(since).earliest_ms);
+        let known = stream.reset.is_none()
+            && match code {
+                NO_ERROR => stream.ended && stream.ask.body.is_some(),
+                PROTOCOL_ERROR => {
+                    let broken = matches!(stream.ask.want, Want::Malformed | Want::WrongLength);
+                    (broken && stream.ended) || stuck || late
+                }
+                INTERNAL_ERROR => stream.ask.want == Want::Drop && stream.status == 0,
+                REFUSED_STREAM => {
+                    stream.status == 0 && (stream.crowded || link.lost || court.stopping)
+                }
+                FLOW_CONTROL_ERROR => stream.sin == Some(code),
+                _ => false,
+            };
+        // What was cancelled or broken may have been reset before the server knew.
+        if known {
+            Ok(())
+        } else {
+            Err(format!("stream {id} is reset with {code} for no reason"))
+        }
+    }
+
+    /// A GOAWAY whose frame ends here.
+    pub(super) fn check_goodbye(
+        &mut self,
+        last: u32,
+        code: u32,
+        end: usize,
+        wire: &Wire,
+        link: &Link,
+        court: &Court<'_>,
+    ) -> Result<(), String> {
+        if code != NO_ERROR {
+            return match self.sin {
+                Some(sin) if sin == code => Ok(()),
+                // A window that was to be too large may become so by the settings only.
+                _ if code == FLOW_CONTROL_ERROR
+                    && self.streams.values().any(|s| s.sin.is_some()) =>
+                {
+                    Ok(())
+                }
+                sin => Err(format!("the connection fails with {code}, not {sin:?}")),
+            };
+        }
+        let answered = |(id, s): (&u32, &Stream)| (s.status != 0).then_some(*id);
+        if let Some(id) = self.streams.iter().filter_map(answered).max()
+            && id > last
+        {
+            return Err(format!("stream {id} was answered, the last is {last}"));
+        }
+        let at_ms = reached(&wire.puts, end).map_or(u64::MAX, |m| m.at_ms);
+        let limits = Self::limits(link, court);
+        let served = self.streams.range(..=last).map(|(_, stream)| stream);
+        let known = |stream: &&Stream| reached(&wire.takes, stream.head.1).is_some();
+        let heard: Vec<&Stream> = served.filter(known).collect();
+        let numbers = link.accepted.1..=court.generation;
+        let most = numbers.map(|n| CONFS[court.generations[n as usize - 1]].requests);
+        let enough = most.min().is_some_and(|most| heard.len() >= most);
+        let ordered = link.retired.is_some() || link.lost || court.stopping;
+        let asked = heard.iter().any(|stream| stream.ask.last);
+        if ordered || enough || asked || link.swept.is_some() || wire.fin_seen || wire.is_reset() {
+            return Ok(());
+        }
+        // Idle, or stuck: nothing was to be done for as long as that takes.
+        let idle = limits
+            .idle
+            .after(0)
+            .earliest_ms
+            .min(limits.header.after(0).earliest_ms);
+        let least_ms = idle.min(limits.send.after(0).earliest_ms);
+        // What was sent last may have waited for room: the last request is what is known to have been no idleness.
+        let heard = heard.iter().filter_map(|s| reached(&wire.takes, s.head.1));
+        let since_ms = heard.map(|m| m.at_ms).max().unwrap_or(link.accepted.0);
+        self.expired = true;
+        if since_ms + least_ms <= at_ms {
+            Ok(())
+        } else {
+            Err(format!("a goodbye at {at_ms} ms for no reason"))
+        }
+    }
+
+    /// Looks at a connection that is open.
+    pub(super) fn check_open(&self, wire: &Wire, now_ms: u64) -> Result<(), String> {
+        // A client that has gone is not waited for.
+        let heard = wire.takes.last().map_or(0, |m| m.at_ms);
+        if wire.fin_seen && heard + A_DAY_MS < now_ms {
+            return Err("open after the client's end".to_owned());
+        }
+        Ok(())
+    }
+
+    /// With nothing left to do before time goes on: whatever could be sent has been.
+    pub(super) fn check_quiet(
+        &self,
+        link: &Link,
+        now_ms: u64,
+        _: &Court<'_>,
+    ) -> Result<(), String> {
+        let wire = link.wire.borrow();
+        if wire.closed || wire.is_full() {
+            return Ok(());
+        }
+        if wire.is_reset() || wire.is_ended() {
+            return Err("open after the client's end".to_owned());
+        }
+        if wire.waiting() > 0 {
+            return Err(format!("{} bytes are not read", wire.waiting()));
+        }
+        if wire.shutdown_ms.is_some() {
+            return self.check_finished("ended");
+        }
+        if !self.has_said_all() {
+            return Ok(());
+        }
+        if let Some(sin) = self.sin {
+            return Err(format!("open though the protocol was broken, {sin}"));
+        }
+        if !self.pings.is_empty() || !self.told.is_empty() {
+            return Err("PING or SETTINGS without an answer".to_owned());
+        }
+        for (id, stream) in &self.streams {
+            let last = self.goaway.map_or(u32::MAX, |(last, _)| last);
+            if stream.is_settled() || *id > last {
+                continue;
+            }
+            let heard = reached(&wire.takes, stream.head.1).map_or(0, |m| m.at_ms);
+            let waits = stream.status == 0 && now_ms < heard + stream.ask.wait_ms;
+            let blocked = stream.status != 0 && (stream.window <= 0 || self.window <= 0);
+            if !waits && !blocked {
+                return Err(format!("stream {id} is not answered at {now_ms} ms"));
+            }
+        }
+        self.check_resets()
+    }
+
+    /// Broken messages are followed by a reset.
+    fn check_resets(&self) -> Result<(), String> {
+        let is_missing = |stream: &Stream| {
+            let over = stream.ended && !stream.cancelled && stream.sin.is_none();
+            over && stream.ask.want == Want::Malformed && stream.reset.is_none()
+        };
+        match self.streams.iter().find(|(_, stream)| is_missing(stream)) {
+            Some((id, _)) => Err(format!("stream {id} is not reset")),
+            None => Ok(()),
+        }
+    }
+
+    /// After a goodbye nothing may be missing that it promised.
+    fn check_finished(&self, how: &str) -> Result<(), String> {
+        let Some((last, code)) = self.goaway else {
+            return Err(format!("{how} without a goodbye"));
+        };
+        if code != NO_ERROR {
+            return Ok(());
+        }
+        let is_missing = |id: u32, stream: &Stream| id <= last && !stream.is_settled();
+        match self.streams.iter().find(|(id, s)| is_missing(**id, s)) {
+            Some((id, _)) => Err(format!("{how} without an answer to stream {id}")),
+            None => self.check_resets(),
+        }
+    }
+
+    /// The server has closed.
+    pub(super) fn close(
+        &mut self,
+        wire: &Wire,
+        link: &Link,
+        at_ms: u64,
+        by: ClosedBy,
+        court: &Court<'_>,
+    ) -> Result<(), String> {
+        self.check_parts(court.site)?;
+        let notes = notes_of(link.serial);
+        if by == ClosedBy::Turn && !wire.reset_seen {
+            self.compare_notes(&notes, wire.is_blocked())?;
+        }
+        if wire.reset_seen || wire.fin_seen || by == ClosedBy::Order || link.swept.is_some() {
+            return Ok(());
+        }
+        let limits = Self::limits(link, court);
+        // The last words may have left just now.
+        let last_put = wire.puts.iter().rev().find(|m| m.at_ms < at_ms);
+        let last_put = last_put.map_or(link.accepted.0, |m| m.at_ms);
+        let stuck = limits.send.after(last_put).earliest_ms <= at_ms;
+        let unspoken = wire.taken() < PREFACE.len()
+            && limits.header.after(link.accepted.0).earliest_ms <= at_ms;
+        let unfinished = match wire.shutdown_ms {
+            Some(_) => self.check_finished("closed"),
+            None => Err("closed at once".to_owned()),
+        };
+        self.expired |= stuck || unspoken;
+        let mute = wire.is_blocked() && limits.linger_idle.after(last_put).earliest_ms <= at_ms;
+        let gone = (link.retired.is_some() || court.stopping) && wire.taken() < PREFACE.len();
+        match unfinished {
+            // Where there is no room nothing can be said.
+            Err(_) if stuck || unspoken || gone || mute => Ok(()),
+            other => other,
+        }
+    }
+
+    /// The log must tell what was on the wire. Where not all could be sent, a response may be taken for cut off that was the
+    /// last one to leave whole.
+    fn compare_notes(&self, notes: &[Note], cut: bool) -> Result<(), String> {
+        let completed = notes.iter().filter(|note| note.completed);
+        let mut logged: Vec<(u16, u64)> = completed.map(|n| (n.status, n.bytes_sent)).collect();
+        let ended = self.streams.values().filter(|stream| stream.ended);
+        let mut seen: Vec<(u16, u64)> = ended.map(|s| (s.status, s.bytes)).collect();
+        logged.sort_unstable();
+        seen.sort_unstable();
+        if cut {
+            seen.retain(|one| logged.contains(one));
+        }
+        if logged != seen {
+            return Err(format!("the log says {notes:?}, the wire {seen:?}"));
+        }
+        if notes.len() > self.streams.len() + 1 {
+            return Err(format!("{} lines in the log", notes.len()));
+        }
+        Ok(())
+    }
+}
+
+/// Longer than any timeout here.
+const A_DAY_MS: u64 = 86_400_000;

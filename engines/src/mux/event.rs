@@ -1,0 +1,85 @@
+//! What a multiplexed connection tells its driver, and asks of it.
+
+use crate::http::{Fault, Fields, RequestHead};
+
+/// Something the peer sent, in order; `Misdeed` is what can be wrong with a connection of the protocol.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event<Misdeed> {
+    /// A request head on a new stream. If its `fault` is set, answer it; no body event follows.
+    Head {
+        /// Number of the stream.
+        stream: u32,
+        /// The head.
+        head: Box<RequestHead>,
+    },
+    /// Bytes of a request body; they count against the stream's window until `consumed` is called.
+    Data {
+        /// Number of the stream.
+        stream: u32,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// The trailer section of a request body.
+    Trailers {
+        /// Number of the stream.
+        stream: u32,
+        /// The fields.
+        fields: Fields,
+    },
+    /// The request body is complete.
+    BodyEnd(u32),
+    /// The request body is not as announced; answer, if nothing has been answered yet.
+    BodyFault(u32, Fault),
+    /// The stream is gone: the peer has reset it, or broken it. Nothing more can be sent on it.
+    Reset {
+        /// Number of the stream.
+        stream: u32,
+        /// Bytes of the response that were sent, frame heads included.
+        sent_bytes: u64,
+    },
+    /// The peer has broken the connection: what waits to be transmitted is the last.
+    Failed(Misdeed),
+    /// The peer has closed its side.
+    Eof,
+}
+
+impl<Misdeed> Event<Misdeed> {
+    /// The stream that it is about, if it is about one.
+    #[must_use]
+    pub fn stream(&self) -> Option<u32> {
+        match self {
+            Self::Head { stream, .. }
+            | Self::Data { stream, .. }
+            | Self::Trailers { stream, .. }
+            | Self::BodyEnd(stream)
+            | Self::BodyFault(stream, _)
+            | Self::Reset { stream, .. } => Some(*stream),
+            Self::Failed(_) | Self::Eof => None,
+        }
+    }
+}
+
+/// What a connection asks for while it sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// The next piece, or the end, of the body of this stream.
+    Body(u32),
+    /// A response has been sent whole: its exchange ends.
+    Sent {
+        /// Number of the stream.
+        stream: u32,
+        /// Its bytes, frame heads included.
+        bytes: u64,
+    },
+    /// Nothing, for now.
+    Nothing,
+}
+
+/// How a response is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Trailers may come: the body is asked for even where it is known to be empty.
+    pub trailers: bool,
+    /// Most bytes of a DATA frame; no more than the peer takes.
+    pub chunk_bytes: usize,
+}

@@ -1,0 +1,84 @@
+//! Frames that steer: SETTINGS, windows, PING.
+//!
+//! Source: draft-mbelshe-httpbis-spdy-00 sections 2.6.4, 2.6.5, 2.6.8; SPDY/3.1 for the window of the connection.
+
+use super::budget;
+use super::conn::Conn;
+use super::error::{self, Misdeed};
+use super::frame::{self, one, put_control, two};
+use super::settings::{INITIAL_WINDOW_SIZE, MAX_WINDOW, PERSISTED};
+
+impl Conn {
+    pub(super) fn peer_settings(&mut self, payload: &[u8]) -> Result<(), Misdeed> {
+        if self.settled {
+            self.spend(budget::FRAME)?;
+        }
+        self.settled = true;
+        let (count, entries) = payload.split_at_checked(4).ok_or(Misdeed::FrameSize)?;
+        let count = one(count).ok_or(Misdeed::FrameSize)? as usize;
+        let (entries, _) = entries.as_chunks::<8>();
+        // As in nginx, what is behind the entries does no harm.
+        let entries = entries.get(..count).ok_or(Misdeed::FrameSize)?;
+        for entry in entries {
+            let (id, value) = two(entry).ok_or(Misdeed::FrameSize)?;
+            let flags = (id >> 24) as u8;
+            if id & NUMBER == INITIAL_WINDOW_SIZE && flags != PERSISTED {
+                self.change_windows(value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Another initial window changes those of all streams.
+    fn change_windows(&mut self, bytes: u32) -> Result<(), Misdeed> {
+        if u64::from(bytes) > MAX_WINDOW {
+            return Err(Misdeed::BadSetting);
+        }
+        let change = i64::from(bytes) - i64::from(self.peer_window_bytes);
+        self.peer_window_bytes = bytes;
+        let mut overflown = Vec::new();
+        self.streams.each(|id, stream| {
+            if stream.window.adjust(change).is_err() {
+                overflown.push(id);
+            }
+        });
+        for id in overflown {
+            self.break_stream(id, error::FLOW_CONTROL_ERROR)?;
+        }
+        if change > 0 {
+            self.requeue_all();
+        }
+        Ok(())
+    }
+
+    /// Any PING is answered, as in nginx: the server sends none of its own that an answer could be to.
+    pub(super) fn ping(&mut self, payload: &[u8]) -> Result<(), Misdeed> {
+        self.spend(budget::FRAME)?;
+        self.out.push_with(|out| {
+            put_control(out, frame::PING, 0, payload.len());
+            out.extend_from_slice(payload);
+        });
+        Ok(())
+    }
+
+    pub(super) fn window_update(&mut self, payload: &[u8]) -> Result<(), Misdeed> {
+        let (id, grant) = two(payload).ok_or(Misdeed::FrameSize)?;
+        let (id, grant) = (id & frame::MAX_STREAM, i64::from(grant & frame::MAX_STREAM));
+        self.spend(budget::FRAME)?;
+        if id == 0 {
+            let grown = self.window.adjust(grant);
+            return grown.map_err(|_| Misdeed::WindowOverflow);
+        }
+        let Some(stream) = self.streams.get(id) else {
+            return Ok(());
+        };
+        if stream.window.adjust(grant).is_err() {
+            return self.break_stream(id, error::FLOW_CONTROL_ERROR);
+        }
+        self.requeue(id);
+        Ok(())
+    }
+}
+
+/// The number of a setting, without its flags.
+const NUMBER: u32 = (1 << 24) - 1;

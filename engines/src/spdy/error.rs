@@ -1,0 +1,77 @@
+//! What a peer can do wrong, and what each misdeed gets.
+
+use std::fmt;
+
+/// One way a peer breaks SPDY; all of them end the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misdeed {
+    /// A control frame of another version.
+    BadVersion,
+    /// A frame whose length is none of its kind's.
+    FrameSize,
+    /// A frame that a server sends, or HEADERS, which nobody asks for.
+    WrongFrame,
+    /// SYN_STREAM with a number that the client does not have, or that goes back.
+    BadStreamNumber,
+    /// A header block that zlib cannot read.
+    Compression,
+    /// A header block encoded with another dictionary.
+    WrongDictionary,
+    /// A setting out of its range.
+    BadSetting,
+    /// A window of the connection beyond 2^31-1.
+    WindowOverflow,
+    /// More data than the window of the connection allowed.
+    WindowExceeded,
+    /// A header block longer than the limit, or one that grows beyond it.
+    HeaderFlood,
+    /// More frames that cost work and bring nothing than the budget allows.
+    Flood,
+}
+
+impl Misdeed {
+    /// The text for the error log.
+    #[must_use]
+    pub const fn message(self) -> &'static str {
+        match self {
+            Self::BadVersion => "client sent invalid frame",
+            Self::FrameSize => "client sent frame with incorrect length",
+            Self::WrongFrame => "client sent unexpected SYN_REPLY or HEADERS frame",
+            Self::BadStreamNumber => "client sent SYN_STREAM frame with invalid Stream-ID",
+            Self::Compression => "client sent SYN_STREAM frame with corrupted header block",
+            Self::WrongDictionary => {
+                "client sent SYN_STREAM frame with header block encoded using wrong dictionary"
+            }
+            Self::BadSetting => "client sent SETTINGS frame with incorrect INIT_WINDOW value",
+            Self::WindowOverflow => "client violated connection flow control: window overflow",
+            Self::WindowExceeded => {
+                "client violated connection flow control: more data than allowed"
+            }
+            Self::HeaderFlood => "client sent too large header block",
+            Self::Flood => "spdy flood detected",
+        }
+    }
+}
+
+impl fmt::Display for Misdeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message())
+    }
+}
+
+/// Of GOAWAY: nothing is wrong.
+pub const OK: u32 = 0;
+/// The peer breaks the protocol; the same number in GOAWAY and in RST_STREAM.
+pub const PROTOCOL_ERROR: u32 = 1;
+/// A frame on a stream that is not open.
+pub const INVALID_STREAM: u32 = 2;
+/// The request was not begun.
+pub const REFUSED_STREAM: u32 = 3;
+/// The stream is no longer wanted.
+pub const CANCEL: u32 = 5;
+/// Our own fault.
+pub const INTERNAL_ERROR: u32 = 6;
+/// The peer breaks flow control.
+pub const FLOW_CONTROL_ERROR: u32 = 7;
+/// Data on a stream whose sender has ended it.
+pub const STREAM_ALREADY_CLOSED: u32 = 9;

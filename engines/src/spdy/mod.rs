@@ -1,0 +1,52 @@
+//! SPDY/3.1 on one connection: [`Conn`] in the server role, [`Client`] for tests and measurements.
+//!
+//! # Contract
+//!
+//! A [`Conn`] is driven as one of HTTP/2 is, by one caller, in any order of these, none of which blocks or fails:
+//!
+//! - Bytes enter by [`Conn::receive`]; the end of the peer's bytes by [`Conn::receive_eof`].
+//! - [`Conn::event`] tells what they mean, with the number of the stream.
+//! - A response is `send_head`, then what [`Conn::advance`] asks for: `Want::Body` is answered by `send_data`, `send_end` or
+//!   `stall`; after `Want::Sent` the exchange is over.
+//! - Bytes leave by [`Conn::transmit`].
+//! - [`Conn::end`] announces the end; at [`Conn::is_over`] the connection is closed.
+//!
+//! The same bytes give the same events and the same output wherever they are cut.
+//!
+//! A peer's misdeed is answered as nginx did: a wrong request by 400, a broken header block or stream by RST_STREAM, a broken
+//! connection by its end, which GOAWAY announces here. What costs work and brings nothing is paid from a budget.
+//!
+//! Absent: timers, the meaning of a request, TLS, server push, CREDENTIAL, trailers of requests, settings that the client is
+//! to keep, and SPDY/2, SPDY/3 and SPDY/4, whose names are not offered.
+//!
+//! Source: draft-mbelshe-httpbis-spdy-00; the window of the connection is SPDY/3.1's. Limits and answers of nginx 1.9.4.
+
+mod client;
+mod conn;
+mod control;
+mod dictionary;
+mod error;
+mod event;
+mod frame;
+mod pairs;
+mod receive;
+mod request;
+mod send;
+mod settings;
+mod stream;
+mod syn;
+mod zlib;
+
+#[cfg(test)]
+mod tests;
+
+use crate::mux::budget;
+
+pub use client::{Answer, Client};
+pub use conn::Conn;
+pub use error::{
+    CANCEL, FLOW_CONTROL_ERROR, INTERNAL_ERROR, INVALID_STREAM, Misdeed, OK, PROTOCOL_ERROR,
+    REFUSED_STREAM, STREAM_ALREADY_CLOSED,
+};
+pub use event::{Event, Plan, Want};
+pub use settings::{DEFAULT_WINDOW, Settings};

@@ -1,0 +1,221 @@
+//! What the frames of the peer do: which is whose, request bodies, and the end of streams. SYN_STREAM is in `syn`, what
+//! steers the connection in `control`.
+//!
+//! Source: draft-mbelshe-httpbis-spdy-00 sections 2.2, 2.3, 2.4, 2.6.3.
+
+use super::budget;
+use super::conn::{Conn, Ending, Part};
+use super::error::{self, Misdeed};
+use super::event::Event;
+use super::frame::{self, FrameHead, Kind};
+use super::settings::{MAX_ENTRIES, MAX_WINDOW};
+use crate::http::Fault;
+
+impl Conn {
+    /// Whether a frame is taken when all of it is here; refuses one by its head.
+    pub(super) fn is_taken_whole(&self, head: FrameHead) -> Result<bool, Misdeed> {
+        let kind = match head.kind {
+            Kind::Data(_) => return Ok(false),
+            Kind::OtherVersion => return Err(Misdeed::BadVersion),
+            Kind::Control(kind) => kind,
+        };
+        match kind {
+            frame::SYN_STREAM if head.len > self.most_block_bytes() => Err(Misdeed::HeaderFlood),
+            frame::SETTINGS if head.len > 4 + 8 * MAX_ENTRIES => Err(Misdeed::FrameSize),
+            frame::RST_STREAM | frame::WINDOW_UPDATE | frame::GOAWAY if head.len != 8 => {
+                Err(Misdeed::FrameSize)
+            }
+            frame::PING if head.len != 4 => Err(Misdeed::FrameSize),
+            frame::SYN_REPLY | frame::HEADERS => Err(Misdeed::WrongFrame),
+            frame::SYN_STREAM | frame::RST_STREAM | frame::SETTINGS => Ok(true),
+            frame::PING | frame::GOAWAY | frame::WINDOW_UPDATE => Ok(true),
+            _ => Ok(false),
+        }
+    }
+
+    /// Takes a whole control frame.
+    pub(super) fn control(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+        let Kind::Control(kind) = head.kind else {
+            return Ok(());
+        };
+        match kind {
+            frame::SYN_STREAM => self.syn_stream(head, payload),
+            frame::RST_STREAM => self.rst_stream(payload),
+            frame::SETTINGS => self.peer_settings(payload),
+            frame::PING => self.ping(payload),
+            frame::WINDOW_UPDATE => self.window_update(payload),
+            // GOAWAY: the client takes no pushed streams, of which there are none.
+            _ => self.spend(budget::FRAME),
+        }
+    }
+
+    pub(super) fn spend(&mut self, cost: u32) -> Result<(), Misdeed> {
+        if self.budget.spend(cost) {
+            Ok(())
+        } else {
+            Err(Misdeed::Flood)
+        }
+    }
+
+    /// Begins a frame that is not taken whole: data, or something unknown, which is ignored.
+    pub(super) fn begin_part(&mut self, head: FrameHead) -> Result<Part, Misdeed> {
+        let skipped = Part::Skipped(head.len);
+        let Kind::Data(id) = head.kind else {
+            self.spend(budget::FRAME)?;
+            return Ok(skipped);
+        };
+        let size = head.len as u64;
+        self.take_allowed(size)?;
+        let Some(stream) = self.streams.get(id) else {
+            return self.data_for_nobody(id).map(|()| skipped);
+        };
+        if stream.received {
+            self.break_stream(id, error::STREAM_ALREADY_CLOSED)?;
+            return Ok(skipped);
+        }
+        let Some(allowed) = stream.allowed_bytes.checked_sub(size) else {
+            self.break_stream(id, error::FLOW_CONTROL_ERROR)?;
+            return Ok(skipped);
+        };
+        stream.allowed_bytes = allowed;
+        let fin = head.has(frame::FIN);
+        if head.len >= budget::USEFUL_BYTES {
+            self.budget.earn(budget::DATA);
+        } else if head.len == 0 && !fin {
+            self.spend(budget::FRAME)?;
+        }
+        Ok(Part::Data {
+            stream: id,
+            left: head.len,
+            fin,
+        })
+    }
+
+    /// Data on a stream that is not open: one that was may have been reset meanwhile.
+    fn data_for_nobody(&mut self, id: u32) -> Result<(), Misdeed> {
+        let never = id > self.last_stream || id.is_multiple_of(2);
+        if never && id != 0 && self.ending == Ending::Open {
+            return self.break_stream(id, error::INVALID_STREAM);
+        }
+        self.spend(budget::FRAME)
+    }
+
+    /// Takes from the window of the connection, which is opened again long before it could stop anybody.
+    fn take_allowed(&mut self, size: u64) -> Result<(), Misdeed> {
+        let left = self.allowed_bytes.checked_sub(size);
+        self.allowed_bytes = left.ok_or(Misdeed::WindowExceeded)?;
+        if self.allowed_bytes < MAX_WINDOW / 2 {
+            self.put_window_update(0, MAX_WINDOW - self.allowed_bytes);
+            self.allowed_bytes = MAX_WINDOW;
+        }
+        Ok(())
+    }
+
+    /// Takes a piece of a request body.
+    pub(super) fn data(&mut self, id: u32, bytes: &[u8], ended: bool) -> Result<(), Misdeed> {
+        let Some(stream) = self.streams.get(id) else {
+            return Ok(());
+        };
+        let size = bytes.len() as u64;
+        if let Some(left) = stream.length_left {
+            let left = left.checked_sub(size);
+            if left.is_none_or(|left| ended && left > 0) {
+                self.wrong_length(id)?;
+            } else {
+                stream.length_left = left;
+            }
+        }
+        let Some(stream) = self.streams.get(id) else {
+            return Ok(());
+        };
+        let discarding = stream.discarding;
+        if !discarding && !bytes.is_empty() {
+            self.events.push_back(Event::Data {
+                stream: id,
+                bytes: bytes.to_vec(),
+            });
+        }
+        if ended {
+            self.received_whole(id);
+        } else if discarding {
+            self.consumed(id, size);
+        }
+        Ok(())
+    }
+
+    /// The body is not as long as announced: what comes of it is read past, up to its end.
+    fn wrong_length(&mut self, id: u32) -> Result<(), Misdeed> {
+        self.spend(budget::RESET)?;
+        let Some(stream) = self.streams.get(id) else {
+            return Ok(());
+        };
+        stream.length_left = None;
+        if stream.is_running() && !stream.discarding {
+            self.events
+                .push_back(Event::BodyFault(id, Fault::BadContentLength));
+        }
+        if let Some(stream) = self.streams.get(id) {
+            stream.discarding = true;
+        }
+        Ok(())
+    }
+
+    /// The peer has ended its side.
+    fn received_whole(&mut self, id: u32) {
+        let Some(stream) = self.streams.get(id) else {
+            return;
+        };
+        stream.received = true;
+        if !stream.is_running() {
+            self.streams.remove(id);
+        } else if !stream.discarding {
+            self.events.push_back(Event::BodyEnd(id));
+        }
+    }
+
+    /// Body bytes have been used up: the peer may send as many again.
+    pub fn consumed(&mut self, id: u32, bytes: u64) {
+        let threshold = u64::from(self.settings.window_bytes()) / 2;
+        let Some(stream) = self.streams.get(id) else {
+            return;
+        };
+        if stream.received {
+            return;
+        }
+        if !stream.is_running() {
+            // SPDY has no reset that says that nothing is wrong: the rest of a request is read past, up to a limit.
+            let Some(left) = stream.past_bytes.checked_sub(bytes) else {
+                return self.reset(id, error::CANCEL);
+            };
+            stream.past_bytes = left;
+        }
+        stream.consumed_bytes += bytes;
+        if stream.consumed_bytes > threshold {
+            let grant = std::mem::take(&mut stream.consumed_bytes);
+            stream.allowed_bytes += grant;
+            self.put_window_update(id, grant);
+        }
+    }
+
+    /// Gives no more `Data` of this request.
+    pub fn discard_body(&mut self, id: u32) {
+        if let Some(stream) = self.streams.get(id) {
+            stream.discarding = true;
+        }
+    }
+
+    /// Ends a stream that the peer has broken.
+    pub(super) fn break_stream(&mut self, id: u32, code: u32) -> Result<(), Misdeed> {
+        self.spend(budget::RESET)?;
+        self.lose(id);
+        self.put_reset(id, code);
+        Ok(())
+    }
+
+    fn rst_stream(&mut self, payload: &[u8]) -> Result<(), Misdeed> {
+        let (id, _) = frame::two(payload).ok_or(Misdeed::FrameSize)?;
+        self.spend(budget::RESET)?;
+        self.lose(id & frame::MAX_STREAM);
+        Ok(())
+    }
+}

@@ -1,0 +1,311 @@
+//! From the names and values of a header block to a request head.
+//!
+//! As in nginx, what the protocol's form forbids breaks the stream, which is reset without an answer; what is wrong with the
+//! request is answered. Fields beyond the limits are not stored.
+//!
+//! Source: draft-mbelshe-httpbis-spdy-00 sections 2.6.10, 3.2.1.
+
+use super::Settings;
+use crate::http::{BodyLength, Fault, FieldId, Method, RequestHead, Span, Version};
+
+/// A head in the making.
+#[derive(Debug)]
+pub(super) struct Builder<'a> {
+    settings: &'a Settings,
+    head: Box<RequestHead>,
+    method: Option<Span>,
+    scheme: Option<Span>,
+    host: Option<Span>,
+    path: Option<Span>,
+    version: Option<Span>,
+    cookie: Vec<u8>,
+    /// Bytes of names and values so far.
+    bytes: usize,
+    /// Fields so far.
+    count: u32,
+    fault: Option<Fault>,
+    broken: bool,
+}
+
+/// A finished head.
+pub(super) struct Built {
+    pub(super) head: Box<RequestHead>,
+    /// The stream is to be reset instead of an answer.
+    pub(super) broken: bool,
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(settings: &'a Settings, mut head: Box<RequestHead>) -> Self {
+        head.clear();
+        Self {
+            settings,
+            head,
+            method: None,
+            scheme: None,
+            host: None,
+            path: None,
+            version: None,
+            cookie: Vec::new(),
+            bytes: 0,
+            count: 0,
+            fault: None,
+            broken: false,
+        }
+    }
+
+    /// The block ends before its last value: because it was `cut` at the limit, or because its lengths are wrong.
+    pub(super) fn ends_early(&mut self, cut: bool) {
+        if cut {
+            self.fail(Fault::HeaderTooLarge);
+        } else {
+            self.break_off();
+        }
+    }
+
+    fn fail(&mut self, fault: Fault) {
+        if !self.broken {
+            self.fault.get_or_insert(fault);
+        }
+    }
+
+    /// What comes first decides, as in nginx, which reads no further.
+    fn break_off(&mut self) {
+        self.broken |= self.fault.is_none();
+    }
+
+    /// Takes one name with its values.
+    pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
+        self.bytes += name.len() + value.len();
+        let longest = name.len().max(value.len());
+        if self.bytes > self.settings.header_bytes || longest > self.settings.field_bytes {
+            return self.fail(Fault::HeaderTooLarge);
+        }
+        let values = || value.split(|byte| *byte == 0);
+        if name.is_empty() || (!value.is_empty() && values().any(<[u8]>::is_empty)) {
+            return self.break_off();
+        }
+        if let Some(name) = name.strip_prefix(b":") {
+            return self.pseudo(name, value);
+        }
+        match check(name, self.settings) {
+            Checked::Broken => self.break_off(),
+            Checked::Bad => self.fail(Fault::BadHeader),
+            Checked::Odd => {}
+            Checked::Good => values().for_each(|value| self.value(name, value)),
+        }
+    }
+
+    fn pseudo(&mut self, name: &[u8], value: &[u8]) {
+        if name.iter().any(u8::is_ascii_uppercase) {
+            return self.break_off();
+        }
+        let place = match name {
+            b"method" => &mut self.method,
+            b"scheme" => &mut self.scheme,
+            b"host" => &mut self.host,
+            b"path" => &mut self.path,
+            b"version" => &mut self.version,
+            _ => return self.fail(Fault::BadHeader),
+        };
+        if place.is_some() || value.iter().any(|b| *b < b' ' || *b == 0x7f) {
+            return self.fail(Fault::BadHeader);
+        }
+        *place = Some(self.head.store(value));
+    }
+
+    /// Takes one of the values of a name.
+    fn value(&mut self, name: &[u8], value: &[u8]) {
+        let control = |byte: &u8| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f;
+        if value.iter().any(control) {
+            return self.fail(Fault::BadHeader);
+        }
+        let value = value.trim_ascii();
+        match name {
+            b"cookie" => {
+                if !self.cookie.is_empty() {
+                    self.cookie.extend_from_slice(b"; ");
+                }
+                return self.cookie.extend_from_slice(value);
+            }
+            // They belong to a connection of HTTP/1, and some clients send them all the same.
+            b"connection" | b"keep-alive" | b"proxy-connection" | b"upgrade" => return,
+            b"transfer-encoding" => return self.fail(Fault::BadHeader),
+            _ => {}
+        }
+        // As in HTTP/2, neither cookies nor what is dropped counts.
+        self.count += 1;
+        if self.count > self.settings.max_headers {
+            return self.fail(Fault::TooManyHeaders);
+        }
+        self.head.push(name, value);
+    }
+
+    /// The head, once the block has ended; `ended`: the request has no body.
+    pub(super) fn finish(mut self, ended: bool) -> Built {
+        if !self.cookie.is_empty() {
+            let cookie = std::mem::take(&mut self.cookie);
+            self.head.push(b"cookie", &cookie);
+        }
+        self.head.version = Version::Spdy31;
+        self.head.keep_alive = true;
+        if self.fault.is_none()
+            && let Err(fault) = self.request_line()
+        {
+            self.fail(fault);
+        }
+        if let Err(fault) = self.host() {
+            self.fail(fault);
+        }
+        self.line();
+        if let Err(fault) = self.length(ended) {
+            self.fail(fault);
+        }
+        let expects = self.head.field(FieldId::Expect);
+        self.head.expect_continue =
+            expects.is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"));
+        self.head.fault = self.fault;
+        Built {
+            head: self.head,
+            broken: self.broken,
+        }
+    }
+
+    /// Method, scheme, target and version (section 3.2.1).
+    fn request_line(&mut self) -> Result<(), Fault> {
+        let (Some(method), Some(path), Some(version)) = (self.method, self.path, self.version)
+        else {
+            return Err(Fault::BadHeader);
+        };
+        let scheme = self.scheme.ok_or(Fault::BadHeader)?;
+        self.head.scheme = Some(scheme);
+        self.head.method_name = method;
+        self.head.target = path;
+        self.head.method = Method::parse(self.head.bytes(method));
+        let name = self.head.bytes(method);
+        let good = |byte: &u8| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-');
+        if name.is_empty() || !name.iter().all(good) {
+            return Err(Fault::BadMethod);
+        }
+        if !is_version(self.head.bytes(version)) {
+            return Err(Fault::BadVersion);
+        }
+        match self.head.method {
+            Method::Connect => return Err(Fault::ConnectForbidden),
+            Method::Trace => return Err(Fault::TraceForbidden),
+            _ => {}
+        }
+        match self.head.bytes(path) {
+            b"*" if self.head.method == Method::Options => Ok(()),
+            target @ [b'/', ..] if target.iter().all(|b| *b > b' ' && *b != 0x7f) => Ok(()),
+            _ => Err(Fault::BadUri),
+        }
+    }
+
+    /// One host: `:host`, which a `host` must not contradict.
+    fn host(&mut self) -> Result<(), Fault> {
+        if self.head.fields_by_id(FieldId::Host).count() > 1 {
+            return Err(Fault::DuplicateHost);
+        }
+        let Some(span) = self.host else {
+            return Err(Fault::MissingHost);
+        };
+        let host = self.head.bytes(span);
+        match self.head.field(FieldId::Host) {
+            _ if host.is_empty() => return Err(Fault::BadHost),
+            Some(other) if !other.eq_ignore_ascii_case(host) => return Err(Fault::BadHost),
+            Some(_) => {}
+            None => {
+                let host = host.to_vec();
+                self.head.push(b"host", &host);
+            }
+        }
+        Ok(())
+    }
+
+    /// The request line as HTTP/1 would have it, for logs and `$request`.
+    fn line(&mut self) {
+        let (Some(method), Some(path)) = (self.method, self.path) else {
+            return;
+        };
+        let start = self.head.arena.len();
+        for span in [method, path] {
+            self.head.arena.extend_from_within(span.range());
+            self.head.arena.push(b' ');
+        }
+        self.head
+            .arena
+            .extend_from_slice(Version::Spdy31.as_str().as_bytes());
+        self.head.line = Span::new(start, self.head.arena.len() - start);
+        self.head.method_name = method;
+        self.head.target = path;
+    }
+
+    fn length(&mut self, ended: bool) -> Result<(), Fault> {
+        let mut lengths = self.head.fields_by_id(FieldId::ContentLength);
+        let first = lengths.next().map(parse_length);
+        let more = lengths.next().is_some();
+        drop(lengths);
+        self.head.body = match first {
+            None | Some(None) if ended => BodyLength::None,
+            None => BodyLength::Unknown,
+            Some(None) => BodyLength::None,
+            Some(Some(_)) if ended => BodyLength::None,
+            Some(Some(length)) => BodyLength::Length(length),
+        };
+        match first {
+            _ if more => Err(Fault::DuplicateContentLength),
+            Some(None) => Err(Fault::BadContentLength),
+            // A body is announced, and the stream has ended.
+            Some(Some(length)) if ended && length > 0 => Err(Fault::BadContentLength),
+            _ => Ok(()),
+        }
+    }
+}
+
+enum Checked {
+    Good,
+    /// To be dropped.
+    Odd,
+    /// To be answered with 400.
+    Bad,
+    /// The stream is to be reset.
+    Broken,
+}
+
+/// What is allowed in names.
+fn check(name: &[u8], settings: &Settings) -> Checked {
+    let mut odd = false;
+    for byte in name {
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' => {}
+            b'_' => odd |= !settings.underscores_in_headers,
+            0 | b'\r' | b'\n' | b':' => return Checked::Bad,
+            b'A'..=b'Z' => return Checked::Broken,
+            _ => odd = true,
+        }
+    }
+    match odd {
+        true if settings.ignore_invalid_headers => Checked::Odd,
+        true if !name.iter().all(u8::is_ascii_graphic) => Checked::Bad,
+        _ => Checked::Good,
+    }
+}
+
+/// "HTTP/" and two numbers.
+fn is_version(text: &[u8]) -> bool {
+    let digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    let Some(numbers) = text.strip_prefix(b"HTTP/") else {
+        return false;
+    };
+    let Some(dot) = numbers.iter().position(|byte| *byte == b'.') else {
+        return false;
+    };
+    let (major, minor) = (&numbers[..dot], &numbers[dot + 1..]);
+    digits(major) && major[0] != b'0' && digits(minor)
+}
+
+/// A length in digits alone.
+fn parse_length(text: &[u8]) -> Option<u64> {
+    let digits = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    digits.then(|| std::str::from_utf8(text).ok()?.parse().ok())?
+}

@@ -1,0 +1,162 @@
+//! SYN_STREAM: requests, and header blocks that are inflated only because that changes the context.
+//!
+//! Source: draft-mbelshe-httpbis-spdy-00 sections 2.3.2, 2.6.1, 2.6.10.
+
+use super::budget;
+use super::conn::{Conn, Ending};
+use super::error::{self, Misdeed};
+use super::event::Event;
+use super::frame::{self, FrameHead, two};
+use super::pairs;
+use super::request::{Builder, Built};
+use super::stream::Stream;
+use super::zlib::Unreadable;
+use crate::http::{BodyLength, Method};
+use crate::mux::{Priority, Window};
+
+/// What becomes of a header block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    Request,
+    /// It is dropped; the stream is reset with this code, if any.
+    Dropped(Option<u32>),
+}
+
+impl Conn {
+    /// Most bytes of a SYN_STREAM.
+    pub(super) fn most_block_bytes(&self) -> usize {
+        (FIXED_BYTES + self.settings.header_bytes).saturating_add(BLOCK_EXTRA_BYTES)
+    }
+
+    pub(super) fn syn_stream(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+        let Some((fixed, block)) = payload.split_first_chunk::<FIXED_BYTES>() else {
+            return Err(Misdeed::FrameSize);
+        };
+        if block.is_empty() {
+            return Err(Misdeed::FrameSize);
+        }
+        let (id, _) = two(&fixed[..8]).ok_or(Misdeed::FrameSize)?;
+        let id = id & frame::MAX_STREAM;
+        let priority = Priority {
+            urgency: fixed[8] >> 5,
+            incremental: true,
+        };
+        let given_up = std::mem::take(&mut self.block_given_up);
+        let usage = if given_up {
+            Use::Dropped(None)
+        } else {
+            self.use_of_block(id, head)?
+        };
+        let mut text = std::mem::take(&mut self.inflated);
+        text.clear();
+        let result = self.inflate(block, &mut text).and_then(|()| {
+            // A stream whose block cannot be read was never one.
+            self.last_stream = self.last_stream.max(id);
+            match usage {
+                Use::Request => {
+                    let size_bytes = (frame::HEAD_BYTES + payload.len()) as u64;
+                    self.request(id, head.has(frame::FIN), priority, &text, size_bytes)
+                }
+                Use::Dropped(Some(code)) => self.break_stream(id, code),
+                Use::Dropped(None) => self.spend(budget::RESET),
+            }
+        });
+        text.clear();
+        text.shrink_to(KEEP_BYTES);
+        self.inflated = text;
+        result
+    }
+
+    fn use_of_block(&mut self, id: u32, head: FrameHead) -> Result<Use, Misdeed> {
+        if id == 0 || id.is_multiple_of(2) {
+            return Err(Misdeed::BadStreamNumber);
+        }
+        if id == self.last_stream || self.streams.get(id).is_some() {
+            return Ok(Use::Dropped(Some(error::PROTOCOL_ERROR)));
+        }
+        if id < self.last_stream {
+            return Err(Misdeed::BadStreamNumber);
+        }
+        let most = self.settings.max_concurrent_streams as usize;
+        Ok(match self.ending {
+            Ending::After(_) | Ending::Failed => Use::Dropped(None),
+            Ending::Open if self.streams.len() >= most => Use::Dropped(Some(error::REFUSED_STREAM)),
+            // Nobody could answer it.
+            Ending::Open if head.has(frame::UNIDIRECTIONAL) => {
+                Use::Dropped(Some(error::PROTOCOL_ERROR))
+            }
+            Ending::Open => Use::Request,
+        })
+    }
+
+    /// A header block has not become whole in time: its stream is reset, the rest is dropped when it comes. False if no
+    /// block is awaited, or this has been done before.
+    pub fn give_up_block(&mut self) -> bool {
+        let Some(id) = self.awaited_block() else {
+            return false;
+        };
+        if self.block_given_up || id <= self.last_stream || id.is_multiple_of(2) {
+            return false;
+        }
+        self.block_given_up = true;
+        self.last_stream = id;
+        self.put_reset(id, error::PROTOCOL_ERROR);
+        true
+    }
+
+    /// Gives the text of a block; where that is longer than a request may be, its beginning.
+    fn inflate(&mut self, block: &[u8], text: &mut Vec<u8>) -> Result<(), Misdeed> {
+        let keep = self.settings.header_bytes.saturating_add(BLOCK_EXTRA_BYTES);
+        let most = keep.saturating_add(DROPPED_BYTES);
+        let result = self.inflater.block(block, keep + 1, most, text);
+        result.map_err(|unreadable| match unreadable {
+            Unreadable::Corrupted => Misdeed::Compression,
+            Unreadable::WrongDictionary => Misdeed::WrongDictionary,
+            Unreadable::TooLong => Misdeed::HeaderFlood,
+        })
+    }
+
+    fn request(
+        &mut self,
+        id: u32,
+        ended: bool,
+        priority: Priority,
+        text: &[u8],
+        size_bytes: u64,
+    ) -> Result<(), Misdeed> {
+        let mut builder = Builder::new(&self.settings, self.spares.pop().unwrap_or_default());
+        let whole = pairs::each(text, |name, value| builder.field(name, value));
+        if whole.is_err() {
+            let is_cut = text.len() > self.settings.header_bytes.saturating_add(BLOCK_EXTRA_BYTES);
+            builder.ends_early(is_cut);
+        }
+        let Built { mut head, broken } = builder.finish(ended);
+        if broken {
+            self.spares.push(head);
+            return self.break_stream(id, error::PROTOCOL_ERROR);
+        }
+        head.size_bytes = size_bytes;
+        head.priority = Some(priority.urgency);
+        let window = Window::new(self.peer_window_bytes);
+        let allowed_bytes = u64::from(self.settings.window_bytes());
+        let stream = self.streams.insert_with(id, Stream::new);
+        stream.begin(window, allowed_bytes, priority);
+        stream.received = ended;
+        stream.is_head = head.method == Method::Head;
+        stream.discarding = head.fault.is_some();
+        if let BodyLength::Length(length) = head.body {
+            stream.length_left = Some(length);
+        }
+        self.events.push_back(Event::Head { stream: id, head });
+        Ok(())
+    }
+}
+
+/// Bytes before the header block: two numbers of streams, the priority, and a slot for CREDENTIAL.
+const FIXED_BYTES: usize = 10;
+/// A header block may be longer than the fields it gives: by their lengths, and by what is refused and still read.
+const BLOCK_EXTRA_BYTES: usize = 16 << 10;
+/// Bytes of a block that is too long that are inflated and dropped, so that the request can be answered.
+const DROPPED_BYTES: usize = 256 << 10;
+/// Capacity that is kept for the next block.
+const KEEP_BYTES: usize = 4096;

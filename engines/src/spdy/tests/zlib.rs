@@ -1,0 +1,181 @@
+//! Header blocks as zlib writes and reads them.
+
+use flate2::{Decompress, FlushDecompress};
+
+use super::super::dictionary::DICTIONARY;
+use super::super::zlib::Unreadable;
+use super::*;
+
+/// What another reader of zlib makes of a stream that starts with these bytes.
+struct Other(Decompress);
+
+impl Other {
+    fn read(&mut self, input: &[u8]) -> Vec<u8> {
+        let mut out = vec![0; 1 << 20];
+        let seen = self.0.total_in();
+        let mut read = |at: usize, out: &mut [u8]| {
+            self.0
+                .decompress(&input[at..], out, FlushDecompress::Sync)
+                .map_err(|error| error.needs_dictionary())
+        };
+        if let Err(id) = read(0, &mut out) {
+            assert_eq!(id, Some(0xe3c6_a7c2), "the dictionary is named");
+            let set = self.0.set_dictionary(DICTIONARY);
+            set.expect("the dictionary is the one that was named");
+            let at = (self.0.total_in() - seen) as usize;
+            let read = self
+                .0
+                .decompress(&input[at..], &mut out, FlushDecompress::Sync);
+            read.expect("the rest is DEFLATE");
+        }
+        let len = self.0.total_out() as usize;
+        out.truncate(len);
+        out
+    }
+}
+
+#[test]
+fn blocks_are_what_other_readers_of_zlib_take() {
+    for level in 0..=9 {
+        let mut deflater = Deflater::new(level);
+        let mut whole = Vec::new();
+        let mut text = Vec::new();
+        for n in 0..20 {
+            let part = format!("\0\0\0\x04date\0\0\0\x06secret{n}GMT and more of date");
+            let start = part.find("secret").expect("it is there");
+            let secret = start..start + 7;
+            let secrets = std::slice::from_ref(&secret);
+            deflater.block(part.as_bytes(), secrets, &mut whole);
+            text.extend_from_slice(part.as_bytes());
+        }
+        let read = Other(Decompress::new(true)).read(&whole);
+        assert_eq!(read, text, "level {level}");
+    }
+}
+
+#[test]
+fn blocks_of_every_size_are_read_back() {
+    for level in [0, 1, 6, 9] {
+        let (mut deflater, mut inflater) = (Deflater::new(level), Inflater::default());
+        for size in [0, 1, 5, 4095, 4096, 4097, 65_535, 65_536, 200_000] {
+            let text: Vec<u8> = (0..size).map(|n| (n * n % 251) as u8).collect();
+            let (mut block, mut read) = (Vec::new(), Vec::new());
+            deflater.block(&text, &[], &mut block);
+            let result = inflater.block(&block, size, size, &mut read);
+            assert_eq!((result, read == text), (Ok(()), true), "{size} at {level}");
+        }
+    }
+}
+
+/// CRIME guesses a secret by the length of a block that holds both the secret and the guess: what is sent around the secret
+/// must be the same whatever the secret is.
+#[test]
+fn nothing_but_the_secret_depends_on_the_secret() {
+    const GUESS: &str = "session=0123456789abcdef0123456789abcdef";
+    const OTHER: &str = "session=fedcba9876543210fedcba9876543210";
+    let sent = |secret: &str, level, hidden: bool| {
+        let mut deflater = Deflater::new(level);
+        let mut out = Vec::new();
+        for _ in 0..3 {
+            let text = [GUESS, secret, GUESS].concat();
+            let range = GUESS.len()..GUESS.len() + secret.len();
+            let secrets = if hidden { vec![range] } else { Vec::new() };
+            deflater.block(text.as_bytes(), &secrets, &mut out);
+        }
+        out
+    };
+    for level in 1..=9 {
+        let right = sent(GUESS, level, false).len();
+        let wrong = sent(OTHER, level, false).len();
+        assert!(wrong > right + 10, "level {level} would tell it");
+        let right = sent(GUESS, level, true);
+        let wrong = sent(OTHER, level, true);
+        let around = |sent: &[u8], secret: &str| wire::text(sent).replacen(secret, "?", 3);
+        assert_eq!(
+            around(&right, GUESS),
+            around(&wrong, OTHER),
+            "level {level}"
+        );
+    }
+}
+
+#[test]
+fn text_beyond_the_limit_is_dropped_and_beyond_the_second_refused() {
+    let mut deflater = Deflater::new(9);
+    let mut block = Vec::new();
+    deflater.block(&[b'a'; 10_000], &[], &mut block);
+    assert!(block.len() < 100, "a bomb is small");
+    let read = |keep, most| {
+        let mut out = Vec::new();
+        let result = Inflater::default().block(&block, keep, most, &mut out);
+        (result, out.len())
+    };
+    assert_eq!(read(10_000, 10_000), (Ok(()), 10_000));
+    assert_eq!(read(50, 10_000), (Ok(()), 50));
+    assert_eq!(read(50, 9_999), (Err(Unreadable::TooLong), 50));
+}
+
+#[test]
+fn what_is_no_zlib_is_refused() {
+    let read = |bytes: &[u8]| Inflater::default().block(bytes, 100, 100, &mut Vec::new());
+    assert_eq!(read(&[0x78, 0x9c]), Ok(()), "no dictionary is good as well");
+    assert_eq!(read(&[0x79, 0x9c]), Err(Unreadable::Corrupted));
+    assert_eq!(read(&[0x88, 0x1c]), Err(Unreadable::Corrupted));
+    assert_eq!(read(&[0x78, 0x9d]), Err(Unreadable::Corrupted));
+    let other = [0x78, 0xbb, 1, 2, 3, 4];
+    assert_eq!(read(&other), Err(Unreadable::WrongDictionary));
+    let reserved = [0x78, 0x9c, 0x06];
+    assert_eq!(read(&reserved), Err(Unreadable::Corrupted));
+    let ended = [0x78, 0x9c, 0x03, 0x00, 0, 0, 0, 1];
+    assert_eq!(read(&ended), Err(Unreadable::Corrupted));
+}
+
+/// What is made anew goes on where the other left off, in both directions.
+#[test]
+fn streams_go_on_after_a_rest() {
+    for level in [0, 1, 6, 9] {
+        let (mut deflater, mut inflater) = (Deflater::new(level), Inflater::default());
+        let mut restless = Inflater::default();
+        let mut sent = 0;
+        for n in 0..200 {
+            let text = format!("date: today {n}\ncookie: secret {}\n", n * n).repeat(1 + n % 7);
+            let start = text.find("secret").expect("it is there");
+            let secret = start..start + 6;
+            let secrets = if n % 5 == 0 { vec![secret] } else { Vec::new() };
+            let mut block = Vec::new();
+            deflater.block(text.as_bytes(), &secrets, &mut block);
+            sent += block.len();
+            for inflater in [&mut inflater, &mut restless] {
+                let mut read = Vec::new();
+                let result = inflater.block(&block, 10_000, 10_000, &mut read);
+                assert_eq!((result, wire::text(&read)), (Ok(()), text.clone()), "{n}");
+            }
+            if n % 3 != 0 {
+                deflater.rest();
+                inflater.rest();
+            }
+        }
+        if level > 0 {
+            assert!(sent < 200 * 60, "{sent} bytes: what came before is of use");
+        }
+    }
+}
+
+/// A stored block ends between two bytes, but is no flush: nothing is known of what comes next.
+#[test]
+fn stream_is_kept_in_the_middle_of_something() {
+    let mut inflater = Inflater::default();
+    let mut read = Vec::new();
+    for byte in [0x78, 0x9c, 0, 4, 0, 0xfb, 0xff, b'a', b'b'] {
+        inflater.rest();
+        assert_eq!(inflater.block(&[byte], 9, 9, &mut read), Ok(()));
+    }
+    inflater.rest();
+    assert_eq!(inflater.block(b"cd\0\0\0\xff\xff", 9, 9, &mut read), Ok(()));
+    inflater.rest();
+    assert_eq!(
+        inflater.block(b"\0\x01\0\xfe\xffe", 9, 9, &mut read),
+        Ok(())
+    );
+    assert_eq!(wire::text(&read), "abcde");
+}

@@ -1,0 +1,62 @@
+//! Compression of certificates that a handshake can wait for.
+//!
+//! rustls compresses a chain when the first client asks for it, and keeps the result. It asks for the best that there is
+//! then, which by brotli is some 20 ms of a thread that serves others meanwhile. What it saves above the quick way is a
+//! few hundred bytes. Absent: compression before anybody asks, since a server may have thousands of chains.
+//!
+//! Source: RFC 8879.
+
+use rustls::CertificateCompressionAlgorithm;
+use rustls::compress::{
+    BROTLI_COMPRESSOR, CertCompressor, CompressionCache, CompressionFailed, CompressionLevel,
+    ZLIB_COMPRESSOR,
+};
+
+/// A compressor at the level that is meant for the time of a handshake, whatever it is asked for.
+#[derive(Debug)]
+struct Quick(&'static dyn CertCompressor);
+
+impl CertCompressor for Quick {
+    fn compress(&self, input: Vec<u8>, _: CompressionLevel) -> Result<Vec<u8>, CompressionFailed> {
+        self.0.compress(input, CompressionLevel::Interactive)
+    }
+
+    fn algorithm(&self) -> CertificateCompressionAlgorithm {
+        self.0.algorithm()
+    }
+}
+
+static BROTLI: Quick = Quick(BROTLI_COMPRESSOR);
+static ZLIB: Quick = Quick(ZLIB_COMPRESSOR);
+
+/// The compressors, those we like most first.
+pub(crate) fn compressors() -> Vec<&'static dyn CertCompressor> {
+    vec![&BROTLI, &ZLIB]
+}
+
+/// Room for what is compressed of so many chains: each by both compressors, with a stapled response and without.
+pub(crate) fn cache(chains: usize) -> CompressionCache {
+    CompressionCache::new(chains * 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handshake_does_not_wait_for_the_best_compression() {
+        let text: Vec<u8> = (0..4000_u32).flat_map(|n| (n * n).to_be_bytes()).collect();
+        for (quick, inner) in compressors()
+            .into_iter()
+            .zip([BROTLI_COMPRESSOR, ZLIB_COMPRESSOR])
+        {
+            assert_eq!(quick.algorithm(), inner.algorithm());
+            let compress = |by: &dyn CertCompressor, level| {
+                by.compress(text.clone(), level).expect("it is possible")
+            };
+            let asked_for_the_best = compress(quick, CompressionLevel::Amortized);
+            assert!(asked_for_the_best == compress(inner, CompressionLevel::Interactive));
+            assert!(asked_for_the_best.len() < text.len());
+        }
+    }
+}

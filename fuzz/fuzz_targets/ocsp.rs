@@ -1,0 +1,71 @@
+//! OCSP: whatever a responder sends is a response or none. HTTP reads the same wherever it is cut; an answer that is taken
+//! with verification is taken without it, and is the same; nothing panics.
+//!
+//! The first byte chooses how the rest is cut and what the server shows, with `ocsp.pem` beside this file.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use tls::ocsp::http::{HttpFault, RESPONSE_BYTES_MAX, Received};
+use tls::ocsp::{Question, Trust};
+use tls::{Authorities, Chain};
+
+fuzz_target!(|input: &[u8]| {
+    let Some((&how, bytes)) = input.split_first() else {
+        return;
+    };
+    let world = &*WORLD;
+    judge(world, how, bytes);
+    let whole = read(bytes, bytes.len().max(1));
+    if bytes.len() <= RESPONSE_BYTES_MAX {
+        assert_eq!(whole, read(bytes, usize::from(how >> 1) + 1));
+    }
+    if let Ok(body) = whole {
+        judge(world, how, &body);
+    }
+});
+
+/// The body of a response that comes in pieces of this length.
+fn read(bytes: &[u8], step: usize) -> Result<Vec<u8>, HttpFault> {
+    let mut received = Received::default();
+    for piece in bytes.chunks(step) {
+        if received.receive(piece)? {
+            return Ok(received.body().to_vec());
+        }
+    }
+    received.end()?;
+    Ok(received.body().to_vec())
+}
+
+fn judge(world: &World, how: u8, response: &[u8]) {
+    let chain = &world.chains[usize::from(how & 1)];
+    let named = world.question.judge(response, chain, Trust::Named, NOW_S);
+    let trust = Trust::Below(&world.authorities);
+    if let Ok(answer) = world.question.judge(response, chain, trust, NOW_S) {
+        assert_eq!(named, Ok(answer));
+    }
+}
+
+struct World {
+    question: Question,
+    /// With the issuer, and without.
+    chains: [Chain; 2],
+    authorities: Authorities,
+}
+
+static WORLD: LazyLock<World> = LazyLock::new(|| {
+    let text = include_str!("ocsp.pem");
+    let end = text.find(END).expect("there is a certificate") + END.len();
+    let chain = |text: &str| Chain::from_pem(text.as_bytes()).expect("they are certificates");
+    let authorities = Authorities::from_pem(text.as_bytes()).expect("they are certificates");
+    World {
+        question: Question::about(&chain(text), &authorities).expect("the issuer is there"),
+        chains: [chain(text), chain(&text[..end])],
+        authorities,
+    }
+});
+
+const END: &str = "-----END CERTIFICATE-----\n";
+/// When the seeds' answers hold, seconds since 1970.
+const NOW_S: i64 = 1_795_272_703;

@@ -1,0 +1,272 @@
+//! SPDY/3.1, server role: the same bytes, whole and cut, tell the same story, the connection never contradicts itself, and
+//! nothing panics. What the engine sends is read by its client role, which must find no fault.
+//!
+//! The first three bytes choose limits, when requests are answered, and how the rest is cut. The rest is what the peer
+//! sends: bytes as they are, or frames in short (kind, flags, stream, length, payload), so that neither lengths need be
+//! guessed nor header blocks compressed.
+#![no_main]
+
+use std::rc::Rc;
+
+use engines::http::{BodyLength, Chunk, Front, Gather, ResponseHead};
+use engines::spdy::{Answer, Client, Conn, Event, Plan, REFUSED_STREAM, Settings, Want};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let Some((&[limits, mode, step], rest)) = input.split_first_chunk::<3>() else {
+        return;
+    };
+    let settings = Rc::new(settings(limits));
+    let bytes = if mode & 1 == 0 {
+        in_full(rest)
+    } else {
+        rest.to_vec()
+    };
+    let whole = Peer::new(&settings, mode).run([&bytes[..]].into_iter());
+    let step = usize::from(step % 61) + 1;
+    let cut = Peer::new(&settings, mode).run(bytes.chunks(step));
+    assert_eq!(whole, cut, "cut into pieces of {step}");
+    let at = bytes.len() * usize::from(mode >> 1) / 128;
+    let halves = Peer::new(&settings, mode).run([&bytes[..at], &bytes[at..]].into_iter());
+    assert_eq!(whole, halves, "cut at {at}");
+    Peer::new(&settings, mode).run_early(bytes.chunks(step));
+    read_back(&whole.sent);
+    // The same bytes, as if a server had sent them.
+    let mut client = Client::new(limits % 10);
+    client.request([(&b":path"[..], &b"/"[..])], 0, false);
+    for piece in bytes.chunks(step) {
+        client.receive(piece);
+    }
+});
+
+fn settings(limits: u8) -> Settings {
+    Settings {
+        max_concurrent_streams: if limits & 1 == 0 { 100 } else { 2 },
+        headers_level: if limits & 2 == 0 { 0 } else { 6 },
+        preread_bytes: 65_536,
+        field_bytes: if limits & 4 == 0 { 8192 } else { 20 },
+        header_bytes: if limits & 8 == 0 { 32_768 } else { 80 },
+        max_headers: if limits & 4 == 0 { 1000 } else { 2 },
+        ignore_invalid_headers: limits & 16 == 0,
+        underscores_in_headers: limits & 16 != 0,
+        abuse_budget: if limits & 32 == 0 { 1000 } else { 10 },
+    }
+}
+
+/// Frames in short as they are on the wire.
+fn in_full(mut short: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut begun = false;
+    while let Some((&[kind, flags, stream, len], rest)) = short.split_first_chunk::<4>() {
+        let (payload, rest) = rest.split_at(usize::from(len).min(rest.len()));
+        short = rest;
+        let stream = u32::from(stream % 16).to_be_bytes();
+        let block;
+        let parts: [&[u8]; 3] = match kind % 12 {
+            0 => [payload, &[], &[]],
+            1 if flags & 0x40 == 0 => {
+                block = stored(payload, !std::mem::replace(&mut begun, true));
+                [&stream, &[0, 0, 0, 0, flags, 0], &block]
+            }
+            1 => [&stream, &[0, 0, 0, 0, flags, 0], payload],
+            3 | 9 if payload.len() == 4 => [&stream, payload, &[]],
+            _ => [payload, &[], &[]],
+        };
+        let len = parts.iter().map(|part| part.len() as u32).sum::<u32>();
+        if kind % 12 == 0 {
+            out.extend_from_slice(&stream);
+        } else {
+            out.extend_from_slice(&[0x80, 3, 0, kind % 12]);
+        }
+        out.extend_from_slice(&(u32::from(flags) << 24 | len).to_be_bytes());
+        parts.iter().for_each(|part| out.extend_from_slice(part));
+    }
+    out
+}
+
+/// Pairs in short (lengths in a byte each), after the fields that every request has, as a stored block.
+fn stored(short: &[u8], first: bool) -> Vec<u8> {
+    let mut pairs: Vec<(&[u8], &[u8])> = vec![
+        (b":method", b"GET"),
+        (b":path", b"/"),
+        (b":version", b"HTTP/1.1"),
+        (b":host", b"h"),
+        (b":scheme", b"http"),
+    ];
+    let mut rest = short;
+    while let Some((&[name, value], after)) = rest.split_first_chunk::<2>() {
+        let (name, after) = after.split_at(usize::from(name % 64).min(after.len()));
+        let (value, after) = after.split_at(usize::from(value).min(after.len()));
+        rest = after;
+        match pairs.iter_mut().find(|pair| pair.0 == name) {
+            Some(pair) => pair.1 = value,
+            None => pairs.push((name, value)),
+        }
+    }
+    let mut text = (pairs.len() as u32).to_be_bytes().to_vec();
+    for part in pairs.iter().flat_map(|(name, value)| [name, value]) {
+        text.extend_from_slice(&(part.len() as u32).to_be_bytes());
+        text.extend_from_slice(part);
+    }
+    let mut out = if first { vec![0x78, 0x01] } else { Vec::new() };
+    let len = text.len() as u16;
+    out.push(0);
+    out.extend_from_slice(&len.to_le_bytes());
+    out.extend_from_slice(&(!len).to_le_bytes());
+    out.extend_from_slice(&text);
+    out
+}
+
+/// The client role understands what the server role sends.
+fn read_back(sent: &[u8]) {
+    let mut client = Client::new(0);
+    for _ in 0..8 {
+        client.request([(&b":path"[..], &b"/"[..])], 0, true);
+    }
+    client.receive(sent);
+    while let Some(answer) = client.answer() {
+        assert_ne!(answer, Answer::Failed, "a frame that nobody understands");
+    }
+}
+
+#[derive(Debug, PartialEq)]
+struct Story {
+    events: Vec<String>,
+    sent: Vec<u8>,
+    over: bool,
+}
+
+struct Peer {
+    conn: Conn,
+    mode: u8,
+    events: Vec<String>,
+    sent: Vec<u8>,
+    /// Requests so far, which say how each is answered.
+    requests: u8,
+    turns: u8,
+}
+
+impl Peer {
+    fn new(settings: &Rc<Settings>, mode: u8) -> Self {
+        Self {
+            conn: Conn::new(Rc::clone(settings)),
+            mode,
+            events: Vec::new(),
+            sent: Vec::new(),
+            requests: 0,
+            turns: 0,
+        }
+    }
+
+    /// Everything is received before anything is answered.
+    fn run<'a>(mut self, pieces: impl Iterator<Item = &'a [u8]>) -> Story {
+        for piece in pieces {
+            self.conn.receive(piece);
+            self.conn.check_invariants();
+        }
+        self.conn.receive_eof();
+        self.deliver();
+        self.pump(u64::MAX);
+        let over = self.conn.is_over();
+        Story {
+            events: self.events,
+            sent: self.sent,
+            over,
+        }
+    }
+
+    /// Answers while bytes still come, and ends the connection in the middle.
+    fn run_early<'a>(mut self, pieces: impl Iterator<Item = &'a [u8]>) {
+        for piece in pieces {
+            self.conn.receive(piece);
+            self.conn.check_invariants();
+            self.deliver();
+            self.turns = self.turns.wrapping_add(1);
+            match self.turns ^ self.mode {
+                0x11 => self.conn.drain(),
+                0x12 => self.conn.end(),
+                0x13 => self.conn.end_after(3),
+                0x14 => _ = self.conn.give_up_block(),
+                0x15 => self.conn.seconds_passed(1),
+                0x16 => self.conn.reset(1, REFUSED_STREAM),
+                _ => {}
+            }
+            self.conn.check_invariants();
+            self.pump(1 + u64::from(self.turns) * 7);
+        }
+        self.conn.receive_eof();
+        self.deliver();
+        self.pump(u64::MAX);
+    }
+
+    fn deliver(&mut self) {
+        while let Some(event) = self.conn.event() {
+            match &event {
+                Event::Head { stream, head } => {
+                    self.events.push(format!("{event:?}"));
+                    let (stream, status) = (*stream, if head.fault.is_some() { 400 } else { 200 });
+                    self.answer(stream, status);
+                }
+                Event::Data { stream, bytes } => {
+                    self.events.push(format!("{event:?}"));
+                    self.conn.consumed(*stream, bytes.len() as u64);
+                }
+                _ => self.events.push(format!("{event:?}")),
+            }
+            self.conn.check_invariants();
+        }
+    }
+
+    fn answer(&mut self, stream: u32, status: u16) {
+        self.requests = self.requests.wrapping_add(1);
+        let mut head = ResponseHead {
+            status,
+            body: BodyLength::Unknown,
+            ..ResponseHead::default()
+        };
+        head.push(b"Server", b"firstbyte");
+        head.push(b"Set-Cookie", b"a=1");
+        head.push(b"X-Number", &[b'0' + self.requests % 10]);
+        head.push(b"Set-Cookie", b"b=2");
+        if self.requests % 3 == 0 {
+            self.conn.discard_body(stream);
+        }
+        let plan = Plan {
+            trailers: self.requests % 4 == 0,
+            chunk_bytes: 1 + usize::from(self.mode),
+        };
+        self.conn.send_head(stream, &head, plan);
+    }
+
+    fn pump(&mut self, room: u64) {
+        loop {
+            match self.conn.advance(room, 1) {
+                Want::Nothing => break,
+                Want::Sent { .. } => {}
+                Want::Body(stream) => self.feed(stream),
+            }
+            self.conn.check_invariants();
+        }
+        let mut gather = Gather::default();
+        self.conn.transmit(&mut gather);
+        while let Some(Front::Bytes(bytes)) = gather.front() {
+            self.sent.extend_from_slice(bytes);
+            let len = bytes.len() as u64;
+            gather.advance(len);
+        }
+    }
+
+    /// About 300 bytes for each body, told apart by what has been sent.
+    fn feed(&mut self, stream: u32) {
+        if self.conn.sent_bytes(stream) < 300 {
+            let piece = vec![b'x'; 1 + usize::from(self.mode) + stream as usize % 7];
+            self.conn.send_data(stream, Chunk::Owned(piece));
+        } else if stream % 4 == 3 {
+            let mut trailers = ResponseHead::default();
+            trailers.push(b"x-sum", b"1");
+            self.conn.send_end(stream, Some(&trailers));
+        } else {
+            self.conn.send_end(stream, None);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What the peers of the sweep speak through: a connection of TCP, plain or with TLS.
+//!
+//! Absent on purpose: resumption, so that each connection of a sweep is like the others.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, ServerConnection, StreamOwned};
+
+use crate::tls::{self, Version};
+
+/// The name that the client asks for.
+pub(crate) const NAME: &str = "server.example.org";
+
+/// How long a read may take; far above what the link holds back.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Where a server is, and how it is spoken to.
+#[derive(Clone, Debug)]
+pub(crate) struct Transport {
+    server: SocketAddr,
+    tls: Option<Arc<ClientConfig>>,
+}
+
+/// A connection, of either end.
+pub(crate) enum Wire {
+    Plain(TcpStream),
+    Client(Box<StreamOwned<ClientConnection, TcpStream>>),
+    Server(Box<StreamOwned<ServerConnection, TcpStream>>),
+}
+
+impl Transport {
+    /// To the server at this address, by TLS if there is a version; `alpn` is the protocol to agree on.
+    pub(crate) fn new(server: SocketAddr, version: Option<Version>, alpn: &str) -> Self {
+        let tls = version.map(|version| Arc::new(tls::client(version, &[alpn])));
+        Self { server, tls }
+    }
+
+    /// Connects, and shakes hands.
+    pub(crate) fn open(&self) -> io::Result<Wire> {
+        let mut stream = TcpStream::connect(self.server)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(READ_TIMEOUT))?;
+        let Some(config) = &self.tls else {
+            return Ok(Wire::Plain(stream));
+        };
+        let name = ServerName::try_from(NAME).map_err(io::Error::other)?;
+        let connection = ClientConnection::new(Arc::clone(config), name);
+        let mut connection = connection.map_err(io::Error::other)?;
+        while connection.is_handshaking() {
+            connection.complete_io(&mut stream)?;
+        }
+        let agreed = connection.alpn_protocol();
+        if agreed != config.alpn_protocols.first().map(Vec::as_slice) {
+            let what = format!("the server speaks {agreed:?}");
+            return Err(io::Error::new(ErrorKind::InvalidData, what));
+        }
+        let stream = StreamOwned::new(connection, stream);
+        Ok(Wire::Client(Box::new(stream)))
+    }
+}
+
+impl Wire {
+    /// The scheme of what is asked for by it.
+    pub(crate) fn scheme(&self) -> &'static str {
+        match self {
+            Self::Plain(_) => "http",
+            Self::Client(_) | Self::Server(_) => "https",
+        }
+    }
+
+    /// Reads what there is; an end is an error.
+    pub(crate) fn read_some(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.read(buffer)? {
+            0 => Err(ErrorKind::UnexpectedEof.into()),
+            length => Ok(length),
+        }
+    }
+}
+
+impl Read for Wire {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.read(buffer),
+            Self::Client(stream) => stream.read(buffer),
+            Self::Server(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.write(bytes),
+            Self::Client(stream) => stream.write(bytes),
+            Self::Server(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.flush(),
+            Self::Client(stream) => stream.flush(),
+            Self::Server(stream) => stream.flush(),
+        }
+    }
+}

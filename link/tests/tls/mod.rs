@@ -1,0 +1,112 @@
+//! TLS for the tests over the link: a client of one version, and certificates of chosen sizes.
+//!
+//! Absent on purpose: whether a certificate is one to trust; signatures are verified, since their cost is part of a
+//! handshake.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+pub(crate) mod chain;
+
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::compress::CertDecompressor;
+use rustls::crypto::aws_lc_rs::{default_provider, kx_group};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, DigitallySignedStruct, Error, SignatureScheme, SupportedProtocolVersion,
+};
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Version {
+    Tls12,
+    Tls13,
+}
+
+impl Version {
+    /// Just this one, as rustls takes it.
+    pub(crate) fn alone(self) -> &'static [&'static SupportedProtocolVersion] {
+        match self {
+            Self::Tls12 => &TLS12,
+            Self::Tls13 => &TLS13,
+        }
+    }
+}
+
+static TLS12: [&SupportedProtocolVersion; 1] = [&rustls::version::TLS12];
+static TLS13: [&SupportedProtocolVersion; 1] = [&rustls::version::TLS13];
+
+/// The cryptography of both ends: key exchange by X25519. P-256 is there because OpenSSL otherwise takes no certificate of it
+/// in TLS 1.2.
+pub(crate) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(CryptoProvider {
+        kx_groups: vec![kx_group::X25519, kx_group::SECP256R1],
+        ..default_provider()
+    })
+}
+
+/// A client of one version that speaks these protocols, knows no earlier session and takes certificates as they are.
+pub(crate) fn client(version: Version, alpn: &[&str]) -> ClientConfig {
+    let mut config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(version.alone())
+        .expect("the version is built")
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Trusting(
+            default_provider().signature_verification_algorithms,
+        )))
+        .with_no_client_auth();
+    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    config.resumption = Resumption::disabled();
+    config.cert_decompressors = Vec::new();
+    config
+}
+
+/// The same, which takes certificates compressed so.
+pub(crate) fn decompressing(version: Version, how: &'static dyn CertDecompressor) -> ClientConfig {
+    let mut config = client(version, &["http/1.1"]);
+    config.cert_decompressors = vec![how];
+    config
+}
+
+/// Takes any certificate whose key signed the handshake.
+#[derive(Debug)]
+struct Trusting(WebPkiSupportedAlgorithms);
+
+impl ServerCertVerifier for Trusting {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signed, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signed, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
+}

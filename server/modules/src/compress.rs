@@ -1,0 +1,184 @@
+//! `gzip`, `brotli`, `zstd` and their companions: responses compressed on their way out.
+//!
+//! One header stage decides for all codings: which are on for this response, which of them the client likes best. A
+//! body that is at hand is compressed there and keeps a length; a stream gets a body stage. Compressed forms of files
+//! are kept (`compress_cache`). Files that are compressed already are in `precompressed`, the way back in `gunzip`.
+//!
+//! Where a page shows secrets beside what a stranger can make it repeat, the length of its compressed form tells of
+//! them (BREACH): such pages are better left as they are. docs/operations.md says more.
+//!
+//! Source: nginx documentation, `ngx_http_gzip_module`; RFC 9110, sections 8.4 and 12.5.3.
+
+mod accept;
+mod allowed;
+mod cache;
+mod coding;
+mod encoder;
+mod gunzip;
+mod inflate;
+mod precompressed;
+mod ratio;
+mod settings;
+mod stage;
+mod vary;
+mod whole;
+
+use std::rc::Rc;
+
+use engines::http::{Chunk, FieldId, Method};
+use server_core::debug_http;
+use server_core::exchange::{Ctx, Exchange};
+use server_core::module::Module;
+use server_core::vars::Variable;
+
+use coding::{Coding, Params};
+use ratio::Ratio;
+use settings::{CompressLoc, CompressMain};
+
+pub(crate) use gunzip::MODULE as GUNZIP;
+pub(crate) use precompressed::MODULE as GZIP_STATIC;
+pub(crate) use vary::weaken;
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "gzip",
+    stands_for: &["brotli_filter", "zstd_filter"],
+    directives: settings::DIRECTIVES,
+    units: &[
+        <CompressMain as server_core::confs::Conf>::unit,
+        <CompressLoc as server_core::confs::Conf>::unit,
+    ],
+    variables: &[
+        Variable {
+            name: "gzip_ratio",
+            read: |x, _, _, out| ratio::show(x, Coding::Gzip, out),
+            write: None,
+            doc: "how many times smaller gzip made the body",
+        },
+        Variable {
+            name: "brotli_ratio",
+            read: |x, _, _, out| ratio::show(x, Coding::Brotli, out),
+            write: None,
+            doc: "how many times smaller Brotli made the body",
+        },
+        Variable {
+            name: "zstd_ratio",
+            read: |x, _, _, out| ratio::show(x, Coding::Zstd, out),
+            write: None,
+            doc: "how many times smaller Zstandard made the body",
+        },
+    ],
+    header_stage: Some(stage),
+    dormant: true,
+    ..Module::EMPTY
+};
+
+fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
+    let http = Rc::clone(&x.http);
+    let conf: &CompressLoc = x.loc(&http);
+    if !conf.any {
+        return Ok(());
+    }
+    if x.reply.status == 304 {
+        // What it would have been compressed by is not known any more; a cache may be told once too often.
+        if *conf.vary {
+            vary::add(&mut x.reply.fields);
+        }
+        return Ok(());
+    }
+    let encoded = x.reply.fields.get(FieldId::ContentEncoding);
+    if !matches!(x.reply.status, 200 | 403 | 404)
+        || encoded.is_some_and(|coding| !coding.is_empty())
+    {
+        return Ok(());
+    }
+    let offered = offered(x, conf);
+    if offered == [None; coding::CODINGS] {
+        return Ok(());
+    }
+    if *conf.vary {
+        vary::add(&mut x.reply.fields);
+    }
+    let wanted = |coding: &Coding| *coding != Coding::Gzip || allowed::not_excluded(x, cx, conf);
+    let accepted = allowed::accepted(x);
+    if let Some(coding) = accepted.best(offered.into_iter().flatten().filter(wanted)) {
+        let main: &CompressMain = http.main();
+        compress(x, cx, conf, main.cache.0, coding);
+    }
+    Ok(())
+}
+
+/// The codings that the configuration has for this response, in its order.
+fn offered(x: &Exchange, conf: &CompressLoc) -> [Option<Coding>; coding::CODINGS] {
+    let meant = |coding: Coding| {
+        let long = || {
+            x.reply
+                .content_length
+                .is_none_or(|length| length >= conf.min_bytes(coding))
+        };
+        let of_type = || {
+            let types = conf.types[coding as usize].as_ref();
+            types.is_some_and(|types| types.matches(&x.reply.content_type))
+        };
+        conf.is_on(coding) && long() && of_type()
+    };
+    conf.order
+        .0
+        .map(|coding| Some(coding).filter(|coding| meant(*coding)))
+}
+
+fn compress(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    conf: &CompressLoc,
+    cache_bytes: u64,
+    coding: Coding,
+) {
+    debug_http!(x, "http compress filter: {}", coding.token());
+    let length = x.reply.content_length;
+    x.reply.fields.remove(FieldId::ContentEncoding);
+    x.reply.fields.push_id(
+        FieldId::ContentEncoding,
+        b"Content-Encoding",
+        coding.token().as_bytes(),
+    );
+    vary::recoded(&mut x.reply);
+    if x.head.method == Method::Head {
+        return;
+    }
+    let params = conf.params(coding);
+    let ratio = Rc::new(Ratio::new(coding));
+    x.guards.set(Rc::clone(&ratio));
+    if let Some(length) = length
+        && whole::is_at_hand(x, length)
+        && let Some(made) = whole_form(x, cx, params, cache_bytes)
+    {
+        ratio.count(length as usize, made.len() as usize);
+        ratio.end();
+        x.reply.content_length = Some(made.len());
+        x.body.clear();
+        x.body.push_back(made);
+        return;
+    }
+    let stage = stage::Stage::new(params, length, conf.piece_bytes(coding), ratio);
+    x.stages.push(Box::new(stage));
+}
+
+/// The compressed form of a body that is at hand: that which was made for the file before, or a new one.
+fn whole_form(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    params: Params,
+    cache_bytes: u64,
+) -> Option<Chunk> {
+    let place = cache::place(x.reply.source.as_ref()).filter(|_| cache_bytes > 0);
+    let Some(place) = place.map(Rc::clone) else {
+        return whole::compress(x, cx, params).map(Chunk::Owned);
+    };
+    if let Some(form) = cache::find(&place, params) {
+        return Some(Chunk::Shared(form));
+    }
+    let form: Rc<[u8]> = whole::compress(x, cx, params)?.into();
+    cache::keep(&place, params, &form, cache_bytes);
+    Some(Chunk::Shared(form))
+}

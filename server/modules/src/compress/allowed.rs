@@ -1,0 +1,106 @@
+//! Which clients may get gzip: those that say so, and are not excluded by version, by name or for the proxy they come
+//! through.
+//!
+//! Source: nginx documentation, `gzip_http_version`, `gzip_proxied`, `gzip_disable`.
+
+use engines::http::{FieldId, Version, parse_http_date};
+use server_core::agent::Browser;
+use server_core::exchange::{Ctx, Exchange};
+
+use super::accept::Accepted;
+use super::coding::Coding;
+use super::settings::{CompressLoc, HttpVersion};
+
+/// What the client takes, after what its request says.
+pub(super) fn accepted(x: &Exchange) -> Accepted {
+    Accepted::of(x.head.fields_by_id(FieldId::AcceptEncoding))
+}
+
+/// Whether the response may be sent with gzip.
+pub(super) fn gzip(x: &Exchange, cx: &Ctx<'_>, conf: &CompressLoc) -> bool {
+    accepted(x).weight(Coding::Gzip) > 0 && not_excluded(x, cx, conf)
+}
+
+/// Whether nothing but the client's own wish speaks against gzip.
+pub(super) fn not_excluded(x: &Exchange, cx: &Ctx<'_>, conf: &CompressLoc) -> bool {
+    let least = match *conf.version {
+        HttpVersion::V10 => Version::Http10,
+        HttpVersion::V11 => Version::Http11,
+    };
+    if x.head.version < least {
+        return false;
+    }
+    if x.head.field(FieldId::Via).is_some() && !proxied(x, cx, conf.proxied) {
+        return false;
+    }
+    match (&conf.disable, x.head.field(FieldId::UserAgent)) {
+        (Some(disabled), Some(agent)) => {
+            let old = || matches!(Browser::of(agent), Browser::Msie { old: true });
+            !(disabled.msie6 && old()
+                || disabled.patterns.iter().any(|regex| regex.is_match(agent)))
+        }
+        _ => true,
+    }
+}
+
+/// `gzip_proxied`.
+fn proxied(x: &Exchange, cx: &Ctx<'_>, mask: u32) -> bool {
+    let says = |bit: u32| mask & bit != 0;
+    if says(OFF) {
+        return false;
+    }
+    if says(ANY) || says(AUTH) && x.head.field(FieldId::Authorization).is_some() {
+        return true;
+    }
+    let fields = &x.reply.fields;
+    if let Some(expires) = fields.get(FieldId::Expires) {
+        let date = match fields.get(FieldId::Date) {
+            Some(date) => parse_http_date(date),
+            None => Some(cx.clock.unix_s()),
+        };
+        let past = matches!((parse_http_date(expires), date), (Some(expires), Some(date)) if expires < date);
+        return says(EXPIRED) && past;
+    }
+    if fields.get(FieldId::CacheControl).is_some() {
+        let forbids = |word: &[u8]| {
+            fields
+                .named(b"cache-control")
+                .any(|value| lists(value, word))
+        };
+        return says(NO_CACHE) && forbids(b"no-cache")
+            || says(NO_STORE) && forbids(b"no-store")
+            || says(PRIVATE) && forbids(b"private");
+    }
+    let dated = x.reply.last_modified.is_some() || x.reply.last_modified_text.is_some();
+    !(says(NO_LAST_MODIFIED) && dated || says(NO_ETAG) && x.reply.etag.is_some())
+}
+
+/// Whether a list names a word.
+fn lists(value: &[u8], word: &[u8]) -> bool {
+    let mut words = value.split(|b| matches!(b, b',' | b';' | b' ' | b'='));
+    words.any(|w| w.eq_ignore_ascii_case(word))
+}
+
+/// The words of `gzip_proxied` and their bits.
+pub(super) const PROXIED: &[(&str, u32)] = &[
+    ("off", OFF),
+    ("expired", EXPIRED),
+    ("no-cache", NO_CACHE),
+    ("no-store", NO_STORE),
+    ("private", PRIVATE),
+    ("no_last_modified", NO_LAST_MODIFIED),
+    ("no_etag", NO_ETAG),
+    ("auth", AUTH),
+    ("any", ANY),
+];
+
+/// Nothing that came through a proxy.
+pub(super) const OFF: u32 = 1;
+const EXPIRED: u32 = 2;
+const NO_CACHE: u32 = 4;
+const NO_STORE: u32 = 8;
+const PRIVATE: u32 = 16;
+const NO_LAST_MODIFIED: u32 = 32;
+const NO_ETAG: u32 = 64;
+const AUTH: u32 = 128;
+const ANY: u32 = 256;

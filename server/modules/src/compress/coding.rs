@@ -1,0 +1,60 @@
+//! The content codings, and what of a response's encoder the configuration decides.
+
+/// A content coding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Coding {
+    /// Brotli, RFC 7932.
+    Brotli,
+    /// Zstandard, RFC 8878.
+    Zstd,
+    /// gzip, RFC 1952.
+    Gzip,
+}
+
+/// How many there are.
+pub(super) const CODINGS: usize = 3;
+
+impl Coding {
+    /// All of them, in the order in which they are preferred where the client does not care.
+    pub(super) const ALL: [Self; CODINGS] = [Self::Brotli, Self::Zstd, Self::Gzip];
+
+    /// The name in `Accept-Encoding` and `Content-Encoding`.
+    pub(super) const fn token(self) -> &'static str {
+        match self {
+            Self::Brotli => "br",
+            Self::Zstd => "zstd",
+            Self::Gzip => "gzip",
+        }
+    }
+
+    /// What the name of a file that is compressed so ends with.
+    pub(super) const fn extension(self) -> &'static str {
+        match self {
+            Self::Brotli => ".br",
+            Self::Zstd => ".zst",
+            Self::Gzip => ".gz",
+        }
+    }
+
+    /// The coding of a name.
+    pub(super) fn of(token: &[u8]) -> Option<Self> {
+        let is = |coding: &Self| token.eq_ignore_ascii_case(coding.token().as_bytes());
+        // RFC 9110, section 8.4.1.3: the older name means the same.
+        let gzip = token.eq_ignore_ascii_case(b"x-gzip");
+        Self::ALL
+            .into_iter()
+            .find(is)
+            .or(gzip.then_some(Self::Gzip))
+    }
+}
+
+/// What decides on the bytes that are made of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Params {
+    /// The coding.
+    pub(super) coding: Coding,
+    /// Its level.
+    pub(super) level: u8,
+    /// Brotli's window, as a power of two.
+    pub(super) window_log: u8,
+}

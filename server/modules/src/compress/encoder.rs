@@ -1,0 +1,253 @@
+//! Encoders of streams: bytes in, in pieces, compressed bytes out; a flush makes all that came in readable.
+//!
+//! The memory of gzip's and Zstandard's is kept by the thread for the next response; the Brotli library cannot start
+//! again in the memory it has.
+//!
+//! Source: the libraries' manuals; RFC 9659 for Zstandard's window.
+
+use std::cell::RefCell;
+
+use brotlic::encode::BrotliOperation;
+use brotlic::{BrotliEncoder, BrotliEncoderOptions, Quality, WindowSize};
+use flate2::{Compress, Compression, FlushCompress, Status};
+use zstd_safe::zstd_sys::ZSTD_EndDirective;
+use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective};
+
+use server_core::exchange::Broken;
+
+use super::coding::{Coding, Params};
+
+/// How far what goes in must come out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    /// As far as suits the encoder.
+    Later,
+    /// All of it.
+    Flushed,
+    /// All of it, and nothing comes after it.
+    Ended,
+}
+
+/// An encoder of one body.
+pub(super) struct Encoder(Kind);
+
+enum Kind {
+    Gzip(Box<Compress>, u8),
+    Brotli(BrotliEncoder),
+    Zstd(CCtx<'static>),
+    /// Its memory went back to the thread.
+    Gone,
+}
+
+impl Encoder {
+    /// An encoder for a body of a length, where that is known.
+    pub(super) fn new(params: Params, length: Option<u64>) -> Self {
+        Self(match params.coding {
+            Coding::Gzip => Kind::Gzip(gzip(params.level), params.level),
+            Coding::Brotli => Kind::Brotli(brotli(params, length)),
+            Coding::Zstd => Kind::Zstd(zstd(params.level, length)),
+        })
+    }
+
+    /// Takes bytes and appends what is made of them.
+    pub(super) fn write(
+        &mut self,
+        input: &[u8],
+        until: Until,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Broken> {
+        match &mut self.0 {
+            Kind::Gzip(encoder, _) => write_gzip(encoder, input, until, out),
+            Kind::Brotli(encoder) => write_brotli(encoder, input, until, out),
+            Kind::Zstd(encoder) => write_zstd(encoder, input, until, out),
+            Kind::Gone => Err(Broken("the encoder is gone")),
+        }
+    }
+}
+
+impl Drop for Encoder {
+    fn drop(&mut self) {
+        // While a thread ends its memory may be gone already.
+        let _ = KEPT.try_with(|kept| {
+            let mut kept = kept.borrow_mut();
+            match std::mem::replace(&mut self.0, Kind::Gone) {
+                Kind::Gzip(encoder, level) if kept.gzip.len() < KEPT_MAX => {
+                    kept.gzip.push((level, encoder))
+                }
+                Kind::Zstd(encoder)
+                    if kept.zstd.len() < KEPT_MAX && encoder.sizeof() <= KEPT_BYTES =>
+                {
+                    kept.zstd.push(encoder);
+                }
+                _ => {}
+            }
+        });
+    }
+}
+
+/// Encoders of a thread that nobody uses now.
+#[derive(Default)]
+struct Kept {
+    gzip: Vec<(u8, Box<Compress>)>,
+    zstd: Vec<CCtx<'static>>,
+}
+
+thread_local! {
+    static KEPT: RefCell<Kept> = RefCell::default();
+}
+
+fn gzip(level: u8) -> Box<Compress> {
+    let kept = KEPT.with_borrow_mut(|kept| {
+        let at = kept.gzip.iter().position(|(known, _)| *known == level)?;
+        Some(kept.gzip.swap_remove(at).1)
+    });
+    match kept {
+        Some(mut encoder) => {
+            encoder.reset();
+            encoder
+        }
+        None => {
+            // The library's level 1 makes larger bodies than zlib's, its level 2 smaller ones.
+            let level = Compression::new(u32::from(level.max(2)));
+            Box::new(Compress::new_gzip(level, GZIP_WINDOW_LOG))
+        }
+    }
+}
+
+fn brotli(params: Params, length: Option<u64>) -> BrotliEncoder {
+    let mut window_log = params.window_log;
+    let mut options = BrotliEncoderOptions::new();
+    if let Some(length) = length {
+        // A window larger than the body is memory for nothing.
+        let needed = u64::BITS - length.saturating_sub(1).leading_zeros();
+        window_log = window_log.min((needed as u8).max(BROTLI_WINDOW_LOG_MIN));
+        options.size_hint(u32::try_from(length).unwrap_or(u32::MAX));
+    }
+    let quality = Quality::new(params.level).expect("levels are checked when they are read");
+    let window = WindowSize::new(window_log).expect("windows are checked when they are read");
+    options.quality(quality).window_size(window);
+    options.build().expect("both are in their ranges")
+}
+
+fn zstd(level: u8, length: Option<u64>) -> CCtx<'static> {
+    let kept = KEPT.with_borrow_mut(|kept| kept.zstd.pop());
+    let mut encoder = kept.unwrap_or_else(CCtx::create);
+    // None of these fails on a context that is between frames: the values are in their ranges.
+    let set = [
+        encoder.reset(ResetDirective::SessionAndParameters),
+        encoder.set_parameter(CParameter::CompressionLevel(i32::from(level))),
+        encoder.set_pledged_src_size(length),
+    ];
+    debug_assert!(set.iter().all(Result::is_ok), "{set:?}");
+    if length.is_none_or(|length| length > 1 << ZSTD_WINDOW_LOG_MAX) {
+        let limited = encoder.set_parameter(CParameter::WindowLog(window_log(level)));
+        debug_assert!(limited.is_ok(), "{limited:?}");
+    }
+    encoder
+}
+
+/// A window that every client has room for; that of the level where it is smaller.
+fn window_log(level: u8) -> u32 {
+    match level {
+        0..=1 => 19,
+        2 => 20,
+        3..=9 => 21,
+        10..=16 => 22,
+        _ => ZSTD_WINDOW_LOG_MAX,
+    }
+}
+
+fn write_gzip(
+    encoder: &mut Compress,
+    input: &[u8],
+    until: Until,
+    out: &mut Vec<u8>,
+) -> Result<(), Broken> {
+    let flush = match until {
+        Until::Later => FlushCompress::None,
+        Until::Flushed => FlushCompress::Sync,
+        Until::Ended => FlushCompress::Finish,
+    };
+    let mut rest = input;
+    loop {
+        out.reserve(STEP_BYTES);
+        let before = encoder.total_in();
+        let status = encoder
+            .compress_vec(rest, out, flush)
+            .map_err(|_| Broken("deflate() failed"))?;
+        rest = &rest[(encoder.total_in() - before) as usize..];
+        let room = out.len() < out.capacity();
+        match until {
+            Until::Ended if status == Status::StreamEnd => return Ok(()),
+            Until::Later | Until::Flushed if rest.is_empty() && room => return Ok(()),
+            _ => {}
+        }
+    }
+}
+
+fn write_brotli(
+    encoder: &mut BrotliEncoder,
+    input: &[u8],
+    until: Until,
+    out: &mut Vec<u8>,
+) -> Result<(), Broken> {
+    let operation = match until {
+        Until::Later => BrotliOperation::Process,
+        Until::Flushed => BrotliOperation::Flush,
+        Until::Ended => BrotliOperation::Finish,
+    };
+    let mut rest = input;
+    let mut room = [0; STEP_BYTES];
+    loop {
+        let done = encoder
+            .compress(rest, &mut room, operation)
+            .map_err(|_| Broken("the Brotli encoder failed"))?;
+        rest = &rest[done.bytes_read..];
+        out.extend_from_slice(&room[..done.bytes_written]);
+        if rest.is_empty() && !encoder.has_output() {
+            return Ok(());
+        }
+    }
+}
+
+fn write_zstd(
+    encoder: &mut CCtx<'static>,
+    input: &[u8],
+    until: Until,
+    out: &mut Vec<u8>,
+) -> Result<(), Broken> {
+    let operation = match until {
+        Until::Later => ZSTD_EndDirective::ZSTD_e_continue,
+        Until::Flushed => ZSTD_EndDirective::ZSTD_e_flush,
+        Until::Ended => ZSTD_EndDirective::ZSTD_e_end,
+    };
+    let mut from = InBuffer::around(input);
+    loop {
+        out.reserve(STEP_BYTES);
+        let filled = out.len();
+        let mut to = OutBuffer::around_pos(out, filled);
+        let left = encoder
+            .compress_stream2(&mut to, &mut from, operation)
+            .map_err(|_| Broken("the Zstandard encoder failed"))?;
+        let taken = from.pos() == input.len();
+        if taken && (until == Until::Later || left == 0) {
+            return Ok(());
+        }
+    }
+}
+
+/// How much room an encoder is given at a time.
+const STEP_BYTES: usize = 4 << 10;
+/// Encoders of a kind that a thread keeps.
+const KEPT_MAX: usize = 4;
+/// The largest one of Zstandard that is kept.
+const KEPT_BYTES: usize = 4 << 20;
+const GZIP_WINDOW_LOG: u8 = 15;
+/// The library's smallest.
+const BROTLI_WINDOW_LOG_MIN: u8 = 10;
+/// 8 MB: what a client of HTTP must have room for (RFC 9659).
+const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+
+#[cfg(test)]
+#[path = "encoder_tests.rs"]
+mod tests;

@@ -1,0 +1,128 @@
+//! Streams go through the encoders and the libraries' decoders; commands decode them in the black-box tests.
+
+use std::io::Read;
+
+use super::*;
+
+const ALL: [Params; 6] = [
+    params(Coding::Gzip, 1),
+    params(Coding::Gzip, 9),
+    params(Coding::Brotli, 0),
+    params(Coding::Brotli, 6),
+    params(Coding::Zstd, 1),
+    params(Coding::Zstd, 12),
+];
+
+const fn params(coding: Coding, level: u8) -> Params {
+    Params {
+        coding,
+        level,
+        window_log: 19,
+    }
+}
+
+/// What a client can read of these bytes, whether the end is there or not.
+fn decoded(coding: Coding, bytes: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    match coding {
+        Coding::Gzip => {
+            // What came before a missing end is read all the same.
+            let _ = flate2::read::MultiGzDecoder::new(bytes).read_to_end(&mut text);
+        }
+        Coding::Brotli => {
+            let _ = brotlic::DecompressorReader::new(bytes).read_to_end(&mut text);
+        }
+        Coding::Zstd => {
+            let mut decoder = zstd_safe::DCtx::create();
+            let mut input = InBuffer::around(bytes);
+            while input.pos() < bytes.len() {
+                text.reserve(1 << 20);
+                let filled = text.len();
+                let mut to = OutBuffer::around_pos(&mut text, filled);
+                assert!(decoder.decompress_stream(&mut to, &mut input).is_ok());
+            }
+        }
+    }
+    text
+}
+
+fn text(len: usize) -> Vec<u8> {
+    let words = b"the quick brown fox jumps over the lazy dog ";
+    let mut seed = 1_u32;
+    let mut next = || {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        words[(seed >> 24) as usize % words.len()]
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+#[test]
+fn what_goes_in_comes_out_however_it_is_cut() {
+    let text = text(150_000);
+    for params in ALL {
+        for cut in [1_usize, 1000, 40_000, 200_000] {
+            // A byte at a time is slow where each is flushed, so the text is shorter there.
+            let text = &text[..text.len().min(cut * 200)];
+            for length in [None, Some(text.len() as u64)] {
+                let mut encoder = Encoder::new(params, length);
+                let mut out = Vec::new();
+                for piece in text.chunks(cut) {
+                    assert_eq!(encoder.write(piece, Until::Later, &mut out), Ok(()));
+                }
+                assert_eq!(encoder.write(b"", Until::Ended, &mut out), Ok(()));
+                assert!(
+                    decoded(params.coding, &out) == text,
+                    "{params:?} {cut} {length:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flush_lets_the_client_read_all_that_came_before() {
+    for params in ALL {
+        let mut encoder = Encoder::new(params, None);
+        let (mut out, mut sent) = (Vec::new(), Vec::new());
+        for line in ["data: 1\n\n", "data: 2\n\n", "data: 22222\n\n"] {
+            sent.extend_from_slice(line.as_bytes());
+            assert_eq!(
+                encoder.write(line.as_bytes(), Until::Later, &mut out),
+                Ok(())
+            );
+            assert_eq!(encoder.write(b"", Until::Flushed, &mut out), Ok(()));
+            assert_eq!(decoded(params.coding, &out), sent, "{params:?}");
+        }
+        assert_eq!(encoder.write(b"", Until::Ended, &mut out), Ok(()));
+        assert_eq!(decoded(params.coding, &out), sent);
+    }
+}
+
+#[test]
+fn an_empty_body_is_a_whole_stream() {
+    for params in ALL {
+        let mut encoder = Encoder::new(params, None);
+        let mut out = Vec::new();
+        assert_eq!(encoder.write(b"", Until::Ended, &mut out), Ok(()));
+        assert!(
+            !out.is_empty() && decoded(params.coding, &out).is_empty(),
+            "{params:?}"
+        );
+    }
+}
+
+#[test]
+fn an_encoder_that_was_given_up_leaves_nothing_behind() {
+    for params in ALL {
+        let mut first = Encoder::new(params, Some(100));
+        assert_eq!(
+            first.write(&text(50), Until::Later, &mut Vec::new()),
+            Ok(())
+        );
+        drop(first);
+        let mut second = Encoder::new(params, None);
+        let mut out = Vec::new();
+        assert_eq!(second.write(b"short", Until::Ended, &mut out), Ok(()));
+        assert_eq!(decoded(params.coding, &out), b"short", "{params:?}");
+    }
+}

@@ -1,0 +1,83 @@
+//! `gunzip`: responses in gzip for clients that do not take it.
+//!
+//! Absent: other codings, several at once.
+//!
+//! Source: nginx documentation, `ngx_http_gunzip_module`; RFC 1952.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use conf::Contexts;
+use engines::http::{Chunk, FieldId, Method};
+use server_core::exchange::{BodyStage, Broken, Ctx, Exchange};
+use server_core::module::Module;
+use server_core::settings;
+use server_core::typed::Buffers;
+
+use super::inflate::Inflate;
+use super::settings::{BUFFERS, CompressLoc};
+use super::{allowed, vary};
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "gunzip",
+    directives: &[PLAIN],
+    units: &[<GunzipLoc as server_core::confs::Conf>::unit],
+    header_stage: Some(stage),
+    dormant: true,
+    ..Module::EMPTY
+};
+
+settings! {
+    /// Settings of a location.
+    pub(crate) struct GunzipLoc: Location / PLAIN {
+        /// Whether responses in gzip are decompressed for clients that do not take them.
+        gunzip "gunzip": bool = false, "off", Contexts::HTTP_SERVER_LOCATION;
+        /// Number and size of buffers; so much is decompressed at a time.
+        buffers "gunzip_buffers": Buffers = BUFFERS, "32 4k", Contexts::HTTP_SERVER_LOCATION;
+    }
+}
+
+fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
+    let http = Rc::clone(&x.http);
+    let own: &GunzipLoc = x.loc(&http);
+    let coding = x.reply.fields.get(FieldId::ContentEncoding);
+    if !*own.gunzip || !coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip")) {
+        return Ok(());
+    }
+    let conf: &CompressLoc = x.loc(&http);
+    if *conf.vary {
+        vary::add(&mut x.reply.fields);
+    }
+    if allowed::gzip(x, cx, conf) {
+        return Ok(());
+    }
+    x.reply.fields.remove(FieldId::ContentEncoding);
+    vary::recoded(&mut x.reply);
+    if x.head.method != Method::Head {
+        let step = own
+            .buffers
+            .size
+            .saturating_mul(u64::from(own.buffers.number));
+        x.stages.push(Box::new(Inflate::new(step)));
+    }
+    Ok(())
+}
+
+impl BodyStage for Inflate {
+    fn chunk(&mut self, chunk: Chunk, _: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+        self.take(chunk);
+        Ok(())
+    }
+
+    fn resume(&mut self, out: &mut VecDeque<Chunk>) -> Result<bool, Broken> {
+        let made = self.next().map_err(Broken)?;
+        let going = made.is_some();
+        out.extend(made.filter(|bytes| !bytes.is_empty()).map(Chunk::Owned));
+        Ok(going)
+    }
+
+    fn end(&mut self, _: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+        Self::end(self).map_err(Broken)
+    }
+}

@@ -1,0 +1,185 @@
+//! `gzip_static`, `brotli_static`, `zstd_static`: files that lie compressed beside others are sent in their place.
+//!
+//! As in nginx nobody looks whether both have the same content: who makes the files sees to it.
+//!
+//! Source: nginx documentation, `ngx_http_gzip_static_module`; the manual of ngx_brotli.
+
+use std::rc::Rc;
+
+use conf::Contexts;
+use engines::http::{Chunk, FieldId, FileRange, Method};
+use server_core::debug_http;
+use server_core::errlog::{Level, Shown};
+use server_core::exchange::{Ctx, Exchange};
+use server_core::module::{Content, Handler, Module};
+use server_core::{Opened, paths, reply, settings};
+
+use super::coding::{CODINGS, Coding};
+use super::settings::CompressLoc;
+use super::{allowed, vary};
+use crate::static_files::log_failed;
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "gzip_static",
+    stands_for: &["brotli_static", "zstd_static"],
+    directives: &[PLAIN],
+    units: &[<StaticLoc as server_core::confs::Conf>::unit],
+    handlers: &[Handler::Content(handle)],
+    dormant: true,
+    ..Module::EMPTY
+};
+
+server_core::keyword! {
+    /// When a compressed file is sent.
+    pub enum Mode {
+        /// To clients that take it.
+        On = "on",
+        /// Never.
+        Off = "off",
+        /// To all.
+        Always = "always",
+    }
+}
+
+settings! {
+    /// Settings of a location.
+    pub(crate) struct StaticLoc: Location / PLAIN {
+        /// Whether a file with .gz after its name is sent in the place of one.
+        gzip "gzip_static": Mode = Mode::Off, "off", Contexts::HTTP_SERVER_LOCATION;
+        /// Whether a file with .br after its name is sent in the place of one.
+        brotli "brotli_static": Mode = Mode::Off, "off", Contexts::HTTP_SERVER_LOCATION;
+        /// Whether a file with .zst after its name is sent in the place of one.
+        zstd "zstd_static": Mode = Mode::Off, "off", Contexts::HTTP_SERVER_LOCATION;
+    }
+}
+
+impl StaticLoc {
+    fn mode(&self, coding: Coding) -> Mode {
+        match coding {
+            Coding::Gzip => *self.gzip,
+            Coding::Brotli => *self.brotli,
+            Coding::Zstd => *self.zstd,
+        }
+    }
+}
+
+fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+    let http = Rc::clone(&x.http);
+    let own: &StaticLoc = x.loc(&http);
+    if Coding::ALL
+        .iter()
+        .all(|coding| own.mode(*coding) == Mode::Off)
+        || !matches!(x.method, Method::Get | Method::Head)
+        || x.uri.ends_with(b"/")
+    {
+        return Content::Declined;
+    }
+    let conf: &CompressLoc = x.loc(&http);
+    let candidates = candidates(x, cx, own, conf);
+    let mut path = match paths::map_uri(x, cx) {
+        Ok(path) => path,
+        Err(status) => return Content::Status(status),
+    };
+    let bare = path.len();
+    for (coding, taken) in candidates.into_iter().flatten() {
+        if !taken && !*conf.vary {
+            continue;
+        }
+        path.truncate(bare);
+        path.extend_from_slice(coding.extension().as_bytes());
+        debug_http!(x, "http filename: \"{}\"", Shown(&path));
+        let Some(opened) = open(x, cx, &path) else {
+            continue;
+        };
+        if own.mode(coding) == Mode::On && *conf.vary {
+            vary::add(&mut x.reply.fields);
+        }
+        if !taken || opened.meta.is_dir {
+            continue;
+        }
+        if !opened.meta.is_file {
+            let text = String::from_utf8_lossy(&path);
+            x.log(
+                Level::Crit,
+                format_args!("\"{text}\" is not a regular file"),
+            );
+            return Content::Status(404);
+        }
+        return send(x, cx, coding, &opened);
+    }
+    Content::Declined
+}
+
+/// The codings that are on, the one that the client likes best first, and whether it gets them.
+fn candidates(
+    x: &Exchange,
+    cx: &Ctx<'_>,
+    own: &StaticLoc,
+    conf: &CompressLoc,
+) -> [Option<(Coding, bool)>; CODINGS] {
+    let accepted = allowed::accepted(x);
+    let excluded = !allowed::not_excluded(x, cx, conf);
+    let mut all = conf.order.0.map(|coding| {
+        let weight = match (own.mode(coding), coding) {
+            (Mode::Off, _) => return (0, None),
+            (Mode::On, Coding::Gzip) if excluded => 0,
+            (Mode::On | Mode::Always, _) => accepted.weight(coding),
+        };
+        let taken = weight > 0 || own.mode(coding) == Mode::Always;
+        (weight, Some((coding, taken)))
+    });
+    // The sort is stable: what the client likes equally stays in the order of the configuration.
+    all.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+    all.map(|(_, candidate)| candidate)
+}
+
+/// Opens a compressed file; `None` where there is none that can be read.
+fn open(x: &mut Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> Option<Rc<Opened>> {
+    let policy = paths::policy(x, cx, path);
+    match cx.files.open(path, &policy) {
+        Ok(opened) => Some(opened),
+        Err(error) if error.is_missing() => None,
+        Err(error) => {
+            let level = if error.is_forbidden() {
+                Level::Error
+            } else {
+                Level::Crit
+            };
+            log_failed(x, level, path, error);
+            None
+        }
+    }
+}
+
+fn send(x: &mut Exchange, cx: &mut Ctx<'_>, coding: Coding, opened: &Opened) -> Content {
+    let Some(file) = opened.file.clone() else {
+        return Content::Declined;
+    };
+    let size = opened.meta.size;
+    x.reply.status = 200;
+    x.reply.content_length = Some(size);
+    x.reply.last_modified = Some(opened.meta.mtime_s);
+    x.reply.last_modified_text = Some(Rc::clone(&opened.last_modified));
+    let http = Rc::clone(&x.http);
+    if *x.core_loc(&http).etag {
+        x.reply.etag = Some(Rc::clone(&opened.etag));
+    }
+    x.reply.allow_ranges = true;
+    reply::set_content_type(x);
+    x.reply.fields.push_id(
+        FieldId::ContentEncoding,
+        b"Content-Encoding",
+        coding.token().as_bytes(),
+    );
+    let chunk = match cx.files.content(opened) {
+        Some(content) => Chunk::Shared(content),
+        None => Chunk::File(FileRange {
+            file,
+            offset: 0,
+            len: size,
+        }),
+    };
+    reply::send(x, cx, (size > 0).then_some(chunk));
+    Content::Sent
+}

@@ -1,0 +1,333 @@
+//! The directives of compression.
+//!
+//! Source: nginx documentation, `ngx_http_gzip_module`; the manuals of ngx_brotli and of zstd-nginx-module.
+//! Absent: `zstd_dict_file` (no browser knows the dictionary), nginx's undocumented directives about zlib's memory.
+
+use std::sync::Arc;
+
+use conf::{Arity, Builder, ConfError, Contexts, Directive, Row};
+use server_core::build::Build;
+use server_core::mime::MimeTypes;
+use server_core::regex::Regex;
+use server_core::settings;
+use server_core::typed::{self, Buffers, Size, Typed};
+
+use super::allowed::PROXIED;
+use super::coding::{CODINGS, Coding, Params};
+
+const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
+
+settings! {
+    /// What exists once.
+    pub(crate) struct CompressMain: Main / MAIN_PLAIN {
+        /// Memory of each thread for compressed forms of files that have not changed; `off` for none.
+        cache "compress_cache": CacheSize = CacheSize(4 << 20), "4m", Contexts::HTTP;
+    }
+}
+
+settings! {
+    /// Settings of a location.
+    pub(crate) struct CompressLoc: Location / PLAIN {
+        /// Whether responses are compressed with gzip.
+        gzip "gzip": bool = false, "off", Contexts::HTTP_TO_IF;
+        /// Number and size of buffers; a stream is passed on in pieces of this size.
+        gzip_buffers "gzip_buffers": Buffers = BUFFERS, "32 4k", HSL;
+        /// How hard gzip tries.
+        gzip_level "gzip_comp_level": Level<1, 9> = Level(1), "1", HSL;
+        /// Bytes that a response must have to be compressed with gzip, where its length is known.
+        gzip_min "gzip_min_length": Size = Size(20), "20", HSL;
+        /// Whether caches are told that the response depends on what encodings the client accepts.
+        vary "gzip_vary": bool = true, "on", HSL;
+        /// The lowest version of requests whose responses are compressed with gzip.
+        version "gzip_http_version": HttpVersion = HttpVersion::V11, "1.1", HSL;
+        /// Whether responses are compressed with Brotli.
+        brotli "brotli": bool = false, "off", Contexts::HTTP_TO_IF;
+        /// Number and size of buffers; a stream is passed on in pieces of this size.
+        brotli_buffers "brotli_buffers": Buffers = BUFFERS, "32 4k", HSL;
+        /// How hard Brotli tries.
+        brotli_level "brotli_comp_level": Level<0, 11> = Level(6), "6", HSL;
+        /// How far back Brotli looks.
+        brotli_window "brotli_window": Window = Window(19), "512k", HSL;
+        /// Bytes that a response must have to be compressed with Brotli, where its length is known.
+        brotli_min "brotli_min_length": Size = Size(20), "20", HSL;
+        /// Whether responses are compressed with Zstandard.
+        zstd "zstd": bool = false, "off", Contexts::HTTP_TO_IF;
+        /// Number and size of buffers; a stream is passed on in pieces of this size.
+        zstd_buffers "zstd_buffers": Buffers = BUFFERS, "32 4k", HSL;
+        /// How hard Zstandard tries.
+        zstd_level "zstd_comp_level": Level<1, 22> = Level(1), "1", HSL;
+        /// Bytes that a response must have to be compressed with Zstandard, where its length is known.
+        zstd_min "zstd_min_length": Size = Size(20), "20", HSL;
+        /// Which coding is taken where the client likes several equally, the first first.
+        order "compress_order": Order = Order(Coding::ALL), "br zstd gzip", HSL;
+    }
+    extra {
+        /// `gzip_types` and its kin, by coding.
+        types: [Option<MimeTypes>; CODINGS],
+        /// `gzip_proxied`, a mask; 0 while nothing is said.
+        proxied: u32,
+        /// `gzip_disable`.
+        disable: Option<Disabled>,
+        /// Something is compressed here.
+        any: bool
+    }
+    merge inherit;
+}
+
+fn inherit(own: &mut CompressLoc, parent: Option<&CompressLoc>) {
+    own.any = *own.gzip || *own.brotli || *own.zstd;
+    for (slot, types) in own.types.iter_mut().enumerate() {
+        if types.is_none() {
+            let around = parent.and_then(|parent| parent.types[slot].clone());
+            *types = around.or_else(|| Some(MimeTypes::of(&[ALWAYS])));
+        }
+    }
+    if own.proxied == 0 {
+        own.proxied = parent.map_or(super::allowed::OFF, |parent| parent.proxied);
+    }
+    if own.disable.is_none() {
+        own.disable = parent.and_then(|parent| parent.disable.clone());
+    }
+}
+
+impl CompressLoc {
+    /// Whether responses are compressed so.
+    pub(super) fn is_on(&self, coding: Coding) -> bool {
+        match coding {
+            Coding::Gzip => *self.gzip,
+            Coding::Brotli => *self.brotli,
+            Coding::Zstd => *self.zstd,
+        }
+    }
+
+    /// The least length of a response.
+    pub(super) fn min_bytes(&self, coding: Coding) -> u64 {
+        match coding {
+            Coding::Gzip => self.gzip_min.0,
+            Coding::Brotli => self.brotli_min.0,
+            Coding::Zstd => self.zstd_min.0,
+        }
+    }
+
+    /// What decides on the bytes.
+    pub(super) fn params(&self, coding: Coding) -> Params {
+        let (level, window_log) = match coding {
+            Coding::Gzip => (self.gzip_level.0, 0),
+            Coding::Brotli => (self.brotli_level.0, self.brotli_window.0),
+            Coding::Zstd => (self.zstd_level.0, 0),
+        };
+        Params {
+            coding,
+            level,
+            window_log,
+        }
+    }
+
+    /// In pieces of what size a stream is passed on.
+    pub(super) fn piece_bytes(&self, coding: Coding) -> usize {
+        let buffers = match coding {
+            Coding::Gzip => &self.gzip_buffers,
+            Coding::Brotli => &self.brotli_buffers,
+            Coding::Zstd => &self.zstd_buffers,
+        };
+        usize::try_from(buffers.size).unwrap_or(usize::MAX)
+    }
+}
+
+/// `gzip_disable`.
+#[derive(Clone, Default)]
+pub(crate) struct Disabled {
+    /// Old versions of Internet Explorer.
+    pub(super) msie6: bool,
+    pub(super) patterns: Vec<Arc<Regex>>,
+}
+
+const ROWS: &[Row<Build>] = &[
+    Row {
+        name: "gzip_types",
+        contexts: HSL,
+        arity: Arity::ONE_MORE,
+        block: false,
+        default: ALWAYS,
+        doc: "Media types of responses that are compressed with gzip, besides text/html; * for all.",
+        syntax: "mime-type ...",
+        apply: |b, d| types(b, d, Coding::Gzip),
+    },
+    Row {
+        name: "brotli_types",
+        contexts: HSL,
+        arity: Arity::ONE_MORE,
+        block: false,
+        default: ALWAYS,
+        doc: "Media types of responses that are compressed with Brotli, besides text/html; * for all.",
+        syntax: "mime-type ...",
+        apply: |b, d| types(b, d, Coding::Brotli),
+    },
+    Row {
+        name: "zstd_types",
+        contexts: HSL,
+        arity: Arity::ONE_MORE,
+        block: false,
+        default: ALWAYS,
+        doc: "Media types of responses that are compressed with Zstandard, besides text/html; * for all.",
+        syntax: "mime-type ...",
+        apply: |b, d| types(b, d, Coding::Zstd),
+    },
+    Row {
+        name: "gzip_proxied",
+        contexts: HSL,
+        arity: Arity::ONE_MORE,
+        block: false,
+        default: "off",
+        doc: "Which responses to requests that came through a proxy (field Via) are compressed with gzip.",
+        syntax: "off | expired | no-cache | no-store | private | no_last_modified | no_etag | auth | any ...",
+        apply: |b, d| {
+            let before = b.conf_mut::<CompressLoc>().proxied;
+            let mask = conf::mask_more(b.loader(), d, PROXIED, before)?;
+            b.conf_mut::<CompressLoc>().proxied = mask;
+            Ok(())
+        },
+    },
+    Row {
+        name: "gzip_disable",
+        contexts: HSL,
+        arity: Arity::ONE_MORE,
+        block: false,
+        default: "",
+        doc: "Clients, by their User-Agent, that get nothing compressed with gzip; msie6 for old Internet Explorers.",
+        syntax: "regex ...",
+        apply: disable,
+    },
+];
+
+/// All of them.
+pub(super) const DIRECTIVES: &[&[Row<Build>]] = &[MAIN_PLAIN, PLAIN, ROWS];
+
+fn types(b: &mut Build, d: &Directive, coding: Coding) -> Result<(), ConfError> {
+    let slot = coding as usize;
+    let own = b.conf_mut::<CompressLoc>().types[slot].take();
+    let types = MimeTypes::add(b, d, own, ALWAYS);
+    b.conf_mut::<CompressLoc>().types[slot] = Some(types);
+    Ok(())
+}
+
+fn disable(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let mut disabled = b
+        .conf_mut::<CompressLoc>()
+        .disable
+        .take()
+        .unwrap_or_default();
+    for word in &d.args {
+        if word.text == b"msie6" {
+            disabled.msie6 = true;
+        } else {
+            let regex = Regex::compile(b, d, word, &word.text, true)?;
+            disabled.patterns.push(Arc::new(regex));
+        }
+    }
+    b.conf_mut::<CompressLoc>().disable = Some(disabled);
+    Ok(())
+}
+
+/// A level between two.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Level<const LOW: u64, const HIGH: u64>(u8);
+
+impl<const LOW: u64, const HIGH: u64> Typed for Level<LOW, HIGH> {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "level";
+
+    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        let level = conf::between(d, conf::number(d)?, LOW, HIGH)?;
+        u8::try_from(level).map(Self).map_err(|_| typed::invalid(d))
+    }
+}
+
+/// `brotli_window`, as a power of two.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window(u8);
+
+impl Typed for Window {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "size";
+
+    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        let size = conf::size(d)?;
+        if size.is_power_of_two() && (1 << 10..=1 << 24).contains(&size) {
+            return Ok(Self(size.trailing_zeros() as u8));
+        }
+        let text = "must be 1k, 2k, 4k, 8k, 16k, 32k, 64k, 128k, 256k, 512k, 1m, 2m, 4m, 8m or 16m";
+        Err(ConfError::directive(d, text))
+    }
+}
+
+/// `compress_cache`, bytes; 0 for none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CacheSize(pub(super) u64);
+
+impl Typed for CacheSize {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "size | off";
+
+    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        match d.arg(0) {
+            b"off" => Ok(Self(0)),
+            _ => conf::offset(d).map(Self),
+        }
+    }
+}
+
+/// `compress_order`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Order(pub(super) [Coding; CODINGS]);
+
+impl Typed for Order {
+    const ARITY: Arity = Arity::TAKE123;
+    const SYNTAX: &'static str = "br | zstd | gzip ...";
+
+    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        let mut order = Vec::with_capacity(CODINGS);
+        for word in &d.args {
+            let known = Coding::ALL
+                .into_iter()
+                .find(|coding| coding.token().as_bytes() == word.text);
+            let coding = known.ok_or_else(|| ConfError::invalid(d, word))?;
+            if order.contains(&coding) {
+                return Err(ConfError::word(
+                    d,
+                    word,
+                    format!("duplicate value \"{}\"", word.as_str()),
+                ));
+            }
+            order.push(coding);
+        }
+        // Those that are not named come last.
+        let named = order.len();
+        order.extend(Coding::ALL.into_iter().filter(|coding| {
+            !d.args[..named]
+                .iter()
+                .any(|w| coding.token().as_bytes() == w.text)
+        }));
+        let all = order.try_into().map_err(|_| typed::invalid(d))?;
+        Ok(Self(all))
+    }
+}
+
+server_core::keyword! {
+    /// `gzip_http_version`.
+    pub enum HttpVersion {
+        /// HTTP/1.0 and later.
+        V10 = "1.0",
+        /// HTTP/1.1 and later.
+        V11 = "1.1",
+    }
+}
+
+/// What nginx has on machines with pages of 4 KB.
+pub(super) const BUFFERS: Buffers = Buffers {
+    number: 32,
+    size: 4 << 10,
+};
+
+/// The type that is compressed whatever is said.
+const ALWAYS: &str = "text/html";

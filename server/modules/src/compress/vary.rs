@@ -1,0 +1,73 @@
+//! `Vary: Accept-Encoding`, which tells caches that clients with other abilities get other bytes, and ETags.
+//!
+//! Source: RFC 9110, sections 12.5.5 and 8.8.1; nginx documentation, `gzip_vary`.
+
+use std::rc::Rc;
+
+use engines::http::{FieldId, ResponseHead};
+use server_core::exchange::Reply;
+
+/// Adds the field, unless the response has it or varies by everything.
+pub(super) fn add(fields: &mut ResponseHead) {
+    let said = |value: &[u8]| {
+        let mut names = value.split(|b| *b == b',').map(<[u8]>::trim_ascii);
+        names.any(|name| name == b"*" || name.eq_ignore_ascii_case(b"accept-encoding"))
+    };
+    if !fields.named(b"vary").any(said) {
+        fields.push_id(FieldId::Vary, b"Vary", b"Accept-Encoding");
+    }
+}
+
+/// Takes from a response what another coding makes wrong: its length, ranges of it, and that its bytes are those of its
+/// ETag.
+pub(super) fn recoded(reply: &mut Reply) {
+    reply.content_length = None;
+    reply.allow_ranges = false;
+    reply.fields.remove(FieldId::AcceptRanges);
+    weaken(reply);
+}
+
+/// Makes the response's ETag a weak one; what is none is dropped.
+pub(crate) fn weaken(reply: &mut Reply) {
+    if let Some(etag) = reply.etag.take() {
+        reply.etag = weak(etag);
+    }
+}
+
+fn weak(etag: Rc<[u8]>) -> Option<Rc<[u8]>> {
+    if etag.starts_with(b"W/") {
+        return Some(etag);
+    }
+    etag.starts_with(b"\"")
+        .then(|| [b"W/", &etag[..]].concat().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn varied(values: &[&[u8]]) -> usize {
+        let mut fields = ResponseHead::default();
+        for value in values {
+            fields.push_id(FieldId::Vary, b"Vary", value);
+        }
+        add(&mut fields);
+        fields.fields.len()
+    }
+
+    #[test]
+    fn the_field_is_added_once() {
+        assert_eq!(varied(&[]), 1);
+        assert_eq!(varied(&[b"Cookie"]), 2);
+        assert_eq!(varied(&[b"Cookie, accept-encoding"]), 1);
+        assert_eq!(varied(&[b"*"]), 1);
+    }
+
+    #[test]
+    fn etags_become_weak() {
+        let weak = |etag: &[u8]| weak(etag.into()).map(|etag| etag.to_vec());
+        assert_eq!(weak(b"\"a\""), Some(b"W/\"a\"".to_vec()));
+        assert_eq!(weak(b"W/\"a\""), Some(b"W/\"a\"".to_vec()));
+        assert_eq!(weak(b"a"), None);
+    }
+}

@@ -1,0 +1,95 @@
+//! Bodies that are at hand as a whole: compressed in one step, so that their length is known.
+//!
+//! gzip is made by libdeflate, which sees the whole body and needs no window of its own. Its memory and the buffers
+//! belong to the thread.
+
+use std::cell::RefCell;
+
+use engines::http::Chunk;
+use libdeflater::{CompressionLvl, Compressor};
+use server_core::exchange::{Ctx, Exchange};
+
+use super::coding::{Coding, Params};
+use super::encoder::{Encoder, Until};
+
+/// Whether the body can be compressed at once.
+pub(super) fn is_at_hand(x: &Exchange, length: u64) -> bool {
+    let whole = || x.body.iter().map(Chunk::len).sum::<u64>() == length;
+    let marked = || x.body.iter().any(|chunk| matches!(chunk, Chunk::Flush));
+    length <= WHOLE_BYTES && x.stages.is_empty() && whole() && !marked()
+}
+
+/// The body compressed; `None` where that fails, so that it must be tried in the usual way.
+pub(super) fn compress(x: &mut Exchange, cx: &mut Ctx<'_>, params: Params) -> Option<Vec<u8>> {
+    THREAD.with_borrow_mut(|thread| {
+        let Thread {
+            gzip,
+            input,
+            output,
+        } = thread;
+        let single = match x.body.front() {
+            Some(Chunk::File(_)) | None => None,
+            Some(memory) => Some(memory.bytes()).filter(|_| x.body.len() == 1),
+        };
+        let bytes = match single {
+            Some(bytes) => bytes,
+            None => {
+                input.clear();
+                for chunk in &x.body {
+                    match chunk {
+                        Chunk::File(range) => cx.files.read_into(range, input).ok()?,
+                        memory => input.extend_from_slice(memory.bytes()),
+                    }
+                }
+                input.as_slice()
+            }
+        };
+        if params.coding == Coding::Gzip {
+            return deflate(gzip, params.level, bytes, output);
+        }
+        let mut encoder = Encoder::new(params, Some(bytes.len() as u64));
+        output.clear();
+        encoder.write(bytes, Until::Ended, output).ok()?;
+        Some(output.as_slice().to_vec())
+    })
+}
+
+fn deflate(
+    gzip: &mut [Option<Compressor>; LEVELS],
+    level: u8,
+    bytes: &[u8],
+    output: &mut Vec<u8>,
+) -> Option<Vec<u8>> {
+    let slot = gzip.get_mut(usize::from(level))?;
+    if slot.is_none() {
+        // From 5 to 8 the library's level of the same number makes larger bodies than zlib's.
+        let own = i32::from(level) + i32::from((5..=8).contains(&level));
+        *slot = Some(Compressor::new(CompressionLvl::new(own).ok()?));
+    }
+    let compressor = slot.as_mut()?;
+    let bound = compressor.gzip_compress_bound(bytes.len());
+    if output.len() < bound {
+        output.resize(bound, 0);
+    }
+    let made = compressor.gzip_compress(bytes, output).ok()?;
+    Some(output[..made].to_vec())
+}
+
+/// What a thread keeps to compress with.
+#[derive(Default)]
+struct Thread {
+    /// By level.
+    gzip: [Option<Compressor>; LEVELS],
+    input: Vec<u8>,
+    output: Vec<u8>,
+}
+
+thread_local! {
+    static THREAD: RefCell<Thread> = RefCell::default();
+}
+
+/// gzip's levels, and 0 that none has.
+const LEVELS: usize = 10;
+
+/// The largest body that is compressed in one step; each of a thread's two buffers grows to about as much.
+pub(super) const WHOLE_BYTES: u64 = 1 << 20;

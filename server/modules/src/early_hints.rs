@@ -1,0 +1,134 @@
+//! `early_hints`, `early_hints_link`: a 103 ahead of the response, with what the client may fetch meanwhile.
+//!
+//! Hints are decided once for a request, as soon as its location is known and before anything can hold it back. They leave
+//! before the first wait, or in one write with the response. A request that is refused without a wait gets none.
+//!
+//! Absent: the 103 of an upstream, which is passed on under the same conditions once there are upstreams.
+//!
+//! Source: nginx documentation, directive `early_hints`; RFC 8297. `early_hints_link` is not nginx's.
+
+use std::rc::Rc;
+
+use conf::{Arity, ConfError, Contexts, Row};
+use engines::http::{ResponseHead, Version};
+use server_core::build::Build;
+use server_core::exchange::{Ahead, Ctx, Exchange};
+use server_core::module::{Handler, Module, Step};
+use server_core::settings;
+use server_core::value::Value;
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "early_hints",
+    directives: &[PLAIN, ROWS],
+    units: &[<EarlyLoc as server_core::confs::Conf>::unit],
+    handlers: &[Handler::PreAccess(hint)],
+    dormant: true,
+    finish: Some(warn_of_missing_conditions),
+    ..Module::EMPTY
+};
+
+settings! {
+    /// Settings of the module.
+    pub(crate) struct EarlyLoc: Location / PLAIN {}
+    extra {
+        /// `early_hints`: one of them must hold.
+        conditions: Vec<Value>,
+        /// `early_hints_link`.
+        links: Vec<Value>,
+        /// What is to be said of the first link, should there be no conditions.
+        warning: Option<ConfError>
+    }
+    merge inherit;
+}
+
+fn inherit(own: &mut EarlyLoc, parent: Option<&EarlyLoc>) {
+    let Some(parent) = parent else { return };
+    if own.conditions.is_empty() {
+        own.conditions.clone_from(&parent.conditions);
+    }
+    if own.links.is_empty() {
+        own.links.clone_from(&parent.links);
+    }
+}
+
+const ROWS: &[Row<Build>] = &[
+    Row {
+        name: "early_hints",
+        contexts: Contexts::HTTP_SERVER_LOCATION,
+        arity: Arity::ONE_MORE,
+        block: false,
+        default: "",
+        doc: "Early hints are sent if one of the values is neither empty nor 0.",
+        syntax: "string ...",
+        apply: |b, d| {
+            for word in &d.args {
+                let value = Value::compile(b, d, word)?;
+                b.conf_mut::<EarlyLoc>().conditions.push(value);
+            }
+            Ok(())
+        },
+    },
+    Row {
+        name: "early_hints_link",
+        contexts: Contexts::HTTP_SERVER_LOCATION,
+        arity: Arity::TAKE1,
+        block: false,
+        default: "",
+        doc: "A Link field of the 103 that is sent ahead of the response, where early_hints says so.",
+        syntax: "value",
+        apply: |b, d| {
+            let value = Value::compile(b, d, d.word(0))?;
+            let conf = b.conf_mut::<EarlyLoc>();
+            conf.links.push(value);
+            conf.warning.get_or_insert_with(|| {
+                ConfError::directive(d, "has no effect without \"early_hints\"")
+            });
+            Ok(())
+        },
+    },
+];
+
+/// Links that no conditions anywhere let out are a mistake.
+fn warn_of_missing_conditions(b: &mut Build) -> Result<(), ConfError> {
+    let mut warning = None;
+    for conf in b.location_confs_mut::<EarlyLoc>() {
+        if !conf.links.is_empty() && !conf.conditions.is_empty() {
+            return Ok(());
+        }
+        warning = warning.or(conf.warning.take());
+    }
+    if let Some(warning) = warning {
+        b.warn(warning);
+    }
+    Ok(())
+}
+
+fn hint(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
+    if x.loc::<EarlyLoc>(&x.http).links.is_empty()
+        || x.head.version < Version::Http11
+        || x.ahead.is_some()
+        || x.err_status != 0
+    {
+        return Step::Next;
+    }
+    let http = Rc::clone(&x.http);
+    let conf: &EarlyLoc = x.loc(&http);
+    if !conf.conditions.iter().any(|value| value.is_true(x, cx)) {
+        return Step::Next;
+    }
+    let mut hints = ResponseHead::default();
+    for link in &conf.links {
+        let value = link.to_vec(x, cx);
+        if !value.is_empty() {
+            hints.push(b"Link", &value);
+        }
+    }
+    if !hints.fields.is_empty() {
+        x.ahead = Some(Box::new(Ahead {
+            hints: Some(hints),
+            ..Ahead::default()
+        }));
+    }
+    Step::Next
+}

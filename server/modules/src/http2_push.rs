@@ -1,0 +1,129 @@
+//! `http2_push`, `http2_push_preload`: what belongs to a response is sent before the client asks for it.
+//!
+//! What is to be pushed is decided when the head of the response is; whether the client still takes it, and how much at a
+//! time, is known to the protocol. `http2_max_concurrent_pushes` is the core's.
+//!
+//! Absent: pushes of other origins, and of anything but GET.
+//!
+//! Source: nginx documentation, `ngx_http_v2_module`, as of 1.25.0; RFC 9113 section 8.4.
+
+mod link;
+
+use std::rc::Rc;
+
+use conf::{Arity, ConfError, Contexts, Directive, Row};
+use engines::http::Method;
+use server_core::build::Build;
+use server_core::errlog::Level;
+use server_core::exchange::{Ctx, Exchange};
+use server_core::module::Module;
+use server_core::settings;
+use server_core::value::Value;
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "http2_push",
+    directives: &[PLAIN, ROWS],
+    units: &[<PushLoc as server_core::confs::Conf>::unit],
+    header_stage: Some(stage),
+    dormant: true,
+    ..Module::EMPTY
+};
+
+const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
+
+settings! {
+    /// Settings of the module.
+    pub(crate) struct PushLoc: Location / PLAIN {
+        /// Whether what Link fields of responses say of preloading is pushed over HTTP/2.
+        preload "http2_push_preload": bool = false, "off", HSL;
+    }
+    extra {
+        /// `http2_push`: an empty list for `off`.
+        pushes: Option<Vec<Value>>
+    }
+    merge inherit;
+}
+
+fn inherit(own: &mut PushLoc, parent: Option<&PushLoc>) {
+    if own.pushes.is_none()
+        && let Some(parent) = parent
+    {
+        own.pushes.clone_from(&parent.pushes);
+    }
+}
+
+const ROWS: &[Row<Build>] = &[Row {
+    name: "http2_push",
+    contexts: HSL,
+    arity: Arity::TAKE1,
+    block: false,
+    default: "off",
+    doc: "A path that is pushed with responses over HTTP/2.",
+    syntax: "uri | off",
+    apply: push,
+}];
+
+fn push(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let is_off = d.arg(0) == b"off";
+    match &b.conf_mut::<PushLoc>().pushes {
+        Some(list) if list.is_empty() && is_off => {
+            return Err(ConfError::directive(d, "is duplicate"));
+        }
+        Some(list) if list.is_empty() => {
+            let text = "URI cannot be used with \"off\" parameter";
+            return Err(ConfError::directive(d, text));
+        }
+        Some(_) if is_off => {
+            let text = "\"off\" parameter cannot be used with URI";
+            return Err(ConfError::directive(d, text));
+        }
+        _ => {}
+    }
+    let value = (!is_off)
+        .then(|| Value::compile(b, d, d.word(0)))
+        .transpose()?;
+    let pushes = &mut b.conf_mut::<PushLoc>().pushes;
+    pushes.get_or_insert_default().extend(value);
+    Ok(())
+}
+
+fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
+    if !x.client.may_push || x.head.method == Method::Head {
+        return Ok(());
+    }
+    let http = Rc::clone(&x.http);
+    let conf: &PushLoc = x.loc(&http);
+    let mut targets = Vec::new();
+    for value in conf.pushes.iter().flatten() {
+        let target = value.to_vec(x, cx);
+        if !target.is_empty() && target != b"off" {
+            targets.push(target);
+        }
+    }
+    if *conf.preload {
+        let reply = &x.reply.fields;
+        for field in &reply.fields {
+            if reply.bytes(field.name).eq_ignore_ascii_case(b"link") {
+                let found = |target: &[u8]| targets.push(target.to_vec());
+                link::preloads(reply.bytes(field.value), found);
+            }
+        }
+    }
+    targets.retain(|target| is_path(x, target));
+    if !targets.is_empty() {
+        x.ahead.get_or_insert_default().pushes = targets;
+    }
+    Ok(())
+}
+
+/// Whether it is the path of something on this server.
+fn is_path(x: &Exchange, target: &[u8]) -> bool {
+    let is_path = target.starts_with(b"/");
+    if !is_path {
+        let shown = String::from_utf8_lossy(target);
+        let text = format_args!("non-absolute path \"{shown}\" not pushed");
+        x.log(Level::Warn, text);
+    }
+    is_path
+}

@@ -1,0 +1,200 @@
+//! `ssl_stapling`: what is last said of the server's certificates, fetched from responders by OCSP.
+//!
+//! Each certificate becomes an errand of the worker ([`Errand`](server_core::errand::Errand)), shared by the servers that
+//! show it alike. What was fetched lives as long as a configuration with the same certificate and the same trust, so a
+//! reload does not lose it. What keeps a certificate from having a response is told when the configuration is read, as
+//! nginx tells it. Absent: responders over TLS or sockets of the file system.
+//!
+//! Source: nginx documentation, `ssl_stapling`, `ssl_stapling_responder`, `ssl_stapling_verify`.
+
+mod errand;
+mod memory;
+mod place;
+
+use std::sync::Arc;
+
+use conf::{Builder, ConfError, Directive};
+use server_core::build::Build;
+use server_core::conf_core::{NameServers, ResolverLoc};
+use server_core::errand::Destination;
+use sha2::{Digest, Sha256};
+use tls::ocsp::{Question, http};
+use tls::{Authorities, Identity};
+
+use super::SslSrv;
+use super::files::Read;
+use super::values::VerifyClient;
+use errand::Status;
+use memory::Memory;
+use place::Place;
+
+/// What `ssl_stapling` and its like say in a server.
+struct Said {
+    responder: Option<Arc<Directive>>,
+    verify: bool,
+    /// Whose certificates may be the issuer's, or above a responder's.
+    authorities: Vec<Arc<Directive>>,
+}
+
+impl Said {
+    /// None where nothing is to be fetched.
+    fn of(conf: &SslSrv) -> Option<Self> {
+        if !*conf.stapling || conf.stapling_file.0.said().is_some() {
+            return None;
+        }
+        let client = match *conf.verify_client {
+            VerifyClient::Off => None,
+            _ => conf.client_certificate.0.said(),
+        };
+        let trusted = conf.trusted_certificate.0.said();
+        Some(Self {
+            responder: conf.stapling_responder.said(),
+            verify: *conf.stapling_verify,
+            authorities: client.into_iter().chain(trusted).collect(),
+        })
+    }
+}
+
+/// What makes two certificates with their responses the same: a digest of all that decides about these.
+type Key = [u8; 32];
+
+/// A certificate whose response is fetched: servers that show it alike share it.
+pub(super) struct Fetched {
+    key: Key,
+    servers: Option<Arc<NameServers>>,
+    timeout_ms: u64,
+    identity: Identity,
+}
+
+/// Gives a certificate of a server an OCSP response that is fetched, where that is wanted and possible.
+pub(super) fn attach(
+    b: &mut Build,
+    read: &mut Read,
+    server: usize,
+    certificate: &Directive,
+    identity: Identity,
+) -> Result<Identity, ConfError> {
+    let Some(said) = Said::of(b.server_conf(server)) else {
+        return Ok(identity);
+    };
+    let mut authorities = Authorities::default();
+    for d in &said.authorities {
+        authorities.extend(&read.authorities(b, d)?);
+    }
+    let name = match certificate.arg(0).starts_with(b"data:") {
+        true => "data:...".to_owned(),
+        false => b
+            .loader()
+            .conf_path(certificate.arg(0))
+            .display()
+            .to_string(),
+    };
+    let resolver: &ResolverLoc = b.server_location_conf(server);
+    let (servers, timeout_ms) = (resolver.servers.clone(), resolver.timeout.0);
+    let asked = Asked::of(b, &said, &identity, &authorities, servers.is_some());
+    let asked = match asked {
+        Ok(asked) => asked,
+        Err(why) => {
+            let text = format!("\"ssl_stapling\" ignored, {why} \"{name}\"");
+            read.warn(b, certificate, text);
+            return Ok(identity);
+        }
+    };
+    let trusted = said.verify.then_some(authorities);
+    let key = key(&identity, &asked, trusted.as_ref());
+    let known = read.fetched.iter().find(|known| {
+        known.key == key && known.servers == servers && known.timeout_ms == timeout_ms
+    });
+    if let Some(known) = known {
+        return Ok(known.identity.clone());
+    }
+    let request = asked.place.host_field();
+    let request = http::get(&request, &asked.place.path, &asked.question.request());
+    let action = format!(
+        "requesting certificate status, responder: {}",
+        asked.place.host
+    );
+    let destination = Destination {
+        host: asked.place.host,
+        port: asked.place.port,
+        servers: servers.clone().filter(|_| asked.place.addresses.is_empty()),
+        addresses: asked.place.addresses,
+        resolver_timeout_ms: timeout_ms,
+        timeout_ms: RESPONDER_TIMEOUT_MS,
+        peer: "OCSP responder",
+        action,
+        purpose: format!(", certificate: \"{name}\""),
+    };
+    let (identity, staple) = identity.stapled();
+    let status = Status {
+        destination,
+        request,
+        question: asked.question,
+        chain: identity.shown(),
+        trusted,
+        staple,
+        memory: Memory::of(key),
+    };
+    b.errands.push(Arc::new(status.remembering()));
+    read.fetched.push(Fetched {
+        key,
+        servers,
+        timeout_ms,
+        identity: identity.clone(),
+    });
+    Ok(identity)
+}
+
+/// What is asked, and where.
+struct Asked {
+    question: Question,
+    url: String,
+    place: Place,
+}
+
+impl Asked {
+    /// What keeps it from being asked is told in nginx's words, as far as the certificate's name.
+    fn of(
+        b: &mut Build,
+        said: &Said,
+        identity: &Identity,
+        authorities: &Authorities,
+        resolved_later: bool,
+    ) -> Result<Self, String> {
+        let question = Question::about(&identity.shown(), authorities);
+        let question = question.ok_or("issuer certificate not found for certificate")?;
+        let named = said.responder.as_ref().map(|d| d.arg_str(0).to_owned());
+        let url = named.or_else(|| question.responder().map(str::to_owned));
+        let url = url.ok_or("no OCSP responder URL in the certificate")?;
+        let place = Place::parse(&url, resolved_later, &mut |host| b.look_up(host));
+        let place = place.map_err(|why| {
+            let url = url.escape_debug();
+            format!("{why} in OCSP responder \"{url}\" in the certificate")
+        })?;
+        Ok(Self {
+            question,
+            url,
+            place,
+        })
+    }
+}
+
+/// Certificates, responder and trust.
+fn key(identity: &Identity, asked: &Asked, trusted: Option<&Authorities>) -> Key {
+    let mut digest = Sha256::new();
+    let mut add = |bytes: &[u8]| {
+        digest.update((bytes.len() as u64).to_be_bytes());
+        digest.update(bytes);
+    };
+    asked.question.certificates().into_iter().for_each(&mut add);
+    add(asked.url.as_bytes());
+    identity.shown().certificates().for_each(&mut add);
+    if let Some(trusted) = trusted {
+        add(b"verified");
+        trusted.iter().for_each(&mut add);
+    }
+    digest.finalize().into()
+}
+
+/// How long a responder may take, milliseconds; as in nginx.
+const RESPONDER_TIMEOUT_MS: u64 = 60_000;

@@ -1,0 +1,166 @@
+//! `sub_filter` and its companions: strings of a body replaced by others.
+//!
+//! The strings are compared without case. Where several begin at one place, the one that is written first in the
+//! configuration counts. As in nginx a body in a content coding is searched as it is: take the coding off (`gunzip`) or
+//! ask the source for none.
+//!
+//! Source: nginx documentation, `ngx_http_sub_module`.
+
+mod replace;
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use conf::{Arity, ConfError, Contexts, Directive, Row};
+use engines::http::{Chunk, FieldId, Method};
+use server_core::build::Build;
+use server_core::exchange::{BodyStage, Broken, Ctx, Exchange};
+use server_core::mime::MimeTypes;
+use server_core::module::Module;
+use server_core::settings;
+use server_core::value::Value;
+
+use crate::compress::weaken;
+use replace::{Pair, Replace};
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "sub",
+    directives: &[PLAIN, ROWS],
+    units: &[<SubLoc as server_core::confs::Conf>::unit],
+    header_stage: Some(stage),
+    dormant: true,
+    ..Module::EMPTY
+};
+
+settings! {
+    /// Settings of a location.
+    pub(crate) struct SubLoc: Location / PLAIN {
+        /// Whether each string is replaced only where it comes first.
+        once "sub_filter_once": bool = true, "on", Contexts::HTTP_SERVER_LOCATION;
+        /// Whether a changed response keeps its modification time, and its ETag as a weak one.
+        last_modified "sub_filter_last_modified": bool = false, "off", Contexts::HTTP_SERVER_LOCATION;
+    }
+    extra {
+        /// `sub_filter`: what is looked for and what takes its place.
+        pairs: Vec<(Value, Value)>,
+        /// `sub_filter_types`.
+        types: Option<MimeTypes>
+    }
+    merge inherit;
+}
+
+fn inherit(own: &mut SubLoc, parent: Option<&SubLoc>) {
+    if let Some(parent) = parent {
+        if own.pairs.is_empty() {
+            own.pairs.clone_from(&parent.pairs);
+        }
+        if own.types.is_none() {
+            own.types.clone_from(&parent.types);
+        }
+    }
+    own.types.get_or_insert_with(|| MimeTypes::of(&[ALWAYS]));
+}
+
+const ROWS: &[Row<Build>] = &[
+    Row {
+        name: "sub_filter",
+        contexts: Contexts::HTTP_SERVER_LOCATION,
+        arity: Arity::TAKE2,
+        block: false,
+        default: "",
+        doc: "A string of bodies and what is put in its place.",
+        syntax: "string replacement",
+        apply: sub_filter,
+    },
+    Row {
+        name: "sub_filter_types",
+        contexts: Contexts::HTTP_SERVER_LOCATION,
+        arity: Arity::ONE_MORE,
+        block: false,
+        default: ALWAYS,
+        doc: "Media types of responses in which strings are replaced, besides text/html; * for all.",
+        syntax: "mime-type ...",
+        apply: |b, d| {
+            let own = b.conf_mut::<SubLoc>().types.take();
+            let types = MimeTypes::add(b, d, own, ALWAYS);
+            b.conf_mut::<SubLoc>().types = Some(types);
+            Ok(())
+        },
+    },
+];
+
+fn sub_filter(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    if d.arg(0).is_empty() {
+        return Err(ConfError::word(d, d.word(0), "empty search pattern"));
+    }
+    if b.conf_mut::<SubLoc>().pairs.len() >= PAIRS_MAX {
+        let text = format!("number of search patterns exceeds {PAIRS_MAX}");
+        return Err(ConfError::at(d, text));
+    }
+    let string = Value::compile(b, d, d.word(0))?;
+    let replacement = Value::compile(b, d, d.word(1))?;
+    b.conf_mut::<SubLoc>().pairs.push((string, replacement));
+    Ok(())
+}
+
+fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
+    let http = Rc::clone(&x.http);
+    let conf: &SubLoc = x.loc(&http);
+    if conf.pairs.is_empty() || x.reply.content_length == Some(0) {
+        return Ok(());
+    }
+    let types = conf.types.as_ref();
+    if !types.is_some_and(|types| types.matches(&x.reply.content_type)) {
+        return Ok(());
+    }
+    let mut pairs = Vec::with_capacity(conf.pairs.len());
+    for (string, replacement) in &conf.pairs {
+        let string = string.to_vec(x, cx).to_ascii_lowercase();
+        if !string.is_empty() {
+            let replacement = replacement.to_vec(x, cx);
+            pairs.push(Pair::new(string, replacement));
+        }
+    }
+    if pairs.is_empty() {
+        return Ok(());
+    }
+    x.reply.content_length = None;
+    if *conf.last_modified {
+        weaken(&mut x.reply);
+    } else {
+        x.reply.last_modified = None;
+        x.reply.last_modified_text = None;
+        x.reply.etag = None;
+        x.reply.fields.remove(FieldId::LastModified);
+    }
+    if x.head.method != Method::Head {
+        x.stages.push(Box::new(Replace::new(pairs, *conf.once)));
+    }
+    Ok(())
+}
+
+impl BodyStage for Replace {
+    fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+        out.extend(self.take(chunk));
+        Ok(())
+    }
+
+    fn resume(&mut self, out: &mut VecDeque<Chunk>) -> Result<bool, Broken> {
+        let made = self.next();
+        let going = made.is_some();
+        out.extend(made.filter(|bytes| !bytes.is_empty()).map(Chunk::Owned));
+        Ok(going)
+    }
+
+    fn end(&mut self, _: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+        self.finish();
+        Ok(())
+    }
+}
+
+/// The type in which strings are replaced whatever is said.
+const ALWAYS: &str = "text/html";
+
+/// The most strings of a location.
+const PAIRS_MAX: usize = 255;
