@@ -244,6 +244,56 @@ fn the_time_of_the_first_byte_is_logged_for_each_protocol() {
     assert!(took >= 0.4, "{log}");
 }
 
+/// The parts of a `Server-Timing` field, which are milliseconds.
+fn parts(field: Option<&str>) -> Vec<String> {
+    let parts = field.expect("it is sent").split(", ");
+    let name = |part: &str| {
+        let (name, value) = part.split_once(";dur=").expect("a part has a duration");
+        let ms: f64 = value.parse().expect("a number");
+        assert!((0.0..10_000.0).contains(&ms), "{part}");
+        name.to_owned()
+    };
+    parts.map(name).collect()
+}
+
+#[test]
+fn clients_are_told_how_long_the_parts_took() {
+    let server = Server::http(
+        "server_timing on; gzip on; gzip_min_length 1; gzip_types *;
+         server { listen 127.0.0.1:%%PORT%%; http2 on; root %%DIR%%/html; add_trailer X-Own own;
+           location /off/ { server_timing off; }}",
+    )
+    .file("html/f.txt", &"0123456789".repeat(100))
+    .file("html/off/f.txt", "off")
+    .start();
+    let mut client = server.client();
+    let plain = client.get("/f.txt");
+    assert_eq!(parts(plain.header("Server-Timing")), ["wait", "head"]);
+    let fields = ["Accept-Encoding: gzip", "TE: gzip;q=0.5, Trailers"];
+    let packed = client.get_with("/f.txt", &fields);
+    assert_eq!(packed.header("Content-Length"), None);
+    let trailers: Vec<_> = packed
+        .trailers
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .collect();
+    assert_eq!(trailers, ["X-Own", "Server-Timing"]);
+    assert_eq!(parts(Some(&packed.trailers[1].1)), ["total"]);
+    let silent = client.get_with("/f.txt", &fields[..1]);
+    assert_eq!(silent.trailers.len(), 1);
+    assert_eq!(client.get("/off/f.txt").header("Server-Timing"), None);
+    let mut h2 = H2Client::connect(server.port());
+    let stream = h2.request("GET", "/f.txt", &[("accept-encoding", "gzip")], true);
+    let reply = h2.reply(stream);
+    assert_eq!(parts(reply.header("server-timing")), ["wait", "head"]);
+    assert!(
+        reply
+            .trailers
+            .iter()
+            .any(|(name, _)| name == "server-timing")
+    );
+}
+
 /// Ends a process when it goes.
 struct Ended(Child);
 

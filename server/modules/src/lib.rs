@@ -34,6 +34,7 @@ mod referer;
 mod rewrite;
 mod secrets;
 mod secure_link;
+mod server_timing;
 mod split_clients;
 mod ssl;
 mod static_files;
@@ -82,6 +83,7 @@ pub const MODULES: &[&Module] = &[
     &charset::MODULE,
     &compress::MODULE,
     &range::MODULE,
+    &server_timing::MODULE,
     &http2_push::MODULE,
     &log::MODULE,
 ];
