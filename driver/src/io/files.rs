@@ -17,6 +17,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use engines::http::{FileHandle, FileRange, http_date};
+use server_core::meters::{self, FileFigures};
 use server_core::{FileError, Files, Meta, OpenPolicy, Opened, SymlinkMode};
 
 use super::lru::Lru;
@@ -35,6 +36,10 @@ pub struct FileCache {
     heard: u64,
     /// Bytes read since the last read of a socket, by descriptor.
     recent: Vec<(FileHandle, Rc<[u8]>)>,
+    /// Counted since the thread began.
+    figures: FileFigures,
+    /// When the figures are told to the metrics again.
+    tell_ms: u64,
 }
 
 #[derive(Debug)]
@@ -57,6 +62,8 @@ impl FileCache {
             unix_ms: 0,
             heard: 0,
             recent: Vec::new(),
+            figures: FileFigures::default(),
+            tell_ms: 0,
         }
     }
 
@@ -84,6 +91,21 @@ impl FileCache {
             self.entries.remove_oldest();
         }
         self.open_caches.sweep(now_ms);
+        if now_ms >= self.tell_ms || (self.figures.kept > 0 && self.is_empty()) {
+            self.tell_ms = now_ms + TELL_MS;
+            self.tell();
+        }
+    }
+
+    /// Tells the metrics what the files are at.
+    fn tell(&mut self) {
+        self.figures.kept = (self.entries.len() + self.open_caches.len()) as u64;
+        let (hits, misses) = self.open_caches.lookups();
+        meters::files(&FileFigures {
+            kept: self.figures.kept,
+            hits: self.figures.hits + hits,
+            misses: self.figures.misses + misses,
+        });
     }
 
     /// Closes every descriptor that no request uses, to make room for connections.
@@ -111,11 +133,13 @@ impl FileCache {
     ) -> Result<Rc<Opened>, FileError> {
         if let Some(entry) = self.entries.get(path) {
             if entry.checked == self.heard {
+                self.figures.hits += 1;
                 entry.used_ms = self.now_ms;
                 return Ok(Rc::clone(&entry.opened));
             }
             match open_path::describe(path, &policy.symlinks, "open()") {
                 Ok(identity) if identity == entry.identity => {
+                    self.figures.hits += 1;
                     entry.used_ms = self.now_ms;
                     entry.checked = self.heard;
                     if !entry.opened.settled && identity.is_settled(self.unix_ms) {
@@ -140,6 +164,7 @@ impl FileCache {
     }
 
     fn keep(&mut self, path: &[u8], found: Found) -> Rc<Opened> {
+        self.figures.misses += 1;
         let identity = found.identity;
         let opened = describe_opened(found);
         let entry = Entry {
@@ -274,6 +299,9 @@ const RECENT_MAX: usize = 8;
 
 /// The largest file whose bytes are kept.
 pub const CONTENT_BYTES: u64 = 16 << 10;
+
+/// How often the metrics are told.
+const TELL_MS: u64 = 1000;
 
 /// A kept file that was not used for this long is closed.
 pub const UNUSED_MS: u64 = 5_000;

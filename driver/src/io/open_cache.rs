@@ -18,6 +18,8 @@ use super::open_path;
 #[derive(Debug)]
 pub(crate) struct OpenCaches {
     caches: Vec<Cache>,
+    /// Elements that were taken as they are, and those that had to be looked at or made.
+    lookups: (u64, u64),
 }
 
 #[derive(Debug)]
@@ -25,6 +27,8 @@ struct Cache {
     max: usize,
     inactive_ms: u64,
     elements: Lru<Element>,
+    /// The last element asked for was taken as it is.
+    hit: bool,
 }
 
 #[derive(Debug)]
@@ -46,7 +50,10 @@ enum State {
 
 impl OpenCaches {
     pub(crate) fn new() -> Self {
-        Self { caches: Vec::new() }
+        Self {
+            caches: Vec::new(),
+            lookups: (0, 0),
+        }
     }
 
     pub(crate) fn open(
@@ -58,7 +65,23 @@ impl OpenCaches {
     ) -> Result<Rc<Opened>, FileError> {
         let cache = self.cache(settings);
         cache.expire(now_ms, EXPIRED_PER_OPEN);
-        cache.open(path, symlinks, settings, now_ms)
+        let result = cache.open(path, symlinks, settings, now_ms);
+        if cache.hit {
+            self.lookups.0 += 1;
+        } else {
+            self.lookups.1 += 1;
+        }
+        result
+    }
+
+    /// Elements asked for that were taken as they are, and those that were not.
+    pub(crate) fn lookups(&self) -> (u64, u64) {
+        self.lookups
+    }
+
+    /// Elements of all caches.
+    pub(crate) fn len(&self) -> usize {
+        self.caches.iter().map(|cache| cache.elements.len()).sum()
     }
 
     pub(crate) fn sweep(&mut self, now_ms: u64) {
@@ -84,6 +107,7 @@ impl OpenCaches {
                 max: settings.max,
                 inactive_ms: settings.inactive_ms,
                 elements: Lru::new(),
+                hit: false,
             });
             self.caches.len() - 1
         });
@@ -112,6 +136,7 @@ impl Cache {
     ) -> Result<Rc<Opened>, FileError> {
         let mut uses = 1;
         let mut known = None;
+        self.hit = false;
         if let Some(element) = self.elements.get(path) {
             element.uses = element.uses.saturating_add(1);
             element.used_ms = now_ms;
@@ -119,6 +144,7 @@ impl Cache {
             known = element.current();
             let fresh = now_ms.saturating_sub(element.checked_ms) < settings.valid_ms
                 && element.symlinks == *symlinks;
+            self.hit = fresh && known.is_some();
             if let (true, Some(result)) = (fresh, &known) {
                 if let Ok(opened) = result {
                     element.state = State::holding(opened, uses, settings.min_uses);

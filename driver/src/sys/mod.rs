@@ -5,6 +5,7 @@
 //! beyond the address and options of a listening socket. `namespace` and `tun` are there for the emulated
 //! link (`link/`) alone: all `unsafe` is kept in one folder, and what the server does not call is not in it.
 
+pub mod clock;
 pub mod connect;
 pub mod exec;
 pub mod fdpass;
@@ -19,6 +20,7 @@ pub mod process;
 pub mod random;
 pub mod signal;
 pub mod socket;
+pub mod tcp_info;
 pub mod title;
 pub mod tun;
 

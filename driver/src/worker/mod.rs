@@ -26,11 +26,13 @@ use server_core::Cycle;
 use server_core::errlog::{self, ErrorLog, Level};
 use server_core::exchange::Env;
 use server_core::http::Http;
+use server_core::meters::{self, Event};
 
 use crate::bundle::{Bundle, FromWorker, ToWorker};
 use crate::sys::poll::{Events, Interest, Poller, Waker};
-use crate::sys::process;
 use crate::sys::signal::{self, Signals};
+use crate::sys::tcp_info::tcp_info;
+use crate::sys::{clock, process};
 use errands::Errands;
 use orders::{Counters, Order, Setup};
 use thread::Thread;
@@ -104,6 +106,8 @@ impl Worker {
         let env = Env {
             hostname: process::hostname(),
             pid: std::process::id(),
+            tcp_info: Some(tcp_info),
+            clock_us: Some(clock::monotonic_us),
         };
         let mut worker = Self {
             control,
@@ -241,13 +245,21 @@ impl Worker {
         let cycle = match (self.load)(&bundle) {
             Ok(cycle) => cycle,
             Err(message) => {
+                meters::event(Event::ReloadFailed);
                 return self.say(FromWorker::Failed {
                     generation,
                     message,
                 });
             }
         };
-        match self.apply(bundle, cycle) {
+        let first = self.threads.is_empty();
+        let applied = self.apply(bundle, cycle);
+        match &applied {
+            Ok(()) if first => {}
+            Ok(()) => meters::event(Event::Reload),
+            Err(_) => meters::event(Event::ReloadFailed),
+        }
+        match applied {
             Ok(()) => self.say(FromWorker::Ready { generation }),
             Err(message) => self.say(FromWorker::Failed {
                 generation,

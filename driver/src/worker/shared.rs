@@ -47,6 +47,10 @@ pub struct Shared<N: Net> {
     pub stopping: bool,
     /// Passes of one turn of a connection.
     pub passes_a_turn: usize,
+    /// Moments of exchanges are noted.
+    pub timed: bool,
+    /// When bytes were last read, monotonic microseconds, where moments are noted.
+    pub read_us: u64,
     /// Requests served, for the process's counters.
     pub requests: u64,
     /// Heads whose memory the next requests use, of protocols that take many requests in one read.
@@ -60,6 +64,8 @@ impl<N: Net> Shared<N> {
     pub fn new(net: N, generation: Rc<Generation>, env: Env) -> Self {
         Self {
             net,
+            timed: generation.timed,
+            read_us: 0,
             generation,
             clock: Clock::new(0, 0),
             files: FileCache::new(),
@@ -81,6 +87,7 @@ impl<N: Net> Shared<N> {
     /// Changes the configuration for new requests; gives the one before. Unused exchanges would keep that alive.
     pub fn configure(&mut self, generation: Rc<Generation>) -> Rc<Generation> {
         self.exchanges.clear();
+        self.timed = generation.timed;
         std::mem::replace(&mut self.generation, generation)
     }
 

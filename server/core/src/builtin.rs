@@ -29,6 +29,10 @@ macro_rules! var {
 }
 
 mod proxied;
+mod tcp;
+mod timing;
+
+pub(crate) use timing::TIMED;
 
 fn put(out: &mut Out, bytes: &[u8]) -> bool {
     out.extend_from_slice(bytes);
@@ -54,7 +58,14 @@ fn put_seconds(out: &mut Out, ms: u64) -> bool {
 }
 
 /// The lists of variables.
-pub const VARIABLES: &[&[Variable]] = &[REQUEST, RESPONSE, CONNECTION, proxied::VARIABLES];
+pub const VARIABLES: &[&[Variable]] = &[
+    REQUEST,
+    RESPONSE,
+    CONNECTION,
+    proxied::VARIABLES,
+    tcp::VARIABLES,
+    timing::VARIABLES,
+];
 
 const REQUEST: &[Variable] = &[
     var!("request", "request line as received", |x, _, _, o| {

@@ -28,7 +28,9 @@ use crate::known_host::KnownHost;
 use crate::logs::Logs;
 use crate::phases::Phase;
 use crate::regex::Captures;
+use crate::timing::{Moments, ReadClock};
 use crate::trace::Trace;
+use crate::transport::ReadTcpInfo;
 
 pub use ahead::Ahead;
 use body::Lane;
@@ -57,6 +59,17 @@ pub struct Env {
     pub hostname: Vec<u8>,
     /// `$pid`.
     pub pid: u32,
+    /// Asks the kernel about a connection, where there are any.
+    pub tcp_info: Option<ReadTcpInfo>,
+    /// Reads a clock that counts microseconds, where there is one.
+    pub clock_us: Option<ReadClock>,
+}
+
+impl Env {
+    /// Monotonic microseconds; 0 where there is no such clock.
+    pub fn now_us(&self) -> u64 {
+        self.clock_us.map_or(0, |read| read())
+    }
 }
 
 /// What an exchange knows of its connection.
@@ -78,6 +91,8 @@ pub struct Client {
     pub may_push: bool,
     /// `debug_connection` names the peer: its connection is logged at level debug, everywhere.
     pub debug: bool,
+    /// The number of its socket, which is open as long as its exchanges are.
+    pub socket: i32,
 }
 
 /// The response while it is being decided; the last header stage turns it into a [`ResponseHead`].
@@ -248,6 +263,8 @@ pub struct Exchange {
     pub ahead: Option<Box<Ahead>>,
     /// Bytes on the wire of the response head and of what leaves ahead of it.
     pub header_bytes: u64,
+    /// When it came how far, where the configuration asks for that.
+    pub moments: Moments,
     /// Where what happens is noted; never while serving.
     pub trace: Option<Rc<Trace>>,
 }
@@ -308,6 +325,7 @@ impl Exchange {
             on_end: None,
             ahead: None,
             header_bytes: 0,
+            moments: Moments::default(),
             trace: None,
         }
     }
@@ -361,6 +379,7 @@ impl Exchange {
         self.on_end = None;
         self.ahead = None;
         self.header_bytes = 0;
+        self.moments = Moments::default();
     }
 
     /// Forgets what was decided about the response so far.

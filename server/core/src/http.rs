@@ -51,6 +51,8 @@ pub struct Http {
     pub prefix: PathBuf,
     /// The opened logs; set once, by whoever opened them.
     pub logs: OnceLock<OpenedLogs>,
+    /// Moments of exchanges are asked for ([`crate::timing`]).
+    pub timed: bool,
     /// What the worker does beside serving.
     pub upkeep: Vec<Arc<dyn Upkeep>>,
     /// What it fetches from other hosts.

@@ -1,12 +1,13 @@
 //! Counters of the process: connections and requests, and what connections are at.
 //!
-//! The driver calls; `stub_status` reads. Every thread counts in a cell of its own, so that nothing is shared on the way
-//! of a request; a reader adds the cells up. What a thread counted stays when it ends.
+//! The driver calls; `stub_status` and `metrics` read. Every thread counts in a cell of its own ([`crate::cells`]).
 //!
 //! Source: nginx documentation, `ngx_http_stub_status_module`.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::cells::{Cells, add};
 
 /// What a connection is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,38 @@ pub enum Activity {
     Reading,
     /// A request is being answered.
     Writing,
+}
+
+/// What a connection speaks. One that has not shown it yet speaks HTTP/1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1 and older.
+    Http1,
+    /// SPDY.
+    Spdy,
+    /// HTTP/2.
+    Http2,
+    /// HTTP/3.
+    Http3,
+}
+
+/// All protocols.
+pub const PROTOCOLS: [Protocol; 4] = [
+    Protocol::Http1,
+    Protocol::Spdy,
+    Protocol::Http2,
+    Protocol::Http3,
+];
+
+/// Connections that speak one protocol, by what they are at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Open {
+    /// Idle ones.
+    pub waiting: u64,
+    /// Those that send a request head.
+    pub reading: u64,
+    /// Those that get an answer.
+    pub writing: u64,
 }
 
 /// The counters of the process at one moment.
@@ -42,6 +75,7 @@ pub struct Totals {
 #[derive(Debug)]
 pub struct Counted {
     activity: Activity,
+    protocol: Protocol,
 }
 
 impl Counted {
@@ -50,10 +84,11 @@ impl Counted {
     pub fn accepted() -> Self {
         CELL.with(|cell| {
             add(&cell.accepted, 1);
-            shift(&cell.at[Activity::Waiting as usize], 1);
+            shift(&cell.at[place(Protocol::Http1, Activity::Waiting)], 1);
         });
         Self {
             activity: Activity::Waiting,
+            protocol: Protocol::Http1,
         }
     }
 
@@ -62,18 +97,28 @@ impl Counted {
         if self.activity == activity {
             return;
         }
+        self.change(self.protocol, activity);
+    }
+
+    /// The connection has shown that it speaks this.
+    pub fn speak(&mut self, protocol: Protocol) {
+        self.change(protocol, self.activity);
+    }
+
+    fn change(&mut self, protocol: Protocol, activity: Activity) {
         CELL.with(|cell| {
-            shift(&cell.at[self.activity as usize], -1);
-            shift(&cell.at[activity as usize], 1);
+            shift(&cell.at[place(self.protocol, self.activity)], -1);
+            shift(&cell.at[place(protocol, activity)], 1);
         });
         self.activity = activity;
+        self.protocol = protocol;
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
         // At the very end of a thread its cell may be gone; nobody reads it after that.
-        let _ = CELL.try_with(|cell| shift(&cell.at[self.activity as usize], -1));
+        let _ = CELL.try_with(|cell| shift(&cell.at[place(self.protocol, self.activity)], -1));
     }
 }
 
@@ -84,25 +129,47 @@ pub fn request() {
 
 /// The counters of the whole process.
 pub fn totals() -> Totals {
-    let cells = CELLS.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut at = [0; 3];
     let mut totals = Totals::default();
-    for cell in cells.iter() {
+    CELLS.each(|cell| {
         totals.accepted += cell.accepted.load(Ordering::Relaxed);
         totals.requests += cell.requests.load(Ordering::Relaxed);
-        for (sum, one) in at.iter_mut().zip(&cell.at) {
-            *sum += one.load(Ordering::Relaxed);
-        }
+    });
+    for open in open() {
+        totals.waiting += open.waiting;
+        totals.reading += open.reading;
+        totals.writing += open.writing;
     }
-    // The cells are not read at one moment, so that a sum may be off by what happens meanwhile.
-    let count = |activity: Activity| u64::try_from(at[activity as usize]).unwrap_or(0);
     totals.handled = totals.accepted;
-    totals.waiting = count(Activity::Waiting);
-    totals.reading = count(Activity::Reading);
-    totals.writing = count(Activity::Writing);
     totals.active = totals.waiting + totals.reading + totals.writing;
     totals
 }
+
+/// The open connections of each of [`PROTOCOLS`].
+pub fn open() -> [Open; PROTOCOLS.len()] {
+    let mut at = [0; PLACES];
+    CELLS.each(|cell| {
+        for (sum, one) in at.iter_mut().zip(&cell.at) {
+            *sum += one.load(Ordering::Relaxed);
+        }
+    });
+    PROTOCOLS.map(|protocol| {
+        // What happens while the cells are read can make a sum less than nothing.
+        let count = |activity| u64::try_from(at[place(protocol, activity)]).unwrap_or(0);
+        Open {
+            waiting: count(Activity::Waiting),
+            reading: count(Activity::Reading),
+            writing: count(Activity::Writing),
+        }
+    })
+}
+
+/// Where in a cell such connections are counted.
+const fn place(protocol: Protocol, activity: Activity) -> usize {
+    protocol as usize * ACTIVITIES + activity as usize
+}
+
+const ACTIVITIES: usize = 3;
+const PLACES: usize = PROTOCOLS.len() * ACTIVITIES;
 
 /// One thread's counters, on cache lines of their own.
 #[derive(Debug, Default)]
@@ -110,31 +177,14 @@ pub fn totals() -> Totals {
 struct Cell {
     accepted: AtomicU64,
     requests: AtomicU64,
-    at: [AtomicI64; 3],
+    at: [AtomicI64; PLACES],
 }
 
 thread_local! {
-    static CELL: Arc<Cell> = new_cell();
+    static CELL: Arc<Cell> = CELLS.mine();
 }
 
-/// The cells of all threads there are or were.
-static CELLS: Mutex<Vec<Arc<Cell>>> = Mutex::new(Vec::new());
-
-/// A cell for this thread: one that a thread before it has left goes on, so that there are never more than threads.
-fn new_cell() -> Arc<Cell> {
-    let mut cells = CELLS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(left) = cells.iter().find(|cell| Arc::strong_count(cell) == 1) {
-        return Arc::clone(left);
-    }
-    let cell = Arc::new(Cell::default());
-    cells.push(Arc::clone(&cell));
-    cell
-}
-
-/// Only its thread writes a cell: no need for a locked instruction.
-fn add(counter: &AtomicU64, n: u64) {
-    counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
-}
+static CELLS: Cells<Cell> = Cells::new();
 
 fn shift(counter: &AtomicI64, n: i64) {
     counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
@@ -159,6 +209,10 @@ mod tests {
         assert_eq!((totals.accepted, totals.requests), (2, 2));
         assert_eq!((totals.active, totals.writing), (1, 1));
         assert_eq!((totals.reading, totals.waiting), (0, 0));
+        one.speak(Protocol::Http2);
+        let [http1, _, http2, http3] = open();
+        assert_eq!((http1, http3), (Open::default(), Open::default()));
+        assert_eq!(http2.writing, 1);
         drop(one);
         assert_eq!(super::totals().active, 0);
     }

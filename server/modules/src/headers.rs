@@ -272,7 +272,8 @@ fn add(x: &mut Exchange, name: &[u8], value: &[u8]) {
     }
 }
 
-fn write_trailers(x: &mut Exchange, cx: &mut Ctx<'_>) {
+/// Sets the trailers of `add_trailer`.
+pub(crate) fn write_trailers(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let http = Rc::clone(&x.http);
     let conf: &HeadersLoc = x.loc(&http);
     let safe = matches!(

@@ -25,6 +25,7 @@ mod limit_req;
 mod limits;
 mod log;
 mod map;
+mod metrics;
 mod networks;
 mod not_modified;
 mod random_index;
@@ -34,6 +35,7 @@ mod referer;
 mod rewrite;
 mod secrets;
 mod secure_link;
+mod server_timing;
 mod split_clients;
 mod ssl;
 mod static_files;
@@ -73,6 +75,7 @@ pub const MODULES: &[&Module] = &[
     &empty_gif::MODULE,
     &flv::MODULE,
     &stub_status::MODULE,
+    &metrics::MODULE,
     &not_modified::MODULE,
     &headers::MODULE,
     &freeze_manifest::MODULE,
@@ -82,6 +85,7 @@ pub const MODULES: &[&Module] = &[
     &charset::MODULE,
     &compress::MODULE,
     &range::MODULE,
+    &server_timing::MODULE,
     &http2_push::MODULE,
     &log::MODULE,
 ];

@@ -15,6 +15,7 @@ use server_core::exchange::{Client, Ctx, Env, Exchange, Peer, State};
 use server_core::http::Generation;
 use server_core::logs::Logs;
 use server_core::trace::{Event, FileKind, Noted, Trace};
+use server_core::transport::NO_SOCKET;
 use server_core::{DirEntry, FileError, Files, ListenAddr, Meta, OpenPolicy, Opened, phases};
 
 use super::listener::Taken;
@@ -51,6 +52,7 @@ pub(super) fn run(
         pipelined: false,
         may_push: false,
         debug: false,
+        socket: NO_SOCKET,
     };
     let unix_ms = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -125,6 +127,8 @@ fn environment() -> Env {
     Env {
         hostname: hostname.trim_ascii().to_ascii_lowercase(),
         pid: std::process::id(),
+        tcp_info: None,
+        clock_us: None,
     }
 }
 

@@ -236,6 +236,9 @@ pub(super) fn log_unfinished<N: Net>(
 
 /// Gives back what the connection holds; exchanges under way are logged as far as they came.
 pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate {
+    if let Some(tls) = &c.tls {
+        tls.count_end();
+    }
     // What the goodbye takes with it has been sent as well.
     mux::say_last(c);
     say_goodbye(c, sh);

@@ -13,6 +13,7 @@
 mod ahead;
 mod ending;
 mod h1;
+mod moments;
 mod mux;
 mod preface;
 mod state;
@@ -118,6 +119,7 @@ fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, 
         Err(_) => return Err(Closed),
     };
     trace::received(c, sh, n);
+    moments::received(sh);
     sh.files.input_received();
     // A short read has emptied the socket: a new event will say when there is more. A peer that hung up gives no new
     // event, so its end must be read now.
@@ -151,6 +153,7 @@ fn take_plain<N: Net>(
 ) -> Result<(), Closed> {
     if let Some(mux) = &mut c.mux {
         mux.receive(input, sh.clock.mono_ms, &mut sh.heads);
+        mux.read_us = sh.read_us;
         return Ok(());
     }
     if c.undecided.is_some() {
@@ -174,6 +177,7 @@ fn take_h1<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, input: &[u8]) {
     }
     if !matches!(a.mode, Mode::Linger { .. }) {
         a.engine.receive(input);
+        a.read_us = sh.read_us;
     }
 }
 
@@ -245,6 +249,7 @@ fn open_exchange<N: Net>(
     if let Some(tls) = &c.tls {
         x.tls = tls.facts();
     }
+    moments::begun(c, sh, &mut x);
     Ok(x)
 }
 
@@ -298,6 +303,7 @@ fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Cl
                 (None, Some(a)) => a.sent += sent.bytes,
                 (None, None) => {}
             }
+            moments::sent(c, sh);
             trace::sent(c, sh, sent.bytes, left);
             Ok(c.writable && more && !held)
         }

@@ -18,13 +18,14 @@ use server_core::debug_http;
 use server_core::errlog::Level;
 use server_core::exchange::{Exchange, Pulled, State};
 use server_core::phases;
+use server_core::stats::Protocol;
 
 use super::state::{Closed, Closing, Conn, Queued, client};
 use super::{CLIENT_CLOSED_REQUEST, QUEUE_BYTES, ahead, open_exchange, trace};
 use crate::worker::net::Net;
 use crate::worker::shared::{Pool, Shared};
 
-use ending::Linger;
+use ending::{Linger, is_last};
 pub(super) use ending::{close, resume, say_last, settle};
 use engine::{Engine, NO_STREAM, Reason};
 
@@ -36,6 +37,8 @@ pub(in crate::worker) struct Mux {
     queued: u64,
     /// Bytes written since the connection began.
     pub(super) sent: u64,
+    /// When bytes were last read, monotonic microseconds, where moments are noted.
+    pub(super) read_us: u64,
     running: Vec<Running>,
     /// One of them is to get no response.
     any_aborted: bool,
@@ -70,6 +73,8 @@ struct Running {
     exchange: Box<Exchange>,
     /// Bytes of its response that the engine was given.
     bytes: u64,
+    /// Value of `queued` before its head, where moments are noted.
+    start: u64,
 }
 
 /// Begins HTTP/2 on a connection.
@@ -95,11 +100,16 @@ pub(super) fn open_spdy<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
 
 fn open<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, engine: Engine, times: Option<Times>) {
     let now_ms = sh.clock.mono_ms;
+    c.counted.speak(match engine {
+        Engine::H2(_) => Protocol::Http2,
+        Engine::Spdy(_) => Protocol::Spdy,
+    });
     c.mux = Some(Box::new(Mux {
         engine,
         out: Gather::default(),
         queued: 0,
         sent: 0,
+        read_us: 0,
         running: Vec::new(),
         any_aborted: false,
         tail: VecDeque::new(),
@@ -163,13 +173,6 @@ impl Mux {
         let front = queued.or(self.running.first().map(|running| &*running.exchange));
         let more = front.is_some();
         (&mut self.out, front, more)
-    }
-
-    /// Whether an exchange began before this configuration.
-    pub(super) fn is_older_than(&self, number: u64) -> bool {
-        let running = self.running.iter().map(|running| &running.exchange);
-        let queued = self.tail.iter().map(|queued| &queued.exchange);
-        running.chain(queued).any(|x| x.http.number < number)
     }
 
     /// Whether exchanges under way are logged at level debug.
@@ -323,6 +326,7 @@ fn begin<N: Net>(
         stream,
         exchange: x,
         bytes: 0,
+        start: u64::MAX,
     });
     let at = mux.running.len() - 1;
     respond(mux, at);
@@ -330,15 +334,6 @@ fn begin<N: Net>(
         sh.timer_set = true;
     }
     Ok(())
-}
-
-/// Whether the connection has had as many requests, or as much time, as it may have.
-fn is_last(x: &Exchange) -> bool {
-    let loc = x.core_loc(&x.http);
-    let age_ms = x.started_ms.saturating_sub(x.client.since_ms);
-    x.client.requests >= loc.keepalive_requests.0
-        || age_ms > loc.keepalive_time.0
-        || loc.keepalive().idle_ms == 0
 }
 
 /// Sends the head of an exchange that has one.
@@ -356,6 +351,13 @@ fn respond(mux: &mut Mux, at: usize) {
         State::Responding => {
             mux.engine.discard_body(stream);
             debug_http!(x, "{}", trace::Head(&x.response));
+            if x.http.timed {
+                // What the engine has ready goes before the head, so that its place in the queue is known.
+                let before = mux.out.len();
+                mux.engine.transmit(&mut mux.out);
+                mux.queued += mux.out.len() - before;
+                running.start = mux.queued;
+            }
             x.header_bytes += mux.engine.send_head(stream, x);
             running.bytes = x.header_bytes;
         }
@@ -477,11 +479,12 @@ fn keep(mux: &mut Mux, stream: u32, bytes: u64) {
     let Some(at) = mux.position(stream) else {
         return;
     };
+    let start = mux.running[at].start;
     let exchange = mux.take(at, bytes);
     trace::finalized(&exchange);
     mux.note_times(&exchange);
     mux.tail.push_back(Queued {
-        start: 0,
+        start,
         end: mux.queued,
         bytes,
         exchange,

@@ -92,6 +92,8 @@ pub struct Active {
     pub(super) start: u64,
     /// Exchanges whose responses are queued whole.
     pub(super) tail: VecDeque<Queued>,
+    /// When bytes were last read, monotonic microseconds, where moments are noted.
+    pub(super) read_us: u64,
     /// What to do when the queue is empty.
     pub(super) next: Next,
     pub(super) closing: Closing,
@@ -166,6 +168,7 @@ impl Active {
             exchange: None,
             start: 0,
             tail: VecDeque::new(),
+            read_us: 0,
             next: Next::KeepAlive,
             closing: Closing {
                 rule: Lingering::On,
@@ -211,6 +214,7 @@ pub(super) fn client<N: Net>(
         pipelined: c.active.as_ref().is_some_and(|a| a.queued > 0),
         may_push: false,
         debug: c.debug,
+        socket: sh.net.number(&c.socket),
     }
 }
 

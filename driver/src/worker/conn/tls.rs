@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use engines::http::{Front, Gather};
 use server_core::errlog::Level;
+use server_core::meters::{self, Event};
 use server_core::names::handshake;
 use server_core::phases;
 use server_core::{certificates, exchange};
@@ -37,6 +38,10 @@ pub(in crate::worker) struct Tls {
     decided: bool,
     config: Option<Arc<tls::Config>>,
     facts: Option<Rc<exchange::Tls>>,
+    /// When the ClientHello was read, monotonic microseconds, where moments are noted.
+    greeted_us: u64,
+    /// Why the handshake failed has been counted.
+    refused: bool,
 }
 
 /// Memory for encryption, one of a thread.
@@ -63,6 +68,8 @@ impl Tls {
             decided: false,
             config: None,
             facts: None,
+            greeted_us: 0,
+            refused: false,
         }
     }
 
@@ -84,6 +91,29 @@ impl Tls {
     /// What the handshake agreed on, for the exchanges of the connection.
     pub(super) fn facts(&self) -> Option<Rc<exchange::Tls>> {
         self.facts.clone()
+    }
+
+    /// Counts why a handshake failed.
+    fn count_failure(&mut self, fault: &Fault) {
+        if self.facts.is_some() {
+            return;
+        }
+        self.refused = true;
+        meters::event(match fault {
+            Fault::PlainHttp => Event::FailedPlainHttp,
+            Fault::NotTls => Event::FailedNotTls,
+            Fault::Rejected => Event::FailedRejected,
+            Fault::NoCertificate => Event::FailedNoCertificate,
+            Fault::Alert(_) => Event::FailedAlert,
+            Fault::Protocol(_) => Event::FailedProtocol,
+        });
+    }
+
+    /// Counts a handshake that has begun and is not over when the connection ends.
+    pub(super) fn count_end(&self) {
+        if self.config.is_some() && self.facts.is_none() && !self.refused {
+            meters::event(Event::FailedAbandoned);
+        }
     }
 
     /// Plaintext of the next record, bytes.
@@ -117,6 +147,7 @@ pub(super) fn receive<N: Net>(
         .conn
         .receive(input, &mut |plain| opened.extend_from_slice(plain));
     if result.is_ok() && tls.conn.hello().is_some() {
+        tls.greeted_us = sh.read_us;
         result = start(c, sh, &mut tls, &mut opened);
     }
     if result.is_ok() {
@@ -127,6 +158,9 @@ pub(super) fn receive<N: Net>(
         Err(Fault::PlainHttp) => tls.conn.take_held(),
         _ => Vec::new(),
     };
+    if let Err(fault) = &result {
+        tls.count_failure(fault);
+    }
     c.tls = Some(tls);
     let taken = match result {
         Ok(()) if opened.is_empty() => Ok(()),
@@ -219,7 +253,13 @@ fn decide<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, tls: &mut Tls) {
         && let Some(info) = tls.conn.info()
         && let Some(config) = &tls.config
     {
-        tls.facts = Some(Rc::new(exchange::Tls::new(Arc::clone(config), info)));
+        meters::event(match info.resumed {
+            true => Event::HandshakeResumed,
+            false => Event::HandshakeFull,
+        });
+        let mut facts = exchange::Tls::new(Arc::clone(config), info);
+        (facts.greeted_us, facts.finished_us) = (tls.greeted_us, sh.read_us);
+        tls.facts = Some(Rc::new(facts));
     }
     if let Some(facts) = &tls.facts {
         facts.early_data.set(tls.conn.is_early());

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use conf::ConfError;
 
 use super::{Build, LocationDraft, ports, protocols};
+use crate::builtin;
 use crate::conf_core::{CoreLoc, Root};
 use crate::confs::Confs;
 use crate::http::{Http, Location, Server};
@@ -28,6 +29,7 @@ impl Build {
         if let Some(error) = self.main_conf::<Zones>().undeclared() {
             return Err(error);
         }
+        let timed = self.timed || builtin::TIMED.iter().any(|name| self.vars.is_used(name));
         let vars = self.vars.finish()?;
         let draft = self.http.take().expect("http is open until here");
         protocols::check_certificates(&draft.listens, &draft.servers)?;
@@ -62,6 +64,7 @@ impl Build {
             modules,
             prefix: self.options.prefix.clone(),
             logs: OnceLock::new(),
+            timed,
             upkeep: std::mem::take(&mut self.upkeep),
             errands: std::mem::take(&mut self.errands),
         };

@@ -112,6 +112,8 @@ pub struct Build {
     syslogs: Vec<SyslogTarget>,
     memory_logs: Vec<MemoryBuffer>,
     seen_events: bool,
+    /// A directive asks for the moments of exchanges.
+    timed: bool,
     /// The names of all directives that are written.
     named: HashSet<&'static str>,
     /// Where the directive that is being applied was written.
@@ -208,6 +210,7 @@ impl Build {
             syslogs: Vec::new(),
             memory_logs: Vec::new(),
             seen_events: false,
+            timed: false,
             named: HashSet::new(),
             applying: Directive::synthetic("").pos,
             written: None,
@@ -325,6 +328,11 @@ impl Build {
         use std::os::unix::ffi::OsStrExt;
         let path = self.options.access_log.clone();
         self.log_path(path.as_os_str().as_bytes())
+    }
+
+    /// Asks for the moments of exchanges to be noted ([`crate::timing`]).
+    pub fn time_requests(&mut self) {
+        self.timed = true;
     }
 
     /// Notes a warning about a directive.

@@ -262,6 +262,7 @@ impl Site {
             pipelined: false,
             may_push: self.may_push,
             debug: false,
+            socket: server_core::transport::NO_SOCKET,
         };
         let mut clock = Clock::new(START_MS, NOW_S * 1000);
         let (mut logs, env) = (Logs::default(), Env::default());

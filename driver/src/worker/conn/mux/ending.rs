@@ -9,7 +9,7 @@
 use engines::mux::Want;
 use server_core::conf_core::Lingering;
 use server_core::errlog::Level;
-use server_core::exchange::State;
+use server_core::exchange::{Exchange, State};
 use server_core::phases;
 
 use super::super::ending::header_timeout;
@@ -30,6 +30,24 @@ pub(super) struct Linger {
 }
 
 impl Mux {
+    /// Whether an exchange began before this configuration.
+    pub(in super::super) fn is_older_than(&self, number: u64) -> bool {
+        let running = self.running.iter().map(|running| &running.exchange);
+        let queued = self.tail.iter().map(|queued| &queued.exchange);
+        running.chain(queued).any(|x| x.http.number < number)
+    }
+
+    /// Notes which responses have begun to leave.
+    pub(in super::super) fn note_first_bytes(&mut self, now_us: u64) {
+        let queued = self.tail.iter_mut().map(|q| (q.start, &mut q.exchange));
+        let running = self.running.iter_mut().map(|r| (r.start, &mut r.exchange));
+        for (start, x) in queued.chain(running) {
+            if start < self.sent && x.moments.first_byte_us == 0 {
+                x.moments.first_byte_us = now_us;
+            }
+        }
+    }
+
     /// When the connection is to take a turn for the sake of an exchange that waits.
     fn due_ms(&self) -> Option<u64> {
         let due = |running: &Running| match running.exchange.state {
@@ -90,6 +108,15 @@ impl Mux {
         ];
         all.into_iter().flatten().min().unwrap_or(u64::MAX)
     }
+}
+
+/// Whether the connection has had as many requests, or as much time, as it may have.
+pub(super) fn is_last(x: &Exchange) -> bool {
+    let loc = x.core_loc(&x.http);
+    let age_ms = x.started_ms.saturating_sub(x.client.since_ms);
+    x.client.requests >= loc.keepalive_requests.0
+        || age_ms > loc.keepalive_time.0
+        || loc.keepalive().idle_ms == 0
 }
 
 /// Ends exchanges whose last byte has been written, and the connection that has nothing left to do. True if there may be

@@ -1,0 +1,29 @@
+//! Clocks to the microsecond. Source: clock_gettime(2).
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Microseconds since the machine began; they never go back.
+#[must_use]
+pub fn monotonic_us() -> u64 {
+    read_us(ClockId::Monotonic)
+}
+
+fn read_us(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    // Neither part is negative on these clocks.
+    now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_goes_on() {
+        let before = monotonic_us();
+        let began = std::time::Instant::now();
+        while began.elapsed().as_micros() < 2000 {}
+        let passed = monotonic_us() - before;
+        assert!(before > 0 && passed >= 2000, "{passed}");
+    }
+}

@@ -1,0 +1,336 @@
+//! What the process counts for its metrics: requests, bytes, times, handshakes, reloads, open files.
+//!
+//! The driver and the log handler of `metrics` count, each thread in a cell of its own; a scrape adds the cells up.
+//! Requests and their times are counted only where `metrics` is configured. Absent: names and formats, which are the
+//! module's, and the counters of `stub_status`, which are in [`crate::stats`].
+
+use std::cell::Cell as Flag;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use engines::http::Version;
+
+use crate::cells::{Cells, add};
+
+/// Protocols that requests are counted by, as `$server_protocol` names them.
+pub const PROTOCOLS: [Version; 6] = [
+    Version::Http09,
+    Version::Http10,
+    Version::Http11,
+    Version::Spdy31,
+    Version::Http2,
+    Version::Http3,
+];
+
+/// Classes of a status; what has none is of the first.
+pub const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// Upper bounds of a histogram's buckets, microseconds, and as metrics write them in seconds.
+pub const BOUNDS: [(u64, &str); BUCKETS] = [
+    (100, "0.0001"),
+    (250, "0.00025"),
+    (500, "0.0005"),
+    (1_000, "0.001"),
+    (2_500, "0.0025"),
+    (5_000, "0.005"),
+    (10_000, "0.01"),
+    (25_000, "0.025"),
+    (50_000, "0.05"),
+    (100_000, "0.1"),
+    (250_000, "0.25"),
+    (500_000, "0.5"),
+    (1_000_000, "1.0"),
+    (2_500_000, "2.5"),
+    (5_000_000, "5.0"),
+    (10_000_000, "10.0"),
+];
+
+/// A time that is counted in buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Time {
+    /// From the end of the request head to the end of the response.
+    Request,
+    /// From the end of the request head to the first byte given to the kernel.
+    FirstByte,
+}
+
+/// An event that is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A handshake with all of its parts.
+    HandshakeFull,
+    /// A handshake that took up an earlier session.
+    HandshakeResumed,
+    /// Plain HTTP came in place of a handshake.
+    FailedPlainHttp,
+    /// Bytes that are no TLS came.
+    FailedNotTls,
+    /// `ssl_reject_handshake`.
+    FailedRejected,
+    /// The certificate could not be loaded.
+    FailedNoCertificate,
+    /// The client sent an alert.
+    FailedAlert,
+    /// Nothing in common, or the client broke TLS.
+    FailedProtocol,
+    /// The client left, or took too long.
+    FailedAbandoned,
+    /// A configuration was taken up after the first.
+    Reload,
+    /// A configuration was refused by the worker.
+    ReloadFailed,
+}
+
+/// All events, in order.
+pub const EVENTS: [Event; 11] = [
+    Event::HandshakeFull,
+    Event::HandshakeResumed,
+    Event::FailedPlainHttp,
+    Event::FailedNotTls,
+    Event::FailedRejected,
+    Event::FailedNoCertificate,
+    Event::FailedAlert,
+    Event::FailedProtocol,
+    Event::FailedAbandoned,
+    Event::Reload,
+    Event::ReloadFailed,
+];
+
+/// What the files of a thread are at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileFigures {
+    /// Open files that are kept.
+    pub kept: u64,
+    /// Files asked for that were open already.
+    pub hits: u64,
+    /// Files that had to be opened.
+    pub misses: u64,
+}
+
+/// A request has ended.
+pub fn request(version: Version, status: u16, received_bytes: u64, sent_bytes: u64) {
+    let protocol = PROTOCOLS.iter().position(|v| *v == version).unwrap_or(0);
+    with(|cell| {
+        cell.add(REQUESTS + protocol * CLASSES.len() + class(status), 1);
+        cell.add(RECEIVED + protocol, received_bytes);
+        cell.add(SENT + protocol, sent_bytes);
+    });
+}
+
+fn class(status: u16) -> usize {
+    match status / 100 {
+        hundreds @ 1..=5 => usize::from(hundreds),
+        _ => 0,
+    }
+}
+
+/// Something took so long, in microseconds.
+pub fn time(of: Time, us: u64) {
+    let bucket = BOUNDS.iter().position(|(bound, _)| us <= *bound);
+    with(|cell| {
+        cell.add(start(of) + bucket.unwrap_or(BUCKETS), 1);
+        cell.add(start(of) + BUCKETS + 1, us);
+    });
+}
+
+/// Something happened.
+pub fn event(event: Event) {
+    with(|cell| cell.add(HAPPENED + event as usize, 1));
+}
+
+/// The files of this thread are at this now, counted since it began.
+pub fn files(now: &FileFigures) {
+    let before = FILES_BEFORE.replace(*now);
+    with(|cell| {
+        let gauge = &cell.0[FILES];
+        let others = gauge.load(Ordering::Relaxed).saturating_sub(before.kept);
+        gauge.store(others + now.kept, Ordering::Relaxed);
+        cell.add(FILES + 1, now.hits.saturating_sub(before.hits));
+        cell.add(FILES + 2, now.misses.saturating_sub(before.misses));
+    });
+}
+
+/// The counters of the whole process at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sums([u64; COUNTERS]);
+
+/// A histogram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Histogram {
+    /// How many took so long or less, for each of [`BOUNDS`].
+    pub within: [u64; BUCKETS],
+    /// How many there were.
+    pub count: u64,
+    /// All of them together, microseconds.
+    pub sum_us: u64,
+}
+
+/// Adds up what all threads have counted.
+pub fn sums() -> Sums {
+    let mut sums = [0; COUNTERS];
+    CELLS.each(|cell| {
+        for (sum, counter) in sums.iter_mut().zip(&cell.0) {
+            *sum += counter.load(Ordering::Relaxed);
+        }
+    });
+    Sums(sums)
+}
+
+impl Sums {
+    /// Requests of a protocol with a status of a class, by their places in the lists.
+    pub fn requests(&self, protocol: usize, class: usize) -> u64 {
+        self.0[REQUESTS + protocol * CLASSES.len() + class]
+    }
+
+    /// Bytes of requests of a protocol.
+    pub fn received(&self, protocol: usize) -> u64 {
+        self.0[RECEIVED + protocol]
+    }
+
+    /// Bytes of responses of a protocol.
+    pub fn sent(&self, protocol: usize) -> u64 {
+        self.0[SENT + protocol]
+    }
+
+    /// How often something happened.
+    pub fn events(&self, event: Event) -> u64 {
+        self.0[HAPPENED + event as usize]
+    }
+
+    /// The files of all threads.
+    pub fn files(&self) -> FileFigures {
+        FileFigures {
+            kept: self.0[FILES],
+            hits: self.0[FILES + 1],
+            misses: self.0[FILES + 2],
+        }
+    }
+
+    /// A histogram.
+    pub fn histogram(&self, of: Time) -> Histogram {
+        let mut count = 0;
+        let mut within = [0; BUCKETS];
+        for (place, sum) in within.iter_mut().enumerate() {
+            count += self.0[start(of) + place];
+            *sum = count;
+        }
+        Histogram {
+            within,
+            count: count + self.0[start(of) + BUCKETS],
+            sum_us: self.0[start(of) + BUCKETS + 1],
+        }
+    }
+}
+
+const BUCKETS: usize = 16;
+/// Buckets, what lies above them, and the sum.
+const HISTOGRAM: usize = BUCKETS + 2;
+const TIMES: usize = 2;
+
+// Where in a cell what is counted.
+const REQUESTS: usize = 0;
+const RECEIVED: usize = REQUESTS + PROTOCOLS.len() * CLASSES.len();
+const SENT: usize = RECEIVED + PROTOCOLS.len();
+const HISTOGRAMS: usize = SENT + PROTOCOLS.len();
+const HAPPENED: usize = HISTOGRAMS + TIMES * HISTOGRAM;
+const FILES: usize = HAPPENED + EVENTS.len();
+const COUNTERS: usize = FILES + 3;
+
+fn start(of: Time) -> usize {
+    HISTOGRAMS + of as usize * HISTOGRAM
+}
+
+/// One thread's counters, on cache lines of their own.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Cell([AtomicU64; COUNTERS]);
+
+impl Default for Cell {
+    fn default() -> Self {
+        Self([const { AtomicU64::new(0) }; COUNTERS])
+    }
+}
+
+impl Cell {
+    fn add(&self, counter: usize, n: u64) {
+        add(&self.0[counter], n);
+    }
+}
+
+thread_local! {
+    static CELL: Arc<Cell> = CELLS.mine();
+    static FILES_BEFORE: Flag<FileFigures> = const { Flag::new(FileFigures { kept: 0, hits: 0, misses: 0 }) };
+}
+
+static CELLS: Cells<Cell> = Cells::new();
+
+/// At the very end of a thread its cell may be gone; what is counted then is lost.
+fn with(count: impl FnOnce(&Cell)) {
+    let _ = CELL.try_with(|cell| count(cell));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_threads_count_is_added_up() {
+        request(Version::Http11, 200, 10, 100);
+        request(Version::Http11, 304, 10, 20);
+        let other = std::thread::spawn(|| {
+            request(Version::Http11, 206, 1, 2);
+            request(Version::Http2, 0, 3, 4);
+            event(Event::HandshakeResumed);
+            files(&FileFigures {
+                kept: 2,
+                hits: 5,
+                misses: 3,
+            });
+            files(&FileFigures {
+                kept: 1,
+                hits: 6,
+                misses: 3,
+            });
+        });
+        assert!(other.join().is_ok());
+        files(&FileFigures {
+            kept: 4,
+            hits: 1,
+            misses: 1,
+        });
+        let sums = sums();
+        assert_eq!((sums.requests(2, 2), sums.requests(2, 3)), (2, 1));
+        assert_eq!(sums.requests(4, 0), 1);
+        assert_eq!((sums.received(2), sums.sent(2)), (21, 122));
+        assert_eq!((sums.received(4), sums.sent(4)), (3, 4));
+        assert_eq!(sums.events(Event::HandshakeResumed), 1);
+        assert_eq!(sums.events(Event::HandshakeFull), 0);
+        assert_eq!(
+            sums.files(),
+            FileFigures {
+                kept: 5,
+                hits: 7,
+                misses: 4
+            }
+        );
+    }
+
+    #[test]
+    fn a_time_is_in_the_first_bucket_that_holds_it_and_those_after() {
+        for us in [0, 100, 101, 10_000_000, 10_000_001] {
+            time(Time::FirstByte, us);
+        }
+        let histogram = sums().histogram(Time::FirstByte);
+        assert_eq!(histogram.within[0], 2);
+        assert_eq!(histogram.within[1], 3);
+        assert_eq!(histogram.within[BUCKETS - 1], 4);
+        assert_eq!((histogram.count, histogram.sum_us), (5, 20_000_202));
+    }
+
+    #[test]
+    fn events_are_at_their_places() {
+        for (place, event) in EVENTS.iter().enumerate() {
+            assert_eq!(*event as usize, place);
+        }
+    }
+}

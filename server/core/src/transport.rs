@@ -1,0 +1,40 @@
+//! What the kernel knows of a connection's transport, as variables show it.
+//!
+//! The core has no sockets: an exchange has the number of its connection's one, and the driver lends a function that
+//! asks the kernel about it ([`crate::exchange::Env::tcp_info`]). It is called when a variable is evaluated, never before.
+//!
+//! Source: tcp(7) `TCP_INFO`; linux/tcp.h `struct tcp_info`, whose units these are.
+
+/// What the kernel knows of a TCP connection. What an older kernel does not tell, and what has not been measured yet, is
+/// `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Smoothed round-trip time, microseconds.
+    pub rtt_us: u32,
+    /// Its mean deviation, microseconds.
+    pub rttvar_us: u32,
+    /// Congestion window, segments.
+    pub snd_cwnd: u32,
+    /// What the peer may have under way to us, bytes.
+    pub rcv_space: u32,
+    /// Segments that the peer has not acknowledged.
+    pub unacked: u32,
+    /// Segments sent again since the connection began.
+    pub total_retrans: u32,
+    /// The least round-trip time of late, microseconds.
+    pub min_rtt_us: Option<u32>,
+    /// The latest rate at which the peer got data, bytes per second.
+    pub delivery_rate: Option<u64>,
+    /// How long there was something to send or to be acknowledged, microseconds.
+    pub busy_time_us: Option<u64>,
+    /// How long the peer's window held it back, microseconds.
+    pub rwnd_limited_us: Option<u64>,
+    /// How long our send buffer did, microseconds.
+    pub sndbuf_limited_us: Option<u64>,
+}
+
+/// Asks about the socket of this number; `None` where it is no TCP socket.
+pub type ReadTcpInfo = fn(i32) -> Option<TcpInfo>;
+
+/// The number of a socket that is none.
+pub const NO_SOCKET: i32 = -1;

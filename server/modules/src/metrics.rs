@@ -1,0 +1,74 @@
+//! `metrics`: what the process has counted, for Prometheus.
+//!
+//! One page in two formats, by `Accept`: Prometheus text format 0.0.4 and OpenMetrics 1.0. Requests and their times are
+//! counted from when a location of the configuration has `metrics`; docs/metrics.md has what is counted. Absent: pushing,
+//! protocol buffers, labels for servers or locations, whose number the configuration decides.
+//!
+//! Source: Prometheus documentation, "Exposition formats"; OpenMetrics 1.0.
+
+mod format;
+mod page;
+mod process;
+
+use conf::{Arity, Contexts, Row};
+use engines::http::{FieldId, Method};
+use server_core::build::Build;
+use server_core::exchange::{Ctx, Exchange};
+use server_core::meters::{self, Time};
+use server_core::module::{Content, Handler, Inherit, Module};
+use server_core::reply;
+
+use format::Format;
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "metrics",
+    directives: &[ROWS],
+    handlers: &[Handler::Log(count)],
+    dormant: true,
+    inherits: &[("metrics", Inherit::Blocks)],
+    ..Module::EMPTY
+};
+
+const ROWS: &[Row<Build>] = &[Row {
+    name: "metrics",
+    contexts: Contexts::LOCATION,
+    arity: Arity::NOARGS,
+    block: false,
+    default: "",
+    doc: "Answers with metrics of the process, as Prometheus or OpenMetrics text.",
+    syntax: "",
+    apply: |b, _| {
+        b.time_requests();
+        b.set_handler(handle);
+        Ok(())
+    },
+}];
+
+fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+    if !matches!(x.method, Method::Get | Method::Head) {
+        return Content::Status(405);
+    }
+    let accepted: Vec<&[u8]> = x.head.fields_by_id(FieldId::Accept).collect();
+    let format = Format::chosen(&accepted.join(&b", "[..]));
+    let body = page::render(format, &page::Facts::now());
+    reply::text(x, cx, 200, body.into_bytes(), Some(format.media_type()));
+    Content::Sent
+}
+
+/// Counts an exchange that has ended.
+fn count(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    let status = if x.err_status != 0 {
+        x.err_status
+    } else {
+        x.reply.status
+    };
+    meters::request(x.head.version, status, x.request_bytes, x.bytes_sent);
+    let moments = &x.moments;
+    if let Some(us) = moments.since_head(cx.env.now_us()) {
+        meters::time(Time::Request, us);
+    }
+    if let Some(us) = moments.since_head(moments.first_byte_us) {
+        meters::time(Time::FirstByte, us);
+    }
+}

@@ -1,0 +1,125 @@
+//! `server_timing`: tells the client how long the parts of its request took, in the field `Server-Timing`.
+//!
+//! In the header: `wait`, until work on the request began; `handshake` of TLS, with the first request of a connection;
+//! `head`, from there to the response head. In a trailer, of responses that have one without losing their length: `total`,
+//! from the end of the request head to the end of the body. Over HTTP/1.1 a trailer is sent to clients that say
+//! `TE: trailers`. Absent: other servers' times, which they tell themselves.
+//!
+//! Source: W3C Server Timing; RFC 9110 sections 6.5 and 10.1.4.
+
+use std::rc::Rc;
+
+use conf::ConfError;
+use engines::http::Version;
+use server_core::build::Build;
+use server_core::confs::Conf;
+use server_core::exchange::{Ctx, Exchange};
+use server_core::module::Module;
+use server_core::timing::between;
+use server_core::{reply, settings};
+
+use crate::headers::write_trailers;
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "server_timing",
+    directives: &[PLAIN],
+    units: &[<TimingLoc as Conf>::unit],
+    header_stage: Some(stage),
+    finish: Some(finish),
+    dormant: true,
+    ..Module::EMPTY
+};
+
+settings! {
+    /// Settings of a location.
+    pub(crate) struct TimingLoc: Location / PLAIN {
+        /// Whether responses tell how long the parts of their request took.
+        on "server_timing": bool = false, "off", conf::Contexts::HTTP_SERVER_LOCATION;
+    }
+}
+
+/// The clock is read where any location tells.
+fn finish(b: &mut Build) -> Result<(), ConfError> {
+    if b.location_confs_mut::<TimingLoc>().any(|loc| *loc.on) {
+        b.time_requests();
+    }
+    Ok(())
+}
+
+fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
+    let http = Rc::clone(&x.http);
+    if !*x.loc::<TimingLoc>(&http).on {
+        return Ok(());
+    }
+    let moments = &x.moments;
+    let mut value = String::new();
+    part(&mut value, "wait", moments.since_head(moments.begun_us));
+    if let Some(tls) = x.tls.as_ref().filter(|_| x.client.requests == 1) {
+        part(
+            &mut value,
+            "handshake",
+            between(tls.greeted_us, tls.finished_us),
+        );
+    }
+    part(
+        &mut value,
+        "head",
+        between(moments.begun_us, cx.env.now_us()),
+    );
+    if !value.is_empty() {
+        x.reply.fields.push(FIELD, value.as_bytes());
+    }
+    let ends = x.reply.content_length.is_none() || x.on_end.is_some();
+    if ends && !x.header_only() && reply::trailers_allowed(x) && takes_trailers(x) {
+        x.on_end = Some(tell_end);
+    }
+    Ok(())
+}
+
+/// Whether the client has said that it reads trailers, where it has to.
+fn takes_trailers(x: &Exchange) -> bool {
+    if x.head.version >= Version::Http2 {
+        return true;
+    }
+    let mut words = x
+        .head
+        .named(b"te")
+        .flat_map(|field| field.split(|b| *b == b','));
+    words.any(|word| word.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+}
+
+/// Sets the trailers, those of `add_trailer` too.
+fn tell_end(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    write_trailers(x, cx);
+    let mut value = String::new();
+    part(&mut value, "total", x.moments.since_head(cx.env.now_us()));
+    if !value.is_empty() {
+        x.reply.trailers.push(FIELD, value.as_bytes());
+    }
+}
+
+/// Adds a part in milliseconds, as the field has it.
+fn part(value: &mut String, name: &str, us: Option<u64>) {
+    let Some(us) = us else { return };
+    if !value.is_empty() {
+        value.push_str(", ");
+    }
+    value.push_str(&format!("{name};dur={}.{:03}", us / 1000, us % 1000));
+}
+
+const FIELD: &[u8] = b"Server-Timing";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_milliseconds_to_the_microsecond() {
+        let mut value = String::new();
+        part(&mut value, "wait", Some(7));
+        part(&mut value, "handshake", None);
+        part(&mut value, "head", Some(12_345));
+        assert_eq!(value, "wait;dur=0.007, head;dur=12.345");
+    }
+}
