@@ -1,7 +1,8 @@
 //! What one exchange costs the worker above its system calls: intake, engine, phases, file lookup, response, write, log.
 //!
 //! `worker_exchange CASE N` does it N times on one keep-alive connection whose socket is a piece of memory. The file is
-//! a real one and is looked at each time. The cases `h2` and `h2-32` do it over HTTP/2, one and 32 requests a read. `benches/run` counts the instructions of two runs with different N; their
+//! a real one and is looked at each time. The cases `h2` and `h2-32` do it over HTTP/2, one and 32 requests a
+//! read, `spdy-32` over SPDY, whose client compresses each request anew, which is counted, too. `benches/run` counts the instructions of two runs with different N; their
 //! difference is the cost of the exchanges alone.
 
 use std::collections::HashMap;
@@ -21,13 +22,14 @@ use driver::worker::shared::Shared;
 use engines::h2::PREFACE;
 use engines::hpack::{Encoder, Indexing};
 use engines::http::{FileRange, Gather};
+use engines::spdy;
 use server_core::errlog::ErrorLog;
 use server_core::exchange::{Env, Peer};
 use server_core::http::Generation;
 use server_core::{LoadOptions, OpenedLogs, load};
 
 /// What is asked for, and how many times in one read.
-const CASES: [(&str, &str, usize); 7] = [
+const CASES: [(&str, &str, usize); 8] = [
     ("return", "/text", 1),
     ("file", "/page.html", 1),
     ("logged", "/logged/page.html", 1),
@@ -35,6 +37,7 @@ const CASES: [(&str, &str, usize); 7] = [
     ("pipelined", "/page.html", 8),
     ("h2", "/page.html", 1),
     ("h2-32", "/page.html", 32),
+    ("spdy-32", "/page.html", 32),
 ];
 
 /// Bytes of the small file and of the large one.
@@ -86,18 +89,20 @@ fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io:
     };
     let peer = Peer::Inet(SocketAddr::from(([127, 0, 0, 1], 40_000)));
     let mut conn = Conn::new(socket, peer, 0, 1, 1);
-    if http2.is_some() {
-        conn.expect(Choice {
-            http2: true,
-            spdy: false,
-        });
-    }
+    let mut spdy = name.starts_with("spdy").then(Spdy::new);
+    conn.expect(Choice {
+        http2: http2.is_some(),
+        spdy: spdy.is_some(),
+    });
     for n in 0..count {
         let now_ms = n as u64 / EXCHANGES_A_MS + 1;
         shared.clock.set(now_ms, UNIX_MS + now_ms);
         shared.files.set_now(now_ms, UNIX_MS + now_ms);
         conn.socket_mut().asked = true;
         if let Some(client) = &mut http2 {
+            client.ask(path, times, &mut conn.socket_mut().request);
+        }
+        if let Some(client) = &mut spdy {
             client.ask(path, times, &mut conn.socket_mut().request);
         }
         let cause = Cause {
@@ -175,6 +180,51 @@ impl Http2 {
     }
 }
 
+/// A client's side of SPDY, which hears nothing.
+struct Spdy {
+    client: spdy::Client,
+    begun: bool,
+}
+
+impl Spdy {
+    fn new() -> Self {
+        Self {
+            client: spdy::Client::new(6),
+            begun: false,
+        }
+    }
+
+    /// Puts requests into `out`; before the first of them, room for all responses.
+    fn ask(&mut self, path: &str, times: usize, out: &mut Vec<u8>) {
+        out.clear();
+        if !std::mem::replace(&mut self.begun, true) {
+            out.extend_from_slice(&[0x80, 3, 0, WINDOW_UPDATE + 1, 0, 0, 0, 8, 0, 0, 0, 0]);
+            out.extend_from_slice(&0x7000_0000_u32.to_be_bytes());
+        }
+        let ask = |_| {
+            let fields = [
+                (":method", "GET"),
+                (":scheme", "http"),
+                (":host", "www.example.org"),
+                (":path", path),
+                (":version", "HTTP/1.1"),
+                ("user-agent", "client/1.0"),
+                ("accept", "*/*"),
+                ("accept-encoding", "gzip"),
+            ];
+            let fields = fields.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+            self.client.request(fields, 3, true)
+        };
+        let streams: Vec<u32> = (0..times).map(ask).collect();
+        out.extend_from_slice(&self.client.transmit());
+        for stream in streams {
+            // Nobody waits for the answer, and nobody tells the server.
+            self.client.cancel(stream);
+        }
+        drop(self.client.transmit());
+    }
+}
+
 fn frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
     out.extend_from_slice(&(payload.len() as u32).to_be_bytes()[1..]);
     out.extend_from_slice(&[kind, flags]);
@@ -197,7 +247,7 @@ fn configuration(root: &Path) -> io::Result<Arc<server_core::http::Http>> {
             access_log off;
             keepalive_requests 1000000000;
             server {{
-                listen 127.0.0.1:8000;
+                listen 127.0.0.1:8000 spdy;
                 http2 on;
                 server_name www.example.org;
                 location = /text {{ return 200 'a few words of text'; }}

@@ -1,13 +1,14 @@
 //! First and last bytes over an emulated link of 50 ms: nothing the server sends waits for an acknowledgement.
 //!
 //! Bodies of many sizes, twelve requests on each connection, with acknowledgements that come 200 ms and 40 ms late, over
-//! HTTP/1.1 and HTTP/2, plain and with TLS. `link::sweep` says what is judged. A further protocol is a further `Peer`
-//! beside `h1` and `h2`, and a line of `Framing`. `LINK_ROUNDS` is how often all of it is done (1; `make test-all` does
+//! HTTP/1.1, HTTP/2 and SPDY, plain and with TLS. `link::sweep` says what is judged. A further protocol is a further `Peer`
+//! beside `h1`, `h2` and `spdy`, and a line of `Framing`. `LINK_ROUNDS` is how often all of it is done (1; `make test-all` does
 //! more), `LINK_TABLE=1` prints the figures.
 //! Each test is skipped, and says so, where there can be no link (see `link::available`).
 
 mod h1;
 mod h2;
+mod spdy;
 #[path = "../tls/mod.rs"]
 mod tls;
 mod transport;
@@ -51,6 +52,7 @@ fn holding(hold: Duration, trace: bool) -> Option<Link> {
 enum Framing {
     Http1,
     Http2,
+    Spdy,
 }
 
 /// What is said, and over what.
@@ -70,7 +72,17 @@ const HTTP_1_TLS12: Protocol = protocol(Framing::Http1, Some(Tls12));
 const HTTP_1_TLS13: Protocol = protocol(Framing::Http1, Some(Tls13));
 const HTTP_2: Protocol = protocol(Framing::Http2, None);
 const HTTP_2_TLS: Protocol = protocol(Framing::Http2, Some(Tls13));
-const ALL: [Protocol; 5] = [HTTP_1, HTTP_1_TLS12, HTTP_1_TLS13, HTTP_2, HTTP_2_TLS];
+const SPDY: Protocol = protocol(Framing::Spdy, None);
+const SPDY_TLS: Protocol = protocol(Framing::Spdy, Some(Tls13));
+const ALL: [Protocol; 7] = [
+    HTTP_1,
+    HTTP_1_TLS12,
+    HTTP_1_TLS13,
+    HTTP_2,
+    HTTP_2_TLS,
+    SPDY,
+    SPDY_TLS,
+];
 
 impl Framing {
     /// Its name in ALPN.
@@ -78,6 +90,7 @@ impl Framing {
         match self {
             Self::Http1 => "http/1.1",
             Self::Http2 => "h2",
+            Self::Spdy => "spdy/3.1",
         }
     }
 }
@@ -87,6 +100,7 @@ impl fmt::Display for Protocol {
         f.write_str(match self.framing {
             Framing::Http1 => "HTTP/1.1",
             Framing::Http2 => "HTTP/2",
+            Framing::Spdy => "SPDY",
         })?;
         f.write_str(match self.version {
             None => "",
@@ -103,6 +117,7 @@ impl Protocol {
         match self.framing {
             Framing::Http1 => Box::new(h1::H1::new(transport)),
             Framing::Http2 => Box::new(h2::H2::new(transport)),
+            Framing::Spdy => Box::new(spdy::Spdy::new(transport)),
         }
     }
 
@@ -117,7 +132,11 @@ impl Protocol {
 
     /// Whether the binary under test speaks it; nginx did so by other directives before 1.25.
     fn is_known(self) -> bool {
-        self.framing == Framing::Http1 || peer::knows_nginx(25)
+        match self.framing {
+            Framing::Http1 => true,
+            Framing::Http2 => peer::knows_nginx(25),
+            Framing::Spdy => peer::is_firstbyte(),
+        }
     }
 }
 
@@ -130,10 +149,11 @@ fn chain() -> &'static Chain {
 /// A server with a file of each size, named by it.
 fn site() -> Builder {
     let http2 = if HTTP_2.is_known() { "http2 on;" } else { "" };
+    let spdy = if SPDY.is_known() { "spdy" } else { "" };
     let files = format!(
         "ssl_protocols TLSv1.2 TLSv1.3; {http2}
          ssl_certificate %%DIR%%/c.pem; ssl_certificate_key %%DIR%%/k.pem;
-         server {{ listen %%PORT%%; listen %%PORT2%% ssl; root %%DIR%%/html; }}"
+         server {{ listen %%PORT%% {spdy}; listen %%PORT2%% ssl {spdy}; root %%DIR%%/html; }}"
     );
     let builder = Server::http(&files)
         .bytes("c.pem", chain().certificates.as_bytes())
@@ -245,6 +265,26 @@ fn http_2_by_prior_knowledge_waits_for_no_acknowledgement_held_for_200_ms() {
 #[test]
 fn http_2_by_prior_knowledge_waits_for_no_acknowledgement_held_for_40_ms() {
     sweep(HTTP_2, 40 * MS);
+}
+
+#[test]
+fn spdy_over_tls_waits_for_no_acknowledgement_held_for_200_ms() {
+    sweep(SPDY_TLS, 200 * MS);
+}
+
+#[test]
+fn spdy_over_tls_waits_for_no_acknowledgement_held_for_40_ms() {
+    sweep(SPDY_TLS, 40 * MS);
+}
+
+#[test]
+fn spdy_in_the_clear_waits_for_no_acknowledgement_held_for_200_ms() {
+    sweep(SPDY, 200 * MS);
+}
+
+#[test]
+fn spdy_in_the_clear_waits_for_no_acknowledgement_held_for_40_ms() {
+    sweep(SPDY, 40 * MS);
 }
 
 #[test]

@@ -5,9 +5,12 @@
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use engines::http::{BodyLength, Chunk, Front, Gather, ResponseHead};
+use engines::spdy::{self, Event, Plan, Want};
 use firstbyte_tests::h2::{ACK, DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame};
 use firstbyte_tests::hpack::{self, Reader};
 use rustls::pki_types::pem::PemObject;
@@ -59,6 +62,7 @@ pub(crate) fn serve(
             match protocol.framing {
                 Framing::Http1 => converse(wire)?,
                 Framing::Http2 => converse_in_frames(wire)?,
+                Framing::Spdy => converse_in_spdy(wire)?,
             }
         }
         Ok(())
@@ -154,6 +158,57 @@ fn converse_in_frames(mut wire: Wire) -> io::Result<()> {
             let data = frame(DATA, END_STREAM, taken.stream, &vec![b'x'; size]);
             before.extend_from_slice(&data[..data.len() - size]);
             withhold(&mut wire, before, size)?;
+        }
+    }
+}
+
+fn converse_in_spdy(mut wire: Wire) -> io::Result<()> {
+    let mut conn = spdy::Conn::new(Rc::new(spdy::Settings::default()));
+    let mut piece = [0; 1024];
+    loop {
+        let length = read(&mut wire, &mut piece)?;
+        if length == 0 {
+            return Ok(());
+        }
+        conn.receive(&piece[..length]);
+        while let Some(event) = conn.event() {
+            let Event::Head { stream, head } = event else {
+                continue;
+            };
+            let size = size(&String::from_utf8_lossy(head.bytes(head.target)));
+            answer_in_spdy(&mut conn, stream, size);
+            let mut out = Gather::default();
+            conn.transmit(&mut out);
+            let mut before = Vec::new();
+            while let Some(Front::Bytes(bytes)) = out.front() {
+                let len = bytes.len();
+                before.extend_from_slice(bytes);
+                out.advance(len as u64);
+            }
+            before.truncate(before.len() - size);
+            withhold(&mut wire, before, size)?;
+        }
+    }
+}
+
+/// A whole response, ready to be transmitted; its body is its end.
+fn answer_in_spdy(conn: &mut spdy::Conn, stream: u32, size: usize) {
+    let head = ResponseHead {
+        status: 200,
+        body: BodyLength::Length(size as u64),
+        ..ResponseHead::default()
+    };
+    let plan = Plan {
+        trailers: false,
+        chunk_bytes: size,
+    };
+    conn.send_head(stream, &head, plan);
+    let mut body = Some(vec![b'x'; size]);
+    loop {
+        match (conn.advance(u64::MAX, 0), body.take()) {
+            (Want::Body(_), Some(body)) => conn.send_data(stream, Chunk::Owned(body)),
+            (Want::Body(_), None) => conn.send_end(stream, None),
+            (Want::Sent { .. } | Want::Nothing, _) => return,
         }
     }
 }
