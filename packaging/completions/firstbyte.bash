@@ -2,6 +2,36 @@
 _firstbyte() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     COMPREPLY=()
+    if [[ ${COMP_WORDS[1]} == freeze && $COMP_CWORD -gt 1 ]]; then
+        case $prev in
+            --out)
+                mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+                return ;;
+            --manifest)
+                mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+                return ;;
+            --keep)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
+            --exclude)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
+            --site)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
+            --encodings)
+                mapfile -t COMPREPLY < <(compgen -W 'br zst gz br,zst,gz none' -- "$cur")
+                return ;;
+            --effort)
+                mapfile -t COMPREPLY < <(compgen -W 'fast good best' -- "$cur")
+                return ;;
+            --threads)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
+        esac
+        mapfile -t COMPREPLY < <(compgen -d -W '--out --manifest --keep --exclude --site --encodings --effort --threads --all --follow --strict --verbose' -- "$cur")
+        return
+    fi
     case $prev in
         -*s)
             mapfile -t COMPREPLY < <(compgen -W 'stop quit reopen reload' -- "$cur")
@@ -23,5 +53,6 @@ _firstbyte() {
             return ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W '-? -h -v -V -t -T -q -s -p -e -c -g' -- "$cur")
+    [[ $COMP_CWORD -eq 1 ]] && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W 'explain freeze' -- "$cur")
 }
 complete -F _firstbyte firstbyte

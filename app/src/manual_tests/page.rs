@@ -2,6 +2,8 @@
 
 use crate::argv::COMMANDS;
 use crate::flags::{FLAGS, Flag};
+use crate::tools::TOOLS;
+use crate::tools::freeze::options::LONGS;
 
 /// The page.
 pub(super) fn render() -> String {
@@ -28,12 +30,36 @@ pub(super) fn render() -> String {
             page.push_str(&commands());
         }
     }
+    page.push_str(&tools());
     page.push_str(&table("SIGNALS", SIGNALS_HEAD, SIGNALS));
     page.push_str(&table("FILES", FILES_HEAD, FILES));
     page.push_str(&table("ENVIRONMENT", "", ENVIRONMENT));
     page.push_str(&named("EXIT STATUS", EXIT_STATUS));
     page.push_str(&named("SEE ALSO", SEE_ALSO));
     page
+}
+
+/// What the program does when its first word is the name of a tool.
+fn tools() -> String {
+    let rows: Vec<(&str, String)> = TOOLS
+        .iter()
+        .map(|tool| (tool.name, format!("{}.", capital(tool.does))))
+        .collect();
+    let rows: Vec<(&str, &str)> = rows
+        .iter()
+        .map(|(name, does)| (*name, does.as_str()))
+        .collect();
+    let mut text = table("TOOLS", TOOLS_HEAD, &rows);
+    text.push_str(".SS \"firstbyte freeze DIR \\-\\-out DIR\"\n");
+    for long in LONGS {
+        let value = long.value.map(|value| format!(" \\fI{value}\\fR"));
+        let (name, doc) = (escaped(long.name), capital(long.doc));
+        text.push_str(&format!(
+            ".TP\n\\fB\\-\\-{name}\\fR{}\n{doc}.\n",
+            value.unwrap_or_default()
+        ));
+    }
+    text
 }
 
 fn named(title: &str, text: &str) -> String {
@@ -109,6 +135,9 @@ has
 The directives are in
 .BR firstbyte.conf (5).";
 
+const TOOLS_HEAD: &str =
+    "The first word may be the name of a tool; its options follow, and \\-h shows all of them:\n";
+
 const SIGNALS_HEAD: &str = "Sent to the supervisor, whose number is in the pid file:\n";
 
 const SIGNALS: &[(&str, &str)] = &[
@@ -160,7 +189,9 @@ const EXIT_STATUS: &str = "\\
 0 when all went well, and when the server was told to end. 1 when the configuration is refused, when something it
 needs cannot be opened, or when
 .B \\-s
-finds no server.";
+finds no server. 2 when
+.B freeze \\-\\-strict
+finds broken references.";
 
 const SEE_ALSO: &str = "\\
 .BR firstbyte.conf (5),

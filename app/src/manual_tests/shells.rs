@@ -2,6 +2,8 @@
 
 use crate::argv::COMMANDS;
 use crate::flags::FLAGS;
+use crate::tools::TOOLS;
+use crate::tools::freeze::options::{LONGS, Long};
 
 /// What a value may be, as far as a shell can complete it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +23,101 @@ fn kind(value: &str) -> Kind {
         "directives" => Kind::Directives,
         other => panic!("no shell knows how to complete {other}"),
     }
+}
+
+/// What a shell completes the value of an option of `freeze` with: a kind of path, or words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Value {
+    Directory,
+    File,
+    Words(&'static str),
+}
+
+fn value(long: &Long) -> Option<Value> {
+    Some(match long.value? {
+        "DIR" => Value::Directory,
+        "FILE" => Value::File,
+        "LEVEL" => Value::Words("fast good best"),
+        "LIST" => Value::Words("br zst gz br,zst,gz none"),
+        "GLOB" | "URL" | "N" => Value::Words(""),
+        other => panic!("no shell knows how to complete {other}"),
+    })
+}
+
+/// The names of the tools.
+fn tools() -> String {
+    let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
+    names.join(" ")
+}
+
+/// The part of the completion for bash that is for `freeze`.
+fn bash_freeze() -> String {
+    let mut cases = String::new();
+    for long in LONGS {
+        let reply = match value(long) {
+            None => continue,
+            Some(Value::Directory) => "compgen -d -- \"$cur\"".to_owned(),
+            Some(Value::File) => "compgen -f -- \"$cur\"".to_owned(),
+            Some(Value::Words(words)) => format!("compgen -W '{words}' -- \"$cur\""),
+        };
+        let name = long.name;
+        cases.push_str(&format!(
+            "            --{name})\n                mapfile -t COMPREPLY < <({reply})\n                return ;;\n"
+        ));
+    }
+    let all: Vec<String> = LONGS
+        .iter()
+        .map(|long| format!("--{}", long.name))
+        .collect();
+    format!(
+        "    if [[ ${{COMP_WORDS[1]}} == freeze && $COMP_CWORD -gt 1 ]]; then\n        case $prev in\n{cases}        \
+         esac\n        mapfile -t COMPREPLY < <(compgen -d -W '{}' -- \"$cur\")\n        return\n    fi\n",
+        all.join(" ")
+    )
+}
+
+/// The part of the completion for zsh that is for `freeze`.
+fn zsh_freeze() -> String {
+    let mut lines = Vec::new();
+    for long in LONGS {
+        let doc = long.doc.replace(':', "\\:").replace('\'', "'\\''");
+        let name = long.name;
+        let action = match (long.value, value(long)) {
+            (Some(shown), Some(Value::Directory)) => format!(":{shown}:_files -/"),
+            (Some(shown), Some(Value::File)) => format!(":{shown}:_files"),
+            (Some(shown), Some(Value::Words(words))) => format!(":{shown}:({words})"),
+            _ => String::new(),
+        };
+        lines.push(format!("        '*--{name}[{doc}]{action}'"));
+    }
+    format!(
+        "if [[ $words[2] == freeze ]]; then\n    _arguments \\\n{} \\\n        '*:DIR:_files -/'\n    return\nfi\n",
+        lines.join(" \\\n")
+    )
+}
+
+/// The part of the completion for fish that is for the tools.
+fn fish_tools() -> String {
+    let mut text = String::new();
+    for tool in TOOLS {
+        let (name, doc) = (tool.name, tool.does);
+        text.push_str(&format!(
+            "complete -c firstbyte -n __fish_use_subcommand -a {name} -d '{doc}'\n"
+        ));
+    }
+    for long in LONGS {
+        let action = match value(long) {
+            None => String::new(),
+            Some(Value::Directory) => " -x -a '(__fish_complete_directories)'".to_owned(),
+            Some(Value::File) => " -r -F".to_owned(),
+            Some(Value::Words(words)) => format!(" -x -a '{words}'"),
+        };
+        let (name, doc) = (long.name, long.doc);
+        text.push_str(&format!(
+            "complete -c firstbyte -n '__fish_seen_subcommand_from freeze' -l {name}{action} -d '{doc}'\n"
+        ));
+    }
+    text
 }
 
 /// For bash-completion, which loads it by the command's name.
@@ -53,10 +150,13 @@ pub(super) fn bash(directives: &[&str]) -> String {
     format!(
         "# Completion of firstbyte for bash. {GENERATED}\n\
          _firstbyte() {{\n    local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD - 1]}}\n    \
-         COMPREPLY=()\n    case $prev in\n{cases}    esac\n    \
-         mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$cur\")\n}}\n\
+         COMPREPLY=()\n{}    case $prev in\n{cases}    esac\n    \
+         mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$cur\")\n    \
+         [[ $COMP_CWORD -eq 1 ]] && mapfile -t -O \"${{#COMPREPLY[@]}}\" COMPREPLY < <(compgen -W '{}' -- \"$cur\")\n}}\n\
          complete -F _firstbyte firstbyte\n",
-        flags.join(" ")
+        bash_freeze(),
+        flags.join(" "),
+        tools()
     )
 }
 
@@ -84,8 +184,10 @@ pub(super) fn zsh(directives: &[&str]) -> String {
         }
     }
     format!(
-        "#compdef firstbyte\n# Completion of firstbyte for zsh. {GENERATED}\n_arguments -s \\\n{}\n",
-        lines.join(" \\\n")
+        "#compdef firstbyte\n# Completion of firstbyte for zsh. {GENERATED}\n{}_arguments -s \\\n{} \\\n    '1::tool:({})'\n",
+        zsh_freeze(),
+        lines.join(" \\\n"),
+        tools()
     )
 }
 
@@ -108,7 +210,7 @@ pub(super) fn fish(directives: &[&str]) -> String {
             ));
         }
     }
-    text
+    text + &fish_tools()
 }
 
 fn commands() -> Vec<&'static str> {

@@ -4,6 +4,7 @@
 //! line of [`TOOLS`] and a module of its own; it reads its own options, with `-p -c -g -e` as they are elsewhere.
 
 mod explain;
+pub(crate) mod freeze;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -12,19 +13,26 @@ use std::process::ExitCode;
 /// One tool.
 pub(crate) struct Tool {
     /// The word that calls it.
-    name: &'static str,
+    pub(crate) name: &'static str,
     /// What it does, for `-h`.
-    does: &'static str,
+    pub(crate) does: &'static str,
     /// Runs it with the words after its name.
     pub(crate) run: fn(&[OsString]) -> ExitCode,
 }
 
 /// All tools.
-const TOOLS: &[Tool] = &[Tool {
-    name: "explain",
-    does: "say what becomes of a request, and because of which lines",
-    run: explain::run,
-}];
+pub(crate) const TOOLS: &[Tool] = &[
+    Tool {
+        name: "explain",
+        does: "say what becomes of a request, and because of which lines",
+        run: explain::run,
+    },
+    Tool {
+        name: "freeze",
+        does: "copy a static site, with hashes in names and compressed copies",
+        run: freeze::run,
+    },
+];
 
 /// The tool that a command line calls, and the words after its name.
 pub(crate) fn find(arguments: &[OsString]) -> Option<(&'static Tool, &[OsString])> {

@@ -315,7 +315,7 @@ fn broken_handshakes_end_with_one_alert_at_most() {
         let mut sink = |_: &[u8]| panic!("nothing was sent");
         let mut result = conn.receive(&mut bytes, &mut sink);
         if result.is_ok() && conn.hello().is_some() {
-            result = conn.start(&server, false, &mut sink);
+            result = conn.start(&server, Offer::default(), &mut sink);
         }
         assert!(result.is_err(), "{head:?}");
         let out = conn.take_output();

@@ -13,6 +13,7 @@ mod compress;
 mod early_hints;
 mod empty_gif;
 mod flv;
+pub mod freeze_manifest;
 mod geo;
 mod geoip;
 mod geoip2;
@@ -77,6 +78,7 @@ pub const MODULES: &[&Module] = &[
     &metrics::MODULE,
     &not_modified::MODULE,
     &headers::MODULE,
+    &freeze_manifest::MODULE,
     &userid::MODULE,
     &compress::GUNZIP,
     &sub_filter::MODULE,

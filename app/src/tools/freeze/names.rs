@@ -1,0 +1,304 @@
+//! The names that files get, and their content with the names of others in it.
+//!
+//! A file's hash is that of its content with the hashed names of what it refers to, so that a change reaches all who
+//! refer to it. Files that refer to each other in a circle are hashed together: their contents, with the circle's own
+//! names as they were, in the order of their paths; each one's hash is that of the circle's and its own path.
+//!
+//! Source: Tarjan's algorithm for strongly connected components, without recursion.
+
+use std::fs;
+use std::ops::Range;
+use std::sync::Mutex;
+
+use base64ct::{Base64, Encoding};
+use server_modules::freeze_manifest::format::{HASH_DIGITS, hashed_name};
+use sha2::{Digest, Sha256, Sha384, Sha512};
+
+use super::scan::Found;
+use super::tree::{Tree, failed};
+
+/// A file as it was read the first time.
+#[derive(Debug)]
+pub(super) struct Read {
+    /// SHA-256 of its content.
+    pub(super) hash: [u8; 32],
+    /// What is in it.
+    pub(super) found: Found,
+}
+
+/// Who is renamed, and to what.
+pub(super) struct Names<'t> {
+    tree: &'t Tree,
+    read: &'t [Read],
+    /// The digits in the name of each file; `None` for one that keeps its own.
+    digits: Vec<Option<String>>,
+    /// Digests of files for pages that name them, once they are asked for.
+    digests: Mutex<Vec<((usize, Algorithm), String)>>,
+}
+
+/// How a page says the digest of another file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Algorithm {
+    Sha256,
+    Sha384,
+    Sha512,
+}
+
+impl<'t> Names<'t> {
+    /// Names all files of which `renamed` says that they get a new one.
+    ///
+    /// # Errors
+    /// What cannot be read, or was changed meanwhile.
+    pub(super) fn new(tree: &'t Tree, read: &'t [Read], renamed: &[bool]) -> Result<Self, String> {
+        let mut names = Self {
+            tree,
+            read,
+            digits: vec![None; read.len()],
+            digests: Mutex::new(Vec::new()),
+        };
+        let targets = |file: usize| {
+            let edges = read[file].found.edges.iter().map(|edge| edge.target);
+            edges.filter(|target| renamed[*target]).collect::<Vec<_>>()
+        };
+        for circle in circles(read.len(), |file| renamed[file], targets) {
+            names.name(&circle)?;
+        }
+        // Digests that were asked for while names were missing are not the last word.
+        names.digests = Mutex::default();
+        Ok(names)
+    }
+
+    /// Names files that refer to each other; all they refer to otherwise have their names.
+    fn name(&mut self, circle: &[usize]) -> Result<(), String> {
+        let refers_to_own = |file: usize| {
+            let edges = &self.read[file].found.edges;
+            edges.iter().any(|edge| circle.contains(&edge.target))
+        };
+        if let [file] = circle
+            && !refers_to_own(*file)
+        {
+            let hash = match self.read[*file].found.edges.is_empty() {
+                true => self.read[*file].hash,
+                false => Sha256::digest(self.content(*file)?).into(),
+            };
+            self.digits[*file] = Some(digits(&hash));
+            return Ok(());
+        }
+        let mut whole = Sha256::new();
+        for file in circle {
+            let (path, content) = (&self.tree.files[*file].path, self.content(*file)?);
+            for part in [path.as_bytes(), &content] {
+                whole.update((part.len() as u64).to_be_bytes());
+                whole.update(part);
+            }
+        }
+        let whole = whole.finalize();
+        for file in circle {
+            let mut own = Sha256::new_with_prefix(whole);
+            own.update(self.tree.files[*file].path.as_bytes());
+            self.digits[*file] = Some(digits(&own.finalize().into()));
+        }
+        Ok(())
+    }
+
+    /// The path of a file in the frozen tree.
+    pub(super) fn path(&self, file: usize) -> String {
+        let path = &self.tree.files[file].path;
+        match &self.digits[file] {
+            Some(digits) => hashed_name(path, digits),
+            None => path.clone(),
+        }
+    }
+
+    /// Whether a file has another name than before.
+    pub(super) fn is_renamed(&self, file: usize) -> bool {
+        self.digits[file].is_some()
+    }
+
+    /// The content of a file in the frozen tree, as far as those it refers to have names.
+    ///
+    /// # Errors
+    /// What cannot be read, or was changed meanwhile.
+    pub(super) fn content(&self, file: usize) -> Result<Vec<u8>, String> {
+        let disk = &self.tree.files[file].disk;
+        let bytes = fs::read(disk).map_err(|error| failed("read", disk, &error))?;
+        let read = &self.read[file];
+        if <[u8; 32]>::from(Sha256::digest(&bytes)) != read.hash {
+            return Err(format!("{}: changed while it was read", disk.display()));
+        }
+        let mut edits: Vec<(Range<usize>, String)> = Vec::new();
+        for edge in &read.found.edges {
+            if let Some(digits) = &self.digits[edge.target] {
+                edits.push((edge.at..edge.at, format!(".{digits}")));
+            }
+            if let Some(range) = &edge.integrity
+                && edge.target != file
+                && let Some(new) = self.integrity(&bytes[range.clone()], edge.target)?
+            {
+                edits.push((range.clone(), new));
+            }
+        }
+        if edits.is_empty() {
+            return Ok(bytes);
+        }
+        edits.sort_by_key(|(range, _)| range.start);
+        let mut out = Vec::with_capacity(bytes.len() + edits.len() * (HASH_DIGITS + 1));
+        let mut copied = 0;
+        for (range, text) in edits {
+            // Two readers may have found the same reference.
+            if range.start < copied
+                || (range.is_empty() && out.ends_with(text.as_bytes()) && range.start == copied)
+            {
+                continue;
+            }
+            out.extend_from_slice(&bytes[copied..range.start]);
+            out.extend_from_slice(text.as_bytes());
+            copied = range.end;
+        }
+        out.extend_from_slice(&bytes[copied..]);
+        Ok(out)
+    }
+
+    /// The digests of a file whose content is another than before, in the place of those that a page has.
+    fn integrity(&self, said: &[u8], target: usize) -> Result<Option<String>, String> {
+        let edges = &self.read[target].found.edges;
+        if !edges.iter().any(|edge| self.digits[edge.target].is_some()) {
+            return Ok(None);
+        }
+        let mut words = Vec::new();
+        for word in String::from_utf8_lossy(said).split_ascii_whitespace() {
+            let algorithm = match word.split_once('-') {
+                Some(("sha256", _)) => Algorithm::Sha256,
+                Some(("sha384", _)) => Algorithm::Sha384,
+                Some(("sha512", _)) => Algorithm::Sha512,
+                _ => continue,
+            };
+            words.push(self.digest(target, algorithm)?);
+        }
+        words.dedup();
+        Ok((!words.is_empty()).then(|| words.join(" ")))
+    }
+
+    fn digest(&self, target: usize, algorithm: Algorithm) -> Result<String, String> {
+        let key = (target, algorithm);
+        let poisoned = std::sync::PoisonError::into_inner;
+        let known = self.digests.lock().unwrap_or_else(poisoned);
+        if let Some((_, digest)) = known.iter().find(|(of, _)| *of == key) {
+            return Ok(digest.clone());
+        }
+        drop(known);
+        let content = self.content(target)?;
+        let digest = match algorithm {
+            Algorithm::Sha256 => format!(
+                "sha256-{}",
+                Base64::encode_string(&Sha256::digest(&content))
+            ),
+            Algorithm::Sha384 => format!(
+                "sha384-{}",
+                Base64::encode_string(&Sha384::digest(&content))
+            ),
+            Algorithm::Sha512 => format!(
+                "sha512-{}",
+                Base64::encode_string(&Sha512::digest(&content))
+            ),
+        };
+        let mut known = self.digests.lock().unwrap_or_else(poisoned);
+        known.push((key, digest.clone()));
+        Ok(digest)
+    }
+}
+
+/// The digits of a name.
+fn digits(hash: &[u8; 32]) -> String {
+    let mut all = hex(hash);
+    all.truncate(HASH_DIGITS);
+    all
+}
+
+/// A hash in hexadecimal digits.
+pub(super) fn hex(hash: &[u8]) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The circles among those of `count` files that are `meant`, in an order in which each comes after those that it
+/// refers to; a file in no circle is one of its own. The members are in order.
+fn circles(
+    count: usize,
+    meant: impl Fn(usize) -> bool,
+    targets: impl Fn(usize) -> Vec<usize>,
+) -> Vec<Vec<usize>> {
+    const UNSEEN: usize = usize::MAX;
+    let mut found = Vec::new();
+    let (mut order, mut low) = (vec![UNSEEN; count], vec![UNSEEN; count]);
+    let mut on_stack = vec![false; count];
+    let (mut stack, mut next) = (Vec::new(), 0);
+    for root in (0..count).filter(|file| meant(*file)) {
+        if order[root] != UNSEEN {
+            continue;
+        }
+        let mut open = vec![(root, targets(root), 0)];
+        (order[root], low[root]) = (next, next);
+        next += 1;
+        stack.push(root);
+        on_stack[root] = true;
+        while let Some((file, edges, at)) = open.last_mut() {
+            let file = *file;
+            if let Some(target) = edges.get(*at).copied() {
+                *at += 1;
+                if order[target] == UNSEEN {
+                    (order[target], low[target]) = (next, next);
+                    next += 1;
+                    stack.push(target);
+                    on_stack[target] = true;
+                    open.push((target, targets(target), 0));
+                } else if on_stack[target] {
+                    low[file] = low[file].min(order[target]);
+                }
+                continue;
+            }
+            open.pop();
+            if let Some((parent, ..)) = open.last() {
+                low[*parent] = low[*parent].min(low[file]);
+            }
+            if low[file] == order[file] {
+                let from = stack.iter().rposition(|f| *f == file).unwrap_or(0);
+                let mut circle = stack.split_off(from);
+                circle.iter().for_each(|f| on_stack[*f] = false);
+                circle.sort_unstable();
+                found.push(circle);
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn circles_come_after_what_they_refer_to() {
+        // 0 and 1 refer to each other and to 2; 3 to 0, 4 to itself; 5 is not meant.
+        let edges = [vec![1], vec![0, 2], vec![], vec![0], vec![4], vec![0]];
+        let found = circles(6, |file| file != 5, |file| edges[file].clone());
+        assert_eq!(found, [vec![2], vec![0, 1], vec![3], vec![4]]);
+    }
+
+    #[test]
+    fn a_long_chain_takes_no_stack() {
+        let count = 200_000;
+        let found = circles(
+            count,
+            |_| true,
+            |file| {
+                if file + 1 < count {
+                    vec![file + 1]
+                } else {
+                    vec![]
+                }
+            },
+        );
+        assert_eq!(found.len(), count);
+        assert_eq!(found[0], [count - 1]);
+    }
+}

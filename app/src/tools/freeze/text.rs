@@ -1,0 +1,206 @@
+//! Text with the place of each of its bytes in the file: what stands behind entities and escapes.
+//!
+//! A reference is found in what a browser reads and changed where it is written. All changes are insertions of letters,
+//! digits and dots, which no language here has to escape, so that a place is all that is needed. Absent: named
+//! entities other than the five of XML, which no path needs.
+//!
+//! Source: HTML, "Character reference state"; CSS Syntax 3, "Consume an escaped code point"; ECMAScript,
+//! "String Literals".
+
+use std::borrow::Cow;
+
+/// Text and where it is from.
+#[derive(Debug, Clone)]
+pub(super) struct Text<'a> {
+    bytes: Cow<'a, [u8]>,
+    places: Places,
+}
+
+/// Where each byte of a text is in the file.
+#[derive(Debug, Clone)]
+enum Places {
+    /// One after the other from here on.
+    From(usize),
+    /// Where each byte begins, and where the last one ends.
+    Each(Vec<usize>),
+}
+
+impl<'a> Text<'a> {
+    /// What is in the file as it is written, from a place on.
+    pub(super) fn plain(bytes: &'a [u8], from: usize) -> Self {
+        Self {
+            bytes: Cow::Borrowed(bytes),
+            places: Places::From(from),
+        }
+    }
+
+    /// The bytes.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Where the byte with this index is in the file; that of the end for the length.
+    pub(super) fn place(&self, index: usize) -> usize {
+        match &self.places {
+            Places::From(from) => from + index,
+            Places::Each(each) => each[index.min(each.len() - 1)],
+        }
+    }
+
+    /// A part of it.
+    pub(super) fn part(&self, from: usize, to: usize) -> Text<'_> {
+        Text {
+            bytes: Cow::Borrowed(&self.bytes[from..to]),
+            places: match &self.places {
+                Places::From(start) => Places::From(start + from),
+                Places::Each(each) => Places::Each(each[from..=to].to_vec()),
+            },
+        }
+    }
+
+    /// A part of it without the escapes of a language: `read` gives what an escape means and how long it is.
+    fn unescaped(
+        &self,
+        range: (usize, usize),
+        mark: u8,
+        read: impl Fn(&[u8]) -> Option<(Vec<u8>, usize)>,
+    ) -> Text<'_> {
+        let (from, to) = range;
+        let raw = &self.bytes[from..to];
+        if !raw.contains(&mark) {
+            return self.part(from, to);
+        }
+        let (mut bytes, mut each) = (Vec::with_capacity(raw.len()), Vec::new());
+        let mut i = 0;
+        while i < raw.len() {
+            let place = self.place(from + i);
+            let escape = (raw[i] == mark).then(|| read(&raw[i..])).flatten();
+            match escape {
+                Some((meant, length)) => {
+                    each.extend(meant.iter().map(|_| place));
+                    bytes.extend(meant);
+                    i += length.max(1);
+                }
+                None => {
+                    bytes.push(raw[i]);
+                    each.push(place);
+                    i += 1;
+                }
+            }
+        }
+        each.push(self.place(to));
+        Text {
+            bytes: Cow::Owned(bytes),
+            places: Places::Each(each),
+        }
+    }
+
+    /// The value of an attribute.
+    pub(super) fn html(&self, from: usize, to: usize) -> Text<'_> {
+        self.unescaped((from, to), b'&', entity)
+    }
+
+    /// What is between the quotes or brackets of CSS.
+    pub(super) fn css(&self, from: usize, to: usize) -> Text<'_> {
+        self.unescaped((from, to), b'\\', css_escape)
+    }
+
+    /// What is between the quotes of JavaScript or JSON.
+    pub(super) fn js(&self, from: usize, to: usize) -> Text<'_> {
+        self.unescaped((from, to), b'\\', js_escape)
+    }
+}
+
+/// `&amp;`, `&#47;`, `&#x2f;` at the beginning, and their length.
+fn entity(raw: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let end = raw.iter().take(ENTITY_BYTES_MAX).position(|b| *b == b';')?;
+    let meant = match &raw[1..end] {
+        b"amp" => '&',
+        b"lt" => '<',
+        b"gt" => '>',
+        b"quot" => '"',
+        b"apos" => '\'',
+        [b'#', b'x' | b'X', digits @ ..] => number(digits, 16)?,
+        [b'#', digits @ ..] => number(digits, 10)?,
+        _ => return None,
+    };
+    Some((utf8(meant), end + 1))
+}
+
+fn css_escape(raw: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let digits = raw[1..]
+        .iter()
+        .take(6)
+        .take_while(|b| b.is_ascii_hexdigit())
+        .count();
+    if digits > 0 {
+        let meant = number(&raw[1..=digits], 16)?;
+        let blank = raw.get(1 + digits).is_some_and(u8::is_ascii_whitespace);
+        return Some((utf8(meant), 1 + digits + usize::from(blank)));
+    }
+    match raw.get(1)? {
+        b'\n' => Some((Vec::new(), 2)),
+        other => Some((vec![*other], 2)),
+    }
+}
+
+fn js_escape(raw: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let hex = |from: usize, to: usize| raw.get(from..to).and_then(|digits| number(digits, 16));
+    match raw.get(1)? {
+        b'n' => Some((vec![b'\n'], 2)),
+        b't' => Some((vec![b'\t'], 2)),
+        b'r' => Some((vec![b'\r'], 2)),
+        b'\n' => Some((Vec::new(), 2)),
+        b'x' => hex(2, 4).map(|c| (utf8(c), 4)),
+        b'u' if raw.get(2) == Some(&b'{') => {
+            let end = raw.iter().take(ENTITY_BYTES_MAX).position(|b| *b == b'}')?;
+            hex(3, end).map(|c| (utf8(c), end + 1))
+        }
+        b'u' => hex(2, 6).map(|c| (utf8(c), 6)),
+        other => Some((vec![*other], 2)),
+    }
+}
+
+fn number(digits: &[u8], radix: u32) -> Option<char> {
+    let text = std::str::from_utf8(digits).ok()?;
+    u32::from_str_radix(text, radix)
+        .ok()
+        .and_then(char::from_u32)
+}
+
+fn utf8(c: char) -> Vec<u8> {
+    c.to_string().into_bytes()
+}
+
+/// Longer runs after a mark are no entity and no escape.
+const ENTITY_BYTES_MAX: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_escaped_is_read_and_keeps_its_place() {
+        let file = b"xx a&#46;c&amp;d &c &unknown;";
+        let text = Text::plain(file, 0);
+        let value = text.html(3, file.len());
+        assert_eq!(value.bytes(), b"a.c&d &c &unknown;");
+        assert_eq!((value.place(0), value.place(1), value.place(2)), (3, 4, 9));
+        assert_eq!(value.place(value.bytes().len()), file.len());
+        let text = Text::plain(b"a\\2e css\\)", 10);
+        let value = text.css(0, 10);
+        assert_eq!(value.bytes(), b"a.css)");
+        assert_eq!((value.place(1), value.place(2)), (11, 15));
+        let text = Text::plain(br"\u002fa\x2e\u{6a}s\'", 0);
+        assert_eq!(text.js(0, 20).bytes(), b"/a.js'");
+    }
+
+    #[test]
+    fn escapes_that_are_cut_off_stay() {
+        for raw in [&b"\\"[..], b"\\u", b"\\u{", b"\\x1", b"&", b"&#", b"&#x;"] {
+            let text = Text::plain(raw, 0);
+            let _ = (text.js(0, raw.len()), text.css(0, raw.len()));
+            assert_eq!(text.html(0, raw.len()).bytes(), raw);
+        }
+    }
+}

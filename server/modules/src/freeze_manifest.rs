@@ -1,0 +1,196 @@
+//! `freeze_manifest`: files of a tree made by `firstbyte freeze`, which never change under their names.
+//!
+//! A name with a hash that the manifest knows is served with a `Cache-Control` that lets caches keep it for good; one
+//! with a hash that it does not know is answered with 404 before anything is looked for on the disk. All other names are
+//! served as they are without the directive. The hash alone is compared, so it does not matter by which root or alias the
+//! tree is reached. Absent: looking at a changed manifest before the next reload.
+//!
+//! Source: of our own; docs/freeze.md. RFC 8246 for `immutable`.
+
+pub mod format;
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use conf::{Arity, Builder, ConfError, Contexts, Directive, Row, os_error};
+use engines::http::FieldId;
+use server_core::build::Build;
+use server_core::exchange::{Ctx, Exchange};
+use server_core::module::{Handler, Inherit, Module, Step};
+use server_core::settings;
+
+use format::{Manifest, hash_in_name};
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "freeze_manifest",
+    directives: &[PLAIN, MAIN_PLAIN, ROWS],
+    units: &[
+        <FreezeLoc as server_core::confs::Conf>::unit,
+        <FreezeMain as server_core::confs::Conf>::unit,
+    ],
+    handlers: &[Handler::PreAccess(refuse)],
+    header_stage: Some(stage),
+    inherits: &[("freeze_manifest", Inherit::Around)],
+    dormant: true,
+    ..Module::EMPTY
+};
+
+settings! {
+    /// Settings of the module.
+    pub(crate) struct FreezeLoc: Location / PLAIN {}
+    extra {
+        /// `freeze_manifest`.
+        manifest: Option<Arc<Names>>,
+    }
+    merge inherit;
+}
+
+settings! {
+    /// What the whole configuration shares.
+    pub(crate) struct FreezeMain: Main / MAIN_PLAIN {}
+    extra {
+        /// Manifests that were read, so that one that serves several locations is in memory once.
+        read: Vec<(PathBuf, Arc<Names>)>,
+    }
+    merge forget;
+}
+
+fn inherit(own: &mut FreezeLoc, parent: Option<&FreezeLoc>) {
+    if own.manifest.is_none() {
+        own.manifest = parent.and_then(|parent| parent.manifest.clone());
+    }
+}
+
+fn forget(own: &mut FreezeMain, _: Option<&FreezeMain>) {
+    own.read = Vec::new();
+}
+
+const ROWS: &[Row<Build>] = &[Row {
+    name: "freeze_manifest",
+    contexts: Contexts::LOCATION,
+    arity: Arity::TAKE1,
+    block: false,
+    default: "",
+    doc: "Manifest of a tree that was frozen: which names with a hash may be kept by caches for good.",
+    syntax: "file",
+    apply: freeze_manifest,
+}];
+
+fn freeze_manifest(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    if b.conf_mut::<FreezeLoc>().manifest.is_some() {
+        return Err(ConfError::directive(d, "is duplicate"));
+    }
+    let path = PathBuf::from(OsString::from_vec(b.full_path(d.arg(0))));
+    let known = &b.conf_mut::<FreezeMain>().read;
+    let known = known.iter().find(|(read, _)| *read == path);
+    let names = match known {
+        Some((_, names)) => Arc::clone(names),
+        None => {
+            let failed = |what: &str, why: String| {
+                let text = format!("{what} \"{}\" failed ({why})", path.display());
+                ConfError::word(d, d.word(0), text)
+            };
+            let file = b.loader().source().open(&path);
+            let bytes = file.and_then(|file| file.read());
+            let bytes = bytes.map_err(|error| failed("open()", os_error(&error)))?;
+            let manifest = Manifest::parse(&bytes).map_err(|why| failed("manifest", why))?;
+            let names = Arc::new(Names::new(&manifest));
+            let entry = (path, Arc::clone(&names));
+            b.conf_mut::<FreezeMain>().read.push(entry);
+            names
+        }
+    };
+    b.conf_mut::<FreezeLoc>().manifest = Some(names);
+    Ok(())
+}
+
+/// The names of a manifest, as far as requests are told apart by them.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    /// The hashes of names, in order.
+    hashes: Vec<u64>,
+    /// Names that seem to have a hash and were not made by freezing.
+    plain: HashSet<Vec<u8>>,
+}
+
+/// What a name is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// It has a hash of the manifest.
+    Hashed,
+    /// It has a hash that is none of the manifest's.
+    Stale,
+    /// It has none, or is one that was not renamed.
+    Plain,
+}
+
+impl Names {
+    fn new(manifest: &Manifest) -> Self {
+        let mut names = Self::default();
+        for (path, entry) in &manifest.files {
+            let name = last_part(entry.path.as_bytes());
+            match hash_in_name(name) {
+                Some(hash) if *path != entry.path => names.hashes.push(hash),
+                Some(_) => {
+                    names.plain.insert(name.to_vec());
+                    let siblings = entry.encodings.keys();
+                    let siblings = siblings.map(|coding| [name, b".", coding.as_bytes()].concat());
+                    names.plain.extend(siblings);
+                }
+                None => {}
+            }
+        }
+        names.hashes.sort_unstable();
+        names.hashes.dedup();
+        names
+    }
+
+    fn look_up(&self, uri: &[u8]) -> Known {
+        let name = last_part(uri);
+        match hash_in_name(name) {
+            Some(hash) if self.hashes.binary_search(&hash).is_ok() => Known::Hashed,
+            Some(_) if !self.plain.contains(name) => Known::Stale,
+            _ => Known::Plain,
+        }
+    }
+}
+
+fn last_part(path: &[u8]) -> &[u8] {
+    path.rsplit(|b| *b == b'/').next().unwrap_or(path)
+}
+
+/// Before `try_files`, and before passwords are asked for: which hashes there are is in the pages.
+fn refuse(x: &mut Exchange, _: &mut Ctx<'_>) -> Step {
+    let stale = x
+        .loc::<FreezeLoc>(&x.http)
+        .manifest
+        .as_ref()
+        .is_some_and(|names| names.look_up(&x.uri) == Known::Stale);
+    if stale { Step::Status(404) } else { Step::Next }
+}
+
+fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
+    if !matches!(x.reply.status, 200 | 206 | 304) {
+        return Ok(());
+    }
+    let http = Rc::clone(&x.http);
+    let Some(names) = &x.loc::<FreezeLoc>(&http).manifest else {
+        return Ok(());
+    };
+    if names.look_up(&x.uri) == Known::Hashed {
+        x.reply.fields.remove(FieldId::Expires);
+        x.reply.fields.remove(FieldId::CacheControl);
+        x.reply
+            .fields
+            .push_id(FieldId::CacheControl, b"Cache-Control", IMMUTABLE);
+    }
+    Ok(())
+}
+
+/// A year, which is what caches take for ever.
+const IMMUTABLE: &[u8] = b"public, max-age=31536000, immutable";
