@@ -38,7 +38,7 @@ examples/site/run/tls.conf:
 	@if command -v openssl >/dev/null; then \
 	    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 365 -subj /CN=localhost \
 	        -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout $(@D)/localhost.key -out $(@D)/localhost.pem 2>/dev/null && \
-	    printf 'listen 127.0.0.1:8443 ssl;\nssl_certificate run/localhost.pem;\nssl_certificate_key run/localhost.key;\n' >$@; \
+	    printf 'listen 127.0.0.1:8443 ssl spdy;\nssl_certificate run/localhost.pem;\nssl_certificate_key run/localhost.key;\n' >$@; \
 	else \
 	    echo 'no HTTPS: the openssl command, which makes the certificate, is not there'; \
 	fi
@@ -47,7 +47,7 @@ serve: build examples/site/run/tls.conf
 	@mkdir -p examples/site/run
 	@echo 'firstbyte serves examples/site on'
 	@echo '  http://127.0.0.1:8080/          the site, over HTTP/1.1 and HTTP/2 with prior knowledge'
-	@[ ! -f examples/site/run/tls.conf ] || echo '  https://localhost:8443/         the same over TLS, by HTTP/2 or HTTP/1.1 (self-signed certificate)'
+	@[ ! -f examples/site/run/tls.conf ] || echo '  https://localhost:8443/         the same over TLS, by HTTP/2, SPDY/3.1 or HTTP/1.1 (self-signed certificate)'
 	@echo '  http://127.0.0.1:8080/missing   its own page for what is not there'
 	@echo '  http://127.0.0.1:8080/status    what the server knows of your request'
 	@echo 'Ctrl-C ends it; kill -HUP takes a changed examples/site/nginx.conf.'

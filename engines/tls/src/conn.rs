@@ -225,12 +225,6 @@ impl Conn {
         self.peer_closed
     }
 
-    /// Whether bytes of a record, or of a handshake, are held.
-    #[must_use]
-    pub fn has_partial(&self) -> bool {
-        !self.held.is_empty()
-    }
-
     /// Whether there is something to transmit.
     #[must_use]
     pub fn has_output(&self) -> bool {
