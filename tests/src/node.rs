@@ -1,25 +1,40 @@
-//! Clients by other people that run on node: the scripts in `tests/peers`, the libraries that `.ci/setup` installs.
-//!
-//! A script takes the directory of its libraries, a port and the name of a case, and prints a line for each outcome.
+//! Clients and servers by other people that run on node: the scripts in `tests/peers`, the libraries that `.ci/setup`
+//! installs. What each script takes and prints is in its first lines.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What `tests/peers/spdy.js` prints for a case, as a client of SPDY/3.1 of the server at this port.
+/// Where the libraries are.
+///
+/// # Panics
+/// When they are not installed.
+#[must_use]
+pub fn modules() -> PathBuf {
+    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/peers/node_modules");
+    assert!(
+        modules.is_dir(),
+        "the libraries are there; .ci/setup installs them"
+    );
+    modules
+}
+
+/// A script by its name.
+#[must_use]
+pub fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("peers")
+        .join(name)
+}
+
+/// What `spdy.js` prints for a case, as a client of SPDY/3.1 of the server at this port.
 ///
 /// # Panics
 /// When node or the library is missing, or the case fails.
 #[must_use]
 pub fn spdy(port: u16, case: &str) -> String {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let modules: PathBuf = tests.join("../target/peers/node_modules");
-    assert!(
-        modules.is_dir(),
-        "the library is there; .ci/setup installs it"
-    );
     let output = Command::new("node")
-        .arg(tests.join("peers/spdy.js"))
-        .arg(modules)
+        .arg(script("spdy.js"))
+        .arg(modules())
         .args([&port.to_string(), case])
         .output()
         .expect("node is there; .ci/setup installs it");
