@@ -28,6 +28,8 @@ pub(super) struct Stream {
     pub(super) allowed_bytes: u64,
     /// Bytes that were taken and not yet allowed anew.
     pub(super) consumed_bytes: u64,
+    /// The whole body is wanted: it has been allowed as much as there can be.
+    pub(super) wide: bool,
     /// What `content-length` leaves.
     pub(super) length_left: Option<u64>,
     pub(super) priority: Priority,
@@ -71,6 +73,7 @@ impl Stream {
             blocked_ms: None,
             allowed_bytes: 0,
             consumed_bytes: 0,
+            wide: false,
             length_left: None,
             priority: Priority::default(),
             pending: VecDeque::new(),
@@ -105,10 +108,12 @@ impl Stream {
 
     /// Whether what is still to come of the request body, as far as that is known, is allowed already.
     pub(super) fn rest_is_allowed(&self) -> bool {
-        self.allowed_bytes > 0
-            && self
-                .length_left
-                .is_none_or(|left| left <= self.allowed_bytes)
+        match self.length_left {
+            // What was allowed for the sake of the whole body is more than is worth reading past.
+            None => self.allowed_bytes > 0 && !self.wide,
+            Some(left) if self.wide => left <= self.allowed_bytes.min(PAST_BYTES),
+            Some(left) => self.allowed_bytes > 0 && left <= self.allowed_bytes,
+        }
     }
 
     /// Whether the scheduler should know of it.
@@ -145,3 +150,6 @@ impl Stream {
         );
     }
 }
+
+/// Most bytes of a body that are read past after the response, where more than that was allowed.
+const PAST_BYTES: u64 = 64 << 10;
