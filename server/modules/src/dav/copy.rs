@@ -8,7 +8,7 @@ use server_core::errlog::{Level, Shown};
 use server_core::exchange::{Ctx, Exchange};
 use server_core::{Change, EEXIST, ENOENT, Meta, OpenPolicy};
 
-use super::destination::{Way, lies_in, way};
+use super::destination::{Way, lies_in, parent, way};
 use super::settings::DavLoc;
 use super::tree::{self, Kept};
 use super::{Answer, Depth, cut_slash, depth, failed, of_errno, refuse, refuse_body, remove};
@@ -38,7 +38,7 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
         let text = format!("\"{}\" is collection", Shown(&x.uri));
         return refuse(x, 400, &text);
     }
-    let round = lies_in(cx, &way.to, &meta)
+    let round = lies_in(cx, parent(&way.to), &meta)
         || taken.is_some_and(|taken| taken.is_dir && lies_in(cx, &way.from, &taken));
     if round {
         let text = format!(

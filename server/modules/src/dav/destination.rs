@@ -140,12 +140,33 @@ fn is_below(path: &[u8], dir: &[u8]) -> bool {
         .is_some_and(|rest| rest.first() == Some(&b'/') || dir.ends_with(b"/"))
 }
 
-/// Whether a path lies in a directory, however links lead there.
+/// Whether a directory is another one, or lies in it, however links lead there; false where it is not there.
 pub(super) fn lies_in(cx: &mut Ctx<'_>, path: &[u8], dir: &Meta) -> bool {
-    memchr::memrchr_iter(b'/', path).any(|end| {
-        let parent = cx.files.stat(&path[..end.max(1)], &OpenPolicy::default());
-        parent.is_ok_and(|meta| (meta.dev, meta.ino) == (dir.dev, dir.ino))
-    })
+    let mut path = path.to_vec();
+    let mut below = None;
+    for _ in 0..LEVELS {
+        let Ok(meta) = cx.files.stat(&path, &OpenPolicy::default()) else {
+            return false;
+        };
+        let here = (meta.dev, meta.ino);
+        if here == (dir.dev, dir.ino) {
+            return true;
+        }
+        if below == Some(here) {
+            // The root is its own parent.
+            return false;
+        }
+        below = Some(here);
+        path.extend_from_slice(b"/..");
+    }
+    // Too deep to be told: better not.
+    true
+}
+
+/// The directory that a path is in.
+pub(super) fn parent(path: &[u8]) -> &[u8] {
+    let end = memchr::memrchr(b'/', path).unwrap_or(0);
+    &path[..end.max(1)]
 }
 
 fn refused(x: &Exchange, text: &str) -> u16 {
@@ -156,6 +177,9 @@ fn refused(x: &Exchange, text: &str) -> u16 {
 fn merge_slashes(path: &mut Vec<u8>) {
     path.dedup_by(|next, before| *next == b'/' && *before == b'/');
 }
+
+/// Levels of directories that are gone up.
+const LEVELS: u32 = 1000;
 
 #[cfg(test)]
 mod tests {
