@@ -111,7 +111,18 @@ pub fn apply(change: &Change<'_>) -> Result<(), FileError> {
 }
 
 fn copy(from: &[u8], to: &[u8], mode: u32, modified_s: i64) -> Result<(), FileError> {
-    let mut source = File::open(path(from)).map_err(|e| error(&e, "open()"))?;
+    // Opening a pipe that nobody writes to must not hold up the thread; there is nothing to read from one.
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(O_NONBLOCK)
+        .open(path(from));
+    let mut source = opened.map_err(|e| error(&e, "open()"))?;
+    if !source.metadata().is_ok_and(|meta| meta.is_file()) {
+        return Err(FileError {
+            errno: EINVAL,
+            call: "open()",
+        });
+    }
     let name = [to, format!(".{:010}", temp::next_number()).as_bytes()].concat();
     let mut target = OpenOptions::new()
         .write(true)
@@ -149,5 +160,9 @@ fn time(seconds: i64) -> SystemTime {
     moment.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
+/// Opening does not wait.
+const O_NONBLOCK: i32 = 0o4000;
+/// Invalid argument.
+const EINVAL: i32 = 22;
 /// The bits of a mode that are permissions.
 const PERMISSIONS: u32 = 0o7777;

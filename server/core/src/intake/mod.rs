@@ -53,7 +53,13 @@ impl Exchange {
         match &mut intake.reader {
             None => {
                 intake.held_bytes += len;
-                intake.held.push_back(bytes);
+                // Small pieces are joined: what is held is not to be more than its bytes.
+                match intake.held.back_mut() {
+                    Some(last) if last.len() + bytes.len() <= JOINED_BYTES => {
+                        last.extend_from_slice(&bytes);
+                    }
+                    _ => intake.held.push_back(bytes),
+                }
             }
             Some(reader) => {
                 intake.used += len;
@@ -151,3 +157,5 @@ impl Exchange {
 
 /// Bytes of a body that are held before anybody has asked for it; as much is read ahead over HTTP/2.
 const HELD_BYTES: u64 = 64 << 10;
+/// Bytes up to which pieces that are held are joined.
+const JOINED_BYTES: usize = 4 << 10;
