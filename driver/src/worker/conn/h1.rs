@@ -47,7 +47,7 @@ pub(super) fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
             Event::BodyFault(found) => match (&mut started, &a.exchange) {
                 // The response is not decided yet: answer the broken body instead.
                 (Some(head), _) => head.fault = head.fault.or(Some(found)),
-                (None, Some(x)) if x.awaits_body() => fault = Some(found),
+                (None, Some(x)) if matches!(x.state, State::Waiting(_)) => fault = Some(found),
                 (None, _) if a.next == Next::AwaitBody => {
                     a.next = a.engine.finish();
                     a.mode = Mode::Serve;

@@ -74,6 +74,8 @@ pub(super) struct Reader {
     most: u64,
     pub(super) pace: Pace,
     end: Option<Result<(), u16>>,
+    /// The handler knows of the end.
+    told: bool,
 }
 
 /// Asks for the whole body, and tells how far it is. Asked again it does no more than tell; the plan of the first who asks
@@ -85,9 +87,10 @@ pub fn collect(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &Plan) -> Collected {
     {
         begin(x, cx, plan);
     }
-    let Some(reader) = x.intake.as_ref().and_then(|intake| intake.reader.as_ref()) else {
+    let Some(reader) = x.intake.as_mut().and_then(|intake| intake.reader.as_mut()) else {
         return Collected::Status(500);
     };
+    reader.told = reader.end.is_some();
     match reader.end {
         Some(Ok(())) => return Collected::Done,
         Some(Err(status)) => return Collected::Status(status),
@@ -119,6 +122,7 @@ fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &Plan) {
         most: loc.client_max_body_size.0,
         pace: Pace::begin(loc, cx.clock.mono_ms),
         end: None,
+        told: false,
     };
     let complete = x.is_body_complete();
     let mut intake = x.intake.take().unwrap_or_default();
@@ -140,6 +144,11 @@ impl Reader {
     /// Whether nothing more is waited for.
     pub(super) fn is_done(&self) -> bool {
         self.end.is_some()
+    }
+
+    /// Whether nothing more is waited for, and the handler is to be told.
+    pub(super) fn is_due(&self) -> bool {
+        self.is_done() && !self.told
     }
 
     /// The whole body, if it is in memory.

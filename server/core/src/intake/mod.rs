@@ -89,7 +89,7 @@ impl Exchange {
             .intake
             .as_ref()
             .and_then(|intake| intake.reader.as_ref());
-        reader.is_some_and(Reader::is_done) && matches!(self.state, State::Waiting(_))
+        reader.is_some_and(Reader::is_due) && matches!(self.state, State::Waiting(_))
     }
 
     /// Whether the exchange waits for more of the body.
