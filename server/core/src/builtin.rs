@@ -168,7 +168,10 @@ const REQUEST: &[Variable] = &[
     var!(
         "content_length",
         "Content-Length of the request",
-        |x, _, _, o| put_opt(o, x.head.field(FieldId::ContentLength))
+        |x, _, _, o| match x.head.field(FieldId::ContentLength) {
+            None => x.body_size().is_some_and(|n| put_number(o, n)),
+            field => put_opt(o, field),
+        }
     ),
     var!(
         "content_type",
@@ -238,13 +241,13 @@ const REQUEST: &[Variable] = &[
     ),
     var!(
         "request_body",
-        "request body, where a handler read it",
-        |_, _, _, _| false
+        "request body, where a handler read it into memory",
+        |x, _, _, o| put_opt(o, x.body_bytes().filter(|body| !body.is_empty()))
     ),
     var!(
         "request_body_file",
         "file with the request body",
-        |_, _, _, _| false
+        |x, _, _, o| put_opt(o, x.body_file().map(|file| &*file.path))
     ),
     var!(
         "remote_user",

@@ -25,6 +25,7 @@ use crate::conf_core::CoreLoc;
 use crate::confs::Conf;
 use crate::files::{Files, Opened};
 use crate::http::{Generation, Http, Location, Server};
+use crate::intake::Intake;
 use crate::known_host::KnownHost;
 use crate::logs::Logs;
 use crate::phases::Phase;
@@ -151,7 +152,7 @@ impl Reply {
 pub enum State {
     /// In the phases.
     Running,
-    /// Waiting for a timer, monotonic milliseconds.
+    /// Waiting for a timer, monotonic milliseconds, or before that for the request body, where it was asked for.
     Waiting(u64),
     /// The connection is to be closed without a response.
     Aborted,
@@ -208,6 +209,8 @@ pub struct Exchange {
     pub uri_below_alias: bool,
     /// The request body was found too large: it is dropped, whatever the location of the error page says of it.
     pub too_large: bool,
+    /// What has come of the request body, where there is one and the response is not decided yet.
+    pub(crate) intake: Option<Box<Intake>>,
     /// `$request_id`, once it was asked for.
     pub request_id: Option<[u8; 16]>,
     /// How many computed variables are being evaluated, one for the sake of the other.
@@ -299,6 +302,7 @@ impl Exchange {
             valid_location: true,
             uri_below_alias: false,
             too_large: false,
+            intake: None,
             request_id: None,
             depth: 0,
             reply: Reply::default(),
@@ -355,6 +359,7 @@ impl Exchange {
         self.valid_location = true;
         self.uri_below_alias = false;
         self.too_large = false;
+        self.intake = None;
         self.request_id = None;
         self.depth = 0;
         self.clear_reply();

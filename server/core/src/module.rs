@@ -168,4 +168,6 @@ pub enum Content {
     Sent,
     /// The exchange was redirected internally.
     Restart,
+    /// Nothing yet: run this handler again when the exchange's timer fires, or when the body that it asked for is there.
+    Wait,
 }

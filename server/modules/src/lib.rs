@@ -10,6 +10,7 @@ mod autoindex;
 mod browser;
 mod charset;
 mod compress;
+mod dav;
 mod early_hints;
 mod empty_gif;
 mod flv;
@@ -70,6 +71,7 @@ pub const MODULES: &[&Module] = &[
     &random_index::MODULE,
     &index::MODULE,
     &autoindex::MODULE,
+    &dav::MODULE,
     &compress::GZIP_STATIC,
     &static_files::MODULE,
     &empty_gif::MODULE,

@@ -4,6 +4,7 @@
 mod addresses;
 mod ahead;
 mod auth;
+mod bodies;
 mod browsers;
 mod charset;
 mod compressing;
