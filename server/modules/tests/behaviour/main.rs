@@ -9,6 +9,7 @@ mod charset;
 mod compressing;
 mod errors;
 mod fields;
+mod films;
 mod frozen;
 mod geoip;
 mod geoip2;
