@@ -21,7 +21,6 @@ use server_core::build::Build;
 use server_core::builtin::find_arg;
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange};
-
 use server_core::module::{Content, Inherit, Module};
 use server_core::typed::Size;
 use server_core::{Files, Opened, debug_http, paths, reply, settings};
@@ -201,7 +200,7 @@ fn send(x: &mut Exchange, cx: &mut Ctx<'_>, opened: Rc<Opened>, file: FileHandle
     if *x.core_loc(&http).etag {
         x.reply.etag = Some(match whole {
             true => Rc::clone(&opened.etag),
-            // Each part has its own, by its length.
+            // As in nginx the time of the file and the length of what is sent.
             false => format!("\"{:x}-{length:x}\"", opened.meta.mtime_s)
                 .into_bytes()
                 .into(),
@@ -209,7 +208,11 @@ fn send(x: &mut Exchange, cx: &mut Ctx<'_>, opened: Rc<Opened>, file: FileHandle
     }
     x.reply.allow_ranges = true;
     reply::set_content_type(x);
-    let chunk = match cx.files.content(&opened).filter(|_| whole) {
+    let content = match whole {
+        true => cx.files.content(&opened),
+        false => None,
+    };
+    let chunk = match content {
         Some(content) => Chunk::Shared(content),
         None => Chunk::File(FileRange {
             file,

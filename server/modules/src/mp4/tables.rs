@@ -170,7 +170,7 @@ impl Chunks<'_> {
         self.table.rows.iter().zip(nexts).map(|(row, next)| {
             let (first, samples, description) = triple(row);
             let first = u64::from(first).checked_sub(1).ok_or(Fault::ZeroChunk)?;
-            // `next` is no chunk's number, or it was checked to be above zero when its own run is looked at.
+            // A next one of 0 is told when its own run is looked at.
             let next = next.saturating_sub(1);
             if next < first {
                 return Err(Fault::Unordered);
