@@ -27,6 +27,7 @@ mod limits;
 mod log;
 mod map;
 mod metrics;
+mod mp4;
 mod networks;
 mod not_modified;
 mod random_index;
@@ -76,6 +77,7 @@ pub const MODULES: &[&Module] = &[
     &static_files::MODULE,
     &empty_gif::MODULE,
     &flv::MODULE,
+    &mp4::MODULE,
     &stub_status::MODULE,
     &metrics::MODULE,
     &not_modified::MODULE,

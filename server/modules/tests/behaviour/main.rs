@@ -10,6 +10,7 @@ mod charset;
 mod compressing;
 mod errors;
 mod fields;
+mod films;
 mod frozen;
 mod geoip;
 mod geoip2;
