@@ -254,11 +254,16 @@ pub fn send(x: &mut Exchange, cx: &mut Ctx<'_>, chunk: Option<Chunk>) {
     }
     x.body.extend(chunk);
     x.header_sent = true;
-    for stage in &http.header_stages {
+    let stages = if x.is_subrequest() {
+        &http.subrequest_stages
+    } else {
+        &http.header_stages
+    };
+    for stage in stages {
         if let Err(status) = stage(x, cx) {
             x.header_sent = false;
             x.body.clear();
-            x.stages.clear();
+            x.clear_stages();
             return self::status(x, cx, status);
         }
     }
@@ -276,7 +281,7 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
         x.reply.content_type.clear();
         x.reply.content_length = None;
         x.body.clear();
-        x.stages.clear();
+        x.clear_stages();
     }
     if x.on_end.is_some() {
         // Trailers need a chunked body.
@@ -285,7 +290,7 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     if x.head.method == Method::Head {
         // Nothing of a body need be read or changed.
         x.body.clear();
-        x.stages.clear();
+        x.clear_stages();
     }
     if !matches!(status, 200 | 206 | 304) {
         x.reply.last_modified = None;

@@ -178,6 +178,18 @@ impl VarRegistry {
     /// # Errors
     /// `the duplicate "uri" variable` for a built-in one that cannot be changed.
     pub fn target(&mut self, name: &[u8]) -> Result<Target, String> {
+        let target = self.quiet_target(name)?;
+        if let Some(Def::Slot(_, warn)) = self.defs.get_mut(&name.to_ascii_lowercase()) {
+            *warn = true;
+        }
+        Ok(target)
+    }
+
+    /// The same for a directive other than `set`: where it writes nothing, the variable has no value, and nobody is warned.
+    ///
+    /// # Errors
+    /// As [`VarRegistry::target`].
+    pub fn quiet_target(&mut self, name: &[u8]) -> Result<Target, String> {
         let lower = name.to_ascii_lowercase();
         match self.lookup_builtin(&lower) {
             Some((
@@ -196,11 +208,7 @@ impl VarRegistry {
             }
             _ => {}
         }
-        let slot = self.settable(&lower);
-        if let Some(Def::Slot(_, warn)) = self.defs.get_mut(&lower) {
-            *warn = true;
-        }
-        Ok(Target::Slot(slot))
+        Ok(Target::Slot(self.settable(&lower)))
     }
 
     /// Defines a computed variable.

@@ -206,6 +206,7 @@ pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
         };
         match pulled {
             Pulled::Broken => return Err(Closed),
+            Pulled::Wait => break,
             Pulled::Chunk(chunk) => a.engine.send_data(chunk),
             Pulled::End => {
                 if let Some(on_end) = x.on_end {

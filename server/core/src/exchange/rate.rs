@@ -58,6 +58,9 @@ impl Exchange {
 
     /// Whether [`Exchange::pull_within`] must be used instead of [`Exchange::pull`].
     pub fn has_rate(&self) -> bool {
+        if self.family.joins() {
+            return true;
+        }
         match self.rate.limit {
             Some(limit) => limit != 0,
             None => self.core_loc(&self.http).limit_rate.0.is_some(),
@@ -65,13 +68,17 @@ impl Exchange {
     }
 
     /// As [`Exchange::pull`], but only what the rate allows after `sent` bytes of the response; `None` while that is
-    /// nothing, with `rate.until_ms` set.
+    /// nothing, or while a subrequest waits, with `rate.until_ms` set.
     pub fn pull_within(&mut self, cx: &mut Ctx<'_>, sent: u64) -> Option<Pulled> {
         let (limit, after) = self.limit_rate(cx);
-        if limit == 0 {
-            return Some(self.pull(cx));
-        }
         let now_ms = cx.clock.mono_ms;
+        if limit == 0 {
+            if now_ms < self.rate.until_ms {
+                return None;
+            }
+            self.rate.until_ms = 0;
+            return Some(self.pull(cx)).filter(|pulled| !matches!(pulled, Pulled::Wait));
+        }
         if now_ms < self.rate.until_ms {
             return None;
         }
@@ -86,6 +93,9 @@ impl Exchange {
         let most = u64::try_from(allowed).unwrap_or(u64::MAX);
         let pulled = self.pull(cx);
         let Pulled::Chunk(mut chunk) = pulled else {
+            if matches!(pulled, Pulled::Wait) {
+                return None;
+            }
             self.rate.until_ms = 0;
             return Some(pulled);
         };
