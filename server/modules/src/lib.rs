@@ -5,7 +5,9 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod addition;
 mod auth_basic;
+mod auth_request;
 mod autoindex;
 mod browser;
 mod charset;
@@ -63,6 +65,7 @@ pub const MODULES: &[&Module] = &[
     &realip::MODULE,
     &access::MODULE,
     &auth_basic::MODULE,
+    &auth_request::MODULE,
     &early_hints::MODULE,
     &limit_req::MODULE,
     &limit_conn::MODULE,
@@ -81,6 +84,7 @@ pub const MODULES: &[&Module] = &[
     &freeze_manifest::MODULE,
     &userid::MODULE,
     &compress::GUNZIP,
+    &addition::MODULE,
     &sub_filter::MODULE,
     &charset::MODULE,
     &compress::MODULE,
