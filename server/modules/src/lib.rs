@@ -39,6 +39,7 @@ mod secrets;
 mod secure_link;
 mod server_timing;
 mod split_clients;
+mod ssi;
 mod ssl;
 mod static_files;
 mod stub_status;
@@ -87,6 +88,7 @@ pub const MODULES: &[&Module] = &[
     &addition::MODULE,
     &sub_filter::MODULE,
     &charset::MODULE,
+    &ssi::MODULE,
     &compress::MODULE,
     &range::MODULE,
     &server_timing::MODULE,

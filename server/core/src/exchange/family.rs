@@ -54,8 +54,8 @@ impl Family {
 /// A subrequest whose body is part of its parent's, or held for it.
 pub struct Child {
     pub(super) exchange: Box<Exchange>,
-    /// What takes the place of a body that is empty, or of an error's.
-    pub(super) stub: Option<Vec<u8>>,
+    /// What takes the place of a body that is empty, or of an error's, and its media type.
+    pub(super) stub: Option<(Vec<u8>, Vec<u8>)>,
     /// The stage that asked does nothing more before it has ended.
     pub(super) waited: bool,
     /// Who gets the body, in memory.
@@ -82,10 +82,11 @@ impl Child {
         })
     }
 
-    /// With what takes the place of an empty body, or of an error's.
+    /// With what takes the place of an empty body, or of an error's, and its media type. It is a body like any other:
+    /// the stages of the place that the subrequest came to see it.
     #[must_use]
-    pub fn or_else(mut self, stub: Vec<u8>) -> Self {
-        self.stub = Some(stub);
+    pub fn or_else(mut self, stub: Vec<u8>, content_type: Vec<u8>) -> Self {
+        self.stub = Some((stub, content_type));
         self
     }
 

@@ -18,7 +18,7 @@ use super::body::{Act, BodyStage, Broken, Stepped};
 use super::family::{Child, go_on};
 use super::{Ctx, Exchange, Pulled, State};
 use crate::errlog::{Level, Shown};
-use crate::phases;
+use crate::{phases, reply};
 
 /// The queue and what it is fed from.
 #[derive(Default)]
@@ -224,39 +224,49 @@ impl Joint {
 fn pull_child(child: &mut Child, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Joined, Broken> {
     let (stub, begun) = (&mut child.stub, &mut child.begun);
     x.lend(&mut child.exchange, |x| {
-        go_on(x, cx);
-        match x.state {
-            State::Running | State::Waiting(_) => return Ok(Joined::Wait),
-            State::Aborted => return Err(Broken("")),
-            State::Responding => {}
-        }
-        if !*begun
-            && x.err_status != 0
-            && let Some(stub) = stub.take()
-        {
-            *begun = true;
-            x.body.clear();
-            x.clear_stages();
-            return Ok(Joined::Chunk(Chunk::Owned(stub)));
-        }
-        x.rate.until_ms = 0;
-        match x.pull_marked(cx) {
-            Pulled::Chunk(chunk) => {
-                *begun |= !chunk.is_empty();
-                x.bytes_sent += chunk.len();
-                Ok(Joined::Chunk(chunk))
+        loop {
+            go_on(x, cx);
+            match x.state {
+                State::Running | State::Waiting(_) => return Ok(Joined::Wait),
+                State::Aborted => return Err(Broken("")),
+                State::Responding => {}
             }
-            Pulled::Wait => Ok(Joined::Wait),
-            Pulled::Broken => Err(Broken("")),
-            Pulled::End => match stub.take().filter(|_| !*begun) {
-                Some(stub) => Ok(Joined::Chunk(Chunk::Owned(stub))),
-                None => {
-                    phases::log_subrequest(x, cx);
-                    Ok(Joined::End)
+            if !*begun
+                && x.err_status != 0
+                && let Some(stub) = stub.take()
+            {
+                answer_with(x, cx, stub);
+                continue;
+            }
+            x.rate.until_ms = 0;
+            match x.pull_marked(cx) {
+                Pulled::Chunk(chunk) => {
+                    *begun |= !chunk.is_empty();
+                    x.bytes_sent += chunk.len();
+                    return Ok(Joined::Chunk(chunk));
                 }
-            },
+                Pulled::Wait => return Ok(Joined::Wait),
+                Pulled::Broken => return Err(Broken("")),
+                Pulled::End => match stub.take().filter(|_| !*begun) {
+                    Some(stub) => answer_with(x, cx, stub),
+                    None => {
+                        phases::log_subrequest(x, cx);
+                        return Ok(Joined::End);
+                    }
+                },
+            }
         }
     })
+}
+
+/// Puts a body of this media type in the place of what a subrequest would answer.
+fn answer_with(x: &mut Exchange, cx: &mut Ctx<'_>, (body, content_type): (Vec<u8>, Vec<u8>)) {
+    x.clear_reply();
+    x.err_status = 0;
+    x.reply.status = 200;
+    x.reply.content_type = content_type;
+    x.reply.content_length = Some(body.len() as u64);
+    reply::send(x, cx, (!body.is_empty()).then_some(Chunk::Owned(body)));
 }
 
 impl Exchange {

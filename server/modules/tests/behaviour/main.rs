@@ -20,6 +20,7 @@ mod precompressed;
 mod referers;
 mod rewriting;
 mod site;
+mod ssi;
 mod subrequests;
 #[path = "../../src/geoip/testing.rs"]
 mod testing;
