@@ -11,6 +11,7 @@ mod joint;
 mod log;
 mod peer;
 mod rate;
+mod supply;
 mod tls;
 
 use std::collections::VecDeque;
@@ -41,6 +42,7 @@ pub use family::{Answer, Child, Family, MAX_SUBREQUESTS, MAX_SUBREQUESTS_DEEP};
 pub use guards::Guards;
 pub use peer::Peer;
 pub use rate::Rate;
+pub use supply::{Supplied, Supply};
 pub use tls::Tls;
 
 /// What the core needs of the world while it works on an exchange.
@@ -219,6 +221,8 @@ pub struct Exchange {
     pub response: ResponseHead,
     /// The body's chunks that wait to be pulled.
     pub body: VecDeque<Chunk>,
+    /// Who makes what comes behind them, if anything does.
+    pub supply: Option<Box<dyn Supply>>,
     /// Body stages, first the one nearest to the source.
     pub stages: Vec<Box<dyn BodyStage>>,
     lanes: Vec<Lane>,
@@ -305,6 +309,7 @@ impl Exchange {
             reply: Reply::default(),
             response: ResponseHead::default(),
             body: VecDeque::new(),
+            supply: None,
             stages: Vec::new(),
             lanes: Vec::new(),
             captures: Captures::default(),
@@ -386,13 +391,19 @@ impl Exchange {
         self.ahead = None;
         self.header_bytes = 0;
         self.moments = Moments::default();
-        self.family.clear();
+        self.family.begin();
     }
 
     /// Forgets what was decided about the response so far.
     pub fn clear_reply(&mut self) {
         self.reply.clear();
+        self.drop_body();
+    }
+
+    /// Forgets the body and what was to become of it.
+    pub fn drop_body(&mut self) {
         self.body.clear();
+        self.supply = None;
         self.clear_stages();
     }
 
@@ -401,8 +412,7 @@ impl Exchange {
         self.uri_changed = false;
         self.reply.headers_added = false;
         self.reply.source = None;
-        self.body.clear();
-        self.clear_stages();
+        self.drop_body();
     }
 
     /// The server's settings of one module.

@@ -10,7 +10,7 @@ use engines::http::{Chunk, FileRange};
 
 use super::family::Child;
 use super::joint::Joined;
-use super::{Ctx, Exchange};
+use super::{Ctx, Exchange, Supplied};
 use crate::errlog::Level;
 
 /// A transformation of the response body, added for one response by a header stage.
@@ -96,10 +96,11 @@ enum LaneState {
 pub enum Pulled {
     /// A piece of the body.
     Chunk(Chunk),
+    /// Nothing yet: what comes next is made elsewhere, or waits in a subrequest, and is looked for when `rate.until_ms` has
+    /// come.
+    Later,
     /// The body has ended.
     End,
-    /// Nothing before the time in [`Rate::until_ms`](super::Rate::until_ms): a subrequest has to wait.
-    Wait,
     /// The body breaks off here: what was promised cannot be kept, so the connection must close.
     Broken,
 }
@@ -131,13 +132,13 @@ impl Exchange {
     pub fn pull_marked(&mut self, cx: &mut Ctx<'_>) -> Pulled {
         let joins = self.family.joins();
         if self.stages.is_empty() && !joins {
-            return self.body.pop_front().map_or(Pulled::End, Pulled::Chunk);
+            return self.next_own(cx);
         }
         if joins && self.family.outer == 0 {
             return match self.joined(cx) {
                 Ok(Joined::Chunk(chunk)) => Pulled::Chunk(chunk),
                 Ok(Joined::End) => Pulled::End,
-                Ok(Joined::Wait) => Pulled::Wait,
+                Ok(Joined::Wait) => Pulled::Later,
                 Err(broken) => self.broken(broken),
             };
         }
@@ -157,7 +158,7 @@ impl Exchange {
                 Some(Ok(Stepped::Waits)) if self.must_flush() => {
                     self.stages[first].flush(&mut self.lanes[first].out)
                 }
-                Some(Ok(Stepped::Waits)) => return Pulled::Wait,
+                Some(Ok(Stepped::Waits)) => return Pulled::Later,
                 Some(done) => done.map(|_| ()),
                 None => return Pulled::End,
             };
@@ -165,6 +166,33 @@ impl Exchange {
                 return self.broken(broken);
             }
         }
+    }
+
+    /// What comes next of the exchange's own body: the chunks at hand, then what is supplied.
+    pub(super) fn next_own(&mut self, cx: &mut Ctx<'_>) -> Pulled {
+        if let Some(chunk) = self.body.pop_front() {
+            return Pulled::Chunk(chunk);
+        }
+        let Some(supply) = &mut self.supply else {
+            return Pulled::End;
+        };
+        self.rate.until_ms = 0;
+        match supply.next(cx) {
+            Supplied::Chunk(chunk) => Pulled::Chunk(chunk),
+            Supplied::Later(until_ms) => {
+                self.rate.until_ms = until_ms;
+                Pulled::Later
+            }
+            Supplied::End => {
+                self.supply = None;
+                Pulled::End
+            }
+        }
+    }
+
+    /// Whether its body may have to be waited for.
+    pub fn may_wait(&self) -> bool {
+        self.supply.is_some() || self.family.joins()
     }
 
     fn broken(&self, broken: Broken) -> Pulled {
@@ -216,14 +244,18 @@ impl Exchange {
                 None if before.state != LaneState::Ended => return Ok(Stepped::Idle),
                 input => input,
             }
-        } else if let Some(chunk) = self.body.pop_front() {
-            let (read, rest) = self.in_memory(chunk, cx)?;
-            if let Some(rest) = rest {
-                self.body.push_front(rest);
-            }
-            Some(read)
         } else {
-            None
+            match self.next_own(cx) {
+                Pulled::Chunk(chunk) => {
+                    let (read, rest) = self.in_memory(chunk, cx)?;
+                    if let Some(rest) = rest {
+                        self.body.push_front(rest);
+                    }
+                    Some(read)
+                }
+                Pulled::End => None,
+                Pulled::Later | Pulled::Broken => return Ok(Stepped::Waits),
+            }
         };
         let (stage, lane) = (&mut self.stages[i], &mut self.lanes[i]);
         match input {

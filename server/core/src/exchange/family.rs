@@ -46,8 +46,16 @@ impl Family {
         &self.charset
     }
 
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
+    /// A request of a client begins, with memory that another had.
+    pub(super) fn begin(&mut self) {
+        self.begun = 0;
+    }
+
+    /// Lets go of its own subrequests.
+    pub(super) fn drop_own(&mut self) {
+        self.outer = 0;
+        self.joint = None;
+        self.awaited = None;
     }
 }
 

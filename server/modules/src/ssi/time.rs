@@ -96,7 +96,7 @@ impl Moment {
             b'l' => write!(out, "{hour12:2}"),
             b'm' => write!(out, "{month:02}"),
             b'M' => write!(out, "{minute:02}"),
-            b'n' => write!(out, "\n"),
+            b'n' => writeln!(out),
             b'p' => write!(out, "{}", if hour < 12 { "AM" } else { "PM" }),
             b'P' => write!(out, "{}", if hour < 12 { "am" } else { "pm" }),
             b'r' => {

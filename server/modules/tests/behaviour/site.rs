@@ -353,7 +353,7 @@ fn answer(x: &mut Exchange, disk: &mut Disk, clock: &mut Clock) -> Answer {
             env: &env,
         };
         match x.pull(&mut cx) {
-            Pulled::Wait => {
+            Pulled::Later => {
                 let until_ms = x.rate.until_ms;
                 assert!(until_ms > clock.mono_ms, "it waits for something");
                 clock.set(until_ms, NOW_S * 1000);

@@ -49,7 +49,7 @@ fn until_wait(site: &mut Site, target: &str) -> (String, Option<u64>) {
         match site.pull(&mut x) {
             Pulled::Chunk(chunk) => ready.extend_from_slice(chunk.bytes()),
             other => {
-                let until_ms = matches!(other, Pulled::Wait).then_some(x.rate.until_ms);
+                let until_ms = matches!(other, Pulled::Later).then_some(x.rate.until_ms);
                 return (String::from_utf8_lossy(&ready).into_owned(), until_ms);
             }
         }
