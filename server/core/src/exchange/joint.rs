@@ -317,6 +317,7 @@ impl Exchange {
         let Some(mut joint) = self.family.joint.take() else {
             return Ok(Joined::End);
         };
+        self.rate.until_ms = 0;
         let joined = joint.next(self, cx);
         self.family.joint = Some(joint);
         joined

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use server_core::exchange::Pulled;
+use engines::http::Chunk;
+use server_core::exchange::{Ctx, Pulled, Supplied, Supply};
 
 use crate::site::Site;
 
@@ -208,6 +209,39 @@ fn what_is_ready_leaves_before_a_subrequest_that_waits() {
     let first = site.get("/b/page.html");
     assert_eq!(first.body, "slowpage");
     assert!(first.waited_ms > 0);
+}
+
+/// A body that is made while it is pulled.
+struct Made(Vec<Supplied>);
+
+impl Supply for Made {
+    fn next(&mut self, _: &mut Ctx<'_>) -> Supplied {
+        self.0.pop().unwrap_or(Supplied::End)
+    }
+}
+
+#[test]
+fn a_body_that_is_made_later_is_joined() {
+    let mut site = site("location / { add_before_body /before; add_after_body /after; }");
+    let mut x = site.begin("/page.html");
+    x.body.clear();
+    let pieces = [
+        Supplied::Chunk(Chunk::Static(b"made")),
+        Supplied::Later(1234),
+    ];
+    x.supply = Some(Box::new(Made(Vec::from(pieces))));
+    let mut got = Vec::new();
+    let mut waits = Vec::new();
+    loop {
+        match site.pull(&mut x) {
+            Pulled::Chunk(chunk) => got.extend_from_slice(chunk.bytes()),
+            Pulled::Later => waits.push((got.clone(), x.rate.until_ms)),
+            Pulled::End => break,
+            Pulled::Broken => panic!("the body breaks off"),
+        }
+    }
+    assert_eq!(got, b"before-made-after");
+    assert_eq!(waits, [(b"before-".to_vec(), 1234)]);
 }
 
 #[test]
