@@ -1,6 +1,6 @@
 //! Commands in pages (`ssi`), one page for each question.
 
-use server_core::exchange::Pulled;
+use server_core::exchange::{MAX_SUBREQUESTS, Pulled};
 
 use crate::site::Site;
 
@@ -261,6 +261,36 @@ fn variables_belong_to_the_client_s_request() {
 }
 
 #[test]
+fn the_number_of_subrequests_is_bounded() {
+    let include = "<!--#include virtual='/empty' -->";
+    let text = include.repeat(MAX_SUBREQUESTS as usize + 1);
+    let mut site = site("", &[("page.html", &text)]);
+    let said = site.logged(|site| {
+        let error = "[an error occurred while processing the directive]";
+        assert_eq!(site.get("/page.html").body, error, "the last one alone");
+    });
+    let text = "request reference counter overflow while processing \"/empty\"";
+    assert!(said.contains(text), "{said}");
+}
+
+#[test]
+fn a_text_with_the_values_of_its_variables_is_bounded() {
+    let set = |bytes: usize| {
+        let value = "v".repeat(bytes);
+        let text =
+            format!("<!--#set var='v' value='{value}' --><!--#if expr='$v' -->set<!--#endif -->");
+        site("ssi_value_length 100k;", &[("page.html", &text)])
+            .get("/page.html")
+            .body
+    };
+    assert_eq!(set(64 << 10), "set");
+    assert_eq!(
+        set((64 << 10) + 1),
+        "[an error occurred while processing the directive]"
+    );
+}
+
+#[test]
 fn dates_are_written_as_the_page_says() {
     assert_eq!(
         page("<!--#echo var='date_gmt' -->"),
@@ -328,7 +358,7 @@ fn a_page_that_includes_itself_ends_with_an_error() {
 }
 
 #[test]
-fn subrequests_that_wait_wait_together() {
+fn limits_count_a_client_s_request_once_with_its_subrequests() {
     let mut site = Site::http(
         "limit_req_zone $uri zone=ssi_waits:1m rate=1r/s;
          server { root /www; ssi on; types { text/html html; }
@@ -343,7 +373,7 @@ fn subrequests_that_wait_wait_together() {
     );
     let first = site.get("/page.html");
     assert_eq!((first.body.as_str(), first.waited_ms), ("1A2B3", 0));
-    // As in nginx a client's request is counted once, whatever subrequests it has: the second one is let pass.
+    // As in nginx: the first subrequest was counted, the second one is let pass.
     let second = site.get("/page.html");
     assert_eq!(second.body, "1A2B3");
     assert_eq!(second.waited_ms, 1000);
