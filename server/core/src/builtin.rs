@@ -74,8 +74,9 @@ const REQUEST: &[Variable] = &[
         !line.is_empty()
     }),
     var!("request_method", "request method", |x, _, _, o| {
-        // An error page is fetched with GET, whatever was asked for.
-        let became_get = x.method == Method::Get && x.head.method != Method::Get;
+        // An error page is fetched with GET, whatever was asked for; a subrequest has the method of the client's request.
+        let asked = x.method != Method::Get || x.is_subrequest();
+        let became_get = !asked && x.head.method != Method::Get;
         let name = if became_get {
             b"GET"
         } else {

@@ -5,7 +5,9 @@
 
 mod ahead;
 mod body;
+mod family;
 mod guards;
+mod joint;
 mod log;
 mod peer;
 mod rate;
@@ -36,7 +38,8 @@ use crate::transport::ReadTcpInfo;
 
 pub use ahead::Ahead;
 use body::Lane;
-pub use body::{BodyStage, Broken, Pulled};
+pub use body::{Act, BodyStage, Broken, Pulled};
+pub use family::{Answer, Child, Family, MAX_SUBREQUESTS, MAX_SUBREQUESTS_DEEP};
 pub use guards::Guards;
 pub use peer::Peer;
 pub use rate::Rate;
@@ -272,6 +275,8 @@ pub struct Exchange {
     pub header_bytes: u64,
     /// When it came how far, where the configuration asks for that.
     pub moments: Moments,
+    /// Its place among subrequests, and those of its own.
+    pub family: Family,
     /// Where what happens is noted; never while serving.
     pub trace: Option<Rc<Trace>>,
 }
@@ -335,6 +340,7 @@ impl Exchange {
             ahead: None,
             header_bytes: 0,
             moments: Moments::default(),
+            family: Family::default(),
             trace: None,
         }
     }
@@ -390,20 +396,20 @@ impl Exchange {
         self.ahead = None;
         self.header_bytes = 0;
         self.moments = Moments::default();
+        self.family.begin();
     }
 
     /// Forgets what was decided about the response so far.
     pub fn clear_reply(&mut self) {
         self.reply.clear();
         self.drop_body();
-        self.lanes.clear();
     }
 
     /// Forgets the body and what was to become of it.
     pub fn drop_body(&mut self) {
         self.body.clear();
         self.supply = None;
-        self.stages.clear();
+        self.clear_stages();
     }
 
     /// Forgets what an internal redirect must not carry along; `add_header` fields of an error stay with it.

@@ -178,6 +178,16 @@ pub fn log(x: &mut Exchange, cx: &mut Ctx<'_>) {
     x.intake = None;
 }
 
+/// Writes the logs of a subrequest that has ended, with `log_subrequest`.
+pub(crate) fn log_subrequest(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    let http = Rc::clone(&x.http);
+    if *x.core_loc(&http).log_subrequest {
+        for handler in &http.handlers.log {
+            handler(x, cx);
+        }
+    }
+}
+
 /// Whether the request line itself is at fault.
 fn is_of_line(fault: Fault) -> bool {
     matches!(

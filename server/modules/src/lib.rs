@@ -5,7 +5,9 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod addition;
 mod auth_basic;
+mod auth_request;
 mod autoindex;
 mod browser;
 mod charset;
@@ -39,6 +41,7 @@ mod secrets;
 mod secure_link;
 mod server_timing;
 mod split_clients;
+mod ssi;
 mod ssl;
 mod static_files;
 mod stub_status;
@@ -65,6 +68,7 @@ pub const MODULES: &[&Module] = &[
     &realip::MODULE,
     &access::MODULE,
     &auth_basic::MODULE,
+    &auth_request::MODULE,
     &early_hints::MODULE,
     &limit_req::MODULE,
     &limit_conn::MODULE,
@@ -85,8 +89,10 @@ pub const MODULES: &[&Module] = &[
     &freeze_manifest::MODULE,
     &userid::MODULE,
     &compress::GUNZIP,
+    &addition::MODULE,
     &sub_filter::MODULE,
     &charset::MODULE,
+    &ssi::MODULE,
     &compress::MODULE,
     &range::MODULE,
     &server_timing::MODULE,

@@ -251,7 +251,7 @@ pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
     }
     let (mut ended, mut later) = (false, false);
     let limited = x.has_rate();
-    if (limited || x.supply.is_some()) && a.out.is_empty() {
+    if (limited || x.may_wait()) && a.out.is_empty() {
         // What was held back is no silence of the client.
         c.mark_ms = sh.clock.mono_ms;
     }

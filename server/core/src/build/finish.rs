@@ -66,6 +66,10 @@ impl Build {
             vars,
             handlers: Handlers::of(&modules),
             header_stages: modules.iter().filter_map(|m| m.header_stage).collect(),
+            subrequest_stages: {
+                let of_all = modules.iter().filter(|m| m.stage_of_subrequests);
+                of_all.filter_map(|m| m.header_stage).collect()
+            },
             modules,
             prefix: self.options.prefix.clone(),
             logs: OnceLock::new(),

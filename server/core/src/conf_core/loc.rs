@@ -169,6 +169,8 @@ settings! {
         log_not_found "log_not_found": bool = true, "on", HSL;
         /// Whether subrequests are logged.
         log_subrequest "log_subrequest": bool = false, "off", HSL;
+        /// The largest body of a subrequest that is held in memory.
+        subrequest_output_buffer_size "subrequest_output_buffer_size": Size = Size(4096), "4k", HSL;
         /// When to keep reading before a close.
         lingering_close "lingering_close": Lingering = Lingering::On, "on", HSL;
         /// Longest time to keep reading before a close.

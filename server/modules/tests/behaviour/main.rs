@@ -22,6 +22,8 @@ mod precompressed;
 mod referers;
 mod rewriting;
 mod site;
+mod ssi;
+mod subrequests;
 #[path = "../../src/geoip/testing.rs"]
 mod testing;
 mod tls_clients;
