@@ -1,0 +1,471 @@
+//! `firstbyte via`: a command behind a link, servers at its other end, statuses, figures, and what an interruption
+//! leaves: nothing.
+//!
+//! Each test is skipped, and says so, where there can be no link: it needs root, /dev/net/tun and the `ip` command, and
+//! most need curl. `LINK_SECONDS=60` makes measurements long.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use firstbyte_tests::dir::set_mode;
+use firstbyte_tests::{Server, Signal, TempDir, peer, process, run, wait_until};
+use serde_json::Value;
+
+/// The status that says there is no link.
+const NO_LINK: i32 = 125;
+
+/// Whether there can be links here.
+fn possible() -> bool {
+    if !peer::is_firstbyte() {
+        return false;
+    }
+    let tried = run(["via", "0ms", "--", "true"]);
+    if tried.code == 0 {
+        return true;
+    }
+    let known = ["needs root", "/dev/net/tun", "TUN devices", "ip command"];
+    let reason = known.iter().any(|reason| tried.stderr.contains(reason));
+    assert!(tried.code == NO_LINK && reason, "{}", tried.stderr);
+    skipped(&tried.stderr)
+}
+
+/// Whether there is curl, too.
+fn possible_with_curl() -> bool {
+    let found = Command::new("curl").arg("--version").output();
+    possible() && (found.is_ok() || skipped("there is no curl"))
+}
+
+/// Written past the capture of the tests' output: that a test was skipped is to be seen.
+fn skipped(why: &str) -> bool {
+    let line = format!("\nskipped: there is no link here: {}\n", why.trim());
+    let _ = std::io::stderr().write_all(line.as_bytes());
+    false
+}
+
+/// How long measurements take.
+fn seconds() -> u64 {
+    let asked = std::env::var("LINK_SECONDS").ok();
+    asked.and_then(|text| text.parse().ok()).unwrap_or(2)
+}
+
+fn via(words: &[&str]) -> Output {
+    let mut command = Command::new(peer::binary());
+    let command = command.arg("via").args(words).stdin(Stdio::null());
+    command.output().expect("the binary under test starts")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What curl says of the time of the connection, and of the response's code, for a URL.
+const CURL: &str =
+    "curl --silent --show-error --output /dev/null --write-out '%{http_code} %{time_connect}' ";
+
+/// Holds curl's words to a round trip, ms.
+#[track_caller]
+fn assert_connected(words: &str, round_trip_ms: f64) {
+    let (code, time) = words.split_once(' ').expect("two words");
+    let time_ms = time.trim().parse::<f64>().expect("seconds") * 1e3;
+    assert_eq!(code, "200");
+    // A connection is one round trip; a busy machine adds to it.
+    let in_reach = round_trip_ms..round_trip_ms + 20.0;
+    assert!(in_reach.contains(&time_ms), "{time_ms} ms");
+}
+
+#[test]
+fn servers_of_this_machine_are_reached_over_the_link() {
+    if !possible_with_curl() {
+        return;
+    }
+    let server = Server::http("server { listen 127.0.0.1:%%PORT%%; return 200 ok; }").start();
+    let port = server.port();
+    // Ports are the system's choice here, and may be on either side of the limit.
+    let option = format!("--port={port}");
+    let script = format!("{CURL} http://localhost:{port}/");
+    let output = via(&["50ms", &option, "--", "sh", "-c", &script]);
+    assert_connected(&stdout(&output), 50.0);
+    assert!(
+        stderr(&output).starts_with("link: 50ms,seed="),
+        "{output:?}"
+    );
+    server.stop();
+}
+
+#[test]
+fn servers_in_a_network_of_their_own_are_reached_by_name() {
+    if !possible_with_curl() {
+        return;
+    }
+    let dir = TempDir::new();
+    dir.write(
+        "nginx.conf",
+        "daemon off; pid nginx.pid; error_log stderr; events { }
+         http { access_log off; server { listen 80; return 200 ok; } }",
+    );
+    let (binary, path) = (peer::binary(), dir.path().display());
+    let server = format!(
+        "exec {} -p {path}/ -c nginx.conf -e stderr",
+        binary.display()
+    );
+    let report = dir.path().join("via.json");
+    let script = format!(
+        "{CURL} http://server.via/ && echo && {CURL} http://$FIRSTBYTE_VIA_SERVER/ && echo && {CURL} localhost"
+    );
+    let output = via(&[
+        "40ms,delack=200ms,seed=7",
+        "--server",
+        &server,
+        "--json",
+        &report.display().to_string(),
+        "--quiet",
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ]);
+    let said = stdout(&output);
+    assert_eq!(said.lines().count(), 3, "{output:?}");
+    said.lines().for_each(|line| assert_connected(line, 40.0));
+    assert_eq!(stderr(&output), "");
+    let report: Value = serde_json::from_str(&dir.read("via.json")).expect("JSON");
+    assert_eq!(report["format"], "firstbyte-via/1");
+    assert_eq!(report["link"], "40ms,delack=200ms,seed=7");
+    assert_eq!((&report["seed"], &report["status"]), (&7.into(), &0.into()));
+    assert_eq!(report["servers"][0], server);
+    assert_eq!(report["command"][0], "sh");
+    for way in ["to_server", "to_client"] {
+        assert!(report[way]["packets"].as_u64() >= Some(9), "{report}");
+        assert_eq!(report[way]["lost"], 0);
+    }
+    assert_eq!(report["late"]["limit_us"], 1000);
+    assert_eq!(report["notes"], serde_json::json!([]));
+}
+
+#[test]
+fn status_is_that_of_the_command() {
+    if !possible() {
+        return;
+    }
+    for (words, status) in [
+        (&["sh", "-c", "exit 7"][..], 7),
+        (&["sh", "-c", "kill -TERM $$"], 128 + 15),
+        (&["/nonexistent/command"], 127),
+        (&["/etc/passwd"], 126),
+    ] {
+        let output = via(&[&["1ms", "--quiet", "--"], words].concat());
+        assert_eq!(output.status.code(), Some(status), "{output:?}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_before_anything_is_started() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let refused = |words: &[&str]| {
+        let outcome = run(["via"].iter().chain(words));
+        assert_eq!(outcome.code, NO_LINK, "{words:?}");
+        outcome.stderr
+    };
+    let said = refused(&["50ms,loss=101%", "--", "true"]);
+    let expected = "firstbyte via: \"loss=101%\" at character 6: a loss is 0% to 100%\n";
+    assert!(said.starts_with(expected), "{said}");
+    assert!(refused(&["50ms"]).contains("no command is given"));
+    let help = run(["via", "-h"]);
+    assert!(help.code == 0 && help.stdout.contains("--server COMMAND"));
+    if !possible() {
+        return;
+    }
+    let said = refused(&["1ms", "--server", "exit 3", "--", "true"]);
+    assert!(
+        said.contains("the server \"exit 3\" ended before it listened"),
+        "{said}"
+    );
+    let said = refused(&["1ms", "--pcap", "/nonexistent/p", "--", "true"]);
+    assert!(said.contains("/nonexistent/p: No such file"), "{said}");
+}
+
+/// What there is of this kind: the network devices of links, each with the number that it alone has ever had.
+fn devices() -> Vec<(String, String)> {
+    let folders = fs::read_dir("/sys/class/net").expect("/sys is mounted");
+    let names = folders
+        .flatten()
+        .map(|folder| folder.file_name().to_string_lossy().into_owned());
+    names
+        .filter(|name| name.starts_with("via"))
+        .filter_map(|name| {
+            let number = fs::read_to_string(format!("/sys/class/net/{name}/ifindex")).ok()?;
+            Some((name, number))
+        })
+        .collect()
+}
+
+/// The child, its children, and theirs.
+fn family(pid: u32) -> Vec<u32> {
+    let mut found = vec![pid];
+    let mut at = 0;
+    while let Some(pid) = found.get(at) {
+        found.extend(process::children(*pid));
+        at += 1;
+    }
+    found
+}
+
+fn ready(child: &mut Child) -> (String, BufReader<ChildStdout>) {
+    let mut lines = BufReader::new(child.stdout.take().expect("piped"));
+    let mut line = String::new();
+    lines.read_line(&mut line).expect("a line comes");
+    (line, lines)
+}
+
+/// The namespaces of a network that `ip netns` would list.
+fn named_namespaces() -> usize {
+    fs::read_dir("/run/netns").map_or(0, Iterator::count)
+}
+
+#[test]
+fn interruption_leaves_nothing_behind() {
+    if !possible() {
+        return;
+    }
+    // One child in a session of its own, so that no group of processes has them all.
+    let script = "setsid sleep 1000 & sleep 1000 & echo ready $FIRSTBYTE_VIA_SERVER; wait";
+    let named = named_namespaces();
+    for (signal, status) in [
+        (Signal::INT, Some(128 + 2)),
+        (Signal::TERM, Some(128 + 15)),
+        (Signal::KILL, None),
+    ] {
+        let mut child = Command::new(peer::binary())
+            .args(["via", "20ms,20mbit", "--", "sh", "-c", script])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary under test starts");
+        let (line, _lines) = ready(&mut child);
+        let address = line.trim().strip_prefix("ready ").expect("it is ready");
+        let mut processes = family(child.id());
+        wait_until("all processes run", || {
+            processes = family(child.id());
+            processes.len() == 5
+        });
+        let inside = processes.iter().rev();
+        let inside = inside.filter_map(|pid| fs::read_link(format!("/proc/{pid}/ns/net")).ok());
+        let inside = inside.map(|name| name.display().to_string()).next();
+        let address_is_there = || {
+            let table = fs::read_to_string("/proc/net/fib_trie").expect("/proc is mounted");
+            table.contains(&format!(" {address}\n"))
+        };
+        assert!(address_is_there(), "{address}");
+        let before = devices();
+        assert!(!before.is_empty());
+        assert!(process::signal(child.id(), signal));
+        let ended = child.wait().expect("it ends");
+        assert_eq!(ended.code(), status, "{signal:?}");
+        wait_until("no process is left", || {
+            processes.iter().all(|pid| !process::is_alive(*pid))
+        });
+        // Other tests have links meanwhile; of those that were there one has to go.
+        wait_until("the device is gone", || {
+            let now = devices();
+            before.iter().any(|device| !now.contains(device))
+        });
+        wait_until("nobody is in the namespace", || !in_use(&inside));
+        assert_eq!(named_namespaces(), named);
+    }
+}
+
+/// Whether a process is in this network namespace.
+fn in_use(namespace: &Option<String>) -> bool {
+    let folders = fs::read_dir("/proc").expect("/proc is mounted").flatten();
+    let mut found = folders.filter_map(|folder| fs::read_link(folder.path().join("ns/net")).ok());
+    found.any(|name| Some(name.display().to_string()) == *namespace)
+}
+
+#[test]
+fn signals_reach_the_command() {
+    if !possible() {
+        return;
+    }
+    let script = "trap 'echo hup' HUP; trap 'echo usr1; exit 9' USR1; echo ready; while :; do sleep 0.01; done";
+    let mut child = Command::new(peer::binary())
+        .args(["via", "1ms", "--quiet", "--", "sh", "-c", script])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary under test starts");
+    let (line, mut lines) = ready(&mut child);
+    assert_eq!(line, "ready\n");
+    for (signal, said) in [(Signal::HUP, "hup\n"), (Signal::USR1, "usr1\n")] {
+        process::signal(child.id(), signal);
+        let mut line = String::new();
+        lines.read_line(&mut line).expect("a line comes");
+        assert_eq!(line, said);
+    }
+    let ended = child.wait().expect("it ends");
+    assert_eq!(ended.code(), Some(9));
+}
+
+#[test]
+fn a_user_without_rights_has_links_between_namespaces() {
+    if !possible_with_curl() {
+        return;
+    }
+    let dir = TempDir::new();
+    let folder = dir.path();
+    let binary = folder.join("firstbyte");
+    fs::copy(peer::binary(), &binary).expect("a copy that everybody may run");
+    set_mode(&binary, 0o755);
+    dir.write(
+        "nginx.conf",
+        "daemon off; pid run/nginx.pid; error_log stderr; events { }
+         http { access_log off; server { listen 80; return 200 ok; } }",
+    );
+    for name in ["mount", "run"] {
+        fs::create_dir(folder.join(name)).expect("a folder");
+    }
+    set_mode(&folder.join("run"), 0o777);
+    let shown = folder.display();
+    let server = format!("exec {shown}/firstbyte -p {shown}/ -c nginx.conf -e stderr");
+    // /dev/net/tun is everybody's on most systems; here it becomes so for this command alone.
+    let allowed = "mount -t tmpfs tun \"$0\" && mknod -m 666 \"$0/tun\" c 10 200 && \
+                   mount --bind \"$0/tun\" /dev/net/tun && exec \"$@\"";
+    let as_nobody = [
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+    ];
+    let attempt = |prepare: &str, words: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", prepare]);
+        command.arg(folder.join("mount")).args(as_nobody);
+        let command = command.arg(&binary).arg("via").args(words);
+        command.output().expect("unshare starts")
+    };
+    let script = format!("id -u; grep CapEff /proc/self/status; {CURL} http://server.via/");
+    let words = [
+        "20ms", "--quiet", "--server", &server, "--", "sh", "-c", &script,
+    ];
+    let output = attempt(allowed, &words);
+    if stderr(&output).contains("user namespaces") {
+        skipped(&stderr(&output));
+        return;
+    }
+    let said = stdout(&output);
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(
+        lines[..2],
+        ["65534", "CapEff:\t0000000000000000"],
+        "{output:?}"
+    );
+    assert_connected(lines[2], 20.0);
+    let output = attempt(allowed, &["20ms", "--", "true"]);
+    assert_eq!(output.status.code(), Some(NO_LINK));
+    assert!(
+        stderr(&output).contains("needs root (CAP_SYS_ADMIN"),
+        "{output:?}"
+    );
+    let closed = allowed.replace("666", "600");
+    let output = attempt(&closed, &words);
+    assert_eq!(output.status.code(), Some(NO_LINK));
+    assert!(
+        stderr(&output).contains("/dev/net/tun may not be opened"),
+        "{output:?}"
+    );
+}
+
+/// A pcap file's packets: times, nanoseconds, and bytes.
+fn packets(path: &Path) -> Vec<(u64, Vec<u8>)> {
+    let bytes = fs::read(path).expect("it was written");
+    let number = |at: usize| {
+        let four = bytes[at..at + 4].try_into().expect("four bytes");
+        u32::from_le_bytes(four)
+    };
+    assert_eq!((number(0), number(20)), (0xa1b2_3c4d, 101));
+    let (mut at, mut found) = (24, Vec::new());
+    while at < bytes.len() {
+        let time = u64::from(number(at)) * 1_000_000_000 + u64::from(number(at + 4));
+        let length = number(at + 8) as usize;
+        found.push((time, bytes[at + 16..at + 16 + length].to_vec()));
+        at += 16 + length;
+    }
+    found
+}
+
+#[test]
+fn packets_are_captured_as_they_leave() {
+    if !possible_with_curl() {
+        return;
+    }
+    let server = Server::http("server { listen 127.0.0.1:%%PORT%%; return 200 ok; }").start();
+    let (dir, port) = (TempDir::new(), server.port());
+    let file = dir.path().join("link.pcap");
+    let (name, option) = (file.display().to_string(), format!("--port={port}"));
+    let script = format!("{CURL} http://localhost:{port}/");
+    let words = [
+        "30ms", &option, "--pcap", &name, "--quiet", "--", "sh", "-c", &script,
+    ];
+    let output = via(&words);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let packets = packets(&file);
+    let flags: Vec<u8> = packets
+        .iter()
+        .map(|(_, packet)| packet[33] & 0x3f)
+        .collect();
+    // SYN; SYN and ACK; ACK; the request.
+    assert_eq!(flags[..4], [0x02, 0x12, 0x10, 0x18], "{flags:02x?}");
+    // Each leaves the link half a round trip after it came.
+    let between_ms = (packets[1].0 - packets[0].0) as f64 / 1e6;
+    assert!((15.0..25.0).contains(&between_ms), "{between_ms} ms");
+    server.stop();
+    if let Ok(read) = Command::new("tcpdump").args(["-n", "-r", &name]).output() {
+        let said = stdout(&read);
+        assert!(
+            said.contains("Flags [S]") && said.contains("HTTP"),
+            "{read:?}"
+        );
+        assert_eq!(said.lines().count(), packets.len(), "{said}");
+    }
+}
+
+#[test]
+fn unshaped_link_is_fast() {
+    if !possible_with_curl() {
+        return;
+    }
+    let long = seconds() >= 60;
+    let bytes: u64 = if long { 6_000_000_000 } else { 200_000_000 };
+    let server = Server::http("server { listen 127.0.0.1:%%PORT%%; root %%DIR%%; }")
+        .zeros("file", bytes)
+        .start();
+    let port = server.port();
+    let option = format!("--port={port}");
+    let script = format!(
+        "curl --silent --show-error --output /dev/null --write-out '%{{size_download}} %{{speed_download}}' \
+         http://localhost:{port}/file"
+    );
+    for round_trip in ["0ms", "1ms"] {
+        let output = via(&[round_trip, &option, "--", "sh", "-c", &script]);
+        let said = stdout(&output);
+        let (size, speed) = said.split_once(' ').expect("two numbers");
+        assert_eq!(size.parse(), Ok(bytes), "{output:?}");
+        let gigabits = speed.parse::<f64>().expect("bytes a second") * 8e-9;
+        let least = if long { 1.0 } else { 0.2 };
+        assert!(
+            gigabits >= least,
+            "{gigabits} Gbit/s at {round_trip}: {output:?}"
+        );
+        if long {
+            eprintln!("{round_trip}: {gigabits:.2} Gbit/s; {}", stderr(&output));
+        }
+    }
+    server.stop();
+}
