@@ -13,7 +13,7 @@ use super::settings::{self, DEFAULT_WINDOW, MAX_WINDOW, Settings};
 use super::stream::Stream;
 use super::zlib::{Deflater, Inflater};
 use crate::http::{Gather, RequestHead};
-use crate::mux::{Scheduler, StreamTable, Window};
+use crate::mux::{Sender, StreamTable, Window};
 
 /// One SPDY/3.1 connection in the server role.
 #[derive(Debug)]
@@ -29,11 +29,7 @@ pub struct Conn {
     pub(super) inflater: Inflater,
     pub(super) deflater: Deflater,
     pub(super) streams: StreamTable<Stream>,
-    pub(super) scheduler: Scheduler,
-    /// What the peer lets us send on the connection.
-    pub(super) window: Window,
-    /// Since when that is nothing, while there is something to send.
-    pub(super) blocked_ms: Option<u64>,
+    pub(super) sender: Sender,
     /// Bytes of data that the peer may still send on the connection.
     pub(super) allowed_bytes: u64,
     /// The header block that is under way is to be dropped.
@@ -45,8 +41,6 @@ pub struct Conn {
     /// Highest number of a stream of the client.
     pub(super) last_stream: u32,
     pub(super) events: VecDeque<Event>,
-    /// Streams whose response is sent whole, and its bytes.
-    pub(super) sent: VecDeque<(u32, u64)>,
     pub(super) out: Gather,
     pub(super) ending: Ending,
     pub(super) budget: Budget,
@@ -88,16 +82,13 @@ impl Conn {
             inflater: Inflater::default(),
             deflater: Deflater::new(settings.headers_level),
             streams: StreamTable::default(),
-            scheduler: Scheduler::default(),
-            window: Window::new(DEFAULT_WINDOW),
-            blocked_ms: None,
+            sender: Sender::new(Window::new(DEFAULT_WINDOW)),
             allowed_bytes: MAX_WINDOW,
             block_given_up: false,
             inflated: Vec::new(),
             writer: Writer::default(),
             last_stream: 0,
             events: VecDeque::new(),
-            sent: VecDeque::new(),
             out: Gather::default(),
             ending: Ending::Open,
             budget: Budget::new(settings.abuse_budget),
@@ -266,7 +257,9 @@ impl Conn {
 
     /// Bytes of a response that were sent so far, frame heads included.
     pub fn sent_bytes(&mut self, id: u32) -> u64 {
-        self.streams.get(id).map_or(0, |stream| stream.sent_bytes)
+        self.streams
+            .get(id)
+            .map_or(0, |stream| stream.out.sent_bytes)
     }
 
     /// Whether a frame has begun to come and is not whole.
@@ -327,7 +320,7 @@ impl Conn {
         for id in ids {
             self.lose(id);
         }
-        self.scheduler.clear();
+        self.sender.clear();
         self.put_goaway(last, error::PROTOCOL_ERROR);
         self.events.push_back(Event::Failed(misdeed));
     }
@@ -342,7 +335,7 @@ impl Conn {
         let Some(stream) = self.streams.get(id) else {
             return;
         };
-        let (running, sent_bytes) = (stream.is_running(), stream.sent_bytes);
+        let (running, sent_bytes) = (stream.is_running(), stream.out.sent_bytes);
         self.streams.remove(id);
         if running {
             self.events.push_back(Event::Reset {
@@ -378,7 +371,7 @@ impl Conn {
         assert!(self.streams.len() <= most, "more streams than allowed");
         let Self {
             streams,
-            scheduler,
+            sender,
             last_stream,
             ..
         } = self;
@@ -388,7 +381,7 @@ impl Conn {
                 "a stream that nobody opened"
             );
             stream.check_invariants();
-            assert!(!stream.queued || scheduler.contains(id), "a lost turn");
+            sender.check_invariants(id, &stream.out);
         });
     }
 }
