@@ -26,8 +26,8 @@ pub(crate) const QUEUE_DEFAULT: u32 = 100;
 /// The most pairs of ports of `localhost` that are the server's.
 pub(crate) const LOCALHOST_MAX: usize = 64;
 
-/// The ports of `localhost` that are the server's where visitors are played: Linux gives those from 32768 on to programs
-/// that ask for any, and programs at one end speak with each other by them.
+/// The ports of `localhost` that are the server's where visitors are played: Linux gives those from 32768 on to
+/// programs that ask for any, and programs at one end speak with each other by them.
 pub const LOCALHOST_PORTS: (u16, u16) = (1, 32_767);
 
 /// What a link is like; the default has a round trip of 50 ms and holds nothing back.

@@ -1,10 +1,10 @@
 //! A link for a whole command, or for a verb of the program: in a cage, from which nothing escapes.
 //!
 //! [`enter`] forks. The child is the first process of a namespace of processes, makes the link, and runs what it is
-//! given; when it ends, and also when it or its parent is killed, the kernel ends every process that it started, and with
-//! the last of them go namespaces, devices, addresses and routes. The parent passes signals on and hands the status
-//! back. Where the machine's administrator did not start it, the cage is of a user namespace, and the far end cannot
-//! be the machine's network. [`run`](run::run) starts commands at the ends.
+//! given; when it ends, and also when it or its parent is killed, the kernel ends every process that it started, and
+//! with the last of them go namespaces, devices, addresses and routes. The parent passes signals on and hands the
+//! status back. Where the machine's administrator did not start it, the cage is of a user namespace, and the far end
+//! cannot be the machine's network. [`run`](run::run) starts commands at the ends.
 //!
 //! A verb that measures connects from threads that have entered [`Link::client`]'s network, or by
 //! [`Link::in_client`], and asks [`Link::is_void`] of each sample.
@@ -42,7 +42,8 @@ pub struct Wanted {
     pub spec: Spec,
     /// Where its other end is.
     pub far: Far,
-    /// Ports of the client's `localhost` that are the server's, in addition to [`LOCALHOST_PORTS`](crate::LOCALHOST_PORTS).
+    /// Ports of the client's `localhost` that are the server's, in addition to
+    /// [`LOCALHOST_PORTS`](crate::LOCALHOST_PORTS).
     pub ports: Vec<u16>,
 }
 

@@ -1,7 +1,7 @@
 //! `via`: a command behind a link with delay, rate, queue, loss and jitter, as a site's visitors have it.
 //!
-//! The command runs in a network of its own, whose one way out is the link. Its other end is this machine's network, or,
-//! with `--server`, a network in which servers run for as long as the command does. The work is that of the crate
+//! The command runs in a network of its own, whose one way out is the link. Its other end is this machine's network,
+//! or, with `--server`, a network in which servers run for as long as the command does. The work is that of the crate
 //! `link`; here are the command line and what is said at the end.
 //!
 //! Source: of our own; docs/link.md.

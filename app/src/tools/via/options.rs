@@ -39,6 +39,11 @@ pub(crate) const LONGS: &[Long] = &[
         "COMMAND",
         "a command for the shell that serves at the other end; may be repeated",
     ),
+    with(
+        "port",
+        "N",
+        "a port of localhost from 32768 on that is reached over the link, too; may be repeated",
+    ),
     with("pcap", "FILE", "write packets there as they leave the link"),
     with("json", "FILE", "write there as JSON what the link did"),
     plain("quiet", "say nothing of the link at the end"),
@@ -139,7 +144,8 @@ mod tests {
 
     #[test]
     fn options_are_read() {
-        let line = "50ms,seed=7 --server a --json=x --server=b --quiet --port 1 --port=65535 --pcap p -- c -- --quiet -h";
+        let line = "50ms,seed=7 --server a --json=x --server=b --quiet --port 1 --port=65535 --pcap p \
+                    -- c -- --quiet -h";
         let Ok(Asked::Via(options)) = parse(&words(line)) else {
             panic!("it is accepted")
         };
