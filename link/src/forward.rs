@@ -308,7 +308,9 @@ impl Run {
         ];
         // Interrupted or not: what is ready is seen by reading, and the stop at the next wait.
         let _ = poll(&mut ready, limit.as_ref());
-        if ready[2].revents().is_empty() {
+        // A device that somebody has removed is no end any more, and would be ready for ever.
+        let removed = |device: &PollFd<'_>| device.revents().contains(PollFlags::ERR);
+        if ready[2].revents().is_empty() && !ready[..2].iter().any(removed) {
             Woken::Slept
         } else {
             Woken::Stopped
@@ -362,7 +364,7 @@ enum Woken {
     Early,
     /// After a sleep.
     Slept,
-    /// The link is to end.
+    /// The link is to end, or an end of it is gone.
     Stopped,
 }
 

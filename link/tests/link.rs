@@ -284,6 +284,9 @@ fn lateness_is_recorded() {
         worst >= lateness.worst || lateness.worst < MS,
         "{worst:?} of {lateness:?}"
     );
+    assert!(link.is_void(before, Instant::now(), Duration::ZERO) == (worst > Duration::ZERO));
+    assert!(!link.is_void(before, Instant::now(), Duration::MAX));
+    assert_eq!(link.samples(), (2, u64::from(worst > Duration::ZERO)));
     let each = samples
         .iter()
         .map(|(sent, got)| link.worst_between(*sent, *got));

@@ -86,7 +86,10 @@ pub fn enter(wanted: &Wanted, verb: impl FnOnce(io::Result<Inside>) -> u8) -> io
 }
 
 fn link(options: Options, far: Far, rights: Rights) -> io::Result<Link> {
-    mount::keep_apart()?;
+    mount::keep_apart().map_err(|error| {
+        let why = format!("a link needs mounts of its own, which are refused here ({error})");
+        io::Error::new(io::ErrorKind::Unsupported, why)
+    })?;
     // Refused in some containers: commands then see the processes outside, too.
     let _ = mount::show_own_processes();
     match (far, rights) {
