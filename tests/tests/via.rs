@@ -1,49 +1,25 @@
-//! `firstbyte via`: a command behind a link, servers at its other end, statuses, figures, and what an interruption
-//! leaves: nothing.
+//! `firstbyte via`: a command behind a link, servers at its other end, statuses, figures, packets, a user without
+//! rights. What an interruption leaves is in `via_ends.rs`.
 //!
 //! Each test is skipped, and says so, where there can be no link: it needs root, /dev/net/tun and the `ip` command, and
 //! most need curl. `LINK_SECONDS=60` makes measurements long.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use firstbyte_tests::dir::set_mode;
+use firstbyte_tests::via::{NO_LINK, possible, skipped};
 use firstbyte_tests::wait::DEADLINE;
-use firstbyte_tests::{Server, Signal, TempDir, peer, process, run, wait_until};
+use firstbyte_tests::{Server, TempDir, peer, run};
 use serde_json::Value;
-
-/// The status that says there is no link.
-const NO_LINK: i32 = 125;
-
-/// Whether there can be links here.
-fn possible() -> bool {
-    if !peer::is_firstbyte() {
-        return false;
-    }
-    let tried = run(["via", "0ms", "--", "true"]);
-    if tried.code == 0 {
-        return true;
-    }
-    let known = ["needs root", "/dev/net/tun", "TUN devices", "ip command"];
-    let reason = known.iter().any(|reason| tried.stderr.contains(reason));
-    assert!(tried.code == NO_LINK && reason, "{}", tried.stderr);
-    skipped(&tried.stderr)
-}
 
 /// Whether there is curl, too.
 fn possible_with_curl() -> bool {
     let found = Command::new("curl").arg("--version").output();
     possible() && (found.is_ok() || skipped("there is no curl"))
-}
-
-/// Written past the capture of the tests' output: that a test was skipped is to be seen.
-fn skipped(why: &str) -> bool {
-    let line = format!("\nskipped: there is no link here: {}\n", why.trim());
-    let _ = std::io::stderr().write_all(line.as_bytes());
-    false
 }
 
 /// How long measurements take.
@@ -217,127 +193,6 @@ fn what_is_wrong_is_said_before_anything_is_started() {
     );
     let said = refused(&["1ms", "--pcap", "/nonexistent/p", "--", "true"]);
     assert!(said.contains("/nonexistent/p: No such file"), "{said}");
-}
-
-/// What there is of this kind: the network devices of links, each with the number that it alone has ever had.
-fn devices() -> Vec<(String, String)> {
-    let folders = fs::read_dir("/sys/class/net").expect("/sys is mounted");
-    let names = folders
-        .flatten()
-        .map(|folder| folder.file_name().to_string_lossy().into_owned());
-    names
-        .filter(|name| name.starts_with("via"))
-        .filter_map(|name| {
-            let number = fs::read_to_string(format!("/sys/class/net/{name}/ifindex")).ok()?;
-            Some((name, number))
-        })
-        .collect()
-}
-
-/// The child, its children, and theirs.
-fn family(pid: u32) -> Vec<u32> {
-    let mut found = vec![pid];
-    let mut at = 0;
-    while let Some(pid) = found.get(at) {
-        found.extend(process::children(*pid));
-        at += 1;
-    }
-    found
-}
-
-fn ready(child: &mut Child) -> (String, BufReader<ChildStdout>) {
-    let mut lines = BufReader::new(child.stdout.take().expect("piped"));
-    let mut line = String::new();
-    lines.read_line(&mut line).expect("a line comes");
-    (line, lines)
-}
-
-/// The namespaces of a network that `ip netns` would list.
-fn named_namespaces() -> usize {
-    fs::read_dir("/run/netns").map_or(0, Iterator::count)
-}
-
-#[test]
-fn interruption_leaves_nothing_behind() {
-    if !possible() {
-        return;
-    }
-    // One child in a session of its own, so that no group of processes has them all.
-    let script = "setsid sleep 1000 & sleep 1000 & echo ready $FIRSTBYTE_VIA_SERVER; wait";
-    let named = named_namespaces();
-    for (signal, status) in [
-        (Signal::INT, Some(128 + 2)),
-        (Signal::TERM, Some(128 + 15)),
-        (Signal::KILL, None),
-    ] {
-        let mut child = Command::new(peer::binary())
-            .args(["via", "20ms,20mbit", "--", "sh", "-c", script])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the binary under test starts");
-        let (line, _lines) = ready(&mut child);
-        let address = line.trim().strip_prefix("ready ").expect("it is ready");
-        let mut processes = family(child.id());
-        wait_until("all processes run", || {
-            processes = family(child.id());
-            processes.len() == 5
-        });
-        let inside = processes.iter().rev();
-        let inside = inside.filter_map(|pid| fs::read_link(format!("/proc/{pid}/ns/net")).ok());
-        let inside = inside.map(|name| name.display().to_string()).next();
-        let address_is_there = || {
-            let table = fs::read_to_string("/proc/net/fib_trie").expect("/proc is mounted");
-            table.contains(&format!(" {address}\n"))
-        };
-        assert!(address_is_there(), "{address}");
-        let before = devices();
-        assert!(!before.is_empty());
-        assert!(process::signal(child.id(), signal));
-        let ended = child.wait().expect("it ends");
-        assert_eq!(ended.code(), status, "{signal:?}");
-        wait_until("no process is left", || {
-            processes.iter().all(|pid| !process::is_alive(*pid))
-        });
-        // Other tests have links meanwhile; of those that were there one has to go.
-        wait_until("the device is gone", || {
-            let now = devices();
-            before.iter().any(|device| !now.contains(device))
-        });
-        wait_until("nobody is in the namespace", || !in_use(&inside));
-        assert_eq!(named_namespaces(), named);
-    }
-}
-
-/// Whether a process is in this network namespace.
-fn in_use(namespace: &Option<String>) -> bool {
-    let folders = fs::read_dir("/proc").expect("/proc is mounted").flatten();
-    let mut found = folders.filter_map(|folder| fs::read_link(folder.path().join("ns/net")).ok());
-    found.any(|name| Some(name.display().to_string()) == *namespace)
-}
-
-#[test]
-fn signals_reach_the_command() {
-    if !possible() {
-        return;
-    }
-    let script = "trap 'echo hup' HUP; trap 'echo usr1; exit 9' USR1; echo ready; while :; do sleep 0.01; done";
-    let mut child = Command::new(peer::binary())
-        .args(["via", "1ms", "--quiet", "--", "sh", "-c", script])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the binary under test starts");
-    let (line, mut lines) = ready(&mut child);
-    assert_eq!(line, "ready\n");
-    for (signal, said) in [(Signal::HUP, "hup\n"), (Signal::USR1, "usr1\n")] {
-        process::signal(child.id(), signal);
-        let mut line = String::new();
-        lines.read_line(&mut line).expect("a line comes");
-        assert_eq!(line, said);
-    }
-    let ended = child.wait().expect("it ends");
-    assert_eq!(ended.code(), Some(9));
 }
 
 #[test]
