@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::budget::{self, Budget};
-use super::encode::Repeated;
 use super::error::{self, Misdeed};
 use super::event::Event;
 use super::frame::{self, FrameHead, HEAD_BYTES, put_head};
@@ -15,7 +14,7 @@ use super::settings::{self, DEFAULT_WINDOW, FRAME_BYTES, Settings};
 use super::stream::Stream;
 use crate::hpack::{DEFAULT_TABLE_BYTES, Decoder, Encoder};
 use crate::http::{Gather, RequestHead};
-use crate::mux::{Priority, Sender, StreamTable, Window};
+use crate::mux::{Priority, Repeated, Sender, StreamTable, Window};
 
 /// One HTTP/2 connection in the server role.
 #[derive(Debug)]

@@ -6,12 +6,14 @@
 pub(crate) mod budget;
 mod event;
 mod outgoing;
+mod repeated;
 mod scheduler;
 mod table;
 mod window;
 
 pub use event::{Event, Plan, Want};
 pub(crate) use outgoing::{Outgoing, Sender, Step};
+pub(crate) use repeated::Repeated;
 pub use scheduler::{Priority, Scheduler};
 pub use table::StreamTable;
 pub use window::{Overflow, Window};

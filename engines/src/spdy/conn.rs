@@ -8,12 +8,13 @@ use super::budget::{self, Budget};
 use super::error::{self, Misdeed};
 use super::event::Event;
 use super::frame::{self, FrameHead, HEAD_BYTES, Kind, put_control, put_pair};
+use super::known::Known;
 use super::pairs::Writer;
 use super::settings::{self, DEFAULT_WINDOW, MAX_WINDOW, Settings};
 use super::stream::Stream;
 use super::zlib::{Deflater, Inflater};
 use crate::http::{Gather, RequestHead};
-use crate::mux::{Sender, StreamTable, Window};
+use crate::mux::{Repeated, Sender, StreamTable, Window};
 
 /// One SPDY/3.1 connection in the server role.
 #[derive(Debug)]
@@ -36,8 +37,12 @@ pub struct Conn {
     pub(super) block_given_up: bool,
     /// Memory for the text of header blocks of requests.
     pub(super) inflated: Vec<u8>,
+    /// What was found out about the last request's block.
+    pub(super) known: Known,
     /// Memory for the text of header blocks of responses.
     pub(super) writer: Writer,
+    /// The response head that was encoded last, and its text.
+    pub(super) repeated: Repeated,
     /// Highest number of a stream of the client.
     pub(super) last_stream: u32,
     pub(super) events: VecDeque<Event>,
@@ -86,7 +91,9 @@ impl Conn {
             allowed_bytes: MAX_WINDOW,
             block_given_up: false,
             inflated: Vec::new(),
+            known: Known::default(),
             writer: Writer::default(),
+            repeated: Repeated::default(),
             last_stream: 0,
             events: VecDeque::new(),
             out: Gather::default(),
@@ -217,10 +224,21 @@ impl Conn {
     /// Moves the bytes to send to the end of `out`.
     pub fn transmit(&mut self, out: &mut Gather) {
         out.append(&mut self.out);
-        if self.streams.is_empty() {
-            self.inflater.rest();
-            self.deflater.rest();
-        }
+    }
+
+    /// Whether the connection holds memory that [`Self::rest`] gives back.
+    #[must_use]
+    pub fn could_rest(&self) -> bool {
+        self.inflater.is_awake() || self.deflater.is_awake()
+    }
+
+    /// Gives back what compression needs, which is large; the next header block makes it anew. For connections on which
+    /// nothing has happened for a while.
+    pub fn rest(&mut self) {
+        self.inflater.rest();
+        self.deflater.rest();
+        self.known = Known::default();
+        self.repeated = Repeated::default();
     }
 
     /// Exchanges the heads whose memory is used for requests with `spares`, so that connections can share them.

@@ -142,6 +142,10 @@ impl Conn {
     /// The text of a reply's header block.
     fn write_head(&mut self, head: &ResponseHead) {
         let writer = &mut self.writer;
+        if let Some(text) = self.repeated.block(head.status, head, 0) {
+            writer.repeat(text);
+            return;
+        }
         writer.begin();
         writer.single(b":version", b"HTTP/1.1");
         let digits = wire_status(head.status).to_string();
@@ -161,6 +165,9 @@ impl Conn {
             writer.pair(name, values, field.id == FieldId::SetCookie);
         }
         writer.finish();
+        if writer.secrets.is_empty() {
+            self.repeated.keep(head.status, head, &writer.text, 0);
+        }
     }
 
     /// A control frame with the header block that was written; gives its bytes.
