@@ -185,7 +185,7 @@ impl Link {
     /// How many packets the ends sent faster than the link could read them, so far; the kernel dropped those.
     ///
     /// # Errors
-    /// /proc is not mounted.
+    /// /proc is not mounted, or somebody has removed a device.
     pub fn unread(&self) -> io::Result<u64> {
         let near = inside(&self.client, || setup::unread(setup::DEVICE))?;
         let far = inside(&self.server, || setup::unread(&self.far_name))?;

@@ -122,7 +122,7 @@ pub(crate) fn unread(device: &str) -> io::Result<u64> {
     let number = lines
         .next()
         .and_then(|line| line.split_whitespace().nth(TRANSMIT_DROPPED)?.parse().ok());
-    number.ok_or_else(|| io::Error::other("the kernel does not count what a device drops"))
+    number.ok_or_else(|| io::Error::other("a device is gone"))
 }
 
 /// The addresses that go with a numbered device.

@@ -129,3 +129,34 @@ fn signals_reach_the_command() {
     let ended = child.wait().expect("it ends");
     assert_eq!(ended.code(), Some(9));
 }
+
+#[test]
+fn a_link_that_somebody_cuts_leaves_the_command_its_status() {
+    if !possible() {
+        return;
+    }
+    let script = "echo ready $FIRSTBYTE_VIA_SERVER; read line; exit 3";
+    let mut child = Command::new(peer::binary())
+        .args(["via", "1ms", "--", "sh", "-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary under test starts");
+    let (line, _lines) = ready(&mut child);
+    let address = line.trim().strip_prefix("ready ").expect("it is ready");
+    let shown = Command::new("ip")
+        .args(["-oneline", "address", "show", "to", address])
+        .output()
+        .expect("ip starts");
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let device = shown.split_whitespace().nth(1).expect("a device");
+    assert!(device.starts_with("via"), "{shown}");
+    let cut = Command::new("ip").args(["link", "delete", device]).status();
+    assert!(cut.is_ok_and(|status| status.success()));
+    drop(child.stdin.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("the link was cut"), "{said}");
+}

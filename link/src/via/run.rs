@@ -89,11 +89,16 @@ pub fn run(at: &Inside, commands: &Commands) -> io::Result<Outcome> {
     let elapsed = begun.elapsed();
     ends.let_connections_end()?;
     ends.stop_servers()?;
+    let unread = link.unread().unwrap_or_else(|error| {
+        let note = format!("the link was cut, or what it could not read is not known: {error}");
+        ends.notes.push(note);
+        0
+    });
     Ok(Outcome {
         status,
         elapsed,
         counters: link.counters(),
-        unread: link.unread()?,
+        unread,
         lateness: link.lateness(),
         notes: ends.notes,
     })
