@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -33,6 +34,7 @@ const READS_PER_TURN: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Forwarder {
     record: Arc<Mutex<Record>>,
+    losses: Arc<Losses>,
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
@@ -43,6 +45,7 @@ impl Forwarder {
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let waits_known = Waits::of_this_thread().is_some();
         let record = Arc::new(Mutex::new(Record::new(options.trace, waits_known)));
+        let losses = Arc::new(Losses::default());
         let way = |direction, hold: Option<Duration>| Way {
             direction,
             hold: hold.map(Hold::new),
@@ -55,6 +58,7 @@ impl Forwarder {
                 way(Direction::ToClient, options.server_ack_hold),
             ],
             record: Arc::clone(&record),
+            losses: Arc::clone(&losses),
             stop: Arc::clone(&stop),
             noted: Vec::new(),
         };
@@ -63,9 +67,17 @@ impl Forwarder {
             .spawn(move || run.run())?;
         Ok(Self {
             record,
+            losses,
             stop,
             thread: Some(thread),
         })
+    }
+
+    /// Drops the next segments with data of a direction.
+    pub(crate) fn lose(&self, direction: Direction, segments: u32) {
+        self.losses
+            .of(direction)
+            .fetch_add(segments, Ordering::Relaxed);
     }
 
     /// What is known so far.
@@ -90,6 +102,27 @@ fn locked(record: &Mutex<Record>) -> MutexGuard<'_, Record> {
     record.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// How many segments with data are still to be dropped: those to the server, those to the client.
+#[derive(Debug, Default)]
+struct Losses([AtomicU32; 2]);
+
+impl Losses {
+    fn of(&self, direction: Direction) -> &AtomicU32 {
+        match direction {
+            Direction::ToServer => &self.0[0],
+            Direction::ToClient => &self.0[1],
+        }
+    }
+
+    /// Whether this one is to be dropped.
+    fn take(&self, direction: Direction) -> bool {
+        let fewer = |left: u32| left.checked_sub(1);
+        let left = self.of(direction);
+        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer)
+            .is_ok()
+    }
+}
+
 /// One direction.
 #[derive(Debug)]
 struct Way {
@@ -104,6 +137,7 @@ struct Run {
     devices: [OwnedFd; 2],
     ways: [Way; 2],
     record: Arc<Mutex<Record>>,
+    losses: Arc<Losses>,
     stop: Arc<OwnedFd>,
     /// What became of packets this turn.
     noted: Vec<(Direction, Fate, Moving, Instant)>,
@@ -168,6 +202,18 @@ impl Run {
     fn take(&mut self, index: usize, packet: Vec<u8>, unread: Duration) {
         let came = Instant::now();
         let segment = Segment::parse(&packet);
+        let direction = self.ways[index].direction;
+        if segment.is_some_and(|segment| segment.payload_bytes > 0) && self.losses.take(direction) {
+            let lost = Moving {
+                segment,
+                packet,
+                came,
+                due: came,
+                unread,
+            };
+            self.noted.push((direction, Fate::Dropped, lost, came));
+            return;
+        }
         if let (Some(segment), Some(hold)) = (&segment, &mut self.ways[1 - index].hold) {
             hold.observe(segment);
         }

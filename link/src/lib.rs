@@ -11,7 +11,9 @@
 //! Namespaces and devices have no names outside and are held by descriptors alone: they go when the link is
 //! dropped, and when its process is killed. `docs/link.md` tells how to use it and what it cannot tell.
 //!
-//! Deliberately absent: loss and reordering (what is measured here is waiting), IPv6, and links without
+//! A segment is lost where a test says so ([`Link::lose`]), and nowhere else.
+//!
+//! Deliberately absent: random loss and reordering (what is measured here is waiting), IPv6, and links without
 //! CAP_SYS_ADMIN and CAP_NET_ADMIN, for which [`Link::new`] says why there is none.
 //! Sources: tuntap.rst of the kernel, network_namespaces(7), RFC 1122 section 4.2.3.2, RFC 5681 section 4.2.
 
@@ -132,6 +134,11 @@ impl Link {
     /// As those of [`Command::spawn`].
     pub fn spawn_server(&self, command: &mut Command) -> io::Result<Child> {
         self.in_server(|| command.spawn())
+    }
+
+    /// Drops the next segments with data that go in a direction.
+    pub fn lose(&self, direction: Direction, segments: u32) {
+        self.forwarder.lose(direction, segments);
     }
 
     /// How many packets did what, so far.

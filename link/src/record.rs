@@ -33,7 +33,7 @@ pub struct Counters {
     pub bytes: u64,
     /// Acknowledgements that had not to be sent because a later segment said as much.
     pub superseded: u64,
-    /// Dropped before a bandwidth limit, or not taken by a device.
+    /// Dropped before a bandwidth limit or by order, or not taken by a device.
     pub dropped: u64,
     /// Not IPv4, and not forwarded.
     pub ignored: u64,

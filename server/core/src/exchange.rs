@@ -28,14 +28,14 @@ use crate::known_host::KnownHost;
 use crate::logs::Logs;
 use crate::phases::Phase;
 use crate::regex::Captures;
-use crate::timing::{Moments, ReadClock};
+use crate::timing::{Moments, ReadClock, Sampled};
 use crate::trace::Trace;
 use crate::transport::ReadTcpInfo;
 
 pub use ahead::Ahead;
 use body::Lane;
 pub use body::{BodyStage, Broken, Pulled};
-pub use guards::Guards;
+pub use guards::{Guards, Lease};
 pub use peer::Peer;
 pub use rate::Rate;
 pub use tls::Tls;
@@ -265,6 +265,8 @@ pub struct Exchange {
     pub header_bytes: u64,
     /// When it came how far, where the configuration asks for that.
     pub moments: Moments,
+    /// What the kernel told of its first byte, where the configuration asks for that of some responses.
+    pub sampled: Sampled,
     /// Where what happens is noted; never while serving.
     pub trace: Option<Rc<Trace>>,
 }
@@ -326,6 +328,7 @@ impl Exchange {
             ahead: None,
             header_bytes: 0,
             moments: Moments::default(),
+            sampled: Sampled::default(),
             trace: None,
         }
     }

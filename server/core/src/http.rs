@@ -53,6 +53,10 @@ pub struct Http {
     pub logs: OnceLock<OpenedLogs>,
     /// Moments of exchanges are asked for ([`crate::timing`]).
     pub timed: bool,
+    /// Some responses are sampled ([`crate::timing::Sampled`]).
+    pub sampled: bool,
+    /// A variable tells what was found, so that the log waits for it.
+    pub tells_samples: bool,
     /// What the worker does beside serving.
     pub upkeep: Vec<Arc<dyn Upkeep>>,
     /// What it fetches from other hosts.

@@ -2,6 +2,9 @@
 //!
 //! The driver notes them where the configuration asks for any of them ([`crate::http::Http::timed`]); else they stay 0 and
 //! cost nothing. They are monotonic, from an arbitrary start that lies before all of them.
+//!
+//! Of responses that a module has drawn to be sampled ([`Sampled`]) the kernel tells when their first byte left and when
+//! it was acknowledged.
 
 /// When things happened, microseconds; 0 is not yet, or not noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +22,60 @@ impl Moments {
     pub fn since_head(&self, moment_us: u64) -> Option<u64> {
         between(self.head_read_us, moment_us)
     }
+}
+
+/// How far the sampling of a response is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sampling {
+    /// It is not sampled.
+    #[default]
+    No,
+    /// It was drawn; the driver does it if it can.
+    Drawn,
+    /// Its first byte was given to the kernel, which has not told all of it.
+    Asked,
+    /// The kernel has told what it will.
+    Told,
+}
+
+/// Why the acknowledgement of a first byte came late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stall {
+    /// The byte arrived, and the client took its time to say so.
+    DelayedAck,
+    /// The byte was lost and sent again.
+    Retransmit,
+    /// The client's window had no room for it.
+    Window,
+}
+
+impl Stall {
+    /// Its name, in variables and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::DelayedAck => "delayed_ack",
+            Self::Retransmit => "retransmit",
+            Self::Window => "window",
+        }
+    }
+}
+
+/// What the kernel told of the first byte of a response.
+///
+/// It is not part of [`Moments`], and no exchange is begun with it: whoever draws responses sets it, and sets it back when
+/// the exchange has been logged, so that it costs the others nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sampled {
+    /// How far it is.
+    pub state: Sampling,
+    /// Time from the end of the request head until the first byte left, microseconds.
+    pub sent_us: Option<u64>,
+    /// The same until it was acknowledged.
+    pub acked_us: Option<u64>,
+    /// Why it was acknowledged late, or `None` within for in time; nothing where that was not judged.
+    pub stall: Option<Option<Stall>>,
+    /// When the exchange ended, monotonic microseconds, where it is logged later than that.
+    pub ended_us: Option<u64>,
 }
 
 /// Time between two moments, microseconds; `None` where one of them was not noted.

@@ -73,7 +73,7 @@ fn split_clients(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 }
 
 /// A share in hundredths of a percent; `None` inside for `*`.
-fn share(text: &[u8]) -> Option<Option<u64>> {
+pub(crate) fn share(text: &[u8]) -> Option<Option<u64>> {
     if text == b"*" {
         return Some(None);
     }
@@ -148,7 +148,7 @@ fn murmur_hash2(text: &[u8]) -> u32 {
 }
 
 /// All, in hundredths of a percent.
-const ALL: u64 = 10_000;
+pub(crate) const ALL: u64 = 10_000;
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@
 
 use server_core::exchange::Exchange;
 
-use super::state::{Active, Conn};
+use super::state::Conn;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -34,18 +34,21 @@ pub(super) fn sent<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
     }
     let now_us = sh.env.now_us();
     if let Some(mux) = &mut c.mux {
-        return mux.note_first_bytes(now_us);
+        let sent = mux.sent;
+        return note_first_bytes(mux.under_way(), sent, now_us);
     }
     if let Some(a) = &mut c.active {
-        note_first_bytes(a, now_us);
+        let sent = a.sent;
+        note_first_bytes(a.under_way(), sent, now_us);
     }
 }
 
-fn note_first_bytes(a: &mut Active, now_us: u64) {
-    let sent = a.sent;
-    let queued = a.tail.iter_mut().map(|q| (q.start, &mut q.exchange));
-    let current = a.exchange.iter_mut().map(|x| (a.start, x));
-    for (start, x) in queued.chain(current) {
+fn note_first_bytes<'x>(
+    under_way: impl Iterator<Item = (u64, &'x mut Exchange)>,
+    sent: u64,
+    now_us: u64,
+) {
+    for (start, x) in under_way {
         if start < sent && x.moments.first_byte_us == 0 {
             x.moments.first_byte_us = now_us;
         }

@@ -30,6 +30,7 @@ impl Build {
             return Err(error);
         }
         let timed = self.timed || builtin::TIMED.iter().any(|name| self.vars.is_used(name));
+        let told = builtin::SAMPLED.iter().any(|name| self.vars.is_used(name));
         let vars = self.vars.finish()?;
         let draft = self.http.take().expect("http is open until here");
         protocols::check_certificates(&draft.listens, &draft.servers)?;
@@ -65,6 +66,8 @@ impl Build {
             prefix: self.options.prefix.clone(),
             logs: OnceLock::new(),
             timed,
+            sampled: self.sampled,
+            tells_samples: self.sampled && told,
             upkeep: std::mem::take(&mut self.upkeep),
             errands: std::mem::take(&mut self.errands),
         };

@@ -114,6 +114,8 @@ pub struct Build {
     seen_events: bool,
     /// A directive asks for the moments of exchanges.
     timed: bool,
+    /// A directive asks for responses to be sampled.
+    sampled: bool,
     /// The names of all directives that are written.
     named: HashSet<&'static str>,
     /// Where the directive that is being applied was written.
@@ -211,6 +213,7 @@ impl Build {
             memory_logs: Vec::new(),
             seen_events: false,
             timed: false,
+            sampled: false,
             named: HashSet::new(),
             applying: Directive::synthetic("").pos,
             written: None,
@@ -333,6 +336,12 @@ impl Build {
     /// Asks for the moments of exchanges to be noted ([`crate::timing`]).
     pub fn time_requests(&mut self) {
         self.timed = true;
+    }
+
+    /// Asks for the driver to sample the responses that are drawn for it ([`crate::timing::Sampled`]).
+    pub fn sample_responses(&mut self) {
+        self.timed = true;
+        self.sampled = true;
     }
 
     /// Notes a warning about a directive.
