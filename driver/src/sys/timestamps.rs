@@ -125,15 +125,15 @@ fn stamp(mut control: &[u8]) -> Option<Stamp> {
                 let (seconds, nanos) = (word(data, 0)?, word(data, WORD)?);
                 wall_us = Some(seconds as u64 * 1_000_000 + nanos as u64 / 1000);
             }
-            (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR) => {
-                // struct sock_extended_err: an error number, four bytes of which the first is the origin, and its sort.
-                if data.get(4) == Some(&ORIGIN_TIMESTAMPING) {
-                    passed = match int(data, 8)? {
-                        SENT => Some(Passed::Left),
-                        ACKED => Some(Passed::Acked),
-                        _ => None,
-                    };
-                }
+            // struct sock_extended_err: an error number, four bytes of which the first is the origin, and its sort.
+            (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR)
+                if data.get(4) == Some(&ORIGIN_TIMESTAMPING) =>
+            {
+                passed = match int(data, 8)? {
+                    SENT => Some(Passed::Left),
+                    ACKED => Some(Passed::Acked),
+                    _ => None,
+                };
             }
             _ => {}
         }

@@ -49,6 +49,8 @@ pub struct Shared<N: Net> {
     pub passes_a_turn: usize,
     /// Moments of exchanges are noted.
     pub timed: bool,
+    /// Of how many, in hundredths of a percent.
+    pub timed_share: u64,
     /// Some responses are sampled.
     pub sampled: bool,
     /// When bytes were last read, monotonic microseconds, where moments are noted.
@@ -67,6 +69,7 @@ impl<N: Net> Shared<N> {
         Self {
             net,
             timed: generation.timed,
+            timed_share: generation.timed_share,
             sampled: generation.sampled,
             read_us: 0,
             generation,
@@ -91,6 +94,7 @@ impl<N: Net> Shared<N> {
     pub fn configure(&mut self, generation: Rc<Generation>) -> Rc<Generation> {
         self.exchanges.clear();
         self.timed = generation.timed;
+        self.timed_share = generation.timed_share;
         self.sampled = generation.sampled;
         std::mem::replace(&mut self.generation, generation)
     }

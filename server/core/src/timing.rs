@@ -6,6 +6,29 @@
 //! Of responses that a module has drawn to be sampled ([`Sampled`]) the kernel tells when their first byte left and when
 //! it was acknowledged.
 
+use std::cell::Cell;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+
+/// All of them, as a share in hundredths of a percent.
+pub const ALL: u64 = 10_000;
+
+/// Draws one of `share` among `of`, by a sequence that nobody outside knows (SplitMix64): a client must not choose which of
+/// its requests are drawn.
+pub fn is_drawn(share: u64, of: u64) -> bool {
+    thread_local! {
+        static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one(0));
+    }
+    if share >= of {
+        return true;
+    }
+    let next = STATE.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+    STATE.set(next);
+    let mixed = (next ^ (next >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ (mixed >> 31)) % of < share
+}
+
 /// When things happened, microseconds; 0 is not yet, or not noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moments {
@@ -92,6 +115,14 @@ pub type ReadClock = fn() -> u64;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn draws_have_their_share() {
+        let drawn = (0..100_000).filter(|_| is_drawn(100, ALL)).count();
+        // 1 % of them; ten standard deviations are 315.
+        assert!((685..=1315).contains(&drawn), "{drawn}");
+        assert!(is_drawn(ALL, ALL) && !is_drawn(0, ALL));
+    }
 
     #[test]
     fn a_moment_that_was_not_noted_has_no_distance() {

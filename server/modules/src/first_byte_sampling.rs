@@ -6,9 +6,6 @@
 //!
 //! Source: Linux, Documentation/networking/timestamping.rst.
 
-use std::cell::Cell;
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive};
@@ -17,10 +14,10 @@ use server_core::confs::Conf;
 use server_core::exchange::{Ctx, Exchange};
 use server_core::module::{Handler, Module};
 use server_core::settings;
-use server_core::timing::{Sampled, Sampling};
+use server_core::timing::{ALL, Sampled, Sampling, is_drawn};
 use server_core::typed::Typed;
 
-use crate::split_clients::{ALL, share};
+use crate::split_clients::share;
 
 /// The module. Its log handler comes after those that tell what was found.
 pub(crate) const MODULE: Module = Module {
@@ -67,20 +64,21 @@ impl Typed for Share {
 
 /// The driver has something to do where any location samples.
 fn finish(b: &mut Build) -> Result<(), ConfError> {
-    if b.location_confs_mut::<SamplingLoc>()
-        .any(|loc| *loc.share != Share(0))
-    {
-        b.sample_responses();
-    }
+    let shares = b.location_confs_mut::<SamplingLoc>();
+    let most = shares.map(|loc| loc.share.0).max();
+    b.sample_responses(most.unwrap_or(0));
     Ok(())
 }
 
+/// Draws from those for which the driver has read the clock.
 fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
-    let http = Rc::clone(&x.http);
-    let Share(share) = *x.loc::<SamplingLoc>(&http).share;
     x.sampled = Sampled::default();
-    if share > 0 && random() % ALL < share {
-        x.sampled.state = Sampling::Drawn;
+    if x.moments.head_read_us != 0 {
+        let http = Rc::clone(&x.http);
+        let Share(share) = *x.loc::<SamplingLoc>(&http).share;
+        if share > 0 && is_drawn(share, http.timed_share) {
+            x.sampled.state = Sampling::Drawn;
+        }
     }
     Ok(())
 }
@@ -88,32 +86,4 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
 /// Exchanges are used again, and are begun without a look at this.
 fn forget(x: &mut Exchange, _: &mut Ctx<'_>) {
     x.sampled = Sampled::default();
-}
-
-/// A number of a sequence that nobody outside can know (SplitMix64): a client must not choose which of its responses are
-/// sampled.
-fn random() -> u64 {
-    thread_local! {
-        static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one(0));
-    }
-    STATE.with(|state| {
-        let next = state.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
-        state.set(next);
-        let mixed = (next ^ (next >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn draws_have_their_share() {
-        let draws = 100_000;
-        let drawn = (0..draws).filter(|_| random() % ALL < 100).count();
-        // 1 % of them; ten standard deviations are 315.
-        assert!((685..=1315).contains(&drawn), "{drawn}");
-    }
 }

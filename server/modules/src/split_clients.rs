@@ -148,7 +148,7 @@ fn murmur_hash2(text: &[u8]) -> u32 {
 }
 
 /// All, in hundredths of a percent.
-pub(crate) const ALL: u64 = 10_000;
+const ALL: u64 = 10_000;
 
 #[cfg(test)]
 mod tests {

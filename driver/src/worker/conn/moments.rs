@@ -1,9 +1,11 @@
 //! When exchanges came how far, noted where the configuration asks for it (`Shared::timed`).
 //!
 //! The end of a head is when the last read before it returned; the first byte of a response, when the write that took it
-//! did. A configuration that does not ask costs a branch at each of these places.
+//! did. A configuration that does not ask costs a branch at each of these places. One that asks for the sake of samples alone
+//! has the clock read for a share of the heads: those of which the rest may be sampled.
 
 use server_core::exchange::Exchange;
+use server_core::timing::{ALL, is_drawn};
 
 use super::state::Conn;
 use crate::worker::net::Net;
@@ -12,7 +14,10 @@ use crate::worker::shared::Shared;
 /// Bytes have been read.
 pub(super) fn received<N: Net>(sh: &mut Shared<N>) {
     if sh.timed {
-        sh.read_us = sh.env.now_us();
+        sh.read_us = match is_drawn(sh.timed_share, ALL) {
+            true => sh.env.now_us(),
+            false => 0,
+        };
     }
 }
 
@@ -24,12 +29,14 @@ pub(super) fn begun<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, x: &mut Exchang
     let of_h1 = c.active.as_ref().map(|a| a.read_us);
     let read_us = c.mux.as_ref().map(|mux| mux.read_us).or(of_h1);
     x.moments.head_read_us = read_us.unwrap_or(0);
-    x.moments.begun_us = sh.env.now_us();
+    if sh.timed_share == ALL {
+        x.moments.begun_us = sh.env.now_us();
+    }
 }
 
 /// Bytes have been written: notes which responses have begun to leave.
 pub(super) fn sent<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
-    if !sh.timed {
+    if !sh.timed || sh.timed_share != ALL {
         return;
     }
     let now_us = sh.env.now_us();

@@ -16,7 +16,7 @@ use std::io::IoSlice;
 use server_core::clock::Clock;
 use server_core::exchange::{Exchange, Peer};
 use server_core::meters::{self, Event, Time};
-use server_core::timing::{Sampling, Stall, between};
+use server_core::timing::{ALL, Sampling, Stall, between};
 use server_core::transport::TcpInfo;
 
 use super::state::{Closed, Conn};
@@ -278,7 +278,9 @@ fn hold<N: Net>(sample: &mut Option<Box<Sample>>, sh: &mut Shared<N>, mut x: Box
     };
     // The response is on its way: what counts responses under way is not kept waiting.
     x.guards.release();
-    x.sampled.ended_us = Some(sh.env.now_us());
+    if x.http.timed_share == ALL {
+        x.sampled.ended_us = Some(sh.env.now_us());
+    }
     let clock = sh.clock.clone();
     sample.held = Some(Held { exchange: x, clock });
 }
@@ -286,11 +288,12 @@ fn hold<N: Net>(sample: &mut Option<Box<Sample>>, sh: &mut Shared<N>, mut x: Box
 /// Takes the times that the kernel has told.
 #[cold]
 pub(super) fn take_stamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+    let now_us = sh.env.now_us();
     while let Some(stamp) = sh.net.stamp(&mut c.socket) {
         let Some(sample) = &mut c.sample else {
             continue;
         };
-        let us = sample.monotonic(stamp.wall_us, sh.env.now_us());
+        let us = sample.monotonic(stamp.wall_us, now_us);
         if us.is_none() {
             sample.void = true;
         }
@@ -298,7 +301,7 @@ pub(super) fn take_stamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
             Passed::Left if sample.left_us.is_none() => sample.left_us = us,
             Passed::Left => sample.again_us = sample.again_us.or(us),
             Passed::Acked => {
-                let told = tell(c, sh, us);
+                let told = tell(c, sh, us, now_us);
                 c.sample = None;
                 return log(sh, told);
             }
@@ -319,10 +322,10 @@ pub(super) fn take_stamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
 /// Without a time the byte has not been acknowledged so far.
 fn tell<N: Net>(
     c: &mut Conn<N::Socket>,
-    sh: &mut Shared<N>,
+    sh: &Shared<N>,
     acked_us: Option<u64>,
+    now_us: u64,
 ) -> Option<Held> {
-    let now_us = sh.env.now_us();
     let end_us = acked_us.unwrap_or(now_us);
     let sample = c.sample.as_ref()?;
     let info = match end_us > sample.given_us + STALL_US {
@@ -383,7 +386,7 @@ pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
         return;
     }
     take_stamps(c, sh);
-    let told = tell(c, sh, None);
+    let told = tell(c, sh, None, sh.env.now_us());
     if let Some(sample) = &mut c.sample {
         sample.until_ms = u64::MAX;
     }
@@ -396,7 +399,7 @@ pub fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
         return;
     }
     take_stamps(c, sh);
-    let told = tell(c, sh, None);
+    let told = tell(c, sh, None, sh.env.now_us());
     c.sample = None;
     log(sh, told);
 }

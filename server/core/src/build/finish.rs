@@ -14,6 +14,7 @@ use crate::listen::Listen;
 use crate::location::{LocationKind, LocationSet};
 use crate::module::Module;
 use crate::phases::Handlers;
+use crate::timing::ALL;
 use crate::value::Value;
 use crate::zone::Zones;
 
@@ -65,9 +66,10 @@ impl Build {
             modules,
             prefix: self.options.prefix.clone(),
             logs: OnceLock::new(),
-            timed,
-            sampled: self.sampled,
-            tells_samples: self.sampled && told,
+            timed: timed || self.sampled_share > 0,
+            timed_share: if timed { ALL } else { self.sampled_share },
+            sampled: self.sampled_share > 0,
+            tells_samples: self.sampled_share > 0 && told,
             upkeep: std::mem::take(&mut self.upkeep),
             errands: std::mem::take(&mut self.errands),
         };

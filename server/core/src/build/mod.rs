@@ -114,8 +114,8 @@ pub struct Build {
     seen_events: bool,
     /// A directive asks for the moments of exchanges.
     timed: bool,
-    /// A directive asks for responses to be sampled.
-    sampled: bool,
+    /// The largest share of responses that a directive asks to be sampled.
+    sampled_share: u64,
     /// The names of all directives that are written.
     named: HashSet<&'static str>,
     /// Where the directive that is being applied was written.
@@ -213,7 +213,7 @@ impl Build {
             memory_logs: Vec::new(),
             seen_events: false,
             timed: false,
-            sampled: false,
+            sampled_share: 0,
             named: HashSet::new(),
             applying: Directive::synthetic("").pos,
             written: None,
@@ -338,10 +338,10 @@ impl Build {
         self.timed = true;
     }
 
-    /// Asks for the driver to sample the responses that are drawn for it ([`crate::timing::Sampled`]).
-    pub fn sample_responses(&mut self) {
-        self.timed = true;
-        self.sampled = true;
+    /// Asks for the driver to sample the responses that are drawn for it ([`crate::timing::Sampled`]), at most this share
+    /// of them.
+    pub fn sample_responses(&mut self, share: u64) {
+        self.sampled_share = self.sampled_share.max(share);
     }
 
     /// Notes a warning about a directive.
