@@ -22,12 +22,13 @@ fuzz_target!(|input: &[u8]| {
     } else {
         rest.to_vec()
     };
-    let whole = Peer::new(&settings, mode).run([&bytes[..]].into_iter());
+    let whole = Peer::new(&settings, mode).run([&bytes[..]].into_iter(), false);
     let step = usize::from(step % 61) + 1;
-    let cut = Peer::new(&settings, mode).run(bytes.chunks(step));
+    // With all that was remembered forgotten between the pieces.
+    let cut = Peer::new(&settings, mode).run(bytes.chunks(step), true);
     assert_eq!(whole, cut, "cut into pieces of {step}");
     let at = bytes.len() * usize::from(mode >> 1) / 128;
-    let halves = Peer::new(&settings, mode).run([&bytes[..at], &bytes[at..]].into_iter());
+    let halves = Peer::new(&settings, mode).run([&bytes[..at], &bytes[at..]].into_iter(), false);
     assert_eq!(whole, halves, "cut at {at}");
     Peer::new(&settings, mode).run_early(bytes.chunks(step));
     read_back(&whole.sent);
@@ -158,11 +159,14 @@ impl Peer {
         }
     }
 
-    /// Everything is received before anything is answered.
-    fn run<'a>(mut self, pieces: impl Iterator<Item = &'a [u8]>) -> Story {
+    /// Everything is received before anything is answered; the connection may rest meanwhile.
+    fn run<'a>(mut self, pieces: impl Iterator<Item = &'a [u8]>, rests: bool) -> Story {
         for piece in pieces {
             self.conn.receive(piece);
             self.conn.check_invariants();
+            if rests {
+                self.conn.rest();
+            }
         }
         self.conn.receive_eof();
         self.deliver();
@@ -189,6 +193,7 @@ impl Peer {
                 0x14 => _ = self.conn.give_up_block(),
                 0x15 => self.conn.seconds_passed(1),
                 0x16 => self.conn.reset(1, REFUSED_STREAM),
+                0x17 => self.conn.rest(),
                 _ => {}
             }
             self.conn.check_invariants();
@@ -226,7 +231,8 @@ impl Peer {
         };
         head.push(b"Server", b"firstbyte");
         head.push(b"Set-Cookie", b"a=1");
-        head.push(b"X-Number", &[b'0' + self.requests % 10]);
+        // Some heads are as those before.
+        head.push(b"X-Number", &[b'0' + self.requests / 2 % 10]);
         head.push(b"Set-Cookie", b"b=2");
         if self.requests % 3 == 0 {
             self.conn.discard_body(stream);

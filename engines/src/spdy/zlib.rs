@@ -6,7 +6,7 @@
 //! begins with an empty context.
 //!
 //! A stream's state is large and can be made anew from the text that it may still refer to. So it is let go while a
-//! connection has no request, and that text is kept.
+//! connection rests, and that text is kept.
 //!
 //! Absent: the checksum at the end of a zlib stream, which never ends.
 //!
@@ -35,9 +35,24 @@ impl Tail {
 
     fn push(&mut self, text: &[u8]) {
         let text = &text[text.len().saturating_sub(self.most)..];
-        let beyond = (self.text.len() + text.len()).saturating_sub(self.most);
-        self.text.drain(..beyond);
+        // What is too old is dropped now and then, since all that stays is moved.
+        if self.text.len() + text.len() > self.most + SLACK_BYTES {
+            let beyond = (self.text.len() + text.len()).saturating_sub(self.most);
+            self.text.drain(..beyond);
+        }
         self.text.extend_from_slice(text);
+    }
+
+    /// What the next block may refer to.
+    fn last(&self) -> &[u8] {
+        &self.text[self.text.len().saturating_sub(self.most)..]
+    }
+
+    /// Drops what is too old, and memory that is not needed.
+    fn trim(&mut self) {
+        let beyond = self.text.len().saturating_sub(self.most);
+        self.text.drain(..beyond);
+        self.text.shrink_to(self.most);
     }
 }
 
@@ -74,7 +89,7 @@ impl Deflater {
         if self.level == 0 {
             return stored(text, out);
         }
-        let (level, tail) = (self.level, &self.tail.text);
+        let (level, tail) = (self.level, self.tail.last());
         let stream = self.stream.get_or_insert_with(|| compress(level, tail));
         let mut at = 0;
         for secret in secrets {
@@ -89,8 +104,14 @@ impl Deflater {
         self.tail.push(&text[at..]);
     }
 
+    /// Whether it holds memory that it need not keep.
+    pub(super) fn is_awake(&self) -> bool {
+        self.stream.is_some()
+    }
+
     /// Gives memory back until the next block.
     pub(super) fn rest(&mut self) {
+        self.tail.trim();
         self.stream = None;
     }
 }
@@ -169,24 +190,25 @@ impl Inflater {
         let Some(tail) = &mut self.tail else {
             return Ok(());
         };
-        let before = &tail.text;
+        let before = tail.last();
         let stream = self.stream.get_or_insert_with(|| decompress(before));
         self.flushed = input.ends_with(&FLUSH);
-        let mut piece = [0; PIECE_BYTES];
         let mut total = 0;
         loop {
-            let (seen, given) = (stream.total_in(), stream.total_out());
-            let status = stream.decompress(input, &mut piece, FlushDecompress::Sync);
-            let len = (stream.total_out() - given) as usize;
+            let start = out.len();
+            out.reserve(PIECE_BYTES);
+            let room = out.capacity() - start;
+            let seen = stream.total_in();
+            let status = stream.decompress_vec(input, out, FlushDecompress::Sync);
+            let len = out.len() - start;
             input = &input[(stream.total_in() - seen) as usize..];
             total += len;
-            tail.push(&piece[..len]);
-            let room = keep.saturating_sub(out.len());
-            out.extend_from_slice(&piece[..len.min(room)]);
+            tail.push(&out[start..]);
+            out.truncate(keep.max(start));
             match status {
                 Ok(Status::StreamEnd) | Err(_) => return Err(Unreadable::Corrupted),
                 _ if total > most => return Err(Unreadable::TooLong),
-                Ok(_) if input.is_empty() && len < PIECE_BYTES => return Ok(()),
+                Ok(_) if input.is_empty() && len < room => return Ok(()),
                 Ok(Status::BufError) if len == 0 => return Ok(()),
                 Ok(_) => {}
             }
@@ -225,10 +247,18 @@ impl Inflater {
         Ok(&[])
     }
 
+    /// Whether it holds memory that it need not keep.
+    pub(super) fn is_awake(&self) -> bool {
+        self.flushed && self.stream.is_some()
+    }
+
     /// Gives memory back until the next block, where the text alone is enough to go on from.
     pub(super) fn rest(&mut self) {
         if self.flushed {
             self.stream = None;
+        }
+        if let Some(tail) = &mut self.tail {
+            tail.trim();
         }
     }
 }
@@ -251,7 +281,9 @@ const DEFLATE: u8 = 8;
 const HAS_DICTIONARY: u8 = 0x20;
 /// nginx's window: header blocks repeat what came shortly before.
 const WINDOW_BITS: u8 = 11;
-/// Bytes that are inflated at a time.
-const PIECE_BYTES: usize = 4096;
+/// What a tail may be longer than it need be.
+const SLACK_BYTES: usize = 16 << 10;
+/// Bytes that are inflated at a time, or more where there is room.
+const PIECE_BYTES: usize = 1024;
 /// Room for what a flush adds.
 const SPARE_BYTES: usize = 64;

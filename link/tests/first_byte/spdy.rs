@@ -36,6 +36,7 @@ impl Peer for Spdy {
     fn connect(&mut self) -> io::Result<()> {
         // The connection before ends first, so that its last packets are none of the new one's time.
         self.wire = None;
+        self.transport.turn();
         *self = Self::new(self.transport.clone());
         self.wire = Some(self.transport.open()?);
         Ok(())
@@ -44,19 +45,26 @@ impl Peer for Spdy {
     fn request(&mut self, body_bytes: usize) -> io::Result<Timing> {
         let mut wire = self.wire.take().ok_or(ErrorKind::NotConnected)?;
         let path = format!("/{body_bytes}");
-        let fields = [
+        let mut fields = vec![
             (":method", "GET"),
             (":path", &path),
             (":version", "HTTP/1.1"),
             (":host", NAME),
             (":scheme", wire.scheme()),
         ];
-        let fields = fields.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        fields.extend(
+            self.transport
+                .coding()
+                .map(|name| ("accept-encoding", name)),
+        );
+        let fields = fields
+            .iter()
+            .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
         let stream = self.client.request(fields, 0, true);
         let mut request = std::mem::take(&mut self.hello);
         request.extend(self.client.transmit());
         let mut piece = vec![0; PIECE_BYTES];
-        let (mut first, mut came_bytes) = (None, 0);
+        let (mut first, mut came_bytes, mut coding) = (None, 0, None);
         let sent = Instant::now();
         wire.write_all(&request)?;
         loop {
@@ -65,9 +73,15 @@ impl Peer for Spdy {
             self.client.receive(&piece[..length]);
             while let Some(answer) = self.client.answer() {
                 match answer {
-                    Answer::Head { stream: of, .. } if of == stream => first = Some(came),
+                    Answer::Head { stream: of, fields } if of == stream => {
+                        first = Some(came);
+                        let name = fields.named(b"content-encoding").next();
+                        coding = name.map(|name| String::from_utf8_lossy(name).into_owned());
+                    }
                     Answer::Data { stream: of, bytes } if of == stream => came_bytes += bytes.len(),
-                    Answer::End(of) if of == stream && came_bytes == body_bytes => {
+                    Answer::End(of) if of == stream => {
+                        self.transport
+                            .check(body_bytes, came_bytes, coding.as_deref())?;
                         self.wire = Some(wire);
                         let first = first.unwrap_or(came);
                         return Ok(Timing {

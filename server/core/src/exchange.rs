@@ -9,6 +9,7 @@ mod guards;
 mod log;
 mod peer;
 mod rate;
+mod supply;
 mod tls;
 
 use std::collections::VecDeque;
@@ -38,6 +39,7 @@ pub use body::{BodyStage, Broken, Pulled};
 pub use guards::{Guards, Lease};
 pub use peer::Peer;
 pub use rate::Rate;
+pub use supply::{Supplied, Supply};
 pub use tls::Tls;
 
 /// What the core needs of the world while it works on an exchange.
@@ -216,6 +218,8 @@ pub struct Exchange {
     pub response: ResponseHead,
     /// The body's chunks that wait to be pulled.
     pub body: VecDeque<Chunk>,
+    /// Who makes what comes behind them, if anything does.
+    pub supply: Option<Box<dyn Supply>>,
     /// Body stages, first the one nearest to the source.
     pub stages: Vec<Box<dyn BodyStage>>,
     lanes: Vec<Lane>,
@@ -302,6 +306,7 @@ impl Exchange {
             reply: Reply::default(),
             response: ResponseHead::default(),
             body: VecDeque::new(),
+            supply: None,
             stages: Vec::new(),
             lanes: Vec::new(),
             captures: Captures::default(),
@@ -388,9 +393,15 @@ impl Exchange {
     /// Forgets what was decided about the response so far.
     pub fn clear_reply(&mut self) {
         self.reply.clear();
-        self.body.clear();
-        self.stages.clear();
+        self.drop_body();
         self.lanes.clear();
+    }
+
+    /// Forgets the body and what was to become of it.
+    pub fn drop_body(&mut self) {
+        self.body.clear();
+        self.supply = None;
+        self.stages.clear();
     }
 
     /// Forgets what an internal redirect must not carry along; `add_header` fields of an error stay with it.
@@ -398,8 +409,7 @@ impl Exchange {
         self.uri_changed = false;
         self.reply.headers_added = false;
         self.reply.source = None;
-        self.body.clear();
-        self.stages.clear();
+        self.drop_body();
     }
 
     /// The server's settings of one module.

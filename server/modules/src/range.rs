@@ -139,7 +139,7 @@ fn partial(x: &mut Exchange, parts: Vec<Part>, tail: Vec<u8>) {
 
 /// Takes the body if it is one chunk, as it is for files. Stages see the ranges, not the whole.
 fn single_chunk(x: &mut Exchange) -> Option<Chunk> {
-    if x.body.len() == 1 {
+    if x.body.len() == 1 && x.supply.is_none() {
         x.body.pop_front()
     } else {
         None

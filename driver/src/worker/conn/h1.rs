@@ -189,17 +189,17 @@ pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
     if x.state != State::Responding {
         return Ok(false);
     }
-    let mut ended = false;
+    let (mut ended, mut later) = (false, false);
     let limited = x.has_rate();
-    if limited && a.out.is_empty() {
+    if (limited || x.supply.is_some()) && a.out.is_empty() {
         // What was held back is no silence of the client.
         c.mark_ms = sh.clock.mono_ms;
     }
-    while !ended && a.out.len() < QUEUE_BYTES {
+    while !ended && !later && a.out.len() < QUEUE_BYTES {
         let pulled = if limited {
             match x.pull_within(&mut sh.ctx(), a.queued - a.start) {
                 Some(pulled) => pulled,
-                None => break,
+                None => Pulled::Later,
             }
         } else {
             x.pull(&mut sh.ctx())
@@ -207,6 +207,7 @@ pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
         match pulled {
             Pulled::Broken => return Err(Closed),
             Pulled::Chunk(chunk) => a.engine.send_data(chunk),
+            Pulled::Later => later = true,
             Pulled::End => {
                 if let Some(on_end) = x.on_end {
                     on_end(x, &mut sh.ctx());
@@ -216,6 +217,7 @@ pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
                 ended = true;
             }
         }
+        // The head leaves even where nothing of the body can yet.
         let before = a.out.len();
         a.engine.transmit(&mut a.out);
         a.queued += a.out.len() - before;

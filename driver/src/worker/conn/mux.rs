@@ -459,7 +459,7 @@ fn feed<N: Net>(mux: &mut Mux, sh: &mut Shared<N>, stream: u32) {
         Some(x.pull(&mut sh.ctx()))
     };
     match pulled {
-        None => mux.engine.stall(stream),
+        None | Some(Pulled::Later) => mux.engine.stall(stream),
         Some(Pulled::Chunk(chunk)) => {
             running.bytes += chunk.len();
             mux.engine.send_data(stream, chunk);

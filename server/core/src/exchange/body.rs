@@ -8,7 +8,7 @@ use std::io;
 
 use engines::http::{Chunk, FileRange};
 
-use super::{Ctx, Exchange};
+use super::{Ctx, Exchange, Supplied};
 use crate::errlog::Level;
 
 /// A transformation of the response body, added for one response by a header stage.
@@ -70,6 +70,8 @@ enum LaneState {
 pub enum Pulled {
     /// A piece of the body.
     Chunk(Chunk),
+    /// Nothing yet: what comes next is made elsewhere, and looked for when `rate.until_ms` has come.
+    Later,
     /// The body has ended.
     End,
     /// The body breaks off here: what was promised cannot be kept, so the connection must close.
@@ -91,7 +93,10 @@ impl Exchange {
     /// As [`Exchange::pull`], with the marks of what is to leave at once ([`Chunk::Flush`]).
     pub fn pull_marked(&mut self, cx: &mut Ctx<'_>) -> Pulled {
         if self.stages.is_empty() {
-            return self.body.pop_front().map_or(Pulled::End, Pulled::Chunk);
+            return match self.body.pop_front() {
+                Some(chunk) => Pulled::Chunk(chunk),
+                None => self.supplied(cx),
+            };
         }
         self.lanes.resize_with(self.stages.len(), Lane::default);
         loop {
@@ -112,7 +117,27 @@ impl Exchange {
                     }
                     return Pulled::Broken;
                 }
-                None => return Pulled::End,
+                None if last_ended(&self.lanes) => return Pulled::End,
+                None => return Pulled::Later,
+            }
+        }
+    }
+
+    /// What comes behind the chunks that were at hand.
+    fn supplied(&mut self, cx: &mut Ctx<'_>) -> Pulled {
+        let Some(supply) = &mut self.supply else {
+            return Pulled::End;
+        };
+        self.rate.until_ms = 0;
+        match supply.next(cx) {
+            Supplied::Chunk(chunk) => Pulled::Chunk(chunk),
+            Supplied::Later(until_ms) => {
+                self.rate.until_ms = until_ms;
+                Pulled::Later
+            }
+            Supplied::End => {
+                self.supply = None;
+                Pulled::End
             }
         }
     }
@@ -140,7 +165,11 @@ impl Exchange {
             LaneState::Ended => return Ok(false),
         }
         let input = match i.checked_sub(1).map(|before| &mut self.lanes[before]) {
-            None => self.next_in_memory(cx)?,
+            None => match self.next_in_memory(cx)? {
+                Pulled::Chunk(chunk) => Some(chunk),
+                Pulled::End => None,
+                Pulled::Later | Pulled::Broken => return Ok(false),
+            },
             Some(before) => match before.out.pop_front() {
                 None if before.state != LaneState::Ended => return Ok(false),
                 input => input,
@@ -159,12 +188,13 @@ impl Exchange {
     }
 
     /// The next chunk of the source; of a file at most [`READ_BYTES`], read.
-    fn next_in_memory(&mut self, cx: &mut Ctx<'_>) -> Result<Option<Chunk>, Broken> {
-        let Some(chunk) = self.body.pop_front() else {
-            return Ok(None);
+    fn next_in_memory(&mut self, cx: &mut Ctx<'_>) -> Result<Pulled, Broken> {
+        let pulled = match self.body.pop_front() {
+            Some(chunk) => Pulled::Chunk(chunk),
+            None => self.supplied(cx),
         };
-        let Chunk::File(mut range) = chunk else {
-            return Ok(Some(chunk));
+        let Pulled::Chunk(Chunk::File(mut range)) = pulled else {
+            return Ok(pulled);
         };
         let rest = range.len.saturating_sub(READ_BYTES);
         range.len -= rest;
@@ -180,7 +210,7 @@ impl Exchange {
                 len: rest,
             }));
         }
-        Ok(Some(Chunk::Owned(bytes)))
+        Ok(Pulled::Chunk(Chunk::Owned(bytes)))
     }
 
     fn unreadable(&self, error: &io::Error) -> Broken {
@@ -188,6 +218,13 @@ impl Exchange {
         self.log(Level::Crit, text);
         Broken("")
     }
+}
+
+/// Whether the stage nearest to the wire has put out all that it ever will.
+fn last_ended(lanes: &[Lane]) -> bool {
+    lanes
+        .last()
+        .is_none_or(|lane| lane.state == LaneState::Ended)
 }
 
 /// How much of a file is read at a time for stages.

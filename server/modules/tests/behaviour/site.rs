@@ -359,6 +359,7 @@ fn answer(x: &mut Exchange, cx: &mut Ctx<'_>) -> Answer {
             }
             Pulled::Chunk(chunk) => answer.bytes.extend_from_slice(chunk.bytes()),
             Pulled::End => break,
+            Pulled::Later => panic!("nobody makes more of the body"),
             Pulled::Broken => panic!("the body breaks off"),
         }
     }

@@ -134,6 +134,22 @@ impl Engine {
         both!(self, engine => engine.sent_bytes(stream))
     }
 
+    /// Whether the engine holds memory that it can do without while the connection is idle.
+    #[inline]
+    pub(super) fn could_rest(&self) -> bool {
+        match self {
+            Self::H2(_) => false,
+            Self::Spdy(engine) => engine.could_rest(),
+        }
+    }
+
+    /// Gives that memory back.
+    pub(super) fn rest(&mut self) {
+        if let Self::Spdy(engine) = self {
+            engine.rest();
+        }
+    }
+
     pub(super) fn seconds_passed(&mut self, seconds: u32) {
         both!(self, engine => engine.seconds_passed(seconds));
     }
