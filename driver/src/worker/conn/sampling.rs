@@ -50,6 +50,25 @@ pub(super) struct Sample {
     held: Option<Held>,
 }
 
+/// What a send did of whose last byte the kernel was asked.
+pub(super) struct Stamped {
+    /// What has left.
+    pub(super) sent: Sent,
+    /// What will be told.
+    pub(super) told: Told,
+}
+
+/// Which byte will be told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// The one meant, with so many bytes before it in the send.
+    After(u64),
+    /// An earlier one: the socket did not take all.
+    Another,
+    /// None: it took nothing.
+    Nothing,
+}
+
 /// An exchange that ended, and when.
 struct Held {
     exchange: Box<Exchange>,
@@ -151,7 +170,7 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     }
     let before = tcp_info(c, sh).unwrap_or_default();
     let (given_us, given_wall_us) = (sh.env.now_us(), wall_us());
-    let Some((sent, told)) = send(c, sh, lead)? else {
+    let Some(Stamped { sent, told }) = send(c, sh, lead)? else {
         return Ok(true);
     };
     c.writable = !sent.blocked;
@@ -163,37 +182,35 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
         (None, Some(a)) => a.sent += sent.bytes,
         (None, None) => {}
     }
-    let idle = before.unacked == 0
-        && before.notsent_bytes == 0
-        && told.is_some_and(|lead| lead <= SHARED_BYTES_MAX);
-    let mut sample = Sample {
-        head_read_us: 0,
+    let quiet = before.unacked == 0 && before.notsent_bytes == 0;
+    let idle = quiet && matches!(told, Told::After(lead) if lead <= SHARED_BYTES_MAX);
+    let (state, until_ms) = match told {
+        Told::After(_) => (Sampling::Asked, sh.clock.mono_ms.saturating_add(TELL_MS)),
+        Told::Another | Told::Nothing => (Sampling::Told, u64::MAX),
+    };
+    let mut head_read_us = 0;
+    if let Some(x) = at(c, start) {
+        head_read_us = x.moments.head_read_us;
+        x.sampled.state = state;
+    }
+    match (told, idle) {
+        (Told::After(_), true) => meters::event(Event::SampledIdle),
+        (Told::After(_), false) => meters::event(Event::SampledBusy),
+        (Told::Another, _) => {}
+        (Told::Nothing, _) => return Ok(false),
+    }
+    let sample = Sample {
+        head_read_us,
         given_us,
         given_wall_us,
         before,
         idle,
-        void: told.is_none(),
+        void: told == Told::Another,
         left_us: None,
         again_us: None,
-        until_ms: sh.clock.mono_ms.saturating_add(TELL_MS),
+        until_ms,
         held: None,
     };
-    if let Some(x) = at(c, start) {
-        sample.head_read_us = x.moments.head_read_us;
-        x.sampled.state = match sample.void {
-            true => Sampling::Told,
-            false => Sampling::Asked,
-        };
-    }
-    if sample.void {
-        sample.until_ms = u64::MAX;
-    } else {
-        meters::event(if idle {
-            Event::SampledIdle
-        } else {
-            Event::SampledBusy
-        });
-    }
     c.sample = Some(Box::new(sample));
     moments::sent(c, sh);
     let left = match (&c.mux, &c.active) {
@@ -203,13 +220,13 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     Ok(c.writable && left)
 }
 
-/// Sends up to the byte after `lead` bytes of the queue, or with TLS all that is ready, and has told of that byte. Gives
-/// what has left, and how many bytes went before it, as [`tls::send_stamped`] does; `None` if that cannot be done.
+/// Sends up to the byte after `lead` bytes of the queue, or with TLS all that is ready, and has told of that byte; `None`
+/// if that cannot be done.
 fn send<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
     lead: u64,
-) -> Result<Option<(Sent, Option<u64>)>, Closed> {
+) -> Result<Option<Stamped>, Closed> {
     let out = match (&mut c.mux, &mut c.active) {
         (Some(mux), _) => &mut mux.out,
         (None, Some(a)) => &mut a.out,
@@ -245,12 +262,14 @@ fn send<N: Net>(
     let sent = sh.net.send_stamped(&mut c.socket, &cut[..used]);
     let bytes = sent.map_err(|_| Closed)? as u64;
     out.advance(bytes);
-    let whole = bytes == asked;
-    let sent = Sent {
-        bytes,
-        blocked: !whole,
+    let told = match bytes {
+        0 => Told::Nothing,
+        bytes if bytes == asked => Told::After(lead),
+        _ => Told::Another,
     };
-    Ok(Some((sent, whole.then_some(lead))))
+    let blocked = bytes < asked;
+    let sent = Sent { bytes, blocked };
+    Ok(Some(Stamped { sent, told }))
 }
 
 /// Ends an exchange whose last byte has been written; one that is sampled may have to wait for its log.

@@ -17,6 +17,7 @@ use server_core::phases;
 use server_core::{certificates, exchange};
 use tls::{Fault, Scratch};
 
+use super::sampling::{Stamped, Told};
 use super::state::{Closed, Conn, Preface, client};
 use super::{end_of_input, mux, take_plain};
 use crate::sys::socket::Sent;
@@ -322,8 +323,7 @@ pub(super) fn send<N: Net>(
 }
 
 /// Encrypts and sends as [`send`] does, once, and has told of the first byte of the record that carries the byte after
-/// `lead` bytes of `out`. Gives what has left, and how many bytes went before that one; `None` for those if it is not
-/// known of which byte will be told, or of none.
+/// `lead` bytes of `out`.
 ///
 /// # Errors
 /// The file's error, or the socket's.
@@ -335,7 +335,7 @@ pub(super) fn send_stamped<N: Net>(
     sealer: &mut Sealer,
     now_ms: u64,
     lead: u64,
-) -> io::Result<(Sent, Option<u64>)> {
+) -> io::Result<Stamped> {
     sealer.records.clear(KEEP_BYTES);
     sealer.records.extend(&tls.conn.take_output());
     let mut plain = 0;
@@ -351,8 +351,12 @@ pub(super) fn send_stamped<N: Net>(
     let records = sealer.records.filled();
     let stamped = records.get(..=before).unwrap_or(records);
     let mut taken = net.send_stamped(socket, &[IoSlice::new(stamped)])?;
-    let told = (taken == before + 1).then_some(before as u64);
-    if told.is_some() {
+    let told = match taken {
+        0 => Told::Nothing,
+        taken if taken == before + 1 => Told::After(before as u64),
+        _ => Told::Another,
+    };
+    if let Told::After(_) = told {
         taken += net.send_bytes(socket, &records[taken..])?;
     }
     let mut sent = Sent::default();
@@ -363,7 +367,7 @@ pub(super) fn send_stamped<N: Net>(
     } else {
         sent.bytes = plain;
     }
-    Ok((sent, told))
+    Ok(Stamped { sent, told })
 }
 
 /// Encrypts up to [`SEALED_BYTES`] from the front of `out`; gives how many bytes of it.
