@@ -245,7 +245,7 @@ fn lost_first_segments_are_stalls_with_that_cause() {
             }
         }
     }
-    assert_eq!(link.counters().dropped, lost as u64);
+    assert_eq!(link.counters().dropped(), lost as u64);
 }
 
 /// A connection whose client has room for little.

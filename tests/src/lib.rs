@@ -28,6 +28,7 @@ pub mod source;
 pub mod spdy;
 pub mod syslog;
 mod template;
+pub mod via;
 pub mod wait;
 
 pub use client::Client;

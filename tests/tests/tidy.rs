@@ -39,6 +39,7 @@ const DIRECTIONS: [(&str, &[&str]); 10] = [
             "server_core",
             "server_modules",
             "driver",
+            "link",
         ],
     ),
     ("link", &["driver"]),

@@ -3,7 +3,7 @@
 use crate::argv::COMMANDS;
 use crate::flags::{FLAGS, Flag};
 use crate::tools::TOOLS;
-use crate::tools::freeze::options::LONGS;
+use crate::tools::{freeze, via};
 
 /// The page.
 pub(super) fn render() -> String {
@@ -50,14 +50,20 @@ fn tools() -> String {
         .map(|(name, does)| (*name, does.as_str()))
         .collect();
     let mut text = table("TOOLS", TOOLS_HEAD, &rows);
-    text.push_str(".SS \"firstbyte freeze DIR \\-\\-out DIR\"\n");
-    for long in LONGS {
-        let value = long.value.map(|value| format!(" \\fI{value}\\fR"));
-        let (name, doc) = (escaped(long.name), capital(long.doc));
-        text.push_str(&format!(
-            ".TP\n\\fB\\-\\-{name}\\fR{}\n{doc}.\n",
-            value.unwrap_or_default()
-        ));
+    let usages = [
+        ("freeze DIR \\-\\-out DIR", freeze::options::LONGS),
+        ("via SPEC \\-\\- COMMAND [ARGUMENT...]", via::options::LONGS),
+    ];
+    for (usage, longs) in usages {
+        text.push_str(&format!(".SS \"firstbyte {usage}\"\n"));
+        for long in longs {
+            let value = long.value.map(|value| format!(" \\fI{value}\\fR"));
+            let (name, doc) = (escaped(long.name), capital(long.doc));
+            text.push_str(&format!(
+                ".TP\n\\fB\\-\\-{name}\\fR{}\n{doc}.\n",
+                value.unwrap_or_default()
+            ));
+        }
     }
     text
 }
@@ -191,7 +197,10 @@ needs cannot be opened, or when
 .B \\-s
 finds no server. 2 when
 .B freeze \\-\\-strict
-finds broken references.";
+finds broken references.
+.B via
+has the status of its command, 128 and the number of the signal that ended it, 127 when there is no such command, 126
+when it cannot be started, and 125 when there is no link.";
 
 const SEE_ALSO: &str = "\\
 .BR firstbyte.conf (5),

@@ -2,8 +2,15 @@
 
 use crate::argv::COMMANDS;
 use crate::flags::FLAGS;
-use crate::tools::TOOLS;
-use crate::tools::freeze::options::{LONGS, Long};
+use crate::tools::long::Long;
+use crate::tools::{TOOLS, freeze, via};
+
+/// The tools with options of their own, and whether what else they take is a directory; the last words of `via` are
+/// a command.
+const WITH_OPTIONS: [(&str, &[Long], bool); 2] = [
+    ("freeze", freeze::options::LONGS, true),
+    ("via", via::options::LONGS, false),
+];
 
 /// What a value may be, as far as a shell can complete it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +32,7 @@ fn kind(value: &str) -> Kind {
     }
 }
 
-/// What a shell completes the value of an option of `freeze` with: a kind of path, or words.
+/// What a shell completes the value of an option of a tool with: a kind of path, or words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Value {
     Directory,
@@ -39,7 +46,7 @@ fn value(long: &Long) -> Option<Value> {
         "FILE" => Value::File,
         "LEVEL" => Value::Words("fast good best"),
         "LIST" => Value::Words("br zst gz br,zst,gz none"),
-        "GLOB" | "URL" | "N" => Value::Words(""),
+        "GLOB" | "URL" | "N" | "COMMAND" => Value::Words(""),
         other => panic!("no shell knows how to complete {other}"),
     })
 }
@@ -50,50 +57,64 @@ fn tools() -> String {
     names.join(" ")
 }
 
-/// The part of the completion for bash that is for `freeze`.
-fn bash_freeze() -> String {
-    let mut cases = String::new();
-    for long in LONGS {
-        let reply = match value(long) {
-            None => continue,
-            Some(Value::Directory) => "compgen -d -- \"$cur\"".to_owned(),
-            Some(Value::File) => "compgen -f -- \"$cur\"".to_owned(),
-            Some(Value::Words(words)) => format!("compgen -W '{words}' -- \"$cur\""),
-        };
-        let name = long.name;
-        cases.push_str(&format!(
-            "            --{name})\n                mapfile -t COMPREPLY < <({reply})\n                return ;;\n"
+/// The part of the completion for bash that is for tools.
+fn bash_tools() -> String {
+    let mut text = String::new();
+    for (tool, longs, directories) in WITH_OPTIONS {
+        let mut cases = String::new();
+        for long in longs {
+            let reply = match value(long) {
+                None => continue,
+                Some(Value::Directory) => "compgen -d -- \"$cur\"".to_owned(),
+                Some(Value::File) => "compgen -f -- \"$cur\"".to_owned(),
+                Some(Value::Words(words)) => format!("compgen -W '{words}' -- \"$cur\""),
+            };
+            let name = long.name;
+            cases.push_str(&format!(
+                "            --{name})\n                mapfile -t COMPREPLY < <({reply})\n                return ;;\n"
+            ));
+        }
+        let all: Vec<String> = longs
+            .iter()
+            .map(|long| format!("--{}", long.name))
+            .collect();
+        let others = if directories { "-d" } else { "-c" };
+        text.push_str(&format!(
+            "    if [[ ${{COMP_WORDS[1]}} == {tool} && $COMP_CWORD -gt 1 ]]; then\n        case $prev in\n{cases}        \
+             esac\n        mapfile -t COMPREPLY < <(compgen {others} -W '{}' -- \"$cur\")\n        return\n    fi\n",
+            all.join(" ")
         ));
     }
-    let all: Vec<String> = LONGS
-        .iter()
-        .map(|long| format!("--{}", long.name))
-        .collect();
-    format!(
-        "    if [[ ${{COMP_WORDS[1]}} == freeze && $COMP_CWORD -gt 1 ]]; then\n        case $prev in\n{cases}        \
-         esac\n        mapfile -t COMPREPLY < <(compgen -d -W '{}' -- \"$cur\")\n        return\n    fi\n",
-        all.join(" ")
-    )
+    text
 }
 
-/// The part of the completion for zsh that is for `freeze`.
-fn zsh_freeze() -> String {
-    let mut lines = Vec::new();
-    for long in LONGS {
-        let doc = long.doc.replace(':', "\\:").replace('\'', "'\\''");
-        let name = long.name;
-        let action = match (long.value, value(long)) {
-            (Some(shown), Some(Value::Directory)) => format!(":{shown}:_files -/"),
-            (Some(shown), Some(Value::File)) => format!(":{shown}:_files"),
-            (Some(shown), Some(Value::Words(words))) => format!(":{shown}:({words})"),
-            _ => String::new(),
+/// The part of the completion for zsh that is for tools.
+fn zsh_tools() -> String {
+    let mut text = String::new();
+    for (tool, longs, directories) in WITH_OPTIONS {
+        let mut lines = Vec::new();
+        for long in longs {
+            let doc = long.doc.replace(':', "\\:").replace('\'', "'\\''");
+            let name = long.name;
+            let action = match (long.value, value(long)) {
+                (Some(shown), Some(Value::Directory)) => format!(":{shown}:_files -/"),
+                (Some(shown), Some(Value::File)) => format!(":{shown}:_files"),
+                (Some(shown), Some(Value::Words(words))) => format!(":{shown}:({words})"),
+                _ => String::new(),
+            };
+            lines.push(format!("        '*--{name}[{doc}]{action}'"));
+        }
+        let others = if directories {
+            "'*:DIR:_files -/'"
+        } else {
+            "'*::COMMAND:_normal'"
         };
-        lines.push(format!("        '*--{name}[{doc}]{action}'"));
+        text.push_str(&format!(
+            "if [[ $words[2] == {tool} ]]; then\n    _arguments \\\n{} \\\n        {others}\n    return\nfi\n",
+            lines.join(" \\\n")
+        ));
     }
-    format!(
-        "if [[ $words[2] == freeze ]]; then\n    _arguments \\\n{} \\\n        '*:DIR:_files -/'\n    return\nfi\n",
-        lines.join(" \\\n")
-    )
+    text
 }
 
 /// The part of the completion for fish that is for the tools.
@@ -105,7 +126,10 @@ fn fish_tools() -> String {
             "complete -c firstbyte -n __fish_use_subcommand -a {name} -d '{doc}'\n"
         ));
     }
-    for long in LONGS {
+    let longs = WITH_OPTIONS
+        .iter()
+        .flat_map(|(tool, longs, _)| longs.iter().map(move |long| (tool, long)));
+    for (tool, long) in longs {
         let action = match value(long) {
             None => String::new(),
             Some(Value::Directory) => " -x -a '(__fish_complete_directories)'".to_owned(),
@@ -114,7 +138,7 @@ fn fish_tools() -> String {
         };
         let (name, doc) = (long.name, long.doc);
         text.push_str(&format!(
-            "complete -c firstbyte -n '__fish_seen_subcommand_from freeze' -l {name}{action} -d '{doc}'\n"
+            "complete -c firstbyte -n '__fish_seen_subcommand_from {tool}' -l {name}{action} -d '{doc}'\n"
         ));
     }
     text
@@ -154,7 +178,7 @@ pub(super) fn bash(directives: &[&str]) -> String {
          mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$cur\")\n    \
          [[ $COMP_CWORD -eq 1 ]] && mapfile -t -O \"${{#COMPREPLY[@]}}\" COMPREPLY < <(compgen -W '{}' -- \"$cur\")\n}}\n\
          complete -F _firstbyte firstbyte\n",
-        bash_freeze(),
+        bash_tools(),
         flags.join(" "),
         tools()
     )
@@ -185,7 +209,7 @@ pub(super) fn zsh(directives: &[&str]) -> String {
     }
     format!(
         "#compdef firstbyte\n# Completion of firstbyte for zsh. {GENERATED}\n{}_arguments -s \\\n{} \\\n    '1::tool:({})'\n",
-        zsh_freeze(),
+        zsh_tools(),
         lines.join(" \\\n"),
         tools()
     )

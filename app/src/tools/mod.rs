@@ -5,6 +5,8 @@
 
 mod explain;
 pub(crate) mod freeze;
+pub(crate) mod long;
+pub(crate) mod via;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -31,6 +33,11 @@ pub(crate) const TOOLS: &[Tool] = &[
         name: "freeze",
         does: "copy a static site, with hashes in names and compressed copies",
         run: freeze::run,
+    },
+    Tool {
+        name: "via",
+        does: "run a command behind a link with delay, rate, loss and jitter",
+        run: via::run,
     },
 ];
 

@@ -21,6 +21,8 @@ pub(super) struct Stream {
     pub(super) allowed_bytes: u64,
     /// Bytes that were taken and not yet allowed anew.
     pub(super) consumed_bytes: u64,
+    /// The whole body is wanted: it has been allowed as much as there can be.
+    pub(super) wide: bool,
     /// What `content-length` leaves.
     pub(super) length_left: Option<u64>,
     /// The core does not want the request body.
@@ -43,6 +45,7 @@ impl Stream {
             out: Outgoing::new(),
             allowed_bytes: 0,
             consumed_bytes: 0,
+            wide: false,
             length_left: None,
             discarding: false,
             malformed: false,
@@ -66,10 +69,12 @@ impl Stream {
 
     /// Whether what is still to come of the request body, as far as that is known, is allowed already.
     pub(super) fn rest_is_allowed(&self) -> bool {
-        self.allowed_bytes > 0
-            && self
-                .length_left
-                .is_none_or(|left| left <= self.allowed_bytes)
+        match self.length_left {
+            // What was allowed for the sake of the whole body is more than is worth reading past.
+            None => self.allowed_bytes > 0 && !self.wide,
+            Some(left) if self.wide => left <= self.allowed_bytes.min(PAST_BYTES),
+            Some(left) => self.allowed_bytes > 0 && left <= self.allowed_bytes,
+        }
     }
 
     /// Panics if the stream contradicts itself; for tests and fuzzing.
@@ -80,3 +85,6 @@ impl Stream {
         );
     }
 }
+
+/// Most bytes of a body that are read past after the response, where more than that was allowed.
+const PAST_BYTES: u64 = 64 << 10;

@@ -23,6 +23,8 @@ pub(super) struct Stream {
     pub(super) consumed_bytes: u64,
     /// Bytes that are still read past after our end.
     pub(super) past_bytes: u64,
+    /// The whole body is wanted: it has been allowed as much as there can be.
+    pub(super) wide: bool,
     /// What `content-length` leaves.
     pub(super) length_left: Option<u64>,
     /// The core does not want the request body.
@@ -43,6 +45,7 @@ impl Stream {
             out: Outgoing::new(),
             allowed_bytes: 0,
             consumed_bytes: 0,
+            wide: false,
             past_bytes: PAST_BYTES,
             length_left: None,
             discarding: false,

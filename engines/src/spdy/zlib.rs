@@ -62,8 +62,39 @@ pub(super) struct Deflater {
     level: u8,
     begun: bool,
     tail: Tail,
-    /// Absent at level 0, and while the connection rests.
+    /// Absent at level 0, while the connection rests, and while blocks repeat.
     stream: Option<Box<Compress>>,
+    last: Last,
+}
+
+/// The last block. One that has the same text again, when all that it could refer to is repetitions of that text, is the
+/// same on the wire.
+#[derive(Debug, Default)]
+struct Last {
+    text: Vec<u8>,
+    block: Vec<u8>,
+    /// Bytes of repetitions before it.
+    repeated_bytes: usize,
+}
+
+impl Last {
+    /// The block of this text, if it is known.
+    fn block(&self, text: &[u8]) -> Option<&[u8]> {
+        let known = self.repeated_bytes >= 1 << WINDOW_BITS && self.text == text;
+        known.then_some(&self.block)
+    }
+
+    fn keep(&mut self, text: &[u8], block: &[u8]) {
+        if self.text == text {
+            self.repeated_bytes += text.len();
+        } else {
+            self.repeated_bytes = 0;
+            self.text.clear();
+            self.text.extend_from_slice(text);
+        }
+        self.block.clear();
+        self.block.extend_from_slice(block);
+    }
 }
 
 impl Deflater {
@@ -73,6 +104,7 @@ impl Deflater {
             begun: false,
             tail: Tail::new(1 << WINDOW_BITS),
             stream: None,
+            last: Last::default(),
         }
     }
 
@@ -89,9 +121,18 @@ impl Deflater {
         if self.level == 0 {
             return stored(text, out);
         }
+        if secrets.is_empty()
+            && let Some(block) = self.last.block(text)
+        {
+            out.extend_from_slice(block);
+            self.tail.push(text);
+            // It has not seen this; where another text comes, it is made anew.
+            self.stream = None;
+            return;
+        }
         let (level, tail) = (self.level, self.tail.last());
         let stream = self.stream.get_or_insert_with(|| compress(level, tail));
-        let mut at = 0;
+        let (mut at, start) = (0, out.len());
         for secret in secrets {
             // A full flush makes the compressor forget all that it has seen: it will not refer to anything before, so it
             // need not know of the stored block.
@@ -102,6 +143,11 @@ impl Deflater {
         }
         deflate(stream, &text[at..], FlushCompress::Sync, out);
         self.tail.push(&text[at..]);
+        if secrets.is_empty() {
+            self.last.keep(text, &out[start..]);
+        } else {
+            self.last = Last::default();
+        }
     }
 
     /// Whether it holds memory that it need not keep.
@@ -113,6 +159,7 @@ impl Deflater {
     pub(super) fn rest(&mut self) {
         self.tail.trim();
         self.stream = None;
+        self.last = Last::default();
     }
 }
 

@@ -5,7 +5,9 @@
 
 mod ahead;
 mod body;
+mod family;
 mod guards;
+mod joint;
 mod log;
 mod peer;
 mod rate;
@@ -25,6 +27,7 @@ use crate::conf_core::CoreLoc;
 use crate::confs::Conf;
 use crate::files::{Files, Opened};
 use crate::http::{Generation, Http, Location, Server};
+use crate::intake::Intake;
 use crate::known_host::KnownHost;
 use crate::logs::Logs;
 use crate::phases::Phase;
@@ -35,7 +38,8 @@ use crate::transport::ReadTcpInfo;
 
 pub use ahead::Ahead;
 use body::Lane;
-pub use body::{BodyStage, Broken, Pulled};
+pub use body::{Act, BodyStage, Broken, Pulled};
+pub use family::{Answer, Child, Family, MAX_SUBREQUESTS, MAX_SUBREQUESTS_DEEP};
 pub use guards::{Guards, Lease};
 pub use peer::Peer;
 pub use rate::Rate;
@@ -151,7 +155,7 @@ impl Reply {
 pub enum State {
     /// In the phases.
     Running,
-    /// Waiting for a timer, monotonic milliseconds.
+    /// Waiting for a timer, monotonic milliseconds, or before that for the request body, where it was asked for.
     Waiting(u64),
     /// The connection is to be closed without a response.
     Aborted,
@@ -208,6 +212,8 @@ pub struct Exchange {
     pub uri_below_alias: bool,
     /// The request body was found too large: it is dropped, whatever the location of the error page says of it.
     pub too_large: bool,
+    /// What has come of the request body, where there is one and the response is not decided yet.
+    pub(crate) intake: Option<Box<Intake>>,
     /// `$request_id`, once it was asked for.
     pub request_id: Option<[u8; 16]>,
     /// How many computed variables are being evaluated, one for the sake of the other.
@@ -271,6 +277,8 @@ pub struct Exchange {
     pub moments: Moments,
     /// What the kernel told of its first byte, where the configuration asks for that of some responses.
     pub sampled: Sampled,
+    /// Its place among subrequests, and those of its own.
+    pub family: Family,
     /// Where what happens is noted; never while serving.
     pub trace: Option<Rc<Trace>>,
 }
@@ -301,6 +309,7 @@ impl Exchange {
             valid_location: true,
             uri_below_alias: false,
             too_large: false,
+            intake: None,
             request_id: None,
             depth: 0,
             reply: Reply::default(),
@@ -334,6 +343,7 @@ impl Exchange {
             header_bytes: 0,
             moments: Moments::default(),
             sampled: Sampled::default(),
+            family: Family::default(),
             trace: None,
         }
     }
@@ -358,6 +368,7 @@ impl Exchange {
         self.valid_location = true;
         self.uri_below_alias = false;
         self.too_large = false;
+        self.intake = None;
         self.request_id = None;
         self.depth = 0;
         self.clear_reply();
@@ -388,20 +399,20 @@ impl Exchange {
         self.ahead = None;
         self.header_bytes = 0;
         self.moments = Moments::default();
+        self.family.begin();
     }
 
     /// Forgets what was decided about the response so far.
     pub fn clear_reply(&mut self) {
         self.reply.clear();
         self.drop_body();
-        self.lanes.clear();
     }
 
     /// Forgets the body and what was to become of it.
     pub fn drop_body(&mut self) {
         self.body.clear();
         self.supply = None;
-        self.stages.clear();
+        self.clear_stages();
     }
 
     /// Forgets what an internal redirect must not carry along; `add_header` fields of an error stay with it.
@@ -452,11 +463,6 @@ impl Exchange {
     pub fn set_slot(&mut self, slot: usize, value: Option<Vec<u8>>) {
         self.slots[slot] = value;
         self.known[slot] = true;
-    }
-
-    /// Whether the response must not have a body on the wire.
-    pub fn header_only(&self) -> bool {
-        self.head.method == Method::Head || matches!(self.reply.status, 100..=199 | 204 | 304)
     }
 
     /// Replaces the URI and its extension.

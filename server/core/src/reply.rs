@@ -255,7 +255,12 @@ pub fn send(x: &mut Exchange, cx: &mut Ctx<'_>, chunk: Option<Chunk>) {
     }
     x.body.extend(chunk);
     x.header_sent = true;
-    for stage in &http.header_stages {
+    let stages = if x.is_subrequest() {
+        &http.subrequest_stages
+    } else {
+        &http.header_stages
+    };
+    for stage in stages {
         if let Err(status) = stage(x, cx) {
             x.header_sent = false;
             x.drop_body();

@@ -28,8 +28,9 @@ use std::time::Instant;
 
 use sha2::{Digest, Sha256};
 
+use super::long;
 use names::{Names, Read};
-use options::{Asked, LONGS, Long, Options};
+use options::{Asked, LONGS, Options};
 use output::Done;
 use stage::Stage;
 use tree::{Tree, failed};
@@ -196,17 +197,7 @@ impl Summary {
 }
 
 fn help() -> String {
-    let mut text = String::from(HELP);
-    for long in LONGS {
-        text.push_str(&format!("  {:<17}: {}\n", written(long), long.doc));
-    }
-    text
-}
-
-/// `--out DIR`.
-fn written(long: &Long) -> String {
-    let value = long.value.map(|value| format!(" {value}"));
-    format!("--{}{}", long.name, value.unwrap_or_default())
+    String::from(HELP) + &long::help(LONGS)
 }
 
 /// The tool's name.

@@ -116,6 +116,8 @@ pub struct Build {
     timed: bool,
     /// The largest share of responses that a directive asks to be sampled.
     sampled_share: u64,
+    /// A directive has request bodies read.
+    reads_bodies: bool,
     /// The names of all directives that are written.
     named: HashSet<&'static str>,
     /// Where the directive that is being applied was written.
@@ -214,6 +216,7 @@ impl Build {
             seen_events: false,
             timed: false,
             sampled_share: 0,
+            reads_bodies: false,
             named: HashSet::new(),
             applying: Directive::synthetic("").pos,
             written: None,
@@ -342,6 +345,11 @@ impl Build {
     /// of them.
     pub fn sample_responses(&mut self, share: u64) {
         self.sampled_share = self.sampled_share.max(share);
+    }
+
+    /// Has the directories for request bodies ready before anything is served.
+    pub fn read_bodies(&mut self) {
+        self.reads_bodies = true;
     }
 
     /// Notes a warning about a directive.

@@ -118,6 +118,11 @@ impl Engine {
         both!(self, engine => engine.consumed(stream, bytes));
     }
 
+    /// Lets the whole body of a request come without waiting for windows.
+    pub(super) fn want_whole_body(&mut self, stream: u32) {
+        both!(self, engine => engine.want_whole_body(stream));
+    }
+
     pub(super) fn stall(&mut self, stream: u32) {
         both!(self, engine => engine.stall(stream));
     }
