@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -38,6 +39,7 @@ const READS_PER_TURN: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Forwarder {
     record: Arc<Mutex<Record>>,
+    losses: Arc<Losses>,
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
@@ -49,6 +51,7 @@ impl Forwarder {
         let waits_known = Waits::of_this_thread().is_some();
         let capture = options.pcap.as_deref().map(Capture::create).transpose()?;
         let record = Arc::new(Mutex::new(Record::new(options.trace, waits_known)));
+        let losses = Arc::new(Losses::default());
         let way = |direction, hold: Option<Duration>| Way {
             direction,
             hold: hold.map(Hold::new),
@@ -61,6 +64,7 @@ impl Forwarder {
                 way(Direction::ToClient, options.server_ack_hold),
             ],
             record: Arc::clone(&record),
+            losses: Arc::clone(&losses),
             stop: Arc::clone(&stop),
             noted: Vec::new(),
             capture,
@@ -76,9 +80,17 @@ impl Forwarder {
             .spawn(move || run.run())?;
         Ok(Self {
             record,
+            losses,
             stop,
             thread: Some(thread),
         })
+    }
+
+    /// Drops the next segments with data of a direction.
+    pub(crate) fn lose(&self, direction: Direction, segments: u32) {
+        self.losses
+            .of(direction)
+            .fetch_add(segments, Ordering::Relaxed);
     }
 
     /// What is known so far.
@@ -103,6 +115,32 @@ fn locked(record: &Mutex<Record>) -> MutexGuard<'_, Record> {
     record.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// How many segments with data are still to be dropped: those to the server, those to the client.
+#[derive(Debug, Default)]
+struct Losses([AtomicU32; 2]);
+
+impl Losses {
+    fn of(&self, direction: Direction) -> &AtomicU32 {
+        match direction {
+            Direction::ToServer => &self.0[0],
+            Direction::ToClient => &self.0[1],
+        }
+    }
+
+    /// Whether this packet is to be dropped.
+    fn take(&self, direction: Direction, packet: &[u8]) -> bool {
+        let left = self.of(direction);
+        if left.load(Ordering::Relaxed) == 0
+            || Segment::parse(packet).is_none_or(|segment| segment.payload_bytes == 0)
+        {
+            return false;
+        }
+        let fewer = |left: u32| left.checked_sub(1);
+        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer)
+            .is_ok()
+    }
+}
+
 /// One direction.
 #[derive(Debug)]
 struct Way {
@@ -117,6 +155,7 @@ struct Run {
     devices: [OwnedFd; 2],
     ways: [Way; 2],
     record: Arc<Mutex<Record>>,
+    losses: Arc<Losses>,
     stop: Arc<OwnedFd>,
     /// What became of packets this turn.
     noted: Vec<(Direction, Fate, Moving, Instant)>,
@@ -183,6 +222,18 @@ impl Run {
     /// Takes a packet in: past the policy, into the delay.
     fn take(&mut self, index: usize, packet: Vec<u8>, unread: Duration) {
         let came = Instant::now();
+        let direction = self.ways[index].direction;
+        if self.losses.take(direction, &packet) {
+            let lost = Moving {
+                segment: Segment::parse(&packet).filter(|_| self.trace),
+                packet,
+                came,
+                due: came,
+                unread,
+            };
+            self.noted.push((direction, Fate::Lost, lost, came));
+            return;
+        }
         let passes = Released {
             packet,
             at: came,

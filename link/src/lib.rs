@@ -176,6 +176,11 @@ impl Link {
         self.in_server(|| command.spawn())
     }
 
+    /// Drops the next segments with data that go in a direction.
+    pub fn lose(&self, direction: Direction, segments: u32) {
+        self.forwarder.lose(direction, segments);
+    }
+
     /// How many packets did what, so far.
     #[must_use]
     pub fn counters(&self) -> Counters {

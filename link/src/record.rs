@@ -45,7 +45,7 @@ pub struct WayCounters {
     pub packets: u64,
     /// Bytes of IP packets delivered.
     pub bytes: u64,
-    /// Lost by chance.
+    /// Lost by chance, or by order.
     pub lost: u64,
     /// Dropped because too many waited before the rate.
     pub overflowed: u64,

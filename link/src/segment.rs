@@ -33,7 +33,7 @@ pub enum Fate {
     Delivered,
     /// It was an acknowledgement that a later segment of its flow made needless while it was held.
     Superseded,
-    /// It was lost by chance ([`Options::loss`](crate::Options::loss)).
+    /// It was lost by chance ([`Options::loss`](crate::Options::loss)) or by order ([`Link::lose`](crate::Link::lose)).
     Lost,
     /// The queue before the rate was full.
     Overflowed,

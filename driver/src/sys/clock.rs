@@ -8,9 +8,15 @@ pub fn monotonic_us() -> u64 {
     read_us(ClockId::Monotonic)
 }
 
+/// Microseconds since 1970, which the kernel stamps what it sends with; they may jump.
+#[must_use]
+pub fn wall_us() -> u64 {
+    read_us(ClockId::Realtime)
+}
+
 fn read_us(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
-    // Neither part is negative on these clocks.
+    // Neither part is negative on these clocks, but before 1970.
     now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000
 }
 

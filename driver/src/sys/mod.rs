@@ -22,6 +22,7 @@ pub mod random;
 pub mod signal;
 pub mod socket;
 pub mod tcp_info;
+pub mod timestamps;
 pub mod title;
 pub mod tun;
 

@@ -45,6 +45,8 @@ impl Answer {
             snd_cwnd: self.u32_at(80)?,
             rcv_space: self.u32_at(96)?,
             total_retrans: self.u32_at(100)?,
+            notsent_bytes: self.u32_at(144).unwrap_or(0),
+            dsack_dups: self.u32_at(216),
             min_rtt_us: self.u32_at(148).filter(|us| *us != UNMEASURED),
             delivery_rate: self.u64_at(160),
             busy_time_us: self.u64_at(168),
@@ -68,7 +70,7 @@ impl Answer {
 }
 
 /// Bytes of the struct up to and with the last field that is read.
-const ANSWER_BYTES: usize = 192;
+const ANSWER_BYTES: usize = 220;
 /// The least round-trip time before there was one.
 const UNMEASURED: u32 = u32::MAX;
 

@@ -1,12 +1,13 @@
 //! What a connection needs of its socket: real sockets here, the simulator's in `io::sim`.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use engines::http::{FileRange, Gather};
 
 use crate::sys::socket::{self, Sent};
+use crate::sys::timestamps::{self, Stamp};
 
 /// Sockets as the worker sees them.
 pub trait Net {
@@ -54,6 +55,25 @@ pub trait Net {
 
     /// Sets TCP_NODELAY, which every socket has from its listener.
     fn set_nodelay(&mut self, socket: &mut Self::Socket, on: bool);
+
+    /// Lets [`Self::send_stamped`] have its times told; false where the socket cannot.
+    fn enable_stamps(&mut self, _: &mut Self::Socket) -> bool {
+        false
+    }
+
+    /// Sends bytes after which more is sent at once, and has told of the last of them when it leaves and when it is
+    /// acknowledged; gives how many bytes the socket took, 0 where it is full.
+    ///
+    /// # Errors
+    /// The socket's error.
+    fn send_stamped(&mut self, _: &mut Self::Socket, _: &[IoSlice<'_>]) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// The next time that has been told.
+    fn stamp(&mut self, _: &mut Self::Socket) -> Option<Stamp> {
+        None
+    }
 
     /// The number of the descriptor, for debugging messages; -1 where there is none.
     fn number(&self, _: &Self::Socket) -> i32 {
@@ -106,6 +126,18 @@ impl Net for Sockets {
     fn set_nodelay(&mut self, socket: &mut OwnedFd, on: bool) {
         // A UNIX-domain socket has no such option.
         let _ = socket::set_nodelay(socket, on);
+    }
+
+    fn enable_stamps(&mut self, socket: &mut OwnedFd) -> bool {
+        timestamps::enable(socket).is_ok()
+    }
+
+    fn send_stamped(&mut self, socket: &mut OwnedFd, bytes: &[IoSlice<'_>]) -> io::Result<usize> {
+        timestamps::send(socket, bytes)
+    }
+
+    fn stamp(&mut self, socket: &mut OwnedFd) -> Option<Stamp> {
+        timestamps::next(socket)
     }
 
     fn number(&self, socket: &OwnedFd) -> i32 {

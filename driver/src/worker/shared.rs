@@ -52,6 +52,10 @@ pub struct Shared<N: Net> {
     pub passes_a_turn: usize,
     /// Moments of exchanges are noted.
     pub timed: bool,
+    /// Of how many, in hundredths of a percent.
+    pub timed_share: u64,
+    /// Some responses are sampled.
+    pub sampled: bool,
     /// When bytes were last read, monotonic microseconds, where moments are noted.
     pub read_us: u64,
     /// Requests served, for the process's counters.
@@ -68,6 +72,8 @@ impl<N: Net> Shared<N> {
         Self {
             net,
             timed: generation.timed,
+            timed_share: generation.timed_share,
+            sampled: generation.sampled,
             read_us: 0,
             generation,
             clock: Clock::new(0, 0),
@@ -92,6 +98,8 @@ impl<N: Net> Shared<N> {
     pub fn configure(&mut self, generation: Rc<Generation>) -> Rc<Generation> {
         self.exchanges.clear();
         self.timed = generation.timed;
+        self.timed_share = generation.timed_share;
+        self.sampled = generation.sampled;
         std::mem::replace(&mut self.generation, generation)
     }
 
@@ -147,6 +155,13 @@ impl<N: Net> Shared<N> {
         self.requests += 1;
         phases::log(&mut x, &mut self.ctx());
         self.drop_unlogged(x);
+    }
+
+    /// The same, as it would have been done at an earlier time.
+    pub fn finish_late(&mut self, x: Box<Exchange>, mut then: Clock) {
+        std::mem::swap(&mut self.clock, &mut then);
+        self.finish(x);
+        self.clock = then;
     }
 
     /// Takes back an exchange that was no request.

@@ -32,7 +32,7 @@ mod proxied;
 mod tcp;
 mod timing;
 
-pub(crate) use timing::TIMED;
+pub(crate) use timing::{SAMPLED, TIMED};
 
 fn put(out: &mut Out, bytes: &[u8]) -> bool {
     out.extend_from_slice(bytes);

@@ -5,7 +5,7 @@ use engines::http::{Civil, civil, http_date};
 use crate::errlog::utc_offset_s;
 
 /// The current time and its cached spellings.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Clock {
     /// Monotonic time, milliseconds from an arbitrary start.
     pub mono_ms: u64,

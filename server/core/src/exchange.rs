@@ -33,7 +33,7 @@ use crate::known_host::KnownHost;
 use crate::logs::Logs;
 use crate::phases::Phase;
 use crate::regex::Captures;
-use crate::timing::{Moments, ReadClock};
+use crate::timing::{Moments, ReadClock, Sampled};
 use crate::trace::Trace;
 use crate::transport::ReadTcpInfo;
 
@@ -41,7 +41,7 @@ pub use ahead::Ahead;
 use body::Lane;
 pub use body::{Act, BodyStage, Broken, Pulled};
 pub use family::{Answer, Child, Family, MAX_SUBREQUESTS, MAX_SUBREQUESTS_DEEP};
-pub use guards::Guards;
+pub use guards::{Guards, Lease};
 pub use peer::Peer;
 pub use rate::Rate;
 pub use supply::{Supplied, Supply};
@@ -282,6 +282,8 @@ pub struct Exchange {
     pub header_bytes: u64,
     /// When it came how far, where the configuration asks for that.
     pub moments: Moments,
+    /// What the kernel told of its first byte, where the configuration asks for that of some responses.
+    pub sampled: Sampled,
     /// Its place among subrequests, and those of its own.
     pub family: Family,
     /// Where what happens is noted; never while serving.
@@ -347,6 +349,7 @@ impl Exchange {
             ahead: None,
             header_bytes: 0,
             moments: Moments::default(),
+            sampled: Sampled::default(),
             family: Family::default(),
             trace: None,
         }
@@ -467,11 +470,6 @@ impl Exchange {
     pub fn set_slot(&mut self, slot: usize, value: Option<Vec<u8>>) {
         self.slots[slot] = value;
         self.known[slot] = true;
-    }
-
-    /// Whether the response must not have a body on the wire.
-    pub fn header_only(&self) -> bool {
-        self.head.method == Method::Head || matches!(self.reply.status, 100..=199 | 204 | 304)
     }
 
     /// Replaces the URI and its extension.

@@ -55,6 +55,13 @@ pub struct Http {
     pub logs: OnceLock<OpenedLogs>,
     /// Moments of exchanges are asked for ([`crate::timing`]).
     pub timed: bool,
+    /// Of how many: all ([`crate::timing::ALL`]), or, where they are for samples alone, the largest share that a location
+    /// samples, so that the clock is not read for the others.
+    pub timed_share: u64,
+    /// Some responses are sampled ([`crate::timing::Sampled`]).
+    pub sampled: bool,
+    /// A variable tells what was found, so that the log waits for it.
+    pub tells_samples: bool,
     /// What the worker does beside serving.
     pub upkeep: Vec<Arc<dyn Upkeep>>,
     /// What it fetches from other hosts.

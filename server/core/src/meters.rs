@@ -52,6 +52,10 @@ pub enum Time {
     Request,
     /// From the end of the request head to the first byte given to the kernel.
     FirstByte,
+    /// Of sampled responses, from the end of the request head until the first byte left.
+    FirstByteSent,
+    /// The same until the first byte was acknowledged.
+    FirstByteAcked,
 }
 
 /// An event that is counted.
@@ -79,10 +83,20 @@ pub enum Event {
     Reload,
     /// A configuration was refused by the worker.
     ReloadFailed,
+    /// A response was sampled on a connection that had nothing else under way to its client.
+    SampledIdle,
+    /// A response was sampled behind others.
+    SampledBusy,
+    /// [`crate::timing::Stall::DelayedAck`].
+    StallDelayedAck,
+    /// [`crate::timing::Stall::Retransmit`].
+    StallRetransmit,
+    /// [`crate::timing::Stall::Window`].
+    StallWindow,
 }
 
 /// All events, in order.
-pub const EVENTS: [Event; 11] = [
+pub const EVENTS: [Event; 16] = [
     Event::HandshakeFull,
     Event::HandshakeResumed,
     Event::FailedPlainHttp,
@@ -94,6 +108,11 @@ pub const EVENTS: [Event; 11] = [
     Event::FailedAbandoned,
     Event::Reload,
     Event::ReloadFailed,
+    Event::SampledIdle,
+    Event::SampledBusy,
+    Event::StallDelayedAck,
+    Event::StallRetransmit,
+    Event::StallWindow,
 ];
 
 /// What the files of a thread are at.
@@ -225,7 +244,7 @@ impl Sums {
 const BUCKETS: usize = 16;
 /// Buckets, what lies above them, and the sum.
 const HISTOGRAM: usize = BUCKETS + 2;
-const TIMES: usize = 2;
+const TIMES: usize = 4;
 
 // Where in a cell what is counted.
 const REQUESTS: usize = 0;

@@ -2,6 +2,32 @@
 //!
 //! The driver notes them where the configuration asks for any of them ([`crate::http::Http::timed`]); else they stay 0 and
 //! cost nothing. They are monotonic, from an arbitrary start that lies before all of them.
+//!
+//! Of responses that a module has drawn to be sampled ([`Sampled`]) the kernel tells when their first byte left and when
+//! it was acknowledged.
+
+use std::cell::Cell;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+
+/// All of them, as a share in hundredths of a percent.
+pub const ALL: u64 = 10_000;
+
+/// Draws one of `share` among `of`, by a sequence that nobody outside knows (SplitMix64): a client must not choose which of
+/// its requests are drawn.
+pub fn is_drawn(share: u64, of: u64) -> bool {
+    thread_local! {
+        static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one(0));
+    }
+    if share >= of {
+        return true;
+    }
+    let next = STATE.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+    STATE.set(next);
+    let mixed = (next ^ (next >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ (mixed >> 31)) % of < share
+}
 
 /// When things happened, microseconds; 0 is not yet, or not noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +47,60 @@ impl Moments {
     }
 }
 
+/// How far the sampling of a response is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sampling {
+    /// It is not sampled.
+    #[default]
+    No,
+    /// It was drawn; the driver does it if it can.
+    Drawn,
+    /// Its first byte was given to the kernel, which has not told all of it.
+    Asked,
+    /// The kernel has told what it will.
+    Told,
+}
+
+/// Why the acknowledgement of a first byte came late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stall {
+    /// The byte arrived, and the client took its time to say so.
+    DelayedAck,
+    /// The byte was lost and sent again.
+    Retransmit,
+    /// The client's window had no room for it.
+    Window,
+}
+
+impl Stall {
+    /// Its name, in variables and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::DelayedAck => "delayed_ack",
+            Self::Retransmit => "retransmit",
+            Self::Window => "window",
+        }
+    }
+}
+
+/// What the kernel told of the first byte of a response.
+///
+/// It is not part of [`Moments`], and no exchange is begun with it: whoever draws responses sets it, and sets it back when
+/// the exchange has been logged, so that it costs the others nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sampled {
+    /// How far it is.
+    pub state: Sampling,
+    /// Time from the end of the request head until the first byte left, microseconds.
+    pub sent_us: Option<u64>,
+    /// The same until it was acknowledged.
+    pub acked_us: Option<u64>,
+    /// Why it was acknowledged late, or `None` within for in time; nothing where that was not judged.
+    pub stall: Option<Option<Stall>>,
+    /// When the exchange ended, monotonic microseconds, where it is logged later than that.
+    pub ended_us: Option<u64>,
+}
+
 /// Time between two moments, microseconds; `None` where one of them was not noted.
 pub fn between(earlier_us: u64, later_us: u64) -> Option<u64> {
     if earlier_us == 0 || later_us == 0 {
@@ -35,6 +115,14 @@ pub type ReadClock = fn() -> u64;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn draws_have_their_share() {
+        let drawn = (0..100_000).filter(|_| is_drawn(100, ALL)).count();
+        // 1 % of them; ten standard deviations are 315.
+        assert!((685..=1315).contains(&drawn), "{drawn}");
+        assert!(is_drawn(ALL, ALL) && !is_drawn(0, ALL));
+    }
 
     #[test]
     fn a_moment_that_was_not_noted_has_no_distance() {

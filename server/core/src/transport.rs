@@ -21,6 +21,10 @@ pub struct TcpInfo {
     pub unacked: u32,
     /// Segments sent again since the connection began.
     pub total_retrans: u32,
+    /// Bytes that wait to be sent for the first time.
+    pub notsent_bytes: u32,
+    /// Segments sent again of which the peer said that it had them already.
+    pub dsack_dups: Option<u32>,
     /// The least round-trip time of late, microseconds.
     pub min_rtt_us: Option<u32>,
     /// The latest rate at which the peer got data, bytes per second.

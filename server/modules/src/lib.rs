@@ -15,6 +15,7 @@ mod compress;
 mod dav;
 mod early_hints;
 mod empty_gif;
+mod first_byte_sampling;
 mod flv;
 pub mod freeze_manifest;
 mod geo;
@@ -98,6 +99,7 @@ pub const MODULES: &[&Module] = &[
     &server_timing::MODULE,
     &http2_push::MODULE,
     &log::MODULE,
+    &first_byte_sampling::MODULE,
 ];
 
 /// Modules that nginx builds only when told to and that are built in, as `configure` would name them.

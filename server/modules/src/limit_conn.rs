@@ -12,7 +12,7 @@ use conf::{Arity, ConfError, Contexts, Directive, Row};
 use server_core::build::Build;
 use server_core::debug_http;
 use server_core::errlog::{Level, Shown};
-use server_core::exchange::{Ctx, Exchange};
+use server_core::exchange::{Ctx, Exchange, Lease};
 use server_core::module::{Handler, Module, Step};
 use server_core::settings;
 use server_core::value::Value;
@@ -230,7 +230,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
         debug_http!(x, "limit conn: \"{}\" of {}", Shown(&key), limit.most);
         x.guards.set(Outcome::Passed);
         match hold(zone, key, limit.most) {
-            Ok(held) => x.guards.push(held),
+            Ok(held) => x.guards.push(Lease::new(held)),
             Err(why) => return refuse(x, conf, zone, &why),
         }
     }
@@ -278,7 +278,7 @@ fn refuse(x: &mut Exchange, conf: &LimitConnLoc, zone: &ConnZone, why: &Refused)
             ),
         );
     }
-    x.guards.drop_all::<Held>();
+    x.guards.release();
     if dry {
         x.guards.set(Outcome::RejectedDryRun);
         return Step::Next;

@@ -65,7 +65,8 @@ fn count(x: &mut Exchange, cx: &mut Ctx<'_>) {
     };
     meters::request(x.head.version, status, x.request_bytes, x.bytes_sent);
     let moments = &x.moments;
-    if let Some(us) = moments.since_head(cx.env.now_us()) {
+    let ended_us = x.sampled.ended_us.unwrap_or_else(|| cx.env.now_us());
+    if let Some(us) = moments.since_head(ended_us) {
         meters::time(Time::Request, us);
     }
     if let Some(us) = moments.since_head(moments.first_byte_us) {

@@ -2,7 +2,8 @@
 //!
 //! In the header: `wait`, until work on the request began; `handshake` of TLS, with the first request of a connection;
 //! `head`, from there to the response head. In a trailer, of responses that have one without losing their length: `total`,
-//! from the end of the request head to the end of the body. Over HTTP/1.1 a trailer is sent to clients that say
+//! from the end of the request head to the end of the body, and of a sampled response `sent` and `acked`, when its first
+//! byte left and when the client had it, as far as that is known by then. Over HTTP/1.1 a trailer is sent to clients that say
 //! `TE: trailers`. Absent: other servers' times, which they tell themselves.
 //!
 //! Source: W3C Server Timing; RFC 9110 sections 6.5 and 10.1.4.
@@ -94,6 +95,8 @@ fn tell_end(x: &mut Exchange, cx: &mut Ctx<'_>) {
     write_trailers(x, cx);
     let mut value = String::new();
     part(&mut value, "total", x.moments.since_head(cx.env.now_us()));
+    part(&mut value, "sent", x.sampled.sent_us);
+    part(&mut value, "acked", x.sampled.acked_us);
     if !value.is_empty() {
         x.reply.trailers.push(FIELD, value.as_bytes());
     }

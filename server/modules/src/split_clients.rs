@@ -73,7 +73,7 @@ fn split_clients(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 }
 
 /// A share in hundredths of a percent; `None` inside for `*`.
-fn share(text: &[u8]) -> Option<Option<u64>> {
+pub(crate) fn share(text: &[u8]) -> Option<Option<u64>> {
     if text == b"*" {
         return Some(None);
     }

@@ -12,7 +12,7 @@ use server_core::http::Generation;
 
 use super::{Hands, Random, SimNet, SimSocket, Wire};
 use crate::io::timer::Timers;
-use crate::worker::conn::{Cause, Choice, Conn, Fate, intake, retire, turn};
+use crate::worker::conn::{Cause, Choice, Conn, Fate, end_sampling, intake, retire, turn};
 use crate::worker::shared::Shared;
 use crate::worker::slab::{Key, Slab};
 
@@ -278,7 +278,9 @@ impl World {
 
     fn close(&mut self, key: Key, by: ClosedBy) {
         self.timers.cancel(key.index);
-        drop(self.conns.remove(key));
+        if let Some(mut conn) = self.conns.remove(key) {
+            end_sampling(&mut conn, &mut self.shared);
+        }
         let now_ms = self.now_ms();
         if let Some(link) = self.links.iter_mut().find(|l| l.key == key) {
             let by = if link.lost { ClosedBy::Order } else { by };

@@ -9,7 +9,7 @@ use server_core::phases;
 use super::h1::respond;
 use super::state::{Active, Cause, Closed, Conn, Fate, Mode, client};
 use super::trace::debug_conn;
-use super::{mux, turn, write};
+use super::{mux, sampling, turn, write};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -110,6 +110,7 @@ fn say_goodbye<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
 
 /// The deadline has passed, unless the connection has moved on since it was set.
 pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
+    sampling::expire(c, sh);
     if deadline(c, sh) > sh.clock.mono_ms {
         return Ok(());
     }
@@ -160,6 +161,15 @@ fn held_until(a: &Active) -> u64 {
 
 /// When the connection is to take a turn if nothing happens before.
 pub(super) fn deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
+    let deadline_ms = own_deadline(c, sh);
+    match &c.sample {
+        None => deadline_ms,
+        Some(sample) => deadline_ms.min(sample.until_ms()),
+    }
+}
+
+/// The same, but for the sake of a sampled response.
+fn own_deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
     if let Some(mux) = &c.mux {
         let idle_ms = if sh.stopping || c.retired {
             c.min_idle_ms.min(c.idle_ms)
@@ -239,6 +249,7 @@ pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate
     if let Some(tls) = &c.tls {
         tls.count_end();
     }
+    sampling::end(c, sh);
     // What the goodbye takes with it has been sent as well.
     mux::say_last(c);
     say_goodbye(c, sh);

@@ -10,7 +10,7 @@ use server_core::phases;
 use super::ending::{linger, log_unfinished};
 use super::state::{Closed, Closing, Conn, Mode, Queued};
 use super::trace::{self, debug_conn};
-use super::{CLIENT_CLOSED_REQUEST, PIPELINE_DEPTH, QUEUE_BYTES, ahead, open_exchange};
+use super::{CLIENT_CLOSED_REQUEST, PIPELINE_DEPTH, QUEUE_BYTES, ahead, open_exchange, sampling};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -321,7 +321,7 @@ pub(super) fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
         let mut x = queued.exchange;
         x.bytes_sent = queued.end - queued.start;
         x.completed = true;
-        sh.finish(x);
+        sampling::finish(&mut c.sample, sh, x);
     }
     let current = a.exchange.as_deref();
     if a.tail.is_empty()

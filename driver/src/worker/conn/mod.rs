@@ -16,6 +16,7 @@ mod h1;
 mod moments;
 mod mux;
 mod preface;
+mod sampling;
 mod state;
 mod tls;
 mod trace;
@@ -34,6 +35,7 @@ use super::shared::Shared;
 pub use ending::{ENDED_MS, retire};
 use ending::{close, deadline, expire};
 use preface::read_preface;
+pub use sampling::end as end_sampling;
 pub use state::{Active, Cause, Choice, Conn, Fate};
 use state::{Closed, Mode, Preface, client};
 pub use tls::Sealer;
@@ -115,6 +117,10 @@ fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, 
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
             c.readable = false;
             c.hung_up = false;
+            if c.stamps {
+                // What looked like the end of the connection may be times that the kernel tells.
+                sampling::take_stamps(c, sh);
+            }
             return Ok(false);
         }
         Err(_) => return Err(Closed),
@@ -259,6 +265,9 @@ fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Cl
     if !c.writable {
         return Ok(false);
     }
+    if sh.sampled && !sampling::begin(c, sh)? {
+        return Ok(c.writable);
+    }
     let (out, x, more) = match (&mut c.mux, &mut c.active) {
         (Some(mux), _) => mux.writing(),
         (None, Some(a)) => {
@@ -309,16 +318,21 @@ fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Cl
             Ok(c.writable && more && !held)
         }
         Err(e) => {
-            if e.kind() == io::ErrorKind::UnexpectedEof
-                && let Some(x) = x
-            {
-                x.log(
-                    Level::Error,
-                    format_args!("the file was truncated while it was sent"),
-                );
+            if let Some(x) = x {
+                truncated(x, &e);
             }
             Err(Closed)
         }
+    }
+}
+
+/// Logs that a file became shorter than it was promised to be, if that is the error.
+fn truncated(x: &Exchange, error: &io::Error) {
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        x.log(
+            Level::Error,
+            format_args!("the file was truncated while it was sent"),
+        );
     }
 }
 

@@ -21,6 +21,7 @@ use server_core::exchange::{Exchange, Pulled, State};
 use server_core::phases;
 use server_core::reply::REQUEST_TIMEOUT;
 use server_core::stats::Protocol;
+use server_core::timing::{ALL, Sampling};
 
 use super::state::{Closed, Closing, Conn, Queued, client};
 use super::{CLIENT_CLOSED_REQUEST, QUEUE_BYTES, ahead, open_exchange, trace};
@@ -347,7 +348,7 @@ fn respond(mux: &mut Mux, at: usize) {
         State::Responding => {
             mux.engine.discard_body(stream);
             debug_http!(x, "{}", trace::Head(&x.response));
-            if x.http.timed {
+            if x.http.timed && (x.http.timed_share == ALL || x.sampled.state == Sampling::Drawn) {
                 // What the engine has ready goes before the head, so that its place in the queue is known.
                 let before = mux.out.len();
                 mux.engine.transmit(&mut mux.out);

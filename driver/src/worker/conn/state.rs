@@ -12,6 +12,7 @@ use server_core::exchange::{Client, Exchange, Peer};
 use server_core::stats::{Activity, Counted};
 
 use super::mux::Mux;
+use super::sampling::Sample;
 use super::tls::Tls;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
@@ -36,6 +37,8 @@ pub struct Conn<S> {
     /// The peer has ended its side or reset: read until that is seen.
     pub(super) hung_up: bool,
     pub(super) nodelay: bool,
+    /// The kernel may put times into the socket's error queue.
+    pub(super) stamps: bool,
     /// No request after the one under way or the next.
     pub(super) retired: bool,
     /// Its port is gone: what is under way is finished, nothing new begins.
@@ -59,6 +62,8 @@ pub struct Conn<S> {
     pub(super) tls: Option<Box<Tls>>,
     pub(super) mux: Option<Box<Mux>>,
     pub(super) active: Option<Box<Active>>,
+    /// The response that is sampled.
+    pub(super) sample: Option<Box<Sample>>,
 }
 
 /// The header of the PROXY protocol.
@@ -188,6 +193,13 @@ impl Active {
         self.mode = Mode::Serve;
     }
 
+    /// The exchanges under way, with the places of their first bytes in the queue.
+    pub(super) fn under_way(&mut self) -> impl Iterator<Item = (u64, &mut Exchange)> {
+        let queued = self.tail.iter_mut().map(|q| (q.start, &mut *q.exchange));
+        let current = self.exchange.iter_mut().map(|x| (self.start, &mut **x));
+        queued.chain(current)
+    }
+
     /// Whether nothing is under way.
     pub(super) fn is_settled(&self) -> bool {
         self.exchange.is_none() && self.tail.is_empty() && self.out.is_empty()
@@ -236,6 +248,7 @@ impl<S> Conn<S> {
             writable: true,
             hung_up: false,
             nodelay: true,
+            stamps: false,
             retired: false,
             gone: false,
             lingers: true,
@@ -249,6 +262,7 @@ impl<S> Conn<S> {
             tls: None,
             mux: None,
             active: None,
+            sample: None,
         }
     }
 

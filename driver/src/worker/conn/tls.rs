@@ -5,7 +5,7 @@
 //! small, so that the first of them can be read before all of a response is here, and grow while the client keeps
 //! reading.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use server_core::phases;
 use server_core::{certificates, exchange};
 use tls::{Fault, Scratch};
 
+use super::sampling::{Stamped, Told};
 use super::state::{Closed, Conn, Preface, client};
 use super::{end_of_input, mux, take_plain};
 use crate::sys::socket::Sent;
@@ -76,6 +77,11 @@ impl Tls {
     /// Whether there are bytes for the socket besides those of the protocol above.
     pub(super) fn has_output(&self) -> bool {
         !self.unsent.is_empty() || self.conn.has_output()
+    }
+
+    /// Whether bytes are encrypted that the socket did not take.
+    pub(super) fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
     }
 
     /// Whether the protocol above can send nothing yet: its answer to early data waits for the end of the handshake.
@@ -314,6 +320,54 @@ pub(super) fn send<N: Net>(
         sent.bytes += plain;
     }
     Ok(sent)
+}
+
+/// Encrypts and sends as [`send`] does, once, and has told of the first byte of the record that carries the byte after
+/// `lead` bytes of `out`.
+///
+/// # Errors
+/// The file's error, or the socket's.
+pub(super) fn send_stamped<N: Net>(
+    tls: &mut Tls,
+    socket: &mut N::Socket,
+    out: &mut Gather,
+    net: &mut N,
+    sealer: &mut Sealer,
+    now_ms: u64,
+    lead: u64,
+) -> io::Result<Stamped> {
+    sealer.records.clear(KEEP_BYTES);
+    sealer.records.extend(&tls.conn.take_output());
+    let mut plain = 0;
+    if lead > 0 {
+        collect(out, net, &mut sealer.plain, lead as usize)?;
+        let record_bytes = tls.record_bytes(now_ms);
+        for record in sealer.plain.filled().chunks(record_bytes) {
+            plain += encrypt(tls, record, &mut sealer.records, now_ms)?;
+        }
+    }
+    let before = sealer.records.len();
+    plain += seal(tls, out, net, sealer, now_ms)?;
+    let records = sealer.records.filled();
+    let stamped = records.get(..=before).unwrap_or(records);
+    let mut taken = net.send_stamped(socket, &[IoSlice::new(stamped)])?;
+    let told = match taken {
+        0 => Told::Nothing,
+        taken if taken == before + 1 => Told::After(before as u64),
+        _ => Told::Another,
+    };
+    if let Told::After(_) = told {
+        taken += net.send_bytes(socket, &records[taken..])?;
+    }
+    let mut sent = Sent::default();
+    if taken < records.len() {
+        tls.unsent = records[taken..].to_vec();
+        tls.unsent_plain = plain;
+        sent.blocked = true;
+    } else {
+        sent.bytes = plain;
+    }
+    Ok(Stamped { sent, told })
 }
 
 /// Encrypts up to [`SEALED_BYTES`] from the front of `out`; gives how many bytes of it.

@@ -16,7 +16,7 @@ use server_core::errlog::Level;
 use server_core::exchange::Env;
 use server_core::http::Generation;
 
-use super::conn::{Cause, Conn, Fate, intake, retire, turn};
+use super::conn::{Cause, Conn, Fate, end_sampling, intake, retire, turn};
 use super::net::Sockets;
 use super::orders::{Counters, Order, Setup};
 use super::shared::Shared;
@@ -258,7 +258,9 @@ impl Thread {
 
     fn close(&mut self, key: Key) {
         self.timers.cancel(key.index);
-        drop(self.conns.remove(key));
+        if let Some(mut conn) = self.conns.remove(key) {
+            end_sampling(&mut conn, &mut self.shared);
+        }
         if self.accepting == Accepting::Full {
             self.listen();
         }

@@ -16,6 +16,7 @@ use crate::listen::Listen;
 use crate::location::{LocationKind, LocationSet};
 use crate::module::Module;
 use crate::phases::Handlers;
+use crate::timing::ALL;
 use crate::value::Value;
 use crate::zone::Zones;
 
@@ -32,6 +33,7 @@ impl Build {
             return Err(error);
         }
         let timed = self.timed || builtin::TIMED.iter().any(|name| self.vars.is_used(name));
+        let told = builtin::SAMPLED.iter().any(|name| self.vars.is_used(name));
         let vars = self.vars.finish()?;
         let draft = self.http.take().expect("http is open until here");
         protocols::check_certificates(&draft.listens, &draft.servers)?;
@@ -73,7 +75,10 @@ impl Build {
             modules,
             prefix: self.options.prefix.clone(),
             logs: OnceLock::new(),
-            timed,
+            timed: timed || self.sampled_share > 0,
+            timed_share: if timed { ALL } else { self.sampled_share },
+            sampled: self.sampled_share > 0,
+            tells_samples: self.sampled_share > 0 && told,
             upkeep: std::mem::take(&mut self.upkeep),
             errands: std::mem::take(&mut self.errands),
         };

@@ -114,6 +114,8 @@ pub struct Build {
     seen_events: bool,
     /// A directive asks for the moments of exchanges.
     timed: bool,
+    /// The largest share of responses that a directive asks to be sampled.
+    sampled_share: u64,
     /// A directive has request bodies read.
     reads_bodies: bool,
     /// The names of all directives that are written.
@@ -213,6 +215,7 @@ impl Build {
             memory_logs: Vec::new(),
             seen_events: false,
             timed: false,
+            sampled_share: 0,
             reads_bodies: false,
             named: HashSet::new(),
             applying: Directive::synthetic("").pos,
@@ -336,6 +339,12 @@ impl Build {
     /// Asks for the moments of exchanges to be noted ([`crate::timing`]).
     pub fn time_requests(&mut self) {
         self.timed = true;
+    }
+
+    /// Asks for the driver to sample the responses that are drawn for it ([`crate::timing::Sampled`]), at most this share
+    /// of them.
+    pub fn sample_responses(&mut self, share: u64) {
+        self.sampled_share = self.sampled_share.max(share);
     }
 
     /// Has the directories for request bodies ready before anything is served.

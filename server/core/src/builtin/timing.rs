@@ -1,10 +1,10 @@
 //! Variables that tell how long the parts of a request took, in seconds to the microsecond.
 //!
 //! They are ours; docs/metrics.md says from when to when each counts. The driver notes the moments if one of [`TIMED`] is
-//! named anywhere in the configuration.
+//! named anywhere in the configuration. What the kernel tells of a first byte is known for responses that are sampled.
 
 use super::{Out, put};
-use crate::timing::between;
+use crate::timing::{Stall, between};
 use crate::vars::Variable;
 
 /// The variables.
@@ -29,10 +29,35 @@ pub(super) const VARIABLES: &[Variable] = &[
                 .and_then(|tls| between(tls.greeted_us, tls.finished_us))
         )
     ),
+    var!(
+        "first_byte_sent_time",
+        "time from the end of the request head until the first byte left the machine, of a sampled response, seconds",
+        |x, _, _, o| put_us(o, x.sampled.sent_us)
+    ),
+    var!(
+        "first_byte_acked_time",
+        "time from the end of the request head until the first byte was acknowledged, of a sampled response, seconds",
+        |x, _, _, o| put_us(o, x.sampled.acked_us)
+    ),
+    var!(
+        "first_byte_stall",
+        "why the first byte of a sampled response was acknowledged late; empty where it was not",
+        |x, _, _, o| x
+            .sampled
+            .stall
+            .is_some_and(|stall| put(o, stall.map_or("", Stall::as_str).as_bytes()))
+    ),
 ];
 
 /// Those for which moments are noted.
 pub(crate) const TIMED: &[&str] = &["first_byte_time", "request_wait_time", "handshake_time"];
+
+/// Those for which the log of a sampled response waits.
+pub(crate) const SAMPLED: &[&str] = &[
+    "first_byte_sent_time",
+    "first_byte_acked_time",
+    "first_byte_stall",
+];
 
 /// Seconds with microseconds: `1.000234`.
 fn put_us(out: &mut Out, us: Option<u64>) -> bool {

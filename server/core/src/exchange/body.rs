@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use engines::http::{Chunk, FileRange};
+use engines::http::{Chunk, FileRange, Method};
 
 use super::family::Child;
 use super::joint::Joined;
@@ -119,6 +119,11 @@ pub(super) enum Stepped {
 }
 
 impl Exchange {
+    /// Whether the response must not have a body on the wire.
+    pub fn header_only(&self) -> bool {
+        self.head.method == Method::Head || matches!(self.reply.status, 100..=199 | 204 | 304)
+    }
+
     /// The next piece of the body. Called only while the exchange is [`State::Responding`](super::State::Responding).
     /// Whoever writes what is pulled in the same turn needs no marks.
     pub fn pull(&mut self, cx: &mut Ctx<'_>) -> Pulled {

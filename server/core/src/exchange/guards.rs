@@ -2,6 +2,20 @@
 
 use std::any::Any;
 
+/// Something taken for an exchange that is given back when its response has left, where the log is written later, too.
+pub struct Lease {
+    _held: Box<dyn Any>,
+}
+
+impl Lease {
+    /// Holds a value that gives back what it stands for when it is dropped.
+    pub fn new<T: Any>(held: T) -> Self {
+        Self {
+            _held: Box::new(held),
+        }
+    }
+}
+
 /// Values of modules, by their type; dropped when the exchange ends.
 #[derive(Default)]
 pub struct Guards(Vec<Box<dyn Any>>);
@@ -33,6 +47,11 @@ impl Guards {
         self.0.retain(|guard| !guard.is::<T>());
     }
 
+    /// Gives back what was taken for the exchange; what was decided about it stays.
+    pub fn release(&mut self) {
+        self.drop_all::<Lease>();
+    }
+
     /// Drops all.
     pub fn clear(&mut self) {
         self.0.clear();
@@ -42,6 +61,18 @@ impl Guards {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_taken_is_given_back_and_decisions_stay() {
+        let taken = std::rc::Rc::new(());
+        let mut guards = Guards::default();
+        guards.push(1_u8);
+        guards.push(Lease::new(std::rc::Rc::clone(&taken)));
+        assert_eq!(std::rc::Rc::strong_count(&taken), 2);
+        guards.release();
+        assert_eq!(std::rc::Rc::strong_count(&taken), 1);
+        assert_eq!(guards.get::<u8>(), Some(&1));
+    }
 
     #[test]
     fn values_are_kept_by_type() {

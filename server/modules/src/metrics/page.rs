@@ -3,6 +3,7 @@
 use server_core::builtin::NGINX_VERSION;
 use server_core::meters::{self, BOUNDS, CLASSES, Event, Sums, Time};
 use server_core::stats::{self, Open, Protocol, Totals};
+use server_core::timing::Stall;
 
 use super::format::{Format, Kind, Writer, seconds};
 use super::process::Process;
@@ -34,6 +35,7 @@ pub(super) fn render(format: Format, facts: &Facts) -> String {
     connections(&mut page, facts);
     requests(&mut page, &facts.sums);
     times(&mut page, &facts.sums);
+    samples(&mut page, &facts.sums);
     handshakes(&mut page, &facts.sums);
     reloads(&mut page, &facts.sums);
     files(&mut page, &facts.sums);
@@ -154,6 +156,16 @@ fn times(page: &mut Writer, sums: &Sums) {
             "firstbyte_first_byte_seconds",
             "Time from the end of the request head to the first byte of the response given to the kernel.",
         ),
+        (
+            Time::FirstByteSent,
+            "firstbyte_first_byte_sent_seconds",
+            "Time from the end of the request head until the first byte left the machine, of sampled responses.",
+        ),
+        (
+            Time::FirstByteAcked,
+            "firstbyte_first_byte_acked_seconds",
+            "Time from the end of the request head until the first byte was acknowledged, of sampled responses.",
+        ),
     ] {
         page.family(name, Kind::Histogram, "seconds", help);
         let histogram = sums.histogram(of);
@@ -165,6 +177,42 @@ fn times(page: &mut Writer, sums: &Sums) {
         page.sample(&format!("{name}_sum"), &[], seconds(histogram.sum_us));
         page.sample(&format!("{name}_count"), &[], histogram.count);
     }
+}
+
+fn samples(page: &mut Writer, sums: &Sums) {
+    let counted = |page: &mut Writer, name: &str, label: &str, values: &[(&str, Event)]| {
+        for (value, event) in values {
+            page.sample(name, &[(label, value)], sums.events(*event));
+        }
+    };
+    page.family(
+        "firstbyte_first_byte_samples",
+        Kind::Counter,
+        "",
+        "Responses whose first byte the kernel was asked about, by whether others were under way before it.",
+    );
+    counted(
+        page,
+        "firstbyte_first_byte_samples_total",
+        "connection",
+        &[("idle", Event::SampledIdle), ("busy", Event::SampledBusy)],
+    );
+    page.family(
+        "firstbyte_first_byte_stalls",
+        Kind::Counter,
+        "",
+        "Sampled responses on idle connections whose first byte was acknowledged late.",
+    );
+    counted(
+        page,
+        "firstbyte_first_byte_stalls_total",
+        "cause",
+        &[
+            (Stall::DelayedAck.as_str(), Event::StallDelayedAck),
+            (Stall::Retransmit.as_str(), Event::StallRetransmit),
+            (Stall::Window.as_str(), Event::StallWindow),
+        ],
+    );
 }
 
 fn handshakes(page: &mut Writer, sums: &Sums) {

@@ -13,6 +13,7 @@ use server_core::exchange::{Exchange, State};
 use server_core::phases;
 
 use super::super::ending::header_timeout;
+use super::super::sampling;
 use super::super::state::{Closed, Conn, client};
 use super::super::write;
 use super::engine::{NO_STREAM, Reason};
@@ -37,15 +38,17 @@ impl Mux {
         running.chain(queued).any(|x| x.http.number < number)
     }
 
-    /// Notes which responses have begun to leave.
-    pub(in super::super) fn note_first_bytes(&mut self, now_us: u64) {
-        let queued = self.tail.iter_mut().map(|q| (q.start, &mut q.exchange));
-        let running = self.running.iter_mut().map(|r| (r.start, &mut r.exchange));
-        for (start, x) in queued.chain(running) {
-            if start < self.sent && x.moments.first_byte_us == 0 {
-                x.moments.first_byte_us = now_us;
-            }
-        }
+    /// The exchanges under way, with the places of their first bytes in the queue where moments are noted; of those that
+    /// have no response yet, a place that is never reached.
+    pub(in super::super) fn under_way(&mut self) -> impl Iterator<Item = (u64, &mut Exchange)> {
+        let queued = self.tail.iter_mut().map(|q| (q.start, &mut *q.exchange));
+        let running = self.running.iter_mut().map(|r| (r.start, &mut *r.exchange));
+        queued.chain(running)
+    }
+
+    /// The places in the queue of what leaves next and of its end.
+    pub(in super::super) fn waiting(&self) -> std::ops::Range<u64> {
+        self.queued.saturating_sub(self.out.len())..self.queued
     }
 
     /// When the connection is to take a turn for the sake of an exchange that waits.
@@ -149,7 +152,7 @@ pub(in super::super) fn settle<N: Net>(
         c.min_idle_ms = loc.keepalive_min_timeout.0;
         x.bytes_sent = queued.bytes;
         x.completed = true;
-        sh.finish(x);
+        sampling::finish(&mut c.sample, sh, x);
     }
     if mux.is_busy() {
         any |= end_in_time(mux, now_ms, sh.stopping || c.retired);

@@ -1,0 +1,446 @@
+//! Sampled responses: the kernel is asked when their first byte left and when it was acknowledged.
+//!
+//! The kernel tells of the last byte of a send, so what leads up to the first byte of the response goes in a send of its
+//! own that ends with that byte, and the rest follows at once: TCP puts them into the same segments. A connection has one
+//! response at a time that is asked about. Its exchange may end before all is told; where a variable tells of samples, it
+//! is kept until then, or for [`TELL_MS`], and logged as of the time when it ended. A byte that is acknowledged late on a
+//! connection with nothing before it is counted as a stall, with its cause.
+//!
+//! A response is passed over where its first byte lies behind a file of another response in one write, or has left before
+//! the response was drawn, as with hints; and where `tcp_nodelay` is off, since a cut could then show.
+//!
+//! Source: Linux, Documentation/networking/timestamping.rst.
+
+use std::io::IoSlice;
+
+use server_core::clock::Clock;
+use server_core::exchange::{Exchange, Peer};
+use server_core::meters::{self, Event, Time};
+use server_core::timing::{ALL, Sampling, Stall, between};
+use server_core::transport::TcpInfo;
+
+use super::state::{Closed, Conn};
+use super::{moments, tls, truncated};
+use crate::sys::clock::wall_us;
+use crate::sys::socket::Sent;
+use crate::sys::timestamps::Passed;
+use crate::worker::net::Net;
+use crate::worker::shared::Shared;
+
+/// A response that the kernel was asked about.
+pub(super) struct Sample {
+    /// When the request head was read, and when the first byte was given to the kernel; monotonic microseconds, as all
+    /// times here.
+    head_read_us: u64,
+    given_us: u64,
+    /// The wall clock then.
+    given_wall_us: u64,
+    /// What the kernel knew of the connection before.
+    before: TcpInfo,
+    /// Nothing was under way before it.
+    idle: bool,
+    /// The send did not end where it should: what is told is of another byte.
+    void: bool,
+    left_us: Option<u64>,
+    /// When the byte was first sent again.
+    again_us: Option<u64>,
+    /// When what is known then is all that is told; never, if that has been done.
+    until_ms: u64,
+    /// It has ended, and its log waits.
+    held: Option<Held>,
+}
+
+/// What a send did of whose last byte the kernel was asked.
+pub(super) struct Stamped {
+    /// What has left.
+    pub(super) sent: Sent,
+    /// What will be told.
+    pub(super) told: Told,
+}
+
+/// Which byte will be told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// The one meant, with so many bytes before it in the send.
+    After(u64),
+    /// An earlier one: the socket did not take all.
+    Another,
+    /// None: it took nothing.
+    Nothing,
+}
+
+/// An exchange that ended, and when.
+struct Held {
+    exchange: Box<Exchange>,
+    clock: Clock,
+}
+
+impl Sample {
+    /// When something is to be done about it.
+    pub(super) fn until_ms(&self) -> u64 {
+        self.until_ms
+    }
+
+    /// A time of the kernel's on our clock; `None` where the clocks have moved against each other.
+    fn monotonic(&self, wall_us: u64, now_us: u64) -> Option<u64> {
+        let us = (self.given_us + wall_us).checked_sub(self.given_wall_us)?;
+        let plausible = self.given_us.saturating_sub(CLOCKS_US)..=now_us.saturating_add(CLOCKS_US);
+        plausible
+            .contains(&us)
+            .then_some(us.clamp(self.given_us, now_us.max(self.given_us)))
+    }
+
+    /// Why the acknowledgement came late that came at this time, or has not come by then; `None` if it did not.
+    fn stall(&self, acked_us: u64, now: Option<TcpInfo>) -> Option<Stall> {
+        let now = now?;
+        let window_us = |info: &TcpInfo| info.rwnd_limited_us.unwrap_or(0);
+        let left_us = self.left_us.unwrap_or(acked_us);
+        if left_us.saturating_sub(self.given_us) > STALL_US
+            && window_us(&now) > window_us(&self.before)
+        {
+            return Some(Stall::Window);
+        }
+        let min_rtt_us = u64::from(now.min_rtt_us.unwrap_or(0));
+        let sent_us = self.left_us.unwrap_or(self.given_us);
+        if acked_us.saturating_sub(sent_us) <= min_rtt_us + STALL_US {
+            return None;
+        }
+        // An acknowledgement that came sooner than a round trip after the byte was sent again is of the first time. So is
+        // one that says that the byte came twice.
+        let again = match (self.left_us, self.again_us) {
+            (Some(_), again_us) => again_us.is_some_and(|us| acked_us >= us + min_rtt_us),
+            (None, _) => true,
+        };
+        let grown = |of: fn(&TcpInfo) -> u32| of(&now).saturating_sub(of(&self.before));
+        let lost = grown(|info| info.total_retrans) > grown(|info| info.dsack_dups.unwrap_or(0));
+        Some(match again && lost {
+            true => Stall::Retransmit,
+            false => Stall::DelayedAck,
+        })
+    }
+}
+
+/// The exchanges under way on a connection, with the places of their first bytes in its queue.
+fn under_way<S>(c: &mut Conn<S>) -> impl Iterator<Item = (u64, &mut Exchange)> {
+    let of_mux = c.mux.iter_mut().flat_map(|mux| mux.under_way());
+    of_mux.chain(c.active.iter_mut().flat_map(|a| a.under_way()))
+}
+
+/// The first response in the queue that was drawn and has not begun to leave: its place, and how many bytes are before it.
+fn first_drawn<S>(c: &mut Conn<S>) -> Option<(u64, u64)> {
+    let waiting = match (&c.mux, &c.active) {
+        (Some(mux), _) => mux.waiting(),
+        (None, Some(a)) => a.queued.saturating_sub(a.out.len())..a.queued,
+        (None, None) => return None,
+    };
+    let drawn = under_way(c).filter(|(_, x)| x.sampled.state == Sampling::Drawn);
+    let places = drawn.map(|(start, _)| start);
+    let start = places.filter(|start| waiting.contains(start)).min()?;
+    Some((start, start - waiting.start))
+}
+
+fn at<S>(c: &mut Conn<S>, start: u64) -> Option<&mut Exchange> {
+    let mut all = under_way(c);
+    all.find_map(|(place, x)| (place == start).then_some(x))
+}
+
+/// The one that the kernel was asked about, unless it has ended.
+fn asked<S>(c: &mut Conn<S>) -> Option<&mut Exchange> {
+    let mut all = under_way(c).map(|(_, x)| x);
+    all.find(|x| x.sampled.state == Sampling::Asked)
+}
+
+/// Sends what leads up to the first byte of a response that was drawn, and that byte, if there is one in the queue and
+/// it can be asked about; false if nothing more can be written now.
+pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
+    let closed = c
+        .tls
+        .as_ref()
+        .is_some_and(|tls| tls.holds() || tls.has_unsent());
+    if c.sample.is_some() || closed || !c.nodelay || !matches!(c.peer, Peer::Inet(_)) {
+        return Ok(true);
+    }
+    let Some((start, lead)) = first_drawn(c) else {
+        return Ok(true);
+    };
+    let nodelay = at(c, start).is_some_and(|x| *x.core_loc(&x.http).tcp_nodelay);
+    c.stamps = c.stamps || sh.net.enable_stamps(&mut c.socket);
+    if !nodelay || !c.stamps {
+        return Ok(true);
+    }
+    let before = tcp_info(c, sh).unwrap_or_default();
+    let (given_us, given_wall_us) = (sh.env.now_us(), wall_us());
+    let Some(Stamped { sent, told }) = send(c, sh, lead)? else {
+        return Ok(true);
+    };
+    c.writable = !sent.blocked;
+    if sent.bytes > 0 {
+        c.mark_ms = sh.clock.mono_ms;
+    }
+    match (&mut c.mux, &mut c.active) {
+        (Some(mux), _) => mux.sent += sent.bytes,
+        (None, Some(a)) => a.sent += sent.bytes,
+        (None, None) => {}
+    }
+    let quiet = before.unacked == 0 && before.notsent_bytes == 0;
+    let idle = quiet && matches!(told, Told::After(lead) if lead <= SHARED_BYTES_MAX);
+    let (state, until_ms) = match told {
+        Told::After(_) => (Sampling::Asked, sh.clock.mono_ms.saturating_add(TELL_MS)),
+        Told::Another | Told::Nothing => (Sampling::Told, u64::MAX),
+    };
+    let mut head_read_us = 0;
+    if let Some(x) = at(c, start) {
+        head_read_us = x.moments.head_read_us;
+        x.sampled.state = state;
+    }
+    match (told, idle) {
+        (Told::After(_), true) => meters::event(Event::SampledIdle),
+        (Told::After(_), false) => meters::event(Event::SampledBusy),
+        (Told::Another, _) => {}
+        (Told::Nothing, _) => return Ok(false),
+    }
+    let sample = Sample {
+        head_read_us,
+        given_us,
+        given_wall_us,
+        before,
+        idle,
+        void: told == Told::Another,
+        left_us: None,
+        again_us: None,
+        until_ms,
+        held: None,
+    };
+    c.sample = Some(Box::new(sample));
+    moments::sent(c, sh);
+    let left = match (&c.mux, &c.active) {
+        (Some(mux), _) => !mux.waiting().is_empty(),
+        (None, a) => a.as_ref().is_some_and(|a| !a.out.is_empty()),
+    };
+    Ok(c.writable && left)
+}
+
+/// Sends up to the byte after `lead` bytes of the queue, or with TLS all that is ready, and has told of that byte; `None`
+/// if that cannot be done.
+fn send<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    lead: u64,
+) -> Result<Option<Stamped>, Closed> {
+    let out = match (&mut c.mux, &mut c.active) {
+        (Some(mux), _) => &mut mux.out,
+        (None, Some(a)) => &mut a.out,
+        (None, None) => return Ok(None),
+    };
+    if let Some(tls) = &mut c.tls {
+        let now_ms = sh.clock.mono_ms;
+        let (net, sealer) = (&mut sh.net, &mut sh.sealer);
+        let sent = tls::send_stamped(tls, &mut c.socket, out, net, sealer, now_ms, lead);
+        return sent.map(Some).map_err(|error| {
+            if let Some((_, x)) = under_way(c).next() {
+                truncated(x, &error);
+            }
+            Closed
+        });
+    }
+    let asked = lead + 1;
+    let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+    let count = out.slices(&mut slices);
+    let mut cut = [IoSlice::new(&[]); SLICES_MAX];
+    let (mut missing, mut used) = (usize::try_from(asked).unwrap_or(usize::MAX), 0);
+    for (to, from) in cut.iter_mut().zip(&slices[..count]) {
+        let len = from.len().min(missing);
+        *to = IoSlice::new(&from[..len]);
+        (missing, used) = (missing - len, used + 1);
+        if missing == 0 {
+            break;
+        }
+    }
+    if missing > 0 {
+        return Ok(None);
+    }
+    let sent = sh.net.send_stamped(&mut c.socket, &cut[..used]);
+    let bytes = sent.map_err(|_| Closed)? as u64;
+    out.advance(bytes);
+    let told = match bytes {
+        0 => Told::Nothing,
+        bytes if bytes == asked => Told::After(lead),
+        _ => Told::Another,
+    };
+    let blocked = bytes < asked;
+    let sent = Sent { bytes, blocked };
+    Ok(Some(Stamped { sent, told }))
+}
+
+/// Ends an exchange whose last byte has been written; one that is sampled may have to wait for its log.
+pub(super) fn finish<N: Net>(
+    sample: &mut Option<Box<Sample>>,
+    sh: &mut Shared<N>,
+    x: Box<Exchange>,
+) {
+    if x.sampled.state == Sampling::Asked {
+        hold(sample, sh, x);
+    } else {
+        sh.finish(x);
+    }
+}
+
+#[cold]
+fn hold<N: Net>(sample: &mut Option<Box<Sample>>, sh: &mut Shared<N>, mut x: Box<Exchange>) {
+    let waits = |sample: &&mut Box<Sample>| sample.until_ms != u64::MAX && sample.held.is_none();
+    let Some(sample) = sample
+        .as_mut()
+        .filter(waits)
+        .filter(|_| x.http.tells_samples)
+    else {
+        return sh.finish(x);
+    };
+    // The response is on its way: what counts responses under way is not kept waiting.
+    x.guards.release();
+    if x.http.timed_share == ALL {
+        x.sampled.ended_us = Some(sh.env.now_us());
+    }
+    let clock = sh.clock.clone();
+    sample.held = Some(Held { exchange: x, clock });
+}
+
+/// Takes the times that the kernel has told.
+#[cold]
+pub(super) fn take_stamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+    let now_us = sh.env.now_us();
+    while let Some(stamp) = sh.net.stamp(&mut c.socket) {
+        let Some(sample) = &mut c.sample else {
+            continue;
+        };
+        let us = sample.monotonic(stamp.wall_us, now_us);
+        if us.is_none() {
+            sample.void = true;
+        }
+        match stamp.passed {
+            Passed::Left if sample.left_us.is_none() => sample.left_us = us,
+            Passed::Left => sample.again_us = sample.again_us.or(us),
+            Passed::Acked => {
+                let told = tell(c, sh, us, now_us);
+                c.sample = None;
+                return log(sh, told);
+            }
+        }
+    }
+    if let Some(sample) = &c.sample {
+        let sent_us = sample
+            .left_us
+            .and_then(|us| between(sample.head_read_us, us));
+        // A trailer can tell of it.
+        if let Some(x) = asked(c) {
+            x.sampled.sent_us = sent_us;
+        }
+    }
+}
+
+/// Counts what is known of the sampled response, and has its exchange know it; gives the exchange if its log waits.
+/// Without a time the byte has not been acknowledged so far.
+fn tell<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &Shared<N>,
+    acked_us: Option<u64>,
+    now_us: u64,
+) -> Option<Held> {
+    let end_us = acked_us.unwrap_or(now_us);
+    let sample = c.sample.as_ref()?;
+    let info = match end_us > sample.given_us + STALL_US {
+        true => tcp_info(c, sh),
+        false => None,
+    };
+    let sample = c.sample.as_mut()?;
+    let since_head = |us: Option<u64>| us.and_then(|us| between(sample.head_read_us, us));
+    let (sent_us, acked) = (since_head(sample.left_us), since_head(acked_us));
+    if sample.void {
+        return sample.held.take();
+    }
+    if let Some(us) = acked {
+        meters::time(Time::FirstByteAcked, us);
+    }
+    if sample.until_ms == u64::MAX {
+        // All but that has been told.
+        return None;
+    }
+    if let Some(us) = sent_us {
+        meters::time(Time::FirstByteSent, us);
+    }
+    let stall = sample.idle.then(|| sample.stall(end_us, info));
+    let stall = stall.filter(|stall| acked_us.is_some() || stall.is_some());
+    match stall.flatten() {
+        Some(Stall::DelayedAck) => meters::event(Event::StallDelayedAck),
+        Some(Stall::Retransmit) => meters::event(Event::StallRetransmit),
+        Some(Stall::Window) => meters::event(Event::StallWindow),
+        None => {}
+    }
+    let mut held = sample.held.take();
+    let x = match &mut held {
+        Some(held) => Some(&mut *held.exchange),
+        None => asked(c),
+    };
+    if let Some(x) = x {
+        let sampled = &mut x.sampled;
+        (sampled.sent_us, sampled.acked_us, sampled.stall) = (sent_us, acked, stall);
+        sampled.state = Sampling::Told;
+    }
+    held
+}
+
+/// Writes the log that waited.
+fn log<N: Net>(sh: &mut Shared<N>, held: Option<Held>) {
+    if let Some(held) = held {
+        sh.finish_late(held.exchange, held.clock);
+    }
+}
+
+/// What is known by now is told if the response has been waited for long enough.
+pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+    let now_ms = sh.clock.mono_ms;
+    if c.sample
+        .as_ref()
+        .is_none_or(|sample| sample.until_ms > now_ms)
+    {
+        return;
+    }
+    take_stamps(c, sh);
+    let told = tell(c, sh, None, sh.env.now_us());
+    if let Some(sample) = &mut c.sample {
+        sample.until_ms = u64::MAX;
+    }
+    log(sh, told);
+}
+
+/// The connection ends: what is known by now is told.
+pub fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+    if c.sample.is_none() {
+        return;
+    }
+    take_stamps(c, sh);
+    let told = tell(c, sh, None, sh.env.now_us());
+    c.sample = None;
+    log(sh, told);
+}
+
+fn tcp_info<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> Option<TcpInfo> {
+    sh.env
+        .tcp_info
+        .and_then(|read| read(sh.net.number(&c.socket)))
+}
+
+/// An acknowledgement is late that comes so much more than the least round trip after the byte was sent. What delays one
+/// by less is the jitter of links; what clients delay them by is 40 ms or more.
+const STALL_US: u64 = 30_000;
+/// How long the log of a sampled response waits for what the kernel tells.
+const TELL_MS: u64 = 1000;
+/// Bytes that may leave before a first byte for it to be judged as if there were none: they go in the same segment.
+const SHARED_BYTES_MAX: u64 = 1024;
+/// How far a time of the kernel's may lie outside of those between which it was taken.
+const CLOCKS_US: u64 = 1000;
+/// Pieces of memory before a first byte.
+const SLICES_MAX: usize = 64;
+
+#[cfg(test)]
+#[path = "sampling_tests.rs"]
+mod tests;

@@ -1,0 +1,89 @@
+//! `first_byte_sampling`: draws the responses of which the kernel is asked when their first byte left and when it was
+//! acknowledged.
+//!
+//! The module draws, the driver asks, `$first_byte_sent_time` and its kin tell, `metrics` counts; docs/metrics.md says what
+//! the figures mean. Absent: UNIX-domain sockets, for which there is nothing to ask.
+//!
+//! Source: Linux, Documentation/networking/timestamping.rst.
+
+use std::rc::Rc;
+
+use conf::{Arity, ConfError, Contexts, Directive};
+use server_core::build::Build;
+use server_core::confs::Conf;
+use server_core::exchange::{Ctx, Exchange};
+use server_core::module::{Handler, Module};
+use server_core::settings;
+use server_core::timing::{ALL, Sampled, Sampling, is_drawn};
+use server_core::typed::Typed;
+
+use crate::split_clients::share;
+
+/// The module. Its log handler comes after those that tell what was found.
+pub(crate) const MODULE: Module = Module {
+    name: "first_byte_sampling",
+    directives: &[PLAIN],
+    units: &[<SamplingLoc as Conf>::unit],
+    handlers: &[Handler::Log(forget)],
+    header_stage: Some(stage),
+    finish: Some(finish),
+    dormant: true,
+    ..Module::EMPTY
+};
+
+settings! {
+    /// Settings of a location.
+    pub(crate) struct SamplingLoc: Location / PLAIN {
+        /// Share of responses of which the kernel is asked when their first byte left and was acknowledged.
+        share "first_byte_sampling": Share = Share(0), "off", Contexts::HTTP_SERVER_LOCATION;
+    }
+}
+
+/// A share in hundredths of a percent; 0 for none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share(u64);
+
+impl Typed for Share {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "percent% | off";
+
+    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+        let text = d.arg(0);
+        if text == b"off" {
+            return Ok(Self(0));
+        }
+        match share(text) {
+            Some(Some(hundredths)) if hundredths <= ALL => Ok(Self(hundredths)),
+            _ => {
+                let text = format!("invalid percent value \"{}\"", d.arg_str(0));
+                Err(ConfError::word(d, d.word(0), text))
+            }
+        }
+    }
+}
+
+/// The driver has something to do where any location samples.
+fn finish(b: &mut Build) -> Result<(), ConfError> {
+    let shares = b.location_confs_mut::<SamplingLoc>();
+    let most = shares.map(|loc| loc.share.0).max();
+    b.sample_responses(most.unwrap_or(0));
+    Ok(())
+}
+
+/// Draws from those for which the driver has read the clock.
+fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
+    x.sampled = Sampled::default();
+    if x.moments.head_read_us != 0 {
+        let http = Rc::clone(&x.http);
+        let Share(share) = *x.loc::<SamplingLoc>(&http).share;
+        if share > 0 && is_drawn(share, http.timed_share) {
+            x.sampled.state = Sampling::Drawn;
+        }
+    }
+    Ok(())
+}
+
+/// Exchanges are used again, and are begun without a look at this.
+fn forget(x: &mut Exchange, _: &mut Ctx<'_>) {
+    x.sampled = Sampled::default();
+}
