@@ -3,7 +3,6 @@
 use crate::argv::COMMANDS;
 use crate::flags::{FLAGS, Flag};
 use crate::tools::TOOLS;
-use crate::tools::freeze::options::LONGS;
 
 /// The page.
 pub(super) fn render() -> String {
@@ -50,14 +49,17 @@ fn tools() -> String {
         .map(|(name, does)| (*name, does.as_str()))
         .collect();
     let mut text = table("TOOLS", TOOLS_HEAD, &rows);
-    text.push_str(".SS \"firstbyte freeze DIR \\-\\-out DIR\"\n");
-    for long in LONGS {
-        let value = long.value.map(|value| format!(" \\fI{value}\\fR"));
-        let (name, doc) = (escaped(long.name), capital(long.doc));
-        text.push_str(&format!(
-            ".TP\n\\fB\\-\\-{name}\\fR{}\n{doc}.\n",
-            value.unwrap_or_default()
-        ));
+    for tool in TOOLS.iter().filter(|tool| !tool.longs.is_empty()) {
+        let usage = escaped(tool.usage);
+        text.push_str(&format!(".SS \"firstbyte {} {usage}\"\n", tool.name));
+        for long in tool.longs {
+            let value = long.value.map(|value| format!(" \\fI{value}\\fR"));
+            let (name, doc) = (escaped(long.name), capital(long.doc));
+            text.push_str(&format!(
+                ".TP\n\\fB\\-\\-{name}\\fR{}\n{doc}.\n",
+                value.unwrap_or_default()
+            ));
+        }
     }
     text
 }
@@ -191,7 +193,11 @@ needs cannot be opened, or when
 .B \\-s
 finds no server. 2 when
 .B freeze \\-\\-strict
-finds broken references.";
+finds broken references, and when
+.B bench \\-\\-fail\\-if
+is so; 130 when
+.B bench
+was interrupted.";
 
 const SEE_ALSO: &str = "\\
 .BR firstbyte.conf (5),

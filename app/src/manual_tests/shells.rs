@@ -2,8 +2,8 @@
 
 use crate::argv::COMMANDS;
 use crate::flags::FLAGS;
-use crate::tools::TOOLS;
-use crate::tools::freeze::options::{LONGS, Long};
+use crate::tools::long::Long;
+use crate::tools::{TOOLS, Tool};
 
 /// What a value may be, as far as a shell can complete it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ fn kind(value: &str) -> Kind {
     }
 }
 
-/// What a shell completes the value of an option of `freeze` with: a kind of path, or words.
+/// What a shell completes the value of a tool's option with: a kind of path, or words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Value {
     Directory,
@@ -39,7 +39,10 @@ fn value(long: &Long) -> Option<Value> {
         "FILE" => Value::File,
         "LEVEL" => Value::Words("fast good best"),
         "LIST" => Value::Words("br zst gz br,zst,gz none"),
-        "GLOB" | "URL" | "N" => Value::Words(""),
+        "KIND" => Value::Words("warm cold resumed"),
+        "GLOB" | "URL" | "N" | "SECONDS" | "PID" | "FIELD" | "CONDITION" => Value::Words(""),
+        "NAME" if long.name == "protocol" => Value::Words("auto h1 h2 spdy"),
+        "NAME" => Value::Words("GET HEAD POST PUT DELETE"),
         other => panic!("no shell knows how to complete {other}"),
     })
 }
@@ -50,10 +53,23 @@ fn tools() -> String {
     names.join(" ")
 }
 
-/// The part of the completion for bash that is for `freeze`.
-fn bash_freeze() -> String {
+/// The tools with options that are shown.
+fn with_options() -> impl Iterator<Item = &'static Tool> {
+    TOOLS.iter().filter(|tool| !tool.longs.is_empty())
+}
+
+/// What a shell completes with, where it is no option; nothing for what no shell knows.
+fn operand(tool: &Tool) -> Option<Value> {
+    if tool.usage.starts_with("DIR") {
+        return Some(Value::Directory);
+    }
+    tool.usage.contains(".json").then_some(Value::File)
+}
+
+/// The part of the completion for bash that is for a tool.
+fn bash_tool(tool: &Tool) -> String {
     let mut cases = String::new();
-    for long in LONGS {
+    for long in tool.longs {
         let reply = match value(long) {
             None => continue,
             Some(Value::Directory) => "compgen -d -- \"$cur\"".to_owned(),
@@ -65,21 +81,28 @@ fn bash_freeze() -> String {
             "            --{name})\n                mapfile -t COMPREPLY < <({reply})\n                return ;;\n"
         ));
     }
-    let all: Vec<String> = LONGS
+    let all: Vec<String> = tool
+        .longs
         .iter()
         .map(|long| format!("--{}", long.name))
         .collect();
+    let paths = match operand(tool) {
+        Some(Value::Directory) => "-d ",
+        Some(Value::File) => "-f ",
+        _ => "",
+    };
     format!(
-        "    if [[ ${{COMP_WORDS[1]}} == freeze && $COMP_CWORD -gt 1 ]]; then\n        case $prev in\n{cases}        \
-         esac\n        mapfile -t COMPREPLY < <(compgen -d -W '{}' -- \"$cur\")\n        return\n    fi\n",
+        "    if [[ ${{COMP_WORDS[1]}} == {} && $COMP_CWORD -gt 1 ]]; then\n        case $prev in\n{cases}        \
+         esac\n        mapfile -t COMPREPLY < <(compgen {paths}-W '{}' -- \"$cur\")\n        return\n    fi\n",
+        tool.name,
         all.join(" ")
     )
 }
 
-/// The part of the completion for zsh that is for `freeze`.
-fn zsh_freeze() -> String {
+/// The part of the completion for zsh that is for a tool.
+fn zsh_tool(tool: &Tool) -> String {
     let mut lines = Vec::new();
-    for long in LONGS {
+    for long in tool.longs {
         let doc = long.doc.replace(':', "\\:").replace('\'', "'\\''");
         let name = long.name;
         let action = match (long.value, value(long)) {
@@ -90,8 +113,14 @@ fn zsh_freeze() -> String {
         };
         lines.push(format!("        '*--{name}[{doc}]{action}'"));
     }
+    let operand = match operand(tool) {
+        Some(Value::Directory) => "'*:DIR:_files -/'",
+        Some(Value::File) => "'*:FILE:_files'",
+        _ => "'*:URL:()'",
+    };
     format!(
-        "if [[ $words[2] == freeze ]]; then\n    _arguments \\\n{} \\\n        '*:DIR:_files -/'\n    return\nfi\n",
+        "if [[ $words[2] == {} ]]; then\n    _arguments \\\n{} \\\n        {operand}\n    return\nfi\n",
+        tool.name,
         lines.join(" \\\n")
     )
 }
@@ -105,16 +134,18 @@ fn fish_tools() -> String {
             "complete -c firstbyte -n __fish_use_subcommand -a {name} -d '{doc}'\n"
         ));
     }
-    for long in LONGS {
+    let longs = with_options().flat_map(|tool| tool.longs.iter().map(move |long| (tool, long)));
+    for (tool, long) in longs {
         let action = match value(long) {
             None => String::new(),
             Some(Value::Directory) => " -x -a '(__fish_complete_directories)'".to_owned(),
             Some(Value::File) => " -r -F".to_owned(),
             Some(Value::Words(words)) => format!(" -x -a '{words}'"),
         };
-        let (name, doc) = (long.name, long.doc);
+        let (name, doc) = (long.name, long.doc.replace('\'', "\\'"));
+        let tool = tool.name;
         text.push_str(&format!(
-            "complete -c firstbyte -n '__fish_seen_subcommand_from freeze' -l {name}{action} -d '{doc}'\n"
+            "complete -c firstbyte -n '__fish_seen_subcommand_from {tool}' -l {name}{action} -d '{doc}'\n"
         ));
     }
     text
@@ -154,7 +185,7 @@ pub(super) fn bash(directives: &[&str]) -> String {
          mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$cur\")\n    \
          [[ $COMP_CWORD -eq 1 ]] && mapfile -t -O \"${{#COMPREPLY[@]}}\" COMPREPLY < <(compgen -W '{}' -- \"$cur\")\n}}\n\
          complete -F _firstbyte firstbyte\n",
-        bash_freeze(),
+        with_options().map(bash_tool).collect::<String>(),
         flags.join(" "),
         tools()
     )
@@ -185,7 +216,7 @@ pub(super) fn zsh(directives: &[&str]) -> String {
     }
     format!(
         "#compdef firstbyte\n# Completion of firstbyte for zsh. {GENERATED}\n{}_arguments -s \\\n{} \\\n    '1::tool:({})'\n",
-        zsh_freeze(),
+        with_options().map(zsh_tool).collect::<String>(),
         lines.join(" \\\n"),
         tools()
     )

@@ -3,12 +3,17 @@
 //! nginx refuses a first word that is no option, so no command line of nginx means anything else here. A tool is a
 //! line of [`TOOLS`] and a module of its own; it reads its own options, with `-p -c -g -e` as they are elsewhere.
 
+mod bench;
+mod compare;
 mod explain;
-pub(crate) mod freeze;
+mod freeze;
+pub(crate) mod long;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
+
+use long::Long;
 
 /// One tool.
 pub(crate) struct Tool {
@@ -18,19 +23,41 @@ pub(crate) struct Tool {
     pub(crate) does: &'static str,
     /// Runs it with the words after its name.
     pub(crate) run: fn(&[OsString]) -> ExitCode,
+    /// How it is called, its name aside.
+    pub(crate) usage: &'static str,
+    /// Its options, as far as the man page and completions show them.
+    pub(crate) longs: &'static [Long],
 }
 
 /// All tools.
 pub(crate) const TOOLS: &[Tool] = &[
     Tool {
+        name: "bench",
+        does: "load servers, and say how fast they answer and at what cost",
+        run: bench::run,
+        usage: "URL...",
+        longs: bench::options::LONGS,
+    },
+    Tool {
+        name: "compare",
+        does: "compare two reports of bench",
+        run: compare::run,
+        usage: "A.json B.json",
+        longs: compare::LONGS,
+    },
+    Tool {
         name: "explain",
         does: "say what becomes of a request, and because of which lines",
         run: explain::run,
+        usage: "",
+        longs: &[],
     },
     Tool {
         name: "freeze",
         does: "copy a static site, with hashes in names and compressed copies",
         run: freeze::run,
+        usage: "DIR --out DIR",
+        longs: freeze::options::LONGS,
     },
 ];
 
@@ -45,6 +72,16 @@ pub(crate) fn find(arguments: &[OsString]) -> Option<(&'static Tool, &[OsString]
 pub(crate) fn list() -> String {
     let line = |tool: &Tool| format!("  {:<14}: {}\n", tool.name, tool.does);
     TOOLS.iter().map(line).collect()
+}
+
+/// How a tool is used: the usage, a text about it, and its options.
+fn help(name: &str, about: &str) -> ExitCode {
+    let tool = TOOLS.iter().find(|tool| tool.name == name);
+    let (usage, longs) = tool.map_or(("", &[][..]), |tool| (tool.usage, tool.longs));
+    let options = long::help(longs);
+    print(&format!(
+        "Usage: firstbyte {name} {usage} [options]\n\n{about}\n{options}"
+    ))
 }
 
 /// Prints on standard output. Nobody reads a closed one.

@@ -29,7 +29,7 @@ use std::time::Instant;
 use sha2::{Digest, Sha256};
 
 use names::{Names, Read};
-use options::{Asked, LONGS, Long, Options};
+use options::{Asked, Options};
 use output::Done;
 use stage::Stage;
 use tree::{Tree, failed};
@@ -37,7 +37,7 @@ use tree::{Tree, failed};
 /// Runs the tool with the words after its name.
 pub(super) fn run(words: &[OsString]) -> ExitCode {
     let options = match options::parse(words) {
-        Ok(Asked::Help) => return super::print(&help()),
+        Ok(Asked::Help) => return super::help(NAME, HELP),
         Ok(Asked::Freeze(options)) => options,
         Err(why) => {
             return super::fail(
@@ -195,20 +195,6 @@ impl Summary {
     }
 }
 
-fn help() -> String {
-    let mut text = String::from(HELP);
-    for long in LONGS {
-        text.push_str(&format!("  {:<17}: {}\n", written(long), long.doc));
-    }
-    text
-}
-
-/// `--out DIR`.
-fn written(long: &Long) -> String {
-    let value = long.value.map(|value| format!(" {value}"));
-    format!("--{}{}", long.name, value.unwrap_or_default())
-}
-
 /// The tool's name.
 const NAME: &str = "freeze";
 
@@ -216,11 +202,8 @@ const NAME: &str = "freeze";
 const BROKEN: u8 = 2;
 
 const HELP: &str = "\
-Usage: firstbyte freeze DIR --out DIR [--manifest FILE] [options]
-
 Copies the tree of a static site. Files that pages refer to get a name with the hash of their
 content, references to them are rewritten, compressed copies are written beside what is worth
 it, and a manifest says what became of each file. A second run writes only what has changed;
 the new tree takes the place of the old one as a whole.
-
 ";

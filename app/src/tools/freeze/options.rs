@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::compress::{Coding, Effort};
 use super::url::Site;
+use crate::tools::long::{Long, plain, with};
 
 /// What is to be frozen, and how.
 #[derive(Debug)]
@@ -44,33 +45,6 @@ pub(super) enum Asked {
     Help,
     /// A frozen tree.
     Freeze(Box<Options>),
-}
-
-/// An option as help, man page and completions of shells show it.
-#[derive(Debug)]
-pub(crate) struct Long {
-    /// Its name, without hyphens.
-    pub(crate) name: &'static str,
-    /// The name of its value, for one that takes one.
-    pub(crate) value: Option<&'static str>,
-    /// What it does.
-    pub(crate) doc: &'static str,
-}
-
-const fn with(name: &'static str, value: &'static str, doc: &'static str) -> Long {
-    Long {
-        name,
-        value: Some(value),
-        doc,
-    }
-}
-
-const fn plain(name: &'static str, doc: &'static str) -> Long {
-    Long {
-        name,
-        value: None,
-        doc,
-    }
 }
 
 /// The options, in the order of the help.
