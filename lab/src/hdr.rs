@@ -20,6 +20,7 @@ pub fn log(report: &Report, measured: &Measured) -> Result<String, String> {
     let began = SystemTime::UNIX_EPOCH + Duration::from_secs(report.began_unix_s);
     let mut builder = IntervalLogWriterBuilder::new();
     let mut writer = builder
+        .add_comment("[Histogram log format version 1.3]")
         .add_comment(&report.program)
         .add_comment("nanoseconds")
         .with_start_time(began)

@@ -1,64 +1,16 @@
-//! `firstbyte bench` and `compare`: what is counted over every protocol, what fails, the end by a signal, and the page.
-//!
-//! What takes long is ignored here and run by `make test-all`.
+//! `firstbyte bench` and `compare`: what is counted over every protocol, what fails, thresholds, and the end by a signal.
 
-mod tls_client;
+mod lab;
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::Write;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use firstbyte_tests::wait::holds_within;
-use firstbyte_tests::{Outcome, Server, Signal, TempDir, peer, process, run, wait_until};
+use firstbyte_tests::{Signal, TempDir, peer, process, run, wait_until};
+use lab::{bench, number, report, server, url};
 use serde_json::Value;
-use tls_client::site;
-
-/// Speaks everything: ports 1 plain HTTP/1.1 and HTTP/2, 2 plain SPDY, 3 TLS.
-fn server() -> Server {
-    let leaf = site("localhost");
-    let text = "x".repeat(100);
-    Server::http(
-        "keepalive_requests 1000000;
-         server {
-            listen 127.0.0.1:%%PORT%%; listen 127.0.0.1:%%PORT2%% spdy; listen 127.0.0.1:%%PORT3%% ssl spdy;
-            http2 on; ssl_certificate leaf.pem; ssl_certificate_key leaf.key;
-            ssl_session_tickets on; root html;
-            location /echo { return 200 $request_method; }
-            location /broken { return 500; }
-         }",
-    )
-    .bytes("leaf.pem", leaf.certificate.as_bytes())
-    .bytes("leaf.key", leaf.key.as_bytes())
-    .file("html/100.txt", &text)
-    .start()
-}
-
-fn url(server: &Server, port: usize, path: &str) -> String {
-    let scheme = if port == 3 { "https" } else { "http" };
-    format!("{scheme}://localhost:{}{path}", server.port_number(port))
-}
-
-fn bench(words: &[&str]) -> Outcome {
-    run(["bench"].iter().chain(words))
-}
-
-/// The report of a bench that must have gone well.
-#[track_caller]
-fn report(words: &[&str]) -> Value {
-    let outcome = bench(&[words, &["--json"]].concat());
-    assert_eq!(outcome.code, 0, "{words:?}: {outcome:?}");
-    serde_json::from_str(&outcome.stdout).expect("it is JSON")
-}
-
-fn number(value: &Value) -> f64 {
-    value
-        .as_f64()
-        .unwrap_or_else(|| panic!("{value} is no number"))
-}
 
 #[test]
 fn every_protocol_is_counted_to_the_last_response() {
@@ -228,8 +180,13 @@ fn failures_are_counted_by_their_kinds() {
     assert_eq!(code, 1, "{found:?}");
     let (code, found) = errors(&[&url(&server, 1, "/broken")]);
     assert_eq!((code, found.len()), (0, 0), "an answer is an answer");
-    let h2 = format!("http://localhost:{}/", server.port_number(2));
-    let (code, found) = errors(&[&h2, "--protocol", "h2", "--timeout", "2"]);
+    let (code, found) = errors(&[
+        &url(&server, 1, "/"),
+        "--protocol",
+        "spdy",
+        "--timeout",
+        "2",
+    ]);
     assert_eq!(code, 1, "{found:?}");
 }
 
@@ -271,53 +228,6 @@ fn constant_rate_is_kept() {
     assert_eq!(found["times"]["response"]["n"], 800);
     let rate = number(&found["rate"]["value"]);
     assert!((380.0..=420.0).contains(&rate), "{rate}");
-}
-
-/// A server that is frozen for 1 s in 6 s at 500 requests a second makes 500 of 3,000 requests wait, evenly from 0 to 1 s.
-#[test]
-#[ignore = "takes 6 s of a quiet machine"]
-fn requests_that_a_frozen_server_keeps_waiting_are_not_left_out() {
-    let server = server();
-    let url = url(&server, 1, "/100.txt");
-    let words = ["bench", &url, "--rate", "500", "--duration", "6", "--json"];
-    let bench = Command::new(peer::binary())
-        .args(words)
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    let began = Instant::now();
-    let workers = server.workers();
-    thread::sleep(Duration::from_millis(2500));
-    workers
-        .iter()
-        .for_each(|worker| assert!(process::signal(*worker, Signal::STOP)));
-    thread::sleep(Duration::from_millis(1000));
-    workers
-        .iter()
-        .for_each(|worker| assert!(process::signal(*worker, Signal::CONT)));
-    let output = bench.wait_with_output().expect("it ends");
-    assert!(began.elapsed() > Duration::from_secs(5));
-    let report: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
-    let found = &report["servers"][0];
-    let response = &found["times"]["response"];
-    for (what, found, expected) in [
-        ("p90", &response["percentiles"]["p90"]["value"], 400.0),
-        ("p99", &response["percentiles"]["p99"]["value"], 940.0),
-        ("mean", &response["mean_ms"], 83.3),
-    ] {
-        let found = number(found);
-        let off = (found - expected).abs() / expected;
-        assert!(
-            off < 0.1,
-            "{what} is {found} ms where {expected} ms are due"
-        );
-    }
-    assert_eq!(found["done"], 3000);
-    let service = &found["times"]["service"]["percentiles"]["p90"]["value"];
-    assert!(
-        number(service) < 100.0,
-        "what a client that waits would have told: {service} ms"
-    );
 }
 
 #[test]
@@ -456,117 +366,4 @@ fn times_are_written_as_a_log_of_histograms() {
     ] {
         assert!(log.contains(part), "{part}: {log}");
     }
-}
-
-/// The page in Chromium: at the width of a telephone, light and dark, without a word on the console.
-#[test]
-fn page_is_readable_in_a_browser() {
-    let found = Command::new("chromium").arg("--version").output();
-    if found.is_err() {
-        let required = std::env::var("CI").is_ok_and(|value| value == "true");
-        assert!(!required, "Chromium is not installed: run .ci/setup");
-        let _ = std::io::stderr().write_all(b"\nskipped: Chromium is not installed\n");
-        return;
-    }
-    let server = server();
-    let dir = TempDir::new();
-    let path = dir.path().join("report.html").display().to_string();
-    let (one, other) = (url(&server, 1, "/100.txt"), url(&server, 3, "/100.txt"));
-    let words = [
-        &one,
-        "-k",
-        "--against",
-        &other,
-        "--duration",
-        "0.3",
-        "--blocks",
-        "2",
-    ];
-    let outcome = bench(&[&words[..], &["--html", &path]].concat());
-    assert_eq!(outcome.code, 0, "{outcome:?}");
-    let page = fs::read_to_string(&path).expect("it was written");
-    assert!(
-        !page.contains("http-equiv") && !page.contains("<script"),
-        "it needs nothing else"
-    );
-    let framed = page.replace('&', "&amp;").replace('"', "&quot;");
-    dir.write("frame.html", format!("{FRAME_BEFORE}{framed}{FRAME_AFTER}"));
-    for (scheme, ground) in [("1", "rgb(255, 255, 255)"), ("0", "rgb(15, 20, 25)")] {
-        let output = Command::new("chromium")
-            .args([
-                "--headless=new",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-dev-shm-usage",
-            ])
-            .args(["--no-first-run", "--enable-logging=stderr", "--dump-dom"])
-            .arg(format!(
-                "--user-data-dir={}",
-                dir.path().join("profile").display()
-            ))
-            .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
-            .arg(format!(
-                "file://{}",
-                dir.path().join("frame.html").display()
-            ))
-            .output()
-            .expect("Chromium starts");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!said.contains(":CONSOLE"), "{said}");
-        let dom = String::from_utf8_lossy(&output.stdout).into_owned();
-        let result = dom
-            .split("data-result=\"")
-            .nth(1)
-            .and_then(|rest| rest.split('"').next());
-        let result = result.unwrap_or_else(|| panic!("the frame was not measured: {said}"));
-        let parts: Vec<&str> = result.split('|').collect();
-        assert_eq!(parts[0], "fits", "{result}");
-        assert_eq!(parts[1], ground, "{result}");
-        assert_ne!(parts[1], parts[2], "text and ground differ: {result}");
-        assert!(
-            parts[3].parse::<u32>().is_ok_and(|drawings| drawings >= 3),
-            "{result}"
-        );
-    }
-}
-
-const FRAME_BEFORE: &str = "<!DOCTYPE html><meta charset=utf-8><title>frame</title><body>\
-    <iframe id=frame width=360 height=640 style=\"border:0\" srcdoc=\"";
-
-const FRAME_AFTER: &str = "\"></iframe><script>
-    const frame = document.getElementById('frame');
-    const measure = () => {
-        const page = frame.contentDocument, style = frame.contentWindow.getComputedStyle(page.body);
-        const fits = page.documentElement.scrollWidth <= 360 && parseFloat(style.fontSize) >= 14;
-        document.body.dataset.result = [fits ? 'fits' : 'wide ' + page.documentElement.scrollWidth,
-            style.backgroundColor, style.color, page.querySelectorAll('svg').length].join('|');
-    };
-    frame.addEventListener('load', measure);
-    if (frame.contentDocument.readyState === 'complete' && frame.contentDocument.body.childElementCount) measure();
-    </script>";
-
-/// One server against itself, 200 times.
-#[test]
-#[ignore = "takes minutes"]
-fn one_server_against_itself_is_seldom_called_different() {
-    let server = server();
-    let url = url(&server, 1, "/100.txt");
-    let mut winners = 0;
-    for seed in 0..200 {
-        let seed = seed.to_string();
-        let words = [
-            &url,
-            "--against",
-            &url,
-            "--requests",
-            "300",
-            "--blocks",
-            "8",
-            "--seed",
-            &seed,
-        ];
-        let report = report(&words);
-        winners += u32::from(report["comparison"][0]["verdict"] != "no difference seen");
-    }
-    assert!(winners <= 10, "{winners} of 200");
 }

@@ -68,25 +68,25 @@ const FIGURES: [(&str, bool, Of); 4] = [
     ("server_cpu_us", false, |block| block.server_cpu_us),
 ];
 
-/// Compares two servers that took turns in blocks.
+/// Compares two servers that took turns in blocks; the last block may lack one of them.
 pub(crate) fn of_blocks(first: &ServerReport, second: &ServerReport) -> Vec<ComparisonReport> {
-    // The last block may lack one of them.
-    let whole = first.blocks.len().min(second.blocks.len());
-    let (a, b) = (&first.blocks[..whole], &second.blocks[..whole]);
-    compared(first, second, a, b, stats::paired)
+    let figures = FIGURES.iter().filter_map(|(figure, more, value)| {
+        let pairs = first.blocks.iter().zip(&second.blocks);
+        let pairs = pairs.filter_map(|(own, other)| value(own).zip(value(other)));
+        let (own, other): (Vec<f64>, Vec<f64>) = pairs.unzip();
+        let found = stats::paired(&own, &other)?;
+        Some(told(first, second, figure, *more, found))
+    });
+    figures.collect()
 }
 
-fn compared(
-    first: &ServerReport,
-    second: &ServerReport,
-    a: &[Block],
-    b: &[Block],
-    test: fn(&[f64], &[f64]) -> Option<Comparison>,
-) -> Vec<ComparisonReport> {
-    let of =
-        |blocks: &[Block], figure: Of| -> Vec<f64> { blocks.iter().filter_map(figure).collect() };
+/// Compares two servers that were measured apart.
+fn of_runs(first: &ServerReport, second: &ServerReport) -> Vec<ComparisonReport> {
     let figures = FIGURES.iter().filter_map(|(figure, more, value)| {
-        let found = test(&of(a, *value), &of(b, *value))?;
+        let of = |server: &ServerReport| -> Vec<f64> {
+            server.blocks.iter().filter_map(value).collect()
+        };
+        let found = stats::apart(&of(first), &of(second))?;
         Some(told(first, second, figure, *more, found))
     });
     figures.collect()
@@ -136,7 +136,7 @@ pub fn of_reports(first: &Report, second: &Report) -> Result<Vec<ComparisonRepor
         let found = match server.blocks.len().min(other.blocks.len()) {
             0 => return Err(format!("nothing was measured of {}", server.name)),
             1 => of_pieces(server, other),
-            _ => compared(server, other, &server.blocks, &other.blocks, stats::apart),
+            _ => of_runs(server, other),
         };
         if found.is_empty() {
             let name = &server.name;

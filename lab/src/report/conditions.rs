@@ -19,10 +19,8 @@ pub struct Conditions {
     pub congestion_control: Option<String>,
     /// The least round trip that TCP has seen, microseconds.
     pub round_trip_us: Option<u32>,
-    /// The network device on the way to the server, and what its driver does in place of TCP, where that can be known.
+    /// The network device on the way to the server. Its offloads cannot be read without asking its driver.
     pub device: Option<String>,
-    /// Largest segment that leaves in one piece of work, bytes: more than the MTU says that segmentation is offloaded.
-    pub segment_bytes: Option<u64>,
     /// The MTU of that device.
     pub mtu_bytes: Option<u64>,
     /// The load of the machine over the last minute, at the end.
@@ -61,7 +59,6 @@ impl Conditions {
             kernel: read("/proc/sys/kernel/osrelease").unwrap_or_default(),
             congestion_control: read("/proc/sys/net/ipv4/tcp_congestion_control"),
             round_trip_us,
-            segment_bytes: of_device("gso_max_size"),
             mtu_bytes: of_device("mtu"),
             load_average: load
                 .as_deref()

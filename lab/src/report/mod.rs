@@ -247,15 +247,17 @@ impl ServerReport {
         let pieces = all.rates(PIECES);
         let rate = match &blocks[..] {
             // Of one run the pieces tell how steady it was; the figure is the run's.
-            [one] => stats::mean(&pieces, LEVEL).map(|estimate| {
-                let off = one.rate - estimate.value;
-                Figure::from(Estimate {
-                    value: one.rate,
-                    low: estimate.low + off,
-                    high: estimate.high + off,
-                    n: estimate.n,
+            [one] => stats::mean(&pieces, LEVEL)
+                .map(|estimate| {
+                    let off = one.rate - estimate.value;
+                    Figure::from(Estimate {
+                        value: one.rate,
+                        low: estimate.low + off,
+                        high: estimate.high + off,
+                        n: estimate.n,
+                    })
                 })
-            }),
+                .or_else(|| of_blocks(&blocks, |block| Some(block.rate))),
             _ => of_blocks(&blocks, |block| Some(block.rate)),
         };
         let times = [

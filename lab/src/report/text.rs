@@ -85,14 +85,10 @@ pub fn conditions(conditions: &Conditions) -> String {
     if let Some(control) = &conditions.congestion_control {
         let _ = write!(text, "; congestion control {control}");
     }
-    if let (Some(device), Some(mtu), Some(segment)) = (
-        &conditions.device,
-        conditions.mtu_bytes,
-        conditions.segment_bytes,
-    ) {
+    if let (Some(device), Some(mtu)) = (&conditions.device, conditions.mtu_bytes) {
         let _ = write!(
             text,
-            "; device {device}, MTU {mtu}, segments of {segment} bytes (GSO)"
+            "; device {device}, MTU {mtu}, offloads as it has them"
         );
     }
     let _ = write!(text, "; {}; Linux {}", conditions.link, conditions.kernel);
