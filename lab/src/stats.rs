@@ -144,7 +144,8 @@ fn verdict(difference: Estimate, deviation: f64) -> Comparison {
     let differs = difference.low > 0.0 || difference.high < 0.0;
     let needed = (Z_VERDICT + Z_POWER) * deviation / difference.value.abs();
     let needed = (needed.powi(2).ceil() + SMALL_SAMPLE).max((difference.n + 1) as f64);
-    let reasonable = !differs && needed.is_finite() && needed <= MOST_NEEDED;
+    let none = difference.value == 0.0;
+    let reasonable = !differs && !none && needed <= MOST_NEEDED;
     Comparison {
         ratio: Estimate {
             value: difference.value.exp(),
