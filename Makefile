@@ -81,10 +81,13 @@ test: setup lint black-box fuzz-slice deb-test
 soak: build
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) SECONDS_LONG=$(or $(SOAK_SECONDS),120) .ci/soak
 
-# First and last bytes, and handshakes, over the emulated link, many times, with the figures (docs/link.md).
+# First and last bytes, and handshakes, over the emulated link, many times, with the figures (docs/link.md); and the
+# link itself: rates and losses over a minute, a gigabit a second without a rate.
 first-byte: build
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) LINK_ROUNDS=$(LINK_ROUNDS_ALL) LINK_TABLE=1 \
 	    $(CARGO) test --package firstbyte-link --test first_byte --test handshakes -- --nocapture
+	LINK_SECONDS=60 LINK_TABLE=1 $(CARGO) test --package firstbyte-link --test shape -- --nocapture
+	FIRSTBYTE_BIN=$(abspath $(BINARY)) LINK_SECONDS=60 $(CARGO) test --package firstbyte-tests --test via -- --nocapture
 
 # The outside suite: https://github.com/nginx/nginx-tests, checked out at NGINX_TESTS.
 oracle: build

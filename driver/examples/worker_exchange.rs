@@ -193,7 +193,7 @@ impl Spdy {
             ..spdy::Settings::default()
         };
         Self {
-            client: spdy::Client::new(Rc::new(settings), Bodies::Counted),
+            client: spdy::Client::new(settings, Bodies::Counted),
         }
     }
 

@@ -23,7 +23,9 @@ fuzz_target!(|data: &[u8]| {
     let mut parts = data.split(|byte| *byte == 0xff);
     let mut part = || parts.next().unwrap_or_default();
     let files = Memory::default().with_file(MAIN_FILE, part());
-    let files = files.with_file("/etc/nginx/a.conf", part()).with_file("/etc/nginx/b.conf", part());
+    let files = files
+        .with_file("/etc/nginx/a.conf", part())
+        .with_file("/etc/nginx/b.conf", part());
     let mut toy = Toy::new(files).terse();
     let parameter = toy.command_line(part());
     toy.shown(parameter);
@@ -44,7 +46,10 @@ fn check_shape(items: &[Item]) {
             Item::Error(_) => assert_eq!(index, items.len() - 1, "an item follows an error"),
             Item::Directive(d) => {
                 assert!(d.pos.line <= d.end_line, "the head ends before it begins");
-                assert!(d.end_line <= d.close_line, "the block ends before it begins");
+                assert!(
+                    d.end_line <= d.close_line,
+                    "the block ends before it begins"
+                );
                 check_shape(d.items());
             }
         }

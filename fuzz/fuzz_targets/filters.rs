@@ -1,4 +1,4 @@
-//! Body stages that see a body in pieces: `gunzip` and `sub_filter`.
+//! Body stages that see a body in pieces: `gunzip`, `sub_filter`, and what finds the commands of `ssi`.
 //!
 //! The same bytes, whole and cut in pieces, must come out the same, or break off both. What is put out at a time stays
 //! below its limit.
@@ -14,6 +14,10 @@ mod inflate;
 #[path = "../../server/modules/src/sub_filter/replace.rs"]
 mod replace;
 
+#[allow(dead_code, reason = "the server alone calls the rest")]
+#[path = "../../server/modules/src/ssi/parse.rs"]
+mod ssi;
+
 use inflate::Inflate;
 use replace::{Pair, Replace};
 
@@ -22,7 +26,10 @@ fuzz_target!(|input: &[u8]| {
         return;
     };
     let cut = usize::from(cut).max(1);
-    if kind & 1 == 0 {
+    if kind & 0x80 != 0 {
+        let pieces: Vec<&[u8]> = rest.chunks(cut).collect();
+        assert_eq!(found(&pieces), found(&[rest]));
+    } else if kind & 1 == 0 {
         let pieces: Vec<&[u8]> = rest.chunks(cut).collect();
         assert_eq!(inflated(&pieces), inflated(&[rest]));
         // A body that is sound comes back as it was.
@@ -68,6 +75,27 @@ fn inflated(pieces: &[&[u8]]) -> Result<Vec<u8>, &'static str> {
         }
     }
     inflate.end().map(|()| made)
+}
+
+/// The text of pieces, with the commands in it.
+fn found(pieces: &[&[u8]]) -> Vec<u8> {
+    let mut parser = ssi::Parser::new(VALUE_BYTES);
+    let mut made = Vec::new();
+    for piece in pieces {
+        let mut rest = *piece;
+        while !rest.is_empty() {
+            let (taken, event) = parser.next(rest);
+            assert!(taken > 0 || event.is_some(), "it goes on");
+            rest = &rest[taken..];
+            match event {
+                Some(ssi::Event::Text(text)) => made.extend_from_slice(text),
+                Some(event) => made.extend(format!("{event:?}").bytes()),
+                None => {}
+            }
+        }
+    }
+    made.extend_from_slice(parser.end());
+    made
 }
 
 /// What pieces become when strings are replaced.
@@ -122,5 +150,7 @@ fn gzipped(bytes: &[u8]) -> Vec<u8> {
     packed
 }
 
+/// The longest value of an SSI command here.
+const VALUE_BYTES: usize = 16;
 /// The least that `gunzip_buffers` gives.
 const STEP_BYTES: u64 = 512;

@@ -29,7 +29,11 @@ fuzz_target!(|input: &[u8]| {
     };
     let v4 = Ipv4Addr::new(a, b, c, d);
     let high = u128::from(v4.to_bits()) << 96;
-    let addresses = [IpAddr::V4(v4), v4.to_ipv6_mapped().into(), IpAddr::V6(high.into())];
+    let addresses = [
+        IpAddr::V4(v4),
+        v4.to_ipv6_mapped().into(),
+        IpAddr::V6(high.into()),
+    ];
     match kind % 4 {
         0 => check_legacy(file, addresses),
         1 => check_mmdb(file, addresses),
@@ -46,7 +50,12 @@ fn check_legacy(file: &[u8], addresses: [IpAddr; 3]) {
         assert_ne!(database.country(ip), Some(0));
         let city = database.city(ip);
         let texts = city.map(|city| [city.region, city.name, city.postal_code]);
-        for text in texts.into_iter().flatten().flatten().chain(database.name(ip)) {
+        for text in texts
+            .into_iter()
+            .flatten()
+            .flatten()
+            .chain(database.name(ip))
+        {
             assert!(text.len() <= TEXT_BYTES_MAX && !text.contains(&0));
         }
     }

@@ -20,7 +20,15 @@ fuzz_target!(|input: &[u8]| {
     };
     assert!(parsed.used <= input.len().min(MAX_BYTES));
     if let Some(header) = parsed.header {
-        for name in ["alpn", "ssl", "ssl_cn", "ssl_verify", "0xea", "ssl_0x21", ""] {
+        for name in [
+            "alpn",
+            "ssl",
+            "ssl_cn",
+            "ssl_verify",
+            "0xea",
+            "ssl_0x21",
+            "",
+        ] {
             let _ = header.tlv(name.as_bytes());
         }
     }

@@ -1,7 +1,5 @@
 //! The three protocols behind one face: what the load loop needs of an engine in the client role.
 
-use std::rc::Rc;
-
 use engines::client::{Bodies, Event, HeadSize, Refusal};
 use engines::http::ResponseHead;
 use engines::{h1, h2, spdy};
@@ -98,7 +96,7 @@ impl Engine {
                     large_header_buffers: (0, 0),
                     ..h1::Settings::default()
                 };
-                let client = h1::Client::new(Rc::new(settings), Bodies::Counted, keep_alive);
+                let client = h1::Client::new(settings, Bodies::Counted, keep_alive);
                 Self::H1(Box::new(client))
             }
             Protocol::H2 => {
@@ -109,7 +107,7 @@ impl Engine {
                     abuse_budget: u32::MAX,
                     ..h2::Settings::default()
                 };
-                let client = h2::Client::new(Rc::new(settings), Bodies::Counted);
+                let client = h2::Client::new(settings, Bodies::Counted);
                 Self::H2(Box::new(client))
             }
             Protocol::Spdy => {
@@ -120,7 +118,7 @@ impl Engine {
                     abuse_budget: u32::MAX,
                     ..spdy::Settings::default()
                 };
-                let client = spdy::Client::new(Rc::new(settings), Bodies::Counted);
+                let client = spdy::Client::new(settings, Bodies::Counted);
                 Self::Spdy(Box::new(client))
             }
         }

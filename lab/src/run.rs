@@ -36,7 +36,8 @@ pub fn run(plan: &Plan, mut watch: impl FnMut(Progress) -> bool) -> io::Result<O
                     if let Ok(loader) = &mut loader {
                         loader.prepare();
                     }
-                    // Those that wait must not wait for ever.
+                    shared.ready.fetch_add(1, Ordering::Release);
+                    // Those that wait must not wait for ever, whatever has failed here.
                     gate.wait();
                     loader.map(|mut loader| {
                         loader.run(now_ns(), number);
@@ -45,6 +46,13 @@ pub fn run(plan: &Plan, mut watch: impl FnMut(Progress) -> bool) -> io::Result<O
                 })
             })
             .collect();
+        // Connections may take long, and a signal must not have to wait for them.
+        while shared.ready.load(Ordering::Acquire) < plan.threads {
+            if !watch(BEFORE) {
+                shared.stop.store(true, Ordering::Relaxed);
+            }
+            thread::sleep(STEP);
+        }
         gate.wait();
         let begin_ns = now_ns();
         let before = (cpu::own_ns(), cpu::cpu_ns(&pids));
@@ -90,5 +98,10 @@ fn pause<T>(threads: &[thread::ScopedJoinHandle<'_, T>]) {
     }
 }
 
+/// How far a run is while connections are opened.
+const BEFORE: Progress = Progress {
+    ended: 0,
+    elapsed_ns: 0,
+};
 const STEP: Duration = Duration::from_millis(5);
 const STEPS: u32 = 20;

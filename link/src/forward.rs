@@ -1,8 +1,8 @@
 //! The thread that carries packets: out of one device, through the policy and the delay, into the other.
 //!
 //! It waits in poll until shortly before the next packet is due and looks at the clock for the rest, because a
-//! timer is late by a wake-up. It runs in real time where that is allowed. Packets enter by `Reader::read`, leave by
-//! `Way::deliver`.
+//! timer is late by a wake-up. It runs in real time where that is allowed. Packets enter by `Run::read`, leave by
+//! `Run::deliver`.
 
 use std::fs::File;
 use std::io;
@@ -19,12 +19,17 @@ use rustix::io::Errno;
 use crate::FORWARDER_PRIORITY;
 use crate::hold::{Hold, Released};
 use crate::options::{MTU_MAX, Options};
+use crate::pcap::Capture;
 use crate::pipe::{Moving, Pipe};
 use crate::record::Record;
 use crate::segment::{Direction, Fate, Segment};
 
 /// How long before a packet is due the thread stops to sleep: above what a timer and a wake-up take.
 const SPIN: Duration = Duration::from_micros(200);
+
+/// What the thread may spend on looking at the clock at once; then as much of the time as it sleeps, so that a busy
+/// link does not take a CPU from its ends.
+const SPIN_SAVED_MAX: Duration = Duration::from_millis(5);
 
 /// How many packets are read from a device before others are looked at.
 const READS_PER_TURN: usize = 64;
@@ -42,11 +47,12 @@ impl Forwarder {
     pub(crate) fn start(near: OwnedFd, far: OwnedFd, options: &Options) -> io::Result<Self> {
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let waits_known = Waits::of_this_thread().is_some();
+        let capture = options.pcap.as_deref().map(Capture::create).transpose()?;
         let record = Arc::new(Mutex::new(Record::new(options.trace, waits_known)));
         let way = |direction, hold: Option<Duration>| Way {
             direction,
             hold: hold.map(Hold::new),
-            pipe: Pipe::new(options.one_way, options.bandwidth),
+            pipe: Pipe::new(direction, options),
         };
         let run = Run {
             devices: [near, far],
@@ -57,6 +63,13 @@ impl Forwarder {
             record: Arc::clone(&record),
             stop: Arc::clone(&stop),
             noted: Vec::new(),
+            capture,
+            trace: options.trace,
+            spin: Spin {
+                saved: SPIN_SAVED_MAX,
+                looked: Instant::now(),
+                spinning: false,
+            },
         };
         let thread = thread::Builder::new()
             .name("link".into())
@@ -107,6 +120,9 @@ struct Run {
     stop: Arc<OwnedFd>,
     /// What became of packets this turn.
     noted: Vec<(Direction, Fate, Moving, Instant)>,
+    capture: Option<Capture>,
+    trace: bool,
+    spin: Spin,
 }
 
 impl Run {
@@ -167,21 +183,32 @@ impl Run {
     /// Takes a packet in: past the policy, into the delay.
     fn take(&mut self, index: usize, packet: Vec<u8>, unread: Duration) {
         let came = Instant::now();
-        let segment = Segment::parse(&packet);
-        if let (Some(segment), Some(hold)) = (&segment, &mut self.ways[1 - index].hold) {
-            hold.observe(segment);
+        let passes = Released {
+            packet,
+            at: came,
+            came,
+            goes_on: true,
+        };
+        if self.ways.iter().all(|way| way.hold.is_none()) {
+            self.enter(index, passes, unread);
+            return;
         }
+        let Some(segment) = Segment::parse(&passes.packet) else {
+            self.enter(index, passes, unread);
+            return;
+        };
+        if let Some(hold) = &mut self.ways[1 - index].hold {
+            hold.observe(&segment);
+        }
+        let Some(hold) = &mut self.ways[index].hold else {
+            self.enter(index, passes, unread);
+            return;
+        };
         let mut out = Vec::new();
-        match (&segment, &mut self.ways[index].hold) {
-            (Some(segment), Some(hold)) => hold.offer(segment, packet, came, &mut out),
-            _ => out.push(Released {
-                packet,
-                at: came,
-                came,
-                goes_on: true,
-            }),
+        hold.offer(&segment, passes.packet, came, &mut out);
+        for released in out {
+            self.enter(index, released, unread);
         }
-        self.enter(index, out, unread);
     }
 
     /// Sends on what the policy has held long enough.
@@ -193,28 +220,30 @@ impl Run {
         if hold.next().is_some_and(|next| next <= now) {
             let mut out = Vec::new();
             hold.expire(now, &mut out);
-            self.enter(index, out, Duration::ZERO);
+            for released in out {
+                self.enter(index, released, Duration::ZERO);
+            }
         }
     }
 
-    fn enter(&mut self, index: usize, released: Vec<Released>, unread: Duration) {
+    fn enter(&mut self, index: usize, released: Released, unread: Duration) {
         let way = &mut self.ways[index];
-        for released in released {
-            let moving = Moving {
-                segment: Segment::parse(&released.packet),
-                packet: released.packet,
-                came: released.came,
-                due: released.at,
-                unread,
-            };
-            if !released.goes_on {
-                let at = released.at;
-                self.noted
-                    .push((way.direction, Fate::Superseded, moving, at));
-            } else if let Err(moving) = way.pipe.push(moving) {
-                let at = released.at;
-                self.noted.push((way.direction, Fate::Dropped, moving, at));
-            }
+        let at = released.at;
+        let segment = self.trace.then(|| Segment::parse(&released.packet));
+        let moving = Moving {
+            segment: segment.flatten(),
+            packet: released.packet,
+            came: released.came,
+            due: at,
+            unread,
+        };
+        let ended = if released.goes_on {
+            way.pipe.push(moving)
+        } else {
+            Err((moving, Fate::Superseded))
+        };
+        if let Err((moving, fate)) = ended {
+            self.noted.push((way.direction, fate, moving, at));
         }
     }
 
@@ -230,7 +259,7 @@ impl Run {
             });
             let fate = match written {
                 Ok(_) => Fate::Delivered,
-                Err(_) => Fate::Dropped,
+                Err(_) => Fate::Refused,
             };
             let direction = self.ways[index].direction;
             self.noted.push((direction, fate, moving, now));
@@ -243,25 +272,33 @@ impl Run {
             return;
         }
         let mut record = locked(&self.record);
-        record.note_ignored(ignored);
-        for (direction, fate, moving, at) in self.noted.drain(..) {
-            record.note(direction, fate, &moving, at);
+        for (direction, fate, moving, at) in &self.noted {
+            record.note(*direction, *fate, moving, *at);
+        }
+        let uncaptured = self.capture.as_ref().map_or(0, |capture| capture.left_out);
+        record.note_others(ignored, uncaptured);
+        drop(record);
+        let noted = self.noted.drain(..);
+        if let Some(capture) = &mut self.capture {
+            let delivered = noted.filter(|(_, fate, ..)| *fate == Fate::Delivered);
+            delivered.for_each(|(.., moving, at)| capture.packet(at, moving.packet));
         }
     }
 
     /// Sleeps until a packet comes or one is nearly due.
-    fn wait(&self) -> Woken {
+    fn wait(&mut self) -> Woken {
         let holds = self.ways.iter().filter_map(|way| way.hold.as_ref()?.next());
         let dues = self.ways.iter().filter_map(|way| way.pipe.next());
+        let now = Instant::now();
         let limit = match holds.chain(dues).min() {
-            None => None,
-            Some(due) => {
-                let left = due.saturating_duration_since(Instant::now());
-                let Some(sleep) = left.checked_sub(SPIN) else {
-                    return Woken::Early;
-                };
-                Timespec::try_from(sleep).ok()
+            None => {
+                self.spin.sleeps(now);
+                None
             }
+            Some(due) => match self.spin.sleep(now, due.saturating_duration_since(now)) {
+                None => return Woken::Early,
+                Some(sleep) => Timespec::try_from(sleep).ok(),
+            },
         };
         let [near, far] = &self.devices;
         let mut ready = [
@@ -271,11 +308,53 @@ impl Run {
         ];
         // Interrupted or not: what is ready is seen by reading, and the stop at the next wait.
         let _ = poll(&mut ready, limit.as_ref());
-        if ready[2].revents().is_empty() {
+        // A device that somebody has removed is no end any more, and would be ready for ever.
+        let removed = |device: &PollFd<'_>| device.revents().contains(PollFlags::ERR);
+        if ready[2].revents().is_empty() && !ready[..2].iter().any(removed) {
             Woken::Slept
         } else {
             Woken::Stopped
         }
+    }
+}
+
+/// When to look at the clock in place of sleeping, so that packets are on time.
+#[derive(Debug)]
+struct Spin {
+    /// What may be spent.
+    saved: Duration,
+    /// When that was judged.
+    looked: Instant,
+    /// Whether it has been spent since.
+    spinning: bool,
+}
+
+impl Spin {
+    /// How long to sleep when something is due in so long; not at all if nothing.
+    fn sleep(&mut self, now: Instant, left: Duration) -> Option<Duration> {
+        self.account(now);
+        if self.saved.is_zero() {
+            return (!left.is_zero()).then_some(left);
+        }
+        let sleep = left.checked_sub(SPIN);
+        self.spinning = sleep.is_none();
+        sleep
+    }
+
+    /// Nothing is due.
+    fn sleeps(&mut self, now: Instant) {
+        self.account(now);
+    }
+
+    fn account(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.looked);
+        self.looked = now;
+        self.saved = if self.spinning {
+            self.saved.saturating_sub(passed)
+        } else {
+            (self.saved + passed).min(SPIN_SAVED_MAX)
+        };
+        self.spinning = false;
     }
 }
 
@@ -285,7 +364,7 @@ enum Woken {
     Early,
     /// After a sleep.
     Slept,
-    /// The link is to end.
+    /// The link is to end, or an end of it is gone.
     Stopped,
 }
 

@@ -1,75 +1,105 @@
 //! A link between a client and a server on one machine, with a delay that is exact and known to be so.
 //!
-//! Two network namespaces are joined by two TUN devices. A thread (`forward`) takes each IP packet out of one
-//! device and puts it into the other one after the one-way delay, in order. It may hold acknowledgements back,
-//! as receivers do ([`Options::client_ack_hold`]), so that a sender who waits for one is seen to wait. It records
-//! how late it was itself ([`Link::lateness`], [`Link::worst_between`]): on a machine with other work a sample
-//! says nothing unless the link was on time for it. [`sweep`] judges a server's first and last bytes over such a
-//! link, whatever the protocol; [`RoundTrips`] counts what a handshake costs.
+//! Two networks are joined by two TUN devices. A thread (`forward`) takes each IP packet out of one device and puts it
+//! into the other one after the one-way delay: with jitter, loss, a rate and a queue where they are asked for
+//! ([`Spec`], [`Options`]). It may hold acknowledgements back, as receivers do ([`Options::client_ack_hold`]), so that
+//! a sender who waits for one is seen to wait. It records how late it was itself ([`Link::lateness`],
+//! [`Link::worst_between`]): on a machine with other work a sample says nothing unless the link was on time for it,
+//! and [`Link::is_void`] counts those that do not. [`sweep`] judges a server's first and last bytes over such a link,
+//! whatever the protocol; [`RoundTrips`] counts what a handshake costs; [`via`] runs commands at its ends.
 //!
 //! Bytes enter and leave by what runs inside: [`Link::in_client`], [`Link::in_server`], [`Link::spawn_server`].
 //! Namespaces and devices have no names outside and are held by descriptors alone: they go when the link is
 //! dropped, and when its process is killed. `docs/link.md` tells how to use it and what it cannot tell.
 //!
-//! Deliberately absent: loss and reordering (what is measured here is waiting), IPv6, and links without
-//! CAP_SYS_ADMIN and CAP_NET_ADMIN, for which [`Link::new`] says why there is none.
+//! Deliberately absent: IPv6, and links without CAP_SYS_ADMIN and CAP_NET_ADMIN, for which [`Link::new`] says why there
+//! is none; [`via`] gets them from a user namespace where the machine allows it.
 //! Sources: tuntap.rst of the kernel, network_namespaces(7), RFC 1122 section 4.2.3.2, RFC 5681 section 4.2.
 
 #![forbid(unsafe_code)]
 
+mod chance;
 mod forward;
 mod hold;
 mod options;
+mod pcap;
 mod pipe;
+mod quantity;
 mod record;
 mod round_trips;
 mod segment;
 mod setup;
+mod spec;
 pub mod sweep;
+pub mod via;
 
 use std::io;
 use std::net::Ipv4Addr;
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use driver::sys::namespace::Network;
 use driver::sys::process;
 
-pub use options::{Bandwidth, Options};
-pub use record::{Counters, Lateness, Trace, TraceEntry};
+pub use options::{LOCALHOST_PORTS, Options};
+pub use quantity::{Loss, Rate};
+pub use record::{Counters, LATE, Lateness, Trace, TraceEntry, WayCounters};
 pub use round_trips::RoundTrips;
 pub use segment::{Direction, Fate, Flags, Flow, Segment};
+pub use spec::{Spec, SpecError};
 
 /// Real-time priorities: the link runs before its ends, the ends before all else.
 const FORWARDER_PRIORITY: i32 = 2;
 const ENDS_PRIORITY: i32 = 1;
 
-/// Two namespaces, the delay between them, and the thread that makes it.
+/// Two networks, the delay between them, and the thread that makes it.
 #[derive(Debug)]
 pub struct Link {
     client: Network,
     server: Network,
+    addresses: setup::Addresses,
+    far_name: String,
     options: Options,
     forwarder: forward::Forwarder,
+    judged: AtomicU64,
+    void: AtomicU64,
 }
 
 impl Link {
-    /// Makes the namespaces and devices, and starts to forward.
+    /// Makes a namespace for each end, and starts to forward.
     ///
     /// # Errors
     /// `Unsupported`, with the reason, where a link cannot be: not root, no /dev/net/tun, no `ip` command; see
     /// [`available`]. Other errors are failures.
     pub fn new(options: Options) -> io::Result<Self> {
         options.check()?;
-        let (client, near) = setup::end(&setup::CLIENT, &options)?;
-        let (server, far) = setup::end(&setup::SERVER, &options)?;
+        Self::between(setup::Ends::apart(&options)?, options)
+    }
+
+    /// Makes a namespace for the client alone; the server's end is the network that the calling thread is in, and
+    /// all that listens there is reached by its addresses and by [`Link::server_address`].
+    ///
+    /// # Errors
+    /// As those of [`Link::new`].
+    pub fn to_here(options: Options) -> io::Result<Self> {
+        options.check()?;
+        Self::between(setup::Ends::here(&options)?, options)
+    }
+
+    fn between(ends: setup::Ends, options: Options) -> io::Result<Self> {
+        let [near, far] = ends.devices;
         let forwarder = forward::Forwarder::start(near, far, &options)?;
         Ok(Self {
-            client,
-            server,
+            client: ends.client,
+            server: ends.server,
+            addresses: ends.addresses,
+            far_name: ends.far_name,
             options,
             forwarder,
+            judged: AtomicU64::new(0),
+            void: AtomicU64::new(0),
         })
     }
 
@@ -88,13 +118,25 @@ impl Link {
     /// The server's address, as clients see it; all of its ports are free.
     #[must_use]
     pub fn server_address(&self) -> Ipv4Addr {
-        setup::SERVER.address
+        self.addresses.server
     }
 
     /// The client's address.
     #[must_use]
     pub fn client_address(&self) -> Ipv4Addr {
-        setup::CLIENT.address
+        self.addresses.client
+    }
+
+    /// The client's network, for threads that are to stay there.
+    #[must_use]
+    pub fn client(&self) -> &Network {
+        &self.client
+    }
+
+    /// The server's network.
+    #[must_use]
+    pub fn server(&self) -> &Network {
+        &self.server
     }
 
     /// Runs `task` on a thread in the client's namespace, as a measuring instrument: in real time where that is
@@ -140,6 +182,16 @@ impl Link {
         self.forwarder.record().counters()
     }
 
+    /// How many packets the ends sent faster than the link could read them, so far; the kernel dropped those.
+    ///
+    /// # Errors
+    /// /proc is not mounted, or somebody has removed a device.
+    pub fn unread(&self) -> io::Result<u64> {
+        let near = inside(&self.client, || setup::unread(setup::DEVICE))?;
+        let far = inside(&self.server, || setup::unread(&self.far_name))?;
+        Ok(near + far)
+    }
+
     /// How late packets were delivered, so far.
     #[must_use]
     pub fn lateness(&self) -> Lateness {
@@ -151,6 +203,23 @@ impl Link {
     #[must_use]
     pub fn worst_between(&self, from: Instant, to: Instant) -> Duration {
         self.forwarder.record().worst_between(from, to)
+    }
+
+    /// Whether a sample of that time is worth nothing, because the link delivered a packet meanwhile later than
+    /// `limit`; how many there were is [`Link::samples`].
+    #[must_use]
+    pub fn is_void(&self, from: Instant, to: Instant, limit: Duration) -> bool {
+        let void = self.worst_between(from, to) > limit;
+        self.judged.fetch_add(1, Ordering::Relaxed);
+        self.void.fetch_add(u64::from(void), Ordering::Relaxed);
+        void
+    }
+
+    /// How many samples were judged, and how many of them were void.
+    #[must_use]
+    pub fn samples(&self) -> (u64, u64) {
+        let judged = self.judged.load(Ordering::Relaxed);
+        (judged, self.void.load(Ordering::Relaxed))
     }
 
     /// Takes what was traced since the link was made, or since the last call; empty without [`Options::trace`].

@@ -1,34 +1,67 @@
-//! What a link is like: delay, acknowledgements, bandwidth, packet size.
+//! What a link is like: delay, jitter, loss, rate, queue, acknowledgements, packet size.
 
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::quantity::{Loss, Rate};
+
 /// The longest delay each way; more would be a mistake in units.
-const ONE_WAY_MAX: Duration = Duration::from_secs(10);
+pub(crate) const ONE_WAY_MAX: Duration = Duration::from_secs(10);
 
 /// The longest that an acknowledgement is held; RFC 1122 section 4.2.3.2 has receivers delay it less than 500 ms,
 /// and some delay it so long.
-const ACK_HOLD_MAX: Duration = Duration::from_secs(1);
+pub(crate) const ACK_HOLD_MAX: Duration = Duration::from_secs(1);
 
 /// Packet sizes: IPv4's least that every network takes is 576, and the forwarder's buffer has 9216.
-const MTU_MIN: u16 = 576;
+pub(crate) const MTU_MIN: u16 = 576;
 pub(crate) const MTU_MAX: u16 = 9216;
+
+/// The most packets that may wait before a rate.
+pub(crate) const QUEUE_MAX: u32 = 10_000;
+
+/// How many packets wait before a rate unless it is said: 60 ms of full packets at 20 mbit.
+pub(crate) const QUEUE_DEFAULT: u32 = 100;
+
+/// The most pairs of ports of `localhost` that are the server's.
+pub(crate) const LOCALHOST_MAX: usize = 64;
+
+/// The ports of `localhost` that are the server's where visitors are played: Linux gives those from 32768 on to
+/// programs that ask for any, and programs at one end speak with each other by them.
+pub const LOCALHOST_PORTS: (u16, u16) = (1, 32_767);
 
 /// What a link is like; the default has a round trip of 50 ms and holds nothing back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The delay of each packet, each way; at most 10 s.
     pub one_way: Duration,
+    /// How much less or more than that a packet may take, evenly distributed; at most the delay.
+    pub jitter: Duration,
+    /// Whether jitter lets packets overtake each other.
+    pub reorder: bool,
+    /// How many packets are lost, each way.
+    pub loss: Loss,
+    /// What loss and jitter follow from.
+    pub seed: u64,
     /// How long pure acknowledgements of the client are held back unless they can leave with data, at most 1 s;
     /// `None` sends each at once. A server that waits for one before it sends the rest of a response is late by
     /// this and a round trip.
     pub client_ack_hold: Option<Duration>,
     /// The same of the server's acknowledgements: for clients that wait.
     pub server_ack_hold: Option<Duration>,
-    /// The bandwidth of each direction; `None` is unlimited.
-    pub bandwidth: Option<Bandwidth>,
+    /// The rate from the client to the server; `None` is unlimited.
+    pub up: Option<Rate>,
+    /// The rate from the server to the client.
+    pub down: Option<Rate>,
+    /// How many packets may wait before a rate while one is being sent; further ones are dropped. At most 10,000.
+    pub queue_packets: u32,
     /// The largest packet, bytes with IP header: 576 to 9216.
     pub mtu: u16,
+    /// Where packets are written as they leave the link, for tcpdump and Wireshark.
+    pub pcap: Option<PathBuf>,
+    /// Ports of 127.0.0.0/8, first and last, at which the client's connections go to the server over the link; its
+    /// other ports are its own. At most 64 pairs.
+    pub localhost: Vec<(u16, u16)>,
     /// Whether each packet is recorded, for [`Link::take_trace`](crate::Link::take_trace).
     pub trace: bool,
     /// Whether what runs in the server's namespace is scheduled in real time, where that is allowed: so that it is
@@ -36,23 +69,22 @@ pub struct Options {
     pub realtime_server: bool,
 }
 
-/// How fast a direction is, and how much waits before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bandwidth {
-    /// Bytes of IP packets a second; not 0.
-    pub bytes_per_second: u64,
-    /// How many bytes may wait their turn; packets beyond are dropped.
-    pub queue_bytes: u64,
-}
-
 impl Default for Options {
     fn default() -> Self {
         Self {
             one_way: Duration::from_millis(25),
+            jitter: Duration::ZERO,
+            reorder: false,
+            loss: Loss::default(),
+            seed: 0,
             client_ack_hold: None,
             server_ack_hold: None,
-            bandwidth: None,
+            up: None,
+            down: None,
+            queue_packets: QUEUE_DEFAULT,
             mtu: 1500,
+            pcap: None,
+            localhost: Vec::new(),
             trace: false,
             realtime_server: true,
         }
@@ -65,12 +97,16 @@ impl Options {
         let holds = [self.client_ack_hold, self.server_ack_hold];
         let wrong = if self.one_way > ONE_WAY_MAX {
             "a one-way delay is at most 10 s"
+        } else if self.jitter > self.one_way {
+            "jitter is at most the delay"
         } else if holds.iter().flatten().any(|hold| *hold > ACK_HOLD_MAX) {
             "acknowledgements are held for at most 1 s"
         } else if !(MTU_MIN..=MTU_MAX).contains(&self.mtu) {
             "an MTU is between 576 and 9216"
-        } else if self.bandwidth.is_some_and(|b| b.bytes_per_second == 0) {
-            "a bandwidth is not 0"
+        } else if self.queue_packets > QUEUE_MAX {
+            "a queue has at most 10000 packets"
+        } else if self.localhost.len() > LOCALHOST_MAX {
+            "at most 64 pairs of ports are the server's"
         } else {
             return Ok(());
         };
@@ -82,93 +118,38 @@ impl Options {
 mod tests {
     use super::*;
 
+    /// Whether a link may be what `change` makes of the default.
+    fn allowed(change: impl FnOnce(&mut Options)) -> bool {
+        let mut options = Options::default();
+        change(&mut options);
+        options.check().is_ok()
+    }
+
     #[test]
     fn limits_are_exact() {
-        let base = Options::default;
-        let second = Some(ACK_HOLD_MAX);
-        let longer = Some(ACK_HOLD_MAX + Duration::from_nanos(1));
-        let rate = |bytes_per_second| {
-            Some(Bandwidth {
-                bytes_per_second,
-                queue_bytes: 0,
-            })
-        };
-        for (good, options) in [
-            (true, base()),
-            (
-                true,
-                Options {
-                    one_way: ONE_WAY_MAX,
-                    ..base()
-                },
-            ),
-            (
-                false,
-                Options {
-                    one_way: ONE_WAY_MAX + Duration::from_nanos(1),
-                    ..base()
-                },
-            ),
-            (
-                true,
-                Options {
-                    client_ack_hold: second,
-                    ..base()
-                },
-            ),
-            (
-                false,
-                Options {
-                    client_ack_hold: longer,
-                    ..base()
-                },
-            ),
-            (
-                true,
-                Options {
-                    server_ack_hold: second,
-                    ..base()
-                },
-            ),
-            (
-                false,
-                Options {
-                    server_ack_hold: longer,
-                    ..base()
-                },
-            ),
-            (true, Options { mtu: 576, ..base() }),
-            (false, Options { mtu: 575, ..base() }),
-            (
-                true,
-                Options {
-                    mtu: 9216,
-                    ..base()
-                },
-            ),
-            (
-                false,
-                Options {
-                    mtu: 9217,
-                    ..base()
-                },
-            ),
-            (
-                true,
-                Options {
-                    bandwidth: rate(1),
-                    ..base()
-                },
-            ),
-            (
-                false,
-                Options {
-                    bandwidth: rate(0),
-                    ..base()
-                },
-            ),
+        const NANO: Duration = Duration::from_nanos(1);
+        assert!(allowed(|_| ()));
+        assert!(allowed(|options| options.one_way = ONE_WAY_MAX));
+        assert!(!allowed(|options| options.one_way = ONE_WAY_MAX + NANO));
+        assert!(allowed(|options| options.jitter = options.one_way));
+        assert!(!allowed(|options| options.jitter = options.one_way + NANO));
+        for hold in [
+            |options: &mut Options, time| options.client_ack_hold = Some(time),
+            |options: &mut Options, time| options.server_ack_hold = Some(time),
         ] {
-            assert_eq!(options.check().is_ok(), good, "{options:?}");
+            assert!(allowed(|options| hold(options, ACK_HOLD_MAX)));
+            assert!(!allowed(|options| hold(options, ACK_HOLD_MAX + NANO)));
+        }
+        for (mtu, good) in [(575, false), (576, true), (9216, true), (9217, false)] {
+            assert_eq!(allowed(|options| options.mtu = mtu), good, "{mtu}");
+        }
+        assert!(allowed(|options| options.queue_packets = QUEUE_MAX));
+        assert!(!allowed(|options| options.queue_packets = QUEUE_MAX + 1));
+        for (pairs, good) in [(LOCALHOST_MAX, true), (LOCALHOST_MAX + 1, false)] {
+            assert_eq!(
+                allowed(|options| options.localhost = vec![(1, 1); pairs]),
+                good
+            );
         }
     }
 }

@@ -1,24 +1,29 @@
-//! One direction of the link: packets in order, each with the time at which it leaves.
+//! One direction of the link: packets, each with the time at which it leaves.
 //!
-//! With a bandwidth a packet first waits until those before it have been sent, then takes the time of its own
-//! bytes, then the delay. Time is an argument.
+//! A packet may be lost; with a rate it then waits until those before it have been sent and takes the time of its own
+//! bits; then it is delayed. The rate is a clock of its own, which says when the last bit of each packet has left: it
+//! runs ahead of the real one by what waits, and saves up nothing while nothing is sent. Time is an argument.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::options::Bandwidth;
-use crate::segment::Segment;
+use crate::chance::Chance;
+use crate::options::Options;
+use crate::quantity::{Loss, Rate};
+use crate::segment::{Direction, Fate, Segment};
 
 /// The most packets on their way; a full one drops what comes. It is far above what a fast sender has under way
 /// with the largest windows.
 const PACKETS_MAX: usize = 65_536;
+
+const NANOS: u128 = 1_000_000_000;
 
 /// A packet on its way.
 #[derive(Debug)]
 pub(crate) struct Moving {
     /// The packet.
     pub(crate) packet: Vec<u8>,
-    /// What it says, if it is TCP.
+    /// What it says, if it is TCP; only where packets are traced.
     pub(crate) segment: Option<Segment>,
     /// When it was read from its device.
     pub(crate) came: Instant,
@@ -32,40 +37,63 @@ pub(crate) struct Moving {
 #[derive(Debug)]
 pub(crate) struct Pipe {
     delay: Duration,
-    bandwidth: Option<Bandwidth>,
-    /// When all that came so far has been sent.
-    sent: Option<Instant>,
+    jitter: Duration,
+    reorder: bool,
+    loss: Loss,
+    chance: Chance,
+    /// How many packets came.
+    number: u64,
+    shaper: Option<Shaper>,
     queue: VecDeque<Moving>,
 }
 
 impl Pipe {
-    pub(crate) fn new(delay: Duration, bandwidth: Option<Bandwidth>) -> Self {
+    pub(crate) fn new(direction: Direction, options: &Options) -> Self {
+        let rate = match direction {
+            Direction::ToServer => options.up,
+            Direction::ToClient => options.down,
+        };
         Self {
-            delay,
-            bandwidth,
-            sent: None,
+            delay: options.one_way,
+            jitter: options.jitter,
+            reorder: options.reorder,
+            loss: options.loss,
+            chance: Chance::new(options.seed, direction),
+            number: 0,
+            shaper: rate.map(|rate| Shaper::new(rate, options.queue_packets as usize)),
             queue: VecDeque::new(),
         }
     }
 
-    /// Takes a packet that enters at `moving.due`; gives it back where there is no room for it.
-    pub(crate) fn push(&mut self, mut moving: Moving) -> Result<(), Moving> {
-        if self.queue.len() >= PACKETS_MAX {
-            return Err(moving);
+    /// Takes a packet that enters at `moving.due`; gives it back with what became of it where it goes nowhere.
+    pub(crate) fn push(&mut self, mut moving: Moving) -> Result<(), (Moving, Fate)> {
+        let number = self.number;
+        self.number += 1;
+        if self.chance.loses(number, self.loss) {
+            return Err((moving, Fate::Lost));
         }
-        let entered = moving.due;
-        let left = match self.bandwidth {
-            None => entered,
-            Some(bandwidth) => match self.send(bandwidth, entered, moving.packet.len()) {
+        if self.queue.len() >= PACKETS_MAX {
+            return Err((moving, Fate::Overflowed));
+        }
+        let left = match &mut self.shaper {
+            None => moving.due,
+            Some(shaper) => match shaper.send(moving.due, moving.packet.len()) {
                 Some(left) => left,
-                None => return Err(moving),
+                None => return Err((moving, Fate::Overflowed)),
             },
         };
-        let before = self.queue.back().map(|moving| moving.due);
-        // Nothing overtakes: an acknowledgement that was held enters at its own time, which may be a little
-        // before that of the packet read last.
-        let due = left + self.delay;
-        moving.due = before.map_or(due, |before| due.max(before));
+        let wavers = self.chance.wavers(number, self.jitter);
+        moving.due = left + self.delay.saturating_sub(self.jitter) + wavers;
+        if self.reorder {
+            let place = self.queue.partition_point(|other| other.due <= moving.due);
+            self.queue.insert(place, moving);
+            return Ok(());
+        }
+        // Nothing overtakes: neither by jitter, nor an acknowledgement that was held, which enters at its own time,
+        // a little before that of the packet read last.
+        if let Some(before) = self.queue.back() {
+            moving.due = moving.due.max(before.due);
+        }
         self.queue.push_back(moving);
         Ok(())
     }
@@ -79,18 +107,49 @@ impl Pipe {
     pub(crate) fn next(&self) -> Option<Instant> {
         self.queue.front().map(|moving| moving.due)
     }
+}
 
-    /// When the last byte of a packet has been sent; nothing when too much waits before it.
-    fn send(&mut self, bandwidth: Bandwidth, entered: Instant, bytes: usize) -> Option<Instant> {
-        let rate = u128::from(bandwidth.bytes_per_second);
-        let start = self.sent.map_or(entered, |sent| sent.max(entered));
-        let waiting = (start - entered).as_nanos() * rate / 1_000_000_000;
-        if waiting > u128::from(bandwidth.queue_bytes) {
+/// A rate and the packets that wait before it.
+#[derive(Debug)]
+struct Shaper {
+    rate: Rate,
+    queue_packets: usize,
+    /// When all that came so far has been sent, and what its last packet took beyond, in parts of a nanosecond of
+    /// which the rate has as many as bits: so nothing is lost by rounding.
+    sent: Option<(Instant, u128)>,
+    /// When each packet that waits or is being sent will have been sent.
+    ends: VecDeque<Instant>,
+}
+
+impl Shaper {
+    fn new(rate: Rate, queue_packets: usize) -> Self {
+        Self {
+            rate,
+            queue_packets,
+            sent: None,
+            ends: VecDeque::new(),
+        }
+    }
+
+    /// When the last bit of a packet has been sent; nothing when too many wait before it.
+    fn send(&mut self, entered: Instant, bytes: usize) -> Option<Instant> {
+        while self.ends.front().is_some_and(|end| *end <= entered) {
+            self.ends.pop_front();
+        }
+        if self.ends.len() > self.queue_packets {
             return None;
         }
-        let nanos = u64::try_from(bytes as u128 * 1_000_000_000 / rate).ok()?;
+        let idle = (entered, 0);
+        let (start, rest) = self
+            .sent
+            .filter(|(sent, _)| *sent > entered)
+            .unwrap_or(idle);
+        let parts = bytes as u128 * 8 * NANOS + rest;
+        let rate = u128::from(self.rate.bits());
+        let nanos = u64::try_from(parts / rate).ok()?;
         let left = start + Duration::from_nanos(nanos);
-        self.sent = Some(left);
+        self.sent = Some((left, parts % rate));
+        self.ends.push_back(left);
         Some(left)
     }
 }
@@ -111,53 +170,117 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
+    fn pipe(delay: Duration, change: impl FnOnce(&mut Options)) -> Pipe {
+        let mut options = Options {
+            one_way: delay,
+            ..Options::default()
+        };
+        change(&mut options);
+        Pipe::new(Direction::ToServer, &options)
+    }
+
+    /// Pushes a packet that is expected to go on its way.
+    fn push(pipe: &mut Pipe, bytes: usize, enters: Instant) {
+        let pushed = pipe.push(packet(bytes, enters));
+        assert!(pushed.is_ok(), "{pushed:?}");
+    }
+
+    fn refused(pipe: &mut Pipe, bytes: usize, enters: Instant) -> Option<Fate> {
+        let pushed = pipe.push(packet(bytes, enters));
+        pushed.err().map(|(_, fate)| fate)
+    }
+
     #[test]
     fn packets_leave_in_order_after_the_delay() {
         let start = Instant::now();
-        let mut pipe = Pipe::new(25 * MS, None);
-        pipe.push(packet(2, start + MS)).expect("room");
-        pipe.push(packet(1, start)).expect("room");
+        let mut pipe = pipe(25 * MS, |_| ());
+        push(&mut pipe, 2, start + MS);
+        push(&mut pipe, 1, start);
         assert_eq!(pipe.next(), Some(start + 26 * MS));
-        assert!(
-            pipe.pop(start + 26 * MS - Duration::from_nanos(1))
-                .is_none()
-        );
+        let before = start + 26 * MS - Duration::from_nanos(1);
+        assert!(pipe.pop(before).is_none());
         let lengths = [(); 2].map(|()| pipe.pop(start + 26 * MS).map(|moving| moving.packet.len()));
         assert_eq!(lengths, [Some(2), Some(1)]);
     }
 
     #[test]
-    fn bandwidth_spaces_packets_and_its_queue_ends() {
+    fn rate_spaces_packets_and_its_queue_ends() {
         let start = Instant::now();
-        let bandwidth = Bandwidth {
-            bytes_per_second: 1_000_000,
-            queue_bytes: 2000,
-        };
-        let mut pipe = Pipe::new(10 * MS, Some(bandwidth));
+        let mut pipe = pipe(10 * MS, |options| {
+            options.up = Rate::from_bits(8_000_000);
+            options.down = Rate::from_bits(1000);
+            options.queue_packets = 2;
+        });
         for _ in 0..3 {
-            pipe.push(packet(1000, start)).expect("room");
+            push(&mut pipe, 1000, start);
         }
-        // 3000 bytes would wait before the fourth.
-        assert!(pipe.push(packet(1, start)).is_err());
+        // One is being sent, two wait.
+        assert_eq!(refused(&mut pipe, 1, start), Some(Fate::Overflowed));
         let dues: Vec<_> = pipe.queue.iter().map(|moving| moving.due - start).collect();
         assert_eq!(dues, [11 * MS, 12 * MS, 13 * MS]);
-        pipe.push(packet(1000, start + MS))
-            .expect("2000 bytes wait");
-        pipe.push(packet(1000, start + 20 * MS))
-            .expect("idle again");
-        assert_eq!(
-            pipe.queue.back().map(|moving| moving.due),
-            Some(start + 31 * MS)
-        );
+        push(&mut pipe, 1000, start + MS);
+        // Idle again; nothing was saved up.
+        push(&mut pipe, 1000, start + 20 * MS);
+        let last = pipe.queue.back().map(|moving| moving.due);
+        assert_eq!(last, Some(start + 31 * MS));
+    }
+
+    #[test]
+    fn rate_is_exact_over_many_packets() {
+        let start = Instant::now();
+        // A packet of 40 bytes takes 3.2 ns.
+        let mut shaper = Shaper::new(Rate::GREATEST, usize::MAX - 1);
+        let mut left = None;
+        for _ in 0..1000 {
+            left = shaper.send(start, 40);
+        }
+        assert_eq!(left, Some(start + Duration::from_nanos(3200)));
+    }
+
+    #[test]
+    fn lost_packets_take_no_part_of_the_rate() {
+        let start = Instant::now();
+        let mut pipe = pipe(MS, |options| {
+            options.up = Some(Rate::LEAST);
+            options.loss = "100%".parse().expect("a loss");
+        });
+        for _ in 0..1000 {
+            assert_eq!(refused(&mut pipe, 1500, start), Some(Fate::Lost));
+        }
+        assert_eq!(pipe.next(), None);
+    }
+
+    #[test]
+    fn jitter_keeps_the_order_unless_asked() {
+        let start = Instant::now();
+        for reorder in [false, true] {
+            let mut pipe = pipe(10 * MS, |options| {
+                options.jitter = 2 * MS;
+                options.reorder = reorder;
+            });
+            for n in 0..1000 {
+                push(&mut pipe, n, start + MS / 10 * (n as u32));
+            }
+            let leaves: Vec<(Duration, usize)> = std::iter::from_fn(|| pipe.pop(start + 999 * MS))
+                .map(|moving| (moving.due - moving.came, moving.packet.len()))
+                .collect();
+            let numbers: Vec<usize> = leaves.iter().map(|(_, n)| *n).collect();
+            assert_eq!(numbers.is_sorted(), !reorder);
+            let in_reach = |(took, _): &(Duration, usize)| (8 * MS..=12 * MS).contains(took);
+            assert!(leaves.iter().all(in_reach), "{leaves:?}");
+            let mean = leaves.iter().map(|(took, _)| *took).sum::<Duration>() / 1000;
+            // Packets that may not overtake wait for those before them.
+            assert_eq!(mean < 10 * MS + MS / 10, reorder, "{mean:?}");
+        }
     }
 
     #[test]
     fn packets_under_way_are_limited() {
         let start = Instant::now();
-        let mut pipe = Pipe::new(MS, None);
+        let mut pipe = pipe(MS, |_| ());
         for _ in 0..PACKETS_MAX {
-            pipe.push(packet(0, start)).expect("room");
+            push(&mut pipe, 0, start);
         }
-        assert!(pipe.push(packet(0, start)).is_err());
+        assert_eq!(refused(&mut pipe, 0, start), Some(Fate::Overflowed));
     }
 }

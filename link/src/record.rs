@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 use crate::pipe::Moving;
 use crate::segment::{Direction, Fate, Segment};
 
+/// From when on a packet is late enough to be counted as such: a fiftieth of the round trip of 50 ms.
+pub const LATE: Duration = Duration::from_millis(1);
+
 /// Lateness is counted in steps of 10 µs up to 20 ms; the last count has all above.
 const STEP: Duration = Duration::from_micros(10);
 const STEPS: usize = 2000;
@@ -25,18 +28,72 @@ const TRACE_MAX: usize = 262_144;
 /// How many packets did what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Delivered to the server.
-    pub to_server: u64,
-    /// Delivered to the client.
-    pub to_client: u64,
-    /// Bytes of IP packets delivered, both ways.
-    pub bytes: u64,
-    /// Acknowledgements that had not to be sent because a later segment said as much.
-    pub superseded: u64,
-    /// Dropped before a bandwidth limit, or not taken by a device.
-    pub dropped: u64,
+    /// On the way to the server.
+    pub to_server: WayCounters,
+    /// On the way to the client.
+    pub to_client: WayCounters,
     /// Not IPv4, and not forwarded.
     pub ignored: u64,
+    /// Delivered, and not in the pcap file because it could not be written so fast.
+    pub uncaptured: u64,
+}
+
+/// How many packets of a direction did what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WayCounters {
+    /// Delivered.
+    pub packets: u64,
+    /// Bytes of IP packets delivered.
+    pub bytes: u64,
+    /// Lost by chance.
+    pub lost: u64,
+    /// Dropped because too many waited before the rate.
+    pub overflowed: u64,
+    /// Not taken by the other end's device.
+    pub refused: u64,
+    /// Acknowledgements that had not to be sent because a later segment said as much.
+    pub superseded: u64,
+}
+
+impl Counters {
+    /// Delivered, both ways.
+    #[must_use]
+    pub fn packets(&self) -> u64 {
+        self.to_server.packets + self.to_client.packets
+    }
+
+    /// Bytes of IP packets delivered, both ways.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.to_server.bytes + self.to_client.bytes
+    }
+
+    /// Neither delivered nor superseded, both ways.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.to_server.dropped() + self.to_client.dropped()
+    }
+}
+
+impl WayCounters {
+    /// Neither delivered nor superseded.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.lost + self.overflowed + self.refused
+    }
+
+    fn note(&mut self, fate: Fate, bytes: usize) {
+        match fate {
+            Fate::Delivered => {
+                self.packets += 1;
+                self.bytes += bytes as u64;
+            }
+            Fate::Lost => self.lost += 1,
+            Fate::Overflowed => self.overflowed += 1,
+            Fate::Refused => self.refused += 1,
+            Fate::Superseded => self.superseded += 1,
+        }
+    }
 }
 
 /// How late packets were.
@@ -50,6 +107,8 @@ pub struct Lateness {
     pub p99: Duration,
     /// The latest.
     pub worst: Duration,
+    /// How many were later than [`LATE`].
+    pub late: u64,
     /// Whether the kernel tells how long the forwarder waited for a CPU; else packets may have waited unseen
     /// before they were read.
     pub waits_known: bool,
@@ -88,6 +147,7 @@ pub struct TraceEntry {
 pub(crate) struct Record {
     counters: Counters,
     steps: Vec<u64>,
+    late: u64,
     worst: Duration,
     remembered: VecDeque<(Instant, Duration)>,
     /// The moment of the last delivery that was forgotten.
@@ -101,6 +161,7 @@ impl Record {
         Self {
             counters: Counters::default(),
             steps: vec![0; STEPS + 1],
+            late: 0,
             worst: Duration::ZERO,
             remembered: VecDeque::new(),
             forgotten: None,
@@ -111,19 +172,14 @@ impl Record {
 
     /// Notes the end of a packet.
     pub(crate) fn note(&mut self, direction: Direction, fate: Fate, moving: &Moving, now: Instant) {
-        let counters = &mut self.counters;
-        match (fate, direction) {
-            (Fate::Superseded, _) => counters.superseded += 1,
-            (Fate::Dropped, _) => counters.dropped += 1,
-            (Fate::Delivered, Direction::ToServer) => counters.to_server += 1,
-            (Fate::Delivered, Direction::ToClient) => counters.to_client += 1,
-        }
+        let way = match direction {
+            Direction::ToServer => &mut self.counters.to_server,
+            Direction::ToClient => &mut self.counters.to_client,
+        };
+        way.note(fate, moving.packet.len());
         if fate == Fate::Delivered {
-            counters.bytes += moving.packet.len() as u64;
-            self.note_lateness(
-                now.saturating_duration_since(moving.due) + moving.unread,
-                now,
-            );
+            let late = now.saturating_duration_since(moving.due) + moving.unread;
+            self.note_lateness(late, now);
         }
         let Some(trace) = &mut self.trace else {
             return;
@@ -143,9 +199,10 @@ impl Record {
         });
     }
 
-    /// Notes packets that are not forwarded.
-    pub(crate) fn note_ignored(&mut self, packets: u64) {
-        self.counters.ignored += packets;
+    /// Notes packets that are not forwarded, and how many were not captured so far.
+    pub(crate) fn note_others(&mut self, ignored: u64, uncaptured: u64) {
+        self.counters.ignored += ignored;
+        self.counters.uncaptured = uncaptured;
     }
 
     fn note_lateness(&mut self, late: Duration, now: Instant) {
@@ -153,6 +210,7 @@ impl Record {
         let step = usize::try_from(step).map_or(STEPS, |step| step.min(STEPS));
         self.steps[step] += 1;
         self.worst = self.worst.max(late);
+        self.late += u64::from(late > LATE);
         if late < REMEMBERED_FROM {
             return;
         }
@@ -172,6 +230,7 @@ impl Record {
             median: self.quantile(50),
             p99: self.quantile(99),
             worst: self.worst,
+            late: self.late,
             waits_known: self.waits_known,
         }
     }
@@ -246,6 +305,9 @@ mod tests {
         assert_eq!(lateness.median, Duration::from_micros(20));
         assert_eq!(lateness.p99, Duration::from_micros(3010));
         assert_eq!(lateness.worst, Duration::from_micros(3015));
+        assert_eq!(lateness.late, 2);
+        deliver(&mut record, start, LATE);
+        assert_eq!(record.lateness().late, 2);
     }
 
     #[test]

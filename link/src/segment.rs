@@ -33,8 +33,12 @@ pub enum Fate {
     Delivered,
     /// It was an acknowledgement that a later segment of its flow made needless while it was held.
     Superseded,
-    /// The queue before the bandwidth limit was full, or the device did not take it.
-    Dropped,
+    /// It was lost by chance ([`Options::loss`](crate::Options::loss)).
+    Lost,
+    /// The queue before the rate was full.
+    Overflowed,
+    /// The other device did not take it.
+    Refused,
 }
 
 /// The two ends of a connection, in the direction of a segment.

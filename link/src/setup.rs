@@ -1,9 +1,12 @@
 //! The two ends: a namespace each, with a TUN device, an address and a route.
 //!
 //! Addresses and routes are told to the `ip` command of iproute2. The routes say `quickack`, so that the kernel
-//! sends each acknowledgement at once and only `hold` delays any.
-//! Addresses are of 198.18.0.0/15, which is set aside for measuring (RFC 2544 appendix C.2.2); being alone in
-//! their namespaces they meet no others.
+//! sends each acknowledgement at once and only `hold` delays any. Addresses are of 198.18.0.0/15, which is set aside
+//! for measuring (RFC 2544 appendix C.2.2).
+//!
+//! The far end may be the network that the caller is in: then its device has a number, and the addresses follow from
+//! it, so that several links find room. Device, addresses and routes go with the descriptor.
+//! Sources: ip-link(8), ip-route(8), ip-rule(8), ip-sysctl.rst of the kernel for `route_localnet` and its kin.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
@@ -17,44 +20,127 @@ use driver::sys::tun;
 
 use crate::options::Options;
 
-/// The device of each end.
-const DEVICE: &str = "link0";
+/// The device of an end in a namespace of its own.
+pub(crate) const DEVICE: &str = "link0";
+
+/// The device in a network that was there before; the kernel numbers it.
+const NUMBERED_DEVICE: &str = "via%d";
+
+/// The most numbered devices: each has a quarter of 256 addresses of 198.19.0.0/16.
+const NUMBERED_MAX: u16 = 16_384;
 
 /// How many packets may wait to be read; more than the largest windows hold, because what a device drops is a
 /// loss that nobody asked for.
 const DEVICE_QUEUE_PACKETS: u32 = 20_000;
 
-/// What makes connections alike, on all machines and from the first to the last: windows of earlier ones are not
+/// Ports below 1024 are anybody's, so that servers need no rights. The others make connections alike, on all machines
+/// and from the first to the last: windows of earlier ones are not
 /// remembered, and Reno's slow start sends each flight at once, where BBR would spread it over the round trip.
 /// Reno is the one congestion control that every namespace may use.
-const SETTINGS: [(&str, &str); 2] = [
-    ("tcp_no_metrics_save", "1"),
-    ("tcp_congestion_control", "reno"),
+const SETTINGS: [(&str, &str); 3] = [
+    ("ipv4/ip_unprivileged_port_start", "0"),
+    ("ipv4/tcp_no_metrics_save", "1"),
+    ("ipv4/tcp_congestion_control", "reno"),
 ];
 
-/// One end of the link.
-#[derive(Debug)]
-pub(crate) struct End {
-    /// Its address.
-    pub(crate) address: Ipv4Addr,
-    /// The other end's.
-    pub(crate) other: Ipv4Addr,
+/// The addresses of both ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Addresses {
+    pub(crate) client: Ipv4Addr,
+    pub(crate) server: Ipv4Addr,
 }
 
-/// The client's end.
-pub(crate) const CLIENT: End = End {
-    address: Ipv4Addr::new(198, 18, 0, 1),
-    other: Ipv4Addr::new(198, 18, 0, 2),
+/// Those of a link whose ends meet no others.
+const APART: Addresses = Addresses {
+    client: Ipv4Addr::new(198, 18, 0, 1),
+    server: Ipv4Addr::new(198, 18, 0, 2),
 };
 
-/// The server's end.
-pub(crate) const SERVER: End = End {
-    address: CLIENT.other,
-    other: CLIENT.address,
-};
+/// Both ends, and the devices: the client's and the server's.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub(crate) client: Network,
+    pub(crate) server: Network,
+    pub(crate) addresses: Addresses,
+    pub(crate) devices: [OwnedFd; 2],
+    /// The name of the server's device; the client's is [`DEVICE`].
+    pub(crate) far_name: String,
+}
 
-/// Makes a namespace and its device.
-pub(crate) fn end(end: &End, options: &Options) -> io::Result<(Network, OwnedFd)> {
+impl Ends {
+    /// Two namespaces.
+    pub(crate) fn apart(options: &Options) -> io::Result<Self> {
+        let (server, far) = namespace(|| {
+            let (device, name) = open(DEVICE)?;
+            own_settings();
+            server_end(&name, &APART, options)?;
+            Ok(device)
+        })?;
+        Self::with_client(server, (far, DEVICE.to_owned()), APART, options)
+    }
+
+    /// A namespace for the client; the server is in the network of the calling thread.
+    pub(crate) fn here(options: &Options) -> io::Result<Self> {
+        let (far, name) = open(NUMBERED_DEVICE)?;
+        let addresses = numbered(&name)?;
+        // What the kernel remembers of an earlier link with this address says nothing of this one.
+        let _ = configure(&format!("tcp_metrics delete {}\n", addresses.client));
+        server_end(&name, &addresses, options)?;
+        Self::with_client(Network::current()?, (far, name), addresses, options)
+    }
+
+    fn with_client(
+        server: Network,
+        (far, far_name): (OwnedFd, String),
+        addresses: Addresses,
+        options: &Options,
+    ) -> io::Result<Self> {
+        let (client, near) = namespace(|| {
+            let (device, name) = open(DEVICE)?;
+            own_settings();
+            client_end(&name, &addresses, options)?;
+            Ok(device)
+        })?;
+        Ok(Self {
+            client,
+            server,
+            addresses,
+            devices: [near, far],
+            far_name,
+        })
+    }
+}
+
+/// How many packets the kernel could not put into the queue of a device of the calling thread's network, because it
+/// was not read fast enough: a column of /proc/net/dev, behind the device's name.
+pub(crate) fn unread(device: &str) -> io::Result<u64> {
+    const TRANSMIT_DROPPED: usize = 11;
+    let table = fs::read_to_string("/proc/thread-self/net/dev")?;
+    let mut lines = table
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix(device)?.strip_prefix(':'));
+    let number = lines
+        .next()
+        .and_then(|line| line.split_whitespace().nth(TRANSMIT_DROPPED)?.parse().ok());
+    number.ok_or_else(|| io::Error::other("a device is gone"))
+}
+
+/// The addresses that go with a numbered device.
+fn numbered(device: &str) -> io::Result<Addresses> {
+    let digits = device.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let number = digits.parse().ok().filter(|number| *number < NUMBERED_MAX);
+    let number: u16 = number.ok_or_else(|| io::Error::other("too many links"))?;
+    let [high, low] = (number * 4).to_be_bytes();
+    Ok(Addresses {
+        client: Ipv4Addr::new(198, 19, high, low + 1),
+        server: Ipv4Addr::new(198, 19, high, low + 2),
+    })
+}
+
+/// Makes a namespace and furnishes it from inside.
+fn namespace(
+    furnish: impl FnOnce() -> io::Result<OwnedFd> + Send,
+) -> io::Result<(Network, OwnedFd)> {
     let network = Network::create().map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => unsupported("network namespaces need root", &error),
         _ => error,
@@ -62,7 +148,7 @@ pub(crate) fn end(end: &End, options: &Options) -> io::Result<(Network, OwnedFd)
     let made = thread::scope(|scope| {
         let inside = scope.spawn(|| {
             network.enter()?;
-            furnish(end, options)
+            furnish()
         });
         inside.join()
     });
@@ -70,26 +156,83 @@ pub(crate) fn end(end: &End, options: &Options) -> io::Result<(Network, OwnedFd)
     Ok((network, device))
 }
 
-/// What is done inside the namespace.
-fn furnish(end: &End, options: &Options) -> io::Result<OwnedFd> {
-    let device = tun::open(DEVICE).map_err(|error| match error.kind() {
+fn open(device: &str) -> io::Result<(OwnedFd, String)> {
+    tun::open(device).map_err(|error| match error.kind() {
         ErrorKind::NotFound => unsupported("/dev/net/tun is missing", &error),
+        ErrorKind::PermissionDenied if fs::File::open("/dev/net/tun").is_err() => {
+            unsupported("/dev/net/tun may not be opened by this user", &error)
+        }
         ErrorKind::PermissionDenied => unsupported("TUN devices are not allowed", &error),
         _ => error,
-    })?;
+    })
+}
+
+/// Settings of a namespace of one's own.
+fn own_settings() {
     for (name, value) in SETTINGS {
-        // Where /proc/sys is read-only, last bytes of large bodies come at other times; first bytes do not.
-        let _ = fs::write(format!("/proc/sys/net/ipv4/{name}"), value);
+        set(name, value);
     }
-    let End { address, other } = end;
-    let mtu = options.mtu;
+}
+
+/// Sets what is under /proc/sys/net. Where that is read-only, last bytes of large bodies come at other times, and
+/// `localhost` stays each end's own; first bytes are as they should.
+fn set(name: &str, value: &str) {
+    let _ = fs::write(format!("/proc/sys/net/{name}"), value);
+}
+
+fn server_end(device: &str, addresses: &Addresses, options: &Options) -> io::Result<()> {
+    let Addresses { client, server } = addresses;
+    device_settings(device, options);
+    let own = if device == DEVICE {
+        "link set lo up\n"
+    } else {
+        ""
+    };
     configure(&format!(
-        "link set lo up\n\
-         link set dev {DEVICE} mtu {mtu} txqueuelen {DEVICE_QUEUE_PACKETS} up\n\
-         address add {address}/32 dev {DEVICE}\n\
-         route add {other}/32 dev {DEVICE} src {address} quickack 1\n"
-    ))?;
-    Ok(device)
+        "{own}{}route add {client}/32 dev {device} src {server} quickack 1\n",
+        device_lines(device, *server, options)
+    ))
+}
+
+fn client_end(device: &str, addresses: &Addresses, options: &Options) -> io::Result<()> {
+    let Addresses { client, server } = addresses;
+    device_settings(device, options);
+    let route = format!("dev {device} src {client} quickack 1");
+    let mut lines = format!(
+        "link set lo up\n{}route add {server}/32 {route}\nroute add default {route}\n",
+        device_lines(device, *client, options)
+    );
+    if !options.localhost.is_empty() {
+        // The rules are asked before the table that says 127.0.0.0/8 is here, which has to move back for that.
+        lines += "rule add pref 20 lookup local\nrule del pref 0\n";
+        for (first, last) in &options.localhost {
+            for protocol in ["tcp", "udp"] {
+                lines += &format!(
+                    "rule add pref 10 to 127.0.0.0/8 ipproto {protocol} dport {first}-{last} lookup 100\n"
+                );
+            }
+        }
+        lines += &format!("route add 127.0.0.0/8 {route} table 100\n");
+    }
+    configure(&lines)
+}
+
+fn device_lines(device: &str, address: Ipv4Addr, options: &Options) -> String {
+    let mtu = options.mtu;
+    format!(
+        "link set dev {device} mtu {mtu} txqueuelen {DEVICE_QUEUE_PACKETS} up\n\
+         address add {address}/32 dev {device}\n"
+    )
+}
+
+fn device_settings(device: &str, options: &Options) {
+    // Or it would speak of itself, and what it says would be counted.
+    set(&format!("ipv6/conf/{device}/disable_ipv6"), "1");
+    if !options.localhost.is_empty() {
+        for name in ["route_localnet", "accept_local"] {
+            set(&format!("ipv4/conf/{device}/{name}"), "1");
+        }
+    }
 }
 
 /// Hands lines to `ip -batch`.
@@ -120,4 +263,21 @@ fn configure(lines: &str) -> io::Result<()> {
 /// There can be no link on this machine, and why.
 fn unsupported(why: &str, error: &io::Error) -> io::Error {
     io::Error::new(ErrorKind::Unsupported, format!("{why} ({error})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbered_devices_have_addresses_of_their_own() {
+        let shown = |device| {
+            let addresses = numbered(device).expect("there is room");
+            [addresses.client, addresses.server].map(|address| address.to_string())
+        };
+        assert_eq!(shown("via0"), ["198.19.0.1", "198.19.0.2"]);
+        assert_eq!(shown("via64"), ["198.19.1.1", "198.19.1.2"]);
+        assert_eq!(shown("via16383"), ["198.19.255.253", "198.19.255.254"]);
+        assert!(numbered("via16384").is_err());
+    }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use firstbyte_tests::wait_until;
 use link::sweep::median;
-use link::{Bandwidth, Direction, Fate, Link, Options, RoundTrips, available};
+use link::{Direction, Fate, Link, Options, Rate, RoundTrips, available};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -195,8 +195,8 @@ fn ten_megabytes_arrive_without_loss() {
         };
         let taken = bulk(&link, 10_000_000);
         let counters = link.counters();
-        assert_eq!(counters.dropped, 0, "{counters:?}");
-        assert!(counters.bytes > 10_000_000, "{counters:?}");
+        assert_eq!(counters.dropped(), 0, "{counters:?}");
+        assert!(counters.bytes() > 10_000_000, "{counters:?}");
         assert_eq!(link.in_server(retransmitted), 0, "in {taken:?}");
         // The round trips of slow start, and a machine's time to carry it.
         assert!(taken < Duration::from_secs(5), "{taken:?}");
@@ -204,12 +204,10 @@ fn ten_megabytes_arrive_without_loss() {
 }
 
 #[test]
-fn bandwidth_is_the_set_one() {
+fn rate_is_the_set_one() {
     let options = Options {
-        bandwidth: Some(Bandwidth {
-            bytes_per_second: 1_000_000,
-            queue_bytes: 4_000_000,
-        }),
+        down: Rate::from_bits(8_000_000),
+        queue_packets: 1000,
         one_way: 5 * MS,
         ..Options::default()
     };
@@ -219,7 +217,7 @@ fn bandwidth_is_the_set_one() {
     let taken = bulk(&link, 500_000);
     // Heads of packets are 52 of 1500 bytes.
     assert!(taken >= 500 * MS && taken < 700 * MS, "{taken:?}");
-    assert_eq!(link.counters().dropped, 0);
+    assert_eq!(link.counters().dropped(), 0);
 }
 
 #[test]
@@ -273,7 +271,7 @@ fn lateness_is_recorded() {
     end(server);
     let (lateness, counters) = (link.lateness(), link.counters());
     // The last packets of the connection may come between the two looks.
-    assert!(lateness.packets <= counters.to_server + counters.to_client);
+    assert!(lateness.packets <= counters.packets());
     assert!(lateness.packets >= 20, "{lateness:?}");
     assert!(
         lateness.median <= lateness.p99 && lateness.p99 <= lateness.worst,
@@ -286,6 +284,9 @@ fn lateness_is_recorded() {
         worst >= lateness.worst || lateness.worst < MS,
         "{worst:?} of {lateness:?}"
     );
+    assert!(link.is_void(before, Instant::now(), Duration::ZERO) == (worst > Duration::ZERO));
+    assert!(!link.is_void(before, Instant::now(), Duration::MAX));
+    assert_eq!(link.samples(), (2, u64::from(worst > Duration::ZERO)));
     let each = samples
         .iter()
         .map(|(sent, got)| link.worst_between(*sent, *got));

@@ -116,6 +116,24 @@ _firstbyte() {
         mapfile -t COMPREPLY < <(compgen -d -W '--out --manifest --keep --exclude --site --encodings --effort --threads --all --follow --strict --verbose' -- "$cur")
         return
     fi
+    if [[ ${COMP_WORDS[1]} == via && $COMP_CWORD -gt 1 ]]; then
+        case $prev in
+            --server)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
+            --port)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
+            --pcap)
+                mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+                return ;;
+            --json)
+                mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+                return ;;
+        esac
+        mapfile -t COMPREPLY < <(compgen -c -W '--server --port --pcap --json --quiet' -- "$cur")
+        return
+    fi
     case $prev in
         -*s)
             mapfile -t COMPREPLY < <(compgen -W 'stop quit reopen reload' -- "$cur")
@@ -137,6 +155,6 @@ _firstbyte() {
             return ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W '-? -h -v -V -t -T -q -s -p -e -c -g' -- "$cur")
-    [[ $COMP_CWORD -eq 1 ]] && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W 'bench compare explain freeze' -- "$cur")
+    [[ $COMP_CWORD -eq 1 ]] && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W 'bench compare explain freeze via' -- "$cur")
 }
 complete -F _firstbyte firstbyte

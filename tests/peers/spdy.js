@@ -54,6 +54,13 @@ const cases = {
     console.log('cookies', JSON.stringify(cookies.fields['set-cookie']), cookies.body.toString())
   },
 
+  async page () {
+    const { connection, alpn } = await connect()
+    const reply = await request(connection, 'GET', '/')
+    console.log(`${alpn} ${reply.status} ${reply.fields['content-type']}`)
+    process.stdout.write(reply.body)
+  },
+
   async many () {
     const { connection } = await connect()
     const targets = Array.from({ length: 100 }, (_, n) => `/echo?${n}`)

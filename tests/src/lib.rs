@@ -18,6 +18,7 @@ pub mod explain;
 pub mod h2;
 pub mod hpack;
 pub mod load;
+pub mod node;
 pub mod peer;
 pub mod port;
 pub mod process;
@@ -27,6 +28,7 @@ pub mod source;
 pub mod spdy;
 pub mod syslog;
 mod template;
+pub mod via;
 pub mod wait;
 
 pub use client::Client;

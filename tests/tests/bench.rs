@@ -268,6 +268,30 @@ fn signals_end_a_bench_with_what_was_measured() {
     }
 }
 
+/// The handshake is never answered, so the load has not begun.
+#[test]
+fn signals_end_a_bench_that_still_connects() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    let mut bench = Command::new(peer::binary())
+        .args(["bench", "-k", "--duration", "600"])
+        .arg(format!("https://127.0.0.1:{port}/"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let _unanswered = listener.accept().expect("it connects");
+    assert!(process::signal(bench.id(), Signal::INT));
+    let ended = holds_within(Duration::from_secs(10), || {
+        bench.try_wait().is_ok_and(|status| status.is_some())
+    });
+    if !ended {
+        let _ = bench.kill();
+    }
+    let output = bench.wait_with_output().expect("it has ended");
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+}
+
 #[test]
 fn reports_are_compared() {
     let server = server();

@@ -119,3 +119,35 @@ fn help_is_given() {
     let outcome = run(["nonsense"]);
     assert!(outcome.stderr.contains("invalid option: \"nonsense\""));
 }
+
+/// What a request would do to files is told, and not done.
+#[test]
+fn explaining_changes_no_file() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let server = Server::http(
+        "server {
+             listen 127.0.0.1:%%PORT%%; root %%DIR%%/html;
+             dav_methods PUT DELETE MKCOL COPY MOVE;
+         }",
+    )
+    .file("html/old", "old")
+    .written();
+    for (method, path, status) in [
+        ("PUT", "old", 204),
+        ("PUT", "new", 201),
+        ("DELETE", "old", 204),
+        ("MKCOL", "dir/", 201),
+        ("MOVE", "old", 204),
+    ] {
+        let url = format!("{ROOT}{path}");
+        let words = ["--method", method, "-H", "Destination: /moved", &url];
+        let report = explained(&server, &words);
+        assert_eq!(report["answer"]["status"], status, "{method} {path}");
+    }
+    let html = std::fs::read_dir(server.path("html")).expect("it is there");
+    assert_eq!(html.count(), 1, "nothing was made");
+    assert_eq!(server.dir().read("html/old"), "old");
+    assert!(!server.path("client_body_temp").exists());
+}

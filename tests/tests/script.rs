@@ -4,11 +4,14 @@
 //! The edits are made by perl, one line at a time, as the script makes them: what matters is that
 //! its patterns find their places in the shipped file.
 
+mod tls_client;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use firstbyte_tests::{Outcome, Server, peer, run};
+use firstbyte_tests::{Outcome, Server, node, peer, run, wait_until};
+use tls_client::Tls;
 
 fn shipped(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -71,8 +74,8 @@ fn run_installed(server: &Server, more: &[&str]) -> Outcome {
 }
 
 /// Moves the installed configuration to a free port, and its logs and bodies below the prefix.
-fn make_local(server: &Server) {
-    let local = server.expand("s/listen\\s+80;/listen 127.0.0.1:%%PORT%%;/ if /^\\s+listen/");
+fn make_local(server: &Server, port: &str) {
+    let local = server.expand(port);
     let paths = server.expand("s{^(\\s+)include\\s}{$1access_log %%DIR%%/logs/access.log; client_body_temp_path %%DIR%%/logs/t;\\n$1include }");
     edit(&server.path("conf/nginx.conf"), &[&local, &paths]);
 }
@@ -107,7 +110,10 @@ fn the_shipped_configuration_has_the_layout_people_know() {
 #[test]
 fn the_shipped_configuration_serves_its_page() {
     let mut server = installed();
-    make_local(&server);
+    make_local(
+        &server,
+        "s/listen\\s+80;/listen 127.0.0.1:%%PORT%%;/ if /^\\s+listen/",
+    );
     let outcome = run_installed(&server, &["-t"]);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     assert_eq!(run_installed(&server, &[]).code, 0);
@@ -128,52 +134,93 @@ fn the_shipped_configuration_serves_its_page() {
     server.wait_for_exit();
 }
 
-#[test]
-fn the_reproduction_script_edits_the_shipped_configuration() {
-    let server = installed();
-    let file = server.path("conf/nginx.conf");
+/// The lines of the installed configuration that begin with these words, each there once.
+fn lines_of<const N: usize>(file: &Path, words: [&str; N]) -> [usize; N] {
+    let text = fs::read_to_string(file).expect("the file is there");
+    words.map(|words| {
+        let mut lines = text.lines();
+        let at = lines.position(|line| line.trim_start().starts_with(words));
+        at.unwrap_or_else(|| panic!("no line begins with {words:?}")) + 1
+    })
+}
+
+/// The script's edits, with its certificate in this directory.
+fn edit_as_the_script_does(file: &Path, certificates: &str) {
+    let certificates = format!(
+        r"s|^(\s+)server \{{|$1server {{\n$1    ssl_certificate     {certificates}/nginx.test.pem;\n$1    ssl_certificate_key {certificates}/nginx.test.key;|"
+    );
     edit(
-        &file,
+        file,
         &[
             r"s/^\#user\s+nobody\;/user www-data\;/",
             r"s/listen\s+80\;/listen 443 ssl spdy\;/ if !/#/",
             r"s/server_name\s+localhost\;/server_name nginx.test\;/",
-            r"s|^(\s+)server \{|$1server {\n$1    ssl_certificate     /none/nginx.test.pem;\n$1    ssl_certificate_key /none/nginx.test.key;|",
+            &certificates,
         ],
     );
-    let text = fs::read_to_string(&file).expect("the file is there");
-    let line_of = |needle: &str| {
-        let at = text
-            .lines()
-            .position(|line| line.trim_start().starts_with(needle));
-        at.unwrap_or_else(|| panic!("no line begins with {needle:?}")) + 1
-    };
-    assert_eq!(line_of("user www-data;"), 2);
-    let lines = [
-        "ssl_certificate ",
-        "ssl_certificate_key ",
-        "listen 443 ssl spdy;",
-    ]
-    .map(line_of);
-    line_of("server_name nginx.test;");
+    assert_eq!(lines_of(file, ["user www-data;"]), [2]);
+    lines_of(file, ["server_name nginx.test;", "listen 443 ssl spdy;"]);
+}
+
+#[test]
+fn the_reproduction_script_edits_the_shipped_configuration() {
+    let server = installed();
+    let file = server.path("conf/nginx.conf");
+    edit_as_the_script_does(&file, "/none");
+    // The certificates are not there: that is what is said, with its place.
     let outcome = run_installed(&server, &["-t"]);
     assert_eq!(outcome.code, 1, "{}", outcome.stderr);
     if peer::is_firstbyte() {
         let heard = &outcome.stderr;
-        let places = lines.map(|line| format!("{}:{line}", file.display()));
-        assert!(
-            places.iter().any(|place| heard.contains(place)),
-            "one of {places:?}: {heard}"
-        );
-        assert!(
-            heard.contains("TLS") || heard.contains("ssl"),
-            "it says that TLS is what is missing: {heard}"
-        );
-        assert!(
-            !heard.contains("unknown directive") && !heard.contains("invalid parameter"),
-            "{heard}"
-        );
+        let [line] = lines_of(&file, ["ssl_certificate "]);
+        let place = format!("{}:{line}", file.display());
+        assert!(heard.contains(&place), "{place}: {heard}");
+        assert!(heard.contains("/none/nginx.test.pem"), "{heard}");
     }
+}
+
+#[test]
+fn the_edited_configuration_serves_its_page_by_spdy_and_http_1() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let mut server = installed();
+    let file = server.path("conf/nginx.conf");
+    let directory = server.dir().path().display().to_string();
+    edit_as_the_script_does(&file, &directory);
+    let made = Command::new("openssl")
+        .args([
+            "req", "-x509", "-newkey", "rsa:4096", "-nodes", "-days", "2",
+        ])
+        .args(["-subj", "/CN=nginx.test", "-keyout"])
+        .arg(server.path("nginx.test.key"))
+        .arg("-out")
+        .arg(server.path("nginx.test.pem"))
+        .output()
+        .expect("openssl is there");
+    assert!(made.status.success(), "{made:?}");
+    make_local(&server, "s/listen 443 /listen 127.0.0.1:%%PORT%% /");
+    edit(&file, &[&server.expand("s/^user www-data;/%%USER%%/")]);
+    assert_eq!(run_installed(&server, &["-t"]).code, 0);
+    assert_eq!(run_installed(&server, &[]).code, 0);
+    server.adopt("logs/nginx.pid");
+    let page = shipped_text("html/index.html");
+    let by_spdy = node::spdy(server.port(), "page");
+    assert_eq!(by_spdy, format!("spdy/3.1 200 text/html\n{page}"));
+    // Who offers nothing, or HTTP/2, which is not on, gets HTTP/1.1.
+    for client in [Tls::new(), Tls::speaking(&[b"h2", b"http/1.1"])] {
+        let answer = client.get(server.port(), "nginx.test", "/");
+        assert_eq!((answer.status, &answer.body), (200, &page));
+        assert!(answer.head.starts_with("HTTP/1.1 200"), "{}", answer.head);
+        assert!(answer.alpn.is_none_or(|name| name == b"http/1.1"));
+    }
+    let logged = || fs::read_to_string(server.path("logs/access.log")).unwrap_or_default();
+    wait_until("three requests are logged", || {
+        logged().lines().count() == 3
+    });
+    assert_eq!(logged().matches("\"GET / SPDY/3.1\" 200 ").count(), 1);
+    assert_eq!(run_installed(&server, &["-s", "stop"]).code, 0);
+    server.wait_for_exit();
 }
 
 /// Debian's stock configuration, in our own words: the same directives, in the same order.

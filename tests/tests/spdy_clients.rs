@@ -4,9 +4,7 @@
 
 mod tls_client;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
+use firstbyte_tests::node::spdy as client;
 use firstbyte_tests::{Server, wait_until};
 use tls_client::{Tls, site};
 
@@ -31,26 +29,6 @@ fn server() -> Server {
     .bytes("html/large", &pattern(300_000))
     .bytes("html/huge", &pattern(10 << 20))
     .start()
-}
-
-/// What the client prints for a case.
-fn client(port: u16, case: &str) -> String {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let modules: PathBuf = tests.join("../target/peers/node_modules");
-    assert!(
-        modules.is_dir(),
-        "the library is there; .ci/setup installs it"
-    );
-    let output = Command::new("node")
-        .arg(tests.join("peers/spdy.js"))
-        .arg(modules)
-        .args([&port.to_string(), case])
-        .output()
-        .expect("node is there; .ci/setup installs it");
-    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{case}: {printed}{errors}");
-    printed
 }
 
 #[test]

@@ -40,6 +40,7 @@ const DIRECTIONS: [(&str, &[&str]); 11] = [
             "server_modules",
             "driver",
             "lab",
+            "link",
         ],
     ),
     ("lab", &["engines", "driver"]),

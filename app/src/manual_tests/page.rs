@@ -3,6 +3,7 @@
 use crate::argv::COMMANDS;
 use crate::flags::{FLAGS, Flag};
 use crate::tools::TOOLS;
+use crate::tools::{bench, compare, freeze, via};
 
 /// The page.
 pub(super) fn render() -> String {
@@ -49,10 +50,15 @@ fn tools() -> String {
         .map(|(name, does)| (*name, does.as_str()))
         .collect();
     let mut text = table("TOOLS", TOOLS_HEAD, &rows);
-    for tool in TOOLS.iter().filter(|tool| !tool.longs.is_empty()) {
-        let usage = escaped(tool.usage);
-        text.push_str(&format!(".SS \"firstbyte {} {usage}\"\n", tool.name));
-        for long in tool.longs {
+    let usages = [
+        ("bench URL...", bench::options::LONGS),
+        ("compare A.json B.json", compare::LONGS),
+        ("freeze DIR \\-\\-out DIR", freeze::options::LONGS),
+        ("via SPEC \\-\\- COMMAND [ARGUMENT...]", via::options::LONGS),
+    ];
+    for (usage, longs) in usages {
+        text.push_str(&format!(".SS \"firstbyte {usage}\"\n"));
+        for long in longs {
             let value = long.value.map(|value| format!(" \\fI{value}\\fR"));
             let (name, doc) = (escaped(long.name), capital(long.doc));
             text.push_str(&format!(
@@ -193,11 +199,14 @@ needs cannot be opened, or when
 .B \\-s
 finds no server. 2 when
 .B freeze \\-\\-strict
-finds broken references, and when
+finds broken references, or a condition of
 .B bench \\-\\-fail\\-if
-is so; 130 when
+holds; 130 when
 .B bench
-was interrupted.";
+was interrupted.
+.B via
+has the status of its command, 128 and the number of the signal that ended it, 127 when there is no such command, 126
+when it cannot be started, and 125 when there is no link.";
 
 const SEE_ALSO: &str = "\\
 .BR firstbyte.conf (5),

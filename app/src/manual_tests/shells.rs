@@ -3,7 +3,24 @@
 use crate::argv::COMMANDS;
 use crate::flags::FLAGS;
 use crate::tools::long::Long;
-use crate::tools::{TOOLS, Tool};
+use crate::tools::{TOOLS, bench, compare, freeze, via};
+
+/// What a tool takes besides options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operand {
+    Url,
+    File,
+    Directory,
+    Command,
+}
+
+/// The tools with options of their own, and what else they take.
+const WITH_OPTIONS: [(&str, &[Long], Operand); 4] = [
+    ("bench", bench::options::LONGS, Operand::Url),
+    ("compare", compare::LONGS, Operand::File),
+    ("freeze", freeze::options::LONGS, Operand::Directory),
+    ("via", via::options::LONGS, Operand::Command),
+];
 
 /// What a value may be, as far as a shell can complete it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +42,7 @@ fn kind(value: &str) -> Kind {
     }
 }
 
-/// What a shell completes the value of a tool's option with: a kind of path, or words.
+/// What a shell completes the value of an option of a tool with: a kind of path, or words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Value {
     Directory,
@@ -40,9 +57,11 @@ fn value(long: &Long) -> Option<Value> {
         "LEVEL" => Value::Words("fast good best"),
         "LIST" => Value::Words("br zst gz br,zst,gz none"),
         "KIND" => Value::Words("warm cold resumed"),
-        "GLOB" | "URL" | "N" | "SECONDS" | "PID" | "FIELD" | "CONDITION" => Value::Words(""),
         "NAME" if long.name == "protocol" => Value::Words("auto h1 h2 spdy"),
         "NAME" => Value::Words("GET HEAD POST PUT DELETE"),
+        "GLOB" | "URL" | "N" | "COMMAND" | "SECONDS" | "PID" | "FIELD" | "CONDITION" => {
+            Value::Words("")
+        }
         other => panic!("no shell knows how to complete {other}"),
     })
 }
@@ -53,76 +72,70 @@ fn tools() -> String {
     names.join(" ")
 }
 
-/// The tools with options that are shown.
-fn with_options() -> impl Iterator<Item = &'static Tool> {
-    TOOLS.iter().filter(|tool| !tool.longs.is_empty())
-}
-
-/// What a shell completes with, where it is no option; nothing for what no shell knows.
-fn operand(tool: &Tool) -> Option<Value> {
-    if tool.usage.starts_with("DIR") {
-        return Some(Value::Directory);
-    }
-    tool.usage.contains(".json").then_some(Value::File)
-}
-
-/// The part of the completion for bash that is for a tool.
-fn bash_tool(tool: &Tool) -> String {
-    let mut cases = String::new();
-    for long in tool.longs {
-        let reply = match value(long) {
-            None => continue,
-            Some(Value::Directory) => "compgen -d -- \"$cur\"".to_owned(),
-            Some(Value::File) => "compgen -f -- \"$cur\"".to_owned(),
-            Some(Value::Words(words)) => format!("compgen -W '{words}' -- \"$cur\""),
+/// The part of the completion for bash that is for tools.
+fn bash_tools() -> String {
+    let mut text = String::new();
+    for (tool, longs, operand) in WITH_OPTIONS {
+        let mut cases = String::new();
+        for long in longs {
+            let reply = match value(long) {
+                None => continue,
+                Some(Value::Directory) => "compgen -d -- \"$cur\"".to_owned(),
+                Some(Value::File) => "compgen -f -- \"$cur\"".to_owned(),
+                Some(Value::Words(words)) => format!("compgen -W '{words}' -- \"$cur\""),
+            };
+            let name = long.name;
+            cases.push_str(&format!(
+                "            --{name})\n                mapfile -t COMPREPLY < <({reply})\n                return ;;\n"
+            ));
+        }
+        let all: Vec<String> = longs
+            .iter()
+            .map(|long| format!("--{}", long.name))
+            .collect();
+        let others = match operand {
+            Operand::Url => "",
+            Operand::File => "-f ",
+            Operand::Directory => "-d ",
+            Operand::Command => "-c ",
         };
-        let name = long.name;
-        cases.push_str(&format!(
-            "            --{name})\n                mapfile -t COMPREPLY < <({reply})\n                return ;;\n"
+        text.push_str(&format!(
+            "    if [[ ${{COMP_WORDS[1]}} == {tool} && $COMP_CWORD -gt 1 ]]; then\n        case $prev in\n{cases}        \
+             esac\n        mapfile -t COMPREPLY < <(compgen {others}-W '{}' -- \"$cur\")\n        return\n    fi\n",
+            all.join(" ")
         ));
     }
-    let all: Vec<String> = tool
-        .longs
-        .iter()
-        .map(|long| format!("--{}", long.name))
-        .collect();
-    let paths = match operand(tool) {
-        Some(Value::Directory) => "-d ",
-        Some(Value::File) => "-f ",
-        _ => "",
-    };
-    format!(
-        "    if [[ ${{COMP_WORDS[1]}} == {} && $COMP_CWORD -gt 1 ]]; then\n        case $prev in\n{cases}        \
-         esac\n        mapfile -t COMPREPLY < <(compgen {paths}-W '{}' -- \"$cur\")\n        return\n    fi\n",
-        tool.name,
-        all.join(" ")
-    )
+    text
 }
 
-/// The part of the completion for zsh that is for a tool.
-fn zsh_tool(tool: &Tool) -> String {
-    let mut lines = Vec::new();
-    for long in tool.longs {
-        let doc = long.doc.replace(':', "\\:").replace('\'', "'\\''");
-        let name = long.name;
-        let action = match (long.value, value(long)) {
-            (Some(shown), Some(Value::Directory)) => format!(":{shown}:_files -/"),
-            (Some(shown), Some(Value::File)) => format!(":{shown}:_files"),
-            (Some(shown), Some(Value::Words(words))) => format!(":{shown}:({words})"),
-            _ => String::new(),
+/// The part of the completion for zsh that is for tools.
+fn zsh_tools() -> String {
+    let mut text = String::new();
+    for (tool, longs, operand) in WITH_OPTIONS {
+        let mut lines = Vec::new();
+        for long in longs {
+            let doc = long.doc.replace(':', "\\:").replace('\'', "'\\''");
+            let name = long.name;
+            let action = match (long.value, value(long)) {
+                (Some(shown), Some(Value::Directory)) => format!(":{shown}:_files -/"),
+                (Some(shown), Some(Value::File)) => format!(":{shown}:_files"),
+                (Some(shown), Some(Value::Words(words))) => format!(":{shown}:({words})"),
+                _ => String::new(),
+            };
+            lines.push(format!("        '*--{name}[{doc}]{action}'"));
+        }
+        let others = match operand {
+            Operand::Url => "'*:URL:()'",
+            Operand::File => "'*:FILE:_files'",
+            Operand::Directory => "'*:DIR:_files -/'",
+            Operand::Command => "'*::COMMAND:_normal'",
         };
-        lines.push(format!("        '*--{name}[{doc}]{action}'"));
+        text.push_str(&format!(
+            "if [[ $words[2] == {tool} ]]; then\n    _arguments \\\n{} \\\n        {others}\n    return\nfi\n",
+            lines.join(" \\\n")
+        ));
     }
-    let operand = match operand(tool) {
-        Some(Value::Directory) => "'*:DIR:_files -/'",
-        Some(Value::File) => "'*:FILE:_files'",
-        _ => "'*:URL:()'",
-    };
-    format!(
-        "if [[ $words[2] == {} ]]; then\n    _arguments \\\n{} \\\n        {operand}\n    return\nfi\n",
-        tool.name,
-        lines.join(" \\\n")
-    )
+    text
 }
 
 /// The part of the completion for fish that is for the tools.
@@ -134,7 +147,9 @@ fn fish_tools() -> String {
             "complete -c firstbyte -n __fish_use_subcommand -a {name} -d '{doc}'\n"
         ));
     }
-    let longs = with_options().flat_map(|tool| tool.longs.iter().map(move |long| (tool, long)));
+    let longs = WITH_OPTIONS
+        .iter()
+        .flat_map(|(tool, longs, _)| longs.iter().map(move |long| (tool, long)));
     for (tool, long) in longs {
         let action = match value(long) {
             None => String::new(),
@@ -143,7 +158,6 @@ fn fish_tools() -> String {
             Some(Value::Words(words)) => format!(" -x -a '{words}'"),
         };
         let (name, doc) = (long.name, long.doc.replace('\'', "\\'"));
-        let tool = tool.name;
         text.push_str(&format!(
             "complete -c firstbyte -n '__fish_seen_subcommand_from {tool}' -l {name}{action} -d '{doc}'\n"
         ));
@@ -185,7 +199,7 @@ pub(super) fn bash(directives: &[&str]) -> String {
          mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$cur\")\n    \
          [[ $COMP_CWORD -eq 1 ]] && mapfile -t -O \"${{#COMPREPLY[@]}}\" COMPREPLY < <(compgen -W '{}' -- \"$cur\")\n}}\n\
          complete -F _firstbyte firstbyte\n",
-        with_options().map(bash_tool).collect::<String>(),
+        bash_tools(),
         flags.join(" "),
         tools()
     )
@@ -216,7 +230,7 @@ pub(super) fn zsh(directives: &[&str]) -> String {
     }
     format!(
         "#compdef firstbyte\n# Completion of firstbyte for zsh. {GENERATED}\n{}_arguments -s \\\n{} \\\n    '1::tool:({})'\n",
-        with_options().map(zsh_tool).collect::<String>(),
+        zsh_tools(),
         lines.join(" \\\n"),
         tools()
     )

@@ -86,7 +86,7 @@ impl Supervisor {
 
     /// `signal 1 (SIGHUP) received from 123, reconfiguring`
     fn log_signal(&self, received: Received) {
-        let Received { signo, sender } = received;
+        let Received { signo, sender, .. } = received;
         let action = match signo {
             signal::QUIT => ", shutting down",
             signal::TERM | signal::INT => ", exiting",

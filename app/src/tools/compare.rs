@@ -23,7 +23,7 @@ pub(super) fn run(words: &[OsString]) -> ExitCode {
     };
     for said in said {
         match said {
-            Said::Help => return super::help(NAME, HELP),
+            Said::Help => return super::print(&(HELP.to_owned() + &long::help(LONGS))),
             Said::Option(..) => json = true,
             Said::Operand(file) => files.push(file),
         }
@@ -68,6 +68,9 @@ fn load(file: &str) -> Result<Report, String> {
 const NAME: &str = "compare";
 
 const HELP: &str = "\
+Usage: firstbyte compare A.json B.json [--json]
+
 Compares two reports of \"firstbyte bench --json\": the second with the first. Reports of several
 blocks can be compared in all figures, those of one run in the rate.
+
 ";

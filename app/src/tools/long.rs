@@ -1,4 +1,5 @@
-//! Options of tools: what help, man page and completions of shells show, and how words are read by it.
+//! Options of tools, `--name VALUE`: one table a tool, which its help, the man page and completions show,
+//! and by which its words are read.
 
 use std::ffi::OsString;
 
@@ -14,7 +15,7 @@ pub(crate) struct Long {
 }
 
 /// An option with a value.
-pub(crate) const fn with(name: &'static str, value: &'static str, doc: &'static str) -> Long {
+pub(super) const fn with(name: &'static str, value: &'static str, doc: &'static str) -> Long {
     Long {
         name,
         value: Some(value),
@@ -23,12 +24,22 @@ pub(crate) const fn with(name: &'static str, value: &'static str, doc: &'static 
 }
 
 /// An option without one.
-pub(crate) const fn plain(name: &'static str, doc: &'static str) -> Long {
+pub(super) const fn plain(name: &'static str, doc: &'static str) -> Long {
     Long {
         name,
         value: None,
         doc,
     }
+}
+
+/// A line of help for each.
+pub(crate) fn help(longs: &[Long]) -> String {
+    let line = |long: &Long| {
+        let value = long.value.map(|value| format!(" {value}"));
+        let written = format!("--{}{}", long.name, value.unwrap_or_default());
+        format!("  {written:<17}: {}\n", long.doc)
+    };
+    longs.iter().map(line).collect()
 }
 
 /// One thing that a command line says.
@@ -97,16 +108,6 @@ pub(crate) fn read(
         }
     }
     Ok(said)
-}
-
-/// The options for a help text, a line each.
-pub(crate) fn help(longs: &[Long]) -> String {
-    let written = |long: &Long| {
-        let value = long.value.map(|value| format!(" {value}"));
-        format!("--{}{}", long.name, value.unwrap_or_default())
-    };
-    let line = |long: &Long| format!("  {:<20}: {}\n", written(long), long.doc);
-    longs.iter().map(line).collect()
 }
 
 #[cfg(test)]

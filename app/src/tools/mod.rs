@@ -3,17 +3,16 @@
 //! nginx refuses a first word that is no option, so no command line of nginx means anything else here. A tool is a
 //! line of [`TOOLS`] and a module of its own; it reads its own options, with `-p -c -g -e` as they are elsewhere.
 
-mod bench;
-mod compare;
+pub(crate) mod bench;
+pub(crate) mod compare;
 mod explain;
-mod freeze;
+pub(crate) mod freeze;
 pub(crate) mod long;
+pub(crate) mod via;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
-
-use long::Long;
 
 /// One tool.
 pub(crate) struct Tool {
@@ -23,10 +22,6 @@ pub(crate) struct Tool {
     pub(crate) does: &'static str,
     /// Runs it with the words after its name.
     pub(crate) run: fn(&[OsString]) -> ExitCode,
-    /// How it is called, its name aside.
-    pub(crate) usage: &'static str,
-    /// Its options, as far as the man page and completions show them.
-    pub(crate) longs: &'static [Long],
 }
 
 /// All tools.
@@ -35,29 +30,26 @@ pub(crate) const TOOLS: &[Tool] = &[
         name: "bench",
         does: "load servers, and say how fast they answer and at what cost",
         run: bench::run,
-        usage: "URL...",
-        longs: bench::options::LONGS,
     },
     Tool {
         name: "compare",
         does: "compare two reports of bench",
         run: compare::run,
-        usage: "A.json B.json",
-        longs: compare::LONGS,
     },
     Tool {
         name: "explain",
         does: "say what becomes of a request, and because of which lines",
         run: explain::run,
-        usage: "",
-        longs: &[],
     },
     Tool {
         name: "freeze",
         does: "copy a static site, with hashes in names and compressed copies",
         run: freeze::run,
-        usage: "DIR --out DIR",
-        longs: freeze::options::LONGS,
+    },
+    Tool {
+        name: "via",
+        does: "run a command behind a link with delay, rate, loss and jitter",
+        run: via::run,
     },
 ];
 
@@ -72,16 +64,6 @@ pub(crate) fn find(arguments: &[OsString]) -> Option<(&'static Tool, &[OsString]
 pub(crate) fn list() -> String {
     let line = |tool: &Tool| format!("  {:<14}: {}\n", tool.name, tool.does);
     TOOLS.iter().map(line).collect()
-}
-
-/// How a tool is used: the usage, a text about it, and its options.
-fn help(name: &str, about: &str) -> ExitCode {
-    let tool = TOOLS.iter().find(|tool| tool.name == name);
-    let (usage, longs) = tool.map_or(("", &[][..]), |tool| (tool.usage, tool.longs));
-    let options = long::help(longs);
-    print(&format!(
-        "Usage: firstbyte {name} {usage} [options]\n\n{about}\n{options}"
-    ))
 }
 
 /// Prints on standard output. Nobody reads a closed one.

@@ -18,7 +18,9 @@ use std::rc::Rc;
 
 use engines::http::{FileHandle, FileRange, http_date};
 use server_core::meters::{self, FileFigures};
-use server_core::{FileError, Files, Meta, OpenPolicy, Opened, SymlinkMode};
+use server_core::{
+    Change, FileError, Files, Keep, Meta, OpenPolicy, Opened, SymlinkMode, TempDir, TempFile,
+};
 
 use super::lru::Lru;
 use super::open_cache::OpenCaches;
@@ -266,6 +268,22 @@ impl Files for FileCache {
             return self.open(path, policy).map(|opened| opened.meta);
         }
         open_path::describe(path, &policy.symlinks, "stat()").map(|identity| identity.meta)
+    }
+
+    fn change(&mut self, change: &Change<'_>) -> Result<(), FileError> {
+        // What was found before is not what is found after it, by a request that came in the same read.
+        self.input_received();
+        server_core::apply_change(change)
+    }
+
+    fn create_temp(&mut self, dir: &TempDir, mode: u32, keep: Keep) -> Result<TempFile, FileError> {
+        match server_core::create_temp(dir, mode, keep) {
+            Err(error) if is_out_of_descriptors(error) && !self.is_empty() => {
+                self.clear();
+                server_core::create_temp(dir, mode, keep)
+            }
+            result => result,
+        }
     }
 }
 

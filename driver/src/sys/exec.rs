@@ -50,6 +50,12 @@ pub fn start(arguments: &[OsString], removed: &[&str], passed: &[Passed<'_>]) ->
     Ok(command.spawn()?.id())
 }
 
+/// Has `command` start with no signal blocked, whatever the calling thread blocks.
+pub fn unblocked(command: &mut Command) -> &mut Command {
+    // SAFETY: between fork and exec one system call is made: nothing is allocated and no lock is taken.
+    unsafe { command.pre_exec(signal::unblock_all) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +84,20 @@ mod tests {
         reader.read_to_string(&mut text).expect("the program ends");
         assert_eq!(text, "zero none");
         assert!(pid.expect("started") > 0);
+    }
+
+    #[test]
+    fn program_starts_with_no_signal_blocked() {
+        // Blocked for a thread of this test alone.
+        let ended = std::thread::spawn(|| {
+            let _blocked = signal::Signals::new(&[signal::TERM]).expect("a signal");
+            let mut command = Command::new("sh");
+            command.args(["-c", "kill -TERM $$; exit 7"]);
+            unblocked(&mut command).status()
+        });
+        use std::os::unix::process::ExitStatusExt;
+        let status = ended.join().expect("no panic").expect("sh starts");
+        assert_eq!(status.signal(), Some(libc::SIGTERM));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! Every function here takes and gives owned or borrowed descriptors and `io::Result`; rustix makes
 //! the calls it has, libc the rest. Linux only. Nothing here knows a protocol or a configuration
-//! beyond the address and options of a listening socket. `namespace` and `tun` are there for the emulated
-//! link (`link/`) alone: all `unsafe` is kept in one folder, and what the server does not call is not in it.
+//! beyond the address and options of a listening socket. `namespace`, `mount` and `tun` are there for emulated
+//! links (`link/`) alone: all `unsafe` is kept in one folder, and what the server does not call is not in it.
 
 pub mod clock;
 pub mod connect;
@@ -13,6 +13,7 @@ pub mod host;
 pub mod identity;
 pub mod inherit;
 pub mod listen;
+pub mod mount;
 pub mod namespace;
 pub mod notify;
 pub mod poll;

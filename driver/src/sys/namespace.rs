@@ -1,15 +1,17 @@
-//! Network namespaces without names: each lives as long as a descriptor or a process refers to it.
+//! Namespaces without names: each lives as long as a descriptor or a process refers to it.
 //!
-//! The server needs none; the emulated link (`link/`) joins two. A namespace that `ip netns` lists would
-//! outlive a test that is killed, so none is ever named. Source: network_namespaces(7), setns(2).
+//! The server needs none; an emulated link (`link/`) joins two networks. A namespace that `ip netns` lists would
+//! outlive a test that is killed, so none is ever named. A process may also leave its children a namespace of
+//! processes, all of which the kernel ends with the first of them, and may be its own administrator there without
+//! being one of the machine. Source: network_namespaces(7), pid_namespaces(7), user_namespaces(7), setns(2).
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 
 use rustix::fs::{Mode, OFlags};
-use rustix::thread::{LinkNameSpaceType, UnshareFlags};
+use rustix::thread::{CapabilitySet, LinkNameSpaceType, UnshareFlags};
 
 /// A network namespace, held.
 #[derive(Debug)]
@@ -66,4 +68,62 @@ impl Network {
         use std::os::unix::fs::MetadataExt;
         Ok(File::from(self.namespace.try_clone()?).metadata()?.ino())
     }
+}
+
+/// Who administers the namespaces that were made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rights {
+    /// Whoever administers the machine.
+    Machine,
+    /// This process alone, in a user namespace of its own; the machine's networks are out of its reach.
+    Own,
+}
+
+/// Gives the calling process, which must have one thread, mounts of its own, and the children it forks from now on
+/// a namespace of processes: when the first of them ends, the kernel ends all others. Without CAP_SYS_ADMIN both are
+/// of a new user namespace, in which user and group keep their numbers.
+///
+/// # Errors
+/// Neither is allowed on this machine.
+pub fn isolate() -> io::Result<Rights> {
+    let flags = UnshareFlags::NEWNS | UnshareFlags::NEWPID;
+    // SAFETY: no table of descriptors is left behind.
+    match unsafe { rustix::thread::unshare_unsafe(flags) } {
+        Err(rustix::io::Errno::PERM) => {}
+        other => return other.map(|()| Rights::Machine).map_err(io::Error::from),
+    }
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    let (user, group) = (user.as_raw(), group.as_raw());
+    // SAFETY: as above.
+    unsafe { rustix::thread::unshare_unsafe(flags | UnshareFlags::NEWUSER) }?;
+    // Without it nobody but an administrator may map groups: user_namespaces(7).
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+    fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+    Ok(Rights::Own)
+}
+
+/// Lets programs that the calling thread starts, and threads it starts, administer networks as it may itself.
+///
+/// # Errors
+/// It may not.
+pub fn hand_network_rights_on() -> io::Result<()> {
+    let mut sets = rustix::thread::capabilities(None)?;
+    sets.inheritable |= CapabilitySet::NET_ADMIN;
+    rustix::thread::set_capabilities(None, sets)?;
+    Ok(rustix::thread::configure_capability_in_ambient_set(
+        CapabilitySet::NET_ADMIN,
+        true,
+    )?)
+}
+
+/// Takes back from the calling thread what [`hand_network_rights_on`] gave.
+///
+/// # Errors
+/// None is known.
+pub fn keep_network_rights() -> io::Result<()> {
+    let mut sets = rustix::thread::capabilities(None)?;
+    // The kernel takes what is not inheritable out of the ambient set as well.
+    sets.inheritable -= CapabilitySet::NET_ADMIN;
+    Ok(rustix::thread::set_capabilities(None, sets)?)
 }

@@ -189,6 +189,21 @@ pub fn kill(pid: u32, signo: i32) -> io::Result<()> {
     Ok(())
 }
 
+/// Sends a signal to a group of processes, which has the number of its first one.
+///
+/// # Errors
+/// As those of [`kill`].
+pub fn kill_group(leader: u32, signo: i32) -> io::Result<()> {
+    let group = i32::try_from(leader).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+    // Neither this process's own group nor all processes.
+    if group <= 1 {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    // SAFETY: the call takes two numbers.
+    check(unsafe { libc::kill(-group, signo) })?;
+    Ok(())
+}
+
 /// Has the kernel send SIGTERM to this process when its parent dies; gives false when `parent` is
 /// dead already.
 ///
@@ -197,6 +212,16 @@ pub fn kill(pid: u32, signo: i32) -> io::Result<()> {
 pub fn die_with_parent(parent: u32) -> io::Result<bool> {
     rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
     Ok(parent_id() == parent)
+}
+
+/// Has the kernel end this process at once when the thread dies that forked it.
+///
+/// # Errors
+/// None is known.
+pub fn be_killed_with_parent() -> io::Result<()> {
+    Ok(rustix::process::set_parent_process_death_signal(Some(
+        Signal::KILL,
+    ))?)
 }
 
 /// The number of the process that started this one, or of the one that took its place when it ended;
@@ -351,6 +376,9 @@ mod tests {
             Some(libc::EINVAL)
         );
         assert!(kill(u32::MAX, 0).is_err());
+        for group in [0, 1, u32::MAX] {
+            assert!(kill_group(group, 0).is_err(), "{group}");
+        }
         kill(id(), 0).expect("we are");
     }
 

@@ -20,8 +20,10 @@ pub struct Signals {
 pub struct Received {
     /// Its number.
     pub signo: i32,
-    /// The process that sent it; 0 when the kernel did.
+    /// The process that sent it; 0 when the kernel did, or one outside of this process's sight.
     pub sender: u32,
+    /// The kernel sent it: a terminal's, which all processes in its foreground get.
+    pub by_kernel: bool,
 }
 
 impl Signals {
@@ -55,6 +57,8 @@ impl Signals {
             Ok(_) => Ok(Some(Received {
                 signo: i32::try_from(field(&info, SIGNO_AT)).unwrap_or(0),
                 sender: field(&info, PID_AT),
+                // What processes send is 0 or negative, as a signed number.
+                by_kernel: (1..1 << 31).contains(&field(&info, CODE_AT)),
             })),
             Err(rustix::io::Errno::AGAIN) => Ok(None),
             Err(error) => Err(error.into()),
@@ -124,6 +128,7 @@ fn field(info: &[u8], at: usize) -> u32 {
 }
 
 const SIGNO_AT: usize = std::mem::offset_of!(libc::signalfd_siginfo, ssi_signo);
+const CODE_AT: usize = std::mem::offset_of!(libc::signalfd_siginfo, ssi_code);
 const PID_AT: usize = std::mem::offset_of!(libc::signalfd_siginfo, ssi_pid);
 
 /// A fast stop: SIGTERM.
@@ -176,7 +181,8 @@ mod tests {
             received,
             Received {
                 signo: WINCH,
-                sender: std::process::id()
+                sender: std::process::id(),
+                by_kernel: false,
             }
         );
         assert_eq!(name(received.signo), "SIGWINCH");

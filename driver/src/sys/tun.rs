@@ -1,6 +1,6 @@
 //! TUN devices: network devices whose packets a process reads and writes.
 //!
-//! The server needs none; the emulated link (`link/`) is made of two. Without IFF_VNET_HDR the kernel hands
+//! The server needs none; an emulated link (`link/`) is made of two. Without IFF_VNET_HDR the kernel hands
 //! over packets as they would be on a wire: cut to the MTU, checksums filled in. Source: the kernel's
 //! Documentation/networking/tuntap.rst.
 
@@ -11,13 +11,14 @@ use rustix::fs::{Mode, OFlags};
 
 use super::check;
 
-/// Makes the TUN device `name` in the network namespace of the calling thread; it goes with its descriptor,
-/// which does not block. Each read and each write is one IP packet, nothing before it.
+/// Makes the TUN device `name` in the network namespace of the calling thread, and gives it with its name; it goes
+/// with its descriptor, which does not block. Each read and each write is one IP packet, nothing before it. In place
+/// of a `%d` in the name the kernel puts the lowest number that is free.
 ///
 /// # Errors
-/// `NotFound` without /dev/net/tun, `PermissionDenied` without CAP_NET_ADMIN, `InvalidInput` for a name that is
-/// no device's (1 to 15 bytes, no NUL).
-pub fn open(name: &str) -> io::Result<OwnedFd> {
+/// `NotFound` without /dev/net/tun, `PermissionDenied` where it may not be opened or without CAP_NET_ADMIN,
+/// `InvalidInput` for a name that is no device's (1 to 15 bytes, no NUL).
+pub fn open(name: &str) -> io::Result<(OwnedFd, String)> {
     let mut request = named(name)?;
     let mode = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let tun = rustix::fs::open("/dev/net/tun", mode, Mode::empty())?;
@@ -25,7 +26,9 @@ pub fn open(name: &str) -> io::Result<OwnedFd> {
     request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
     // SAFETY: the descriptor is open, and TUNSETIFF reads and writes one ifreq, which is valid for the call.
     check(unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })?;
-    Ok(tun)
+    let given = request.ifr_name.iter().map(|byte| *byte as u8);
+    let given: Vec<u8> = given.take_while(|byte| *byte != 0).collect();
+    Ok((tun, String::from_utf8_lossy(&given).into_owned()))
 }
 
 /// A request that names a device; the rest is zero, the end of the name as well.

@@ -25,6 +25,8 @@ pub struct Conn {
     receiving: Receiving,
     /// The core does not want the data of this request's body.
     discarding: bool,
+    /// Bytes of the body on the wire, framing included, that nobody has been told of.
+    body_bytes: u64,
     ready: Ready,
     eof: Eof,
     pub(super) request: Request,
@@ -96,6 +98,7 @@ impl Conn {
             start: 0,
             receiving: Receiving::Head,
             discarding: false,
+            body_bytes: 0,
             ready: Ready::default(),
             eof: Eof::Open,
             request: Request::default(),
@@ -227,6 +230,11 @@ impl Conn {
             self.receiving,
             Receiving::Head | Receiving::Complete | Receiving::Tunnel
         )
+    }
+
+    /// Bytes of the request body that came since this was asked, its framing included, as long as it is not discarded.
+    pub fn body_bytes(&mut self) -> u64 {
+        std::mem::take(&mut self.body_bytes)
     }
 
     /// Moves the bytes to send to the end of `out`.
@@ -392,6 +400,9 @@ impl Conn {
             }
             _ => return 0,
         };
+        if !self.discarding {
+            self.body_bytes += used as u64;
+        }
         if done {
             self.ready.end = Some(End::Complete);
             self.receiving = Receiving::Complete;
@@ -430,6 +441,7 @@ impl Conn {
     fn begin_exchange(&mut self) {
         self.receiving = Receiving::Head;
         self.discarding = false;
+        self.body_bytes = 0;
         self.ready = Ready::default();
         self.request = Request::default();
         self.sending = Sending::Waiting;

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::budget::{self, Budget};
-use super::encode::Repeated;
 use super::error::{self, Misdeed};
 use super::event::Event;
 use super::frame::{self, FrameHead, HEAD_BYTES, put_head};
@@ -15,7 +14,7 @@ use super::settings::{self, DEFAULT_WINDOW, FRAME_BYTES, Settings};
 use super::stream::Stream;
 use crate::hpack::{DEFAULT_TABLE_BYTES, Decoder, Encoder};
 use crate::http::{Gather, RequestHead};
-use crate::mux::{Priority, Scheduler, StreamTable, Window};
+use crate::mux::{Priority, Repeated, Sender, StreamTable, Window};
 
 /// One HTTP/2 connection in the server role.
 #[derive(Debug)]
@@ -33,15 +32,11 @@ pub struct Conn {
     pub(super) decoder: Decoder<Option<Note>>,
     pub(super) encoder: Encoder,
     pub(super) streams: StreamTable<Stream>,
-    pub(super) scheduler: Scheduler,
+    pub(super) sender: Sender,
     /// The client has told priorities: without them all streams take turns.
     pub(super) prioritised: bool,
     /// Priorities of streams that are not open yet.
     pub(super) early_priorities: Vec<(u32, Priority)>,
-    /// What the peer lets us send on the connection.
-    pub(super) window: Window,
-    /// Since when that is nothing, while there is something to send.
-    pub(super) blocked_ms: Option<u64>,
     /// Bytes of data that the peer may still send on the connection.
     pub(super) allowed_bytes: u64,
     pub(super) block: Option<Block>,
@@ -59,8 +54,6 @@ pub struct Conn {
     /// Streams that we have reset lately: what is still under way on them is dropped.
     pub(super) reset_lately: VecDeque<u32>,
     pub(super) events: VecDeque<Event>,
-    /// Streams whose response is sent whole, and its bytes.
-    pub(super) sent: VecDeque<(u32, u64)>,
     pub(super) out: Gather,
     pub(super) ending: Ending,
     pub(super) budget: Budget,
@@ -104,11 +97,9 @@ impl Conn {
             decoder: Decoder::new(DEFAULT_TABLE_BYTES),
             encoder: Encoder::new(settings.header_table_bytes, true),
             streams: StreamTable::default(),
-            scheduler: Scheduler::default(),
+            sender: Sender::new(Window::new(DEFAULT_WINDOW)),
             prioritised: false,
             early_priorities: Vec::new(),
-            window: Window::new(DEFAULT_WINDOW),
-            blocked_ms: None,
             allowed_bytes: MAX_WINDOW,
             block: None,
             block_bytes: Vec::new(),
@@ -119,7 +110,6 @@ impl Conn {
             last_request: 0,
             reset_lately: VecDeque::new(),
             events: VecDeque::new(),
-            sent: VecDeque::new(),
             out: Gather::default(),
             ending: Ending::Open,
             budget: Budget::new(settings.abuse_budget),
@@ -294,7 +284,9 @@ impl Conn {
 
     /// Bytes of a response that were sent so far, frame heads included.
     pub fn sent_bytes(&mut self, id: u32) -> u64 {
-        self.streams.get(id).map_or(0, |stream| stream.sent_bytes)
+        self.streams
+            .get(id)
+            .map_or(0, |stream| stream.out.sent_bytes)
     }
 
     /// The stream whose header block has begun to come and is not whole.
@@ -365,7 +357,7 @@ impl Conn {
         for id in ids {
             self.lose(id);
         }
-        self.scheduler.clear();
+        self.sender.clear();
         self.put_goaway(last, misdeed.code());
         self.events.push_back(Event::Failed(misdeed));
     }
@@ -383,7 +375,7 @@ impl Conn {
         let Some(stream) = self.streams.get(id) else {
             return;
         };
-        let (running, sent_bytes) = (stream.is_running(), stream.sent_bytes);
+        let (running, sent_bytes) = (stream.is_running(), stream.out.sent_bytes);
         self.streams.remove(id);
         if running {
             self.events.push_back(Event::Reset {
@@ -439,7 +431,7 @@ impl Conn {
         let last_push = self.pushes.last;
         let Self {
             streams,
-            scheduler,
+            sender,
             last_stream,
             ..
         } = self;
@@ -450,7 +442,7 @@ impl Conn {
             };
             assert!(id <= last, "a stream that nobody opened");
             stream.check_invariants();
-            assert!(!stream.queued || scheduler.contains(id), "a lost turn");
+            sender.check_invariants(id, &stream.out);
         });
     }
 }

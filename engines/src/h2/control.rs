@@ -46,11 +46,7 @@ impl Conn {
         self.prioritised = true;
         let priority = Priority::parse(&payload[4..]);
         if let Some(stream) = self.streams.get(id) {
-            let before = std::mem::replace(&mut stream.priority, priority);
-            if std::mem::take(&mut stream.queued) {
-                self.scheduler.remove(id, before);
-                self.requeue(id);
-            }
+            self.sender.reprioritise(id, &mut stream.out, priority);
         } else if self.is_idle(id) {
             self.early_priorities.retain(|(early, _)| *early != id);
             if self.early_priorities.len() < EARLY_PRIORITIES {
@@ -114,12 +110,12 @@ impl Conn {
         self.peer.window_bytes = bytes;
         let mut overflow = false;
         self.streams
-            .each(|_, stream| overflow |= stream.window.adjust(change).is_err());
+            .each(|_, stream| overflow |= stream.out.window.adjust(change).is_err());
         if overflow {
             return Err(Misdeed::WindowOverflow);
         }
         if change > 0 {
-            self.requeue_all();
+            self.sender.requeue_all(&mut self.streams);
         }
         Ok(())
     }
@@ -168,7 +164,7 @@ impl Conn {
         self.spend(budget::FRAME)?;
         let id = head.stream;
         if id == 0 {
-            let grown = self.window.adjust(i64::from(grant));
+            let grown = self.sender.window.adjust(i64::from(grant));
             return grown.map_err(|_| Misdeed::WindowOverflow);
         }
         let idle = self.is_idle(id);
@@ -176,10 +172,10 @@ impl Conn {
             None if idle => Err(Misdeed::BadStreamNumber),
             None => Ok(()),
             Some(stream) => {
-                if stream.window.adjust(i64::from(grant)).is_err() {
+                if stream.out.window.adjust(i64::from(grant)).is_err() {
                     return self.break_stream(id, error::FLOW_CONTROL_ERROR);
                 }
-                self.requeue(id);
+                self.sender.requeue(id, &mut stream.out);
                 Ok(())
             }
         }

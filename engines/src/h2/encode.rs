@@ -8,49 +8,16 @@
 use super::conn::Conn;
 use super::names;
 use crate::hpack::Indexing;
-use crate::http::{Field, FieldId, ResponseHead};
-
-/// A response head and its block.
-#[derive(Debug, Default)]
-pub(super) struct Repeated {
-    status: u16,
-    arena: Vec<u8>,
-    fields: Vec<Field>,
-    block: Vec<u8>,
-    /// The encoder's state before and after.
-    state: u64,
-}
-
-impl Repeated {
-    fn has(&self, status: u16, head: &ResponseHead, state: u64) -> bool {
-        self.state == state
-            && self.status == status
-            && self.arena == head.arena
-            && self.fields == head.fields
-    }
-
-    fn keep(&mut self, status: u16, head: &ResponseHead, block: &[u8], state: u64) {
-        if head.arena.len() > REPEATED_BYTES {
-            return;
-        }
-        (self.status, self.state) = (status, state);
-        self.arena.clear();
-        self.arena.extend_from_slice(&head.arena);
-        self.fields.clear();
-        self.fields.extend_from_slice(&head.fields);
-        self.block.clear();
-        self.block.extend_from_slice(block);
-    }
-}
+use crate::http::{FieldId, ResponseHead};
 
 impl Conn {
     /// The header block of a response.
     pub(super) fn encode_response(&mut self, status: u16, head: &ResponseHead) -> Vec<u8> {
         let before = self.encoder.state();
-        if self.repeated.has(status, head, before) {
+        if let Some(block) = self.repeated.block(status, head, before) {
             let mut out = std::mem::take(&mut self.encoded);
             out.clear();
-            out.extend_from_slice(&self.repeated.block);
+            out.extend_from_slice(block);
             return out;
         }
         let out = self.encode(Some(status), Some(head));
@@ -130,8 +97,6 @@ fn indexing(id: FieldId, value: &[u8]) -> Indexing {
     }
 }
 
-/// Longer heads are encoded anew each time.
-const REPEATED_BYTES: usize = 1024;
 /// Names up to this length are made lower-case without allocation.
 const NAME_BYTES: usize = 64;
 /// Longer values are not worth a place in the table.

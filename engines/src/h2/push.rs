@@ -14,7 +14,7 @@ use super::event::Event;
 use super::frame::{self, put_head};
 use super::request::Builder;
 use super::settings::Settings;
-use super::stream::{Sending, Stream};
+use super::stream::Stream;
 use crate::hpack::Indexing;
 use crate::http::{FieldId, RequestHead};
 use crate::mux::{Priority, Window};
@@ -76,12 +76,12 @@ impl Conn {
         let Some(stream) = self.streams.get(parent) else {
             return 0;
         };
-        if stream.sending != Sending::Waiting {
+        if !stream.out.is_waiting() {
             return 0;
         }
         // What belongs to a response is of use after it, and whole rather than in pieces.
         let priority = Priority {
-            urgency: (stream.priority.urgency + 1).min(LEAST_URGENCY),
+            urgency: (stream.out.priority.urgency + 1).min(LEAST_URGENCY),
             incremental: false,
         };
         let scheme = head.scheme.map_or(&b"http"[..], |span| head.bytes(span));
@@ -176,7 +176,7 @@ impl Conn {
         }
         let bytes = self.out.len() - before;
         if let Some(stream) = self.streams.get(parent) {
-            stream.sent_bytes += bytes;
+            stream.out.sent_bytes += bytes;
         }
         (payload.len() as u64 - 4, bytes)
     }

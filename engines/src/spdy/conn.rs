@@ -8,12 +8,13 @@ use super::budget::{self, Budget};
 use super::error::{self, Misdeed};
 use super::event::Event;
 use super::frame::{self, FrameHead, HEAD_BYTES, Kind, put_control, put_pair};
+use super::known::Known;
 use super::pairs::Writer;
 use super::settings::{self, DEFAULT_WINDOW, MAX_WINDOW, Settings};
 use super::stream::Stream;
 use super::zlib::{Deflater, Inflater};
 use crate::http::{Gather, RequestHead};
-use crate::mux::{Scheduler, StreamTable, Window};
+use crate::mux::{Repeated, Sender, StreamTable, Window};
 
 /// One SPDY/3.1 connection in the server role.
 #[derive(Debug)]
@@ -29,24 +30,22 @@ pub struct Conn {
     pub(super) inflater: Inflater,
     pub(super) deflater: Deflater,
     pub(super) streams: StreamTable<Stream>,
-    pub(super) scheduler: Scheduler,
-    /// What the peer lets us send on the connection.
-    pub(super) window: Window,
-    /// Since when that is nothing, while there is something to send.
-    pub(super) blocked_ms: Option<u64>,
+    pub(super) sender: Sender,
     /// Bytes of data that the peer may still send on the connection.
     pub(super) allowed_bytes: u64,
     /// The header block that is under way is to be dropped.
     pub(super) block_given_up: bool,
     /// Memory for the text of header blocks of requests.
     pub(super) inflated: Vec<u8>,
+    /// What was found out about the last request's block.
+    pub(super) known: Known,
     /// Memory for the text of header blocks of responses.
     pub(super) writer: Writer,
+    /// The response head that was encoded last, and its text.
+    pub(super) repeated: Repeated,
     /// Highest number of a stream of the client.
     pub(super) last_stream: u32,
     pub(super) events: VecDeque<Event>,
-    /// Streams whose response is sent whole, and its bytes.
-    pub(super) sent: VecDeque<(u32, u64)>,
     pub(super) out: Gather,
     pub(super) ending: Ending,
     pub(super) budget: Budget,
@@ -88,16 +87,15 @@ impl Conn {
             inflater: Inflater::default(),
             deflater: Deflater::new(settings.headers_level),
             streams: StreamTable::default(),
-            scheduler: Scheduler::default(),
-            window: Window::new(DEFAULT_WINDOW),
-            blocked_ms: None,
+            sender: Sender::new(Window::new(DEFAULT_WINDOW)),
             allowed_bytes: MAX_WINDOW,
             block_given_up: false,
             inflated: Vec::new(),
+            known: Known::default(),
             writer: Writer::default(),
+            repeated: Repeated::default(),
             last_stream: 0,
             events: VecDeque::new(),
-            sent: VecDeque::new(),
             out: Gather::default(),
             ending: Ending::Open,
             budget: Budget::new(settings.abuse_budget),
@@ -226,10 +224,21 @@ impl Conn {
     /// Moves the bytes to send to the end of `out`.
     pub fn transmit(&mut self, out: &mut Gather) {
         out.append(&mut self.out);
-        if self.streams.is_empty() {
-            self.inflater.rest();
-            self.deflater.rest();
-        }
+    }
+
+    /// Whether the connection holds memory that [`Self::rest`] gives back.
+    #[must_use]
+    pub fn could_rest(&self) -> bool {
+        self.inflater.is_awake() || self.deflater.is_awake()
+    }
+
+    /// Gives back what compression needs, which is large; the next header block makes it anew. For connections on which
+    /// nothing has happened for a while.
+    pub fn rest(&mut self) {
+        self.inflater.rest();
+        self.deflater.rest();
+        self.known = Known::default();
+        self.repeated = Repeated::default();
     }
 
     /// Exchanges the heads whose memory is used for requests with `spares`, so that connections can share them.
@@ -266,7 +275,9 @@ impl Conn {
 
     /// Bytes of a response that were sent so far, frame heads included.
     pub fn sent_bytes(&mut self, id: u32) -> u64 {
-        self.streams.get(id).map_or(0, |stream| stream.sent_bytes)
+        self.streams
+            .get(id)
+            .map_or(0, |stream| stream.out.sent_bytes)
     }
 
     /// Whether a frame has begun to come and is not whole.
@@ -327,7 +338,7 @@ impl Conn {
         for id in ids {
             self.lose(id);
         }
-        self.scheduler.clear();
+        self.sender.clear();
         self.put_goaway(last, error::PROTOCOL_ERROR);
         self.events.push_back(Event::Failed(misdeed));
     }
@@ -342,7 +353,7 @@ impl Conn {
         let Some(stream) = self.streams.get(id) else {
             return;
         };
-        let (running, sent_bytes) = (stream.is_running(), stream.sent_bytes);
+        let (running, sent_bytes) = (stream.is_running(), stream.out.sent_bytes);
         self.streams.remove(id);
         if running {
             self.events.push_back(Event::Reset {
@@ -378,7 +389,7 @@ impl Conn {
         assert!(self.streams.len() <= most, "more streams than allowed");
         let Self {
             streams,
-            scheduler,
+            sender,
             last_stream,
             ..
         } = self;
@@ -388,7 +399,7 @@ impl Conn {
                 "a stream that nobody opened"
             );
             stream.check_invariants();
-            assert!(!stream.queued || scheduler.contains(id), "a lost turn");
+            sender.check_invariants(id, &stream.out);
         });
     }
 }

@@ -38,7 +38,7 @@ impl Conn {
         self.peer_window_bytes = bytes;
         let mut overflown = Vec::new();
         self.streams.each(|id, stream| {
-            if stream.window.adjust(change).is_err() {
+            if stream.out.window.adjust(change).is_err() {
                 overflown.push(id);
             }
         });
@@ -46,7 +46,7 @@ impl Conn {
             self.break_stream(id, error::FLOW_CONTROL_ERROR)?;
         }
         if change > 0 {
-            self.requeue_all();
+            self.sender.requeue_all(&mut self.streams);
         }
         Ok(())
     }
@@ -66,16 +66,16 @@ impl Conn {
         let (id, grant) = (id & frame::MAX_STREAM, i64::from(grant & frame::MAX_STREAM));
         self.spend(budget::FRAME)?;
         if id == 0 {
-            let grown = self.window.adjust(grant);
+            let grown = self.sender.window.adjust(grant);
             return grown.map_err(|_| Misdeed::WindowOverflow);
         }
         let Some(stream) = self.streams.get(id) else {
             return Ok(());
         };
-        if stream.window.adjust(grant).is_err() {
+        if stream.out.window.adjust(grant).is_err() {
             return self.break_stream(id, error::FLOW_CONTROL_ERROR);
         }
-        self.requeue(id);
+        self.sender.requeue(id, &mut stream.out);
         Ok(())
     }
 }

@@ -28,6 +28,7 @@ mod dictionary;
 mod error;
 mod event;
 mod frame;
+mod known;
 mod pairs;
 mod receive;
 mod request;

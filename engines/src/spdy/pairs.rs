@@ -10,14 +10,23 @@ pub(super) struct Broken;
 
 /// Gives each name with its value, which may be several with NUL between them.
 pub(super) fn each<'a>(
-    mut block: &'a [u8],
+    block: &'a [u8],
     mut sink: impl FnMut(&'a [u8], &'a [u8]),
+) -> Result<(), Broken> {
+    each_raw(block, |_, name, value| sink(name, value))
+}
+
+/// The same with the bytes of each pair, lengths included.
+pub(super) fn each_raw<'a>(
+    mut block: &'a [u8],
+    mut sink: impl FnMut(&'a [u8], &'a [u8], &'a [u8]),
 ) -> Result<(), Broken> {
     let count = length(&mut block)?;
     for _ in 0..count {
+        let rest = block;
         let name = text(&mut block)?;
         let value = text(&mut block)?;
-        sink(name, value);
+        sink(&rest[..rest.len() - block.len()], name, value);
     }
     if block.is_empty() {
         Ok(())
@@ -55,6 +64,13 @@ impl Writer {
         self.secrets.clear();
         self.text.extend_from_slice(&[0; 4]);
         self.count = 0;
+    }
+
+    /// The text of a block that was written before, without secrets.
+    pub(super) fn repeat(&mut self, text: &[u8]) {
+        self.text.clear();
+        self.secrets.clear();
+        self.text.extend_from_slice(text);
     }
 
     /// Appends a name in lower case, and its values.

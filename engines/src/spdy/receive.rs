@@ -175,7 +175,7 @@ impl Conn {
 
     /// Body bytes have been used up: the peer may send as many again.
     pub fn consumed(&mut self, id: u32, bytes: u64) {
-        let threshold = u64::from(self.settings.window_bytes()) / 2;
+        let window = u64::from(self.settings.window_bytes());
         let Some(stream) = self.streams.get(id) else {
             return;
         };
@@ -190,11 +190,27 @@ impl Conn {
             stream.past_bytes = left;
         }
         stream.consumed_bytes += bytes;
+        let threshold = if stream.wide { MAX_WINDOW } else { window } / 2;
         if stream.consumed_bytes > threshold {
             let grant = std::mem::take(&mut stream.consumed_bytes);
             stream.allowed_bytes += grant;
             self.put_window_update(id, grant);
         }
+    }
+
+    /// Lets the peer send the whole body without waiting for windows: whoever calls this takes it as it comes.
+    pub fn want_whole_body(&mut self, id: u32) {
+        let Some(stream) = self.streams.get(id) else {
+            return;
+        };
+        if stream.wide || stream.received || stream.discarding {
+            return;
+        }
+        stream.wide = true;
+        stream.consumed_bytes = 0;
+        let grant = MAX_WINDOW - stream.allowed_bytes;
+        stream.allowed_bytes = MAX_WINDOW;
+        self.put_window_update(id, grant);
     }
 
     /// Gives no more `Data` of this request.

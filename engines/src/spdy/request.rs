@@ -19,6 +19,8 @@ pub(super) struct Builder<'a> {
     path: Option<Span>,
     version: Option<Span>,
     cookie: Vec<u8>,
+    /// The numbers of the fields so far.
+    seen: u64,
     /// Bytes of names and values so far.
     bytes: usize,
     /// Fields so far.
@@ -46,6 +48,7 @@ impl<'a> Builder<'a> {
             path: None,
             version: None,
             cookie: Vec::new(),
+            seen: 0,
             bytes: 0,
             count: 0,
             fault: None,
@@ -73,71 +76,63 @@ impl<'a> Builder<'a> {
         self.broken |= self.fault.is_none();
     }
 
-    /// Takes one name with its values.
-    pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
+    /// Takes one name with its values, and what they are.
+    #[inline]
+    pub(super) fn field(&mut self, name: &[u8], value: &[u8], note: Note) {
         self.bytes += name.len() + value.len();
         let longest = name.len().max(value.len());
         if self.bytes > self.settings.header_bytes || longest > self.settings.field_bytes {
             return self.fail(Fault::HeaderTooLarge);
         }
-        let values = || value.split(|byte| *byte == 0);
-        if name.is_empty() || (!value.is_empty() && values().any(<[u8]>::is_empty)) {
-            return self.break_off();
-        }
-        if let Some(name) = name.strip_prefix(b":") {
-            return self.pseudo(name, value);
-        }
-        match check(name, self.settings) {
-            Checked::Broken => self.break_off(),
-            Checked::Bad => self.fail(Fault::BadHeader),
-            Checked::Odd => {}
-            Checked::Good => values().for_each(|value| self.value(name, value)),
+        let Note { role, id } = note;
+        match role {
+            Role::Good | Role::Cookie => self.value(name, value.trim_ascii(), id, role),
+            Role::Pseudo(pseudo) => self.pseudo(pseudo, value),
+            Role::Dropped => {}
+            Role::Several => {
+                for value in value.split(|byte| *byte == 0) {
+                    match Role::of_value(name, value) {
+                        Role::Bad => self.fail(Fault::BadHeader),
+                        Role::Dropped => {}
+                        role => self.value(name, value.trim_ascii(), id, role),
+                    }
+                }
+            }
+            Role::Bad => self.fail(Fault::BadHeader),
+            Role::Broken => self.break_off(),
         }
     }
 
-    fn pseudo(&mut self, name: &[u8], value: &[u8]) {
-        if name.iter().any(u8::is_ascii_uppercase) {
-            return self.break_off();
-        }
-        let place = match name {
-            b"method" => &mut self.method,
-            b"scheme" => &mut self.scheme,
-            b"host" => &mut self.host,
-            b"path" => &mut self.path,
-            b"version" => &mut self.version,
-            _ => return self.fail(Fault::BadHeader),
+    fn pseudo(&mut self, pseudo: Pseudo, value: &[u8]) {
+        let place = match pseudo {
+            Pseudo::Method => &mut self.method,
+            Pseudo::Scheme => &mut self.scheme,
+            Pseudo::Host => &mut self.host,
+            Pseudo::Path => &mut self.path,
+            Pseudo::Version => &mut self.version,
         };
-        if place.is_some() || value.iter().any(|b| *b < b' ' || *b == 0x7f) {
+        if place.is_some() {
             return self.fail(Fault::BadHeader);
         }
         *place = Some(self.head.store(value));
     }
 
     /// Takes one of the values of a name.
-    fn value(&mut self, name: &[u8], value: &[u8]) {
-        let control = |byte: &u8| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f;
-        if value.iter().any(control) {
-            return self.fail(Fault::BadHeader);
-        }
-        let value = value.trim_ascii();
-        match name {
-            b"cookie" => {
-                if !self.cookie.is_empty() {
-                    self.cookie.extend_from_slice(b"; ");
-                }
-                return self.cookie.extend_from_slice(value);
+    #[inline]
+    fn value(&mut self, name: &[u8], value: &[u8], id: FieldId, role: Role) {
+        if role == Role::Cookie {
+            if !self.cookie.is_empty() {
+                self.cookie.extend_from_slice(b"; ");
             }
-            // They belong to a connection of HTTP/1, and some clients send them all the same.
-            b"connection" | b"keep-alive" | b"proxy-connection" | b"upgrade" => return,
-            b"transfer-encoding" => return self.fail(Fault::BadHeader),
-            _ => {}
+            return self.cookie.extend_from_slice(value);
         }
         // As in HTTP/2, neither cookies nor what is dropped counts.
         self.count += 1;
         if self.count > self.settings.max_headers {
             return self.fail(Fault::TooManyHeaders);
         }
-        self.head.push(name, value);
+        self.seen |= id.bit();
+        self.head.push_id(id, name, value);
     }
 
     /// The head, once the block has ended; `ended`: the request has no body.
@@ -160,9 +155,11 @@ impl<'a> Builder<'a> {
         if let Err(fault) = self.length(ended) {
             self.fail(fault);
         }
-        let expects = self.head.field(FieldId::Expect);
-        self.head.expect_continue =
-            expects.is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"));
+        if self.has(FieldId::Expect) {
+            let expects = self.head.field(FieldId::Expect);
+            self.head.expect_continue =
+                expects.is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"));
+        }
         self.head.fault = self.fault;
         Built {
             head: self.head,
@@ -201,23 +198,26 @@ impl<'a> Builder<'a> {
         }
     }
 
+    fn has(&self, id: FieldId) -> bool {
+        self.seen & id.bit() != 0
+    }
+
     /// One host: `:host`, which a `host` must not contradict.
     fn host(&mut self) -> Result<(), Fault> {
-        if self.head.fields_by_id(FieldId::Host).count() > 1 {
+        let others = self.has(FieldId::Host);
+        if others && self.head.fields_by_id(FieldId::Host).count() > 1 {
             return Err(Fault::DuplicateHost);
         }
         let Some(span) = self.host else {
             return Err(Fault::MissingHost);
         };
         let host = self.head.bytes(span);
-        match self.head.field(FieldId::Host) {
+        let other = self.head.field(FieldId::Host).filter(|_| others);
+        match other {
             _ if host.is_empty() => return Err(Fault::BadHost),
             Some(other) if !other.eq_ignore_ascii_case(host) => return Err(Fault::BadHost),
             Some(_) => {}
-            None => {
-                let host = host.to_vec();
-                self.head.push(b"host", &host);
-            }
+            None => self.head.push_span(FieldId::Host, b"host", span),
         }
         Ok(())
     }
@@ -241,6 +241,14 @@ impl<'a> Builder<'a> {
     }
 
     fn length(&mut self, ended: bool) -> Result<(), Fault> {
+        if !self.has(FieldId::ContentLength) {
+            self.head.body = if ended {
+                BodyLength::None
+            } else {
+                BodyLength::Unknown
+            };
+            return Ok(());
+        }
         let mut lengths = self.head.fields_by_id(FieldId::ContentLength);
         let first = lengths.next().map(parse_length);
         let more = lengths.next().is_some();
@@ -262,32 +270,107 @@ impl<'a> Builder<'a> {
     }
 }
 
-enum Checked {
+/// What a name with its values is to a request; the same for every request of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Note {
+    role: Role,
+    id: FieldId,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Pseudo(Pseudo),
+    /// A field with one value.
     Good,
+    Cookie,
+    /// Several values, each to be judged by itself.
+    Several,
     /// To be dropped.
-    Odd,
+    Dropped,
     /// To be answered with 400.
     Bad,
     /// The stream is to be reset.
     Broken,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pseudo {
+    Method,
+    Scheme,
+    Host,
+    Path,
+    Version,
+}
+
+impl Note {
+    pub(super) fn of(name: &[u8], value: &[u8], settings: &Settings) -> Self {
+        let mut values = value.split(|byte| *byte == 0);
+        let role = if name.is_empty() || (!value.is_empty() && values.any(<[u8]>::is_empty)) {
+            Role::Broken
+        } else if let Some(name) = name.strip_prefix(b":") {
+            Role::of_pseudo(name, value)
+        } else {
+            match check(name, settings) {
+                Role::Good if value.contains(&0) => Role::Several,
+                Role::Good => Role::of_value(name, value),
+                other => other,
+            }
+        };
+        let id = FieldId::of(name);
+        Self { role, id }
+    }
+}
+
+impl Role {
+    fn of_pseudo(name: &[u8], value: &[u8]) -> Self {
+        if name.iter().any(u8::is_ascii_uppercase) {
+            return Self::Broken;
+        }
+        if value.iter().any(|b| *b < b' ' || *b == 0x7f) {
+            return Self::Bad;
+        }
+        Self::Pseudo(match name {
+            b"method" => Pseudo::Method,
+            b"scheme" => Pseudo::Scheme,
+            b"host" => Pseudo::Host,
+            b"path" => Pseudo::Path,
+            b"version" => Pseudo::Version,
+            _ => return Self::Bad,
+        })
+    }
+
+    /// One of the values of a good name.
+    fn of_value(name: &[u8], value: &[u8]) -> Self {
+        let control = |byte: &u8| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f;
+        if value.iter().any(control) {
+            return Self::Bad;
+        }
+        match name {
+            b"cookie" => Self::Cookie,
+            // They belong to a connection of HTTP/1, and some clients send them all the same.
+            b"connection" | b"keep-alive" | b"proxy-connection" | b"upgrade" => Self::Dropped,
+            b"transfer-encoding" => Self::Bad,
+            _ => Self::Good,
+        }
+    }
+}
+
 /// What is allowed in names.
-fn check(name: &[u8], settings: &Settings) -> Checked {
+fn check(name: &[u8], settings: &Settings) -> Role {
     let mut odd = false;
     for byte in name {
         match byte {
             b'a'..=b'z' | b'0'..=b'9' | b'-' => {}
             b'_' => odd |= !settings.underscores_in_headers,
-            0 | b'\r' | b'\n' | b':' => return Checked::Bad,
-            b'A'..=b'Z' => return Checked::Broken,
+            0 | b'\r' | b'\n' | b':' => return Role::Bad,
+            b'A'..=b'Z' => return Role::Broken,
             _ => odd = true,
         }
     }
     match odd {
-        true if settings.ignore_invalid_headers => Checked::Odd,
-        true if !name.iter().all(u8::is_ascii_graphic) => Checked::Bad,
-        _ => Checked::Good,
+        true if settings.ignore_invalid_headers => Role::Dropped,
+        true if !name.iter().all(u8::is_ascii_graphic) => Role::Bad,
+        _ => Role::Good,
     }
 }
 

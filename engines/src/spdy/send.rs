@@ -1,7 +1,7 @@
 //! Responses: heads are encoded at once, bodies are asked for and sent as windows and priorities allow.
 //!
-//! [`Conn::advance`] is the transmit builder. It takes the stream whose turn it is; if no more than a frame of its body is
-//! here and more may come, it asks for that first, so that the last piece carries FIN. Trailers leave in HEADERS.
+//! [`Conn::advance`] is the transmit builder; whose turn it is and how much may leave is found in `mux::outgoing`. Trailers
+//! leave in HEADERS.
 //!
 //! Source: draft-mbelshe-httpbis-spdy-00 sections 2.2.2, 2.6.2, 2.6.7, 3.2.2.
 
@@ -9,8 +9,8 @@ use super::budget;
 use super::conn::Conn;
 use super::event::{Plan, Want};
 use super::frame::{self, put_control, put_data};
-use super::stream::Sending;
-use crate::http::{BodyLength, Chunk, FieldId, ResponseHead};
+use crate::http::{Chunk, FieldId, ResponseHead};
+use crate::mux::Step;
 
 impl Conn {
     /// Does nothing: a stream of SPDY has one reply, so that interim responses cannot be sent.
@@ -18,162 +18,68 @@ impl Conn {
 
     /// Sends the head of the response and gives the bytes it has on the wire.
     pub fn send_head(&mut self, id: u32, head: &ResponseHead, plan: Plan) -> u64 {
-        let Some(stream) = self.streams.get(id) else {
+        let stream = self.streams.get(id);
+        let Some(ended) = stream.and_then(|stream| stream.out.begin(head, plan, stream.is_head))
+        else {
             return 0;
         };
-        if stream.sending != Sending::Waiting {
-            return 0;
-        }
-        let suppressed = stream.is_head || matches!(head.status, 100..=199 | 204 | 304);
-        let empty = matches!(head.body, BodyLength::None | BodyLength::Length(0)) && !plan.trailers;
-        let ended = suppressed || empty;
-        stream.sending = Sending::Body;
-        stream.chunk_bytes = plan.chunk_bytes.clamp(1, frame::MAX_LEN);
         self.write_head(head);
         let bytes = self.put_block(id, frame::SYN_REPLY, ended);
         self.count(id, bytes);
         if ended {
             self.finish(id);
-        } else {
-            self.requeue(id);
+        } else if let Some(stream) = self.streams.get(id) {
+            self.sender.requeue(id, &mut stream.out);
         }
         bytes
     }
 
     /// Sends a piece of the body.
     pub fn send_data(&mut self, id: u32, chunk: Chunk) {
-        if let Some(stream) = self.streams.get(id)
-            && stream.sending == Sending::Body
-            && !chunk.is_empty()
-        {
-            stream.pending_bytes += chunk.len();
-            stream.pending.push_back(chunk);
-            self.requeue(id);
-        }
+        self.sender.push(&mut self.streams, id, chunk);
     }
 
     /// Ends the body, with `trailers` if there are any.
     pub fn send_end(&mut self, id: u32, trailers: Option<&ResponseHead>) {
-        if let Some(stream) = self.streams.get(id)
-            && stream.sending == Sending::Body
-        {
-            let fields = trailers.into_iter().flat_map(|head| {
-                let text = |span| head.bytes(span).to_vec();
-                let each = head.fields.iter();
-                each.map(move |field| (text(field.name), text(field.value)))
-            });
-            stream.sending = Sending::Last(fields.collect());
-            self.requeue(id);
-        }
+        self.sender.end(&mut self.streams, id, trailers);
     }
 
     /// The source of a body has nothing now: it is not asked for until [`Self::resume`].
     pub fn stall(&mut self, id: u32) {
-        if let Some(stream) = self.streams.get(id) {
-            stream.stalled = true;
-        }
+        self.sender.stall(&mut self.streams, id, true);
     }
 
     /// The source of a body has more.
     pub fn resume(&mut self, id: u32) {
-        if let Some(stream) = self.streams.get(id) {
-            stream.stalled = false;
-            self.requeue(id);
-        }
+        self.sender.stall(&mut self.streams, id, false);
     }
 
     /// Since when the peer lets nothing of a response leave that waits to, by the window of its stream or by that of the
     /// connection; in the time that [`Self::advance`] is told.
     pub fn blocked_since(&mut self, id: u32) -> Option<u64> {
-        let connection = self.blocked_ms;
         let stream = self.streams.get(id)?;
-        let waits = stream.pending_bytes > 0;
-        stream.blocked_ms.or(connection.filter(|_| waits))
+        self.sender.blocked_since(&stream.out)
     }
 
     /// Does what can be done until something is needed, or `room` bytes wait to be transmitted.
     pub fn advance(&mut self, room: u64, now_ms: u64) -> Want {
         loop {
-            if let Some((stream, bytes)) = self.sent.pop_front() {
-                return Want::Sent { stream, bytes };
-            }
-            if self.out.len() >= room {
-                return Want::Nothing;
-            }
-            let Some(id) = self.scheduler.pop() else {
-                return Want::Nothing;
-            };
-            let Some(stream) = self.streams.get(id) else {
-                continue;
-            };
-            if !std::mem::take(&mut stream.queued) || !stream.could_send() {
-                continue;
-            }
-            let chunk_bytes = stream.chunk_bytes as u64;
-            if stream.sending == Sending::Body
-                && !stream.stalled
-                && stream.pending_bytes <= chunk_bytes
+            let most = frame::MAX_LEN;
+            match self
+                .sender
+                .next(&mut self.streams, &self.out, room, most, now_ms)
             {
-                self.keep_turn(id);
-                return Want::Body(id);
+                Step::Tell(want) => return want,
+                Step::Data { stream, len } => self.put_data(stream, len),
+                Step::End(stream) => self.put_end(stream),
             }
-            if stream.pending_bytes == 0 {
-                self.put_end(id);
-                continue;
-            }
-            let most = stream.window.available().min(chunk_bytes);
-            let len = stream.pending_bytes.min(most);
-            if len == 0 {
-                // Its window is closed; an update brings it back.
-                stream.blocked_ms.get_or_insert(now_ms);
-                continue;
-            }
-            let len = len.min(self.window.available());
-            if len == 0 {
-                self.blocked_ms.get_or_insert(now_ms);
-                self.keep_turn(id);
-                return Want::Nothing;
-            }
-            self.put_data(id, len);
         }
-    }
-
-    /// Puts a stream back to where it was taken from.
-    fn keep_turn(&mut self, id: u32) {
-        if let Some(stream) = self.streams.get(id) {
-            stream.queued = true;
-            let in_front = crate::mux::Priority {
-                incremental: false,
-                ..stream.priority
-            };
-            self.scheduler.push_again(id, in_front);
-        }
-    }
-
-    /// Queues a stream that could send.
-    pub(super) fn requeue(&mut self, id: u32) {
-        if let Some(stream) = self.streams.get(id)
-            && stream.comes_back()
-        {
-            self.scheduler.push(id, stream.priority);
-        }
-    }
-
-    pub(super) fn requeue_all(&mut self) {
-        let Self {
-            streams, scheduler, ..
-        } = self;
-        streams.each(|id, stream| {
-            if stream.comes_back() {
-                scheduler.push(id, stream.priority);
-            }
-        });
     }
 
     /// Counts bytes of a response.
     fn count(&mut self, id: u32, bytes: u64) {
         if let Some(stream) = self.streams.get(id) {
-            stream.sent_bytes += bytes;
+            stream.out.sent_bytes += bytes;
         }
     }
 
@@ -182,59 +88,40 @@ impl Conn {
         let Some(stream) = self.streams.get(id) else {
             return;
         };
-        let taken = stream.window.take(len) && self.window.take(len);
-        debug_assert!(taken, "windows were asked before");
-        (stream.blocked_ms, self.blocked_ms) = (None, None);
-        stream.pending_bytes -= len;
-        stream.sent_bytes += len + frame::HEAD_BYTES as u64;
-        let last = stream.pending_bytes == 0
-            && matches!(&stream.sending, Sending::Last(trailers) if trailers.is_empty());
-        let flags = if last { frame::FIN } else { 0 };
-        self.out
-            .push_with(|out| put_data(out, id, flags, len as usize));
-        let mut left = len;
-        while left > 0 {
-            let Some(mut chunk) = stream.pending.pop_front() else {
-                break;
-            };
-            if let Some(rest) = chunk.split_off(left) {
-                stream.pending.push_front(rest);
-            }
-            left -= chunk.len();
-            self.out.push(chunk);
-        }
-        if len >= budget::USEFUL_BYTES as u64 || stream.pending_bytes == 0 {
+        let (stream, out) = (&mut stream.out, &mut self.out);
+        let head_bytes = frame::HEAD_BYTES;
+        let piece = self
+            .sender
+            .put_data(id, stream, len, out, head_bytes, |out, last| {
+                let flags = if last { frame::FIN } else { 0 };
+                put_data(out, id, flags, len as usize);
+            });
+        if piece.all || len >= budget::USEFUL_BYTES as u64 {
             self.budget.earn(budget::DATA);
         }
-        if last {
+        if piece.last {
             self.finish(id);
-        } else if stream.could_send() {
-            stream.queued = true;
-            let priority = stream.priority;
-            self.scheduler.push_again(id, priority);
         }
     }
 
     /// Ends a stream that has no byte left: with its trailers, or with an empty frame.
     fn put_end(&mut self, id: u32) {
-        let Some(stream) = self.streams.get(id) else {
+        let stream = self.streams.get(id);
+        let Some(trailers) = stream.and_then(|stream| stream.out.take_trailers()) else {
             return;
         };
-        let Sending::Last(trailers) = &mut stream.sending else {
-            return;
-        };
-        let trailers = std::mem::take(trailers);
-        if trailers.is_empty() {
-            stream.sent_bytes += frame::HEAD_BYTES as u64;
-            self.out.push_with(|out| put_data(out, id, frame::FIN, 0));
-        } else {
+        if let Some(trailers) = trailers {
             self.writer.begin();
-            for (name, value) in &trailers {
+            for field in &trailers.fields {
+                let (name, value) = (trailers.bytes(field.name), trailers.bytes(field.value));
                 self.writer.single(name, value);
             }
             self.writer.finish();
             let bytes = self.put_block(id, frame::HEADERS, true);
             self.count(id, bytes);
+        } else {
+            self.count(id, frame::HEAD_BYTES as u64);
+            self.out.push_with(|out| put_data(out, id, frame::FIN, 0));
         }
         self.finish(id);
     }
@@ -244,11 +131,8 @@ impl Conn {
         let Some(stream) = self.streams.get(id) else {
             return;
         };
-        stream.sending = Sending::Ended;
         stream.discarding = true;
-        stream.pending.clear();
-        stream.pending_bytes = 0;
-        self.sent.push_back((id, stream.sent_bytes));
+        self.sender.finish(id, &mut stream.out);
         self.budget.earn(budget::RESPONSE);
         if stream.received {
             self.streams.remove(id);
@@ -258,6 +142,10 @@ impl Conn {
     /// The text of a reply's header block.
     fn write_head(&mut self, head: &ResponseHead) {
         let writer = &mut self.writer;
+        if let Some(text) = self.repeated.block(head.status, head, 0) {
+            writer.repeat(text);
+            return;
+        }
         writer.begin();
         writer.single(b":version", b"HTTP/1.1");
         let digits = wire_status(head.status).to_string();
@@ -277,6 +165,9 @@ impl Conn {
             writer.pair(name, values, field.id == FieldId::SetCookie);
         }
         writer.finish();
+        if writer.secrets.is_empty() {
+            self.repeated.keep(head.status, head, &writer.text, 0);
+        }
     }
 
     /// A control frame with the header block that was written; gives its bytes.

@@ -8,7 +8,7 @@ use super::error::{self, Misdeed};
 use super::event::Event;
 use super::frame::{self, FrameHead, two};
 use super::pairs;
-use super::request::{Builder, Built};
+use super::request::{Builder, Built, Note};
 use super::stream::Stream;
 use super::zlib::Unreadable;
 use crate::http::{BodyLength, Method};
@@ -124,8 +124,13 @@ impl Conn {
         text: &[u8],
         size_bytes: u64,
     ) -> Result<(), Misdeed> {
-        let mut builder = Builder::new(&self.settings, self.spares.pop().unwrap_or_default());
-        let whole = pairs::each(text, |name, value| builder.field(name, value));
+        let (settings, known) = (&*self.settings, &mut self.known);
+        let mut builder = Builder::new(settings, self.spares.pop().unwrap_or_default());
+        known.begin();
+        let whole = pairs::each_raw(text, |raw, name, value| {
+            let note = known.note(raw, || Note::of(name, value, settings));
+            builder.field(name, value, note);
+        });
         if whole.is_err() {
             let is_cut = text.len() > self.settings.header_bytes.saturating_add(BLOCK_EXTRA_BYTES);
             builder.ends_early(is_cut);
@@ -159,4 +164,4 @@ const BLOCK_EXTRA_BYTES: usize = 16 << 10;
 /// Bytes of a block that is too long that are inflated and dropped, so that the request can be answered.
 const DROPPED_BYTES: usize = 256 << 10;
 /// Capacity that is kept for the next block.
-const KEEP_BYTES: usize = 4096;
+const KEEP_BYTES: usize = 1024;

@@ -6,7 +6,7 @@
 //! begins with an empty context.
 //!
 //! A stream's state is large and can be made anew from the text that it may still refer to. So it is let go while a
-//! connection has no request, and that text is kept.
+//! connection rests, and that text is kept.
 //!
 //! Absent: the checksum at the end of a zlib stream, which never ends.
 //!
@@ -35,9 +35,24 @@ impl Tail {
 
     fn push(&mut self, text: &[u8]) {
         let text = &text[text.len().saturating_sub(self.most)..];
-        let beyond = (self.text.len() + text.len()).saturating_sub(self.most);
-        self.text.drain(..beyond);
+        // What is too old is dropped now and then, since all that stays is moved.
+        if self.text.len() + text.len() > self.most + SLACK_BYTES {
+            let beyond = (self.text.len() + text.len()).saturating_sub(self.most);
+            self.text.drain(..beyond);
+        }
         self.text.extend_from_slice(text);
+    }
+
+    /// What the next block may refer to.
+    fn last(&self) -> &[u8] {
+        &self.text[self.text.len().saturating_sub(self.most)..]
+    }
+
+    /// Drops what is too old, and memory that is not needed.
+    fn trim(&mut self) {
+        let beyond = self.text.len().saturating_sub(self.most);
+        self.text.drain(..beyond);
+        self.text.shrink_to(self.most);
     }
 }
 
@@ -47,8 +62,39 @@ pub(super) struct Deflater {
     level: u8,
     begun: bool,
     tail: Tail,
-    /// Absent at level 0, and while the connection rests.
+    /// Absent at level 0, while the connection rests, and while blocks repeat.
     stream: Option<Box<Compress>>,
+    last: Last,
+}
+
+/// The last block. One that has the same text again, when all that it could refer to is repetitions of that text, is the
+/// same on the wire.
+#[derive(Debug, Default)]
+struct Last {
+    text: Vec<u8>,
+    block: Vec<u8>,
+    /// Bytes of repetitions before it.
+    repeated_bytes: usize,
+}
+
+impl Last {
+    /// The block of this text, if it is known.
+    fn block(&self, text: &[u8]) -> Option<&[u8]> {
+        let known = self.repeated_bytes >= 1 << WINDOW_BITS && self.text == text;
+        known.then_some(&self.block)
+    }
+
+    fn keep(&mut self, text: &[u8], block: &[u8]) {
+        if self.text == text {
+            self.repeated_bytes += text.len();
+        } else {
+            self.repeated_bytes = 0;
+            self.text.clear();
+            self.text.extend_from_slice(text);
+        }
+        self.block.clear();
+        self.block.extend_from_slice(block);
+    }
 }
 
 impl Deflater {
@@ -58,6 +104,7 @@ impl Deflater {
             begun: false,
             tail: Tail::new(1 << WINDOW_BITS),
             stream: None,
+            last: Last::default(),
         }
     }
 
@@ -74,9 +121,18 @@ impl Deflater {
         if self.level == 0 {
             return stored(text, out);
         }
-        let (level, tail) = (self.level, &self.tail.text);
+        if secrets.is_empty()
+            && let Some(block) = self.last.block(text)
+        {
+            out.extend_from_slice(block);
+            self.tail.push(text);
+            // It has not seen this; where another text comes, it is made anew.
+            self.stream = None;
+            return;
+        }
+        let (level, tail) = (self.level, self.tail.last());
         let stream = self.stream.get_or_insert_with(|| compress(level, tail));
-        let mut at = 0;
+        let (mut at, start) = (0, out.len());
         for secret in secrets {
             // A full flush makes the compressor forget all that it has seen: it will not refer to anything before, so it
             // need not know of the stored block.
@@ -87,11 +143,23 @@ impl Deflater {
         }
         deflate(stream, &text[at..], FlushCompress::Sync, out);
         self.tail.push(&text[at..]);
+        if secrets.is_empty() {
+            self.last.keep(text, &out[start..]);
+        } else {
+            self.last = Last::default();
+        }
+    }
+
+    /// Whether it holds memory that it need not keep.
+    pub(super) fn is_awake(&self) -> bool {
+        self.stream.is_some()
     }
 
     /// Gives memory back until the next block.
     pub(super) fn rest(&mut self) {
+        self.tail.trim();
         self.stream = None;
+        self.last = Last::default();
     }
 }
 
@@ -169,24 +237,25 @@ impl Inflater {
         let Some(tail) = &mut self.tail else {
             return Ok(());
         };
-        let before = &tail.text;
+        let before = tail.last();
         let stream = self.stream.get_or_insert_with(|| decompress(before));
         self.flushed = input.ends_with(&FLUSH);
-        let mut piece = [0; PIECE_BYTES];
         let mut total = 0;
         loop {
-            let (seen, given) = (stream.total_in(), stream.total_out());
-            let status = stream.decompress(input, &mut piece, FlushDecompress::Sync);
-            let len = (stream.total_out() - given) as usize;
+            let start = out.len();
+            out.reserve(PIECE_BYTES);
+            let room = out.capacity() - start;
+            let seen = stream.total_in();
+            let status = stream.decompress_vec(input, out, FlushDecompress::Sync);
+            let len = out.len() - start;
             input = &input[(stream.total_in() - seen) as usize..];
             total += len;
-            tail.push(&piece[..len]);
-            let room = keep.saturating_sub(out.len());
-            out.extend_from_slice(&piece[..len.min(room)]);
+            tail.push(&out[start..]);
+            out.truncate(keep.max(start));
             match status {
                 Ok(Status::StreamEnd) | Err(_) => return Err(Unreadable::Corrupted),
                 _ if total > most => return Err(Unreadable::TooLong),
-                Ok(_) if input.is_empty() && len < PIECE_BYTES => return Ok(()),
+                Ok(_) if input.is_empty() && len < room => return Ok(()),
                 Ok(Status::BufError) if len == 0 => return Ok(()),
                 Ok(_) => {}
             }
@@ -225,10 +294,18 @@ impl Inflater {
         Ok(&[])
     }
 
+    /// Whether it holds memory that it need not keep.
+    pub(super) fn is_awake(&self) -> bool {
+        self.flushed && self.stream.is_some()
+    }
+
     /// Gives memory back until the next block, where the text alone is enough to go on from.
     pub(super) fn rest(&mut self) {
         if self.flushed {
             self.stream = None;
+        }
+        if let Some(tail) = &mut self.tail {
+            tail.trim();
         }
     }
 }
@@ -251,7 +328,9 @@ const DEFLATE: u8 = 8;
 const HAS_DICTIONARY: u8 = 0x20;
 /// nginx's window: header blocks repeat what came shortly before.
 const WINDOW_BITS: u8 = 11;
-/// Bytes that are inflated at a time.
-const PIECE_BYTES: usize = 4096;
+/// What a tail may be longer than it need be.
+const SLACK_BYTES: usize = 16 << 10;
+/// Bytes that are inflated at a time, or more where there is room.
+const PIECE_BYTES: usize = 1024;
 /// Room for what a flush adds.
 const SPARE_BYTES: usize = 64;

@@ -11,7 +11,7 @@ mod turn;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use driver::sys::poll::{Events, Interest, Poller};
 use rustix::time::{ClockId, TimerfdClockId, TimerfdFlags};
@@ -85,7 +85,9 @@ pub struct Plan {
 pub(crate) struct Shared {
     /// The run is to end now.
     pub(crate) stop: AtomicBool,
-    /// Requests that have ended, well or not.
+    /// Threads whose connections are open, or have failed.
+    pub(crate) ready: AtomicUsize,
+    /// Responses so far, about.
     pub(crate) ended: AtomicU64,
 }
 

@@ -41,6 +41,7 @@ pub(crate) struct Frame {
 #[derive(Default)]
 struct Response {
     has_head: bool,
+    coding: Option<String>,
     body_bytes: usize,
     ended: bool,
 }
@@ -72,6 +73,10 @@ impl H2 {
                     return Err(broken(format!("{fields:?}")));
                 }
                 response.has_head = true;
+                let coding = fields
+                    .into_iter()
+                    .find(|(name, _)| name == "content-encoding");
+                response.coding = coding.map(|(_, value)| value);
             }
             DATA if taken.stream == stream && response.has_head => {
                 response.body_bytes += taken.payload.len();
@@ -92,6 +97,7 @@ impl Peer for H2 {
     fn connect(&mut self) -> io::Result<()> {
         // The connection before ends first, so that its last packets are none of the new one's time.
         self.wire = None;
+        self.transport.turn();
         *self = Self::new(self.transport.clone());
         let wire = self.transport.open()?;
         let window = [
@@ -114,12 +120,19 @@ impl Peer for H2 {
         let stream = self.next_stream;
         self.next_stream += 2;
         let mut request = std::mem::take(&mut self.owed);
-        let block = hpack::write(&[
+        let path = format!("/{body_bytes}");
+        let mut fields = vec![
             (":method", "GET"),
             (":scheme", wire.scheme()),
-            (":path", &format!("/{body_bytes}")),
+            (":path", &path),
             (":authority", NAME),
-        ]);
+        ];
+        fields.extend(
+            self.transport
+                .coding()
+                .map(|name| ("accept-encoding", name)),
+        );
+        let block = hpack::write(&fields);
         request.extend(frame(HEADERS, END_HEADERS | END_STREAM, stream, &block));
         let mut piece = vec![0; PIECE_BYTES];
         let mut response = Response::default();
@@ -140,10 +153,9 @@ impl Peer for H2 {
                 self.take(&taken, stream, &mut response)?;
             }
             if response.ended {
-                if response.body_bytes != body_bytes {
-                    let what = format!("a body of {} bytes", response.body_bytes);
-                    return Err(broken(what));
-                }
+                let coding = response.coding.as_deref();
+                self.transport
+                    .check(body_bytes, response.body_bytes, coding)?;
                 self.wire = Some(wire);
                 let first = first.unwrap_or(came);
                 return Ok(Timing {

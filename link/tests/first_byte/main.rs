@@ -6,6 +6,7 @@
 //! more), `LINK_TABLE=1` prints the figures.
 //! Each test is skipped, and says so, where there can be no link (see `link::available`).
 
+mod compressed;
 mod h1;
 mod h2;
 mod spdy;
@@ -113,7 +114,13 @@ impl fmt::Display for Protocol {
 impl Protocol {
     /// A client of the server at this address.
     fn peer(self, server: SocketAddr) -> Box<dyn Peer + Send> {
+        self.peer_asking_for(server, &[])
+    }
+
+    /// The same, whose connections ask for these codings in turn.
+    fn peer_asking_for(self, server: SocketAddr, codings: &[&'static str]) -> Box<dyn Peer + Send> {
         let transport = Transport::new(server, self.version, self.framing.alpn());
+        let transport = transport.asking_for(codings);
         match self.framing {
             Framing::Http1 => Box::new(h1::H1::new(transport)),
             Framing::Http2 => Box::new(h2::H2::new(transport)),
@@ -148,10 +155,15 @@ fn chain() -> &'static Chain {
 
 /// A server with a file of each size, named by it.
 fn site() -> Builder {
+    site_with("")
+}
+
+/// The same with more directives.
+fn site_with(more: &str) -> Builder {
     let http2 = if HTTP_2.is_known() { "http2 on;" } else { "" };
     let spdy = if SPDY.is_known() { "spdy" } else { "" };
     let files = format!(
-        "ssl_protocols TLSv1.2 TLSv1.3; {http2}
+        "{more} ssl_protocols TLSv1.2 TLSv1.3; {http2}
          ssl_certificate %%DIR%%/c.pem; ssl_certificate_key %%DIR%%/k.pem;
          server {{ listen %%PORT%% {spdy}; listen %%PORT2%% ssl {spdy}; root %%DIR%%/html; }}"
     );
@@ -159,8 +171,21 @@ fn site() -> Builder {
         .bytes("c.pem", chain().certificates.as_bytes())
         .bytes("k.pem", chain().key.as_bytes());
     SIZES.iter().fold(builder, |builder, &size| {
-        builder.bytes(&format!("html/{size}"), &vec![b'x'; size])
+        builder.bytes(&format!("html/{size}"), &text(size))
     })
+}
+
+/// Text that compresses to about three quarters, so that large bodies stay large: letters at random (SplitMix64).
+fn text(len: usize) -> Vec<u8> {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut state = 0_u64;
+    let mut letter = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        LETTERS[(mixed >> 58) as usize]
+    };
+    std::iter::repeat_with(&mut letter).take(len).collect()
 }
 
 /// Where a protocol is spoken.
@@ -201,19 +226,30 @@ fn judge(what: &str, link: &Link, sweep: &Sweep, peer: &mut (dyn Peer + Send)) {
 
 /// Runs the whole sweep against the binary under test.
 fn sweep(protocol: Protocol, hold: Duration) {
-    if !protocol.is_known() {
-        return;
+    if protocol.is_known() {
+        sweep_of("", protocol, hold, &[], &SIZES);
     }
+}
+
+/// The same with more directives, and with bodies of these sizes, coded so: each connection in its turn.
+fn sweep_of(
+    more: &str,
+    protocol: Protocol,
+    hold: Duration,
+    codings: &[&'static str],
+    sizes: &[usize],
+) {
     let Some(link) = holding(hold, true) else {
         return;
     };
-    let server = link.in_server(|| site().start());
-    let mut peer = protocol.peer(address(&link, &server, protocol));
+    let server = link.in_server(|| site_with(more).start());
+    let mut peer = protocol.peer_asking_for(address(&link, &server, protocol), codings);
     let sweep = Sweep {
+        sizes: sizes.to_vec(),
         rounds: rounds(),
         ..Sweep::default()
     };
-    let what = format!("{protocol}, acknowledgements held for {hold:?}");
+    let what = format!("{protocol} {codings:?}, acknowledgements held for {hold:?}");
     judge(&what, &link, &sweep, &mut *peer);
 }
 

@@ -18,11 +18,16 @@ pub(crate) const NAME: &str = "server.example.org";
 /// How long a read may take; far above what the link holds back.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// What a coding adds to a body at most: heads, checksums, marks of blocks.
+const CODING_BYTES: usize = 64;
+
 /// Where a server is, and how it is spoken to.
 #[derive(Clone, Debug)]
 pub(crate) struct Transport {
     server: SocketAddr,
     tls: Option<Arc<ClientConfig>>,
+    /// How the next connection's bodies are to be coded; the first of none is as they are.
+    codings: Vec<&'static str>,
 }
 
 /// A connection, of either end.
@@ -36,7 +41,49 @@ impl Transport {
     /// To the server at this address, by TLS if there is a version; `alpn` is the protocol to agree on.
     pub(crate) fn new(server: SocketAddr, version: Option<Version>, alpn: &str) -> Self {
         let tls = version.map(|version| Arc::new(tls::client(version, &[alpn])));
-        Self { server, tls }
+        let codings = Vec::new();
+        Self {
+            server,
+            tls,
+            codings,
+        }
+    }
+
+    /// The same, whose connections ask for these codings in turn.
+    pub(crate) fn asking_for(mut self, codings: &[&'static str]) -> Self {
+        self.codings = codings.to_vec();
+        self
+    }
+
+    /// What requests ask for.
+    pub(crate) fn coding(&self) -> Option<&'static str> {
+        self.codings.first().copied()
+    }
+
+    /// The next connection asks for the next coding.
+    pub(crate) fn turn(&mut self) {
+        if !self.codings.is_empty() {
+            self.codings.rotate_left(1);
+        }
+    }
+
+    /// Whether a response is what was asked for: as long as the file, or of the coding and no longer than that makes
+    /// bodies that cannot be compressed.
+    pub(crate) fn check(
+        &self,
+        asked_bytes: usize,
+        came_bytes: usize,
+        coding: Option<&str>,
+    ) -> io::Result<()> {
+        let right = match self.coding() {
+            None => coding.is_none() && came_bytes == asked_bytes,
+            asked => coding == asked && came_bytes > 0 && came_bytes <= asked_bytes + CODING_BYTES,
+        };
+        if right {
+            return Ok(());
+        }
+        let what = format!("{came_bytes} bytes, coded {coding:?}, for {asked_bytes}");
+        Err(io::Error::new(ErrorKind::InvalidData, what))
     }
 
     /// Connects, and shakes hands.

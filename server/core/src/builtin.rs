@@ -74,8 +74,9 @@ const REQUEST: &[Variable] = &[
         !line.is_empty()
     }),
     var!("request_method", "request method", |x, _, _, o| {
-        // An error page is fetched with GET, whatever was asked for.
-        let became_get = x.method == Method::Get && x.head.method != Method::Get;
+        // An error page is fetched with GET, whatever was asked for; a subrequest has the method of the client's request.
+        let asked = x.method != Method::Get || x.is_subrequest();
+        let became_get = !asked && x.head.method != Method::Get;
         let name = if became_get {
             b"GET"
         } else {
@@ -168,7 +169,10 @@ const REQUEST: &[Variable] = &[
     var!(
         "content_length",
         "Content-Length of the request",
-        |x, _, _, o| put_opt(o, x.head.field(FieldId::ContentLength))
+        |x, _, _, o| match x.head.field(FieldId::ContentLength) {
+            None => x.body_size().is_some_and(|n| put_number(o, n)),
+            field => put_opt(o, field),
+        }
     ),
     var!(
         "content_type",
@@ -238,13 +242,13 @@ const REQUEST: &[Variable] = &[
     ),
     var!(
         "request_body",
-        "request body, where a handler read it",
-        |_, _, _, _| false
+        "request body, where a handler read it into memory",
+        |x, _, _, o| put_opt(o, x.body_bytes().filter(|body| !body.is_empty()))
     ),
     var!(
         "request_body_file",
         "file with the request body",
-        |_, _, _, _| false
+        |x, _, _, o| put_opt(o, x.body_file().map(|file| &*file.path))
     ),
     var!(
         "remote_user",

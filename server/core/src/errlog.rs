@@ -135,6 +135,8 @@ pub struct Details<'a> {
     pub server: &'a [u8],
     /// The request line.
     pub request: Option<&'a [u8]>,
+    /// The URI of the subrequest it happened in.
+    pub subrequest: Option<&'a [u8]>,
     /// `Host`.
     pub host: Option<&'a [u8]>,
     /// `Referer`.

@@ -5,10 +5,13 @@
 
 mod ahead;
 mod body;
+mod family;
 mod guards;
+mod joint;
 mod log;
 mod peer;
 mod rate;
+mod supply;
 mod tls;
 
 use std::collections::VecDeque;
@@ -24,6 +27,7 @@ use crate::conf_core::CoreLoc;
 use crate::confs::Conf;
 use crate::files::{Files, Opened};
 use crate::http::{Generation, Http, Location, Server};
+use crate::intake::Intake;
 use crate::known_host::KnownHost;
 use crate::logs::Logs;
 use crate::phases::Phase;
@@ -34,10 +38,12 @@ use crate::transport::ReadTcpInfo;
 
 pub use ahead::Ahead;
 use body::Lane;
-pub use body::{BodyStage, Broken, Pulled};
+pub use body::{Act, BodyStage, Broken, Pulled};
+pub use family::{Answer, Child, Family, MAX_SUBREQUESTS, MAX_SUBREQUESTS_DEEP};
 pub use guards::Guards;
 pub use peer::Peer;
 pub use rate::Rate;
+pub use supply::{Supplied, Supply};
 pub use tls::Tls;
 
 /// What the core needs of the world while it works on an exchange.
@@ -149,7 +155,7 @@ impl Reply {
 pub enum State {
     /// In the phases.
     Running,
-    /// Waiting for a timer, monotonic milliseconds.
+    /// Waiting for a timer, monotonic milliseconds, or before that for the request body, where it was asked for.
     Waiting(u64),
     /// The connection is to be closed without a response.
     Aborted,
@@ -206,6 +212,8 @@ pub struct Exchange {
     pub uri_below_alias: bool,
     /// The request body was found too large: it is dropped, whatever the location of the error page says of it.
     pub too_large: bool,
+    /// What has come of the request body, where there is one and the response is not decided yet.
+    pub(crate) intake: Option<Box<Intake>>,
     /// `$request_id`, once it was asked for.
     pub request_id: Option<[u8; 16]>,
     /// How many computed variables are being evaluated, one for the sake of the other.
@@ -216,6 +224,8 @@ pub struct Exchange {
     pub response: ResponseHead,
     /// The body's chunks that wait to be pulled.
     pub body: VecDeque<Chunk>,
+    /// Who makes what comes behind them, if anything does.
+    pub supply: Option<Box<dyn Supply>>,
     /// Body stages, first the one nearest to the source.
     pub stages: Vec<Box<dyn BodyStage>>,
     lanes: Vec<Lane>,
@@ -265,6 +275,8 @@ pub struct Exchange {
     pub header_bytes: u64,
     /// When it came how far, where the configuration asks for that.
     pub moments: Moments,
+    /// Its place among subrequests, and those of its own.
+    pub family: Family,
     /// Where what happens is noted; never while serving.
     pub trace: Option<Rc<Trace>>,
 }
@@ -295,11 +307,13 @@ impl Exchange {
             valid_location: true,
             uri_below_alias: false,
             too_large: false,
+            intake: None,
             request_id: None,
             depth: 0,
             reply: Reply::default(),
             response: ResponseHead::default(),
             body: VecDeque::new(),
+            supply: None,
             stages: Vec::new(),
             lanes: Vec::new(),
             captures: Captures::default(),
@@ -326,6 +340,7 @@ impl Exchange {
             ahead: None,
             header_bytes: 0,
             moments: Moments::default(),
+            family: Family::default(),
             trace: None,
         }
     }
@@ -350,6 +365,7 @@ impl Exchange {
         self.valid_location = true;
         self.uri_below_alias = false;
         self.too_large = false;
+        self.intake = None;
         self.request_id = None;
         self.depth = 0;
         self.clear_reply();
@@ -380,14 +396,20 @@ impl Exchange {
         self.ahead = None;
         self.header_bytes = 0;
         self.moments = Moments::default();
+        self.family.begin();
     }
 
     /// Forgets what was decided about the response so far.
     pub fn clear_reply(&mut self) {
         self.reply.clear();
+        self.drop_body();
+    }
+
+    /// Forgets the body and what was to become of it.
+    pub fn drop_body(&mut self) {
         self.body.clear();
-        self.stages.clear();
-        self.lanes.clear();
+        self.supply = None;
+        self.clear_stages();
     }
 
     /// Forgets what an internal redirect must not carry along; `add_header` fields of an error stay with it.
@@ -395,8 +417,7 @@ impl Exchange {
         self.uri_changed = false;
         self.reply.headers_added = false;
         self.reply.source = None;
-        self.body.clear();
-        self.stages.clear();
+        self.drop_body();
     }
 
     /// The server's settings of one module.

@@ -4,13 +4,18 @@
 //! stand in. The file on disk is the truth: an implementation may keep descriptors but must notice a
 //! replaced, truncated, re-permitted or re-linked file on the next call (unless `open_file_cache` is on).
 
+mod change;
 mod listing;
+mod temp;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
 use engines::http::{FileHandle, FileRange};
+
+pub use change::{Change, apply as apply_change};
+pub use temp::{Keep, TempDir, TempFile, create as create_temp};
 
 /// An open regular file, or a directory known by its metadata.
 #[derive(Debug, Clone)]
@@ -167,6 +172,46 @@ pub trait Files {
     fn list(&mut self, path: &[u8]) -> Result<Vec<DirEntry>, FileError> {
         listing::list(path)
     }
+
+    /// Reads a directory, names that begin with a dot as well, but not `.` and `..`; in no order. Links are described
+    /// themselves.
+    ///
+    /// # Errors
+    /// The system's error number and call.
+    fn entries(&mut self, path: &[u8]) -> Result<Vec<DirEntry>, FileError> {
+        listing::entries(path)
+    }
+
+    /// Describes a path, a link itself.
+    ///
+    /// # Errors
+    /// The system's error number and call.
+    fn describe(&mut self, path: &[u8]) -> Result<Meta, FileError> {
+        listing::describe_link(path)
+    }
+
+    /// Changes the file system; what is asked for afterwards is what has become of it. Refused where that is not said
+    /// otherwise.
+    ///
+    /// # Errors
+    /// The system's error number and call.
+    fn change(&mut self, change: &Change<'_>) -> Result<(), FileError> {
+        Err(FileError {
+            errno: EROFS,
+            call: change.call().0,
+        })
+    }
+
+    /// Makes a temporary file. Refused where that is not said otherwise.
+    ///
+    /// # Errors
+    /// The system's error number and call.
+    fn create_temp(&mut self, _: &TempDir, _: u32, _: Keep) -> Result<TempFile, FileError> {
+        Err(FileError {
+            errno: EROFS,
+            call: "open()",
+        })
+    }
 }
 
 /// One entry of a directory.
@@ -186,6 +231,16 @@ pub const ENOENT: i32 = 2;
 pub const EACCES: i32 = 13;
 /// Not a directory.
 pub const ENOTDIR: i32 = 20;
+/// Cross-device link: a file cannot be renamed to another file system.
+pub const EXDEV: i32 = 18;
+/// Is a directory.
+pub const EISDIR: i32 = 21;
+/// No space left on device.
+pub const ENOSPC: i32 = 28;
+/// Read-only file system.
+pub const EROFS: i32 = 30;
+/// File exists.
+pub const EEXIST: i32 = 17;
 /// Too many links: what `O_NOFOLLOW` gives on some systems.
 pub const EMLINK: i32 = 31;
 /// File name too long.

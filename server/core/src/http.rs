@@ -47,6 +47,8 @@ pub struct Http {
     pub handlers: Handlers,
     /// The header stages, in order.
     pub header_stages: Vec<HeaderStage>,
+    /// Those of them that responses to subrequests go through.
+    pub subrequest_stages: Vec<HeaderStage>,
     /// What relative paths made of variables are relative to.
     pub prefix: PathBuf,
     /// The opened logs; set once, by whoever opened them.

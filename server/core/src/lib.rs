@@ -20,6 +20,7 @@ pub mod errlog;
 pub mod exchange;
 mod files;
 pub mod http;
+pub mod intake;
 mod known_host;
 mod listen;
 pub mod location;

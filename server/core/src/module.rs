@@ -29,6 +29,8 @@ pub struct Module {
     pub handlers: &'static [Handler],
     /// Its header stage.
     pub header_stage: Option<HeaderStage>,
+    /// Its header stage is run for subrequests, too: it is about the body, not about the head that the client gets.
+    pub stage_of_subrequests: bool,
     /// Handlers and header stage do nothing unless one of its directives is written; where none is, they are left out.
     pub dormant: bool,
     /// Called when the `http` block has been read and merged.
@@ -48,6 +50,7 @@ impl Module {
         defaults: &[],
         handlers: &[],
         header_stage: None,
+        stage_of_subrequests: false,
         dormant: false,
         finish: None,
         inherits: &[],
@@ -168,4 +171,6 @@ pub enum Content {
     Sent,
     /// The exchange was redirected internally.
     Restart,
+    /// Nothing yet: run this handler again when the exchange's timer fires, or when the body that it asked for is there.
+    Wait,
 }

@@ -158,7 +158,7 @@ pub fn place(x: &mut Exchange) {
     x.location = http.servers[x.server].location;
 }
 
-/// Continues an exchange whose timer has fired.
+/// Continues an exchange whose timer has fired, or whose request body is there.
 pub fn resume(x: &mut Exchange, cx: &mut Ctx<'_>) {
     if matches!(x.state, State::Waiting(_)) {
         x.state = State::Running;
@@ -175,6 +175,17 @@ pub fn log(x: &mut Exchange, cx: &mut Ctx<'_>) {
         handler(x, cx);
     }
     x.guards.clear();
+    x.intake = None;
+}
+
+/// Writes the logs of a subrequest that has ended, with `log_subrequest`.
+pub(crate) fn log_subrequest(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    let http = Rc::clone(&x.http);
+    if *x.core_loc(&http).log_subrequest {
+        for handler in &http.handlers.log {
+            handler(x, cx);
+        }
+    }
 }
 
 /// Whether the request line itself is at fault.
@@ -421,7 +432,7 @@ fn answered(x: &mut Exchange, cx: &mut Ctx<'_>, done: Content, handler: Option<u
             x.note(|| Event::Answered(handler));
             reply::status(x, cx, status);
         }
-        Content::Declined | Content::Restart => {}
+        Content::Declined | Content::Restart | Content::Wait => {}
     }
 }
 

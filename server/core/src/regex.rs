@@ -106,6 +106,42 @@ impl Regex {
     }
 }
 
+/// Matches a pattern that was made while serving: the groups, the whole match first, and the names of those that have
+/// one; `None` where it does not match.
+///
+/// # Errors
+/// The pattern is none, or the match limit was reached.
+pub fn match_once(pattern: &[u8], subject: &[u8]) -> Result<Option<Vec<Group>>, String> {
+    let text = String::from_utf8_lossy(pattern);
+    let limited = format!("(*LIMIT_MATCH={MATCH_LIMIT}){text}");
+    let regex = pcre2::bytes::Regex::new(&limited).map_err(|error| {
+        let message = error.to_string();
+        let reason = message.splitn(3, ": ").last().unwrap_or_default();
+        format!("pcre2_compile() failed: {reason} in \"{text}\"")
+    })?;
+    let found = regex.captures(subject);
+    let found = found.map_err(|error| format!("pcre2_match() failed: {error} using \"{text}\""))?;
+    Ok(found.map(|captures| {
+        let name = |n: usize| regex.capture_names().get(n).cloned().flatten();
+        let group = |n: usize| Group {
+            name: name(n),
+            text: captures
+                .get(n)
+                .map_or(Vec::new(), |m| m.as_bytes().to_vec()),
+        };
+        (0..regex.captures_len()).map(group).collect()
+    }))
+}
+
+/// A group of [`match_once`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its name.
+    pub name: Option<String>,
+    /// What it matched, empty where it took no part.
+    pub text: Vec<u8>,
+}
+
 /// What the last match captured.
 #[derive(Debug, Default)]
 pub struct Captures {
@@ -146,3 +182,22 @@ impl Captures {
 
 /// Most internal match calls of one match, so that no pattern holds a thread for long.
 pub const MATCH_LIMIT: u32 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_made_while_serving_gives_its_groups() {
+        let found = match_once(b"(a+)(?<n>b)?(c)", b"xaac").expect("it is a pattern");
+        let texts: Vec<_> = found.iter().flatten().map(|g| g.text.as_slice()).collect();
+        assert_eq!(texts, [&b"aac"[..], b"aa", b"", b"c"]);
+        assert_eq!(found.expect("it matches")[2].name.as_deref(), Some("n"));
+        assert_eq!(match_once(b"a", b"x"), Ok(None));
+        assert!(match_once(b"(", b"x").is_err());
+        assert!(
+            match_once(b"(a+)+$", &[b"a".repeat(60), b"b".to_vec()].concat())
+                .is_err_and(|e| e.contains("limit"))
+        );
+    }
+}

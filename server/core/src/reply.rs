@@ -152,6 +152,7 @@ fn forget_content(x: &mut Exchange) {
         x.reply.fields.remove(id);
     }
     x.body.clear();
+    x.supply = None;
 }
 
 fn browser(x: &Exchange) -> Option<Browser> {
@@ -254,11 +255,15 @@ pub fn send(x: &mut Exchange, cx: &mut Ctx<'_>, chunk: Option<Chunk>) {
     }
     x.body.extend(chunk);
     x.header_sent = true;
-    for stage in &http.header_stages {
+    let stages = if x.is_subrequest() {
+        &http.subrequest_stages
+    } else {
+        &http.header_stages
+    };
+    for stage in stages {
         if let Err(status) = stage(x, cx) {
             x.header_sent = false;
-            x.body.clear();
-            x.stages.clear();
+            x.drop_body();
             return self::status(x, cx, status);
         }
     }
@@ -275,8 +280,7 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     if matches!(status, 204 | 304) {
         x.reply.content_type.clear();
         x.reply.content_length = None;
-        x.body.clear();
-        x.stages.clear();
+        x.drop_body();
     }
     if x.on_end.is_some() {
         // Trailers need a chunked body.
@@ -284,8 +288,7 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     }
     if x.head.method == Method::Head {
         // Nothing of a body need be read or changed.
-        x.body.clear();
-        x.stages.clear();
+        x.drop_body();
     }
     if !matches!(status, 200 | 206 | 304) {
         x.reply.last_modified = None;

@@ -80,6 +80,8 @@ pub enum FileKind {
     Directory,
     /// Anything else.
     Other,
+    /// What would have been changed, and was not.
+    Unchanged,
 }
 
 impl Trace {

@@ -60,8 +60,8 @@ pub enum Def {
     Slot(usize, bool),
     /// Computed once into a slot.
     Computed(usize, Arc<dyn Compute>),
-    /// A slot (`set`), and what the variable is as long as that is empty.
-    Default(usize, Read),
+    /// A slot (`set`), and what the variable is as long as that is empty, with the suffix of a prefix.
+    Default(usize, Read, Box<[u8]>),
 }
 
 impl fmt::Debug for Def {
@@ -69,7 +69,7 @@ impl fmt::Debug for Def {
         match self {
             Self::Read(_) => f.write_str("Read"),
             Self::Prefix(_, suffix) => write!(f, "Prefix({})", String::from_utf8_lossy(suffix)),
-            Self::Slot(slot, _) | Self::Computed(slot, _) | Self::Default(slot, _) => {
+            Self::Slot(slot, _) | Self::Computed(slot, _) | Self::Default(slot, ..) => {
                 write!(f, "Slot({slot})")
             }
         }
@@ -80,8 +80,29 @@ impl fmt::Debug for Def {
 #[derive(Debug, Default)]
 pub struct VarTable {
     defs: Vec<(Box<[u8]>, Def)>,
+    /// All variables, for those who find them by name while serving; `None` where nobody does.
+    named: Option<Box<Named>>,
     /// How many slots an exchange needs.
     pub slots: usize,
+}
+
+/// The variables by their names.
+#[derive(Debug)]
+struct Named {
+    whole: HashMap<Box<[u8]>, Def>,
+    prefixes: Vec<(&'static [u8], Def)>,
+}
+
+impl Named {
+    /// What a name means, and what of it follows the prefix.
+    fn find<'n>(&self, name: &'n [u8]) -> Option<(&Def, &'n [u8])> {
+        if let Some(def) = self.whole.get(name) {
+            return Some((def, b""));
+        }
+        let fitting = self.prefixes.iter();
+        let fitting = fitting.filter_map(|(prefix, def)| Some((def, name.strip_prefix(*prefix)?)));
+        fitting.min_by_key(|(_, suffix)| suffix.len())
+    }
 }
 
 /// What `set` or a named capture writes to.
@@ -113,6 +134,8 @@ pub struct VarRegistry {
     defaults: HashMap<&'static [u8], &'static Variable>,
     prefixes: Vec<&'static Variable>,
     slots: usize,
+    /// Variables will be found by name while serving.
+    pub by_name: bool,
 }
 
 impl VarRegistry {
@@ -178,6 +201,18 @@ impl VarRegistry {
     /// # Errors
     /// `the duplicate "uri" variable` for a built-in one that cannot be changed.
     pub fn target(&mut self, name: &[u8]) -> Result<Target, String> {
+        let target = self.quiet_target(name)?;
+        if let Some(Def::Slot(_, warn)) = self.defs.get_mut(&name.to_ascii_lowercase()) {
+            *warn = true;
+        }
+        Ok(target)
+    }
+
+    /// The same for a directive other than `set`: where it writes nothing, the variable has no value, and nobody is warned.
+    ///
+    /// # Errors
+    /// As [`VarRegistry::target`].
+    pub fn quiet_target(&mut self, name: &[u8]) -> Result<Target, String> {
         let lower = name.to_ascii_lowercase();
         match self.lookup_builtin(&lower) {
             Some((
@@ -196,11 +231,7 @@ impl VarRegistry {
             }
             _ => {}
         }
-        let slot = self.settable(&lower);
-        if let Some(Def::Slot(_, warn)) = self.defs.get_mut(&lower) {
-            *warn = true;
-        }
-        Ok(Target::Slot(slot))
+        Ok(Target::Slot(self.settable(&lower)))
     }
 
     /// Defines a computed variable.
@@ -239,10 +270,7 @@ impl VarRegistry {
         let mut defs = Vec::with_capacity(self.names.len());
         for (i, name) in self.names.iter().enumerate() {
             let def = match self.defs.get(name) {
-                Some(Def::Slot(slot, _)) if self.defaults.contains_key(name.as_slice()) => {
-                    Def::Default(*slot, self.defaults[name.as_slice()].read)
-                }
-                Some(def) => def.clone(),
+                Some(def) => self.with_default(name, def),
                 None => match self.lookup_builtin(name) {
                     Some((v, suffix)) if v.name.ends_with('_') => {
                         Def::Prefix(v.read, suffix.into())
@@ -258,8 +286,32 @@ impl VarRegistry {
         }
         Ok(VarTable {
             defs,
+            named: self.by_name.then(|| Box::new(self.named())),
             slots: self.slots,
         })
+    }
+
+    /// A definition of the configuration, with that of a module behind it where there is one.
+    fn with_default(&self, name: &[u8], def: &Def) -> Def {
+        match (def, self.lookup_builtin(name)) {
+            // As in nginx a request header field is read where `set` has not set its variable.
+            (Def::Slot(slot, set), Some((v, suffix))) if suffix.is_empty() || *set => {
+                Def::Default(*slot, v.read, suffix.into())
+            }
+            _ => def.clone(),
+        }
+    }
+
+    fn named(&self) -> Named {
+        let builtin = self.builtin.iter().chain(&self.defaults);
+        let builtin = builtin.map(|(name, v)| ((*name).into(), Def::Read(v.read)));
+        let own = self.defs.iter();
+        let own = own.map(|(name, def)| (name.as_slice().into(), self.with_default(name, def)));
+        let prefix = |v: &&'static Variable| (v.name.as_bytes(), Def::Read(v.read));
+        Named {
+            whole: builtin.chain(own).collect(),
+            prefixes: self.prefixes.iter().map(prefix).collect(),
+        }
     }
 
     fn lookup_builtin<'n>(&self, name: &'n [u8]) -> Option<(&'static Variable, &'n [u8])> {
@@ -278,8 +330,27 @@ impl VarRegistry {
 pub fn append(id: VarId, x: &mut Exchange, cx: &mut Ctx<'_>, out: &mut Vec<u8>) -> bool {
     let http = Rc::clone(&x.http);
     let (name, def) = &http.vars.defs[id.0 as usize];
+    append_def(name, def, b"", x, cx, out)
+}
+
+/// The same for a variable that is found by its name, in lower case, while serving ([`VarRegistry::by_name`]).
+pub fn append_by_name(name: &[u8], x: &mut Exchange, cx: &mut Ctx<'_>, out: &mut Vec<u8>) -> bool {
+    let http = Rc::clone(&x.http);
+    let found = http.vars.named.as_ref().and_then(|named| named.find(name));
+    found.is_some_and(|(def, suffix)| append_def(name, def, suffix, x, cx, out))
+}
+
+#[inline]
+fn append_def(
+    name: &[u8],
+    def: &Def,
+    suffix: &[u8],
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    out: &mut Vec<u8>,
+) -> bool {
     match def {
-        Def::Read(read) => read(x, cx, b"", out),
+        Def::Read(read) => read(x, cx, suffix, out),
         Def::Prefix(read, suffix) => read(x, cx, suffix, out),
         Def::Slot(slot, warn) => match x.slot(*slot) {
             Some(value) => {
@@ -292,12 +363,12 @@ pub fn append(id: VarId, x: &mut Exchange, cx: &mut Ctx<'_>, out: &mut Vec<u8>) 
             }
             None => false,
         },
-        Def::Default(slot, read) => match x.slot(*slot) {
+        Def::Default(slot, read, suffix) => match x.slot(*slot) {
             Some(value) => {
                 out.extend_from_slice(value);
                 true
             }
-            None => read(x, cx, b"", out),
+            None => read(x, cx, suffix, out),
         },
         Def::Computed(slot, compute) => {
             if compute.volatile() || !x.slot_known(*slot) {

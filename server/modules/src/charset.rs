@@ -31,6 +31,7 @@ pub(crate) const MODULE: Module = Module {
         <CharsetLoc as server_core::confs::Conf>::unit,
     ],
     header_stage: Some(stage),
+    stage_of_subrequests: true,
     finish: Some(check_tables),
     dormant: true,
     ..Module::EMPTY
@@ -265,6 +266,10 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     let http = Rc::clone(&x.http);
     let main: &CharsetMain = http.main();
     let conf: &CharsetLoc = x.loc(&http);
+    if x.is_subrequest() {
+        adapt(x, cx, main, conf);
+        return Ok(());
+    }
     if !applies(x, conf) {
         return Ok(());
     }
@@ -283,7 +288,19 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     Ok(())
 }
 
-/// Whether the response is one that gets a charset.
+/// Brings the body of a subrequest into the charset of the response that it becomes part of.
+fn adapt(x: &mut Exchange, cx: &mut Ctx<'_>, main: &CharsetMain, conf: &CharsetLoc) {
+    let to = x.family.charset().to_vec();
+    let from = if x.reply.charset.is_empty() {
+        resolve(conf.source.as_ref(), main, x, cx)
+    } else {
+        Some(x.reply.charset.clone())
+    };
+    if let Some(from) = from.filter(|from| !to.is_empty() && !from.eq_ignore_ascii_case(&to)) {
+        change(x, main, &from, &to);
+    }
+}
+
 /// The charset that a response about to be sent will name, for who makes the body.
 pub(crate) fn upcoming(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
     let http = Rc::clone(&x.http);
@@ -296,6 +313,7 @@ pub(crate) fn upcoming(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
     named.unwrap_or_else(|| x.reply.charset.clone())
 }
 
+/// Whether the response is one that gets a charset.
 fn applies(x: &Exchange, conf: &CharsetLoc) -> bool {
     if x.reply.content_type.is_empty() {
         return false;

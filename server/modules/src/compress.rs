@@ -161,7 +161,7 @@ fn compress(
         return;
     }
     let stage = stage::Stage::new(params, length, conf.piece_bytes(coding), ratio);
-    x.stages.push(Box::new(stage));
+    x.push_outer_stage(Box::new(stage));
 }
 
 /// The compressed form of a body that is at hand: that which was made for the file before, or a new one.

@@ -5,11 +5,14 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod addition;
 mod auth_basic;
+mod auth_request;
 mod autoindex;
 mod browser;
 mod charset;
 mod compress;
+mod dav;
 mod early_hints;
 mod empty_gif;
 mod flv;
@@ -26,6 +29,7 @@ mod limits;
 mod log;
 mod map;
 mod metrics;
+mod mp4;
 mod networks;
 mod not_modified;
 mod random_index;
@@ -37,6 +41,7 @@ mod secrets;
 mod secure_link;
 mod server_timing;
 mod split_clients;
+mod ssi;
 mod ssl;
 mod static_files;
 mod stub_status;
@@ -63,6 +68,7 @@ pub const MODULES: &[&Module] = &[
     &realip::MODULE,
     &access::MODULE,
     &auth_basic::MODULE,
+    &auth_request::MODULE,
     &early_hints::MODULE,
     &limit_req::MODULE,
     &limit_conn::MODULE,
@@ -70,10 +76,12 @@ pub const MODULES: &[&Module] = &[
     &random_index::MODULE,
     &index::MODULE,
     &autoindex::MODULE,
+    &dav::MODULE,
     &compress::GZIP_STATIC,
     &static_files::MODULE,
     &empty_gif::MODULE,
     &flv::MODULE,
+    &mp4::MODULE,
     &stub_status::MODULE,
     &metrics::MODULE,
     &not_modified::MODULE,
@@ -81,8 +89,10 @@ pub const MODULES: &[&Module] = &[
     &freeze_manifest::MODULE,
     &userid::MODULE,
     &compress::GUNZIP,
+    &addition::MODULE,
     &sub_filter::MODULE,
     &charset::MODULE,
+    &ssi::MODULE,
     &compress::MODULE,
     &range::MODULE,
     &server_timing::MODULE,

@@ -1,7 +1,8 @@
 //! Range requests: `Range`, `If-Range`, 206 with one part or several, 416.
 //!
-//! The body stage cuts ranges out of whatever stream of chunks passes; file ranges stay file ranges. It stands before
-//! all others, as in nginx: what changes the length of a body has turned ranges off.
+//! Ranges of a body that is at hand are pieces of its chunks, and file ranges stay file ranges; of a body that is made
+//! later a body stage cuts them. It stands before all others, as in nginx: what changes the length of a body has turned
+//! ranges off.
 //!
 //! Source: RFC 9110, section 14; nginx's range filter.
 
@@ -117,13 +118,15 @@ fn multipart(x: &mut Exchange, ranges: &[Range<u64>], size: u64) {
 
 fn partial(x: &mut Exchange, parts: Vec<Part>, tail: Vec<u8>) {
     x.reply.status = 206;
-    if let Some(whole) = single_chunk(x) {
+    if x.supply.is_none() {
         // The whole body is at hand: ranges of it may come in any order.
-        for part in &parts {
-            push(&mut x.body, Chunk::Owned(part.head.clone()));
-            x.body.push_back(cut(&whole, part.range.clone()));
+        let whole = x.body.len();
+        for part in parts {
+            push(&mut x.body, Chunk::Owned(part.head));
+            pick(&mut x.body, whole, part.range);
         }
         push(&mut x.body, Chunk::Owned(tail));
+        x.body.drain(..whole);
         return;
     }
     x.stages.insert(
@@ -137,12 +140,16 @@ fn partial(x: &mut Exchange, parts: Vec<Part>, tail: Vec<u8>) {
     );
 }
 
-/// Takes the body if it is one chunk, as it is for files. Stages see the ranges, not the whole.
-fn single_chunk(x: &mut Exchange) -> Option<Chunk> {
-    if x.body.len() == 1 {
-        x.body.pop_front()
-    } else {
-        None
+/// Puts a range of the first `whole` chunks behind all of them.
+fn pick(body: &mut VecDeque<Chunk>, whole: usize, range: Range<u64>) {
+    let mut start = 0;
+    for n in 0..whole {
+        let end = start + body[n].len();
+        let (from, to) = (range.start.max(start), range.end.min(end));
+        if from < to {
+            body.push_back(cut(&body[n], from - start..to - start));
+        }
+        start = end;
     }
 }
 

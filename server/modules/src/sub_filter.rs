@@ -29,6 +29,7 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN, ROWS],
     units: &[<SubLoc as server_core::confs::Conf>::unit],
     header_stage: Some(stage),
+    stage_of_subrequests: true,
     dormant: true,
     ..Module::EMPTY
 };

@@ -18,12 +18,13 @@ use driver::sys::signal::Signals;
 use lab::bench::{Measured, Step, bench};
 use lab::report::{Report, text};
 
-use options::{Asked, Options};
+use super::long;
+use options::{Asked, LONGS, Options};
 
 /// Runs the tool with the words after its name.
 pub(super) fn run(words: &[OsString]) -> ExitCode {
     let options = match options::parse(words) {
-        Ok(Asked::Help) => return super::help(NAME, HELP),
+        Ok(Asked::Help) => return super::print(&(HELP.to_owned() + &long::help(LONGS))),
         Ok(Asked::Bench(options)) => options,
         Err(why) => {
             let text = format!("{why}\nfirstbyte {NAME} -h says how it is used");
@@ -149,9 +150,12 @@ const BAR_AFTER_MS: u128 = 1000;
 const WIDTH: usize = 30;
 
 const HELP: &str = "\
+Usage: firstbyte bench URL... [options]
+
 Loads a server over HTTP/1.1, HTTP/2 or SPDY/3.1 and says how many responses a second came, how
 long they took and what failed, each figure with its interval and the conditions. Several URLs of
 one server are asked for in turn. docs/lab.md says what the figures mean.
+
 ";
 
 #[cfg(test)]

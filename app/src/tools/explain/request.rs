@@ -3,6 +3,7 @@
 //! The engine, the phases, the modules and the file system are those of the server; only the sockets are missing, and
 //! with them request bodies. Nothing is logged, and the body of the answer is not read.
 
+use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,7 +17,10 @@ use server_core::http::Generation;
 use server_core::logs::Logs;
 use server_core::trace::{Event, FileKind, Noted, Trace};
 use server_core::transport::NO_SOCKET;
-use server_core::{DirEntry, FileError, Files, ListenAddr, Meta, OpenPolicy, Opened, phases};
+use server_core::{
+    Change, DirEntry, FileError, Files, Keep, ListenAddr, Meta, OpenPolicy, Opened, TempDir,
+    TempFile, phases,
+};
 
 use super::listener::Taken;
 use super::options::{CLIENT_PORT, Options};
@@ -181,6 +185,23 @@ impl Files for Watched {
         let found = result.as_ref().map(|_| FileKind::Directory);
         self.note("list", path, found.map_err(|error| *error));
         result
+    }
+
+    /// What the server would change is noted, and stays as it is.
+    fn change(&mut self, change: &Change<'_>) -> Result<(), FileError> {
+        let (call, path) = change.call();
+        let call = call.trim_end_matches("()");
+        self.note(call, path, Ok(FileKind::Unchanged));
+        Ok(())
+    }
+
+    /// What the server would write goes nowhere.
+    fn create_temp(&mut self, dir: &TempDir, _: u32, _: Keep) -> Result<TempFile, FileError> {
+        let nowhere = File::create("/dev/null").map_err(|error| FileError {
+            errno: error.raw_os_error().unwrap_or_default(),
+            call: "open()",
+        })?;
+        Ok(TempFile::unnamed(dir.path.clone(), nowhere))
     }
 }
 

@@ -233,6 +233,7 @@ fn outcome(found: &Result<FileKind, server_core::FileError>) -> String {
         Ok(FileKind::File(size)) => format!("a file of {size} bytes"),
         Ok(FileKind::Directory) => "a directory".to_owned(),
         Ok(FileKind::Other) => "neither file nor directory".to_owned(),
+        Ok(FileKind::Unchanged) => "left as it is".to_owned(),
         Err(error) => conf::os_error(&std::io::Error::from_raw_os_error(error.errno)),
     }
 }

@@ -28,8 +28,9 @@ use std::time::Instant;
 
 use sha2::{Digest, Sha256};
 
+use super::long;
 use names::{Names, Read};
-use options::{Asked, Options};
+use options::{Asked, LONGS, Options};
 use output::Done;
 use stage::Stage;
 use tree::{Tree, failed};
@@ -37,7 +38,7 @@ use tree::{Tree, failed};
 /// Runs the tool with the words after its name.
 pub(super) fn run(words: &[OsString]) -> ExitCode {
     let options = match options::parse(words) {
-        Ok(Asked::Help) => return super::help(NAME, HELP),
+        Ok(Asked::Help) => return super::print(&help()),
         Ok(Asked::Freeze(options)) => options,
         Err(why) => {
             return super::fail(
@@ -195,6 +196,10 @@ impl Summary {
     }
 }
 
+fn help() -> String {
+    String::from(HELP) + &long::help(LONGS)
+}
+
 /// The tool's name.
 const NAME: &str = "freeze";
 
@@ -202,8 +207,11 @@ const NAME: &str = "freeze";
 const BROKEN: u8 = 2;
 
 const HELP: &str = "\
+Usage: firstbyte freeze DIR --out DIR [--manifest FILE] [options]
+
 Copies the tree of a static site. Files that pages refer to get a name with the hash of their
 content, references to them are rewritten, compressed copies are written beside what is worth
 it, and a manifest says what became of each file. A second run writes only what has changed;
 the new tree takes the place of the old one as a whole.
+
 ";

@@ -4,7 +4,7 @@ use engines::h1::{Event, Next, Phase};
 use engines::http::{Fault, RequestHead};
 use server_core::conf_core::Lingering;
 use server_core::debug_http;
-use server_core::exchange::{Pulled, State};
+use server_core::exchange::{Exchange, Pulled, State};
 use server_core::phases;
 
 use super::ending::{linger, log_unfinished};
@@ -20,6 +20,8 @@ pub(super) fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
         return Ok(());
     };
     let mut started: Option<RequestHead> = None;
+    let mut early = Early::default();
+    let mut fault = None;
     while let Some(event) = a.engine.event() {
         match event {
             Event::Head(mut head) => {
@@ -28,41 +30,73 @@ pub(super) fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
                 }
                 started = Some(head);
             }
-            Event::Data(bytes) => {
-                if let Some(x) = &mut a.exchange {
-                    x.request_bytes += bytes.len() as u64;
-                } else if let Some(head) = &mut started {
-                    head.size_bytes += bytes.len() as u64;
-                }
-            }
+            Event::Data(bytes) => match &mut a.exchange {
+                Some(x) => x.deliver_body(bytes, &mut sh.ctx()),
+                None => early.bytes = bytes,
+            },
             Event::Trailers(_) => {}
-            Event::BodyEnd => {
-                if a.next == Next::AwaitBody {
-                    a.next = a.engine.finish();
-                    a.mode = Mode::Serve;
-                }
-            }
-            Event::BodyFault(fault) => match &mut started {
-                // The response is not decided yet: answer the broken body instead.
-                Some(head) => head.fault = head.fault.or(Some(fault)),
+            Event::BodyEnd => match &mut a.exchange {
+                Some(x) if matches!(x.state, State::Waiting(_)) => x.end_body(&mut sh.ctx()),
+                Some(_) => {}
                 None if a.next == Next::AwaitBody => {
                     a.next = a.engine.finish();
                     a.mode = Mode::Serve;
                 }
-                None => a.engine.close_after(),
+                None => early.ended = true,
+            },
+            Event::BodyFault(found) => match (&mut started, &a.exchange) {
+                // The response is not decided yet: answer the broken body instead.
+                (Some(head), _) => head.fault = head.fault.or(Some(found)),
+                (None, Some(x)) if matches!(x.state, State::Waiting(_)) => fault = Some(found),
+                (None, _) if a.next == Next::AwaitBody => {
+                    a.next = a.engine.finish();
+                    a.mode = Mode::Serve;
+                }
+                (None, _) => a.engine.close_after(),
             },
             // The request is here, if not all of its body: it is answered, and that is the end.
             Event::Eof if started.is_some() => a.engine.close_after(),
             Event::Eof => {
                 peer_ended(c, sh)?;
-                break;
+                return Ok(());
             }
         }
     }
-    match started {
-        Some(head) => begin(c, sh, head),
+    if let Some(mut head) = started {
+        head.size_bytes += a.engine.body_bytes();
+        return begin(c, sh, head, early);
+    }
+    match &mut a.exchange {
+        Some(x) => {
+            x.request_bytes += a.engine.body_bytes();
+            go_on(c, sh, fault)
+        }
         None => Ok(()),
     }
+}
+
+/// Body that came with its head.
+#[derive(Default)]
+struct Early {
+    bytes: Vec<u8>,
+    ended: bool,
+}
+
+/// Goes on with an exchange whose body is there, or is none.
+fn go_on<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    fault: Option<Fault>,
+) -> Result<(), Closed> {
+    let Some(x) = c.active.as_mut().and_then(|a| a.exchange.as_mut()) else {
+        return Ok(());
+    };
+    match fault {
+        Some(fault) => phases::refuse_body(x, &mut sh.ctx(), fault),
+        None if x.is_body_due() => phases::resume(x, &mut sh.ctx()),
+        None => return Ok(()),
+    }
+    respond(c, sh)
 }
 
 /// The peer ended its side between requests, or inside of one.
@@ -102,8 +136,12 @@ pub(super) fn abandon<S>(c: &mut Conn<S>) -> Result<(), Closed> {
         && !a.engine.has_buffered()
         && a.tail.is_empty()
     {
-        x.err_status = CLIENT_CLOSED_REQUEST;
-        x.reply.status = CLIENT_CLOSED_REQUEST;
+        if x.awaits_body() {
+            x.lose_body();
+        } else {
+            x.err_status = CLIENT_CLOSED_REQUEST;
+            x.reply.status = CLIENT_CLOSED_REQUEST;
+        }
         return Err(Closed);
     }
     Ok(())
@@ -114,6 +152,7 @@ fn begin<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
     head: RequestHead,
+    early: Early,
 ) -> Result<(), Closed> {
     let mut x = open_exchange(c, sh, &head)?;
     let old = std::mem::replace(&mut x.head, head);
@@ -124,12 +163,28 @@ fn begin<N: Net>(
     a.start = a.queued;
     let stopping = sh.stopping || c.retired;
     phases::begin(&mut x, &mut sh.ctx());
+    if matches!(x.state, State::Waiting(_)) {
+        take_early(&mut x, sh, early);
+    }
     if stopping {
         x.keep_alive = false;
         x.response.keep_alive = false;
     }
     a.exchange = Some(x);
     respond(c, sh)
+}
+
+/// Gives an exchange that waits what came of its body with the head.
+fn take_early<N: Net>(x: &mut Exchange, sh: &mut Shared<N>, early: Early) {
+    if !early.bytes.is_empty() {
+        x.deliver_body(early.bytes, &mut sh.ctx());
+    }
+    if early.ended {
+        x.end_body(&mut sh.ctx());
+    }
+    if x.is_body_due() {
+        phases::resume(x, &mut sh.ctx());
+    }
 }
 
 /// Sends the head of an exchange that has one.
@@ -144,8 +199,13 @@ pub(super) fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
         State::Running => Ok(()),
         State::Waiting(_) => {
             sh.timer_set = true;
-            if x.ahead.is_some() {
+            let continues = x.head.expect_continue && x.awaits_body() && !a.engine.body_done();
+            if x.ahead.is_some() || continues {
                 ahead::over_h1(x, &mut a.engine);
+                if continues {
+                    a.engine.send_interim(100, None);
+                    x.head.expect_continue = false;
+                }
                 if a.out.is_empty() {
                     c.mark_ms = sh.clock.mono_ms;
                 }
@@ -189,17 +249,17 @@ pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
     if x.state != State::Responding {
         return Ok(false);
     }
-    let mut ended = false;
+    let (mut ended, mut later) = (false, false);
     let limited = x.has_rate();
-    if limited && a.out.is_empty() {
+    if (limited || x.may_wait()) && a.out.is_empty() {
         // What was held back is no silence of the client.
         c.mark_ms = sh.clock.mono_ms;
     }
-    while !ended && a.out.len() < QUEUE_BYTES {
+    while !ended && !later && a.out.len() < QUEUE_BYTES {
         let pulled = if limited {
             match x.pull_within(&mut sh.ctx(), a.queued - a.start) {
                 Some(pulled) => pulled,
-                None => break,
+                None => Pulled::Later,
             }
         } else {
             x.pull(&mut sh.ctx())
@@ -207,6 +267,7 @@ pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
         match pulled {
             Pulled::Broken => return Err(Closed),
             Pulled::Chunk(chunk) => a.engine.send_data(chunk),
+            Pulled::Later => later = true,
             Pulled::End => {
                 if let Some(on_end) = x.on_end {
                     on_end(x, &mut sh.ctx());
@@ -216,6 +277,7 @@ pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
                 ended = true;
             }
         }
+        // The head leaves even where nothing of the body can yet.
         let before = a.out.len();
         a.engine.transmit(&mut a.out);
         a.queued += a.out.len() - before;

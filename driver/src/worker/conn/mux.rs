@@ -3,6 +3,7 @@
 //! The engine asks for body pieces in the order of priorities; what it gives leaves in one write. An exchange ends when
 //! its last byte has been written. How the connection waits and ends is in `ending`.
 
+mod body;
 mod ending;
 mod engine;
 
@@ -18,6 +19,7 @@ use server_core::debug_http;
 use server_core::errlog::Level;
 use server_core::exchange::{Exchange, Pulled, State};
 use server_core::phases;
+use server_core::reply::REQUEST_TIMEOUT;
 use server_core::stats::Protocol;
 
 use super::state::{Closed, Closing, Conn, Queued, client};
@@ -258,17 +260,10 @@ fn take<N: Net, M: Display>(
 ) -> Result<(), Closed> {
     match event {
         Event::Head { stream, head } => begin(c, sh, stream, head)?,
-        Event::Data { stream, bytes } => {
-            if let Some(mux) = &mut c.mux {
-                let len = bytes.len() as u64;
-                if let Some(at) = mux.position(stream) {
-                    mux.running[at].exchange.request_bytes += len;
-                }
-                mux.engine.consumed(stream, len);
-            }
-        }
-        Event::Trailers { .. } | Event::BodyEnd(_) => {}
-        Event::BodyFault(stream, fault) => body_fault(c, sh, stream, fault),
+        Event::Data { stream, bytes } => body::data(c, sh, stream, bytes),
+        Event::BodyEnd(stream) => body::end(c, sh, stream),
+        Event::Trailers { .. } => {}
+        Event::BodyFault(stream, fault) => body::fault(c, sh, stream, fault),
         Event::Reset { stream, sent_bytes } => drop_exchange(c, sh, stream, sent_bytes),
         Event::Failed(misdeed) => note(c, sh, format_args!("{misdeed}")),
         Event::Eof => return Err(Closed),
@@ -346,7 +341,8 @@ fn respond(mux: &mut Mux, at: usize) {
         ahead::over_h2(x, engine, stream);
     }
     match x.state {
-        State::Running | State::Waiting(_) => {}
+        State::Running => {}
+        State::Waiting(_) => body::ask(mux, at),
         State::Aborted => mux.any_aborted = true,
         State::Responding => {
             mux.engine.discard_body(stream);
@@ -361,24 +357,6 @@ fn respond(mux: &mut Mux, at: usize) {
             x.header_bytes += mux.engine.send_head(stream, x);
             running.bytes = x.header_bytes;
         }
-    }
-}
-
-/// The request body is not as announced: if nothing has been answered yet, that is.
-fn body_fault<N: Net>(
-    c: &mut Conn<N::Socket>,
-    sh: &mut Shared<N>,
-    stream: u32,
-    fault: engines::http::Fault,
-) {
-    let Some(mux) = &mut c.mux else { return };
-    let Some(at) = mux.position(stream) else {
-        return;
-    };
-    let x = &mut mux.running[at].exchange;
-    if matches!(x.state, State::Waiting(_)) {
-        phases::refuse_body(x, &mut sh.ctx(), fault);
-        respond(mux, at);
     }
 }
 
@@ -440,7 +418,11 @@ pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
 fn abort<N: Net>(mux: &mut Mux, sh: &mut Shared<N>) {
     let aborted = |running: &Running| running.exchange.state == State::Aborted;
     while let Some(at) = mux.running.iter().position(aborted) {
-        mux.break_off(at, Reason::Internal, sh);
+        let reason = match mux.running[at].exchange.reply.status {
+            REQUEST_TIMEOUT => Reason::TimedOut,
+            _ => Reason::Internal,
+        };
+        mux.break_off(at, reason, sh);
     }
 }
 
@@ -458,7 +440,7 @@ fn feed<N: Net>(mux: &mut Mux, sh: &mut Shared<N>, stream: u32) {
         Some(x.pull(&mut sh.ctx()))
     };
     match pulled {
-        None => mux.engine.stall(stream),
+        None | Some(Pulled::Later) => mux.engine.stall(stream),
         Some(Pulled::Chunk(chunk)) => {
             running.bytes += chunk.len();
             mux.engine.send_data(stream, chunk);

@@ -283,7 +283,10 @@ impl<S> Conn<S> {
             return mux.wants_input();
         }
         match &self.active {
-            Some(a) => matches!(a.mode, Mode::Linger { .. }) || a.engine.wants_input(),
+            Some(a) => {
+                let room = a.exchange.as_ref().is_none_or(|x| x.has_body_room());
+                matches!(a.mode, Mode::Linger { .. }) || (room && a.engine.wants_input())
+            }
             None => true,
         }
     }

@@ -16,7 +16,6 @@ mod misdeed;
 mod request;
 
 use std::collections::VecDeque;
-use std::rc::Rc;
 
 use super::Settings;
 use super::chunked::ChunkedDecoder;
@@ -33,7 +32,7 @@ pub type Event = client::Event<Misdeed>;
 #[derive(Debug)]
 pub struct Client {
     /// Limits of heads and trailer sections.
-    settings: Rc<Settings>,
+    settings: Settings,
     bodies: Bodies,
     keep_alive: bool,
     /// A part of a head.
@@ -84,7 +83,7 @@ impl Client {
     /// A connection on which nothing has been sent. `settings` limit heads and trailer sections as they do for requests;
     /// without `keep_alive` every request asks the server to close.
     #[must_use]
-    pub fn new(settings: Rc<Settings>, bodies: Bodies, keep_alive: bool) -> Self {
+    pub fn new(settings: Settings, bodies: Bodies, keep_alive: bool) -> Self {
         Self {
             parser: ResponseParser::new(&settings),
             settings,

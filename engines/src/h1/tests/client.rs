@@ -10,7 +10,7 @@ fn client() -> Client {
 }
 
 fn client_with(settings: Settings) -> Client {
-    Client::new(Rc::new(settings), Bodies::Told, true)
+    Client::new(settings, Bodies::Told, true)
 }
 
 /// The fields of a request, pseudo-fields first.
@@ -264,7 +264,7 @@ fn connections_are_kept_as_both_sides_say() {
         &[],
         &format!("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n{length}")
     ));
-    let mut closing = Client::new(Rc::new(Settings::default()), Bodies::Told, false);
+    let mut closing = Client::new(Settings::default(), Bodies::Told, false);
     closing
         .request(fields("GET", &[]), true)
         .expect("it is idle");
@@ -471,7 +471,7 @@ fn both_roles_understand_each_other() {
 
 #[test]
 fn counted_bodies_are_not_told() {
-    let mut client = Client::new(Rc::new(Settings::default()), Bodies::Counted, true);
+    let mut client = Client::new(Settings::default(), Bodies::Counted, true);
     client
         .request(fields("GET", &[]), true)
         .expect("it is idle");

@@ -17,7 +17,6 @@ mod request;
 mod response;
 
 use std::collections::VecDeque;
-use std::rc::Rc;
 
 use super::budget::{self, Budget};
 use super::conn::{MAX_WINDOW, PREFACE, PeerSettings};
@@ -38,7 +37,7 @@ pub type Event = client::Event<Misdeed>;
 /// One HTTP/2 connection in the client role.
 #[derive(Debug)]
 pub struct Client {
-    settings: Rc<Settings>,
+    settings: Settings,
     bodies: Bodies,
     /// A part of a frame.
     held: Vec<u8>,
@@ -83,7 +82,7 @@ enum Ending {
 impl Client {
     /// A connection on which nothing has been received; preface and SETTINGS are ready to be transmitted.
     #[must_use]
-    pub fn new(settings: Rc<Settings>, bodies: Bodies) -> Self {
+    pub fn new(settings: Settings, bodies: Bodies) -> Self {
         let mut client = Self {
             bodies,
             held: Vec::new(),

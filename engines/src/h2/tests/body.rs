@@ -202,3 +202,41 @@ fn end_of_the_peer_is_told_once() {
     assert_eq!(peer.events(), ["1 GET / HTTP/2.0", "eof"]);
     assert!(!peer.conn.wants_input());
 }
+
+/// Whoever collects a body takes it as it comes: its sender need not wait for windows.
+#[test]
+fn body_that_is_wanted_whole_has_the_largest_window() {
+    let mut peer = Peer::new();
+    peer.post(1, &[]).told();
+    peer.conn.want_whole_body(1);
+    peer.conn.want_whole_body(1);
+    let grant = (1_u32 << 31) - 1 - (64 << 10);
+    assert_eq!(peer.told(), [format!("1 WINDOW {grant}")], "once");
+    for _ in 0..10 {
+        peer.data(1, &[0; 16_000], false);
+    }
+    assert_eq!(peer.events().len(), 11, "more than was allowed at first");
+    peer.conn.consumed(1, 160_000);
+    assert!(peer.told().is_empty(), "there is enough left");
+    peer.data(1, b"x", true);
+    assert_eq!(peer.events().last().map(String::as_str), Some("1 end"));
+}
+
+/// What was allowed for the sake of the whole body is no longer wanted once the answer is there.
+#[test]
+fn body_that_was_wanted_whole_is_stopped_after_the_answer() {
+    for (length, stopped) in [("65536", false), ("65537", true)] {
+        let mut peer = Peer::new();
+        peer.post(1, &[("content-length", length)]);
+        peer.conn.want_whole_body(1);
+        peer.told();
+        let told = peer.answer(1, &[]).told();
+        assert_eq!(told.contains(&"1 RST NO_ERROR".to_owned()), stopped);
+    }
+    let mut peer = Peer::new();
+    peer.post(1, &[]);
+    peer.conn.want_whole_body(1);
+    peer.told();
+    let told = peer.answer(1, &[]).told();
+    assert_eq!(told.last().map(String::as_str), Some("1 RST NO_ERROR"));
+}

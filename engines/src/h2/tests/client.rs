@@ -19,7 +19,7 @@ impl Both {
 
     fn with(settings: Settings, bodies: Bodies) -> Self {
         Self {
-            client: Client::new(Rc::new(Settings::default()), bodies),
+            client: Client::new(Settings::default(), bodies),
             server: Peer::silent(settings),
             cut: usize::MAX,
         }
@@ -213,7 +213,7 @@ impl Wrong {
     }
 
     fn with(settings: Settings) -> Self {
-        let mut client = Client::new(Rc::new(settings), Bodies::Told);
+        let mut client = Client::new(settings, Bodies::Told);
         for method in ["GET", "HEAD"] {
             request(&mut client, method, &[], true).expect("there is room");
         }
@@ -396,7 +396,7 @@ fn frames_that_break_the_rules_cost_the_connection() {
             Vec::<String>::new()
         );
     }
-    let mut client = Client::new(Rc::new(Settings::default()), Bodies::Told);
+    let mut client = Client::new(Settings::default(), Bodies::Told);
     client.receive(b"HTTP/1.1 400 Bad Request\r\n\r\n");
     assert_eq!(events(&mut client), ["BadPreface"]);
 }

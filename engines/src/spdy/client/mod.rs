@@ -14,7 +14,6 @@ mod receive;
 mod response;
 
 use std::collections::VecDeque;
-use std::rc::Rc;
 
 use super::budget::{self, Budget};
 use super::error::{self, Misdeed};
@@ -33,7 +32,7 @@ pub type Event = client::Event<Misdeed>;
 /// One SPDY/3.1 connection in the client role.
 #[derive(Debug)]
 pub struct Client {
-    settings: Rc<Settings>,
+    settings: Settings,
     bodies: Bodies,
     /// A part of a frame.
     held: Vec<u8>,
@@ -63,7 +62,7 @@ pub struct Client {
 impl Client {
     /// A connection on which nothing has been received; our SETTINGS are ready to be transmitted.
     #[must_use]
-    pub fn new(settings: Rc<Settings>, bodies: Bodies) -> Self {
+    pub fn new(settings: Settings, bodies: Bodies) -> Self {
         let mut out = Vec::new();
         let window = settings.window_bytes();
         put_control(&mut out, frame::SETTINGS, 0, 12);

@@ -145,3 +145,20 @@ fn data_for_streams_that_nobody_opened_is_refused() {
         .data(0, b"x", true);
     assert!(peer.told().is_empty(), "what was open may have been reset");
 }
+
+/// Whoever collects a body takes it as it comes: its sender need not wait for windows.
+#[test]
+fn body_that_is_wanted_whole_has_the_largest_window() {
+    let mut peer = Peer::new();
+    peer.post(1, &[]).told();
+    peer.conn.want_whole_body(1);
+    peer.conn.want_whole_body(1);
+    assert_eq!(peer.told().len(), 1, "told once");
+    for _ in 0..10 {
+        peer.data(1, &[0; 16_000], false);
+    }
+    peer.conn.consumed(1, 160_000);
+    assert!(peer.told().is_empty(), "there is enough left");
+    peer.data(1, b"x", true);
+    assert_eq!(peer.events().last().map(String::as_str), Some("1 end"));
+}

@@ -76,7 +76,7 @@ fn client(level: u8) -> Client {
         headers_level: level,
         ..Settings::default()
     };
-    Client::new(Rc::new(settings), Bodies::Told)
+    Client::new(settings, Bodies::Told)
 }
 
 fn line(event: &ClientEvent) -> String {
@@ -232,7 +232,7 @@ fn same_bytes_cut_anywhere_tell_the_same() {
 #[test]
 fn counted_bodies_open_windows_by_themselves() {
     let mut both = Both::new(6, 6);
-    both.client = Client::new(Rc::new(Settings::default()), Bodies::Counted);
+    both.client = Client::new(Settings::default(), Bodies::Counted);
     both.request("GET", "/", true);
     assert_eq!(both.run(), ["1 200", "1 end"]);
 }

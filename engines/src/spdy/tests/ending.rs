@@ -76,3 +76,27 @@ fn end_of_input_is_told_once() {
     assert_eq!(peer.events(), ["eof"]);
     assert!(!peer.conn.wants_input());
 }
+
+#[test]
+fn connection_that_rests_holds_no_context_and_goes_on() {
+    for level in [0, 6] {
+        let mut peer = Peer::with(Settings {
+            headers_level: level,
+            ..Settings::default()
+        });
+        assert!(!peer.conn.could_rest(), "nothing has come");
+        for stream in [1, 3, 5] {
+            peer.get(stream, "/the/same/path").answer(stream, &[b"x"]);
+            let expected = [
+                format!("{stream} REPLY 200"),
+                format!("{stream} DATA x END"),
+            ];
+            assert_eq!(peer.told(), expected, "level {level}");
+            if stream == 3 {
+                assert!(peer.conn.could_rest());
+                peer.conn.rest();
+                assert!(!peer.conn.could_rest());
+            }
+        }
+    }
+}

@@ -179,3 +179,35 @@ fn stream_is_kept_in_the_middle_of_something() {
     );
     assert_eq!(wire::text(&read), "abcde");
 }
+
+/// A block that repeats is copied from some repetition on, and what comes after it may still refer to it.
+#[test]
+fn blocks_that_repeat_are_read_back() {
+    for level in [1, 6, 9] {
+        for len in [1_usize, 10, 300, 5000] {
+            let (mut deflater, mut inflater) = (Deflater::new(level), Inflater::default());
+            let mut run = |text: &str, times: usize| {
+                let mut lens = Vec::new();
+                for _ in 0..times {
+                    let (mut block, mut read) = (Vec::new(), Vec::new());
+                    deflater.block(text.as_bytes(), &[], &mut block);
+                    let result = inflater.block(&block, 10_000, 10_000, &mut read);
+                    assert_eq!((result, wire::text(&read)), (Ok(()), text.to_owned()));
+                    lens.push(block.len());
+                }
+                lens
+            };
+            let letters = |step: usize| -> String {
+                let letter = |n: usize| char::from(b'a' + (n * n * step / 7 % 26) as u8);
+                (0..len).map(letter).collect()
+            };
+            let (one, other) = (letters(3), letters(5));
+            let times = 6000 / len + 5;
+            let first = run(&one, times);
+            assert_eq!(first[times - 1], first[times - 2]);
+            run(&other, 2);
+            run(&one, times);
+            run(&format!("{one}{other}"), 1);
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! The end of `http`: levels are merged parents first and flattened into tables.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use conf::ConfError;
@@ -9,6 +10,7 @@ use super::{Build, LocationDraft, ports, protocols};
 use crate::builtin;
 use crate::conf_core::{CoreLoc, Root};
 use crate::confs::Confs;
+use crate::files::TempDir;
 use crate::http::{Http, Location, Server};
 use crate::listen::Listen;
 use crate::location::{LocationKind, LocationSet};
@@ -53,6 +55,9 @@ impl Build {
         }
         let listens: Vec<Listen> = ports.iter().map(|p| p.listen.clone()).collect();
         let modules = self.awake();
+        if self.reads_bodies {
+            self.name_body_dirs(&locations);
+        }
         let http = Http {
             main,
             servers,
@@ -61,6 +66,10 @@ impl Build {
             vars,
             handlers: Handlers::of(&modules),
             header_stages: modules.iter().filter_map(|m| m.header_stage).collect(),
+            subrequest_stages: {
+                let of_all = modules.iter().filter(|m| m.stage_of_subrequests);
+                of_all.filter_map(|m| m.header_stage).collect()
+            },
             modules,
             prefix: self.options.prefix.clone(),
             logs: OnceLock::new(),
@@ -75,7 +84,10 @@ impl Build {
     /// Without `root` at `http` level it is `html` below the prefix.
     fn default_root(&mut self) {
         let path = Value::text(&self.full_path(b"html"));
-        let temp = self.full_path(BODY_TEMP.as_bytes());
+        let temp = TempDir {
+            path: self.full_path(BODY_TEMP.as_bytes()),
+            levels: [0; 3],
+        };
         let loc: &mut CoreLoc = self
             .http
             .as_mut()
@@ -85,6 +97,18 @@ impl Build {
             .get_mut();
         loc.root.get_or_insert(Root { path, alias: None });
         loc.body_temp_path.get_or_insert(temp);
+    }
+
+    /// Has the directories for request bodies made before the worker starts.
+    fn name_body_dirs(&mut self, locations: &[Location]) {
+        use std::os::unix::ffi::OsStrExt;
+        for location in locations {
+            let dir = location.confs.core_loc().body_temp_dir();
+            let path = Path::new(std::ffi::OsStr::from_bytes(&dir.path));
+            if !self.main.temp_paths.iter().any(|known| known == path) {
+                self.main.temp_paths.push(path.to_path_buf());
+            }
+        }
     }
 
     /// The modules whose handlers and stages have something to do under this configuration.

@@ -56,5 +56,7 @@ rows! {
     "aio_write", HSL, FLAG, "Temporary files are written by the thread that serves.";
     "directio", HSL, TAKE1, "Files are always read through the page cache.";
     "directio_alignment", HSL, TAKE1, "Files are always read through the page cache.";
+    "ssi_min_file_chunk", HSL, TAKE1, "Text in which commands were looked for is sent from memory, where it is already.";
+    "ssi_ignore_recycled_buffers", HSL, FLAG, "There are no recycled buffers.";
     "client_body_in_single_buffer", HSL, FLAG, "A body in memory is always one buffer.";
 }

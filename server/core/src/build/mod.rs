@@ -114,6 +114,8 @@ pub struct Build {
     seen_events: bool,
     /// A directive asks for the moments of exchanges.
     timed: bool,
+    /// A directive has request bodies read.
+    reads_bodies: bool,
     /// The names of all directives that are written.
     named: HashSet<&'static str>,
     /// Where the directive that is being applied was written.
@@ -211,6 +213,7 @@ impl Build {
             memory_logs: Vec::new(),
             seen_events: false,
             timed: false,
+            reads_bodies: false,
             named: HashSet::new(),
             applying: Directive::synthetic("").pos,
             written: None,
@@ -333,6 +336,11 @@ impl Build {
     /// Asks for the moments of exchanges to be noted ([`crate::timing`]).
     pub fn time_requests(&mut self) {
         self.timed = true;
+    }
+
+    /// Has the directories for request bodies ready before anything is served.
+    pub fn read_bodies(&mut self) {
+        self.reads_bodies = true;
     }
 
     /// Notes a warning about a directive.

@@ -7,7 +7,8 @@ use conf::{Arity, ConfError, Contexts, Directive, Pos};
 
 use crate::build::{Build, ErrorLogConf, LogTarget};
 use crate::errlog::ErrorLog;
-use crate::files::{OpenFileCache, SymlinkMode};
+use crate::files::{OpenFileCache, SymlinkMode, TempDir};
+use crate::intake::{BodyRate, InFile};
 use crate::keyword;
 use crate::opened::OpenedLogs;
 use crate::settings;
@@ -130,6 +131,12 @@ settings! {
         client_body_buffer_size "client_body_buffer_size": Size = Size(16 << 10), "8k|16k", HSL;
         /// Longest time between two reads of a request body.
         client_body_timeout "client_body_timeout": Millis = Millis(60_000), "60s", HSL;
+        /// Longest time that a request body may take in all; 0 for no limit.
+        client_body_deadline "client_body_deadline": Millis = Millis(0), "0", HSL;
+        /// Lowest rate of a request body in bytes per second, 0 for none, and how far behind it a client may fall.
+        client_body_min_rate "client_body_min_rate": BodyRate = BodyRate::default(), "0 grace=10s", HSL;
+        /// Whether request bodies are always kept in files, and whether these stay after the request.
+        client_body_in_file_only "client_body_in_file_only": InFile = InFile::Off, "off", HSL;
         /// Whether files are sent by the kernel; small ones are read and sent with the head.
         sendfile "sendfile": bool = false, "off", HSLI;
         /// Most bytes of one sendfile call; 0 for no limit.
@@ -162,6 +169,8 @@ settings! {
         log_not_found "log_not_found": bool = true, "on", HSL;
         /// Whether subrequests are logged.
         log_subrequest "log_subrequest": bool = false, "off", HSL;
+        /// The largest body of a subrequest that is held in memory.
+        subrequest_output_buffer_size "subrequest_output_buffer_size": Size = Size(4096), "4k", HSL;
         /// When to keep reading before a close.
         lingering_close "lingering_close": Lingering = Lingering::On, "on", HSL;
         /// Longest time to keep reading before a close.
@@ -215,7 +224,7 @@ settings! {
         /// `disable_symlinks` and its `from`.
         symlinks: Option<(SymlinkMode, Option<Value>)>,
         /// `client_body_temp_path`.
-        body_temp_path: Option<Vec<u8>>
+        body_temp_path: Option<TempDir>
     }
     merge merge_extra;
 }
@@ -343,6 +352,15 @@ impl CoreLoc {
             min_uses: self.open_file_cache_min_uses.0 as u32,
             errors: *self.open_file_cache_errors,
         })
+    }
+
+    /// `client_body_temp_path`.
+    ///
+    /// # Panics
+    /// Never: the `http` block has one where nothing is said.
+    pub fn body_temp_dir(&self) -> &TempDir {
+        let dir = self.body_temp_path.as_ref();
+        dir.expect("the http block has a directory, and all levels inherit it")
     }
 
     /// `keepalive_timeout`.

@@ -6,7 +6,7 @@ use conf::{ConfError, Directive};
 
 use super::loc::{Alias, ErrorPage, KeepaliveDisable, Root};
 use crate::build::{Build, LogTarget};
-use crate::files::SymlinkMode;
+use crate::files::{SymlinkMode, TempDir};
 use crate::location::LocationKind;
 use crate::value::Value;
 
@@ -305,16 +305,20 @@ pub(super) fn disable_symlinks(b: &mut Build, d: &Directive) -> Result<(), ConfE
 
 pub(super) fn client_body_temp_path(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     duplicate(&b.core_loc().body_temp_path, d)?;
-    for n in 1..d.args.len() {
-        if !matches!(d.arg(n), b"1" | b"2" | b"3") {
-            return Err(ConfError::word(
-                d,
-                d.word(n),
-                format!("invalid value \"{}\"", d.arg_str(n)),
-            ));
-        }
+    let mut levels = [0; 3];
+    for (level, n) in levels.iter_mut().zip(1..d.args.len()) {
+        *level = match d.arg(n) {
+            b"1" => 1,
+            b"2" => 2,
+            b"3" => 3,
+            _ => {
+                let text = format!("invalid value \"{}\"", d.arg_str(n));
+                return Err(ConfError::word(d, d.word(n), text));
+            }
+        };
     }
-    let path = b.full_path(d.arg(0));
-    b.core_loc().body_temp_path = Some(path);
+    let path = d.arg(0);
+    let path = b.full_path(path.strip_suffix(b"/").unwrap_or(path));
+    b.core_loc().body_temp_path = Some(TempDir { path, levels });
     Ok(())
 }

@@ -159,9 +159,10 @@ fn told<'a>(record: &Record<'a>) -> Option<&'a Details<'a>> {
     record.request.filter(|_| record.level != Level::Debug)
 }
 
-fn quoted<'a>(details: &Details<'a>) -> [(&'static str, Option<&'a [u8]>); 3] {
+fn quoted<'a>(details: &Details<'a>) -> [(&'static str, Option<&'a [u8]>); 4] {
     [
         ("request", details.request),
+        ("subrequest", details.subrequest),
         ("host", details.host),
         ("referrer", details.referrer),
     ]
@@ -240,6 +241,7 @@ mod tests {
             client: Peer::Unix,
             server: b"localhost",
             request: Some(bytes),
+            subrequest: None,
             host: Some(bytes),
             referrer: None,
         }

@@ -8,7 +8,9 @@ use std::io;
 
 use engines::http::{Chunk, FileRange};
 
-use super::{Ctx, Exchange};
+use super::family::Child;
+use super::joint::Joined;
+use super::{Ctx, Exchange, Supplied};
 use crate::errlog::Level;
 
 /// A transformation of the response body, added for one response by a header stage.
@@ -41,6 +43,30 @@ pub trait BodyStage {
     fn resume(&mut self, _: &mut VecDeque<Chunk>) -> Result<bool, Broken> {
         Ok(false)
     }
+
+    /// Lets a stage work that needs its exchange, or asks for subrequests ([`Exchange::join_subrequests`]). Asked after each
+    /// call of the others, until it is idle.
+    ///
+    /// # Errors
+    /// As [`BodyStage::chunk`].
+    fn act(
+        &mut self,
+        _: &mut Exchange,
+        _: &mut Ctx<'_>,
+        _: &mut VecDeque<Chunk>,
+    ) -> Result<Act, Broken> {
+        Ok(Act::Idle)
+    }
+}
+
+/// What [`BodyStage::act`] has done.
+pub enum Act {
+    /// Nothing is left to be done with what it was given.
+    Idle,
+    /// Some of it; it is to be asked again.
+    Again,
+    /// As `Again`, and next comes the body of this subrequest.
+    Join(Box<Child>),
 }
 
 /// Why a stage cannot go on, for the log.
@@ -50,7 +76,7 @@ pub struct Broken(pub &'static str);
 /// What a stage has put out, and how far it is.
 #[derive(Default)]
 pub(super) struct Lane {
-    out: VecDeque<Chunk>,
+    pub(super) out: VecDeque<Chunk>,
     state: LaneState,
 }
 
@@ -70,10 +96,24 @@ enum LaneState {
 pub enum Pulled {
     /// A piece of the body.
     Chunk(Chunk),
+    /// Nothing yet: what comes next is made elsewhere, or waits in a subrequest, and is looked for when `rate.until_ms` has
+    /// come.
+    Later,
     /// The body has ended.
     End,
     /// The body breaks off here: what was promised cannot be kept, so the connection must close.
     Broken,
+}
+
+/// What a stage could do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stepped {
+    /// Something.
+    Done,
+    /// Nothing, for want of something to do.
+    Idle,
+    /// Nothing, since what comes next waits.
+    Waits,
 }
 
 impl Exchange {
@@ -90,9 +130,19 @@ impl Exchange {
 
     /// As [`Exchange::pull`], with the marks of what is to leave at once ([`Chunk::Flush`]).
     pub fn pull_marked(&mut self, cx: &mut Ctx<'_>) -> Pulled {
-        if self.stages.is_empty() {
-            return self.body.pop_front().map_or(Pulled::End, Pulled::Chunk);
+        let joins = self.family.joins();
+        if self.stages.is_empty() && !joins {
+            return self.next_own(cx);
         }
+        if joins && self.family.outer == 0 {
+            return match self.joined(cx) {
+                Ok(Joined::Chunk(chunk)) => Pulled::Chunk(chunk),
+                Ok(Joined::End) => Pulled::End,
+                Ok(Joined::Wait) => Pulled::Later,
+                Err(broken) => self.broken(broken),
+            };
+        }
+        let first = if joins { self.joint_at() } else { 0 };
         self.lanes.resize_with(self.stages.len(), Lane::default);
         loop {
             let last = self.lanes.last_mut().expect("a lane for each stage");
@@ -100,25 +150,63 @@ impl Exchange {
                 return Pulled::Chunk(chunk);
             }
             // The stage nearest to the wire goes first: what is under way is not joined by more.
-            let stages = (0..self.stages.len()).rev();
-            match stages
+            let stages = (first..self.stages.len()).rev();
+            let stepped = stages
                 .map(|i| self.step(i, cx))
-                .find(|done| *done != Ok(false))
-            {
-                Some(Ok(_)) => {}
-                Some(Err(broken)) => {
-                    if !broken.0.is_empty() {
-                        self.log(Level::Error, format_args!("{}", broken.0));
-                    }
-                    return Pulled::Broken;
+                .find(|done| *done != Ok(Stepped::Idle));
+            let done = match stepped {
+                Some(Ok(Stepped::Waits)) if self.must_flush() => {
+                    self.stages[first].flush(&mut self.lanes[first].out)
                 }
+                Some(Ok(Stepped::Waits)) => return Pulled::Later,
+                Some(done) => done.map(|_| ()),
                 None => return Pulled::End,
+            };
+            if let Err(broken) = done {
+                return self.broken(broken);
             }
         }
     }
 
+    /// What comes next of the exchange's own body: the chunks at hand, then what is supplied.
+    pub(super) fn next_own(&mut self, cx: &mut Ctx<'_>) -> Pulled {
+        if let Some(chunk) = self.body.pop_front() {
+            return Pulled::Chunk(chunk);
+        }
+        let Some(supply) = &mut self.supply else {
+            return Pulled::End;
+        };
+        self.rate.until_ms = 0;
+        match supply.next(cx) {
+            Supplied::Chunk(chunk) => Pulled::Chunk(chunk),
+            Supplied::Later(until_ms) => {
+                self.rate.until_ms = until_ms;
+                Pulled::Later
+            }
+            Supplied::End => {
+                self.supply = None;
+                Pulled::End
+            }
+        }
+    }
+
+    /// Whether its body may have to be waited for.
+    pub fn may_wait(&self) -> bool {
+        self.supply.is_some() || self.family.joins()
+    }
+
+    fn broken(&self, broken: Broken) -> Pulled {
+        if !broken.0.is_empty() {
+            self.log(Level::Error, format_args!("{}", broken.0));
+        }
+        Pulled::Broken
+    }
+
     /// Takes back what was pulled and could not leave yet.
     pub(super) fn put_back(&mut self, chunk: Chunk) {
+        if self.family.joins() && self.family.outer == 0 {
+            return self.put_back_joined(chunk);
+        }
         let queue = match self.lanes.last_mut() {
             Some(lane) if !self.stages.is_empty() => &mut lane.out,
             _ => &mut self.body,
@@ -126,25 +214,48 @@ impl Exchange {
         queue.push_front(chunk);
     }
 
-    /// Lets a stage do a piece of work; false if there is none for it now.
-    fn step(&mut self, i: usize, cx: &mut Ctx<'_>) -> Result<bool, Broken> {
+    /// Lets a stage do a piece of work.
+    pub(super) fn step(&mut self, i: usize, cx: &mut Ctx<'_>) -> Result<Stepped, Broken> {
         if self.stages[i].resume(&mut self.lanes[i].out)? {
-            return Ok(true);
+            return Ok(Stepped::Done);
         }
         match self.lanes[i].state {
             LaneState::Open => {}
             LaneState::Ending => {
                 self.lanes[i].state = LaneState::Ended;
-                return Ok(true);
+                return Ok(Stepped::Done);
             }
-            LaneState::Ended => return Ok(false),
+            LaneState::Ended => return Ok(Stepped::Idle),
         }
-        let input = match i.checked_sub(1).map(|before| &mut self.lanes[before]) {
-            None => self.next_in_memory(cx)?,
-            Some(before) => match before.out.pop_front() {
-                None if before.state != LaneState::Ended => return Ok(false),
+        let input = if self.family.joins() && i == self.joint_at() {
+            match self.joined(cx)? {
+                Joined::Wait => return Ok(Stepped::Waits),
+                Joined::End => None,
+                Joined::Chunk(chunk) => {
+                    let (read, rest) = self.in_memory(chunk, cx)?;
+                    if let Some(rest) = rest {
+                        self.put_back_joined(rest);
+                    }
+                    Some(read)
+                }
+            }
+        } else if let Some(before) = i.checked_sub(1).map(|before| &mut self.lanes[before]) {
+            match before.out.pop_front() {
+                None if before.state != LaneState::Ended => return Ok(Stepped::Idle),
                 input => input,
-            },
+            }
+        } else {
+            match self.next_own(cx) {
+                Pulled::Chunk(chunk) => {
+                    let (read, rest) = self.in_memory(chunk, cx)?;
+                    if let Some(rest) = rest {
+                        self.body.push_front(rest);
+                    }
+                    Some(read)
+                }
+                Pulled::End => None,
+                Pulled::Later | Pulled::Broken => return Ok(Stepped::Waits),
+            }
         };
         let (stage, lane) = (&mut self.stages[i], &mut self.lanes[i]);
         match input {
@@ -155,35 +266,32 @@ impl Exchange {
                 stage.end(&mut lane.out)?;
             }
         }
-        Ok(true)
+        Ok(Stepped::Done)
     }
 
-    /// The next chunk of the source; of a file at most [`READ_BYTES`], read.
-    fn next_in_memory(&mut self, cx: &mut Ctx<'_>) -> Result<Option<Chunk>, Broken> {
-        let Some(chunk) = self.body.pop_front() else {
-            return Ok(None);
-        };
+    /// A chunk as stages take it, and the rest of it: of a file at most [`READ_BYTES`] are read.
+    fn in_memory(&self, chunk: Chunk, cx: &mut Ctx<'_>) -> Result<(Chunk, Option<Chunk>), Broken> {
         let Chunk::File(mut range) = chunk else {
-            return Ok(Some(chunk));
+            return Ok((chunk, None));
         };
-        let rest = range.len.saturating_sub(READ_BYTES);
-        range.len -= rest;
+        let left = range.len.saturating_sub(READ_BYTES);
+        range.len -= left;
         let bytes = cx
             .files
             .read(&range)
             .map_err(|error| self.unreadable(&error))?;
-        if rest > 0 {
+        let rest = (left > 0).then(|| {
             let offset = range.offset + range.len;
-            self.body.push_front(Chunk::File(FileRange {
+            Chunk::File(FileRange {
                 file: range.file,
                 offset,
-                len: rest,
-            }));
-        }
-        Ok(Some(Chunk::Owned(bytes)))
+                len: left,
+            })
+        });
+        Ok((Chunk::Owned(bytes), rest))
     }
 
-    fn unreadable(&self, error: &io::Error) -> Broken {
+    pub(super) fn unreadable(&self, error: &io::Error) -> Broken {
         let text = format_args!("pread() failed ({})", conf::os_error(error));
         self.log(Level::Crit, text);
         Broken("")

@@ -12,6 +12,11 @@ impl Guards {
         self.0.iter().find_map(|guard| guard.downcast_ref())
     }
 
+    /// The same, to be changed.
+    pub fn get_mut<T: Any>(&mut self) -> Option<&mut T> {
+        self.0.iter_mut().find_map(|guard| guard.downcast_mut())
+    }
+
     /// Adds a value beside those of its type.
     pub fn push<T: Any>(&mut self, guard: T) {
         self.0.push(Box::new(guard));

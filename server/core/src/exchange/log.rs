@@ -26,6 +26,7 @@ impl Exchange {
             client: self.client.peer,
             server: &self.srv::<CoreSrv>(&self.http).name,
             request: (self.head.line.len > 0).then(|| self.head.bytes(self.head.line)),
+            subrequest: self.is_subrequest().then_some(&self.uri),
             host: known(FieldId::Host),
             referrer: known(FieldId::Referer),
         };

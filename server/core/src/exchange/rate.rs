@@ -16,7 +16,8 @@ pub struct Rate {
     limit: Option<u64>,
     /// Bytes that the limit does not apply to.
     after: Option<u64>,
-    /// Nothing of the body may leave before this time, monotonic milliseconds; 0 while nothing is held back.
+    /// Nothing of the body leaves before this time, monotonic milliseconds, for the rate or since it is not made yet; 0
+    /// while nothing is held back.
     pub until_ms: u64,
 }
 
@@ -85,9 +86,13 @@ impl Exchange {
         }
         let most = u64::try_from(allowed).unwrap_or(u64::MAX);
         let pulled = self.pull(cx);
-        let Pulled::Chunk(mut chunk) = pulled else {
-            self.rate.until_ms = 0;
-            return Some(pulled);
+        let mut chunk = match pulled {
+            Pulled::Chunk(chunk) => chunk,
+            Pulled::Later => return Some(pulled),
+            Pulled::End | Pulled::Broken => {
+                self.rate.until_ms = 0;
+                return Some(pulled);
+            }
         };
         if let Some(rest) = chunk.split_off(most) {
             self.put_back(rest);

@@ -1,4 +1,4 @@
-//! Reading a directory with the system's own calls.
+//! Reading a directory, and looks at links themselves, with the system's own calls.
 
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -26,11 +26,34 @@ pub(super) fn list(path: &[u8]) -> Result<Vec<DirEntry>, FileError> {
     Ok(entries)
 }
 
+/// See [`super::Files::entries`].
+pub(super) fn entries(path: &[u8]) -> Result<Vec<DirEntry>, FileError> {
+    let path = Path::new(OsStr::from_bytes(path));
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(path).map_err(|e| error(&e, "opendir()"))? {
+        let name = entry.map_err(|e| error(&e, "readdir()"))?.file_name();
+        entries.push(DirEntry {
+            meta: describe_itself(&path.join(&name)),
+            name: name.into_vec(),
+        });
+    }
+    Ok(entries)
+}
+
+/// See [`super::Files::describe`].
+pub(super) fn describe_link(path: &[u8]) -> Result<Meta, FileError> {
+    describe_itself(Path::new(OsStr::from_bytes(path)))
+}
+
+fn describe_itself(path: &Path) -> Result<Meta, FileError> {
+    fs::symlink_metadata(path)
+        .map(|m| meta(&m))
+        .map_err(|e| error(&e, "lstat()"))
+}
+
 fn describe(path: &Path) -> Result<Meta, FileError> {
     match fs::metadata(path).map_err(|e| error(&e, "stat()")) {
-        Err(e) if matches!(e.errno, ENOENT | ELOOP) => fs::symlink_metadata(path)
-            .map(|m| meta(&m))
-            .map_err(|e| error(&e, "lstat()")),
+        Err(e) if matches!(e.errno, ENOENT | ELOOP) => describe_itself(path),
         found => found.map(|m| meta(&m)),
     }
 }
@@ -48,7 +71,7 @@ fn meta(m: &Metadata) -> Meta {
     }
 }
 
-fn error(e: &io::Error, call: &'static str) -> FileError {
+pub(super) fn error(e: &io::Error, call: &'static str) -> FileError {
     FileError {
         errno: e.raw_os_error().unwrap_or_default(),
         call,

@@ -23,8 +23,11 @@ struct Held {
     until_ms: u64,
 }
 
-/// Runs the handlers.
+/// Runs the handlers; a subrequest may go wherever the request that it belongs to leads it.
 pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
+    if x.is_subrequest() {
+        return enter(x, Phase::PreContent);
+    }
     while let Some(handler) = http.handlers.access.get(x.handler) {
         let any = *x.core_loc(http).satisfy == Satisfy::Any;
         debug_http!(x, "access phase: {}", x.handler);

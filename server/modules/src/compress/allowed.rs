@@ -18,7 +18,8 @@ pub(super) fn accepted(x: &Exchange) -> Accepted {
 
 /// Whether the response may be sent with gzip.
 pub(super) fn gzip(x: &Exchange, cx: &Ctx<'_>, conf: &CompressLoc) -> bool {
-    accepted(x).weight(Coding::Gzip) > 0 && not_excluded(x, cx, conf)
+    // A body within another is in no coding of its own.
+    !x.is_subrequest() && accepted(x).weight(Coding::Gzip) > 0 && not_excluded(x, cx, conf)
 }
 
 /// Whether nothing but the client's own wish speaks against gzip.

@@ -24,6 +24,7 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN],
     units: &[<GunzipLoc as server_core::confs::Conf>::unit],
     header_stage: Some(stage),
+    stage_of_subrequests: true,
     dormant: true,
     ..Module::EMPTY
 };

@@ -123,6 +123,8 @@ fn candidates(
     let mut all = conf.order.0.map(|coding| {
         let weight = match (own.mode(coding), coding) {
             (Mode::Off, _) => return (0, None),
+            // A body within another is in no coding of its own, unless that is what it always is.
+            (Mode::On, _) if x.is_subrequest() => return (0, None),
             (Mode::On, Coding::Gzip) if excluded => 0,
             (Mode::On | Mode::Always, _) => accepted.weight(coding),
         };

@@ -349,6 +349,7 @@ fn what_the_source_flushes_can_be_read_at_once() {
             match site.pull(&mut x) {
                 Pulled::Chunk(chunk) => got.extend_from_slice(chunk.bytes()),
                 Pulled::End => break,
+                Pulled::Later => panic!("nobody makes more of the body"),
                 Pulled::Broken => panic!("the body breaks off"),
             }
         }

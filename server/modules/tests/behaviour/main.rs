@@ -4,11 +4,13 @@
 mod addresses;
 mod ahead;
 mod auth;
+mod bodies;
 mod browsers;
 mod charset;
 mod compressing;
 mod errors;
 mod fields;
+mod films;
 mod frozen;
 mod geoip;
 mod geoip2;
@@ -20,6 +22,8 @@ mod precompressed;
 mod referers;
 mod rewriting;
 mod site;
+mod ssi;
+mod subrequests;
 #[path = "../../src/geoip/testing.rs"]
 mod testing;
 mod tls_clients;

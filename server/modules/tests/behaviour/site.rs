@@ -210,16 +210,9 @@ impl Site {
     /// Any request, as text.
     pub(crate) fn send(&mut self, request: &str) -> Answer {
         let (mut x, waited_ms) = self.run(request);
-        let clock = Clock::new(START_MS + waited_ms, NOW_S * 1000);
-        let (mut logs, env) = (Logs::default(), Env::default());
-        let mut cx = Ctx {
-            files: &mut self.disk,
-            clock: &clock,
-            logs: &mut logs,
-            env: &env,
-        };
-        let mut answer = answer(&mut x, &mut cx);
-        answer.waited_ms = waited_ms;
+        let mut clock = Clock::new(START_MS + waited_ms, NOW_S * 1000);
+        let mut answer = answer(&mut x, &mut self.disk, &mut clock);
+        answer.waited_ms = clock.mono_ms - START_MS;
         answer
     }
 
@@ -333,7 +326,8 @@ fn load(inner: &str, data: &[(&str, &[u8])]) -> Result<Cycle, Box<LoadError>> {
     server_core::load(source, &options, server_modules::MODULES)
 }
 
-fn answer(x: &mut Exchange, cx: &mut Ctx<'_>) -> Answer {
+fn answer(x: &mut Exchange, disk: &mut Disk, clock: &mut Clock) -> Answer {
+    let (mut logs, env) = (Logs::default(), Env::default());
     let mut answer = Answer {
         status: 0,
         head: String::new(),
@@ -352,7 +346,18 @@ fn answer(x: &mut Exchange, cx: &mut Ctx<'_>) -> Answer {
     answer.status = x.response.status;
     answer.head = String::from_utf8_lossy(&x.response.arena).replace('\r', "");
     loop {
-        match x.pull(cx) {
+        let mut cx = Ctx {
+            files: disk,
+            clock,
+            logs: &mut logs,
+            env: &env,
+        };
+        match x.pull(&mut cx) {
+            Pulled::Later => {
+                let until_ms = x.rate.until_ms;
+                assert!(until_ms > clock.mono_ms, "it waits for something");
+                clock.set(until_ms, NOW_S * 1000);
+            }
             Pulled::Chunk(Chunk::File(range)) => {
                 let bytes = cx.files.read(&range).expect("the range lies in the file");
                 answer.bytes.extend_from_slice(&bytes);
@@ -364,7 +369,13 @@ fn answer(x: &mut Exchange, cx: &mut Ctx<'_>) -> Answer {
     }
     answer.body = String::from_utf8_lossy(&answer.bytes).into_owned();
     if let Some(on_end) = x.on_end {
-        on_end(x, cx);
+        let mut cx = Ctx {
+            files: disk,
+            clock,
+            logs: &mut logs,
+            env: &env,
+        };
+        on_end(x, &mut cx);
         answer.trailers = String::from_utf8_lossy(&x.reply.trailers.arena).replace('\r', "");
     }
     answer

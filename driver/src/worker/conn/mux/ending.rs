@@ -104,9 +104,16 @@ impl Mux {
             self.stuck_at_ms(mark_ms),
             self.block_at_ms(header_ms),
             (!self.running.is_empty()).then_some(self.look_at_ms),
+            self.rest_at_ms(),
             idle_at_ms,
         ];
         all.into_iter().flatten().min().unwrap_or(u64::MAX)
+    }
+
+    /// When an idle connection gives back the memory that only requests need.
+    fn rest_at_ms(&self) -> Option<u64> {
+        let idle = self.idle_since_ms.filter(|_| self.engine.could_rest());
+        idle.map(|since_ms| since_ms.saturating_add(REST_MS))
     }
 }
 
@@ -234,6 +241,10 @@ pub(in super::super) fn resume<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<
         drop_stuck(mux, sh, now_ms);
         return true;
     }
+    if is_due(mux.rest_at_ms()) {
+        mux.engine.rest();
+        return true;
+    }
     if is_due(mux.block_at_ms(header_ms)) {
         let other = mux
             .block_since
@@ -345,6 +356,8 @@ pub(in super::super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N
     c.mux = Some(mux);
 }
 
+/// How long a connection is idle before it rests.
+const REST_MS: u64 = 1000;
 /// How long a client that was told of the end may still ask.
 const ANNOUNCED_MS: u64 = 1000;
 /// How long a silent client is waited for at the end of the server.

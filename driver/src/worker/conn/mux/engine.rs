@@ -118,6 +118,11 @@ impl Engine {
         both!(self, engine => engine.consumed(stream, bytes));
     }
 
+    /// Lets the whole body of a request come without waiting for windows.
+    pub(super) fn want_whole_body(&mut self, stream: u32) {
+        both!(self, engine => engine.want_whole_body(stream));
+    }
+
     pub(super) fn stall(&mut self, stream: u32) {
         both!(self, engine => engine.stall(stream));
     }
@@ -132,6 +137,22 @@ impl Engine {
 
     pub(super) fn sent_bytes(&mut self, stream: u32) -> u64 {
         both!(self, engine => engine.sent_bytes(stream))
+    }
+
+    /// Whether the engine holds memory that it can do without while the connection is idle.
+    #[inline]
+    pub(super) fn could_rest(&self) -> bool {
+        match self {
+            Self::H2(_) => false,
+            Self::Spdy(engine) => engine.could_rest(),
+        }
+    }
+
+    /// Gives that memory back.
+    pub(super) fn rest(&mut self) {
+        if let Self::Spdy(engine) = self {
+            engine.rest();
+        }
     }
 
     pub(super) fn seconds_passed(&mut self, seconds: u32) {

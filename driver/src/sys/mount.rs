@@ -1,0 +1,48 @@
+//! Mounts in a namespace of one's own (`namespace::isolate`): the machine's are as they were.
+//!
+//! The server needs none; `firstbyte via` gives a command its own view of processes and of hosts' names.
+//! Source: mount_namespaces(7), mount(2), proc(5).
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount,
+};
+
+/// Has what is mounted here from now on stay here; what the machine mounts still comes.
+///
+/// # Errors
+/// The mounts are not this process's own.
+pub fn keep_apart() -> io::Result<()> {
+    let flags = MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM;
+    Ok(mount_change("/", flags)?)
+}
+
+/// Has /proc show the processes of the caller's namespace.
+///
+/// # Errors
+/// Refused in containers that hide parts of /proc.
+pub fn show_own_processes() -> io::Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    Ok(mount("proc", "/proc", "proc", flags, None)?)
+}
+
+/// Has the file at `path` read as `content` from now on; the file itself is not touched. `folder`, which exists, is
+/// empty for the time of the call.
+///
+/// # Errors
+/// There is no such file, or mounting is not allowed.
+pub fn cover(path: &Path, content: &[u8], folder: &Path) -> io::Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("tmpfs", folder, "tmpfs", flags, None)?;
+    let cover = folder.join("cover");
+    let covered = fs::write(&cover, content).and_then(|()| {
+        let bound = mount_bind(&cover, path);
+        bound.map_err(io::Error::from)
+    });
+    // What is bound keeps the memory; the folder is as before.
+    unmount(folder, UnmountFlags::DETACH)?;
+    covered
+}

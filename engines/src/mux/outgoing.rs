@@ -1,0 +1,414 @@
+//! The sending half of multiplexed streams: what waits on each, whose turn it is, and how much of it may leave.
+//!
+//! [`Sender::next`] is the heart. It takes the stream whose turn it is; if no more than a frame of its body is here and
+//! more may come, it asks for that first, so that the last piece carries the end. What a frame looks like is the
+//! protocol's.
+//!
+//! Source: RFC 9113 sections 5.2, 6.9, 8.1; RFC 9218 section 10.
+
+use std::collections::VecDeque;
+
+use super::{Plan, Priority, Scheduler, StreamTable, Want, Window};
+use crate::http::{BodyLength, Chunk, Gather, ResponseHead};
+
+/// What is sent on one stream.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    state: Sending,
+    /// What the peer lets us send.
+    pub(crate) window: Window,
+    pub(crate) priority: Priority,
+    /// Bytes of the response so far, frame heads included.
+    pub(crate) sent_bytes: u64,
+    /// Since when the window is nothing, while there is something to send.
+    blocked_ms: Option<u64>,
+    /// Body pieces that wait to be sent, and how many bytes they are.
+    pending: VecDeque<Chunk>,
+    pending_bytes: u64,
+    /// Most bytes of a DATA frame.
+    chunk_bytes: usize,
+    /// It is in a queue of the scheduler.
+    queued: bool,
+    /// It waits for its source: nothing is asked of it until `resume`.
+    stalled: bool,
+}
+
+/// How far the response is.
+#[derive(Debug, PartialEq, Eq)]
+enum Sending {
+    /// No head has been sent.
+    Waiting,
+    /// The head has been sent, more of the body is to come.
+    Body,
+    /// The last piece of the body is here; then come these trailers, if any.
+    Last(Option<Box<ResponseHead>>),
+    /// Our end of the stream is sent.
+    Ended,
+}
+
+impl Outgoing {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: Sending::Waiting,
+            window: Window::new(0),
+            priority: Priority::default(),
+            sent_bytes: 0,
+            blocked_ms: None,
+            pending: VecDeque::new(),
+            pending_bytes: 0,
+            chunk_bytes: 0,
+            queued: false,
+            stalled: false,
+        }
+    }
+
+    /// The same for a new stream; its memory is kept.
+    #[inline]
+    pub(crate) fn renewed(&mut self, window: Window, priority: Priority) -> Self {
+        let mut pending = std::mem::take(&mut self.pending);
+        pending.clear();
+        Self {
+            window,
+            priority,
+            pending,
+            ..Self::new()
+        }
+    }
+
+    /// Whether no head has been sent.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.state == Sending::Waiting
+    }
+
+    /// Whether a response may still be sent.
+    pub(crate) fn is_running(&self) -> bool {
+        self.state != Sending::Ended
+    }
+
+    /// A head is about to be sent: tells whether it is the end as well, or `None` if it cannot be sent now. The response
+    /// to HEAD has no body, whatever its head says.
+    #[inline]
+    pub(crate) fn begin(
+        &mut self,
+        head: &ResponseHead,
+        plan: Plan,
+        answers_head: bool,
+    ) -> Option<bool> {
+        if self.state != Sending::Waiting {
+            return None;
+        }
+        let suppressed = answers_head || matches!(head.status, 100..=199 | 204 | 304);
+        let empty = matches!(head.body, BodyLength::None | BodyLength::Length(0)) && !plan.trailers;
+        self.state = Sending::Body;
+        self.chunk_bytes = plan.chunk_bytes.max(1);
+        Some(suppressed || empty)
+    }
+
+    /// Takes a piece of the body; false if there is nothing to be sent of it.
+    #[inline]
+    pub(crate) fn push(&mut self, chunk: Chunk) -> bool {
+        let taken = self.state == Sending::Body && !chunk.is_empty();
+        if taken {
+            self.pending_bytes += chunk.len();
+            self.pending.push_back(chunk);
+        }
+        taken
+    }
+
+    /// The body ends with what is here; false if there is none to end.
+    pub(crate) fn end(&mut self, trailers: Option<&ResponseHead>) -> bool {
+        let ends = self.state == Sending::Body;
+        if ends {
+            // They are encoded only when they leave, since compression tables change with each block.
+            let trailers = trailers.filter(|head| !head.fields.is_empty());
+            self.state = Sending::Last(trailers.map(|head| Box::new(head.clone())));
+        }
+        ends
+    }
+
+    /// Takes the trailers that are to be sent now; `None` if it is not time for the end.
+    pub(crate) fn take_trailers(&mut self) -> Option<Option<Box<ResponseHead>>> {
+        match &mut self.state {
+            Sending::Last(trailers) => Some(trailers.take()),
+            _ => None,
+        }
+    }
+
+    /// Whether the scheduler should know of it.
+    #[inline]
+    fn could_send(&self) -> bool {
+        match self.state {
+            Sending::Waiting | Sending::Ended => false,
+            Sending::Body => self.pending_bytes > 0 || !self.stalled,
+            Sending::Last(_) => true,
+        }
+    }
+
+    /// Something has changed: whether the scheduler is to be told of the stream now.
+    #[inline]
+    fn comes_back(&mut self) -> bool {
+        if self.window.available() > 0 {
+            self.blocked_ms = None;
+        }
+        let back = !self.queued && self.could_send();
+        self.queued |= back;
+        back
+    }
+
+    /// Moves bytes that wait to the end of `out`.
+    #[inline]
+    fn give(&mut self, len: u64, out: &mut Gather) {
+        let mut left = len;
+        while left > 0 {
+            let Some(mut chunk) = self.pending.pop_front() else {
+                break;
+            };
+            if let Some(rest) = chunk.split_off(left) {
+                self.pending.push_front(rest);
+            }
+            left -= chunk.len();
+            out.push(chunk);
+        }
+        self.pending_bytes -= len;
+    }
+
+    /// Panics if it contradicts itself; for tests and fuzzing.
+    fn check_invariants(&self) {
+        let sum: u64 = self.pending.iter().map(Chunk::len).sum();
+        assert_eq!(sum, self.pending_bytes, "pending bytes are counted wrongly");
+        assert!(
+            self.queued || !self.could_send() || self.window.available() == 0,
+            "a stream that could send waits for nobody"
+        );
+    }
+}
+
+/// What all streams of a connection share when they send. A stream of `S` lends its [`Outgoing`].
+#[derive(Debug)]
+pub(crate) struct Sender {
+    /// What the peer lets us send on the connection.
+    pub(crate) window: Window,
+    scheduler: Scheduler,
+    /// Since when the window is nothing, while there is something to send.
+    blocked_ms: Option<u64>,
+    /// Streams whose response is sent whole, and its bytes.
+    sent: VecDeque<(u32, u64)>,
+}
+
+/// What is to be done next.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// The driver is asked, or told.
+    Tell(Want),
+    /// A DATA frame of `len` bytes.
+    Data { stream: u32, len: u64 },
+    /// The end of a stream that has no byte left.
+    End(u32),
+}
+
+/// How a piece has left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    /// It was the last, and said so.
+    pub(crate) last: bool,
+    /// Nothing waits behind it.
+    pub(crate) all: bool,
+}
+
+impl Sender {
+    pub(crate) fn new(window: Window) -> Self {
+        Self {
+            window,
+            scheduler: Scheduler::default(),
+            blocked_ms: None,
+            sent: VecDeque::new(),
+        }
+    }
+
+    /// Finds what can be done until something is needed, or `room` bytes wait in `out`; frames are of `most_bytes`.
+    #[inline]
+    pub(crate) fn next<S: AsMut<Outgoing>>(
+        &mut self,
+        streams: &mut StreamTable<S>,
+        out: &Gather,
+        room: u64,
+        most_bytes: usize,
+        now_ms: u64,
+    ) -> Step {
+        loop {
+            if let Some((stream, bytes)) = self.sent.pop_front() {
+                return Step::Tell(Want::Sent { stream, bytes });
+            }
+            if out.len() >= room {
+                return Step::Tell(Want::Nothing);
+            }
+            let Some(id) = self.scheduler.pop() else {
+                return Step::Tell(Want::Nothing);
+            };
+            let Some(stream) = streams.get(id) else {
+                continue;
+            };
+            let stream = stream.as_mut();
+            if !std::mem::take(&mut stream.queued) || !stream.could_send() {
+                continue;
+            }
+            let chunk_bytes = stream.chunk_bytes.min(most_bytes) as u64;
+            if stream.state == Sending::Body
+                && !stream.stalled
+                && stream.pending_bytes <= chunk_bytes
+            {
+                self.keep_turn(id, stream);
+                return Step::Tell(Want::Body(id));
+            }
+            if stream.pending_bytes == 0 {
+                return Step::End(id);
+            }
+            let most = stream.window.available().min(chunk_bytes);
+            let len = stream.pending_bytes.min(most);
+            if len == 0 {
+                // Its window is closed; an update brings it back.
+                stream.blocked_ms.get_or_insert(now_ms);
+                continue;
+            }
+            let len = len.min(self.window.available());
+            if len == 0 {
+                self.blocked_ms.get_or_insert(now_ms);
+                self.keep_turn(id, stream);
+                return Step::Tell(Want::Nothing);
+            }
+            return Step::Data { stream: id, len };
+        }
+    }
+
+    /// Puts a stream back to where it was taken from.
+    #[inline]
+    fn keep_turn(&mut self, id: u32, stream: &mut Outgoing) {
+        stream.queued = true;
+        let in_front = Priority {
+            incremental: false,
+            ..stream.priority
+        };
+        self.scheduler.push_again(id, in_front);
+    }
+
+    /// Moves `len` bytes of a stream to `out`, behind the frame head of `head_bytes` that `put_head` writes; it is told
+    /// whether the frame is the last of the stream.
+    #[inline]
+    pub(crate) fn put_data(
+        &mut self,
+        id: u32,
+        stream: &mut Outgoing,
+        len: u64,
+        out: &mut Gather,
+        head_bytes: usize,
+        put_head: impl FnOnce(&mut Vec<u8>, bool),
+    ) -> Piece {
+        let taken = stream.window.take(len) && self.window.take(len);
+        debug_assert!(taken, "windows were asked before");
+        (stream.blocked_ms, self.blocked_ms) = (None, None);
+        stream.sent_bytes += len + head_bytes as u64;
+        let all = stream.pending_bytes == len;
+        let last = all && stream.state == Sending::Last(None);
+        out.push_with(|out| put_head(out, last));
+        stream.give(len, out);
+        if !last && stream.could_send() {
+            stream.queued = true;
+            self.scheduler.push_again(id, stream.priority);
+        }
+        Piece { last, all }
+    }
+
+    /// Our side of a stream has ended: [`Want::Sent`] will tell so.
+    #[inline]
+    pub(crate) fn finish(&mut self, id: u32, stream: &mut Outgoing) {
+        stream.state = Sending::Ended;
+        stream.pending.clear();
+        stream.pending_bytes = 0;
+        self.sent.push_back((id, stream.sent_bytes));
+    }
+
+    /// Queues a stream that could send.
+    #[inline]
+    pub(crate) fn requeue(&mut self, id: u32, stream: &mut Outgoing) {
+        if stream.comes_back() {
+            self.scheduler.push(id, stream.priority);
+        }
+    }
+
+    /// Queues all streams that could send.
+    pub(crate) fn requeue_all<S: AsMut<Outgoing>>(&mut self, streams: &mut StreamTable<S>) {
+        streams.each(|id, stream| self.requeue(id, stream.as_mut()));
+    }
+
+    /// Gives a stream another priority.
+    pub(crate) fn reprioritise(&mut self, id: u32, stream: &mut Outgoing, priority: Priority) {
+        let before = std::mem::replace(&mut stream.priority, priority);
+        if std::mem::take(&mut stream.queued) {
+            self.scheduler.remove(id, before);
+            self.requeue(id, stream);
+        }
+    }
+
+    /// Takes a piece of the body of a stream.
+    #[inline]
+    pub(crate) fn push<S: AsMut<Outgoing>>(
+        &mut self,
+        streams: &mut StreamTable<S>,
+        id: u32,
+        chunk: Chunk,
+    ) {
+        if let Some(stream) = streams.get(id).map(AsMut::as_mut)
+            && stream.push(chunk)
+        {
+            self.requeue(id, stream);
+        }
+    }
+
+    /// Ends the body of a stream.
+    #[inline]
+    pub(crate) fn end<S: AsMut<Outgoing>>(
+        &mut self,
+        streams: &mut StreamTable<S>,
+        id: u32,
+        trailers: Option<&ResponseHead>,
+    ) {
+        if let Some(stream) = streams.get(id).map(AsMut::as_mut)
+            && stream.end(trailers)
+        {
+            self.requeue(id, stream);
+        }
+    }
+
+    /// The source of a stream's body has nothing now, or has more.
+    pub(crate) fn stall<S: AsMut<Outgoing>>(
+        &mut self,
+        streams: &mut StreamTable<S>,
+        id: u32,
+        stalled: bool,
+    ) {
+        if let Some(stream) = streams.get(id).map(AsMut::as_mut) {
+            stream.stalled = stalled;
+            if !stalled {
+                self.requeue(id, stream);
+            }
+        }
+    }
+
+    /// Since when the peer lets nothing of a response leave that waits to, by the window of its stream or by that of the
+    /// connection; in the time that [`Self::next`] is told.
+    pub(crate) fn blocked_since(&self, stream: &Outgoing) -> Option<u64> {
+        let waits = stream.pending_bytes > 0;
+        stream.blocked_ms.or(self.blocked_ms.filter(|_| waits))
+    }
+
+    /// Forgets all turns.
+    pub(crate) fn clear(&mut self) {
+        self.scheduler.clear();
+    }
+
+    /// Panics if a stream contradicts itself or its queue; for tests and fuzzing.
+    pub(crate) fn check_invariants(&self, id: u32, stream: &Outgoing) {
+        stream.check_invariants();
+        assert!(!stream.queued || self.scheduler.contains(id), "a lost turn");
+    }
+}

@@ -1,0 +1,44 @@
+//! The response head that was encoded last, with its block: a client that asks for one object again and again, or for
+//! many that are alike, gets it as it was.
+
+use crate::http::{Field, ResponseHead};
+
+/// A response head and its block.
+#[derive(Debug, Default)]
+pub(crate) struct Repeated {
+    status: u16,
+    arena: Vec<u8>,
+    fields: Vec<Field>,
+    block: Vec<u8>,
+    /// The encoder's state before and after.
+    state: u64,
+}
+
+impl Repeated {
+    /// The block of this head, if it is the one that was kept in this state of the encoder.
+    #[inline]
+    pub(crate) fn block(&self, status: u16, head: &ResponseHead, state: u64) -> Option<&[u8]> {
+        let same = self.state == state
+            && self.status == status
+            && self.arena == head.arena
+            && self.fields == head.fields;
+        (same && !self.block.is_empty()).then_some(&self.block)
+    }
+
+    /// Keeps a block that has left the encoder's state as it was; a long head is not kept.
+    pub(crate) fn keep(&mut self, status: u16, head: &ResponseHead, block: &[u8], state: u64) {
+        if head.arena.len() > MOST_BYTES {
+            return;
+        }
+        (self.status, self.state) = (status, state);
+        self.arena.clear();
+        self.arena.extend_from_slice(&head.arena);
+        self.fields.clear();
+        self.fields.extend_from_slice(&head.fields);
+        self.block.clear();
+        self.block.extend_from_slice(block);
+    }
+}
+
+/// Longer heads are encoded anew each time.
+const MOST_BYTES: usize = 1024;

@@ -1,0 +1,57 @@
+//! What was found out about the pairs of the header block before.
+//!
+//! A client says most of a request again with the next one, in the same order. A pair that is, byte by byte, the one that
+//! stood in its place is judged as that was.
+
+use super::request::Note;
+
+/// The pairs of the last block, as far as they are short and few.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pairs: Vec<Pair>,
+    /// The place of the next pair.
+    next: usize,
+}
+
+#[derive(Debug)]
+struct Pair {
+    /// As it came, lengths included; empty if it was too long.
+    raw: Vec<u8>,
+    note: Note,
+}
+
+impl Known {
+    /// Begins with another block.
+    pub(super) fn begin(&mut self) {
+        self.next = 0;
+    }
+
+    /// What the next pair is; found out by `judge` unless it is known.
+    #[inline]
+    pub(super) fn note(&mut self, raw: &[u8], judge: impl FnOnce() -> Note) -> Note {
+        let at = self.next;
+        self.next += 1;
+        if let Some(pair) = self.pairs.get_mut(at) {
+            if pair.raw != raw {
+                pair.note = judge();
+                pair.raw.clear();
+                if raw.len() <= MOST_BYTES {
+                    pair.raw.extend_from_slice(raw);
+                }
+            }
+            return pair.note;
+        }
+        let note = judge();
+        if at < MOST_PAIRS {
+            let kept = if raw.len() <= MOST_BYTES { raw } else { b"" };
+            let raw = kept.to_vec();
+            self.pairs.push(Pair { raw, note });
+        }
+        note
+    }
+}
+
+/// Pairs of a block that are remembered.
+const MOST_PAIRS: usize = 32;
+/// Bytes of a pair that is remembered.
+const MOST_BYTES: usize = 512;

@@ -1,0 +1,109 @@
+//! A link for a whole command, or for a verb of the program: in a cage, from which nothing escapes.
+//!
+//! [`enter`] forks. The child is the first process of a namespace of processes, makes the link, and runs what it is
+//! given; when it ends, and also when it or its parent is killed, the kernel ends every process that it started, and
+//! with the last of them go namespaces, devices, addresses and routes. The parent passes signals on and hands the
+//! status back. Where the machine's administrator did not start it, the cage is of a user namespace, and the far end
+//! cannot be the machine's network. [`run`](run::run) starts commands at the ends.
+//!
+//! A verb that measures connects from threads that have entered [`Link::client`]'s network, or by
+//! [`Link::in_client`], and asks [`Link::is_void`] of each sample.
+//!
+//! Deliberately absent: other machines as the far end, which would need routes on this one.
+//! Source: pid_namespaces(7), user_namespaces(7); exit statuses as env(1) has them.
+
+mod cage;
+pub mod run;
+
+use std::io;
+
+use driver::sys::namespace::Rights;
+use driver::sys::signal::Signals;
+use driver::sys::{mount, namespace, random};
+
+use crate::{Link, Options, Spec};
+
+/// The status of a failure that is the link's, not the command's.
+pub const FAILED: u8 = 125;
+
+/// Where the server's end of a link is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Far {
+    /// The network of the caller: what listens there is reached. Needs CAP_NET_ADMIN and CAP_SYS_ADMIN.
+    Here,
+    /// A namespace of its own.
+    Apart,
+}
+
+/// Which link is wanted.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// What it is like.
+    pub spec: Spec,
+    /// Where its other end is.
+    pub far: Far,
+    /// Ports of the client's `localhost` that are the server's, in addition to
+    /// [`LOCALHOST_PORTS`](crate::LOCALHOST_PORTS).
+    pub ports: Vec<u16>,
+}
+
+/// A link, from inside the cage.
+#[derive(Debug)]
+pub struct Inside {
+    /// The link.
+    pub link: Link,
+    /// What it was made of, with the seed.
+    pub spec: Spec,
+    /// The signals that are to be passed on, and those of children.
+    pub(crate) signals: Signals,
+    /// Whose administrator the process is.
+    pub rights: Rights,
+}
+
+/// Runs `verb` with a link, or with why there is none, in a process of its own, and gives its status. The calling
+/// process must have one thread. What `verb` prints it has to flush, and a panic has the status [`FAILED`].
+///
+/// # Errors
+/// `Unsupported`, where the machine allows no such process; the error of fork.
+pub fn enter(wanted: &Wanted, verb: impl FnOnce(io::Result<Inside>) -> u8) -> io::Result<u8> {
+    // A number that can be copied by hand, and that programs that read JSON have exactly.
+    let mut seed = [0; 4];
+    random::fill(&mut seed)?;
+    let Wanted { spec, far, ports } = wanted;
+    let spec = spec.clone().seeded(u32::from_ne_bytes(seed).into());
+    let mut options = spec.options();
+    let ports = ports.iter().map(|port| (*port, *port));
+    options.localhost.extend(ports);
+    cage::run(|signals, rights| {
+        let link = link(options, *far, rights);
+        verb(link.map(|link| Inside {
+            link,
+            spec,
+            signals,
+            rights,
+        }))
+    })
+}
+
+fn link(options: Options, far: Far, rights: Rights) -> io::Result<Link> {
+    mount::keep_apart().map_err(|error| {
+        let why = format!("a link needs mounts of its own, which are refused here ({error})");
+        io::Error::new(io::ErrorKind::Unsupported, why)
+    })?;
+    // Refused in some containers: commands then see the processes outside, too.
+    let _ = mount::show_own_processes();
+    match (far, rights) {
+        (Far::Here, Rights::Own) => Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "a link to this machine's own network needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN)",
+        )),
+        (Far::Here, Rights::Machine) => Link::to_here(options),
+        (Far::Apart, _) => {
+            if rights == Rights::Own {
+                // For the `ip` command.
+                namespace::hand_network_rights_on()?;
+            }
+            Link::new(options)
+        }
+    }
+}

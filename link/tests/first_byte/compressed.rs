@@ -1,0 +1,93 @@
+//! The sweep over bodies that the server compresses: gzip, brotli, zstd, in each protocol.
+//!
+//! Where a body is at hand, the first request has it compressed and the others may get what was kept of it; a stream is
+//! compressed as it comes, each time.
+
+use std::time::Duration;
+
+use firstbyte_tests::peer;
+use link::sweep::SIZES;
+
+use crate::{HTTP_1, HTTP_1_TLS13, HTTP_2, HTTP_2_TLS, MS, Protocol, SPDY, SPDY_TLS, sweep_of};
+
+/// All that there is is compressed as asked for.
+const ALL: &str =
+    "gzip on; gzip_types *; gzip_min_length 0; brotli on; brotli_types *; brotli_min_length 0;
+    zstd on; zstd_types *; zstd_min_length 0;";
+
+/// Where bodies are streams, since a filter that finds nothing comes before.
+const STREAMED: &str = "sub_filter_types *; sub_filter --- +;";
+
+/// Sizes of streams; a subset, for the time it takes.
+const STREAM_SIZES: [usize; 4] = [100, 4096, 14_336, 65_536];
+
+/// Bodies in all codings, at hand and streamed. The number of sizes and that of codings have no common divisor, so that
+/// each size has each coding in some round.
+fn compressed(protocol: Protocol, hold: Duration) {
+    if peer::is_firstbyte() {
+        let codings = ["gzip", "br", "zstd", "gzip"];
+        sweep_of(ALL, protocol, hold, &codings, &SIZES);
+        let streamed = format!("{ALL} {STREAMED}");
+        sweep_of(&streamed, protocol, hold, &codings[..3], &STREAM_SIZES);
+    }
+}
+
+#[test]
+fn compressed_bodies_over_http_1_wait_for_no_acknowledgement_held_for_200_ms() {
+    compressed(HTTP_1, 200 * MS);
+}
+
+#[test]
+fn compressed_bodies_over_http_1_wait_for_no_acknowledgement_held_for_40_ms() {
+    compressed(HTTP_1, 40 * MS);
+}
+
+#[test]
+fn compressed_bodies_over_http_1_and_tls_wait_for_no_acknowledgement_held_for_200_ms() {
+    compressed(HTTP_1_TLS13, 200 * MS);
+}
+
+#[test]
+fn compressed_bodies_over_http_1_and_tls_wait_for_no_acknowledgement_held_for_40_ms() {
+    compressed(HTTP_1_TLS13, 40 * MS);
+}
+
+#[test]
+fn compressed_bodies_over_http_2_wait_for_no_acknowledgement_held_for_200_ms() {
+    compressed(HTTP_2, 200 * MS);
+}
+
+#[test]
+fn compressed_bodies_over_http_2_wait_for_no_acknowledgement_held_for_40_ms() {
+    compressed(HTTP_2, 40 * MS);
+}
+
+#[test]
+fn compressed_bodies_over_http_2_and_tls_wait_for_no_acknowledgement_held_for_200_ms() {
+    compressed(HTTP_2_TLS, 200 * MS);
+}
+
+#[test]
+fn compressed_bodies_over_http_2_and_tls_wait_for_no_acknowledgement_held_for_40_ms() {
+    compressed(HTTP_2_TLS, 40 * MS);
+}
+
+#[test]
+fn compressed_bodies_over_spdy_wait_for_no_acknowledgement_held_for_200_ms() {
+    compressed(SPDY, 200 * MS);
+}
+
+#[test]
+fn compressed_bodies_over_spdy_wait_for_no_acknowledgement_held_for_40_ms() {
+    compressed(SPDY, 40 * MS);
+}
+
+#[test]
+fn compressed_bodies_over_spdy_and_tls_wait_for_no_acknowledgement_held_for_200_ms() {
+    compressed(SPDY_TLS, 200 * MS);
+}
+
+#[test]
+fn compressed_bodies_over_spdy_and_tls_wait_for_no_acknowledgement_held_for_40_ms() {
+    compressed(SPDY_TLS, 40 * MS);
+}

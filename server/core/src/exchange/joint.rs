@@ -1,0 +1,398 @@
+//! The joint: where bodies of subrequests become part of their parent's body, in order.
+//!
+//! It lies behind the body stages that are about one exchange's own body and before those about what the client gets, such
+//! as compression, where nginx has its postpone filter. What comes there is a queue of pieces, and one kind of piece is
+//! "the body of a subrequest". Everything is pulled: a subrequest's body is pulled when it is first in the queue.
+//!
+//! A subrequest that has to wait makes its parent wait, after all that is ready before it has left: the stages behind the
+//! joint are told to let go of what they hold. Meanwhile the parent's own body is worked on, so that the subrequests it
+//! asks for wait together, up to [`AHEAD_BYTES`] and [`AHEAD_REQUESTS`].
+//!
+//! Source: nginx development guide, "Subrequests"; nginx documentation, `subrequest_output_buffer_size`.
+
+use std::collections::VecDeque;
+
+use engines::http::Chunk;
+
+use super::body::{Act, BodyStage, Broken, Stepped};
+use super::family::{Child, go_on};
+use super::{Ctx, Exchange, Pulled, State};
+use crate::errlog::{Level, Shown};
+use crate::{phases, reply};
+
+/// The queue and what it is fed from.
+#[derive(Default)]
+pub(super) struct Joint {
+    /// What is asked for before the body, and after it.
+    before: Option<Vec<u8>>,
+    after: Option<Vec<u8>>,
+    queue: VecDeque<Piece>,
+    /// Bytes in memory and subrequests in the queue.
+    ahead_bytes: u64,
+    ahead_requests: usize,
+    /// The subrequest whose body is held in memory, and what has come of it.
+    held: Option<Box<(Child, Vec<u8>)>>,
+    /// The last stage before the joint waits for the end of a subrequest in the queue.
+    waited: bool,
+    /// Nothing comes of the exchange's own body any more.
+    own_ended: bool,
+    /// When there may be more of it, monotonic milliseconds; 0 while that is not waited for.
+    own_due_ms: u64,
+    /// What has come out has been told to leave at once.
+    flushed: bool,
+}
+
+enum Piece {
+    Chunk(Chunk),
+    Child(Box<Child>),
+}
+
+/// What comes out of the joint.
+pub(super) enum Joined {
+    Chunk(Chunk),
+    End,
+    Wait,
+}
+
+/// What comes of the exchange's own body.
+enum Own {
+    Chunk(Chunk),
+    Child(Box<Child>),
+    Later,
+    End,
+}
+
+impl Joint {
+    /// The next piece.
+    fn next(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Joined, Broken> {
+        self.wake(x, cx);
+        loop {
+            match self.queue.pop_front() {
+                Some(Piece::Chunk(chunk)) => {
+                    self.ahead_bytes -= chunk.bytes().len() as u64;
+                    self.flushed = false;
+                    return Ok(Joined::Chunk(chunk));
+                }
+                Some(Piece::Child(mut child)) => match pull_child(&mut child, x, cx)? {
+                    Joined::End => {
+                        self.ahead_requests -= 1;
+                        self.waited &= !child.waited;
+                    }
+                    Joined::Chunk(chunk) => {
+                        self.flushed = false;
+                        self.queue.push_front(Piece::Child(child));
+                        return Ok(Joined::Chunk(chunk));
+                    }
+                    Joined::Wait => {
+                        self.queue.push_front(Piece::Child(child));
+                        while self.has_room_ahead() && self.advance(x, cx)? {}
+                        return Ok(self.wait(x));
+                    }
+                },
+                None if self.advance(x, cx)? => {}
+                None if self.held.is_some() || self.own_due_ms != 0 => return Ok(self.wait(x)),
+                None => return Ok(Joined::End),
+            }
+        }
+    }
+
+    /// Lets subrequests whose time has come go on, whether they are first or not.
+    fn wake(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>) {
+        if self.ahead_requests == 0 {
+            return;
+        }
+        let now_ms = cx.clock.mono_ms;
+        for piece in &mut self.queue {
+            if let Piece::Child(child) = piece
+                && matches!(child.exchange.state, State::Waiting(until_ms) if until_ms <= now_ms)
+            {
+                x.lend(&mut child.exchange, |child| go_on(child, cx));
+            }
+        }
+    }
+
+    /// Waits for the first subrequest that something may happen to.
+    fn wait(&self, x: &mut Exchange) -> Joined {
+        let queued = self.queue.iter().filter_map(|piece| match piece {
+            Piece::Child(child) => Some(&child.exchange),
+            Piece::Chunk(_) => None,
+        });
+        let held = self.held.iter().map(|held| &held.0.exchange);
+        let due = queued.chain(held).map(|child| child.due_ms());
+        let due = due.chain([self.own_due_ms]);
+        x.rate.until_ms = due.filter(|due_ms| *due_ms != 0).min().unwrap_or(0);
+        Joined::Wait
+    }
+
+    fn has_room_ahead(&self) -> bool {
+        self.ahead_bytes < AHEAD_BYTES && self.ahead_requests < AHEAD_REQUESTS
+    }
+
+    /// Adds to the queue what comes next; false if nothing does now.
+    fn advance(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<bool, Broken> {
+        if let Some(uri) = self.before.take() {
+            let child = Child::open(x, cx, &uri, b"").map_err(|_| Broken(""))?;
+            self.join(Box::new(child), x, cx);
+            return Ok(true);
+        }
+        if let Some(held) = self.held.take() {
+            return self.hold(held, x, cx);
+        }
+        if self.waited {
+            return Ok(false);
+        }
+        self.own_due_ms = 0;
+        if !self.own_ended {
+            match x.own_piece(cx)? {
+                Own::Chunk(chunk) => {
+                    self.push(chunk);
+                    return Ok(true);
+                }
+                Own::Child(child) => {
+                    self.join(child, x, cx);
+                    return Ok(true);
+                }
+                Own::Later => {
+                    self.own_due_ms = x.rate.until_ms;
+                    return Ok(false);
+                }
+                Own::End => self.own_ended = true,
+            }
+        }
+        let Some(uri) = self.after.take() else {
+            return Ok(false);
+        };
+        let child = Child::open(x, cx, &uri, b"").map_err(|_| Broken(""))?;
+        self.join(Box::new(child), x, cx);
+        Ok(true)
+    }
+
+    fn push(&mut self, chunk: Chunk) {
+        self.ahead_bytes += chunk.bytes().len() as u64;
+        self.queue.push_back(Piece::Chunk(chunk));
+    }
+
+    /// Begins a subrequest, behind what its stage has put out before.
+    fn join(&mut self, mut child: Box<Child>, x: &mut Exchange, cx: &mut Ctx<'_>) {
+        let last = x.joint_at().checked_sub(1);
+        if let Some(lane) = last.and_then(|last| x.lanes.get_mut(last)) {
+            for chunk in std::mem::take(&mut lane.out) {
+                self.push(chunk);
+            }
+        }
+        x.lend(&mut child.exchange, |child| go_on(child, cx));
+        if child.holder.is_some() {
+            self.held = Some(Box::new((*child, Vec::new())));
+            return;
+        }
+        self.waited |= child.waited;
+        self.ahead_requests += 1;
+        self.queue.push_back(Piece::Child(child));
+    }
+
+    /// Goes on with the body that is held in memory; false while its subrequest waits.
+    fn hold(
+        &mut self,
+        mut held: Box<(Child, Vec<u8>)>,
+        x: &mut Exchange,
+        cx: &mut Ctx<'_>,
+    ) -> Result<bool, Broken> {
+        loop {
+            let (child, body) = &mut *held;
+            let chunk = match pull_child(child, x, cx)? {
+                Joined::Wait => {
+                    self.held = Some(held);
+                    return Ok(false);
+                }
+                Joined::End => {
+                    let status = child.exchange.reply.status;
+                    if let Some(holder) = child.holder.take() {
+                        holder(x, status, std::mem::take(body));
+                    }
+                    return Ok(true);
+                }
+                Joined::Chunk(chunk) => chunk,
+            };
+            let inner = &child.exchange;
+            let most = inner.core_loc(&inner.http).subrequest_output_buffer_size.0;
+            if body.len() as u64 + chunk.len() > most {
+                let uri = Shown(&inner.uri);
+                let text = format_args!("too big subrequest response while processing \"{uri}\"");
+                x.log(Level::Error, text);
+                return Err(Broken(""));
+            }
+            match &chunk {
+                Chunk::File(range) => {
+                    let read = cx.files.read(range);
+                    body.extend(read.map_err(|error| x.unreadable(&error))?);
+                }
+                memory => body.extend_from_slice(memory.bytes()),
+            }
+        }
+    }
+}
+
+/// The next piece of a subrequest's body.
+fn pull_child(child: &mut Child, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Joined, Broken> {
+    let (stub, begun) = (&mut child.stub, &mut child.begun);
+    x.lend(&mut child.exchange, |x| {
+        loop {
+            go_on(x, cx);
+            match x.state {
+                State::Running | State::Waiting(_) => return Ok(Joined::Wait),
+                State::Aborted => return Err(Broken("")),
+                State::Responding => {}
+            }
+            if !*begun
+                && x.err_status != 0
+                && let Some(stub) = stub.take()
+            {
+                answer_with(x, cx, stub);
+                continue;
+            }
+            x.rate.until_ms = 0;
+            match x.pull_marked(cx) {
+                Pulled::Chunk(chunk) => {
+                    *begun |= !chunk.is_empty();
+                    x.bytes_sent += chunk.len();
+                    return Ok(Joined::Chunk(chunk));
+                }
+                Pulled::Later => return Ok(Joined::Wait),
+                Pulled::Broken => return Err(Broken("")),
+                Pulled::End => match stub.take().filter(|_| !*begun) {
+                    Some(stub) => answer_with(x, cx, stub),
+                    None => {
+                        phases::log_subrequest(x, cx);
+                        return Ok(Joined::End);
+                    }
+                },
+            }
+        }
+    })
+}
+
+/// Puts a body of this media type in the place of what a subrequest would answer.
+fn answer_with(x: &mut Exchange, cx: &mut Ctx<'_>, (body, content_type): (Vec<u8>, Vec<u8>)) {
+    x.clear_reply();
+    x.err_status = 0;
+    x.reply.status = 200;
+    x.reply.content_type = content_type;
+    x.reply.content_length = Some(body.len() as u64);
+    reply::send(x, cx, (!body.is_empty()).then_some(Chunk::Owned(body)));
+}
+
+impl Exchange {
+    /// Lets bodies of subrequests join this one: the last stage so far may ask for them by [`BodyStage::act`].
+    pub fn join_subrequests(&mut self) {
+        self.family.joint.get_or_insert_default();
+    }
+
+    /// Puts the body of a subrequest before this one, and another after it.
+    pub fn join_around(&mut self, before: Option<Vec<u8>>, after: Option<Vec<u8>>) {
+        let joint = self.family.joint.get_or_insert_default();
+        joint.before = before;
+        joint.after = after;
+    }
+
+    /// Adds a body stage that is about what the client gets, bodies of subrequests included.
+    pub fn push_outer_stage(&mut self, stage: Box<dyn BodyStage>) {
+        self.family.outer += 1;
+        self.stages.push(stage);
+    }
+
+    /// Takes all body stages away, and the subrequests that were to join or are waited for.
+    pub fn clear_stages(&mut self) {
+        self.stages.clear();
+        self.lanes.clear();
+        self.family.drop_own();
+    }
+
+    /// The index of the first stage behind the joint.
+    pub(super) fn joint_at(&self) -> usize {
+        self.stages.len() - self.family.outer
+    }
+
+    /// The next piece that comes out of the joint.
+    pub(super) fn joined(&mut self, cx: &mut Ctx<'_>) -> Result<Joined, Broken> {
+        let Some(mut joint) = self.family.joint.take() else {
+            return Ok(Joined::End);
+        };
+        self.rate.until_ms = 0;
+        let joined = joint.next(self, cx);
+        self.family.joint = Some(joint);
+        joined
+    }
+
+    /// Takes back what came out of the joint; false if there is none.
+    pub(super) fn put_back_joined(&mut self, chunk: Chunk) {
+        if let Some(joint) = &mut self.family.joint {
+            joint.ahead_bytes += chunk.bytes().len() as u64;
+            joint.queue.push_front(Piece::Chunk(chunk));
+        }
+    }
+
+    /// Whether the stages behind the joint are still to be told that the next piece takes its time.
+    pub(super) fn must_flush(&mut self) -> bool {
+        let joint = self.family.joint.as_mut();
+        joint.is_some_and(|joint| !std::mem::replace(&mut joint.flushed, true))
+    }
+
+    /// The next piece of the exchange's own body, through the stages before the joint.
+    fn own_piece(&mut self, cx: &mut Ctx<'_>) -> Result<Own, Broken> {
+        let Some(last) = self.joint_at().checked_sub(1) else {
+            return Ok(match self.next_own(cx) {
+                Pulled::Chunk(chunk) => Own::Chunk(chunk),
+                Pulled::Later => Own::Later,
+                Pulled::End | Pulled::Broken => Own::End,
+            });
+        };
+        self.lanes.resize_with(self.stages.len(), Default::default);
+        loop {
+            if let Some(chunk) = self.lanes[last].out.pop_front() {
+                return Ok(Own::Chunk(chunk));
+            }
+            match self.act(last, cx)? {
+                Act::Idle => {}
+                Act::Again => continue,
+                Act::Join(child) => return Ok(Own::Child(child)),
+            }
+            let stages = (0..=last).rev();
+            match stages
+                .map(|i| self.step(i, cx))
+                .find(|done| *done != Ok(Stepped::Idle))
+            {
+                Some(Ok(Stepped::Waits)) => return Ok(Own::Later),
+                Some(done) => done.map(|_| ())?,
+                None => return Ok(Own::End),
+            }
+        }
+    }
+
+    /// Lets a stage work that needs its exchange.
+    fn act(&mut self, i: usize, cx: &mut Ctx<'_>) -> Result<Act, Broken> {
+        let mut stage = std::mem::replace(&mut self.stages[i], Box::new(Away));
+        let mut out = std::mem::take(&mut self.lanes[i].out);
+        let act = stage.act(self, cx, &mut out);
+        self.lanes[i].out = out;
+        self.stages[i] = stage;
+        act
+    }
+}
+
+/// Stands in the place of a stage that is at work.
+struct Away;
+
+impl BodyStage for Away {
+    fn chunk(&mut self, _: Chunk, _: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+        Ok(())
+    }
+
+    fn end(&mut self, _: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+        Ok(())
+    }
+}
+
+/// Bytes in memory that are made ahead of a subrequest that waits.
+const AHEAD_BYTES: u64 = 64 << 10;
+/// Subrequests that are begun ahead of one that waits, itself included.
+const AHEAD_REQUESTS: usize = 32;

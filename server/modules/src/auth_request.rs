@@ -1,0 +1,138 @@
+//! `auth_request`, `auth_request_set`: a subrequest says whether a request is allowed.
+//!
+//! A status from 200 to 299 allows it, 401 and 403 refuse it, any other is an error. The access phase waits while the
+//! subrequest does. As in nginx the subrequest itself goes through no access phase.
+//!
+//! Source: nginx documentation, `ngx_http_auth_request_module`.
+
+use std::rc::Rc;
+
+use conf::{Arity, ConfError, Contexts, Directive, Row};
+use engines::http::FieldId;
+use server_core::build::Build;
+use server_core::debug_http;
+use server_core::errlog::Level;
+use server_core::exchange::{Answer, Ctx, Exchange};
+use server_core::module::{Access, Handler, Module};
+use server_core::settings;
+use server_core::value::Value;
+use server_core::vars::Target;
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "auth_request",
+    directives: &[PLAIN, ROWS],
+    units: &[<AuthRequestLoc as server_core::confs::Conf>::unit],
+    handlers: &[Handler::Access(check)],
+    dormant: true,
+    ..Module::EMPTY
+};
+
+settings! {
+    /// Settings of a location.
+    pub(crate) struct AuthRequestLoc: Location / PLAIN {}
+    extra {
+        /// `auth_request`; `Some(None)` is "off".
+        uri: Option<Option<Vec<u8>>>,
+        /// `auth_request_set`.
+        assignments: Vec<(Target, Value)>
+    }
+    merge inherit;
+}
+
+fn inherit(own: &mut AuthRequestLoc, parent: Option<&AuthRequestLoc>) {
+    let Some(parent) = parent else { return };
+    if own.uri.is_none() {
+        own.uri.clone_from(&parent.uri);
+    }
+    if own.assignments.is_empty() {
+        own.assignments.clone_from(&parent.assignments);
+    }
+}
+
+const ROWS: &[Row<Build>] = &[
+    Row {
+        name: "auth_request",
+        contexts: Contexts::HTTP_SERVER_LOCATION,
+        arity: Arity::TAKE1,
+        block: false,
+        default: "off",
+        doc: "Where a subrequest goes whose status says whether the request is allowed.",
+        syntax: "uri | off",
+        apply: auth_request,
+    },
+    Row {
+        name: "auth_request_set",
+        contexts: Contexts::HTTP_SERVER_LOCATION,
+        arity: Arity::TAKE2,
+        block: false,
+        default: "",
+        doc: "Sets a variable after that subrequest, to a value that may hold variables of it.",
+        syntax: "$variable value",
+        apply: auth_request_set,
+    },
+];
+
+fn auth_request(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let conf = b.conf_mut::<AuthRequestLoc>();
+    if conf.uri.is_some() {
+        return Err(ConfError::directive(d, "is duplicate"));
+    }
+    conf.uri = Some(match d.arg(0) {
+        b"off" | b"" => None,
+        uri => Some(uri.to_vec()),
+    });
+    Ok(())
+}
+
+fn auth_request_set(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let Some(name) = d.arg(0).strip_prefix(b"$").filter(|name| !name.is_empty()) else {
+        let text = format!("invalid variable name \"{}\"", d.arg_str(0));
+        return Err(ConfError::word(d, d.word(0), text));
+    };
+    let target = b.vars.quiet_target(name);
+    let target = target.map_err(|text| ConfError::word(d, d.word(0), text))?;
+    let value = Value::compile(b, d, d.word(1))?;
+    let assignments = &mut b.conf_mut::<AuthRequestLoc>().assignments;
+    assignments.push((target, value));
+    Ok(())
+}
+
+fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
+    let http = Rc::clone(&x.http);
+    let conf: &AuthRequestLoc = x.loc(&http);
+    let Some(Some(uri)) = &conf.uri else {
+        return Access::NoOpinion;
+    };
+    debug_http!(x, "auth request handler");
+    let mut answer = match x.ask(cx, uri, b"") {
+        // Where there is none, the exchange is at its end.
+        Answer::Wait | Answer::None => return Access::Wait,
+        Answer::Head(answer) => answer,
+    };
+    for (target, value) in &conf.assignments {
+        let value = x.lend(&mut answer, |answer| value.to_vec(answer, cx));
+        match target {
+            Target::Slot(slot) => x.set_slot(*slot, Some(value)),
+            Target::Builtin(write) => write(x, &value),
+        }
+    }
+    match answer.reply.status {
+        200..=299 => Access::Allow,
+        401 => {
+            for challenge in answer.reply.fields.named(b"www-authenticate") {
+                let fields = &mut x.reply.fields;
+                fields.push_id(FieldId::WwwAuthenticate, b"WWW-Authenticate", challenge);
+            }
+            Access::Deny(401)
+        }
+        403 => Access::Deny(403),
+        status => {
+            x.log(
+                Level::Error,
+                format_args!("auth request unexpected status: {status}"),
+            );
+            Access::Deny(500)
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! `dav_methods`: PUT, DELETE, MKCOL, COPY and MOVE of files and directories (WebDAV's, without its properties and locks).
+//!
+//! A file that is put is collected in a temporary file and renamed onto its target; where that lies on another file
+//! system, it is copied beside the target first. So whoever reads the target gets the old file or the new one, and an
+//! upload that breaks off leaves nothing.
+//!
+//! Absent: 207 Multi-Status: where part of a tree cannot be changed, the status is that of the first failure.
+//!
+//! Source: nginx documentation, `ngx_http_dav_module`; RFC 4918 sections 9.3, 9.6 to 9.9.
+
+mod copy;
+mod destination;
+mod put;
+mod settings;
+mod tree;
+
+use std::rc::Rc;
+
+use engines::http::{BodyLength, Escape, FieldId, Method, escape};
+use server_core::build::method_bit;
+use server_core::debug_http;
+use server_core::errlog::{Level, Shown};
+use server_core::exchange::{Ctx, Exchange};
+use server_core::module::{Content, Handler, Module};
+use server_core::{Change, EACCES, EEXIST, EISDIR, ENOSPC, ENOTDIR, EPERM, FileError, Meta, paths};
+
+use crate::static_files::{log_failed, reason};
+use settings::DavLoc;
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "dav",
+    directives: &[settings::PLAIN],
+    units: &[<DavLoc as server_core::confs::Conf>::unit],
+    handlers: &[Handler::Content(handle)],
+    dormant: true,
+    ..Module::EMPTY
+};
+
+fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+    let http = Rc::clone(&x.http);
+    let conf = x.loc::<DavLoc>(&http);
+    if conf.methods.0 & method_bit(x.method) == 0 {
+        return Content::Declined;
+    }
+    if x.method == Method::Put {
+        return put::put(x, cx, conf);
+    }
+    let done = match x.method {
+        Method::Delete => delete(x, cx, conf),
+        Method::Mkcol => make_collection(x, cx, conf),
+        Method::Copy | Method::Move => copy::run(x, cx, conf),
+        _ => return Content::Declined,
+    };
+    Content::Status(done.unwrap_or_else(|status| status))
+}
+
+/// A status; as an error where the request is refused.
+type Answer = Result<u16, u16>;
+
+fn delete(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
+    refuse_body(x, "DELETE with body is unsupported")?;
+    refuse_shallow(x, conf.min_delete_depth.0)?;
+    let mut path = paths::map_uri(x, cx)?;
+    debug_http!(x, "http delete filename: \"{}\"", Shown(&path));
+    let meta = cx.files.describe(&path).map_err(|error| {
+        let missing = if error.errno == ENOTDIR { 409 } else { 404 };
+        failed(x, &path, error, missing)
+    })?;
+    let depth = depth(x);
+    if !meta.is_dir {
+        // A file whose name ends with a slash was no directory above.
+        return match depth.unwrap_or(Some(Depth::Zero)) {
+            Some(Depth::Zero | Depth::Infinity) => {
+                remove(x, cx, &path, &meta)?;
+                Ok(204)
+            }
+            _ => refuse(x, 400, "\"Depth\" header must be 0 or infinity"),
+        };
+    }
+    if !x.uri.ends_with(b"/") {
+        let reason = reason(of_errno(EISDIR));
+        let text = format!("DELETE \"{}\" failed ({reason})", Shown(&path));
+        return refuse(x, 409, &text);
+    }
+    if depth.unwrap_or(Some(Depth::Infinity)) != Some(Depth::Infinity) {
+        return refuse(x, 400, "\"Depth\" header must be infinity");
+    }
+    cut_slash(&mut path);
+    remove(x, cx, &path, &meta)?;
+    Ok(204)
+}
+
+/// Removes a file, or a directory with all that is in it.
+fn remove(x: &Exchange, cx: &mut Ctx<'_>, path: &[u8], meta: &Meta) -> Result<(), u16> {
+    if meta.is_dir {
+        return tree::remove(x, cx, path);
+    }
+    let removed = cx.files.change(&Change::Remove(path));
+    removed.map_err(|error| failed(x, path, error, 404))
+}
+
+/// `min_delete_depth`.
+fn refuse_shallow(x: &Exchange, least: u64) -> Result<(), u16> {
+    if least == 0 {
+        return Ok(());
+    }
+    let mut depth = 0;
+    for (at, byte) in x.uri.iter().enumerate() {
+        if *byte == b'/' {
+            depth += 1;
+            if depth >= least && at + 1 < x.uri.len() {
+                return Ok(());
+            }
+        }
+    }
+    refuse(x, 409, &format!("insufficient URI depth:{depth} to DELETE")).map(|_| ())
+}
+
+fn make_collection(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
+    refuse_body(x, "MKCOL with body is unsupported")?;
+    if !x.uri.ends_with(b"/") {
+        return refuse(x, 409, "MKCOL can create a collection only");
+    }
+    let mut path = paths::map_uri(x, cx)?;
+    cut_slash(&mut path);
+    debug_http!(x, "http mkcol path: \"{}\"", Shown(&path));
+    let mode = conf.access.of_directories();
+    let made = cx.files.change(&Change::MakeDir { path: &path, mode });
+    made.map_err(|error| failed(x, &path, error, 409))?;
+    set_location(x);
+    Ok(201)
+}
+
+/// The methods that have no use for a body refuse one.
+fn refuse_body(x: &Exchange, text: &str) -> Result<(), u16> {
+    match x.head.body {
+        BodyLength::None | BodyLength::Length(0) => Ok(()),
+        _ => refuse(x, 415, text).map(|_| ()),
+    }
+}
+
+/// Logs why a request is refused.
+fn refuse(x: &Exchange, status: u16, text: &str) -> Answer {
+    x.log(Level::Error, format_args!("{text}"));
+    Err(status)
+}
+
+/// Logs a failed system call; gives the status to answer with, which is `missing` where something is not there.
+fn failed(x: &Exchange, path: &[u8], error: FileError, missing: u16) -> u16 {
+    let (level, status) = match error.errno {
+        _ if error.is_missing() => (Level::Error, missing),
+        EACCES | EPERM => (Level::Error, 403),
+        EEXIST => (Level::Error, 405),
+        ENOSPC => (Level::Crit, 507),
+        _ => (Level::Crit, 500),
+    };
+    log_failed(x, level, path, error);
+    status
+}
+
+fn of_errno(errno: i32) -> FileError {
+    FileError { errno, call: "" }
+}
+
+/// How deep a method goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Depth {
+    Zero,
+    One,
+    Infinity,
+}
+
+/// The field `Depth`: an error where there is none, nothing where it has no meaning.
+fn depth(x: &Exchange) -> Result<Option<Depth>, ()> {
+    let value = x.head.field(FieldId::Depth).ok_or(())?;
+    let depth = match value {
+        b"0" => Some(Depth::Zero),
+        b"1" => Some(Depth::One),
+        b"infinity" => Some(Depth::Infinity),
+        _ => None,
+    };
+    if depth.is_none() {
+        let text = format_args!("client sent invalid \"Depth\" header: \"{}\"", Shown(value));
+        x.log(Level::Error, text);
+    }
+    Ok(depth)
+}
+
+/// The location of what was made is the URI it was made under.
+fn set_location(x: &mut Exchange) {
+    let mut location = Vec::with_capacity(x.uri.len());
+    escape(&x.uri, Escape::Uri, &mut location);
+    x.reply.location = location;
+}
+
+fn cut_slash(path: &mut Vec<u8>) {
+    if path.len() > 1 && path.ends_with(b"/") {
+        path.pop();
+    }
+}

@@ -1,0 +1,138 @@
+//! COPY and MOVE.
+//!
+//! Where a directory takes the place of another one, that one is removed first. What is moved is removed from its old
+//! place only when all of it is in the new one.
+
+use engines::http::{FieldId, Method};
+use server_core::errlog::{Level, Shown};
+use server_core::exchange::{Ctx, Exchange};
+use server_core::{Change, EEXIST, ENOENT, Meta, OpenPolicy};
+
+use super::destination::{Way, lies_in, parent, way};
+use super::settings::DavLoc;
+use super::tree::{self, Kept};
+use super::{Answer, Depth, cut_slash, depth, failed, of_errno, refuse, refuse_body, remove};
+use crate::static_files::reason;
+
+/// Does either.
+pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
+    refuse_body(x, "COPY and MOVE with body are unsupported")?;
+    let way = way(x, cx)?;
+    let moves = x.method == Method::Move;
+    match depth(x).unwrap_or(Some(Depth::Infinity)) {
+        Some(Depth::Infinity) => {}
+        Some(Depth::Zero) if !moves => {}
+        _ if moves => return refuse(x, 400, "\"Depth\" header must be infinity"),
+        _ => return refuse(x, 400, "\"Depth\" header must be 0 or infinity"),
+    }
+    let overwrites = overwrites(x)?;
+    let taken = there(x, cx, &way, overwrites)?;
+    let meta = cx
+        .files
+        .describe(&way.from)
+        .map_err(|error| failed(x, &way.from, error, 404))?;
+    if !meta.is_dir {
+        return one(x, cx, conf, &way, &meta);
+    }
+    if !way.collections {
+        let text = format!("\"{}\" is collection", Shown(&x.uri));
+        return refuse(x, 400, &text);
+    }
+    let round = lies_in(cx, parent(&way.to), &meta)
+        || taken.is_some_and(|taken| taken.is_dir && lies_in(cx, &way.from, &taken));
+    if round {
+        let text = format!(
+            "\"{}\" and its destination lie in each other",
+            Shown(&x.uri)
+        );
+        return refuse(x, 403, &text);
+    }
+    if let Some(taken) = &taken {
+        remove(x, cx, &way.to, taken)?;
+    }
+    directory(x, cx, way, &meta)
+}
+
+/// The field `Overwrite`.
+fn overwrites(x: &Exchange) -> Result<bool, u16> {
+    match x.head.field(FieldId::Overwrite) {
+        None | Some(b"T" | b"t") => Ok(true),
+        Some(b"F" | b"f") => Ok(false),
+        Some(other) => {
+            let other = Shown(other);
+            let text = format_args!("client sent invalid \"Overwrite\" header: \"{other}\"");
+            x.log(Level::Error, text);
+            Err(400)
+        }
+    }
+}
+
+/// What is at the destination, if it may be overwritten.
+fn there(x: &Exchange, cx: &mut Ctx<'_>, way: &Way, overwrites: bool) -> Result<Option<Meta>, u16> {
+    let to = &way.to;
+    let taken = match cx.files.describe(to) {
+        Err(error) if error.errno == ENOENT => return Ok(None),
+        Err(error) => return Err(failed(x, to, error, 404)),
+        Ok(taken) => taken,
+    };
+    if taken.is_dir && !way.collections {
+        let text = format!(
+            "\"{}\" could not go to collection \"{}\"",
+            Shown(&x.uri),
+            Shown(to)
+        );
+        refuse(x, 409, &text)?;
+    }
+    if !overwrites {
+        let reason = reason(of_errno(EEXIST));
+        let text = format!("\"{}\" could not be created ({reason})", Shown(to));
+        refuse(x, 412, &text)?;
+    }
+    Ok(Some(taken))
+}
+
+/// Copies or moves a directory; nothing is at the destination.
+fn directory(x: &Exchange, cx: &mut Ctx<'_>, way: Way, meta: &Meta) -> Answer {
+    let Way { mut from, to, .. } = way;
+    cut_slash(&mut from);
+    let moves = x.method == Method::Move;
+    let renaming = Change::Rename {
+        from: &from,
+        to: &to,
+    };
+    if moves && cx.files.change(&renaming).is_ok() {
+        return Ok(201);
+    }
+    let kept = Kept::of(meta);
+    let made = cx.files.change(&Change::MakeDir {
+        path: &to,
+        mode: kept.mode,
+    });
+    made.map_err(|error| failed(x, &to, error, 404))?;
+    tree::copy_inside(x, cx, &from, &to, moves)?;
+    if moves {
+        tree::remove(x, cx, &from)?;
+    }
+    Ok(201)
+}
+
+/// Copies or moves what is no directory.
+fn one(x: &Exchange, cx: &mut Ctx<'_>, conf: &DavLoc, way: &Way, meta: &Meta) -> Answer {
+    let (from, to) = (&way.from, &way.to);
+    if x.method == Method::Move {
+        let made_dirs = Some(conf.access.of_directories());
+        tree::rename(x, cx, (from, to), Kept::of(meta), made_dirs)?;
+        return Ok(204);
+    }
+    // Of a link its file is copied; of what is special, nothing: reading it might never end.
+    let source = cx
+        .files
+        .stat(from, &OpenPolicy::default())
+        .map_err(|error| failed(x, from, error, 404))?;
+    if !source.is_file {
+        let text = format!("\"{}\" is not a regular file", Shown(from));
+        return refuse(x, 403, &text);
+    }
+    tree::copy_file(cx, from, to, Kept::of(&source)).map_err(|error| failed(x, to, error, 409))?;
+    Ok(204)
+}

@@ -1,0 +1,202 @@
+//! The field `Destination` of COPY and MOVE, and the paths that it must not name.
+//!
+//! Source: RFC 4918 section 10.3; nginx's dav module.
+
+use std::rc::Rc;
+
+use engines::http::{FieldId, normalize};
+use server_core::conf_core::{Alias, CoreSrv};
+use server_core::debug_http;
+use server_core::errlog::{Level, Shown};
+use server_core::exchange::{Ctx, Exchange};
+use server_core::{Meta, OpenPolicy, paths};
+
+use super::{cut_slash, refuse};
+
+/// Where a file or directory goes, and where it is.
+pub(super) struct Way {
+    /// Its path, with a slash at the end where the URI has one.
+    pub(super) from: Vec<u8>,
+    /// The path of the destination, without a slash at the end.
+    pub(super) to: Vec<u8>,
+    /// Both URIs end with a slash.
+    pub(super) collections: bool,
+}
+
+/// Reads the field and maps both URIs.
+pub(super) fn way(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Way, u16> {
+    let Some(field) = x.head.field(FieldId::Destination).map(<[u8]>::to_vec) else {
+        return Err(refused(x, "client sent no \"Destination\" header"));
+    };
+    let invalid = |x: &Exchange| {
+        let text = format!(
+            "client sent invalid \"Destination\" header: \"{}\"",
+            Shown(&field)
+        );
+        refused(x, &text)
+    };
+    let target = target(x, &field)?.ok_or_else(|| invalid(x))?;
+    let http = Rc::clone(&x.http);
+    let mut uri = Vec::new();
+    let merge = *x.srv::<CoreSrv>(&http).merge_slashes;
+    if normalize(target, merge, &mut uri).is_err() {
+        return Err(invalid(x));
+    }
+    let collections = x.uri.ends_with(b"/");
+    if collections != uri.ends_with(b"/") {
+        let text = format!(
+            "both URI \"{}\" and \"Destination\" URI \"{}\" should be either collections or non-collections",
+            Shown(&x.uri),
+            Shown(&field)
+        );
+        x.log(Level::Error, format_args!("{text}"));
+        return Err(409);
+    }
+    let root = x.core_loc(&http).root.as_ref();
+    if let Some(Alias::Prefix(len)) = root.and_then(|root| root.alias)
+        && !x.uri.get(..len).is_some_and(|own| uri.starts_with(own))
+    {
+        // The alias stands for the beginning of the URI, which this one does not have.
+        return Err(invalid(x));
+    }
+    let mut from = paths::map_uri(x, cx)?;
+    std::mem::swap(&mut x.uri, &mut uri);
+    let to = paths::map_uri(x, cx);
+    std::mem::swap(&mut x.uri, &mut uri);
+    let mut to = to?;
+    merge_slashes(&mut from);
+    merge_slashes(&mut to);
+    cut_slash(&mut to);
+    debug_http!(x, "http copy from: \"{}\"", Shown(&from));
+    debug_http!(x, "http copy to: \"{}\"", Shown(&to));
+    refuse_same(x, &from, &to, collections, &field)?;
+    Ok(Way {
+        from,
+        to,
+        collections,
+    })
+}
+
+/// What of the field is a target; nothing where it is none.
+fn target<'f>(x: &Exchange, field: &'f [u8]) -> Result<Option<&'f [u8]>, u16> {
+    if field.first() == Some(&b'/') {
+        return Ok(Some(field));
+    }
+    if x.host.is_empty() {
+        return Err(refused(x, "client sent no \"Host\" header"));
+    }
+    let scheme: &[u8] = match x.tls {
+        Some(_) => b"https://",
+        None => b"http://",
+    };
+    let Some((own, rest)) = field.split_at_checked(scheme.len()) else {
+        return Ok(None);
+    };
+    if !own.eq_ignore_ascii_case(scheme) {
+        return Ok(None);
+    }
+    let end = memchr::memchr(b'/', rest).unwrap_or(rest.len());
+    let (authority, target) = rest.split_at(end);
+    let (host, port) = authority
+        .split_at_checked(x.host.len())
+        .unwrap_or((b"", authority));
+    let same = host.eq_ignore_ascii_case(&x.host) && matches!(port.first(), None | Some(b':'));
+    if !same {
+        let text = format!(
+            "\"Destination\" URI \"{}\" is handled by different repository than the source URI",
+            Shown(field)
+        );
+        return Err(refused(x, &text));
+    }
+    Ok(Some(target).filter(|target| !target.is_empty()))
+}
+
+/// Two paths of which one is the other, or lies in it, have no way between them.
+fn refuse_same(
+    x: &Exchange,
+    from: &[u8],
+    to: &[u8],
+    collections: bool,
+    field: &[u8],
+) -> Result<(), u16> {
+    let from = from.strip_suffix(b"/").unwrap_or(from);
+    let (uri, field) = (Shown(&x.uri), Shown(field));
+    if from == to {
+        let text = format!(
+            "both URI \"{uri}\" and \"Destination\" URI \"{field}\" point to the same location"
+        );
+        return refuse(x, 403, &text).map(|_| ());
+    }
+    if collections && (is_below(from, to) || is_below(to, from)) {
+        let text = format!("\"{uri}\" could not go to collection \"{field}\"");
+        return refuse(x, 403, &text).map(|_| ());
+    }
+    Ok(())
+}
+
+/// Whether a path lies in a directory, by its name.
+fn is_below(path: &[u8], dir: &[u8]) -> bool {
+    path.strip_prefix(dir)
+        .is_some_and(|rest| rest.first() == Some(&b'/') || dir.ends_with(b"/"))
+}
+
+/// Whether a directory is another one, or lies in it, however links lead there; false where it is not there.
+pub(super) fn lies_in(cx: &mut Ctx<'_>, path: &[u8], dir: &Meta) -> bool {
+    let mut path = path.to_vec();
+    let mut below = None;
+    for _ in 0..LEVELS {
+        let Ok(meta) = cx.files.stat(&path, &OpenPolicy::default()) else {
+            return false;
+        };
+        let here = (meta.dev, meta.ino);
+        if here == (dir.dev, dir.ino) {
+            return true;
+        }
+        if below == Some(here) {
+            // The root is its own parent.
+            return false;
+        }
+        below = Some(here);
+        path.extend_from_slice(b"/..");
+    }
+    // Too deep to be told: better not.
+    true
+}
+
+/// The directory that a path is in.
+pub(super) fn parent(path: &[u8]) -> &[u8] {
+    let end = memchr::memrchr(b'/', path).unwrap_or(0);
+    &path[..end.max(1)]
+}
+
+fn refused(x: &Exchange, text: &str) -> u16 {
+    x.log(Level::Error, format_args!("{text}"));
+    400
+}
+
+fn merge_slashes(path: &mut Vec<u8>) {
+    path.dedup_by(|next, before| *next == b'/' && *before == b'/');
+}
+
+/// Levels of directories that are gone up.
+const LEVELS: u32 = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_below_a_directory_by_whole_segments() {
+        assert!(is_below(b"/a/b", b"/a"));
+        assert!(is_below(b"/a", b"/"));
+        assert!(!is_below(b"/ab", b"/a"));
+        assert!(!is_below(b"/a", b"/a"));
+    }
+
+    #[test]
+    fn slashes_are_merged() {
+        let mut path = b"//a///b/".to_vec();
+        merge_slashes(&mut path);
+        assert_eq!(path, b"/a/b/");
+    }
+}

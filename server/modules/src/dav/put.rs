@@ -1,0 +1,100 @@
+//! PUT: the body becomes a file.
+
+use engines::http::{FieldId, parse_http_date};
+use server_core::debug_http;
+use server_core::errlog::{Level, Shown};
+use server_core::exchange::{Ctx, Exchange};
+use server_core::intake::{self, Collected, InFile, Plan};
+use server_core::module::Content;
+use server_core::{Change, EISDIR, OpenPolicy, paths};
+
+use super::settings::DavLoc;
+use super::{Answer, of_errno, refuse, set_location, tree};
+use crate::static_files::reason;
+
+/// Collects the body, then puts it in its place.
+pub(super) fn put(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Content {
+    if let Err(status) = refuse_early(x) {
+        return Content::Status(status);
+    }
+    let plan = Plan {
+        in_file: InFile::Clean,
+        mode: UPLOADING,
+        log: None,
+    };
+    match intake::collect(x, cx, &plan) {
+        Collected::Wait => Content::Wait,
+        Collected::Status(status) => Content::Status(status),
+        Collected::Done => Content::Status(place(x, cx, conf).unwrap_or_else(|status| status)),
+    }
+}
+
+/// What can be refused before the body is asked for.
+fn refuse_early(x: &Exchange) -> Result<(), u16> {
+    if x.uri.ends_with(b"/") {
+        refuse(x, 409, "cannot PUT to a collection")?;
+    }
+    if x.head.field(FieldId::ContentRange).is_some() {
+        refuse(x, 501, "PUT with range is unsupported")?;
+    }
+    Ok(())
+}
+
+/// Puts the file with the body in its place.
+fn place(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
+    let path = paths::map_uri(x, cx)?;
+    debug_http!(x, "http put filename: \"{}\"", Shown(&path));
+    let before = cx.files.stat(&path, &OpenPolicy::default());
+    if before.is_ok_and(|meta| meta.is_dir) {
+        let reason = reason(of_errno(EISDIR));
+        let text = format!("\"{}\" could not be created ({reason})", Shown(&path));
+        return refuse(x, 409, &text);
+    }
+    let Some(from) = x.body_file().map(|file| file.path.clone()) else {
+        return refuse(x, 500, "PUT request body must be in a file");
+    };
+    let mode = conf.access.0;
+    change(x, cx, &Change::Mode { path: &from, mode })?;
+    let date = x.head.field(FieldId::Date).and_then(parse_http_date);
+    if let Some(time_s) = date {
+        change(
+            x,
+            cx,
+            &Change::Modified {
+                path: &from,
+                time_s,
+            },
+        )?;
+    }
+    let kept = tree::Kept {
+        mode,
+        modified_s: date.unwrap_or(cx.clock.unix_ms as i64 / 1000),
+    };
+    let made_dirs = conf
+        .create_full_put_path
+        .then_some(conf.access.of_directories());
+    tree::rename(x, cx, (&from, &path), kept, made_dirs)?;
+    if let Some(file) = x.body_file_mut() {
+        file.renamed();
+    }
+    if before.is_ok() {
+        return Ok(204);
+    }
+    set_location(x);
+    Ok(201)
+}
+
+fn change(x: &Exchange, cx: &mut Ctx<'_>, change: &Change<'_>) -> Result<(), u16> {
+    cx.files.change(change).map_err(|error| {
+        let (call, path) = change.call();
+        let (path, reason) = (Shown(path), reason(error));
+        x.log(
+            Level::Crit,
+            format_args!("{call} \"{path}\" failed ({reason})"),
+        );
+        500
+    })
+}
+
+/// Permissions of a file while it comes.
+const UPLOADING: u32 = 0o660;

@@ -1,0 +1,206 @@
+//! Trees of directories: removed, copied, and made on the way to a file; files renamed, across file systems where need be.
+
+use server_core::errlog::{Level, Shown};
+use server_core::exchange::{Ctx, Exchange};
+use server_core::{Change, DirEntry, EACCES, EEXIST, ENOENT, EXDEV, FileError, Meta};
+
+use super::{failed, of_errno};
+use crate::static_files::reason;
+
+/// What a file keeps when it is copied.
+#[derive(Clone, Copy)]
+pub(super) struct Kept {
+    pub(super) mode: u32,
+    pub(super) modified_s: i64,
+}
+
+impl Kept {
+    /// That of the file itself.
+    pub(super) fn of(meta: &Meta) -> Self {
+        Self {
+            mode: meta.mode & PERMISSIONS,
+            modified_s: meta.mtime_s,
+        }
+    }
+}
+
+/// Renames a file from one path to another, where `made_dirs` are the permissions of directories that may be made for it.
+/// Across file systems it is copied; whoever renames removes what it was copied from.
+pub(super) fn rename(
+    x: &Exchange,
+    cx: &mut Ctx<'_>,
+    (from, to): (&[u8], &[u8]),
+    kept: Kept,
+    made_dirs: Option<u32>,
+) -> Result<(), u16> {
+    let renaming = Change::Rename { from, to };
+    let mut renamed = cx.files.change(&renaming);
+    if let Some(mode) = made_dirs
+        && is(renamed, ENOENT)
+    {
+        make_way(x, cx, to, mode)?;
+        renamed = cx.files.change(&renaming);
+    }
+    if is(renamed, EXDEV) {
+        renamed = copy_file(cx, from, to, kept);
+        if renamed.is_ok() {
+            renamed = cx.files.change(&Change::Remove(from));
+        }
+    }
+    renamed.map_err(|error| {
+        let (from, to, reason) = (Shown(from), Shown(to), reason(error));
+        x.log(
+            Level::Crit,
+            format_args!("{} \"{from}\" to \"{to}\" failed ({reason})", error.call),
+        );
+        match error.errno {
+            // RFC 4918 section 9.7.1: the directory must be there.
+            _ if error.is_missing() => 409,
+            server_core::ENOSPC => 507,
+            _ => 500,
+        }
+    })
+}
+
+fn is(result: Result<(), FileError>, errno: i32) -> bool {
+    result.is_err_and(|error| error.errno == errno)
+}
+
+/// Copies one file.
+pub(super) fn copy_file(
+    cx: &mut Ctx<'_>,
+    from: &[u8],
+    to: &[u8],
+    kept: Kept,
+) -> Result<(), FileError> {
+    cx.files.change(&Change::Copy {
+        from,
+        to,
+        mode: kept.mode,
+        modified_s: kept.modified_s,
+    })
+}
+
+/// Makes the directories on the way to a file.
+fn make_way(x: &Exchange, cx: &mut Ctx<'_>, to: &[u8], mode: u32) -> Result<(), u16> {
+    for end in memchr::memchr_iter(b'/', to).filter(|end| *end > 0) {
+        let path = &to[..end];
+        match cx.files.change(&Change::MakeDir { path, mode }) {
+            // One that cannot be made may be there; if not, that shows with the next.
+            Err(error) if !matches!(error.errno, EEXIST | EACCES) => {
+                return Err(failed(x, path, error, 409));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Removes a directory with all that is in it; as much as can be, where not all of it can.
+pub(super) fn remove(x: &Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> Result<(), u16> {
+    let mut first = None;
+    remove_inside(x, cx, path, TREE_DEPTH, &mut first);
+    if let Err(error) = cx.files.change(&Change::RemoveDir(path)) {
+        first.get_or_insert(failed(x, path, error, 404));
+    }
+    first.map_or(Ok(()), Err)
+}
+
+fn remove_inside(x: &Exchange, cx: &mut Ctx<'_>, path: &[u8], depth: u32, first: &mut Option<u16>) {
+    for (path, meta) in entries(x, cx, path, depth, first) {
+        let removed = if meta.is_dir {
+            remove_inside(x, cx, &path, depth - 1, first);
+            cx.files.change(&Change::RemoveDir(&path))
+        } else {
+            cx.files.change(&Change::Remove(&path))
+        };
+        if let Err(error) = removed {
+            first.get_or_insert(failed(x, &path, error, 404));
+        }
+    }
+}
+
+/// Copies what is in a directory into another, which is there; links and what is special are left out, which is a failure
+/// where `all` of it must be copied.
+pub(super) fn copy_inside(
+    x: &Exchange,
+    cx: &mut Ctx<'_>,
+    from: &[u8],
+    to: &[u8],
+    all: bool,
+) -> Result<(), u16> {
+    let mut first = None;
+    copy_level(x, cx, (from, to), all, TREE_DEPTH, &mut first);
+    first.map_or(Ok(()), Err)
+}
+
+fn copy_level(
+    x: &Exchange,
+    cx: &mut Ctx<'_>,
+    (from, to): (&[u8], &[u8]),
+    all: bool,
+    depth: u32,
+    first: &mut Option<u16>,
+) {
+    for (path, meta) in entries(x, cx, from, depth, first) {
+        let target = [to, &path[from.len()..]].concat();
+        let kept = Kept::of(&meta);
+        let copied = if meta.is_dir {
+            let made = cx.files.change(&Change::MakeDir {
+                path: &target,
+                mode: kept.mode,
+            });
+            if made.is_ok() {
+                copy_level(x, cx, (&path, &target), all, depth - 1, first);
+                let _ = cx.files.change(&Change::Modified {
+                    path: &target,
+                    time_s: kept.modified_s,
+                });
+            }
+            made
+        } else if meta.is_file {
+            copy_file(cx, &path, &target, kept)
+        } else {
+            if all {
+                let path = Shown(&path);
+                x.log(
+                    Level::Error,
+                    format_args!("\"{path}\" is not a regular file: it cannot be moved"),
+                );
+                first.get_or_insert(500);
+            }
+            Ok(())
+        };
+        if let Err(error) = copied {
+            first.get_or_insert(failed(x, &target, error, 500));
+        }
+    }
+}
+
+/// What is in a directory, with the paths; no more where it lies too deep.
+fn entries(
+    x: &Exchange,
+    cx: &mut Ctx<'_>,
+    path: &[u8],
+    depth: u32,
+    first: &mut Option<u16>,
+) -> Vec<(Vec<u8>, Meta)> {
+    let found = match depth {
+        0 => Err(of_errno(server_core::ENAMETOOLONG)),
+        _ => cx.files.entries(path),
+    };
+    let list = found.unwrap_or_else(|error| {
+        first.get_or_insert(failed(x, path, error, 404));
+        Vec::new()
+    });
+    let described = |entry: DirEntry| {
+        let path = [path, b"/", &entry.name].concat();
+        entry.meta.ok().map(|meta| (path, meta))
+    };
+    list.into_iter().filter_map(described).collect()
+}
+
+/// Levels of directories below the one that is removed or copied.
+const TREE_DEPTH: u32 = 512;
+/// The bits of a mode that are permissions.
+const PERMISSIONS: u32 = 0o7777;

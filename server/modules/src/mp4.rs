@@ -1,0 +1,255 @@
+//! `mp4` and its companions: files in MP4 from one time to another (`?start=`, `?end=`, in seconds).
+//!
+//! The boxes of a file are read while the request waits, as in nginx; without a start and an end, or with a start of 0
+//! where `moov` comes first, the file is sent as any other. Ranges are those of what is sent.
+//!
+//! Absent: `mp4_limit_rate` and `mp4_limit_rate_after`, which nginx's commercial edition alone has.
+//!
+//! Source: nginx documentation, `ngx_http_mp4_module`.
+
+mod boxes;
+mod fault;
+mod movie;
+mod tables;
+mod track;
+
+use std::rc::Rc;
+
+use conf::{Arity, Contexts, Row, os_error};
+use engines::http::{Chunk, FileHandle, FileRange, Method};
+use server_core::build::Build;
+use server_core::builtin::find_arg;
+use server_core::errlog::Level;
+use server_core::exchange::{Ctx, Exchange};
+use server_core::module::{Content, Inherit, Module};
+use server_core::typed::Size;
+use server_core::{Files, Opened, debug_http, paths, reply, settings};
+
+use crate::static_files::open_failed;
+use fault::Fault;
+use movie::{Cut, Limits, Ranges};
+use track::Ask;
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "mp4",
+    directives: &[PLAIN, ROWS],
+    units: &[<Mp4Loc as server_core::confs::Conf>::unit],
+    inherits: &[("mp4", Inherit::Blocks)],
+    ..Module::EMPTY
+};
+
+settings! {
+    /// Settings of a location.
+    pub(crate) struct Mp4Loc: Location / PLAIN {
+        /// How much of a file is read at once at first.
+        buffer_size "mp4_buffer_size": Size = Size(512 << 10), "512k", Contexts::HTTP_SERVER_LOCATION;
+        /// The largest metadata (moov) of a file, where that is more than what is read at first.
+        max_buffer_size "mp4_max_buffer_size": Size = Size(10 << 20), "10m", Contexts::HTTP_SERVER_LOCATION;
+        /// Whether what is sent begins with a key frame; what comes before the start is hidden by an edit list.
+        start_key_frame "mp4_start_key_frame": bool = false, "off", Contexts::HTTP_SERVER_LOCATION;
+    }
+}
+
+const ROWS: &[Row<Build>] = &[Row {
+    name: "mp4",
+    contexts: Contexts::LOCATION,
+    arity: Arity::NOARGS,
+    block: false,
+    default: "",
+    doc: "Sends files in MP4 from and to the times, in seconds, that the arguments start and end name.",
+    syntax: "",
+    apply: |b, _| {
+        b.set_handler(handle);
+        Ok(())
+    },
+}];
+
+fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+    if !matches!(x.method, Method::Get | Method::Head) {
+        return Content::Status(405);
+    }
+    if x.uri.ends_with(b"/") {
+        return Content::Declined;
+    }
+    let path = match paths::map_uri(x, cx) {
+        Ok(path) => path,
+        Err(status) => return Content::Status(status),
+    };
+    let policy = paths::policy(x, cx, &path);
+    let opened = match cx.files.open(&path, &policy) {
+        Ok(opened) => opened,
+        Err(error) => return Content::Status(open_failed(x, &path, error)),
+    };
+    let Some(file) = opened.file.clone().filter(|_| opened.meta.is_file) else {
+        return Content::Declined;
+    };
+    let cut = match asked(x) {
+        Some(ask) => part(x, cx, &opened, &file, &ask),
+        None => Ok(Cut::Whole),
+    };
+    match cut {
+        Ok(cut) => {
+            send(x, cx, opened, file, cut);
+            Content::Sent
+        }
+        Err(fault) => {
+            let name = String::from_utf8_lossy(&path);
+            if let Some(text) = fault.tell(&name) {
+                x.log(Level::Error, format_args!("{text}"));
+            }
+            Content::Status(500)
+        }
+    }
+}
+
+/// What the arguments name, if they do; what is no time counts for nothing, as in nginx.
+fn asked(x: &Exchange) -> Option<Ask> {
+    if x.args.is_empty() {
+        return None;
+    }
+    let time = |name: &[u8]| find_arg(&x.args, name).and_then(milliseconds);
+    let start = time(b"start");
+    let end = time(b"end").filter(|end| *end > 0);
+    if start.is_none() && end.is_none() {
+        return None;
+    }
+    let conf: &Mp4Loc = x.loc(&x.http);
+    let start_ms = start.unwrap_or(0);
+    Some(Ask {
+        start_ms,
+        length_ms: end.map_or(0, |end| end.saturating_sub(start_ms)),
+        key_frame: *conf.start_key_frame,
+    })
+}
+
+/// Seconds with digits behind a point, of which players may send many.
+fn milliseconds(text: &[u8]) -> Option<u64> {
+    let (mut value, mut point, mut places) = (0_u64, false, 3);
+    for byte in text {
+        match byte {
+            b'.' if !point => point = true,
+            b'0'..=b'9' if places == 0 => {}
+            b'0'..=b'9' => {
+                value = value.checked_mul(10)?.checked_add(u64::from(byte - b'0'))?;
+                places -= u32::from(point);
+            }
+            _ => return None,
+        }
+    }
+    let value = value.checked_mul(10_u64.pow(places))?;
+    (!text.is_empty() && i64::try_from(value).is_ok()).then_some(value)
+}
+
+/// Finds the part of a file that is asked for.
+fn part(
+    x: &Exchange,
+    cx: &mut Ctx<'_>,
+    opened: &Opened,
+    file: &FileHandle,
+    ask: &Ask,
+) -> Result<Cut, Fault> {
+    debug_http!(x, "mp4 start:{}, length:{}", ask.start_ms, ask.length_ms);
+    let conf: &Mp4Loc = x.loc(&x.http);
+    let limits = Limits {
+        first_read: conf.buffer_size.0,
+        moov: conf.max_buffer_size.0,
+    };
+    let mut reader = Reader {
+        x,
+        files: cx.files,
+        file,
+    };
+    movie::cut(&mut reader, opened.meta.size, limits, ask)
+}
+
+/// Reads a file for an exchange.
+struct Reader<'a> {
+    x: &'a Exchange,
+    files: &'a mut dyn Files,
+    file: &'a FileHandle,
+}
+
+impl Ranges for Reader<'_> {
+    fn read(&mut self, offset: u64, len: u64, out: &mut Vec<u8>) -> Result<(), Fault> {
+        let range = FileRange {
+            file: FileHandle::clone(self.file),
+            offset,
+            len,
+        };
+        self.files.read_into(&range, out).map_err(|error| {
+            let text = format_args!("pread() failed ({})", os_error(&error));
+            self.x.log(Level::Crit, text);
+            Fault::Unreadable
+        })
+    }
+}
+
+fn send(x: &mut Exchange, cx: &mut Ctx<'_>, opened: Rc<Opened>, file: FileHandle, cut: Cut) {
+    let (head, data) = match cut {
+        Cut::Whole => (Vec::new(), 0..opened.meta.size),
+        Cut::Part { head, data } => (head, data),
+    };
+    let length = head.len() as u64 + (data.end - data.start);
+    let whole = head.is_empty();
+    x.reply.status = 200;
+    x.reply.content_length = Some(length);
+    x.reply.last_modified = Some(opened.meta.mtime_s);
+    x.reply.last_modified_text = Some(Rc::clone(&opened.last_modified));
+    let http = Rc::clone(&x.http);
+    if *x.core_loc(&http).etag {
+        x.reply.etag = Some(match whole {
+            true => Rc::clone(&opened.etag),
+            // As in nginx the time of the file and the length of what is sent.
+            false => format!("\"{:x}-{length:x}\"", opened.meta.mtime_s)
+                .into_bytes()
+                .into(),
+        });
+    }
+    x.reply.allow_ranges = true;
+    reply::set_content_type(x);
+    let content = match whole {
+        true => cx.files.content(&opened),
+        false => None,
+    };
+    let chunk = match content {
+        Some(content) => Chunk::Shared(content),
+        None => Chunk::File(FileRange {
+            file,
+            offset: data.start,
+            len: data.end - data.start,
+        }),
+    };
+    if whole {
+        x.reply.source = Some(opened);
+    } else {
+        x.body.push_back(Chunk::Owned(head));
+    }
+    reply::send(x, cx, (length > 0).then_some(chunk));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_places() {
+        for (text, wanted) in [
+            ("2", Some(2000)),
+            ("7.1", Some(7100)),
+            ("0.0009", Some(0)),
+            ("1.23456789012345678901234567890", Some(1234)),
+            (".5", Some(500)),
+            ("5.", Some(5000)),
+            ("", None),
+            ("1.2.3", None),
+            ("-1", None),
+            ("1e3", None),
+            ("9223372036854775.807", Some(9_223_372_036_854_775_807)),
+            ("9223372036854775.808", None),
+            ("18446744073709551616", None),
+        ] {
+            assert_eq!(milliseconds(text.as_bytes()), wanted, "{text}");
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! The tables of a track: which samples there are, when they are shown, and where they lie in the file.
+//!
+//! Tables are read where they lie; each has as many rows as it says, or it is refused. Samples and chunks are counted
+//! from 0 here, in the file from 1.
+//!
+//! Source: ISO/IEC 14496-12, sections 8.6 and 8.7.
+
+use std::ops::Range;
+
+use super::fault::{Edge, Fault};
+
+/// A table with rows of `W` bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Table<'a, const W: usize> {
+    /// Version and flags.
+    pub(crate) version: [u8; 4],
+    pub(crate) rows: &'a [[u8; W]],
+}
+
+impl<'a, const W: usize> Table<'a, W> {
+    pub(crate) fn parse(body: &'a [u8], kind: &'static str) -> Result<Self, Fault> {
+        let short = Fault::Short(kind);
+        let (version, rest) = body.split_first_chunk::<4>().ok_or(short)?;
+        let rows = rows(rest).ok_or(short)?;
+        Ok(Self {
+            version: *version,
+            rows,
+        })
+    }
+}
+
+/// A number of rows, and as many rows.
+fn rows<const W: usize>(bytes: &[u8]) -> Option<&[[u8; W]]> {
+    let (count, rest) = bytes.split_first_chunk::<4>()?;
+    let count = usize::try_from(u32::from_be_bytes(*count)).ok()?;
+    rest.as_chunks::<W>().0.get(..count)
+}
+
+fn pair(row: &[u8; 8]) -> (u32, u32) {
+    let [a, b, c, d, e, f, g, h] = *row;
+    (
+        u32::from_be_bytes([a, b, c, d]),
+        u32::from_be_bytes([e, f, g, h]),
+    )
+}
+
+/// A sample, and the time at which it begins, in units of the track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) sample: u64,
+    pub(crate) time: u64,
+}
+
+/// Runs of samples with a value in common: `stts` and `ctts`.
+impl Table<'_, 8> {
+    /// How many samples there are.
+    pub(crate) fn samples(&self) -> u64 {
+        self.rows.iter().map(|row| u64::from(pair(row).0)).sum()
+    }
+
+    /// The sample that is under way at a time, where values are durations.
+    pub(crate) fn at(&self, time: u64) -> Option<Moment> {
+        let (mut sample, mut left) = (0, time);
+        for (count, duration) in self.rows.iter().map(pair) {
+            let span = u64::from(count) * u64::from(duration);
+            if left < span {
+                let duration = u64::from(duration);
+                return Some(Moment {
+                    sample: sample + left / duration,
+                    time: time - left % duration,
+                });
+            }
+            sample += u64::from(count);
+            left -= span;
+        }
+        None
+    }
+
+    /// When a sample begins, where values are durations.
+    pub(crate) fn time_of(&self, sample: u64) -> u64 {
+        let (mut left, mut time) = (sample, 0_u64);
+        for (count, duration) in self.rows.iter().map(pair) {
+            let count = left.min(u64::from(count));
+            time = time.saturating_add(count * u64::from(duration));
+            left -= count;
+        }
+        time
+    }
+
+    /// Puts the runs of some samples alone.
+    pub(crate) fn cut(&self, samples: &Range<u64>, out: &mut Vec<u8>) {
+        let (start, mut count) = (begin_rows(self.version, out), 0_u32);
+        let mut first = 0;
+        for row in self.rows {
+            let (len, value) = pair(row);
+            let next = first + u64::from(len);
+            let (from, to) = (first.max(samples.start), next.min(samples.end));
+            first = next;
+            if from < to {
+                // No more than `len`.
+                out.extend_from_slice(&((to - from) as u32).to_be_bytes());
+                out.extend_from_slice(&value.to_be_bytes());
+                count += 1;
+            }
+        }
+        end_rows(start, count, out);
+    }
+}
+
+/// Samples that can be shown without others: `stss`.
+impl Table<'_, 4> {
+    /// The last one that is not behind this sample, which is the answer where there is none.
+    pub(crate) fn sync_before(&self, sample: u64) -> Result<u64, Fault> {
+        let mut found = sample;
+        for row in self.rows {
+            let number = u64::from(u32::from_be_bytes(*row));
+            let own = number.checked_sub(1).ok_or(Fault::ZeroSync)?;
+            if own > sample {
+                break;
+            }
+            found = own;
+        }
+        Ok(found)
+    }
+
+    /// Puts those among some samples, counted from the first of these.
+    pub(crate) fn cut_sync(&self, samples: &Range<u64>, out: &mut Vec<u8>) {
+        let (start, mut count) = (begin_rows(self.version, out), 0_u32);
+        for row in self.rows {
+            let number = u32::from_be_bytes(*row);
+            let own = u64::from(number).checked_sub(1);
+            if let Some(own) = own.filter(|own| samples.contains(own)) {
+                // Smaller than `number`, or the same.
+                let moved = (own - samples.start + 1) as u32;
+                out.extend_from_slice(&moved.to_be_bytes());
+                count += 1;
+            }
+        }
+        end_rows(start, count, out);
+    }
+}
+
+/// Where a sample lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) chunk: u64,
+    /// Samples of its chunk before it.
+    pub(crate) within: u32,
+}
+
+/// Runs of chunks with as many samples each: `stsc`, with the number of chunks there are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chunks<'a> {
+    pub(crate) table: Table<'a, 12>,
+    pub(crate) count: u64,
+}
+
+struct Run {
+    chunks: Range<u64>,
+    samples: u32,
+    /// Index of a description in `stsd`.
+    description: u32,
+}
+
+impl Chunks<'_> {
+    fn runs(&self) -> impl Iterator<Item = Result<Run, Fault>> {
+        let firsts = self.table.rows.iter().map(|row| triple(row).0);
+        // Behind the last chunk would be this one, counted from 1.
+        let nexts = firsts.skip(1).map(u64::from).chain([self.count + 1]);
+        self.table.rows.iter().zip(nexts).map(|(row, next)| {
+            let (first, samples, description) = triple(row);
+            let first = u64::from(first).checked_sub(1).ok_or(Fault::ZeroChunk)?;
+            // A next one of 0 is told when its own run is looked at.
+            let next = next.saturating_sub(1);
+            if next < first {
+                return Err(Fault::Unordered);
+            }
+            Ok(Run {
+                chunks: first..next,
+                samples,
+                description,
+            })
+        })
+    }
+
+    /// Where a sample lies.
+    pub(crate) fn locate(&self, sample: u64, edge: Edge) -> Result<Place, Fault> {
+        if self.table.rows.is_empty() {
+            return Err(Fault::NoChunkRuns);
+        }
+        let mut left = sample;
+        for run in self.runs() {
+            let run = run?;
+            let len = run.chunks.end - run.chunks.start;
+            // Neither is above 2^32 - 1.
+            let all = len * u64::from(run.samples);
+            if left < all {
+                let samples = u64::from(run.samples);
+                return Ok(Place {
+                    chunk: run.chunks.start + left / samples,
+                    within: (left % samples) as u32,
+                });
+            }
+            left -= all;
+        }
+        Err(Fault::OutOf(edge, "stsc chunks"))
+    }
+
+    /// Puts the runs of the chunks from that of `start` on, whose first samples up to `start` go, and up to that of
+    /// `last`, whose samples behind `last` go.
+    pub(crate) fn cut(
+        &self,
+        start: Place,
+        last: Option<Place>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let (begun, mut count) = (begin_rows(self.table.version, out), 0_u32);
+        let end = last.map_or(self.count, |last| last.chunk + 1);
+        let mut before = None;
+        let mut put = |chunk: u64, samples: u32, description: u32| {
+            if before.replace((samples, description)) != Some((samples, description)) {
+                // Chunks are counted with 32 bits.
+                let number = (chunk - start.chunk + 1) as u32;
+                for part in [number, samples, description] {
+                    out.extend_from_slice(&part.to_be_bytes());
+                }
+                count += 1;
+            }
+        };
+        for run in self.runs() {
+            let Run {
+                chunks,
+                samples,
+                description,
+            } = run?;
+            let (from, to) = (chunks.start.max(start.chunk), chunks.end.min(end));
+            if from >= to {
+                continue;
+            }
+            let kept = |chunk: u64| {
+                let head = if chunk == start.chunk {
+                    start.within
+                } else {
+                    0
+                };
+                let tail = last.filter(|last| last.chunk == chunk);
+                tail.map_or(samples, |last| last.within + 1)
+                    .saturating_sub(head)
+            };
+            // All but the first and the last of all are as they were.
+            put(from, kept(from), description);
+            if to - from > 2 {
+                put(from + 1, samples, description);
+            }
+            if to - from > 1 {
+                put(to - 1, kept(to - 1), description);
+            }
+        }
+        end_rows(begun, count, out);
+        Ok(())
+    }
+}
+
+fn triple(row: &[u8; 12]) -> (u32, u32, u32) {
+    let [a, b, c, d, e, f, g, h, i, j, k, l] = *row;
+    (
+        u32::from_be_bytes([a, b, c, d]),
+        u32::from_be_bytes([e, f, g, h]),
+        u32::from_be_bytes([i, j, k, l]),
+    )
+}
+
+/// How large the samples are: `stsz`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes<'a> {
+    version: [u8; 4],
+    sizes: SizeRows<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum SizeRows<'a> {
+    /// So many of one size.
+    Same(u32, u32),
+    Each(&'a [[u8; 4]]),
+}
+
+impl<'a> Sizes<'a> {
+    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, Fault> {
+        let short = Fault::Short("stsz");
+        let (version, rest) = body.split_first_chunk::<4>().ok_or(short)?;
+        let (same, rest) = rest.split_first_chunk::<4>().ok_or(short)?;
+        let sizes = match u32::from_be_bytes(*same) {
+            0 => SizeRows::Each(rows(rest).ok_or(short)?),
+            same => {
+                let count = rest.first_chunk::<4>().ok_or(short)?;
+                SizeRows::Same(same, u32::from_be_bytes(*count))
+            }
+        };
+        Ok(Self {
+            version: *version,
+            sizes,
+        })
+    }
+
+    pub(crate) fn samples(&self) -> u64 {
+        match self.sizes {
+            SizeRows::Same(_, count) => u64::from(count),
+            SizeRows::Each(rows) => rows.len() as u64,
+        }
+    }
+
+    /// Bytes of some samples; `None` if there are not as many.
+    pub(crate) fn sum(&self, samples: Range<u64>) -> Option<u64> {
+        match self.sizes {
+            SizeRows::Same(size, count) => {
+                let len = samples.end.checked_sub(samples.start)?;
+                let known = samples.end <= u64::from(count);
+                // Neither is above 2^32 - 1.
+                known.then(|| len * u64::from(size))
+            }
+            SizeRows::Each(rows) => {
+                let samples =
+                    usize::try_from(samples.start).ok()?..usize::try_from(samples.end).ok()?;
+                let rows = rows.get(samples)?;
+                let sizes = rows.iter().map(|row| u64::from(u32::from_be_bytes(*row)));
+                // At most 2^32 of less than 2^32.
+                Some(sizes.sum())
+            }
+        }
+    }
+
+    /// Puts those of some samples, of which none may be missing.
+    pub(crate) fn cut(&self, samples: &Range<u64>, out: &mut Vec<u8>) {
+        let count = (samples.end - samples.start) as u32;
+        let (same, rows) = match self.sizes {
+            SizeRows::Same(size, _) => (size, &[][..]),
+            SizeRows::Each(rows) => (0, &rows[samples.start as usize..samples.end as usize]),
+        };
+        out.extend_from_slice(&self.version);
+        for part in [same, count] {
+            out.extend_from_slice(&part.to_be_bytes());
+        }
+        out.extend_from_slice(rows.as_flattened());
+    }
+}
+
+/// Where the chunks lie: `stco` and `co64`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Offsets<'a> {
+    Narrow(Table<'a, 4>),
+    Wide(Table<'a, 8>),
+}
+
+impl Offsets<'_> {
+    pub(crate) fn chunks(&self) -> u64 {
+        match self {
+            Self::Narrow(table) => table.rows.len() as u64,
+            Self::Wide(table) => table.rows.len() as u64,
+        }
+    }
+
+    pub(crate) fn at(&self, chunk: u64) -> Option<u64> {
+        let chunk = usize::try_from(chunk).ok()?;
+        Some(match self {
+            Self::Narrow(table) => u64::from(u32::from_be_bytes(*table.rows.get(chunk)?)),
+            Self::Wide(table) => u64::from_be_bytes(*table.rows.get(chunk)?),
+        })
+    }
+
+    /// Puts those of some chunks, the first of which begins at `start` now; gives where in `out` they are.
+    pub(crate) fn cut(&self, chunks: &Range<u64>, start: u64, out: &mut Vec<u8>) -> Put {
+        let wide = matches!(self, Self::Wide(_));
+        let version = match self {
+            Self::Narrow(table) => table.version,
+            Self::Wide(table) => table.version,
+        };
+        let begun = begin_rows(version, out);
+        let at = out.len();
+        for chunk in chunks.clone() {
+            let offset = if chunk == chunks.start {
+                Some(start)
+            } else {
+                self.at(chunk)
+            };
+            put_offset(offset.unwrap_or_default(), wide, out);
+        }
+        let count = (chunks.end - chunks.start) as u32;
+        end_rows(begun, count, out);
+        Put { at, count, wide }
+    }
+}
+
+fn put_offset(offset: u64, wide: bool, out: &mut Vec<u8>) {
+    if wide {
+        out.extend_from_slice(&offset.to_be_bytes());
+    } else {
+        // It was read from as many bytes, or checked to fit.
+        out.extend_from_slice(&(offset as u32).to_be_bytes());
+    }
+}
+
+/// Offsets that were put somewhere.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Put {
+    at: usize,
+    count: u32,
+    wide: bool,
+}
+
+impl Put {
+    /// Moves them: what lay at `old` in the file lies at `new` in what is sent.
+    pub(crate) fn moved(&self, old: u64, new: u64, out: &mut [u8]) -> Result<(), Fault> {
+        let count = self.count as usize;
+        let place = |offset: u64| {
+            let distance = offset.checked_sub(old).ok_or(Fault::LargeOffset)?;
+            distance.checked_add(new).ok_or(Fault::LargeOffset)
+        };
+        if self.wide {
+            let rows = &mut out[self.at..self.at + count * 8];
+            for row in rows.as_chunks_mut::<8>().0 {
+                *row = place(u64::from_be_bytes(*row))?.to_be_bytes();
+            }
+        } else {
+            let rows = &mut out[self.at..self.at + count * 4];
+            for row in rows.as_chunks_mut::<4>().0 {
+                let offset = place(u64::from(u32::from_be_bytes(*row)))?;
+                let offset = u32::try_from(offset).map_err(|_| Fault::LargeOffset)?;
+                *row = offset.to_be_bytes();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts what comes before rows; gives the place of their number.
+fn begin_rows(version: [u8; 4], out: &mut Vec<u8>) -> usize {
+    out.extend_from_slice(&version);
+    out.extend_from_slice(&[0; 4]);
+    out.len()
+}
+
+fn end_rows(begun: usize, count: u32, out: &mut [u8]) {
+    out[begun - 4..begun].copy_from_slice(&count.to_be_bytes());
+}

@@ -1,0 +1,149 @@
+//! `ssi` and its companions: commands in pages (Server Side Includes).
+//!
+//! The commands are `include`, `echo`, `config`, `set`, `if`, `elif`, `else`, `endif`, `block` and `endblock`. The parser
+//! keeps its state over the ends of pieces ([`parse`]), what commands do is in [`command`], and bodies of what is
+//! included join as all bodies of subrequests do. What a request keeps in variables and blocks is bounded.
+//!
+//! Source: nginx documentation, `ngx_http_ssi_module`.
+
+mod command;
+mod expand;
+mod parse;
+mod shared;
+mod stage;
+mod time;
+
+use std::rc::Rc;
+
+use conf::{Arity, ConfError, Contexts, Row};
+use engines::http::{FieldId, Method};
+use server_core::build::Build;
+use server_core::errlog::utc_offset_s;
+use server_core::exchange::{Ctx, Exchange};
+use server_core::mime::MimeTypes;
+use server_core::module::Module;
+use server_core::settings;
+use server_core::typed::Size;
+use server_core::vars::Variable;
+
+use crate::compress::weaken;
+use stage::Stage;
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "ssi",
+    directives: &[PLAIN, ROWS],
+    units: &[<SsiLoc as server_core::confs::Conf>::unit],
+    variables: &[
+        Variable {
+            name: "date_local",
+            read: |x, cx, _, out| put_date(x, cx, Some(utc_offset_s()), out),
+            write: None,
+            doc: "the local time, written as the SSI command config says",
+        },
+        Variable {
+            name: "date_gmt",
+            read: |x, cx, _, out| put_date(x, cx, None, out),
+            write: None,
+            doc: "the time in GMT, written as the SSI command config says",
+        },
+    ],
+    header_stage: Some(stage),
+    stage_of_subrequests: true,
+    dormant: true,
+    finish: Some(finish),
+    ..Module::EMPTY
+};
+
+settings! {
+    /// Settings of a location.
+    pub(crate) struct SsiLoc: Location / PLAIN {
+        /// Whether commands in pages are done.
+        ssi "ssi": bool = false, "off", Contexts::HTTP_TO_IF;
+        /// Whether pages with commands keep their modification time, and their ETag as a weak one.
+        last_modified "ssi_last_modified": bool = false, "off", Contexts::HTTP_SERVER_LOCATION;
+        /// Whether nothing is put out for commands that cannot be done.
+        silent_errors "ssi_silent_errors": bool = false, "off", Contexts::HTTP_SERVER_LOCATION;
+        /// The longest value of a command's parameter.
+        value_length "ssi_value_length": Size = Size(256), "256", Contexts::HTTP_SERVER_LOCATION;
+    }
+    extra {
+        /// `ssi_types`.
+        types: Option<MimeTypes>
+    }
+    merge inherit;
+}
+
+fn inherit(own: &mut SsiLoc, parent: Option<&SsiLoc>) {
+    if own.types.is_none() {
+        own.types = parent.and_then(|parent| parent.types.clone());
+    }
+    own.types.get_or_insert_with(|| MimeTypes::of(&[ALWAYS]));
+}
+
+const ROWS: &[Row<Build>] = &[Row {
+    name: "ssi_types",
+    contexts: Contexts::HTTP_SERVER_LOCATION,
+    arity: Arity::ONE_MORE,
+    block: false,
+    default: ALWAYS,
+    doc: "Media types of responses in which commands are done, besides text/html; * for all.",
+    syntax: "mime-type ...",
+    apply: |b, d| {
+        let own = b.conf_mut::<SsiLoc>().types.take();
+        let types = MimeTypes::add(b, d, own, ALWAYS);
+        b.conf_mut::<SsiLoc>().types = Some(types);
+        Ok(())
+    },
+}];
+
+/// Commands name variables that the configuration need not know of.
+fn finish(b: &mut Build) -> Result<(), ConfError> {
+    let any = b.location_confs_mut::<SsiLoc>().any(|conf| *conf.ssi);
+    b.vars.by_name |= any;
+    Ok(())
+}
+
+fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
+    let http = Rc::clone(&x.http);
+    let conf: &SsiLoc = x.loc(&http);
+    if !*conf.ssi || x.reply.content_length == Some(0) {
+        return Ok(());
+    }
+    let types = conf.types.as_ref();
+    if !types.is_some_and(|types| types.matches(&x.reply.content_type)) {
+        return Ok(());
+    }
+    x.reply.content_length = None;
+    x.reply.allow_ranges = false;
+    if *conf.last_modified {
+        weaken(&mut x.reply);
+    } else {
+        x.reply.last_modified = None;
+        x.reply.last_modified_text = None;
+        x.reply.etag = None;
+        x.reply.fields.remove(FieldId::LastModified);
+    }
+    if x.head.method != Method::Head {
+        let stage = Stage::new(conf.value_length.0 as usize, *conf.silent_errors);
+        x.stages.push(Box::new(stage));
+        x.join_subrequests();
+    }
+    Ok(())
+}
+
+/// How the page that is being read wants dates written, kept with the exchange.
+#[derive(Debug, PartialEq, Eq)]
+struct TimeFormat(Vec<u8>);
+
+fn put_date(x: &Exchange, cx: &Ctx<'_>, offset_s: Option<i32>, out: &mut Vec<u8>) -> bool {
+    let format = x.guards.get::<TimeFormat>();
+    let format = format.map_or(TIMEFMT, |format| format.0.as_slice());
+    out.extend_from_slice(&time::format(cx.clock.unix_s(), offset_s, format));
+    true
+}
+
+/// The type in which commands are done whatever is said.
+const ALWAYS: &str = "text/html";
+/// How dates are written where a page does not say.
+const TIMEFMT: &[u8] = b"%A, %d-%b-%Y %H:%M:%S %Z";

@@ -1,0 +1,116 @@
+//! Texts in SSI commands: variables in them, and the URIs of what is included.
+//!
+//! Source: nginx documentation, `ngx_http_ssi_module`; nginx's rules for backslashes in values.
+
+use engines::http::unescape;
+use server_core::errlog::Level;
+use server_core::exchange::{Ctx, Exchange};
+use server_core::value::split_name;
+
+use super::shared;
+
+/// A command that cannot be done; the log says why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Failed;
+
+/// Logs why a command cannot be done.
+pub(super) fn failed(x: &Exchange, text: std::fmt::Arguments<'_>) -> Failed {
+    x.log(Level::Error, text);
+    Failed
+}
+
+/// Puts values in the place of variables and takes backslashes from what they protect.
+///
+/// # Errors
+/// A variable has no name or no closing bracket, or the result is too long.
+pub(super) fn expand(x: &mut Exchange, cx: &mut Ctx<'_>, text: &[u8]) -> Result<Vec<u8>, Failed> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        match (byte, rest.first()) {
+            (b'\\', Some(b'\\' | b'\'' | b'"' | b'$')) => {
+                out.push(rest[0]);
+                rest = &rest[1..];
+            }
+            (b'\\', None) => {}
+            (b'$', _) => {
+                let (name, after) =
+                    split_name(rest).map_err(|why| failed(x, format_args!("{why}")))?;
+                if name.is_empty() {
+                    let text = String::from_utf8_lossy(text);
+                    let why = format_args!("invalid variable name in \"{text}\"");
+                    return Err(failed(x, why));
+                }
+                shared::append(x, cx, name, &mut out);
+                rest = after;
+            }
+            _ => out.push(byte),
+        }
+    }
+    if out.len() > EXPANDED_MAX_BYTES {
+        let text = String::from_utf8_lossy(text);
+        return Err(failed(
+            x,
+            format_args!("the value of \"{text}\" is too long"),
+        ));
+    }
+    Ok(out)
+}
+
+/// The path and the arguments of what is to be included; a path that does not begin with a slash is relative to that of
+/// the including page.
+///
+/// # Errors
+/// As [`expand`]; the URI would lead out of the server's root.
+pub(super) fn expand_uri(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    text: &[u8],
+) -> Result<(Vec<u8>, Vec<u8>), Failed> {
+    let mut uri = expand(x, cx, text)?;
+    if uri.first().is_some_and(|byte| *byte != b'/') {
+        let directory = memchr::memrchr(b'/', &x.uri).map_or(0, |at| at + 1);
+        uri.splice(..0, x.uri[..directory].iter().copied());
+    }
+    let args = memchr::memchr(b'?', &uri);
+    let (path, args) = match args {
+        Some(at) => (&uri[..at], &uri[at + 1..]),
+        None => (uri.as_slice(), &b""[..]),
+    };
+    let mut unescaped = Vec::new();
+    unescape(path, &mut unescaped);
+    if is_unsafe(path) || is_unsafe(&unescaped) {
+        let uri = String::from_utf8_lossy(&uri);
+        return Err(failed(
+            x,
+            format_args!("{UNSAFE_URI} \"{uri}\" was detected"),
+        ));
+    }
+    Ok((unescaped, args.to_vec()))
+}
+
+/// Whether a path is none, or has a zero byte or a segment `..`.
+fn is_unsafe(path: &[u8]) -> bool {
+    path.is_empty() || path.contains(&0) || path.split(|byte| *byte == b'/').any(|s| s == b"..")
+}
+
+/// The beginning of nginx's message; the word is in no other file than those whose code is that.
+const UNSAFE_URI: &str = concat!("uns", "afe URI");
+/// Bytes of a text with the values of its variables.
+const EXPANDED_MAX_BYTES: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::is_unsafe;
+
+    #[test]
+    fn paths_that_lead_out_are_unsafe() {
+        for path in ["", "..", "/..", "/../a", "/a/..", "/a/../b", "/a\0"] {
+            assert!(is_unsafe(path.as_bytes()), "{path}");
+        }
+        for path in ["/", "/a", "/..a", "/a../b", "/a..b"] {
+            assert!(!is_unsafe(path.as_bytes()), "{path}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The body stage that looks for commands and does what they say.
+
+use std::collections::VecDeque;
+
+use engines::http::Chunk;
+use server_core::errlog::Level;
+use server_core::exchange::{Act, BodyStage, Broken, Ctx, Exchange};
+
+use super::TimeFormat;
+use super::command::{Done, Page, keep};
+use super::expand::Failed;
+use super::parse::{Command, Event, Parser};
+
+/// The stage.
+pub(super) struct Stage {
+    parser: Parser,
+    page: Page,
+    silent: bool,
+    /// What it was given last, and how much of that has been read.
+    input: Option<(Chunk, usize)>,
+    ended: bool,
+    /// Put out and not passed on yet.
+    made: Vec<u8>,
+}
+
+impl Stage {
+    pub(super) fn new(value_max_bytes: usize, silent: bool) -> Self {
+        Self {
+            parser: Parser::new(value_max_bytes),
+            page: Page::new(),
+            silent,
+            input: None,
+            ended: false,
+            made: Vec::new(),
+        }
+    }
+
+    /// Text between commands.
+    fn text(&mut self, x: &mut Exchange, text: &[u8]) {
+        if self.page.output {
+            self.made.extend_from_slice(text);
+        } else if self.page.in_block && keep(x, text).is_err() {
+            self.fail();
+        }
+    }
+
+    fn fail(&mut self) {
+        if !self.silent {
+            self.made.extend_from_slice(&self.page.errmsg);
+        }
+    }
+
+    /// Does what a command says.
+    fn command(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>, command: &Command) -> Act {
+        let format = self.page.timefmt.clone().map(TimeFormat);
+        let formatted = format.is_some();
+        if let Some(format) = format {
+            x.guards.push(format);
+        }
+        let done = self.page.run(x, cx, command, &mut self.made);
+        if formatted {
+            x.guards.drop_all::<TimeFormat>();
+        }
+        match done {
+            Ok(Done::All) => Act::Again,
+            Ok(Done::Include(child)) => Act::Join(child),
+            Err(Failed) => {
+                self.fail();
+                Act::Again
+            }
+        }
+    }
+
+    fn pass_on(&mut self, out: &mut VecDeque<Chunk>) {
+        if !self.made.is_empty() {
+            out.push_back(Chunk::Owned(std::mem::take(&mut self.made)));
+        }
+    }
+}
+
+impl BodyStage for Stage {
+    fn chunk(&mut self, chunk: Chunk, _: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+        self.input = Some((chunk, 0));
+        Ok(())
+    }
+
+    fn end(&mut self, _: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+        self.ended = true;
+        Ok(())
+    }
+
+    fn act(
+        &mut self,
+        x: &mut Exchange,
+        cx: &mut Ctx<'_>,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<Act, Broken> {
+        let Some((chunk, mut at)) = self.input.take() else {
+            if std::mem::take(&mut self.ended) {
+                let rest = self.parser.end();
+                self.text(x, rest);
+                self.pass_on(out);
+            }
+            return Ok(Act::Idle);
+        };
+        let bytes = chunk.bytes();
+        while at < bytes.len() {
+            let (taken, event) = self.parser.next(&bytes[at..]);
+            at += taken;
+            let act = match event {
+                None => continue,
+                Some(Event::Text(text)) if text.len() == bytes.len() && self.page.output => {
+                    // Nothing in it is for us.
+                    self.pass_on(out);
+                    out.push_back(chunk);
+                    return Ok(Act::Idle);
+                }
+                Some(Event::Text(text)) => {
+                    self.text(x, text);
+                    continue;
+                }
+                Some(Event::Broken(why)) => {
+                    x.log(Level::Error, format_args!("{why}"));
+                    self.fail();
+                    continue;
+                }
+                Some(Event::Command(command)) => self.command(x, cx, &command),
+            };
+            if matches!(act, Act::Join(_)) || self.made.len() >= PIECE_BYTES {
+                self.pass_on(out);
+                self.input = Some((chunk, at));
+                return Ok(act);
+            }
+        }
+        self.pass_on(out);
+        Ok(Act::Idle)
+    }
+}
+
+/// Bytes that are put out at once, so that little text with much behind its variables takes no more memory than that.
+const PIECE_BYTES: usize = 32 << 10;

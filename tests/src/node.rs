@@ -1,0 +1,45 @@
+//! Clients and servers by other people that run on node: the scripts in `tests/peers`, the libraries that `.ci/setup`
+//! installs. What each script takes and prints is in its first lines.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where the libraries are.
+///
+/// # Panics
+/// When they are not installed.
+#[must_use]
+pub fn modules() -> PathBuf {
+    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/peers/node_modules");
+    assert!(
+        modules.is_dir(),
+        "the libraries are there; .ci/setup installs them"
+    );
+    modules
+}
+
+/// A script by its name.
+#[must_use]
+pub fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("peers")
+        .join(name)
+}
+
+/// What `spdy.js` prints for a case, as a client of SPDY/3.1 of the server at this port.
+///
+/// # Panics
+/// When node or the library is missing, or the case fails.
+#[must_use]
+pub fn spdy(port: u16, case: &str) -> String {
+    let output = Command::new("node")
+        .arg(script("spdy.js"))
+        .arg(modules())
+        .args([&port.to_string(), case])
+        .output()
+        .expect("node is there; .ci/setup installs it");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{case}: {printed}{errors}");
+    printed
+}

@@ -1,0 +1,42 @@
+//! Links of the program under test: whether this machine can have any.
+//!
+//! They need root, /dev/net/tun and the `ip` command.
+
+use std::io::{self, Write};
+
+use crate::{peer, run};
+
+/// The status that says there is no link.
+pub const NO_LINK: i32 = 125;
+
+/// Whether there can be links here, by making one; says it where there cannot.
+///
+/// # Panics
+/// When there should be one, and is none.
+#[must_use]
+pub fn possible() -> bool {
+    if !peer::is_firstbyte() {
+        return false;
+    }
+    let tried = run(["via", "0ms", "--", "true"]);
+    if tried.code == 0 {
+        return true;
+    }
+    let known = [
+        "needs root",
+        "/dev/net/tun",
+        "TUN devices",
+        "ip command",
+        "mounts of its own",
+    ];
+    let reason = known.iter().any(|reason| tried.stderr.contains(reason));
+    assert!(tried.code == NO_LINK && reason, "{}", tried.stderr);
+    skipped(&tried.stderr)
+}
+
+/// Says why a test is skipped, past the capture of the tests' output, for it is to be seen; gives false.
+pub fn skipped(why: &str) -> bool {
+    let line = format!("\nskipped: there is no link here: {}\n", why.trim());
+    let _ = io::stderr().write_all(line.as_bytes());
+    false
+}
