@@ -1,11 +1,12 @@
 //! What the connections of one thread share: configuration, clock, files, logs, pools of memory.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use engines::http::{Gather, RequestHead};
 
 use server_core::clock::Clock;
-use server_core::exchange::{Client, Ctx, Env, Exchange};
+use server_core::exchange::{Client, Ctx, EFFORT_BYTES, Env, Exchange};
 use server_core::http::Generation;
 use server_core::logs::Logs;
 use server_core::phases;
@@ -35,6 +36,8 @@ pub struct Shared<N: Net> {
     pub logs: Logs,
     /// Facts about the process.
     pub env: Env,
+    /// What body stages may still be given in this pass over a connection, bytes.
+    pub effort: Cell<u64>,
     /// Where sockets are read into.
     pub scratch: Box<[u8]>,
     /// What encryption needs.
@@ -71,6 +74,7 @@ impl<N: Net> Shared<N> {
             files: FileCache::new(),
             logs: Logs::default(),
             env,
+            effort: Cell::new(EFFORT_BYTES),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             sealer: Sealer::default(),
             nothing: Gather::default(),
@@ -98,6 +102,7 @@ impl<N: Net> Shared<N> {
             clock: &self.clock,
             logs: &mut self.logs,
             env: &self.env,
+            effort: &self.effort,
         }
     }
 

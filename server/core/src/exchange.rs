@@ -14,6 +14,7 @@ mod rate;
 mod supply;
 mod tls;
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -56,7 +57,13 @@ pub struct Ctx<'a> {
     pub logs: &'a mut Logs,
     /// Facts about the process.
     pub env: &'a Env,
+    /// How many bytes body stages may still be given in this pass over the connection.
+    pub effort: &'a Cell<u64>,
 }
+
+/// How many bytes the stages of a connection's bodies are given before what came out of them is written and others have
+/// their turn: compressing so much takes about a millisecond.
+pub const EFFORT_BYTES: u64 = 32 << 10;
 
 /// Facts about the process that variables show.
 #[derive(Debug, Clone, Default)]

@@ -3,6 +3,7 @@
 //! The engine, the phases, the modules and the file system are those of the server; only the sockets are missing, and
 //! with them request bodies. Nothing is logged, and the body of the answer is not read.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
@@ -79,6 +80,7 @@ pub(super) fn run(
             clock: &clock,
             logs: &mut logs,
             env: &env,
+            effort: &Cell::new(u64::MAX),
         };
         match x.state {
             State::Waiting(_) => phases::resume(&mut x, &mut cx),

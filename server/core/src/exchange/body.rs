@@ -114,6 +114,8 @@ pub(super) enum Stepped {
     Idle,
     /// Nothing, since what comes next waits.
     Waits,
+    /// Nothing in this pass, in which enough has been done.
+    Tired,
 }
 
 impl Exchange {
@@ -142,6 +144,7 @@ impl Exchange {
                 Err(broken) => self.broken(broken),
             };
         }
+        self.rate.until_ms = 0;
         let first = if joins { self.joint_at() } else { 0 };
         self.lanes.resize_with(self.stages.len(), Lane::default);
         loop {
@@ -158,7 +161,7 @@ impl Exchange {
                 Some(Ok(Stepped::Waits)) if self.must_flush() => {
                     self.stages[first].flush(&mut self.lanes[first].out)
                 }
-                Some(Ok(Stepped::Waits)) => return Pulled::Later,
+                Some(Ok(Stepped::Waits | Stepped::Tired)) => return Pulled::Later,
                 Some(done) => done.map(|_| ()),
                 None => return Pulled::End,
             };
@@ -227,7 +230,12 @@ impl Exchange {
             }
             LaneState::Ended => return Ok(Stepped::Idle),
         }
-        let input = if self.family.joins() && i == self.joint_at() {
+        let joined = self.family.joins() && i == self.joint_at();
+        if (joined || i == 0) && cx.effort.get() == 0 {
+            self.rate.until_ms = cx.clock.mono_ms.max(1);
+            return Ok(Stepped::Tired);
+        }
+        let input = if joined {
             match self.joined(cx)? {
                 Joined::Wait => return Ok(Stepped::Waits),
                 Joined::End => None,
@@ -272,10 +280,12 @@ impl Exchange {
     /// A chunk as stages take it, and the rest of it: of a file at most [`READ_BYTES`] are read.
     fn in_memory(&self, chunk: Chunk, cx: &mut Ctx<'_>) -> Result<(Chunk, Option<Chunk>), Broken> {
         let Chunk::File(mut range) = chunk else {
+            cx.effort.set(cx.effort.get().saturating_sub(chunk.len()));
             return Ok((chunk, None));
         };
         let left = range.len.saturating_sub(READ_BYTES);
         range.len -= left;
+        cx.effort.set(cx.effort.get().saturating_sub(range.len));
         let bytes = cx
             .files
             .read(&range)

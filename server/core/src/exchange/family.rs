@@ -183,6 +183,7 @@ impl Exchange {
         swap(&mut self.known, &mut child.known);
         swap(&mut self.guards, &mut child.guards);
         swap(&mut self.request_id, &mut child.request_id);
+        swap(&mut self.intake, &mut child.intake);
         swap(&mut self.family.begun, &mut child.family.begun);
     }
 

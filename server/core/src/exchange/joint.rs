@@ -361,7 +361,7 @@ impl Exchange {
                 .map(|i| self.step(i, cx))
                 .find(|done| *done != Ok(Stepped::Idle))
             {
-                Some(Ok(Stepped::Waits)) => return Ok(Own::Later),
+                Some(Ok(Stepped::Waits | Stepped::Tired)) => return Ok(Own::Later),
                 Some(done) => done.map(|_| ())?,
                 None => return Ok(Own::End),
             }

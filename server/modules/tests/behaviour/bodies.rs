@@ -2,6 +2,7 @@
 //!
 //! Source: nginx documentation, `client_body_buffer_size`, `client_body_in_file_only`, `client_body_temp_path`.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -130,6 +131,7 @@ impl Reading {
                 clock: &self.clock,
                 logs: &mut logs,
                 env: &env,
+                effort: &Cell::new(u64::MAX),
             },
         );
         self

@@ -1,9 +1,10 @@
 //! `gzip`, `brotli`, `zstd` and `compress_cache`.
 
+use std::cell::Cell;
 use std::io::Read;
 
 use engines::http::Chunk;
-use server_core::exchange::{Exchange, Pulled};
+use server_core::exchange::{EFFORT_BYTES, Exchange, Pulled};
 
 use crate::site::{Answer, Site};
 
@@ -354,6 +355,39 @@ fn what_the_source_flushes_can_be_read_at_once() {
             }
         }
         assert_eq!(decoded(coding, &got), sent, "{coding}");
+    }
+}
+
+/// However much is in a body and however little comes out of it, others are not kept waiting.
+#[test]
+fn compressing_pauses_and_goes_on() {
+    const LEN: usize = 3 << 20;
+    let page = "x".repeat(LEN);
+    let mut site = Site::server(ALL).file("/www/a.html", &page);
+    for coding in ["gzip", "br", "zstd"] {
+        let request =
+            format!("GET /a.html HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: {coding}\r\n\r\n");
+        let (mut x, _) = site.begin_with(&request);
+        // As it is read of a file.
+        x.body.clear();
+        let piece = || Chunk::Owned(vec![b'x'; EFFORT_BYTES as usize]);
+        feed(&mut x, (0..LEN / EFFORT_BYTES as usize).map(|_| piece()));
+        let (mut bytes, mut pauses) = (Vec::new(), 0);
+        let effort = Cell::new(EFFORT_BYTES);
+        loop {
+            match site.pull_within(&mut x, &effort) {
+                Pulled::Chunk(chunk) => bytes.extend_from_slice(chunk.bytes()),
+                Pulled::Later => {
+                    assert_eq!(effort.replace(EFFORT_BYTES), 0);
+                    assert_ne!(x.rate.until_ms, 0, "it is to be asked again");
+                    pauses += 1;
+                }
+                Pulled::End => break,
+                Pulled::Broken => panic!("{coding}"),
+            }
+        }
+        assert!(pauses >= LEN / EFFORT_BYTES as usize, "{coding}: {pauses}");
+        assert_eq!(decoded(coding, &bytes), page, "{coding}");
     }
 }
 

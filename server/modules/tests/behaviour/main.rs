@@ -8,6 +8,7 @@ mod bodies;
 mod browsers;
 mod charset;
 mod compressing;
+mod disk;
 mod errors;
 mod fields;
 mod films;

@@ -1,6 +1,6 @@
 //! A site in memory: a configuration, files, and requests that run through the phases without sockets.
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -9,17 +9,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use conf::{DataFile, Memory};
 use engines::h1::{self, Event};
-use engines::http::{Chunk, FileHandle, http_date};
+use engines::http::Chunk;
 use server_core::clock::Clock;
 use server_core::errlog::{ErrorLog, Level, Sink};
 use server_core::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State, Tls};
 use server_core::http::Generation;
 use server_core::logs::Logs;
 use server_core::names::handshake;
-use server_core::{
-    Cycle, DirEntry, FileError, Files, LoadError, LoadOptions, Meta, OpenPolicy, Opened,
-    OpenedLogs, phases,
-};
+use server_core::{Cycle, LoadError, LoadOptions, OpenedLogs, phases};
+
+use crate::disk::{Disk, Node};
 
 const MAIN_FILE: &str = "/etc/nginx/nginx.conf";
 /// What a configuration may include, relative to the main file.
@@ -229,14 +228,20 @@ impl Site {
 
     /// The next piece of the body of an exchange that was begun, or a mark.
     pub(crate) fn pull(&mut self, x: &mut Exchange) -> Pulled {
+        self.pull_within(x, &Cell::new(u64::MAX))
+    }
+
+    /// The same where body stages may be given no more than this many bytes.
+    pub(crate) fn pull_within(&mut self, x: &mut Exchange, effort: &Cell<u64>) -> Pulled {
         let clock = Clock::new(START_MS, NOW_S * 1000);
         let (mut logs, env) = (Logs::default(), Env::default());
-        x.pull_marked(&mut Ctx {
-            files: &mut self.disk,
-            clock: &clock,
-            logs: &mut logs,
-            env: &env,
-        })
+        x.pull_marked(&mut context(
+            &mut self.disk,
+            &clock,
+            &mut logs,
+            &env,
+            effort,
+        ))
     }
 
     /// Runs a request up to its response head; gives how long it waited too.
@@ -265,12 +270,8 @@ impl Site {
         x.tls.clone_from(&self.tls);
         x.head = head;
         loop {
-            let mut cx = Ctx {
-                files: &mut self.disk,
-                clock: &clock,
-                logs: &mut logs,
-                env: &env,
-            };
+            let effort = Cell::new(u64::MAX);
+            let mut cx = context(&mut self.disk, &clock, &mut logs, &env, &effort);
             match x.state {
                 State::Waiting(_) => phases::resume(&mut x, &mut cx),
                 _ => phases::begin(&mut x, &mut cx),
@@ -346,12 +347,8 @@ fn answer(x: &mut Exchange, disk: &mut Disk, clock: &mut Clock) -> Answer {
     answer.status = x.response.status;
     answer.head = String::from_utf8_lossy(&x.response.arena).replace('\r', "");
     loop {
-        let mut cx = Ctx {
-            files: disk,
-            clock,
-            logs: &mut logs,
-            env: &env,
-        };
+        let effort = Cell::new(u64::MAX);
+        let mut cx = context(disk, clock, &mut logs, &env, &effort);
         match x.pull(&mut cx) {
             Pulled::Later => {
                 let until_ms = x.rate.until_ms;
@@ -369,130 +366,27 @@ fn answer(x: &mut Exchange, disk: &mut Disk, clock: &mut Clock) -> Answer {
     }
     answer.body = String::from_utf8_lossy(&answer.bytes).into_owned();
     if let Some(on_end) = x.on_end {
-        let mut cx = Ctx {
-            files: disk,
-            clock,
-            logs: &mut logs,
-            env: &env,
-        };
+        let effort = Cell::new(u64::MAX);
+        let mut cx = context(disk, clock, &mut logs, &env, &effort);
         on_end(x, &mut cx);
         answer.trailers = String::from_utf8_lossy(&x.reply.trailers.arena).replace('\r', "");
     }
     answer
 }
 
-/// Files by their path.
-#[derive(Default)]
-struct Disk(BTreeMap<Vec<u8>, Node>);
-
-enum Node {
-    Dir,
-    /// Text, and the descriptor that it is to be read from, if any.
-    File(Rc<[u8]>, Option<FileHandle>),
-}
-
-impl Disk {
-    fn add(&mut self, path: &str, node: Node) {
-        for (at, _) in path.match_indices('/').skip(1) {
-            self.0.entry(path[..at].into()).or_insert(Node::Dir);
-        }
-        self.0.insert(path.into(), node);
-    }
-
-    fn look(&self, path: &[u8]) -> Result<&Node, FileError> {
-        let missing = FileError {
-            errno: server_core::ENOENT,
-            call: "open()",
-        };
-        let dir = path.ends_with(b"/");
-        let bare = path.strip_suffix(b"/").unwrap_or(path);
-        match self.0.get(bare) {
-            Some(Node::File(..)) if dir => Err(FileError {
-                errno: server_core::ENOTDIR,
-                ..missing
-            }),
-            Some(node) => Ok(node),
-            None => {
-                let in_file = |at: usize| matches!(self.0.get(&bare[..at]), Some(Node::File(..)));
-                let below_file = (0..bare.len()).any(|at| bare[at] == b'/' && in_file(at));
-                let errno = if below_file {
-                    server_core::ENOTDIR
-                } else {
-                    server_core::ENOENT
-                };
-                Err(FileError { errno, ..missing })
-            }
-        }
-    }
-}
-
-fn meta(node: &Node) -> Meta {
-    let size = if let Node::File(text, _) = node {
-        text.len() as u64
-    } else {
-        0
-    };
-    let is_dir = matches!(node, Node::Dir);
-    Meta {
-        size,
-        mtime_s: MODIFIED_S,
-        mtime_ns: 0,
-        ino: 1,
-        dev: 1,
-        is_dir,
-        is_file: !is_dir,
-        mode: if is_dir { 0o755 } else { 0o644 },
-    }
-}
-
-impl Files for Disk {
-    fn open(&mut self, path: &[u8], _: &OpenPolicy) -> Result<Rc<Opened>, FileError> {
-        let node = self.look(path)?;
-        let (file, content) = match node {
-            Node::Dir => (None, None),
-            Node::File(_, Some(handle)) => (Some(Rc::clone(handle)), None),
-            Node::File(text, None) => {
-                let null = File::open("/dev/null").expect("every system has it");
-                (Some(Rc::new(null.into())), Some(Rc::clone(text)))
-            }
-        };
-        let meta = meta(node);
-        let etag = format!("\"{:x}-{:x}\"", meta.mtime_s, meta.size);
-        Ok(Rc::new(Opened {
-            file,
-            meta,
-            // The descriptor is the same each time.
-            settled: matches!(node, Node::File(_, Some(_))),
-            content,
-            etag: etag.as_bytes().into(),
-            last_modified: http_date(meta.mtime_s).as_slice().into(),
-        }))
-    }
-
-    fn content(&mut self, opened: &Opened) -> Option<Rc<[u8]>> {
-        opened.content.clone()
-    }
-
-    fn stat(&mut self, path: &[u8], _: &OpenPolicy) -> Result<Meta, FileError> {
-        self.look(path).map(meta)
-    }
-
-    fn list(&mut self, path: &[u8]) -> Result<Vec<DirEntry>, FileError> {
-        if !matches!(self.look(path)?, Node::Dir) {
-            return Err(FileError {
-                errno: server_core::ENOTDIR,
-                call: "opendir()",
-            });
-        }
-        let inside = |(name, node): (&Vec<u8>, &Node)| {
-            let name = name.strip_prefix(path)?;
-            (!name.is_empty() && !name.contains(&b'/') && !name.starts_with(b".")).then(|| {
-                DirEntry {
-                    name: name.to_vec(),
-                    meta: Ok(meta(node)),
-                }
-            })
-        };
-        Ok(self.0.iter().rev().filter_map(inside).collect())
+/// What the core needs of the world.
+fn context<'a>(
+    files: &'a mut Disk,
+    clock: &'a Clock,
+    logs: &'a mut Logs,
+    env: &'a Env,
+    effort: &'a Cell<u64>,
+) -> Ctx<'a> {
+    Ctx {
+        files,
+        clock,
+        logs,
+        env,
+        effort,
     }
 }

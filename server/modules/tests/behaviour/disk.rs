@@ -1,0 +1,126 @@
+//! Files in memory, as the core sees files.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::rc::Rc;
+
+use engines::http::{FileHandle, http_date};
+use server_core::{DirEntry, FileError, Files, Meta, OpenPolicy, Opened};
+
+use crate::site::MODIFIED_S;
+
+/// Files by their path.
+#[derive(Default)]
+pub(crate) struct Disk(pub(crate) BTreeMap<Vec<u8>, Node>);
+
+pub(crate) enum Node {
+    Dir,
+    /// Text, and the descriptor that it is to be read from, if any.
+    File(Rc<[u8]>, Option<FileHandle>),
+}
+
+impl Disk {
+    pub(crate) fn add(&mut self, path: &str, node: Node) {
+        for (at, _) in path.match_indices('/').skip(1) {
+            self.0.entry(path[..at].into()).or_insert(Node::Dir);
+        }
+        self.0.insert(path.into(), node);
+    }
+
+    pub(crate) fn look(&self, path: &[u8]) -> Result<&Node, FileError> {
+        let missing = FileError {
+            errno: server_core::ENOENT,
+            call: "open()",
+        };
+        let dir = path.ends_with(b"/");
+        let bare = path.strip_suffix(b"/").unwrap_or(path);
+        match self.0.get(bare) {
+            Some(Node::File(..)) if dir => Err(FileError {
+                errno: server_core::ENOTDIR,
+                ..missing
+            }),
+            Some(node) => Ok(node),
+            None => {
+                let in_file = |at: usize| matches!(self.0.get(&bare[..at]), Some(Node::File(..)));
+                let below_file = (0..bare.len()).any(|at| bare[at] == b'/' && in_file(at));
+                let errno = if below_file {
+                    server_core::ENOTDIR
+                } else {
+                    server_core::ENOENT
+                };
+                Err(FileError { errno, ..missing })
+            }
+        }
+    }
+}
+
+fn meta(node: &Node) -> Meta {
+    let size = if let Node::File(text, _) = node {
+        text.len() as u64
+    } else {
+        0
+    };
+    let is_dir = matches!(node, Node::Dir);
+    Meta {
+        size,
+        mtime_s: MODIFIED_S,
+        mtime_ns: 0,
+        ino: 1,
+        dev: 1,
+        is_dir,
+        is_file: !is_dir,
+        mode: if is_dir { 0o755 } else { 0o644 },
+    }
+}
+
+impl Files for Disk {
+    fn open(&mut self, path: &[u8], _: &OpenPolicy) -> Result<Rc<Opened>, FileError> {
+        let node = self.look(path)?;
+        let (file, content) = match node {
+            Node::Dir => (None, None),
+            Node::File(_, Some(handle)) => (Some(Rc::clone(handle)), None),
+            Node::File(text, None) => {
+                let null = File::open("/dev/null").expect("every system has it");
+                (Some(Rc::new(null.into())), Some(Rc::clone(text)))
+            }
+        };
+        let meta = meta(node);
+        let etag = format!("\"{:x}-{:x}\"", meta.mtime_s, meta.size);
+        Ok(Rc::new(Opened {
+            file,
+            meta,
+            // The descriptor is the same each time.
+            settled: matches!(node, Node::File(_, Some(_))),
+            content,
+            etag: etag.as_bytes().into(),
+            last_modified: http_date(meta.mtime_s).as_slice().into(),
+        }))
+    }
+
+    fn content(&mut self, opened: &Opened) -> Option<Rc<[u8]>> {
+        opened.content.clone()
+    }
+
+    fn stat(&mut self, path: &[u8], _: &OpenPolicy) -> Result<Meta, FileError> {
+        self.look(path).map(meta)
+    }
+
+    fn list(&mut self, path: &[u8]) -> Result<Vec<DirEntry>, FileError> {
+        if !matches!(self.look(path)?, Node::Dir) {
+            return Err(FileError {
+                errno: server_core::ENOTDIR,
+                call: "opendir()",
+            });
+        }
+        let inside = |(name, node): (&Vec<u8>, &Node)| {
+            let name = name.strip_prefix(path)?;
+            (!name.is_empty() && !name.contains(&b'/') && !name.starts_with(b".")).then(|| {
+                DirEntry {
+                    name: name.to_vec(),
+                    meta: Ok(meta(node)),
+                }
+            })
+        };
+        Ok(self.0.iter().rev().filter_map(inside).collect())
+    }
+}
