@@ -7,15 +7,17 @@
 //! `clippy.toml` of this crate forbids the functions that would break the rule.
 //!
 //! - [`http`]: the vocabulary all engines and the server share.
+//! - [`client`]: what all engines in the client role share.
 //! - [`dns`]: names to addresses, client role.
-//! - [`h1`]: HTTP/1.1, HTTP/1.0 and HTTP/0.9, server role.
-//! - [`h2`]: HTTP/2, server role.
+//! - [`h1`]: HTTP/1.1, HTTP/1.0 and HTTP/0.9, server role; HTTP/1.1 and HTTP/1.0, client role.
+//! - [`h2`]: HTTP/2, both roles.
 //! - [`mux`]: what multiplexed protocols share.
 //! - [`hpack`]: header compression of HTTP/2.
 //! - [`spdy`]: SPDY/3.1, both roles.
 //! - [`proxy_protocol`]: what a proxy says before a connection's first byte.
 #![forbid(unsafe_code)]
 
+pub mod client;
 pub mod dns;
 pub mod h1;
 pub mod h2;

@@ -2,6 +2,90 @@
 _firstbyte() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     COMPREPLY=()
+    if [[ ${COMP_WORDS[1]} == bench && $COMP_CWORD -gt 1 ]]; then
+        case $prev in
+            --connections)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
+            --streams)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
+            --threads)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
+            --requests)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
+            --duration)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
+            --rate)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
+            --protocol)
+                mapfile -t COMPREPLY < <(compgen -W 'auto h1 h2 spdy' -- "$cur")
+                return ;;
+            --connect)
+                mapfile -t COMPREPLY < <(compgen -W 'warm cold resumed' -- "$cur")
+                return ;;
+            --method)
+                mapfile -t COMPREPLY < <(compgen -W 'GET HEAD POST PUT DELETE' -- "$cur")
+                return ;;
+            --header)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
+            --body)
+                mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+                return ;;
+            --mix)
+                mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+                return ;;
+            --access-log)
+                mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+                return ;;
+            --timeout)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
+            --warm-up)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
+            --blocks)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
+            --against)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
+            --seed)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
+            --pid)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
+            --cacert)
+                mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+                return ;;
+            --spdy-level)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
+            --fail-if)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
+            --html)
+                mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+                return ;;
+            --hdr)
+                mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+                return ;;
+        esac
+        mapfile -t COMPREPLY < <(compgen -W '--connections --streams --threads --requests --duration --rate --protocol --connect --method --header --body --mix --access-log --timeout --warm-up --blocks --against --seed --pid --cacert --insecure --spdy-level --fail-if --table --json --html --hdr' -- "$cur")
+        return
+    fi
+    if [[ ${COMP_WORDS[1]} == compare && $COMP_CWORD -gt 1 ]]; then
+        case $prev in
+        esac
+        mapfile -t COMPREPLY < <(compgen -f -W '--json' -- "$cur")
+        return
+    fi
     if [[ ${COMP_WORDS[1]} == freeze && $COMP_CWORD -gt 1 ]]; then
         case $prev in
             --out)
@@ -71,6 +155,6 @@ _firstbyte() {
             return ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W '-? -h -v -V -t -T -q -s -p -e -c -g' -- "$cur")
-    [[ $COMP_CWORD -eq 1 ]] && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W 'explain freeze via' -- "$cur")
+    [[ $COMP_CWORD -eq 1 ]] && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W 'bench compare explain freeze via' -- "$cur")
 }
 complete -F _firstbyte firstbyte

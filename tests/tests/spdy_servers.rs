@@ -10,7 +10,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use engines::spdy::{Answer, Client};
+use engines::client::Bodies;
+use engines::spdy::{Client, ClientEvent, Settings};
 use firstbyte_tests::{TempDir, node};
 use rustls::{ClientConnection, StreamOwned};
 use tls_client::{Tls, site};
@@ -61,7 +62,7 @@ impl Drop for NodeServer {
 /// A response so far.
 #[derive(Default)]
 struct Response {
-    status: Vec<u8>,
+    status: u16,
     body: Vec<u8>,
     ended: bool,
     reset: bool,
@@ -72,7 +73,7 @@ struct Connection {
     wire: StreamOwned<ClientConnection, TcpStream>,
     client: Client,
     responses: BTreeMap<u32, Response>,
-    pongs: Vec<u32>,
+    pongs: Vec<u64>,
 }
 
 impl Connection {
@@ -83,9 +84,13 @@ impl Connection {
             done.expect("the handshake succeeds");
         }
         assert_eq!(wire.conn.alpn_protocol(), Some(&b"spdy/3.1"[..]));
+        let settings = Settings {
+            headers_level: 9,
+            ..Settings::default()
+        };
         Self {
             wire,
-            client: Client::new(9),
+            client: Client::new(settings, Bodies::Told),
             responses: BTreeMap::new(),
             pongs: Vec::new(),
         }
@@ -100,7 +105,8 @@ impl Connection {
             (":scheme", "https"),
         ];
         let fields = fields.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-        let stream = self.client.request(fields, priority, body.is_none());
+        let stream = self.client.request_at(fields, priority, body.is_none());
+        let stream = stream.expect("there is room");
         if let Some(body) = body {
             self.client.send(stream, body, true);
         }
@@ -112,7 +118,8 @@ impl Connection {
     fn finish(&mut self) {
         let mut piece = vec![0; 64 << 10];
         loop {
-            let out = self.client.transmit();
+            let mut out = Vec::new();
+            self.client.transmit(&mut out);
             self.wire.write_all(&out).expect("the server reads");
             if self.responses.values().all(|r| r.ended || r.reset) {
                 return;
@@ -125,17 +132,16 @@ impl Connection {
     }
 
     fn take(&mut self) {
-        while let Some(answer) = self.client.answer() {
-            match answer {
-                Answer::Head { stream, fields } => {
-                    if let Some(status) = fields.named(b":status").next() {
-                        self.of(stream).status = status.to_vec();
-                    }
+        while let Some(event) = self.client.event() {
+            match event {
+                ClientEvent::Head { stream, head, .. } => self.of(stream).status = head.status,
+                ClientEvent::Data { stream, bytes } => {
+                    self.client.consumed(stream, bytes.len() as u64);
+                    self.of(stream).body.extend(bytes);
                 }
-                Answer::Data { stream, bytes } => self.of(stream).body.extend(bytes),
-                Answer::End(stream) => self.of(stream).ended = true,
-                Answer::Reset { stream, .. } => self.of(stream).reset = true,
-                Answer::Pong(number) => self.pongs.push(number),
+                ClientEvent::End { stream, .. } => self.of(stream).ended = true,
+                ClientEvent::Reset { stream, .. } => self.of(stream).reset = true,
+                ClientEvent::Pong(number) => self.pongs.push(number),
                 other => panic!("{other:?}"),
             }
         }
@@ -148,7 +154,7 @@ impl Connection {
 
     fn body(&self, stream: u32) -> &[u8] {
         let response = &self.responses[&stream];
-        assert!(response.ended && response.status.starts_with(b"200"));
+        assert!(response.ended && response.status == 200);
         &response.body
     }
 }

@@ -22,7 +22,7 @@ const LONG_FILES: [(&str, usize, &str); 1] = [(
 )];
 
 /// What each workspace package may depend on, of the workspace: downwards only.
-const DIRECTIONS: [(&str, &[&str]); 10] = [
+const DIRECTIONS: [(&str, &[&str]); 11] = [
     ("engines", &[]),
     ("engines/tls", &[]),
     ("server/conf", &[]),
@@ -39,15 +39,17 @@ const DIRECTIONS: [(&str, &[&str]); 10] = [
             "server_core",
             "server_modules",
             "driver",
+            "lab",
             "link",
         ],
     ),
+    ("lab", &["engines", "driver"]),
     ("link", &["driver"]),
     ("tests", &[]),
 ];
 
 /// The names workspace packages have in manifests.
-const MEMBERS: [&str; 8] = [
+const MEMBERS: [&str; 9] = [
     "engines",
     "tls",
     "conf",
@@ -55,6 +57,7 @@ const MEMBERS: [&str; 8] = [
     "server_core",
     "server_modules",
     "driver",
+    "lab",
     "link",
 ];
 

@@ -3,7 +3,7 @@
 use crate::argv::COMMANDS;
 use crate::flags::{FLAGS, Flag};
 use crate::tools::TOOLS;
-use crate::tools::{freeze, via};
+use crate::tools::{bench, compare, freeze, via};
 
 /// The page.
 pub(super) fn render() -> String {
@@ -51,6 +51,8 @@ fn tools() -> String {
         .collect();
     let mut text = table("TOOLS", TOOLS_HEAD, &rows);
     let usages = [
+        ("bench URL...", bench::options::LONGS),
+        ("compare A.json B.json", compare::LONGS),
         ("freeze DIR \\-\\-out DIR", freeze::options::LONGS),
         ("via SPEC \\-\\- COMMAND [ARGUMENT...]", via::options::LONGS),
     ];
@@ -197,7 +199,11 @@ needs cannot be opened, or when
 .B \\-s
 finds no server. 2 when
 .B freeze \\-\\-strict
-finds broken references.
+finds broken references, or a condition of
+.B bench \\-\\-fail\\-if
+holds; 130 when
+.B bench
+was interrupted.
 .B via
 has the status of its command, 128 and the number of the signal that ended it, 127 when there is no such command, 126
 when it cannot be started, and 125 when there is no link.";

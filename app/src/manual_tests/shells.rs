@@ -3,13 +3,23 @@
 use crate::argv::COMMANDS;
 use crate::flags::FLAGS;
 use crate::tools::long::Long;
-use crate::tools::{TOOLS, freeze, via};
+use crate::tools::{TOOLS, bench, compare, freeze, via};
 
-/// The tools with options of their own, and whether what else they take is a directory; the last words of `via` are
-/// a command.
-const WITH_OPTIONS: [(&str, &[Long], bool); 2] = [
-    ("freeze", freeze::options::LONGS, true),
-    ("via", via::options::LONGS, false),
+/// What a tool takes besides options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operand {
+    Url,
+    File,
+    Directory,
+    Command,
+}
+
+/// The tools with options of their own, and what else they take.
+const WITH_OPTIONS: [(&str, &[Long], Operand); 4] = [
+    ("bench", bench::options::LONGS, Operand::Url),
+    ("compare", compare::LONGS, Operand::File),
+    ("freeze", freeze::options::LONGS, Operand::Directory),
+    ("via", via::options::LONGS, Operand::Command),
 ];
 
 /// What a value may be, as far as a shell can complete it.
@@ -46,7 +56,12 @@ fn value(long: &Long) -> Option<Value> {
         "FILE" => Value::File,
         "LEVEL" => Value::Words("fast good best"),
         "LIST" => Value::Words("br zst gz br,zst,gz none"),
-        "GLOB" | "URL" | "N" | "COMMAND" => Value::Words(""),
+        "KIND" => Value::Words("warm cold resumed"),
+        "NAME" if long.name == "protocol" => Value::Words("auto h1 h2 spdy"),
+        "NAME" => Value::Words("GET HEAD POST PUT DELETE"),
+        "GLOB" | "URL" | "N" | "COMMAND" | "SECONDS" | "PID" | "FIELD" | "CONDITION" => {
+            Value::Words("")
+        }
         other => panic!("no shell knows how to complete {other}"),
     })
 }
@@ -60,7 +75,7 @@ fn tools() -> String {
 /// The part of the completion for bash that is for tools.
 fn bash_tools() -> String {
     let mut text = String::new();
-    for (tool, longs, directories) in WITH_OPTIONS {
+    for (tool, longs, operand) in WITH_OPTIONS {
         let mut cases = String::new();
         for long in longs {
             let reply = match value(long) {
@@ -78,10 +93,15 @@ fn bash_tools() -> String {
             .iter()
             .map(|long| format!("--{}", long.name))
             .collect();
-        let others = if directories { "-d" } else { "-c" };
+        let others = match operand {
+            Operand::Url => "",
+            Operand::File => "-f ",
+            Operand::Directory => "-d ",
+            Operand::Command => "-c ",
+        };
         text.push_str(&format!(
             "    if [[ ${{COMP_WORDS[1]}} == {tool} && $COMP_CWORD -gt 1 ]]; then\n        case $prev in\n{cases}        \
-             esac\n        mapfile -t COMPREPLY < <(compgen {others} -W '{}' -- \"$cur\")\n        return\n    fi\n",
+             esac\n        mapfile -t COMPREPLY < <(compgen {others}-W '{}' -- \"$cur\")\n        return\n    fi\n",
             all.join(" ")
         ));
     }
@@ -91,7 +111,7 @@ fn bash_tools() -> String {
 /// The part of the completion for zsh that is for tools.
 fn zsh_tools() -> String {
     let mut text = String::new();
-    for (tool, longs, directories) in WITH_OPTIONS {
+    for (tool, longs, operand) in WITH_OPTIONS {
         let mut lines = Vec::new();
         for long in longs {
             let doc = long.doc.replace(':', "\\:").replace('\'', "'\\''");
@@ -104,10 +124,11 @@ fn zsh_tools() -> String {
             };
             lines.push(format!("        '*--{name}[{doc}]{action}'"));
         }
-        let others = if directories {
-            "'*:DIR:_files -/'"
-        } else {
-            "'*::COMMAND:_normal'"
+        let others = match operand {
+            Operand::Url => "'*:URL:()'",
+            Operand::File => "'*:FILE:_files'",
+            Operand::Directory => "'*:DIR:_files -/'",
+            Operand::Command => "'*::COMMAND:_normal'",
         };
         text.push_str(&format!(
             "if [[ $words[2] == {tool} ]]; then\n    _arguments \\\n{} \\\n        {others}\n    return\nfi\n",
@@ -136,7 +157,7 @@ fn fish_tools() -> String {
             Some(Value::File) => " -r -F".to_owned(),
             Some(Value::Words(words)) => format!(" -x -a '{words}'"),
         };
-        let (name, doc) = (long.name, long.doc);
+        let (name, doc) = (long.name, long.doc.replace('\'', "\\'"));
         text.push_str(&format!(
             "complete -c firstbyte -n '__fish_seen_subcommand_from {tool}' -l {name}{action} -d '{doc}'\n"
         ));

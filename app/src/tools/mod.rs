@@ -3,6 +3,8 @@
 //! nginx refuses a first word that is no option, so no command line of nginx means anything else here. A tool is a
 //! line of [`TOOLS`] and a module of its own; it reads its own options, with `-p -c -g -e` as they are elsewhere.
 
+pub(crate) mod bench;
+pub(crate) mod compare;
 mod explain;
 pub(crate) mod freeze;
 pub(crate) mod long;
@@ -24,6 +26,16 @@ pub(crate) struct Tool {
 
 /// All tools.
 pub(crate) const TOOLS: &[Tool] = &[
+    Tool {
+        name: "bench",
+        does: "load servers, and say how fast they answer and at what cost",
+        run: bench::run,
+    },
+    Tool {
+        name: "compare",
+        does: "compare two reports of bench",
+        run: compare::run,
+    },
     Tool {
         name: "explain",
         does: "say what becomes of a request, and because of which lines",

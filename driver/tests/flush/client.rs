@@ -4,6 +4,7 @@
 
 use std::io::Read;
 
+use engines::client::Bodies;
 use engines::h2::PREFACE;
 use engines::hpack::{Decoder, Encoder, Indexing};
 use engines::spdy;
@@ -58,7 +59,11 @@ impl Client {
                 (side, http2_request(target, accepts))
             }
             Protocol::Spdy => {
-                let mut client = spdy::Client::new(6);
+                let settings = spdy::Settings {
+                    headers_level: 6,
+                    ..spdy::Settings::default()
+                };
+                let mut client = spdy::Client::new(settings, Bodies::Told);
                 let mut fields = vec![
                     (":method", "GET"),
                     (":scheme", "http"),
@@ -72,8 +77,9 @@ impl Client {
                 let fields = fields
                     .into_iter()
                     .map(|(n, v)| (n.as_bytes(), v.as_bytes()));
-                client.request(fields, 3, true);
-                let request = client.transmit();
+                client.request(fields, true).expect("there is room");
+                let mut request = Vec::new();
+                client.transmit(&mut request);
                 (Side::Spdy(Box::new(client)), request)
             }
         };
@@ -94,8 +100,8 @@ impl Client {
             }
             Side::Spdy(client) => {
                 client.receive(bytes);
-                while let Some(answer) = client.answer() {
-                    spdy_answer(answer, &mut self.seen);
+                while let Some(event) = client.event() {
+                    spdy_event(event, &mut self.seen);
                 }
             }
         }
@@ -215,15 +221,16 @@ fn http2(held: &mut Vec<u8>, decoder: &mut Decoder, seen: &mut Seen) {
     }
 }
 
-fn spdy_answer(answer: spdy::Answer, seen: &mut Seen) {
-    match answer {
-        spdy::Answer::Head { fields, .. } => {
-            for field in &fields.fields {
-                seen.field(fields.bytes(field.name), fields.bytes(field.value));
+fn spdy_event(event: spdy::ClientEvent, seen: &mut Seen) {
+    match event {
+        spdy::ClientEvent::Head { head, .. } => {
+            seen.status = head.status.to_string();
+            for field in &head.fields {
+                seen.field(head.bytes(field.name), head.bytes(field.value));
             }
         }
-        spdy::Answer::Data { bytes, .. } => seen.body.extend_from_slice(&bytes),
-        spdy::Answer::End(_) => seen.ended = true,
+        spdy::ClientEvent::Data { bytes, .. } => seen.body.extend_from_slice(&bytes),
+        spdy::ClientEvent::End { .. } => seen.ended = true,
         other => panic!("{other:?}"),
     }
 }

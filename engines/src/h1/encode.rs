@@ -64,6 +64,11 @@ pub(super) fn interim(out: &mut Vec<u8>, status: u16, hints: Option<&ResponseHea
     out.extend_from_slice(b"\r\n");
 }
 
+/// Whether a field may be a trailer.
+pub(super) fn is_trailer(id: FieldId) -> bool {
+    !HOP_BY_HOP.contains(&id)
+}
+
 /// Appends the size line of a chunk of `len` bytes.
 pub(super) fn chunk_size(out: &mut Vec<u8>, len: u64) {
     let digits = (64 - len.leading_zeros()).div_ceil(4).max(1);

@@ -4,7 +4,7 @@
 //! so everything ambiguous is refused instead of repaired.
 //! Source: RFC 9112 sections 6.1 and 6.3; nginx's answers.
 
-use crate::http::{BodyLength, Fault, Version};
+use crate::http::{BodyLength, Fault, Version, parse_length};
 
 /// What the framing fields of a head have said so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,18 +67,6 @@ impl Framing {
             (Length::Absent, Encoding::Absent) => Ok(BodyLength::None),
         }
     }
-}
-
-/// A length in bytes: digits only, below 2^63.
-fn parse_length(value: &[u8]) -> Option<u64> {
-    if value.is_empty() {
-        return None;
-    }
-    let length = value.iter().try_fold(0_u64, |length, byte| {
-        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        length.checked_mul(10)?.checked_add(digit)
-    })?;
-    (length <= i64::MAX as u64).then_some(length)
 }
 
 #[cfg(test)]

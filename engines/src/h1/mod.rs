@@ -1,4 +1,4 @@
-//! HTTP/1.1, HTTP/1.0 and HTTP/0.9 on one connection, server role.
+//! HTTP/1.1, HTTP/1.0 and HTTP/0.9 on one connection, server role; the client role is in [`Client`].
 //!
 //! # Contract
 //!
@@ -26,11 +26,12 @@
 //! and a connection allocates nothing from request to request.
 //!
 //! Absent: timers (the driver asks [`Conn::phase`]), the meaning of a request,
-//! TLS, and the client role.
+//! TLS.
 //!
 //! Source: RFC 9112; limits, answers and words of nginx.
 
 mod chunked;
+mod client;
 mod conn;
 mod encode;
 mod event;
@@ -47,6 +48,7 @@ mod trailer;
 #[cfg(test)]
 mod tests;
 
+pub use client::{Client, Event as ClientEvent, Misdeed};
 pub use conn::{Conn, PIPELINE_BUFFER_BYTES};
 pub use event::{Event, Next, Phase};
 pub use settings::Settings;

@@ -35,6 +35,10 @@ pub enum Misdeed {
     WindowExceeded,
     /// PUSH_PROMISE from a client.
     PushFromClient,
+    /// PUSH_PROMISE from a server that was told to send none.
+    PushUnasked,
+    /// A server closes the connection while streams are open.
+    Closed,
     /// A header block longer than the limit, or in too many frames.
     HeaderFlood,
     /// More frames that cost work and bring nothing than the budget allows.
@@ -52,7 +56,8 @@ impl Misdeed {
             Self::BrokenHeaderBlock | Self::BadStreamNumber | Self::ZeroWindowUpdate => {
                 PROTOCOL_ERROR
             }
-            Self::PushFromClient | Self::EmptyFieldName => PROTOCOL_ERROR,
+            Self::PushFromClient | Self::PushUnasked | Self::EmptyFieldName => PROTOCOL_ERROR,
+            Self::Closed => NO_ERROR,
             Self::WindowOverflow | Self::WindowExceeded => FLOW_CONTROL_ERROR,
             Self::ClosedStream => STREAM_CLOSED,
             // A block that ends too early is, as in nginx, a frame that is too small (RFC 9113 section 4.2).
@@ -83,10 +88,19 @@ impl Misdeed {
             }
             Self::WindowOverflow => "client violated flow control: window overflow",
             Self::WindowExceeded => "client violated flow control: more data than allowed",
-            Self::PushFromClient => "client sent PUSH_PROMISE frame",
+            Self::PushFromClient | Self::PushUnasked => "client sent PUSH_PROMISE frame",
+            Self::Closed => "client closed the connection inside of a response",
             Self::HeaderFlood => "client sent too large header block",
             Self::Flood => "http2 flood detected",
         }
+    }
+}
+
+impl Misdeed {
+    /// The text where the peer is a server.
+    #[must_use]
+    pub fn of_server(self) -> String {
+        self.message().replacen("client", "server", 1)
     }
 }
 

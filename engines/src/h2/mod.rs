@@ -1,4 +1,4 @@
-//! HTTP/2 on one connection, server role.
+//! HTTP/2 on one connection, server role; the client role is in [`Client`].
 //!
 //! # Contract
 //!
@@ -16,10 +16,11 @@
 //! A peer's misdeed is answered where the protocol says so: a broken message by 400 and a reset of its stream, a broken
 //! stream by RST_STREAM, a broken connection by GOAWAY. What costs work and brings nothing is paid from a budget.
 //!
-//! Absent: timers, the meaning of a request, TLS, the client role, and the priorities of RFC 7540.
+//! Absent: timers, the meaning of a request, TLS, and the priorities of RFC 7540.
 //!
 //! Source: RFC 9113, RFC 9218, RFC 8441; limits and words of nginx.
 
+mod client;
 mod conn;
 mod control;
 mod encode;
@@ -40,6 +41,7 @@ mod tests;
 
 use crate::mux::budget;
 
+pub use client::{Client, Event as ClientEvent};
 pub use conn::{Conn, PREFACE};
 pub use error::{
     CANCEL, COMPRESSION_ERROR, ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR,

@@ -7,7 +7,9 @@
 //! Source: RFC 9113 section 8.
 
 use super::Settings;
-use crate::http::{BodyLength, Fault, FieldId, Fields, Method, RequestHead, Span, Version};
+use crate::http::{
+    BodyLength, Fault, FieldId, Fields, Method, RequestHead, Span, Version, parse_length,
+};
 
 /// A head in the making.
 #[derive(Debug)]
@@ -284,7 +286,7 @@ pub(super) struct Note {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
+pub(super) enum Role {
     Pseudo(Pseudo),
     Good,
     Cookie,
@@ -298,7 +300,7 @@ enum Role {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pseudo {
+pub(super) enum Pseudo {
     Method,
     Scheme,
     Path,
@@ -372,7 +374,7 @@ impl<'a> Trailers<'a> {
 }
 
 /// What is allowed in names and values (RFC 9113 section 8.2); `good` where nothing is wrong.
-fn check(name: &[u8], value: &[u8], settings: &Settings, good: Role) -> Role {
+pub(super) fn check(name: &[u8], value: &[u8], settings: &Settings, good: Role) -> Role {
     let mut odd = false;
     for byte in name {
         match byte {
@@ -417,10 +419,4 @@ fn is_method(name: &[u8]) -> bool {
 fn is_scheme(name: &[u8]) -> bool {
     let rest = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
     name.first().is_some_and(u8::is_ascii_alphabetic) && name.iter().all(rest)
-}
-
-/// A length in digits alone.
-fn parse_length(text: &[u8]) -> Option<u64> {
-    let digits = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-    digits.then(|| std::str::from_utf8(text).ok()?.parse().ok())?
 }

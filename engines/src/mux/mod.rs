@@ -4,6 +4,7 @@
 //! Absent: frames, and anything that differs between HTTP/2 and SPDY.
 
 pub(crate) mod budget;
+pub(crate) mod client;
 mod event;
 mod outgoing;
 mod repeated;

@@ -23,6 +23,8 @@ pub enum Misdeed {
     WindowOverflow,
     /// More data than the window of the connection allowed.
     WindowExceeded,
+    /// A server closes the connection while streams are open.
+    Closed,
     /// A header block longer than the limit, or one that grows beyond it.
     HeaderFlood,
     /// More frames that cost work and bring nothing than the budget allows.
@@ -47,9 +49,18 @@ impl Misdeed {
             Self::WindowExceeded => {
                 "client violated connection flow control: more data than allowed"
             }
+            Self::Closed => "client closed the connection inside of a response",
             Self::HeaderFlood => "client sent too large header block",
             Self::Flood => "spdy flood detected",
         }
+    }
+}
+
+impl Misdeed {
+    /// The text where the peer is a server.
+    #[must_use]
+    pub fn of_server(self) -> String {
+        self.message().replacen("client", "server", 1)
     }
 }
 

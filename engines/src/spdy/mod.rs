@@ -1,4 +1,4 @@
-//! SPDY/3.1 on one connection: [`Conn`] in the server role, [`Client`] for tests and measurements.
+//! SPDY/3.1 on one connection: [`Conn`] in the server role, [`Client`] in the client role.
 //!
 //! # Contract
 //!
@@ -43,7 +43,7 @@ mod tests;
 
 use crate::mux::budget;
 
-pub use client::{Answer, Client};
+pub use client::{Client, Event as ClientEvent};
 pub use conn::Conn;
 pub use error::{
     CANCEL, FLOW_CONTROL_ERROR, INTERNAL_ERROR, INVALID_STREAM, Misdeed, OK, PROTOCOL_ERROR,

@@ -6,7 +6,7 @@
 //! Source: draft-mbelshe-httpbis-spdy-00 sections 2.6.10, 3.2.1.
 
 use super::Settings;
-use crate::http::{BodyLength, Fault, FieldId, Method, RequestHead, Span, Version};
+use crate::http::{BodyLength, Fault, FieldId, Method, RequestHead, Span, Version, parse_length};
 
 /// A head in the making.
 #[derive(Debug)]
@@ -385,10 +385,4 @@ fn is_version(text: &[u8]) -> bool {
     };
     let (major, minor) = (&numbers[..dot], &numbers[dot + 1..]);
     digits(major) && major[0] != b'0' && digits(minor)
-}
-
-/// A length in digits alone.
-fn parse_length(text: &[u8]) -> Option<u64> {
-    let digits = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-    digits.then(|| std::str::from_utf8(text).ok()?.parse().ok())?
 }

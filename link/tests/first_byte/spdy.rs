@@ -6,7 +6,9 @@
 use std::io::{self, ErrorKind, Write};
 use std::time::Instant;
 
-use engines::spdy::{Answer, Client};
+use engines::client::Bodies;
+use engines::http::FieldId;
+use engines::spdy::{Client, ClientEvent, Settings};
 use link::sweep::{Peer, Timing};
 
 use crate::transport::{NAME, Transport, Wire};
@@ -16,18 +18,20 @@ pub(crate) struct Spdy {
     transport: Transport,
     wire: Option<Wire>,
     client: Client,
-    /// What leaves before the first request.
-    hello: Vec<u8>,
 }
 
 impl Spdy {
     /// A client of the server behind this transport; the path of a body is its size.
     pub(crate) fn new(transport: Transport) -> Self {
+        let settings = Settings {
+            headers_level: LEVEL,
+            preread_bytes: WIDE,
+            ..Settings::default()
+        };
         Self {
             transport,
             wire: None,
-            client: Client::new(LEVEL),
-            hello: [&WIDE_STREAMS[..], &WIDE_CONNECTION].concat(),
+            client: Client::new(settings, Bodies::Told),
         }
     }
 }
@@ -60,9 +64,10 @@ impl Peer for Spdy {
         let fields = fields
             .iter()
             .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-        let stream = self.client.request(fields, 0, true);
-        let mut request = std::mem::take(&mut self.hello);
-        request.extend(self.client.transmit());
+        let stream = self.client.request_at(fields, 0, true);
+        let stream = stream.map_err(|why| io::Error::other(format!("{why:?}")))?;
+        let mut request = Vec::new();
+        self.client.transmit(&mut request);
         let mut piece = vec![0; PIECE_BYTES];
         let (mut first, mut came_bytes, mut coding) = (None, 0, None);
         let sent = Instant::now();
@@ -71,15 +76,19 @@ impl Peer for Spdy {
             let length = wire.read_some(&mut piece)?;
             let came = Instant::now();
             self.client.receive(&piece[..length]);
-            while let Some(answer) = self.client.answer() {
-                match answer {
-                    Answer::Head { stream: of, fields } if of == stream => {
+            while let Some(event) = self.client.event() {
+                match event {
+                    ClientEvent::Head {
+                        stream: of, head, ..
+                    } if of == stream => {
                         first = Some(came);
-                        let name = fields.named(b"content-encoding").next();
+                        let name = head.get(FieldId::ContentEncoding);
                         coding = name.map(|name| String::from_utf8_lossy(name).into_owned());
                     }
-                    Answer::Data { stream: of, bytes } if of == stream => came_bytes += bytes.len(),
-                    Answer::End(of) if of == stream => {
+                    ClientEvent::Data { stream: of, bytes } if of == stream => {
+                        came_bytes += bytes.len();
+                    }
+                    ClientEvent::End { stream: of, .. } if of == stream => {
                         self.transport
                             .check(body_bytes, came_bytes, coding.as_deref())?;
                         self.wire = Some(wire);
@@ -100,14 +109,8 @@ impl Peer for Spdy {
     }
 }
 
-/// SETTINGS: INITIAL_WINDOW_SIZE, the largest there is.
-const WIDE_STREAMS: [u8; 20] = [
-    0x80, 3, 0, 4, 0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 7, 0x7f, 0xff, 0xff, 0xff,
-];
-/// WINDOW_UPDATE of the connection, whose window is 65,536 bytes.
-const WIDE_CONNECTION: [u8; 16] = [
-    0x80, 3, 0, 9, 0, 0, 0, 8, 0, 0, 0, 0, 0x7f, 0xfe, 0xff, 0xff,
-];
+/// The window of each response, the largest there is.
+const WIDE: u32 = (1 << 31) - 1;
 /// How much header blocks are compressed, as browsers did.
 const LEVEL: u8 = 9;
 /// Bytes of a read.

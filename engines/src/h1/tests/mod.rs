@@ -1,6 +1,7 @@
 //! Stories of whole connections, told over the public interface.
 
 mod body;
+mod client;
 mod differential;
 mod head;
 mod keep_alive;

@@ -3,6 +3,7 @@
 //! What the engine sends is read back as short lines, one a frame: `1 HEADERS 200 END`, `1 DATA hello`, `3 RST CANCEL`.
 
 mod body;
+mod client;
 mod differential;
 mod ending;
 mod flow;

@@ -1,6 +1,7 @@
 //! The client role and the server role against each other.
 
 use super::*;
+use crate::client::{Bodies, Malformed, Refusal};
 
 /// A client and a server, and what moves between them.
 struct Both {
@@ -11,7 +12,7 @@ struct Both {
 impl Both {
     fn new(level: u8, server_level: u8) -> Self {
         Self {
-            client: Client::new(level),
+            client: client(level),
             server: Peer::silent(Settings {
                 headers_level: server_level,
                 ..Settings::default()
@@ -24,21 +25,26 @@ impl Both {
         let fields = fields
             .iter()
             .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-        self.client.request(fields, 3, ended)
+        self.client.request(fields, ended).expect("there is room")
     }
 
     /// Moves bytes until both are silent; requests are answered with what they sent, backwards.
     fn run(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         loop {
-            let up = self.client.transmit();
+            let mut up = Vec::new();
+            self.client.transmit(&mut up);
             self.server.receive(&up);
             self.serve();
             self.server.pump();
             let down = wire::transmitted(&mut self.server.conn);
             self.client.receive(&down);
-            while let Some(answer) = self.client.answer() {
-                lines.push(line(&answer));
+            self.client.check_invariants();
+            while let Some(event) = self.client.event() {
+                if let ClientEvent::Data { stream, bytes } = &event {
+                    self.client.consumed(*stream, bytes.len() as u64);
+                }
+                lines.push(line(&event));
             }
             if up.is_empty() && down.is_empty() {
                 return lines;
@@ -65,13 +71,19 @@ impl Both {
     }
 }
 
-fn line(answer: &Answer) -> String {
-    match answer {
-        Answer::Head { stream, fields } => {
-            let status = fields.named(b":status").next().unwrap_or_default();
-            format!("{stream} {}", wire::text(status))
-        }
-        Answer::Data { stream, bytes } => format!("{stream} +{}", bytes.len()),
+fn client(level: u8) -> Client {
+    let settings = Settings {
+        headers_level: level,
+        ..Settings::default()
+    };
+    Client::new(settings, Bodies::Told)
+}
+
+fn line(event: &ClientEvent) -> String {
+    match event {
+        ClientEvent::Head { stream, head, .. } => format!("{stream} {}", head.status),
+        ClientEvent::Data { stream, bytes } => format!("{stream} +{}", bytes.len()),
+        ClientEvent::End { stream, .. } => format!("{stream} end"),
         other => format!("{other:?}"),
     }
 }
@@ -94,7 +106,7 @@ fn bodies_move_both_ways_beyond_all_windows() {
         let lines = both.run();
         assert_eq!(received(&lines, get), 300_003);
         assert_eq!(received(&lines, post), 6);
-        for end in ["1 200", "3 200", "End(1)", "End(3)"] {
+        for end in ["1 200", "3 200", "1 end", "3 end"] {
             assert!(lines.iter().any(|line| line == end), "{end}");
         }
     }
@@ -127,22 +139,116 @@ fn resets_pings_and_the_end_are_told() {
         lines,
         [
             "Reset { stream: 1, code: 6 }",
-            "GoAway { last: 1, code: 0 }"
+            "Closing { last: 1, code: 0 }"
         ]
     );
+    let fields = [(&b":method"[..], &b"GET"[..])];
+    assert_eq!(both.client.request(fields, true), Err(Refusal::Closed));
+}
+
+/// What a client that has asked once tells of these bytes.
+fn told(bytes: &[u8]) -> Vec<String> {
+    let mut client = client(0);
+    let fields = with_path("GET", "/");
+    let fields = fields
+        .iter()
+        .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    client.request(fields, true).expect("there is room");
+    client.receive(bytes);
+    client.check_invariants();
+    std::iter::from_fn(|| client.event())
+        .map(|event| line(&event))
+        .collect()
+}
+
+fn reply(fields: &[(&str, &str)], end: bool) -> Vec<u8> {
+    let block = Peer::new().block_of(fields);
+    let payload = [&numbers(&[1])[..], &block].concat();
+    control(frame::SYN_REPLY, u8::from(end), &payload)
+}
+
+#[test]
+fn replies_that_break_the_rules_cost_their_stream() {
+    let good = [(":status", "200 OK"), (":version", "HTTP/1.1")];
+    assert_eq!(told(&reply(&good, true)), ["1 200", "1 end"]);
+    let length = [(":status", "200"), ("content-length", "3")];
+    let whole = [reply(&length, false), data_frame(1, b"abc", true)].concat();
+    assert_eq!(told(&whole), ["1 200", "1 +3", "1 end"]);
+    let short = [reply(&length, false), data_frame(1, b"ab", true)].concat();
+    let long = [reply(&length, false), data_frame(1, b"abcd", true)].concat();
+    let malformed = |what: Malformed| format!("Malformed {{ stream: 1, what: {what:?} }}");
+    for (bytes, what) in [
+        (short, Malformed::Length),
+        (long, Malformed::Length),
+        (reply(&length, true), Malformed::Length),
+        (reply(&[("a", "b")], true), Malformed::Status),
+        (reply(&[(":status", "99")], true), Malformed::Status),
+        (
+            reply(&[(":status", "200"), ("A", "b")], true),
+            Malformed::Field,
+        ),
+        (
+            reply(&[(":status", "200"), ("a", "b\r")], true),
+            Malformed::Field,
+        ),
+        (data_frame(1, b"early", false), Malformed::Order),
+    ] {
+        let lines = told(&bytes);
+        assert_eq!(lines.last(), Some(&malformed(what)), "{lines:?}");
+    }
+}
+
+#[test]
+fn same_bytes_cut_anywhere_tell_the_same() {
+    let length = [(":status", "200"), ("content-length", "3")];
+    let whole = [
+        control(frame::SETTINGS, 0, &numbers(&[1, 4, 7])),
+        reply(&length, false),
+        control(frame::PING, 0, &numbers(&[2])),
+        data_frame(1, b"abc", true),
+        control(frame::GOAWAY, 0, &numbers(&[1, 0])),
+        vec![0x80, 9, 0, 0, 0, 0, 0, 0],
+    ]
+    .concat();
+    let expected = told(&whole);
+    assert_eq!(
+        expected.last().map(String::as_str),
+        Some("Failed(BadVersion)")
+    );
+    for at in 0..whole.len() {
+        let mut client = client(0);
+        let fields = with_path("GET", "/");
+        let fields = fields
+            .iter()
+            .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        client.request(fields, true).expect("there is room");
+        client.receive(&whole[..at]);
+        client.receive(&whole[at..]);
+        let lines = std::iter::from_fn(|| client.event()).map(|event| line(&event));
+        assert_eq!(lines.collect::<Vec<_>>(), expected, "cut at {at}");
+    }
+}
+
+#[test]
+fn counted_bodies_open_windows_by_themselves() {
+    let mut both = Both::new(6, 6);
+    both.client = Client::new(Settings::default(), Bodies::Counted);
+    both.request("GET", "/", true);
+    assert_eq!(both.run(), ["1 200", "1 end"]);
 }
 
 #[test]
 fn pushed_streams_are_refused_and_nonsense_ends_it() {
-    let mut client = Client::new(0);
+    let mut client = client(0);
+    client.transmit(&mut Vec::new());
     let block = Peer::new().block_of(&with_path("GET", "/"));
     client.receive(&syn_frame(2, 0, &block, true));
-    let told = wire::frame_lines(&client.transmit(), &mut Inflater::default());
+    let mut sent = Vec::new();
+    client.transmit(&mut sent);
+    let told = wire::frame_lines(&sent, &mut Inflater::default());
     assert_eq!(told, ["2 RST REFUSED_STREAM"]);
     client.receive(b"HTTP/1.1 400 Bad Request");
-    assert_eq!(client.answer(), None, "a long frame may still come");
-    client.receive(&[0x80, 9, 0, 0, 0, 0, 0, 0]);
-    let mut client = Client::new(0);
-    client.receive(&[0x80, 9, 0, 0, 0, 0, 0, 0]);
-    assert_eq!(client.answer(), Some(Answer::Failed));
+    assert_eq!(client.event(), None, "a long frame may still come");
+    client.receive_eof(true);
+    assert_eq!(client.event(), Some(ClientEvent::Eof));
 }

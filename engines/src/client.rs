@@ -1,0 +1,209 @@
+//! What a connection in the client role tells its driver: one vocabulary for HTTP/1, HTTP/2 and SPDY.
+//!
+//! A client of each protocol has the same upper edge: `request` opens an exchange and gives its number, `send` and
+//! `cancel` go on with it, `receive` and `receive_eof` take what comes, `event` tells what it means, `consumed` opens
+//! windows again, `transmit` gives the bytes to send, `recycle` takes the memory of heads back. Nothing blocks, and what a
+//! server does never panics.
+//!
+//! An exchange ends by exactly one of [`Event::End`], [`Event::Reset`] and [`Event::Malformed`], or with its connection by
+//! [`Event::Failed`] or [`Event::Eof`].
+//!
+//! Absent: retries, redirects, connection pools and timers, which are the driver's.
+
+use crate::http::{Fields, ResponseHead};
+
+/// Something the server sent, in order; `Misdeed` is what can be wrong with a connection of the protocol.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event<Misdeed> {
+    /// An interim response, 1xx: the response is still to come.
+    Interim {
+        /// Number of the exchange.
+        stream: u32,
+        /// Its head.
+        head: Box<ResponseHead>,
+    },
+    /// The head of the response.
+    Head {
+        /// Number of the exchange.
+        stream: u32,
+        /// The head. Fields that belong to the connection are in it; an engine in the server role leaves them out.
+        head: Box<ResponseHead>,
+        /// Its size.
+        size: HeadSize,
+    },
+    /// Bytes of the body, or of a tunnel. They count against windows until `consumed` is called.
+    Data {
+        /// Number of the exchange.
+        stream: u32,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// The trailer section, if it had fields.
+    Trailers {
+        /// Number of the exchange.
+        stream: u32,
+        /// The fields.
+        fields: Fields,
+    },
+    /// The response is complete.
+    End {
+        /// Number of the exchange.
+        stream: u32,
+        /// Bytes of its body.
+        body_bytes: u64,
+    },
+    /// From here on the connection is a tunnel: 101, or the answer to CONNECT.
+    Upgraded(u32),
+    /// The server gave the exchange up, or did not begin it.
+    Reset {
+        /// Number of the exchange.
+        stream: u32,
+        /// Why, as a number of the protocol.
+        code: u32,
+    },
+    /// The response breaks the protocol; its exchange has been given up, the connection goes on.
+    Malformed {
+        /// Number of the exchange.
+        stream: u32,
+        /// What is wrong.
+        what: Malformed,
+    },
+    /// The answer to a PING.
+    Pong(u64),
+    /// The server takes no further request on this connection.
+    Closing {
+        /// The last exchange that it serves.
+        last: u32,
+        /// Why, as a number of the protocol.
+        code: u32,
+    },
+    /// The server has broken the connection: what waits to be transmitted is the last, and nothing more is read.
+    Failed(Misdeed),
+    /// The server has closed its side while no exchange was under way.
+    Eof,
+}
+
+/// How long a head is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeadSize {
+    /// Bytes on the wire: of a compressed block, or of status line and fields.
+    pub wire_bytes: u64,
+    /// Bytes of names and values; for HTTP/1, where nothing is compressed, those on the wire.
+    pub text_bytes: u64,
+}
+
+/// What is wrong with a response of a protocol that has streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// No status, or one that is no number from 100 to 999.
+    Status,
+    /// A field with a name or value that it must not have, or one that belongs to connections of HTTP/1.
+    Field,
+    /// More fields, or longer ones, than the limits allow.
+    TooLarge,
+    /// More or less body than `content-length` says, or a `content-length` that is no number.
+    Length,
+    /// More interim responses than the limit allows, or one that ends the stream.
+    Interim,
+    /// A frame that does not belong there, such as a body before its head.
+    Order,
+    /// More of a body than the window allowed.
+    Window,
+}
+
+impl Malformed {
+    /// A few words for people.
+    #[must_use]
+    pub const fn message(self) -> &'static str {
+        match self {
+            Self::Status => "server sent an invalid status",
+            Self::Field => "server sent an invalid field",
+            Self::TooLarge => "server sent too large a head",
+            Self::Length => "server sent a body of another length than announced",
+            Self::Interim => "server sent too many interim responses",
+            Self::Order => "server sent a frame out of order",
+            Self::Window => "server sent more than the window allowed",
+        }
+    }
+}
+
+/// Why a request was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// As many exchanges are under way as the connection takes; later it may take another.
+    Busy,
+    /// The connection takes no further request.
+    Closed,
+    /// A field cannot be sent: its name is no token, its value has a control, or it contradicts the body.
+    BadField,
+}
+
+/// What becomes of the bytes of bodies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bodies {
+    /// They are told by [`Event::Data`]; windows open as `consumed` says.
+    #[default]
+    Told,
+    /// They are counted and dropped; windows open by themselves.
+    Counted,
+}
+
+/// Heads whose memory is used again.
+#[derive(Debug, Default)]
+pub(crate) struct Spares {
+    #[allow(clippy::vec_box, reason = "heads move as pointers")]
+    heads: Vec<Box<ResponseHead>>,
+}
+
+impl Spares {
+    /// An empty head.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Box<ResponseHead> {
+        let mut head = self.heads.pop().unwrap_or_default();
+        head.clear();
+        head
+    }
+
+    /// Keeps the memory of a head, unless there is enough or it is large.
+    #[inline]
+    pub(crate) fn give(&mut self, head: Box<ResponseHead>) {
+        if self.heads.len() < MAX_SPARES && head.arena.capacity() <= MAX_SPARE_BYTES {
+            self.heads.push(head);
+        }
+    }
+}
+
+/// Whether a value may be sent: no CR, LF or NUL, by which it could become something else.
+pub(crate) fn is_sendable(value: &[u8]) -> bool {
+    !value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0))
+}
+
+/// Three digits of a status, 100 to 999.
+pub(crate) fn parse_status(text: &[u8]) -> Option<u16> {
+    let [hundreds @ b'1'..=b'9', tens, ones] = text else {
+        return None;
+    };
+    let digit = |byte: &u8| byte.is_ascii_digit().then(|| u16::from(byte - b'0'));
+    Some(u16::from(hundreds - b'0') * 100 + digit(tens)? * 10 + digit(ones)?)
+}
+
+/// Interim responses that one exchange may have.
+pub const MAX_INTERIM: u32 = 100;
+/// Heads that are kept for their memory.
+const MAX_SPARES: usize = 128;
+/// Most text of a head whose memory is kept.
+const MAX_SPARE_BYTES: usize = 32 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_three_digits_from_one_hundred() {
+        assert_eq!(parse_status(b"100"), Some(100));
+        assert_eq!(parse_status(b"999"), Some(999));
+        for bad in [&b"099"[..], b"20", b"2000", b"2 0", b"", b"abc"] {
+            assert_eq!(parse_status(bad), None, "{bad:?}");
+        }
+    }
+}

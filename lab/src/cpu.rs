@@ -1,0 +1,140 @@
+//! CPU time and memory of processes, and what the machine does beside.
+//!
+//! Source: proc(5).
+
+use std::fs;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// CPU time of this process, nanoseconds.
+#[must_use]
+pub fn own_ns() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// A process and its children, down to the last.
+#[must_use]
+pub fn family(pid: u32) -> Vec<u32> {
+    let mut found = vec![pid];
+    let mut at = 0;
+    while let Some(parent) = found.get(at).copied() {
+        at += 1;
+        let tasks = fs::read_dir(format!("/proc/{parent}/task"));
+        for task in tasks.into_iter().flatten().flatten() {
+            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            let children = children.split_whitespace().filter_map(|id| id.parse().ok());
+            for child in children {
+                if !found.contains(&child) {
+                    found.push(child);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// CPU time of processes so far, nanoseconds, threads that have ended left out; `None` where none of them is there.
+#[must_use]
+pub fn cpu_ns(pids: &[u32]) -> Option<u64> {
+    let mut total = None;
+    for pid in pids {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+        for task in tasks.into_iter().flatten().flatten() {
+            let times = fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
+            let ran = times.split_whitespace().next();
+            if let Some(ns) = ran.and_then(|ns| ns.parse::<u64>().ok()) {
+                *total.get_or_insert(0) += ns;
+            }
+        }
+    }
+    total
+}
+
+/// Resident memory of processes, bytes, what they share counted once for each.
+#[must_use]
+pub fn memory_bytes(pids: &[u32]) -> Option<u64> {
+    let of = |pid: &u32| {
+        let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+        Some(kilobytes * 1024)
+    };
+    let all: Vec<u64> = pids.iter().filter_map(of).collect();
+    (!all.is_empty()).then(|| all.iter().sum())
+}
+
+/// What the CPUs of the machine have done since it began, in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// All of it.
+    pub total: u64,
+    /// Neither idle nor waiting.
+    pub busy: u64,
+    /// Taken by the machine that runs this one.
+    pub steal: u64,
+}
+
+impl Machine {
+    /// What they have done so far.
+    #[must_use]
+    pub fn now() -> Self {
+        Self::parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> Self {
+        let line = text.lines().next().unwrap_or_default();
+        let numbers: Vec<u64> = line
+            .split_whitespace()
+            .skip(1)
+            .map_while(|number| number.parse().ok())
+            .collect();
+        let at = |n: usize| numbers.get(n).copied().unwrap_or(0);
+        // Guests are counted among the first two.
+        let total = numbers.iter().take(8).sum();
+        Self {
+            total,
+            busy: total - at(3) - at(4),
+            steal: at(7),
+        }
+    }
+
+    /// Shares of the time since then: busy, and taken by others.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> (f64, f64) {
+        let total = self.total.saturating_sub(before.total).max(1) as f64;
+        let busy = self.busy.saturating_sub(before.busy) as f64;
+        let steal = self.steal.saturating_sub(before.steal) as f64;
+        (busy / total, steal / total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_of_the_machine_are_read() {
+        let before = Machine::parse("cpu  10 0 10 70 10 0 0 0 5 0\ncpu0 1 2\n");
+        assert_eq!((before.total, before.busy, before.steal), (100, 20, 0));
+        let after = Machine::parse("cpu  20 0 20 140 10 0 0 10 5 0\n");
+        assert_eq!(after.since(&before), (0.3, 0.1));
+        assert_eq!(Machine::parse(""), Machine::default());
+    }
+
+    #[test]
+    fn this_process_is_one_and_uses_time() {
+        let own = std::process::id();
+        assert!(family(own).contains(&own));
+        let before = (cpu_ns(&[own]).expect("it is there"), own_ns());
+        let began = std::time::Instant::now();
+        while began.elapsed().as_millis() < 30 {}
+        let after = (cpu_ns(&[own]).expect("it is there"), own_ns());
+        assert!(
+            after.0 > before.0 && after.1 > before.1,
+            "{before:?} {after:?}"
+        );
+        assert!(memory_bytes(&[own]).is_some_and(|bytes| bytes > 100_000));
+        assert_eq!(cpu_ns(&[u32::MAX]), None);
+    }
+}

@@ -1,0 +1,63 @@
+//! All times as a log of HdrHistogram, which its tools plot.
+//!
+//! Source: HdrHistogram's log format, version 1.3; times are in nanoseconds.
+
+use std::time::{Duration, SystemTime};
+
+use hdrhistogram::serialization::V2DeflateSerializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
+
+use crate::bench::Measured;
+use crate::report::Report;
+
+/// The log: a line for each run and kind of time, with a tag that names server and kind.
+///
+/// # Errors
+/// A histogram cannot be encoded.
+pub fn log(report: &Report, measured: &Measured) -> Result<String, String> {
+    let mut out = Vec::new();
+    let mut serializer = V2DeflateSerializer::new();
+    let began = SystemTime::UNIX_EPOCH + Duration::from_secs(report.began_unix_s);
+    let mut builder = IntervalLogWriterBuilder::new();
+    let mut writer = builder
+        .add_comment("[Histogram log format version 1.3]")
+        .add_comment(&report.program)
+        .add_comment("nanoseconds")
+        .with_start_time(began)
+        .with_base_time(began)
+        // Values are written as they are.
+        .with_max_value_divisor(1.0)
+        .begin_log_with(&mut out, &mut serializer)
+        .map_err(|error| error.to_string())?;
+    for (server, runs) in report.servers.iter().zip(&measured.runs) {
+        let name: String = server.name.chars().map(tagged).collect();
+        let mut at = Duration::ZERO;
+        for run in runs {
+            let length = Duration::from_nanos(run.elapsed_ns);
+            let kinds = [
+                ("response", &run.response),
+                ("service", &run.service),
+                ("first_byte", &run.first_byte),
+                ("connect", &run.connect),
+                ("handshake", &run.handshake),
+            ];
+            for (kind, times) in kinds.iter().filter(|(_, times)| !times.0.is_empty()) {
+                let tag = format!("{name}.{kind}");
+                let tag = Tag::new(&tag).ok_or("a tag has a space or a comma")?;
+                writer
+                    .write_histogram(&times.0, at, length, Some(tag))
+                    .map_err(|error| format!("{error:?}"))?;
+            }
+            at += length;
+        }
+    }
+    String::from_utf8(out).map_err(|error| error.to_string())
+}
+
+/// What a tag may have.
+fn tagged(c: char) -> char {
+    match c {
+        ' ' | ',' | '\r' | '\n' => '_',
+        c => c,
+    }
+}

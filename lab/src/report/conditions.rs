@@ -1,0 +1,85 @@
+//! Under which conditions something was measured.
+//!
+//! Source: proc(5), sysfs(5).
+
+use std::fs;
+
+use serde::{Deserialize, Serialize};
+
+use crate::load::Plan;
+
+/// Conditions of a bench.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Conditions {
+    /// Processors of this machine.
+    pub processors: usize,
+    /// Its kernel.
+    pub kernel: String,
+    /// The congestion control of its TCP.
+    pub congestion_control: Option<String>,
+    /// The least round trip that TCP has seen, microseconds.
+    pub round_trip_us: Option<u32>,
+    /// The network device on the way to the server. Its offloads cannot be read without asking its driver.
+    pub device: Option<String>,
+    /// The MTU of that device.
+    pub mtu_bytes: Option<u64>,
+    /// The load of the machine over the last minute, at the end.
+    pub load_average: Option<f64>,
+    /// The share of its time in which the processors were busy.
+    pub busy: f64,
+    /// The share of its time that other machines on the same hardware took.
+    pub steal: f64,
+    /// No emulated link is between client and server unless somebody has put one there.
+    pub link: String,
+}
+
+impl Conditions {
+    pub(crate) fn now(
+        round_trip_us: Option<u32>,
+        busy: f64,
+        steal: f64,
+        plan: Option<&Plan>,
+    ) -> Self {
+        let read = |path: &str| {
+            let text = fs::read_to_string(path).ok()?;
+            Some(text.trim().to_owned())
+        };
+        let loopback = plan.is_some_and(|plan| plan.address.ip().is_loopback());
+        let device = match loopback {
+            true => Some("lo".to_owned()),
+            false => default_device(),
+        };
+        let of_device = |what: &str| {
+            let path = format!("/sys/class/net/{}/{what}", device.as_deref()?);
+            read(&path)?.parse().ok()
+        };
+        let load = read("/proc/loadavg");
+        Self {
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+            kernel: read("/proc/sys/kernel/osrelease").unwrap_or_default(),
+            congestion_control: read("/proc/sys/net/ipv4/tcp_congestion_control"),
+            round_trip_us,
+            mtu_bytes: of_device("mtu"),
+            load_average: load
+                .as_deref()
+                .and_then(|text| text.split_whitespace().next()?.parse().ok()),
+            busy,
+            steal,
+            link: match loopback {
+                true => "loopback, no emulated link".to_owned(),
+                false => "as it is, no emulated link".to_owned(),
+            },
+            device,
+        }
+    }
+}
+
+/// The device of the default route.
+fn default_device() -> Option<String> {
+    let routes = fs::read_to_string("/proc/net/route").ok()?;
+    let mut lines = routes.lines().skip(1).map(str::split_whitespace);
+    lines.find_map(|mut words| {
+        let device = words.next()?;
+        (words.next()? == "00000000").then(|| device.to_owned())
+    })
+}

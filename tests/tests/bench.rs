@@ -1,0 +1,393 @@
+//! `firstbyte bench` and `compare`: what is counted over every protocol, what fails, thresholds, and the end by a signal.
+
+mod lab;
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use firstbyte_tests::wait::holds_within;
+use firstbyte_tests::{Signal, TempDir, peer, process, run, wait_until};
+use lab::{bench, number, report, server, url};
+use serde_json::Value;
+
+#[test]
+fn every_protocol_is_counted_to_the_last_response() {
+    let server = server();
+    let pid = server.pid().to_string();
+    for (port, protocol, name) in [
+        (1, "h1", "HTTP/1.1"),
+        (1, "h2", "HTTP/2"),
+        (2, "spdy", "SPDY/3.1"),
+        (3, "h1", "HTTP/1.1"),
+        (3, "h2", "HTTP/2"),
+        (3, "spdy", "SPDY/3.1"),
+        (3, "auto", "HTTP/2"),
+    ] {
+        let url = url(&server, port, "/100.txt");
+        let words = [url.as_str(), "-k", "--protocol", protocol, "--pid", &pid];
+        let size = [
+            "--requests",
+            "1003",
+            "--connections",
+            "5",
+            "--threads",
+            "2",
+            "--streams",
+            "7",
+        ];
+        let report = report(&[&words[..], &size].concat());
+        assert_eq!(report["format"], "firstbyte-bench/1");
+        let found = &report["servers"][0];
+        assert_eq!(found["done"], 1003, "{url} {protocol}: {found}");
+        assert_eq!(found["errors"], serde_json::json!({}), "{url} {protocol}");
+        assert_eq!(found["statuses"]["2xx"], 1003);
+        assert_eq!(found["protocols"], serde_json::json!({ name: 5 }));
+        assert_eq!(found["body_bytes"], 100_300);
+        assert_eq!(found["times"]["service"]["n"], 1003);
+        assert_eq!(found["times"]["connect"]["n"], 5);
+        let handshakes = &found["times"]["handshake"]["n"];
+        assert_eq!(handshakes.as_u64(), (port == 3).then_some(5), "{url}");
+        let saved = number(&found["head_saved"]);
+        match protocol {
+            "h1" => assert!(saved == 0.0),
+            // The server's header blocks of SPDY are not compressed by default.
+            "spdy" => {}
+            _ => assert!(saved > 0.5, "{saved}"),
+        }
+        assert!(number(&found["server_cpu_us"]["value"]) > 0.0, "{found}");
+        assert!(number(&found["client_cpu_us"]["value"]) > 0.0, "{found}");
+        assert!(
+            found["server_memory_bytes"]
+                .as_u64()
+                .is_some_and(|bytes| bytes > 1_000_000)
+        );
+    }
+}
+
+#[test]
+fn connections_are_cold_or_resumed_as_asked() {
+    let server = server();
+    let url = url(&server, 3, "/100.txt");
+    for (connect, least) in [("cold", 0), ("resumed", 20)] {
+        let report = report(&[
+            &url,
+            "-k",
+            "--connect",
+            connect,
+            "--requests",
+            "50",
+            "--connections",
+            "2",
+        ]);
+        let found = &report["servers"][0];
+        assert_eq!(
+            (&found["done"], &found["errors"]),
+            (&50.into(), &serde_json::json!({}))
+        );
+        assert_eq!(
+            found["times"]["handshake"]["n"], 50,
+            "a connection for each"
+        );
+        let resumed = found["resumed"].as_u64().expect("a number");
+        assert!(
+            resumed >= least && (least > 0 || resumed == 0),
+            "{connect}: {resumed}"
+        );
+        let (service, handshake) = (&found["times"]["service"], &found["times"]["handshake"]);
+        assert!(
+            number(&service["mean_ms"]) > number(&handshake["mean_ms"]),
+            "{found}"
+        );
+    }
+}
+
+#[test]
+fn mixes_bodies_and_fields_are_sent() {
+    let server = server();
+    let dir = TempDir::new();
+    dir.write(
+        "mix",
+        "# two of them\n/100.txt\nPOST /echo\nHEAD /100.txt\n/missing\n",
+    );
+    dir.write("body", "a body");
+    dir.write(
+        "log",
+        "- - [] \"GET /100.txt HTTP/1.1\" 200 1\n- - [] \"POST /echo HTTP/1.1\" 200 1\n",
+    );
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    for (port, protocol) in [(1, "h1"), (3, "h2"), (3, "spdy")] {
+        let url = url(&server, port, "/");
+        let words = [
+            &url,
+            "-k",
+            "--protocol",
+            protocol,
+            "--requests",
+            "40",
+            "--header",
+            "X-Y: z",
+        ];
+        let (mix, body, log) = (path("mix"), path("body"), path("log"));
+        let found =
+            &report(&[&words[..], &["--mix", &mix, "--body", &body]].concat())["servers"][0];
+        assert_eq!(
+            found["statuses"],
+            serde_json::json!({"2xx": 30, "4xx": 10}),
+            "{protocol}"
+        );
+        assert_eq!(found["errors"], serde_json::json!({}));
+        let found = &report(&[&words[..], &["--access-log", &log]].concat())["servers"][0];
+        assert_eq!(
+            (&found["done"], &found["body_bytes"]),
+            (&40.into(), &4000.into())
+        );
+    }
+    let missing = path("missing");
+    let wrong = bench(&[&url(&server, 1, "/"), "--mix", &missing]);
+    assert!(
+        wrong.code == 1 && wrong.stderr.contains("cannot read"),
+        "{wrong:?}"
+    );
+}
+
+#[test]
+fn failures_are_counted_by_their_kinds() {
+    let server = server();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let closed = listener.local_addr().expect("bound").port();
+    drop(listener);
+    let errors = |words: &[&str]| -> (i32, BTreeMap<String, u64>) {
+        let outcome =
+            bench(&[words, &["--requests", "10", "--connections", "2", "--json"]].concat());
+        let report: Value = serde_json::from_str(&outcome.stdout).expect("it is JSON");
+        let errors = serde_json::from_value(report["servers"][0]["errors"].clone());
+        (outcome.code, errors.expect("a map of numbers"))
+    };
+    let (code, found) = errors(&[&format!("http://127.0.0.1:{closed}/")]);
+    assert_eq!(code, 1);
+    assert!(found["connect: refused"] >= 10, "{found:?}");
+    let tls = url(&server, 3, "/");
+    let (code, found) = errors(&[&tls]);
+    assert_eq!(code, 1, "nobody vouches for it: {found:?}");
+    assert!(
+        found.keys().all(|kind| kind.starts_with("tls: ")),
+        "{found:?}"
+    );
+    let plain = format!("https://localhost:{}/", server.port());
+    let (code, found) = errors(&[&plain, "-k"]);
+    assert_eq!(code, 1, "{found:?}");
+    let (code, found) = errors(&[&url(&server, 1, "/broken")]);
+    assert_eq!((code, found.len()), (0, 0), "an answer is an answer");
+    let (code, found) = errors(&[
+        &url(&server, 1, "/"),
+        "--protocol",
+        "spdy",
+        "--timeout",
+        "2",
+    ]);
+    assert_eq!(code, 1, "{found:?}");
+}
+
+#[test]
+fn certificates_of_an_authority_are_trusted_when_it_is_given() {
+    let server = server();
+    let cacert = server.path("leaf.pem").display().to_string();
+    let found = report(&[
+        &url(&server, 3, "/100.txt"),
+        "--cacert",
+        &cacert,
+        "--requests",
+        "5",
+    ]);
+    assert_eq!(found["servers"][0]["done"], 5, "{found}");
+    assert_eq!(found["settings"]["insecure"], false);
+}
+
+#[test]
+fn thresholds_decide_the_exit_status() {
+    let server = server();
+    let url = url(&server, 1, "/100.txt");
+    let code = |condition: &str| bench(&[&url, "--requests", "100", "--fail-if", condition]).code;
+    assert_eq!(code("errors>0"), 0);
+    assert_eq!(code("rate<1"), 0);
+    assert_eq!(code("rate>1"), 2);
+    assert_eq!(code("p99>0.000001"), 2);
+    assert_eq!(code("cpu>1"), 2, "what was not measured is no success");
+    assert_eq!(code("p98>1"), 1);
+}
+
+#[test]
+fn constant_rate_is_kept() {
+    let server = server();
+    let url = url(&server, 1, "/100.txt");
+    let report = report(&[&url, "--rate", "400", "--duration", "2", "--threads", "2"]);
+    let found = &report["servers"][0];
+    assert_eq!(found["done"], 800, "{found}");
+    assert_eq!(found["times"]["response"]["n"], 800);
+    let rate = number(&found["rate"]["value"]);
+    assert!((380.0..=420.0).contains(&rate), "{rate}");
+}
+
+#[test]
+fn signals_end_a_bench_with_what_was_measured() {
+    let server = server();
+    let url = url(&server, 1, "/100.txt");
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut bench = Command::new(peer::binary())
+            .args(["bench", &url, "--duration", "600", "--json"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        // It blocks the signals before it opens its connections.
+        let pid = bench.id();
+        wait_until("it loads the server", || process::cpu_ticks(pid) > 5);
+        assert_eq!(
+            process::children(pid),
+            Vec::<u32>::new(),
+            "it starts no process"
+        );
+        assert!(process::signal(pid, signal));
+        let ended = holds_within(Duration::from_secs(10), || {
+            bench.try_wait().is_ok_and(|status| status.is_some())
+        });
+        if !ended {
+            let _ = bench.kill();
+        }
+        let output = bench.wait_with_output().expect("it has ended");
+        assert_eq!(output.status.code(), Some(130), "{output:?}");
+        let report: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+        assert_eq!(report["interrupted"], true);
+        assert!(
+            report["servers"][0]["done"]
+                .as_u64()
+                .is_some_and(|done| done > 0)
+        );
+    }
+}
+
+/// The handshake is never answered, so the load has not begun.
+#[test]
+fn signals_end_a_bench_that_still_connects() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    let mut bench = Command::new(peer::binary())
+        .args(["bench", "-k", "--duration", "600"])
+        .arg(format!("https://127.0.0.1:{port}/"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let _unanswered = listener.accept().expect("it connects");
+    assert!(process::signal(bench.id(), Signal::INT));
+    let ended = holds_within(Duration::from_secs(10), || {
+        bench.try_wait().is_ok_and(|status| status.is_some())
+    });
+    if !ended {
+        let _ = bench.kill();
+    }
+    let output = bench.wait_with_output().expect("it has ended");
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+}
+
+#[test]
+fn reports_are_compared() {
+    let server = server();
+    let url = url(&server, 1, "/100.txt");
+    let dir = TempDir::new();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    for name in ["a.json", "b.json"] {
+        let outcome = bench(&[&url, "--requests", "300", "--blocks", "4", "--json"]);
+        assert_eq!(outcome.code, 0, "{outcome:?}");
+        dir.write(name, outcome.stdout);
+    }
+    dir.write("old.json", "{\"format\": \"firstbyte-bench/0\"}");
+    let compare = |first: &str, second: &str| run(["compare", &path(first), &path(second)]);
+    let same = compare("a.json", "b.json");
+    assert_eq!(same.code, 0, "{same:?}");
+    assert!(same.stdout.contains("responses a second: "), "{same:?}");
+    let old = compare("a.json", "old.json");
+    assert!(
+        old.code == 1 && old.stderr.contains("\"firstbyte-bench/0\""),
+        "{old:?}"
+    );
+}
+
+#[test]
+fn two_servers_take_turns_and_get_a_verdict() {
+    let server = server();
+    let (fast, slow) = (url(&server, 1, "/100.txt"), url(&server, 3, "/100.txt"));
+    let words = [
+        &fast,
+        "-k",
+        "--against",
+        &slow,
+        "--connect",
+        "cold",
+        "--requests",
+        "60",
+    ];
+    let report = report(&[&words[..], &["--blocks", "6", "--warm-up", "0.05"]].concat());
+    assert_eq!(
+        report["servers"][1]["blocks"].as_array().map(Vec::len),
+        Some(6)
+    );
+    let rate = &report["comparison"][0];
+    assert_eq!(
+        (&rate["figure"], &rate["verdict"]),
+        (&"rate".into(), &"first is better".into()),
+        "{rate}"
+    );
+    assert!(
+        number(&rate["ratio"]["high"]) < 1.0,
+        "handshakes cost something: {rate}"
+    );
+}
+
+#[test]
+fn the_table_has_three_rows_for_a_server() {
+    let server = server();
+    let pair = format!(
+        "it={},{}",
+        url(&server, 3, "/100.txt"),
+        url(&server, 1, "/100.txt")
+    );
+    let outcome = bench(&["--table", "-k", &pair, "--requests", "200", "--blocks", "2"]);
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    for row in [
+        "it, HTTP/2 over TLS ",
+        "it, HTTP/1.1 over TLS ",
+        "it, HTTP/1.1 ",
+    ] {
+        assert!(
+            outcome.stdout.lines().any(|line| line.starts_with(row)),
+            "{row}: {outcome:?}"
+        );
+    }
+}
+
+#[test]
+fn times_are_written_as_a_log_of_histograms() {
+    let server = server();
+    let dir = TempDir::new();
+    let path = dir.path().join("times.hlog").display().to_string();
+    let outcome = bench(&[
+        &url(&server, 1, "/100.txt"),
+        "--requests",
+        "50",
+        "--hdr",
+        &path,
+    ]);
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    let log = dir.read("times.hlog");
+    for part in [
+        "#[Histogram log format version",
+        ".service,",
+        ".first_byte,",
+        "HISTFAA",
+    ] {
+        assert!(log.contains(part), "{part}: {log}");
+    }
+}

@@ -1,0 +1,52 @@
+//! A server for the lab's tests, and a run of `bench`.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+#[path = "../tls_client/mod.rs"]
+mod tls_client;
+
+use firstbyte_tests::{Outcome, Server, run};
+use serde_json::Value;
+use tls_client::site;
+
+/// Speaks everything: ports 1 plain HTTP/1.1 and HTTP/2, 2 plain SPDY, 3 TLS.
+pub(crate) fn server() -> Server {
+    let leaf = site("localhost");
+    let text = "x".repeat(100);
+    Server::http(
+        "keepalive_requests 1000000;
+         server {
+            listen 127.0.0.1:%%PORT%%; listen 127.0.0.1:%%PORT2%% spdy; listen 127.0.0.1:%%PORT3%% ssl spdy;
+            http2 on; ssl_certificate leaf.pem; ssl_certificate_key leaf.key;
+            ssl_session_tickets on; root html;
+            location /echo { return 200 $request_method; }
+            location /broken { return 500; }
+         }",
+    )
+    .bytes("leaf.pem", leaf.certificate.as_bytes())
+    .bytes("leaf.key", leaf.key.as_bytes())
+    .file("html/100.txt", &text)
+    .start()
+}
+
+pub(crate) fn url(server: &Server, port: usize, path: &str) -> String {
+    let scheme = if port == 3 { "https" } else { "http" };
+    format!("{scheme}://localhost:{}{path}", server.port_number(port))
+}
+
+pub(crate) fn bench(words: &[&str]) -> Outcome {
+    run(["bench"].iter().chain(words))
+}
+
+/// The report of a bench that must have gone well.
+#[track_caller]
+pub(crate) fn report(words: &[&str]) -> Value {
+    let outcome = bench(&[words, &["--json"]].concat());
+    assert_eq!(outcome.code, 0, "{words:?}: {outcome:?}");
+    serde_json::from_str(&outcome.stdout).expect("it is JSON")
+}
+
+pub(crate) fn number(value: &Value) -> f64 {
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
+}
