@@ -5,6 +5,7 @@
 
 mod ahead;
 mod body;
+mod context;
 mod family;
 mod guards;
 mod joint;
@@ -14,7 +15,6 @@ mod rate;
 mod supply;
 mod tls;
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -26,64 +26,25 @@ use engines::proxy_protocol;
 use crate::clock::Clock;
 use crate::conf_core::CoreLoc;
 use crate::confs::Conf;
-use crate::files::{Files, Opened};
+use crate::files::Opened;
 use crate::http::{Generation, Http, Location, Server};
 use crate::intake::Intake;
 use crate::known_host::KnownHost;
-use crate::logs::Logs;
 use crate::phases::Phase;
 use crate::regex::Captures;
-use crate::timing::{Moments, ReadClock, Sampled};
+use crate::timing::{Moments, Sampled};
 use crate::trace::Trace;
-use crate::transport::ReadTcpInfo;
 
 pub use ahead::Ahead;
 use body::Lane;
 pub use body::{Act, BodyStage, Broken, Pulled};
+pub use context::{Ctx, EFFORT_BYTES, Env};
 pub use family::{Answer, Child, Family, MAX_SUBREQUESTS, MAX_SUBREQUESTS_DEEP};
 pub use guards::{Guards, Lease};
 pub use peer::Peer;
 pub use rate::Rate;
 pub use supply::{Supplied, Supply};
 pub use tls::Tls;
-
-/// What the core needs of the world while it works on an exchange.
-pub struct Ctx<'a> {
-    /// The file system.
-    pub files: &'a mut dyn Files,
-    /// The time.
-    pub clock: &'a Clock,
-    /// The access logs.
-    pub logs: &'a mut Logs,
-    /// Facts about the process.
-    pub env: &'a Env,
-    /// How many bytes body stages may still be given in this pass over the connection.
-    pub effort: &'a Cell<u64>,
-}
-
-/// How many bytes the stages of a connection's bodies are given before what came out of them is written and others have
-/// their turn: compressing so much takes about a millisecond.
-pub const EFFORT_BYTES: u64 = 32 << 10;
-
-/// Facts about the process that variables show.
-#[derive(Debug, Clone, Default)]
-pub struct Env {
-    /// `$hostname`.
-    pub hostname: Vec<u8>,
-    /// `$pid`.
-    pub pid: u32,
-    /// Asks the kernel about a connection, where there are any.
-    pub tcp_info: Option<ReadTcpInfo>,
-    /// Reads a clock that counts microseconds, where there is one.
-    pub clock_us: Option<ReadClock>,
-}
-
-impl Env {
-    /// Monotonic microseconds; 0 where there is no such clock.
-    pub fn now_us(&self) -> u64 {
-        self.clock_us.map_or(0, |read| read())
-    }
-}
 
 /// What an exchange knows of its connection.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,47 @@
+//! What the core needs of the world while it works on an exchange.
+
+use std::cell::Cell;
+
+use crate::clock::Clock;
+use crate::files::Files;
+use crate::logs::Logs;
+use crate::timing::ReadClock;
+use crate::transport::ReadTcpInfo;
+
+/// What the core needs of the world while it works on an exchange.
+pub struct Ctx<'a> {
+    /// The file system.
+    pub files: &'a mut dyn Files,
+    /// The time.
+    pub clock: &'a Clock,
+    /// The access logs.
+    pub logs: &'a mut Logs,
+    /// Facts about the process.
+    pub env: &'a Env,
+    /// How many bytes body stages may still be given in this pass over the connection.
+    pub effort: &'a Cell<u64>,
+}
+
+/// How many bytes the stages of a connection's bodies are given before what came out of them is written and others have
+/// their turn: compressing so much takes about a millisecond.
+pub const EFFORT_BYTES: u64 = 32 << 10;
+
+/// Facts about the process that variables show.
+#[derive(Debug, Clone, Default)]
+pub struct Env {
+    /// `$hostname`.
+    pub hostname: Vec<u8>,
+    /// `$pid`.
+    pub pid: u32,
+    /// Asks the kernel about a connection, where there are any.
+    pub tcp_info: Option<ReadTcpInfo>,
+    /// Reads a clock that counts microseconds, where there is one.
+    pub clock_us: Option<ReadClock>,
+}
+
+impl Env {
+    /// Monotonic microseconds; 0 where there is no such clock.
+    pub fn now_us(&self) -> u64 {
+        self.clock_us.map_or(0, |read| read())
+    }
+}
