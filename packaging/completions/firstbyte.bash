@@ -67,6 +67,9 @@ _firstbyte() {
             --spdy-level)
                 mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
                 return ;;
+            --via)
+                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
+                return ;;
             --fail-if)
                 mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
                 return ;;
@@ -77,7 +80,7 @@ _firstbyte() {
                 mapfile -t COMPREPLY < <(compgen -f -- "$cur")
                 return ;;
         esac
-        mapfile -t COMPREPLY < <(compgen -W '--connections --streams --threads --requests --duration --rate --protocol --connect --method --header --body --mix --access-log --timeout --warm-up --blocks --against --seed --pid --cacert --insecure --spdy-level --fail-if --table --json --html --hdr' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W '--connections --streams --threads --requests --duration --rate --protocol --connect --method --header --body --mix --access-log --timeout --warm-up --blocks --against --seed --pid --cacert --insecure --spdy-level --via --fail-if --table --json --html --hdr' -- "$cur")
         return
     fi
     if [[ ${COMP_WORDS[1]} == compare && $COMP_CWORD -gt 1 ]]; then

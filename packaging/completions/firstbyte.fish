@@ -39,6 +39,7 @@ complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l pid -x -a '' -d 
 complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l cacert -r -F -d 'certificates of authorities that are trusted, PEM (default: those of browsers)'
 complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l insecure -d 'take any certificate; also -k'
 complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l spdy-level -x -a '' -d 'zlib\'s level for request heads of SPDY, 0 to 9 (default: 6)'
+complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l via -x -a '' -d 'measure through an emulated link, such as 50ms,20mbit; firstbyte via -h says what else'
 complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l fail-if -x -a '' -d 'end with status 2 if so: "p99>50", "rate<1000", "errors>0"; may be repeated'
 complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l table -d 'a row for each of HTTP/2, HTTP/1.1 over TLS and plain, of servers NAME=HTTPS-URL,HTTP-URL'
 complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l json -d 'print the report as JSON'

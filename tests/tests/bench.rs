@@ -391,3 +391,36 @@ fn times_are_written_as_a_log_of_histograms() {
         assert!(log.contains(part), "{part}: {log}");
     }
 }
+
+/// The server listens on this machine, and is reached over the link all the same.
+#[test]
+fn server_is_measured_through_a_link() {
+    if !firstbyte_tests::via::possible() {
+        return;
+    }
+    let server = server();
+    let url = url(&server, 3, "/100.txt");
+    let report = report(&[
+        &url,
+        "-k",
+        "--protocol",
+        "h2",
+        "--requests",
+        "20",
+        "--connections",
+        "2",
+        "--via",
+        "40ms,seed=7",
+    ]);
+    let found = &report["servers"][0];
+    assert_eq!(found["done"], 20, "{found}");
+    let least = number(&found["times"]["service"]["percentiles"]["p50"]["value"]);
+    assert!((40.0..80.0).contains(&least), "{least} ms: {found}");
+    let link = report["conditions"]["link"].as_str().unwrap_or_default();
+    assert!(link.starts_with("emulated, 40ms,seed=7; "), "{link}");
+    let round_trip_us = report["conditions"]["round_trip_us"].as_u64();
+    assert!(round_trip_us >= Some(40_000), "{round_trip_us:?}");
+    let wrong = bench(&[&url, "--via", "40parsecs"]);
+    assert_eq!(wrong.code, 1, "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("40parsecs"), "{}", wrong.stderr);
+}

@@ -59,7 +59,7 @@ fn value(long: &Long) -> Option<Value> {
         "KIND" => Value::Words("warm cold resumed"),
         "NAME" if long.name == "protocol" => Value::Words("auto h1 h2 spdy"),
         "NAME" => Value::Words("GET HEAD POST PUT DELETE"),
-        "GLOB" | "URL" | "N" | "COMMAND" | "SECONDS" | "PID" | "FIELD" | "CONDITION" => {
+        "GLOB" | "URL" | "N" | "COMMAND" | "SECONDS" | "PID" | "FIELD" | "CONDITION" | "SPEC" => {
             Value::Words("")
         }
         other => panic!("no shell knows how to complete {other}"),

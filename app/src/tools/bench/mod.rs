@@ -17,6 +17,9 @@ use std::time::Instant;
 use driver::sys::signal::Signals;
 use lab::bench::{Measured, Step, bench};
 use lab::report::{Report, text};
+use lab::url::Url;
+use link::via::{self, Far, Inside, Wanted};
+use link::{LOCALHOST_PORTS, Spec};
 
 use super::long;
 use options::{Asked, LONGS, Options};
@@ -31,24 +34,86 @@ pub(super) fn run(words: &[OsString]) -> ExitCode {
             return super::fail(NAME, &text);
         }
     };
-    match measure(&options) {
-        Ok(report) => verdict(&options, &report),
-        Err(why) => super::fail(NAME, &why),
+    match &options.via {
+        None => ExitCode::from(judged(&options, None)),
+        Some(spec) => behind(&options, spec),
     }
 }
 
-fn measure(options: &Options) -> Result<Report, String> {
+/// Measures through an emulated link, whose other end is this machine's network.
+fn behind(options: &Options, spec: &Spec) -> ExitCode {
+    let urls = options.urls.iter().filter_map(|url| Url::parse(url).ok());
+    let all = urls.chain(options.against.clone());
+    let wanted = Wanted {
+        spec: spec.clone(),
+        far: Far::Here,
+        ports: all
+            .map(|url| url.port)
+            .filter(|port| *port > LOCALHOST_PORTS.1)
+            .collect(),
+    };
+    let entered = via::enter(&wanted, |inside| {
+        let entered = inside.and_then(|inside| {
+            inside.link.client().enter()?;
+            Ok(inside)
+        });
+        match entered {
+            Ok(inside) => judged(options, Some(&inside)),
+            Err(error) => {
+                let _ = super::fail(NAME, &format!("no link for --via: {error}"));
+                FAILED
+            }
+        }
+    });
+    match entered {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => super::fail(NAME, &format!("no link for --via: {error}")),
+    }
+}
+
+/// Measures and judges; gives the exit status.
+fn judged(options: &Options, link: Option<&Inside>) -> u8 {
+    match measure(options, link) {
+        Ok(report) => verdict(options, &report),
+        Err(why) => {
+            let _ = super::fail(NAME, &why);
+            FAILED
+        }
+    }
+}
+
+fn measure(options: &Options, link: Option<&Inside>) -> Result<Report, String> {
     let job = servers::job(options)?;
     // From now on the two are read, and end the bench when they come.
     let signals = Signals::new(&[SIGINT, SIGTERM]).map_err(|error| error.to_string())?;
     let mut bar = Bar::new();
-    let (report, measured) = bench(&job, |step| {
+    let (mut report, measured) = bench(&job, |step| {
         bar.show(step);
         !matches!(signals.receive(), Ok(Some(_)))
     })?;
     bar.clear();
+    if let Some(inside) = link {
+        report.conditions.link = conditions(inside);
+        report.conditions.device = Some("of the link".to_owned());
+        report.conditions.mtu_bytes = Some(inside.link.options().mtu.into());
+    }
     told(options, &report, &measured)?;
     Ok(report)
+}
+
+/// The link, and how exact it was.
+fn conditions(inside: &Inside) -> String {
+    let (counters, late) = (inside.link.counters(), inside.link.lateness());
+    let ms = |time: std::time::Duration| time.as_secs_f64() * 1000.0;
+    format!(
+        "emulated, {}; {} packets, {} dropped; late by {:.2} ms (median), {:.2} (p99), {:.2} (worst)",
+        inside.spec,
+        counters.packets(),
+        counters.dropped(),
+        ms(late.median),
+        ms(late.p99),
+        ms(late.worst)
+    )
 }
 
 /// Prints the report, and writes the files that were asked for.
@@ -76,9 +141,9 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 
 /// The exit status: 0 when all went well, 1 when nothing was answered, 2 when a threshold is exceeded, 130 when the bench
 /// was ended before its end.
-fn verdict(options: &Options, report: &Report) -> ExitCode {
+fn verdict(options: &Options, report: &Report) -> u8 {
     if report.interrupted {
-        return ExitCode::from(INTERRUPTED);
+        return INTERRUPTED;
     }
     let exceeded: Vec<String> = options
         .thresholds
@@ -87,12 +152,13 @@ fn verdict(options: &Options, report: &Report) -> ExitCode {
         .collect();
     if !exceeded.is_empty() {
         let _ = super::fail(NAME, &exceeded.join("\n"));
-        return ExitCode::from(EXCEEDED);
+        return EXCEEDED;
     }
-    match report.servers.iter().any(|server| server.done == 0) {
-        true => super::fail(NAME, "a server has answered nothing"),
-        false => ExitCode::SUCCESS,
+    if report.servers.iter().any(|server| server.done == 0) {
+        let _ = super::fail(NAME, "a server has answered nothing");
+        return FAILED;
     }
+    0
 }
 
 /// A bar on standard error while somebody watches.
@@ -141,6 +207,8 @@ const NAME: &str = "bench";
 
 const SIGINT: i32 = 2;
 const SIGTERM: i32 = 15;
+/// The exit status when nothing could be measured.
+const FAILED: u8 = 1;
 /// The exit status when a threshold is exceeded.
 const EXCEEDED: u8 = 2;
 /// That of a program that SIGINT has ended.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use lab::engine::Protocol;
 use lab::url::Url;
 use lab::{Connect, mix};
+use link::Spec;
 
 use super::threshold::Threshold;
 use crate::tools::long::{Long, Said, plain, read, with};
@@ -39,6 +40,8 @@ pub(super) struct Options {
     pub(super) insecure: bool,
     pub(super) cacert: Option<PathBuf>,
     pub(super) spdy_level: u8,
+    /// The link to be measured through.
+    pub(super) via: Option<Spec>,
     pub(super) json: bool,
     pub(super) html: Option<PathBuf>,
     pub(super) hdr: Option<PathBuf>,
@@ -147,6 +150,11 @@ pub(crate) const LONGS: &[Long] = &[
         "zlib's level for request heads of SPDY, 0 to 9 (default: 6)",
     ),
     with(
+        "via",
+        "SPEC",
+        "measure through an emulated link, such as 50ms,20mbit; firstbyte via -h says what else",
+    ),
+    with(
         "fail-if",
         "CONDITION",
         "end with status 2 if so: \"p99>50\", \"rate<1000\", \"errors>0\"; may be repeated",
@@ -190,6 +198,7 @@ pub(super) fn parse(words: &[OsString]) -> Result<Asked, String> {
         insecure: false,
         cacert: None,
         spdy_level: 6,
+        via: None,
         json: false,
         html: None,
         hdr: None,
@@ -270,6 +279,11 @@ impl Options {
             "spdy-level" => {
                 let level = value.parse().ok().filter(|level| *level <= 9);
                 self.spdy_level = level.ok_or_else(wrong)?;
+            }
+            "via" => {
+                let text = value.to_string();
+                let spec = text.parse::<Spec>().map_err(|error| error.to_string())?;
+                self.via = Some(spec);
             }
             "fail-if" => self.thresholds.push(Threshold::parse(value)?),
             "table" => self.table = true,
