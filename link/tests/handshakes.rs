@@ -299,13 +299,26 @@ fn judge(cases: fn(&[(String, Chain)]) -> Vec<Case>) {
     let mut cases = cases(chains);
     cases.retain(|case| shows || case.enough.is_some());
     for case in cases {
-        findings.extend(case.judge(&link, address, &mut table));
+        // Other work on the machine delays the server's cryptography, too, of which the link knows nothing: what is
+        // found must be found each time.
+        let attempts = (0..ATTEMPTS).map(|_| case.judge(&link, address, &mut table));
+        let mut found = Vec::new();
+        for attempt in attempts {
+            found = attempt;
+            if found.is_empty() {
+                break;
+            }
+        }
+        findings.extend(found);
     }
     if shows {
         eprintln!("{table}{:?}", link.lateness());
     }
     assert!(findings.is_empty(), "{}\n{table}", findings.join("\n"));
 }
+
+/// How often a case is taken until nothing is found.
+const ATTEMPTS: usize = 3;
 
 #[test]
 fn handshakes_take_no_more_round_trips_than_the_protocol_needs() {

@@ -239,7 +239,7 @@ impl Inflater {
         };
         let before = tail.last();
         let stream = self.stream.get_or_insert_with(|| decompress(before));
-        self.flushed = input.ends_with(&FLUSH);
+        let ends_as_flush = input.ends_with(&FLUSH);
         let mut total = 0;
         loop {
             let start = out.len();
@@ -255,11 +255,15 @@ impl Inflater {
             match status {
                 Ok(Status::StreamEnd) | Err(_) => return Err(Unreadable::Corrupted),
                 _ if total > most => return Err(Unreadable::TooLong),
-                Ok(_) if input.is_empty() && len < room => return Ok(()),
-                Ok(Status::BufError) if len == 0 => return Ok(()),
+                Ok(_) if input.is_empty() && len < room => break,
+                Ok(Status::BufError) if len == 0 => break,
                 Ok(_) => {}
             }
         }
+        // Bytes of a stored block that is not over may look like a flush; they are in the text then.
+        let seen_as_text = (1..=FLUSH.len()).any(|n| tail.last().ends_with(&FLUSH[..n]));
+        self.flushed = ends_as_flush && !seen_as_text;
+        Ok(())
     }
 
     /// Reads the zlib header, which may come in pieces; gives what is behind it.

@@ -211,3 +211,20 @@ fn blocks_that_repeat_are_read_back() {
         }
     }
 }
+
+/// What a stored block holds may look like the end of a flush, whole or in part.
+#[test]
+fn text_that_looks_like_a_flush_is_none() {
+    for len in 1..=4_u8 {
+        let mut inflater = Inflater::default();
+        let mut read = Vec::new();
+        // A stored block of which `len` bytes of the mark are text and one more is to come.
+        let mut block = vec![0x78, 0x9c, 0, len + 1, 0, !(len + 1), 0xff];
+        block.extend_from_slice(&[0, 0, 0xff, 0xff][..usize::from(len)]);
+        assert_eq!(inflater.block(&block, 99, 99, &mut read), Ok(()));
+        assert!(!inflater.is_awake(), "it must not rest");
+        inflater.rest();
+        assert_eq!(inflater.block(b"x", 99, 99, &mut read), Ok(()));
+        assert_eq!(read.last(), Some(&b'x'), "{len}");
+    }
+}
