@@ -301,7 +301,7 @@ fn judge(cases: fn(&[(String, Chain)]) -> Vec<Case>) {
     for case in cases {
         // Other work on the machine delays the server's cryptography, too, of which the link knows nothing: what is
         // found must be found each time.
-        let attempts = (0..ATTEMPTS).map(|_| case.judge(&link, address, &mut table));
+        let attempts = (0..JUDGED).map(|_| case.judge(&link, address, &mut table));
         let mut found = Vec::new();
         for attempt in attempts {
             found = attempt;
@@ -318,7 +318,7 @@ fn judge(cases: fn(&[(String, Chain)]) -> Vec<Case>) {
 }
 
 /// How often a case is taken until nothing is found.
-const ATTEMPTS: usize = 3;
+const JUDGED: usize = 3;
 
 #[test]
 fn handshakes_take_no_more_round_trips_than_the_protocol_needs() {
