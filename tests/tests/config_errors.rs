@@ -373,7 +373,7 @@ fn a_directive_of_nginx_that_is_not_built_is_named_as_such() {
             "proxy_pass",
             "server { location / { proxy_pass http://127.0.0.1:1; } }",
         ),
-        ("ssi", "ssi on;"),
+        ("mirror", "server { mirror /m; }"),
         ("slice", "server { slice 1m; }"),
         (
             "fastcgi_pass",
