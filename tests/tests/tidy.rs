@@ -10,16 +10,9 @@ use firstbyte_tests::source::{
     code, files, functions, is_test_file, read, root, rust_files, shipped_lines, shown,
 };
 
-/// The length from which a file needs an exception, and a function.
+/// The most lines of a file, and those from which a function needs an exception.
 const FILE_LINES_MAX: usize = 500;
 const FUNCTION_LINES_MAX: usize = 110;
-
-/// Files that may be longer: (path, lines at most, reason). Tables of data only.
-const LONG_FILES: [(&str, usize, &str); 1] = [(
-    "server/conf/src/nginx_directives.rs",
-    950,
-    "a line for every directive of nginx",
-)];
 
 /// What each workspace package may depend on, of the workspace: downwards only.
 const DIRECTIONS: [(&str, &[&str]); 11] = [
@@ -85,20 +78,8 @@ fn files_are_short() {
     let mut findings = Vec::new();
     for path in rust_files("") {
         let (name, lines) = (shown(&path), read(&path).lines().count());
-        let exception = LONG_FILES.iter().find(|(file, _, _)| *file == name);
-        let limit = exception.map_or(FILE_LINES_MAX, |(_, lines, _)| *lines);
-        if lines > limit {
-            findings.push(format!("{name}: {lines} lines, at most {limit}"));
-        }
-        if exception.is_some() && lines <= FILE_LINES_MAX {
-            findings.push(format!("{name}: {lines} lines need no exception any more"));
-        }
-    }
-    for (name, _, reason) in LONG_FILES {
-        if !root().join(name).is_file() || reason.is_empty() {
-            findings.push(format!(
-                "{name}: an exception for nothing, or without a reason"
-            ));
+        if lines > FILE_LINES_MAX {
+            findings.push(format!("{name}: {lines} lines, at most {FILE_LINES_MAX}"));
         }
     }
     assert_none("files are split before they are long", &findings);

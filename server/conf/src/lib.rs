@@ -71,7 +71,7 @@ pub use files::{COMMAND_LINE, Files};
 pub use glob::{is_pattern, matches};
 pub use lex::WORD_MAX;
 pub use loader::{INCLUDE_DEPTH_MAX, INCLUDES_MAX, Level, Loader};
-pub use nginx_directives::NGINX_DIRECTIVES;
+pub use nginx_directives::{NginxDirective, nginx_directives};
 pub use parse::{BLOCK_DEPTH_MAX, parse};
 pub use recorder::Recorder;
 pub use row::{Apply, Builder, Row, Table, each, walk};

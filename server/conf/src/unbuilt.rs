@@ -1,14 +1,12 @@
 //! Names without a row: directives of nginx that are not built, and names nobody knows.
 
+use crate::nginx_directives::{nginx_directives, of_nginx};
 use crate::suggest::nearest;
-use crate::{ConfError, Contexts, Directive, NGINX_DIRECTIVES};
+use crate::{ConfError, Contexts, Directive};
 
 /// The modules of nginx a directive belongs to, separated by ", ".
 pub fn known_to_nginx(name: &str) -> Option<&'static str> {
-    let index = NGINX_DIRECTIVES
-        .binary_search_by_key(&name, |(known, ..)| known)
-        .ok()?;
-    Some(NGINX_DIRECTIVES[index].1)
+    of_nginx(name).map(|(_, modules, _)| *modules)
 }
 
 /// The error for a directive without a row; `names` are those that could stand in its place.
@@ -29,12 +27,10 @@ pub fn unknown(
     if name.starts_with('\u{feff}') {
         return error.with_hint("the file begins with a byte order mark: save it without one");
     }
-    let of_nginx = NGINX_DIRECTIVES
-        .iter()
-        .filter(|(_, _, contexts)| contexts.contains(context));
+    let here = nginx_directives().filter(|(_, _, contexts)| contexts.contains(context));
     // What may stand here comes first; else the name may have been written in the wrong place as well.
-    let elsewhere = || nearest(name, NGINX_DIRECTIVES.iter().map(|(known, ..)| *known));
-    match nearest(name, names.chain(of_nginx.map(|(known, ..)| *known))).or_else(elsewhere) {
+    let elsewhere = || nearest(name, nginx_directives().map(|(known, ..)| *known));
+    match nearest(name, names.chain(here.map(|(known, ..)| *known))).or_else(elsewhere) {
         Some(meant) => error.with_hint(format!("did you mean \"{meant}\"?")),
         None => error,
     }
@@ -74,12 +70,6 @@ mod tests {
     fn error(text: &str, context: Contexts) -> (String, Option<String>) {
         let error = unknown(&directive(text), context, ["toy_name"].into_iter());
         (error.to_string(), error.hint().map(str::to_owned))
-    }
-
-    #[test]
-    fn the_names_are_sorted_and_unique() {
-        assert!(NGINX_DIRECTIVES.is_sorted_by(|a, b| a.0 < b.0));
-        assert!(NGINX_DIRECTIVES.len() > 700);
     }
 
     #[test]

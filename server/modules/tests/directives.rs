@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use conf::{Contexts, NGINX_DIRECTIVES, Row};
+use conf::{Contexts, Row, nginx_directives};
 use server_core::build::{Build, MEANINGLESS, all_rows};
 use server_modules::MODULES;
 
@@ -151,7 +151,9 @@ fn roff(text: &str) -> String {
 fn status() -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut table = String::from("| directive | of nginx's | status |\n|---|---|---|\n");
-    for (name, modules, _) in NGINX_DIRECTIVES {
+    let mut all: Vec<_> = nginx_directives().collect();
+    all.sort_by_key(|(name, ..)| *name);
+    for (name, modules, _) in &all {
         let status = status_of(name);
         *counts.entry(status).or_default() += 1;
         let modules = modules.replace("ngx_", "").replace("_module", "");
@@ -167,7 +169,7 @@ fn status() -> String {
     format!(
         "{STATUS_HEAD}Of {} directives {built} are built, {accepted} accepted, {missing} not built. \
          Directives of firstbyte alone: {own}.\n\n{table}",
-        NGINX_DIRECTIVES.len()
+        all.len()
     )
 }
 
