@@ -212,6 +212,46 @@ fn blocks_that_repeat_are_read_back() {
     }
 }
 
+/// What looks like the end of a flush may be a stored block's length, to which its complement is still to come.
+#[test]
+fn lengths_that_look_like_a_flush_are_none() {
+    let mut inflater = Inflater::default();
+    let mut read = Vec::new();
+    let block = [0x78, 0x9c, 0, 0, 0xff, 0xff];
+    assert_eq!(inflater.block(&block, 1 << 20, 1 << 20, &mut read), Ok(()));
+    inflater.rest();
+    let text = [vec![0], vec![b'x'; 0xff00]].concat();
+    assert_eq!(inflater.block(&text, 1 << 20, 1 << 20, &mut read), Ok(()));
+    assert_eq!(read, text[1..]);
+}
+
+/// A block may end in the middle of a byte, of which the rest belongs to the next one.
+#[test]
+fn stream_rests_in_the_middle_of_a_byte() {
+    // Two blocks with fixed codes and the letter `a`, 18 bits each, one behind the other.
+    let bits = ["010", "10010001", "0000000"].concat().repeat(2);
+    let bits: Vec<u8> = bits.bytes().map(|bit| bit - b'0').collect();
+    let byte = |bits: &[u8]| bits.iter().rev().fold(0, |byte, bit| byte << 1 | bit);
+    let bytes: Vec<u8> = bits.chunks(8).map(byte).collect();
+    for cut in 0..=bytes.len() {
+        let mut inflater = Inflater::default();
+        let mut read = Vec::new();
+        for (piece, seen) in [
+            (&[0x78, 0x9c][..], 0),
+            (&bytes[..cut], cut),
+            (&bytes[cut..], 5),
+        ] {
+            assert_eq!(inflater.block(piece, 99, 99, &mut read), Ok(()));
+            // The blocks end in the third byte and in the fifth.
+            let may_rest = !piece.is_empty() && (seen == 3 || seen == 5);
+            assert_eq!(inflater.is_awake(), may_rest, "{seen} bytes, cut at {cut}");
+            inflater.rest();
+            assert!(!inflater.is_awake());
+        }
+        assert_eq!(wire::text(&read), "aa", "cut at {cut}");
+    }
+}
+
 /// What a stored block holds may look like the end of a flush, whole or in part.
 #[test]
 fn text_that_looks_like_a_flush_is_none() {

@@ -1,0 +1,170 @@
+//! Header blocks as they are sent under zlib: one stream for a connection, flushed after each block.
+//!
+//! The zlib header is written here, so that the stream behind it is bare DEFLATE. What is sent at level 0 are stored
+//! blocks, for which no state is needed. At other levels a value that only one party should know never shares a
+//! context with anything that another party could choose (CRIME): it leaves as a stored block, and what comes after it
+//! begins with an empty context.
+//!
+//! Absent: the checksum at the end of a zlib stream, which never ends.
+//!
+//! Source: RFC 1950, RFC 1951, draft-mbelshe-httpbis-spdy-00 section 2.6.10.1.
+
+use std::ops::Range;
+
+use flate2::{Compress, Compression, FlushCompress};
+
+use super::super::dictionary::{DICTIONARY, DICTIONARY_ID};
+use super::Tail;
+
+/// Writes header blocks.
+#[derive(Debug)]
+pub(in crate::spdy) struct Deflater {
+    level: u8,
+    begun: bool,
+    tail: Tail,
+    /// Absent at level 0, while the connection rests, and while blocks repeat.
+    stream: Option<Box<Compress>>,
+    last: Last,
+}
+
+/// The last block. One that has the same text again, when all that it could refer to is repetitions of that text, is the
+/// same on the wire.
+#[derive(Debug, Default)]
+struct Last {
+    text: Vec<u8>,
+    block: Vec<u8>,
+    /// Bytes of repetitions before it.
+    repeated_bytes: usize,
+}
+
+impl Last {
+    /// The block of this text, if it is known.
+    fn block(&self, text: &[u8]) -> Option<&[u8]> {
+        let known = self.repeated_bytes >= 1 << WINDOW_BITS && self.text == text;
+        known.then_some(&self.block)
+    }
+
+    fn keep(&mut self, text: &[u8], block: &[u8]) {
+        if self.text == text {
+            self.repeated_bytes += text.len();
+        } else {
+            self.repeated_bytes = 0;
+            self.text.clear();
+            self.text.extend_from_slice(text);
+        }
+        self.block.clear();
+        self.block.extend_from_slice(block);
+    }
+}
+
+impl Deflater {
+    pub(in crate::spdy) fn new(level: u8) -> Self {
+        Self {
+            level,
+            begun: false,
+            tail: Tail::new(1 << WINDOW_BITS),
+            stream: None,
+            last: Last::default(),
+        }
+    }
+
+    /// Appends `text` as it is on the wire; `secrets` are the parts of it, in order, that share no context.
+    pub(in crate::spdy) fn block(
+        &mut self,
+        text: &[u8],
+        secrets: &[Range<usize>],
+        out: &mut Vec<u8>,
+    ) {
+        if !self.begun {
+            self.begun = true;
+            out.extend_from_slice(&HEADER);
+            out.extend_from_slice(&DICTIONARY_ID);
+            if self.level > 0 {
+                self.tail.push(DICTIONARY);
+            }
+        }
+        if self.level == 0 {
+            return stored(text, out);
+        }
+        if secrets.is_empty()
+            && let Some(block) = self.last.block(text)
+        {
+            out.extend_from_slice(block);
+            self.tail.push(text);
+            // It has not seen this; where another text comes, it is made anew.
+            self.stream = None;
+            return;
+        }
+        let (level, tail) = (self.level, self.tail.last());
+        let stream = self.stream.get_or_insert_with(|| compress(level, tail));
+        let (mut at, start) = (0, out.len());
+        for secret in secrets {
+            // A full flush makes the compressor forget all that it has seen: it will not refer to anything before, so it
+            // need not know of the stored block.
+            deflate(stream, &text[at..secret.start], FlushCompress::Full, out);
+            stored(&text[secret.clone()], out);
+            self.tail.text.clear();
+            at = secret.end;
+        }
+        deflate(stream, &text[at..], FlushCompress::Sync, out);
+        self.tail.push(&text[at..]);
+        if secrets.is_empty() {
+            self.last.keep(text, &out[start..]);
+        } else {
+            self.last = Last::default();
+        }
+    }
+
+    /// Whether it holds memory that it need not keep.
+    pub(in crate::spdy) fn is_awake(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// Gives memory back until the next block.
+    pub(in crate::spdy) fn rest(&mut self) {
+        self.tail.trim();
+        self.stream = None;
+        self.last = Last::default();
+    }
+}
+
+/// A compressor that may refer to `before`.
+fn compress(level: u8, before: &[u8]) -> Box<Compress> {
+    let level = Compression::new(u32::from(level.min(9)));
+    let mut stream = Box::new(Compress::new_with_window_bits(level, false, WINDOW_BITS));
+    // That is an aid; what it writes without is valid as well.
+    let set = stream.set_dictionary(before);
+    debug_assert!(set.is_ok(), "a new compressor takes a dictionary");
+    stream
+}
+
+fn deflate(stream: &mut Compress, mut input: &[u8], flush: FlushCompress, out: &mut Vec<u8>) {
+    loop {
+        out.reserve(input.len() / 2 + SPARE_BYTES);
+        let before = stream.total_in();
+        let result = stream.compress_vec(input, out, flush);
+        debug_assert!(result.is_ok(), "a compressor refuses nothing");
+        input = &input[(stream.total_in() - before) as usize..];
+        if result.is_err() || (input.is_empty() && out.len() < out.capacity()) {
+            return;
+        }
+    }
+}
+
+/// Stored blocks (RFC 1951 section 3.2.4); the stream is at a byte boundary before and after them.
+fn stored(text: &[u8], out: &mut Vec<u8>) {
+    for piece in text.chunks(usize::from(u16::MAX)) {
+        let len = piece.len() as u16;
+        out.push(0);
+        out.extend_from_slice(&len.to_le_bytes());
+        out.extend_from_slice(&(!len).to_le_bytes());
+        out.extend_from_slice(piece);
+    }
+}
+
+/// A zlib header: DEFLATE with a window of 2 KiB, which a dictionary goes before (RFC 1950 section 2.2).
+const HEADER: [u8; 2] = [0x38, 0x30];
+/// nginx's window: header blocks repeat what came shortly before.
+const WINDOW_BITS: u8 = 11;
+/// Room for what a flush adds.
+const SPARE_BYTES: usize = 64;

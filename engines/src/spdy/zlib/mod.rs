@@ -1,0 +1,59 @@
+//! Header blocks under zlib: one stream for each direction of a connection, flushed after each block.
+//!
+//! A stream's state is large and can be made anew from the text that it may still refer to. So it is let go while a
+//! connection rests, and that text is kept.
+//!
+//! Source: RFC 1950, RFC 1951, draft-mbelshe-httpbis-spdy-00 section 2.6.10.1.
+
+mod deflate;
+mod inflate;
+
+pub(super) use deflate::Deflater;
+pub(super) use inflate::{Inflater, Unreadable};
+
+/// The last text of a stream, to which the next may refer.
+#[derive(Debug)]
+struct Tail {
+    text: Vec<u8>,
+    most: usize,
+}
+
+impl Tail {
+    fn new(most: usize) -> Self {
+        Self {
+            text: Vec::new(),
+            most,
+        }
+    }
+
+    fn push(&mut self, text: &[u8]) {
+        self.text.extend_from_slice(text);
+        self.drop_old();
+    }
+
+    /// Where that begins to which the next block may refer.
+    fn start(&self) -> usize {
+        self.text.len().saturating_sub(self.most)
+    }
+
+    /// What the next block may refer to.
+    fn last(&self) -> &[u8] {
+        &self.text[self.start()..]
+    }
+
+    /// Drops what is too old: now and then, since all that stays is moved.
+    fn drop_old(&mut self) {
+        if self.text.len() > self.most + SLACK_BYTES {
+            self.text.drain(..self.start());
+        }
+    }
+
+    /// Drops all that is too old, and memory that is not needed.
+    fn trim(&mut self) {
+        self.text.drain(..self.start());
+        self.text.shrink_to(self.most);
+    }
+}
+
+/// What a tail may be longer than it need be.
+const SLACK_BYTES: usize = 16 << 10;
