@@ -1,24 +1,18 @@
-//! Header blocks as they are received.
+//! Header blocks as they are received: zlib's header, and behind it one stream of DEFLATE.
 //!
-//! The zlib header is read here. A stream rests only between two of DEFLATE's blocks, where nothing but the bits that begin
-//! the next one need be known: the end of a header block is such a place if it was flushed, as it should be, and the
-//! decompressor says whether it is.
+//! Decoding stops wherever the bytes of a header block end, be that in the middle of a code, and goes on from there with
+//! the next one. What has to be known then is small: some bits, where in a block of DEFLATE the stream is, and the last
+//! text. So a connection that rests needs no more memory than that text. (Libraries keep tens of kilobytes, and those that
+//! can be asked where they are build the fixed codes anew for each block.)
 //!
 //! Absent: the checksum at the end of a zlib stream, for which a header block is refused.
 //!
 //! Source: RFC 1950, RFC 1951, draft-mbelshe-httpbis-spdy-00 section 2.6.10.1.
 
-use std::fmt;
-
-use miniz_oxide::inflate::TINFLStatus;
-use miniz_oxide::inflate::core::inflate_flags::{
-    TINFL_FLAG_HAS_MORE_INPUT, TINFL_FLAG_STOP_ON_BLOCK_BOUNDARY,
-    TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF,
-};
-use miniz_oxide::inflate::core::{BlockBoundaryState, DecompressorOxide, decompress};
-
 use super::super::dictionary::{DICTIONARY, DICTIONARY_ID};
 use super::Tail;
+use super::huffman::{Code, FIXED_DISTANCES, FIXED_LITERALS, Next};
+use super::lengths::Lengths;
 
 /// Reads header blocks.
 #[derive(Debug, Default)]
@@ -27,7 +21,8 @@ pub(in crate::spdy) struct Inflater {
     header: Vec<u8>,
     /// Present as soon as that is whole.
     tail: Option<Tail>,
-    stream: Stream,
+    bits: Bits,
+    place: Place,
 }
 
 /// Why a block cannot be read.
@@ -40,6 +35,45 @@ pub(in crate::spdy) enum Unreadable {
     /// More than the limit came out of it.
     TooLong,
 }
+
+/// Bits that have come and are not decoded yet, the first the lowest.
+#[derive(Debug, Default)]
+pub(super) struct Bits {
+    pub(super) held: u64,
+    pub(super) count: u32,
+    /// DEFLATE's block is the last one: no header block may have its end.
+    last: bool,
+}
+
+/// Where in the stream it is.
+#[derive(Debug, Default)]
+pub(super) enum Place {
+    /// Between two of DEFLATE's blocks.
+    #[default]
+    Between,
+    /// Before the length of a stored block.
+    Stored,
+    /// In a stored block, so many bytes before its end.
+    Copying(usize),
+    /// In a block with fixed codes.
+    Fixed,
+    /// Before the codes of a block that brings its own.
+    Counts,
+    /// In the middle of them.
+    Lengths(Box<Lengths>),
+    /// Behind them.
+    Own(Box<[Code; 2]>),
+}
+
+/// What is decoded next, or why nothing is.
+pub(super) enum Step {
+    /// It went on.
+    On(Place),
+    /// More bytes are needed.
+    Wants(Place),
+}
+
+pub(super) type Decoded = Result<Step, Unreadable>;
 
 impl Inflater {
     /// Inflates a whole block. Up to `keep` bytes of it go to `out`; what is more is read and dropped, up to `most` bytes in
@@ -57,34 +91,18 @@ impl Inflater {
         let Some(tail) = &mut self.tail else {
             return Ok(());
         };
-        if input.is_empty() {
-            return Ok(());
-        }
-        // The text before stays where it is until the block is over: a match may be copied in several pieces.
-        let (begin, start) = (tail.text.len(), tail.start());
-        let mut end = begin;
-        let decoder = self.stream.awake();
-        let result = loop {
-            tail.text
-                .resize((end + PIECE_BYTES).max(tail.text.len()), 0);
-            let (status, read, written) =
-                decompress(decoder, input, &mut tail.text[start..], end - start, FLAGS);
-            input = &input[read..];
-            end += written;
-            match status {
-                _ if end - begin > most => break Err(Unreadable::TooLong),
-                TINFLStatus::NeedsMoreInput => break Ok(false),
-                TINFLStatus::BlockBoundary if input.is_empty() => break Ok(true),
-                TINFLStatus::BlockBoundary | TINFLStatus::HasMoreOutput => {}
-                _ => break Err(Unreadable::Corrupted),
-            }
+        let begin = tail.text.len();
+        let mut text = Text {
+            most: begin + most,
+            window: tail.most,
+            bytes: &mut tail.text,
         };
-        tail.text.truncate(end);
+        let decoded = decode(&mut self.place, &mut self.bits, &mut input, &mut text);
         let room = keep.saturating_sub(out.len());
-        out.extend_from_slice(&tail.text[begin..end.min(begin + room)]);
+        let end = tail.text.len().min(begin + room);
+        out.extend_from_slice(&tail.text[begin..end]);
         tail.drop_old();
-        self.stream.is_between_blocks = result?;
-        Ok(())
+        decoded
     }
 
     /// Reads the zlib header, which may come in pieces; gives what is behind it.
@@ -121,76 +139,267 @@ impl Inflater {
 
     /// Whether it holds memory that it need not keep.
     pub(in crate::spdy) fn is_awake(&self) -> bool {
-        self.stream.is_between_blocks && self.stream.decoder.is_some()
+        self.tail.as_ref().is_some_and(Tail::has_old)
     }
 
-    /// Gives memory back until the next block, where the text alone is enough to go on from.
+    /// Gives memory back until the next block.
     pub(in crate::spdy) fn rest(&mut self) {
-        self.stream.rest();
         if let Some(tail) = &mut self.tail {
             tail.trim();
         }
     }
 }
 
-/// The state of a DEFLATE stream, but for its text.
-struct Stream {
-    /// Absent before the first block, and while the connection rests.
-    decoder: Option<Box<DecompressorOxide>>,
-    /// Bits of the last byte that belong to the next block, where there is no decoder: how many, and which.
-    bits: (u8, u8),
-    is_between_blocks: bool,
-}
-
-impl Default for Stream {
-    fn default() -> Self {
-        Self {
-            decoder: None,
-            bits: (0, 0),
-            is_between_blocks: true,
+/// Decodes all bits that say something.
+fn decode(
+    place: &mut Place,
+    bits: &mut Bits,
+    input: &mut &[u8],
+    text: &mut Text<'_>,
+) -> Result<(), Unreadable> {
+    loop {
+        let step = match std::mem::take(place) {
+            Place::Between => bits.block_header(input)?,
+            Place::Stored => bits.stored_len(input)?,
+            Place::Copying(left) => copy_stored(left, bits, input, text)?,
+            Place::Fixed => {
+                let ended = symbols(&FIXED_LITERALS, &FIXED_DISTANCES, bits, input, text)?;
+                Step::of(ended, Place::Fixed)
+            }
+            Place::Counts => Lengths::begin(bits, input)?,
+            Place::Lengths(lengths) => lengths.read(bits, input)?,
+            Place::Own(codes) => {
+                let ended = symbols(&codes[0], &codes[1], bits, input, text)?;
+                Step::of(ended, Place::Own(codes))
+            }
+        };
+        match step {
+            Step::On(next) => *place = next,
+            Step::Wants(same) => {
+                *place = same;
+                return Ok(());
+            }
         }
     }
 }
 
-impl fmt::Debug for Stream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stream")
-            .field("awake", &self.decoder.is_some())
-            .field("is_between_blocks", &self.is_between_blocks)
-            .finish()
+impl Step {
+    /// The step of a block's symbols: its end, or the same place.
+    fn of(ended: bool, place: Place) -> Self {
+        match ended {
+            true => Self::On(Place::Between),
+            false => Self::Wants(place),
+        }
     }
 }
 
-impl Stream {
-    /// A decoder that goes on where the last one ended.
-    fn awake(&mut self) -> &mut DecompressorOxide {
-        let (num_bits, bit_buf) = self.bits;
-        self.decoder.get_or_insert_with(|| {
-            Box::new(DecompressorOxide::from_block_boundary_state(
-                &BlockBoundaryState {
-                    num_bits,
-                    bit_buf,
-                    ..BlockBoundaryState::default()
-                },
-            ))
-        })
+impl Bits {
+    /// Takes as many bytes as there is room for.
+    #[inline]
+    pub(super) fn fill(&mut self, input: &mut &[u8]) {
+        while self.count <= u64::BITS - 8
+            && let Some((byte, rest)) = input.split_first()
+        {
+            self.held |= u64::from(*byte) << self.count;
+            self.count += 8;
+            *input = rest;
+        }
     }
 
-    fn rest(&mut self) {
-        if self.is_between_blocks
-            && let Some(decoder) = &self.decoder
-            && let Some(state) = decoder.block_boundary_state()
-        {
-            self.bits = (state.num_bits, state.bit_buf);
-            self.decoder = None;
+    /// Forgets bits that are decoded.
+    #[inline]
+    pub(super) fn drop(&mut self, count: u32) {
+        self.held >>= count;
+        self.count -= count;
+    }
+
+    /// The next bits as a number, if so many are here.
+    #[inline]
+    pub(super) fn take(&mut self, count: u32) -> Option<usize> {
+        if self.count < count {
+            return None;
+        }
+        let value = self.held & ((1 << count) - 1);
+        self.drop(count);
+        Some(value as usize)
+    }
+
+    fn block_header(&mut self, input: &mut &[u8]) -> Decoded {
+        if self.last {
+            return Err(Unreadable::Corrupted);
+        }
+        self.fill(input);
+        let Some(header) = self.take(3) else {
+            return Ok(Step::Wants(Place::Between));
+        };
+        self.last = header & 1 == 1;
+        match header >> 1 {
+            0 => Ok(Step::On(Place::Stored)),
+            1 => Ok(Step::On(Place::Fixed)),
+            2 => Ok(Step::On(Place::Counts)),
+            _ => Err(Unreadable::Corrupted),
+        }
+    }
+
+    fn stored_len(&mut self, input: &mut &[u8]) -> Decoded {
+        // What is left of a byte means nothing; where nothing is left, whole bytes are.
+        self.drop(self.count % 8);
+        self.fill(input);
+        let Some(lens) = self.take(32) else {
+            return Ok(Step::Wants(Place::Stored));
+        };
+        let len = lens & 0xffff;
+        if lens >> 16 != len ^ 0xffff {
+            return Err(Unreadable::Corrupted);
+        }
+        Ok(Step::On(Place::Copying(len)))
+    }
+}
+
+fn copy_stored(left: usize, bits: &mut Bits, input: &mut &[u8], text: &mut Text<'_>) -> Decoded {
+    let mut left = left;
+    // What has been taken as bits comes first.
+    while left > 0
+        && let Some(byte) = bits.take(8)
+    {
+        text.push(byte as u8)?;
+        left -= 1;
+    }
+    let (piece, rest) = input.split_at(left.min(input.len()));
+    text.append(piece)?;
+    *input = rest;
+    left -= piece.len();
+    Ok(match left {
+        0 => Step::On(Place::Between),
+        _ => Step::Wants(Place::Copying(left)),
+    })
+}
+
+/// Decodes symbols until the block ends, or the bits do: true if it was the block.
+#[inline]
+fn symbols(
+    literals: &Code,
+    distances: &Code,
+    bits: &mut Bits,
+    input: &mut &[u8],
+    text: &mut Text<'_>,
+) -> Result<bool, Unreadable> {
+    loop {
+        bits.fill(input);
+        let (symbol, len) = match literals.next(bits.held, bits.count) {
+            Next::Symbol(symbol, len) => (usize::from(symbol), len),
+            Next::TooFew => return Ok(false),
+            Next::Invalid => return Err(Unreadable::Corrupted),
+        };
+        if symbol < END_OF_BLOCK {
+            bits.drop(len);
+            text.push(symbol as u8)?;
+        } else if symbol == END_OF_BLOCK {
+            bits.drop(len);
+            return Ok(true);
+        } else {
+            // A match has 48 bits at most, all of which are held if they have come.
+            let &(least, extra) = LENGTHS
+                .get(symbol - END_OF_BLOCK - 1)
+                .ok_or(Unreadable::Corrupted)?;
+            if bits.count < len + extra {
+                return Ok(false);
+            }
+            let times = least + (bits.held >> len) as usize % (1 << extra);
+            let taken = len + extra;
+            let (symbol, len) = match distances.next(bits.held >> taken, bits.count - taken) {
+                Next::Symbol(symbol, len) => (symbol, len),
+                Next::TooFew => return Ok(false),
+                Next::Invalid => return Err(Unreadable::Corrupted),
+            };
+            let &(least, extra) = DISTANCES
+                .get(usize::from(symbol))
+                .ok_or(Unreadable::Corrupted)?;
+            let taken = taken + len;
+            if bits.count < taken + extra {
+                return Ok(false);
+            }
+            let distance = least + (bits.held >> taken) as usize % (1 << extra);
+            bits.drop(taken + extra);
+            text.repeat(distance, times)?;
+        }
+    }
+}
+
+/// The text as it grows.
+struct Text<'a> {
+    bytes: &'a mut Vec<u8>,
+    /// How long it may become.
+    most: usize,
+    /// How far back a match may refer.
+    window: usize,
+}
+
+impl Text<'_> {
+    #[inline]
+    fn push(&mut self, byte: u8) -> Result<(), Unreadable> {
+        self.bytes.push(byte);
+        self.check()
+    }
+
+    fn append(&mut self, piece: &[u8]) -> Result<(), Unreadable> {
+        self.bytes.extend_from_slice(piece);
+        self.check()
+    }
+
+    #[inline]
+    fn repeat(&mut self, distance: usize, times: usize) -> Result<(), Unreadable> {
+        let len = self.bytes.len();
+        if distance > len.min(self.window) {
+            return Err(Unreadable::Corrupted);
+        }
+        let from = len - distance;
+        if distance >= times {
+            self.bytes.extend_from_within(from..from + times);
+        } else {
+            // It refers to what it writes itself.
+            for at in from..from + times {
+                self.bytes.push(self.bytes[at]);
+            }
+        }
+        self.check()
+    }
+
+    #[inline]
+    fn check(&self) -> Result<(), Unreadable> {
+        match self.bytes.len() > self.most {
+            true => Err(Unreadable::TooLong),
+            false => Ok(()),
         }
     }
 }
 
 const DEFLATE: u8 = 8;
 const HAS_DICTIONARY: u8 = 0x20;
-/// Bytes that are inflated at a time.
-const PIECE_BYTES: usize = 1024;
-const FLAGS: u32 = TINFL_FLAG_HAS_MORE_INPUT
-    | TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF
-    | TINFL_FLAG_STOP_ON_BLOCK_BOUNDARY;
+/// Symbols below it are bytes, those above it lengths.
+pub(super) const END_OF_BLOCK: usize = 256;
+/// For each symbol of a length the least one, and how many bits are added to it.
+const LENGTHS: [(usize, u32); 29] = ranges(4, 3, 28);
+/// The same for distances.
+const DISTANCES: [(usize, u32); 30] = ranges(2, 1, 30);
+
+/// Ranges that follow each other, the first `2 * group` of one number each, then `group` of 2, 4 and so on.
+const fn ranges<const N: usize>(group: usize, first: usize, doubling: usize) -> [(usize, u32); N] {
+    let mut all = [(0, 0); N];
+    let (mut at, mut least) = (0, first);
+    while at < N {
+        let extra = if at < 2 * group || at >= doubling {
+            0
+        } else {
+            (at / group - 1) as u32
+        };
+        all[at] = (least, extra);
+        least += 1 << extra;
+        at += 1;
+    }
+    // The longest match has a symbol of its own, though the range before it has room for it.
+    if N > doubling {
+        all[doubling].0 -= 1;
+    }
+    all
+}

@@ -1,12 +1,14 @@
 //! Header blocks under zlib: one stream for each direction of a connection, flushed after each block.
 //!
-//! A stream's state is large and can be made anew from the text that it may still refer to. So it is let go while a
+//! A compressor's state is large and can be made anew from the text that it may still refer to. So it is let go while a
 //! connection rests, and that text is kept.
 //!
 //! Source: RFC 1950, RFC 1951, draft-mbelshe-httpbis-spdy-00 section 2.6.10.1.
 
 mod deflate;
+mod huffman;
 mod inflate;
+mod lengths;
 
 pub(super) use deflate::Deflater;
 pub(super) use inflate::{Inflater, Unreadable};
@@ -46,6 +48,11 @@ impl Tail {
         if self.text.len() > self.most + SLACK_BYTES {
             self.text.drain(..self.start());
         }
+    }
+
+    /// Whether some of it is too old.
+    fn has_old(&self) -> bool {
+        self.text.len() > self.most
     }
 
     /// Drops all that is too old, and memory that is not needed.

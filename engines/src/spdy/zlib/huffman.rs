@@ -1,0 +1,151 @@
+//! Prefix codes of DEFLATE: the fixed ones, and those that a block brings.
+//!
+//! Short codes are looked up, longer ones are counted through bit by bit.
+//!
+//! Source: RFC 1951 sections 3.2.2 and 3.2.6.
+
+/// A code: what the next bits stand for.
+#[derive(Debug)]
+pub(super) struct Code {
+    /// For the next [`FAST_BITS`] bits, first come lowest: the symbol above four bits, and in them its code's length; 0
+    /// where the code is longer, or none.
+    fast: [u16; 1 << FAST_BITS],
+    /// How many codes there are of each length.
+    counts: [u16; LEN_MAX + 1],
+    /// The symbols in the order of their codes.
+    symbols: [u16; SYMBOLS_MAX],
+}
+
+/// What the next bits are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// A symbol, and how many bits its code has.
+    Symbol(u16, u32),
+    /// The beginning of a code.
+    TooFew,
+    /// No code begins so.
+    Invalid,
+}
+
+impl Code {
+    /// The code in which each symbol has a code of so many bits; 0 for symbols that do not occur. `None` if these lengths
+    /// are not those of a code, or of one that leaves bits over, but for one of a single bit and one without symbols where
+    /// that is allowed.
+    pub(super) const fn new(lens: &[u8], may_be_incomplete: bool) -> Option<Self> {
+        let mut code = Self {
+            fast: [0; 1 << FAST_BITS],
+            counts: [0; LEN_MAX + 1],
+            symbols: [0; SYMBOLS_MAX],
+        };
+        let mut symbol = 0;
+        let mut longest = 0;
+        while symbol < lens.len() {
+            let len = lens[symbol] as usize;
+            code.counts[len] += 1;
+            if len > longest {
+                longest = len;
+            }
+            symbol += 1;
+        }
+        code.counts[0] = 0;
+        // Codes of each length follow those that are shorter, and symbols have theirs in order.
+        let mut left = 1_i32;
+        let (mut next, mut places) = ([0_u16; LEN_MAX + 2], [0_u16; LEN_MAX + 2]);
+        let mut len = 1;
+        while len <= LEN_MAX {
+            left = (left << 1) - code.counts[len] as i32;
+            if left < 0 {
+                return None;
+            }
+            next[len + 1] = (next[len] + code.counts[len]) << 1;
+            places[len + 1] = places[len] + code.counts[len];
+            len += 1;
+        }
+        if left > 0 && !(may_be_incomplete && longest <= 1) {
+            return None;
+        }
+        symbol = 0;
+        while symbol < lens.len() {
+            let len = lens[symbol] as usize;
+            if len > 0 {
+                code.symbols[places[len] as usize] = symbol as u16;
+                places[len] += 1;
+                if len <= FAST_BITS {
+                    let entry = (symbol as u16) << 4 | len as u16;
+                    let mut at = (next[len].reverse_bits() >> (u16::BITS as usize - len)) as usize;
+                    while at < 1 << FAST_BITS {
+                        code.fast[at] = entry;
+                        at += 1 << len;
+                    }
+                }
+                next[len] += 1;
+            }
+            symbol += 1;
+        }
+        Some(code)
+    }
+
+    /// Looks at the next bits, of which there are `count`; the others are 0.
+    #[inline]
+    pub(super) fn next(&self, bits: u64, count: u32) -> Next {
+        let entry = self.fast[bits as usize & ((1 << FAST_BITS) - 1)];
+        let len = u32::from(entry & 15);
+        if entry == 0 {
+            self.slow(bits, count)
+        } else if len <= count {
+            Next::Symbol(entry >> 4, len)
+        } else {
+            Next::TooFew
+        }
+    }
+
+    fn slow(&self, bits: u64, count: u32) -> Next {
+        let (mut code, mut first, mut index) = (0, 0, 0);
+        for len in 1..=LEN_MAX {
+            if len as u32 > count {
+                return Next::TooFew;
+            }
+            code |= (bits >> (len - 1)) as u32 & 1;
+            let here = u32::from(self.counts[len]);
+            if code < first + here {
+                let symbol = self.symbols[(index + code - first) as usize];
+                return Next::Symbol(symbol, len as u32);
+            }
+            index += here;
+            first = (first + here) << 1;
+            code <<= 1;
+        }
+        Next::Invalid
+    }
+}
+
+const fn fixed_literals() -> Code {
+    let mut lens = [8; 288];
+    let mut symbol = 144;
+    while symbol < 280 {
+        lens[symbol] = if symbol < 256 { 9 } else { 7 };
+        symbol += 1;
+    }
+    match Code::new(&lens, false) {
+        Some(code) => code,
+        None => panic!("it is complete"),
+    }
+}
+
+const fn fixed_distances() -> Code {
+    match Code::new(&[5; 32], false) {
+        Some(code) => code,
+        None => panic!("it is complete"),
+    }
+}
+
+/// The codes of blocks that bring none.
+pub(super) static FIXED_LITERALS: Code = fixed_literals();
+pub(super) static FIXED_DISTANCES: Code = fixed_distances();
+
+/// The longest code.
+const LEN_MAX: usize = 15;
+/// Bits that are looked up at once: all of a fixed code.
+const FAST_BITS: usize = 9;
+/// The most symbols of a code, the two that stand for nothing included.
+const SYMBOLS_MAX: usize = 288;
