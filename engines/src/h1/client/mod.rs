@@ -158,6 +158,7 @@ impl Client {
             self.receiving = Receiving::Over;
             self.sending = Sending::Ended;
             self.keep = false;
+            self.held = Vec::new();
             self.events.clear();
         }
     }

@@ -64,9 +64,19 @@ impl Client {
             Malformed::Window => FLOW_CONTROL_ERROR,
             _ => PROTOCOL_ERROR,
         };
+        self.lose(stream, Event::Malformed { stream, what });
         self.put_reset(stream, code);
-        self.events.push_back(Event::Malformed { stream, what });
         Ok(())
+    }
+
+    /// Forgets a stream; `event` tells how its exchange has ended, unless its response had come whole.
+    fn lose(&mut self, id: u32, event: Event) {
+        let stream = self.streams.get(id);
+        let ended = stream.is_some_and(|stream| stream.receiving == Receiving::Ended);
+        self.streams.remove(id);
+        if !ended {
+            self.events.push_back(event);
+        }
     }
 
     fn data(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
@@ -306,15 +316,11 @@ impl Client {
         }
         let code = number(payload).filter(|_| payload.len() == 4);
         let code = code.ok_or(Misdeed::FrameSize)?;
-        let Some(stream) = self.streams.get(id) else {
+        if self.streams.get(id).is_none() {
             return self.absent(id);
-        };
-        let told = stream.receiving == Receiving::Ended;
-        self.streams.remove(id);
-        // After a whole response it says that the rest of the request is not needed (RFC 9113 section 8.1).
-        if !told {
-            self.events.push_back(Event::Reset { stream: id, code });
         }
+        // After a whole response it says that the rest of the request is not needed (RFC 9113 section 8.1).
+        self.lose(id, Event::Reset { stream: id, code });
         self.spend(budget::RESET)
     }
 
@@ -412,9 +418,8 @@ impl Client {
         // They were not begun, and may be asked for elsewhere (RFC 9113 section 6.8).
         let later: Vec<u32> = self.streams.ids().filter(|id| *id > last).collect();
         for stream in later {
-            self.streams.remove(stream);
             let code = REFUSED_STREAM;
-            self.events.push_back(Event::Reset { stream, code });
+            self.lose(stream, Event::Reset { stream, code });
         }
         Ok(())
     }

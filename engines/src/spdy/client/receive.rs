@@ -80,9 +80,19 @@ impl Client {
             Malformed::Window => FLOW_CONTROL_ERROR,
             _ => PROTOCOL_ERROR,
         };
+        self.lose(stream, Event::Malformed { stream, what });
         self.put_reset(stream, code);
-        self.events.push_back(Event::Malformed { stream, what });
         Ok(())
+    }
+
+    /// Forgets a stream; `event` tells how its exchange has ended, unless its response had come whole.
+    fn lose(&mut self, id: u32, event: Event) {
+        let stream = self.streams.get(id);
+        let ended = stream.is_some_and(|stream| stream.receiving == Receiving::Ended);
+        self.streams.remove(id);
+        if !ended {
+            self.events.push_back(event);
+        }
     }
 
     /// The text of a header block, into `text`.
@@ -243,14 +253,10 @@ impl Client {
 
     fn rst_stream(&mut self, (id, code): (u32, u32)) -> Result<(), Misdeed> {
         let id = id & frame::MAX_STREAM;
-        let Some(stream) = self.streams.get(id) else {
+        if self.streams.get(id).is_none() {
             return self.absent(id);
-        };
-        let told = stream.receiving == Receiving::Ended;
-        self.streams.remove(id);
-        if !told {
-            self.events.push_back(Event::Reset { stream: id, code });
         }
+        self.lose(id, Event::Reset { stream: id, code });
         self.spend(budget::RESET)
     }
 
@@ -310,9 +316,8 @@ impl Client {
         self.events.push_back(Event::Closing { last, code });
         let later: Vec<u32> = self.streams.ids().filter(|id| *id > last).collect();
         for stream in later {
-            self.streams.remove(stream);
             let code = REFUSED_STREAM;
-            self.events.push_back(Event::Reset { stream, code });
+            self.lose(stream, Event::Reset { stream, code });
         }
         Ok(())
     }

@@ -252,3 +252,21 @@ fn pushed_streams_are_refused_and_nonsense_ends_it() {
     client.receive_eof(true);
     assert_eq!(client.event(), Some(ClientEvent::Eof));
 }
+
+#[test]
+fn exchange_that_has_ended_has_no_other_end() {
+    let mut client = client(0);
+    let fields = with_path("POST", "/");
+    let fields = fields
+        .iter()
+        .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    client.request(fields, false).expect("there is room");
+    client.receive(&reply(&[(":status", "413")], true));
+    client.receive(&data_frame(1, b"x", false));
+    client.receive(&control(frame::GOAWAY, 0, &numbers(&[0, 0])));
+    client.check_invariants();
+    let lines: Vec<_> = std::iter::from_fn(|| client.event())
+        .map(|event| line(&event))
+        .collect();
+    assert_eq!(lines, ["1 413", "1 end", "Closing { last: 0, code: 0 }"]);
+}
