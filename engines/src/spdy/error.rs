@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::zlib::Unreadable;
+
 /// One way a peer breaks SPDY; all of them end the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misdeed {
@@ -61,6 +63,16 @@ impl Misdeed {
     #[must_use]
     pub fn of_server(self) -> String {
         self.message().replacen("client", "server", 1)
+    }
+}
+
+impl From<Unreadable> for Misdeed {
+    fn from(unreadable: Unreadable) -> Self {
+        match unreadable {
+            Unreadable::Corrupted => Self::Compression,
+            Unreadable::WrongDictionary => Self::WrongDictionary,
+            Unreadable::TooLong => Self::HeaderFlood,
+        }
     }
 }
 

@@ -19,7 +19,7 @@ mod response;
 use std::collections::VecDeque;
 
 use super::budget::{self, Budget};
-use super::conn::{MAX_WINDOW, PREFACE, PeerSettings};
+use super::conn::{PREFACE, PeerSettings};
 use super::error::{self, Misdeed};
 use super::frame::{self, FrameHead, HEAD_BYTES, put_head};
 use super::settings::{self, DEFAULT_WINDOW, FRAME_BYTES, Settings};
@@ -27,7 +27,7 @@ use crate::client::{self, Bodies, Spares};
 use crate::hpack::{DEFAULT_TABLE_BYTES, Decoder, Encoder};
 use crate::http::ResponseHead;
 use crate::mux::client::Stream;
-use crate::mux::{StreamTable, Window};
+use crate::mux::{MAX_WINDOW, StreamTable, Window};
 use receive::Block;
 use response::Note;
 

@@ -3,7 +3,6 @@
 //! Source: RFC 9113 sections 5.1, 6 and 8.1.
 
 use super::super::budget;
-use super::super::conn::MAX_WINDOW;
 use super::super::error::{FLOW_CONTROL_ERROR, Misdeed, PROTOCOL_ERROR, REFUSED_STREAM};
 use super::super::frame::{self, FrameHead, number, put_head, unpadded};
 use super::super::request::Trailers;
@@ -12,6 +11,7 @@ use super::response::{Builder, Built};
 use super::{Client, Ending, Event};
 use crate::client::{Bodies, HeadSize, MAX_INTERIM, Malformed};
 use crate::http::BodyLength;
+use crate::mux::MAX_WINDOW;
 use crate::mux::client::{Receiving, Sending};
 
 /// A header block of which more is to come.
