@@ -10,7 +10,7 @@
 //!
 //! Absent: retries, redirects, connection pools and timers, which are the driver's.
 
-use crate::http::{Fields, ResponseHead};
+use crate::http::{BodyLength, Fields, ResponseHead, parse_length};
 
 /// Something the server sent, in order; `Misdeed` is what can be wrong with a connection of the protocol.
 #[derive(Debug, PartialEq, Eq)]
@@ -169,6 +169,27 @@ impl Spares {
     pub(crate) fn give(&mut self, head: Box<ResponseHead>) {
         if self.heads.len() < MAX_SPARES && head.arena.capacity() <= MAX_SPARE_BYTES {
             self.heads.push(head);
+        }
+    }
+}
+
+/// What `content-length` announces, which may stand once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Announced(Option<Option<u64>>);
+
+impl Announced {
+    /// Takes a value of the field.
+    pub(crate) fn take(&mut self, value: &[u8]) {
+        let repeated = self.0.is_some();
+        self.0 = Some(parse_length(value).filter(|_| !repeated));
+    }
+
+    /// The length of the body, or `None` where the field is wrong; `ended`: the message has no body.
+    pub(crate) fn body(self, ended: bool) -> Option<BodyLength> {
+        match self.0 {
+            Some(length) => length.map(BodyLength::Length),
+            None if ended => Some(BodyLength::None),
+            None => Some(BodyLength::Unknown),
         }
     }
 }

@@ -21,6 +21,7 @@ pub mod client;
 pub mod dns;
 pub mod h1;
 pub mod h2;
+mod held;
 pub mod hpack;
 pub mod http;
 pub mod mux;

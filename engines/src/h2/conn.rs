@@ -12,16 +12,17 @@ use super::push::Pushes;
 use super::request::Note;
 use super::settings::{self, DEFAULT_WINDOW, FRAME_BYTES, Settings};
 use super::stream::Stream;
+use crate::held::Held;
 use crate::hpack::{DEFAULT_TABLE_BYTES, Decoder, Encoder};
 use crate::http::{Gather, RequestHead};
-use crate::mux::{Priority, Repeated, Sender, StreamTable, Window};
+use crate::mux::{Allowance, MAX_WINDOW, Priority, Repeated, Sender, StreamTable, Window};
 
 /// One HTTP/2 connection in the server role.
 #[derive(Debug)]
 pub struct Conn {
     pub(super) settings: Rc<Settings>,
     /// A part of the preface or of a frame.
-    held: Vec<u8>,
+    held: Held,
     /// Bytes of the preface that are still to come.
     preface_left: usize,
     /// SETTINGS of the peer have come: the first are free.
@@ -37,8 +38,7 @@ pub struct Conn {
     pub(super) prioritised: bool,
     /// Priorities of streams that are not open yet.
     pub(super) early_priorities: Vec<(u32, Priority)>,
-    /// Bytes of data that the peer may still send on the connection.
-    pub(super) allowed_bytes: u64,
+    pub(super) allowance: Allowance,
     pub(super) block: Option<Block>,
     /// What has come of that header block.
     pub(super) block_bytes: Vec<u8>,
@@ -86,7 +86,7 @@ impl Conn {
     #[must_use]
     pub fn new(settings: Rc<Settings>) -> Self {
         let mut conn = Self {
-            held: Vec::new(),
+            held: Held::default(),
             preface_left: PREFACE.len(),
             settled: false,
             acknowledged: false,
@@ -100,7 +100,7 @@ impl Conn {
             sender: Sender::new(Window::new(DEFAULT_WINDOW)),
             prioritised: false,
             early_priorities: Vec::new(),
-            allowed_bytes: MAX_WINDOW,
+            allowance: Allowance::new(),
             block: None,
             block_bytes: Vec::new(),
             repeated: Repeated::default(),
@@ -172,24 +172,10 @@ impl Conn {
         if self.ending == Ending::Failed {
             return;
         }
-        let result = if self.held.is_empty() {
-            self.frames(input).map(|used| {
-                self.held.extend_from_slice(&input[used..]);
-            })
-        } else {
-            let mut held = std::mem::take(&mut self.held);
-            held.extend_from_slice(input);
-            let result = self.frames(&held);
-            result.map(|used| {
-                held.drain(..used);
-                if !held.is_empty() {
-                    held.shrink_to(FRAME_BYTES);
-                    self.held = held;
-                }
-            })
-        };
-        if let Err(misdeed) = result {
-            self.fail(misdeed);
+        let all = self.held.join(input);
+        match self.frames(&all) {
+            Ok(used) => self.held.keep(all, used),
+            Err(misdeed) => self.fail(misdeed),
         }
     }
 
@@ -303,7 +289,7 @@ impl Conn {
         if self.preface_left > 0 {
             return None;
         }
-        let head = FrameHead::parse(self.held.first_chunk()?);
+        let head = FrameHead::parse(self.held.bytes().first_chunk()?);
         (head.kind == frame::HEADERS).then_some(head.stream)
     }
 
@@ -351,7 +337,7 @@ impl Conn {
             _ => self.last_stream,
         };
         self.ending = Ending::Failed;
-        self.held = Vec::new();
+        self.held.clear();
         self.block = None;
         let ids: Vec<u32> = self.streams.ids().collect();
         for id in ids {
@@ -415,7 +401,7 @@ impl Conn {
     /// Panics if the connection contradicts itself; for tests and fuzzing.
     pub fn check_invariants(&mut self) {
         assert!(
-            self.held.len() < HEAD_BYTES + FRAME_BYTES,
+            self.held.bytes().len() < HEAD_BYTES + FRAME_BYTES,
             "a whole frame is held back"
         );
         assert!(self.reset_lately.len() <= RESET_REMEMBERED);
@@ -449,8 +435,6 @@ impl Conn {
 
 /// What every connection of a client begins with (RFC 9113 section 3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Window of the connection for request bodies.
-pub(super) const MAX_WINDOW: u64 = (1 << 31) - 1;
 /// Payload of the PING that goes with the first GOAWAY.
 pub(super) const DRAIN_PING: [u8; 8] = *b"draining";
 /// Streams that were reset and are remembered.

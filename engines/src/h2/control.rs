@@ -6,7 +6,7 @@ use super::budget;
 use super::conn::{Conn, DRAIN_PING, Ending};
 use super::error::{self, Misdeed};
 use super::frame::{self, FrameHead, number, put_head};
-use super::settings::Setting;
+use super::settings::{self, Setting};
 use crate::mux::Priority;
 
 impl Conn {
@@ -67,22 +67,15 @@ impl Conn {
             self.spend(budget::FRAME)?;
         }
         self.settled = true;
-        let (settings, rest) = payload.as_chunks::<6>();
-        if !rest.is_empty() {
-            return Err(Misdeed::FrameSize);
-        }
-        let mut window = None;
-        for setting in settings {
-            match Setting::parse(setting)? {
-                Setting::HeaderTableSize(bytes) => self.encoder.set_allowed_bytes(bytes as usize),
-                Setting::MaxFrameSize(bytes) => self.peer.frame_bytes = bytes as usize,
-                // The last one counts.
-                Setting::InitialWindowSize(bytes) => window = Some(bytes),
+        let frame_bytes = &mut self.peer.frame_bytes;
+        let window = settings::take(payload, &mut self.encoder, frame_bytes, |setting| {
+            match setting {
                 Setting::EnablePush(allowed) => self.pushes.allowed = allowed,
                 Setting::MaxConcurrentStreams(most) => self.pushes.most = most,
-                Setting::Other => {}
+                _ => {}
             }
-        }
+            Ok(())
+        })?;
         if let Some(bytes) = window {
             self.change_windows(bytes)?;
         }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::hpack;
+use crate::mux::client::Broken;
 
 /// One way a peer breaks HTTP/2; all of them end the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +102,18 @@ impl Misdeed {
     #[must_use]
     pub fn of_server(self) -> String {
         self.message().replacen("client", "server", 1)
+    }
+}
+
+impl From<Broken> for Misdeed {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::StreamNumber => Self::BadStreamNumber,
+            Broken::WindowExceeded => Self::WindowExceeded,
+            Broken::WindowOverflow => Self::WindowOverflow,
+            Broken::Flood => Self::Flood,
+            Broken::Closed => Self::Closed,
+        }
     }
 }
 

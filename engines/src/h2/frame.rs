@@ -41,6 +41,27 @@ pub(super) fn put_head(out: &mut Vec<u8>, len: usize, kind: u8, flags: u8, strea
     out.extend_from_slice(&head);
 }
 
+/// Appends a header block: HEADERS, and CONTINUATION where a frame of `most` bytes is too small.
+pub(super) fn put_block(
+    out: &mut Vec<u8>,
+    block: &[u8],
+    most: usize,
+    end_stream: bool,
+    stream: u32,
+) {
+    let (first, mut rest) = block.split_at(block.len().min(most));
+    let ended = |rest: &[u8]| if rest.is_empty() { END_HEADERS } else { 0 };
+    let flags = if end_stream { END_STREAM } else { 0 };
+    put_head(out, first.len(), HEADERS, flags | ended(rest), stream);
+    out.extend_from_slice(first);
+    while !rest.is_empty() {
+        let (piece, more) = rest.split_at(rest.len().min(most));
+        put_head(out, piece.len(), CONTINUATION, ended(more), stream);
+        out.extend_from_slice(piece);
+        rest = more;
+    }
+}
+
 /// The first four bytes of a payload as a number.
 pub(super) fn number(payload: &[u8]) -> Option<u32> {
     payload

@@ -2,7 +2,7 @@
 //!
 //! Source: RFC 9113 sections 4.3, 6.2, 6.10, 8.1.
 
-use super::budget;
+use super::budget::{self, Budget};
 use super::conn::{Conn, Ending};
 use super::error::{self, Misdeed};
 use super::event::Event;
@@ -104,15 +104,8 @@ impl Conn {
         if block.stream != head.stream {
             return Err(Misdeed::BrokenHeaderBlock);
         }
-        self.spend(if payload.is_empty() {
-            budget::EMPTY_CONTINUATION
-        } else {
-            budget::FRAME
-        })?;
-        if self.block_bytes.len() + payload.len() > self.settings.header_bytes + BLOCK_EXTRA_BYTES {
-            return Err(Misdeed::HeaderFlood);
-        }
-        self.block_bytes.extend_from_slice(payload);
+        let most = self.settings.header_bytes;
+        add_piece(&mut self.block_bytes, payload, most, &mut self.budget)?;
         if head.has(frame::END_HEADERS) {
             return self.whole_block(None);
         }
@@ -197,7 +190,7 @@ impl Conn {
         stream.malformed = built.malformed;
         stream.discarding = built.head.fault.is_some();
         if let BodyLength::Length(length) = built.head.body {
-            stream.length_left = Some(length);
+            stream.incoming.length_left = Some(length);
         }
         self.events.push_back(Event::Head {
             stream: id,
@@ -227,7 +220,7 @@ impl Conn {
         if fault.is_some() {
             return self.break_stream(id, error::PROTOCOL_ERROR);
         }
-        if stream.length_left.is_some_and(|left| left > 0) {
+        if stream.incoming.is_short() {
             return self.wrong_length(id);
         }
         if !stream.discarding && !fields.is_empty() {
@@ -237,6 +230,28 @@ impl Conn {
         self.received_whole(id);
         Ok(())
     }
+}
+
+/// Adds the payload of a CONTINUATION to a header block whose fields may have so many bytes.
+pub(super) fn add_piece(
+    block: &mut Vec<u8>,
+    payload: &[u8],
+    header_bytes: usize,
+    budget: &mut Budget,
+) -> Result<(), Misdeed> {
+    let cost = if payload.is_empty() {
+        budget::EMPTY_CONTINUATION
+    } else {
+        budget::FRAME
+    };
+    if !budget.spend(cost) {
+        return Err(Misdeed::Flood);
+    }
+    if block.len() + payload.len() > header_bytes + BLOCK_EXTRA_BYTES {
+        return Err(Misdeed::HeaderFlood);
+    }
+    block.extend_from_slice(payload);
+    Ok(())
 }
 
 /// Decodes a block; a field without a name ends the connection, as in nginx.
@@ -261,4 +276,4 @@ fn decode(
 /// A header block may be longer than the fields it gives: names and values that are refused are still read.
 const BLOCK_EXTRA_BYTES: usize = 16 << 10;
 /// Capacity that is kept for the next block of several frames.
-const KEEP_BYTES: usize = 4096;
+pub(super) const KEEP_BYTES: usize = 4096;

@@ -4,7 +4,7 @@
 //! Source: RFC 9113 sections 5.1, 6.1, 6.4.
 
 use super::budget;
-use super::conn::{Conn, Ending, MAX_WINDOW};
+use super::conn::{Conn, Ending};
 use super::error::{self, Misdeed};
 use super::event::Event;
 use super::frame::{self, FrameHead, unpadded};
@@ -42,11 +42,7 @@ impl Conn {
     }
 
     pub(super) fn spend(&mut self, cost: u32) -> Result<(), Misdeed> {
-        if self.budget.spend(cost) {
-            Ok(())
-        } else {
-            Err(Misdeed::Flood)
-        }
+        self.budget.spend(cost).then_some(()).ok_or(Misdeed::Flood)
     }
 
     /// A frame on a stream that is not in the table: whether it may be dropped.
@@ -83,20 +79,17 @@ impl Conn {
         if stream.received {
             return self.break_stream(head.stream, error::STREAM_CLOSED);
         }
-        let Some(allowed) = stream.allowed_bytes.checked_sub(size) else {
+        if !stream.incoming.take(size) {
             return self.break_stream(head.stream, error::FLOW_CONTROL_ERROR);
-        };
-        stream.allowed_bytes = allowed;
+        }
         self.body(head, bytes, size)
     }
 
     /// Takes from the window of the connection, which is opened again long before it could stop anybody.
     fn take_allowed(&mut self, size: u64) -> Result<(), Misdeed> {
-        let left = self.allowed_bytes.checked_sub(size);
-        self.allowed_bytes = left.ok_or(Misdeed::WindowExceeded)?;
-        if self.allowed_bytes < MAX_WINDOW / 2 {
-            self.put_window_update(0, MAX_WINDOW - self.allowed_bytes);
-            self.allowed_bytes = MAX_WINDOW;
+        let grant = self.allowance.take(size).ok_or(Misdeed::WindowExceeded)?;
+        if grant > 0 {
+            self.put_window_update(0, grant);
         }
         Ok(())
     }
@@ -108,12 +101,8 @@ impl Conn {
             return Ok(());
         };
         let ended = head.has(frame::END_STREAM);
-        if let Some(left) = stream.length_left {
-            let left = left.checked_sub(bytes.len() as u64);
-            if left.is_none_or(|left| ended && left > 0) {
-                return self.wrong_length(id);
-            }
-            stream.length_left = left;
+        if !stream.incoming.fits(bytes.len() as u64, ended) {
+            return self.wrong_length(id);
         }
         let discarding = stream.discarding;
         if !stream.is_running() && !ended && !stream.rest_is_allowed() {
@@ -172,7 +161,7 @@ impl Conn {
 
     /// Body bytes have been used up: the peer may send as many again.
     pub fn consumed(&mut self, id: u32, bytes: u64) {
-        let window = u64::from(self.settings.preread_bytes);
+        let window_bytes = u64::from(self.settings.preread_bytes);
         let Some(stream) = self.streams.get(id) else {
             return;
         };
@@ -180,11 +169,7 @@ impl Conn {
         if stream.received || !stream.is_running() {
             return;
         }
-        stream.consumed_bytes += bytes;
-        let threshold = if stream.wide { MAX_WINDOW } else { window } / 2;
-        if stream.consumed_bytes > threshold {
-            let grant = std::mem::take(&mut stream.consumed_bytes);
-            stream.allowed_bytes += grant;
+        if let Some(grant) = stream.incoming.consumed(bytes, window_bytes) {
             self.put_window_update(id, grant);
         }
     }
@@ -194,14 +179,12 @@ impl Conn {
         let Some(stream) = self.streams.get(id) else {
             return;
         };
-        if stream.wide || stream.received || stream.discarding {
+        if stream.received || stream.discarding {
             return;
         }
-        stream.wide = true;
-        stream.consumed_bytes = 0;
-        let grant = MAX_WINDOW - stream.allowed_bytes;
-        stream.allowed_bytes = MAX_WINDOW;
-        self.put_window_update(id, grant);
+        if let Some(grant) = stream.incoming.widen() {
+            self.put_window_update(id, grant);
+        }
     }
 
     /// Gives no more `Data` and `Trailers` of this request.

@@ -154,26 +154,8 @@ impl Conn {
     fn put_block(&mut self, id: u32, block: Vec<u8>, end_stream: bool) -> u64 {
         let before = self.out.len();
         let most = self.peer.frame_bytes;
-        let (first, mut rest) = block.split_at(block.len().min(most));
-        let mut flags = if end_stream { frame::END_STREAM } else { 0 };
-        if rest.is_empty() {
-            flags |= frame::END_HEADERS;
-        }
-        self.out.push_with(|out| {
-            put_head(out, first.len(), frame::HEADERS, flags, id);
-            out.extend_from_slice(first);
-            while !rest.is_empty() {
-                let (piece, more) = rest.split_at(rest.len().min(most));
-                let flags = if more.is_empty() {
-                    frame::END_HEADERS
-                } else {
-                    0
-                };
-                put_head(out, piece.len(), frame::CONTINUATION, flags, id);
-                out.extend_from_slice(piece);
-                rest = more;
-            }
-        });
+        self.out
+            .push_with(|out| frame::put_block(out, &block, most, end_stream, id));
         // Its memory is used for the next block.
         self.encoded = block;
         self.encoded.shrink_to(KEEP_BYTES);

@@ -2,6 +2,7 @@
 
 use super::error::Misdeed;
 use super::frame::number;
+use crate::hpack::Encoder;
 
 /// Limits and switches of HTTP/2.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,30 @@ impl Default for Settings {
             extended_connect: false,
         }
     }
+}
+
+/// Reads a SETTINGS frame: takes the size of our header table and of frames, gives the initial window that is told last;
+/// the rest is `others`' to take.
+pub(super) fn take(
+    payload: &[u8],
+    encoder: &mut Encoder,
+    frame_bytes: &mut usize,
+    mut others: impl FnMut(Setting) -> Result<(), Misdeed>,
+) -> Result<Option<u32>, Misdeed> {
+    let (settings, rest) = payload.as_chunks::<6>();
+    if !rest.is_empty() {
+        return Err(Misdeed::FrameSize);
+    }
+    let mut window = None;
+    for setting in settings {
+        match Setting::parse(setting)? {
+            Setting::HeaderTableSize(bytes) => encoder.set_allowed_bytes(bytes as usize),
+            Setting::MaxFrameSize(bytes) => *frame_bytes = bytes as usize,
+            Setting::InitialWindowSize(bytes) => window = Some(bytes),
+            other => others(other)?,
+        }
+    }
+    Ok(window)
 }
 
 /// One setting of a SETTINGS frame (RFC 9113 section 6.5.2).

@@ -9,7 +9,7 @@
 //!
 //! Source: RFC 9113 section 5.1.
 
-use crate::mux::{Outgoing, Priority, Window};
+use crate::mux::{Incoming, Outgoing, Priority, Window};
 
 /// A stream that is open.
 #[derive(Debug)]
@@ -17,14 +17,7 @@ pub(super) struct Stream {
     /// The peer has ended its side.
     pub(super) received: bool,
     pub(super) out: Outgoing,
-    /// Bytes of the request body that the peer may still send.
-    pub(super) allowed_bytes: u64,
-    /// Bytes that were taken and not yet allowed anew.
-    pub(super) consumed_bytes: u64,
-    /// The whole body is wanted: it has been allowed as much as there can be.
-    pub(super) wide: bool,
-    /// What `content-length` leaves.
-    pub(super) length_left: Option<u64>,
+    pub(super) incoming: Incoming,
     /// The core does not want the request body.
     pub(super) discarding: bool,
     /// It is reset after its response; until then what comes on it is dropped.
@@ -43,10 +36,7 @@ impl Stream {
         Self {
             received: false,
             out: Outgoing::new(),
-            allowed_bytes: 0,
-            consumed_bytes: 0,
-            wide: false,
-            length_left: None,
+            incoming: Incoming::default(),
             discarding: false,
             malformed: false,
             is_head: false,
@@ -57,7 +47,7 @@ impl Stream {
     pub(super) fn begin(&mut self, window: Window, allowed_bytes: u64, priority: Priority) {
         *self = Self {
             out: self.out.renewed(window, priority),
-            allowed_bytes,
+            incoming: Incoming::new(allowed_bytes),
             ..Self::new()
         };
     }
@@ -69,11 +59,12 @@ impl Stream {
 
     /// Whether what is still to come of the request body, as far as that is known, is allowed already.
     pub(super) fn rest_is_allowed(&self) -> bool {
-        match self.length_left {
+        let incoming = &self.incoming;
+        match incoming.length_left {
             // What was allowed for the sake of the whole body is more than is worth reading past.
-            None => self.allowed_bytes > 0 && !self.wide,
-            Some(left) if self.wide => left <= self.allowed_bytes.min(PAST_BYTES),
-            Some(left) => self.allowed_bytes > 0 && left <= self.allowed_bytes,
+            None => incoming.allowed_bytes > 0 && !incoming.wide,
+            Some(left) if incoming.wide => left <= incoming.allowed_bytes.min(PAST_BYTES),
+            Some(left) => incoming.allowed_bytes > 0 && left <= incoming.allowed_bytes,
         }
     }
 

@@ -1,11 +1,12 @@
-//! What multiplexed protocols share: windows, a table of streams, the sending half of each and who sends next, the budget
-//! for what an attack repeats, and what a connection tells its driver.
+//! What multiplexed protocols share: windows, a table of streams, the two halves of each and who sends next, the budget
+//! for what an attack repeats, what a connection tells its driver, and most of the client role.
 //!
 //! Absent: frames, and anything that differs between HTTP/2 and SPDY.
 
 pub(crate) mod budget;
 pub(crate) mod client;
 mod event;
+mod incoming;
 mod outgoing;
 mod repeated;
 mod scheduler;
@@ -13,8 +14,10 @@ mod table;
 mod window;
 
 pub use event::{Event, Plan, Want};
+pub(crate) use incoming::{Allowance, Incoming};
 pub(crate) use outgoing::{Outgoing, Sender, Step};
 pub(crate) use repeated::Repeated;
 pub use scheduler::{Priority, Scheduler};
 pub use table::StreamTable;
+pub(crate) use window::MAX_WINDOW;
 pub use window::{Overflow, Window};

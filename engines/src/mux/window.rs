@@ -41,7 +41,7 @@ impl Window {
     /// It would exceed 2^31-1.
     pub fn adjust(&mut self, bytes: i64) -> Result<(), Overflow> {
         let sum = self.0 + bytes;
-        if sum > MAX_BYTES {
+        if sum > MAX_WINDOW as i64 {
             return Err(Overflow);
         }
         self.0 = sum;
@@ -49,8 +49,8 @@ impl Window {
     }
 }
 
-/// Largest window (RFC 9113 section 6.9.1).
-const MAX_BYTES: i64 = (1 << 31) - 1;
+/// Largest window, in bytes (RFC 9113 section 6.9.1).
+pub(crate) const MAX_WINDOW: u64 = (1 << 31) - 1;
 
 #[cfg(test)]
 mod tests {
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(window.available(), 0);
         assert_eq!(window.adjust(6), Ok(()));
         assert_eq!(window.available(), 1);
-        assert_eq!(window.adjust(MAX_BYTES - 1), Ok(()));
+        assert_eq!(window.adjust(MAX_WINDOW as i64 - 1), Ok(()));
         assert_eq!(window.adjust(1), Err(Overflow));
     }
 }

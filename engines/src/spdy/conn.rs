@@ -13,15 +13,16 @@ use super::pairs::Writer;
 use super::settings::{self, DEFAULT_WINDOW, MAX_WINDOW, Settings};
 use super::stream::Stream;
 use super::zlib::{Deflater, Inflater};
+use crate::held::Held;
 use crate::http::{Gather, RequestHead};
-use crate::mux::{Repeated, Sender, StreamTable, Window};
+use crate::mux::{Allowance, Repeated, Sender, StreamTable, Window};
 
 /// One SPDY/3.1 connection in the server role.
 #[derive(Debug)]
 pub struct Conn {
     pub(super) settings: Rc<Settings>,
     /// A part of a frame.
-    held: Vec<u8>,
+    held: Held,
     part: Part,
     /// SETTINGS of the peer have come: the first are free.
     pub(super) settled: bool,
@@ -31,8 +32,7 @@ pub struct Conn {
     pub(super) deflater: Deflater,
     pub(super) streams: StreamTable<Stream>,
     pub(super) sender: Sender,
-    /// Bytes of data that the peer may still send on the connection.
-    pub(super) allowed_bytes: u64,
+    pub(super) allowance: Allowance,
     /// The header block that is under way is to be dropped.
     pub(super) block_given_up: bool,
     /// Memory for the text of header blocks of requests.
@@ -80,7 +80,7 @@ impl Conn {
     #[must_use]
     pub fn new(settings: Rc<Settings>) -> Self {
         let mut conn = Self {
-            held: Vec::new(),
+            held: Held::default(),
             part: Part::Frame,
             settled: false,
             peer_window_bytes: DEFAULT_WINDOW,
@@ -88,7 +88,7 @@ impl Conn {
             deflater: Deflater::new(settings.headers_level),
             streams: StreamTable::default(),
             sender: Sender::new(Window::new(DEFAULT_WINDOW)),
-            allowed_bytes: MAX_WINDOW,
+            allowance: Allowance::new(),
             block_given_up: false,
             inflated: Vec::new(),
             known: Known::default(),
@@ -133,24 +133,10 @@ impl Conn {
         if self.ending == Ending::Failed {
             return;
         }
-        let result = if self.held.is_empty() {
-            self.frames(input).map(|used| {
-                self.held.extend_from_slice(&input[used..]);
-            })
-        } else {
-            let mut held = std::mem::take(&mut self.held);
-            held.extend_from_slice(input);
-            let result = self.frames(&held);
-            result.map(|used| {
-                held.drain(..used);
-                if !held.is_empty() {
-                    held.shrink_to(PIECE_BYTES);
-                    self.held = held;
-                }
-            })
-        };
-        if let Err(misdeed) = result {
-            self.fail(misdeed);
+        let all = self.held.join(input);
+        match self.frames(&all) {
+            Ok(used) => self.held.keep(all, used),
+            Err(misdeed) => self.fail(misdeed),
         }
     }
 
@@ -283,7 +269,7 @@ impl Conn {
     /// Whether a frame has begun to come and is not whole.
     #[must_use]
     pub fn is_incomplete(&self) -> bool {
-        !self.held.is_empty() || self.part != Part::Frame
+        !self.held.bytes().is_empty() || self.part != Part::Frame
     }
 
     /// The stream whose header block has begun to come and is not whole.
@@ -292,7 +278,7 @@ impl Conn {
         if self.part != Part::Frame {
             return None;
         }
-        let (head, rest) = self.held.split_first_chunk::<HEAD_BYTES>()?;
+        let (head, rest) = self.held.bytes().split_first_chunk::<HEAD_BYTES>()?;
         let is_syn = FrameHead::parse(head).kind == Kind::Control(frame::SYN_STREAM);
         let id = frame::one(rest.get(..4)?)?;
         is_syn.then_some(id & frame::MAX_STREAM)
@@ -332,7 +318,7 @@ impl Conn {
             _ => self.last_stream,
         };
         self.ending = Ending::Failed;
-        self.held = Vec::new();
+        self.held.clear();
         self.part = Part::Frame;
         let ids: Vec<u32> = self.streams.ids().collect();
         for id in ids {
@@ -384,7 +370,10 @@ impl Conn {
     /// Panics if the connection contradicts itself; for tests and fuzzing.
     pub fn check_invariants(&mut self) {
         let longest = self.most_block_bytes().max(PIECE_BYTES) + HEAD_BYTES;
-        assert!(self.held.len() < longest, "a whole frame is held back");
+        assert!(
+            self.held.bytes().len() < longest,
+            "a whole frame is held back"
+        );
         let most = self.settings.max_concurrent_streams as usize;
         assert!(self.streams.len() <= most, "more streams than allowed");
         let Self {

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use super::zlib::Unreadable;
+use crate::mux::client::Broken;
+
 /// One way a peer breaks SPDY; all of them end the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misdeed {
@@ -61,6 +64,28 @@ impl Misdeed {
     #[must_use]
     pub fn of_server(self) -> String {
         self.message().replacen("client", "server", 1)
+    }
+}
+
+impl From<Broken> for Misdeed {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::StreamNumber => Self::BadStreamNumber,
+            Broken::WindowExceeded => Self::WindowExceeded,
+            Broken::WindowOverflow => Self::WindowOverflow,
+            Broken::Flood => Self::Flood,
+            Broken::Closed => Self::Closed,
+        }
+    }
+}
+
+impl From<Unreadable> for Misdeed {
+    fn from(unreadable: Unreadable) -> Self {
+        match unreadable {
+            Unreadable::Corrupted => Self::Compression,
+            Unreadable::WrongDictionary => Self::WrongDictionary,
+            Unreadable::TooLong => Self::HeaderFlood,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::conn::{Conn, Ending, Part};
 use super::error::{self, Misdeed};
 use super::event::Event;
 use super::frame::{self, FrameHead, Kind};
-use super::settings::{MAX_ENTRIES, MAX_WINDOW};
+use super::settings::MAX_ENTRIES;
 use crate::http::Fault;
 
 impl Conn {
@@ -50,11 +50,7 @@ impl Conn {
     }
 
     pub(super) fn spend(&mut self, cost: u32) -> Result<(), Misdeed> {
-        if self.budget.spend(cost) {
-            Ok(())
-        } else {
-            Err(Misdeed::Flood)
-        }
+        self.budget.spend(cost).then_some(()).ok_or(Misdeed::Flood)
     }
 
     /// Begins a frame that is not taken whole: data, or something unknown, which is ignored.
@@ -73,11 +69,10 @@ impl Conn {
             self.break_stream(id, error::STREAM_ALREADY_CLOSED)?;
             return Ok(skipped);
         }
-        let Some(allowed) = stream.allowed_bytes.checked_sub(size) else {
+        if !stream.incoming.take(size) {
             self.break_stream(id, error::FLOW_CONTROL_ERROR)?;
             return Ok(skipped);
-        };
-        stream.allowed_bytes = allowed;
+        }
         let fin = head.has(frame::FIN);
         if head.len >= budget::USEFUL_BYTES {
             self.budget.earn(budget::DATA);
@@ -102,11 +97,9 @@ impl Conn {
 
     /// Takes from the window of the connection, which is opened again long before it could stop anybody.
     fn take_allowed(&mut self, size: u64) -> Result<(), Misdeed> {
-        let left = self.allowed_bytes.checked_sub(size);
-        self.allowed_bytes = left.ok_or(Misdeed::WindowExceeded)?;
-        if self.allowed_bytes < MAX_WINDOW / 2 {
-            self.put_window_update(0, MAX_WINDOW - self.allowed_bytes);
-            self.allowed_bytes = MAX_WINDOW;
+        let grant = self.allowance.take(size).ok_or(Misdeed::WindowExceeded)?;
+        if grant > 0 {
+            self.put_window_update(0, grant);
         }
         Ok(())
     }
@@ -117,13 +110,8 @@ impl Conn {
             return Ok(());
         };
         let size = bytes.len() as u64;
-        if let Some(left) = stream.length_left {
-            let left = left.checked_sub(size);
-            if left.is_none_or(|left| ended && left > 0) {
-                self.wrong_length(id)?;
-            } else {
-                stream.length_left = left;
-            }
+        if !stream.incoming.fits(size, ended) {
+            self.wrong_length(id)?;
         }
         let Some(stream) = self.streams.get(id) else {
             return Ok(());
@@ -149,7 +137,7 @@ impl Conn {
         let Some(stream) = self.streams.get(id) else {
             return Ok(());
         };
-        stream.length_left = None;
+        stream.incoming.length_left = None;
         if stream.is_running() && !stream.discarding {
             self.events
                 .push_back(Event::BodyFault(id, Fault::BadContentLength));
@@ -175,7 +163,7 @@ impl Conn {
 
     /// Body bytes have been used up: the peer may send as many again.
     pub fn consumed(&mut self, id: u32, bytes: u64) {
-        let window = u64::from(self.settings.window_bytes());
+        let window_bytes = u64::from(self.settings.window_bytes());
         let Some(stream) = self.streams.get(id) else {
             return;
         };
@@ -189,11 +177,7 @@ impl Conn {
             };
             stream.past_bytes = left;
         }
-        stream.consumed_bytes += bytes;
-        let threshold = if stream.wide { MAX_WINDOW } else { window } / 2;
-        if stream.consumed_bytes > threshold {
-            let grant = std::mem::take(&mut stream.consumed_bytes);
-            stream.allowed_bytes += grant;
+        if let Some(grant) = stream.incoming.consumed(bytes, window_bytes) {
             self.put_window_update(id, grant);
         }
     }
@@ -203,14 +187,12 @@ impl Conn {
         let Some(stream) = self.streams.get(id) else {
             return;
         };
-        if stream.wide || stream.received || stream.discarding {
+        if stream.received || stream.discarding {
             return;
         }
-        stream.wide = true;
-        stream.consumed_bytes = 0;
-        let grant = MAX_WINDOW - stream.allowed_bytes;
-        stream.allowed_bytes = MAX_WINDOW;
-        self.put_window_update(id, grant);
+        if let Some(grant) = stream.incoming.widen() {
+            self.put_window_update(id, grant);
+        }
     }
 
     /// Gives no more `Data` of this request.

@@ -2,6 +2,8 @@
 //!
 //! Source: draft-mbelshe-httpbis-spdy-00 section 2.6.4.
 
+pub(super) use crate::mux::MAX_WINDOW;
+
 /// Limits and switches of SPDY.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -57,7 +59,5 @@ pub(super) const PERSISTED: u8 = 2;
 
 /// Windows before any setting.
 pub const DEFAULT_WINDOW: u32 = 64 << 10;
-/// Largest window.
-pub(super) const MAX_WINDOW: u64 = (1 << 31) - 1;
 /// Most entries of one SETTINGS frame; the draft names eight settings.
 pub(super) const MAX_ENTRIES: usize = 128;

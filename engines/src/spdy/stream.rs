@@ -9,7 +9,7 @@
 //!
 //! Source: draft-mbelshe-httpbis-spdy-00 section 2.3.
 
-use crate::mux::{Outgoing, Priority, Window};
+use crate::mux::{Incoming, Outgoing, Priority, Window};
 
 /// A stream that is open.
 #[derive(Debug)]
@@ -17,16 +17,9 @@ pub(super) struct Stream {
     /// The peer has ended its side.
     pub(super) received: bool,
     pub(super) out: Outgoing,
-    /// Bytes of the request body that the peer may still send.
-    pub(super) allowed_bytes: u64,
-    /// Bytes that were taken and not yet allowed anew.
-    pub(super) consumed_bytes: u64,
+    pub(super) incoming: Incoming,
     /// Bytes that are still read past after our end.
     pub(super) past_bytes: u64,
-    /// The whole body is wanted: it has been allowed as much as there can be.
-    pub(super) wide: bool,
-    /// What `content-length` leaves.
-    pub(super) length_left: Option<u64>,
     /// The core does not want the request body.
     pub(super) discarding: bool,
     pub(super) is_head: bool,
@@ -43,11 +36,8 @@ impl Stream {
         Self {
             received: false,
             out: Outgoing::new(),
-            allowed_bytes: 0,
-            consumed_bytes: 0,
-            wide: false,
+            incoming: Incoming::default(),
             past_bytes: PAST_BYTES,
-            length_left: None,
             discarding: false,
             is_head: false,
         }
@@ -57,7 +47,7 @@ impl Stream {
     pub(super) fn begin(&mut self, window: Window, allowed_bytes: u64, priority: Priority) {
         *self = Self {
             out: self.out.renewed(window, priority),
-            allowed_bytes,
+            incoming: Incoming::new(allowed_bytes),
             ..Self::new()
         };
     }

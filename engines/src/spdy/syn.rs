@@ -10,7 +10,6 @@ use super::frame::{self, FrameHead, two};
 use super::pairs;
 use super::request::{Builder, Built, Note};
 use super::stream::Stream;
-use super::zlib::Unreadable;
 use crate::http::{BodyLength, Method};
 use crate::mux::{Priority, Window};
 
@@ -109,11 +108,7 @@ impl Conn {
         let keep = self.settings.header_bytes.saturating_add(BLOCK_EXTRA_BYTES);
         let most = keep.saturating_add(DROPPED_BYTES);
         let result = self.inflater.block(block, keep + 1, most, text);
-        result.map_err(|unreadable| match unreadable {
-            Unreadable::Corrupted => Misdeed::Compression,
-            Unreadable::WrongDictionary => Misdeed::WrongDictionary,
-            Unreadable::TooLong => Misdeed::HeaderFlood,
-        })
+        Ok(result?)
     }
 
     fn request(
@@ -150,7 +145,7 @@ impl Conn {
         stream.is_head = head.method == Method::Head;
         stream.discarding = head.fault.is_some();
         if let BodyLength::Length(length) = head.body {
-            stream.length_left = Some(length);
+            stream.incoming.length_left = Some(length);
         }
         self.events.push_back(Event::Head { stream: id, head });
         Ok(())

@@ -20,6 +20,7 @@ use std::collections::VecDeque;
 use super::Settings;
 use super::chunked::ChunkedDecoder;
 use crate::client::{self, Bodies, HeadSize, MAX_INTERIM, Refusal, Spares};
+use crate::held::Held;
 use crate::http::{Fields, ResponseHead};
 use head::{Ends, Parsed, ResponseParser, ends};
 pub use misdeed::Misdeed;
@@ -36,7 +37,7 @@ pub struct Client {
     bodies: Bodies,
     keep_alive: bool,
     /// A part of a head.
-    held: Vec<u8>,
+    held: Held,
     parser: ResponseParser,
     receiving: Receiving,
     sending: Sending,
@@ -89,7 +90,7 @@ impl Client {
             settings,
             bodies,
             keep_alive,
-            held: Vec::new(),
+            held: Held::default(),
             receiving: Receiving::Idle,
             sending: Sending::Ended,
             asked: Asked::default(),
@@ -158,6 +159,7 @@ impl Client {
             self.receiving = Receiving::Over;
             self.sending = Sending::Ended;
             self.keep = false;
+            self.held.clear();
             self.events.clear();
         }
     }
@@ -189,21 +191,10 @@ impl Client {
 
     /// Takes bytes from the server.
     pub fn receive(&mut self, input: &[u8]) {
-        let result = if self.held.is_empty() {
-            self.advance(input).map(|used| {
-                self.held.extend_from_slice(&input[used..]);
-            })
-        } else {
-            let mut held = std::mem::take(&mut self.held);
-            held.extend_from_slice(input);
-            let result = self.advance(&held);
-            result.map(|used| {
-                held.drain(..used);
-                self.held = held;
-            })
-        };
-        if let Err(misdeed) = result {
-            self.fail(misdeed);
+        let all = self.held.join(input);
+        match self.advance(&all) {
+            Ok(used) => self.held.keep(all, used),
+            Err(misdeed) => self.fail(misdeed),
         }
     }
 
@@ -361,7 +352,7 @@ impl Client {
         self.receiving = Receiving::Over;
         self.sending = Sending::Ended;
         self.keep = false;
-        self.held = Vec::new();
+        self.held.clear();
         self.events.push_back(Event::Failed(misdeed));
     }
 
@@ -372,7 +363,7 @@ impl Client {
                 let (_, large) = self.settings.large_header_buffers;
                 let limit = large.max(self.settings.header_buffer_bytes);
                 assert!(
-                    self.held.len() <= limit,
+                    self.held.bytes().len() <= limit,
                     "a part of a line exceeds its limit"
                 );
             }
@@ -381,6 +372,9 @@ impl Client {
             _ => {}
         }
         let in_head = matches!(self.receiving, Receiving::Head);
-        assert!(in_head || self.held.is_empty(), "bytes are held for nobody");
+        assert!(
+            in_head || self.held.bytes().is_empty(),
+            "bytes are held for nobody"
+        );
     }
 }

@@ -482,3 +482,12 @@ fn counted_bodies_are_not_told() {
     );
     assert_eq!(Misdeed::Truncated.to_string(), Misdeed::Truncated.message());
 }
+
+#[test]
+fn exchange_given_up_inside_of_a_head_holds_nothing_back() {
+    let mut client = asked("GET", &[]);
+    client.receive(b"HTTP/1.1 200 OK\r\nContent-Le");
+    client.cancel(1);
+    client.receive(b"ngth: 3\r\n\r\nabc");
+    assert_eq!(events(&mut client), Vec::<String>::new());
+}

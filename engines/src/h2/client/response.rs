@@ -6,8 +6,8 @@
 
 use super::super::Settings;
 use super::super::request::{Role, check};
-use crate::client::{Malformed, parse_status};
-use crate::http::{BodyLength, FieldId, ResponseHead, parse_length};
+use crate::client::{Announced, Malformed, parse_status};
+use crate::http::{BodyLength, FieldId, ResponseHead};
 
 /// What a pair is to a response.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ pub(super) struct Builder<'a> {
     stored: bool,
     text_bytes: usize,
     count: u32,
-    length: Option<Option<u64>>,
+    length: Announced,
     broken: Option<Malformed>,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Builder<'a> {
             stored,
             text_bytes: 0,
             count: 0,
-            length: None,
+            length: Announced::default(),
             broken: None,
         }
     }
@@ -94,8 +94,7 @@ impl<'a> Builder<'a> {
             return self.breaks(Malformed::TooLarge);
         }
         if id == FieldId::ContentLength {
-            let repeated = self.length.is_some();
-            self.length = Some(parse_length(value).filter(|_| !repeated));
+            self.length.take(value);
         }
         if self.stored {
             self.head.push_id(id, name, value);
@@ -112,15 +111,10 @@ impl<'a> Builder<'a> {
             self.breaks(Malformed::Status);
         }
         self.head.keep_alive = true;
-        self.head.body = match self.length {
-            Some(None) => {
-                self.breaks(Malformed::Length);
-                BodyLength::None
-            }
-            Some(Some(length)) => BodyLength::Length(length),
-            None if ended => BodyLength::None,
-            None => BodyLength::Unknown,
-        };
+        self.head.body = self.length.body(ended).unwrap_or_else(|| {
+            self.broken.get_or_insert(Malformed::Length);
+            BodyLength::None
+        });
         Built {
             head: self.head,
             text_bytes: self.text_bytes as u64,

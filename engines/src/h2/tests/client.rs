@@ -467,5 +467,22 @@ fn same_bytes_cut_anywhere_tell_the_same() {
     assert_eq!(lines, expected, "byte by byte");
 }
 
+#[test]
+fn exchange_that_has_ended_has_no_other_end() {
+    let mut server = Wrong::new();
+    for _ in [5, 7] {
+        request(&mut server.client, "POST", &[], false).expect("there is room");
+    }
+    for stream in [5, 7] {
+        let head = server.head(stream, &[(":status", "413")], true);
+        let expected = [format!("{stream} 413"), format!("{stream} end 0")];
+        assert_eq!(server.told(&head), expected);
+    }
+    assert_eq!(server.told(&data_of(5, b"x", false)), [""; 0]);
+    let lines = server.told(&frame_of(frame::GOAWAY, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 0]));
+    let closing = "Closing { last: 1, code: 0 }";
+    assert_eq!(lines, [closing, "Reset { stream: 3, code: 7 }"]);
+}
+
 /// Bytes of a long body.
 const LONG: usize = 300_000;

@@ -4,8 +4,8 @@
 
 use super::super::Settings;
 use super::super::pairs;
-use crate::client::{Malformed, parse_status};
-use crate::http::{BodyLength, FieldId, Fields, ResponseHead, parse_length};
+use crate::client::{Announced, Malformed, parse_status};
+use crate::http::{BodyLength, FieldId, Fields, ResponseHead};
 
 /// A finished head.
 pub(super) struct Built {
@@ -24,7 +24,7 @@ pub(super) fn build(
     let mut broken = None;
     let mut text_bytes = 0;
     let mut count = 0;
-    let mut length = None;
+    let mut length = Announced::default();
     let result = pairs::each(text, |name, values| {
         text_bytes += name.len() + values.len();
         match name {
@@ -45,15 +45,11 @@ pub(super) fn build(
         let id = FieldId::of(name);
         for value in values.split(|byte| *byte == 0) {
             count += 1;
-            if value
-                .iter()
-                .any(|b| (*b < b' ' && *b != b'\t') || *b == 0x7f)
-            {
+            if !is_value(value) {
                 broken = Some(Malformed::Field);
             }
             if id == FieldId::ContentLength {
-                let repeated = length.is_some();
-                length = Some(parse_length(value).filter(|_| !repeated));
+                length.take(value);
             }
             if stored && broken.is_none() && count <= settings.max_headers {
                 head.push_id(id, name, value);
@@ -70,15 +66,10 @@ pub(super) fn build(
         broken.get_or_insert(Malformed::TooLarge);
     }
     head.keep_alive = true;
-    head.body = match length {
-        Some(None) => {
-            broken.get_or_insert(Malformed::Length);
-            BodyLength::None
-        }
-        Some(Some(length)) => BodyLength::Length(length),
-        None if ended => BodyLength::None,
-        None => BodyLength::Unknown,
-    };
+    head.body = length.body(ended).unwrap_or_else(|| {
+        broken.get_or_insert(Malformed::Length);
+        BodyLength::None
+    });
     Built {
         text_bytes: text_bytes as u64,
         broken,
@@ -92,9 +83,7 @@ pub(super) fn trailers(text: &[u8], settings: &Settings) -> Result<Fields, Malfo
     let result = pairs::each(text, |name, values| {
         bad |= !is_name(name);
         for value in values.split(|byte| *byte == 0) {
-            bad |= value
-                .iter()
-                .any(|b| (*b < b' ' && *b != b'\t') || *b == 0x7f);
+            bad |= !is_value(value);
             fields.push(name, value);
         }
     });
@@ -108,6 +97,12 @@ pub(super) fn trailers(text: &[u8], settings: &Settings) -> Result<Fields, Malfo
 fn is_name(name: &[u8]) -> bool {
     let fits = |byte: &u8| byte.is_ascii_graphic() && !byte.is_ascii_uppercase() && *byte != b':';
     !name.is_empty() && name.iter().all(fits)
+}
+
+/// A value without controls.
+fn is_value(value: &[u8]) -> bool {
+    let control = |byte: &u8| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f;
+    !value.iter().any(control)
 }
 
 /// Room for the lengths that stand before names and values.

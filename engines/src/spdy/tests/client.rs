@@ -21,11 +21,7 @@ impl Both {
     }
 
     fn request(&mut self, method: &str, path: &str, ended: bool) -> u32 {
-        let fields = with_path(method, path);
-        let fields = fields
-            .iter()
-            .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-        self.client.request(fields, ended).expect("there is room")
+        request(&mut self.client, method, path, ended)
     }
 
     /// Moves bytes until both are silent; requests are answered with what they sent, backwards.
@@ -69,6 +65,29 @@ impl Both {
             }
         }
     }
+}
+
+fn request(client: &mut Client, method: &str, path: &str, ended: bool) -> u32 {
+    let fields = with_path(method, path);
+    let fields = fields
+        .iter()
+        .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    client.request(fields, ended).expect("there is room")
+}
+
+/// A client that has asked once.
+fn asked(method: &str, ended: bool) -> Client {
+    let mut client = client(0);
+    request(&mut client, method, "/", ended);
+    client
+}
+
+/// The events so far.
+fn events(client: &mut Client) -> Vec<String> {
+    client.check_invariants();
+    std::iter::from_fn(|| client.event())
+        .map(|event| line(&event))
+        .collect()
 }
 
 fn client(level: u8) -> Client {
@@ -148,17 +167,9 @@ fn resets_pings_and_the_end_are_told() {
 
 /// What a client that has asked once tells of these bytes.
 fn told(bytes: &[u8]) -> Vec<String> {
-    let mut client = client(0);
-    let fields = with_path("GET", "/");
-    let fields = fields
-        .iter()
-        .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-    client.request(fields, true).expect("there is room");
+    let mut client = asked("GET", true);
     client.receive(bytes);
-    client.check_invariants();
-    std::iter::from_fn(|| client.event())
-        .map(|event| line(&event))
-        .collect()
+    events(&mut client)
 }
 
 fn reply(fields: &[(&str, &str)], end: bool) -> Vec<u8> {
@@ -216,16 +227,10 @@ fn same_bytes_cut_anywhere_tell_the_same() {
         Some("Failed(BadVersion)")
     );
     for at in 0..whole.len() {
-        let mut client = client(0);
-        let fields = with_path("GET", "/");
-        let fields = fields
-            .iter()
-            .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-        client.request(fields, true).expect("there is room");
+        let mut client = asked("GET", true);
         client.receive(&whole[..at]);
         client.receive(&whole[at..]);
-        let lines = std::iter::from_fn(|| client.event()).map(|event| line(&event));
-        assert_eq!(lines.collect::<Vec<_>>(), expected, "cut at {at}");
+        assert_eq!(events(&mut client), expected, "cut at {at}");
     }
 }
 
@@ -251,4 +256,27 @@ fn pushed_streams_are_refused_and_nonsense_ends_it() {
     assert_eq!(client.event(), None, "a long frame may still come");
     client.receive_eof(true);
     assert_eq!(client.event(), Some(ClientEvent::Eof));
+}
+
+#[test]
+fn exchange_that_has_ended_has_no_other_end() {
+    let mut client = asked("POST", false);
+    client.receive(&reply(&[(":status", "413")], true));
+    client.receive(&data_frame(1, b"x", false));
+    client.receive(&control(frame::GOAWAY, 0, &numbers(&[0, 0])));
+    let closing = "Closing { last: 0, code: 0 }";
+    assert_eq!(events(&mut client), ["1 413", "1 end", closing]);
+}
+
+#[test]
+fn end_while_only_a_request_is_under_way_breaks_no_response() {
+    for (answered, expected) in [(true, "Eof"), (false, "Failed(Closed)")] {
+        let mut client = asked("POST", false);
+        if answered {
+            client.receive(&reply(&[(":status", "413")], true));
+        }
+        client.receive_eof(true);
+        let lines = events(&mut client);
+        assert_eq!(lines.last().map(String::as_str), Some(expected));
+    }
 }

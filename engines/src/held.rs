@@ -1,0 +1,81 @@
+//! Bytes that were received and are not yet a whole of what an engine takes: a line, a frame.
+//!
+//! ```text
+//! let all = self.held.join(input);
+//! match self.frames(&all) {
+//!     Ok(used) => self.held.keep(all, used),
+//!     Err(misdeed) => self.fail(misdeed),
+//! }
+//! ```
+
+use std::borrow::Cow;
+
+/// What is held back.
+#[derive(Debug, Default)]
+pub(crate) struct Held(Vec<u8>);
+
+impl Held {
+    /// What was held back with what has come now; nothing is copied where nothing was.
+    #[inline]
+    pub(crate) fn join<'a>(&mut self, input: &'a [u8]) -> Cow<'a, [u8]> {
+        if self.0.is_empty() {
+            return Cow::Borrowed(input);
+        }
+        let mut all = std::mem::take(&mut self.0);
+        all.extend_from_slice(input);
+        Cow::Owned(all)
+    }
+
+    /// Keeps what follows the bytes that were used; memory is kept only for what is there.
+    #[inline]
+    pub(crate) fn keep(&mut self, all: Cow<'_, [u8]>, used: usize) {
+        match all {
+            Cow::Borrowed(all) => self.0.extend_from_slice(&all[used..]),
+            Cow::Owned(mut all) => {
+                all.drain(..used);
+                if !all.is_empty() {
+                    all.shrink_to(KEEP_BYTES);
+                    self.0 = all;
+                }
+            }
+        }
+    }
+
+    /// Forgets them.
+    pub(crate) fn clear(&mut self) {
+        self.0 = Vec::new();
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Capacity that is kept.
+const KEEP_BYTES: usize = 16 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_held_until_they_are_used() {
+        let mut held = Held::default();
+        for (input, all, used) in [
+            ("abc", "abc", 2),
+            ("d", "cd", 0),
+            ("e", "cde", 3),
+            ("f", "f", 1),
+        ] {
+            let joined = held.join(input.as_bytes());
+            assert_eq!(joined, all.as_bytes());
+            held.keep(joined, used);
+            assert_eq!(held.bytes(), &all.as_bytes()[used..]);
+        }
+        held.keep(Cow::Owned(vec![0; 3 * KEEP_BYTES]), 3 * KEEP_BYTES - 1);
+        assert!(
+            held.0.capacity() < 2 * KEEP_BYTES,
+            "one byte needs little memory"
+        );
+    }
+}

@@ -1,0 +1,296 @@
+//! A client of HTTP/2 or SPDY: the same state, the same rules about windows, streams and their ends.
+//!
+//! What the two write and read differently is the [`Protocol`]'s; what its frames mean is told to the functions in
+//! `receive`. A response that breaks the rules for messages costs its stream, a frame that breaks those for
+//! connections costs the connection. What costs work and brings nothing is paid from a budget, as it is by clients: a
+//! server may be as hostile.
+//!
+//! Absent: frames, header blocks, and how a connection is announced.
+//!
+//! Source: RFC 9113; draft-mbelshe-httpbis-spdy-00.
+
+mod receive;
+mod send;
+mod stream;
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use super::budget::{self, Budget};
+use super::{Allowance, StreamTable, Window};
+use crate::client::{Bodies, Event, Refusal, Spares};
+use crate::held::Held;
+use crate::http::ResponseHead;
+pub(crate) use stream::{Pairs, Receiving, Stream};
+
+/// One connection in the client role.
+#[derive(Debug)]
+pub struct Client<P: Protocol> {
+    pub(crate) protocol: P,
+    pub(crate) bodies: Bodies,
+    /// A part of a frame.
+    pub(crate) held: Held,
+    pub(crate) streams: StreamTable<Stream>,
+    next_stream: u32,
+    /// Streams that the server lets us have open.
+    pub(crate) max_streams: usize,
+    /// What the server lets us send on the connection, and on a new stream.
+    window: Window,
+    window_bytes: u32,
+    /// Streams with a body that waits for the window of the connection, in turn.
+    waiting: VecDeque<u32>,
+    /// What the server may still send on the connection, and on a new stream.
+    allowance: Allowance,
+    preread_bytes: u32,
+    ending: Ending,
+    pub(crate) budget: Budget,
+    pub(crate) events: VecDeque<Event<P::Misdeed>>,
+    pub(crate) out: Vec<u8>,
+    pub(crate) spares: Spares,
+}
+
+/// What the protocols do differently, and what only they need.
+pub trait Protocol: fmt::Debug + Sized {
+    /// What can be wrong with a connection.
+    type Misdeed: fmt::Debug + From<Broken>;
+    /// What RST_STREAM says.
+    const CODES: Codes;
+
+    /// Takes whole frames; gives how many bytes they were.
+    ///
+    /// # Errors
+    /// The server breaks the connection.
+    fn frames(client: &mut Client<Self>, input: &[u8]) -> Result<usize, Self::Misdeed>;
+
+    /// Longest body of a DATA frame that is sent.
+    fn frame_bytes(&self) -> usize;
+
+    /// Appends the head of a DATA frame.
+    fn put_data(out: &mut Vec<u8>, stream: u32, len: usize, ended: bool);
+
+    /// Appends trailers, which end the stream.
+    fn put_trailers(&mut self, out: &mut Vec<u8>, stream: u32, fields: &Pairs);
+
+    /// Appends RST_STREAM.
+    fn put_reset(out: &mut Vec<u8>, stream: u32, code: u32);
+
+    /// Appends WINDOW_UPDATE; stream 0 is the connection.
+    fn put_grant(out: &mut Vec<u8>, stream: u32, bytes: u32);
+
+    /// Appends the GOAWAY that tells a misdeed.
+    fn put_goaway(out: &mut Vec<u8>, misdeed: &Self::Misdeed);
+
+    /// Panics if its part of the connection contradicts itself.
+    fn check_invariants(client: &Client<Self>);
+}
+
+/// What RST_STREAM says, in the numbers of a protocol.
+#[derive(Clone, Copy, Debug)]
+pub struct Codes {
+    /// The response breaks the protocol.
+    pub protocol_error: u32,
+    /// It is more than its window allowed.
+    pub flow_control_error: u32,
+    /// The request was not begun.
+    pub refused_stream: u32,
+    /// The response is no longer wanted.
+    pub cancel: u32,
+}
+
+/// What breaks a connection of either protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// A frame on a stream that was never opened.
+    StreamNumber,
+    /// More data than the window of the connection allowed.
+    WindowExceeded,
+    /// A window beyond 2^31-1.
+    WindowOverflow,
+    /// More frames that cost work and bring nothing than the budget allows.
+    Flood,
+    /// The server closes the connection inside of a response.
+    Closed,
+}
+
+/// How far the connection's end is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Open,
+    /// The server takes no new stream.
+    Closing,
+    /// Nothing more is read.
+    Over,
+}
+
+impl<P: Protocol> Client<P> {
+    /// A connection on which nothing has been received, with what `out` says first. Until SETTINGS say otherwise the
+    /// windows for requests are of `window_bytes`; those for responses are of `preread_bytes`.
+    pub(crate) fn begin(
+        protocol: P,
+        bodies: Bodies,
+        window_bytes: u32,
+        preread_bytes: u32,
+        abuse_budget: u32,
+        out: Vec<u8>,
+    ) -> Self {
+        Self {
+            protocol,
+            bodies,
+            held: Held::default(),
+            streams: StreamTable::default(),
+            next_stream: 1,
+            max_streams: STREAMS_BEFORE_SETTINGS,
+            window: Window::new(window_bytes),
+            window_bytes,
+            waiting: VecDeque::new(),
+            allowance: Allowance::new(),
+            preread_bytes,
+            ending: Ending::Open,
+            budget: Budget::new(abuse_budget),
+            events: VecDeque::new(),
+            out,
+            spares: Spares::default(),
+        }
+    }
+
+    /// How many exchanges can be begun now.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        if self.is_closed() {
+            return 0;
+        }
+        self.max_streams.saturating_sub(self.streams.len())
+    }
+
+    /// Whether the connection takes no further request, now or later.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.ending != Ending::Open || self.next_stream > MAX_STREAM
+    }
+
+    /// Whether a request can be taken now.
+    pub(crate) fn admit(&self) -> Result<(), Refusal> {
+        if self.is_closed() {
+            Err(Refusal::Closed)
+        } else if self.room() == 0 {
+            Err(Refusal::Busy)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The number of the stream that is opened next.
+    pub(crate) fn take_number(&mut self) -> u32 {
+        let id = self.next_stream;
+        self.next_stream += 2;
+        id
+    }
+
+    /// The head of a request has been sent.
+    pub(crate) fn open(&mut self, id: u32, ended: bool, is_head: bool) {
+        let window = Window::new(self.window_bytes);
+        let allowed_bytes = u64::from(self.preread_bytes);
+        let stream = self.streams.insert_with(id, Stream::new);
+        stream.begin(window, allowed_bytes, ended, is_head);
+    }
+
+    /// Gives a stream up.
+    pub fn cancel(&mut self, id: u32) {
+        if self.streams.remove(id) {
+            P::put_reset(&mut self.out, id, P::CODES.cancel);
+        }
+    }
+
+    /// The next event.
+    #[inline]
+    pub fn event(&mut self) -> Option<Event<P::Misdeed>> {
+        self.events.pop_front()
+    }
+
+    /// Moves the bytes to send to the end of `out`.
+    #[inline]
+    pub fn transmit(&mut self, out: &mut Vec<u8>) {
+        if out.is_empty() {
+            std::mem::swap(out, &mut self.out);
+        } else {
+            out.append(&mut self.out);
+        }
+    }
+
+    /// Takes back the memory of a head.
+    #[inline]
+    pub fn recycle(&mut self, head: Box<ResponseHead>) {
+        self.spares.give(head);
+    }
+
+    /// Time has passed: what a server did is forgiven by and by.
+    pub fn seconds_passed(&mut self, seconds: u32) {
+        self.budget.earn(seconds.saturating_mul(budget::SECOND));
+    }
+
+    /// Takes bytes from the server.
+    pub fn receive(&mut self, input: &[u8]) {
+        if self.ending == Ending::Over {
+            return;
+        }
+        let all = self.held.join(input);
+        match P::frames(self, &all) {
+            Ok(used) => self.held.keep(all, used),
+            Err(misdeed) => {
+                P::put_goaway(&mut self.out, &misdeed);
+                self.end_with(Event::Failed(misdeed));
+            }
+        }
+    }
+
+    /// Takes the end of the server's bytes; that it is `whole` says nothing here, since frames say where bodies end.
+    pub fn receive_eof(&mut self, _whole: bool) {
+        if self.ending == Ending::Over {
+            return;
+        }
+        let mut awaited = false;
+        self.streams
+            .each(|_, stream| awaited |= stream.receiving != Receiving::Ended);
+        self.end_with(if awaited {
+            Event::Failed(Broken::Closed.into())
+        } else {
+            Event::Eof
+        });
+    }
+
+    /// The server takes no new stream, or is told that none comes; false if that was so before.
+    pub(crate) fn close(&mut self) -> bool {
+        let was_open = self.ending == Ending::Open;
+        if was_open {
+            self.ending = Ending::Closing;
+        }
+        was_open
+    }
+
+    /// Ends the connection, with all its exchanges.
+    fn end_with(&mut self, event: Event<P::Misdeed>) {
+        self.ending = Ending::Over;
+        self.held.clear();
+        let ids: Vec<u32> = self.streams.ids().collect();
+        for id in ids {
+            self.streams.remove(id);
+        }
+        self.waiting.clear();
+        self.events.push_back(event);
+    }
+
+    /// Panics if the connection contradicts itself; for tests and fuzzing.
+    pub fn check_invariants(&mut self) {
+        P::check_invariants(self);
+        let next = self.next_stream;
+        self.streams.each(|id, stream| {
+            assert!(id < next, "a stream that nobody opened");
+            assert!(!stream.is_done(), "a stream that has ended is kept");
+        });
+    }
+}
+
+/// Streams that are opened before the server has said how many it takes (RFC 9113 section 6.5.2 recommends no fewer).
+const STREAMS_BEFORE_SETTINGS: usize = 100;
+/// Largest number of a stream.
+const MAX_STREAM: u32 = (1 << 31) - 1;

@@ -1,0 +1,148 @@
+//! The receiving half of multiplexed streams: how much of a body may still come, on a stream and on the connection.
+//!
+//! Source: RFC 9113 sections 5.2, 6.9, 8.1.1.
+
+use super::window::MAX_WINDOW;
+
+/// What is received on one stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Incoming {
+    /// Bytes of the body that the peer may still send.
+    pub(crate) allowed_bytes: u64,
+    /// Bytes that were taken and not yet allowed anew.
+    consumed_bytes: u64,
+    /// The whole body is wanted: it has been allowed as much as there can be.
+    pub(crate) wide: bool,
+    /// What `content-length` leaves.
+    pub(crate) length_left: Option<u64>,
+}
+
+impl Incoming {
+    pub(crate) fn new(allowed_bytes: u64) -> Self {
+        Self {
+            allowed_bytes,
+            ..Self::default()
+        }
+    }
+
+    /// Takes bytes from what is allowed; false, with nothing taken, where they are more.
+    #[inline]
+    #[must_use]
+    pub(crate) fn take(&mut self, bytes: u64) -> bool {
+        let left = self.allowed_bytes.checked_sub(bytes);
+        self.allowed_bytes = left.unwrap_or(self.allowed_bytes);
+        left.is_some()
+    }
+
+    /// Counts bytes of the body against `content-length`; false where they are too many, or too few and the last.
+    #[inline]
+    #[must_use]
+    pub(crate) fn fits(&mut self, bytes: u64, ended: bool) -> bool {
+        let Some(left) = self.length_left else {
+            return true;
+        };
+        match left.checked_sub(bytes) {
+            Some(left) if left == 0 || !ended => {
+                self.length_left = Some(left);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether bytes that were announced are still to come.
+    pub(crate) fn is_short(&self) -> bool {
+        self.length_left.is_some_and(|left| left > 0)
+    }
+
+    /// Bytes have been used up: how many the peer is to be allowed now, once they are more than half of a window.
+    #[inline]
+    #[must_use]
+    pub(crate) fn consumed(&mut self, bytes: u64, window_bytes: u64) -> Option<u64> {
+        self.consumed_bytes += bytes;
+        let window_bytes = if self.wide { MAX_WINDOW } else { window_bytes };
+        if self.consumed_bytes <= window_bytes / 2 {
+            return None;
+        }
+        let grant = std::mem::take(&mut self.consumed_bytes);
+        self.allowed_bytes += grant;
+        Some(grant)
+    }
+
+    /// Allows as much as there can be: how many bytes more that are, unless it has been done.
+    #[must_use]
+    pub(crate) fn widen(&mut self) -> Option<u64> {
+        if self.wide {
+            return None;
+        }
+        let grant = MAX_WINDOW - self.allowed_bytes;
+        *self = Self {
+            allowed_bytes: MAX_WINDOW,
+            consumed_bytes: 0,
+            wide: true,
+            ..*self
+        };
+        Some(grant)
+    }
+}
+
+/// Bytes of data that the peer may still send on a connection: so many that they stop nobody.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allowance {
+    pub(crate) left_bytes: u64,
+}
+
+impl Allowance {
+    pub(crate) fn new() -> Self {
+        Self {
+            left_bytes: MAX_WINDOW,
+        }
+    }
+
+    /// Takes bytes, and gives how many the peer is to be allowed now, which is 0 for long; `None` where they are more than
+    /// was allowed.
+    #[inline]
+    #[must_use]
+    pub(crate) fn take(&mut self, bytes: u64) -> Option<u64> {
+        self.left_bytes = self.left_bytes.checked_sub(bytes)?;
+        if self.left_bytes >= MAX_WINDOW / 2 {
+            return Some(0);
+        }
+        let grant = MAX_WINDOW - self.left_bytes;
+        self.left_bytes = MAX_WINDOW;
+        Some(grant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn body_may_have_what_is_allowed_and_announced() {
+        let mut incoming = Incoming::new(10);
+        assert!(!incoming.take(11) && incoming.take(10) && !incoming.take(1));
+        assert!(incoming.fits(100, true), "nothing was announced");
+        incoming.length_left = Some(3);
+        assert!(!incoming.fits(4, false) && !incoming.fits(2, true) && incoming.is_short());
+        assert!(incoming.fits(2, false) && incoming.fits(1, true) && !incoming.is_short());
+    }
+
+    #[test]
+    fn more_than_half_a_window_is_allowed_anew() {
+        let mut incoming = Incoming::new(0);
+        assert_eq!(incoming.consumed(5, 10), None);
+        assert_eq!(incoming.consumed(1, 10), Some(6));
+        assert_eq!(incoming.widen(), Some(MAX_WINDOW - 6));
+        assert_eq!(incoming.widen(), None);
+        assert_eq!(incoming.consumed(MAX_WINDOW / 2, 10), None);
+    }
+
+    #[test]
+    fn connection_is_opened_again_before_it_could_stop_anybody() {
+        let mut allowance = Allowance::new();
+        assert_eq!(allowance.take(MAX_WINDOW / 2 + 1), Some(0));
+        assert_eq!(allowance.take(1), Some(MAX_WINDOW / 2 + 2));
+        assert_eq!(allowance.take(MAX_WINDOW + 1), None);
+    }
+}
