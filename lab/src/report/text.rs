@@ -11,6 +11,7 @@ pub fn render(report: &Report) -> String {
     if report.interrupted {
         out.push_str("Ended before its end; this is what was measured until then.\n");
     }
+    warnings(&mut out, report);
     line(&mut out, &settings(&report.settings));
     for server in &report.servers {
         out.push('\n');
@@ -26,6 +27,12 @@ pub fn render(report: &Report) -> String {
     out.push('\n');
     line(&mut out, &conditions(&report.conditions));
     out
+}
+
+fn warnings(out: &mut String, report: &Report) {
+    for warning in &report.warnings {
+        line(out, &format!("WARNING: {warning}"));
+    }
 }
 
 fn line(out: &mut String, text: &str) {
@@ -140,6 +147,9 @@ fn one(out: &mut String, server: &ServerReport, conditions: &Conditions) {
             );
         }
     }
+    if let Some(sentence) = server.voided_sentence() {
+        line(out, &format!("  link             {sentence}"));
+    }
     if server.resumed > 0 {
         line(
             out,
@@ -224,6 +234,7 @@ fn times(times: &TimesReport, conditions: &Conditions) -> String {
 #[must_use]
 pub fn table(report: &Report) -> String {
     let mut out = String::new();
+    warnings(&mut out, report);
     let header = [
         "server and protocol",
         "responses/s (95 %)",

@@ -15,11 +15,13 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use driver::sys::signal::Signals;
+use lab::Judge;
 use lab::bench::{Measured, Step, bench};
 use lab::report::{Report, text};
 use lab::url::Url;
+use link::sweep::{LATE, is_conclusive};
 use link::via::{self, Far, Inside, Wanted};
-use link::{LOCALHOST_PORTS, Spec};
+use link::{LOCALHOST_PORTS, Link, Spec};
 
 use super::long;
 use options::{Asked, LONGS, Options};
@@ -87,7 +89,9 @@ fn measure(options: &Options, link: Option<&Inside>) -> Result<Report, String> {
     // From now on the two are read, and end the bench when they come.
     let signals = Signals::new(&[SIGINT, SIGTERM]).map_err(|error| error.to_string())?;
     let mut bar = Bar::new();
-    let (mut report, measured) = bench(&job, |step| {
+    let judge = link.map(|inside| OfLink(&inside.link));
+    let judge = judge.as_ref().map(|judge| judge as &dyn Judge);
+    let (mut report, measured) = bench(&job, judge, |step| {
         bar.show(step);
         !matches!(signals.receive(), Ok(Some(_)))
     })?;
@@ -99,6 +103,19 @@ fn measure(options: &Options, link: Option<&Inside>) -> Result<Report, String> {
     }
     told(options, &report, &measured)?;
     Ok(report)
+}
+
+/// The link, as one that knows when it was late.
+struct OfLink<'a>(&'a Link);
+
+impl Judge for OfLink<'_> {
+    fn are_void(&self, samples: &[(Instant, Instant)]) -> Vec<bool> {
+        self.0.are_void(samples, LATE)
+    }
+
+    fn is_conclusive(&self, samples: u64, void: u64) -> bool {
+        is_conclusive(samples, void)
+    }
 }
 
 /// The link, and how exact it was.
