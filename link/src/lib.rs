@@ -127,6 +127,12 @@ impl Link {
         self.addresses.client
     }
 
+    /// The name of the TUN device in the client's network.
+    #[must_use]
+    pub fn client_device(&self) -> &'static str {
+        setup::DEVICE
+    }
+
     /// The client's network, for threads that are to stay there.
     #[must_use]
     pub fn client(&self) -> &Network {

@@ -39,6 +39,8 @@ fn every_protocol_is_counted_to_the_last_response() {
         ];
         let report = report(&[&words[..], &size].concat());
         assert_eq!(report["format"], "firstbyte-bench/1");
+        assert_eq!(report["conditions"]["device"], "lo");
+        offloads_are_known(&report);
         let found = &report["servers"][0];
         assert_eq!(found["done"], 1003, "{url} {protocol}: {found}");
         assert_eq!(found["errors"], serde_json::json!({}), "{url} {protocol}");
@@ -63,6 +65,15 @@ fn every_protocol_is_counted_to_the_last_response() {
                 .as_u64()
                 .is_some_and(|bytes| bytes > 1_000_000)
         );
+    }
+}
+
+/// Which they are differs from machine to machine; that they are told does not.
+#[track_caller]
+fn offloads_are_known(report: &Value) {
+    for name in ["tso", "gso", "gro"] {
+        let on = &report["conditions"]["offloads"][name];
+        assert!(on.is_boolean(), "{name}: {report}");
     }
 }
 
@@ -418,6 +429,9 @@ fn server_is_measured_through_a_link() {
     assert!((40.0..80.0).contains(&least), "{least} ms: {found}");
     let link = report["conditions"]["link"].as_str().unwrap_or_default();
     assert!(link.starts_with("emulated, 40ms,seed=7; "), "{link}");
+    offloads_are_known(&report);
+    // It hands over packets as they would be on a wire, so its device cannot cut segments; `lo` can.
+    assert_eq!(report["conditions"]["offloads"]["tso"], false);
     let round_trip_us = report["conditions"]["round_trip_us"].as_u64();
     assert!(round_trip_us >= Some(40_000), "{round_trip_us:?}");
     let wrong = bench(&[&url, "--via", "40parsecs"]);

@@ -1,9 +1,10 @@
 //! Under which conditions something was measured.
 //!
-//! Source: proc(5), sysfs(5).
+//! Source: proc(5), sysfs(5), ethtool(8).
 
 use std::fs;
 
+use driver::sys::device;
 use serde::{Deserialize, Serialize};
 
 use crate::load::Plan;
@@ -19,10 +20,13 @@ pub struct Conditions {
     pub congestion_control: Option<String>,
     /// The least round trip that TCP has seen, microseconds.
     pub round_trip_us: Option<u32>,
-    /// The network device on the way to the server. Its offloads cannot be read without asking its driver.
+    /// The network device on the way to the server.
     pub device: Option<String>,
     /// The MTU of that device.
     pub mtu_bytes: Option<u64>,
+    /// What that device does with several segments at once.
+    #[serde(default)]
+    pub offloads: Offloads,
     /// The load of the machine over the last minute, at the end.
     pub load_average: Option<f64>,
     /// The share of its time in which the processors were busy.
@@ -31,6 +35,38 @@ pub struct Conditions {
     pub steal: f64,
     /// No emulated link is between client and server unless somebody has put one there.
     pub link: String,
+}
+
+/// Offloads of a device: whether each is on, where the kernel says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offloads {
+    /// TCP segmentation offload.
+    pub tso: Option<bool>,
+    /// Generic segmentation offload.
+    pub gso: Option<bool>,
+    /// Generic receive offload.
+    pub gro: Option<bool>,
+}
+
+impl Offloads {
+    /// Those of a device of the calling thread's network.
+    #[must_use]
+    pub fn of(device: &str) -> Self {
+        let device::Offloads { tso, gso, gro } = device::offloads(device);
+        Self { tso, gso, gro }
+    }
+
+    /// `TSO on, GSO off, GRO unknown`.
+    #[must_use]
+    pub fn sentence(self) -> String {
+        let all = [("TSO", self.tso), ("GSO", self.gso), ("GRO", self.gro)];
+        let said = all.map(|(name, on)| match on {
+            Some(true) => format!("{name} on"),
+            Some(false) => format!("{name} off"),
+            None => format!("{name} unknown"),
+        });
+        said.join(", ")
+    }
 }
 
 impl Conditions {
@@ -60,6 +96,7 @@ impl Conditions {
             congestion_control: read("/proc/sys/net/ipv4/tcp_congestion_control"),
             round_trip_us,
             mtu_bytes: of_device("mtu"),
+            offloads: device.as_deref().map(Offloads::of).unwrap_or_default(),
             load_average: load
                 .as_deref()
                 .and_then(|text| text.split_whitespace().next()?.parse().ok()),
@@ -82,4 +119,24 @@ fn default_device() -> Option<String> {
         let device = words.next()?;
         (words.next()? == "00000000").then(|| device.to_owned())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offloads_are_read_and_what_is_unknown_is_said_to_be() {
+        let of_loopback = Offloads::of("lo");
+        let known = [of_loopback.tso, of_loopback.gso, of_loopback.gro];
+        assert!(known.iter().all(Option::is_some), "{of_loopback:?}");
+        let unknown = Offloads::of("nonesuch");
+        assert_eq!(unknown.sentence(), "TSO unknown, GSO unknown, GRO unknown");
+        let mixed = Offloads {
+            tso: Some(true),
+            gso: Some(false),
+            gro: None,
+        };
+        assert_eq!(mixed.sentence(), "TSO on, GSO off, GRO unknown");
+    }
 }

@@ -21,7 +21,7 @@ use crate::outcome::{Kind, Outcome, Times};
 use crate::stats::{self, Estimate};
 
 pub use compare::ComparisonReport;
-pub use conditions::Conditions;
+pub use conditions::{Conditions, Offloads};
 pub use voided::Voided;
 
 /// The name of the format.

@@ -92,12 +92,12 @@ pub fn conditions(conditions: &Conditions) -> String {
     if let Some(control) = &conditions.congestion_control {
         let _ = write!(text, "; congestion control {control}");
     }
-    if let (Some(device), Some(mtu)) = (&conditions.device, conditions.mtu_bytes) {
-        let _ = write!(
-            text,
-            "; device {device}, MTU {mtu}, offloads as it has them"
-        );
+    let device = conditions.device.as_deref().unwrap_or("unknown");
+    let _ = write!(text, "; device {device}");
+    if let Some(mtu) = conditions.mtu_bytes {
+        let _ = write!(text, ", MTU {mtu}");
     }
+    let _ = write!(text, ", offloads {}", conditions.offloads.sentence());
     let _ = write!(text, "; {}; Linux {}", conditions.link, conditions.kernel);
     text
 }

@@ -17,7 +17,7 @@ use std::time::Instant;
 use driver::sys::signal::Signals;
 use lab::Judge;
 use lab::bench::{Measured, Step, bench};
-use lab::report::{Report, text};
+use lab::report::{Offloads, Report, text};
 use lab::url::Url;
 use link::sweep::{LATE, is_conclusive};
 use link::via::{self, Far, Inside, Wanted};
@@ -100,6 +100,8 @@ fn measure(options: &Options, link: Option<&Inside>) -> Result<Report, String> {
         report.conditions.link = conditions(inside);
         report.conditions.device = Some("of the link".to_owned());
         report.conditions.mtu_bytes = Some(inside.link.options().mtu.into());
+        // This thread is in the client's network, where the device is.
+        report.conditions.offloads = Offloads::of(inside.link.client_device());
     }
     told(options, &report, &measured)?;
     Ok(report)
