@@ -9,6 +9,7 @@
 //! Absent on purpose: an HTTP library. A client that refuses to send bad input, or repairs what
 //! it receives, would hide what these tests look for.
 
+pub mod answers;
 pub mod cases;
 pub mod change;
 pub mod client;

@@ -75,11 +75,10 @@ impl ServerReport {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead, BufReader, Write};
-    use std::net::TcpListener;
     use std::sync::atomic::{AtomicU64, Ordering};
-    use std::thread;
     use std::time::Instant;
+
+    use firstbyte_tests::answers::serve;
 
     use super::*;
     use crate::bench::{Job, Server, bench};
@@ -114,11 +113,10 @@ mod tests {
 
     /// 300 requests on two connections to a server that answers them, judged.
     fn report(judge: Option<&dyn Judge>) -> Report {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let url = format!("http://{}/", listener.local_addr().expect("it is bound"));
-        let url = Url::parse(&url).expect("a URL");
+        let address = serve(|| ());
+        let url = Url::parse(&format!("http://{address}/")).expect("a URL");
         let plan = Plan {
-            address: listener.local_addr().expect("it is bound"),
+            address,
             tls: None,
             plain: Protocol::H1,
             requests: vec![Request::new(&url, "GET", "/", &[], b"")],
@@ -145,21 +143,6 @@ mod tests {
             seed: 1,
             insecure: false,
         };
-        thread::spawn(move || {
-            for stream in listener.incoming().take(2) {
-                let mut stream = stream.expect("a connection");
-                thread::spawn(move || {
-                    let reader = BufReader::new(stream.try_clone().expect("a descriptor is free"));
-                    // An empty line ends each request.
-                    for line in reader.lines().map_while(Result::ok) {
-                        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-                        if line.is_empty() && stream.write_all(answer).is_err() {
-                            return;
-                        }
-                    }
-                });
-            }
-        });
         let (report, _) = bench(&job, judge, |_| true).expect("it is measured");
         report
     }
