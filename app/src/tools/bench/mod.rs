@@ -23,14 +23,14 @@ use link::sweep::{LATE, is_conclusive};
 use link::via::{self, Far, Inside, Wanted};
 use link::{LOCALHOST_PORTS, Link, Spec};
 
-use super::long;
-use options::{Asked, LONGS, Options};
+use super::long::{self, Asked};
+use options::{LONGS, Options};
 
 /// Runs the tool with the words after its name.
 pub(super) fn run(words: &[OsString]) -> ExitCode {
     let options = match options::parse(words) {
         Ok(Asked::Help) => return super::print(&(HELP.to_owned() + &long::help(LONGS))),
-        Ok(Asked::Bench(options)) => options,
+        Ok(Asked::Work(options)) => options,
         Err(why) => {
             let text = format!("{why}\nfirstbyte {NAME} -h says how it is used");
             return super::fail(NAME, &text);
