@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use firstbyte_tests::wait::holds_within;
-use firstbyte_tests::{Signal, TempDir, peer, process, run, wait_until};
+use firstbyte_tests::{Outcome, Signal, TempDir, peer, process, run, wait_until};
 use lab::{bench, number, report, server, url};
 use serde_json::Value;
 
@@ -66,6 +66,13 @@ fn every_protocol_is_counted_to_the_last_response() {
                 .is_some_and(|bytes| bytes > 1_000_000)
         );
     }
+}
+
+/// That a tool did not do its work, and said so in such words.
+#[track_caller]
+fn assert_refused(outcome: &Outcome, why: &str) {
+    let said = outcome.stderr.contains(why);
+    assert!(outcome.code == 1 && said, "{outcome:?}");
 }
 
 /// Which they are differs from machine to machine; that they are told does not.
@@ -157,10 +164,7 @@ fn mixes_bodies_and_fields_are_sent() {
     }
     let missing = path("missing");
     let wrong = bench(&[&url(&server, 1, "/"), "--mix", &missing]);
-    assert!(
-        wrong.code == 1 && wrong.stderr.contains("cannot read"),
-        "{wrong:?}"
-    );
+    assert_refused(&wrong, "cannot read");
 }
 
 #[test]
@@ -320,10 +324,7 @@ fn reports_are_compared() {
     assert_eq!(same.code, 0, "{same:?}");
     assert!(same.stdout.contains("responses a second: "), "{same:?}");
     let old = compare("a.json", "old.json");
-    assert!(
-        old.code == 1 && old.stderr.contains("\"firstbyte-bench/0\""),
-        "{old:?}"
-    );
+    assert_refused(&old, "\"firstbyte-bench/0\"");
 }
 
 #[test]
@@ -435,6 +436,5 @@ fn server_is_measured_through_a_link() {
     let round_trip_us = report["conditions"]["round_trip_us"].as_u64();
     assert!(round_trip_us >= Some(40_000), "{round_trip_us:?}");
     let wrong = bench(&[&url, "--via", "40parsecs"]);
-    assert_eq!(wrong.code, 1, "{}", wrong.stderr);
-    assert!(wrong.stderr.contains("40parsecs"), "{}", wrong.stderr);
+    assert_refused(&wrong, "40parsecs");
 }

@@ -181,20 +181,13 @@ fn begin(title: &str) -> String {
 
 fn one(out: &mut String, server: &ServerReport) {
     let _ = writeln!(out, "<section>\n<h2>{}</h2>", escaped(&server.name));
-    let counted = |counts: &std::collections::BTreeMap<String, u64>| {
-        let parts: Vec<String> = counts
-            .iter()
-            .map(|(what, n)| format!("{what}: {n}"))
-            .collect();
-        parts.join(", ")
-    };
     paragraph(
         out,
         &format!(
             "{} responses in {:.3} s ({}); {} bytes of bodies, {} received, {} sent.",
             server.done,
             server.elapsed_s,
-            counted(&server.statuses),
+            text::counted(&server.statuses),
             server.body_bytes,
             server.received_bytes,
             server.sent_bytes
@@ -203,7 +196,11 @@ fn one(out: &mut String, server: &ServerReport) {
     if !server.errors.is_empty() {
         paragraph(
             out,
-            &format!("Failed: {} ({}).", server.failed(), counted(&server.errors)),
+            &format!(
+                "Failed: {} ({}).",
+                server.failed(),
+                text::counted(&server.errors)
+            ),
         );
     }
     if let Some(times) = server.main_times() {

@@ -1,5 +1,6 @@
 //! The report for people at a terminal.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{Conditions, Figure, Report, ServerReport, Settings, TimesReport};
@@ -116,13 +117,6 @@ fn one(out: &mut String, server: &ServerReport, conditions: &Conditions) {
             server.done, server.elapsed_s
         ),
     );
-    let counted = |counts: &std::collections::BTreeMap<String, u64>| {
-        let parts: Vec<String> = counts
-            .iter()
-            .map(|(what, n)| format!("{what}: {n}"))
-            .collect();
-        parts.join(", ")
-    };
     if !server.statuses.is_empty() {
         line(
             out,
@@ -190,6 +184,15 @@ fn one(out: &mut String, server: &ServerReport, conditions: &Conditions) {
             &format!("  client's CPU     {} µs a response", figure(cpu, 3)),
         );
     }
+}
+
+/// `2xx: 12, 4xx: 3`.
+pub(super) fn counted(counts: &BTreeMap<String, u64>) -> String {
+    let parts: Vec<String> = counts
+        .iter()
+        .map(|(what, n)| format!("{what}: {n}"))
+        .collect();
+    parts.join(", ")
 }
 
 /// `12.3 (11.9 to 12.7, n=20)`.
