@@ -29,6 +29,7 @@ pub mod source;
 pub mod spdy;
 pub mod syslog;
 mod template;
+pub mod trusting;
 pub mod via;
 pub mod wait;
 
