@@ -3,6 +3,7 @@
 //! Source: proc(5), sysfs(5), ethtool(8).
 
 use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use driver::sys::device;
 use serde::{Deserialize, Serialize};
@@ -80,7 +81,7 @@ impl Conditions {
             let text = fs::read_to_string(path).ok()?;
             Some(text.trim().to_owned())
         };
-        let loopback = plan.is_some_and(|plan| plan.address.ip().is_loopback());
+        let loopback = plan.is_some_and(|plan| is_own(plan.address));
         let device = match loopback {
             true => Some("lo".to_owned()),
             false => default_device(),
@@ -111,6 +112,20 @@ impl Conditions {
     }
 }
 
+/// Whether an address is this machine's: then what is sent from it to itself takes the loopback device.
+fn is_own(address: SocketAddr) -> bool {
+    let any: IpAddr = match address {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    // Connecting a socket of UDP sends nothing, and chooses the address to send from.
+    let from = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect(address)?;
+        socket.local_addr()
+    });
+    address.ip().is_loopback() || from.is_ok_and(|from| from.ip() == address.ip())
+}
+
 /// The device of the default route.
 fn default_device() -> Option<String> {
     let routes = fs::read_to_string("/proc/net/route").ok()?;
@@ -124,6 +139,22 @@ fn default_device() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// An address of a device of this machine but loopback, where there is one, is reached by loopback all the same.
+    #[test]
+    fn own_addresses_are_known() {
+        let at = |text: &str| is_own(SocketAddr::new(text.parse().expect("an address"), 80));
+        assert!(at("127.0.0.1") && at("127.1.2.3") && at("::1"));
+        // Set aside for documents (RFC 5737, RFC 3849): nobody has them.
+        assert!(!at("192.0.2.1") && !at("2001:db8::1"));
+        let outwards = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+            socket.connect("192.0.2.1:80")?;
+            socket.local_addr()
+        });
+        if let Ok(own) = outwards {
+            assert!(is_own(own), "{own}");
+        }
+    }
 
     #[test]
     fn offloads_are_read_and_what_is_unknown_is_said_to_be() {
