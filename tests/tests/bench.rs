@@ -4,7 +4,7 @@ mod lab;
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use firstbyte_tests::wait::holds_within;
@@ -245,12 +245,26 @@ fn constant_rate_is_kept() {
     assert!((380.0..=420.0).contains(&rate), "{rate}");
 }
 
+/// What a bench has printed that was told to end, and does so at once.
+#[track_caller]
+fn interrupted(mut bench: Child) -> Output {
+    let ended = holds_within(Duration::from_secs(10), || {
+        bench.try_wait().is_ok_and(|status| status.is_some())
+    });
+    if !ended {
+        let _ = bench.kill();
+    }
+    let output = bench.wait_with_output().expect("it has ended");
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    output
+}
+
 #[test]
 fn signals_end_a_bench_with_what_was_measured() {
     let server = server();
     let url = url(&server, 1, "/100.txt");
     for signal in [Signal::INT, Signal::TERM] {
-        let mut bench = Command::new(peer::binary())
+        let bench = Command::new(peer::binary())
             .args(["bench", &url, "--duration", "600", "--json"])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -265,14 +279,7 @@ fn signals_end_a_bench_with_what_was_measured() {
             "it starts no process"
         );
         assert!(process::signal(pid, signal));
-        let ended = holds_within(Duration::from_secs(10), || {
-            bench.try_wait().is_ok_and(|status| status.is_some())
-        });
-        if !ended {
-            let _ = bench.kill();
-        }
-        let output = bench.wait_with_output().expect("it has ended");
-        assert_eq!(output.status.code(), Some(130), "{output:?}");
+        let output = interrupted(bench);
         let report: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
         assert_eq!(report["interrupted"], true);
         assert!(
@@ -288,7 +295,7 @@ fn signals_end_a_bench_with_what_was_measured() {
 fn signals_end_a_bench_that_still_connects() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("bound").port();
-    let mut bench = Command::new(peer::binary())
+    let bench = Command::new(peer::binary())
         .args(["bench", "-k", "--duration", "600"])
         .arg(format!("https://127.0.0.1:{port}/"))
         .stdout(Stdio::piped())
@@ -297,14 +304,7 @@ fn signals_end_a_bench_that_still_connects() {
         .expect("it starts");
     let _unanswered = listener.accept().expect("it connects");
     assert!(process::signal(bench.id(), Signal::INT));
-    let ended = holds_within(Duration::from_secs(10), || {
-        bench.try_wait().is_ok_and(|status| status.is_some())
-    });
-    if !ended {
-        let _ = bench.kill();
-    }
-    let output = bench.wait_with_output().expect("it has ended");
-    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    interrupted(bench);
 }
 
 #[test]
