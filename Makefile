@@ -84,9 +84,9 @@ soak: build
 # First and last bytes, and handshakes, over the emulated link, many times, with the figures (docs/link.md); and the
 # link itself: rates and losses over a minute, a gigabit a second without a rate.
 first-byte: build
-	FIRSTBYTE_BIN=$(abspath $(BINARY)) LINK_ROUNDS=$(LINK_ROUNDS_ALL) LINK_TABLE=1 \
+	FIRSTBYTE_BIN=$(abspath $(BINARY)) LINK_ROUNDS=$(LINK_ROUNDS_ALL) LINK_TABLE=1 LINK_STRICT=1 \
 	    $(CARGO) test --package firstbyte-link --test first_byte --test handshakes -- --nocapture
-	LINK_SECONDS=60 LINK_TABLE=1 $(CARGO) test --package firstbyte-link --test shape -- --nocapture
+	LINK_SECONDS=60 LINK_TABLE=1 LINK_STRICT=1 $(CARGO) test --package firstbyte-link --test shape -- --nocapture
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) LINK_SECONDS=60 $(CARGO) test --package firstbyte-tests --test via -- --nocapture
 
 # The outside suite: https://github.com/nginx/nginx-tests, checked out at NGINX_TESTS.

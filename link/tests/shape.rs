@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use firstbyte_tests::wait_until;
 use link::sweep::median;
-use link::{Direction, Fate, Link, Spec, WayCounters, available};
+use link::{Direction, Fate, Link, Spec, WayCounters, available, is_strict};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -102,6 +102,9 @@ fn assert_round_trip(link: &Link, samples: usize) {
         if median >= asked && median <= asked + OFF_MAX + asked / 200 {
             return;
         }
+    }
+    if found.iter().all(Option::is_none) {
+        return link::inconclusive(&format!("round trip of {asked:?}"), link);
     }
     panic!(
         "{asked:?}: medians {found:?}, late by {:?}",
@@ -202,10 +205,18 @@ fn rates_are_the_ones_asked_for() {
         ),
         ("10ms,100mbit,queue=200", Direction::ToClient, 1e8),
     ] {
-        let Some(link) = link(spec, |_| ()) else {
-            return;
-        };
-        let off = rate_off(&link, direction, bits);
+        // A busy machine keeps sender and receiver from the link; what is wrong with the link is so each time.
+        let attempts = if is_strict() { 1 } else { ATTEMPTS };
+        let mut off = f64::INFINITY;
+        for _ in 0..attempts {
+            let Some(link) = link(spec, |_| ()) else {
+                return;
+            };
+            off = rate_off(&link, direction, bits);
+            if off <= SHARE_OFF_MAX {
+                break;
+            }
+        }
         assert!(off <= SHARE_OFF_MAX, "{spec}: off by {off}");
     }
 }

@@ -288,7 +288,7 @@ fn closed_windows_are_stalls_with_that_cause() {
 #[test]
 fn responses_in_time_are_no_stalls() {
     let Some(link) = link(None) else { return };
-    for attempt in 1..=ATTEMPTS {
+    for _ in 0..ATTEMPTS {
         let site = Site::start(&link);
         let each = CLEAN / CLIENTS;
         link.in_client(|| {
@@ -313,11 +313,12 @@ fn responses_in_time_are_no_stalls() {
             return;
         }
         assert!(
-            late > LATE && attempt < ATTEMPTS,
+            late > LATE,
             "{:?}, with the link late by {late:?}",
             site.stalls()
         );
     }
+    link::inconclusive("responses in time", &link);
 }
 
 #[test]

@@ -33,6 +33,7 @@ pub struct ParsedTarget {
 /// # Errors
 /// [`BadUri`] if the target does not begin with '/', has a broken `%XX` or a
 /// NUL, encoded or not, or climbs above the root; `uri` is then of no use.
+#[inline]
 pub fn normalize(
     target: &[u8],
     merge_slashes: bool,
@@ -57,6 +58,7 @@ pub fn normalize(
 }
 
 /// The common case: nothing to decode or resolve, so the path is a copy.
+#[inline]
 fn plain(target: &[u8], uri: &mut Vec<u8>) -> Option<ParsedTarget> {
     let mut end = target.len();
     let mut ext = None;

@@ -29,8 +29,11 @@ use transport::{NAME, Transport};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// How often a sweep is begun anew because the link was late.
-const ATTEMPTS: usize = 3;
+/// How often a sweep is run at most, because the link was late or something was found.
+const ATTEMPTS: usize = 5;
+
+/// How often something must be found.
+const FOUND_MAX: usize = 3;
 
 /// The sizes that fit a segment or some; a last piece that waits can be told for sure.
 const SMALL: [usize; 5] = [1, 100, 1024, 1461, 4096];
@@ -197,10 +200,12 @@ fn address(link: &Link, server: &Server, protocol: Protocol) -> SocketAddr {
     (link.server_address(), port).into()
 }
 
-/// Runs a sweep until the link was on time for it, and judges all that was valid on the way.
+/// Runs a sweep until the link was on time for it and nothing was found. What waits for an acknowledgement does so each
+/// time; what a busy machine holds up is not found again.
 fn judge(what: &str, link: &Link, sweep: &Sweep, peer: &mut (dyn Peer + Send)) {
     let shows = std::env::var_os("LINK_TABLE").is_some();
-    for _ in 0..ATTEMPTS {
+    let mut found = 0;
+    for attempt in 1..=ATTEMPTS {
         let outcome = sweep.run(link, peer).expect("the server answers");
         let samples = sweep.rounds * sweep.sizes.len() * sweep.requests;
         assert_eq!(outcome.samples.len(), samples);
@@ -209,19 +214,17 @@ fn judge(what: &str, link: &Link, sweep: &Sweep, peer: &mut (dyn Peer + Send)) {
             eprintln!("{what}, {lateness:?}\n{table}");
         }
         let findings = outcome.findings();
-        assert!(
-            findings.is_empty(),
-            "{what}:\n{}\n{table}\n{lateness:?}",
-            findings.join("\n")
-        );
-        if outcome.is_conclusive() {
+        if !findings.is_empty() {
+            found += 1;
+            let findings = findings.join("\n");
+            let line = format!("{what}, attempt {attempt}:\n{findings}\n{table}\n{lateness:?}");
+            assert!(found < FOUND_MAX && !link::is_strict(), "{line}");
+            eprintln!("{line}");
+        } else if outcome.is_conclusive() {
             return;
         }
     }
-    panic!(
-        "{what}: the machine was too busy for the link to be on time: {:?}",
-        link.lateness()
-    );
+    link::inconclusive(what, link);
 }
 
 /// Runs the whole sweep against the binary under test.
@@ -369,7 +372,11 @@ fn body_of_the_first_window_leaves_in_one_flight() {
 
 /// The sweep that the server passes, against a server made to fail it; repeated until the link was on time for all of
 /// it.
-fn sweep_of_a_withholding_server(link: &Link, protocol: Protocol, sweep: &Sweep) -> Outcome {
+fn sweep_of_a_withholding_server(
+    link: &Link,
+    protocol: Protocol,
+    sweep: &Sweep,
+) -> Option<Outcome> {
     for _ in 0..ATTEMPTS {
         let (address, connections) = (link.server_address(), sweep.sizes.len());
         let server = link.in_server(|| withholding::serve(address, connections, protocol, chain()));
@@ -378,10 +385,11 @@ fn sweep_of_a_withholding_server(link: &Link, protocol: Protocol, sweep: &Sweep)
         drop(peer);
         server.join();
         if outcome.samples.iter().all(Sample::is_valid) {
-            return outcome;
+            return Some(outcome);
         }
     }
-    panic!("the machine was too busy: {:?}", link.lateness());
+    link::inconclusive("a server that withholds", link);
+    None
 }
 
 fn find_withholding(protocol: Protocol, hold: Duration) {
@@ -393,7 +401,9 @@ fn find_withholding(protocol: Protocol, hold: Duration) {
         requests: 2,
         rounds: 1,
     };
-    let outcome = sweep_of_a_withholding_server(&link, protocol, &sweep);
+    let Some(outcome) = sweep_of_a_withholding_server(&link, protocol, &sweep) else {
+        return;
+    };
     let findings = outcome.findings();
     for size in SMALL {
         for request in 1..=sweep.requests {

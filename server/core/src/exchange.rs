@@ -316,8 +316,10 @@ impl Exchange {
         }
     }
 
-    /// Makes the exchange ready for a new request; buffers keep their capacity.
+    /// Makes the exchange ready for a new request; buffers keep their capacity. It is new, or its reply was cleared when the
+    /// last one was over ([`Exchange::clear_reply`]).
     pub fn begin(&mut self, http: Rc<Generation>, port: usize, client: Client, clock: &Clock) {
+        debug_assert!(self.body.is_empty() && self.supply.is_none() && self.stages.is_empty());
         let slots = http.vars.slots;
         self.http = http;
         self.port = port;
@@ -339,7 +341,6 @@ impl Exchange {
         self.intake = None;
         self.request_id = None;
         self.depth = 0;
-        self.clear_reply();
         self.response.clear();
         self.captures.clear();
         self.slots.clear();

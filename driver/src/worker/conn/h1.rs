@@ -8,7 +8,7 @@ use server_core::exchange::{Exchange, Pulled, State};
 use server_core::phases;
 
 use super::ending::{linger, log_unfinished};
-use super::state::{Closed, Closing, Conn, Mode, Queued};
+use super::state::{Active, Closed, Closing, Conn, Mode, Queued};
 use super::trace::{self, debug_conn};
 use super::{CLIENT_CLOSED_REQUEST, PIPELINE_DEPTH, QUEUE_BYTES, ahead, open_exchange, sampling};
 use crate::worker::net::Net;
@@ -21,7 +21,6 @@ pub(super) fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
     };
     let mut started: Option<RequestHead> = None;
     let mut early = Early::default();
-    let mut fault = None;
     while let Some(event) = a.engine.event() {
         match event {
             Event::Head(mut head) => {
@@ -30,67 +29,85 @@ pub(super) fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
                 }
                 started = Some(head);
             }
-            Event::Data(bytes) => match &mut a.exchange {
-                Some(x) => x.deliver_body(bytes, &mut sh.ctx()),
-                None => early.bytes = bytes,
-            },
-            Event::Trailers(_) => {}
-            Event::BodyEnd => match &mut a.exchange {
-                Some(x) if matches!(x.state, State::Waiting(_)) => x.end_body(&mut sh.ctx()),
-                Some(_) => {}
-                None if a.next == Next::AwaitBody => {
-                    a.next = a.engine.finish();
-                    a.mode = Mode::Serve;
-                }
-                None => early.ended = true,
-            },
-            Event::BodyFault(found) => match (&mut started, &a.exchange) {
-                // The response is not decided yet: answer the broken body instead.
-                (Some(head), _) => head.fault = head.fault.or(Some(found)),
-                (None, Some(x)) if matches!(x.state, State::Waiting(_)) => fault = Some(found),
-                (None, _) if a.next == Next::AwaitBody => {
-                    a.next = a.engine.finish();
-                    a.mode = Mode::Serve;
-                }
-                (None, _) => a.engine.close_after(),
-            },
             // The request is here, if not all of its body: it is answered, and that is the end.
             Event::Eof if started.is_some() => a.engine.close_after(),
             Event::Eof => {
                 peer_ended(c, sh)?;
                 return Ok(());
             }
+            event => deliver_body(a, sh, event, started.is_some(), &mut early),
         }
     }
-    if let Some(mut head) = started {
-        head.size_bytes += a.engine.body_bytes();
-        return begin(c, sh, head, early);
-    }
-    match &mut a.exchange {
-        Some(x) => {
-            x.request_bytes += a.engine.body_bytes();
-            go_on(c, sh, fault)
+    match started {
+        Some(mut head) => {
+            head.size_bytes += a.engine.body_bytes();
+            head.fault = head.fault.or(early.fault);
+            begin(c, sh, head, early)
         }
+        None if a.exchange.is_some() => go_on(c, sh, early.fault),
         None => Ok(()),
     }
 }
 
-/// Body that came with its head.
+/// Body that came with its head, and what is wrong with a body that is waited for.
 #[derive(Default)]
 struct Early {
     bytes: Vec<u8>,
     ended: bool,
+    fault: Option<Fault>,
+}
+
+/// Takes an event of a request body.
+#[inline(never)]
+fn deliver_body<N: Net>(
+    a: &mut Active,
+    sh: &mut Shared<N>,
+    event: Event,
+    with_head: bool,
+    early: &mut Early,
+) {
+    match event {
+        Event::Data(bytes) => match &mut a.exchange {
+            Some(x) => x.deliver_body(bytes, &mut sh.ctx()),
+            None => early.bytes = bytes,
+        },
+        Event::BodyEnd => match &mut a.exchange {
+            Some(x) if matches!(x.state, State::Waiting(_)) => x.end_body(&mut sh.ctx()),
+            Some(_) => {}
+            None if a.next == Next::AwaitBody => end_exchange(a),
+            None => early.ended = true,
+        },
+        Event::BodyFault(found) => match &a.exchange {
+            // The response is not decided yet: answer the broken body instead.
+            _ if with_head => early.fault = Some(found),
+            Some(x) if matches!(x.state, State::Waiting(_)) => early.fault = Some(found),
+            _ if a.next == Next::AwaitBody => end_exchange(a),
+            _ => a.engine.close_after(),
+        },
+        Event::Head(_) | Event::Trailers(_) | Event::Eof => {}
+    }
+}
+
+/// The rest of a body that nobody wanted is over.
+fn end_exchange(a: &mut Active) {
+    a.next = a.engine.finish();
+    a.mode = Mode::Serve;
 }
 
 /// Goes on with an exchange whose body is there, or is none.
+#[inline(never)]
 fn go_on<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
     fault: Option<Fault>,
 ) -> Result<(), Closed> {
-    let Some(x) = c.active.as_mut().and_then(|a| a.exchange.as_mut()) else {
+    let Some(a) = &mut c.active else {
         return Ok(());
     };
+    let Some(x) = &mut a.exchange else {
+        return Ok(());
+    };
+    x.request_bytes += a.engine.body_bytes();
     match fault {
         Some(fault) => phases::refuse_body(x, &mut sh.ctx(), fault),
         None if x.is_body_due() => phases::resume(x, &mut sh.ctx()),
@@ -175,6 +192,7 @@ fn begin<N: Net>(
 }
 
 /// Gives an exchange that waits what came of its body with the head.
+#[inline(never)]
 fn take_early<N: Net>(x: &mut Exchange, sh: &mut Shared<N>, early: Early) {
     if !early.bytes.is_empty() {
         x.deliver_body(early.bytes, &mut sh.ctx());
@@ -187,7 +205,31 @@ fn take_early<N: Net>(x: &mut Exchange, sh: &mut Shared<N>, early: Early) {
     }
 }
 
+/// Sends what may leave of an exchange that waits: interim responses.
+#[inline(never)]
+fn wait<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+    sh.timer_set = true;
+    let Some(a) = &mut c.active else { return };
+    let Some(x) = &mut a.exchange else { return };
+    let continues = x.head.expect_continue && x.awaits_body() && !a.engine.body_done();
+    if x.ahead.is_none() && !continues {
+        return;
+    }
+    ahead::over_h1(x, &mut a.engine);
+    if continues {
+        a.engine.send_interim(100, None);
+        x.head.expect_continue = false;
+    }
+    if a.out.is_empty() {
+        c.mark_ms = sh.clock.mono_ms;
+    }
+    let before = a.out.len();
+    a.engine.transmit(&mut a.out);
+    a.queued += a.out.len() - before;
+}
+
 /// Sends the head of an exchange that has one.
+#[inline(always)] // Most come from `begin`, and a call costs a hundredth of an exchange.
 pub(super) fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
     let Some(a) = &mut c.active else {
         return Err(Closed);
@@ -198,21 +240,7 @@ pub(super) fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
     match x.state {
         State::Running => Ok(()),
         State::Waiting(_) => {
-            sh.timer_set = true;
-            let continues = x.head.expect_continue && x.awaits_body() && !a.engine.body_done();
-            if x.ahead.is_some() || continues {
-                ahead::over_h1(x, &mut a.engine);
-                if continues {
-                    a.engine.send_interim(100, None);
-                    x.head.expect_continue = false;
-                }
-                if a.out.is_empty() {
-                    c.mark_ms = sh.clock.mono_ms;
-                }
-                let before = a.out.len();
-                a.engine.transmit(&mut a.out);
-                a.queued += a.out.len() - before;
-            }
+            wait(c, sh);
             Ok(())
         }
         // Responses to requests before this one still leave, and are logged before it.

@@ -126,6 +126,7 @@ impl Exchange {
 
     /// The next piece of the body. Called only while the exchange is [`State::Responding`](super::State::Responding).
     /// Whoever writes what is pulled in the same turn needs no marks.
+    #[inline]
     pub fn pull(&mut self, cx: &mut Ctx<'_>) -> Pulled {
         loop {
             match self.pull_marked(cx) {
@@ -136,11 +137,18 @@ impl Exchange {
     }
 
     /// As [`Exchange::pull`], with the marks of what is to leave at once ([`Chunk::Flush`]).
+    #[inline]
     pub fn pull_marked(&mut self, cx: &mut Ctx<'_>) -> Pulled {
-        let joins = self.family.joins();
-        if self.stages.is_empty() && !joins {
+        if self.stages.is_empty() && !self.family.joins() {
             return self.next_own(cx);
         }
+        self.pull_made(cx)
+    }
+
+    /// As [`Exchange::pull_marked`], where stages or subrequests make the body.
+    #[inline(never)]
+    fn pull_made(&mut self, cx: &mut Ctx<'_>) -> Pulled {
+        let joins = self.family.joins();
         if joins && self.family.outer == 0 {
             return match self.joined(cx) {
                 Ok(Joined::Chunk(chunk)) => Pulled::Chunk(chunk),
@@ -177,10 +185,17 @@ impl Exchange {
     }
 
     /// What comes next of the exchange's own body: the chunks at hand, then what is supplied.
+    #[inline]
     pub(super) fn next_own(&mut self, cx: &mut Ctx<'_>) -> Pulled {
-        if let Some(chunk) = self.body.pop_front() {
-            return Pulled::Chunk(chunk);
+        match self.body.pop_front() {
+            Some(chunk) => Pulled::Chunk(chunk),
+            None if self.supply.is_none() => Pulled::End,
+            None => self.next_supplied(cx),
         }
+    }
+
+    #[inline(never)]
+    fn next_supplied(&mut self, cx: &mut Ctx<'_>) -> Pulled {
         let Some(supply) = &mut self.supply else {
             return Pulled::End;
         };
