@@ -57,7 +57,8 @@ pub struct Measured {
     pub interrupted: bool,
 }
 
-/// Does a job; its samples are judged where there is somebody who judges. `watch` is called ten times a second, and ends it when it gives false; what was measured until then is told.
+/// Does a job; its samples are judged where there is somebody who judges. `watch` is called ten times a second, and ends
+/// it when it gives false; what was measured until then is told.
 ///
 /// # Errors
 /// A thread cannot be made, or a server does not answer at all.

@@ -20,15 +20,16 @@ pub fn log(report: &Report, measured: &Measured) -> Result<String, String> {
     let mut serializer = V2DeflateSerializer::new();
     let began = SystemTime::UNIX_EPOCH + Duration::from_secs(report.began_unix_s);
     let mut builder = IntervalLogWriterBuilder::new();
+    builder
+        .add_comment("[Histogram log format version 1.3]")
+        .add_comment(&report.program)
+        .add_comment("nanoseconds");
     for server in &report.servers {
         if let Some(sentence) = server.voided_sentence() {
             builder.add_comment(&format!("{}: {sentence}", server.name));
         }
     }
     let mut writer = builder
-        .add_comment("[Histogram log format version 1.3]")
-        .add_comment(&report.program)
-        .add_comment("nanoseconds")
         .with_start_time(began)
         .with_base_time(began)
         // Values are written as they are.

@@ -100,12 +100,11 @@ impl Clocks {
 const READINGS: usize = 4;
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
 
     /// A link that was late once.
-    #[derive(Debug)]
-    pub(crate) struct Late(pub(crate) Instant);
+    struct Late(Instant);
 
     impl Judge for Late {
         fn are_void(&self, samples: &[(Instant, Instant)]) -> Vec<bool> {

@@ -81,8 +81,9 @@ mod tests {
     use firstbyte_tests::answers::serve;
 
     use super::*;
-    use crate::bench::{Job, Server, bench};
+    use crate::bench::{Job, Measured, Server, bench};
     use crate::engine::Protocol;
+    use crate::hdr;
     use crate::load::{Connect, Plan};
     use crate::mix::Request;
     use crate::report::{Report, html, text};
@@ -112,7 +113,7 @@ mod tests {
     const REQUESTS: u64 = 300;
 
     /// 300 requests on two connections to a server that answers them, judged.
-    fn report(judge: Option<&dyn Judge>) -> Report {
+    fn report(judge: Option<&dyn Judge>) -> (Report, Measured) {
         let address = serve(|| ());
         let url = Url::parse(&format!("http://{address}/")).expect("a URL");
         let plan = Plan {
@@ -143,8 +144,7 @@ mod tests {
             seed: 1,
             insecure: false,
         };
-        let (report, _) = bench(&job, judge, |_| true).expect("it is measured");
-        report
+        bench(&job, judge, |_| true).expect("it is measured")
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
             void_each: 7,
             judged: AtomicU64::new(0),
         };
-        let report = report(Some(&judge));
+        let (report, measured) = report(Some(&judge));
         let server = &report.servers[0];
         // Service times and first bytes of all requests, and two connections.
         let all = 2 * REQUESTS + 2;
@@ -174,6 +174,8 @@ mod tests {
         assert_eq!((server.done, server.blocks[0].done), (REQUESTS, REQUESTS));
         let sentence = format!("{void} of {all} samples voided: the link was late (service ");
         let warning = "one: more than one sample in a hundred is void, because the link was late";
+        let log = hdr::log(&report, &measured).expect("it is a log");
+        assert!(log.contains(&format!("#one: {sentence}")), "{log}");
         let (as_text, as_page) = (text::render(&report), html::render(&report));
         for told in [&as_text, &as_page] {
             assert!(told.contains(&sentence), "{told}");
@@ -193,7 +195,7 @@ mod tests {
             void_each: 0,
             judged: AtomicU64::new(0),
         };
-        let report = report(Some(&judge));
+        let (report, _) = report(Some(&judge));
         assert_eq!(report.servers[0].times["service"].n, REQUESTS);
         assert!(report.warnings.is_empty(), "{:?}", report.warnings);
         let text = text::render(&report);
@@ -203,7 +205,7 @@ mod tests {
 
     #[test]
     fn without_a_link_nothing_is_said_of_one() {
-        let report = report(None);
+        let (report, _) = report(None);
         assert!(report.servers[0].voided.is_empty());
         assert!(!text::render(&report).contains("samples"));
     }
