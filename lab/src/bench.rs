@@ -3,6 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::cpu::Machine;
+use crate::judge::Judge;
 use crate::load::Plan;
 use crate::outcome::Outcome;
 use crate::report::{Conditions, Report, ServerReport, Settings, compare};
@@ -56,12 +57,14 @@ pub struct Measured {
     pub interrupted: bool,
 }
 
-/// Does a job. `watch` is called ten times a second, and ends it when it gives false; what was measured until then is told.
+/// Does a job; its samples are judged where there is somebody who judges. `watch` is called ten times a second, and ends
+/// it when it gives false; what was measured until then is told.
 ///
 /// # Errors
 /// A thread cannot be made, or a server does not answer at all.
 pub fn bench(
     job: &Job,
+    judge: Option<&dyn Judge>,
     mut watch: impl FnMut(Step<'_>) -> bool,
 ) -> Result<(Report, Measured), String> {
     let before = Machine::now();
@@ -83,7 +86,7 @@ pub fn bench(
                 share: share(plan, progress),
             })
         };
-        run(plan, watched).map_err(|error| format!("cannot load {}: {error}", server.name))
+        run(plan, judge, watched).map_err(|error| format!("cannot load {}: {error}", server.name))
     };
     'all: {
         if job.warm_up_ns > 0 {
@@ -118,7 +121,12 @@ pub fn bench(
         }
     }
     let (busy, steal) = Machine::now().since(&before);
-    Ok((report(job, &measured, began, busy, steal), measured))
+    let mut report = report(job, &measured, began, busy, steal);
+    if let Some(judge) = judge {
+        let warnings = report.servers.iter().filter_map(|one| one.warning(judge));
+        report.warnings = warnings.collect();
+    }
+    Ok((report, measured))
 }
 
 fn report(job: &Job, measured: &Measured, began: u64, busy: f64, steal: f64) -> Report {
@@ -139,6 +147,7 @@ fn report(job: &Job, measured: &Measured, began: u64, busy: f64, steal: f64) -> 
         program: concat!("firstbyte ", env!("CARGO_PKG_VERSION")).to_owned(),
         began_unix_s: began,
         interrupted: measured.interrupted,
+        warnings: Vec::new(),
         settings: first.map_or_else(Settings::default, |plan| Settings::new(plan, job)),
         conditions: Conditions::now(least.min(), busy, steal, first),
         comparison: match &servers[..] {

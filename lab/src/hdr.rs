@@ -8,6 +8,7 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
 use crate::bench::Measured;
+use crate::outcome::Kind;
 use crate::report::Report;
 
 /// The log: a line for each run and kind of time, with a tag that names server and kind.
@@ -19,10 +20,16 @@ pub fn log(report: &Report, measured: &Measured) -> Result<String, String> {
     let mut serializer = V2DeflateSerializer::new();
     let began = SystemTime::UNIX_EPOCH + Duration::from_secs(report.began_unix_s);
     let mut builder = IntervalLogWriterBuilder::new();
-    let mut writer = builder
+    builder
         .add_comment("[Histogram log format version 1.3]")
         .add_comment(&report.program)
-        .add_comment("nanoseconds")
+        .add_comment("nanoseconds");
+    for server in &report.servers {
+        if let Some(sentence) = server.voided_sentence() {
+            builder.add_comment(&format!("{}: {sentence}", server.name));
+        }
+    }
+    let mut writer = builder
         .with_start_time(began)
         .with_base_time(began)
         // Values are written as they are.
@@ -34,18 +41,15 @@ pub fn log(report: &Report, measured: &Measured) -> Result<String, String> {
         let mut at = Duration::ZERO;
         for run in runs {
             let length = Duration::from_nanos(run.elapsed_ns);
-            let kinds = [
-                ("response", &run.response),
-                ("service", &run.service),
-                ("first_byte", &run.first_byte),
-                ("connect", &run.connect),
-                ("handshake", &run.handshake),
-            ];
-            for (kind, times) in kinds.iter().filter(|(_, times)| !times.0.is_empty()) {
-                let tag = format!("{name}.{kind}");
+            for kind in Kind::ALL {
+                let times = &run.times(kind).valid;
+                if times.is_empty() {
+                    continue;
+                }
+                let tag = format!("{name}.{}", kind.name());
                 let tag = Tag::new(&tag).ok_or("a tag has a space or a comma")?;
                 writer
-                    .write_histogram(&times.0, at, length, Some(tag))
+                    .write_histogram(times, at, length, Some(tag))
                     .map_err(|error| format!("{error:?}"))?;
             }
             at += length;

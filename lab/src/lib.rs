@@ -12,6 +12,7 @@ pub mod cpu;
 pub mod engine;
 mod flights;
 pub mod hdr;
+mod judge;
 mod link;
 mod load;
 pub mod mix;
@@ -23,6 +24,7 @@ pub mod stats;
 pub mod tls;
 pub mod url;
 
+pub use judge::Judge;
 pub use load::{Connect, Plan};
 pub use mix::Request;
 pub use outcome::Outcome;

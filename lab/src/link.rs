@@ -11,7 +11,7 @@ use rustls::pki_types::ServerName;
 
 use crate::engine::{Engine, Protocol};
 use crate::flights::Flights;
-use crate::outcome::Outcome;
+use crate::outcome::{Kind, Outcome};
 use crate::tls::{self, Tls};
 
 /// How connections of a run are made.
@@ -95,7 +95,7 @@ impl Link {
             Ok(None) => {}
             Ok(Some(error)) | Err(error) => return Err(failed("connect", &error)),
         }
-        tally.connect.record(now_ns - self.begun_ns);
+        tally.sample(Kind::Connect, self.begun_ns, now_ns);
         self.connected_ns = now_ns;
         match &dial.tls {
             None => self.open(dial, dial.plain, tally),
@@ -174,7 +174,7 @@ impl Link {
                 .ok_or_else(|| "tls: server chose a protocol that was not offered".to_owned())?;
             let resumed = tls.is_resumed();
             tally.resumed += u64::from(resumed);
-            tally.handshake.record(clock() - self.connected_ns);
+            tally.sample(Kind::Handshake, self.connected_ns, clock());
             self.open(dial, protocol, tally);
             if let Some(engine) = &mut self.engine {
                 engine.receive(&self.early);

@@ -4,26 +4,83 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
+use crate::judge::Sample;
+
+/// What a time is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// See [`Outcome::response`].
+    Response,
+    /// See [`Outcome::service`].
+    Service,
+    /// See [`Outcome::first_byte`].
+    FirstByte,
+    /// See [`Outcome::connect`].
+    Connect,
+    /// See [`Outcome::handshake`].
+    Handshake,
+}
+
+impl Kind {
+    /// All of them, in the order in which they are told.
+    pub const ALL: [Self; 5] = [
+        Self::Response,
+        Self::Service,
+        Self::FirstByte,
+        Self::Connect,
+        Self::Handshake,
+    ];
+
+    /// Its name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Response => "response",
+            Self::Service => "service",
+            Self::FirstByte => "first_byte",
+            Self::Connect => "connect",
+            Self::Handshake => "handshake",
+        }
+    }
+}
+
 /// Times of one kind, in nanoseconds.
 #[derive(Clone, Debug)]
-pub struct Times(pub Histogram<u64>);
+pub struct Times {
+    /// Those that count.
+    pub valid: Histogram<u64>,
+    /// How many more there were, which say nothing of the server.
+    pub void: u64,
+}
 
 impl Default for Times {
     fn default() -> Self {
         // Three digits of any value between 1 ns and the longest.
-        Self(Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds are in order"))
+        let valid = Histogram::new_with_bounds(1, LONGEST_NS, 3);
+        Self {
+            valid: valid.expect("the bounds are in order"),
+            void: 0,
+        }
     }
 }
 
 impl Times {
     #[inline]
     pub(crate) fn record(&mut self, ns: u64) {
-        self.0.saturating_record(ns.max(1));
+        self.valid.saturating_record(ns.max(1));
     }
 
     /// Adds those of another.
     pub fn add(&mut self, other: &Self) {
-        self.0.add(&other.0).expect("all have the same bounds");
+        let added = self.valid.add(&other.valid);
+        added.expect("all have the same bounds");
+        self.void += other.void;
+    }
+
+    /// How many were taken.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.valid.len() + self.void
     }
 }
 
@@ -48,6 +105,8 @@ pub struct Outcome {
     pub connect: Times,
     /// From there to the end of the handshake.
     pub handshake: Times,
+    /// Samples that wait to be judged; nothing where nobody judges them.
+    pub(crate) unjudged: Option<Vec<Sample>>,
     /// Handshakes that resumed an earlier session.
     pub resumed: u64,
     /// Bytes that were received and sent, those of TLS included.
@@ -77,6 +136,33 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The times of a kind.
+    #[must_use]
+    pub fn times(&self, kind: Kind) -> &Times {
+        match kind {
+            Kind::Response => &self.response,
+            Kind::Service => &self.service,
+            Kind::FirstByte => &self.first_byte,
+            Kind::Connect => &self.connect,
+            Kind::Handshake => &self.handshake,
+        }
+    }
+
+    pub(crate) fn times_mut(&mut self, kind: Kind) -> &mut Times {
+        match kind {
+            Kind::Response => &mut self.response,
+            Kind::Service => &mut self.service,
+            Kind::FirstByte => &mut self.first_byte,
+            Kind::Connect => &mut self.connect,
+            Kind::Handshake => &mut self.handshake,
+        }
+    }
+
+    /// Whether somebody judges its samples.
+    pub(crate) fn is_judged(&self) -> bool {
+        self.unjudged.is_some()
+    }
+
     /// Counts an error.
     pub(crate) fn error(&mut self, why: &str, times: u64) {
         if times == 0 {
@@ -115,6 +201,9 @@ impl Outcome {
     }
 
     fn add_counts(&mut self, other: &Self) {
+        if other.is_judged() && !self.is_judged() {
+            self.unjudged = Some(Vec::new());
+        }
         self.done += other.done;
         for (own, more) in self.statuses.iter_mut().zip(other.statuses) {
             *own += more;
@@ -122,11 +211,9 @@ impl Outcome {
         for (why, times) in &other.errors {
             self.error(why, *times);
         }
-        self.service.add(&other.service);
-        self.response.add(&other.response);
-        self.first_byte.add(&other.first_byte);
-        self.connect.add(&other.connect);
-        self.handshake.add(&other.handshake);
+        for kind in Kind::ALL {
+            self.times_mut(kind).add(other.times(kind));
+        }
         self.resumed += other.resumed;
         self.received_bytes += other.received_bytes;
         self.sent_bytes += other.sent_bytes;

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::cpu;
+use crate::judge::Judge;
 use crate::load::{Loader, Plan, Shared, now_ns};
 use crate::outcome::Outcome;
 
@@ -19,11 +20,16 @@ pub struct Progress {
     pub elapsed_ns: u64,
 }
 
-/// Runs a plan. `watch` is called ten times a second, and ends the run when it gives false.
+/// Runs a plan; its samples are judged where there is somebody who judges. `watch` is called ten times a second, and
+/// ends the run when it gives false.
 ///
 /// # Errors
 /// A thread or its poller cannot be made.
-pub fn run(plan: &Plan, mut watch: impl FnMut(Progress) -> bool) -> io::Result<Outcome> {
+pub fn run(
+    plan: &Plan,
+    judge: Option<&dyn Judge>,
+    mut watch: impl FnMut(Progress) -> bool,
+) -> io::Result<Outcome> {
     let shared = Shared::default();
     let gate = Barrier::new(plan.threads + 1);
     let pids = plan.pid.map(cpu::family).unwrap_or_default();
@@ -32,7 +38,7 @@ pub fn run(plan: &Plan, mut watch: impl FnMut(Progress) -> bool) -> io::Result<O
             .map(|number| {
                 let (gate, shared) = (&gate, &shared);
                 scope.spawn(move || {
-                    let mut loader = Loader::new(plan, shared, number);
+                    let mut loader = Loader::new(plan, judge, shared, number);
                     if let Ok(loader) = &mut loader {
                         loader.prepare();
                     }

@@ -171,6 +171,7 @@ impl Run {
         let mut waits = Waits::of_this_thread();
         let mut buffer = vec![0; usize::from(MTU_MAX)];
         let mut unread = Duration::ZERO;
+        let record = Arc::clone(&self.record);
         loop {
             let mut busy = false;
             let mut ignored = 0;
@@ -178,17 +179,21 @@ impl Run {
                 busy |= self.read(index, &mut buffer, unread, &mut ignored);
                 self.expire(index);
             }
+            // Held from before an end can see a packet until it is noted how late that one was: so whoever judges a
+            // sample knows of all its packets. What comes while this thread waits for the record has waited as well.
+            let asked = Instant::now();
+            let record = locked(&record);
+            unread = asked.elapsed();
             for index in 0..2 {
                 self.deliver(index);
             }
-            self.note(ignored);
-            unread = Duration::ZERO;
+            self.note(record, ignored);
             if busy {
                 continue;
             }
             match self.wait() {
                 Woken::Early => {}
-                Woken::Slept => unread = waits.as_mut().map(Waits::since_last).unwrap_or_default(),
+                Woken::Slept => unread += waits.as_mut().map(Waits::since_last).unwrap_or_default(),
                 Woken::Stopped => return,
             }
         }
@@ -317,12 +322,11 @@ impl Run {
         }
     }
 
-    /// Hands what became of packets to the record, under one lock.
-    fn note(&mut self, ignored: u64) {
+    /// Hands what became of packets to the record, and lets go of it.
+    fn note(&mut self, mut record: MutexGuard<'_, Record>, ignored: u64) {
         if self.noted.is_empty() && ignored == 0 {
             return;
         }
-        let mut record = locked(&self.record);
         for (direction, fate, moving, at) in &self.noted {
             record.note(*direction, *fate, moving, *at);
         }

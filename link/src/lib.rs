@@ -127,6 +127,12 @@ impl Link {
         self.addresses.client
     }
 
+    /// The name of the TUN device in the client's network.
+    #[must_use]
+    pub fn client_device(&self) -> &'static str {
+        setup::DEVICE
+    }
+
     /// The client's network, for threads that are to stay there.
     #[must_use]
     pub fn client(&self) -> &Network {
@@ -214,10 +220,26 @@ impl Link {
     /// `limit`; how many there were is [`Link::samples`].
     #[must_use]
     pub fn is_void(&self, from: Instant, to: Instant, limit: Duration) -> bool {
-        let void = self.worst_between(from, to) > limit;
-        self.judged.fetch_add(1, Ordering::Relaxed);
-        self.void.fetch_add(u64::from(void), Ordering::Relaxed);
-        void
+        self.are_void(&[(from, to)], limit) == [true]
+    }
+
+    /// [`Link::is_void`] of many samples, for which the link is asked once: of each pair of moments. A sample may be
+    /// judged as soon as its last packet was read.
+    #[must_use]
+    pub fn are_void(&self, samples: &[(Instant, Instant)], limit: Duration) -> Vec<bool> {
+        let Some(first) = samples.iter().map(|(from, _)| *from).min() else {
+            return Vec::new();
+        };
+        let late = self.forwarder.record().later_than(limit, first);
+        let judged = samples
+            .iter()
+            .map(|(from, to)| late.any_between(*from, *to));
+        let judged: Vec<bool> = judged.collect();
+        let void = judged.iter().filter(|void| **void).count();
+        self.judged
+            .fetch_add(judged.len() as u64, Ordering::Relaxed);
+        self.void.fetch_add(void as u64, Ordering::Relaxed);
+        judged
     }
 
     /// How many samples were judged, and how many of them were void.

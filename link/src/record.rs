@@ -114,6 +114,24 @@ pub struct Lateness {
     pub waits_known: bool,
 }
 
+/// Moments at which packets were delivered later than a limit: a copy, so that many samples are judged while the
+/// link goes on.
+#[derive(Debug)]
+pub(crate) struct Late {
+    moments: Vec<Instant>,
+    /// Up to this one they are not known, and some packet of the link was late.
+    forgotten: Option<Instant>,
+}
+
+impl Late {
+    /// Whether one lies between two moments, or may have.
+    pub(crate) fn any_between(&self, from: Instant, to: Instant) -> bool {
+        let next = self.moments.partition_point(|when| *when < from);
+        self.forgotten.is_some_and(|last| last >= from)
+            || self.moments.get(next).is_some_and(|when| *when <= to)
+    }
+}
+
 /// The packets recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
@@ -260,6 +278,17 @@ impl Record {
         of_then.map(|(_, late)| *late).max().unwrap_or_default()
     }
 
+    /// The deliveries from a moment on that were later than a limit.
+    pub(crate) fn later_than(&self, limit: Duration, from: Instant) -> Late {
+        let begin = self.remembered.partition_point(|(when, _)| *when < from);
+        let of_then = self.remembered.range(begin..);
+        let late = of_then.filter(|(_, late)| *late > limit);
+        Late {
+            moments: late.map(|(when, _)| *when).collect(),
+            forgotten: self.forgotten.filter(|_| self.worst > limit),
+        }
+    }
+
     pub(crate) fn take_trace(&mut self) -> Trace {
         self.trace.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -324,6 +353,27 @@ mod tests {
     }
 
     #[test]
+    fn samples_are_judged_as_their_worst_delivery_says() {
+        let start = Instant::now();
+        let mut record = Record::new(false, true);
+        for (at, late) in [(0, 1), (10, 2), (20, 3), (30, 2)] {
+            deliver(&mut record, start + at * MS, late * MS);
+        }
+        let moments = || (0..40).map(|at| start + at * MS);
+        for limit in [MS, 2 * MS, 3 * MS] {
+            for from in moments() {
+                let late = record.later_than(limit, from);
+                let all = record.later_than(limit, start);
+                for to in moments().filter(|to| *to >= from) {
+                    let worst = record.worst_between(from, to);
+                    assert_eq!(late.any_between(from, to), worst > limit);
+                    assert_eq!(all.any_between(from, to), worst > limit);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn waiting_unread_is_lateness() {
         let start = Instant::now();
         let mut record = Record::new(false, true);
@@ -343,6 +393,11 @@ mod tests {
         assert_eq!(record.worst_between(start, start), Duration::ZERO);
         deliver(&mut record, start + 5 * MS, 2 * MS);
         assert_eq!(record.worst_between(start, start), 2 * MS);
+        let judged = |limit| {
+            let late = record.later_than(limit, start);
+            late.any_between(start, start)
+        };
+        assert_eq!((judged(MS), judged(2 * MS)), (true, false));
         assert_eq!(
             record.worst_between(start + 2 * MS, start + 3 * MS),
             Duration::ZERO

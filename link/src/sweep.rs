@@ -31,7 +31,13 @@ pub const SAMPLE_OVER: Duration = Duration::from_millis(30);
 pub const LATE: Duration = MEDIAN_OVER;
 
 /// How many of a hundred samples may be void; of fewer than a hundred one may.
-pub const VOID_PERCENT_MAX: usize = 1;
+pub const VOID_PERCENT_MAX: u64 = 1;
+
+/// Whether so few of some samples are void that the others may be trusted.
+#[must_use]
+pub fn is_conclusive(samples: u64, void: u64) -> bool {
+    void <= (samples * VOID_PERCENT_MAX / 100).max(1)
+}
 
 /// Groups of fewer samples have no median worth judging.
 const GROUP_MIN: usize = 5;
@@ -175,7 +181,7 @@ impl Outcome {
     #[must_use]
     pub fn is_conclusive(&self) -> bool {
         let void = self.samples.len() - self.valid().count();
-        void <= (self.samples.len() * VOID_PERCENT_MAX / 100).max(1)
+        is_conclusive(self.samples.len() as u64, void as u64)
     }
 
     /// What is wrong with the samples that are valid, a line each; nothing when the server never waited.

@@ -287,6 +287,13 @@ fn lateness_is_recorded() {
     assert!(link.is_void(before, Instant::now(), Duration::ZERO) == (worst > Duration::ZERO));
     assert!(!link.is_void(before, Instant::now(), Duration::MAX));
     assert_eq!(link.samples(), (2, u64::from(worst > Duration::ZERO)));
+    // Judged together, samples are what they are one by one.
+    let limit = lateness.median;
+    let alone = samples
+        .iter()
+        .map(|(sent, got)| link.worst_between(*sent, *got) > limit);
+    assert_eq!(link.are_void(&samples, limit), alone.collect::<Vec<_>>());
+    assert_eq!(link.samples().0, 2 + samples.len() as u64);
     let each = samples
         .iter()
         .map(|(sent, got)| link.worst_between(*sent, *got));

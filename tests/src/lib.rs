@@ -9,6 +9,7 @@
 //! Absent on purpose: an HTTP library. A client that refuses to send bad input, or repairs what
 //! it receives, would hide what these tests look for.
 
+pub mod answers;
 pub mod cases;
 pub mod change;
 pub mod client;
@@ -28,6 +29,7 @@ pub mod source;
 pub mod spdy;
 pub mod syslog;
 mod template;
+pub mod trusting;
 pub mod via;
 pub mod wait;
 

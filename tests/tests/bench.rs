@@ -4,11 +4,11 @@ mod lab;
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use firstbyte_tests::wait::holds_within;
-use firstbyte_tests::{Signal, TempDir, peer, process, run, wait_until};
+use firstbyte_tests::{Outcome, Signal, TempDir, peer, process, run, wait_until};
 use lab::{bench, number, report, server, url};
 use serde_json::Value;
 
@@ -39,6 +39,8 @@ fn every_protocol_is_counted_to_the_last_response() {
         ];
         let report = report(&[&words[..], &size].concat());
         assert_eq!(report["format"], "firstbyte-bench/1");
+        assert_eq!(report["conditions"]["device"], "lo");
+        offloads_are_known(&report);
         let found = &report["servers"][0];
         assert_eq!(found["done"], 1003, "{url} {protocol}: {found}");
         assert_eq!(found["errors"], serde_json::json!({}), "{url} {protocol}");
@@ -63,6 +65,22 @@ fn every_protocol_is_counted_to_the_last_response() {
                 .as_u64()
                 .is_some_and(|bytes| bytes > 1_000_000)
         );
+    }
+}
+
+/// That a tool did not do its work, and said so in such words.
+#[track_caller]
+fn assert_refused(outcome: &Outcome, why: &str) {
+    let said = outcome.stderr.contains(why);
+    assert!(outcome.code == 1 && said, "{outcome:?}");
+}
+
+/// Which they are differs from machine to machine; that they are told does not.
+#[track_caller]
+fn offloads_are_known(report: &Value) {
+    for name in ["tso", "gso", "gro"] {
+        let on = &report["conditions"]["offloads"][name];
+        assert!(on.is_boolean(), "{name}: {report}");
     }
 }
 
@@ -146,10 +164,7 @@ fn mixes_bodies_and_fields_are_sent() {
     }
     let missing = path("missing");
     let wrong = bench(&[&url(&server, 1, "/"), "--mix", &missing]);
-    assert!(
-        wrong.code == 1 && wrong.stderr.contains("cannot read"),
-        "{wrong:?}"
-    );
+    assert_refused(&wrong, "cannot read");
 }
 
 #[test]
@@ -230,12 +245,26 @@ fn constant_rate_is_kept() {
     assert!((380.0..=420.0).contains(&rate), "{rate}");
 }
 
+/// What a bench has printed that was told to end, and does so at once.
+#[track_caller]
+fn interrupted(mut bench: Child) -> Output {
+    let ended = holds_within(Duration::from_secs(10), || {
+        bench.try_wait().is_ok_and(|status| status.is_some())
+    });
+    if !ended {
+        let _ = bench.kill();
+    }
+    let output = bench.wait_with_output().expect("it has ended");
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    output
+}
+
 #[test]
 fn signals_end_a_bench_with_what_was_measured() {
     let server = server();
     let url = url(&server, 1, "/100.txt");
     for signal in [Signal::INT, Signal::TERM] {
-        let mut bench = Command::new(peer::binary())
+        let bench = Command::new(peer::binary())
             .args(["bench", &url, "--duration", "600", "--json"])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -250,14 +279,7 @@ fn signals_end_a_bench_with_what_was_measured() {
             "it starts no process"
         );
         assert!(process::signal(pid, signal));
-        let ended = holds_within(Duration::from_secs(10), || {
-            bench.try_wait().is_ok_and(|status| status.is_some())
-        });
-        if !ended {
-            let _ = bench.kill();
-        }
-        let output = bench.wait_with_output().expect("it has ended");
-        assert_eq!(output.status.code(), Some(130), "{output:?}");
+        let output = interrupted(bench);
         let report: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
         assert_eq!(report["interrupted"], true);
         assert!(
@@ -273,7 +295,7 @@ fn signals_end_a_bench_with_what_was_measured() {
 fn signals_end_a_bench_that_still_connects() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("bound").port();
-    let mut bench = Command::new(peer::binary())
+    let bench = Command::new(peer::binary())
         .args(["bench", "-k", "--duration", "600"])
         .arg(format!("https://127.0.0.1:{port}/"))
         .stdout(Stdio::piped())
@@ -282,14 +304,7 @@ fn signals_end_a_bench_that_still_connects() {
         .expect("it starts");
     let _unanswered = listener.accept().expect("it connects");
     assert!(process::signal(bench.id(), Signal::INT));
-    let ended = holds_within(Duration::from_secs(10), || {
-        bench.try_wait().is_ok_and(|status| status.is_some())
-    });
-    if !ended {
-        let _ = bench.kill();
-    }
-    let output = bench.wait_with_output().expect("it has ended");
-    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    interrupted(bench);
 }
 
 #[test]
@@ -309,10 +324,7 @@ fn reports_are_compared() {
     assert_eq!(same.code, 0, "{same:?}");
     assert!(same.stdout.contains("responses a second: "), "{same:?}");
     let old = compare("a.json", "old.json");
-    assert!(
-        old.code == 1 && old.stderr.contains("\"firstbyte-bench/0\""),
-        "{old:?}"
-    );
+    assert_refused(&old, "\"firstbyte-bench/0\"");
 }
 
 #[test]
@@ -418,9 +430,11 @@ fn server_is_measured_through_a_link() {
     assert!((40.0..80.0).contains(&least), "{least} ms: {found}");
     let link = report["conditions"]["link"].as_str().unwrap_or_default();
     assert!(link.starts_with("emulated, 40ms,seed=7; "), "{link}");
+    offloads_are_known(&report);
+    // It hands over packets as they would be on a wire, so its device cannot cut segments; `lo` can.
+    assert_eq!(report["conditions"]["offloads"]["tso"], false);
     let round_trip_us = report["conditions"]["round_trip_us"].as_u64();
     assert!(round_trip_us >= Some(40_000), "{round_trip_us:?}");
     let wrong = bench(&[&url, "--via", "40parsecs"]);
-    assert_eq!(wrong.code, 1, "{}", wrong.stderr);
-    assert!(wrong.stderr.contains("40parsecs"), "{}", wrong.stderr);
+    assert_refused(&wrong, "40parsecs");
 }

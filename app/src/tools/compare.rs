@@ -51,6 +51,9 @@ fn compared(first: &str, second: &str, json: bool) -> Result<String, String> {
     for figure in &found {
         text.push_str(&format!("{}: {}\n", figure.first, figure.sentence()));
     }
+    for warning in [&first, &second].iter().flat_map(|one| &one.warnings) {
+        text.push_str(&format!("WARNING: {warning}\n"));
+    }
     let differing = differences(&first, &second);
     if !differing.is_empty() {
         let list = differing.join("; ");

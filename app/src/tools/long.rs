@@ -42,6 +42,15 @@ pub(crate) fn help(longs: &[Long]) -> String {
     longs.iter().map(line).collect()
 }
 
+/// What the words after a tool's name ask for.
+#[derive(Debug)]
+pub(super) enum Asked<Options> {
+    /// How the tool is used.
+    Help,
+    /// Its work, so.
+    Work(Box<Options>),
+}
+
 /// One thing that a command line says.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Said {

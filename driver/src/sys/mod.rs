@@ -2,11 +2,13 @@
 //!
 //! Every function here takes and gives owned or borrowed descriptors and `io::Result`; rustix makes
 //! the calls it has, libc the rest. Linux only. Nothing here knows a protocol or a configuration
-//! beyond the address and options of a listening socket. `namespace`, `mount` and `tun` are there for emulated
-//! links (`link/`) alone: all `unsafe` is kept in one folder, and what the server does not call is not in it.
+//! beyond the address and options of a listening socket. `namespace`, `mount`, `tun` and `device` are there for
+//! emulated links (`link/`) and the lab alone: all `unsafe` is kept in one folder, and what the server does not call is
+//! not in it.
 
 pub mod clock;
 pub mod connect;
+pub mod device;
 pub mod exec;
 pub mod fdpass;
 pub mod host;

@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 
 use super::check;
+use super::device::named;
 
 /// Makes the TUN device `name` in the network namespace of the calling thread, and gives it with its name; it goes
 /// with its descriptor, which does not block. Each read and each write is one IP packet, nothing before it. In place
@@ -29,37 +30,4 @@ pub fn open(name: &str) -> io::Result<(OwnedFd, String)> {
     let given = request.ifr_name.iter().map(|byte| *byte as u8);
     let given: Vec<u8> = given.take_while(|byte| *byte != 0).collect();
     Ok((tun, String::from_utf8_lossy(&given).into_owned()))
-}
-
-/// A request that names a device; the rest is zero, the end of the name as well.
-fn named(name: &str) -> io::Result<libc::ifreq> {
-    // SAFETY: an ifreq is numbers, and a union of numbers and a pointer; zeroes are a value of each.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    let fits = !name.is_empty() && name.len() < request.ifr_name.len() && !name.contains('\0');
-    if !fits {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "not a device's name",
-        ));
-    }
-    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
-    Ok(request)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_have_one_to_fifteen_bytes() {
-        for good in ["a", "fifteen-bytes-0"] {
-            assert!(named(good).is_ok(), "{good}");
-        }
-        for bad in ["", "sixteen-bytes-00", "a\0b"] {
-            let error = named(bad).err().map(|error| error.kind());
-            assert_eq!(error, Some(io::ErrorKind::InvalidInput), "{bad:?}");
-        }
-    }
 }

@@ -18,6 +18,7 @@ use rustix::time::{ClockId, TimerfdClockId, TimerfdFlags};
 use rustls::pki_types::ServerName;
 
 use crate::engine::Protocol;
+use crate::judge::Judge;
 use crate::link::{Dial, Link, Stage};
 use crate::mix::Request;
 use crate::outcome::Outcome;
@@ -95,6 +96,7 @@ pub(crate) struct Shared {
 pub(crate) struct Loader<'a> {
     plan: &'a Plan,
     shared: &'a Shared,
+    judge: Option<&'a dyn Judge>,
     dial: Dial,
     poller: Poller,
     events: Events,
@@ -119,7 +121,12 @@ pub(crate) struct Loader<'a> {
 
 impl<'a> Loader<'a> {
     /// Thread number `thread` of a run.
-    pub(crate) fn new(plan: &'a Plan, shared: &'a Shared, thread: usize) -> std::io::Result<Self> {
+    pub(crate) fn new(
+        plan: &'a Plan,
+        judge: Option<&'a dyn Judge>,
+        shared: &'a Shared,
+        thread: usize,
+    ) -> std::io::Result<Self> {
         let part = |all: usize| all / plan.threads + usize::from(thread < all % plan.threads);
         let links = part(plan.connections);
         let total = plan.total.map(|total| {
@@ -151,13 +158,17 @@ impl<'a> Loader<'a> {
         Ok(Self {
             plan,
             shared,
+            judge,
             dial,
             poller,
             events: Events::with_capacity(links.clamp(1, EVENTS)),
             timer,
             links: (0..links).map(|_| Link::new()).collect(),
             buffer: vec![0; BUFFER_BYTES],
-            tally: Outcome::default(),
+            tally: Outcome {
+                unjudged: judge.map(|_| Vec::new()),
+                ..Outcome::default()
+            },
             // Threads begin at different places of a mix.
             next_request: thread * plan.requests.len() / plan.threads,
             left: total,
@@ -221,6 +232,7 @@ impl<'a> Loader<'a> {
         for link in &mut self.links {
             link.finish(&mut self.tally);
         }
+        self.settle();
     }
 
     fn is_stopped(&self) -> bool {

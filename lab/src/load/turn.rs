@@ -8,7 +8,7 @@ use super::{Connect, Loader, PROGRESS, RETRY_NS, now_ns};
 use crate::engine::{Engine, Told};
 use crate::flights::Flight;
 use crate::link::Stage;
-use crate::outcome::BIN_NS;
+use crate::outcome::{BIN_NS, Kind};
 
 impl Loader<'_> {
     pub(super) fn flush(&mut self, at: usize) {
@@ -106,12 +106,10 @@ impl Loader<'_> {
         let tally = &mut self.tally;
         tally.done += 1;
         tally.statuses[usize::from(flight.status / 100).min(9)] += 1;
-        tally.service.record(now - flight.sent_ns);
-        tally.first_byte.record(flight.first_ns - flight.sent_ns);
+        tally.sample(Kind::Service, flight.sent_ns, now);
+        tally.sample(Kind::FirstByte, flight.sent_ns, flight.first_ns);
         if self.plan.rate.is_some() {
-            tally
-                .response
-                .record(now.saturating_sub(flight.intended_ns));
+            tally.sample(Kind::Response, flight.intended_ns, now);
         }
         let bin = ((now - self.begin_ns) / BIN_NS) as usize;
         if tally.bins.len() <= bin {
@@ -121,6 +119,13 @@ impl Loader<'_> {
         self.last_ns = now;
         if tally.done.is_multiple_of(PROGRESS) {
             self.shared.ended.fetch_add(PROGRESS, Ordering::Relaxed);
+        }
+    }
+
+    /// Has the samples judged that are over.
+    pub(super) fn settle(&mut self) {
+        if let Some(judge) = self.judge {
+            self.tally.settle(judge);
         }
     }
 
@@ -145,6 +150,7 @@ impl Loader<'_> {
 
     /// What has to be looked at now and then: what takes too long, and what may be tried again.
     pub(super) fn tick(&mut self, now: u64) {
+        self.settle();
         let most = self.plan.timeout_ns;
         for at in 0..self.links.len() {
             let link = &self.links[at];

@@ -19,6 +19,13 @@ pub fn render(report: &Report) -> String {
          <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
          <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
     );
+    for warning in &report.warnings {
+        let _ = writeln!(
+            out,
+            "<p class=\"warning\"><strong>Warning:</strong> {}</p>",
+            escaped(warning)
+        );
+    }
     paragraph(&mut out, &text::settings(&report.settings));
     if report.interrupted {
         paragraph(
@@ -174,20 +181,13 @@ fn begin(title: &str) -> String {
 
 fn one(out: &mut String, server: &ServerReport) {
     let _ = writeln!(out, "<section>\n<h2>{}</h2>", escaped(&server.name));
-    let counted = |counts: &std::collections::BTreeMap<String, u64>| {
-        let parts: Vec<String> = counts
-            .iter()
-            .map(|(what, n)| format!("{what}: {n}"))
-            .collect();
-        parts.join(", ")
-    };
     paragraph(
         out,
         &format!(
             "{} responses in {:.3} s ({}); {} bytes of bodies, {} received, {} sent.",
             server.done,
             server.elapsed_s,
-            counted(&server.statuses),
+            text::counted(&server.statuses),
             server.body_bytes,
             server.received_bytes,
             server.sent_bytes
@@ -196,7 +196,11 @@ fn one(out: &mut String, server: &ServerReport) {
     if !server.errors.is_empty() {
         paragraph(
             out,
-            &format!("Failed: {} ({}).", server.failed(), counted(&server.errors)),
+            &format!(
+                "Failed: {} ({}).",
+                server.failed(),
+                text::counted(&server.errors)
+            ),
         );
     }
     if let Some(times) = server.main_times() {
@@ -218,6 +222,9 @@ fn one(out: &mut String, server: &ServerReport) {
         ]);
     }
     out.push_str(&table(&rows));
+    if let Some(sentence) = server.voided_sentence() {
+        paragraph(out, &format!("{sentence}."));
+    }
     out.push_str("</section>\n");
 }
 
@@ -316,6 +323,7 @@ svg text { fill: var(--soft); font: 13px system-ui, sans-serif; }
 .bar { fill: var(--s0); }
 .s0 { color: var(--s0); } .s1 { color: var(--s1); } .s2 { color: var(--s2); } .s3 { color: var(--s3); }
 .s4 { color: var(--s4); } .s5 { color: var(--s5); }
+.warning { border-left: .3rem solid var(--s1); padding-left: .7rem; }
 footer, .key { color: var(--soft); font-size: .9rem; }
 @media print { :root { --page: #fff; --text: #000; --soft: #333; --line: #999; --s0: #0b62c4; --s1: #b3480a; }
   section { break-inside: avoid; } .wide { overflow: visible; } table { font-size: .8rem; } }

@@ -9,6 +9,7 @@ pub mod compare;
 mod conditions;
 pub mod html;
 pub mod text;
+mod voided;
 
 use std::collections::BTreeMap;
 
@@ -16,11 +17,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::{Job, Server};
 use crate::load::Plan;
-use crate::outcome::{Outcome, Times};
+use crate::outcome::{Kind, Outcome, Times};
 use crate::stats::{self, Estimate};
 
 pub use compare::ComparisonReport;
-pub use conditions::Conditions;
+pub use conditions::{Conditions, Offloads};
+pub use voided::Voided;
 
 /// The name of the format.
 pub const FORMAT: &str = "firstbyte-bench/1";
@@ -36,6 +38,9 @@ pub struct Report {
     pub began_unix_s: u64,
     /// It was ended before its end.
     pub interrupted: bool,
+    /// What speaks against trusting it.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// What was asked for.
     pub settings: Settings,
     /// Under which conditions it was measured.
@@ -149,7 +154,7 @@ pub struct TimesReport {
 
 impl TimesReport {
     fn new(times: &Times) -> Option<Self> {
-        let histogram = &times.0;
+        let histogram = &times.valid;
         if histogram.is_empty() {
             return None;
         }
@@ -221,6 +226,9 @@ pub struct ServerReport {
     pub errors: BTreeMap<String, u64>,
     /// `service`, `response`, `first_byte`, `connect`, `handshake`.
     pub times: BTreeMap<String, TimesReport>,
+    /// By the same kinds: how many samples `times` does not have. Empty where nobody has judged them.
+    #[serde(default)]
+    pub voided: BTreeMap<String, Voided>,
     /// Handshakes that resumed a session.
     pub resumed: u64,
     /// The share of bytes of response heads that compression saved.
@@ -260,13 +268,7 @@ impl ServerReport {
                 .or_else(|| of_blocks(&blocks, |block| Some(block.rate))),
             _ => of_blocks(&blocks, |block| Some(block.rate)),
         };
-        let times = [
-            ("service", &all.service),
-            ("response", &all.response),
-            ("first_byte", &all.first_byte),
-            ("connect", &all.connect),
-            ("handshake", &all.handshake),
-        ];
+        let times = Kind::ALL.map(|kind| (kind.name().to_owned(), all.times(kind)));
         Self {
             name: server.name.clone(),
             url: server.url.clone(),
@@ -284,9 +286,10 @@ impl ServerReport {
             done: all.done,
             statuses: statuses(&all),
             errors: all.errors.clone(),
+            voided: voided::of(&all),
             times: times
                 .into_iter()
-                .filter_map(|(name, times)| Some((name.to_owned(), TimesReport::new(times)?)))
+                .filter_map(|(name, times)| Some((name, TimesReport::new(times)?)))
                 .collect(),
             resumed: all.resumed,
             head_saved: all.head_saved(),
@@ -315,15 +318,22 @@ impl ServerReport {
     /// The times that count from when a request should have been sent, where that is known, else from when it was.
     #[must_use]
     pub fn main_times(&self) -> Option<&TimesReport> {
-        self.times.get("response").or(self.times.get("service"))
+        // Those that were taken in vain count: the others are no answer to the same question.
+        let was_taken = |name| self.times.contains_key(name) || self.voided.contains_key(name);
+        let name = if was_taken("response") {
+            "response"
+        } else {
+            "service"
+        };
+        self.times.get(name)
     }
 }
 
 impl Block {
     fn new(run: &Outcome) -> Self {
-        let times = match run.response.0.is_empty() {
-            true => &run.service.0,
-            false => &run.response.0,
+        let times = match run.response.taken() {
+            0 => &run.service.valid,
+            _ => &run.response.valid,
         };
         Self {
             rate: run.rate(),

@@ -1,5 +1,6 @@
 //! The report for people at a terminal.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{Conditions, Figure, Report, ServerReport, Settings, TimesReport};
@@ -11,6 +12,7 @@ pub fn render(report: &Report) -> String {
     if report.interrupted {
         out.push_str("Ended before its end; this is what was measured until then.\n");
     }
+    warnings(&mut out, report);
     line(&mut out, &settings(&report.settings));
     for server in &report.servers {
         out.push('\n');
@@ -26,6 +28,12 @@ pub fn render(report: &Report) -> String {
     out.push('\n');
     line(&mut out, &conditions(&report.conditions));
     out
+}
+
+fn warnings(out: &mut String, report: &Report) {
+    for warning in &report.warnings {
+        line(out, &format!("WARNING: {warning}"));
+    }
 }
 
 fn line(out: &mut String, text: &str) {
@@ -85,12 +93,12 @@ pub fn conditions(conditions: &Conditions) -> String {
     if let Some(control) = &conditions.congestion_control {
         let _ = write!(text, "; congestion control {control}");
     }
-    if let (Some(device), Some(mtu)) = (&conditions.device, conditions.mtu_bytes) {
-        let _ = write!(
-            text,
-            "; device {device}, MTU {mtu}, offloads as it has them"
-        );
+    let device = conditions.device.as_deref().unwrap_or("unknown");
+    let _ = write!(text, "; device {device}");
+    if let Some(mtu) = conditions.mtu_bytes {
+        let _ = write!(text, ", MTU {mtu}");
     }
+    let _ = write!(text, ", offloads {}", conditions.offloads.sentence());
     let _ = write!(text, "; {}; Linux {}", conditions.link, conditions.kernel);
     text
 }
@@ -109,13 +117,6 @@ fn one(out: &mut String, server: &ServerReport, conditions: &Conditions) {
             server.done, server.elapsed_s
         ),
     );
-    let counted = |counts: &std::collections::BTreeMap<String, u64>| {
-        let parts: Vec<String> = counts
-            .iter()
-            .map(|(what, n)| format!("{what}: {n}"))
-            .collect();
-        parts.join(", ")
-    };
     if !server.statuses.is_empty() {
         line(
             out,
@@ -139,6 +140,9 @@ fn one(out: &mut String, server: &ServerReport, conditions: &Conditions) {
                 &format!("  {title:<16} {}", self::times(times, conditions)),
             );
         }
+    }
+    if let Some(sentence) = server.voided_sentence() {
+        line(out, &format!("  link             {sentence}"));
     }
     if server.resumed > 0 {
         line(
@@ -180,6 +184,15 @@ fn one(out: &mut String, server: &ServerReport, conditions: &Conditions) {
             &format!("  client's CPU     {} µs a response", figure(cpu, 3)),
         );
     }
+}
+
+/// `2xx: 12, 4xx: 3`.
+pub(super) fn counted(counts: &BTreeMap<String, u64>) -> String {
+    let parts: Vec<String> = counts
+        .iter()
+        .map(|(what, n)| format!("{what}: {n}"))
+        .collect();
+    parts.join(", ")
 }
 
 /// `12.3 (11.9 to 12.7, n=20)`.
@@ -224,6 +237,7 @@ fn times(times: &TimesReport, conditions: &Conditions) -> String {
 #[must_use]
 pub fn table(report: &Report) -> String {
     let mut out = String::new();
+    warnings(&mut out, report);
     let header = [
         "server and protocol",
         "responses/s (95 %)",

@@ -8,17 +8,12 @@ pub(crate) mod chain;
 
 use std::sync::Arc;
 
+use firstbyte_tests::trusting::Trusting;
 use rustls::client::Resumption;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::compress::CertDecompressor;
+use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::{default_provider, kx_group};
-use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
-};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{
-    ClientConfig, DigitallySignedStruct, Error, SignatureScheme, SupportedProtocolVersion,
-};
+use rustls::{ClientConfig, SupportedProtocolVersion};
 
 /// A version of TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +50,7 @@ pub(crate) fn client(version: Version, alpn: &[&str]) -> ClientConfig {
         .with_protocol_versions(version.alone())
         .expect("the version is built")
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Trusting(
-            default_provider().signature_verification_algorithms,
-        )))
+        .with_custom_certificate_verifier(Arc::new(Trusting::default()))
         .with_no_client_auth();
     config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
     config.resumption = Resumption::disabled();
@@ -70,43 +63,4 @@ pub(crate) fn decompressing(version: Version, how: &'static dyn CertDecompressor
     let mut config = client(version, &["http/1.1"]);
     config.cert_decompressors = vec![how];
     config
-}
-
-/// Takes any certificate whose key signed the handshake.
-#[derive(Debug)]
-struct Trusting(WebPkiSupportedAlgorithms);
-
-impl ServerCertVerifier for Trusting {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.0)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.0)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_schemes()
-    }
 }

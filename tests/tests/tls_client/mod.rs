@@ -6,21 +6,21 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use firstbyte_tests::trusting::Trusting;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
     KeyUsagePurpose, SignatureAlgorithm,
 };
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{
     ClientSessionMemoryCache, ClientSessionStore, Resumption, Tls12ClientSessionValue,
     Tls13ClientSessionValue,
 };
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, Error, HandshakeKind, NamedGroup,
-    SignatureScheme, StreamOwned, SupportedProtocolVersion,
+    ClientConfig, ClientConnection, HandshakeKind, NamedGroup, StreamOwned,
+    SupportedProtocolVersion,
 };
 
 /// An authority.
@@ -170,7 +170,7 @@ impl Tls {
             .with_protocol_versions(versions)
             .expect("the versions are built")
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Trusting));
+            .with_custom_certificate_verifier(Arc::new(Trusting::default()));
         let mut config = match leaf {
             None => builder.with_no_client_auth(),
             Some(leaf) => {
@@ -358,48 +358,6 @@ impl ClientSessionStore for OneDrawer {
 
     fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
         self.0.take_tls13_ticket(&drawer())
-    }
-}
-
-/// Takes any certificate of a server.
-#[derive(Debug)]
-struct Trusting;
-
-impl ServerCertVerifier for Trusting {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let known = aws_lc_rs::default_provider().signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signed, &known)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let known = aws_lc_rs::default_provider().signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signed, &known)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        let known = aws_lc_rs::default_provider().signature_verification_algorithms;
-        known.supported_schemes()
     }
 }
 

@@ -15,20 +15,22 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use driver::sys::signal::Signals;
+use lab::Judge;
 use lab::bench::{Measured, Step, bench};
-use lab::report::{Report, text};
+use lab::report::{Offloads, Report, text};
 use lab::url::Url;
+use link::sweep::{LATE, is_conclusive};
 use link::via::{self, Far, Inside, Wanted};
-use link::{LOCALHOST_PORTS, Spec};
+use link::{LOCALHOST_PORTS, Link, Spec};
 
-use super::long;
-use options::{Asked, LONGS, Options};
+use super::long::{self, Asked};
+use options::{LONGS, Options};
 
 /// Runs the tool with the words after its name.
 pub(super) fn run(words: &[OsString]) -> ExitCode {
     let options = match options::parse(words) {
         Ok(Asked::Help) => return super::print(&(HELP.to_owned() + &long::help(LONGS))),
-        Ok(Asked::Bench(options)) => options,
+        Ok(Asked::Work(options)) => options,
         Err(why) => {
             let text = format!("{why}\nfirstbyte {NAME} -h says how it is used");
             return super::fail(NAME, &text);
@@ -87,7 +89,9 @@ fn measure(options: &Options, link: Option<&Inside>) -> Result<Report, String> {
     // From now on the two are read, and end the bench when they come.
     let signals = Signals::new(&[SIGINT, SIGTERM]).map_err(|error| error.to_string())?;
     let mut bar = Bar::new();
-    let (mut report, measured) = bench(&job, |step| {
+    let judge = link.map(|inside| OfLink(&inside.link));
+    let judge = judge.as_ref().map(|judge| judge as &dyn Judge);
+    let (mut report, measured) = bench(&job, judge, |step| {
         bar.show(step);
         !matches!(signals.receive(), Ok(Some(_)))
     })?;
@@ -96,9 +100,24 @@ fn measure(options: &Options, link: Option<&Inside>) -> Result<Report, String> {
         report.conditions.link = conditions(inside);
         report.conditions.device = Some("of the link".to_owned());
         report.conditions.mtu_bytes = Some(inside.link.options().mtu.into());
+        // This thread is in the client's network, where the device is.
+        report.conditions.offloads = Offloads::of(inside.link.client_device());
     }
     told(options, &report, &measured)?;
     Ok(report)
+}
+
+/// The link, as one that knows when it was late.
+struct OfLink<'a>(&'a Link);
+
+impl Judge for OfLink<'_> {
+    fn are_void(&self, samples: &[(Instant, Instant)]) -> Vec<bool> {
+        self.0.are_void(samples, LATE)
+    }
+
+    fn is_conclusive(&self, samples: u64, void: u64) -> bool {
+        is_conclusive(samples, void)
+    }
 }
 
 /// The link, and how exact it was.

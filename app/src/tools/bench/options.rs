@@ -9,7 +9,7 @@ use lab::{Connect, mix};
 use link::Spec;
 
 use super::threshold::Threshold;
-use crate::tools::long::{Long, Said, plain, read, with};
+use crate::tools::long::{Asked, Long, Said, plain, read, with};
 
 /// What is to be measured, and how.
 #[derive(Debug)]
@@ -46,15 +46,6 @@ pub(super) struct Options {
     pub(super) html: Option<PathBuf>,
     pub(super) hdr: Option<PathBuf>,
     pub(super) thresholds: Vec<Threshold>,
-}
-
-/// What the words ask for.
-#[derive(Debug)]
-pub(super) enum Asked {
-    /// How the tool is used.
-    Help,
-    /// A bench.
-    Bench(Box<Options>),
 }
 
 /// The options, in the order of the help.
@@ -172,7 +163,7 @@ pub(crate) const LONGS: &[Long] = &[
 ///
 /// # Errors
 /// What is wrong with them.
-pub(super) fn parse(words: &[OsString]) -> Result<Asked, String> {
+pub(super) fn parse(words: &[OsString]) -> Result<Asked<Options>, String> {
     let mut options = Options {
         urls: Vec::new(),
         against: None,
@@ -212,7 +203,7 @@ pub(super) fn parse(words: &[OsString]) -> Result<Asked, String> {
         }
     }
     options.check()?;
-    Ok(Asked::Bench(Box::new(options)))
+    Ok(Asked::Work(Box::new(options)))
 }
 
 impl Options {
@@ -336,7 +327,7 @@ const BLOCKS_MAX: usize = 10_000;
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Asked, String> {
+    fn parsed(line: &str) -> Result<Asked<Options>, String> {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         parse(&words)
     }
@@ -345,7 +336,7 @@ mod tests {
     fn options_are_read() {
         let line =
             "http://h/ --connections 5 --rate=500 --connect cold -k --fail-if p99>5 --header A:b";
-        let Ok(Asked::Bench(options)) = parsed(line) else {
+        let Ok(Asked::Work(options)) = parsed(line) else {
             panic!("it is accepted")
         };
         assert_eq!((options.connections, options.rate), (5, Some(500.0)));

@@ -21,10 +21,11 @@ use std::sync::Arc;
 use engines::http::FieldId;
 use server_core::http::{Generation, Http};
 
+use super::long::Asked;
 use crate::console::Console;
 use crate::paths::Paths;
 use crate::{load, supervisor};
-use options::{Asked, Options};
+use options::Options;
 use report::{Report, Request};
 use steps::{Teller, shown};
 
@@ -32,7 +33,7 @@ use steps::{Teller, shown};
 pub(super) fn run(words: &[OsString]) -> ExitCode {
     let options = match options::parse(words) {
         Ok(Asked::Help) => return super::print(HELP),
-        Ok(Asked::Explain(options)) => options,
+        Ok(Asked::Work(options)) => options,
         Err(why) => {
             return super::fail(
                 NAME,

@@ -9,6 +9,7 @@ use server_core::exchange::Peer;
 
 use super::url::Url;
 use crate::argv;
+use crate::tools::long::Asked;
 
 /// What is to be explained, and how.
 #[derive(Debug)]
@@ -31,20 +32,11 @@ pub(super) struct Options {
     pub(super) place: argv::Options,
 }
 
-/// What the words ask for.
-#[derive(Debug)]
-pub(super) enum Asked {
-    /// How the tool is used.
-    Help,
-    /// An explanation.
-    Explain(Box<Options>),
-}
-
 /// Reads the words after the tool's name.
 ///
 /// # Errors
 /// What is wrong with them.
-pub(super) fn parse(words: &[OsString]) -> Result<Asked, String> {
+pub(super) fn parse(words: &[OsString]) -> Result<Asked<Options>, String> {
     let mut found = Found {
         method: "GET".to_owned(),
         ..Found::default()
@@ -131,12 +123,12 @@ impl Found {
         Ok(())
     }
 
-    fn finish(self) -> Result<Asked, String> {
+    fn finish(self) -> Result<Asked<Options>, String> {
         if self.help {
             return Ok(Asked::Help);
         }
         let url = self.url.ok_or("no URL is given")?;
-        Ok(Asked::Explain(Box::new(Options {
+        Ok(Asked::Work(Box::new(Options {
             url: Url::parse(&url)?,
             method: self.method,
             fields: self.fields,
@@ -194,7 +186,7 @@ mod tests {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         match parse(&words)? {
             Asked::Help => Err("help".to_owned()),
-            Asked::Explain(options) => Ok(*options),
+            Asked::Work(options) => Ok(*options),
         }
     }
 

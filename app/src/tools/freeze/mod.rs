@@ -28,9 +28,9 @@ use std::time::Instant;
 
 use sha2::{Digest, Sha256};
 
-use super::long;
+use super::long::{self, Asked};
 use names::{Names, Read};
-use options::{Asked, LONGS, Options};
+use options::{LONGS, Options};
 use output::Done;
 use stage::Stage;
 use tree::{Tree, failed};
@@ -39,7 +39,7 @@ use tree::{Tree, failed};
 pub(super) fn run(words: &[OsString]) -> ExitCode {
     let options = match options::parse(words) {
         Ok(Asked::Help) => return super::print(&help()),
-        Ok(Asked::Freeze(options)) => options,
+        Ok(Asked::Work(options)) => options,
         Err(why) => {
             return super::fail(
                 NAME,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::compress::{Coding, Effort};
 use super::url::Site;
-use crate::tools::long::{Long, plain, with};
+use crate::tools::long::{Asked, Long, plain, with};
 
 /// What is to be frozen, and how.
 #[derive(Debug)]
@@ -36,15 +36,6 @@ pub(super) struct Options {
     pub(super) effort: Effort,
     /// How many threads work.
     pub(super) threads: usize,
-}
-
-/// What the words ask for.
-#[derive(Debug)]
-pub(super) enum Asked {
-    /// How the tool is used.
-    Help,
-    /// A frozen tree.
-    Freeze(Box<Options>),
 }
 
 /// The options, in the order of the help.
@@ -98,7 +89,7 @@ pub(crate) const LONGS: &[Long] = &[
 ///
 /// # Errors
 /// What is wrong with them.
-pub(super) fn parse(words: &[OsString]) -> Result<Asked, String> {
+pub(super) fn parse(words: &[OsString]) -> Result<Asked<Options>, String> {
     let mut found = Found::default();
     let mut words = words.iter();
     let mut only_paths = false;
@@ -206,11 +197,11 @@ impl Found {
         Ok(())
     }
 
-    fn finish(self) -> Result<Asked, String> {
+    fn finish(self) -> Result<Asked<Options>, String> {
         let dir = self.dir.ok_or("no directory is given")?;
         let out = self.out.ok_or("no --out is given")?;
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
-        Ok(Asked::Freeze(Box::new(Options {
+        Ok(Asked::Work(Box::new(Options {
             dir,
             out,
             manifest: self.manifest,
@@ -244,7 +235,7 @@ mod tests {
     fn options_are_read() {
         let words = "www --out=o --keep *.pdf --keep=x/ --encodings gz,br --threads 256 --strict --effort best";
         let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
-        let Ok(Asked::Freeze(options)) = parse(&words) else {
+        let Ok(Asked::Work(options)) = parse(&words) else {
             panic!("it is accepted")
         };
         assert_eq!(options.keep, ["*.pdf", "x/"]);

@@ -16,14 +16,14 @@ use std::process::ExitCode;
 use link::via::run::{self, Outcome};
 use link::via::{self, Far, Inside, Wanted};
 
-use super::long;
-use options::{Asked, LONGS, Options};
+use super::long::{self, Asked};
+use options::{LONGS, Options};
 
 /// Runs the tool with the words after its name.
 pub(super) fn run(words: &[OsString]) -> ExitCode {
     let options = match options::parse(words) {
         Ok(Asked::Help) => return super::print(&(String::from(HELP) + &long::help(LONGS))),
-        Ok(Asked::Via(options)) => options,
+        Ok(Asked::Work(options)) => options,
         Err(why) => return fail(&format!("{why}\nfirstbyte {NAME} -h says how it is used")),
     };
     let far = if options.commands.servers.is_empty() {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use link::Spec;
 use link::via::run::Commands;
 
-use crate::tools::long::{Long, plain, with};
+use crate::tools::long::{Asked, Long, plain, with};
 
 /// What is to be run, and behind what.
 #[derive(Debug, Default)]
@@ -21,15 +21,6 @@ pub(super) struct Options {
     pub(super) json: Option<PathBuf>,
     /// Say nothing of the link at the end.
     pub(super) quiet: bool,
-}
-
-/// What the words ask for.
-#[derive(Debug)]
-pub(super) enum Asked {
-    /// How the tool is used.
-    Help,
-    /// A command behind a link.
-    Via(Box<Options>),
 }
 
 /// The options, in the order of the help.
@@ -59,7 +50,7 @@ const PORTS_MAX: usize = 63;
 ///
 /// # Errors
 /// What is wrong with them.
-pub(super) fn parse(words: &[OsString]) -> Result<Asked, String> {
+pub(super) fn parse(words: &[OsString]) -> Result<Asked<Options>, String> {
     let mut options = Options::default();
     let mut spec = None;
     let mut pcap = None;
@@ -121,7 +112,7 @@ pub(super) fn parse(words: &[OsString]) -> Result<Asked, String> {
         return Err("two files for packets are given".to_owned());
     }
     options.spec.pcap = options.spec.pcap.or(pcap);
-    Ok(Asked::Via(Box::new(options)))
+    Ok(Asked::Work(Box::new(options)))
 }
 
 fn port(value: &OsString) -> Result<u16, String> {
@@ -146,7 +137,7 @@ mod tests {
     fn options_are_read() {
         let line = "50ms,seed=7 --server a --json=x --server=b --quiet --port 1 --port=65535 --pcap p \
                     -- c -- --quiet -h";
-        let Ok(Asked::Via(options)) = parse(&words(line)) else {
+        let Ok(Asked::Work(options)) = parse(&words(line)) else {
             panic!("it is accepted")
         };
         assert_eq!(options.spec.to_string(), "50ms,seed=7,pcap=p");

@@ -6,17 +6,14 @@ pub(crate) mod v1;
 use std::io::{Read, Write};
 use std::sync::Arc;
 
+use firstbyte_tests::trusting::Trusting;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, KeyUsagePurpose, SignatureAlgorithm,
 };
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme,
-    SupportedProtocolVersion,
-};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, SignatureScheme, SupportedProtocolVersion};
 use tls::{Chain, Ciphers, Config, Conn, Fault, Identity, Key, Offer, Scratch, Settings};
 
 /// An authority.
@@ -134,7 +131,7 @@ impl Default for Wishes {
 /// A client's settings, which remember sessions.
 pub(crate) fn client_config(wishes: Wishes) -> Arc<ClientConfig> {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier = Arc::new(Trusting(wishes.schemes));
+    let verifier = Arc::new(wishes.schemes.map_or_else(Trusting::default, Trusting::of));
     let builder = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(wishes.versions)
         .expect("the versions are built")
@@ -161,50 +158,6 @@ pub(crate) fn pem_certificates(text: &str) -> Vec<CertificateDer<'static>> {
     <CertificateDer<'_> as rustls::pki_types::pem::PemObject>::pem_slice_iter(text.as_bytes())
         .map(|certificate| certificate.expect("it is a certificate"))
         .collect()
-}
-
-/// Takes any server certificate.
-#[derive(Debug)]
-struct Trusting(Option<Vec<SignatureScheme>>);
-
-impl ServerCertVerifier for Trusting {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let known = aws_lc_rs::default_provider().signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signed, &known)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let known = aws_lc_rs::default_provider().signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signed, &known)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.clone().unwrap_or_else(|| {
-            let known = aws_lc_rs::default_provider().signature_verification_algorithms;
-            known.supported_schemes()
-        })
-    }
 }
 
 /// Both ends of a connection.

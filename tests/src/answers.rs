@@ -1,0 +1,45 @@
+//! A server of our own that answers every request alike, for what measures servers.
+//!
+//! HTTP/1.1 with connections that are kept, requests without bodies; a thread for each connection. It ends with the
+//! process. Deliberately absent: everything that a server should check.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+
+/// The response: a head alone.
+pub const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+/// Starts a server on a free port that does `work` for each request before it answers; gives its address.
+///
+/// # Panics
+/// When no port is free.
+pub fn serve(work: impl Fn() + Clone + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = listener.local_addr().expect("it is bound");
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let work = work.clone();
+            thread::spawn(move || answer(stream, work));
+        }
+    });
+    address
+}
+
+/// Answers until the client goes.
+fn answer(mut stream: TcpStream, work: impl Fn()) {
+    let _ = stream.set_nodelay(true);
+    let Ok(reader) = stream.try_clone() else {
+        return;
+    };
+    for line in BufReader::new(reader).lines().map_while(Result::ok) {
+        // An empty line ends a request.
+        if !line.is_empty() {
+            continue;
+        }
+        work();
+        if stream.write_all(ANSWER.as_bytes()).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! `firstbyte bench --against` finds a difference of 5 % that was planted between two real servers, and none between a
+//! server and itself.
+//!
+//! Each server takes a set time by the clock for a response, as one does that waits for a disk: on a machine with other
+//! work that is the same time, where computing would take as much longer as that work has the processors.
+
+mod lab;
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use firstbyte_tests::answers::serve;
+use lab::{number, report};
+use serde_json::Value;
+
+/// What the faster server takes for a response. Client, loopback and all wake-ups add about 0.3 ms to it.
+const TIME: Duration = Duration::from_millis(20);
+
+/// How much longer the slower one takes.
+const PLANTED: f64 = 1.05;
+
+/// What is common to both takes from a ratio: with 0.8 ms of it, 1.05 becomes 1.048.
+const DILUTED: f64 = 0.002;
+
+/// How often a comparison is made at most. Its interval is at 99 %: even on a machine with nothing else to do one of a
+/// hundred is wrong, and beside other work a few outliers may make it so wide that it holds all.
+const TRIES: usize = 3;
+
+/// Has this thread, and those that it starts from now on, servers and client, run before all other work: else each of the
+/// five wake-ups of a request may have to wait for somebody's slice of a processor, 3 ms. They wait nearly all the
+/// time, so that nobody is kept from anything. Needs root; without it the machine has to be quieter.
+fn run_first() {
+    let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
+    let _ = Command::new("chrt")
+        .args(["--fifo", "--pid", "1", &thread])
+        .stderr(Stdio::null())
+        .status();
+}
+
+/// The URL of a server that takes so long for each response.
+fn taking(time: Duration) -> String {
+    let address = serve(move || {
+        let came = Instant::now();
+        // Nobody unparks it; parking may end early all the same.
+        while let Some(left) = time.checked_sub(came.elapsed()) {
+            std::thread::park_timeout(left);
+        }
+    });
+    format!("http://{address}/")
+}
+
+/// Two servers in 20 blocks, a connection and six requests for each run: the comparison of rates, and of mean times.
+fn compared(first: &str, second: &str) -> [Value; 2] {
+    let size = ["--connections", "1", "--requests", "6", "--blocks", "20"];
+    let report = report(&[&[first, "--against", second], &size[..]].concat());
+    let figures = &report["comparison"];
+    assert_eq!(
+        (&figures[0]["figure"], &figures[1]["figure"]),
+        (&"rate".into(), &"mean_ms".into())
+    );
+    [figures[0].clone(), figures[1].clone()]
+}
+
+/// Compares servers that take these times until it is as expected, three times at most; one that takes the same with
+/// itself.
+#[track_caller]
+fn comes_out(first: Duration, second: Duration, expected: impl Fn(&[Value; 2]) -> bool) {
+    run_first();
+    let [first, second] = match first == second {
+        true => {
+            let url = taking(first);
+            [url.clone(), url]
+        }
+        false => [taking(first), taking(second)],
+    };
+    let mut seen = Vec::new();
+    for _ in 0..TRIES {
+        let figures = compared(&first, &second);
+        for figure in &figures {
+            println!(
+                "{}: {} {}",
+                figure["figure"], figure["verdict"], figure["ratio"]
+            );
+        }
+        if expected(&figures) {
+            return;
+        }
+        seen.push(figures);
+    }
+    panic!("{TRIES} comparisons: {seen:?}");
+}
+
+/// Whether the interval of a ratio holds a number, or one that what is common to both servers makes of it.
+fn holds(figure: &Value, ratio: f64) -> bool {
+    let (low, high) = (
+        number(&figure["ratio"]["low"]),
+        number(&figure["ratio"]["high"]),
+    );
+    (low - DILUTED..=high + DILUTED).contains(&ratio)
+}
+
+#[test]
+fn server_that_needs_five_percent_longer_is_found() {
+    comes_out(TIME, TIME.mul_f64(PLANTED), |[rate, mean]| {
+        let found = |figure: &Value| figure["verdict"] == "first is better";
+        let whole = holds(rate, 1.0 / PLANTED) && holds(mean, PLANTED);
+        found(rate) && found(mean) && whole
+    });
+}
+
+#[test]
+fn server_that_is_compared_with_itself_does_not_differ() {
+    comes_out(TIME, TIME, |[rate, mean]| {
+        let neither = |figure: &Value| figure["verdict"] == "no difference seen";
+        // And by an interval that would have shown the difference of the other test.
+        let narrow = |figure| !holds(figure, PLANTED) && !holds(figure, 1.0 / PLANTED);
+        neither(rate) && neither(mean) && narrow(rate) && narrow(mean)
+    });
+}

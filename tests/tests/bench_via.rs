@@ -1,0 +1,71 @@
+//! `firstbyte bench --via` when its link is late: what was measured meanwhile is left out, counted, and warned of.
+//!
+//! Skipped, and says so, where there can be no link: see `firstbyte_tests::via`.
+
+mod lab;
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use firstbyte_tests::via::possible;
+use firstbyte_tests::{Signal, peer, process, wait_until};
+use lab::{number, server, url};
+use serde_json::Value;
+
+/// Requests in all, and how many begin in a second: at a round trip of 40 ms ten are under way, evenly spread.
+const REQUESTS: u64 = 500;
+const RATE: u64 = 250;
+
+/// For how long the link does nothing; half a round trip is less than a tenth of it.
+const STOPPED: Duration = Duration::from_millis(300);
+
+/// The process that has link and client is stopped for 300 ms. The packets that are on the link are due meanwhile, and
+/// late by most of that time when it goes on. So the requests that should have been sent meanwhile, 75 of 500, have
+/// waited for up to 300 ms, and not for the server.
+#[test]
+fn samples_during_which_the_link_was_late_are_void() {
+    if !possible() {
+        return;
+    }
+    let server = server();
+    let bench = Command::new(peer::binary())
+        .args(["bench", &url(&server, 1, "/100.txt"), "--json"])
+        .args(["--via", "40ms", "--requests", &REQUESTS.to_string()])
+        .args(["--rate", &RATE.to_string(), "--connections", "100"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let log = server.path("access.log");
+    wait_until("responses come", || {
+        let log = std::fs::read_to_string(&log).unwrap_or_default();
+        log.lines().count() > 100
+    });
+    let [inside] = process::children(bench.id())[..] else {
+        panic!("one process has the link");
+    };
+    assert!(process::signal(inside, Signal::STOP));
+    let stopped = Instant::now();
+    wait_until("time passes", || stopped.elapsed() >= STOPPED);
+    assert!(process::signal(inside, Signal::CONT));
+    let output = bench.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    let found = &report["servers"][0];
+    assert_eq!(found["done"], REQUESTS, "each response counts: {found}");
+    let void = |kind: &str| {
+        let (voided, n) = (&found["voided"][kind], &found["times"][kind]["n"]);
+        assert_eq!(voided["of"], REQUESTS, "{kind}");
+        let void = voided["void"].as_u64().expect("a number");
+        assert_eq!(n.as_u64(), Some(REQUESTS - void), "{kind}");
+        void
+    };
+    let (waited, under_way) = (void("response"), void("service"));
+    assert!(waited >= 50 && under_way >= 3, "{found}");
+    // With those 75 it would be above 250 ms.
+    let p99 = number(&found["times"]["response"]["percentiles"]["p99"]["value"]);
+    assert!((40.0..200.0).contains(&p99), "{p99} ms: {found}");
+    let warning = report["warnings"][0].as_str().unwrap_or_default();
+    let expected = format!("because the link was late (response {waited} of {REQUESTS}");
+    assert!(warning.contains(&expected), "{report}");
+}
