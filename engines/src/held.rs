@@ -34,7 +34,9 @@ impl Held {
             Cow::Owned(mut all) => {
                 all.drain(..used);
                 if !all.is_empty() {
-                    all.shrink_to(KEEP_BYTES);
+                    if all.capacity() > 2 * KEEP_BYTES && all.len() <= KEEP_BYTES {
+                        all.shrink_to(KEEP_BYTES);
+                    }
                     self.0 = all;
                 }
             }

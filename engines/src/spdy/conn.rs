@@ -215,11 +215,11 @@ impl Conn {
     /// Whether the connection holds memory that [`Self::rest`] gives back.
     #[must_use]
     pub fn could_rest(&self) -> bool {
-        self.inflater.is_awake() || self.deflater.is_awake()
+        self.inflater.is_awake() || self.deflater.is_awake() || !self.known.is_empty()
     }
 
-    /// Gives back what compression needs, which is large; the next header block makes it anew. For connections on which
-    /// nothing has happened for a while.
+    /// Gives back what compression needs, which is large and made anew by the next header block, and what is remembered of
+    /// the last heads. For connections on which nothing has happened for a while.
     pub fn rest(&mut self) {
         self.inflater.rest();
         self.deflater.rest();

@@ -21,6 +21,11 @@ struct Pair {
 }
 
 impl Known {
+    /// Whether nothing was found out yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
     /// Begins with another block.
     pub(super) fn begin(&mut self) {
         self.next = 0;

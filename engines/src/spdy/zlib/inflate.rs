@@ -1,9 +1,12 @@
 //! Header blocks as they are received: zlib's header, and behind it one stream of DEFLATE.
 //!
 //! Decoding stops wherever the bytes of a header block end, be that in the middle of a code, and goes on from there with
-//! the next one. What has to be known then is small: some bits, where in a block of DEFLATE the stream is, and the last
-//! text. So a connection that rests needs no more memory than that text. (Libraries keep tens of kilobytes, and those that
-//! can be asked where they are build the fixed codes anew for each block.)
+//! the next one. What has to be known then is small: some bits, where in a block of DEFLATE the stream is, the codes of a
+//! block that has not ended, and the last text. So a connection that rests needs no more memory than that. (Libraries keep
+//! tens of kilobytes, and those that can be asked where they are build the fixed codes anew for each block.)
+//!
+//! A match may go as far back as zlib's header says, and no farther (RFC 1950 section 2.2); zlib itself takes what it
+//! happens to have.
 //!
 //! Absent: the checksum at the end of a zlib stream, for which a header block is refused.
 //!
@@ -139,7 +142,13 @@ impl Inflater {
 
     /// Whether it holds memory that it need not keep.
     pub(in crate::spdy) fn is_awake(&self) -> bool {
-        self.tail.as_ref().is_some_and(Tail::has_old)
+        self.tail.as_ref().is_some_and(Tail::is_slack)
+    }
+
+    /// Bytes of memory that the text takes.
+    #[cfg(test)]
+    pub(in crate::spdy) fn memory_bytes(&self) -> usize {
+        self.tail.as_ref().map_or(0, |tail| tail.text.capacity())
     }
 
     /// Gives memory back until the next block.

@@ -45,14 +45,19 @@ impl Tail {
 
     /// Drops what is too old: now and then, since all that stays is moved.
     fn drop_old(&mut self) {
-        if self.text.len() > self.most + SLACK_BYTES {
+        let most = self.most + SLACK_BYTES;
+        if self.text.len() > most {
             self.text.drain(..self.start());
+        }
+        // A text that was far longer than others leaves no memory behind.
+        if self.text.capacity() > 2 * most {
+            self.text.shrink_to(most);
         }
     }
 
-    /// Whether some of it is too old.
-    fn has_old(&self) -> bool {
-        self.text.len() > self.most
+    /// Whether it holds memory that [`Self::trim`] gives back.
+    fn is_slack(&self) -> bool {
+        self.text.capacity() > self.most
     }
 
     /// Drops all that is too old, and memory that is not needed.
