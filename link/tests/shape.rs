@@ -213,6 +213,7 @@ fn rates_are_the_ones_asked_for() {
                 return;
             };
             off = rate_off(&link, direction, bits);
+            show(&format!("{spec}: off by {off}"));
             if off <= SHARE_OFF_MAX {
                 break;
             }

@@ -19,6 +19,15 @@ const RATE: u64 = 250;
 /// For how long the link does nothing; half a round trip is less than a tenth of it.
 const STOPPED: Duration = Duration::from_millis(300);
 
+/// A process that goes on when the test is over, whatever has failed, and ends then.
+struct GoesOn(u32);
+
+impl Drop for GoesOn {
+    fn drop(&mut self) {
+        process::signal(self.0, Signal::CONT);
+    }
+}
+
 /// The process that has link and client is stopped for 300 ms. The packets that are on the link are due meanwhile, and
 /// late by most of that time when it goes on. So the requests that should have been sent meanwhile, 75 of 500, have
 /// waited for up to 300 ms, and not for the server.
@@ -44,6 +53,7 @@ fn samples_during_which_the_link_was_late_are_void() {
     let [inside] = process::children(bench.id())[..] else {
         panic!("one process has the link");
     };
+    let _goes_on = GoesOn(inside);
     assert!(process::signal(inside, Signal::STOP));
     let stopped = Instant::now();
     wait_until("time passes", || stopped.elapsed() >= STOPPED);

@@ -224,7 +224,7 @@ fn judge(what: &str, link: &Link, sweep: &Sweep, peer: &mut (dyn Peer + Send)) {
             return;
         }
     }
-    link::inconclusive(what, link);
+    link::inconclusive(&format!("{what}, {found} times with findings"), link);
 }
 
 /// Runs the whole sweep against the binary under test.

@@ -320,6 +320,7 @@ impl Exchange {
     /// last one was over ([`Exchange::clear_reply`]).
     pub fn begin(&mut self, http: Rc<Generation>, port: usize, client: Client, clock: &Clock) {
         debug_assert!(self.body.is_empty() && self.supply.is_none() && self.stages.is_empty());
+        debug_assert!(self.reply.status == 0 && self.reply.fields.fields.is_empty());
         let slots = http.vars.slots;
         self.http = http;
         self.port = port;

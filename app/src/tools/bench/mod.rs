@@ -25,6 +25,7 @@ use link::{LOCALHOST_PORTS, Link, Spec};
 
 use super::long::{self, Asked};
 use options::{LONGS, Options};
+use threshold::Threshold;
 
 /// Runs the tool with the words after its name.
 pub(super) fn run(words: &[OsString]) -> ExitCode {
@@ -164,11 +165,15 @@ fn verdict(options: &Options, report: &Report) -> u8 {
     if report.interrupted {
         return INTERRUPTED;
     }
-    let exceeded: Vec<String> = options
+    let mut exceeded: Vec<String> = options
         .thresholds
         .iter()
         .flat_map(|threshold| threshold.exceeded(report))
         .collect();
+    // Where the few samples that are left say all is well, it may not be.
+    if options.thresholds.iter().any(Threshold::is_of_times) {
+        exceeded.extend(report.warnings.iter().cloned());
+    }
     if !exceeded.is_empty() {
         let _ = super::fail(NAME, &exceeded.join("\n"));
         return EXCEEDED;

@@ -44,6 +44,11 @@ impl Threshold {
         }
     }
 
+    /// Whether it is about times, which are measured by samples.
+    pub(super) fn is_of_times(&self) -> bool {
+        !matches!(self.figure.as_str(), "rate" | "errors" | "cpu" | "memory")
+    }
+
     /// What makes a report a failure; what was not measured is one, too.
     pub(super) fn exceeded(&self, report: &Report) -> Vec<String> {
         let mut found = Vec::new();

@@ -49,7 +49,7 @@ pub(super) fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
     }
 }
 
-/// Body that came with its head, and what is wrong with a body that is waited for.
+/// Body that came with its head, and what is wrong with it, or with one that is waited for.
 #[derive(Default)]
 struct Early {
     bytes: Vec<u8>,

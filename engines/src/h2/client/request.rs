@@ -15,7 +15,8 @@ impl Client {
     /// gives its number. With `ended` the request has no body.
     ///
     /// # Errors
-    /// The connection cannot take it, or it cannot be sent; nothing has been sent then.
+    /// The connection cannot take it, and nothing has been sent; or a field cannot be sent: then a stream was begun and reset,
+    /// since fields before it have changed the table.
     pub fn request<'a>(
         &mut self,
         fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,

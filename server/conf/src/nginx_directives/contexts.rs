@@ -70,7 +70,7 @@ const fn of(letters: &[u8]) -> Contexts {
             b'A' => Contexts::MAIL,
             b'B' => Contexts::MAIL_SERVER,
             b'K' => Contexts::MODULE_BLOCK,
-            _ => Contexts::NONE,
+            _ => panic!("no context has this letter"),
         });
         at += 1;
     }
