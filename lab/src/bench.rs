@@ -117,6 +117,10 @@ pub fn bench(
                     measured.interrupted = true;
                     break 'all;
                 }
+                // More runs would say no more.
+                if measured.runs[at].iter().all(|run| run.done == 0) {
+                    break 'all;
+                }
             }
         }
     }

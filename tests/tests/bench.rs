@@ -5,7 +5,7 @@ mod lab;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use firstbyte_tests::wait::holds_within;
 use firstbyte_tests::{Outcome, Signal, TempDir, peer, process, run, wait_until};
@@ -183,6 +183,34 @@ fn failures_are_counted_by_their_kinds() {
     let (code, found) = errors(&[&format!("http://127.0.0.1:{closed}/")]);
     assert_eq!(code, 1);
     assert!(found["connect: refused"] >= 10, "{found:?}");
+    // However many requests there were to be, of however many servers.
+    let both = [
+        &url(&server, 1, "/"),
+        "--against",
+        &format!("http://127.0.0.1:{closed}/"),
+    ];
+    let many = [
+        &both[..],
+        &[
+            "--requests",
+            "100000",
+            "--blocks",
+            "50",
+            "--connections",
+            "2",
+            "--json",
+        ],
+    ]
+    .concat();
+    let begun = Instant::now();
+    let outcome = bench(&many);
+    assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("has answered nothing"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(begun.elapsed() < Duration::from_secs(60), "it gives up");
     let tls = url(&server, 3, "/");
     let (code, found) = errors(&[&tls]);
     assert_eq!(code, 1, "nobody vouches for it: {found:?}");

@@ -289,6 +289,8 @@ const EVENTS: usize = 512;
 const TICK_MS: u64 = 20;
 /// How long a connection that failed waits, nanoseconds.
 const RETRY_NS: u64 = 10_000_000;
+/// How many times each connection of a closed loop is tried while none has come to a response.
+const TRIES_MAX: u64 = 100;
 /// Responses that are told at a time.
 const PROGRESS: u64 = 64;
 /// The token of the timer; connections have small ones.

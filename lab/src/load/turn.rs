@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use driver::sys::poll::Ready;
 
-use super::{Connect, Loader, PROGRESS, RETRY_NS, now_ns};
+use super::{Connect, Loader, PROGRESS, RETRY_NS, TRIES_MAX, now_ns};
 use crate::engine::{Engine, Told};
 use crate::flights::Flight;
 use crate::link::Stage;
@@ -146,6 +146,19 @@ impl Loader<'_> {
             self.take_budget(now);
         }
         self.count_error(why, (lost + waited).max(1), now);
+        if self.answers_nothing() {
+            self.until_ns = Some(now);
+        }
+    }
+
+    /// Whether nothing of many tries has come to a response: the server is not there, or is another one. A constant rate
+    /// goes on, for it may be there to see when the server comes back.
+    fn answers_nothing(&self) -> bool {
+        let tries = TRIES_MAX * self.links.len() as u64;
+        self.running
+            && self.plan.rate.is_none()
+            && self.tally.done == 0
+            && self.tally.failed() >= tries
     }
 
     /// What has to be looked at now and then: what takes too long, and what may be tried again.

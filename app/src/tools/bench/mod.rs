@@ -178,8 +178,8 @@ fn verdict(options: &Options, report: &Report) -> u8 {
         let _ = super::fail(NAME, &exceeded.join("\n"));
         return EXCEEDED;
     }
-    if report.servers.iter().any(|server| server.done == 0) {
-        let _ = super::fail(NAME, "a server has answered nothing");
+    if let Some(silent) = report.servers.iter().find(|server| server.done == 0) {
+        let _ = super::fail(NAME, &format!("{} has answered nothing", silent.name));
         return FAILED;
     }
     0
