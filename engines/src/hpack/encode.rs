@@ -62,8 +62,8 @@ pub struct Encoder {
     own_max_bytes: usize,
     /// The table size was changed since the last block: the smallest one and the last one.
     resized: Option<(usize, usize)>,
-    /// By a hash of name and value: the numbers of the two entries that were added last.
-    slots: [[u64; 2]; SLOTS],
+    /// By a hash of name and value: the numbers of the entries that were added last.
+    slots: [[u64; WAYS]; SLOTS],
     huffman: bool,
     /// How many times the size of the table has changed, or has been said.
     resizes: u64,
@@ -79,7 +79,7 @@ impl Encoder {
             table: Table::new(bytes),
             own_max_bytes,
             resized: (bytes < DEFAULT_TABLE_BYTES).then_some((bytes, bytes)),
-            slots: [[0; 2]; SLOTS],
+            slots: [[0; WAYS]; SLOTS],
             huffman,
             resizes: 0,
         }
@@ -180,7 +180,8 @@ impl Encoder {
                 integer::encode(out, 0x40, 6, index);
                 self.table.add(text, value, Note { hash, index });
                 let slot = &mut self.slots[hash as usize % SLOTS];
-                *slot = [self.table.added(), slot[0]];
+                slot.rotate_right(1);
+                slot[0] = self.table.added();
             }
             Indexing::Never => integer::encode(out, 0x10, 4, index),
             Indexing::Yes | Indexing::No => integer::encode(out, 0, 4, index),
@@ -258,6 +259,8 @@ fn first_bytes(text: &[u8]) -> u64 {
 }
 
 const STATUS: Name<'_> = Name::new(b":status");
-/// Slots of the index; with two entries each more than a table of 4096 bytes holds.
-const SLOTS: usize = 64;
+/// Slots of the index, and entries of each: together more than a table of 4096 bytes holds. Fields of one head that share a
+/// slot push each other out if they are more than it has entries, and are literals then each time.
+const SLOTS: usize = 32;
+const WAYS: usize = 4;
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -148,6 +148,38 @@ fn repeated_fields_cost_a_byte() {
     }
 }
 
+/// Whatever the date is, it and the other fields of a response are all found again: none pushes another out of the index.
+#[test]
+fn a_head_that_repeats_costs_a_byte_a_field_at_every_second() {
+    let mut encoder = Encoder::new(4096, true);
+    for second in 0..20_000 {
+        let (hour, minute) = (second / 3600, second / 60 % 60);
+        let date = format!(
+            "Sat, 21 Nov 2026 {hour:02}:{minute:02}:{:02} GMT",
+            second % 60
+        );
+        let etag = format!("W/\"6b020909-{}\"", second / 200);
+        let fields = [
+            ("server", "firstbyte", Indexing::Yes),
+            ("date", date.as_str(), Indexing::Yes),
+            ("content-type", "text/plain", Indexing::Yes),
+            ("content-length", "6610", Indexing::Yes),
+            (
+                "last-modified",
+                "Sat, 21 Nov 2026 21:11:37 GMT",
+                Indexing::Yes,
+            ),
+            ("etag", etag.as_str(), Indexing::Yes),
+            ("vary", "Accept-Encoding", Indexing::Yes),
+            ("content-encoding", "gzip", Indexing::Yes),
+        ];
+        // What the date has pushed out of the table comes back with the second one.
+        encode(&mut encoder, &fields);
+        encode(&mut encoder, &fields);
+        assert_eq!(encode(&mut encoder, &fields).len(), fields.len(), "{date}");
+    }
+}
+
 #[test]
 fn entries_that_went_are_not_referred_to() {
     let (mut encoder, mut decoder) = (Encoder::new(200, true), Decoder::new(4096));
