@@ -47,6 +47,17 @@ fn named_namespaces() -> usize {
     fs::read_dir("/run/netns").map_or(0, Iterator::count)
 }
 
+/// The command, to which signals mean what they mean by default: whoever runs the tests may ignore some, and what is
+/// ignored is inherited.
+fn via() -> Command {
+    let mut command = Command::new("env");
+    command
+        .arg("--default-signal")
+        .arg(peer::binary())
+        .arg("via");
+    command
+}
+
 #[test]
 fn interruption_leaves_nothing_behind() {
     if !possible() {
@@ -60,8 +71,8 @@ fn interruption_leaves_nothing_behind() {
         (Signal::TERM, Some(128 + 15)),
         (Signal::KILL, None),
     ] {
-        let mut child = Command::new(peer::binary())
-            .args(["via", "20ms,20mbit", "--", "sh", "-c", script])
+        let mut child = via()
+            .args(["20ms,20mbit", "--", "sh", "-c", script])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -113,8 +124,8 @@ fn signals_reach_the_command() {
         return;
     }
     let script = "trap 'echo hup' HUP; trap 'echo usr1; exit 9' USR1; echo ready; while :; do sleep 0.01; done";
-    let mut child = Command::new(peer::binary())
-        .args(["via", "1ms", "--quiet", "--", "sh", "-c", script])
+    let mut child = via()
+        .args(["1ms", "--quiet", "--", "sh", "-c", script])
         .stdout(Stdio::piped())
         .spawn()
         .expect("the binary under test starts");
@@ -136,8 +147,8 @@ fn a_link_that_somebody_cuts_leaves_the_command_its_status() {
         return;
     }
     let script = "echo ready $FIRSTBYTE_VIA_SERVER; read line; exit 3";
-    let mut child = Command::new(peer::binary())
-        .args(["via", "1ms", "--", "sh", "-c", script])
+    let mut child = via()
+        .args(["1ms", "--", "sh", "-c", script])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
