@@ -39,7 +39,11 @@ fuzz_target!(|input: &[u8]| {
         moov: if flags & 8 == 0 { 1 << 20 } else { 200 },
     };
     // A file in a few bytes may be as large as files are.
-    let more = if more > 1 << 31 { more << 24 } else { more & 0xfff };
+    let more = if more > 1 << 31 {
+        more << 24
+    } else {
+        more & 0xfff
+    };
     let mut file = Sparse {
         begin,
         size: begin.len() as u64 + more,
@@ -81,7 +85,9 @@ impl Ranges for Sparse<'_> {
         assert!(end.is_some(), "{offset} {len}");
         self.read += len;
         self.largest = self.largest.max(len);
-        let known = usize::try_from(offset).ok().and_then(|at| self.begin.get(at..));
+        let known = usize::try_from(offset)
+            .ok()
+            .and_then(|at| self.begin.get(at..));
         let known = known.unwrap_or_default();
         let wanted = out.len() + len as usize;
         out.extend_from_slice(&known[..known.len().min(len as usize)]);
@@ -120,7 +126,9 @@ fn nested(body: &[u8]) {
 /// Cuts what was made once more, at its begin.
 fn again(head: &[u8], data: Range<u64>, begin: &[u8], limits: Limits) {
     let len = (data.end - data.start).min(1 << 16) as usize;
-    let known = usize::try_from(data.start).ok().and_then(|at| begin.get(at..));
+    let known = usize::try_from(data.start)
+        .ok()
+        .and_then(|at| begin.get(at..));
     let mut file = head.to_vec();
     file.extend(known.unwrap_or_default().iter().take(len));
     let mut part = Sparse {
@@ -138,7 +146,11 @@ fn again(head: &[u8], data: Range<u64>, begin: &[u8], limits: Limits) {
     let made = cut(&mut part, size, limits, &ask);
     let sound = !matches!(
         made,
-        Err(Fault::BoxTooSmall(_) | Fault::BoxTooLarge(_) | Fault::Truncated | Fault::Duplicate(_) | Fault::Short(_))
+        Err(Fault::BoxTooSmall(_)
+            | Fault::BoxTooLarge(_)
+            | Fault::Truncated
+            | Fault::Duplicate(_)
+            | Fault::Short(_))
     );
     assert!(sound, "{made:?}");
 }
