@@ -173,6 +173,16 @@ impl Spares {
     }
 }
 
+/// Moves bytes to the end of others; where there are none, the memory goes along.
+#[inline]
+pub(crate) fn hand_over(from: &mut Vec<u8>, to: &mut Vec<u8>) {
+    if to.is_empty() {
+        std::mem::swap(to, from);
+    } else {
+        to.append(from);
+    }
+}
+
 /// What `content-length` announces, which may stand once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Announced(Option<Option<u64>>);

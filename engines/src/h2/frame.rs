@@ -2,7 +2,7 @@
 
 /// The head of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FrameHead {
+pub struct FrameHead {
     /// Length of the payload.
     pub(super) len: usize,
     pub(super) kind: u8,

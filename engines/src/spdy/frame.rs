@@ -2,7 +2,7 @@
 
 /// The head of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FrameHead {
+pub struct FrameHead {
     pub(super) kind: Kind,
     pub(super) flags: u8,
     /// Length of the payload.

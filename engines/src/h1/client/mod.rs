@@ -176,11 +176,7 @@ impl Client {
     /// Moves the bytes to send to the end of `out`.
     #[inline]
     pub fn transmit(&mut self, out: &mut Vec<u8>) {
-        if out.is_empty() {
-            std::mem::swap(out, &mut self.out);
-        } else {
-            out.append(&mut self.out);
-        }
+        client::hand_over(&mut self.out, out);
     }
 
     /// Takes back the memory of a head.

@@ -128,6 +128,8 @@ fn put_goaway(out: &mut Vec<u8>, code: u32) {
 
 impl Protocol for Http2 {
     type Misdeed = Misdeed;
+    type Head = FrameHead;
+    const HEAD_BYTES: usize = HEAD_BYTES;
     const CODES: Codes = Codes {
         protocol_error: error::PROTOCOL_ERROR,
         flow_control_error: error::FLOW_CONTROL_ERROR,
@@ -135,19 +137,17 @@ impl Protocol for Http2 {
         cancel: error::CANCEL,
     };
 
-    fn frames(client: &mut Client, input: &[u8]) -> Result<usize, Misdeed> {
-        let mut at = 0;
-        while let Some(head) = input[at..].first_chunk::<HEAD_BYTES>() {
-            let head = FrameHead::parse(head);
-            client.refuse_by_head(head)?;
-            let start = at + HEAD_BYTES;
-            let Some(payload) = input.get(start..start + head.len) else {
-                break;
-            };
-            client.frame(head, payload)?;
-            at = start + head.len;
-        }
-        Ok(at)
+    fn head(input: &[u8]) -> Option<(FrameHead, usize)> {
+        let head = FrameHead::parse(input.first_chunk()?);
+        Some((head, head.len))
+    }
+
+    fn refuse_by_head(client: &Client, head: FrameHead) -> Result<(), Misdeed> {
+        client.refuse_by_head(head)
+    }
+
+    fn frame(client: &mut Client, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+        client.frame(head, payload)
     }
 
     fn frame_bytes(&self) -> usize {

@@ -18,7 +18,7 @@ use std::fmt;
 
 use super::budget::{self, Budget};
 use super::{Allowance, StreamTable, Window};
-use crate::client::{Bodies, Event, Refusal, Spares};
+use crate::client::{self, Bodies, Event, Refusal, Spares};
 use crate::held::Held;
 use crate::http::ResponseHead;
 pub(crate) use stream::{Pairs, Receiving, Stream};
@@ -53,14 +53,31 @@ pub struct Client<P: Protocol> {
 pub trait Protocol: fmt::Debug + Sized {
     /// What can be wrong with a connection.
     type Misdeed: fmt::Debug + From<Broken>;
+    /// The head of a frame.
+    type Head: Copy;
+    /// How long it is.
+    const HEAD_BYTES: usize;
     /// What RST_STREAM says.
     const CODES: Codes;
 
-    /// Takes whole frames; gives how many bytes they were.
+    /// The head that `input` begins with, if it is whole, and how many bytes follow it.
+    fn head(input: &[u8]) -> Option<(Self::Head, usize)>;
+
+    /// Refuses a frame before it is whole.
     ///
     /// # Errors
     /// The server breaks the connection.
-    fn frames(client: &mut Client<Self>, input: &[u8]) -> Result<usize, Self::Misdeed>;
+    fn refuse_by_head(client: &Client<Self>, head: Self::Head) -> Result<(), Self::Misdeed>;
+
+    /// Takes a frame.
+    ///
+    /// # Errors
+    /// The server breaks the connection.
+    fn frame(
+        client: &mut Client<Self>,
+        head: Self::Head,
+        payload: &[u8],
+    ) -> Result<(), Self::Misdeed>;
 
     /// Longest body of a DATA frame that is sent.
     fn frame_bytes(&self) -> usize;
@@ -210,11 +227,7 @@ impl<P: Protocol> Client<P> {
     /// Moves the bytes to send to the end of `out`.
     #[inline]
     pub fn transmit(&mut self, out: &mut Vec<u8>) {
-        if out.is_empty() {
-            std::mem::swap(out, &mut self.out);
-        } else {
-            out.append(&mut self.out);
-        }
+        client::hand_over(&mut self.out, out);
     }
 
     /// Takes back the memory of a head.
@@ -234,13 +247,28 @@ impl<P: Protocol> Client<P> {
             return;
         }
         let all = self.held.join(input);
-        match P::frames(self, &all) {
+        match self.frames(&all) {
             Ok(used) => self.held.keep(all, used),
             Err(misdeed) => {
                 P::put_goaway(&mut self.out, &misdeed);
                 self.end_with(Event::Failed(misdeed));
             }
         }
+    }
+
+    /// Takes whole frames; gives how many bytes they were.
+    fn frames(&mut self, input: &[u8]) -> Result<usize, P::Misdeed> {
+        let mut at = 0;
+        while let Some((head, len)) = P::head(&input[at..]) {
+            P::refuse_by_head(self, head)?;
+            let start = at + P::HEAD_BYTES;
+            let Some(payload) = input.get(start..start + len) else {
+                break;
+            };
+            P::frame(self, head, payload)?;
+            at = start + len;
+        }
+        Ok(at)
     }
 
     /// Takes the end of the server's bytes; that it is `whole` says nothing here, since frames say where bodies end.
