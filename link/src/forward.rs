@@ -18,6 +18,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
 use crate::FORWARDER_PRIORITY;
+use crate::awake::Awake;
 use crate::hold::{Hold, Released};
 use crate::options::{MTU_MAX, Options};
 use crate::pcap::Capture;
@@ -42,15 +43,21 @@ pub(crate) struct Forwarder {
     losses: Arc<Losses>,
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
+    _awake: Option<Awake>,
 }
 
 impl Forwarder {
     /// Starts between the client's device and the server's.
     pub(crate) fn start(near: OwnedFd, far: OwnedFd, options: &Options) -> io::Result<Self> {
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let awake = Awake::keep();
         let waits_known = Waits::of_this_thread().is_some();
         let capture = options.pcap.as_deref().map(Capture::create).transpose()?;
-        let record = Arc::new(Mutex::new(Record::new(options.trace, waits_known)));
+        let record = Arc::new(Mutex::new(Record::new(
+            options.trace,
+            waits_known,
+            awake.is_some(),
+        )));
         let losses = Arc::new(Losses::default());
         let way = |direction, hold: Option<Duration>| Way {
             direction,
@@ -83,6 +90,7 @@ impl Forwarder {
             losses,
             stop,
             thread: Some(thread),
+            _awake: awake,
         })
     }
 

@@ -18,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+mod awake;
 mod chance;
 mod forward;
 mod hold;
@@ -293,7 +294,9 @@ pub fn is_strict() -> bool {
 /// Where measurements are to prove something ([`is_strict`]).
 pub fn inconclusive(what: &str, link: &Link) {
     let lateness = link.lateness();
-    let line = format!("{what}: the machine was too busy for the link to be on time: {lateness:?}");
+    let line = format!(
+        "{what}: the machine was too busy or too slow for the link to be on time: {lateness:?}"
+    );
     assert!(!is_strict(), "{line}");
     tell(&format!("inconclusive: {line}"));
 }

@@ -112,6 +112,21 @@ pub struct Lateness {
     /// Whether the kernel tells how long the forwarder waited for a CPU; else packets may have waited unseen
     /// before they were read.
     pub waits_known: bool,
+    /// Whether the CPUs are kept from sleeping; else packets may have come late by the wake-ups of the ends and of the
+    /// forwarder, up to some hundred microseconds each, unseen.
+    pub cpus_awake: bool,
+}
+
+impl Lateness {
+    /// What more lateness there may be than the record has, to be put behind it; empty where nothing is hidden.
+    #[must_use]
+    pub fn caveats(&self) -> String {
+        let waits = "; waiting before the link is not known here";
+        let wakes = "; CPUs may sleep here, and their wake-ups come on top";
+        let hidden = [(self.waits_known, waits), (self.cpus_awake, wakes)];
+        let hidden = hidden.iter().filter(|(known, _)| !known);
+        hidden.map(|(_, caveat)| *caveat).collect()
+    }
 }
 
 /// Moments at which packets were delivered later than a limit: a copy, so that many samples are judged while the
@@ -171,11 +186,12 @@ pub(crate) struct Record {
     /// The moment of the last delivery that was forgotten.
     forgotten: Option<Instant>,
     waits_known: bool,
+    cpus_awake: bool,
     trace: Option<Trace>,
 }
 
 impl Record {
-    pub(crate) fn new(trace: bool, waits_known: bool) -> Self {
+    pub(crate) fn new(trace: bool, waits_known: bool, cpus_awake: bool) -> Self {
         Self {
             counters: Counters::default(),
             steps: vec![0; STEPS + 1],
@@ -184,6 +200,7 @@ impl Record {
             remembered: VecDeque::new(),
             forgotten: None,
             waits_known,
+            cpus_awake,
             trace: trace.then(Trace::default),
         }
     }
@@ -250,6 +267,7 @@ impl Record {
             worst: self.worst,
             late: self.late,
             waits_known: self.waits_known,
+            cpus_awake: self.cpus_awake,
         }
     }
 
@@ -320,9 +338,21 @@ mod tests {
     }
 
     #[test]
+    fn what_the_record_cannot_know_is_said() {
+        let caveats = |waits, awake| Record::new(false, waits, awake).lateness().caveats();
+        assert_eq!(caveats(true, true), "");
+        assert!(caveats(false, true).contains("waiting"));
+        assert!(caveats(true, false).contains("sleep"));
+        assert_eq!(
+            caveats(false, false),
+            caveats(false, true) + &caveats(true, false)
+        );
+    }
+
+    #[test]
     fn lateness_has_its_quantiles() {
         let start = Instant::now();
-        let mut record = Record::new(false, true);
+        let mut record = Record::new(false, true, true);
         assert_eq!(record.lateness().p99, Duration::ZERO);
         for _ in 0..98 {
             deliver(&mut record, start, Duration::from_micros(15));
@@ -342,7 +372,7 @@ mod tests {
     #[test]
     fn late_deliveries_are_found_by_their_time() {
         let start = Instant::now();
-        let mut record = Record::new(false, true);
+        let mut record = Record::new(false, true, true);
         deliver(&mut record, start, MS);
         deliver(&mut record, start + 10 * MS, 2 * MS);
         let worst = |from, to| record.worst_between(start + from * MS, start + to * MS);
@@ -355,7 +385,7 @@ mod tests {
     #[test]
     fn samples_are_judged_as_their_worst_delivery_says() {
         let start = Instant::now();
-        let mut record = Record::new(false, true);
+        let mut record = Record::new(false, true, true);
         for (at, late) in [(0, 1), (10, 2), (20, 3), (30, 2)] {
             deliver(&mut record, start + at * MS, late * MS);
         }
@@ -376,7 +406,7 @@ mod tests {
     #[test]
     fn waiting_unread_is_lateness() {
         let start = Instant::now();
-        let mut record = Record::new(false, true);
+        let mut record = Record::new(false, true, true);
         let mut packet = moving(start);
         packet.unread = 4 * MS;
         record.note(Direction::ToClient, Fate::Delivered, &packet, start + MS);
@@ -386,7 +416,7 @@ mod tests {
     #[test]
     fn what_is_forgotten_counts_as_late() {
         let start = Instant::now();
-        let mut record = Record::new(false, true);
+        let mut record = Record::new(false, true, true);
         for _ in 0..REMEMBERED_MAX {
             deliver(&mut record, start, MS);
         }
@@ -407,7 +437,7 @@ mod tests {
     #[test]
     fn trace_is_limited_and_taken() {
         let start = Instant::now();
-        let mut record = Record::new(true, true);
+        let mut record = Record::new(true, true, true);
         for _ in 0..=TRACE_MAX {
             deliver(&mut record, start, MS);
         }

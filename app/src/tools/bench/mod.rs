@@ -126,13 +126,14 @@ fn conditions(inside: &Inside) -> String {
     let (counters, late) = (inside.link.counters(), inside.link.lateness());
     let ms = |time: std::time::Duration| time.as_secs_f64() * 1000.0;
     format!(
-        "emulated, {}; {} packets, {} dropped; late by {:.2} ms (median), {:.2} (p99), {:.2} (worst)",
+        "emulated, {}; {} packets, {} dropped; late by {:.2} ms (median), {:.2} (p99), {:.2} (worst){}",
         inside.spec,
         counters.packets(),
         counters.dropped(),
         ms(late.median),
         ms(late.p99),
-        ms(late.worst)
+        ms(late.worst),
+        late.caveats()
     )
 }
 

@@ -37,18 +37,14 @@ pub(super) fn text(inside: &Inside, outcome: &Outcome) -> String {
             text.push_str(&format!("{number} packets: {what}\n"));
         }
     }
-    let waits = if lateness.waits_known {
-        ""
-    } else {
-        "; waiting before the link is not known here"
-    };
     text.push_str(&format!(
-        "late: median {}, 99% within {}, worst {}; {} packets by more than {}{waits}\n",
+        "late: median {}, 99% within {}, worst {}; {} packets by more than {}{}\n",
         shown(lateness.median),
         shown(lateness.p99),
         shown(lateness.worst),
         lateness.late,
-        shown(LATE)
+        shown(LATE),
+        lateness.caveats()
     ));
     text
 }
@@ -110,6 +106,7 @@ struct Late {
     limit_us: u128,
     beyond_limit: u64,
     waits_known: bool,
+    cpus_awake: bool,
 }
 
 /// All of it, for programs.
@@ -143,6 +140,7 @@ pub(super) fn json(inside: &Inside, options: &Options, outcome: &Outcome) -> Str
             limit_us: LATE.as_micros(),
             beyond_limit: lateness.late,
             waits_known: lateness.waits_known,
+            cpus_awake: lateness.cpus_awake,
         },
         notes: &outcome.notes,
     };
