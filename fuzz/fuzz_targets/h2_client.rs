@@ -5,11 +5,13 @@
 //! are, or frames in short (type and times, flags, stream, length, payload), so that lengths need not be guessed.
 #![no_main]
 
-use std::collections::BTreeMap;
+mod client_peer;
+
 use std::rc::Rc;
 
-use engines::client::{Bodies, MAX_INTERIM};
-use engines::h2::{Client, ClientEvent, Conn, Event, Misdeed, Settings};
+use client_peer::{Spoken, sent_by_all};
+use engines::client::{Bodies, MAX_INTERIM, Refusal};
+use engines::h2::{Client, Conn, Event, Http2, Misdeed, Settings};
 use engines::http::Fields;
 use libfuzzer_sys::fuzz_target;
 
@@ -22,16 +24,9 @@ fuzz_target!(|input: &[u8]| {
     } else {
         rest.to_vec()
     };
-    let whole = Peer::new(limits, mode).run([&bytes[..]].into_iter());
-    let step = usize::from(step % 61) + 1;
-    let cut = Peer::new(limits, mode).run(bytes.chunks(step));
-    assert_eq!(whole, cut, "cut into pieces of {step}");
-    let at = bytes.len() * usize::from(at) / 256;
-    let halves = Peer::new(limits, mode).run([&bytes[..at], &bytes[at..]].into_iter());
-    assert_eq!(whole, halves, "cut at {at}");
-    let early = Peer::new(limits, mode).run_early(bytes.chunks(step));
-    read_back(&whole.sent);
-    read_back(&early.sent);
+    for sent in sent_by_all::<Http2>(limits, mode, &bytes, step, at) {
+        read_back(&sent);
+    }
 });
 
 fn settings(limits: u8) -> Settings {
@@ -86,205 +81,33 @@ fn read_back(sent: &[u8]) {
     }
 }
 
-#[derive(Debug, PartialEq)]
-struct Story {
-    events: Vec<String>,
-    sent: Vec<u8>,
-    room: usize,
-    closed: bool,
-}
+impl Spoken for Http2 {
+    const SMALL_WINDOWS: &[u8] = &[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 3];
 
-struct Peer {
-    client: Client,
-    /// Bodies are told, not only counted.
-    told: bool,
-    mode: u8,
-    events: Vec<String>,
-    sent: Vec<u8>,
-    /// Exchanges that have not ended.
-    open: BTreeMap<u32, Exchange>,
-    over: bool,
-    turns: u8,
-}
-
-#[derive(Debug, Default)]
-struct Exchange {
-    head: bool,
-    interim: u32,
-    body_bytes: u64,
-}
-
-impl Peer {
-    /// A client that has asked for five things: without a body, by HEAD, and with bodies that are sent in part, wait for
-    /// windows, or have trailers.
-    fn new(limits: u8, mode: u8) -> Self {
-        let bodies = [Bodies::Told, Bodies::Counted][usize::from(limits & 1)];
-        let mut peer = Self {
-            client: Client::new(settings(limits), bodies),
-            told: limits & 1 == 0,
-            mode,
-            events: Vec::new(),
-            sent: Vec::new(),
-            open: BTreeMap::new(),
-            over: false,
-            turns: 0,
-        };
-        if mode & 2 != 0 {
-            peer.client.receive(SMALL_WINDOWS);
-        }
-        peer.ask(b"GET", true);
-        peer.ask(b"HEAD", true);
-        for (method, len) in [(&b"POST"[..], 300), (b"PUT", 40), (b"PATCH", 40)] {
-            let Some(stream) = peer.ask(method, false) else {
-                continue;
-            };
-            // More than the window of the connection, in one mode.
-            let len = if mode & 0x1c == 0x1c { 40_000 } else { len };
-            peer.client.send(stream, &vec![b'x'; len], method == b"PUT");
-            if method == b"PATCH" {
-                peer.end_with_trailers(stream);
-            }
-        }
-        peer.client.check_invariants();
-        peer
+    fn client(limits: u8, bodies: Bodies) -> Client {
+        Client::new(settings(limits), bodies)
     }
 
-    fn ask(&mut self, method: &[u8], ended: bool) -> Option<u32> {
-        let fields: [(&[u8], &[u8]); 5] = [
-            (b":method", method),
-            (b":scheme", b"http"),
-            (b":authority", b"h"),
-            (b":path", b"/"),
-            (b"x-mode", &[b'0' + self.mode % 10]),
-        ];
-        let room = self.client.room();
-        let stream = self.client.request(fields, ended).ok()?;
-        assert!(room > 0, "a request without room");
-        self.open.insert(stream, Exchange::default());
-        Some(stream)
+    fn request<'a>(
+        client: &mut Client,
+        fields: [(&'a [u8], &'a [u8]); 5],
+        ended: bool,
+    ) -> Result<u32, Refusal> {
+        client.request(fields, ended)
     }
 
-    fn end_with_trailers(&mut self, stream: u32) {
-        let mut trailers = Fields::default();
-        trailers.push(b"x-sum", b"1");
-        trailers.push(b"connection", b"close");
-        self.client.send_trailers(stream, &trailers);
+    fn send_trailers(client: &mut Client, stream: u32, trailers: &Fields) {
+        client.send_trailers(stream, trailers);
     }
 
-    /// Everything is received before anything is read.
-    fn run<'a>(mut self, pieces: impl Iterator<Item = &'a [u8]>) -> Story {
-        for piece in pieces {
-            self.client.receive(piece);
-            self.client.check_invariants();
-        }
-        self.client.receive_eof(true);
-        self.listen();
-        self.story()
+    fn ping(client: &mut Client) {
+        client.ping(5);
     }
 
-    /// Goes on with requests while bytes still come.
-    fn run_early<'a>(mut self, pieces: impl Iterator<Item = &'a [u8]>) -> Story {
-        for piece in pieces {
-            self.client.receive(piece);
-            self.client.check_invariants();
-            self.listen();
-            self.turns = self.turns.wrapping_add(1);
-            match (self.turns ^ self.mode) & 0x1f {
-                1 => self.client.send(5, b"more", false),
-                2 => self.client.send(5, b"", true),
-                3 => self.end_with_trailers(5),
-                4 => self.cancel(7),
-                5 => self.client.ping(5),
-                6 => self.client.end(),
-                7 => self.client.seconds_passed(1),
-                8 | 9 => _ = self.ask(b"GET", true),
-                10 => _ = self.ask(b"DELETE", false),
-                11 => self.cancel(1),
-                12 => assert!(self.client.pending_bytes(9) <= 40_000),
-                _ => {}
-            }
-            self.client.check_invariants();
-            self.client.transmit(&mut self.sent);
-        }
-        self.client.receive_eof(true);
-        self.listen();
-        self.story()
-    }
-
-    fn cancel(&mut self, stream: u32) {
-        self.client.cancel(stream);
-        self.open.remove(&stream);
-    }
-
-    fn story(mut self) -> Story {
-        self.client.transmit(&mut self.sent);
-        Story {
-            room: self.client.room(),
-            closed: self.client.is_closed(),
-            events: self.events,
-            sent: self.sent,
-        }
-    }
-
-    fn listen(&mut self) {
-        while let Some(event) = self.client.event() {
-            self.judge(&event);
-            self.events.push(format!("{event:?}"));
-            match event {
-                ClientEvent::Data { stream, bytes } => {
-                    self.client.consumed(stream, bytes.len() as u64);
-                }
-                ClientEvent::Head { head, .. } | ClientEvent::Interim { head, .. } => {
-                    self.client.recycle(head);
-                }
-                _ => {}
-            }
-            self.client.check_invariants();
-        }
-    }
-
-    /// Events come in their order, about exchanges that have not ended.
-    fn judge(&mut self, event: &ClientEvent) {
-        assert!(!self.over, "{event:?} after the end");
-        match event {
-            ClientEvent::Interim { stream, .. } => {
-                let exchange = self.exchange(*stream, false, event);
-                exchange.interim += 1;
-                assert!(exchange.interim <= MAX_INTERIM);
-            }
-            ClientEvent::Head { stream, .. } => self.exchange(*stream, false, event).head = true,
-            ClientEvent::Data { stream, bytes } => {
-                self.exchange(*stream, true, event).body_bytes += bytes.len() as u64;
-            }
-            ClientEvent::Trailers { stream, .. } => _ = self.exchange(*stream, true, event),
-            ClientEvent::End { stream, body_bytes } => {
-                let told = self.exchange(*stream, true, event).body_bytes;
-                let expected = if self.told { *body_bytes } else { 0 };
-                assert_eq!(told, expected, "{event:?}");
-                self.open.remove(stream);
-            }
-            ClientEvent::Reset { stream, .. } | ClientEvent::Malformed { stream, .. } => {
-                assert!(self.open.remove(stream).is_some(), "{event:?}");
-            }
-            ClientEvent::Pong(_) | ClientEvent::Closing { .. } => {}
-            ClientEvent::Failed(_) => self.over = true,
-            ClientEvent::Eof => {
-                assert!(self.open.is_empty(), "{:?} have no end", self.open);
-                self.over = true;
-            }
-            ClientEvent::Upgraded(_) => panic!("{event:?} does not exist here"),
-        }
-    }
-
-    fn exchange(&mut self, stream: u32, head: bool, event: &ClientEvent) -> &mut Exchange {
-        let exchange = self.open.get_mut(&stream);
-        let exchange = exchange.unwrap_or_else(|| panic!("{event:?} about no exchange"));
-        assert_eq!(exchange.head, head, "{event:?}");
-        exchange
+    fn end(client: &mut Client) {
+        client.end();
     }
 }
 
 /// SETTINGS of a server that says nothing.
 const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
-/// SETTINGS of a server that lets three bytes of each body come.
-const SMALL_WINDOWS: &[u8] = &[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 3];

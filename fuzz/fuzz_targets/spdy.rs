@@ -6,6 +6,8 @@
 //! guessed nor header blocks compressed.
 #![no_main]
 
+mod spdy_short;
+
 use std::rc::Rc;
 
 use engines::client::Bodies;
@@ -14,6 +16,7 @@ use engines::spdy::{
     Client, ClientEvent, Conn, Event, Misdeed, Plan, REFUSED_STREAM, Settings, Want,
 };
 use libfuzzer_sys::fuzz_target;
+use spdy_short::{Block, in_full};
 
 fuzz_target!(|input: &[u8]| {
     let Some((&[limits, mode, step], rest)) = input.split_first_chunk::<3>() else {
@@ -21,7 +24,7 @@ fuzz_target!(|input: &[u8]| {
     };
     let settings = Rc::new(settings(limits));
     let bytes = if mode & 1 == 0 {
-        in_full(rest)
+        in_full(rest, REQUESTS)
     } else {
         rest.to_vec()
     };
@@ -58,69 +61,18 @@ fn settings(limits: u8) -> Settings {
     }
 }
 
-/// Frames in short as they are on the wire.
-fn in_full(mut short: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut begun = false;
-    while let Some((&[kind, flags, stream, len], rest)) = short.split_first_chunk::<4>() {
-        let (payload, rest) = rest.split_at(usize::from(len).min(rest.len()));
-        short = rest;
-        let stream = u32::from(stream % 16).to_be_bytes();
-        let block;
-        let parts: [&[u8]; 3] = match kind % 12 {
-            0 => [payload, &[], &[]],
-            1 if flags & 0x40 == 0 => {
-                block = stored(payload, !std::mem::replace(&mut begun, true));
-                [&stream, &[0, 0, 0, 0, flags, 0], &block]
-            }
-            1 => [&stream, &[0, 0, 0, 0, flags, 0], payload],
-            3 | 9 if payload.len() == 4 => [&stream, payload, &[]],
-            _ => [payload, &[], &[]],
-        };
-        let len = parts.iter().map(|part| part.len() as u32).sum::<u32>();
-        if kind % 12 == 0 {
-            out.extend_from_slice(&stream);
-        } else {
-            out.extend_from_slice(&[0x80, 3, 0, kind % 12]);
-        }
-        out.extend_from_slice(&(u32::from(flags) << 24 | len).to_be_bytes());
-        parts.iter().for_each(|part| out.extend_from_slice(part));
-    }
-    out
-}
-
-/// Pairs in short (lengths in a byte each), after the fields that every request has, as a stored block.
-fn stored(short: &[u8], first: bool) -> Vec<u8> {
-    let mut pairs: Vec<(&[u8], &[u8])> = vec![
+/// What a request has of frames of header blocks: the fields that every one has.
+const REQUESTS: &[Block] = &[Block {
+    kind: 1,
+    between: |flags| vec![0, 0, 0, 0, flags, 0],
+    pairs: &[
         (b":method", b"GET"),
         (b":path", b"/"),
         (b":version", b"HTTP/1.1"),
         (b":host", b"h"),
         (b":scheme", b"http"),
-    ];
-    let mut rest = short;
-    while let Some((&[name, value], after)) = rest.split_first_chunk::<2>() {
-        let (name, after) = after.split_at(usize::from(name % 64).min(after.len()));
-        let (value, after) = after.split_at(usize::from(value).min(after.len()));
-        rest = after;
-        match pairs.iter_mut().find(|pair| pair.0 == name) {
-            Some(pair) => pair.1 = value,
-            None => pairs.push((name, value)),
-        }
-    }
-    let mut text = (pairs.len() as u32).to_be_bytes().to_vec();
-    for part in pairs.iter().flat_map(|(name, value)| [name, value]) {
-        text.extend_from_slice(&(part.len() as u32).to_be_bytes());
-        text.extend_from_slice(part);
-    }
-    let mut out = if first { vec![0x78, 0x01] } else { Vec::new() };
-    let len = text.len() as u16;
-    out.push(0);
-    out.extend_from_slice(&len.to_le_bytes());
-    out.extend_from_slice(&(!len).to_le_bytes());
-    out.extend_from_slice(&text);
-    out
-}
+    ],
+}];
 
 /// The client role understands what the server role sends.
 fn read_back(sent: &[u8]) {

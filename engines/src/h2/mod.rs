@@ -41,7 +41,7 @@ mod tests;
 
 use crate::mux::budget;
 
-pub use client::{Client, Event as ClientEvent};
+pub use client::{Client, Event as ClientEvent, Http2};
 pub use conn::{Conn, PREFACE};
 pub use error::{
     CANCEL, COMPRESSION_ERROR, ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR,

@@ -4,7 +4,7 @@
 //! Absent: frames, and anything that differs between HTTP/2 and SPDY.
 
 pub(crate) mod budget;
-pub(crate) mod client;
+pub mod client;
 mod event;
 mod incoming;
 mod outgoing;

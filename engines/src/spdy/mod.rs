@@ -43,7 +43,7 @@ mod tests;
 
 use crate::mux::budget;
 
-pub use client::{Client, Event as ClientEvent};
+pub use client::{Client, Event as ClientEvent, Spdy};
 pub use conn::Conn;
 pub use error::{
     CANCEL, FLOW_CONTROL_ERROR, INTERNAL_ERROR, INVALID_STREAM, Misdeed, OK, PROTOCOL_ERROR,

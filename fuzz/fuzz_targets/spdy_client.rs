@@ -1,0 +1,114 @@
+//! SPDY/3.1, client role: the same bytes, whole and cut, tell the same story, an exchange ends once, the connection never
+//! contradicts itself, and nothing panics. What the engine sends is read by its server role, which must find no fault.
+//!
+//! The first four bytes choose limits, requests, and how the rest is cut. The rest is what the server sends: bytes as they
+//! are, or frames in short (`spdy_short`).
+#![no_main]
+
+mod client_peer;
+mod spdy_short;
+
+use std::rc::Rc;
+
+use client_peer::{Spoken, sent_by_all};
+use engines::client::{Bodies, Refusal};
+use engines::http::Fields;
+use engines::spdy::{Client, Conn, Event, Settings, Spdy};
+use libfuzzer_sys::fuzz_target;
+use spdy_short::{Block, in_full};
+
+fuzz_target!(|input: &[u8]| {
+    let Some((&[limits, mode, step, at], rest)) = input.split_first_chunk::<4>() else {
+        return;
+    };
+    let bytes = if mode & 1 == 0 {
+        in_full(rest, BLOCKS)
+    } else {
+        rest.to_vec()
+    };
+    for sent in sent_by_all::<Spdy>(limits, mode, &bytes, step, at) {
+        read_back(&sent);
+    }
+});
+
+/// A stream that is pushed, a response, and trailers.
+const BLOCKS: &[Block] = &[
+    Block {
+        kind: 1,
+        between: |flags| vec![0, 0, 0, flags % 16, flags, 0],
+        pairs: RESPONSE,
+    },
+    Block {
+        kind: 2,
+        between: |_| Vec::new(),
+        pairs: RESPONSE,
+    },
+    Block {
+        kind: 8,
+        between: |_| Vec::new(),
+        pairs: &[],
+    },
+];
+
+const RESPONSE: &[(&[u8], &[u8])] = &[(b":status", b"200"), (b":version", b"HTTP/1.1")];
+
+fn settings(limits: u8) -> Settings {
+    Settings {
+        headers_level: if limits & 64 == 0 { 0 } else { 6 },
+        preread_bytes: if limits & 2 == 0 { 65_536 } else { 20 },
+        field_bytes: if limits & 4 == 0 { 8192 } else { 20 },
+        header_bytes: if limits & 8 == 0 { 32_768 } else { 80 },
+        max_headers: if limits & 4 == 0 { 1000 } else { 2 },
+        ignore_invalid_headers: limits & 16 == 0,
+        underscores_in_headers: limits & 16 != 0,
+        abuse_budget: if limits & 32 == 0 { 1000 } else { 10 },
+        ..Settings::default()
+    }
+}
+
+/// The server role understands what the client role sends.
+fn read_back(sent: &[u8]) {
+    let settings = Settings {
+        abuse_budget: u32::MAX,
+        ..Settings::default()
+    };
+    let mut server = Conn::new(Rc::new(settings));
+    server.receive(sent);
+    server.check_invariants();
+    while let Some(event) = server.event() {
+        match event {
+            Event::Failed(why) => panic!("{why:?}: a frame that nobody understands"),
+            Event::Head { head, .. } => assert_eq!(head.fault, None),
+            _ => {}
+        }
+    }
+}
+
+impl Spoken for Spdy {
+    const SMALL_WINDOWS: &[u8] = &[
+        0x80, 3, 0, 4, 0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 3,
+    ];
+
+    fn client(limits: u8, bodies: Bodies) -> Client {
+        Client::new(settings(limits), bodies)
+    }
+
+    fn request<'a>(
+        client: &mut Client,
+        fields: [(&'a [u8], &'a [u8]); 5],
+        ended: bool,
+    ) -> Result<u32, Refusal> {
+        client.request(fields, ended)
+    }
+
+    fn send_trailers(client: &mut Client, stream: u32, _trailers: &Fields) {
+        client.send(stream, b"", true);
+    }
+
+    fn ping(client: &mut Client) {
+        client.ping(5);
+    }
+
+    /// A client of SPDY has nothing to say of it.
+    fn end(_client: &mut Client) {}
+}
