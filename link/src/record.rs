@@ -118,14 +118,20 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// What more lateness there may be than the record has, to be put behind it; empty where nothing is hidden.
+    /// What the figures leave out, to be put behind them.
     #[must_use]
-    pub fn caveats(&self) -> String {
-        let waits = "; waiting before the link is not known here";
-        let wakes = "; CPUs may sleep here, and their wake-ups come on top";
-        let hidden = [(self.waits_known, waits), (self.cpus_awake, wakes)];
-        let hidden = hidden.iter().filter(|(known, _)| !known);
-        hidden.map(|(_, caveat)| *caveat).collect()
+    pub fn remarks(&self) -> String {
+        let wakes = if self.cpus_awake {
+            "CPUs kept awake"
+        } else {
+            "CPUs may sleep here, and their wake-ups come on top"
+        };
+        let waits = if self.waits_known {
+            ""
+        } else {
+            "; waiting before the link is not known here"
+        };
+        format!("; {wakes}{waits}")
     }
 }
 
@@ -339,14 +345,10 @@ mod tests {
 
     #[test]
     fn what_the_record_cannot_know_is_said() {
-        let caveats = |waits, awake| Record::new(false, waits, awake).lateness().caveats();
-        assert_eq!(caveats(true, true), "");
-        assert!(caveats(false, true).contains("waiting"));
-        assert!(caveats(true, false).contains("sleep"));
-        assert_eq!(
-            caveats(false, false),
-            caveats(false, true) + &caveats(true, false)
-        );
+        let remarks = |waits, awake| Record::new(false, waits, awake).lateness().remarks();
+        assert_eq!(remarks(true, true), "; CPUs kept awake");
+        assert!(remarks(false, true).contains("waiting"));
+        assert!(remarks(true, false).contains("may sleep"));
     }
 
     #[test]

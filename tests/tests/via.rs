@@ -4,7 +4,7 @@
 //! Each test is skipped, and says so, where there can be no link: it needs root, /dev/net/tun and the `ip` command, and
 //! most need curl. `LINK_SECONDS=60` makes measurements long.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::net::TcpListener;
 use std::path::Path;
@@ -148,6 +148,8 @@ fn servers_in_a_network_of_their_own_are_reached_by_name() {
         assert_eq!(report[way]["lost"], 0);
     }
     assert_eq!(report["late"]["limit_us"], 1000);
+    let allowed = OpenOptions::new().write(true).open("/dev/cpu_dma_latency");
+    assert_eq!(report["late"]["cpus_awake"], allowed.is_ok());
     assert_eq!(report["notes"], serde_json::json!([]));
 }
 

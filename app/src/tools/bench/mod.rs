@@ -133,7 +133,7 @@ fn conditions(inside: &Inside) -> String {
         ms(late.median),
         ms(late.p99),
         ms(late.worst),
-        late.caveats()
+        late.remarks()
     )
 }
 

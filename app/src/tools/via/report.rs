@@ -44,7 +44,7 @@ pub(super) fn text(inside: &Inside, outcome: &Outcome) -> String {
         shown(lateness.worst),
         lateness.late,
         shown(LATE),
-        lateness.caveats()
+        lateness.remarks()
     ));
     text
 }
