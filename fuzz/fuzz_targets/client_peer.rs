@@ -2,14 +2,13 @@
 //! engine to its word. The fuzz targets `h2_client` and `spdy_client` say how each is spoken, and what servers send.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 
 use engines::client::{Bodies, Event, MAX_INTERIM, Refusal};
 use engines::http::Fields;
 use engines::mux::client::{Client, Protocol};
 
 /// What the protocols say differently.
-pub trait Spoken: Protocol<Misdeed: Debug> {
+pub trait Spoken: Protocol {
     /// What a server sends that lets three bytes of each body come.
     const SMALL_WINDOWS: &[u8];
 
