@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use driver::sys::device;
 use serde::{Deserialize, Serialize};
 
+use super::route::device_to;
 use crate::load::Plan;
 
 /// Conditions of a bench.
@@ -84,7 +85,7 @@ impl Conditions {
         let loopback = plan.is_some_and(|plan| is_own(plan.address));
         let device = match loopback {
             true => Some("lo".to_owned()),
-            false => default_device(),
+            false => plan.and_then(|plan| device_to(plan.address.ip())),
         };
         let of_device = |what: &str| {
             let path = format!("/sys/class/net/{}/{what}", device.as_deref()?);
@@ -124,16 +125,6 @@ fn is_own(address: SocketAddr) -> bool {
         socket.local_addr()
     });
     address.ip().is_loopback() || from.is_ok_and(|from| from.ip() == address.ip())
-}
-
-/// The device of the default route.
-fn default_device() -> Option<String> {
-    let routes = fs::read_to_string("/proc/net/route").ok()?;
-    let mut lines = routes.lines().skip(1).map(str::split_whitespace);
-    lines.find_map(|mut words| {
-        let device = words.next()?;
-        (words.next()? == "00000000").then(|| device.to_owned())
-    })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 pub mod compare;
 mod conditions;
 pub mod html;
+mod route;
 pub mod text;
 mod voided;
 
