@@ -59,7 +59,7 @@ fn burst_is_admitted_whole_and_not_one_request_more() {
 }
 
 /// The longest that a thread was kept from running by the machine's other work while `task` ran, as far as one can see that
-/// sleeps for a millisecond at a time.
+/// rests for a millisecond at a time.
 fn worst_stall_while(task: impl FnOnce()) -> Duration {
     const NAP: Duration = Duration::from_millis(1);
     let over = AtomicBool::new(false);
@@ -68,7 +68,7 @@ fn worst_stall_while(task: impl FnOnce()) -> Duration {
             let mut worst = Duration::ZERO;
             while !over.load(Ordering::Relaxed) {
                 let asleep = Instant::now();
-                thread::sleep(NAP);
+                thread::park_timeout(NAP);
                 worst = worst.max(asleep.elapsed().saturating_sub(NAP));
             }
             worst

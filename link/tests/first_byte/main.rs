@@ -15,13 +15,13 @@ mod tls;
 mod transport;
 mod withholding;
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::OnceLock;
 use std::time::Duration;
+use std::{fmt, io};
 
 use firstbyte_tests::{Builder, Server, peer};
-use link::sweep::{Outcome, Peer, SIZES, Sample, Sweep};
+use link::sweep::{LATE, Outcome, Peer, SIZES, Sample, Sweep};
 use link::{Direction, Link, Options, RoundTrips, available};
 use tls::Version::{self, Tls12, Tls13};
 use tls::chain::{Algorithm, Chain, Issuer};
@@ -458,15 +458,29 @@ fn answer_on_a_new_connection_takes_the_round_trips_of_the_protocol_alone() {
     for protocol in ALL.into_iter().filter(|protocol| protocol.is_known()) {
         let mut peer = protocol.peer(address(&link, &server, protocol));
         let expected = protocol.round_trips();
-        let (connected, counted) = RoundTrips::of(&link, || peer.connect());
-        connected.expect("the server accepts");
-        assert_eq!(counted.whole(), Some(expected), "{protocol}: {counted:?}");
-        let (answered, counted) = RoundTrips::of(&link, || {
+        assert_round_trips(&link, protocol, expected, || peer.connect());
+        assert_round_trips(&link, protocol, expected + 1, || {
             peer.connect()?;
-            peer.request(100)
+            peer.request(100).map(drop)
         });
-        answered.expect("the server answers");
-        let expected = expected + 1;
-        assert_eq!(counted.whole(), Some(expected), "{protocol}: {counted:?}");
     }
+}
+
+/// Counts the round trips of something for which the link was on time.
+#[track_caller]
+fn assert_round_trips(
+    link: &Link,
+    protocol: Protocol,
+    expected: u32,
+    mut exchange: impl FnMut() -> io::Result<()> + Send,
+) {
+    for _ in 0..ATTEMPTS {
+        let (exchanged, counted) = RoundTrips::of(link, &mut exchange);
+        exchanged.expect("the server answers");
+        if counted.link_late <= LATE {
+            assert_eq!(counted.whole(), Some(expected), "{protocol}: {counted:?}");
+            return;
+        }
+    }
+    link::inconclusive(&format!("{protocol}: {expected} round trips"), link);
 }
