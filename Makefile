@@ -116,7 +116,7 @@ hpack:
 test-all: test
 	@.ci/setup all
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) $(CARGO) test --package firstbyte-tests --test metrics
-	FIRSTBYTE_BIN=$(abspath $(BINARY)) LAB_LONG=1 $(CARGO) test --package firstbyte-tests --test bench_judged -- --test-threads=1
+	FIRSTBYTE_BIN=$(abspath $(BINARY)) LAB_LONG=1 $(CARGO) test --package firstbyte-tests --test bench_judged -- --test-threads=1 --nocapture
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) SIM_SEEDS=$(SIM_SEEDS_ALL) $(CARGO) test --release --package firstbyte-driver
 	@$(MAKE) --no-print-directory first-byte
 	@$(MAKE) --no-print-directory fuzz-slice FUZZ_RUNS=$(FUZZ_RUNS_ALL)
