@@ -6,9 +6,13 @@
 use std::time::{Duration, Instant};
 
 use crate::Link;
+use crate::sweep::LATE;
 
 /// What a number of round trips may differ from a whole one: work of the ends, 12.5 ms of 50.
 const WHOLE_WITHIN: f64 = 0.25;
+
+/// How often something is counted because the link was late.
+const ATTEMPTS: usize = 5;
 
 /// The time something took over a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,6 +43,18 @@ impl RoundTrips {
             link_late: link.worst_between(begun, ended),
         };
         (result, counted)
+    }
+
+    /// [`RoundTrips::of`] again until the link was on time for it, five times at most; nothing where it never was.
+    ///
+    /// # Panics
+    /// When `handshake` does.
+    pub fn on_time<T: Send>(
+        link: &Link,
+        mut handshake: impl FnMut() -> T + Send,
+    ) -> Option<(T, Self)> {
+        let mut counted = (0..ATTEMPTS).map(|_| Self::of(link, &mut handshake));
+        counted.find(|(_, counted)| counted.link_late <= LATE)
     }
 
     /// The whole number it is, if it is near one.

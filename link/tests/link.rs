@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use firstbyte_tests::wait_until;
-use link::sweep::{LATE, median};
+use link::sweep::median;
 use link::{Direction, Fate, Link, Options, Rate, RoundTrips, available};
 
 const MS: Duration = Duration::from_millis(1);
@@ -305,24 +305,18 @@ fn round_trips_of_a_handshake_are_counted() {
     let Some(link) = available(Link::new(Options::default())) else {
         return;
     };
-    for _ in 0..5 {
-        let (address, server) = serve(&link, echo);
-        let (mut stream, connected) = RoundTrips::of(&link, || connect(address));
-        let ((), two) = RoundTrips::of(&link, || {
-            for _ in 0..2 {
-                stream.write_all(b"x").expect("the connection stands");
-                stream.read_exact(&mut [0]).expect("an answer comes");
-            }
+    for (exchanges, expected) in [(0, 1), (2, 3)] {
+        let counted = RoundTrips::on_time(&link, || {
+            let (address, server) = serve(&link, echo);
+            ping_pong(address, exchanges);
+            server
         });
-        drop(stream);
+        let Some((server, counted)) = counted else {
+            return link::inconclusive("round trips of a handshake", &link);
+        };
         end(server);
-        if connected.link_late.max(two.link_late) <= LATE {
-            assert_eq!(connected.whole(), Some(1), "{connected:?}");
-            assert_eq!(two.whole(), Some(2), "{two:?}");
-            return;
-        }
+        assert_eq!(counted.whole(), Some(expected), "{counted:?}");
     }
-    link::inconclusive("round trips of a handshake", &link);
 }
 
 /// The network namespaces that this process's threads are in, and those it holds.

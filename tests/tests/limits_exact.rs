@@ -85,13 +85,14 @@ fn admitted_at(line: &str) -> Option<f64> {
     Some(ended.parse::<f64>().ok()? - took.parse::<f64>().ok()?)
 }
 
-#[test]
-fn admitted_over_time_is_burst_and_rate() {
-    const RATE: f64 = 200.0;
-    const BURST: f64 = 20.0;
+const RATE: f64 = 200.0;
+const BURST: f64 = 20.0;
+
+/// When requests were let through over a second and a half, in order, and the worst stall of that time.
+fn admitted_times() -> (Vec<f64>, Duration) {
     let server = site(
-        "limit_req_zone $server_name zone=z:1m rate=200r/s;",
-        "limit_req zone=z burst=20 nodelay;",
+        &format!("limit_req_zone $server_name zone=z:1m rate={RATE}r/s;"),
+        &format!("limit_req zone=z burst={BURST} nodelay;"),
     )
     .start();
     let stall = worst_stall_while(|| {
@@ -114,21 +115,37 @@ fn admitted_over_time_is_burst_and_rate() {
         times.len() > 100
     });
     times.sort_by(f64::total_cmp);
+    (times, stall)
+}
+
+/// By how many requests the times differ from burst and rate; nothing where they agree.
+fn beyond_burst_and_rate(times: &[f64]) -> Option<f64> {
     let (first, last) = (times[0], times[times.len() - 1]);
     let wanted = 1.0 + BURST + RATE * (last - first);
-    let admitted = times.len() as f64;
-    // What seems to come early by as much as a thread may have been kept from running between its look at the clock and
-    // the limit.
-    let early = RATE * stall.as_secs_f64();
     // The log has milliseconds: one request at each end may lie on either side.
-    let off = (admitted - wanted).abs();
-    assert!(off <= 2.0 + early, "{admitted} of {wanted}, {stall:?}");
-    for (n, time) in times.iter().enumerate() {
+    let in_all = (times.len() as f64 - wanted).abs() - 2.0;
+    let early = times.iter().enumerate().map(|(n, time)| {
         // Each thread has looked at the clock at the beginning of its turn: one request more may seem to come early.
-        let most = 2.0 + BURST + RATE * (time - first + 0.002) + early;
-        let (n, time) = (n + 1, time - first);
-        assert!(n as f64 <= most, "{n} by {time}, {stall:?}");
+        let most = 2.0 + BURST + RATE * (time - first + 0.002);
+        n as f64 + 1.0 - most
+    });
+    let beyond = early.fold(in_all, f64::max);
+    (beyond > 0.0).then_some(beyond)
+}
+
+#[test]
+fn admitted_over_time_is_burst_and_rate() {
+    // A thread that is kept from running between its look at the clock and the limit makes requests seem early by so
+    // much; what the limit does wrong is wrong each time.
+    for _ in 0..3 {
+        let (times, stall) = admitted_times();
+        let Some(beyond) = beyond_burst_and_rate(&times) else {
+            return;
+        };
+        let explained = RATE * stall.as_secs_f64();
+        assert!(beyond <= explained, "{beyond} requests, {stall:?}");
     }
+    panic!("each time requests were let through that burst and rate do not");
 }
 
 #[test]

@@ -21,7 +21,7 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use firstbyte_tests::{Builder, Server, peer};
-use link::sweep::{LATE, Outcome, Peer, SIZES, Sample, Sweep};
+use link::sweep::{Outcome, Peer, SIZES, Sample, Sweep};
 use link::{Direction, Link, Options, RoundTrips, available};
 use tls::Version::{self, Tls12, Tls13};
 use tls::chain::{Algorithm, Chain, Issuer};
@@ -466,21 +466,16 @@ fn answer_on_a_new_connection_takes_the_round_trips_of_the_protocol_alone() {
     }
 }
 
-/// Counts the round trips of something for which the link was on time.
 #[track_caller]
 fn assert_round_trips(
     link: &Link,
     protocol: Protocol,
     expected: u32,
-    mut exchange: impl FnMut() -> io::Result<()> + Send,
+    exchange: impl FnMut() -> io::Result<()> + Send,
 ) {
-    for _ in 0..ATTEMPTS {
-        let (exchanged, counted) = RoundTrips::of(link, &mut exchange);
-        exchanged.expect("the server answers");
-        if counted.link_late <= LATE {
-            assert_eq!(counted.whole(), Some(expected), "{protocol}: {counted:?}");
-            return;
-        }
-    }
-    link::inconclusive(&format!("{protocol}: {expected} round trips"), link);
+    let Some((exchanged, counted)) = RoundTrips::on_time(link, exchange) else {
+        return link::inconclusive(&format!("{protocol}: {expected} round trips"), link);
+    };
+    exchanged.expect("the server answers");
+    assert_eq!(counted.whole(), Some(expected), "{protocol}: {counted:?}");
 }
