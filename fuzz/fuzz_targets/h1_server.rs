@@ -5,7 +5,7 @@
 //! the rest is cut; the rest is what the peer sends.
 #![no_main]
 
-use engines::h1::{Conn, Event, Next, Settings};
+use engines::h1::{Conn, Event, Next, Phase, Settings};
 use engines::http::{BodyLength, Chunk, Front, Gather, RequestHead, ResponseHead};
 use libfuzzer_sys::fuzz_target;
 use std::rc::Rc;
@@ -34,6 +34,7 @@ fn settings(limits: u8) -> Settings {
         ignore_invalid_headers: limits & 8 == 0,
         underscores_in_headers: limits & 16 != 0,
         allow_http09: limits & 32 == 0,
+        held_bytes: if limits & 64 == 0 { 64 << 10 } else { 16 },
         ..defaults
     }
 }
@@ -130,6 +131,12 @@ impl Peer {
             }
             self.conn.check_invariants();
         }
+        // Whoever has taken all events must be able to read on, however little is held.
+        let receiving = matches!(self.conn.phase(), Phase::Idle | Phase::Head | Phase::Body);
+        assert!(
+            !receiving || self.conn.input_ended() || self.conn.wants_input(),
+            "an engine that holds nothing is full"
+        );
     }
 
     fn answer(&mut self) {

@@ -2,7 +2,7 @@
 
 use super::response::{Framed, Response};
 use super::script::{Request, Want};
-use super::site::{CONFS, Conf, FILES, Site};
+use super::site::{CONFS, Conf, FILES, Site, stored};
 
 /// What is known of the circumstances in which a response was made.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +96,7 @@ pub(crate) fn whole_body(want: &Want, conf: &Conf, site: &Site) -> Option<Vec<u8
         Want::File(n) | Want::ChunkedFile(n) => Some(site.files[*n].clone()),
         Want::Part(n, range) => Some(site.files[*n][range.clone()].to_vec()),
         Want::Text | Want::Trailer | Want::BrokenBody => Some(conf.text().into_bytes()),
+        Want::Stored(len) => Some(stored(&vec![b'b'; *len])),
         _ => None,
     }
 }

@@ -272,6 +272,12 @@ impl Judge {
         partly || wire.taken() >= self.starts[index] + request.head_len
     }
 
+    /// Whether a handler waits for the rest of a request's body.
+    pub(super) fn waits_for_body(&self, wire: &Wire, index: usize) -> bool {
+        let stored = |request: &Request| matches!(request.want, Want::Stored(_));
+        self.requests.get(index).is_some_and(stored) && wire.taken() < self.starts[index + 1]
+    }
+
     /// Whether a response is under way that was begun before this configuration.
     fn is_older(&self, wire: &Wire, number: u64) -> bool {
         let start = self.answered.last().map_or(0, |a| a.end);
@@ -307,8 +313,12 @@ impl Judge {
             && part.iter().any(|b| !matches!(b, b'\r' | b'\n'))
     }
 
+    /// Whether nothing is sent of a response that is not whole; an interim one before a body that is waited for is.
     pub(super) fn all_sent(&self, wire: &Wire) -> bool {
-        wire.sent().len() == self.answered.last().map_or(0, |a| a.end)
+        let next = self.answered.len();
+        let sent = &wire.sent()[self.answered.last().map_or(0, |a| a.end)..];
+        let interim = sent == CONTINUE || (wire.fin_seen && CONTINUE.starts_with(sent));
+        sent.is_empty() || (interim && self.waits_for_body(wire, next))
     }
 
     /// When the connection is to be closed if nothing more happens.
@@ -341,6 +351,11 @@ impl Judge {
         let partly = self.is_partly_refused(wire, next);
         if !sent {
             return limits.send.after(last_out);
+        }
+        if begun && self.waits_for_body(wire, next) {
+            // The time of a body runs from its last piece; what only frames it is none.
+            let heard = reached(&wire.takes, self.starts[next] + 1).map_or(last_in, |m| m.at_ms);
+            return limits.send.between(heard, last);
         }
         if begun && !partly {
             let heard = reached(&wire.takes, self.starts[next] + 1).map_or(accepted, |m| m.at_ms);
@@ -393,6 +408,9 @@ fn raw(request: &Request, bytes: &[u8], ended: bool, court: &Court<'_>) -> Read 
         len: bytes.len(),
     })
 }
+
+/// The interim response to an expectation (RFC 9110 section 15.2.1).
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// When so many bytes had passed.
 pub(super) fn reached(moments: &[Moment], total: usize) -> Option<Moment> {

@@ -31,6 +31,8 @@ pub(crate) enum Want {
     Refused(u16),
     /// The text, or 400 if that was not sent before the fault was seen; then the end.
     BrokenBody,
+    /// 200 and how many bytes of a body were collected, with their sum.
+    Stored(usize),
     /// The end without a response.
     Drop,
 }
@@ -117,7 +119,7 @@ fn draft(target: &str, want: Want) -> Draft {
 }
 
 fn sound(random: &mut Random) -> Draft {
-    match random.below(22) {
+    match random.below(23) {
         0..8 => file(random),
         8..11 => text(random),
         11 => Draft {
@@ -136,6 +138,7 @@ fn sound(random: &mut Random) -> Draft {
         }
         19 => too_large(random),
         20 => closing(random),
+        21 => stored(random),
         _ => {
             let most_ms = *random.pick(&[100, 3000, 30_000]);
             let wait_ms = 1 + random.below(most_ms);
@@ -184,6 +187,18 @@ fn text(random: &mut Random) -> Draft {
     draft
 }
 
+/// A body that a handler waits for; a large one fills what the server reads and holds at a time.
+fn stored(random: &mut Random) -> Draft {
+    let len = match random.chance(100) {
+        true => *random.pick(&[65_535, 65_536, 65_537, 131_073, 300_000]),
+        false => *random.pick(&[0, 1, 10, 300, 5000]),
+    };
+    let mut draft = draft("/store", Want::Stored(len));
+    draft.method = "POST";
+    body(&mut draft, len, random);
+    draft
+}
+
 fn too_large(random: &mut Random) -> Draft {
     let len = *random.pick(&[100, 101, 4000]);
     let fields = vec![format!("Content-Length: {len}")];
@@ -223,7 +238,7 @@ fn body(draft: &mut Draft, len: usize, random: &mut Random) {
         draft
             .body
             .extend_from_slice(format!("{size:x}{extension}\r\n").as_bytes());
-        draft.body.extend(std::iter::repeat_n(b'c', size));
+        draft.body.extend(std::iter::repeat_n(b'b', size));
         draft.body.extend_from_slice(b"\r\n");
         left -= size;
     }

@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use server_core::errlog::ErrorLog;
 use server_core::exchange::{Ctx, Exchange, State};
 use server_core::http::{Generation, Http};
-use server_core::module::{Handler, Module, Step};
-use server_core::{LoadOptions, OpenedLogs, load};
+use server_core::intake::{self, Collected, InFile, Plan};
+use server_core::module::{Content, Handler, Module, Step};
+use server_core::{LoadOptions, OpenedLogs, load, reply};
 
 /// Names and sizes of the files: nothing, small, at the limits of copying, of reading inline and of the queue, large.
 pub(crate) const FILES: [(&str, usize); 9] = [
@@ -105,6 +106,8 @@ impl Conf {
                 client_header_buffer_size 256;
                 large_client_header_buffers 2 1k;
                 client_header_timeout {header_ms}ms;
+                client_body_timeout {send_ms}ms;
+                client_body_buffer_size 1m;
                 send_timeout {send_ms}ms;
                 keepalive_timeout {idle_ms}ms;
                 keepalive_time 30d;
@@ -154,10 +157,10 @@ impl Site {
             files.push(bytes);
         }
         let modules: &'static [&'static Module] = Vec::leak(
-            server_modules::MODULES
-                .iter()
-                .copied()
-                .chain([&SIM])
+            // First, so that its handler of the content phase is asked before that of files.
+            [&SIM]
+                .into_iter()
+                .chain(server_modules::MODULES.iter().copied())
                 .collect(),
         );
         let shown = root
@@ -265,7 +268,11 @@ pub(crate) fn notes_count() -> u64 {
 
 const SIM: Module = Module {
     name: "sim",
-    handlers: &[Handler::PostRead(wait), Handler::Log(note)],
+    handlers: &[
+        Handler::PostRead(wait),
+        Handler::Content(store),
+        Handler::Log(note),
+    ],
     ..Module::EMPTY
 };
 
@@ -286,6 +293,33 @@ fn wait(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     }
     x.state = State::Waiting(until);
     Step::Wait
+}
+
+/// Collects the body of a request for `/store`, and answers with what it was.
+fn store(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+    if x.uri != b"/store" {
+        return Content::Declined;
+    }
+    let plan = Plan {
+        in_file: InFile::Off,
+        mode: 0o600,
+        log: None,
+    };
+    match intake::collect(x, cx, &plan) {
+        Collected::Wait => Content::Wait,
+        Collected::Status(status) => Content::Status(status),
+        Collected::Done => {
+            let text = stored(x.body_bytes().unwrap_or(b"a file"));
+            reply::text(x, cx, 200, text, Some(b"text/plain"));
+            Content::Sent
+        }
+    }
+}
+
+/// What `/store` says of a body.
+pub(crate) fn stored(body: &[u8]) -> Vec<u8> {
+    let sum: u64 = body.iter().map(|byte| u64::from(*byte)).sum();
+    format!("{} bytes, sum {sum}", body.len()).into_bytes()
 }
 
 fn note(x: &mut Exchange, _: &mut Ctx<'_>) {

@@ -57,7 +57,8 @@ impl Judge {
     fn is_abandoned(&self, wire: &Wire, next: usize) -> bool {
         let last = self.starts.get(next + 1) == Some(&wire.taken());
         let waits = !self.over && self.requests.get(next).is_some_and(|r| r.wait_ms > 0);
-        last && waits && wire.fin_seen && self.all_sent(wire)
+        let held = (last && waits) || (!self.over && self.waits_for_body(wire, next));
+        held && wire.fin_seen && self.all_sent(wire)
     }
 
     /// How the last response asks to be followed.
@@ -137,7 +138,10 @@ impl Judge {
         }
         let next = self.answered.len();
         let begun = !self.over && self.has_begun(&wire, next);
-        if begun && self.requests[next].wait_ms == 0 && !self.is_partly_refused(&wire, next) {
+        // What is there of a body that is waited for must have been read, below.
+        let uploads = begun && self.waits_for_body(&wire, next);
+        let answerable = !uploads && !self.is_partly_refused(&wire, next);
+        if begun && self.requests[next].wait_ms == 0 && answerable {
             return Err(format!("request {next} is not answered at {now_ms} ms"));
         }
         let waits = begun && self.requests[next].wait_ms > 0;

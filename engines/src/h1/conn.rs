@@ -10,8 +10,7 @@ use super::{Event, Next, Phase, Settings};
 use crate::http::{BodyLength, Fault, Fields, Gather, Method, RequestHead, Version};
 use std::rc::Rc;
 
-/// Bytes of pipelined requests, or of a body nobody takes, that are held
-/// before [`Conn::wants_input`] says no.
+/// [`Settings::held_bytes`] of a server.
 pub const PIPELINE_BUFFER_BYTES: usize = 64 * 1024;
 
 /// One HTTP/1 connection in the server role.
@@ -152,9 +151,9 @@ impl Conn {
     pub fn wants_input(&self) -> bool {
         self.eof == Eof::Open
             && match self.receiving {
-                Receiving::Complete => self.buffered() < PIPELINE_BUFFER_BYTES,
+                Receiving::Complete => self.buffered() < self.settings.held_bytes,
                 Receiving::Over(_) => false,
-                _ => self.ready.data.len() < PIPELINE_BUFFER_BYTES,
+                _ => self.ready.data.len() < self.settings.held_bytes,
             }
     }
 

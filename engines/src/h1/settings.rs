@@ -1,5 +1,7 @@
 //! What an HTTP/1 connection is told by the configuration.
 
+use super::PIPELINE_BUFFER_BYTES;
+
 /// Limits and switches of HTTP/1 parsing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -14,6 +16,9 @@ pub struct Settings {
     pub ignore_invalid_headers: bool,
     /// `underscores_in_headers`: `_` is a valid byte of a field name.
     pub underscores_in_headers: bool,
+    /// Bytes of pipelined requests, or of a body nobody takes, that are held before
+    /// [`Conn::wants_input`](super::Conn::wants_input) says no; at least 1.
+    pub held_bytes: usize,
     /// Whether HTTP/0.9 requests are answered.
     pub allow_http09: bool,
     /// Whether TRACE is passed on instead of refused.
@@ -29,6 +34,7 @@ impl Default for Settings {
             max_headers: 1000,
             ignore_invalid_headers: true,
             underscores_in_headers: false,
+            held_bytes: PIPELINE_BUFFER_BYTES,
             allow_http09: true,
             allow_trace: false,
         }

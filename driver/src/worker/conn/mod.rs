@@ -99,7 +99,8 @@ fn pass<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Clo
     } else {
         h1::settle(c, sh)?
     };
-    Ok(read || wrote || settled)
+    // The engine may have been too full to take what waits in the socket, and no event tells of that again.
+    Ok(read || wrote || settled || (c.readable && c.wants_input()))
 }
 
 /// Reads once, if something may be there and is wanted; true if anything came.
