@@ -96,7 +96,7 @@ fn exchange(
     response.body = BodyLength::Length(BODY_BYTES as u64);
     response.keep_alive = true;
     conn.send_head(response);
-    conn.send_data(Chunk::Shared(Rc::clone(body)));
+    conn.send_data(Chunk::from(Rc::clone(body)));
     conn.send_end(None);
     conn.transmit(out);
     let len = black_box(&*out).len();

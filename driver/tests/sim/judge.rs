@@ -313,12 +313,11 @@ impl Judge {
             && part.iter().any(|b| !matches!(b, b'\r' | b'\n'))
     }
 
-    /// Whether nothing is sent of a response that is not whole; an interim one before a body that is waited for is.
+    /// Whether nothing is sent of a response that is not whole. An interim one, before a body that is waited for, is none.
     pub(super) fn all_sent(&self, wire: &Wire) -> bool {
         let next = self.answered.len();
         let sent = &wire.sent()[self.answered.last().map_or(0, |a| a.end)..];
-        let interim = sent == CONTINUE || (wire.fin_seen && CONTINUE.starts_with(sent));
-        sent.is_empty() || (interim && self.waits_for_body(wire, next))
+        sent.is_empty() || (CONTINUE.starts_with(sent) && self.waits_for_body(wire, next))
     }
 
     /// When the connection is to be closed if nothing more happens.

@@ -17,6 +17,51 @@ pub struct FileRange {
     pub len: u64,
 }
 
+/// A range of bytes that several hold: a cache, other connections of the thread, other pieces of the same body.
+#[derive(Clone, Debug)]
+pub struct SharedBytes {
+    bytes: Rc<[u8]>,
+    /// 32 bits each, so that a chunk is no larger than its other kinds are.
+    start: u32,
+    len: u32,
+}
+
+impl SharedBytes {
+    /// The bytes of the range.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[self.start as usize..][..self.len as usize]
+    }
+
+    /// Keeps the first `at` bytes and returns the others, at most all; nothing is copied.
+    fn split_off(&mut self, at: u32) -> Self {
+        let at = at.min(self.len);
+        let rest = Self {
+            bytes: Rc::clone(&self.bytes),
+            start: self.start + at,
+            len: self.len - at,
+        };
+        self.len = at;
+        rest
+    }
+}
+
+impl From<Rc<[u8]>> for SharedBytes {
+    /// All of the bytes.
+    ///
+    /// # Panics
+    /// With 4 GiB or more, which no cache holds.
+    fn from(bytes: Rc<[u8]>) -> Self {
+        let len = u32::try_from(bytes.len()).expect("no cache holds a body of 4 GiB");
+        Self {
+            bytes,
+            start: 0,
+            len,
+        }
+    }
+}
+
 /// One piece of a body.
 #[derive(Clone, Debug)]
 pub enum Chunk {
@@ -25,7 +70,7 @@ pub enum Chunk {
     /// Bytes of this piece alone.
     Owned(Vec<u8>),
     /// Bytes shared with a cache or with other connections of the worker.
-    Shared(Rc<[u8]>),
+    Shared(SharedBytes),
     /// A range of a file.
     File(FileRange),
     /// No bytes but a mark: what came before it is to leave at once, whatever holds bytes back on the way.
@@ -54,12 +99,13 @@ impl Chunk {
         match self {
             Self::Static(bytes) => bytes,
             Self::Owned(bytes) => bytes,
-            Self::Shared(bytes) => bytes,
+            Self::Shared(range) => range.bytes(),
             Self::File(_) | Self::Flush => &[],
         }
     }
 
-    /// Keeps the first `len` bytes and gives the rest, if there is one.
+    /// Keeps the first `len` bytes and returns the rest, if there is one. However often a piece is split, each of its
+    /// bytes is copied a few times at most.
     #[must_use]
     pub fn split_off(&mut self, len: u64) -> Option<Self> {
         if self.len() <= len {
@@ -72,12 +118,18 @@ impl Chunk {
                 *bytes = front;
                 Self::Static(rest)
             }
-            Self::Owned(bytes) => Self::Owned(bytes.split_off(at)),
-            Self::Shared(bytes) => {
-                let rest = Rc::from(&bytes[at..]);
-                *bytes = Rc::from(&bytes[..at]);
+            Self::Owned(bytes) if bytes.len() - at <= at || bytes.len() > SHARED_MAX => {
+                Self::Owned(bytes.split_off(at))
+            }
+            Self::Owned(bytes) => {
+                // A peer that takes a few bytes at a time must not have the rest copied each time.
+                let all: Rc<[u8]> = std::mem::take(bytes).into();
+                let mut front = SharedBytes::from(all);
+                let rest = front.split_off(at as u32);
+                *self = Self::Shared(front);
                 Self::Shared(rest)
             }
+            Self::Shared(front) => Self::Shared(front.split_off(at as u32)),
             Self::File(range) => {
                 let rest = FileRange {
                     file: Rc::clone(&range.file),
@@ -104,10 +156,20 @@ impl Chunk {
                 bytes.truncate(end);
                 Self::Owned(bytes)
             }
-            Self::Shared(bytes) => Self::Shared(Rc::from(&bytes[..end])),
+            Self::Shared(mut front) => {
+                let _ = front.split_off(end as u32);
+                Self::Shared(front)
+            }
             Self::File(range) => Self::File(FileRange { len, ..range }),
             Self::Flush => Self::Flush,
         }
+    }
+}
+
+impl From<Rc<[u8]>> for Chunk {
+    /// Shared bytes; see [`SharedBytes`] for how many.
+    fn from(bytes: Rc<[u8]>) -> Self {
+        Self::Shared(bytes.into())
     }
 }
 
@@ -116,6 +178,9 @@ impl From<Vec<u8>> for Chunk {
         Self::Owned(bytes)
     }
 }
+
+/// The longest range of shared bytes.
+const SHARED_MAX: usize = u32::MAX as usize;
 
 #[cfg(test)]
 mod tests {
@@ -126,7 +191,7 @@ mod tests {
         let pieces = [
             Chunk::Static(b"abcd"),
             Chunk::Owned(b"abcd".to_vec()),
-            Chunk::Shared(Rc::from(&b"abcd"[..])),
+            Chunk::from(Rc::<[u8]>::from(&b"abcd"[..])),
         ];
         for mut piece in pieces {
             assert!(piece.split_off(4).is_none());
@@ -136,11 +201,41 @@ mod tests {
     }
 
     #[test]
+    fn splitting_byte_by_byte_copies_no_rest() {
+        let all: Rc<[u8]> = (0..=255).collect::<Vec<u8>>().into();
+        for whole in [Chunk::from(Rc::clone(&all)), Chunk::Owned(all.to_vec())] {
+            let mut rest = Some(whole);
+            let mut at = None;
+            for byte in 0..=255 {
+                let mut front = rest.take().expect("bytes are left");
+                rest = front.split_off(1);
+                assert_eq!(front.bytes(), [byte]);
+                if byte == 0 {
+                    let rest = rest.as_ref().expect("bytes are left");
+                    at = Some(rest.bytes().as_ptr());
+                } else if let (Some(rest), Some(at)) = (&rest, at) {
+                    assert_eq!(rest.bytes().as_ptr(), at.wrapping_add(byte.into()));
+                }
+            }
+            assert!(rest.is_none());
+        }
+    }
+
+    #[test]
+    fn larger_half_of_owned_bytes_is_not_copied() {
+        let mut piece = Chunk::Owned(vec![1; 100]);
+        let before = piece.bytes().as_ptr();
+        let rest = piece.split_off(50).expect("50 bytes are left");
+        assert!(matches!(rest, Chunk::Owned(_)));
+        assert_eq!((piece.bytes().as_ptr(), rest.len()), (before, 50));
+    }
+
+    #[test]
     fn truncated_keeps_the_front() {
         let pieces = [
             Chunk::Static(b"abcd"),
             Chunk::Owned(b"abcd".to_vec()),
-            Chunk::Shared(Rc::from(&b"abcd"[..])),
+            Chunk::from(Rc::<[u8]>::from(&b"abcd"[..])),
         ];
         for piece in pieces {
             assert_eq!(piece.clone().truncated(2).bytes(), b"ab");

@@ -370,7 +370,7 @@ mod tests {
             matches!(gather.front(), Some(Front::Bytes(bytes)) if bytes.len() == COPY_BYTES + 1)
         );
         let large: Rc<[u8]> = Rc::from(vec![b'c'; COPY_BYTES + 1]);
-        gather.push(Chunk::Shared(Rc::clone(&large)));
+        gather.push(Chunk::from(Rc::clone(&large)));
         gather.push(Chunk::Static(b""));
         assert_eq!(gather.pieces.len(), 2);
         assert_eq!(gather.len(), 2 * COPY_BYTES as u64 + 2);

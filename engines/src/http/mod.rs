@@ -27,7 +27,7 @@ mod status;
 mod uri;
 mod version;
 
-pub use chunk::{Chunk, FileHandle, FileRange};
+pub use chunk::{Chunk, FileHandle, FileRange, SharedBytes};
 pub use class::is_token;
 pub(crate) use class::is_token_byte;
 pub use date::{Civil, civil, http_date, parse_http_date};

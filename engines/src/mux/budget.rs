@@ -28,6 +28,11 @@ impl Budget {
         }
     }
 
+    /// Takes what is left of it, up to `cost`.
+    pub(crate) fn drain(&mut self, cost: u32) {
+        self.left = self.left.saturating_sub(cost);
+    }
+
     /// Gives back.
     #[inline]
     pub(crate) fn earn(&mut self, gain: u32) {

@@ -1,8 +1,8 @@
 //! The sending half of multiplexed streams: what waits on each, whose turn it is, and how much of it may leave.
 //!
 //! [`Sender::next`] is the heart. It takes the stream whose turn it is; if no more than a frame of its body is here and
-//! more may come, it asks for that first, so that the last piece carries the end. What a frame looks like is the
-//! protocol's.
+//! more may come, it asks for that first, so that the last piece carries the end. A source is asked first when its bytes
+//! could leave: before that it costs no memory. What a frame looks like is the protocol's.
 //!
 //! Source: RFC 9113 sections 5.2, 6.9, 8.1; RFC 9218 section 10.
 
@@ -31,6 +31,9 @@ pub(crate) struct Outgoing {
     queued: bool,
     /// It waits for its source: nothing is asked of it until `resume`.
     stalled: bool,
+    /// Its source is asked whatever the windows are, since the end may be next, which needs none: the body has no byte, or
+    /// some of it has left.
+    ends_soon: bool,
 }
 
 /// How far the response is.
@@ -59,6 +62,7 @@ impl Outgoing {
             chunk_bytes: 0,
             queued: false,
             stalled: false,
+            ends_soon: false,
         }
     }
 
@@ -98,7 +102,8 @@ impl Outgoing {
             return None;
         }
         let suppressed = answers_head || matches!(head.status, 100..=199 | 204 | 304);
-        let empty = matches!(head.body, BodyLength::None | BodyLength::Length(0)) && !plan.trailers;
+        self.ends_soon = matches!(head.body, BodyLength::None | BodyLength::Length(0));
+        let empty = self.ends_soon && !plan.trailers;
         self.state = Sending::Body;
         self.chunk_bytes = plan.chunk_bytes.max(1);
         Some(suppressed || empty)
@@ -253,29 +258,29 @@ impl Sender {
                 continue;
             }
             let chunk_bytes = stream.chunk_bytes.min(most_bytes) as u64;
+            let allowed = stream.window.available().min(self.window.available());
             if stream.state == Sending::Body
                 && !stream.stalled
                 && stream.pending_bytes <= chunk_bytes
+                && (allowed > 0 || stream.ends_soon)
             {
                 self.keep_turn(id, stream);
                 return Step::Tell(Want::Body(id));
             }
-            if stream.pending_bytes == 0 {
+            if stream.pending_bytes == 0 && stream.state != Sending::Body {
                 return Step::End(id);
             }
-            let most = stream.window.available().min(chunk_bytes);
-            let len = stream.pending_bytes.min(most);
-            if len == 0 {
-                // Its window is closed; an update brings it back.
+            if stream.window.available() == 0 {
+                // An update brings it back. Until then nothing is asked of its source, which may cost memory to run.
                 stream.blocked_ms.get_or_insert(now_ms);
                 continue;
             }
-            let len = len.min(self.window.available());
-            if len == 0 {
+            if allowed == 0 {
                 self.blocked_ms.get_or_insert(now_ms);
                 self.keep_turn(id, stream);
                 return Step::Tell(Want::Nothing);
             }
+            let len = stream.pending_bytes.min(allowed).min(chunk_bytes);
             return Step::Data { stream: id, len };
         }
     }
@@ -307,6 +312,7 @@ impl Sender {
         debug_assert!(taken, "windows were asked before");
         (stream.blocked_ms, self.blocked_ms) = (None, None);
         stream.sent_bytes += len + head_bytes as u64;
+        stream.ends_soon = true;
         let all = stream.pending_bytes == len;
         let last = all && stream.state == Sending::Last(None);
         out.push_with(|out| put_head(out, last));
@@ -397,7 +403,7 @@ impl Sender {
     /// Since when the peer lets nothing of a response leave that waits to, by the window of its stream or by that of the
     /// connection; in the time that [`Self::next`] is told.
     pub(crate) fn blocked_since(&self, stream: &Outgoing) -> Option<u64> {
-        let waits = stream.pending_bytes > 0;
+        let waits = stream.could_send();
         stream.blocked_ms.or(self.blocked_ms.filter(|_| waits))
     }
 

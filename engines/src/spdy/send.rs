@@ -98,6 +98,9 @@ impl Conn {
             });
         if piece.all || len >= budget::USEFUL_BYTES as u64 {
             self.budget.earn(budget::DATA);
+        } else {
+            // Small windows cut it so; once nothing is left, the next frame of the peer that costs anything is a flood.
+            self.budget.drain(budget::FRAME);
         }
         if piece.last {
             self.finish(id);

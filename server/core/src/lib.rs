@@ -25,6 +25,7 @@ mod known_host;
 mod listen;
 pub mod location;
 pub mod logs;
+pub mod memory;
 pub mod meters;
 pub mod mime;
 pub mod module;

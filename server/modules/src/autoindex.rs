@@ -13,6 +13,7 @@ use conf::Contexts;
 use engines::http::{Chunk, Method};
 use server_core::errlog::{self, Level};
 use server_core::exchange::{Ctx, Exchange};
+use server_core::memory;
 use server_core::module::{Content, Handler, Module};
 use server_core::{
     EACCES, ENAMETOOLONG, ENOENT, ENOTDIR, FileError, keyword, paths, reply, settings,
@@ -89,6 +90,9 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     let Ok(callback) = callback(x, *conf.format) else {
         return Content::Status(400);
     };
+    if !memory::hold(x, cx, LISTING_BYTES) {
+        return Content::Wait;
+    }
     let entries = match read(x, cx, &path) {
         Ok(entries) => entries,
         Err(status) => return Content::Status(status),
@@ -211,5 +215,7 @@ pub(crate) fn not_listed(x: &Exchange, path: &[u8], error: FileError) -> u16 {
     status
 }
 
+/// What a listing is counted as, which is made before it can leave: so few of a connection are held at the same time.
+const LISTING_BYTES: u64 = 256 << 10;
 /// Longest name of a function, as in nginx.
 const CALLBACK_MAX_BYTES: usize = 128;

@@ -14,6 +14,7 @@ mod allowed;
 mod cache;
 mod coding;
 mod encoder;
+mod fit;
 mod gunzip;
 mod inflate;
 mod precompressed;
@@ -27,13 +28,16 @@ use std::rc::Rc;
 
 use engines::http::{Chunk, FieldId, Method};
 use server_core::debug_http;
-use server_core::exchange::{Ctx, Exchange};
+use server_core::exchange::{Ctx, Exchange, Lease};
+use server_core::memory;
 use server_core::module::Module;
 use server_core::vars::Variable;
 
+use cache::Keep;
 use coding::{Coding, Params};
 use ratio::Ratio;
 use settings::{CompressLoc, CompressMain};
+use stage::Stage;
 
 pub(crate) use gunzip::MODULE as GUNZIP;
 pub(crate) use precompressed::MODULE as GZIP_STATIC;
@@ -135,7 +139,45 @@ fn compress(
     coding: Coding,
 ) {
     debug_http!(x, "http compress filter: {}", coding.token());
+    let params = conf.params(coding);
+    if x.head.method == Method::Head {
+        return announce(x, coding);
+    }
     let length = x.reply.content_length;
+    let at_hand = length.filter(|length| whole::is_at_hand(x, *length));
+    let place = cache::place(x.reply.source.as_ref()).filter(|_| cache_bytes > 0);
+    let keep = place.filter(|_| at_hand.is_some()).map(|place| Keep {
+        place: Rc::clone(place),
+        params,
+        limit_bytes: cache_bytes,
+    });
+    let made = at_hand.and_then(|length| whole_form(x, cx, params, length, keep.as_ref()));
+    if made.is_none() && fit::stream(params, length).is_none() {
+        // Clients that read slowly hold all of the thread's memory for encoders.
+        return;
+    }
+    announce(x, coding);
+    let ratio = Rc::new(Ratio::new(coding));
+    x.guards.set(Rc::clone(&ratio));
+    match made {
+        Some(made) => {
+            ratio.count(length.unwrap_or_default() as usize, made.len() as usize);
+            ratio.end();
+            x.reply.content_length = Some(made.len());
+            x.body.clear();
+            x.body.push_back(made);
+        }
+        None => {
+            let stage = Stage::new(x.client.connection, params, length, ratio)
+                .in_pieces_of(conf.piece_bytes(coding))
+                .kept_as(keep);
+            x.push_outer_stage(Box::new(stage));
+        }
+    }
+}
+
+/// Says in the head of the response what it is compressed with.
+fn announce(x: &mut Exchange, coding: Coding) {
     x.reply.fields.remove(FieldId::ContentEncoding);
     x.reply.fields.push_id(
         FieldId::ContentEncoding,
@@ -143,42 +185,33 @@ fn compress(
         coding.token().as_bytes(),
     );
     vary::recoded(&mut x.reply);
-    if x.head.method == Method::Head {
-        return;
-    }
-    let params = conf.params(coding);
-    let ratio = Rc::new(Ratio::new(coding));
-    x.guards.set(Rc::clone(&ratio));
-    if let Some(length) = length
-        && whole::is_at_hand(x, length)
-        && let Some(made) = whole_form(x, cx, params, cache_bytes)
-    {
-        ratio.count(length as usize, made.len() as usize);
-        ratio.end();
-        x.reply.content_length = Some(made.len());
-        x.body.clear();
-        x.body.push_back(made);
-        return;
-    }
-    let stage = stage::Stage::new(params, length, conf.piece_bytes(coding), ratio);
-    x.push_outer_stage(Box::new(stage));
 }
 
-/// The compressed form of a body that is at hand: that which was made for the file before, or a new one.
+/// The compressed form of a body of `length` bytes that is at hand: that which was kept, or a new one. `None` if it is
+/// better made as a stream.
 fn whole_form(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
     params: Params,
-    cache_bytes: u64,
+    length: u64,
+    keep: Option<&Keep>,
 ) -> Option<Chunk> {
-    let place = cache::place(x.reply.source.as_ref()).filter(|_| cache_bytes > 0);
-    let Some(place) = place.map(Rc::clone) else {
-        return whole::compress(x, cx, params).map(Chunk::Owned);
-    };
-    if let Some(form) = cache::find(&place, params) {
-        return Some(Chunk::Shared(form));
+    if let Some(form) = keep.and_then(|keep| cache::find(&keep.place, params)) {
+        return Some(Chunk::from(form));
     }
-    let form: Rc<[u8]> = whole::compress(x, cx, params)?.into();
-    cache::keep(&place, params, &form, cache_bytes);
-    Some(Chunk::Shared(form))
+    if length > fit::one_step_bytes(params) {
+        return None;
+    }
+    let mut claim = memory::claim(x.client.connection, length)?;
+    let made = whole::compress(x, cx, params)?;
+    claim.shrink(made.len() as u64);
+    let Some(keep) = keep else {
+        x.guards.push(Lease::new(claim));
+        return Some(Chunk::Owned(made));
+    };
+    let form: Rc<[u8]> = made.into();
+    if !keep.keep(&form) {
+        x.guards.push(Lease::new(claim));
+    }
+    Some(Chunk::from(form))
 }

@@ -21,6 +21,7 @@ use server_core::build::Build;
 use server_core::builtin::find_arg;
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange};
+use server_core::memory;
 use server_core::module::{Content, Inherit, Module};
 use server_core::typed::Size;
 use server_core::{Files, Opened, debug_http, paths, reply, settings};
@@ -84,7 +85,11 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     let Some(file) = opened.file.clone().filter(|_| opened.meta.is_file) else {
         return Content::Declined;
     };
-    let cut = match asked(x) {
+    let asked = asked(x);
+    if asked.is_some() && !memory::hold(x, cx, INDEX_BYTES) {
+        return Content::Wait;
+    }
+    let cut = match asked {
         Some(ask) => part(x, cx, &opened, &file, &ask),
         None => Ok(Cut::Whole),
     };
@@ -213,7 +218,7 @@ fn send(x: &mut Exchange, cx: &mut Ctx<'_>, opened: Rc<Opened>, file: FileHandle
         false => None,
     };
     let chunk = match content {
-        Some(content) => Chunk::Shared(content),
+        Some(content) => Chunk::from(content),
         None => Chunk::File(FileRange {
             file,
             offset: data.start,
@@ -227,6 +232,10 @@ fn send(x: &mut Exchange, cx: &mut Ctx<'_>, opened: Rc<Opened>, file: FileHandle
     }
     reply::send(x, cx, (length > 0).then_some(chunk));
 }
+
+/// What the index of a part is counted as, which is made before it can leave: so few of a connection are held at the same
+/// time.
+const INDEX_BYTES: u64 = 512 << 10;
 
 #[cfg(test)]
 mod tests {

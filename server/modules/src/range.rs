@@ -168,6 +168,10 @@ fn cut(chunk: &Chunk, range: Range<u64>) -> Chunk {
             len: range.end - range.start,
         }),
         Chunk::Static(bytes) => Chunk::Static(&bytes[range.start as usize..range.end as usize]),
+        Chunk::Shared(_) => {
+            let mut front = chunk.clone().truncated(range.end);
+            front.split_off(range.start).unwrap_or(Chunk::Static(b""))
+        }
         other => Chunk::Owned(other.bytes()[range.start as usize..range.end as usize].to_vec()),
     }
 }

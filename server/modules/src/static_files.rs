@@ -66,7 +66,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     x.reply.allow_ranges = true;
     reply::set_content_type(x);
     let chunk = match cx.files.content(&opened) {
-        Some(content) => Chunk::Shared(content),
+        Some(content) => Chunk::from(content),
         None => Chunk::File(FileRange {
             file,
             offset: 0,

@@ -9,7 +9,7 @@ fn exchange(request: &str, response: &ResponseHead) -> (String, Next) {
     let head_bytes = conn.send_head(response);
     conn.send_data(Chunk::Owned(b"da".to_vec()));
     conn.send_data(Chunk::Static(b""));
-    conn.send_data(Chunk::Shared(Rc::from(&b"ta"[..])));
+    conn.send_data(Chunk::from(Rc::<[u8]>::from(&b"ta"[..])));
     conn.send_end(None);
     let next = conn.finish();
     let sent = sent(&mut conn);

@@ -25,6 +25,48 @@ fn end_of_a_body_needs_no_window() {
 }
 
 #[test]
+fn source_of_a_body_is_asked_first_when_its_bytes_could_leave() {
+    let mut peer = Peer::new();
+    peer.setting(4, 0)
+        .get(1, "/")
+        .answer(1, &[b"hello", b"you"]);
+    peer.get(3, "/").answer(3, &[b"a"]);
+    let left = |peer: &Peer, id| peer.bodies[&id].len();
+    peer.told();
+    assert_eq!((left(&peer, 1), left(&peer, 3)), (2, 1), "not at all");
+    peer.window(3, 1);
+    assert_eq!(peer.told(), ["3 DATA a END"]);
+    assert_eq!(left(&peer, 1), 2);
+    // The window of the connection counts as well.
+    let mut peer = Peer::new();
+    peer.get(1, "/").answer(1, &[FULL; 66]).told();
+    peer.get(3, "/").answer(3, &[b"a"]).told();
+    assert_eq!(left(&peer, 3), 1);
+    peer.window(0, 1000);
+    assert_eq!(peer.told(), ["3 DATA a END"]);
+}
+
+#[test]
+fn end_that_is_found_late_needs_no_window() {
+    let mut peer = Peer::new();
+    // The source stalls when all bytes that the window has room for have left.
+    peer.setting(4, 5).get(1, "/").answer(1, &[b"hello", b""]);
+    assert_eq!(peer.told()[2..], ["1 DATA hello"]);
+    peer.conn.resume(1);
+    assert_eq!(peer.told(), ["1 DATA - END"]);
+    // A body without a byte that ends with trailers is asked for, too.
+    let mut trailers = ResponseHead::default();
+    trailers.push(b"x", b"1");
+    peer.setting(4, 0).trailers.insert(3, trailers);
+    let head = response(200, BodyLength::Length(0));
+    peer.get(3, "/").answer_with(3, &head, &[]);
+    assert_eq!(
+        peer.told().last().map(String::as_str),
+        Some("3 HEADERS x=1 END")
+    );
+}
+
+#[test]
 fn initial_window_changes_those_of_open_streams() {
     let mut peer = Peer::new();
     peer.setting(4, 10).get(1, "/").answer(1, &[&[b'x'; 100]]);

@@ -288,6 +288,31 @@ fn windows_of_a_byte_are_paid_for() {
     assert!(times(&defaults, dribble) <= 1001);
 }
 
+/// One SETTINGS frame opens the windows of all streams by a byte.
+#[test]
+fn frames_of_a_byte_in_answer_to_settings_are_paid_for() {
+    let defaults = Settings::default();
+    let dribble = |peer: &mut Peer, n: u32| {
+        if n == 0 {
+            peer.setting(4, 0);
+            for id in (1..=100).map(|n| 2 * n + 1) {
+                peer.get(id, "/").answer(id, &[&[b'x'; 10_000]]);
+            }
+        }
+        peer.setting(4, n + 1);
+    };
+    let frames = times(&defaults, dribble);
+    assert!((9..=11).contains(&frames), "{frames} frames of settings");
+    let large = |peer: &mut Peer, n: u32| {
+        if n == 0 {
+            peer.setting(4, 0);
+            peer.get(3, "/").answer(3, &[&[b'x'; 1_000_000]]);
+        }
+        peer.setting(4, 300 * (n + 1)).window(0, 300);
+    };
+    assert!(times(&defaults, large) > 3000);
+}
+
 #[test]
 fn nothing_is_read_while_answers_wait() {
     let mut peer = Peer::with(Settings {

@@ -12,6 +12,7 @@ use super::family::Child;
 use super::joint::Joined;
 use super::{Ctx, Exchange, Supplied};
 use crate::errlog::Level;
+use crate::memory::RETRY_MS;
 
 /// A transformation of the response body, added for one response by a header stage.
 pub trait BodyStage {
@@ -35,6 +36,11 @@ pub trait BodyStage {
     /// # Errors
     /// As [`BodyStage::chunk`].
     fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Broken>;
+
+    /// Whether the stage can take a piece now; asked before it is given one. One that cannot is asked again a little later.
+    fn is_ready(&mut self) -> bool {
+        true
+    }
 
     /// Goes on with what it was given last; false when nothing is left of that. Asked before it is given more.
     ///
@@ -249,6 +255,10 @@ impl Exchange {
                 return Ok(Stepped::Done);
             }
             LaneState::Ended => return Ok(Stepped::Idle),
+        }
+        if !self.stages[i].is_ready() {
+            self.rate.until_ms = cx.clock.mono_ms + RETRY_MS;
+            return Ok(Stepped::Waits);
         }
         let joined = self.family.joins() && i == self.joint_at();
         if (joined || i == 0) && cx.effort.get() == 0 {

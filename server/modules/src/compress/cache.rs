@@ -20,9 +20,27 @@ pub(super) fn find(file: &FileHandle, params: Params) -> Option<Rc<[u8]>> {
     THREAD.with_borrow_mut(|forms| forms.find(file, params))
 }
 
-/// Keeps a form within a thread's limit.
-pub(super) fn keep(file: &FileHandle, params: Params, bytes: &Rc<[u8]>, limit_bytes: u64) {
-    THREAD.with_borrow_mut(|forms| forms.keep(file, params, bytes, limit_bytes));
+/// Where a form is to be kept when it is made.
+pub(super) struct Keep {
+    /// The file's descriptor.
+    pub(super) place: FileHandle,
+    /// What is configured, by which the form is found again.
+    pub(super) params: Params,
+    /// `compress_cache`.
+    pub(super) limit_bytes: u64,
+}
+
+impl Keep {
+    /// Keeps a form within the thread's limit; false if it is too large for that.
+    pub(super) fn keep(&self, form: &Rc<[u8]>) -> bool {
+        let limit_bytes = self.limit_bytes;
+        THREAD.with_borrow_mut(|forms| forms.keep(&self.place, self.params, form, limit_bytes))
+    }
+
+    /// The longest form that is kept, bytes.
+    pub(super) fn most_bytes(&self) -> u64 {
+        (self.limit_bytes / LARGEST_PART).saturating_sub(ENTRY_BYTES)
+    }
 }
 
 /// The descriptor that a form of the file may be kept with.
@@ -57,10 +75,16 @@ impl Forms {
         Some(Rc::clone(&form.bytes))
     }
 
-    fn keep(&mut self, file: &FileHandle, params: Params, bytes: &Rc<[u8]>, limit_bytes: u64) {
+    fn keep(
+        &mut self,
+        file: &FileHandle,
+        params: Params,
+        bytes: &Rc<[u8]>,
+        limit_bytes: u64,
+    ) -> bool {
         let size = bytes.len() as u64 + ENTRY_BYTES;
         if size > limit_bytes / LARGEST_PART {
-            return;
+            return false;
         }
         if self.bytes + size > limit_bytes {
             self.entries.retain(|_, form| form.file.strong_count() > 0);
@@ -69,7 +93,7 @@ impl Forms {
         while self.bytes + size > limit_bytes {
             let oldest = self.entries.iter().min_by_key(|(_, form)| form.used);
             let Some(key) = oldest.map(|(key, _)| *key) else {
-                return;
+                return false;
             };
             self.bytes -= self.entries.remove(&key).map_or(0, |form| form.size());
         }
@@ -81,6 +105,7 @@ impl Forms {
         };
         let before = self.entries.insert((Rc::as_ptr(file), params), form);
         self.bytes = self.bytes + size - before.map_or(0, |form| form.size());
+        true
     }
 }
 
@@ -152,7 +177,7 @@ mod tests {
     fn one_form_never_takes_the_room_of_all() {
         let mut forms = Forms::default();
         let file = file();
-        forms.keep(&file, PARAMS, &bytes(1025 - ENTRY_BYTES as usize), 4096);
+        assert!(!forms.keep(&file, PARAMS, &bytes(1025 - ENTRY_BYTES as usize), 4096));
         assert!(forms.entries.is_empty());
         forms.keep(&file, PARAMS, &bytes(1024 - ENTRY_BYTES as usize), 4096);
         forms.keep(&file, PARAMS, &bytes(1024 - ENTRY_BYTES as usize), 4096);

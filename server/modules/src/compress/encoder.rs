@@ -16,6 +16,7 @@ use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective};
 use server_core::exchange::Broken;
 
 use super::coding::{Coding, Params};
+use super::fit;
 
 /// How far what goes in must come out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,12 +116,9 @@ fn gzip(level: u8) -> Box<Compress> {
 }
 
 fn brotli(params: Params, length: Option<u64>) -> BrotliEncoder {
-    let mut window_log = params.window_log;
+    let window_log = fit::window_log(params.window_log, length);
     let mut options = BrotliEncoderOptions::new();
     if let Some(length) = length {
-        // A window larger than the body is memory for nothing.
-        let needed = u64::BITS - length.saturating_sub(1).leading_zeros();
-        window_log = window_log.min((needed as u8).max(BROTLI_WINDOW_LOG_MIN));
         options.size_hint(u32::try_from(length).unwrap_or(u32::MAX));
     }
     let quality = Quality::new(params.level).expect("levels are checked when they are read");
@@ -243,8 +241,6 @@ const KEPT_MAX: usize = 4;
 /// The largest one of Zstandard that is kept.
 const KEPT_BYTES: usize = 4 << 20;
 const GZIP_WINDOW_LOG: u8 = 15;
-/// The library's smallest.
-const BROTLI_WINDOW_LOG_MIN: u8 = 10;
 /// 8 MB: what a client of HTTP must have room for (RFC 9659).
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 

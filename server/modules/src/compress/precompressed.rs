@@ -175,7 +175,7 @@ fn send(x: &mut Exchange, cx: &mut Ctx<'_>, coding: Coding, opened: &Opened) -> 
         coding.token().as_bytes(),
     );
     let chunk = match cx.files.content(opened) {
-        Some(content) => Chunk::Shared(content),
+        Some(content) => Chunk::from(content),
         None => Chunk::File(FileRange {
             file,
             offset: 0,

@@ -1,21 +1,30 @@
 //! The body stage that compresses a stream.
 //!
 //! What is made is passed on once there is a buffer's worth of it; a flush mark lets out all that came before it at
-//! once.
+//! once. The encoder is made when the first piece is asked for, which is when the client takes something, and is dropped
+//! with the last: so many of a connection live at the same time as there is memory for, the others wait for them.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 use engines::http::Chunk;
 use server_core::exchange::{BodyStage, Broken};
+use server_core::memory::{self, Claim};
 
+use super::cache::Keep;
 use super::coding::Params;
 use super::encoder::{Encoder, Until};
+use super::fit;
 use super::ratio::Ratio;
 
 /// The stage.
 pub(super) struct Stage {
-    encoder: Encoder,
+    connection: u64,
+    params: Params,
+    length: Option<u64>,
+    encoder: Option<(Encoder, Claim)>,
+    /// What is made is also collected here, to be kept.
+    kept: Option<(Keep, Vec<u8>)>,
     /// Compressed and not passed on yet.
     made: Vec<u8>,
     /// How much of that is passed on at a time.
@@ -26,19 +35,36 @@ pub(super) struct Stage {
 }
 
 impl Stage {
+    /// A stage for a response of a connection; `length` is that of its body, where it is known.
     pub(super) fn new(
+        connection: u64,
         params: Params,
         length: Option<u64>,
-        piece_bytes: usize,
         ratio: Rc<Ratio>,
     ) -> Self {
         Self {
-            encoder: Encoder::new(params, length),
+            connection,
+            params,
+            length,
+            encoder: None,
+            kept: None,
             made: Vec::new(),
-            piece_bytes,
+            piece_bytes: 0,
             dirty: false,
             ratio,
         }
+    }
+
+    /// Sets how much is passed on at a time.
+    pub(super) fn in_pieces_of(mut self, piece_bytes: usize) -> Self {
+        self.piece_bytes = piece_bytes;
+        self
+    }
+
+    /// Sets where the whole form is kept.
+    pub(super) fn kept_as(mut self, keep: Option<Keep>) -> Self {
+        self.kept = keep.map(|keep| (keep, Vec::new()));
+        self
     }
 
     fn write(
@@ -47,17 +73,44 @@ impl Stage {
         until: Until,
         out: &mut VecDeque<Chunk>,
     ) -> Result<(), Broken> {
+        let Some((encoder, _)) = &mut self.encoder else {
+            return Err(Broken("there is no encoder"));
+        };
         let before = self.made.len();
-        self.encoder.write(bytes, until, &mut self.made)?;
-        self.ratio.count(bytes.len(), self.made.len() - before);
+        encoder.write(bytes, until, &mut self.made)?;
+        let made = &self.made[before..];
+        self.ratio.count(bytes.len(), made.len());
+        if let Some((keep, form)) = &mut self.kept {
+            form.extend_from_slice(made);
+            if form.len() as u64 > keep.most_bytes() {
+                self.kept = None;
+            }
+        }
         if !self.made.is_empty() && (until != Until::Later || self.made.len() >= self.piece_bytes) {
             out.push_back(Chunk::Owned(std::mem::take(&mut self.made)));
         }
         Ok(())
     }
+
+    /// Makes the encoder, if there is memory for it.
+    fn make(&mut self) -> bool {
+        let fitting = fit::stream(self.params, self.length);
+        let (params, mut cost) = fitting.unwrap_or_else(|| fit::smallest(self.params));
+        if self.kept.is_some() {
+            // What is collected is hardly ever longer than half of the body.
+            cost += self.length.unwrap_or_default() / 2;
+        }
+        let claim = memory::claim(self.connection, cost);
+        self.encoder = claim.map(|claim| (Encoder::new(params, self.length), claim));
+        self.encoder.is_some()
+    }
 }
 
 impl BodyStage for Stage {
+    fn is_ready(&mut self) -> bool {
+        self.encoder.is_some() || self.make()
+    }
+
     fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>) -> Result<(), Broken> {
         self.dirty = true;
         self.write(chunk.bytes(), Until::Later, out)
@@ -74,7 +127,11 @@ impl BodyStage for Stage {
 
     fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Broken> {
         self.write(b"", Until::Ended, out)?;
+        self.encoder = None;
         self.ratio.end();
+        if let Some((keep, form)) = self.kept.take() {
+            keep.keep(&form.into());
+        }
         Ok(())
     }
 }

@@ -300,7 +300,9 @@ fn drop_stuck<N: Net>(mux: &mut Mux, sh: &mut Shared<N>, now_ms: u64) {
         let x = &running.exchange;
         let timeout_ms = x.core_loc(&x.http).send_timeout.0;
         let since_ms = mux.engine.blocked_since(running.stream);
-        let until_ms = since_ms.unwrap_or(now_ms + 1).saturating_add(timeout_ms);
+        // The window of the connection may have been closed before this request came.
+        let since_ms = since_ms.unwrap_or(now_ms + 1).max(x.started_ms);
+        let until_ms = since_ms.saturating_add(timeout_ms);
         if until_ms <= now_ms {
             x.log(Level::Info, format_args!("client timed out"));
             mux.break_off(at, Reason::TimedOut, sh);

@@ -1,0 +1,178 @@
+//! Memory that a thread holds for responses until their clients take them: encoders, and bodies made before they can
+//! leave.
+//!
+//! A client that takes nothing, or a byte at a time, keeps what was made for it, and may ask a hundred times on one
+//! connection. So a connection has a share and a thread has a budget: what would exceed them waits, or does without.
+//! Files, and bytes that a cache shares, are not counted: they cost a response nothing.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use crate::exchange::{Ctx, Exchange, Lease, State};
+
+/// Bytes that are counted until this is dropped.
+#[derive(Debug)]
+pub struct Claim {
+    connection: u64,
+    bytes: u64,
+}
+
+/// Counts `bytes` for a connection, by [`Client::connection`](crate::exchange::Client::connection). `None` if its share or
+/// the thread's budget is used up; what is the only claim of its connection is always granted.
+#[must_use]
+pub fn claim(connection: u64, bytes: u64) -> Option<Claim> {
+    let granted = LEDGER.with_borrow_mut(|ledger| ledger.claim(connection, bytes));
+    // Not `then_some`: a claim that is dropped gives back.
+    granted.then(|| Claim { connection, bytes })
+}
+
+/// The most bytes that one response is to claim now: a connection's share, and less as the thread's budget runs out.
+#[must_use]
+pub fn allowance_bytes() -> u64 {
+    LEDGER.with_borrow(|ledger| {
+        let left = THREAD_BYTES.saturating_sub(ledger.bytes);
+        (left / ALLOWED_PART).min(CONNECTION_BYTES)
+    })
+}
+
+/// Claims bytes for an exchange until its response has left. False if it has to wait for other responses of its
+/// connection: the handler then waits, and is run again.
+#[must_use]
+pub fn hold(x: &mut Exchange, cx: &Ctx<'_>, bytes: u64) -> bool {
+    match claim(x.client.connection, bytes) {
+        Some(claim) => x.guards.push(Lease::new(claim)),
+        None => {
+            x.state = State::Waiting(cx.clock.mono_ms + RETRY_MS);
+            return false;
+        }
+    }
+    true
+}
+
+impl Claim {
+    /// Gives back what is claimed beyond `bytes`.
+    pub fn shrink(&mut self, bytes: u64) {
+        let spare = self.bytes.saturating_sub(bytes);
+        LEDGER.with_borrow_mut(|ledger| ledger.shrink(self.connection, spare));
+        self.bytes -= spare;
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // While a thread ends the ledger may be gone already.
+        let _ = LEDGER.try_with(|ledger| {
+            ledger.borrow_mut().give_back(self.connection, self.bytes);
+        });
+    }
+}
+
+thread_local! {
+    static LEDGER: RefCell<Ledger> = RefCell::default();
+}
+
+/// What is claimed on a thread.
+#[derive(Default)]
+struct Ledger {
+    bytes: u64,
+    /// By connection; only those that hold something.
+    shares: HashMap<u64, Share>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Share {
+    claims: usize,
+    bytes: u64,
+}
+
+impl Ledger {
+    fn claim(&mut self, connection: u64, bytes: u64) -> bool {
+        let share = self.shares.get(&connection).copied().unwrap_or_default();
+        let fits = share.claims < CLAIMS_A_CONNECTION
+            && share.bytes.saturating_add(bytes) <= CONNECTION_BYTES
+            && self.bytes.saturating_add(bytes) <= THREAD_BYTES;
+        if share.claims > 0 && !fits {
+            return false;
+        }
+        self.bytes += bytes;
+        let share = self.shares.entry(connection).or_default();
+        share.claims += 1;
+        share.bytes += bytes;
+        true
+    }
+
+    fn shrink(&mut self, connection: u64, bytes: u64) {
+        self.bytes -= bytes;
+        if let Some(share) = self.shares.get_mut(&connection) {
+            share.bytes -= bytes;
+        }
+    }
+
+    fn give_back(&mut self, connection: u64, bytes: u64) {
+        self.shrink(connection, bytes);
+        if let Some(share) = self.shares.get_mut(&connection) {
+            share.claims -= 1;
+            if share.claims == 0 {
+                self.shares.remove(&connection);
+            }
+        }
+    }
+}
+
+/// Bytes that the responses of one connection may claim together.
+pub const CONNECTION_BYTES: u64 = 3584 << 10;
+/// How many of them may.
+pub const CLAIMS_A_CONNECTION: usize = 8;
+/// Bytes that the responses of one thread may claim together.
+pub const THREAD_BYTES: u64 = 32 << 20;
+/// No response claims more than this part of what is left of the budget.
+const ALLOWED_PART: u64 = 4;
+/// When a response that has to wait for others of its connection is tried again.
+pub const RETRY_MS: u64 = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn share_of_a_connection_is_granted_to_its_last_byte() {
+        let first = claim(1, CONNECTION_BYTES - 1);
+        assert!(first.is_some() && claim(1, 2).is_none());
+        let second = claim(1, 1);
+        assert!(second.is_some() && claim(1, 1).is_none());
+        assert!(claim(2, 1).is_some(), "another connection has its own");
+        drop(first);
+        assert!(claim(1, CONNECTION_BYTES - 1).is_some());
+    }
+
+    #[test]
+    fn claims_of_a_connection_are_numbered() {
+        let mut claims: Vec<_> = (0..CLAIMS_A_CONNECTION).map(|_| claim(1, 1)).collect();
+        assert!(claims.iter().all(Option::is_some));
+        assert!(claim(1, 1).is_none());
+        claims.pop();
+        assert!(claim(1, 1).is_some());
+    }
+
+    #[test]
+    fn only_claim_of_a_connection_is_granted_whatever_is_left() {
+        assert_eq!(allowance_bytes(), CONNECTION_BYTES);
+        let all = claim(1, THREAD_BYTES);
+        assert_eq!(allowance_bytes(), 0);
+        let only = claim(2, 100);
+        assert!(all.is_some() && only.is_some() && claim(2, 1).is_none());
+        drop((all, only));
+        assert_eq!(allowance_bytes(), CONNECTION_BYTES);
+        assert!(LEDGER.with_borrow(|ledger| ledger.shares.is_empty() && ledger.bytes == 0));
+    }
+
+    #[test]
+    fn what_is_shrunk_can_be_claimed_again() {
+        let mut first = claim(1, CONNECTION_BYTES).expect("it is the only one");
+        first.shrink(10);
+        first.shrink(20);
+        assert!(claim(1, CONNECTION_BYTES - 10).is_some());
+        drop(first);
+        assert!(LEDGER.with_borrow(|ledger| ledger.shares.is_empty() && ledger.bytes == 0));
+    }
+}
