@@ -88,8 +88,7 @@ struct Share {
 impl Ledger {
     fn claim(&mut self, connection: u64, bytes: u64) -> bool {
         let share = self.shares.get(&connection).copied().unwrap_or_default();
-        let fits = share.claims < CLAIMS_A_CONNECTION
-            && share.bytes.saturating_add(bytes) <= CONNECTION_BYTES
+        let fits = share.bytes.saturating_add(bytes) <= CONNECTION_BYTES
             && self.bytes.saturating_add(bytes) <= THREAD_BYTES;
         if share.claims > 0 && !fits {
             return false;
@@ -121,8 +120,6 @@ impl Ledger {
 
 /// Bytes that the responses of one connection may claim together.
 pub const CONNECTION_BYTES: u64 = 3584 << 10;
-/// How many of them may.
-pub const CLAIMS_A_CONNECTION: usize = 8;
 /// Bytes that the responses of one thread may claim together.
 pub const THREAD_BYTES: u64 = 32 << 20;
 /// No response claims more than this part of what is left of the budget.
@@ -143,15 +140,6 @@ mod tests {
         assert!(claim(2, 1).is_some(), "another connection has its own");
         drop(first);
         assert!(claim(1, CONNECTION_BYTES - 1).is_some());
-    }
-
-    #[test]
-    fn claims_of_a_connection_are_numbered() {
-        let mut claims: Vec<_> = (0..CLAIMS_A_CONNECTION).map(|_| claim(1, 1)).collect();
-        assert!(claims.iter().all(Option::is_some));
-        assert!(claim(1, 1).is_none());
-        claims.pop();
-        assert!(claim(1, 1).is_some());
     }
 
     #[test]

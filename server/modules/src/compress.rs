@@ -176,6 +176,9 @@ fn compress(
     }
 }
 
+/// Memory that compressing a body in one step takes for as long as that lasts, in lengths of the body.
+const ONE_STEP_COST: u64 = 4;
+
 /// Says in the head of the response what it is compressed with.
 fn announce(x: &mut Exchange, coding: Coding) {
     x.reply.fields.remove(FieldId::ContentEncoding);
@@ -202,7 +205,7 @@ fn whole_form(
     if length > fit::one_step_bytes(params) {
         return None;
     }
-    let mut claim = memory::claim(x.client.connection, length)?;
+    let mut claim = memory::claim(x.client.connection, length * ONE_STEP_COST)?;
     let made = whole::compress(x, cx, params)?;
     claim.shrink(made.len() as u64);
     let Some(keep) = keep else {

@@ -100,11 +100,16 @@ impl Stage {
             // What is collected is hardly ever longer than half of the body.
             cost += self.length.unwrap_or_default() / 2;
         }
-        let claim = memory::claim(self.connection, cost);
+        let claim = memory::claim(self.connection, cost.max(ENCODER_MIN_BYTES));
         self.encoder = claim.map(|claim| (Encoder::new(params, self.length), claim));
         self.encoder.is_some()
     }
 }
+
+/// Encoders that one connection has at the same time.
+const ENCODERS_A_CONNECTION: u64 = 8;
+/// What an encoder counts at least, so that there are no more.
+const ENCODER_MIN_BYTES: u64 = memory::CONNECTION_BYTES / ENCODERS_A_CONNECTION;
 
 impl BodyStage for Stage {
     fn is_ready(&mut self) -> bool {
