@@ -10,6 +10,7 @@
 //! it receives, would hide what these tests look for.
 
 pub mod answers;
+pub mod busy;
 pub mod cases;
 pub mod change;
 pub mod client;

@@ -3,11 +3,11 @@
 //! Source: nginx's documentation of ngx_http_limit_req_module, ngx_http_limit_conn_module and `limit_rate`.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use firstbyte_tests::busy::worst_stall_while;
 use firstbyte_tests::client::{Client, request};
 use firstbyte_tests::{Builder, Server, wait_until};
 
@@ -56,27 +56,6 @@ fn burst_is_admitted_whole_and_not_one_request_more() {
     let admitted = statuses.iter().filter(|status| **status == 200).count();
     let refused = statuses.iter().filter(|status| **status == 503).count();
     assert_eq!((admitted, refused), (50, CLIENTS - 50));
-}
-
-/// The longest that a thread was kept from running by the machine's other work while `task` ran, as far as one can see that
-/// rests for a millisecond at a time.
-fn worst_stall_while(task: impl FnOnce()) -> Duration {
-    const NAP: Duration = Duration::from_millis(1);
-    let over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let watch = scope.spawn(|| {
-            let mut worst = Duration::ZERO;
-            while !over.load(Ordering::Relaxed) {
-                let asleep = Instant::now();
-                thread::park_timeout(NAP);
-                worst = worst.max(asleep.elapsed().saturating_sub(NAP));
-            }
-            worst
-        });
-        task();
-        over.store(true, Ordering::Relaxed);
-        watch.join().expect("the watch does not panic")
-    })
 }
 
 /// When a request that was let through began, seconds: the time at which the limit looked at it.

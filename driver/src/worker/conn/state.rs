@@ -377,11 +377,6 @@ impl<S> Conn<S> {
         self.active.is_none() && self.mux.as_ref().is_none_or(|mux| !mux.is_busy())
     }
 
-    /// When the connection became what it is, monotonic milliseconds.
-    pub fn mark_ms(&self) -> u64 {
-        self.mark_ms
-    }
-
     /// Whether it has been retired, or has a request under way that began before this configuration.
     pub fn is_older_than(&self, number: u64) -> bool {
         if self

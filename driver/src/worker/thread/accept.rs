@@ -7,7 +7,7 @@ use server_core::errlog::{self, Level, Topics};
 use server_core::exchange::Peer;
 use server_core::http::PortAddr;
 
-use super::{Accepting, Cause, Conn, Interest, Key, LISTENER_BIT, Ordering, Thread};
+use super::{Accepting, Cause, Conn, Interest, LISTENER_BIT, Ordering, Thread};
 use crate::sys::socket;
 use crate::worker::conn::{Choice, debug};
 
@@ -42,10 +42,8 @@ impl Thread {
             if self.accepting != Accepting::Yes {
                 return;
             }
-            if self.conns.len() >= self.setup.worker_connections && !self.make_room() {
-                self.tell_full();
-                self.pause(Accepting::Full);
-                return;
+            if !self.has_room() {
+                return self.rest();
             }
             let Some(listener) = self.setup.listeners.get(port) else {
                 return;
@@ -136,7 +134,6 @@ impl Thread {
 
     /// Whether accepting may go on at once after this error.
     fn survive(&mut self, error: &io::Error) -> bool {
-        let now_ms = self.shared.clock.mono_ms;
         match error.raw_os_error() {
             // The client is gone already, or a firewall refused it.
             Some(ECONNABORTED | EPROTO | EPERM) => true,
@@ -146,50 +143,40 @@ impl Thread {
             }
             Some(EMFILE | ENFILE) if self.make_room() => true,
             _ => {
-                let text = format_args!("accept4() failed ({error})");
-                self.setup.log.write(Level::Crit, text);
-                self.pause(Accepting::NotBefore(now_ms + ACCEPT_PAUSE_MS));
+                self.tell(Level::Crit, format_args!("accept4() failed ({error})"));
+                self.rest();
                 false
             }
         }
     }
 
-    /// Warns, once a second at most, that the limit of connections is reached.
-    fn tell_full(&mut self) {
-        let now_ms = self.shared.clock.mono_ms;
-        if now_ms < self.told_full_ms {
-            return;
+    /// Whether there is room for one more connection, after one was closed where there was none.
+    fn has_room(&mut self) -> bool {
+        if self.conns.len() < self.setup.worker_connections {
+            return true;
         }
-        self.told_full_ms = now_ms + 1000;
+        let made = self.make_room();
         let most = self.setup.worker_connections;
-        let text = format_args!("{most} worker_connections are not enough");
-        self.setup.log.write(Level::Warn, text);
+        let how = if made { ", reusing connections" } else { "" };
+        let text = format_args!("{most} worker_connections are not enough{how}");
+        self.tell(Level::Warn, text);
+        made
     }
 
-    /// Closes the connections that have been idle for longest, several at a time since looking for them reads the whole
-    /// table; false if there is none. One that has not sent its first request is spared for a second.
-    fn make_room(&mut self) -> bool {
+    /// Says, once a second at most, that there is no room.
+    fn tell(&mut self, level: Level, text: std::fmt::Arguments<'_>) {
         let now_ms = self.shared.clock.mono_ms;
-        let (conns, heard) = (&mut self.conns, &self.heard);
-        let mut idle: Vec<(u64, Key)> = Vec::new();
-        for key in conns.keys() {
-            let Some(conn) = conns.get_mut(key) else {
-                continue;
-            };
-            let ripe = conn.is_kept_alive() || conn.mark_ms() + FIRST_REQUEST_MS <= now_ms;
-            if conn.is_idle() && ripe && !heard.contains(&key) {
-                idle.push((conn.mark_ms(), key));
-            }
+        if now_ms >= self.told_full_ms {
+            self.told_full_ms = now_ms + 1000;
+            self.setup.log.write(level, text);
         }
-        let batch = EVICTED_AT_ONCE.min(idle.len().div_ceil(8));
-        if batch == 0 {
-            return false;
-        }
-        idle.select_nth_unstable_by_key(batch - 1, |(mark, _)| *mark);
-        for (_, key) in idle.drain(..batch) {
-            self.close(key);
-        }
-        true
+    }
+
+    /// Accepts nobody until a connection ends, and looks again soon: another one may have become idle.
+    fn rest(&mut self) {
+        self.pause(Accepting::NotBefore(
+            self.shared.clock.mono_ms + ACCEPT_PAUSE_MS,
+        ));
     }
 
     pub(super) fn listen(&mut self) {
@@ -224,12 +211,9 @@ const ACCEPTS_A_TURN: usize = 8;
 const MULTI_ACCEPTS_A_TURN: usize = 1024;
 /// Connections accepted from one listener that is given up: more than a backlog holds by default (511).
 const LAST_ACCEPTS: usize = 1024;
-/// Pause after descriptors ran out.
-const ACCEPT_PAUSE_MS: u64 = 500;
-/// Idle connections closed at once to make room.
-const EVICTED_AT_ONCE: usize = 32;
-/// Time in which a new connection without a request is not closed to make room.
-const FIRST_REQUEST_MS: u64 = 1000;
+/// Pause where there is no room, unless a connection ends before: short beside what a client waits for, long beside
+/// looking through all connections.
+const ACCEPT_PAUSE_MS: u64 = 50;
 const EPERM: i32 = 1;
 const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;

@@ -3,6 +3,7 @@
 //! Orders of the process's main thread come through a channel and a waker.
 
 mod accept;
+mod room;
 
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,6 +24,7 @@ use super::shared::Shared;
 use super::slab::{Key, Slab};
 use crate::io::timer::Timers;
 use crate::sys::poll::{Events, Interest, Poller, Waker};
+use room::Candidates;
 
 /// One worker thread.
 pub struct Thread {
@@ -41,7 +43,9 @@ pub struct Thread {
     sweep: Option<(u64, u64)>,
     /// Connections that have been read from and wait for their turn.
     heard: Vec<Key>,
-    /// When to warn again that there are too many connections.
+    /// Connections that may be closed to make room.
+    candidates: Candidates,
+    /// When to say again that there is no room.
     told_full_ms: u64,
 }
 
@@ -50,10 +54,8 @@ pub struct Thread {
 enum Accepting {
     /// They are.
     Yes,
-    /// Not until then: descriptors ran out.
+    /// Not until then, or until a connection ends: there is no room.
     NotBefore(u64),
-    /// Not until a connection ends: `worker_connections` is reached.
-    Full,
     /// No more.
     Never,
 }
@@ -93,6 +95,7 @@ impl Thread {
             quit: None,
             sweep: None,
             heard: Vec::new(),
+            candidates: Candidates::new(),
             told_full_ms: 0,
         };
         thread.tick();
@@ -261,7 +264,7 @@ impl Thread {
         if let Some(mut conn) = self.conns.remove(key) {
             end_sampling(&mut conn, &mut self.shared);
         }
-        if self.accepting == Accepting::Full {
+        if matches!(self.accepting, Accepting::NotBefore(_)) {
             self.listen();
         }
     }

@@ -46,6 +46,11 @@ impl Mux {
         queued.chain(running)
     }
 
+    /// Since when there is no exchange; `mark_ms` in the turn in which the last one ended.
+    pub(in super::super) fn idle_since_ms(&self, mark_ms: u64) -> u64 {
+        self.idle_since_ms.unwrap_or(mark_ms)
+    }
+
     /// The places in the queue of what leaves next and of its end.
     pub(in super::super) fn waiting(&self) -> std::ops::Range<u64> {
         self.queued.saturating_sub(self.out.len())..self.queued
