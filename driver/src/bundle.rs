@@ -58,6 +58,15 @@ pub enum ToWorker {
     Terminate,
 }
 
+/// A message that came and cannot be used; those after it can.
+#[derive(Debug)]
+pub struct Unusable {
+    /// The generation that it was to configure; 0 where it was another message, or none.
+    pub generation: u64,
+    /// Why: EMFILE where there was no room for its descriptors.
+    pub error: io::Error,
+}
+
 /// What the worker says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromWorker {
@@ -98,10 +107,30 @@ impl ToWorker {
     /// Receives the next message.
     ///
     /// # Errors
-    /// As `fdpass::recv_msg`; `InvalidData` for what is no message.
-    pub fn receive(socket: impl AsFd) -> io::Result<Self> {
-        let (payload, fds) = fdpass::recv_msg(socket)?;
-        Self::decode(&payload, fds)
+    /// As `fdpass::recv_msg`, and nothing can be received after that. What came whole and cannot be used is no error of
+    /// the stream.
+    pub fn receive(socket: impl AsFd) -> io::Result<Result<Self, Unusable>> {
+        let message = fdpass::recv_msg(socket)?;
+        let unusable = |error| Unusable {
+            generation: generation(&message.payload),
+            error,
+        };
+        if message.missing > 0 {
+            return Ok(Err(unusable(io::Error::from_raw_os_error(libc::EMFILE))));
+        }
+        Ok(Self::decode(&message.payload, message.fds).map_err(unusable))
+    }
+
+    /// How many descriptors the message has, and how many more are open while its configuration is built.
+    #[must_use]
+    pub fn descriptors(&self) -> usize {
+        match self {
+            Self::Configure(bundle) => {
+                bundle.data.len() * 2 + bundle.listeners.len() + bundle.logs.len()
+            }
+            Self::Reopen(logs) => logs.len(),
+            Self::Quit | Self::Terminate => 0,
+        }
     }
 
     /// The bytes of the message and its descriptors.
@@ -153,13 +182,9 @@ impl ToWorker {
     /// # Errors
     /// `InvalidData` for what is no message.
     pub fn decode(payload: &[u8], fds: Vec<OwnedFd>) -> io::Result<Self> {
-        let (length, rest) = payload
-            .split_first_chunk::<LENGTH_BYTES>()
-            .ok_or_else(invalid)?;
-        let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| invalid())?;
-        let (json, bodies) = rest.split_at_checked(length).ok_or_else(invalid)?;
+        let (wire, bodies) = parse(payload)?;
         let mut fds = fds.into_iter();
-        let message = match serde_json::from_slice(json)? {
+        let message = match wire {
             Wire::Configure(description) => {
                 Self::Configure(Box::new(description.bundle(bodies, &mut fds)?))
             }
@@ -188,8 +213,8 @@ impl FromWorker {
     /// # Errors
     /// As `fdpass::recv_msg`; `InvalidData` for what is no message.
     pub fn receive(socket: impl AsFd) -> io::Result<Self> {
-        let (payload, _) = fdpass::recv_msg(socket)?;
-        Ok(serde_json::from_slice(&payload)?)
+        let message = fdpass::recv_msg(socket)?;
+        Ok(serde_json::from_slice(&message.payload)?)
     }
 }
 
@@ -199,6 +224,24 @@ enum Wire {
     Reopen(Vec<String>),
     Quit,
     Terminate,
+}
+
+/// The description of a message, and the bytes behind it.
+fn parse(payload: &[u8]) -> io::Result<(Wire, &[u8])> {
+    let (length, rest) = payload
+        .split_first_chunk::<LENGTH_BYTES>()
+        .ok_or_else(invalid)?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| invalid())?;
+    let (json, bodies) = rest.split_at_checked(length).ok_or_else(invalid)?;
+    Ok((serde_json::from_slice(json)?, bodies))
+}
+
+/// The generation that a message configures; else 0.
+fn generation(payload: &[u8]) -> u64 {
+    match parse(payload) {
+        Ok((Wire::Configure(description), _)) => description.generation,
+        _ => 0,
+    }
 }
 
 /// A bundle without its bytes and descriptors.
@@ -323,7 +366,8 @@ mod tests {
         let sent = ToWorker::Configure(Box::new(bundle()));
         sent.send(&ours).expect("send");
         ToWorker::Quit.send(&ours).expect("send");
-        let ToWorker::Configure(received) = ToWorker::receive(&theirs).expect("receive") else {
+        let received = ToWorker::receive(&theirs).expect("receive");
+        let Ok(ToWorker::Configure(received)) = received else {
             panic!("another message came")
         };
         let expected = bundle();
@@ -352,7 +396,7 @@ mod tests {
         }
         assert!(matches!(
             ToWorker::receive(&theirs).expect("receive"),
-            ToWorker::Quit
+            Ok(ToWorker::Quit)
         ));
     }
 

@@ -19,6 +19,7 @@ pub mod dir;
 pub mod explain;
 pub mod h2;
 pub mod hpack;
+pub mod limited;
 pub mod load;
 pub mod node;
 pub mod peer;

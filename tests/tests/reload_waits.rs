@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 
 use firstbyte_tests::client::request;
+use firstbyte_tests::limited::limited;
 use firstbyte_tests::{Builder, Client, Server, Signal, peer, process, wait_until};
 
 const AGAIN: &str = "try again to bind() after 500ms";
@@ -99,7 +100,7 @@ fn a_refused_reload_goes_back_to_the_one_the_worker_has_taken() {
         return;
     }
     // So few descriptors that threads for the third configuration cannot be made.
-    let server = site("worker_rlimit_nofile 24;")
+    let server = limited(site(""), "-n 40")
         .allow("Too many open files")
         .allow("worker thread")
         .allow("exited on signal 9")

@@ -17,7 +17,7 @@ use server_core::MainConf;
 use server_core::errlog::Level;
 
 use super::work::{FATAL_CODE, Seed, environment};
-use super::{Flow, Leave, Phase, Supervisor};
+use super::{Flow, Leave, Phase, Supervisor, limits};
 use crate::console::Console;
 use crate::load;
 
@@ -92,6 +92,7 @@ impl Supervisor {
 
     fn start_thread(&self, control: OwnedFd) -> std::io::Result<Kind> {
         if self.workers_started == 0 {
+            limits::raise(&self.console);
             process::set_environment(&environment(&self.current.main))?;
         }
         let work = move || driver::worker::run(control, load::from_bundle);

@@ -10,6 +10,7 @@ mod account;
 mod child;
 mod earlier;
 mod inherit;
+mod limits;
 mod listeners;
 mod logs;
 mod notify;

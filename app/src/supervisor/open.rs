@@ -14,7 +14,7 @@ use super::Reported;
 use super::account::{self, Account};
 use super::listeners::{self, Listener};
 use super::logs::Logs;
-use super::pid_file;
+use super::{limits, pid_file};
 use crate::console::Console;
 use crate::load::Loaded;
 
@@ -57,6 +57,7 @@ impl Generation {
             data,
             hosts,
         } = loaded;
+        limits::warn(&cycle.main, console);
         let account = Account::of(&cycle.main, console)?;
         account::create_directories(&cycle.main.temp_paths, account.as_ref(), console)?;
         let logs = Logs::open(&cycle, old_logs, console)?;
@@ -183,6 +184,7 @@ impl Generation {
 /// # Errors
 /// Something cannot be opened, which has been reported.
 pub(crate) fn test(cycle: &Cycle, console: &Console) -> Result<(), Reported> {
+    limits::warn(&cycle.main, console);
     let account = Account::of(&cycle.main, console)?;
     pid_file::test(&cycle.main.pid, console)?;
     account::create_directories(&cycle.main.temp_paths, account.as_ref(), console)?;

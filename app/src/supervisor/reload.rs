@@ -14,10 +14,10 @@ use driver::bundle::{FromWorker, ToWorker};
 use server_core::MainConf;
 use server_core::errlog::Level;
 
-use super::child::Worker;
+use super::child::{Kind, Worker};
 use super::listeners::{BIND_PAUSE, BIND_TRIES, Bind, Listener};
 use super::open::Generation;
-use super::{Flow, Phase, Reported, Supervisor, listeners, pid_file};
+use super::{Flow, Phase, Reported, Supervisor, limits, listeners, pid_file};
 use crate::console::Console;
 use crate::load;
 
@@ -135,7 +135,12 @@ impl Supervisor {
         let fits = |worker: &Worker| !worker.leaving && !needs_new_worker(&worker.process, main);
         match self.workers.iter().rposition(fits) {
             Some(index) => {
-                self.workers[index].process.worker_processes = main.worker_processes;
+                let worker = &mut self.workers[index];
+                let more = worker.process.worker_processes < main.worker_processes;
+                worker.process.worker_processes = main.worker_processes;
+                if more && let Kind::Process(pid) = worker.kind {
+                    limits::set_of(pid, main, &self.console);
+                }
                 self.configure(index);
                 Continue(())
             }

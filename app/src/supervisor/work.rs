@@ -12,8 +12,8 @@ use driver::sys::{identity, process, signal};
 use server_core::MainConf;
 use server_core::errlog::Level;
 
-use super::Reported;
 use super::account::Account;
+use super::{Reported, limits};
 use crate::console::Console;
 use crate::load;
 
@@ -69,10 +69,7 @@ fn become_worker(
             process::set_priority(priority),
         );
     }
-    if let Some(files) = main.worker_rlimit_nofile {
-        let result = process::set_rlimit_nofile(files);
-        alert(format!("setrlimit(RLIMIT_NOFILE, {files})"), result);
-    }
+    limits::take_on(main, console);
     if let Some(bytes) = main.worker_rlimit_core {
         let result = process::set_rlimit_core(bytes);
         alert(format!("setrlimit(RLIMIT_CORE, {bytes})"), result);

@@ -67,24 +67,39 @@ pub fn send_msg(socket: impl AsFd, payload: &[u8], fds: &[BorrowedFd<'_>]) -> io
     send_all(socket, payload)
 }
 
-/// Receives one message; the descriptors are closed on exec.
+/// A message as it came.
+#[derive(Debug, Default)]
+pub struct Message {
+    /// Its payload.
+    pub payload: Vec<u8>,
+    /// Its descriptors, closed on exec.
+    pub fds: Vec<OwnedFd>,
+    /// Descriptors for which this process had no room. Which of them are missing is not known.
+    pub missing: usize,
+}
+
+/// Receives one message.
 ///
 /// # Errors
-/// `UnexpectedEof` when the peer closed; `InvalidData` for a header past the limits or missing
-/// descriptors (the receiver's descriptor limit); `TimedOut` within a message.
-pub fn recv_msg(socket: impl AsFd) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+/// `UnexpectedEof` when the peer closed; `InvalidData` for a header past the limits; `TimedOut` within a message. Nothing
+/// can be received after an error.
+pub fn recv_msg(socket: impl AsFd) -> io::Result<Message> {
     let socket = socket.as_fd();
     let mut header = [0; HEADER_BYTES];
     receive_all(socket, &mut header)?;
     let (len, count) = parse_header(&header)?;
-    let mut fds = Vec::with_capacity(count);
-    while fds.len() < count {
-        let expected = (count - fds.len()).min(FDS_PER_BATCH);
-        receive_batch(socket, expected, &mut fds)?;
+    let mut message = Message::default();
+    let mut left = count;
+    while left > 0 {
+        let expected = left.min(FDS_PER_BATCH);
+        receive_batch(socket, &mut message.fds)?;
+        left -= expected;
     }
-    let mut payload = vec![0; len];
-    receive_all(socket, &mut payload)?;
-    Ok((payload, fds))
+    // With the limit reached the kernel passes as many as there is room for, and drops the others.
+    message.missing = count.saturating_sub(message.fds.len());
+    message.payload = vec![0; len];
+    receive_all(socket, &mut message.payload)?;
+    Ok(message)
 }
 
 fn parse_header(header: &[u8; HEADER_BYTES]) -> io::Result<(usize, usize)> {
@@ -120,11 +135,7 @@ fn send_batch(socket: BorrowedFd<'_>, batch: &[BorrowedFd<'_>]) -> io::Result<()
     Ok(())
 }
 
-fn receive_batch(
-    socket: BorrowedFd<'_>,
-    expected: usize,
-    fds: &mut Vec<OwnedFd>,
-) -> io::Result<()> {
+fn receive_batch(socket: BorrowedFd<'_>, fds: &mut Vec<OwnedFd>) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_PER_BATCH))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
@@ -137,7 +148,6 @@ fn receive_batch(
             flags,
         )
     }))?;
-    let before = fds.len();
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(passed) = message {
             fds.extend(passed);
@@ -145,12 +155,6 @@ fn receive_batch(
     }
     if received.bytes == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    if fds.len() - before != expected {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "descriptors are missing",
-        ));
     }
     Ok(())
 }
@@ -222,16 +226,17 @@ mod tests {
             send_msg(&ours, b"second", &fds[..1])?;
             send_msg(&ours, b"", &[])
         });
-        let (received, fds) = recv_msg(&theirs).expect("receive");
-        assert_eq!(received, payload);
-        let devices: Vec<u64> = fds
+        let received = recv_msg(&theirs).expect("receive");
+        assert_eq!((received.payload, received.missing), (payload, 0));
+        let devices: Vec<u64> = received
+            .fds
             .into_iter()
             .map(|fd| File::from(fd).metadata().expect("fstat").rdev())
             .collect();
         assert_eq!(devices, expected);
-        let (second, fds) = recv_msg(&theirs).expect("receive");
-        assert_eq!((second.as_slice(), fds.len()), (b"second".as_slice(), 1));
-        assert_eq!(recv_msg(&theirs).expect("receive").0, b"");
+        let second = recv_msg(&theirs).expect("receive");
+        assert_eq!((second.payload, second.fds.len()), (b"second".to_vec(), 1));
+        assert_eq!(recv_msg(&theirs).expect("receive").payload, b"");
         sender.join().expect("no panic").expect("send");
         let end = recv_msg(&theirs).expect_err("closed");
         assert_eq!(end.kind(), io::ErrorKind::UnexpectedEof);

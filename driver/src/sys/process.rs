@@ -245,6 +245,35 @@ pub fn set_rlimit_nofile(files: u64) -> io::Result<()> {
     set_rlimit(Resource::Nofile, files)
 }
 
+/// Sets both limits of open files of another process.
+///
+/// # Errors
+/// It is gone, or is another user's; raising the hard limit needs root.
+pub fn set_rlimit_nofile_of(pid: u32, files: u64) -> io::Result<()> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    // None would mean this process.
+    let pid = pid.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
+    let limits = Rlimit {
+        current: Some(files),
+        maximum: Some(files),
+    };
+    rustix::process::prlimit(Some(pid), Resource::Nofile, limits)?;
+    Ok(())
+}
+
+/// Raises the soft limit of open files to the hard one.
+///
+/// # Errors
+/// None is known.
+pub fn raise_rlimit_nofile() -> io::Result<()> {
+    let limits = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limits.maximum,
+        maximum: limits.maximum,
+    };
+    Ok(rustix::process::setrlimit(Resource::Nofile, raised)?)
+}
+
 /// Sets both limits of a core file's size, bytes.
 ///
 /// # Errors
@@ -257,6 +286,25 @@ pub fn set_rlimit_core(bytes: u64) -> io::Result<()> {
 #[must_use]
 pub fn rlimit_nofile() -> Option<u64> {
     rustix::process::getrlimit(Resource::Nofile).current
+}
+
+/// The hard limit of open files; `None` is unlimited.
+#[must_use]
+pub fn hard_rlimit_nofile() -> Option<u64> {
+    rustix::process::getrlimit(Resource::Nofile).maximum
+}
+
+/// How many files this process has open; 0 where /proc is not mounted. It takes as long as there are files.
+#[must_use]
+pub fn open_files() -> u64 {
+    std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64)
+}
+
+/// The largest limit of open files that the system lets a process have.
+#[must_use]
+pub fn most_open_files() -> u64 {
+    let text = std::fs::read_to_string("/proc/sys/fs/nr_open").unwrap_or_default();
+    text.trim().parse().unwrap_or(NR_OPEN)
 }
 
 fn set_rlimit(resource: Resource, value: u64) -> io::Result<()> {
@@ -353,6 +401,9 @@ pub fn set_environment(variables: &[(OsString, OsString)]) -> io::Result<()> {
     }
     Ok(())
 }
+
+/// The kernel's own value of `fs.nr_open`.
+const NR_OPEN: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {

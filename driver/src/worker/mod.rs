@@ -4,10 +4,12 @@
 //! `conn` is the way of a byte, `thread` the loop around it, `shared` what the connections of one thread have in common.
 
 pub mod conn;
+mod control;
 mod errands;
 mod logs;
 pub mod net;
 pub mod orders;
+mod reserve;
 pub mod shared;
 pub mod slab;
 pub mod thread;
@@ -35,6 +37,7 @@ use crate::sys::tcp_info::tcp_info;
 use crate::sys::{clock, process};
 use errands::Errands;
 use orders::{Counters, Order, Setup};
+use reserve::Reserve;
 use thread::Thread;
 use upkeep::Chores;
 
@@ -43,10 +46,11 @@ pub type Load = fn(&Bundle) -> Result<Cycle, String>;
 
 /// Serves until the supervisor says otherwise or goes away; gives the exit code, 2 for one that would only repeat.
 pub fn run(control: OwnedFd, load: Load) -> i32 {
-    let Ok(ToWorker::Configure(bundle)) = ToWorker::receive(&control) else {
-        return 0;
+    let message = match control::first(&control) {
+        Ok(message) => message,
+        Err(code) => return code,
     };
-    let mut worker = match Worker::start(control, load, *bundle) {
+    let mut worker = match Worker::start(control, load, message) {
         Ok(worker) => worker,
         Err(code) => return code,
     };
@@ -65,6 +69,7 @@ struct Worker {
     ended: Arc<Waker>,
     threads: Vec<Served>,
     counters: Arc<Counters>,
+    reserve: Reserve,
     reported_panics: u64,
     listeners: HashMap<String, Vec<Arc<OwnedFd>>>,
     files: HashMap<PathBuf, Arc<File>>,
@@ -87,7 +92,7 @@ struct Served {
 }
 
 impl Worker {
-    fn start(control: OwnedFd, load: Load, bundle: Bundle) -> Result<Self, i32> {
+    fn start(control: OwnedFd, load: Load, first: ToWorker) -> Result<Self, i32> {
         let prepared = || -> std::io::Result<(Poller, Option<Signals>, Arc<Waker>)> {
             let poller = Poller::new()?;
             poller.add(&control, CONTROL, Interest::Readable)?;
@@ -109,14 +114,16 @@ impl Worker {
             tcp_info: Some(tcp_info),
             clock_us: Some(clock::monotonic_us),
         };
+        let counters: Arc<Counters> = Arc::default();
         let mut worker = Self {
+            reserve: Reserve::new(Arc::clone(&ended), Arc::clone(&counters)),
             control,
             load,
             poller,
             signals,
             ended,
             threads: Vec::new(),
-            counters: Arc::default(),
+            counters,
             reported_panics: 0,
             listeners: HashMap::new(),
             files: HashMap::new(),
@@ -128,7 +135,7 @@ impl Worker {
             shutdown_timeout_ms: None,
             leaving: false,
         };
-        worker.configure(bundle);
+        worker.obey(first);
         if worker.threads.is_empty() {
             Err(2)
         } else {
@@ -140,22 +147,19 @@ impl Worker {
     fn serve(&mut self) -> i32 {
         let mut events = Events::with_capacity(8);
         loop {
-            let wait_ms = self.errands.wait_ms(self.chores.wait_ms(HOUSEKEEP_MS));
+            let wait_ms = self.reserve.wait_ms(HOUSEKEEP_MS);
+            let wait_ms = self.errands.wait_ms(self.chores.wait_ms(wait_ms));
             if self.poller.wait(&mut events, Some(wait_ms)).is_err() {
                 return 1;
             }
+            self.reserve.refill();
             self.chores.run_due(&self.log);
             self.errands.run_due(&self.poller, &self.log);
             errlog::set_utc_offset(process::local_offset_s(unix_s()));
             for n in 0..events.len() {
                 let ready = events.at(n);
                 match ready.token {
-                    CONTROL => match ToWorker::receive(&self.control) {
-                        Ok(ToWorker::Configure(bundle)) => self.configure(*bundle),
-                        Ok(ToWorker::Reopen(logs)) => self.reopen(logs),
-                        Ok(ToWorker::Quit) => self.quit(),
-                        Ok(ToWorker::Terminate) | Err(_) => self.terminate(),
-                    },
+                    CONTROL => self.hear(),
                     SIGNAL => self.signalled(),
                     ENDED => self.ended.drain(),
                     _ => self.errands.ready(ready, &self.poller, &self.log),
@@ -234,11 +238,6 @@ impl Worker {
         }
     }
 
-    fn say(&self, message: FromWorker) {
-        // A supervisor that is gone ends this worker at the next read of the control socket.
-        let _ = message.send(&self.control);
-    }
-
     /// Serves by a new configuration, or stays with the one before.
     fn configure(&mut self, bundle: Bundle) {
         let generation = bundle.generation;
@@ -294,6 +293,7 @@ impl Worker {
                 addresses: addresses.clone(),
                 log: self.log.clone(),
                 worker_connections: cycle.main.worker_connections as usize,
+                descriptor_ceiling: reserve::ceiling(),
                 debug_connections: Arc::clone(&debug_connections),
                 multi_accept: cycle.main.multi_accept,
                 keep_connections: cycle.main.reload_keep || renewed,

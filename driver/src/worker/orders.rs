@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::Sender;
 
 use server_core::errlog::ErrorLog;
@@ -24,6 +24,8 @@ pub struct Setup {
     pub log: ErrorLog,
     /// Most connections.
     pub worker_connections: usize,
+    /// A connection with this descriptor or a higher one is the last before another one goes.
+    pub descriptor_ceiling: i32,
     /// Clients whose connections are logged at level debug.
     pub debug_connections: Arc<[Network]>,
     /// Accept all waiting connections at a time.
@@ -53,4 +55,6 @@ pub struct Counters {
     pub connections: AtomicU64,
     /// Panics contained to a connection.
     pub panics: AtomicU64,
+    /// Descriptors that are kept for control messages are missing: a connection is accepted only in the place of another.
+    pub descriptors_short: AtomicBool,
 }

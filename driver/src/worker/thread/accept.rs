@@ -61,6 +61,7 @@ impl Thread {
     }
 
     fn accepted(&mut self, socket: OwnedFd, peer: Peer, port: usize) {
+        self.tight = socket.as_raw_fd() >= self.setup.descriptor_ceiling;
         let serial = self.counters.connections.fetch_add(1, Ordering::Relaxed) + 1;
         let mut conn = Conn::new(socket, peer, port, serial, self.shared.clock.mono_ms);
         self.introduce(port, &mut conn);
@@ -152,6 +153,15 @@ impl Thread {
 
     /// Whether there is room for one more connection, after one was closed where there was none.
     fn has_room(&mut self) -> bool {
+        let short = self.counters.descriptors_short.load(Ordering::Relaxed);
+        if (std::mem::take(&mut self.tight) || short) && self.quit.is_none() {
+            let made = self.make_room();
+            if !made {
+                let text = format_args!("open files are not enough for another connection");
+                self.tell(Level::Warn, text);
+            }
+            return made;
+        }
         if self.conns.len() < self.setup.worker_connections {
             return true;
         }

@@ -43,6 +43,8 @@ pub struct Thread {
     sweep: Option<(u64, u64)>,
     /// Connections that have been read from and wait for their turn.
     heard: Vec<Key>,
+    /// The connection accepted last has one of the descriptors that are left to files.
+    tight: bool,
     /// Connections that may be closed to make room.
     candidates: Candidates,
     /// When to say again that there is no room.
@@ -95,6 +97,7 @@ impl Thread {
             quit: None,
             sweep: None,
             heard: Vec::new(),
+            tight: false,
             candidates: Candidates::new(),
             told_full_ms: 0,
         };

@@ -229,7 +229,7 @@ pub(super) const ROWS: &[Row<Build>] = &[
         TAKE1,
         "",
         "number",
-        "Largest number of open files of the worker process.",
+        "Largest number of open files for each worker thread, of which the process has all together.",
         |b, d| {
             b.main.worker_rlimit_nofile = Some(conf::number(d)?);
             Ok(())

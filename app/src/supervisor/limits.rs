@@ -1,0 +1,99 @@
+//! How many files the worker may have open.
+//!
+//! nginx's limit is that of a process with one thread's connections; here all threads share one, so `worker_rlimit_nofile`
+//! counts for each of them. Where it is not written, the worker takes all that the system gives it.
+//! Source: nginx documentation, `worker_rlimit_nofile`, `worker_connections`; getrlimit(2).
+
+use driver::sys::process;
+use server_core::MainConf;
+use server_core::errlog::Level;
+
+use crate::console::Console;
+
+/// The limit that is written, for all threads together, as far as the system has so many.
+pub(super) fn written(main: &MainConf) -> Option<u64> {
+    let each = main.worker_rlimit_nofile?;
+    let all = each.saturating_mul(u64::from(main.worker_processes.max(1)));
+    Some(all.min(process::most_open_files().max(each)))
+}
+
+/// Sets the limit of this process, which becomes a worker.
+pub(super) fn take_on(main: &MainConf, console: &Console) {
+    let Some(files) = written(main) else {
+        return raise(console);
+    };
+    if let Err(error) = process::set_rlimit_nofile(files) {
+        console.failed(
+            Level::Alert,
+            format_args!("setrlimit(RLIMIT_NOFILE, {files})"),
+            &error,
+        );
+        raise(console);
+    }
+}
+
+/// Raises the limit to what may be had without asking.
+pub(super) fn raise(console: &Console) {
+    if let Err(error) = process::raise_rlimit_nofile() {
+        console.failed(
+            Level::Alert,
+            format_args!("setrlimit(RLIMIT_NOFILE)"),
+            &error,
+        );
+    }
+}
+
+/// Sets the limit of a worker that is to have more threads; without CAP_SYS_RESOURCE they share what there was.
+pub(super) fn set_of(worker: u32, main: &MainConf, console: &Console) {
+    let Some(files) = written(main) else { return };
+    if let Err(error) = process::set_rlimit_nofile_of(worker, files) {
+        console.failed(
+            Level::Warn,
+            format_args!("prlimit({worker}, RLIMIT_NOFILE, {files})"),
+            &error,
+        );
+    }
+}
+
+/// Warns as nginx does where connections may be more than open files.
+pub(super) fn warn(main: &MainConf, console: &Console) {
+    let limit = written(main).or_else(process::hard_rlimit_nofile);
+    let connections = u64::from(main.worker_connections) * u64::from(main.worker_processes.max(1));
+    if let Some(limit) = limit
+        && connections > limit
+    {
+        console.report(
+            Level::Warn,
+            format_args!(
+                "{connections} worker_connections exceed open file resource limit: {limit}"
+            ),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use server_core::LoadOptions;
+
+    #[test]
+    fn limit_counts_for_each_thread_up_to_what_the_system_has() {
+        let mut main = MainConf::new(&LoadOptions {
+            conf_path: "/x/nginx.conf".into(),
+            prefix: "/x/".into(),
+            globals: None,
+            error_log: None,
+            access_log: "/x/access.log".into(),
+        });
+        main.worker_processes = 4;
+        assert_eq!(written(&main), None);
+        main.worker_rlimit_nofile = Some(100);
+        assert_eq!(written(&main), Some(400));
+        let most = process::most_open_files();
+        main.worker_rlimit_nofile = Some(most / 2);
+        assert_eq!(written(&main), Some(most));
+        // What is more than that was asked for, and its refusal is told.
+        main.worker_rlimit_nofile = Some(most + 1);
+        assert_eq!(written(&main), Some(most + 1));
+    }
+}

@@ -1,0 +1,93 @@
+//! What the supervisor says to the worker, and the answers.
+//!
+//! Only the end of the control stream means that the supervisor is gone. A message that came whole and cannot be used is
+//! answered with `Failed`, and the worker serves on by what it has.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use server_core::errlog::Level;
+use server_core::meters::{self, Event};
+
+use super::Worker;
+use crate::bundle::{FromWorker, ToWorker, Unusable};
+
+impl Worker {
+    /// Takes the next message of the supervisor.
+    pub(super) fn hear(&mut self) {
+        self.reserve.release();
+        match ToWorker::receive(&self.control) {
+            Ok(Ok(message)) => self.obey(message),
+            Ok(Err(unusable)) => self.refuse(&unusable),
+            Err(error) => self.lose_supervisor(&error),
+        }
+        self.reserve.refill();
+    }
+
+    pub(super) fn obey(&mut self, message: ToWorker) {
+        let descriptors = message.descriptors();
+        match message {
+            ToWorker::Configure(bundle) => {
+                self.configure(*bundle);
+                self.reserve.hold(descriptors, self.threads.len());
+            }
+            ToWorker::Reopen(logs) => self.reopen(logs),
+            ToWorker::Quit => self.quit(),
+            ToWorker::Terminate => self.terminate(),
+        }
+    }
+
+    /// Says that a message cannot be used; what serves goes on.
+    fn refuse(&mut self, unusable: &Unusable) {
+        if unusable.generation != 0 {
+            meters::event(Event::ReloadFailed);
+        }
+        self.say(refusal(unusable));
+    }
+
+    fn lose_supervisor(&mut self, error: &io::Error) {
+        let is_end = matches!(
+            error.kind(),
+            io::ErrorKind::UnexpectedEof
+                | io::ErrorKind::ConnectionReset
+                | io::ErrorKind::BrokenPipe
+        );
+        if !is_end {
+            // Where the next message begins is not known.
+            self.log.write(
+                Level::Alert,
+                format_args!("the control message cannot be read ({error})"),
+            );
+        }
+        self.terminate();
+    }
+
+    pub(super) fn say(&self, message: FromWorker) {
+        // A supervisor that is gone ends this worker at the next read of the control socket.
+        let _ = message.send(&self.control);
+    }
+}
+
+/// The first message, which configures; else the code to exit with.
+pub(super) fn first(control: &OwnedFd) -> Result<ToWorker, i32> {
+    match ToWorker::receive(control) {
+        Ok(Ok(message @ ToWorker::Configure(_))) => Ok(message),
+        Ok(Ok(_)) | Err(_) => Err(0),
+        Ok(Err(unusable)) => {
+            // Nobody may be there to hear it.
+            let _ = refusal(&unusable).send(control);
+            Err(2)
+        }
+    }
+}
+
+fn refusal(unusable: &Unusable) -> FromWorker {
+    let what = match unusable.generation {
+        0 => "control message to the worker",
+        _ => "configuring the worker",
+    };
+    FromWorker::Failed {
+        generation: unusable.generation,
+        message: format!("{what} failed ({})", conf::os_error(&unusable.error)),
+    }
+}
