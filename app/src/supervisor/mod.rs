@@ -134,6 +134,9 @@ fn prepare(
 ) -> Result<Supervisor, Reported> {
     // From the first listener on clients may come, and with them signals: none may find this process unprepared.
     let signals = reported("signalfd()", Signals::new(SIGNALS), &console)?;
+    for signo in IGNORED {
+        reported("signal()", signal::ignore(*signo), &console)?;
+    }
     let inherited = Inheritance::take(&console);
     let current = open_first(loaded, &inherited, &console)?;
     let left = upgrade::unclaimed(&inherited, &current.listeners);
@@ -240,4 +243,8 @@ const SIGNALS: &[i32] = &[
     signal::WINCH,
     signal::CHLD,
     signal::ALRM,
+    signal::IO,
 ];
+
+/// What neither the supervisor nor its workers answer to; a new binary is started with them ignored, too.
+const IGNORED: &[i32] = &[signal::SYS, signal::PIPE];

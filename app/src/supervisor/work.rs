@@ -87,8 +87,8 @@ fn become_worker(
     if let Some(directory) = &main.working_directory {
         change_directory(directory, console)?;
     }
-    for signo in [signal::HUP, signal::USR2, signal::WINCH, signal::USR1] {
-        alert("signal()".to_owned(), signal::ignore(signo));
+    for signo in IGNORED {
+        alert("signal()".to_owned(), signal::ignore(*signo));
     }
     alert("sigprocmask()".to_owned(), signal::unblock_all());
     Ok(())
@@ -142,6 +142,16 @@ pub(super) fn environment(main: &MainConf) -> Vec<(OsString, OsString)> {
         })
         .collect()
 }
+
+/// What the supervisor answers to and a worker does not; before the first of them could come, all are blocked.
+const IGNORED: &[i32] = &[
+    signal::HUP,
+    signal::USR2,
+    signal::WINCH,
+    signal::USR1,
+    signal::ALRM,
+    signal::IO,
+];
 
 /// The exit code of a worker that another one would not fare better than.
 pub(super) const FATAL_CODE: i32 = 2;

@@ -149,6 +149,12 @@ pub const WINCH: i32 = libc::SIGWINCH;
 pub const CHLD: i32 = libc::SIGCHLD;
 /// A timer of the process: SIGALRM.
 pub const ALRM: i32 = libc::SIGALRM;
+/// Something can be read or written: SIGIO.
+pub const IO: i32 = libc::SIGIO;
+/// A system call that there is not: SIGSYS.
+pub const SYS: i32 = libc::SIGSYS;
+/// Writing to a pipe that nobody reads: SIGPIPE.
+pub const PIPE: i32 = libc::SIGPIPE;
 /// The end that cannot be refused: SIGKILL.
 pub const KILL: i32 = libc::SIGKILL;
 
@@ -162,6 +168,7 @@ const NAMES: &[(i32, &str)] = &[
     (WINCH, "SIGWINCH"),
     (CHLD, "SIGCHLD"),
     (ALRM, "SIGALRM"),
+    (IO, "SIGIO"),
 ];
 
 #[cfg(test)]
