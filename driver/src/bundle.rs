@@ -8,6 +8,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -95,13 +96,13 @@ pub enum FromWorker {
 }
 
 impl ToWorker {
-    /// Sends the message; the descriptors stay open in this process.
+    /// Sends the message, which the worker must have taken within `limit`; the descriptors stay open in this process.
     ///
     /// # Errors
     /// As `fdpass::send_msg`.
-    pub fn send(&self, socket: impl AsFd) -> io::Result<()> {
+    pub fn send(&self, socket: impl AsFd, limit: Duration) -> io::Result<()> {
         let (payload, fds) = self.encode()?;
-        fdpass::send_msg(socket, &payload, &fds)
+        fdpass::send_msg(socket, &payload, &fds, limit)
     }
 
     /// Receives the next message.
@@ -203,18 +204,50 @@ impl FromWorker {
     /// Sends the message.
     ///
     /// # Errors
-    /// As `fdpass::send_msg`.
+    /// Those of the socket.
     pub fn send(&self, socket: impl AsFd) -> io::Result<()> {
-        fdpass::send_msg(socket, &serde_json::to_vec(self)?, &[])
+        fdpass::send_bytes(socket, &self.encode()?)
     }
 
-    /// Receives the next message.
+    /// The bytes of the message: its length, no descriptors, JSON.
     ///
     /// # Errors
-    /// As `fdpass::recv_msg`; `InvalidData` for what is no message.
-    pub fn receive(socket: impl AsFd) -> io::Result<Self> {
-        let message = fdpass::recv_msg(socket)?;
-        Ok(serde_json::from_slice(&message.payload)?)
+    /// None is known.
+    pub fn encode(&self) -> io::Result<Vec<u8>> {
+        let json = match self {
+            Self::Failed {
+                generation,
+                message,
+            } => {
+                let end = message.floor_char_boundary(REASON_BYTES_MAX);
+                serde_json::to_vec(&Self::Failed {
+                    generation: *generation,
+                    message: message[..end].to_owned(),
+                })?
+            }
+            other => serde_json::to_vec(other)?,
+        };
+        let mut bytes = fdpass::header(json.len(), 0).to_vec();
+        bytes.extend(json);
+        Ok(bytes)
+    }
+
+    /// Reads a message from the bytes at hand, with its length on the wire; none if it is not whole.
+    ///
+    /// # Errors
+    /// `InvalidData` for what is no message, is longer than `MESSAGE_BYTES_MAX` or announces descriptors.
+    pub fn parse(bytes: &[u8]) -> io::Result<Option<(Self, usize)>> {
+        let Some((header, rest)) = bytes.split_first_chunk() else {
+            return Ok(None);
+        };
+        let (length, descriptors) = fdpass::parse_header(header)?;
+        if length > MESSAGE_BYTES_MAX || descriptors > 0 {
+            return Err(invalid());
+        }
+        match rest.get(..length) {
+            Some(json) => Ok(Some((serde_json::from_slice(json)?, header.len() + length))),
+            None => Ok(None),
+        }
     }
 }
 
@@ -311,12 +344,17 @@ fn invalid() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "not a control message")
 }
 
+/// The longest message of a worker: its reason for a refusal, in JSON.
+pub const MESSAGE_BYTES_MAX: usize = 64 << 10;
+/// The longest reason; a byte of it takes six at most.
+const REASON_BYTES_MAX: usize = 10 << 10;
 /// The length of the JSON part goes first, little-endian.
 const LENGTH_BYTES: usize = 8;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inbox::MESSAGE_TIME;
     use std::fs::File;
     use std::os::unix::fs::MetadataExt;
 
@@ -364,8 +402,8 @@ mod tests {
     fn bundle_survives_the_way() {
         let (ours, theirs) = fdpass::pair().expect("a pair");
         let sent = ToWorker::Configure(Box::new(bundle()));
-        sent.send(&ours).expect("send");
-        ToWorker::Quit.send(&ours).expect("send");
+        sent.send(&ours, MESSAGE_TIME).expect("send");
+        ToWorker::Quit.send(&ours, MESSAGE_TIME).expect("send");
         let received = ToWorker::receive(&theirs).expect("receive");
         let Ok(ToWorker::Configure(received)) = received else {
             panic!("another message came")
@@ -398,23 +436,6 @@ mod tests {
             ToWorker::receive(&theirs).expect("receive"),
             Ok(ToWorker::Quit)
         ));
-    }
-
-    #[test]
-    fn answers_survive_the_way() {
-        let (ours, theirs) = fdpass::pair().expect("a pair");
-        for answer in [
-            FromWorker::Ready { generation: 1 },
-            FromWorker::Failed {
-                generation: 2,
-                message: "no\n\"".to_owned(),
-            },
-            FromWorker::Retired { generation: 1 },
-            FromWorker::Panicked { count: 9 },
-        ] {
-            answer.send(&ours).expect("send");
-            assert_eq!(FromWorker::receive(&theirs).expect("receive"), answer);
-        }
     }
 
     #[test]

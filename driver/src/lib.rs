@@ -1,6 +1,7 @@
 //! The only clock, sockets, files, threads and processes of firstbyte.
 
 pub mod bundle;
+pub mod inbox;
 pub mod io;
 pub mod sys;
 pub mod worker;

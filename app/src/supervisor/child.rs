@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use driver::bundle::ToWorker;
+use driver::inbox::{Inbox, MESSAGE_TIME};
 use driver::sys::poll::Interest;
 use driver::sys::process::{self, Exit, Fork};
 use driver::sys::{fdpass, signal};
@@ -27,6 +28,8 @@ pub(super) struct Worker {
     /// The poller's token of its control socket.
     pub(super) id: u64,
     pub(super) control: OwnedFd,
+    /// What of its next message has come.
+    pub(super) inbox: Inbox,
     pub(super) kind: Kind,
     /// The settings it was started with: what of them a running process cannot change.
     pub(super) process: MainConf,
@@ -114,6 +117,7 @@ impl Supervisor {
         self.workers.push(Worker {
             id,
             control,
+            inbox: Inbox::default(),
             kind,
             process: self.current.main.clone(),
             generation,
@@ -131,7 +135,6 @@ impl Supervisor {
 
     fn equip(&self, id: u64) -> std::io::Result<()> {
         for worker in self.workers.iter().filter(|worker| worker.id == id) {
-            fdpass::set_timeout(&worker.control, CONTROL_TIMEOUT)?;
             self.poller.add(&worker.control, id, Interest::Readable)?;
         }
         let bundle = self.current.bundle(&self.options)?;
@@ -144,7 +147,7 @@ impl Supervisor {
         let Some(worker) = self.workers.iter().find(|worker| worker.id == id) else {
             return;
         };
-        if let Err(error) = message.send(&worker.control) {
+        if let Err(error) = message.send(&worker.control, MESSAGE_TIME) {
             if worker.leaving && error.kind() == std::io::ErrorKind::BrokenPipe {
                 // It has ended before it could be told to.
                 return;
@@ -289,9 +292,6 @@ fn pause(quick_deaths: u32) -> Duration {
             .min(LONGEST_PAUSE),
     }
 }
-
-/// How long the supervisor waits for a worker to take or finish a message.
-const CONTROL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A worker that lived this long has served: its loss does not count as part of a crash loop.
 const STABLE_AFTER: Duration = Duration::from_secs(5);

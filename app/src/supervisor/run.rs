@@ -9,6 +9,7 @@ use std::ops::ControlFlow::{Break, Continue};
 use std::time::{Duration, Instant};
 
 use driver::bundle::{FromWorker, ToWorker};
+use driver::inbox::Inbox;
 use driver::sys::poll::Events;
 use driver::sys::process::{self, Exit};
 use driver::sys::signal::{self, Received};
@@ -58,7 +59,8 @@ impl Supervisor {
         };
         let reload = self.reloading.as_ref().map(Reloading::due);
         let watch = self.watcher.due(&self.current);
-        let next = [self.respawn.due, kill_at, reload, watch]
+        let message = self.workers.iter().filter_map(|w| w.inbox.due()).min();
+        let next = [self.respawn.due, kill_at, reload, watch, message]
             .into_iter()
             .flatten()
             .min()?;
@@ -182,11 +184,32 @@ impl Supervisor {
         let Some(index) = self.workers.iter().position(|worker| worker.id == id) else {
             return Continue(());
         };
-        match FromWorker::receive(&self.workers[index].control) {
-            Ok(message) => return self.heard(id, message),
-            Err(error) => self.lost_control(index, &error),
+        let worker = &mut self.workers[index];
+        if let Err(error) = worker.inbox.receive(&worker.control) {
+            self.lost_control(index, &error);
+            return Continue(());
+        }
+        // What it said may have led to its end.
+        while let Some(index) = self.workers.iter().position(|worker| worker.id == id) {
+            match self.workers[index].inbox.next(Instant::now()) {
+                Ok(Some(message)) => self.heard(id, message)?,
+                Ok(None) => break,
+                Err(error) => {
+                    self.lost_control(index, &error);
+                    break;
+                }
+            }
         }
         Continue(())
+    }
+
+    /// Gives up workers that have begun a message and do not end it.
+    fn lose_the_slow(&mut self, now: Instant) {
+        let late = |worker: &child::Worker| worker.inbox.due().is_some_and(|due| due <= now);
+        while let Some(index) = self.workers.iter().position(late) {
+            self.workers[index].inbox = Inbox::default();
+            self.lost_control(index, &io::ErrorKind::TimedOut.into());
+        }
     }
 
     /// A worker closed its control socket, mostly because it ended.
@@ -222,8 +245,8 @@ impl Supervisor {
                 |worker: &child::Worker| matches!(worker.kind, Kind::Process(p) if p == pid);
             match self.workers.iter().position(is_it) {
                 Some(index) => {
-                    let worker = self.workers.swap_remove(index);
-                    self.report_last_words(&worker);
+                    let mut worker = self.workers.swap_remove(index);
+                    self.report_last_words(&mut worker);
                     self.worker_ended(worker, exit);
                 }
                 None => match self.successor.take_if(|successor| successor.pid == pid) {
@@ -236,16 +259,23 @@ impl Supervisor {
     }
 
     /// Logs why a worker has ended, if it said so and that was not read yet.
-    fn report_last_words(&self, worker: &child::Worker) {
-        while let Ok(message) = FromWorker::receive(&worker.control) {
-            if let FromWorker::Failed { message, .. } = message {
-                self.console.report(Level::Emerg, format_args!("{message}"));
+    fn report_last_words(&self, worker: &mut child::Worker) {
+        let inbox = &mut worker.inbox;
+        for _ in 0..LAST_READS {
+            if !matches!(inbox.receive(&worker.control), Ok(true)) {
+                return;
+            }
+            while let Ok(Some(message)) = inbox.next(Instant::now()) {
+                if let FromWorker::Failed { message, .. } = message {
+                    self.console.report(Level::Emerg, format_args!("{message}"));
+                }
             }
         }
     }
 
     fn do_what_is_due(&mut self) -> Flow {
         let now = Instant::now();
+        self.lose_the_slow(now);
         if self.respawn.due.is_some_and(|due| due <= now) {
             self.start_worker()?;
         }
@@ -288,6 +318,9 @@ impl Supervisor {
 }
 
 const EVENTS_A_TURN: usize = 16;
+
+/// How often the control socket of a worker that has ended is read, which another process may hold open.
+const LAST_READS: usize = 64;
 
 /// How long workers have to end when they are told to, before they are killed.
 const KILL_AFTER: Duration = Duration::from_secs(1);

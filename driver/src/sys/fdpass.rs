@@ -3,13 +3,13 @@
 //! A message is a header (the payload's length and the number of descriptors), the descriptors in
 //! batches that each ride on one byte, and the payload. A stream keeps the descriptors of one batch
 //! from being read with another's byte, so both sides always agree on what belongs where.
-//! Both ends are blocking; a time limit keeps a peer that stopped reading or that sends half a
-//! message from holding its partner. Source: unix(7), SCM_RIGHTS.
+//! Both ends are blocking; a time limit keeps a peer that stopped reading, or reads little by little, from holding its
+//! partner. Source: unix(7), SCM_RIGHTS.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -33,23 +33,17 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     )?)
 }
 
-/// Bounds how long one step of sending or receiving on `socket` may wait.
-///
-/// # Errors
-/// `socket` is not a socket.
-pub fn set_timeout(socket: impl AsFd, timeout: Duration) -> io::Result<()> {
-    let socket = socket.as_fd();
-    sockopt::set_socket_timeout(socket, sockopt::Timeout::Send, Some(timeout))?;
-    sockopt::set_socket_timeout(socket, sockopt::Timeout::Recv, Some(timeout))?;
-    Ok(())
-}
-
 /// Sends one message; the descriptors stay open here and are duplicated for the receiver.
 ///
 /// # Errors
-/// `InvalidInput` past `PAYLOAD_BYTES_MAX` or `FDS_MAX`; `TimedOut` when the peer does not read;
-/// the socket's error, after which the stream is of no more use.
-pub fn send_msg(socket: impl AsFd, payload: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+/// `InvalidInput` past `PAYLOAD_BYTES_MAX` or `FDS_MAX`; `TimedOut` when the peer has not taken all of it within `limit`;
+/// the socket's error. After either of these the stream is of no more use.
+pub fn send_msg(
+    socket: impl AsFd,
+    payload: &[u8],
+    fds: &[BorrowedFd<'_>],
+    limit: Duration,
+) -> io::Result<()> {
     if payload.len() > PAYLOAD_BYTES_MAX || fds.len() > FDS_MAX {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
@@ -57,14 +51,42 @@ pub fn send_msg(socket: impl AsFd, payload: &[u8], fds: &[BorrowedFd<'_>]) -> io
         ));
     }
     let socket = socket.as_fd();
-    let mut header = [0; HEADER_BYTES];
-    header[..8].copy_from_slice(&(payload.len() as u64).to_le_bytes());
-    header[8..].copy_from_slice(&(fds.len() as u64).to_le_bytes());
-    send_all(socket, &header)?;
+    let until = Some(Instant::now() + limit);
+    send_all(socket, &header(payload.len(), fds.len()), until)?;
     for batch in fds.chunks(FDS_PER_BATCH) {
-        send_batch(socket, batch)?;
+        send_batch(socket, batch, until)?;
     }
-    send_all(socket, payload)
+    send_all(socket, payload, until)
+}
+
+/// Sends bytes, and waits for as long as that takes.
+///
+/// # Errors
+/// The socket's.
+pub fn send_bytes(socket: impl AsFd, bytes: &[u8]) -> io::Result<()> {
+    send_all(socket.as_fd(), bytes, None)
+}
+
+/// Receives bytes without waiting; none where there are none yet. Descriptors that came with them are dropped.
+///
+/// # Errors
+/// The socket's.
+pub fn recv_now(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Option<usize>> {
+    let flags = RecvFlags::DONTWAIT;
+    match retry(|| rustix::net::recv(socket.as_fd(), &mut *bytes, flags)) {
+        Ok((received, _)) => Ok(Some(received)),
+        Err(Errno::AGAIN) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// How a message begins.
+#[must_use]
+pub fn header(payload_bytes: usize, descriptors: usize) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[..8].copy_from_slice(&(payload_bytes as u64).to_le_bytes());
+    header[8..].copy_from_slice(&(descriptors as u64).to_le_bytes());
+    header
 }
 
 /// A message as it came.
@@ -102,7 +124,11 @@ pub fn recv_msg(socket: impl AsFd) -> io::Result<Message> {
     Ok(message)
 }
 
-fn parse_header(header: &[u8; HEADER_BYTES]) -> io::Result<(usize, usize)> {
+/// The payload's length and the number of descriptors.
+///
+/// # Errors
+/// `InvalidData` past `PAYLOAD_BYTES_MAX` or `FDS_MAX`.
+pub fn parse_header(header: &[u8; HEADER_BYTES]) -> io::Result<(usize, usize)> {
     let number = |bytes: &[u8]| {
         let value = bytes
             .iter()
@@ -120,7 +146,11 @@ fn parse_header(header: &[u8; HEADER_BYTES]) -> io::Result<(usize, usize)> {
     Ok((len, count))
 }
 
-fn send_batch(socket: BorrowedFd<'_>, batch: &[BorrowedFd<'_>]) -> io::Result<()> {
+fn send_batch(
+    socket: BorrowedFd<'_>,
+    batch: &[BorrowedFd<'_>],
+    until: Option<Instant>,
+) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_PER_BATCH))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     assert!(
@@ -129,6 +159,7 @@ fn send_batch(socket: BorrowedFd<'_>, batch: &[BorrowedFd<'_>]) -> io::Result<()
     );
     let byte = [IoSlice::new(&[0])];
     let flags = SendFlags::NOSIGNAL;
+    wait_until(socket, until)?;
     timed(retry(|| {
         rustix::net::sendmsg(socket, &byte, &mut control, flags)
     }))?;
@@ -159,10 +190,13 @@ fn receive_batch(socket: BorrowedFd<'_>, fds: &mut Vec<OwnedFd>) -> io::Result<(
     Ok(())
 }
 
-fn send_all(socket: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
+fn send_all(socket: BorrowedFd<'_>, mut bytes: &[u8], until: Option<Instant>) -> io::Result<()> {
     while !bytes.is_empty() {
+        wait_until(socket, until)?;
+        // A call waits anew for each part of what it is given: in small pieces the time that is left holds.
+        let piece = &bytes[..bytes.len().min(PIECE_BYTES)];
         let sent = timed(retry(|| {
-            rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)
+            rustix::net::send(socket, piece, SendFlags::NOSIGNAL)
         }))?;
         bytes = &bytes[sent..];
     }
@@ -182,6 +216,18 @@ fn receive_all(socket: BorrowedFd<'_>, mut bytes: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// Lets the next step of sending take no longer than until then.
+fn wait_until(socket: BorrowedFd<'_>, until: Option<Instant>) -> io::Result<()> {
+    let Some(until) = until else { return Ok(()) };
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        // To the system no time at all means any time.
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    sockopt::set_socket_timeout(socket, sockopt::Timeout::Send, Some(left))?;
+    Ok(())
+}
+
 /// A socket with a time limit reports its passing as EAGAIN.
 fn timed<T>(result: Result<T, Errno>) -> io::Result<T> {
     result.map_err(|error| match error {
@@ -190,7 +236,11 @@ fn timed<T>(result: Result<T, Errno>) -> io::Result<T> {
     })
 }
 
-const HEADER_BYTES: usize = 16;
+/// Bytes before the descriptors and the payload of every message.
+pub const HEADER_BYTES: usize = 16;
+
+/// Bytes sent at once.
+const PIECE_BYTES: usize = 16 << 10;
 
 /// The kernel's SCM_MAX_FD.
 const FDS_PER_BATCH: usize = 253;
@@ -209,6 +259,7 @@ mod tests {
 
     #[test]
     fn a_megabyte_and_three_hundred_descriptors_arrive_in_order() {
+        const LIMIT: Duration = Duration::from_secs(60);
         let (ours, theirs) = pair().expect("a pair");
         let payload: Vec<u8> = (0..1_048_576u32).map(|i| (i * 31 % 255) as u8).collect();
         let files: Vec<File> = (0..300)
@@ -222,9 +273,9 @@ mod tests {
         let sent = payload.clone();
         let sender = std::thread::spawn(move || {
             let fds: Vec<BorrowedFd<'_>> = files.iter().map(AsFd::as_fd).collect();
-            send_msg(&ours, &sent, &fds)?;
-            send_msg(&ours, b"second", &fds[..1])?;
-            send_msg(&ours, b"", &[])
+            send_msg(&ours, &sent, &fds, LIMIT)?;
+            send_msg(&ours, b"second", &fds[..1], LIMIT)?;
+            send_msg(&ours, b"", &[], LIMIT)
         });
         let received = recv_msg(&theirs).expect("receive");
         assert_eq!((received.payload, received.missing), (payload, 0));
@@ -243,13 +294,29 @@ mod tests {
     }
 
     #[test]
-    fn silent_peer_times_out() {
-        let (ours, _theirs) = pair().expect("a pair");
-        set_timeout(&ours, Duration::from_millis(1)).expect("a socket");
-        let error = recv_msg(&ours).expect_err("nothing came");
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        let error = send_msg(&ours, &vec![0; 8 << 20], &[]).expect_err("nobody reads");
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    fn peer_that_reads_little_or_nothing_does_not_hold_the_sender() {
+        const LIMIT: Duration = Duration::from_millis(300);
+        for reads in [0, 1_000_000] {
+            let (ours, theirs) = pair().expect("a pair");
+            let reader = std::thread::spawn(move || {
+                let mut piece = [0; 16 << 10];
+                for _ in 0..reads {
+                    // Each step of sending goes on, and all of it would take minutes.
+                    std::thread::park_timeout(Duration::from_millis(50));
+                    match rustix::net::recv(&theirs, &mut piece, RecvFlags::empty()) {
+                        Ok((1.., _)) => {}
+                        _ => return None,
+                    }
+                }
+                Some(theirs)
+            });
+            let began = Instant::now();
+            let error = send_msg(&ours, &vec![0; 32 << 20], &[], LIMIT).expect_err("too slow");
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+            assert!(began.elapsed() < 10 * LIMIT, "{:?}", began.elapsed());
+            drop(ours);
+            let _theirs = reader.join().expect("no panic");
+        }
     }
 
     #[test]
