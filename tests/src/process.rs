@@ -86,5 +86,14 @@ pub fn effective_user(pid: u32) -> Option<u32> {
     line.split_whitespace().nth(2)?.parse().ok()
 }
 
+/// One line of /proc/PID/status; empty where there is none.
+#[must_use]
+pub fn status(pid: u32, name: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let value = line.unwrap_or_default().trim_start_matches(':');
+    value.trim().to_owned()
+}
+
 /// The unit of times in /proc, on every Linux that these tests run on.
 const TICKS_A_SECOND: u64 = 100;

@@ -77,6 +77,10 @@ fn become_worker(
     if let Some(account) = account {
         change_user(account, console)?;
     }
+    alert(
+        "prctl(PR_SET_NO_NEW_PRIVS)".to_owned(),
+        identity::forbid_new_privileges(),
+    );
     // A core may hold what clients sent: only who sets a size for it wants one.
     if main.worker_rlimit_core.is_some() {
         alert(

@@ -105,12 +105,23 @@ pub struct BecomeError {
 /// Makes the whole process run as `user` with group `gid` and the groups of `name`.
 ///
 /// # Errors
-/// The step that failed. Only `initgroups` failing is not fatal; the user has changed then.
+/// The step that failed. Only `initgroups` failing is not fatal, as in nginx, and only where the process is left without
+/// the groups it had; the user has changed then.
 pub fn become_user(uid: u32, gid: u32, name: &str) -> Result<(), BecomeError> {
     let failed = |call: String, fatal| move |error| BecomeError { call, error, fatal };
     // SAFETY: the call takes a number.
     check(unsafe { libc::setgid(gid) }).map_err(failed(format!("setgid({gid})"), true))?;
     let groups = set_groups(name, gid);
+    // Root's own groups must not stay, but with root.
+    if groups.is_err() && uid != 0 {
+        let none = std::ptr::null();
+        // SAFETY: no group is read from the pointer where there are none.
+        if let Err(error) = check(unsafe { libc::setgroups(0, none) }) {
+            return Err(failed(format!("initgroups({name}, {gid})"), true)(
+                groups.err().unwrap_or(error),
+            ));
+        }
+    }
     // SAFETY: the call takes a number.
     check(unsafe { libc::setuid(uid) }).map_err(failed(format!("setuid({uid})"), true))?;
     groups.map_err(failed(format!("initgroups({name}, {gid})"), false))
@@ -127,6 +138,14 @@ fn set_groups(name: &str, gid: u32) -> io::Result<()> {
 #[must_use]
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// Forbids the process and those it starts to gain rights by a set-user-ID bit or the like.
+///
+/// # Errors
+/// None is known.
+pub fn forbid_new_privileges() -> io::Result<()> {
+    Ok(rustix::thread::set_no_new_privs(true)?)
 }
 
 /// Allows or forbids core dumps and tracing of the process; after a change of user they are off.
