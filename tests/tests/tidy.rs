@@ -246,6 +246,53 @@ fn tests_do_not_sleep() {
     assert_none("a test polls with a deadline (wait_until)", &findings);
 }
 
+/// What makes a file or a directory.
+const MAKES: [&str; 6] = [
+    ".create(true)",
+    ".create_new(true)",
+    "File::create(",
+    "fs::write(",
+    "fs::create_dir",
+    "DirBuilder::new()",
+];
+
+/// Where the server makes files. Tools make theirs with the rights and the umask of who calls them.
+const SERVED: [&str; 5] = [
+    "server/",
+    "driver/src/io/",
+    "driver/src/worker/",
+    "app/src/supervisor/",
+    "app/src/console.rs",
+];
+
+/// The lines that make a file whose mode is left to the umask, which a daemon does not have.
+fn modeless(text: &str) -> Vec<usize> {
+    let lines: Vec<&str> = text.lines().collect();
+    let makes = |line: &str| MAKES.iter().any(|word| code(line).contains(word));
+    let made = shipped_lines(text).filter(|(_, line)| makes(line));
+    made.map(|(n, _)| n)
+        .filter(|n| {
+            let around = &lines[n.saturating_sub(4)..(n + 4).min(lines.len())];
+            !around.iter().any(|line| code(line).contains(".mode("))
+        })
+        .collect()
+}
+
+#[test]
+fn files_are_made_with_a_mode() {
+    let mut findings = Vec::new();
+    for path in rust_files("")
+        .into_iter()
+        .filter(|path| SERVED.iter().any(|place| shown(path).starts_with(place)))
+    {
+        if !is_test_file(&path) {
+            let lines = modeless(&read(&path));
+            findings.extend(lines.iter().map(|n| format!("{}:{n}", shown(&path))));
+        }
+    }
+    assert_none("who may write a file is said where it is made", &findings);
+}
+
 #[test]
 fn panics_and_lint_exceptions_carry_their_reason() {
     let (unwrap, allow) = (concat!(".unwr", "ap()"), concat!("[all", "ow("));
@@ -411,4 +458,7 @@ fn the_rules_see_what_they_look_for() {
     assert_eq!(directive_names(rows), names);
     assert_eq!(code("let x = 1; // unwrap"), "let x = 1; ");
     assert_eq!(shipped_lines("a\nb\n#[cfg(test)]\nc\n").count(), 2);
+    let made = "OpenOptions::new()\n.create(true)\n.open(path)\n";
+    assert_eq!(modeless(made), [2]);
+    assert!(modeless(&made.replace(".open", ".mode(0o644)\n.open")).is_empty());
 }

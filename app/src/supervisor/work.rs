@@ -88,6 +88,8 @@ fn become_worker(
             identity::set_dumpable(true),
         );
     }
+    // A daemon has none; what WebDAV makes has the modes that its directives say all the same.
+    server_core::set_umask(process::restrict_umask());
     if let Some(directory) = &main.working_directory {
         change_directory(directory, console)?;
     }

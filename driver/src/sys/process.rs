@@ -83,6 +83,15 @@ pub fn daemonize(leave: impl FnOnce(u32)) -> Result<(), (&'static str, io::Error
     duplicate(&null, libc::STDOUT_FILENO).map_err(|error| ("dup2(STDOUT)", error))
 }
 
+/// Forbids others to write what this process makes, whatever mode it asks for; gives the umask that was.
+#[must_use]
+pub fn restrict_umask() -> u32 {
+    let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    let both = before | rustix::fs::Mode::from_raw_mode(0o022);
+    rustix::process::umask(both);
+    before.bits()
+}
+
 /// Makes `file` the standard error of the process.
 ///
 /// # Errors

@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use engines::http::{FileHandle, FileRange};
 
-pub use change::{Change, apply as apply_change};
+pub use change::{Change, apply as apply_change, set_umask};
 pub use temp::{Keep, TempDir, TempFile, create as create_temp};
 
 /// An open regular file, or a directory known by its metadata.

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -220,8 +221,15 @@ impl Buffer {
 }
 
 fn open_append(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().append(true).create(true).open(path)
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(LOG_MODE)
+        .open(path)
 }
+
+/// Who may read and write a new log, before the umask: as those that the supervisor opens.
+const LOG_MODE: u32 = 0o644;
 
 #[cfg(test)]
 mod tests {

@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use super::FileError;
@@ -96,8 +97,12 @@ pub fn apply(change: &Change<'_>) -> Result<(), FileError> {
         } => copy(from, to, mode, modified_s),
         Change::Remove(name) => fs::remove_file(path(name)).map_err(named),
         Change::MakeDir { path: name, mode } => {
-            let mut builder = DirBuilder::new();
-            builder.mode(mode).create(path(name)).map_err(named)
+            let made = DirBuilder::new().mode(mode).create(path(name));
+            made.and_then(|()| match beyond_umask(mode) {
+                Some(mode) => fs::set_permissions(path(name), mode),
+                None => Ok(()),
+            })
+            .map_err(named)
         }
         Change::RemoveDir(name) => fs::remove_dir(path(name)).map_err(named),
         Change::Mode { path: name, mode } => {
@@ -109,6 +114,24 @@ pub fn apply(change: &Change<'_>) -> Result<(), FileError> {
         }
     }
 }
+
+/// Says that the umask of this process is stricter than the one that files of WebDAV are made by, which is `umask`.
+pub fn set_umask(umask: u32) {
+    UMASK.store(umask & PERMISSIONS, Ordering::Relaxed);
+}
+
+/// The mode that a new file still needs, if the process's umask took something of it that was asked for.
+fn beyond_umask(mode: u32) -> Option<Permissions> {
+    let umask = UMASK.load(Ordering::Relaxed);
+    let wanted = mode & !umask;
+    (umask != OWN_UMASK && wanted & OTHERS_WRITE != 0).then(|| Permissions::from_mode(wanted))
+}
+
+static UMASK: AtomicU32 = AtomicU32::new(OWN_UMASK);
+/// The process's own counts.
+const OWN_UMASK: u32 = u32::MAX;
+/// What a stricter umask takes.
+const OTHERS_WRITE: u32 = 0o022;
 
 fn copy(from: &[u8], to: &[u8], mode: u32, modified_s: i64) -> Result<(), FileError> {
     // Opening a pipe that nobody writes to must not hold up the thread; there is nothing to read from one.
@@ -132,6 +155,12 @@ fn copy(from: &[u8], to: &[u8], mode: u32, modified_s: i64) -> Result<(), FileEr
         .map_err(|e| error(&e, "open()"))?;
     let written = io::copy(&mut source, &mut target)
         .map_err(|e| error(&e, "write()"))
+        .and_then(|_| match beyond_umask(mode & PERMISSIONS) {
+            Some(mode) => target
+                .set_permissions(mode)
+                .map_err(|e| error(&e, "chmod()")),
+            None => Ok(()),
+        })
         .and_then(|_| {
             let set = target.set_modified(time(modified_s));
             set.map_err(|e| error(&e, "utimes()"))
