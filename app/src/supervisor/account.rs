@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use driver::sys::identity;
+use driver::sys::{identity, trusted};
 use server_core::MainConf;
 use server_core::errlog::Level;
 
@@ -115,17 +115,23 @@ fn create_directory(
     let Some(account) = account else {
         return Ok(());
     };
-    let metadata = fs::metadata(path).map_err(|error| ("stat()", error))?;
+    let is_given = |metadata: &fs::Metadata| {
+        metadata.uid() == account.uid && metadata.permissions().mode() & OWNER_ALL == OWNER_ALL
+    };
+    if is_given(&fs::metadata(path).map_err(|error| ("stat()", error))?) {
+        return Ok(());
+    }
+    // Somebody else's link could name any directory.
+    let directory = trusted::open_directory(path).map_err(|error| ("open()", error))?;
+    let metadata = directory.metadata().map_err(|error| ("stat()", error))?;
     if metadata.uid() != account.uid {
-        std::os::unix::fs::chown(path, Some(account.uid), None)
-            .map_err(|error| ("chown()", error))?;
+        identity::chown(&directory, account.uid).map_err(|error| ("chown()", error))?;
     }
     let mut permissions = metadata.permissions();
-    if permissions.mode() & OWNER_ALL != OWNER_ALL {
-        permissions.set_mode(permissions.mode() | OWNER_ALL);
-        fs::set_permissions(path, permissions).map_err(|error| ("chmod()", error))?;
-    }
-    Ok(())
+    permissions.set_mode(permissions.mode() | OWNER_ALL);
+    directory
+        .set_permissions(permissions)
+        .map_err(|error| ("chmod()", error))
 }
 
 /// Who the worker becomes where the configuration does not say.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use driver::io::syslog;
-use driver::sys::{identity, process};
+use driver::sys::{identity, process, trusted};
 use server_core::errlog::{ErrorLog, Level};
 use server_core::syslog::{Syslog, SyslogTarget};
 use server_core::{Cycle, ErrorLogConf, LogTarget, OpenedLogs};
@@ -162,7 +162,8 @@ fn open(path: &Path, console: &Console) -> Result<Arc<File>, Reported> {
     })
 }
 
-/// Makes a log the worker's user's own, so that it can open it, too. Devices stay whose they are.
+/// Makes a log the worker's user's own, as nginx does; the worker itself writes by the descriptor. Devices stay whose they
+/// are, and so does what somebody else's link names: that could be any file.
 fn hand_over(path: &Path, file: &File, uid: u32, console: &Console) -> Result<(), Reported> {
     let failed = |what: String| {
         move |error: io::Error| {
@@ -175,6 +176,19 @@ fn hand_over(path: &Path, file: &File, uid: u32, console: &Console) -> Result<()
         .metadata()
         .map_err(failed(format!("stat() \"{shown}\"")))?;
     if !metadata.is_file() {
+        return Ok(());
+    }
+    let is_open = metadata.permissions().mode() & OWNER_READ_WRITE == OWNER_READ_WRITE;
+    if metadata.uid() == uid && is_open {
+        return Ok(());
+    }
+    if !trusted::names(path, file) {
+        console.report(
+            Level::Warn,
+            format_args!(
+                "\"{shown}\" is reached by a link of another user or has a second name: user {uid} does not get it"
+            ),
+        );
         return Ok(());
     }
     if metadata.uid() != uid {

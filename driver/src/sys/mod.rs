@@ -26,6 +26,7 @@ pub mod socket;
 pub mod tcp_info;
 pub mod timestamps;
 pub mod title;
+pub mod trusted;
 pub mod tun;
 
 use std::io;
