@@ -1,0 +1,96 @@
+//! A full disk: what cannot be written is lost, and nothing else.
+//!
+//! `/dev/full` says to every write that there is no room; where the tests may mount, uploads meet a small file system.
+//! Source: full(4); nginx documentation, `access_log`, `client_body_temp_path`.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use firstbyte_tests::client::request;
+use firstbyte_tests::load::Load;
+use firstbyte_tests::server::OWN_BINARY;
+use firstbyte_tests::{Server, Signal, peer, wait_until};
+
+#[test]
+fn logs_without_room_cost_no_request() {
+    let http = "access_log /dev/full; access_log %%DIR%%/full1 combined buffer=4k flush=10ms;
+         access_log %%DIR%%/full2 combined gzip; keepalive_requests 10000000;
+         server { listen 127.0.0.1:%%PORT%%; root %%DIR%%/html; location = /generation { return 200 g1; }
+             location /missing { log_not_found on; } }";
+    let server = Server::http_with("error_log /dev/full debug;", http)
+        .file("html/t.txt", "text")
+        .prepare(|dir| {
+            for name in ["full1", "full2"] {
+                symlink("/dev/full", dir.join(name)).expect("a link");
+            }
+        })
+        .start();
+    let worker = server.workers();
+    let load = Load::start(server.port(), 2, 4);
+    for n in 1..=3 {
+        load.go_on_for(200);
+        assert_eq!(server.get("/missing").status, 404);
+        server.signal(Signal::USR1);
+        server
+            .rewrite_conf(|text| text.replace(&format!("200 g{n};"), &format!("200 g{};", n + 1)));
+        server.signal(Signal::HUP);
+        let wanted = format!("g{}", n + 1);
+        wait_until("the configuration is taken", || {
+            server.get("/generation").text() == wanted
+        });
+    }
+    let figures = load.stop();
+    assert_eq!(figures.failed + figures.cut, 0, "{figures:?}");
+    if peer::is_firstbyte() {
+        assert_eq!(figures.ended + figures.reset, 0, "{figures:?}");
+        assert_eq!(server.workers(), worker);
+    }
+}
+
+/// Starts the server through a script that mounts a small file system for itself alone.
+const SMALL_DISK: &str = "#!/bin/sh
+exec unshare --mount sh -c 'mount -t tmpfs -o size=96k,mode=0777 small \"$0\" && exec \"$@\"' ";
+
+#[test]
+fn uploads_without_room_are_refused_and_the_next_ones_served() {
+    let http = "server { listen 127.0.0.1:%%PORT%%; root %%DIR%%/small/html; create_full_put_path on;
+         client_max_body_size 0; client_body_buffer_size 1k; client_body_temp_path %%DIR%%/small/body; dav_methods PUT DELETE; }";
+    let can_mount = std::process::Command::new("unshare")
+        .args(["--mount", "true"])
+        .output()
+        .is_ok_and(|outcome| outcome.status.success());
+    if !can_mount {
+        let _ = std::io::stderr().write_all(b"\nskipped: nothing can be mounted here\n");
+        return;
+    }
+    let server = Server::http(http)
+        .prepare(|dir| {
+            let small = dir.join("small");
+            fs::create_dir(&small).expect("a folder");
+            let binary = peer::binary().display();
+            let script = format!("{SMALL_DISK} {} '{binary}' \"$@\"\n", small.display());
+            let path = dir.join(OWN_BINARY);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("it can be made");
+            fs::write(&path, script).expect("a script");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("its mode");
+        })
+        .allow("No space left on device")
+        .start();
+    let put = |bytes: usize| {
+        let length = format!("Content-Length: {bytes}");
+        let mut client = server.client();
+        client.send(request("PUT", "/file", &[&length, "Connection: close"]));
+        // The server may answer before it has all of it.
+        client.send(vec![b'x'; bytes]);
+        client.response().status
+    };
+    assert_eq!(put(1000), 201);
+    for _ in 0..3 {
+        assert_eq!(put(40_000), 204, "there is room for one");
+        assert_eq!(put(60_000), 500, "there is none for more");
+    }
+    assert_eq!(put(1000), 204, "nothing of those is left");
+    let left = server.client().get("/file").body.len();
+    assert_eq!(left, 1000);
+}
