@@ -58,7 +58,7 @@ pub fn fork() -> io::Result<Fork> {
 }
 
 /// The number of threads of this process; 1 where /proc is not mounted.
-fn thread_count() -> usize {
+pub(super) fn thread_count() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count)
 }
 
@@ -344,6 +344,25 @@ pub fn set_priority(priority: i32) -> io::Result<()> {
     Ok(rustix::process::setpriority_process(None::<Pid>, priority)?)
 }
 
+/// Lets the calling thread run on every CPU that the process's first thread may use, and schedules it after threads of the
+/// priority that it has: by so much, up to 19.
+///
+/// # Errors
+/// None is known.
+pub fn run_in_background(niceness: i32) -> io::Result<()> {
+    let own = rustix::process::getpriority_process(None::<Pid>)?;
+    rustix::process::setpriority_process(None::<Pid>, (own + niceness).min(19))?;
+    let cpus = rustix::thread::sched_getaffinity(Some(rustix::process::getpid()))?;
+    Ok(rustix::thread::sched_setaffinity(None, &cpus)?)
+}
+
+/// On how many CPUs the process's first thread may run, whatever the calling one is bound to; 1 where nobody can tell.
+#[must_use]
+pub fn cpu_count() -> usize {
+    let cpus = rustix::thread::sched_getaffinity(Some(rustix::process::getpid()));
+    cpus.map_or(1, |cpus| cpus.count() as usize)
+}
+
 /// Schedules the calling thread before all that are not real-time, and before those that are with a lower priority
 /// (1 to 99); what it starts as well, if `inherited`. For measuring, never for serving, because such a thread
 /// starves others while it runs.
@@ -440,6 +459,26 @@ mod tests {
             assert!(kill_group(group, 0).is_err(), "{group}");
         }
         kill(id(), 0).expect("we are");
+    }
+
+    #[test]
+    fn thread_in_the_background_leaves_what_it_was_bound_to() {
+        let all = cpu_count();
+        let thread = std::thread::spawn(move || {
+            set_affinity(&(0..CpuSet::MAX_CPU).collect::<Vec<_>>()).expect("any CPU");
+            let before = rustix::process::getpriority_process(None::<Pid>).expect("known");
+            run_in_background(5).expect("it may");
+            let own = rustix::thread::sched_getaffinity(None).expect("known");
+            let after = rustix::process::getpriority_process(None::<Pid>).expect("known");
+            (own.count() as usize, before, after)
+        });
+        let (cpus, before, after) = thread.join().expect("it ends");
+        assert_eq!((cpus, after), (all, (before + 5).min(19)));
+        assert_eq!(
+            rustix::process::getpriority_process(None::<Pid>),
+            Ok(before),
+            "of that thread alone"
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod control;
 mod errands;
 mod logs;
 pub mod net;
+mod offload;
 pub mod orders;
 mod reserve;
 pub mod shared;
@@ -113,6 +114,7 @@ impl Worker {
             pid: std::process::id(),
             tcp_info: Some(tcp_info),
             clock_us: Some(clock::monotonic_us),
+            offload: Some(offload::offload),
         };
         let counters: Arc<Counters> = Arc::default();
         let mut worker = Self {

@@ -31,6 +31,7 @@ pub mod mime;
 pub mod module;
 pub mod names;
 pub mod networks;
+pub mod offload;
 mod opened;
 pub mod paths;
 pub mod phases;

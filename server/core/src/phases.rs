@@ -26,6 +26,7 @@ use crate::names::find_server;
 use crate::reply;
 
 use crate::trace::Event;
+pub use access::delay_counts_from;
 pub use redirect::{redirect, redirect_named};
 
 /// A phase.

@@ -1,13 +1,17 @@
 //! `auth_basic`, `auth_basic_user_file`: who may have a response, by name and password.
 //!
-//! The user file is read at each request, so that a change counts for the next one. A success with a slow hash is
-//! remembered for a while (see [`verified`]). `auth_delay` is the core's. Absent: `Proxy-Authorization`, since there
-//! are no tunnels.
+//! The user file is read at each request, so that a change counts for the next one. What takes long to be compared is
+//! compared on another thread, and takes as long for a name that is unknown (see [`comparison`]). A success with a slow
+//! hash is remembered for a while (see [`verified`]). `auth_delay` is the core's. Absent: `Proxy-Authorization`, since
+//! there are no tunnels.
 //!
 //! Source: nginx documentation, `ngx_http_auth_basic_module`; RFC 7617.
 
+mod comparison;
+mod cost;
 mod crypt;
 mod des;
+mod entries;
 mod password;
 mod user_file;
 mod verified;
@@ -27,6 +31,7 @@ use server_core::settings;
 use server_core::typed::Typed;
 use server_core::value::Value;
 
+use comparison::{Answer, Question};
 use password::Verdict;
 
 /// The module.
@@ -97,27 +102,33 @@ fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
         return challenge(x, &realm);
     };
     let path = full_path(dir, &file.to_vec(x, cx));
-    let shown = String::from_utf8_lossy(&user);
-    match user_file::find(x, cx, &path, &user) {
-        Err(status) => return Access::Deny(status),
-        Ok(None) => {
-            let path = String::from_utf8_lossy(&path);
-            let text = format_args!("user \"{shown}\" was not found in \"{path}\"");
+    let question = Question {
+        path,
+        user: user.clone(),
+        password,
+    };
+    let verdict = match comparison::ask(x, cx, question) {
+        Answer::Verdict(verdict) => verdict,
+        Answer::Wait => return Access::Wait,
+        Answer::Failed(status) => return Access::Deny(status),
+    };
+    let user = String::from_utf8_lossy(&user);
+    match verdict {
+        Verdict::Right => return Access::Allow,
+        Verdict::Wrong => {
+            let text = format_args!("user \"{user}\": password mismatch");
             x.log(Level::Error, text);
         }
-        Ok(Some(stored)) => match verified::verify(&stored, &password, cx.clock.mono_ms) {
-            Verdict::Right => return Access::Allow,
-            Verdict::Wrong => {
-                x.log(
-                    Level::Error,
-                    format_args!("user \"{shown}\": password mismatch"),
-                );
-            }
-            Verdict::Unknown => {
-                let text = format_args!("user \"{shown}\": unknown form of password in the file");
-                x.log(Level::Error, text);
-            }
-        },
+        Verdict::Unknown => {
+            let text = format_args!("user \"{user}\": unknown form of password in the file");
+            x.log(Level::Error, text);
+        }
+        Verdict::Nobody => {
+            let path = full_path(dir, &file.to_vec(x, cx));
+            let path = String::from_utf8_lossy(&path);
+            let text = format_args!("user \"{user}\" was not found in \"{path}\"");
+            x.log(Level::Error, text);
+        }
     }
     challenge(x, &realm)
 }

@@ -1,7 +1,8 @@
 //! `early_hints`, `early_hints_link`: a 103 ahead of the response, with what the client may fetch meanwhile.
 //!
 //! Hints are decided once for a request, as soon as its location is known and before anything can hold it back. They leave
-//! before the first wait, or in one write with the response. A request that is refused without a wait gets none.
+//! before the first wait, but not before access has been decided, or in one write with the response. A request that is
+//! refused by an access handler, or without a wait, gets none.
 //!
 //! Absent: the 103 of an upstream, which is passed on under the same conditions once there are upstreams.
 //!

@@ -133,8 +133,7 @@ fn environment() -> Env {
     Env {
         hostname: hostname.trim_ascii().to_ascii_lowercase(),
         pid: std::process::id(),
-        tcp_info: None,
-        clock_us: None,
+        ..Env::default()
     }
 }
 

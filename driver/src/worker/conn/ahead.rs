@@ -8,6 +8,7 @@ use engines::http::ResponseHead;
 use engines::{h1, h2};
 use server_core::debug_http;
 use server_core::exchange::{Exchange, State};
+use server_core::phases::Phase;
 
 /// Sends the hints of an exchange over HTTP/1.
 #[cold]
@@ -37,6 +38,11 @@ pub(super) fn over_h2(x: &mut Exchange, engine: &mut h2::Conn, stream: u32) {
 
 /// Takes the hints that are to be sent now.
 fn hints(x: &mut Exchange) -> Option<ResponseHead> {
+    let judged = !matches!(x.phase, Phase::Access | Phase::PostAccess);
+    if !judged && x.state != State::Responding {
+        // Whoever has not been let in yet, or whose refusal is held back, is told nothing of the page.
+        return None;
+    }
     let hints = x.ahead.as_mut()?.hints.take()?;
     match x.state {
         State::Waiting(_) => Some(hints),

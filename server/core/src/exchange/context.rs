@@ -5,6 +5,7 @@ use std::cell::Cell;
 use crate::clock::Clock;
 use crate::files::Files;
 use crate::logs::Logs;
+use crate::offload::Offload;
 use crate::timing::ReadClock;
 use crate::transport::ReadTcpInfo;
 
@@ -37,6 +38,8 @@ pub struct Env {
     pub tcp_info: Option<ReadTcpInfo>,
     /// Reads a clock that counts microseconds, where there is one.
     pub clock_us: Option<ReadClock>,
+    /// Has work done by a thread that serves nobody, where there is one.
+    pub offload: Option<Offload>,
 }
 
 impl Env {

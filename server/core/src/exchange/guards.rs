@@ -31,6 +31,12 @@ impl Guards {
         self.0.iter_mut().find_map(|guard| guard.downcast_mut())
     }
 
+    /// Takes the value of a type out, the first where there are several.
+    pub fn take<T: Any>(&mut self) -> Option<T> {
+        let at = self.0.iter().position(|guard| guard.is::<T>())?;
+        self.0.remove(at).downcast().ok().map(|guard| *guard)
+    }
+
     /// Adds a value beside those of its type.
     pub fn push<T: Any>(&mut self, guard: T) {
         self.0.push(Box::new(guard));
@@ -85,5 +91,7 @@ mod tests {
         assert_eq!(guards.get::<u8>(), Some(&4));
         guards.drop_all::<u8>();
         assert_eq!((guards.get::<u8>(), guards.get::<u16>()), (None, Some(&3)));
+        assert_eq!((guards.take::<u8>(), guards.take::<u16>()), (None, Some(3)));
+        assert_eq!(guards.get::<u16>(), None);
     }
 }

@@ -1,8 +1,8 @@
 //! The access phase: what its handlers decide together, and how long a refusal is held back.
 //!
-//! `auth_delay` counts from the beginning of the turn in which the request was refused, and so includes the time that
-//! comparing a password took: whoever measures the answer learns nothing of it. The driver looks at its clock again
-//! before it waits for the timer that is set here.
+//! `auth_delay` counts from the beginning of the turn in which the request was refused, or from an earlier time that a handler
+//! set, and so includes the time that comparing a password took: whoever measures the answer learns nothing of it. The
+//! driver looks at its clock again before it waits for the timer that is set here.
 //!
 //! Source: nginx documentation, directives `satisfy` and `auth_delay`.
 
@@ -21,6 +21,16 @@ use crate::trace::Event;
 /// The answer that is held back until then, monotonic milliseconds.
 struct Held {
     until_ms: u64,
+}
+
+/// From when the delay of a refusal counts, monotonic milliseconds.
+struct Since {
+    ms: u64,
+}
+
+/// Has the delay of the refusal that follows count from this time, monotonic milliseconds: a handler that waited began then.
+pub fn delay_counts_from(x: &mut Exchange, since_ms: u64) {
+    x.guards.set(Since { ms: since_ms });
 }
 
 /// Runs the handlers; a subrequest may go wherever the request that it belongs to leads it.
@@ -82,7 +92,8 @@ fn hold(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) -> bool {
                 return false;
             }
             x.log(Level::Info, format_args!("delaying unauthorized request"));
-            let until_ms = now_ms.saturating_add(delay_ms);
+            let since_ms = x.guards.take::<Since>().map_or(now_ms, |since| since.ms);
+            let until_ms = since_ms.saturating_add(delay_ms);
             x.guards.push(Held { until_ms });
             until_ms
         }

@@ -14,21 +14,65 @@ use md5::{Digest, Md5};
 
 use super::des;
 
-/// The hash of a password, made as the stored one was; `None` for a form that is not known.
-pub(super) fn crypt(stored: &[u8], password: &[u8]) -> Option<String> {
-    let stored = std::str::from_utf8(stored).ok()?;
-    if !stored.is_ascii() {
-        return None;
+/// How a stored hash was made, and of what.
+#[derive(Clone, Copy)]
+pub(crate) enum Setting<'s> {
+    /// The whole of it.
+    Des(&'s str),
+    /// The form, and the salt.
+    Md5(&'s str, &'s str),
+    /// The form, the text of the rounds with a `$` behind it or none, the salt.
+    Sha(&'s str, &'s str, &'s str),
+    /// The form, the logarithm of the rounds as it is written, the text of the salt.
+    Bcrypt(&'s str, &'s str, &'s str),
+    /// The parameters as they are written, the text of the salt.
+    Yescrypt(&'s str, &'s str),
+}
+
+impl<'s> Setting<'s> {
+    /// Reads a stored hash up to where the hash itself begins; `None` for a form that is not known.
+    pub(crate) fn parse(stored: &'s [u8]) -> Option<Self> {
+        let stored = std::str::from_utf8(stored).ok()?;
+        if !stored.is_ascii() {
+            return None;
+        }
+        let Some((form, rest)) = stored.strip_prefix('$').and_then(|s| s.split_once('$')) else {
+            return Some(Self::Des(stored));
+        };
+        match form {
+            "apr1" | "1" => {
+                let salt = salt_of(rest);
+                Some(Self::Md5(form, salt.get(..MD5_SALT_MAX.min(salt.len()))?))
+            }
+            "5" | "6" => {
+                let rounds = match rest.strip_prefix("rounds=") {
+                    Some(after) => &rest[..rest.len() - after.split_once('$')?.1.len()],
+                    None => "",
+                };
+                let salt = salt_of(&rest[rounds.len()..]);
+                (salt.len() <= SHA_SALT_MAX).then_some(Self::Sha(form, rounds, salt))
+            }
+            "2a" | "2b" | "2y" => {
+                let (cost, rest) = rest.split_once('$')?;
+                Some(Self::Bcrypt(form, cost, rest.get(..BCRYPT_SALT_LEN)?))
+            }
+            "y" => {
+                let (written, rest) = rest.split_once('$')?;
+                Some(Self::Yescrypt(written, salt_of(rest)))
+            }
+            _ => None,
+        }
     }
-    let Some((form, rest)) = stored.strip_prefix('$').and_then(|s| s.split_once('$')) else {
-        return des::crypt(stored, password);
-    };
-    match form {
-        "apr1" | "1" => md5(form, rest, password),
-        "5" | "6" => sha(form, rest, password),
-        "2a" | "2b" | "2y" => bcrypt(form, rest, password),
-        "y" => yescrypt(rest, password),
-        _ => None,
+}
+
+/// The hash of a password, made as the stored one was; `None` for a form that is not known.
+pub(crate) fn crypt(stored: &[u8], password: &[u8]) -> Option<String> {
+    match Setting::parse(stored)? {
+        Setting::Des(stored) => des::crypt(stored, password),
+        Setting::Md5(form, salt) => Some(md5(form, salt, password)),
+        Setting::Sha(form, rounds, salt) => sha(form, rounds, salt, password),
+        Setting::Bcrypt(form, cost, salt) => bcrypt(form, cost, salt, password),
+        Setting::Yescrypt(written, salt) => yescrypt(written, salt, password),
     }
 }
 
@@ -38,9 +82,7 @@ fn salt_of(text: &str) -> &str {
 }
 
 /// `$apr1$salt$hash` and `$1$salt$hash`: a thousand rounds of MD5.
-fn md5(form: &str, rest: &str, password: &[u8]) -> Option<String> {
-    let salt = salt_of(rest);
-    let salt = salt.get(..MD5_SALT_MAX.min(salt.len()))?;
+fn md5(form: &str, salt: &str, password: &[u8]) -> String {
     let alternate = Md5::new()
         .chain_update(password)
         .chain_update(salt)
@@ -78,23 +120,12 @@ fn md5(form: &str, rest: &str, password: &[u8]) -> Option<String> {
     }
     const ORDER: [usize; 16] = [12, 6, 0, 13, 7, 1, 14, 8, 2, 15, 9, 3, 5, 10, 4, 11];
     let hash = Base64ShaCrypt::encode_string(&ORDER.map(|from| hash[from]));
-    Some(format!("${form}${salt}${hash}"))
+    format!("${form}${salt}${hash}")
 }
 
 /// `$5$salt$hash` and `$6$salt$hash`, with `rounds=number$` before the salt or not.
-fn sha(form: &str, rest: &str, password: &[u8]) -> Option<String> {
-    let (rounds, rest) = match rest.strip_prefix("rounds=") {
-        Some(rest) => {
-            let (number, rest) = rest.split_once('$')?;
-            (format!("rounds={number}$"), rest)
-        }
-        None => (String::new(), rest),
-    };
-    let params = rounds.trim_end_matches('$').parse().ok()?;
-    let salt = salt_of(rest);
-    if salt.len() > SHA_SALT_MAX {
-        return None;
-    }
+fn sha(form: &str, rounds: &str, salt: &str, password: &[u8]) -> Option<String> {
+    let params = sha_params(rounds)?;
     let hash = match form {
         "5" => sha_text(
             &sha_crypt::sha256_crypt(password, salt.as_bytes(), params),
@@ -108,6 +139,11 @@ fn sha(form: &str, rest: &str, password: &[u8]) -> Option<String> {
     Some(format!("${form}${rounds}{salt}${hash}"))
 }
 
+/// The parameters of SHA-crypt, of `rounds=number$` or nothing.
+pub(crate) fn sha_params(rounds: &str) -> Option<sha_crypt::Params> {
+    rounds.trim_end_matches('$').parse().ok()
+}
+
 /// The text of a hash of SHA-crypt: its bytes in threes, one of each third, led by the last third, then by the one
 /// that is `turn` thirds on.
 fn sha_text(hash: &[u8], turn: usize) -> String {
@@ -119,14 +155,8 @@ fn sha_text(hash: &[u8], turn: usize) -> String {
 }
 
 /// `$2y$cost$salthash`.
-fn bcrypt(form: &str, rest: &str, password: &[u8]) -> Option<String> {
-    let (cost, rest) = rest.split_once('$')?;
-    let two_digits = cost.len() == 2 && cost.bytes().all(|b| b.is_ascii_digit());
-    let rounds = match cost.parse::<u32>() {
-        Ok(cost @ 4..=31) if two_digits => 1_u32 << cost,
-        _ => return None,
-    };
-    let text = rest.get(..BCRYPT_SALT_LEN)?;
+fn bcrypt(form: &str, cost: &str, text: &str, password: &[u8]) -> Option<String> {
+    let rounds = bcrypt_rounds(cost)?;
     let salt = Base64Bcrypt::decode_vec(text).ok()?;
     // The password counts with the zero behind it, up to 72 bytes in all.
     let mut key = password[..password.len().min(BCRYPT_KEY_MAX)].to_vec();
@@ -153,19 +183,28 @@ fn bcrypt(form: &str, rest: &str, password: &[u8]) -> Option<String> {
     Some(format!("${form}${cost}${text}{hash}"))
 }
 
-/// `$y$parameters$salt$hash`.
-fn yescrypt(rest: &str, password: &[u8]) -> Option<String> {
-    let (written, rest) = rest.split_once('$')?;
-    let params: yescrypt::Params = written.parse().ok()?;
-    if !fits_in_memory(&params) {
-        return None;
+/// Rounds of bcrypt, of the logarithm as it is written.
+pub(crate) fn bcrypt_rounds(cost: &str) -> Option<u32> {
+    let two_digits = cost.len() == 2 && cost.bytes().all(|b| b.is_ascii_digit());
+    match cost.parse::<u32>() {
+        Ok(cost @ 4..=31) if two_digits => Some(1 << cost),
+        _ => None,
     }
-    let text = salt_of(rest);
+}
+
+/// `$y$parameters$salt$hash`.
+fn yescrypt(written: &str, text: &str, password: &[u8]) -> Option<String> {
+    let params = yescrypt_params(written)?;
     let salt = Base64ShaCrypt::decode_vec(text).ok()?;
     let mut hash = [0; 32];
     yescrypt::yescrypt(password, &salt, &params, &mut hash).ok()?;
     let hash = Base64ShaCrypt::encode_string(&hash);
     Some(format!("$y${written}${text}${hash}"))
+}
+
+/// The parameters of yescrypt, as far as a thread may follow them.
+pub(crate) fn yescrypt_params(written: &str) -> Option<yescrypt::Params> {
+    written.parse().ok().filter(fits_in_memory)
 }
 
 /// Whether a thread may take the memory that the parameters ask for.

@@ -7,7 +7,7 @@
 //! Source: FIPS 46-3; crypt(3).
 
 /// The hash of a password with the salt of a stored hash; `None` if that is not one.
-pub(super) fn crypt(stored: &str, password: &[u8]) -> Option<String> {
+pub(crate) fn crypt(stored: &str, password: &[u8]) -> Option<String> {
     let salt = stored.get(..2).filter(|_| stored.len() == HASH_LEN)?;
     let mut swapped = 0;
     for (n, byte) in salt.bytes().enumerate() {

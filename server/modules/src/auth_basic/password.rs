@@ -13,13 +13,15 @@ use crate::secrets::equal;
 
 /// What became of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// The password fits.
     Right,
     /// It does not.
     Wrong,
     /// What is stored has no form that is known.
     Unknown,
+    /// There is nobody of that name.
+    Nobody,
 }
 
 impl Verdict {
@@ -29,7 +31,7 @@ impl Verdict {
 }
 
 /// Compares a password that was given with what is stored.
-pub(super) fn compare(stored: &[u8], given: &[u8]) -> Verdict {
+pub(crate) fn compare(stored: &[u8], given: &[u8]) -> Verdict {
     // Whoever hashed a password took its end for the end of a C string: with a zero inside, none is meant.
     if given.contains(&0) || (is_hashed(stored) && given.len() > HASHED_MAX) {
         return Verdict::Wrong;
@@ -56,7 +58,7 @@ pub(super) fn compare(stored: &[u8], given: &[u8]) -> Verdict {
 }
 
 /// Whether a stored password is a hash whose computation is meant to take long.
-pub(super) fn is_hashed(stored: &[u8]) -> bool {
+pub(crate) fn is_hashed(stored: &[u8]) -> bool {
     !stored.starts_with(b"{")
 }
 

@@ -4,22 +4,36 @@
 //! What is remembered is that a password fits a stored hash, which stays true for ever. It is looked up by both, so an
 //! entry of the user file that is changed or gone finds nothing, and needs no invalidation. The key of the look-up is
 //! SHA-256 under a secret of the thread; neither password nor hash is kept. Failures are not remembered.
+//!
+//! For the same reason requests that ask the same at the same time wait for one comparison. Its key has the name in it, so
+//! that an unknown name and a known one are told apart by nothing.
 
 use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
+use server_core::offload::{Job, WeakJob};
 use sha2::{Digest, Sha256};
 
-use super::password::{self, Verdict};
+use super::password::Verdict;
 use crate::secrets::equal;
 
-/// As [`password::compare`], at a monotonic time in milliseconds.
-pub(super) fn verify(stored: &[u8], given: &[u8], now_ms: u64) -> Verdict {
-    if !password::is_hashed(stored) {
-        return password::compare(stored, given);
-    }
-    THREAD.with_borrow_mut(|memory| memory.verify(stored, given, now_ms, password::compare))
+/// Whether a password was found to fit what is stored, a while before a monotonic time in milliseconds at most.
+pub(super) fn knows(stored: &[u8], given: &[u8], now_ms: u64) -> bool {
+    THREAD.with_borrow_mut(|memory| memory.knows(stored, given, now_ms))
+}
+
+/// Remembers that a password fits what is stored.
+pub(super) fn remember(stored: &[u8], given: &[u8], now_ms: u64) {
+    THREAD.with_borrow_mut(|memory| memory.remember(stored, given, now_ms));
+}
+
+/// The job that compares the same, or else the one that is begun now.
+pub(super) fn join<E>(
+    same: &[&[u8]],
+    begin: impl FnOnce() -> Result<Job<Verdict>, E>,
+) -> Result<Job<Verdict>, E> {
+    THREAD.with_borrow_mut(|memory| memory.join(same, begin))
 }
 
 thread_local! {
@@ -33,6 +47,8 @@ struct Memory {
     secret: Mark,
     /// Marks and when they were made, oldest first.
     marks: Vec<(Mark, u64)>,
+    /// Comparisons that exchanges of this thread wait for.
+    jobs: Vec<(Mark, WeakJob<Verdict>)>,
 }
 
 impl Memory {
@@ -45,41 +61,52 @@ impl Memory {
         Self {
             secret,
             marks: Vec::new(),
+            jobs: Vec::new(),
         }
     }
 
-    fn verify(
-        &mut self,
-        stored: &[u8],
-        given: &[u8],
-        now_ms: u64,
-        compare: impl FnOnce(&[u8], &[u8]) -> Verdict,
-    ) -> Verdict {
-        let mark = self.mark(stored, given);
+    fn knows(&mut self, stored: &[u8], given: &[u8], now_ms: u64) -> bool {
+        let mark = self.mark(&[stored, given]);
         self.marks
             .retain(|(_, since_ms)| now_ms.saturating_sub(*since_ms) < KEPT_MS);
-        if self.marks.iter().any(|(known, _)| equal(known, &mark)) {
-            return Verdict::Right;
-        }
-        let verdict = compare(stored, given);
-        if verdict == Verdict::Right {
-            if self.marks.len() >= MARKS_MAX {
-                self.marks.remove(0);
-            }
-            self.marks.push((mark, now_ms));
-        }
-        verdict
+        self.marks.iter().any(|(known, _)| equal(known, &mark))
     }
 
-    fn mark(&self, stored: &[u8], given: &[u8]) -> Mark {
-        // The length says where one ends and the other begins.
-        Sha256::new()
-            .chain_update(self.secret)
-            .chain_update(stored.len().to_le_bytes())
-            .chain_update(stored)
-            .chain_update(given)
-            .finalize()
-            .into()
+    fn remember(&mut self, stored: &[u8], given: &[u8], now_ms: u64) {
+        let mark = self.mark(&[stored, given]);
+        if self.marks.iter().any(|(known, _)| equal(known, &mark)) {
+            return;
+        }
+        if self.marks.len() >= MARKS_MAX {
+            self.marks.remove(0);
+        }
+        self.marks.push((mark, now_ms));
+    }
+
+    fn join<E>(
+        &mut self,
+        same: &[&[u8]],
+        begin: impl FnOnce() -> Result<Job<Verdict>, E>,
+    ) -> Result<Job<Verdict>, E> {
+        let mark = self.mark(same);
+        self.jobs.retain(|(_, job)| job.upgrade().is_some());
+        let found = self.jobs.iter().find(|(known, _)| equal(known, &mark));
+        if let Some(job) = found.and_then(|(_, job)| job.upgrade()) {
+            return Ok(job);
+        }
+        let job = begin()?;
+        self.jobs.push((mark, job.downgrade()));
+        Ok(job)
+    }
+
+    fn mark(&self, parts: &[&[u8]]) -> Mark {
+        let mut sha = Sha256::new().chain_update(self.secret);
+        for part in parts {
+            // The length says where one ends and the next begins.
+            sha.update(part.len().to_le_bytes());
+            sha.update(part);
+        }
+        sha.finalize().into()
     }
 }
 
@@ -90,20 +117,21 @@ const MARKS_MAX: usize = 256;
 
 #[cfg(test)]
 mod tests {
+    use server_core::exchange::Env;
+    use server_core::offload::Full;
+
     use super::*;
 
-    /// Whether the password was looked at anew.
+    /// Whether the password has to be compared, which it then is.
     fn computed(memory: &mut Memory, stored: &str, given: &str, now_ms: u64) -> bool {
-        let mut computed = false;
-        memory.verify(stored.as_bytes(), given.as_bytes(), now_ms, |_, given| {
-            computed = true;
-            if given.starts_with(b"right") {
-                Verdict::Right
-            } else {
-                Verdict::Wrong
-            }
-        });
-        computed
+        let (stored, given) = (stored.as_bytes(), given.as_bytes());
+        if memory.knows(stored, given, now_ms) {
+            return false;
+        }
+        if given.starts_with(b"right") {
+            memory.remember(stored, given, now_ms);
+        }
+        true
     }
 
     #[test]
@@ -142,6 +170,31 @@ mod tests {
     #[test]
     fn marks_of_two_threads_differ() {
         let (one, other) = (Memory::new(), Memory::new());
-        assert_ne!(one.mark(b"$1$a", b"x"), other.mark(b"$1$a", b"x"));
+        assert_ne!(one.mark(&[b"$1$a"]), other.mark(&[b"$1$a"]));
+    }
+
+    #[test]
+    fn the_same_comparison_is_made_once_while_somebody_waits_for_it() {
+        let mut memory = Memory::new();
+        let mut count = 0;
+        let mut join = |parts: &[&[u8]]| {
+            let begin = || {
+                count += 1;
+                Job::begin(&Env::default(), || Verdict::Wrong)
+            };
+            memory.join(parts, begin).expect("there is room")
+        };
+        let first = join(&[b"ab", b"c"]);
+        let second = join(&[b"ab", b"c"]);
+        let other = join(&[b"a", b"bc"]);
+        drop((first, other));
+        let third = join(&[b"ab", b"c"]);
+        drop((second, third));
+        join(&[b"ab", b"c"]);
+        assert_eq!(count, 3);
+        assert_eq!(memory.jobs.len(), 1, "what nobody waits for is forgotten");
+        memory
+            .join(&[b"d"], || Err::<Job<Verdict>, _>(Full))
+            .expect_err("it is refused");
     }
 }

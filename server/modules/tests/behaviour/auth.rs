@@ -1,6 +1,9 @@
 //! Names and passwords: `auth_basic`, `auth_basic_user_file`, `auth_delay`, and how they go with `satisfy`.
 
+use std::cell::{Cell, RefCell};
+
 use base64ct::{Base64, Encoding};
+use server_core::offload::{Full, Work};
 
 use crate::site::{Answer, Site};
 
@@ -276,4 +279,110 @@ fn auth_delay_holds_back_every_refusal_alike() {
         1,
         "{log}"
     );
+}
+
+thread_local! {
+    /// Work that was given away and is not done, and how much was given.
+    static WAITING: RefCell<Vec<Work>> = const { RefCell::new(Vec::new()) };
+    static GIVEN: Cell<u32> = const { Cell::new(0) };
+    static LOOKS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Takes work, which is done at the third look.
+fn take(work: Work) -> Result<(), Full> {
+    WAITING.with_borrow_mut(|waiting| waiting.push(work));
+    GIVEN.set(GIVEN.get() + 1);
+    LOOKS.set(0);
+    Ok(())
+}
+
+fn look() {
+    LOOKS.set(LOOKS.get() + 1);
+    if LOOKS.get() == 3 {
+        WAITING.take().into_iter().for_each(|work| work());
+    }
+}
+
+/// How many comparisons were given away meanwhile.
+fn given(meanwhile: impl FnOnce()) -> u32 {
+    let before = GIVEN.get();
+    meanwhile();
+    GIVEN.get() - before
+}
+
+#[test]
+fn a_refusal_costs_one_slow_comparison_whoever_is_named() {
+    let mut site = site("");
+    site.offload(take, look);
+    for (user, password, status, slow) in [
+        ("nobody", "password", 401, 1),
+        ("bcrypt", "wrong", 401, 1),
+        ("plain", "wrong", 401, 1),
+        ("odd", "what is this", 401, 1),
+        ("des", "wrong", 401, 0),
+        ("plain", "secret", 200, 0),
+        ("bcrypt", "password", 200, 1),
+        ("bcrypt", "password", 200, 0),
+        // It fits what is stored for somebody else.
+        ("nobody", "password", 401, 1),
+    ] {
+        let mut answered = 0;
+        let given = given(|| answered = get(&mut site, "/f", user, password).status);
+        assert_eq!((answered, given), (status, slow), "{user}:{password}");
+    }
+    // Without a slow hash in the file nothing is slow.
+    let mut site = site.file(FILE, "plain:{PLAIN}secret\ndes:sa3tHJ3/KuYvI");
+    for user in ["plain", "des", "nobody"] {
+        let given = given(|| assert_eq!(get(&mut site, "/f", user, "x").status, 401));
+        assert_eq!(given, 0, "{user}");
+    }
+}
+
+#[test]
+fn an_exchange_that_waits_for_a_comparison_goes_on_where_it_was() {
+    let mut site = site(
+        "location /any { satisfy any; deny all; }
+         location /late { auth_delay 2s; }
+         location /page { error_page 401 /login; }
+         location = /login { auth_basic off; return 200 log-in; }",
+    )
+    .file("/www/any", "any");
+    site.offload(take, look);
+    let answer = get(&mut site, "/f", "bcrypt", "password");
+    assert_eq!((answer.status, answer.waited_ms), (200, 3));
+    let answer = get(&mut site, "/f", "bcrypt", "wrong");
+    assert_eq!((answer.status, answer.waited_ms), (401, 3));
+    assert_eq!(
+        answer.field("WWW-Authenticate"),
+        "Basic realm=\"closed site\""
+    );
+    assert_eq!(get(&mut site, "/any", "bcrypt", "wrong").status, 401);
+    let mut site = site.file(
+        FILE,
+        "bcrypt:$2y$04$abcdefghijklmnopqrstuuMFdJu9yVgmagVAIC24fOZkaFqd3s9JC",
+    );
+    assert_eq!(get(&mut site, "/any", "bcrypt", "a").status, 200);
+    assert_eq!(get(&mut site, "/page", "bcrypt", "b").body, "log-in");
+    // The delay has begun before the comparison.
+    let answer = get(&mut site, "/late", "bcrypt", "c");
+    assert_eq!((answer.status, answer.waited_ms), (401, 2000));
+    let mut site = self::site("");
+    site.offload(take, look);
+    let log = site.logged(|site| {
+        get(site, "/f", "bcrypt", "d");
+    });
+    assert_eq!(log.matches("password mismatch").count(), 1, "{log}");
+}
+
+#[test]
+fn too_many_comparisons_are_refused() {
+    let mut site = site("");
+    site.offload(|_| Err(Full), || {});
+    let log = site.logged(|site| {
+        assert_eq!(get(site, "/f", "bcrypt", "e").status, 503);
+        assert_eq!(get(site, "/f", "nobody", "e").status, 503);
+        assert_eq!(get(site, "/f", "plain", "secret").status, 200);
+    });
+    let text = "too many passwords wait to be compared";
+    assert_eq!(log.matches(text).count(), 2, "{log}");
 }

@@ -16,6 +16,7 @@ use server_core::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State, Tls
 use server_core::http::Generation;
 use server_core::logs::Logs;
 use server_core::names::handshake;
+use server_core::offload::Offload;
 use server_core::{Cycle, LoadError, LoadOptions, OpenedLogs, phases};
 
 use crate::disk::{Disk, Node};
@@ -41,6 +42,9 @@ pub(crate) struct Site {
     port: usize,
     wakes_early: bool,
     may_push: bool,
+    env: Env,
+    /// What is done whenever a request waits.
+    meanwhile: fn(),
 }
 
 /// What a request got.
@@ -99,6 +103,8 @@ impl Site {
             port: 0,
             wakes_early: false,
             may_push: false,
+            env: Env::default(),
+            meanwhile: || {},
         }
     }
 
@@ -124,9 +130,14 @@ impl Site {
 
     /// With a file.
     #[must_use]
-    pub(crate) fn file(mut self, path: &str, text: &str) -> Self {
-        self.disk
-            .add(path, Node::File(text.as_bytes().into(), None));
+    pub(crate) fn file(self, path: &str, text: &str) -> Self {
+        self.file_in_memory(path, text.as_bytes())
+    }
+
+    /// The same with any bytes.
+    #[must_use]
+    pub(crate) fn file_in_memory(mut self, path: &str, bytes: &[u8]) -> Self {
+        self.disk.add(path, Node::File(bytes.into(), None));
         self
     }
 
@@ -162,6 +173,13 @@ impl Site {
     /// From here on requests that wait are woken once before their time.
     pub(crate) fn wake_early(&mut self) -> &mut Self {
         self.wakes_early = true;
+        self
+    }
+
+    /// From here on work goes to this function, and the other one is called whenever a request waits.
+    pub(crate) fn offload(&mut self, offload: Offload, meanwhile: fn()) -> &mut Self {
+        self.env.offload = Some(offload);
+        self.meanwhile = meanwhile;
         self
     }
 
@@ -263,7 +281,7 @@ impl Site {
             socket: server_core::transport::NO_SOCKET,
         };
         let mut clock = Clock::new(START_MS, NOW_S * 1000);
-        let (mut logs, env) = (Logs::default(), Env::default());
+        let (mut logs, env) = (Logs::default(), self.env.clone());
         let mut x = Exchange::new(Rc::clone(&self.generation), client);
         let mut wakes_early = self.wakes_early;
         x.begin(Rc::clone(&self.generation), self.port, client, &clock);
@@ -278,7 +296,10 @@ impl Site {
             }
             match x.state {
                 State::Waiting(_) if std::mem::take(&mut wakes_early) => {}
-                State::Waiting(until_ms) => clock.set(until_ms, NOW_S * 1000),
+                State::Waiting(until_ms) => {
+                    clock.set(until_ms, NOW_S * 1000);
+                    (self.meanwhile)();
+                }
                 _ => return (x, clock.mono_ms - START_MS),
             }
         }

@@ -1,0 +1,191 @@
+//! Comparing a name and a password with a user file, on another thread where that takes long.
+//!
+//! A refusal takes what the costliest entry of the file takes, whether there is an entry for the name or not: for an unknown
+//! name, and after one whose own comparison takes next to nothing, the password is compared with the costliest entry as well,
+//! and what comes of that is dropped. Where a file mixes slow forms, each takes its own time.
+//!
+//! While a comparison is in progress its exchange waits. What it waits for is found again by all that it depends on, so a
+//! verdict never answers another question.
+
+use std::hint::black_box;
+
+use server_core::errlog::Level;
+use server_core::exchange::{Ctx, Exchange, State};
+use server_core::offload::{Full, Job, Progress, look_again_ms};
+use server_core::phases::delay_counts_from;
+
+use super::cost::{cost_us, is_negligible, is_quick};
+use super::entries::Entry;
+use super::password::{self, Verdict, is_hashed};
+use super::{user_file, verified};
+
+/// What is asked: whether this is a user of the file, with this password.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Question {
+    /// The path of the user file.
+    pub(super) path: Vec<u8>,
+    /// The name.
+    pub(super) user: Vec<u8>,
+    /// The password that was given.
+    pub(super) password: Vec<u8>,
+}
+
+/// What became of a question.
+pub(super) enum Answer {
+    /// It is answered.
+    Verdict(Verdict),
+    /// The exchange waits, and is to ask again.
+    Wait,
+    /// It cannot be answered: the status; the reason has been logged.
+    Failed(u16),
+}
+
+/// A comparison that an exchange waits for.
+struct Pending {
+    question: Question,
+    /// What is stored for the user.
+    stored: Option<Vec<u8>>,
+    job: Job<Verdict>,
+    since_ms: u64,
+}
+
+/// Answers a question, or goes on with it.
+pub(super) fn ask(x: &mut Exchange, cx: &mut Ctx<'_>, question: Question) -> Answer {
+    // A body that breaks off meanwhile leads to an error page, which may ask something else.
+    match x.guards.take::<Pending>() {
+        Some(pending) if pending.question == question => look(x, cx, pending),
+        _ => begin(x, cx, question),
+    }
+}
+
+fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, question: Question) -> Answer {
+    let entry = match user_file::find(x, cx, &question.path, &question.user) {
+        Ok(entry) => entry,
+        Err(status) => return Answer::Failed(status),
+    };
+    let now_ms = cx.clock.mono_ms;
+    let comparison = Comparison::new(entry, &question.password, now_ms);
+    if let Some(verdict) = comparison.at_once(&question.password) {
+        return Answer::Verdict(verdict);
+    }
+    let stored = comparison.stored.clone();
+    let dummy = comparison.dummy.clone().unwrap_or_default();
+    let same = [
+        &question.user,
+        stored.as_deref().unwrap_or_default(),
+        &dummy,
+        &question.password,
+    ];
+    let given = question.password.clone();
+    let job = verified::join(&same, || Job::begin(cx.env, move || comparison.run(&given)));
+    match job {
+        Ok(job) => {
+            let since_ms = now_ms;
+            let pending = Pending {
+                question,
+                stored,
+                job,
+                since_ms,
+            };
+            look(x, cx, pending)
+        }
+        Err(Full) => {
+            let text = format_args!("too many passwords wait to be compared");
+            x.log(Level::Error, text);
+            Answer::Failed(503)
+        }
+    }
+}
+
+/// Looks at a comparison in progress.
+fn look(x: &mut Exchange, cx: &Ctx<'_>, pending: Pending) -> Answer {
+    let now_ms = cx.clock.mono_ms;
+    match pending.job.progress() {
+        Progress::Pending => {
+            x.state = State::Waiting(look_again_ms(pending.since_ms, now_ms));
+            x.guards.push(pending);
+            Answer::Wait
+        }
+        Progress::Done(verdict) => {
+            match &pending.stored {
+                Some(stored) if verdict == Verdict::Right => {
+                    verified::remember(stored, &pending.question.password, now_ms);
+                }
+                _ => delay_counts_from(x, pending.since_ms),
+            }
+            Answer::Verdict(verdict)
+        }
+        Progress::Broken => {
+            x.log(Level::Alert, format_args!("a password was not compared"));
+            Answer::Failed(500)
+        }
+    }
+}
+
+/// What is to be compared.
+struct Comparison {
+    stored: Option<Vec<u8>>,
+    /// The verdict, where it is known.
+    verdict: Option<Verdict>,
+    /// What a password that is refused is compared with besides.
+    dummy: Option<Vec<u8>>,
+}
+
+impl Comparison {
+    fn new(entry: Entry, given: &[u8], now_ms: u64) -> Self {
+        let own_us = match &entry.stored {
+            Some(stored) => cost_us(stored, given.len()),
+            None => 0,
+        };
+        let verdict = match &entry.stored {
+            None => Some(Verdict::Nobody),
+            Some(stored) if is_hashed(stored) && verified::knows(stored, given, now_ms) => {
+                Some(Verdict::Right)
+            }
+            Some(stored) if is_quick(stored, given) => {
+                let verdict = password::compare(stored, given);
+                if verdict == Verdict::Right && is_hashed(stored) {
+                    verified::remember(stored, given, now_ms);
+                }
+                Some(verdict)
+            }
+            Some(_) => None,
+        };
+        let dummy = entry
+            .costliest
+            .filter(|costliest| is_negligible(own_us, cost_us(costliest, given.len())));
+        Self {
+            stored: entry.stored,
+            verdict,
+            dummy,
+        }
+    }
+
+    /// The verdict, if what is left to do takes no long time.
+    fn at_once(&self, given: &[u8]) -> Option<Verdict> {
+        let dummy_is_quick = || {
+            self.dummy
+                .as_ref()
+                .is_none_or(|dummy| is_quick(dummy, given))
+        };
+        match self.verdict? {
+            Verdict::Right => Some(Verdict::Right),
+            _ => dummy_is_quick().then(|| self.run(given)),
+        }
+    }
+
+    /// Does what is left to do.
+    fn run(&self, given: &[u8]) -> Verdict {
+        let verdict = match (&self.verdict, &self.stored) {
+            (Some(verdict), _) => *verdict,
+            (None, Some(stored)) => password::compare(stored, given),
+            (None, None) => Verdict::Nobody,
+        };
+        if verdict != Verdict::Right
+            && let Some(dummy) = &self.dummy
+        {
+            black_box(password::compare(black_box(dummy), given));
+        }
+        verdict
+    }
+}

@@ -1,0 +1,123 @@
+//! How long a password takes to be compared with what is stored: what is quick is done where it stands, the rest on another
+//! thread, and whoever has no entry in a user file is compared with the costliest of it.
+//!
+//! Estimates only decide that; they need to be right within a factor of two or so.
+
+use super::crypt::{Setting, bcrypt_rounds, sha_params, yescrypt_params};
+
+/// What it takes to compare a password of so many bytes, microseconds; 1 for what is no hash, or none that is known.
+pub(crate) fn cost_us(stored: &[u8], password_bytes: usize) -> u64 {
+    if stored.starts_with(b"{") {
+        return 1;
+    }
+    let bytes = password_bytes as u64;
+    let cost = Setting::parse(stored).and_then(|setting| match setting {
+        Setting::Des(stored) => (stored.len() == DES_CHARACTERS).then_some(DES_US),
+        Setting::Md5(..) => Some(MD5_US + bytes * MD5_BYTE_US),
+        Setting::Sha(_, rounds, _) => {
+            let rounds = match rounds {
+                "" => Some(SHA_ROUNDS),
+                _ => sha_params(rounds).and_then(|_| rounds_of(rounds)),
+            };
+            rounds.map(|rounds| rounds * (SHA_ROUND_NS + bytes * SHA_BYTE_NS) / 1000)
+        }
+        Setting::Bcrypt(_, cost, _) => {
+            bcrypt_rounds(cost).map(|rounds| u64::from(rounds) * BCRYPT_ROUND_US)
+        }
+        Setting::Yescrypt(written, _) => yescrypt_params(written).map(|params| {
+            let blocks = params.n().saturating_mul(u64::from(params.r()));
+            blocks.saturating_mul(u64::from(params.p())) / YESCRYPT_BLOCKS_A_US
+        }),
+    });
+    cost.unwrap_or(1).max(1)
+}
+
+/// The number in `rounds=number$`.
+fn rounds_of(text: &str) -> Option<u64> {
+    text.strip_prefix("rounds=")?
+        .strip_suffix('$')?
+        .parse()
+        .ok()
+}
+
+/// Whether a comparison may be done by a thread that serves others.
+pub(crate) fn is_quick(stored: &[u8], password: &[u8]) -> bool {
+    cost_us(stored, password.len()) <= QUICK_US
+}
+
+/// Whether one cost does not show beside another.
+pub(crate) fn is_negligible(cost_us: u64, beside_us: u64) -> bool {
+    cost_us <= beside_us / NEGLIGIBLE_PARTS
+}
+
+/// The longest that a thread which serves others compares a password, microseconds: DES, and MD5 of usual passwords, take
+/// less, all else takes more.
+const QUICK_US: u64 = 250;
+/// One cost is negligible beside another that is so many times as large.
+const NEGLIGIBLE_PARTS: u64 = 16;
+/// Measured at about 3 GHz: 100 us; 120 us, and 3 us for each byte of the password; 0.25 us and 5 ns for each byte in each
+/// round; 50 us in each round (12: 0.2 s); 17 ms for what crypt(5) of libxcrypt chooses, which is 2^17 blocks.
+const DES_US: u64 = 100;
+const MD5_US: u64 = 120;
+const MD5_BYTE_US: u64 = 3;
+const SHA_ROUND_NS: u64 = 250;
+const SHA_BYTE_NS: u64 = 5;
+const BCRYPT_ROUND_US: u64 = 50;
+const YESCRYPT_BLOCKS_A_US: u64 = 8;
+/// Rounds of SHA-crypt where none are written, and characters of a hash of DES.
+const SHA_ROUNDS: u64 = 5000;
+const DES_CHARACTERS: usize = 13;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_in_the_order_of_what_hashes_take() {
+        let rising = [
+            "{SSHA}x",
+            "sa3tHJ3/KuYvI",
+            "$apr1$salt$Xxd1irWT9ycqoYxGFn4cb.",
+            "$5$rounds=1000$salt$x",
+            "$2y$04$abcdefghijklmnopqrstuux",
+            "$6$salt$x",
+            "$y$j9T$F5Jx5fExrKuPp53xLKQ..1$x",
+            "$2y$10$abcdefghijklmnopqrstuux",
+            "$2y$12$abcdefghijklmnopqrstuux",
+            "$6$rounds=10000000$salt$x",
+        ];
+        for (n, stored) in rising.iter().enumerate() {
+            let costs = |bytes| cost_us(stored.as_bytes(), bytes);
+            assert!(
+                n == 0 || cost_us(rising[n - 1].as_bytes(), 8) < costs(8),
+                "{stored}"
+            );
+            assert_eq!(is_quick(stored.as_bytes(), b"password"), n < 3, "{stored}");
+        }
+        // The square of its length shows in a long password.
+        assert!(!is_quick(b"$apr1$salt$x", &[b'x'; 100]));
+    }
+
+    #[test]
+    fn what_is_broken_costs_nothing() {
+        for stored in [
+            "",
+            "x",
+            "$9$salt$",
+            "$2y$99$abcdefghijklmnopqrstuu",
+            "$5$rounds=1$salt$",
+            "$y$jHT$abcd$",
+            "$y$x$abcd$",
+        ] {
+            assert_eq!(cost_us(stored.as_bytes(), 500), 1, "{stored}");
+        }
+    }
+
+    #[test]
+    fn a_sixteenth_is_negligible() {
+        assert!(is_negligible(1, 16));
+        assert!(!is_negligible(2, 31));
+        assert!(!is_negligible(u64::MAX, u64::MAX));
+        assert!(!is_negligible(1, 1));
+    }
+}
