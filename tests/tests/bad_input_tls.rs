@@ -121,6 +121,19 @@ fn handshake_that_does_not_come_is_waited_for_as_long_as_a_head() {
 }
 
 #[test]
+fn hello_in_records_of_one_byte_is_answered() {
+    let server = with("client_header_timeout 300ms;").start();
+    let whole = hello([3, 3], &[0]);
+    let records: Vec<u8> = whole[5..]
+        .iter()
+        .flat_map(|byte| [22, 3, 1, 0, 1, *byte])
+        .collect();
+    let heard = answer(&server, &records);
+    assert_eq!((heard.first(), heard.get(5)), (Some(&22), Some(&2)));
+    is_unharmed(&server);
+}
+
+#[test]
 fn versions_before_1_2_are_refused() {
     let server = with("").start();
     for version in [[3, 0], [3, 1], [3, 2]] {

@@ -10,7 +10,7 @@ use rustls::{CipherSuite, HandshakeKind, NamedGroup, ProtocolVersion};
 
 use super::config::{Config, Offer};
 use super::fault::Fault;
-use super::hello::{self, Hello, Offered, Parsed};
+use super::hello::{Hello, Offered, Parsed, Reader};
 use super::scratch::Scratch;
 
 /// One TLS connection in the server role.
@@ -35,7 +35,7 @@ pub struct Conn {
 
 enum State {
     /// Waits for a ClientHello.
-    Fresh,
+    Fresh(Reader),
     /// Has one, and waits for a configuration.
     Greeted(Box<Hello>),
     /// rustls has taken over.
@@ -84,7 +84,7 @@ impl Conn {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            state: State::Fresh,
+            state: State::Fresh(Reader::default()),
             server_name: None,
             offered: Arc::default(),
             held: Vec::new(),
@@ -100,11 +100,14 @@ impl Conn {
     /// # Errors
     /// The connection cannot go on; an alert may wait to be transmitted.
     pub fn receive(&mut self, input: &mut [u8], sink: &mut dyn FnMut(&[u8])) -> Result<(), Fault> {
-        match &self.state {
-            State::Fresh => {
-                self.held.extend_from_slice(input);
-                self.read_hello()
-            }
+        match &mut self.state {
+            State::Fresh(reader) => match reader.read(input) {
+                (Parsed::More, _) => Ok(()),
+                (parsed, rest) => {
+                    self.held = std::mem::take(reader).unread(rest);
+                    self.greet(parsed)
+                }
+            },
             State::Greeted(_) => {
                 self.held.extend_from_slice(input);
                 Ok(())
@@ -128,8 +131,9 @@ impl Conn {
         }
     }
 
-    fn read_hello(&mut self) -> Result<(), Fault> {
-        match hello::parse(&self.held) {
+    /// Takes what the first bytes are found to be.
+    fn greet(&mut self, parsed: Parsed) -> Result<(), Fault> {
+        match parsed {
             Parsed::More => Ok(()),
             Parsed::Hello(hello) => {
                 self.server_name.clone_from(&hello.server_name);

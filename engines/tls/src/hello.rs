@@ -4,6 +4,10 @@
 //! the client can do. Whatever cannot be read is left to rustls, which sends the right alert; so this parser never
 //! refuses, it only finds nothing.
 //!
+//! A ClientHello may come in records of one byte, and these in reads of their own. Each byte is looked at once, whatever it
+//! is cut into; what is kept is the message, [`HELLO_BYTES`] at most and one record, without the heads of its records.
+//! rustls gets it in records of usual length ([`Reader::unread`]).
+//!
 //! Source: RFC 8446 sections 4.1.2 and 5.1, RFC 6066 section 3, RFC 7301 section 3.1.
 
 use std::sync::Arc;
@@ -41,43 +45,103 @@ pub enum Parsed {
     Odd,
 }
 
-/// Reads the first bytes of a connection.
+/// Reads the first bytes of a connection, all of them at once.
 #[must_use]
 pub fn parse(input: &[u8]) -> Parsed {
-    let mut message = Vec::new();
-    let mut rest = input;
-    loop {
-        let Some((head, after)) = rest.split_first_chunk::<5>() else {
-            return if rest.first().is_none_or(|kind| *kind == HANDSHAKE) {
-                Parsed::More
-            } else {
-                Parsed::Odd
+    Reader::default().read(input).0
+}
+
+/// Reads the first bytes of a connection, as they come.
+#[derive(Debug, Default)]
+pub struct Reader {
+    /// The handshake messages so far, without the heads of their records.
+    message: Vec<u8>,
+    /// The beginning of the head of the next record, where it broke off or cannot be read.
+    head: Vec<u8>,
+    /// The version that the last record named, and its bytes that are still to come.
+    version: [u8; 2],
+    left: usize,
+}
+
+impl Reader {
+    /// Takes bytes; after [`Parsed::More`] there may be others. Gives those that were not read, behind the end.
+    pub fn read<'i>(&mut self, input: &'i [u8]) -> (Parsed, &'i [u8]) {
+        let mut rest = input;
+        loop {
+            if self.left == 0 {
+                let wanted = RECORD_HEAD_BYTES.saturating_sub(self.head.len());
+                let (part, after) = rest.split_at(wanted.min(rest.len()));
+                self.head.extend_from_slice(part);
+                rest = after;
+                match self.begin_record() {
+                    Message::Whole(()) => {}
+                    Message::More => return (Parsed::More, rest),
+                    Message::Odd => return (Parsed::Odd, rest),
+                }
+            }
+            let (part, after) = rest.split_at(self.left.min(rest.len()));
+            self.message.extend_from_slice(part);
+            self.left -= part.len();
+            rest = after;
+            match whole_message(&self.message) {
+                Message::Whole(body) => {
+                    return (hello(body).map_or(Parsed::Odd, Parsed::Hello), rest);
+                }
+                Message::More if rest.is_empty() => return (Parsed::More, rest),
+                Message::More => {}
+                Message::Odd => return (Parsed::Odd, rest),
+            }
+        }
+    }
+
+    /// Takes the head of a record, if it is whole.
+    fn begin_record(&mut self) -> Message<()> {
+        let &[kind, major, minor, high, low] = self.head.as_slice() else {
+            return match self.head.first() {
+                None | Some(&HANDSHAKE) => Message::More,
+                Some(_) => Message::Odd,
             };
         };
-        let len = usize::from(u16::from_be_bytes([head[3], head[4]]));
-        if head[0] != HANDSHAKE || head[1] != 3 || len == 0 || len > RECORD_BYTES {
-            return Parsed::Odd;
+        let len = usize::from(u16::from_be_bytes([high, low]));
+        if kind != HANDSHAKE || major != 3 || len == 0 || len > RECORD_BYTES {
+            return Message::Odd;
         }
-        let n = len.min(after.len());
-        message.extend_from_slice(&after[..n]);
-        match whole_message(&message) {
-            Message::Whole(body) => {
-                return hello(body).map_or(Parsed::Odd, Parsed::Hello);
-            }
-            Message::More if n < len => return Parsed::More,
-            Message::More => rest = &after[len..],
-            Message::Odd => return Parsed::Odd,
+        self.head.clear();
+        (self.version, self.left) = ([major, minor], len);
+        Message::Whole(())
+    }
+
+    /// All that came, with `rest` behind what was read: messages in as few records as may be, all else as it was.
+    #[must_use]
+    pub fn unread(self, rest: &[u8]) -> Vec<u8> {
+        let [major, minor] = self.version;
+        let head = |len: usize| {
+            let [high, low] = (len as u16).to_be_bytes();
+            [HANDSHAKE, major, minor, high, low]
+        };
+        let records = self.message.len().div_ceil(PLAIN_BYTES) + 2;
+        let bytes = self.message.len() + records * RECORD_HEAD_BYTES + rest.len();
+        let mut all = Vec::with_capacity(bytes);
+        for part in self.message.chunks(PLAIN_BYTES) {
+            all.extend_from_slice(&head(part.len()));
+            all.extend_from_slice(part);
         }
+        if self.left > 0 {
+            all.extend_from_slice(&head(self.left));
+        }
+        all.extend_from_slice(&self.head);
+        all.extend_from_slice(rest);
+        all
     }
 }
 
-enum Message<'a> {
+enum Message<T> {
     More,
-    Whole(&'a [u8]),
+    Whole(T),
     Odd,
 }
 
-fn whole_message(message: &[u8]) -> Message<'_> {
+fn whole_message(message: &[u8]) -> Message<&[u8]> {
     let Some((head, body)) = message.split_first_chunk::<4>() else {
         return if message.first().is_none_or(|kind| *kind == CLIENT_HELLO) {
             Message::More
@@ -185,8 +249,12 @@ const SCHEMES: u16 = 13;
 const ALPN: u16 = 16;
 /// Largest record (RFC 8446 section 5.1), with what TLS 1.2 adds.
 const RECORD_BYTES: usize = (1 << 14) + 2048;
-/// Largest ClientHello that is read.
-const HELLO_BYTES: usize = 32 << 10;
+/// Bytes of its head, and of plaintext at most.
+const RECORD_HEAD_BYTES: usize = 5;
+const PLAIN_BYTES: usize = 1 << 14;
+/// Largest ClientHello that is read, and the largest that rustls takes. As a record has a byte at least, it is the number of
+/// records, too.
+const HELLO_BYTES: usize = 0xffff;
 
 #[cfg(test)]
 mod tests {
@@ -253,6 +321,116 @@ mod tests {
         for end in 0..whole.len() {
             assert_eq!(parse(&whole[..end]), Parsed::More, "{end}");
         }
+    }
+
+    /// The message of so many bytes of body, which an extension that is not known fills.
+    fn long(body: usize) -> Vec<u8> {
+        let mut extensions = Vec::new();
+        let mut room = body - 43;
+        while room > 0 {
+            let len = room.min(40_000).saturating_sub(4);
+            extensions.extend(extension(0xff00, &vec![7; len]));
+            room -= len + 4;
+        }
+        let mut message = message(&extensions);
+        message.truncate(4);
+        message.extend([3, 3]);
+        message.extend([7; 32]);
+        message.extend([0, 0, 2, 0x13, 1, 1, 0]);
+        message.extend(list(&extensions));
+        let len = (message.len() - 4) as u32;
+        message[1..4].copy_from_slice(&len.to_be_bytes()[1..]);
+        message
+    }
+
+    #[test]
+    fn reads_cut_anywhere_find_the_same_and_leave_the_same() {
+        let whole = sample();
+        let mut stream = records(&whole, 7);
+        stream.extend(b"behind it");
+        for cut in 0..stream.len() {
+            let mut reader = Reader::default();
+            let mut parsed = reader.read(&stream[..cut]);
+            let mut seen = &stream[..cut];
+            if parsed.0 == Parsed::More {
+                assert!(parsed.1.is_empty());
+                parsed = reader.read(&stream[cut..]);
+                seen = &stream;
+            }
+            let (found, rest) = parsed;
+            assert_eq!(found, parse(seen), "{cut}");
+            assert!(matches!(found, Parsed::Hello(_)), "{cut}");
+            let left = reader.unread(rest);
+            let read = seen.len() - rest.len();
+            assert_eq!(
+                left,
+                [&records(&whole, 1000), &seen[read..]].concat(),
+                "{cut}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_byte_is_read_once_however_it_comes() {
+        for body in [1000, HELLO_BYTES] {
+            let message = long(body);
+            let (mut reader, mut calls) = (Reader::default(), 0);
+            for byte in records(&message, 1) {
+                let before = reader.message.len() + reader.head.len();
+                calls += 1;
+                let byte = [byte];
+                let (parsed, rest) = reader.read(&byte);
+                assert!(rest.is_empty() && before <= message.len() + RECORD_HEAD_BYTES);
+                assert_eq!(parsed == Parsed::More, calls < message.len() * 6, "{calls}");
+            }
+            assert_eq!(reader.message, message);
+            assert!(reader.unread(b"").len() <= message.len() + 5 * RECORD_HEAD_BYTES);
+        }
+    }
+
+    #[test]
+    fn hello_has_a_largest_length() {
+        for (body, whole) in [
+            (HELLO_BYTES - 1, true),
+            (HELLO_BYTES, true),
+            (HELLO_BYTES + 1, false),
+        ] {
+            let message = long(body);
+            assert_eq!(message.len(), body + 4);
+            for len in [1, 16_384] {
+                let parsed = parse(&records(&message, len));
+                assert_eq!(matches!(parsed, Parsed::Hello(_)), whole, "{body}");
+            }
+            // It is refused by its length, before it has come.
+            let (parsed, _) = Reader::default().read(&records(&message[..4], 1));
+            assert_eq!(parsed == Parsed::More, whole, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_is_odd_is_left_as_it_came() {
+        let message = sample();
+        let begin = records(&message[..40], 10);
+        for odd in [&b"GET /"[..], &[21, 3, 1, 0, 2, 1, 0], &[22, 3, 1, 0, 0, 5]] {
+            let mut reader = Reader::default();
+            let (parsed, rest) = reader.read(odd);
+            assert_eq!(parsed, Parsed::Odd);
+            assert_eq!(reader.unread(rest), odd);
+            let mut reader = Reader::default();
+            let input = [&begin[..], odd].concat();
+            let (parsed, rest) = reader.read(&input);
+            assert_eq!(parsed, Parsed::Odd);
+            let expected = [&records(&message[..40], 100), odd].concat();
+            assert_eq!(reader.unread(rest), expected);
+        }
+        // A record of which a part is still to come.
+        let mut reader = Reader::default();
+        let mut longer = records(&[&message[..], b"next"].concat(), 1000);
+        longer.truncate(longer.len() - 2);
+        let (parsed, rest) = reader.read(&longer);
+        assert!(matches!(parsed, Parsed::Hello(_)));
+        let left = reader.unread(rest);
+        assert_eq!(left[5..], [&message[..], b"ne", &[22, 3, 1, 0, 2]].concat());
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub use conn::{Conn, Info};
 pub use crl::Crl;
 pub use fault::Fault;
 pub use groups::Groups;
-pub use hello::{Hello, Offered, Parsed, parse};
+pub use hello::{Hello, Offered, Parsed, Reader, parse};
 pub use keys::{Chain, FileFault, Identity, Key, Mismatch};
 pub use random::warm_up;
 pub use resume::{KeyRing, SessionCache, TicketKey};
