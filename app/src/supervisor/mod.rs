@@ -169,7 +169,7 @@ fn prepare(
     )?;
     pid_file::write(&current.main.pid, &console)?;
     current.logs.redirect_stderr(&running);
-    let mut title = Title::new();
+    let mut title = Title::take();
     title.set(&format!("firstbyte: master process {}", joined(arguments)));
     Ok(Supervisor {
         options,

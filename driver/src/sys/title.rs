@@ -2,41 +2,49 @@
 //!
 //! The kernel tells in /proc/self/stat where they are; the environment strings that follow are
 //! moved first, so that a title may run over them. Whoever needs the arguments reads them before.
-//! Source: proc(5), `arg_start` to `env_end`.
+//! Any thread may read arguments and environment at any time, so both are touched only while there
+//! is one thread. Source: proc(5), `arg_start` to `env_end`.
 
 use std::ffi::{CString, OsString, c_char};
+use std::fs::File;
+use std::io::Read;
 use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The memory a title may use.
+use super::process::thread_count;
+
+/// The title of the process: the memory that it may use, which at most one value has.
 #[derive(Debug)]
 pub struct Title {
     area: Range<usize>,
 }
 
 impl Title {
-    /// Finds the area and moves the environment out of it; call once, before threads start and after
-    /// the arguments were read. Without /proc, titles are not shown.
+    /// Takes the title and moves the environment out of its memory. A title shows nothing where there is another one already,
+    /// where the process has several threads, and without /proc.
     #[must_use]
-    pub fn new() -> Self {
-        let area = area().unwrap_or(0..0);
+    pub fn take() -> Self {
+        static TAKEN: AtomicBool = AtomicBool::new(false);
+        let area = take_area(&TAKEN, thread_count(), area);
         if !area.is_empty() {
             move_environment();
         }
         Self { area }
     }
 
-    /// Shows `text`, cut to the area.
+    /// Shows `text`, cut to the area; nothing new while the process has several threads.
     pub fn set(&mut self, text: &str) {
-        let room = self.area.len().saturating_sub(1);
-        let bytes: Vec<u8> = text.bytes().filter(|byte| *byte != 0).take(room).collect();
-        if self.area.is_empty() {
+        if self.area.is_empty() || thread_count() > 1 {
             return;
         }
+        let room = self.area.len().saturating_sub(1);
+        let bytes: Vec<u8> = text.bytes().filter(|byte| *byte != 0).take(room).collect();
         let start: *mut u8 = std::ptr::with_exposed_provenance_mut(self.area.start);
-        // SAFETY: the area is the process's own writable stack memory that held the arguments and the
-        // environment; the environment was moved by `new`, and the arguments stay strings that end,
-        // because all after the title is zero. `bytes` is shorter than the area.
+        // SAFETY: the kernel said that the area is the process's own writable stack memory, which held the arguments and the
+        // environment. The environment was moved by `take`, which gives the area to one value alone, and the arguments stay
+        // strings that end, because all after the title is zero; nobody reads them meanwhile, as there is one thread.
+        // `bytes` is shorter than the area.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len());
             std::ptr::write_bytes(start.add(bytes.len()), 0, self.area.len() - bytes.len());
@@ -44,14 +52,27 @@ impl Title {
     }
 }
 
-impl Default for Title {
-    fn default() -> Self {
-        Self::new()
+/// The area, for the first who asks, if there is one thread.
+fn take_area(
+    taken: &AtomicBool,
+    threads: usize,
+    area: impl FnOnce() -> Option<Range<usize>>,
+) -> Range<usize> {
+    if threads > 1 || taken.swap(true, Ordering::Relaxed) {
+        return 0..0;
     }
+    area().unwrap_or(0..0)
 }
 
 fn area() -> Option<Range<usize>> {
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let mut file = File::open("/proc/self/stat").ok()?;
+    // Another file system there could name any memory.
+    let system = rustix::fs::fstatfs(&file).ok()?;
+    if system.f_type != rustix::fs::PROC_SUPER_MAGIC {
+        return None;
+    }
+    let mut stat = String::new();
+    file.read_to_string(&mut stat).ok()?;
     parse_area(&stat)
 }
 
@@ -86,7 +107,7 @@ fn move_environment() {
     }
     strings.push(std::ptr::null());
     let moved: &'static [*const c_char] = strings.leak();
-    // SAFETY: called before threads start, so nobody reads the environment meanwhile; the new list and
+    // SAFETY: called while there is one thread, so nobody reads the environment meanwhile; the new list and
     // its strings are never freed and end as environ(7) demands.
     unsafe { environ = moved.as_ptr() };
 }
@@ -110,6 +131,38 @@ mod tests {
         assert_eq!(parse_area(&stat("100 120 500 600")), Some(100..120));
         assert_eq!(parse_area(&stat("0 0 0 0")), None);
         assert_eq!(parse_area("12 (x) S 1"), None);
+    }
+
+    #[test]
+    fn title_is_taken_once_and_with_one_thread() {
+        let taken = AtomicBool::new(false);
+        let area = || Some(1..9);
+        assert_eq!(take_area(&taken, 2, area), 0..0);
+        assert_eq!(take_area(&taken, 1, area), 1..9);
+        assert_eq!(take_area(&taken, 1, area), 0..0);
+    }
+
+    #[test]
+    fn several_threads_keep_their_arguments_and_environment() {
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || receiver.recv());
+        let arguments: Vec<OsString> = std::env::args_os().collect();
+        let mut title = Title::take();
+        title.set("a title");
+        assert_eq!(title.area, 0..0);
+        assert!(std::env::args_os().eq(arguments));
+        // One that was taken before shows nothing new.
+        let mut earlier = Title {
+            area: area().expect("proc is mounted"),
+        };
+        earlier.set("a title");
+        assert!(
+            std::env::args_os()
+                .next()
+                .is_some_and(|name| name != "a title")
+        );
+        drop(sender);
+        assert!(other.join().is_ok());
     }
 
     #[test]
