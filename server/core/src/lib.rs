@@ -39,6 +39,8 @@ pub mod regex;
 pub mod reply;
 pub mod stats;
 pub mod syslog;
+#[cfg(test)]
+mod testing;
 pub mod timing;
 pub mod trace;
 pub mod transport;

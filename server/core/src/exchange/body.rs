@@ -340,3 +340,7 @@ impl Exchange {
 
 /// How much of a file is read at a time for stages.
 const READ_BYTES: u64 = 32 << 10;
+
+#[cfg(test)]
+#[path = "body_tests.rs"]
+mod tests;

@@ -258,3 +258,7 @@ fn open(x: &mut Exchange, cx: &Ctx<'_>, uri: &[u8], args: &[u8]) -> Result<Box<E
 pub const MAX_SUBREQUESTS_DEEP: u8 = 51;
 /// How many subrequests one request of a client may lead to: nginx has as many at a time.
 pub const MAX_SUBREQUESTS: u32 = 64_534;
+
+#[cfg(test)]
+#[path = "family_tests.rs"]
+mod tests;

@@ -396,3 +396,10 @@ impl BodyStage for Away {
 const AHEAD_BYTES: u64 = 64 << 10;
 /// Subrequests that are begun ahead of one that waits, itself included.
 const AHEAD_REQUESTS: usize = 32;
+
+#[cfg(test)]
+#[path = "joint_end_tests.rs"]
+mod end_tests;
+#[cfg(test)]
+#[path = "joint_tests.rs"]
+mod tests;

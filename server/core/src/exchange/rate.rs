@@ -110,3 +110,7 @@ fn wait_ms(bytes: u128, limit: u64) -> u64 {
     let ms = bytes * 1000 / u128::from(limit) + 1;
     u64::try_from(ms).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+#[path = "rate_tests.rs"]
+mod tests;

@@ -1,0 +1,270 @@
+//! Subrequests as exchanges: what they begin with, what is lent to them, their limits, and answers of which only the head
+//! is wanted.
+
+use super::{Answer, Child, MAX_SUBREQUESTS, MAX_SUBREQUESTS_DEEP, TooMany};
+use crate::exchange::{Exchange, MAX_URI_CHANGES, State};
+use crate::phases::Phase;
+use crate::testing::{START_MS, World, get};
+
+fn open(world: &mut World, x: &mut Exchange, uri: &[u8], args: &[u8]) -> Result<Child, TooMany> {
+    Child::open(x, &world.cx(), uri, args)
+}
+
+#[test]
+fn a_subrequest_begins_with_the_rewriting_of_its_server_and_as_an_internal_get() {
+    let mut world = World::http("server { server_name other; } server { server_name localhost; }");
+    let mut x = world
+        .run(
+            "POST /a?b HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
+            &[],
+        )
+        .x;
+    x.client.may_push = true;
+    world.pass(7);
+    let child = open(&mut world, &mut x, b"/sub.txt", b"q")
+        .expect("it is the first")
+        .exchange;
+    assert_eq!(
+        (
+            child.uri.as_slice(),
+            child.args.as_slice(),
+            child.extension()
+        ),
+        (&b"/sub.txt"[..], &b"q"[..], &b"txt"[..])
+    );
+    assert_eq!(
+        (child.phase, child.state, child.method),
+        (
+            Phase::ServerRewrite,
+            State::Running,
+            engines::http::Method::Get
+        )
+    );
+    assert!(child.internal && child.has_args && child.is_subrequest() && !x.is_subrequest());
+    assert!(!child.client.may_push);
+    assert_eq!(
+        (child.server, child.location),
+        (1, x.http.servers[1].location)
+    );
+    assert_eq!(
+        (child.started_ms, child.request_bytes),
+        (START_MS + 7, x.request_bytes)
+    );
+    assert_eq!(
+        child.uri_changes,
+        MAX_URI_CHANGES + 1,
+        "redirections of its own"
+    );
+    let bare = open(&mut world, &mut x, b"/sub", b"")
+        .expect("it is the second")
+        .exchange;
+    assert!(!bare.has_args);
+}
+
+#[test]
+fn what_belongs_to_the_clients_request_is_lent_while_a_subrequest_works() {
+    let mut world = World::new("");
+    let mut x = world.get("/a");
+    x.guards.push(7_u32);
+    x.request_id = Some([9; 16]);
+    let mut child = open(&mut world, &mut x, b"/sub", b"")
+        .expect("it is the first")
+        .exchange;
+    assert_eq!(child.host, b"");
+    let seen = x.lend(&mut child, |child| {
+        child.guards.push("of the child");
+        (
+            child.host.clone(),
+            child.guards.get::<u32>().copied(),
+            child.request_id,
+            child.head.bytes(child.head.target).to_vec(),
+        )
+    });
+    assert_eq!(
+        seen,
+        (
+            b"localhost".to_vec(),
+            Some(7),
+            Some([9; 16]),
+            b"/a".to_vec()
+        )
+    );
+    assert_eq!(
+        (x.host.as_slice(), x.guards.get(), x.request_id),
+        (&b"localhost"[..], Some(&"of the child"), Some([9; 16]))
+    );
+    assert!(child.host.is_empty() && child.guards.get::<u32>().is_none());
+}
+
+#[test]
+fn subrequests_lie_so_deep_and_no_deeper() {
+    let mut world = World::new("");
+    let mut x = world.get("/a");
+    for depth in 1..=MAX_SUBREQUESTS_DEEP {
+        x = *open(&mut world, &mut x, b"/sub", b"")
+            .expect("not too deep")
+            .exchange;
+        assert_eq!(x.family.nesting, depth);
+    }
+    assert_eq!(world.said(), "");
+    assert_eq!(open(&mut world, &mut x, b"/deep", b"").err(), Some(TooMany));
+    let said = world.said();
+    assert!(
+        said.contains("[error]") && said.contains("subrequests cycle while processing \"/deep\""),
+        "{said}"
+    );
+}
+
+#[test]
+fn one_request_leads_to_so_many_subrequests_and_no_more() {
+    let mut world = World::new("");
+    let mut x = world.get("/a");
+    x.family.begun = MAX_SUBREQUESTS - 1;
+    assert!(open(&mut world, &mut x, b"/last", b"").is_ok());
+    assert_eq!(open(&mut world, &mut x, b"/more", b"").err(), Some(TooMany));
+    let said = world.said();
+    assert!(
+        said.contains("[crit]")
+            && said.contains("request reference counter overflow while processing \"/more\""),
+        "{said}"
+    );
+}
+
+#[test]
+fn subrequests_of_subrequests_count_as_the_clients() {
+    let mut world = World::new("");
+    let mut x = world.get("/a");
+    let mut child = open(&mut world, &mut x, b"/sub", b"")
+        .expect("it is the first")
+        .exchange;
+    let inner = x.lend(&mut child, |child| {
+        open(&mut world, child, b"/inner", b"").is_ok()
+    });
+    assert!(inner);
+    assert_eq!((x.family.begun, child.family.begun), (2, 0));
+}
+
+#[test]
+fn the_next_request_in_the_same_memory_has_none_yet() {
+    let mut world = World::new("");
+    let mut x = world.get("/a");
+    x.family.begun = MAX_SUBREQUESTS;
+    x.clear_reply();
+    let (generation, client) = (world.generation.clone(), x.client);
+    x.begin(generation, 0, client, &world.clock);
+    assert!(open(&mut world, &mut x, b"/sub", b"").is_ok());
+}
+
+#[test]
+fn the_charset_of_the_response_is_known_at_any_depth() {
+    let mut world = World::new("");
+    let mut x = world.get("/a");
+    x.reply.charset = b"koi8-r".to_vec();
+    let mut child = open(&mut world, &mut x, b"/sub", b"")
+        .expect("it is the first")
+        .exchange;
+    child.reply.charset = b"utf-8".to_vec();
+    let inner = open(&mut world, &mut child, b"/inner", b"")
+        .expect("it is the second")
+        .exchange;
+    assert_eq!(
+        (
+            x.family.charset(),
+            child.family.charset(),
+            inner.family.charset()
+        ),
+        (&b""[..], &b"koi8-r"[..], &b"koi8-r"[..])
+    );
+}
+
+#[test]
+fn a_head_alone_is_given_as_soon_as_it_is_there() {
+    let mut world = World::new("log_subrequest on;");
+    let mut ran = world.run(&get("/a"), &[]);
+    ran.handlers();
+    let Answer::Head(child) = ran.x.ask(&mut world.cx(), b"/none", b"") else {
+        panic!("it has a response")
+    };
+    assert_eq!(child.reply.status, 404);
+    assert!(ran.handlers().ends_with(" log"));
+    assert_eq!(ran.x.state, State::Responding, "the exchange is left alone");
+}
+
+#[test]
+fn who_asks_waits_as_long_as_the_subrequest_and_asks_for_the_same_one() {
+    let mut world = World::new("");
+    let mut ran = world.run(&get("/a"), &[]);
+    ran.handlers();
+    let x = &mut ran.x;
+    for _ in 0..2 {
+        assert!(matches!(
+            x.ask(&mut world.cx(), b"/late/100/x", b""),
+            Answer::Wait
+        ));
+        assert_eq!(x.state, State::Waiting(START_MS + 100));
+    }
+    world.pass(100);
+    let Answer::Head(child) = x.ask(&mut world.cx(), b"/late/100/x", b"") else {
+        panic!("it has a response")
+    };
+    assert_eq!(child.reply.status, 200);
+    assert_eq!(ran.handlers().matches("server_rewrite").count(), 1);
+    assert!(
+        matches!(ran.x.ask(&mut world.cx(), b"/say/x", b""), Answer::Head(_)),
+        "another is another"
+    );
+}
+
+#[test]
+fn who_asks_is_closed_upon_with_the_subrequest() {
+    let mut world = World::new("");
+    let mut x = world.get("/a");
+    assert!(x.keep_alive);
+    assert!(matches!(
+        x.ask(&mut world.cx(), b"/drop", b""),
+        Answer::None
+    ));
+    assert_eq!(
+        (x.state, x.reply.status, x.keep_alive),
+        (State::Aborted, 444, false)
+    );
+}
+
+#[test]
+fn who_may_ask_for_no_more_is_closed_upon() {
+    let mut world = World::new("");
+    let mut x = world.get("/a");
+    x.family.begun = MAX_SUBREQUESTS;
+    assert!(matches!(
+        x.ask(&mut world.cx(), b"/say/x", b""),
+        Answer::None
+    ));
+    assert_eq!(x.state, State::Aborted);
+}
+
+#[test]
+fn a_reply_that_is_forgotten_takes_the_subrequest_along_that_was_waited_for() {
+    let mut world = World::new("");
+    let mut ran = world.run(&get("/a"), &[]);
+    assert!(matches!(
+        ran.x.ask(&mut world.cx(), b"/late/100/x", b""),
+        Answer::Wait
+    ));
+    ran.handlers();
+    ran.x.clear_for_redirect();
+    assert!(
+        matches!(ran.x.ask(&mut world.cx(), b"/say/x", b""), Answer::Head(_)),
+        "it asks anew"
+    );
+    assert_eq!(ran.handlers().matches("server_rewrite").count(), 1);
+}
+
+#[test]
+fn when_to_look_at_an_exchange_again_is_its_timer_or_its_bodys() {
+    let mut world = World::new("");
+    let mut x = world.get("/a");
+    x.rate.until_ms = 5;
+    assert_eq!(x.due_ms(), 5);
+    x.state = State::Waiting(9);
+    assert_eq!(x.due_ms(), 9);
+}
