@@ -442,3 +442,10 @@ fn refused(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
     x.note(|| Event::Refused(x.phase, x.handler, status));
     reply::status(x, cx, status);
 }
+
+#[cfg(test)]
+#[path = "phases/head_tests.rs"]
+mod head_tests;
+#[cfg(test)]
+#[path = "phases_tests.rs"]
+mod tests;

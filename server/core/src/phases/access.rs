@@ -106,3 +106,7 @@ fn hold(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) -> bool {
     x.state = State::Waiting(until_ms);
     true
 }
+
+#[cfg(test)]
+#[path = "access_tests.rs"]
+mod tests;

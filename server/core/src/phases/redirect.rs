@@ -76,3 +76,7 @@ pub fn redirect_named(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) {
     location_changed(x);
     enter(x, Phase::Rewrite);
 }
+
+#[cfg(test)]
+#[path = "redirect_tests.rs"]
+mod tests;
