@@ -268,3 +268,7 @@ fn create(x: &Exchange, cx: &mut Ctx<'_>, plan: &Plan) -> Result<TempFile, FileE
     }
     Ok(file)
 }
+
+#[cfg(test)]
+#[path = "collect_tests.rs"]
+mod tests;

@@ -159,3 +159,7 @@ impl Exchange {
 const HELD_BYTES: u64 = 64 << 10;
 /// Bytes up to which pieces that are held are joined.
 const JOINED_BYTES: usize = 4 << 10;
+
+#[cfg(test)]
+#[path = "held_tests.rs"]
+mod tests;

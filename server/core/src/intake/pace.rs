@@ -167,6 +167,13 @@ mod tests {
     }
 
     #[test]
+    fn without_limits_nothing_is_due_ever() {
+        let mut pace = pace(0);
+        (pace.gap_ms, pace.due_ns) = (u64::MAX, u64::MAX);
+        assert_eq!(pace.until_ms(), u64::MAX);
+    }
+
+    #[test]
     fn the_first_limit_that_is_broken_counts() {
         let mut pace = pace(0);
         pace.due_ns = u64::MAX;
