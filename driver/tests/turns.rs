@@ -1,0 +1,18 @@
+//! Turns of one connection as stories: what a client sends and when, what is on the wire after each turn of the loop, and
+//! what the log was told.
+//!
+//! They stand beside the seeded simulation, which meets most of what can happen but judges by rules; a story names one
+//! case with its bytes, times and limits. Absent: TLS, which the simulated sockets do not carry.
+
+#[path = "turns/bodies.rs"]
+mod bodies;
+#[path = "turns/ends.rs"]
+mod ends;
+#[path = "turns/frames.rs"]
+mod frames;
+#[path = "turns/queue.rs"]
+mod queue;
+#[path = "turns/site.rs"]
+mod site;
+#[path = "turns/streams.rs"]
+mod streams;

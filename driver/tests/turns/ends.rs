@@ -1,0 +1,220 @@
+//! How connections of HTTP/1 end: clients that leave, limits of time, the end of the server.
+
+use driver::io::sim::Order;
+use driver::worker::conn::Cause;
+
+use super::site::{Talk, get, logged, notes, statuses};
+
+#[test]
+fn who_leaves_while_an_answer_waits_is_closed_upon_and_logged_as_gone() {
+    let mut talk = Talk::new("");
+    assert_eq!(talk.send(get("/wait/5000")), "");
+    talk.end();
+    assert!(talk.is_closed());
+    assert_eq!(logged(), [499]);
+}
+
+#[test]
+fn who_leaves_within_a_body_that_is_waited_for_sent_a_bad_request() {
+    let mut talk = Talk::new("");
+    talk.send("POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe");
+    talk.end();
+    assert!(talk.is_closed());
+    assert_eq!(logged(), [400]);
+}
+
+#[test]
+fn who_ends_its_side_behind_a_request_gets_the_answer() {
+    let mut talk = Talk::new("");
+    talk.push(get("/text"));
+    assert_eq!(statuses(&talk.end()), ["200"]);
+    assert!(talk.is_closed());
+    assert_eq!(logged(), [200]);
+    let mut body = Talk::new("");
+    body.push("POST /text HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe");
+    assert_eq!(statuses(&body.end()), ["200"], "its body was not wanted");
+    assert!(body.is_closed());
+    let mut late = Talk::new("");
+    late.send("POST /text HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe");
+    assert_eq!(late.end(), "");
+    assert!(late.is_closed());
+    assert_eq!(logged(), [200], "one request, if not all of its body");
+}
+
+#[test]
+fn who_ends_its_side_while_a_response_is_on_its_way_gets_all_of_it() {
+    let mut talk = Talk::deaf("", 1000);
+    talk.send(get("/pieces/100/1000"));
+    talk.end();
+    let text = talk.listen();
+    assert!(text.len() > 98_000 && talk.is_closed());
+    let notes = notes();
+    assert!(notes[0].completed && notes[0].bytes_sent > 100_000);
+}
+
+#[test]
+fn who_leaves_within_a_head_is_logged_and_who_says_nothing_is_not() {
+    let mut talk = Talk::new("");
+    talk.send("GET / HT");
+    talk.end();
+    assert!(talk.is_closed());
+    assert_eq!(logged(), [400]);
+    let mut silent = Talk::new("");
+    silent.end();
+    assert!(silent.is_closed());
+    let mut idle = Talk::new("");
+    idle.send(get("/text"));
+    idle.end();
+    assert!(idle.is_closed());
+    assert_eq!(logged(), [200]);
+    let mut blank = Talk::new("");
+    blank.send("\r\n");
+    blank.end();
+    assert!(blank.is_closed());
+    assert_eq!(logged(), [400], "as in nginx, with it a head begins");
+}
+
+#[test]
+fn a_blank_line_before_the_first_request_is_no_request() {
+    let mut talk = Talk::new("keepalive_timeout 0;");
+    assert_eq!(talk.send("\r\n"), "");
+    assert!(talk.is_open());
+    assert_eq!(statuses(&talk.send(get("/text"))), ["200"]);
+    assert!(!talk.is_open());
+}
+
+/// An error that was decided before the location had its say.
+#[test]
+fn a_location_without_keepalive_ends_even_what_an_error_would_keep() {
+    let mut talk = Talk::new("location /inside { internal; keepalive_timeout 0; }");
+    assert_eq!(statuses(&talk.send(get("/inside"))), ["404"]);
+    assert!(!talk.is_open());
+}
+
+#[test]
+fn who_takes_nothing_has_send_timeout_from_the_last_byte_it_took() {
+    for target in ["/pieces/100/1000", "/limited/pieces/100/1000"] {
+        let server = "send_timeout 8s; location /limited/ { limit_rate 1m; }";
+        let mut talk = Talk::deaf(server, 1000);
+        talk.send(get(target.trim_start_matches("/limited")));
+        // Turns for nothing give it no time.
+        for _ in 0..3 {
+            talk.world.advance(2600);
+            talk.world.spurious(
+                0,
+                Cause {
+                    readable: true,
+                    writable: true,
+                    ..Cause::default()
+                },
+            );
+            assert!(talk.is_open(), "{target}");
+        }
+        talk.pass(200);
+        assert!(talk.is_closed(), "{target}");
+        assert!(!notes()[0].completed);
+    }
+}
+
+/// What the rate held back is no silence of the client.
+#[test]
+fn who_is_sent_little_by_little_has_send_timeout_from_each_piece() {
+    let mut talk = Talk::deaf("send_timeout 2s; limit_rate 10;", 10_000);
+    talk.send(get("/pieces/1/12000"));
+    // The head used up what may leave for a while; the wire has room for some more.
+    let mut passed = 0;
+    while talk.is_open() && passed < 60_000 {
+        talk.pass(1000);
+        passed += 1000;
+    }
+    assert_eq!(passed, 60_000, "it takes all that it is given");
+}
+
+#[test]
+fn a_piece_that_was_late_has_all_of_send_timeout() {
+    for server in ["send_timeout 2s;", "send_timeout 2s; limit_rate 100m;"] {
+        let mut talk = Talk::deaf(server, 300);
+        let head = talk.send(get("/late/5000/2000"));
+        assert_eq!(statuses(&head), ["200"]);
+        talk.pass(5000);
+        assert!(talk.is_open());
+        talk.pass(1999);
+        assert!(talk.is_open(), "{server}");
+        talk.pass(1);
+        assert!(talk.is_closed(), "{server}");
+    }
+}
+
+#[test]
+fn the_end_of_the_server_closes_what_is_idle() {
+    let mut talk = Talk::new("lingering_close off;");
+    talk.send(get("/text"));
+    assert!(talk.is_open());
+    talk.world.order(Order::Quit);
+    talk.turn();
+    assert!(!talk.is_open());
+}
+
+/// The head said that the connection stays: the response is whole all the same.
+#[test]
+fn the_end_of_the_server_waits_for_a_response() {
+    let mut talk = Talk::new("keepalive_min_timeout 3s;");
+    let head = talk.send(get("/late/500/5"));
+    assert!(head.contains("Connection: keep-alive"));
+    talk.world.order(Order::Quit);
+    talk.turn();
+    assert!(talk.is_open());
+    assert!(talk.pass(500).contains("yyyyy"));
+    assert!(notes()[0].completed && !talk.is_open());
+}
+
+#[test]
+fn keepalive_min_timeout_spares_an_idle_connection_at_the_end_of_the_server() {
+    for server in ["", "keepalive_min_timeout 3s;"] {
+        let mut talk = Talk::deaf(server, 1000);
+        // The response is queued whole when the end comes, and not yet written.
+        talk.send(get("/pieces/1/2000"));
+        talk.world.order(Order::Quit);
+        talk.turn();
+        assert!(talk.is_open());
+        talk.listen();
+        assert!(notes()[0].completed);
+        if !server.is_empty() {
+            talk.pass(2999);
+            assert!(talk.is_open());
+            talk.pass(1);
+        }
+        assert!(!talk.is_open(), "{server}");
+    }
+    let mut spared = Talk::new("keepalive_min_timeout 3s;");
+    spared.send(get("/a"));
+    spared.pass(1000);
+    spared.world.order(Order::Quit);
+    spared.pass(1999);
+    assert!(spared.is_open());
+    assert!(spared.send(get("/b")).contains("Connection: close"));
+    assert!(!spared.is_open());
+}
+
+#[test]
+fn without_an_end_of_the_server_an_idle_connection_has_keepalive_timeout() {
+    let mut talk = Talk::new("keepalive_timeout 5s; keepalive_min_timeout 1s;");
+    talk.send(get("/text"));
+    talk.pass(4999);
+    assert!(talk.is_open());
+    talk.pass(1);
+    assert!(!talk.is_open());
+}
+
+#[test]
+fn a_request_that_was_not_read_yet_is_served_at_the_end_of_the_server() {
+    let mut talk = Talk::new("");
+    talk.send(get("/first"));
+    talk.push(get("/second"));
+    talk.world.order(Order::Quit);
+    // The order comes before the event that tells of the request.
+    talk.world.poll(0);
+    let got = talk.turn();
+    assert_eq!(statuses(&got), ["200"]);
+    assert!(got.contains("Connection: close") && !talk.is_open());
+}

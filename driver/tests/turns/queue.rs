@@ -1,0 +1,85 @@
+//! What leaves in one write, and how much of it may wait: pipelined responses, large bodies, rates.
+
+use driver::worker::conn::{PIPELINE_DEPTH, QUEUE_BYTES};
+
+use super::site::{Talk, get, notes, statuses};
+
+#[test]
+fn pipelined_responses_leave_in_one_write_up_to_a_number() {
+    for (requests, sends) in [
+        (1, 1),
+        (2, 1),
+        (PIPELINE_DEPTH, 1),
+        (PIPELINE_DEPTH + 1, 2),
+        (2 * PIPELINE_DEPTH, 2),
+    ] {
+        let mut talk = Talk::new("");
+        let got = talk.send(get("/text").repeat(requests));
+        assert_eq!(statuses(&got).len(), requests);
+        assert_eq!(talk.sends(), sends, "{requests} requests");
+        assert_eq!(notes().len(), requests);
+    }
+}
+
+#[test]
+fn pipelined_responses_leave_in_one_write_up_to_a_size() {
+    // Two of them, with their heads, are more than may wait; one is not.
+    let target = format!("/pieces/1/{}", QUEUE_BYTES / 2);
+    let mut talk = Talk::new("");
+    let got = talk.send(get(&target).repeat(4));
+    assert_eq!(statuses(&got).len(), 4);
+    assert_eq!(talk.sends(), 2);
+}
+
+#[test]
+fn no_request_is_served_behind_one_that_ends_the_connection() {
+    let last = "GET /text HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let mut talk = Talk::new("");
+    let got = talk.send(format!("{}{last}{}", get("/first"), get("/third")));
+    assert_eq!(statuses(&got), ["200", "200"]);
+    assert!(!talk.is_open());
+    assert_eq!(notes().len(), 2);
+}
+
+/// The first second's bytes, head included, and as many with each second more.
+#[test]
+fn a_rate_counts_from_the_begin_of_its_own_response() {
+    let mut talk = Talk::new("location /pieces/ { limit_rate 2000; }");
+    let first = get("/a") + &get("/b") + &get("/pieces/1/9000");
+    let got = talk.send(first);
+    let from = got.rfind("HTTP/1.1").unwrap_or(0);
+    let mut so_far = got.len() - from;
+    // The first piece goes with its head, which counts from then on.
+    assert!((2000..=2200).contains(&so_far), "{so_far}");
+    for second in 2..=4 {
+        so_far += talk.pass(1000).len();
+        assert!(
+            (2000 * second - 2..=2000 * second + 2).contains(&so_far),
+            "{so_far}"
+        );
+    }
+}
+
+#[test]
+fn what_was_sent_is_logged_of_each_response() {
+    let mut talk = Talk::new("");
+    let got = talk.send(get("/a") + &get("/bb") + &get("/pieces/100/1000"));
+    let mut ends: Vec<usize> = got.match_indices("HTTP/1.1 ").map(|(at, _)| at).collect();
+    ends.push(got.len());
+    let sent: Vec<u64> = notes().iter().map(|note| note.bytes_sent).collect();
+    let sizes: Vec<u64> = ends
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]) as u64)
+        .collect();
+    assert_eq!(sent, sizes);
+}
+
+#[test]
+fn the_head_is_counted_without_the_body() {
+    let mut talk = Talk::new("");
+    let got = talk.send(get("/a"));
+    assert_eq!(notes()[0].header_bytes, (got.len() - 2) as u64);
+    let again = talk.send(get("/a") + &get("/b"));
+    let sizes: Vec<u64> = notes().iter().map(|note| note.header_bytes).collect();
+    assert_eq!(sizes, [(again.len() / 2 - 2) as u64; 2]);
+}

@@ -1,0 +1,318 @@
+//! One client, one worker of the simulation, and a module whose handler does what the URI says.
+
+use std::cell::RefCell;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use driver::io::sim::{Faults, Random, Wire, World};
+use engines::http::{Chunk, ResponseHead};
+use server_core::errlog::ErrorLog;
+use server_core::exchange::{Ahead, Ctx, Exchange, Peer, State, Supplied, Supply};
+use server_core::http::Generation;
+use server_core::intake::{Collected, Plan, collect};
+use server_core::module::{Content, Handler, Module};
+use server_core::{LoadOptions, OpenedLogs, load, reply};
+
+/// A connection of a client.
+pub(crate) struct Talk {
+    pub(crate) world: World,
+    heard: usize,
+    /// The client reads all that comes, after each turn.
+    reads: bool,
+}
+
+/// What the log was told of one exchange.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub(crate) uri: String,
+    pub(crate) status: u16,
+    pub(crate) request_bytes: u64,
+    pub(crate) bytes_sent: u64,
+    pub(crate) header_bytes: u64,
+    pub(crate) completed: bool,
+}
+
+thread_local! {
+    static NOTES: RefCell<Vec<Note>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What the log was told since this was asked.
+pub(crate) fn notes() -> Vec<Note> {
+    NOTES.take()
+}
+
+/// The statuses alone.
+pub(crate) fn logged() -> Vec<u16> {
+    notes().iter().map(|note| note.status).collect()
+}
+
+impl Talk {
+    /// With what is inside the block `server`; the client reads whatever comes.
+    pub(crate) fn new(server: &str) -> Self {
+        Self::with_room(server, 1 << 20, true)
+    }
+
+    /// A client that reads nothing until it is told to; the wire has room for so many bytes.
+    pub(crate) fn deaf(server: &str, room: usize) -> Self {
+        Self::with_room(server, room, false)
+    }
+
+    /// As [`Talk::new`], where SPDY is spoken as well.
+    pub(crate) fn spdy(server: &str) -> Self {
+        Self::over(
+            &format!("listen 127.0.0.1:8000 spdy; {server}"),
+            1 << 20,
+            true,
+        )
+    }
+
+    fn with_room(server: &str, room: usize, reads: bool) -> Self {
+        Self::over(&format!("listen 127.0.0.1:8000; {server}"), room, reads)
+    }
+
+    fn over(server: &str, room: usize, reads: bool) -> Self {
+        notes();
+        let generation = generation(server);
+        let mut world = World::new(generation, Random::new(1), 4_000_000_000_000, 65_536);
+        let (hands, dice) = (Rc::clone(&world.hands), Random::new(2));
+        let wire = Wire::new(hands, dice, Faults::default(), room);
+        let peer = Peer::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 40_000)));
+        world.accept(wire, 0, peer);
+        Self {
+            world,
+            heard: 0,
+            reads,
+        }
+    }
+
+    /// The client sends; gives what it hears then.
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) -> String {
+        self.push(bytes);
+        self.turn()
+    }
+
+    /// The client sends, and the loop has no turn yet.
+    pub(crate) fn push(&mut self, bytes: impl AsRef<[u8]>) {
+        self.wire(|wire| wire.push(bytes.as_ref()));
+    }
+
+    /// The client ends its side; gives what it hears then.
+    pub(crate) fn end(&mut self) -> String {
+        self.wire(Wire::end);
+        self.turn()
+    }
+
+    /// Time goes on; gives what the client hears then.
+    pub(crate) fn pass(&mut self, ms: u64) -> String {
+        self.world.advance(ms);
+        self.turn()
+    }
+
+    /// All that can be done now is done; gives what the client hears.
+    pub(crate) fn turn(&mut self) -> String {
+        String::from_utf8_lossy(&self.turn_bytes()).into_owned()
+    }
+
+    /// The same in bytes.
+    pub(crate) fn turn_bytes(&mut self) -> Vec<u8> {
+        for _ in 0..TURNS_MAX {
+            self.world.poll(1000);
+            if self.reads {
+                self.wire(|wire| wire.fetch(usize::MAX));
+            }
+            if !self.world.is_ready() {
+                return self.heard();
+            }
+        }
+        panic!("turns go on without time");
+    }
+
+    /// What has come since this was asked.
+    pub(crate) fn heard(&mut self) -> Vec<u8> {
+        let from = self.heard;
+        let heard = self.wire(|wire| wire.sent()[from..].to_vec());
+        self.heard += heard.len();
+        heard
+    }
+
+    /// From here on the client reads.
+    pub(crate) fn listen(&mut self) -> String {
+        self.reads = true;
+        self.wire(|wire| wire.fetch(usize::MAX));
+        self.turn()
+    }
+
+    pub(crate) fn wire<T>(&mut self, act: impl FnOnce(&mut Wire) -> T) -> T {
+        act(&mut self.world.links[0].wire.borrow_mut())
+    }
+
+    /// Whether the server has neither closed nor ended its side.
+    pub(crate) fn is_open(&mut self) -> bool {
+        self.wire(|wire| !wire.closed && wire.shutdown_ms.is_none())
+    }
+
+    pub(crate) fn is_closed(&mut self) -> bool {
+        self.wire(|wire| wire.closed)
+    }
+
+    /// How often the server has sent.
+    pub(crate) fn sends(&mut self) -> usize {
+        self.wire(|wire| wire.puts.len())
+    }
+}
+
+/// A `GET` over HTTP/1.1.
+pub(crate) fn get(target: &str) -> String {
+    format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n")
+}
+
+/// The statuses of HTTP/1 responses, in order.
+pub(crate) fn statuses(text: &str) -> Vec<&str> {
+    let heads = text.split("HTTP/1.1 ").skip(1);
+    heads.map(|head| &head[..3]).collect()
+}
+
+/// The body of the only response.
+pub(crate) fn body(text: &str) -> &str {
+    text.split_once("\r\n\r\n").map_or("", |(_, body)| body)
+}
+
+fn generation(server: &str) -> Rc<Generation> {
+    let options = LoadOptions {
+        conf_path: PathBuf::from("/etc/turns.conf"),
+        prefix: PathBuf::from("/etc"),
+        globals: None,
+        error_log: None,
+        access_log: PathBuf::from("/dev/null"),
+    };
+    let text = format!("events {{}} http {{ server {{ {server} }} }}");
+    let source = conf::Memory::default().with_file("/etc/turns.conf", text);
+    let cycle = match load(source, &options, &[&STORY]) {
+        Ok(cycle) => cycle,
+        Err(refused) => panic!("{}", refused.error.render(&refused.files)),
+    };
+    let http = cycle.http.expect("the configuration has an http block");
+    http.attach_logs(OpenedLogs::default(), &ErrorLog::new(Vec::new()));
+    Rc::new(Generation::new(http, 1))
+}
+
+const STORY: Module = Module {
+    name: "story",
+    handlers: &[Handler::Content(tell), Handler::Log(note)],
+    ..Module::EMPTY
+};
+
+/// Until when an exchange is held back.
+struct Until(u64);
+
+/// Waits so many milliseconds; true when they are over.
+fn has_waited(x: &mut Exchange, cx: &Ctx<'_>, ms: u64) -> bool {
+    let now_ms = cx.clock.mono_ms;
+    let until_ms = match x.guards.get::<Until>() {
+        Some(until) => until.0,
+        None => {
+            x.guards.push(Until(now_ms + ms));
+            now_ms + ms
+        }
+    };
+    if now_ms < until_ms {
+        x.state = State::Waiting(until_ms);
+    }
+    now_ms >= until_ms
+}
+
+/// Answers as the URI says.
+fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+    let uri = String::from_utf8_lossy(&x.uri).into_owned();
+    let words: Vec<&str> = uri.split('/').skip(1).collect();
+    let number = |at: usize| -> u64 {
+        let word = words.get(at).expect("the URI has a number");
+        word.parse().expect("a number")
+    };
+    let text = match words[0] {
+        "body" => {
+            let plan = Plan::of(x.core_loc(&x.http));
+            match collect(x, cx, &plan) {
+                Collected::Wait => return Content::Wait,
+                Collected::Status(status) => return Content::Status(status),
+                Collected::Done => format!("{} bytes", x.body_size().unwrap_or(0)),
+            }
+        }
+        "wait" if !has_waited(x, cx, number(1)) => return Content::Wait,
+        "hint" => {
+            if x.guards.get::<Until>().is_none() {
+                let mut hints = ResponseHead::default();
+                hints.push(b"Link", b"</a>");
+                x.ahead = Some(Box::new(Ahead {
+                    hints: Some(hints),
+                    pushes: Vec::new(),
+                }));
+            }
+            if !has_waited(x, cx, number(1)) {
+                return Content::Wait;
+            }
+            "hinted".to_owned()
+        }
+        "status" => return Content::Status(number(1) as u16),
+        "pieces" => {
+            let piece = || Chunk::Owned(vec![b'x'; number(2) as usize]);
+            x.body.extend((0..number(1)).map(|_| piece()));
+            return send(x, cx, Some(number(1) * number(2)));
+        }
+        "late" => {
+            x.supply = Some(Box::new(Late {
+                at_ms: cx.clock.mono_ms + number(1),
+                bytes: number(2) as usize,
+            }));
+            return send(x, cx, None);
+        }
+        _ => uri,
+    };
+    reply::text(x, cx, 200, text.into_bytes(), Some(b"text/plain"));
+    Content::Sent
+}
+
+fn send(x: &mut Exchange, cx: &mut Ctx<'_>, length: Option<u64>) -> Content {
+    x.reply.status = 200;
+    x.reply.content_length = length;
+    reply::send(x, cx, None);
+    Content::Sent
+}
+
+/// A body that is made later.
+struct Late {
+    at_ms: u64,
+    bytes: usize,
+}
+
+impl Supply for Late {
+    fn next(&mut self, cx: &mut Ctx<'_>) -> Supplied {
+        if cx.clock.mono_ms < self.at_ms {
+            return Supplied::Later(self.at_ms);
+        }
+        match std::mem::take(&mut self.bytes) {
+            0 => Supplied::End,
+            bytes => Supplied::Chunk(Chunk::Owned(vec![b'y'; bytes])),
+        }
+    }
+}
+
+fn note(x: &mut Exchange, _: &mut Ctx<'_>) {
+    let status = match x.err_status {
+        0 => x.reply.status,
+        status => status,
+    };
+    let note = Note {
+        uri: String::from_utf8_lossy(&x.uri).into_owned(),
+        status,
+        request_bytes: x.request_bytes,
+        bytes_sent: x.bytes_sent,
+        header_bytes: x.header_bytes,
+        completed: x.completed,
+    };
+    NOTES.with_borrow_mut(|notes| notes.push(note));
+}
+
+/// Turns without time going on; far more than any story has.
+const TURNS_MAX: usize = 10_000;

@@ -1,0 +1,337 @@
+//! A connection of HTTP/2: its streams, its times, what it forgives and how it ends.
+
+use super::frames::{
+    CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Frames, HEADERS, Heard,
+    INTERNAL_ERROR, NO_ERROR, PING, PROTOCOL_ERROR, RESET, frame,
+};
+use super::site::{Talk, get, logged, notes, statuses};
+
+/// A client of HTTP/2 that has said its preface.
+struct Client {
+    talk: Talk,
+    frames: Frames,
+}
+
+impl Client {
+    fn new(server: &str) -> Self {
+        Self::of(Talk::new(&format!("http2 on; {server}")))
+    }
+
+    /// It reads nothing; the wire has room for so many bytes.
+    fn deaf(server: &str, room: usize) -> Self {
+        Self::of(Talk::deaf(&format!("http2 on; {server}"), room))
+    }
+
+    fn of(talk: Talk) -> Self {
+        let (frames, hello) = Frames::begin();
+        let mut client = Self { talk, frames };
+        assert_eq!(client.send(&hello), []);
+        client
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Vec<Heard> {
+        self.talk.push(bytes);
+        self.turn()
+    }
+
+    fn get(&mut self, stream: u32, target: &str) -> Vec<Heard> {
+        let request = self.frames.get(stream, target);
+        self.send(&request)
+    }
+
+    fn turn(&mut self) -> Vec<Heard> {
+        let bytes = self.talk.turn_bytes();
+        self.frames.hear(&bytes)
+    }
+
+    fn pass(&mut self, ms: u64) -> Vec<Heard> {
+        self.talk.world.advance(ms);
+        self.turn()
+    }
+
+    fn pings(&mut self, number: usize) -> Vec<Heard> {
+        self.send(&frame(PING, 0, 0, &[0; 8]).repeat(number))
+    }
+}
+
+fn head(stream: u32) -> Heard {
+    Heard::Head(stream, "200".to_owned())
+}
+
+#[test]
+fn a_connection_that_may_speak_http2_speaks_http1_to_those_who_do() {
+    for at in [0, 1, 2, 10] {
+        let mut talk = Talk::new("http2 on;");
+        // It begins like the preface.
+        let request = "PRI /text HTTP/1.1\r\nHost: a\r\n\r\n".replace("PRI /", "PUT /");
+        talk.send(&request[..at]);
+        assert_eq!(statuses(&talk.send(&request[at..])), ["200"], "{at}");
+    }
+    let mut late = Talk::new("http2 on;");
+    late.send("P");
+    assert_eq!(
+        statuses(&late.send("OST /text HTTP/1.1\r\nHost: a\r\n\r\n")),
+        ["200"]
+    );
+}
+
+#[test]
+fn a_preface_may_come_in_pieces() {
+    let (mut frames, hello) = Frames::begin();
+    for at in 1..hello.len() {
+        let mut talk = Talk::new("http2 on;");
+        talk.send(&hello[..at]);
+        talk.push(&hello[at..]);
+        talk.push(frames.get(1, "/text"));
+        let bytes = talk.turn_bytes();
+        let heard = Frames::begin().0.hear(&bytes);
+        assert_eq!(heard.last(), Some(&Heard::End(1)), "{at}");
+    }
+}
+
+#[test]
+fn a_body_is_counted_with_its_request() {
+    let mut client = Client::new("");
+    let head_frame = client.frames.post(1, "/body");
+    assert_eq!(client.send(&head_frame), []);
+    assert_eq!(client.send(&frame(DATA, 0, 1, b"he")), []);
+    let heard = client.send(&frame(DATA, END_STREAM, 1, b"llo"));
+    assert_eq!(heard, [head(1), Heard::Data(1, 7), Heard::End(1)]);
+    let with = notes().remove(0);
+    client.get(3, "/body");
+    let without = notes().remove(0);
+    // "POST" is an entry of the static table as "GET" is.
+    assert_eq!(with.request_bytes, without.request_bytes + 5);
+}
+
+#[test]
+fn a_client_that_resets_a_stream_is_logged_as_gone_where_it_had_no_answer() {
+    let mut client = Client::deaf("", 1 << 20);
+    client.get(1, "/wait/5000");
+    client.send(&frame(RESET, 0, 1, &CANCEL.to_be_bytes()));
+    assert_eq!(logged(), [499]);
+    // Its window is full before the end.
+    client.get(3, "/pieces/100/1000");
+    client.send(&frame(RESET, 0, 3, &CANCEL.to_be_bytes()));
+    let note = notes().remove(0);
+    assert_eq!((note.status, note.completed), (200, false));
+    client.get(5, "/wait/5000");
+    client.talk.end();
+    assert!(client.talk.is_closed());
+    assert_eq!(logged(), [499]);
+}
+
+#[test]
+fn a_request_without_an_answer_is_reset_and_the_others_go_on() {
+    let mut client = Client::new("client_body_timeout 3s;");
+    client.get(1, "/wait/9000");
+    assert_eq!(
+        client.get(3, "/status/444"),
+        [Heard::Reset(3, INTERNAL_ERROR)]
+    );
+    let body = client.frames.post(5, "/body");
+    assert_eq!(client.send(&body), []);
+    // As in nginx: the client broke its promise of a body.
+    assert_eq!(client.pass(3000), [Heard::Reset(5, PROTOCOL_ERROR)]);
+    assert_eq!(logged(), [444, 408]);
+    assert_eq!(client.pass(6000).first(), Some(&head(1)));
+}
+
+#[test]
+fn a_connection_ends_with_its_last_request() {
+    let mut client = Client::new("keepalive_requests 2;");
+    assert_eq!(
+        client.get(1, "/a"),
+        [head(1), Heard::Data(1, 2), Heard::End(1)]
+    );
+    let last = client.get(3, "/b");
+    assert!(last.contains(&Heard::Goaway(3, NO_ERROR)), "{last:?}");
+    assert!(last.contains(&Heard::End(3)));
+    assert!(!client.talk.is_open());
+}
+
+#[test]
+fn the_last_request_says_how_the_connection_is_closed() {
+    for (rule, lingers) in [("on", true), ("off", false)] {
+        let mut client = Client::new(&format!("keepalive_requests 1; lingering_close {rule};"));
+        client.get(1, "/a");
+        assert!(!client.talk.is_open());
+        assert_eq!(client.talk.is_closed(), !lingers, "lingering_close {rule}");
+    }
+    let mut client = Client::new("keepalive_requests 1; lingering_timeout 2s; lingering_time 3s;");
+    client.get(1, "/a");
+    client.pass(1999);
+    assert!(!client.talk.is_closed());
+    client.pings(1);
+    client.pass(1000);
+    assert!(!client.talk.is_closed(), "what comes gives it time");
+    client.pass(1);
+    assert!(client.talk.is_closed(), "but not more than lingering_time");
+}
+
+/// A budget of twenty, of which the preface has cost some.
+#[test]
+fn what_a_client_did_is_forgiven_a_frame_a_second() {
+    let calm = |heard: Vec<Heard>| {
+        !heard
+            .iter()
+            .any(|heard| matches!(heard, Heard::Goaway(_, ENHANCE_YOUR_CALM)))
+    };
+    let server = "http2_abuse_budget 20;";
+    let mut at_once = Client::new(server);
+    assert!(!calm(at_once.pings(30)));
+
+    let mut patient = Client::new(server);
+    assert!(calm(patient.pings(15)));
+    for _ in 0..10 {
+        assert!(calm(patient.pass(1500)));
+        assert!(calm(patient.pings(1)), "fractions of a second are not lost");
+    }
+    assert!(calm(patient.pings(5)));
+
+    let mut hasty = Client::new(server);
+    assert!(calm(hasty.pings(15)));
+    hasty.pass(5999);
+    let calmed = (0..30).take_while(|_| calm(hasty.pings(1))).count();
+    assert!((5..12).contains(&calmed), "a second counts once: {calmed}");
+}
+
+#[test]
+fn a_header_block_has_its_time_from_its_begin() {
+    let mut client = Client::new("client_header_timeout 2s; keepalive_timeout 60s;");
+    client.get(1, "/a");
+    notes();
+    let block = client.frames.block("GET", "/b");
+    client.send(&frame(HEADERS, END_STREAM, 3, &block[..2]));
+    client.pass(1500);
+    client.send(&frame(CONTINUATION, 0, 3, &block[2..3]));
+    assert_eq!(client.pass(499), []);
+    let heard = client.pass(1);
+    assert!(matches!(heard[..], [Heard::Reset(3, _)]), "{heard:?}");
+    assert_eq!(logged(), [408]);
+    client.send(&frame(CONTINUATION, END_HEADERS, 3, &block[3..]));
+    assert_eq!(
+        client.get(5, "/c").first(),
+        Some(&head(5)),
+        "the others go on"
+    );
+}
+
+#[test]
+fn each_header_block_has_its_own_time() {
+    let mut client = Client::new("client_header_timeout 2s; keepalive_timeout 60s;");
+    for stream in [1, 3, 5] {
+        let block = client.frames.block("GET", "/a");
+        client.send(&frame(HEADERS, END_STREAM, stream, &block[..2]));
+        assert_eq!(client.pass(1500), []);
+        let heard = client.send(&frame(CONTINUATION, END_HEADERS, stream, &block[2..]));
+        assert_eq!(heard.first(), Some(&head(stream)));
+    }
+}
+
+/// HTTP/2 has no time for frames other than these; SPDY has.
+#[test]
+fn a_frame_of_spdy_has_its_time_from_the_last_of_it() {
+    let mut talk = Talk::spdy("spdy_recv_timeout 2s; spdy_keepalive_timeout 60s;");
+    talk.send(SPDY_PING);
+    assert!(talk.pass(30_000).is_empty() && talk.is_open());
+    talk.send(&SPDY_PING[..5]);
+    talk.pass(1500);
+    talk.send(&SPDY_PING[5..6]);
+    talk.pass(1999);
+    assert!(talk.is_open());
+    talk.pass(1);
+    assert!(!talk.is_open());
+}
+
+/// A PING of SPDY/3.1 with the number 1.
+const SPDY_PING: [u8; 12] = [0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1];
+
+#[test]
+fn a_response_that_was_waited_for_has_all_of_send_timeout() {
+    let mut client = Client::deaf("send_timeout 2s;", 100);
+    client.get(1, "/wait/5000");
+    client.turn();
+    // The wire is full of what the server said first.
+    client.pass(5000);
+    client.pass(1999);
+    assert!(client.talk.is_open());
+    client.pass(1);
+    assert!(!client.talk.is_open());
+    assert_eq!(notes().len(), 1);
+}
+
+#[test]
+fn who_takes_nothing_has_send_timeout_whatever_else_happens() {
+    let mut client = Client::deaf("send_timeout 3s;", 100);
+    client.get(1, "/pieces/20/1000");
+    for stream in [3, 5] {
+        client.pass(1400);
+        assert!(client.talk.is_open());
+        client.get(stream, "/a");
+    }
+    client.pass(200);
+    assert!(client.talk.is_closed(), "more to be sent gives it no time");
+}
+
+#[test]
+fn a_client_that_reads_nothing_is_not_read_from_for_ever() {
+    let mut client = Client::deaf("http2_abuse_budget 1000000;", 100);
+    for _ in 0..400 {
+        client.talk.push(frame(PING, 0, 0, &[0; 8]).repeat(1000));
+        client.talk.turn();
+    }
+    let waiting = client.talk.wire(|wire| wire.waiting());
+    assert!(
+        waiting > 100_000,
+        "{waiting} bytes are left with the client"
+    );
+}
+
+#[test]
+fn a_rate_is_each_streams_own() {
+    let mut client = Client::new("location /pieces/ { limit_rate 2000; }");
+    let bytes = |heard: &[Heard], stream: u32| -> usize {
+        let of = heard.iter().filter_map(|heard| match heard {
+            Heard::Data(id, len) if *id == stream => Some(*len),
+            _ => None,
+        });
+        of.sum()
+    };
+    let request = [
+        client.frames.get(1, "/pieces/1/9000"),
+        client.frames.get(3, "/pieces/1/9000"),
+    ]
+    .concat();
+    let first = client.send(&request);
+    let mut so_far = [bytes(&first, 1), bytes(&first, 3)];
+    for second in 2..=4 {
+        let heard = client.pass(1000);
+        for (at, stream) in [1, 3].into_iter().enumerate() {
+            so_far[at] += bytes(&heard, stream);
+            let most = 2000 * second;
+            assert!(
+                (most - 200..=most).contains(&so_far[at]),
+                "{so_far:?} after {second} s"
+            );
+        }
+    }
+}
+
+#[test]
+fn heads_are_counted_apart_from_bodies() {
+    let mut client = Client::new("");
+    let request = client.frames.get(1, "/a");
+    client.talk.push(request);
+    let bytes = client.talk.turn_bytes();
+    let note = notes().remove(0);
+    // A frame of the head, and one with two bytes.
+    assert_eq!(note.bytes_sent, bytes.len() as u64);
+    assert_eq!(note.header_bytes, (bytes.len() - 11) as u64);
+}
+
+#[test]
+fn http1_beside_it_is_served_as_ever() {
+    let mut talk = Talk::new("http2 on;");
+    assert_eq!(statuses(&talk.send(get("/a") + &get("/b"))), ["200", "200"]);
+}
