@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use engines::http::Chunk;
 
-use super::{BodyStage, Broken, READ_BYTES};
+use super::{BodyStage, Broken, READ_BYTES, RETRY_MS};
 use crate::exchange::{Ctx, Exchange, Pulled, Supplied, Supply};
 use crate::testing::{World, file_of};
 
@@ -202,6 +202,37 @@ fn what_a_stage_holds_back_after_its_end_still_leaves() {
     x.stages.push(Box::new(Late(VecDeque::new())));
     x.stages.push(Named::new("wire", &calls));
     assert_eq!(world.pull(&mut x), ("abc.<wire>".to_owned(), "end"));
+}
+
+/// What it was given before and what others hold leaves meanwhile.
+#[test]
+fn a_stage_that_is_not_ready_is_given_nothing_and_asked_again_soon() {
+    /// A stage that has no room for the pieces after the first, until the test says so.
+    struct Busy(Rc<RefCell<bool>>);
+    impl BodyStage for Busy {
+        fn is_ready(&mut self) -> bool {
+            *self.0.borrow()
+        }
+        fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+            *self.0.borrow_mut() = false;
+            out.push_back(chunk);
+            Ok(())
+        }
+        fn end(&mut self, _: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+            Ok(())
+        }
+    }
+    let mut world = World::new("");
+    let (ready, calls) = (Rc::new(RefCell::new(true)), Calls::default());
+    let mut x = exchange(&world, &["a", "b"]);
+    x.stages.push(Box::new(Busy(Rc::clone(&ready))));
+    x.stages.push(Named::new("wire", &calls));
+    assert_eq!(world.pull(&mut x), ("a".to_owned(), "later"));
+    assert_eq!(x.rate.until_ms, world.clock.mono_ms + RETRY_MS);
+    *ready.borrow_mut() = true;
+    assert_eq!(world.pull(&mut x), ("b".to_owned(), "later"));
+    *ready.borrow_mut() = true;
+    assert_eq!(world.pull(&mut x), ("<wire>".to_owned(), "end"));
 }
 
 #[test]
