@@ -89,7 +89,12 @@ impl World {
 
     /// With what is inside the block `http`.
     pub(crate) fn http(inner: &str) -> Self {
-        let cycle = loaded(inner)
+        Self::with(inner, &[&PROBE])
+    }
+
+    /// The same with modules of the test's own.
+    pub(crate) fn with(inner: &str, modules: &'static [&'static Module]) -> Self {
+        let cycle = loaded(inner, modules)
             .unwrap_or_else(|refused| panic!("{}", refused.error.render(&refused.files)));
         let http = cycle.http.expect("a configuration with http");
         let log = nameless();
@@ -200,14 +205,14 @@ impl World {
 }
 
 /// The error of a configuration that is refused, given what is inside the block `http`.
-pub(crate) fn refused(inner: &str) -> String {
-    match loaded(inner) {
+pub(crate) fn refused(inner: &str, modules: &'static [&'static Module]) -> String {
+    match loaded(inner, modules) {
         Ok(_) => panic!("the configuration is accepted"),
         Err(refused) => refused.error.message().to_owned(),
     }
 }
 
-fn loaded(inner: &str) -> Result<Cycle, Box<LoadError>> {
+fn loaded(inner: &str, modules: &'static [&'static Module]) -> Result<Cycle, Box<LoadError>> {
     let options = LoadOptions {
         conf_path: PathBuf::from("/nginx.conf"),
         prefix: PathBuf::from("/"),
@@ -219,7 +224,7 @@ fn loaded(inner: &str) -> Result<Cycle, Box<LoadError>> {
     load(
         Memory::default().with_file("/nginx.conf", text),
         &options,
-        &[&PROBE],
+        modules,
     )
 }
 
@@ -398,7 +403,7 @@ fn of_text(text: &str) -> Chunk {
 }
 
 /// The module of the tests: two handlers where their order matters.
-const PROBE: Module = Module {
+pub(crate) const PROBE: Module = Module {
     name: "probe",
     directives: &[&[Row {
         name: "probe_handler",

@@ -398,3 +398,7 @@ fn append_def(
 
 /// How many computed variables may need one another, as in nginx.
 const MAX_DEPTH: u8 = 100;
+
+#[cfg(test)]
+#[path = "vars_tests.rs"]
+mod tests;

@@ -235,3 +235,7 @@ const BODY_TEMP: &str = match option_env!("FIRSTBYTE_BODY_TEMP_PATH") {
     Some(path) => path,
     None => "client_body_temp",
 };
+
+#[cfg(test)]
+#[path = "finish_tests.rs"]
+mod tests;

@@ -308,7 +308,7 @@ fn a_minimum_rate_is_a_size_and_a_grace_above_zero() {
         ("1k grace=never", "invalid parameter \"grace=never\""),
         ("1k 10s", "invalid parameter \"10s\""),
     ] {
-        let said = refused(&format!("client_body_min_rate {words};"));
+        let said = refused(&format!("client_body_min_rate {words};"), &[]);
         assert!(said.contains(why), "{words}: {said}");
     }
 }

@@ -1,0 +1,192 @@
+//! What is left when `http` closes: settings at every level, handlers of locations, names, and which modules are awake.
+
+use conf::{Arity, Contexts, Row};
+
+use crate::exchange::Exchange;
+use crate::module::{Content, Handler, Module};
+use crate::testing::{PROBE, World, get};
+
+/// A setting where a request is served.
+fn limit(world: &mut World, target: &str) -> u64 {
+    let x = world.get(target);
+    x.core_loc(&x.http).client_max_body_size.0
+}
+
+fn name(x: &Exchange) -> String {
+    String::from_utf8_lossy(&x.location_of(&x.http).name).into_owned()
+}
+
+#[test]
+fn a_level_that_says_nothing_has_what_the_level_around_it_says() {
+    let mut world = World::http(
+        "client_max_body_size 1;
+         server {
+             location /own { client_max_body_size 3;
+                 location /own/inner { }
+                 location /own/other { client_max_body_size 4; }
+             }
+             location /server { }
+             client_max_body_size 2;
+         }",
+    );
+    for (target, expected) in [
+        ("/", 2),
+        ("/server", 2),
+        ("/own", 3),
+        ("/own/inner", 3),
+        ("/own/other", 4),
+    ] {
+        assert_eq!(limit(&mut world, target), expected, "{target}");
+    }
+    assert_eq!(
+        limit(&mut World::new(""), "/"),
+        1 << 20,
+        "where nobody says anything"
+    );
+}
+
+#[test]
+fn what_stands_behind_a_block_reaches_into_it() {
+    let mut world = World::http("server { location /a { } } client_max_body_size 7;");
+    assert_eq!(limit(&mut world, "/a"), 7);
+}
+
+#[test]
+fn servers_do_not_see_each_others_settings() {
+    let mut world = World::http(
+        "server { server_name a; client_max_body_size 1; merge_slashes off; } server { server_name b; }",
+    );
+    let mut ask = |host: &str| {
+        let x = world
+            .run(&format!("GET /x//y HTTP/1.1\r\nHost: {host}\r\n\r\n"), &[])
+            .x;
+        (x.core_loc(&x.http).client_max_body_size.0, x.uri)
+    };
+    assert_eq!(ask("a"), (1, b"/x//y".to_vec()));
+    assert_eq!(ask("b"), (1 << 20, b"/x/y".to_vec()));
+}
+
+#[test]
+fn a_handler_is_its_locations_own_and_that_of_the_blocks_in_it() {
+    let mut world =
+        World::new("location /a { probe_handler; limit_except GET { } location /a/b { } }");
+    let mut handlers = |head: &str| world.run(head, &[]).handlers();
+    assert!(handlers(&get("/a")).contains("handler"));
+    assert!(
+        handlers("DELETE /a HTTP/1.1\r\nHost: a\r\n\r\n").contains("handler"),
+        "limit_except is no location"
+    );
+    assert!(!handlers(&get("/a/b")).contains("handler"), "a location is");
+}
+
+#[test]
+fn a_block_that_is_no_location_lies_in_one() {
+    let mut world = World::new("location /a { limit_except GET { } } location /b { }");
+    let x = world.run("DELETE /a HTTP/1.1\r\nHost: a\r\n\r\n", &[]).x;
+    let http = &world.generation;
+    let outer = http.locations[x.location].mapped;
+    assert_ne!(outer, x.location);
+    assert_eq!(http.locations[outer].name, b"/a");
+    assert_eq!(http.locations[outer].mapped, outer);
+}
+
+#[test]
+fn of_locations_the_kind_decides_and_then_the_name() {
+    let mut world = World::new(
+        "location / { } location /a { } location = /a/exact { }
+         location ^~ /a/only { } location ~ first|only|exact { } location ~ second { }
+         location /a/in { location ~ inner { } location /a/in/deep { } }",
+    );
+    for (target, expected) in [
+        ("/", "/"),
+        ("/x", "/"),
+        ("/a/x", "/a"),
+        ("/a/exact", "/a/exact"),
+        ("/a/exact/", "first|only|exact"),
+        ("/a/only", "/a/only"),
+        ("/a/first/second", "first|only|exact"),
+        ("/a/second", "second"),
+        ("/a/in/deep", "/a/in/deep"),
+        ("/a/in/inner", "inner"),
+        ("/a/in/deep/inner", "inner"),
+    ] {
+        assert_eq!(name(&world.get(target)), expected, "{target}");
+    }
+}
+
+/// A module that does nothing unless one of its directives is written.
+const SLEEPER: Module = Module {
+    name: "sleeper",
+    directives: &[&[Row {
+        name: "wake",
+        contexts: Contexts::HTTP,
+        arity: Arity::NOARGS,
+        block: false,
+        default: "",
+        doc: "",
+        syntax: "",
+        apply: |_, _| Ok(()),
+    }]],
+    handlers: &[Handler::Content(|_, _| Content::Status(418))],
+    header_stage: Some(|_, _| Ok(())),
+    stage_of_subrequests: true,
+    dormant: true,
+    ..Module::EMPTY
+};
+/// The same, and always awake; its header stage is about heads alone.
+const WAKEFUL: Module = Module {
+    name: "wakeful",
+    handlers: &[Handler::Content(|_, _| Content::Status(419))],
+    header_stage: Some(|_, _| Ok(())),
+    ..Module::EMPTY
+};
+
+#[test]
+fn a_dormant_module_is_left_out_where_none_of_its_directives_is_written() {
+    for (text, status, stages) in [
+        ("server { }", 419, (1, 0)),
+        ("wake; server { }", 418, (2, 1)),
+    ] {
+        let mut world = World::with(text, &[&SLEEPER, &WAKEFUL]);
+        assert_eq!(world.get("/").err_status, status, "{text}");
+        let http = &world.generation;
+        assert_eq!(
+            (http.header_stages.len(), http.subrequest_stages.len()),
+            stages,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn modules_are_asked_in_their_order() {
+    let status = |modules| World::with("wake; server { }", modules).get("/").err_status;
+    assert_eq!(status(&[&SLEEPER, &WAKEFUL, &PROBE]), 418);
+    assert_eq!(status(&[&WAKEFUL, &SLEEPER, &PROBE]), 419);
+}
+
+#[test]
+fn the_first_of_named_locations_with_one_name_counts() {
+    let mut world = World::new(
+        "error_page 404 = @named;
+         location @named { client_max_body_size 7; } location @named { client_max_body_size 8; }",
+    );
+    let x = world
+        .run(
+            &get("/a"),
+            &[("content", |_, _| crate::testing::Outcome::Status(404))],
+        )
+        .x;
+    assert_eq!(x.core_loc(&x.http).client_max_body_size.0, 7);
+}
+
+#[test]
+fn a_server_without_a_name_is_found_by_those_who_name_none() {
+    let mut world = World::http("server { server_name a; } server { }");
+    assert_eq!(world.run("GET / HTTP/1.0\r\n\r\n", &[]).x.server, 1);
+    assert_eq!(
+        world.run("GET / HTTP/1.0\r\nHost: b\r\n\r\n", &[]).x.server,
+        0,
+        "the default server"
+    );
+}
