@@ -11,6 +11,7 @@ pub mod connect;
 pub mod device;
 pub mod exec;
 pub mod fdpass;
+pub mod heap;
 pub mod host;
 pub mod identity;
 pub mod inherit;

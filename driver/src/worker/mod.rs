@@ -6,6 +6,7 @@
 pub mod conn;
 mod control;
 mod errands;
+mod limit;
 mod logs;
 pub mod net;
 mod offload;
@@ -37,6 +38,7 @@ use crate::sys::signal::{self, Signals};
 use crate::sys::tcp_info::tcp_info;
 use crate::sys::{clock, process};
 use errands::Errands;
+use limit::MemoryWatch;
 use orders::{Counters, Order, Setup};
 use reserve::Reserve;
 use thread::Thread;
@@ -81,6 +83,8 @@ struct Worker {
     chores: Chores,
     errands: Errands,
     shutdown_timeout_ms: Option<u64>,
+    /// Where `worker_memory_limit` is written.
+    memory: Option<MemoryWatch>,
     leaving: bool,
 }
 
@@ -135,6 +139,7 @@ impl Worker {
             chores: Chores::default(),
             errands: Errands::new(&[], ERRANDS),
             shutdown_timeout_ms: None,
+            memory: None,
             leaving: false,
         };
         worker.obey(first);
@@ -151,10 +156,16 @@ impl Worker {
         loop {
             let wait_ms = self.reserve.wait_ms(HOUSEKEEP_MS);
             let wait_ms = self.errands.wait_ms(self.chores.wait_ms(wait_ms));
+            let watch = self.memory.as_ref();
+            let wait_ms = watch.map_or(wait_ms, |watch| watch.wait_ms(wait_ms));
             if self.poller.wait(&mut events, Some(wait_ms)).is_err() {
                 return 1;
             }
             self.reserve.refill();
+            let watch = self.memory.as_mut();
+            if watch.is_some_and(|watch| watch.look(&self.log)) {
+                self.order(|| Order::Relieve);
+            }
             self.chores.run_due(&self.log);
             self.errands.run_due(&self.poller, &self.log);
             errlog::set_utc_offset(process::local_offset_s(unix_s()));
@@ -282,6 +293,10 @@ impl Worker {
         self.change_logs(bundle.logs, &cycle, &http);
         let chores = Chores::begin(&http.upkeep, &self.log);
         self.shutdown_timeout_ms = cycle.main.shutdown_timeout_ms;
+        let watch = cycle.main.memory_limit_bytes.map(MemoryWatch::new);
+        self.memory = watch
+            .transpose()
+            .map_err(|e| format!("worker_memory_limit cannot be watched ({e})"))?;
         let count = cycle.main.worker_processes.max(1) as usize;
         let started = !self.threads.is_empty();
         let debug_connections: Arc<[_]> = cycle.main.debug_connections.clone().into();

@@ -44,6 +44,8 @@ pub enum Order {
     FlushLogs(Sender<()>),
     /// Finish what runs, then end; at the latest after this time, milliseconds.
     Quit(Option<u64>),
+    /// Memory is short: close what is idle, and let go of pools.
+    Relieve,
     /// End now.
     Terminate,
 }

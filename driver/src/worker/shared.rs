@@ -9,6 +9,7 @@ use server_core::clock::Clock;
 use server_core::exchange::{Client, Ctx, EFFORT_BYTES, Env, Exchange};
 use server_core::http::Generation;
 use server_core::logs::Logs;
+use server_core::memory;
 use server_core::phases;
 
 use super::conn::{Active, PASSES_A_TURN, Sealer};
@@ -101,6 +102,15 @@ impl<N: Net> Shared<N> {
         self.timed_share = generation.timed_share;
         self.sampled = generation.sampled;
         std::mem::replace(&mut self.generation, generation)
+    }
+
+    /// Lets go of memory that only saves time.
+    pub fn relieve(&mut self) {
+        (self.actives, self.exchanges, self.heads) = Default::default();
+        self.sealer = Sealer::default();
+        self.nothing = Gather::default();
+        self.files.clear();
+        memory::relieve();
     }
 
     /// What the core may use.

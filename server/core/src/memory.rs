@@ -4,9 +4,13 @@
 //! A client that takes nothing, or a byte at a time, keeps what was made for it, and may ask a hundred times on one
 //! connection. So a connection has a share and a thread has a budget: what would exceed them waits, or does without.
 //! Files, and bytes that a cache shares, are not counted: they cost a response nothing.
+//!
+//! Apart from that, the process has a limit (`worker_memory_limit`): the driver says when it is reached ([`set_full`]),
+//! and when what only saves time is to be let go of ([`relieve`]).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::exchange::{Ctx, Exchange, Lease, State};
 
@@ -49,6 +53,32 @@ pub fn hold(x: &mut Exchange, cx: &Ctx<'_>, bytes: u64) -> bool {
     true
 }
 
+/// Whether new requests are refused, since the process has as much memory as it may.
+#[inline]
+pub fn is_full() -> bool {
+    FULL.load(Ordering::Relaxed)
+}
+
+/// Says whether it has; returns what was said before.
+pub fn set_full(full: bool) -> bool {
+    FULL.swap(full, Ordering::Relaxed)
+}
+
+/// Has this function called when the thread is to let go of memory that only saves time.
+pub fn on_relief(release: fn()) {
+    RELIEFS.with_borrow_mut(|reliefs| {
+        if !reliefs.contains(&release) {
+            reliefs.push(release);
+        }
+    });
+}
+
+/// Lets go of memory of the thread that only saves time.
+pub fn relieve() {
+    let reliefs = RELIEFS.with_borrow(Vec::clone);
+    reliefs.into_iter().for_each(|release| release());
+}
+
 impl Claim {
     /// Gives back what is claimed beyond `bytes`.
     pub fn shrink(&mut self, bytes: u64) {
@@ -67,7 +97,10 @@ impl Drop for Claim {
     }
 }
 
+static FULL: AtomicBool = AtomicBool::new(false);
+
 thread_local! {
+    static RELIEFS: RefCell<Vec<fn()>> = const { RefCell::new(Vec::new()) };
     static LEDGER: RefCell<Ledger> = RefCell::default();
 }
 

@@ -21,6 +21,7 @@ use crate::errlog::{self, Level};
 use crate::exchange::{Ctx, Exchange, State};
 use crate::http::Http;
 use crate::location::find_location;
+use crate::memory;
 use crate::module::{Access, Content, Handler, Module, Step};
 use crate::names::find_server;
 use crate::reply;
@@ -111,6 +112,9 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
             take_target(x);
         }
         return refuse(x, cx, fault);
+    }
+    if memory::is_full() {
+        return reply::status(x, cx, 503);
     }
     x.keep_alive = !x.head.close && (x.head.version > Version::Http10 || x.head.keep_alive);
     if !take_host(x) {

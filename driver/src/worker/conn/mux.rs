@@ -18,6 +18,7 @@ use server_core::conf_core::{CoreLoc, Lingering, SpdySrv};
 use server_core::debug_http;
 use server_core::errlog::Level;
 use server_core::exchange::{Exchange, Pulled, State};
+use server_core::memory;
 use server_core::phases;
 use server_core::reply::REQUEST_TIMEOUT;
 use server_core::stats::Protocol;
@@ -292,10 +293,10 @@ fn begin<N: Net>(
     stream: u32,
     mut head: Box<RequestHead>,
 ) -> Result<(), Closed> {
-    if c.gone
+    if (c.gone || memory::is_full())
         && let Some(mux) = &mut c.mux
     {
-        // Nobody serves it here any more; the client may ask elsewhere.
+        // Nobody serves it here, or not now; the client may ask elsewhere or again.
         mux.engine.reset(stream, Reason::Refused);
         sh.recycle(head);
         return Ok(());

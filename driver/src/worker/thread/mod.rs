@@ -23,6 +23,7 @@ use super::orders::{Counters, Order, Setup};
 use super::shared::Shared;
 use super::slab::{Key, Slab};
 use crate::io::timer::Timers;
+use crate::sys::heap::trim;
 use crate::sys::poll::{Events, Interest, Poller, Waker};
 use room::Candidates;
 
@@ -283,10 +284,22 @@ impl Thread {
                     drop(done);
                 }
                 Order::Quit(timeout_ms) => self.quit(timeout_ms),
+                Order::Relieve => self.relieve(),
                 Order::Terminate => return true,
             }
         }
         false
+    }
+
+    /// Memory is short: ends what is idle after its first request, and lets go of pools.
+    fn relieve(&mut self) {
+        for key in self.conns.keys() {
+            if self.conns.get_mut(key).is_some_and(|c| c.is_kept_alive()) {
+                self.retire(key);
+            }
+        }
+        self.shared.relieve();
+        trim();
     }
 
     /// Changes to another configuration: requests under way finish under the old one.

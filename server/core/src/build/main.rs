@@ -38,6 +38,8 @@ pub struct MainConf {
     pub cpu_affinity: Vec<Vec<usize>>,
     /// How long connections of an old configuration or a stopping worker may go on, milliseconds.
     pub shutdown_timeout_ms: Option<u64>,
+    /// `worker_memory_limit`, bytes.
+    pub memory_limit_bytes: Option<u64>,
     /// Environment of the worker: `NAME` to keep, `NAME=value` to set.
     pub env: Vec<(String, Option<String>)>,
     /// Working directory of the worker.
@@ -75,6 +77,7 @@ impl MainConf {
             worker_priority: 0,
             cpu_affinity: Vec::new(),
             shutdown_timeout_ms: None,
+            memory_limit_bytes: None,
             env: Vec::new(),
             working_directory: None,
             error_logs: Vec::new(),
@@ -280,6 +283,21 @@ pub(super) const ROWS: &[Row<Build>] = &[
         "Time after which a stopping worker, or an old configuration, closes what is still open.",
         |b, d| {
             b.main.shutdown_timeout_ms = Some(conf::time_ms(d)?);
+            Ok(())
+        }
+    ),
+    row!(
+        "worker_memory_limit",
+        Contexts::MAIN,
+        TAKE1,
+        "off",
+        "size | off",
+        "Resident memory of the worker process at which new requests are refused; near it idle connections are closed first.",
+        |b, d| {
+            b.main.memory_limit_bytes = match d.arg(0) {
+                b"off" => None,
+                _ => Some(conf::offset(d)?).filter(|bytes| *bytes > 0),
+            };
             Ok(())
         }
     ),

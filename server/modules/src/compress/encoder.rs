@@ -14,6 +14,7 @@ use zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective};
 
 use server_core::exchange::Broken;
+use server_core::memory;
 
 use super::coding::{Coding, Params};
 use super::fit;
@@ -71,6 +72,7 @@ impl Drop for Encoder {
         // While a thread ends its memory may be gone already.
         let _ = KEPT.try_with(|kept| {
             let mut kept = kept.borrow_mut();
+            memory::on_relief(|| KEPT.with_borrow_mut(|kept| *kept = Kept::default()));
             match std::mem::replace(&mut self.0, Kind::Gone) {
                 Kind::Gzip(encoder, level) if kept.gzip.len() < KEPT_MAX => {
                     kept.gzip.push((level, encoder))

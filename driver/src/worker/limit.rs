@@ -1,0 +1,89 @@
+//! `worker_memory_limit`: what is done before the kernel ends the worker for want of memory.
+//!
+//! The main thread looks at the process's resident memory. Near the limit the threads close idle connections and let go
+//! of pools; at the limit new requests are refused, until there is room again. What is in progress goes on: it has a
+//! limit of its own each. Absent: surviving an allocation that fails, which ends the process as in most programs; the
+//! limit is there so that it does not come to that.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use server_core::errlog::{ErrorLog, Level};
+use server_core::memory;
+
+use crate::sys::heap::Resident;
+
+/// Who looks.
+pub(super) struct MemoryWatch {
+    resident: Resident,
+    limit_bytes: u64,
+    next: Instant,
+    /// When the log is told again that the limit is reached.
+    tell: Instant,
+}
+
+impl MemoryWatch {
+    /// Watches a limit, bytes.
+    ///
+    /// # Errors
+    /// The kernel's figures cannot be read.
+    pub(super) fn new(limit_bytes: u64) -> io::Result<Self> {
+        let resident = Resident::open()?;
+        resident.bytes()?;
+        let now = Instant::now();
+        Ok(Self {
+            resident,
+            limit_bytes,
+            next: now,
+            tell: now,
+        })
+    }
+
+    /// Milliseconds until the next look, `most` at most.
+    pub(super) fn wait_ms(&self, most: u64) -> u64 {
+        let left = self.next.saturating_duration_since(Instant::now());
+        most.min(left.as_millis() as u64 + 1)
+    }
+
+    /// Looks if it is time to; true if the threads are to let go of what they can.
+    pub(super) fn look(&mut self, log: &ErrorLog) -> bool {
+        let now = Instant::now();
+        if now < self.next {
+            return false;
+        }
+        self.next = now + LOOK;
+        // A look that fails says nothing: the state stays.
+        let Ok(bytes) = self.resident.bytes() else {
+            return false;
+        };
+        let near = bytes >= self.limit_bytes - self.limit_bytes / NEAR_PART;
+        let full = bytes >= self.limit_bytes || (near && memory::is_full());
+        let before = memory::set_full(full);
+        if full && now >= self.tell {
+            self.tell = now + TELL;
+            let limit = self.limit_bytes;
+            let text = format_args!(
+                "worker_memory_limit {limit} is reached, {bytes} bytes are resident: new requests are refused"
+            );
+            log.write(Level::Crit, text);
+        }
+        if before && !full {
+            let text = format_args!("new requests are served again, {bytes} bytes are resident");
+            log.write(Level::Notice, text);
+        }
+        near
+    }
+}
+
+impl Drop for MemoryWatch {
+    fn drop(&mut self) {
+        memory::set_full(false);
+    }
+}
+
+/// Time between two looks.
+const LOOK: Duration = Duration::from_millis(50);
+/// Time between two lines in the log.
+const TELL: Duration = Duration::from_secs(1);
+/// This part of the limit below it, idle connections are closed; full once, new requests are refused down to there.
+const NEAR_PART: u64 = 8;
