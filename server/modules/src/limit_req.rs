@@ -257,7 +257,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
         return Step::Next;
     }
     let main: &LimitReqMain = http.main();
-    let now_ms = cx.clock.unix_ms;
+    let now_ms = cx.clock.mono_ms;
     let mut pending: Vec<Pending<'_>> = Vec::new();
     let mut delay = Delay::default();
     let mut counted = false;

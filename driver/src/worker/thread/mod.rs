@@ -8,9 +8,9 @@ mod room;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use server_core::errlog::Level;
@@ -69,6 +69,13 @@ struct Quit {
     deadline_ms: Option<u64>,
 }
 
+/// When the first thread of the process began: all of them count milliseconds from there, because they share what lasts
+/// for some of them (the zones of `limit_req`).
+fn first_start() -> Instant {
+    static FIRST: OnceLock<Instant> = OnceLock::new();
+    *FIRST.get_or_init(Instant::now)
+}
+
 impl Thread {
     /// Prepares a thread.
     ///
@@ -92,8 +99,8 @@ impl Thread {
             shared: Shared::new(Sockets, generation, env),
             setup,
             conns: Slab::new(),
-            timers: Timers::new(0),
-            started: Instant::now(),
+            timers: Timers::new(first_start().elapsed().as_millis() as u64),
+            started: first_start(),
             accepting: Accepting::Never,
             quit: None,
             sweep: None,

@@ -1,14 +1,14 @@
 //! Buckets: how far a key is over its rate.
 //!
-//! Amounts are thousandths of a request, times milliseconds of one clock.
+//! Amounts are thousandths of a request, times milliseconds of the monotonic clock: what is set anew is the wall clock.
 
 use server_core::zone::Shard;
 
 /// What is known of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bucket {
-    /// When it was counted last.
-    last_ms: u64,
+    /// When it was counted last; `None` where it is held for the first time.
+    last_ms: Option<u64>,
     /// What had not leaked out then.
     excess: u64,
     /// Requests that other limits still decide on: it must not be forgotten.
@@ -40,20 +40,16 @@ impl Bucket {
         let (excess, ms) = self.next(now_ms, rate);
         self.excess = excess;
         if ms > 0 {
-            self.last_ms = now_ms;
+            self.last_ms = Some(now_ms);
         }
         excess
     }
 }
 
-/// Milliseconds that have passed. Threads read the clock at different moments: a little backwards is no time, and much
-/// backwards means that the clock was set.
-fn elapsed(last_ms: u64, now_ms: u64) -> u64 {
-    match now_ms.checked_sub(last_ms) {
-        Some(ms) => ms,
-        None if last_ms - now_ms > IDLE_MS => 1,
-        None => 0,
-    }
+/// Milliseconds that have passed; as many as can be where nothing was counted yet. Threads read the clock at different
+/// moments: backwards is no time.
+fn elapsed(last_ms: Option<u64>, now_ms: u64) -> u64 {
+    last_ms.map_or(u64::MAX, |last_ms| now_ms.saturating_sub(last_ms))
 }
 
 /// Asks for one more request of a key; the last limit of a location counts it at once.
@@ -78,7 +74,7 @@ pub(super) fn ask(
     }
     expire(shard, now_ms, rate, false);
     let new = Bucket {
-        last_ms: if last { now_ms } else { 0 },
+        last_ms: last.then_some(now_ms),
         excess: 0,
         held: u32::from(!last),
     };
@@ -121,7 +117,7 @@ fn expire(shard: &mut Shard<'_, Bucket>, now_ms: u64, rate: u64, force: bool) {
         if bucket.held > 0 {
             return;
         }
-        let ms = now_ms.abs_diff(bucket.last_ms);
+        let ms = elapsed(bucket.last_ms, now_ms);
         if n > 0 && (ms < IDLE_MS || bucket.excess > rate.saturating_mul(ms) / 1000) {
             return;
         }
@@ -153,10 +149,20 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_back_leaks_nothing() {
-        assert_eq!(elapsed(NOW, NOW - 1), 0);
-        assert_eq!(elapsed(NOW, NOW - 60_000), 0);
-        assert_eq!(elapsed(NOW, NOW - 60_001), 1);
+    fn a_thread_that_is_behind_leaks_nothing() {
+        assert_eq!(elapsed(Some(NOW), NOW + 1), 1);
+        assert_eq!(elapsed(Some(NOW), NOW), 0);
+        assert_eq!(elapsed(Some(NOW), NOW - 1), 0);
+    }
+
+    #[test]
+    fn the_first_request_of_a_process_that_has_just_begun_is_within_its_rate() {
+        let zone = Zone::new(1 << 15, b"");
+        let mut shard = zone.lock(b"k");
+        assert_eq!(ask(&mut shard, b"k", 1, 1000, 0, false), Verdict::Held);
+        assert_eq!(count(&mut shard, b"k", 1, 1000), Some(0));
+        assert_eq!(ask(&mut shard, b"l", 1, 1000, 0, true), Verdict::Counted(0));
+        assert_eq!(ask(&mut shard, b"l", 1, 1000, 0, true), Verdict::Over(1000));
     }
 
     #[test]
@@ -178,7 +184,11 @@ mod tests {
         let zone = Zone::new(1 << 15, b"");
         let mut shard = zone.lock(b"");
         let mut n = 0_u32;
-        while shard.insert(&n.to_be_bytes(), Bucket::default()).is_ok() {
+        let counted = Bucket {
+            last_ms: Some(0),
+            ..Bucket::default()
+        };
+        while shard.insert(&n.to_be_bytes(), counted).is_ok() {
             n += 1;
         }
         assert_eq!(

@@ -123,7 +123,7 @@ impl Late {
         let Some(cache) = &self.cache else {
             return Ok(self.read(cx, id)?.0);
         };
-        let now_s = cx.clock.unix_ms / 1000;
+        let now_s = cx.clock.mono_ms / 1000;
         let found = match anew && !id.is_data {
             true => Found::Nothing,
             false => cache.find(id, now_s),

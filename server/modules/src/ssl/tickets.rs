@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use tls::{KeyRing, TicketKey};
 
@@ -54,8 +54,7 @@ impl Ring {
 
     /// Reads from the keys after changing them if it is time.
     fn read<T>(&self, read: impl Fn(&Keys) -> T) -> T {
-        let now_s = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now_s = now_s.map_or(0, |time| time.as_secs());
+        let now_s = seconds();
         let period_s = self.period_s.load(Ordering::Relaxed);
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         if !keys.is_due(now_s, period_s) {
@@ -66,6 +65,12 @@ impl Ring {
         keys.turn(now_s, period_s);
         read(&keys)
     }
+}
+
+/// Seconds since the process first asked: a period lasts as long as it lasts, whatever the wall clock is set to.
+fn seconds() -> u64 {
+    static FIRST: OnceLock<Instant> = OnceLock::new();
+    FIRST.get_or_init(Instant::now).elapsed().as_secs()
 }
 
 impl Keys {

@@ -28,6 +28,21 @@ fn requests_over_the_rate_are_refused() {
 }
 
 #[test]
+fn a_rate_does_not_follow_the_wall_clock() {
+    let mut site = Site::http(
+        "limit_req_zone $arg_k zone=wall:1m rate=1r/m;
+         server { root /www; location / { limit_req zone=wall; } }",
+    )
+    .file("/www/f", "file");
+    assert_eq!(site.get("/f?k=a").status, 200);
+    let then = site.wall_s;
+    for wall_s in [then + 3600, then, then - 3600, then - 7200] {
+        site.wall_s = wall_s;
+        assert_eq!(site.get("/f?k=a").status, 503, "{wall_s}");
+    }
+}
+
+#[test]
 fn requests_within_the_burst_wait_their_turn() {
     let mut site = Site::http(
         "limit_req_zone $arg_k zone=burst:1m rate=2r/s;

@@ -45,6 +45,8 @@ pub(crate) struct Site {
     env: Env,
     /// What is done whenever a request waits.
     meanwhile: fn(),
+    /// The wall clock while requests are made, seconds since 1970.
+    pub(crate) wall_s: u64,
 }
 
 /// What a request got.
@@ -105,6 +107,7 @@ impl Site {
             may_push: false,
             env: Env::default(),
             meanwhile: || {},
+            wall_s: NOW_S,
         }
     }
 
@@ -280,7 +283,7 @@ impl Site {
             debug: false,
             socket: server_core::transport::NO_SOCKET,
         };
-        let mut clock = Clock::new(START_MS, NOW_S * 1000);
+        let mut clock = Clock::new(START_MS, self.wall_s * 1000);
         let (mut logs, env) = (Logs::default(), self.env.clone());
         let mut x = Exchange::new(Rc::clone(&self.generation), client);
         let mut wakes_early = self.wakes_early;
