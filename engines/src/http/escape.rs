@@ -3,8 +3,8 @@
 //! The sets of escaped bytes are nginx's (`ngx_escape_uri`), because responses
 //! and upstream requests built from them must come out the same.
 
-/// Which bytes [`escape`] replaces by `%XX`. All kinds but `Memcached` replace
-/// controls, DEL and everything above 0x7f as well.
+/// Which bytes [`escape`] replaces by `%XX`. All kinds but the last
+/// two and `Memcached` replace controls, DEL and everything above 0x7f as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escape {
     /// A path: space `"#%?<>\^{|}` and backtick.
@@ -19,6 +19,11 @@ pub enum Escape {
     Memcached,
     /// The URL of a page that refreshes itself: space ``"'<>\^`{|~``.
     Refresh,
+    /// `Location`, which is a URI already: controls, DEL and `\`, which browsers leave out or take for a slash. Bytes
+    /// above stay.
+    Location,
+    /// The value of a field: CR, LF and NUL.
+    LineEnds,
 }
 
 /// Appends `src` to `out` with the bytes of `kind` as `%XX`.
@@ -30,6 +35,8 @@ pub fn escape(src: &[u8], kind: Escape, out: &mut Vec<u8>) {
         Escape::Html => &HTML,
         Escape::Memcached => &MEMCACHED,
         Escape::Refresh => &REFRESH,
+        Escape::Location => &LOCATION,
+        Escape::LineEnds => &LINE_ENDS,
     };
     out.reserve(src.len());
     let mut rest = src;
@@ -105,12 +112,18 @@ const fn not_ascii_and(chars: &[u8]) -> [bool; 256] {
 
 /// Controls below 0x20, and `chars`.
 const fn controls_and(chars: &[u8]) -> [bool; 256] {
-    let mut table = [false; 256];
+    let mut table = only(chars);
     let mut byte = 0;
     while byte < 0x20 {
         table[byte] = true;
         byte += 1;
     }
+    table
+}
+
+/// `chars` and nothing else.
+const fn only(chars: &[u8]) -> [bool; 256] {
+    let mut table = [false; 256];
     let mut at = 0;
     while at < chars.len() {
         table[chars[at] as usize] = true;
@@ -136,6 +149,8 @@ const URI_COMPONENT: [bool; 256] = all_but(b"-._~");
 const HTML: [bool; 256] = not_ascii_and(b" \"#%'<>\\^`{|}");
 const MEMCACHED: [bool; 256] = controls_and(b" %");
 const REFRESH: [bool; 256] = not_ascii_and(b" \"'<>\\^`{|~");
+const LOCATION: [bool; 256] = controls_and(b"\x7f\\");
+const LINE_ENDS: [bool; 256] = only(b"\r\n\0");
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 //! `push` keeps every field in HTTP/1's wire form in the arena ("Name: value"
 //! and a line end), so the HTTP/1 engine copies all fields at once and other
 //! engines use the spans. A value can never end its line: CR, LF and NUL are
-//! dropped when it is pushed, whatever it was made of.
+//! percent-encoded when it is pushed, whatever it was made of. They are not left
+//! out, because what stands on both sides of one must not come together.
 
 use super::class::is_token;
+use super::escape::{Escape, escape};
 use super::field::{self, Field, Span};
 use super::{BodyLength, FieldId};
 
@@ -44,8 +46,8 @@ impl ResponseHead {
         self.fields.clear();
     }
 
-    /// Appends a field. CR, LF and NUL are dropped from `value`; a `name` that
-    /// is not a token is skipped with its value.
+    /// Appends a field. CR, LF and NUL in `value` become `%0D`, `%0A` and `%00`; a
+    /// `name` that is not a token is skipped with its value.
     pub fn push(&mut self, name: &[u8], value: &[u8]) {
         self.push_id(FieldId::of(name), name, value);
     }
@@ -124,10 +126,7 @@ impl ResponseHead {
         arena.extend_from_slice(name);
         arena.extend_from_slice(b": ");
         if has_control(value) {
-            let kept = value
-                .iter()
-                .filter(|byte| !matches!(byte, b'\r' | b'\n' | 0));
-            arena.extend(kept);
+            escape(value, Escape::LineEnds, arena);
         } else {
             arena.extend_from_slice(value);
         }
@@ -167,10 +166,13 @@ mod tests {
 
     /// A value built from decoded user input cannot start a second field.
     #[test]
-    fn line_ends_and_nul_are_dropped_from_values() {
+    fn line_ends_and_nul_are_encoded_in_values() {
         let mut head = ResponseHead::default();
         head.push(b"Location", b"/a\r\nSet-Cookie: x=1\0");
-        assert_eq!(head.get(FieldId::Location), Some(&b"/aSet-Cookie: x=1"[..]));
+        assert_eq!(
+            head.get(FieldId::Location),
+            Some(&b"/a%0D%0ASet-Cookie: x=1%00"[..])
+        );
         assert_eq!(head.get(FieldId::SetCookie), None);
     }
 

@@ -335,7 +335,7 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
         );
     }
     if !reply.location.is_empty() {
-        head.push_id(FieldId::Location, b"Location", &reply.location);
+        head.push_id(FieldId::Location, b"Location", &escaped(&reply.location));
     }
     if let Some(etag) = &reply.etag {
         head.push_id(FieldId::Etag, b"ETag", etag);
@@ -367,6 +367,14 @@ pub fn decimal(mut n: u64, digits: &mut [u8; 20]) -> &[u8] {
         at -= 1;
         digits[at] = b'0' + (n % 10) as u8;
         n /= 10;
+/// A `Location` as browsers read it: they leave control bytes out and take `\` for a slash, by which a path could become
+/// the name of another host.
+pub fn escaped(location: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    escape(location, Escape::Location, &mut out);
+    out
+}
+
         if n == 0 {
             return &digits[at..];
         }

@@ -268,6 +268,10 @@ fn add(x: &mut Exchange, name: &[u8], value: &[u8]) {
         }
         FieldId::Etag => x.reply.etag = (!value.is_empty()).then(|| Rc::from(value)),
         _ if value.is_empty() => {}
+        FieldId::Location => {
+            let value = reply::escaped(value);
+            x.reply.fields.push_id(FieldId::Location, name, &value);
+        }
         id => x.reply.fields.push_id(id, name, value),
     }
 }

@@ -146,7 +146,7 @@ fn hints_are_decided_once_and_not_for_error_pages() {
 fn hints_hold_no_line_ends() {
     let mut site = Site::server("early_hints 1; early_hints_link <$uri>; location / { }");
     let said = hints(&mut site, &get("/a%0d%0aX-Evil:1"));
-    assert_eq!(said, "Link: </aX-Evil:1>\n");
+    assert_eq!(said, "Link: </a%0D%0AX-Evil:1>\n");
 }
 
 #[test]
