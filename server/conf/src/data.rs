@@ -10,6 +10,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::regular;
+
 /// Larger files are refused: no database known has half of it.
 pub const DATA_BYTES_MAX: u64 = 1 << 30;
 
@@ -40,9 +42,7 @@ impl DataFile {
     /// # Errors
     /// What the system says; `InvalidInput` for what is neither a regular file nor a directory.
     pub fn open(path: &Path) -> io::Result<Self> {
-        // Looked at first, because opening a pipe waits for who writes to it.
-        check(&fs::metadata(path)?)?;
-        Ok(Self::from(File::open(path)?))
+        regular::open(path, DATA_BYTES_MAX).map(Self::from)
     }
 
     /// The descriptor, unless the file is one of memory.
@@ -63,7 +63,8 @@ impl DataFile {
             Inner::Memory(bytes) => return Ok(bytes.to_vec()),
         };
         let size = file.metadata()?.len();
-        let mut bytes = vec![0; usize::try_from(fits(size)?).map_err(|_| too_large())?];
+        regular::fits(size, DATA_BYTES_MAX)?;
+        let mut bytes = vec![0; size as usize];
         let mut filled = 0;
         while filled < bytes.len() {
             match file.read_at(&mut bytes[filled..], filled as u64) {
@@ -132,36 +133,6 @@ impl From<&[u8]> for DataFile {
     }
 }
 
-fn check(meta: &Metadata) -> io::Result<()> {
-    if meta.is_dir() {
-        return Err(io::Error::from_raw_os_error(EISDIR));
-    }
-    if !meta.is_file() {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "not a regular file",
-        ));
-    }
-    fits(meta.len()).map(drop)
-}
-
-fn fits(size: u64) -> io::Result<u64> {
-    if size > DATA_BYTES_MAX {
-        return Err(too_large());
-    }
-    Ok(size)
-}
-
-fn too_large() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::FileTooLarge,
-        format!("larger than {DATA_BYTES_MAX} bytes"),
-    )
-}
-
-/// "Is a directory" with Linux's numbers.
-const EISDIR: i32 = 21;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,7 +184,7 @@ mod tests {
     #[test]
     fn what_is_no_regular_file_is_refused() {
         let said = |path: &str| DataFile::open(Path::new(path)).expect_err("it is refused");
-        assert_eq!(said("/").raw_os_error(), Some(EISDIR));
+        assert_eq!(said("/").raw_os_error(), Some(regular::EISDIR));
         assert_eq!(said("/dev/zero").to_string(), "not a regular file");
         assert_eq!(said("/none/at/all").raw_os_error(), Some(2));
     }

@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::regular::EISDIR;
 use crate::{COMMAND_LINE, ConfError, Directive, Files, Item, Origin, Source, glob, parse};
 
 /// Includes may be nested this deep; a file that includes itself ends here. (nginx runs out of descriptors.)
@@ -17,9 +18,6 @@ pub const INCLUDE_DEPTH_MAX: usize = 32;
 
 /// Files that may be included in one load, repetitions counted: bounds files that include each other many times.
 pub const INCLUDES_MAX: usize = 200_000;
-
-/// "Is a directory" with Linux's numbers: reported by the read, not the open.
-const EISDIR: i32 = 21;
 
 /// How bad a collected message is; an error that stops the load is always `emerg`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,6 +173,7 @@ impl Loader {
 }
 
 fn read_error(path: &Path, error: &io::Error) -> ConfError {
+    // Of a directory the read reports what it is, not the open.
     let call = if error.raw_os_error() == Some(EISDIR) {
         "pread"
     } else {

@@ -13,6 +13,7 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use crate::glob::{self, Tree};
+use crate::regular::{self, TEXT_BYTES_MAX};
 use crate::{DataFile, Stamp};
 
 /// "No such file or directory" on every system with Linux's numbers.
@@ -88,7 +89,7 @@ impl Default for Disk {
 
 impl Source for Disk {
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
-        fs::read(path)
+        regular::read(path, TEXT_BYTES_MAX)
     }
 
     fn stamp(&mut self, path: &Path) -> Option<Stamp> {

@@ -1,0 +1,139 @@
+//! Regular files of the disk, opened and read within a size. Opening a pipe would wait for who writes to it, and reading a
+//! device might never end; both are refused. `/dev/null` is an empty file, because a file of a directory that is included is
+//! put out of action by a link to it.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Larger texts, certificates and keys are refused: no configuration known has a hundredth of it.
+pub const TEXT_BYTES_MAX: u64 = 256 << 20;
+
+/// Opens a regular file of at most `limit` bytes.
+///
+/// # Errors
+/// What the system says; `InvalidInput` for what is neither a regular file nor a directory, `FileTooLarge` past the
+/// limit.
+pub(crate) fn open(path: &Path, limit: u64) -> io::Result<File> {
+    // Looked at first, because opening some devices does something.
+    check(&fs::metadata(path)?, limit)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(O_NONBLOCK)
+        .open(path)?;
+    // Once more, because another file may have taken its place.
+    check(&file.metadata()?, limit)?;
+    Ok(file)
+}
+
+/// The bytes of a regular file of at most `limit` bytes.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    if is_null(&fs::metadata(path)?) {
+        return Ok(Vec::new());
+    }
+    let file = open(path, limit)?;
+    let mut bytes = Vec::new();
+    // It may grow while it is read.
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    fits(bytes.len() as u64, limit)?;
+    Ok(bytes)
+}
+
+fn check(meta: &Metadata, limit: u64) -> io::Result<()> {
+    if meta.is_dir() {
+        return Err(io::Error::from_raw_os_error(EISDIR));
+    }
+    if !meta.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        ));
+    }
+    fits(meta.len(), limit)
+}
+
+fn is_null(meta: &Metadata) -> bool {
+    let is_device = meta.mode() & FORMAT == CHARACTER_DEVICE;
+    is_device && meta.rdev() == NULL_DEVICE
+}
+
+/// Whether a size is within a limit.
+///
+/// # Errors
+/// `FileTooLarge`.
+pub(crate) fn fits(size: u64, limit: u64) -> io::Result<()> {
+    if size > limit {
+        let text = format!("larger than {limit} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+    }
+    Ok(())
+}
+
+/// "Is a directory" with Linux's numbers.
+pub(crate) const EISDIR: i32 = 21;
+/// For `open`, with Linux's numbers: a pipe is not waited for.
+const O_NONBLOCK: i32 = 0o4000;
+/// The part of a mode that says what a file is, and what it says of a character device.
+const FORMAT: u32 = 0o170_000;
+const CHARACTER_DEVICE: u32 = 0o020_000;
+/// Major 1, minor 3.
+const NULL_DEVICE: u64 = 0x103;
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// A file of the temporary directory that goes with its owner.
+    struct Temporary(PathBuf);
+
+    impl Temporary {
+        fn new(name: &str, size: u64) -> Self {
+            let name = format!("firstbyte-regular-{}-{name}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            let file = File::create(&path).expect("the temporary directory is writable");
+            file.set_len(size).expect("a hole takes no room");
+            Self(path)
+        }
+    }
+
+    impl Drop for Temporary {
+        fn drop(&mut self) {
+            let _ = fs::remove_file(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_the_limit() {
+        for (size, limit, fits) in [(0, 0, true), (9, 10, true), (10, 10, true), (11, 10, false)] {
+            let place = Temporary::new("limit", size);
+            let read = read(&place.0, limit);
+            assert_eq!(read.is_ok(), fits, "{size}");
+            match read {
+                Ok(bytes) => assert_eq!(bytes.len() as u64, size),
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::FileTooLarge),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused() {
+        let said = |path: &str| read(Path::new(path), 10).expect_err("it is refused");
+        assert_eq!(said("/").raw_os_error(), Some(EISDIR));
+        assert_eq!(said("/dev/zero").to_string(), "not a regular file");
+        assert_eq!(said("/none/at/all").raw_os_error(), Some(2));
+    }
+
+    #[test]
+    fn the_null_device_is_an_empty_file() {
+        assert_eq!(
+            read(Path::new("/dev/null"), 10).expect("it is empty"),
+            [0; 0]
+        );
+    }
+}
