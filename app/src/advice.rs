@@ -39,9 +39,8 @@ impl Source for Recall {
     }
 
     fn glob(&mut self, pattern: &str) -> io::Result<Vec<PathBuf>> {
-        let known = self.record.globs().find(|(known, _)| *known == pattern);
-        match known {
-            Some((_, paths)) => Ok(paths.to_vec()),
+        match self.record.globbed(pattern) {
+            Some(paths) => Ok(paths.to_vec()),
             None => Disk::default().glob(pattern),
         }
     }

@@ -38,6 +38,8 @@ pub(crate) fn run(
         // Nobody reads a closed standard output.
         let _ = dump(loaded.cycle.files.iter(), &mut io::stdout().lock());
     }
+    // The process ends: of a hundred thousand locations, taking each apart is a seventh of the time.
+    std::mem::forget(loaded);
     ExitCode::SUCCESS
 }
 

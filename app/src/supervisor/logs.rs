@@ -66,11 +66,10 @@ impl Logs {
             error_logs,
             stderr,
         };
+        // Each is named once in the list.
         for path in cycle.log_paths.clone() {
-            if logs.find(&path).is_none() {
-                let file = open(&path, console)?;
-                logs.files.push((path, file));
-            }
+            let file = open(&path, console)?;
+            logs.files.push((path, file));
         }
         Ok(logs)
     }

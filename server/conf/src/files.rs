@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// The index of the text given with `-g`, which is no file.
 pub const COMMAND_LINE: u32 = u32::MAX;
@@ -11,9 +12,41 @@ pub const COMMAND_LINE: u32 = u32::MAX;
 /// Loaded files in first-read order, and the command line's text.
 #[derive(Debug, Default, Clone)]
 pub struct Files {
-    files: Vec<(PathBuf, Vec<u8>)>,
+    files: Vec<(PathBuf, Text)>,
     index: HashMap<PathBuf, u32>,
-    command_line: Vec<u8>,
+    command_line: Text,
+}
+
+/// A text, and where its lines begin, once somebody asks for one: there may be as many messages as lines.
+#[derive(Debug, Default, Clone)]
+struct Text {
+    bytes: Vec<u8>,
+    starts: OnceLock<Vec<usize>>,
+}
+
+impl Text {
+    fn new(bytes: &[u8]) -> Self {
+        Self {
+            bytes: bytes.to_vec(),
+            starts: OnceLock::new(),
+        }
+    }
+
+    /// A line, counted from 0, without its line feed.
+    fn line(&self, index: usize) -> Option<&[u8]> {
+        let starts = self.starts.get_or_init(|| {
+            let bytes = self.bytes.iter().enumerate();
+            let ends = bytes.filter(|(_, byte)| **byte == b'\n');
+            std::iter::once(0)
+                .chain(ends.map(|(end, _)| end + 1))
+                .collect()
+        });
+        let end = match starts.get(index + 1) {
+            Some(next) => next - 1,
+            None => self.bytes.len(),
+        };
+        self.bytes.get(*starts.get(index)?..end)
+    }
 }
 
 impl Files {
@@ -24,21 +57,21 @@ impl Files {
         }
         // One below the index of the command line; a configuration of four thousand million files is not met.
         let index = u32::try_from(self.files.len()).unwrap_or(COMMAND_LINE - 1);
-        self.files.push((path.to_path_buf(), text.to_vec()));
+        self.files.push((path.to_path_buf(), Text::new(text)));
         self.index.insert(path.to_path_buf(), index);
         index
     }
 
     /// Keeps the text given with `-g`.
     pub fn set_command_line(&mut self, text: &[u8]) {
-        self.command_line = text.to_vec();
+        self.command_line = Text::new(text);
     }
 
     /// The files in first-read order: what `-T` prints.
     pub fn iter(&self) -> impl Iterator<Item = (&Path, &[u8])> {
         self.files
             .iter()
-            .map(|(path, text)| (path.as_path(), text.as_slice()))
+            .map(|(path, text)| (path.as_path(), text.bytes.as_slice()))
     }
 
     /// How many files there are.
@@ -60,19 +93,20 @@ impl Files {
 
     /// The text of a file, or of the command line.
     pub fn text(&self, file: u32) -> Option<&[u8]> {
+        self.kept(file).map(|text| text.bytes.as_slice())
+    }
+
+    fn kept(&self, file: u32) -> Option<&Text> {
         match file {
             COMMAND_LINE => Some(&self.command_line),
-            _ => self
-                .files
-                .get(file as usize)
-                .map(|(_, text)| text.as_slice()),
+            _ => self.files.get(file as usize).map(|(_, text)| text),
         }
     }
 
     /// A line (from 1) of a file, without its line end.
     pub fn line(&self, file: u32, line: u32) -> Option<&[u8]> {
         let index = (line as usize).checked_sub(1)?;
-        let text = self.text(file)?.split(|byte| *byte == b'\n').nth(index)?;
+        let text = self.kept(file)?.line(index)?;
         Some(text.strip_suffix(b"\r").unwrap_or(text))
     }
 }

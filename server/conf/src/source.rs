@@ -187,6 +187,11 @@ impl Memory {
             .map(|(path, file)| (path.as_path(), file))
     }
 
+    /// The recorded answer to a pattern.
+    pub fn globbed(&self, pattern: &str) -> Option<&[PathBuf]> {
+        self.globs.get(pattern).map(Vec::as_slice)
+    }
+
     /// Fixes the answer to a pattern.
     pub fn add_glob(&mut self, pattern: impl Into<String>, paths: Vec<PathBuf>) {
         self.globs.insert(pattern.into(), paths);

@@ -8,6 +8,7 @@
 mod format;
 mod options;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -42,9 +43,9 @@ settings! {
     pub(crate) struct LogMain: Main / MAIN_PLAIN {}
     extra {
         /// The formats by name.
-        formats: Vec<(Vec<u8>, Arc<Format>)>,
+        formats: HashMap<Vec<u8>, Arc<Format>>,
         /// The buffers of files: one file has one.
-        buffers: Vec<(PathBuf, Buffering)>
+        buffers: HashMap<PathBuf, Buffering>
     }
     merge keep_formats;
 }
@@ -127,11 +128,7 @@ const ROWS: &[Row<Build>] = &[
 
 fn log_format(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     let name = d.arg(0).to_vec();
-    let known = b
-        .conf_mut::<LogMain>()
-        .formats
-        .iter()
-        .any(|(n, _)| *n == name);
+    let known = b.conf_mut::<LogMain>().formats.contains_key(&name);
     if known || name == b"combined" {
         return Err(ConfError::word(
             d,
@@ -161,7 +158,7 @@ fn log_format(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     let value = Value::compile_bytes(b, d, d.word(1), &text)?;
     b.conf_mut::<LogMain>()
         .formats
-        .push((name, Arc::new(Format { value, escape })));
+        .insert(name, Arc::new(Format { value, escape }));
     Ok(())
 }
 
@@ -192,10 +189,7 @@ fn access_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         None => combined(b, d)?,
         Some(word) => {
             let formats = &b.conf_mut::<LogMain>().formats;
-            let found = formats
-                .iter()
-                .find(|(n, _)| *n == word.text)
-                .map(|(_, f)| Arc::clone(f));
+            let found = formats.get(&word.text).map(Arc::clone);
             found.ok_or_else(|| {
                 ConfError::word(d, word, format!("unknown log format \"{}\"", word.as_str()))
             })?
@@ -218,8 +212,8 @@ fn access_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     }
     if let (Some(how), Target::File(path)) = (how, &target) {
         let buffers = &mut b.conf_mut::<LogMain>().buffers;
-        match buffers.iter().find(|(known, _)| known == path) {
-            Some((_, other)) if *other != how => {
+        match buffers.get(path) {
+            Some(other) if *other != how => {
                 let text = format!(
                     "access_log \"{}\" already defined with conflicting parameters",
                     d.arg_str(0)
@@ -227,7 +221,7 @@ fn access_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
                 return Err(ConfError::at(d, text));
             }
             Some(_) => {}
-            None => buffers.push((path.clone(), how)),
+            None => drop(buffers.insert(path.clone(), how)),
         }
     }
     let log = AccessLog {

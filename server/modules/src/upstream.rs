@@ -5,6 +5,8 @@
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`.
 
+use std::collections::HashSet;
+
 use conf::{Arity, ConfError, Contexts, Directive, Row, Word};
 use server_core::MAX_UNIX_PATH;
 use server_core::address::parse_endpoint;
@@ -33,7 +35,7 @@ const ROWS: &[Row<Build>] = &[Row {
 
 /// The names of the groups.
 #[derive(Default)]
-struct Groups(Vec<Vec<u8>>);
+struct Groups(HashSet<Vec<u8>>);
 
 impl Conf for Groups {
     fn unit() -> &'static Unit {
@@ -47,11 +49,10 @@ impl Conf for Groups {
 fn upstream(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     let name = d.arg(0).to_vec();
     let groups = &mut b.conf_mut::<Groups>().0;
-    if groups.contains(&name) {
+    if !groups.insert(name) {
         let text = format!("duplicate upstream \"{}\"", d.arg_str(0));
         return Err(ConfError::word(d, d.word(0), text));
     }
-    groups.push(name);
     let mut servers = 0;
     conf::each(b, d.items(), |b, line| {
         if line.name() != "server" {

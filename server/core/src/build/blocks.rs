@@ -2,9 +2,12 @@
 //!
 //! Source: nginx documentation, `ngx_http_core_module`.
 
+use std::collections::HashSet;
+
 use conf::{Arity, ConfError, Contexts, Directive, Pos, Row};
 use engines::http::Method;
 
+use super::ports::{ListenDraft, Listens};
 use super::{Build, HttpDraft, ServerDraft, protocols};
 use crate::conf_core::{CoreLoc, CoreSrv};
 use crate::confs::{ConfsDraft, Scope};
@@ -100,7 +103,8 @@ pub(super) fn http(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         locations: vec![root],
         server: None,
         location: 0,
-        listens: Vec::new(),
+        siblings: HashSet::new(),
+        listens: Listens::default(),
         protocols: protocols::Protocols::default(),
     });
     conf::walk(b, d.items(), Contexts::HTTP)?;
@@ -272,10 +276,10 @@ impl Build {
         kind: &LocationKind,
         name: &[u8],
     ) -> Result<(), ConfError> {
-        let shown = String::from_utf8_lossy(name).into_owned();
+        let shown = String::from_utf8_lossy(name);
         let outer = self.location();
         let outer_draft = self.draft(outer);
-        let outer_name = String::from_utf8_lossy(&outer_draft.name).into_owned();
+        let outer_name = String::from_utf8_lossy(&outer_draft.name);
         let top = matches!(outer_draft.kind, LocationKind::Block);
         if !top {
             let fault = match (&outer_draft.kind, kind) {
@@ -302,34 +306,30 @@ impl Build {
                 return Err(ConfError::at(d, text));
             }
         }
-        let duplicate = self.has_sibling(outer, kind, name);
-        if duplicate {
+        if !self.is_first(outer, kind, name) {
             return Err(ConfError::at(d, format!("duplicate location \"{shown}\"")));
         }
         Ok(())
     }
 
-    fn has_sibling(&self, outer: usize, kind: &LocationKind, name: &[u8]) -> bool {
-        let http = self.http.as_ref().expect("locations lie inside http");
-        let same = |a: &LocationKind| match (a, kind) {
-            (LocationKind::Exact, LocationKind::Exact)
-            | (
-                LocationKind::Prefix | LocationKind::PrefixOnly,
-                LocationKind::Prefix | LocationKind::PrefixOnly,
-            ) => true,
+    /// Whether a location is the first of its name inside the one around it.
+    fn is_first(&mut self, outer: usize, kind: &LocationKind, name: &[u8]) -> bool {
+        let exact = match kind {
+            LocationKind::Exact => true,
+            LocationKind::Prefix | LocationKind::PrefixOnly => false,
             // Of named locations the first counts; expressions may repeat.
-            _ => false,
+            LocationKind::Regex(_) | LocationKind::Named | LocationKind::Block => return true,
         };
-        http.locations[outer..]
-            .iter()
-            .any(|l| l.parent == Some(outer) && same(&l.kind) && l.name == name)
+        let http = self.http.as_mut().expect("locations lie inside http");
+        http.siblings.insert((outer, exact, name.to_vec()))
     }
 
     /// A server without `listen` listens on port 80, or 8000 where the server may not.
     fn default_listen(&mut self, server: usize) {
         let http = self.http.as_mut().expect("servers lie inside http");
-        if !http.listens.iter().any(|l| l.server == server) {
-            http.listens.push(super::ListenDraft::default_for(server));
+        // The listens of a server follow each other, and this server is the last so far.
+        if http.listens.all().last().is_none_or(|l| l.server != server) {
+            http.listens.push(ListenDraft::default_for(server));
         }
     }
 

@@ -1,7 +1,7 @@
 //! The end of `http`: levels are merged parents first and flattened into tables.
 
-use std::collections::HashMap;
-use std::path::Path;
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use conf::ConfError;
@@ -36,7 +36,7 @@ impl Build {
         let told = builtin::SAMPLED.iter().any(|name| self.vars.is_used(name));
         let vars = self.vars.finish()?;
         let draft = self.http.take().expect("http is open until here");
-        protocols::check_certificates(&draft.listens, &draft.servers)?;
+        protocols::check_certificates(draft.listens.all(), &draft.servers)?;
         let (main, listens) = (draft.main.finish(), draft.listens);
         let parents: Vec<Option<usize>> = draft.locations.iter().map(|l| l.parent).collect();
         let mut servers: Vec<Server> = draft
@@ -51,7 +51,7 @@ impl Build {
             })
             .collect();
         let locations = flatten(draft.locations, &parents, &mut servers);
-        let (ports, warnings) = ports::ports(&listens, &servers, needs_local)?;
+        let (ports, warnings) = ports::ports(listens.all(), &servers, needs_local)?;
         for text in warnings {
             self.warn(ConfError::new(text));
         }
@@ -107,11 +107,12 @@ impl Build {
     /// Has the directories for request bodies made before the worker starts.
     fn name_body_dirs(&mut self, locations: &[Location]) {
         use std::os::unix::ffi::OsStrExt;
+        let mut known: HashSet<PathBuf> = self.main.temp_paths.iter().cloned().collect();
         for location in locations {
             let dir = location.confs.core_loc().body_temp_dir();
-            let path = Path::new(std::ffi::OsStr::from_bytes(&dir.path));
-            if !self.main.temp_paths.iter().any(|known| known == path) {
-                self.main.temp_paths.push(path.to_path_buf());
+            let path = PathBuf::from(std::ffi::OsStr::from_bytes(&dir.path));
+            if known.insert(path.clone()) {
+                self.main.temp_paths.push(path);
             }
         }
     }

@@ -7,6 +7,7 @@
 mod affinity;
 mod blocks;
 mod finish;
+mod log_paths;
 mod logging;
 mod main;
 mod meaningless;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use conf::{Builder, ConfError, Contexts, Directive, Loader, Pos, Row, Source, Table};
 
 pub use blocks::{LocationDraft, method_bit};
+pub use log_paths::LogPaths;
 pub use logging::{ErrorLogConf, LogTarget, error_log, syslog};
 pub use main::MainConf;
 pub use meaningless::MEANINGLESS;
@@ -102,7 +104,7 @@ pub struct Build {
     http: Option<HttpDraft>,
     finished: Option<(Arc<Http>, Vec<Listen>)>,
     /// Files that must be opened for appending before anything is served.
-    pub log_paths: Vec<PathBuf>,
+    pub log_paths: LogPaths,
     /// What the worker is to do beside serving.
     pub upkeep: Vec<Arc<dyn Upkeep>>,
     /// Files that the supervisor takes up when they change.
@@ -133,7 +135,9 @@ struct HttpDraft {
     locations: Vec<LocationDraft>,
     server: Option<usize>,
     location: usize,
-    listens: Vec<ListenDraft>,
+    /// The names of locations that are compared with the whole URI or with its beginning, by the level around them.
+    siblings: HashSet<(usize, bool, Vec<u8>)>,
+    listens: ports::Listens,
     protocols: protocols::Protocols,
 }
 
@@ -207,7 +211,7 @@ impl Build {
             units,
             http: None,
             finished: None,
-            log_paths: Vec::new(),
+            log_paths: LogPaths::default(),
             upkeep: Vec::new(),
             watches: Vec::new(),
             errands: Vec::new(),
@@ -310,16 +314,6 @@ impl Build {
         full_path(&self.options.prefix, path)
     }
 
-    /// Resolves a path and notes it as a log to open.
-    pub fn log_path(&mut self, path: &[u8]) -> PathBuf {
-        use std::os::unix::ffi::OsStringExt;
-        let path = PathBuf::from(std::ffi::OsString::from_vec(self.full_path(path)));
-        if !self.log_paths.contains(&path) {
-            self.log_paths.push(path.clone());
-        }
-        path
-    }
-
     /// Notes a syslog server; gives its place in [`Cycle::syslogs`].
     pub fn syslog(&mut self, target: SyslogTarget) -> usize {
         let known = self.syslogs.iter().position(|known| *known == target);
@@ -327,13 +321,6 @@ impl Build {
             self.syslogs.push(target);
             self.syslogs.len() - 1
         })
-    }
-
-    /// The access log of a configuration that names none, noted as a log to open.
-    pub fn default_access_log(&mut self) -> PathBuf {
-        use std::os::unix::ffi::OsStrExt;
-        let path = self.options.access_log.clone();
-        self.log_path(path.as_os_str().as_bytes())
     }
 
     /// Asks for the moments of exchanges to be noted ([`crate::timing`]).
@@ -457,14 +444,15 @@ impl Build {
         }
         let default = self.options.error_log.clone();
         self.main.finish(default.as_deref());
-        let mut paths: Vec<PathBuf> = Vec::new();
+        let mut paths = LogPaths::default();
         for log in &self.main.error_logs {
             if let LogTarget::File(path) = &log.target {
-                paths.push(path.clone());
+                paths.add(path);
             }
         }
-        paths.append(&mut self.log_paths);
-        paths.dedup();
+        for path in std::mem::take(&mut self.log_paths).into_list() {
+            paths.add(&path);
+        }
         self.log_paths = paths;
         Ok(())
     }
@@ -488,7 +476,7 @@ impl Build {
         Cycle {
             main: self.main,
             listens,
-            log_paths: self.log_paths,
+            log_paths: self.log_paths.into_list(),
             syslogs: self.syslogs,
             memory_logs: self.memory_logs,
             watches: self.watches,

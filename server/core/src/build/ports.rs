@@ -5,6 +5,8 @@
 //!
 //! Source: nginx documentation, directive `listen`.
 
+use std::collections::{HashMap, HashSet};
+
 use conf::{ConfError, Directive};
 
 use super::Build;
@@ -103,7 +105,7 @@ pub fn listen(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         if http.protocols.add(&new) {
             redefined.push(new.error(format!("protocol options redefined for {}", new.addr)));
         }
-        add(&mut http.listens, new)?;
+        http.listens.add(new)?;
     }
     for warning in redefined {
         b.warn(warning);
@@ -111,20 +113,67 @@ pub fn listen(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-fn add(listens: &mut Vec<ListenDraft>, new: ListenDraft) -> Result<(), ConfError> {
-    for old in listens.iter_mut().filter(|old| old.addr == new.addr) {
-        if old.server == new.server {
-            return Err(new.error(format!("a duplicate listen {}", new.addr)));
+/// The listens of all servers, in the order of the servers.
+#[derive(Default)]
+pub(super) struct Listens {
+    all: Vec<ListenDraft>,
+    known: HashMap<ListenAddr, Known>,
+}
+
+/// What the servers of one address said.
+#[derive(Default)]
+struct Known {
+    /// The last of them.
+    server: Option<usize>,
+    default: bool,
+    options: bool,
+}
+
+impl Listens {
+    /// All of them.
+    pub(super) fn all(&self) -> &[ListenDraft] {
+        &self.all
+    }
+
+    /// Adds what a server without `listen` gets.
+    pub(super) fn push(&mut self, new: ListenDraft) {
+        let known = self.known.entry(new.addr.clone()).or_default();
+        known.server = Some(new.server);
+        known.default |= new.default;
+        known.options |= new.options.is_some();
+        self.all.push(new);
+    }
+
+    /// Adds one that was written.
+    fn add(&mut self, new: ListenDraft) -> Result<(), ConfError> {
+        if let Some(old) = self.known.get(&new.addr) {
+            if old.server == Some(new.server) {
+                return Err(new.error(format!("a duplicate listen {}", new.addr)));
+            }
+            if old.default && new.default {
+                return Err(new.error(format!("a duplicate default server for {}", new.addr)));
+            }
+            if old.options && new.options.is_some() {
+                return Err(new.error(format!("duplicate listen options for {}", new.addr)));
+            }
         }
-        if old.default && new.default {
-            return Err(new.error(format!("a duplicate default server for {}", new.addr)));
-        }
-        if old.options.is_some() && new.options.is_some() {
-            return Err(new.error(format!("duplicate listen options for {}", new.addr)));
+        self.push(new);
+        Ok(())
+    }
+}
+
+/// Listens by their addresses, both in the order in which they are written.
+pub(super) fn by_address(listens: &[ListenDraft]) -> Vec<Vec<&ListenDraft>> {
+    let mut addresses: Vec<Vec<&ListenDraft>> = Vec::new();
+    let mut known: HashMap<&ListenAddr, usize> = HashMap::new();
+    for listen in listens {
+        let index = *known.entry(&listen.addr).or_insert(addresses.len());
+        match addresses.get_mut(index) {
+            Some(same) => same.push(listen),
+            None => addresses.push(vec![listen]),
         }
     }
-    listens.push(new);
-    Ok(())
+    addresses
 }
 
 #[derive(Default)]
@@ -289,13 +338,7 @@ pub(super) fn ports(
 ) -> Result<(Vec<Port>, Vec<String>), ConfError> {
     let mut warnings = Vec::new();
     let mut ports: Vec<Port> = Vec::new();
-    let mut seen: Vec<&ListenAddr> = Vec::new();
-    for l in listens {
-        if seen.contains(&&l.addr) {
-            continue;
-        }
-        seen.push(&l.addr);
-        let same: Vec<&ListenDraft> = listens.iter().filter(|o| o.addr == l.addr).collect();
+    for same in by_address(listens) {
         let options = same
             .iter()
             .find_map(|l| l.options.clone())
@@ -304,7 +347,7 @@ pub(super) fn ports(
         let entry = port_addr(&same, servers, &mut warnings)?;
         ports.push(Port {
             listen: Listen {
-                addr: l.addr.clone(),
+                addr: same[0].addr.clone(),
                 options,
             },
             needs_local_addr: bind,
@@ -367,37 +410,36 @@ fn port_addr(
 
 /// Moves addresses that need no socket of their own under the wildcard of their port.
 fn share_wildcards(ports: &mut Vec<Port>) {
-    let mut i = 0;
-    while i < ports.len() {
-        let owner = (0..ports.len()).find(|&w| w != i && ports[i].yields_to(&ports[w]));
-        let Some(owner) = owner else {
-            i += 1;
+    let wildcards = ports.iter().filter(|port| port.listen.addr.is_wildcard());
+    let shared: HashSet<(u16, bool)> = wildcards.filter_map(socket_of).collect();
+    let (moved, kept) = std::mem::take(ports).into_iter().partition(|port| {
+        let own = port.needs_local_addr || port.listen.addr.is_wildcard();
+        !own && socket_of(port).is_some_and(|socket| shared.contains(&socket))
+    });
+    *ports = kept;
+    let owners = ports.iter_mut();
+    let owners = owners.filter(|port| port.listen.addr.is_wildcard());
+    let mut owners: HashMap<_, _> = owners
+        .filter_map(|port| Some((socket_of(port)?, &mut port.addrs)))
+        .collect();
+    let moved: Vec<Port> = moved;
+    for port in moved {
+        let owner = socket_of(&port).and_then(|socket| owners.get_mut(&socket));
+        let (Some(owner), ListenAddr::Inet(addr)) = (owner, port.listen.addr) else {
             continue;
         };
-        let moved = ports.remove(i);
-        let owner = if owner > i { owner - 1 } else { owner };
-        if let ListenAddr::Inet(addr) = moved.listen.addr {
-            for mut entry in moved.addrs {
-                entry.addr = Some(addr);
-                let at = ports[owner].addrs.len() - 1;
-                ports[owner].addrs.insert(at, entry);
-            }
+        for mut entry in port.addrs {
+            entry.addr = Some(addr);
+            // The entry of the wildcard itself stays the last.
+            owner.insert(owner.len() - 1, entry);
         }
     }
 }
 
-impl Port {
-    /// Whether this port's address is served by the wildcard socket of `other`.
-    fn yields_to(&self, other: &Self) -> bool {
-        let (ListenAddr::Inet(mine), ListenAddr::Inet(theirs)) =
-            (&self.listen.addr, &other.listen.addr)
-        else {
-            return false;
-        };
-        !self.needs_local_addr
-            && other.listen.addr.is_wildcard()
-            && !self.listen.addr.is_wildcard()
-            && mine.port() == theirs.port()
-            && mine.is_ipv4() == theirs.is_ipv4()
+/// The port and the family of addresses that a wildcard has to have to serve a port's address, too.
+fn socket_of(port: &Port) -> Option<(u16, bool)> {
+    match &port.listen.addr {
+        ListenAddr::Inet(addr) => Some((addr.port(), addr.is_ipv4())),
+        ListenAddr::Unix(_) => None,
     }
 }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use conf::{ConfError, Directive};
 
+use super::ports::by_address;
 use super::{ListenDraft, ServerDraft};
 use crate::listen::ListenAddr;
 
@@ -95,16 +96,9 @@ pub(super) fn check_certificates(
         let text = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive";
         Err(ConfError::at(&servers[server].at, text))
     };
-    let mut addresses: Vec<Vec<&ListenDraft>> = Vec::new();
-    let mut known: HashMap<&ListenAddr, usize> = HashMap::new();
-    for listen in listens {
-        let index = *known.entry(&listen.addr).or_insert(addresses.len());
-        match addresses.get_mut(index) {
-            Some(same) => same.push(listen),
-            None => addresses.push(vec![listen]),
-        }
-    }
-    for same in addresses.iter().filter(|same| same.iter().any(|l| l.ssl)) {
+    let mut addresses = by_address(listens);
+    addresses.retain(|same| same.iter().any(|l| l.ssl));
+    for same in addresses {
         let default = same.iter().find(|l| l.default).unwrap_or(&same[0]).server;
         match &servers[default].tls {
             Some(tls) if tls.has_certificates() => {}

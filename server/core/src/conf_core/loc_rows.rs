@@ -178,10 +178,8 @@ fn parse_status(text: &[u8]) -> Option<u16> {
 
 pub(super) fn error_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     let log = crate::build::error_log(b, d)?;
-    if let LogTarget::File(path) = &log.target
-        && !b.log_paths.contains(path)
-    {
-        b.log_paths.push(path.clone());
+    if let LogTarget::File(path) = &log.target {
+        b.log_paths.add(path);
     }
     b.core_loc().error_logs.get_or_insert_default().push(log);
     Ok(())

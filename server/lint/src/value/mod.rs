@@ -217,7 +217,8 @@ impl Follow<'_> {
             // An `if` belongs to the level it stands on.
             for block in std::iter::once(level).chain(tree.within(level, "if")) {
                 let sets = SETS.iter().flat_map(|set| tree.within(block, set));
-                nearest.extend(sets.filter(sets_it));
+                // Of more there would be too many ways.
+                nearest.extend(sets.filter(sets_it).take(WAYS_MAX));
             }
         }
         if !nearest.is_empty() {
@@ -251,6 +252,9 @@ impl Follow<'_> {
         Some(all)
     }
 }
+            if all.len() >= WAYS_MAX {
+                break;
+            }
 
 #[cfg(test)]
 mod tests {
