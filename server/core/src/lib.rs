@@ -37,6 +37,7 @@ pub mod paths;
 pub mod phases;
 pub mod regex;
 pub mod reply;
+mod shared_list;
 pub mod stats;
 pub mod syslog;
 #[cfg(test)]
@@ -57,3 +58,4 @@ pub use build::{
 pub use files::*;
 pub use listen::*;
 pub use opened::OpenedLogs;
+pub use shared_list::SharedList;

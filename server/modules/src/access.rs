@@ -14,8 +14,8 @@ use server_core::debug_http;
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange, Peer};
 use server_core::module::{Access, Handler, Inherit, Module};
-use server_core::settings;
 use server_core::trace::{At, Event};
+use server_core::{SharedList, settings};
 
 use crate::networks::{Network, mask_v6};
 
@@ -35,7 +35,7 @@ settings! {
     pub(crate) struct AccessLoc: Location / PLAIN {}
     extra {
         /// `allow` and `deny`, in order.
-        rules: Vec<Rule>
+        rules: SharedList<Rule>
     }
     merge inherit;
 }

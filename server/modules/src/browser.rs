@@ -13,8 +13,8 @@ use server_core::agent;
 use server_core::build::Build;
 use server_core::exchange::Exchange;
 use server_core::module::Module;
-use server_core::settings;
 use server_core::vars::Variable;
+use server_core::{SharedList, settings};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -61,7 +61,7 @@ settings! {
         /// `modern_browser unlisted`.
         unlisted: bool,
         /// `ancient_browser`.
-        ancient: Vec<Vec<u8>>,
+        ancient: SharedList<Vec<u8>>,
         /// `ancient_browser netscape4`.
         netscape4: bool,
         /// `modern_browser_value`.

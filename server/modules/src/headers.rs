@@ -12,7 +12,7 @@ use server_core::build::Build;
 use server_core::exchange::{Ctx, Exchange};
 use server_core::module::{self, Module};
 use server_core::value::Value;
-use server_core::{reply, settings};
+use server_core::{SharedList, reply, settings};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -41,9 +41,9 @@ server_core::keyword! {
 }
 
 impl Inherit {
-    fn take(self, own: &mut Vec<Added>, parent: &[Added]) {
+    fn take(self, own: &mut SharedList<Added>, parent: &SharedList<Added>) {
         if self == Self::Merge || (self == Self::On && own.is_empty()) {
-            own.extend_from_slice(parent);
+            own.append(parent);
         }
     }
 }
@@ -58,9 +58,9 @@ settings! {
     }
     extra {
         /// `add_header`.
-        headers: Vec<Added>,
+        headers: SharedList<Added>,
         /// `add_trailer`.
-        trailers: Vec<Added>,
+        trailers: SharedList<Added>,
         /// `expires`.
         expires: Option<Expires>
     }

@@ -17,8 +17,8 @@ use server_core::build::Build;
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange};
 use server_core::module::Module;
-use server_core::settings;
 use server_core::value::Value;
+use server_core::{SharedList, settings};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -40,7 +40,7 @@ settings! {
     }
     extra {
         /// `http2_push`: an empty list for `off`.
-        pushes: Option<Vec<Value>>
+        pushes: Option<SharedList<Value>>
     }
     merge inherit;
 }
@@ -84,7 +84,10 @@ fn push(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         .then(|| Value::compile(b, d, d.word(0)))
         .transpose()?;
     let pushes = &mut b.conf_mut::<PushLoc>().pushes;
-    pushes.get_or_insert_default().extend(value);
+    let pushes = pushes.get_or_insert_default();
+    if let Some(value) = value {
+        pushes.push(value);
+    }
     Ok(())
 }
 

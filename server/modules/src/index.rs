@@ -14,7 +14,8 @@ use server_core::module::{Content, Handler, Module};
 use server_core::trace::{At, Event};
 use server_core::value::Value;
 use server_core::{
-    EACCES, ELOOP, EMLINK, ENAMETOOLONG, ENOENT, ENOTDIR, FileError, paths, phases, settings,
+    EACCES, ELOOP, EMLINK, ENAMETOOLONG, ENOENT, ENOTDIR, FileError, SharedList, paths, phases,
+    settings,
 };
 
 use crate::static_files;
@@ -33,7 +34,7 @@ settings! {
     pub(crate) struct IndexLoc: Location / PLAIN {}
     extra {
         /// The names to try, in order.
-        names: Vec<Value>
+        names: SharedList<Value>
     }
     merge inherit_names;
 }
@@ -42,7 +43,7 @@ fn inherit_names(own: &mut IndexLoc, parent: Option<&IndexLoc>) {
     if own.names.is_empty() {
         own.names = match parent {
             Some(parent) => parent.names.clone(),
-            None => vec![Value::text(b"index.html")],
+            None => vec![Value::text(b"index.html")].into(),
         };
     }
 }

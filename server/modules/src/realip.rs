@@ -13,10 +13,10 @@ use engines::http::FieldId;
 use server_core::build::Build;
 use server_core::exchange::{Ctx, Exchange, Peer};
 use server_core::module::{Handler, Module, Step};
-use server_core::settings;
 use server_core::trace::{At, Event};
 use server_core::typed::Typed;
 use server_core::vars::Variable;
+use server_core::{SharedList, settings};
 
 use crate::networks::{Network, forwarded};
 
@@ -41,7 +41,7 @@ settings! {
     }
     extra {
         /// `set_real_ip_from`.
-        trusted: Vec<Network>
+        trusted: SharedList<Network>
     }
     merge inherit;
 }
@@ -128,7 +128,10 @@ fn set_real_ip_from(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     } else {
         resolve(b, d)?
     };
-    b.conf_mut::<RealIpLoc>().trusted.extend(networks);
+    let trusted = &mut b.conf_mut::<RealIpLoc>().trusted;
+    networks
+        .into_iter()
+        .for_each(|network| trusted.push(network));
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use crate::intake::{BodyRate, InFile};
 use crate::keyword;
 use crate::opened::OpenedLogs;
 use crate::settings;
+use crate::shared_list::SharedList;
 use crate::typed::{Millis, Number, Offset, Size, SizeValue, Text, Typed};
 use crate::value::Value;
 
@@ -208,7 +209,7 @@ settings! {
         /// `error_page`, if any here or around.
         error_pages: Option<Arc<Vec<ErrorPage>>>,
         /// `error_log` targets.
-        error_logs: Option<Vec<ErrorLogConf>>,
+        error_logs: Option<SharedList<ErrorLogConf>>,
         /// The opened error log.
         opened_log: OnceLock<ErrorLog>,
         /// `keepalive_timeout`: how long an idle connection is kept, milliseconds; 0 closes after each response.
