@@ -14,6 +14,7 @@ use tls::{Config, Info};
 
 use crate::exchange::{Ctx, Exchange, Tls};
 use crate::phases;
+use crate::regex::FailedMatch;
 
 /// Loads the certificates of a server for one handshake.
 pub trait LateCertificates: Send + Sync {
@@ -40,7 +41,9 @@ pub fn load(
     x.server = server;
     x.location = server_conf.location;
     let late = server_conf.certificates.as_ref()?;
-    late.load(x, cx, settings).map(Arc::new)
+    let loaded = late.load(x, cx, settings)?;
+    // A name that hangs on an expression which could not be matched is no name.
+    (x.failed_match == FailedMatch::None).then(|| Arc::new(loaded))
 }
 
 /// Whether a name of a handshake is a host name and nothing else: no path, no address, no port.

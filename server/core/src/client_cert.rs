@@ -16,7 +16,11 @@ use crate::http::{Generation, Http};
 /// The server whose settings count until the host of a request is known.
 pub(crate) fn first_server(x: &Exchange, http: &Generation) -> usize {
     let named = match &x.tls {
-        Some(tls) => tls.named_server(http, x.port, x.client.local),
+        // Where that cannot be told, the server of the request is looked for by the same names.
+        Some(tls) => tls
+            .named_server(http, x.port, x.client.local)
+            .ok()
+            .flatten(),
         None => None,
     };
     named.unwrap_or_else(|| http.ports[x.port].addr(x.client.local).default_server)
@@ -30,7 +34,7 @@ pub(crate) fn is_misdirected(x: &Exchange, http: &Generation, server: usize) -> 
     };
     let misdirected = config.asks_for_certificates()
         && tls.info.server_name.as_deref() != Some(&x.host)
-        && tls.named_server(http, x.port, x.client.local).is_some()
+        && tls.named_server(http, x.port, x.client.local) != Ok(None)
         && !config.has_policy_of(&tls.config);
     if misdirected {
         x.log(

@@ -31,7 +31,7 @@ use crate::http::{Generation, Http, Location, Server};
 use crate::intake::Intake;
 use crate::known_host::KnownHost;
 use crate::phases::Phase;
-use crate::regex::Captures;
+use crate::regex::{Captures, FailedMatch};
 use crate::timing::{Moments, Sampled};
 use crate::trace::Trace;
 
@@ -199,6 +199,8 @@ pub struct Exchange {
     lanes: Vec<Lane>,
     /// Captures of the last regular expression.
     pub captures: Captures,
+    /// An expression ran into its match limit.
+    pub failed_match: FailedMatch,
     slots: Vec<Option<Vec<u8>>>,
     known: Vec<bool>,
     /// What modules keep with the exchange until it ends.
@@ -287,6 +289,7 @@ impl Exchange {
             stages: Vec::new(),
             lanes: Vec::new(),
             captures: Captures::default(),
+            failed_match: FailedMatch::None,
             slots: Vec::new(),
             known: Vec::new(),
             guards: Guards::default(),
@@ -344,6 +347,7 @@ impl Exchange {
         self.depth = 0;
         self.response.clear();
         self.captures.clear();
+        self.failed_match = FailedMatch::None;
         self.slots.clear();
         self.slots.resize(slots, None);
         self.known.clear();

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::fmt;
 use std::net::SocketAddr;
 
 use engines::http::parse_host;
@@ -200,47 +201,71 @@ pub struct Handshake {
     pub offer: tls::Offer,
 }
 
+/// The name of a handshake could not be compared with an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmatched(String);
+
+impl fmt::Display for Unmatched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// What the name a client asks for means on a port's address. The server that has it shows its certificate, else the
 /// default server; a name that is no host name means the default server, too. A server which neither has a certificate nor
 /// refuses handshakes shows that of the default server, but speaks its own protocols.
+///
+/// # Errors
+/// A regular expression ran into its match limit.
 pub fn handshake(
     http: &Http,
     port: usize,
     local: Option<SocketAddr>,
     name: Option<&[u8]>,
-) -> Handshake {
+) -> Result<Handshake, Unmatched> {
     let addr = http.ports[port].addr(local);
-    let named = named_server(http, addr, name).unwrap_or(addr.default_server);
+    let named = named_server(http, addr, name)?.unwrap_or(addr.default_server);
     let tls = http.servers[named].tls.as_ref();
     let shows = tls.is_some_and(|tls| tls.has_certificates() || tls.rejects());
-    Handshake {
+    Ok(Handshake {
         certificate: if shows { named } else { addr.default_server },
         offer: tls::Offer {
             http2: http.speaks_http2(addr, named),
             spdy: addr.spdy,
         },
-    }
+    })
 }
 
 /// The server of an address that has a name; `None` if none has, or there is no choice.
-pub(crate) fn named_server(http: &Http, addr: &PortAddr, name: Option<&[u8]>) -> Option<usize> {
-    let name = name.filter(|_| !addr.names.is_empty())?;
+///
+/// # Errors
+/// As [`handshake`].
+pub(crate) fn named_server(
+    http: &Http,
+    addr: &PortAddr,
+    name: Option<&[u8]>,
+) -> Result<Option<usize>, Unmatched> {
+    let Some(name) = name.filter(|_| !addr.names.is_empty()) else {
+        return Ok(None);
+    };
     let mut host = Vec::with_capacity(name.len());
     if parse_host(name, &mut host).is_err() || host.is_empty() {
-        return None;
+        return Ok(None);
     }
     if let Some(server) = addr.names.table.find(&host) {
-        return Some(server);
+        return Ok(Some(server));
     }
-    let matches = |(server, index): &&(usize, usize)| {
+    for (server, index) in &addr.names.regex {
         let srv: &CoreSrv = http.servers[*server].confs.get();
-        matches!(&srv.names[*index].kind, NameKind::Regex(regex) if regex.is_match(&host))
-    };
-    addr.names
-        .regex
-        .iter()
-        .find(matches)
-        .map(|(server, _)| *server)
+        let NameKind::Regex(regex) = &srv.names[*index].kind else {
+            continue;
+        };
+        let matches = regex.is_match(&host);
+        if matches.map_err(|limit| Unmatched(limit.shown(&host, &regex.pattern).to_string()))? {
+            return Ok(Some(*server));
+        }
+    }
+    Ok(None)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //!
 //! Source: nginx documentation, directives `root`, `alias`, `disable_symlinks`.
 
+use std::path::Path;
 use std::rc::Rc;
 
 use crate::conf_core::{Alias, Root};
@@ -12,7 +13,8 @@ use crate::errlog::Level;
 use crate::exchange::{Ctx, Exchange};
 use crate::files::{OpenPolicy, SymlinkMode};
 use crate::http::Http;
-use crate::value::Part;
+use crate::regex::FailedMatch;
+use crate::value::{Part, Value};
 
 /// The path of the exchange's URI.
 ///
@@ -62,6 +64,31 @@ pub fn map_candidate(
     contained(x, path, fixed)
 }
 
+/// The path that a directive's value with variables gives, below `base` where it is relative; a file that is not one of a
+/// location's own.
+///
+/// # Errors
+/// The status to answer with: 404 where the path would leave the directory that the configuration alone says, 500 where a
+/// variable depends on an expression that could not be matched.
+pub fn computed(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    value: &Value,
+    base: &Path,
+) -> Result<Vec<u8>, u16> {
+    let name = value.to_vec(x, cx);
+    if x.failed_match == FailedMatch::New {
+        return Err(500);
+    }
+    let own = match value.parts.first() {
+        Some(Part::Text(text)) => text.len(),
+        _ => 0,
+    };
+    let path = crate::build::full_path(base, &name);
+    let fixed = path.len() - name.len() + own;
+    contained(x, path, fixed)
+}
+
 /// The directory of the location, how much of it the configuration alone says, and how `alias` maps.
 fn directory(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(Vec<u8>, usize, Option<Alias>), u16> {
     let http = Rc::clone(&x.http);
@@ -76,19 +103,20 @@ fn directory(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(Vec<u8>, usize, Opti
         return Err(500);
     }
     let mut path = Vec::with_capacity(x.uri.len() + 64);
-    let fixed = evaluate(root, &http, x, cx, &mut path);
+    let fixed = evaluate(root, &http, x, cx, &mut path).ok_or(500u16)?;
     Ok((path, fixed, root.alias))
 }
 
-/// Appends the directory; gives the length of what variables have no part in.
+/// Appends the directory; gives the length of what variables have no part in, nothing where a variable depends on an
+/// expression that could not be matched.
 fn evaluate(
     root: &Root,
     http: &Http,
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
     path: &mut Vec<u8>,
-) -> usize {
-    match root.path.parts.as_slice() {
+) -> Option<usize> {
+    let fixed = match root.path.parts.as_slice() {
         [] => 0,
         [Part::Text(text)] => {
             path.extend_from_slice(text);
@@ -96,17 +124,20 @@ fn evaluate(
         }
         [first, ..] => {
             root.path.eval(x, cx, path);
-            if path.first() != Some(&b'/') {
-                *path = crate::build::full_path(&http.prefix, path);
-                return http.prefix.as_os_str().len();
+            if x.failed_match == FailedMatch::New {
+                return None;
             }
-            if let Part::Text(text) = first {
-                text.len()
-            } else {
-                0
+            match first {
+                _ if path.first() != Some(&b'/') => {
+                    *path = crate::build::full_path(&http.prefix, path);
+                    http.prefix.as_os_str().len()
+                }
+                Part::Text(text) => text.len(),
+                _ => 0,
             }
         }
-    }
+    };
+    Some(fixed)
 }
 
 /// Checks that what the request adds to the first `fixed` bytes of a path stays below them.

@@ -25,7 +25,7 @@ use crate::memory;
 use crate::module::{Access, Content, Handler, Module, Step};
 use crate::names::find_server;
 use crate::reply;
-
+use crate::regex::FailedMatch;
 use crate::trace::Event;
 pub use access::delay_counts_from;
 pub use redirect::{redirect, redirect_named};
@@ -110,6 +110,8 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
             x.server = find_server(x, &http, addr).unwrap_or(x.server);
             x.location = http.servers[x.server].location;
             take_target(x);
+            // The head is refused for what it is.
+            x.failed_match = FailedMatch::None;
         }
         return refuse(x, cx, fault);
     }
@@ -273,20 +275,30 @@ fn take_target(x: &mut Exchange) -> bool {
 pub fn run(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let http = Rc::clone(&x.http);
     while x.state == State::Running {
-        match x.phase {
-            Phase::PostRead => steps(x, cx, &http.handlers.post_read, Phase::ServerRewrite),
-            Phase::ServerRewrite => steps(x, cx, &http.handlers.server_rewrite, Phase::FindConfig),
-            Phase::FindConfig => find_config(x, cx, &http),
-            Phase::Rewrite => steps(x, cx, &http.handlers.rewrite, Phase::PostRewrite),
-            Phase::PostRewrite => post_rewrite(x, cx, &http),
-            Phase::PreAccess => steps(x, cx, &http.handlers.pre_access, Phase::Access),
-            Phase::Access => access::run(x, cx, &http),
-            Phase::PostAccess => access::decide(x, cx, &http),
-            Phase::PreContent => steps(x, cx, &http.handlers.pre_content, Phase::Content),
-            Phase::Content => content(x, cx, &http),
+        if x.failed_match == FailedMatch::New {
+            reply::status(x, cx, 500);
+            continue;
         }
     }
 }
+        phase(x, cx, &http);
+    }
+}
+
+/// Runs one phase.
+#[inline]
+fn phase(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
+    match x.phase {
+        Phase::PostRead => steps(x, cx, &http.handlers.post_read, Phase::ServerRewrite),
+        Phase::ServerRewrite => steps(x, cx, &http.handlers.server_rewrite, Phase::FindConfig),
+        Phase::FindConfig => find_config(x, cx, http),
+        Phase::Rewrite => steps(x, cx, &http.handlers.rewrite, Phase::PostRewrite),
+        Phase::PostRewrite => post_rewrite(x, cx, http),
+        Phase::PreAccess => steps(x, cx, &http.handlers.pre_access, Phase::Access),
+        Phase::Access => access::run(x, cx, http),
+        Phase::PostAccess => access::decide(x, cx, http),
+        Phase::PreContent => steps(x, cx, &http.handlers.pre_content, Phase::Content),
+        Phase::Content => content(x, cx, http),
 
 /// Sets the phase to run next.
 fn enter(x: &mut Exchange, phase: Phase) {

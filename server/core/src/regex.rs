@@ -1,10 +1,14 @@
 //! Regular expressions: PCRE2 with JIT, a match limit, and captures that become variables.
 //!
-//! Numbered captures live in the exchange until the next match; named ones are variables.
+//! Numbered captures live in the exchange until the next match; named ones are variables. A match that cannot be finished
+//! is neither a match nor none: it is logged, and the request that needed it is answered with 500.
+
+use std::fmt;
 
 use conf::{ConfError, Directive, Word};
 
 use crate::build::Build;
+use crate::errlog::{Level, Shown};
 use crate::exchange::Exchange;
 
 /// A compiled expression with the variables that its named groups set.
@@ -20,7 +24,41 @@ pub struct Regex {
 
 /// The match failed to finish within its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MatchLimit;
+pub struct MatchLimit {
+    /// The library's number for what went wrong, which is negative.
+    code: i32,
+}
+
+impl MatchLimit {
+    /// nginx's words for it.
+    pub fn shown<'a>(self, subject: &'a [u8], pattern: &'a str) -> impl fmt::Display + 'a {
+        fmt::from_fn(move |f| {
+            let (code, subject) = (self.code, Shown(subject));
+            write!(
+                f,
+                "pcre2_match() failed: {code} on \"{subject}\" using \"{pattern}\""
+            )
+        })
+    }
+}
+
+impl From<pcre2::Error> for MatchLimit {
+    fn from(error: pcre2::Error) -> Self {
+        Self { code: error.code() }
+    }
+}
+
+/// Whether a match of an exchange could not be finished.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FailedMatch {
+    /// None so far.
+    #[default]
+    None,
+    /// One, and nobody has answered the request for it yet.
+    New,
+    /// The request is answered with 500, or is past an answer.
+    Answered,
+}
 
 impl Regex {
     /// Compiles a directive's pattern; named groups are registered as variables.
@@ -73,22 +111,23 @@ impl Regex {
     /// Matches `subject`; on success the exchange's captures and the named variables are set.
     ///
     /// # Errors
-    /// The match limit was reached.
+    /// The match limit was reached. That has been logged, and the exchange is answered with 500 unless it is answered
+    /// already: whoever computes a value need not pass the error on.
     pub fn exec(&self, x: &mut Exchange, subject: &[u8]) -> Result<bool, MatchLimit> {
+        self.capture(x, subject)
+            .inspect_err(|limit| self.report(x, subject, *limit))
+    }
+
+    fn capture(&self, x: &mut Exchange, subject: &[u8]) -> Result<bool, MatchLimit> {
         if self.groups == 0 {
-            let hit = self.inner.is_match(subject).map_err(|_| MatchLimit)?;
+            let hit = self.inner.is_match(subject)?;
             if hit {
                 x.captures.clear();
             }
             return Ok(hit);
         }
         let mut locations = self.inner.capture_locations();
-        if self
-            .inner
-            .captures_read(&mut locations, subject)
-            .map_err(|_| MatchLimit)?
-            .is_none()
-        {
+        if self.inner.captures_read(&mut locations, subject)?.is_none() {
             return Ok(false);
         }
         x.captures
@@ -100,9 +139,30 @@ impl Regex {
         Ok(true)
     }
 
+    /// Whether `subject` matches; captures stay what they were.
+    ///
+    /// # Errors
+    /// As [`Regex::exec`].
+    pub fn test(&self, x: &mut Exchange, subject: &[u8]) -> Result<bool, MatchLimit> {
+        self.is_match(subject)
+            .inspect_err(|limit| self.report(x, subject, *limit))
+    }
+
     /// Whether `subject` matches, without touching any exchange.
-    pub fn is_match(&self, subject: &[u8]) -> bool {
-        self.inner.is_match(subject).unwrap_or(false)
+    ///
+    /// # Errors
+    /// The match limit was reached, which nobody has been told.
+    pub fn is_match(&self, subject: &[u8]) -> Result<bool, MatchLimit> {
+        Ok(self.inner.is_match(subject)?)
+    }
+
+    #[cold]
+    fn report(&self, x: &mut Exchange, subject: &[u8], limit: MatchLimit) {
+        let text = limit.shown(subject, &self.pattern);
+        x.log(Level::Alert, format_args!("{text}"));
+        if x.failed_match == FailedMatch::None {
+            x.failed_match = FailedMatch::New;
+        }
     }
 }
 
@@ -120,7 +180,7 @@ pub fn match_once(pattern: &[u8], subject: &[u8]) -> Result<Option<Vec<Group>>, 
         format!("pcre2_compile() failed: {reason} in \"{text}\"")
     })?;
     let found = regex.captures(subject);
-    let found = found.map_err(|error| format!("pcre2_match() failed: {error} using \"{text}\""))?;
+    let found = found.map_err(|error| MatchLimit::from(error).shown(subject, &text).to_string())?;
     Ok(found.map(|captures| {
         let name = |n: usize| regex.capture_names().get(n).cloned().flatten();
         let group = |n: usize| Group {
@@ -197,7 +257,7 @@ mod tests {
         assert!(match_once(b"(", b"x").is_err());
         assert!(
             match_once(b"(a+)+$", &[b"a".repeat(60), b"b".to_vec()].concat())
-                .is_err_and(|e| e.contains("limit"))
+                .is_err_and(|e| e.starts_with("pcre2_match() failed: -47 on \"aaa"))
         );
     }
 }

@@ -12,10 +12,20 @@ use crate::debug_http;
 use crate::exchange::{Ctx, Exchange, Peer, State};
 use crate::http::Http;
 use crate::phases;
+use crate::regex::FailedMatch;
 use crate::trace::Event;
 
 /// Answers with a status: an error page if one is configured, else a page of our own.
 pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
+    let status = match x.failed_match {
+        // What an expression decides is not known, whatever has been made of it since.
+        FailedMatch::New => {
+            x.failed_match = FailedMatch::Answered;
+            x.reply.location.clear();
+            500
+        }
+        FailedMatch::None | FailedMatch::Answered => status,
+    };
     debug_http!(
         x,
         "http finalize request: {status}, {} a:1, c:1",
@@ -267,6 +277,11 @@ pub fn send(x: &mut Exchange, cx: &mut Ctx<'_>, chunk: Option<Chunk>) {
             return self::status(x, cx, status);
         }
     }
+    if x.failed_match == FailedMatch::New {
+        x.header_sent = false;
+        x.drop_body();
+        return status(x, cx, 500);
+    }
     render(x, cx, &http);
     debug_http!(x, "http output filter {}", x.shown_uri());
     x.state = State::Responding;
@@ -352,6 +367,14 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     head.forbid_chunked = !*loc.chunked_transfer_encoding;
 }
 
+/// A `Location` as browsers read it: they leave control bytes out and take `\` for a slash, by which a path could become
+/// the name of another host.
+pub fn escaped(location: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    escape(location, Escape::Location, &mut out);
+    out
+}
+
 fn push_content_type(head: &mut engines::http::ResponseHead, kind: &[u8], charset: &[u8]) {
     if charset.is_empty() {
         return head.push_id(FieldId::ContentType, b"Content-Type", kind);
@@ -367,14 +390,6 @@ pub fn decimal(mut n: u64, digits: &mut [u8; 20]) -> &[u8] {
         at -= 1;
         digits[at] = b'0' + (n % 10) as u8;
         n /= 10;
-/// A `Location` as browsers read it: they leave control bytes out and take `\` for a slash, by which a path could become
-/// the name of another host.
-pub fn escaped(location: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    escape(location, Escape::Location, &mut out);
-    out
-}
-
         if n == 0 {
             return &digits[at..];
         }

@@ -13,7 +13,7 @@ use server_core::conf_core::NameKind;
 use server_core::exchange::{Ctx, Exchange};
 use server_core::module::Module;
 use server_core::names::NameTable;
-use server_core::regex::Regex;
+use server_core::regex::{FailedMatch, Regex};
 use server_core::value::Value;
 use server_core::vars::Compute;
 
@@ -131,11 +131,12 @@ impl Map {
     fn find(&self, x: &mut Exchange, subject: &[u8]) -> Option<&Value> {
         let mut found = self.names.find(&subject.to_ascii_lowercase());
         if found.is_none() && !subject.is_empty() {
-            // An expression that fails within its limits does not match.
+            // Where one cannot be finished, those behind it are not asked: the request gets 500.
             found = self
                 .regexes
                 .iter()
-                .find(|(regex, _)| regex.exec(x, subject) == Ok(true))
+                .find(|(regex, _)| regex.exec(x, subject) != Ok(false))
+                .filter(|_| x.failed_match != FailedMatch::New)
                 .map(|(_, value)| *value);
         }
         found.or(self.default).map(|value| &self.values[value])

@@ -16,7 +16,7 @@ use server_core::conf_core::{CoreSrv, NameKind};
 use server_core::exchange::{Ctx, Exchange};
 use server_core::module::{Inherit, Module};
 use server_core::names::NameTable;
-use server_core::regex::Regex;
+use server_core::regex::{MatchLimit, Regex};
 use server_core::settings;
 use server_core::vars::Compute;
 
@@ -225,38 +225,53 @@ impl Compute for InvalidReferer {
         let http = Rc::clone(&x.http);
         let valid = match &x.loc::<RefererLoc>(&http).valid {
             None => true,
-            Some(valid) => valid.allows(x.head.field(FieldId::Referer), x.srv(&http)),
+            // A referer that an expression cannot be compared with is not valid; the request gets 500.
+            Some(valid) => valid.allows(x, x.srv(&http)).unwrap_or(false),
         };
         Some(if valid { Vec::new() } else { b"1".to_vec() })
     }
 }
 
 impl Valid {
-    fn allows(&self, referer: Option<&[u8]>, server: &CoreSrv) -> bool {
+    fn allows(&self, x: &mut Exchange, server: &CoreSrv) -> Result<bool, MatchLimit> {
         if self.paths.is_empty() && self.regexes.is_empty() && !self.server_regexes {
-            return true;
+            return Ok(true);
         }
-        let Some(referer) = referer else {
-            return self.none;
+        let Some(referer) = x.head.field(FieldId::Referer).map(<[u8]>::to_vec) else {
+            return Ok(self.none);
         };
-        let Some(rest) = after_scheme(referer) else {
-            return self.blocked;
+        let Some(rest) = after_scheme(&referer) else {
+            return Ok(self.blocked);
         };
         let end = rest.iter().position(|b| matches!(b, b'/' | b':'));
         let (host, port_and_path) = rest.split_at(end.unwrap_or(rest.len()));
         if host.len() > HOST_MAX {
-            return false;
+            return Ok(false);
         }
         let host = host.to_ascii_lowercase();
         if let Some(found) = self.names.find(&host) {
             let path = port_and_path.iter().position(|b| *b == b'/');
-            return port_and_path[path.unwrap_or(port_and_path.len())..]
-                .starts_with(&self.paths[found]);
+            let path = &port_and_path[path.unwrap_or(port_and_path.len())..];
+            return Ok(path.starts_with(&self.paths[found]));
         }
-        let by_server = |regex: &Regex| regex.is_match(&host);
-        (self.server_regexes && regexes(server).any(by_server))
-            || self.regexes.iter().any(|regex| regex.is_match(rest))
+        if self.server_regexes && any(x, regexes(server), &host)? {
+            return Ok(true);
+        }
+        any(x, self.regexes.iter(), rest)
     }
+}
+
+/// Whether one of the expressions matches.
+fn any<'r>(
+    x: &mut Exchange,
+    mut regexes: impl Iterator<Item = &'r Regex>,
+    subject: &[u8],
+) -> Result<bool, MatchLimit> {
+    let found = regexes.find_map(|regex| match regex.test(x, subject) {
+        Ok(false) => None,
+        found => Some(found),
+    });
+    found.unwrap_or(Ok(false))
 }
 
 fn regexes(server: &CoreSrv) -> impl Iterator<Item = &Regex> {

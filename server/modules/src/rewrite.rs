@@ -411,12 +411,8 @@ fn run_rewrite(
     debug_http!(x, "http script regex: \"{}\"", rewrite.regex.pattern);
     let uri = std::mem::take(&mut x.uri);
     let matched = rewrite.regex.exec(x, &uri);
-    if log {
-        let verb = if matched == Ok(true) {
-            "matches"
-        } else {
-            "does not match"
-        };
+    if let (true, Ok(matched)) = (log, matched) {
+        let verb = if matched { "matches" } else { "does not match" };
         let text = String::from_utf8_lossy(&uri);
         x.log(
             Level::Notice,

@@ -5,6 +5,7 @@
 //! small, so that the first of them can be read before all of a response is here, and grow while the client keeps
 //! reading.
 
+use std::fmt;
 use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -205,7 +206,13 @@ fn start<N: Net>(
         .conn
         .hello()
         .and_then(|hello| hello.server_name.as_deref());
-    let chosen = handshake(http, c.port(), client.local, name);
+    let chosen = match handshake(http, c.port(), client.local, name) {
+        Ok(chosen) => chosen,
+        Err(unmatched) => {
+            log(c, sh, Level::Alert, format_args!("{unmatched}"));
+            return Err(tls.conn.abandon());
+        }
+    };
     let server = &http.servers[chosen.certificate];
     let is_late = server.certificates.is_some();
     let Some(mut config) = server.tls.clone() else {
@@ -274,11 +281,21 @@ fn decide<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, tls: &mut Tls) {
 
 /// Logs why a handshake failed.
 fn refuse<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, fault: &Fault) {
+    log(c, sh, Level::Info, format_args!("{fault}"));
+}
+
+/// Writes to the log of the default server what happened in a handshake.
+fn log<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    level: Level,
+    text: fmt::Arguments<'_>,
+) {
     let client = client(c, sh, false);
     let mut x = sh.exchange(client, c.port());
     x.head.clear();
     phases::place(&mut x);
-    x.log(Level::Info, format_args!("{fault} while SSL handshaking"));
+    x.log(level, format_args!("{text} while SSL handshaking"));
     sh.drop_unlogged(x);
 }
 

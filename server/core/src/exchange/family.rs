@@ -16,6 +16,7 @@ use super::{Ctx, Exchange, MAX_URI_CHANGES, State};
 use crate::debug_http;
 use crate::errlog::{Level, Shown};
 use crate::phases::{self, Phase};
+use crate::regex::FailedMatch;
 
 /// What an exchange has to do with subrequests.
 #[derive(Default)]
@@ -172,6 +173,10 @@ impl Exchange {
         self.swap_shared(child);
         let done = work(child);
         self.swap_shared(child);
+        // What it computes for this request decides on this request.
+        if child.failed_match == FailedMatch::New && self.failed_match == FailedMatch::None {
+            self.failed_match = FailedMatch::New;
+        }
         done
     }
 

@@ -8,7 +8,7 @@ use engines::http::Method;
 use tls::{Config, Info, Verified};
 
 use crate::http::Generation;
-use crate::names::named_server;
+use crate::names::{Unmatched, named_server};
 
 /// A TLS connection after its handshake; made once for all its exchanges.
 #[derive(Debug)]
@@ -55,19 +55,22 @@ impl Tls {
 
     /// The server that has the name which the client asked for in its handshake, if one has; configurations may have
     /// changed since then.
+    ///
+    /// # Errors
+    /// A regular expression ran into its match limit.
     pub fn named_server(
         &self,
         http: &Generation,
         port: usize,
         local: Option<SocketAddr>,
-    ) -> Option<usize> {
+    ) -> Result<Option<usize>, Unmatched> {
         let (number, known) = self.server.get();
         if number == http.number {
-            return known;
+            return Ok(known);
         }
         let addr = http.ports[port].addr(local);
-        let server = named_server(http, addr, self.info.server_name.as_deref());
+        let server = named_server(http, addr, self.info.server_name.as_deref())?;
         self.server.set((http.number, server));
-        server
+        Ok(server)
     }
 }

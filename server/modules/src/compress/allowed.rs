@@ -5,7 +5,9 @@
 
 use engines::http::{FieldId, Version, parse_http_date};
 use server_core::agent::Browser;
+use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange};
+use server_core::regex::Regex;
 
 use super::accept::Accepted;
 use super::coding::Coding;
@@ -38,10 +40,23 @@ pub(super) fn not_excluded(x: &Exchange, cx: &Ctx<'_>, conf: &CompressLoc) -> bo
         (Some(disabled), Some(agent)) => {
             let old = || matches!(Browser::of(agent), Browser::Msie { old: true });
             !(disabled.msie6 && old()
-                || disabled.patterns.iter().any(|regex| regex.is_match(agent)))
+                || disabled
+                    .patterns
+                    .iter()
+                    .any(|regex| excludes(x, regex, agent)))
         }
         _ => true,
     }
+}
+
+/// Whether `gzip_disable` names a browser. As in nginx one that an expression cannot be compared with gets no gzip: that
+/// decides on nothing else, and so the request goes on.
+fn excludes(x: &Exchange, regex: &Regex, agent: &[u8]) -> bool {
+    regex.is_match(agent).unwrap_or_else(|limit| {
+        let text = limit.shown(agent, &regex.pattern);
+        x.log(Level::Alert, format_args!("{text}"));
+        true
+    })
 }
 
 /// `gzip_proxied`.

@@ -196,6 +196,7 @@ impl Site {
     pub(crate) fn come_over(&mut self, port: usize, info: tls::Info) -> &mut Self {
         let http = &self.generation.http;
         let chosen = handshake(http, port, None, info.server_name.as_deref());
+        let chosen = chosen.expect("its expressions are short");
         let config = http.servers[chosen.certificate].tls.clone();
         let config = config.expect("the port speaks TLS");
         self.tls = Some(Rc::new(Tls::new(config, info)));

@@ -65,7 +65,11 @@ fn a_name_in_the_handshake_chooses_the_server() {
         server {{ listen 80; server_name plain; }}"
     ));
     let http = &site.generation().http;
-    let server = |name: Option<&[u8]>| handshake(http, 0, None, name).certificate;
+    let server = |name: Option<&[u8]>| {
+        handshake(http, 0, None, name)
+            .expect("no expression")
+            .certificate
+    };
     assert_eq!(server(Some(b"first")), 0);
     assert_eq!(server(Some(b"a.wild.example")), 1);
     assert_eq!(server(Some(b"r12.example")), 2);
@@ -87,7 +91,11 @@ fn a_server_without_a_certificate_shows_that_of_the_default_server() {
         server {{ listen 443 ssl; server_name d; ssl_reject_handshake on; }}"
     ));
     let http = &site.generation().http;
-    let server = |name: &[u8]| handshake(http, 0, None, Some(name)).certificate;
+    let server = |name: &[u8]| {
+        handshake(http, 0, None, Some(name))
+            .expect("no expression")
+            .certificate
+    };
     assert_eq!([server(b"a"), server(b"b"), server(b"c")], [0; 3]);
     assert_eq!(server(b"d"), 3);
     let tls = |n: usize| http.servers[n].tls.as_ref();
@@ -335,7 +343,12 @@ fn each_server_offers_its_own_protocols() {
         server {{ listen 445 ssl; server_name off; http2 off; }}"
     ));
     let http = &site.generation().http;
-    let http2 = |port: usize, name: &[u8]| handshake(http, port, None, Some(name)).offer.http2;
+    let http2 = |port: usize, name: &[u8]| {
+        handshake(http, port, None, Some(name))
+            .expect("no expression")
+            .offer
+            .http2
+    };
     assert!(http2(0, b"on") && http2(0, b"nobody") && !http2(0, b"off"));
     assert!(!http2(1, b"default") && !http2(1, b"nobody") && http2(1, b"on"));
     assert!(http2(2, b"listens") && http2(2, b"off"));
@@ -349,7 +362,11 @@ fn spdy_is_offered_on_the_addresses_that_say_so() {
         server {{ listen 443 ssl; server_name b; }}"
     ));
     let http = &site.generation().http;
-    let offer = |port: usize, name: &[u8]| handshake(http, port, None, Some(name)).offer;
+    let offer = |port: usize, name: &[u8]| {
+        handshake(http, port, None, Some(name))
+            .expect("no expression")
+            .offer
+    };
     let all = offer(0, b"a");
     assert!(all.spdy && all.http2);
     let other = offer(0, b"b");
@@ -364,6 +381,6 @@ fn a_server_that_shows_another_ones_certificate_offers_its_own_protocols() {
         "server {{ listen 443 ssl; server_name a; {PAIR} }}
         server {{ listen 443 ssl; server_name b; http2 on; }}"
     ));
-    let chosen = handshake(&site.generation().http, 0, None, Some(b"b"));
+    let chosen = handshake(&site.generation().http, 0, None, Some(b"b")).expect("no expression");
     assert_eq!((chosen.certificate, chosen.offer.http2), (0, true));
 }
