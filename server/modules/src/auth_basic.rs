@@ -22,11 +22,12 @@ use std::sync::Arc;
 
 use conf::{Arity, Builder, ConfError, Contexts, Directive};
 use engines::http::FieldId;
-use server_core::build::{Build, full_path};
+use server_core::build::Build;
 use server_core::builtin::basic_credentials;
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange};
 use server_core::module::{Access, Handler, Module};
+use server_core::paths;
 use server_core::settings;
 use server_core::typed::Typed;
 use server_core::value::Value;
@@ -101,9 +102,14 @@ fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
         x.log(Level::Info, text);
         return challenge(x, &realm);
     };
-    let path = full_path(dir, &file.to_vec(x, cx));
+    let path = match paths::computed(x, cx, file, dir) {
+        Ok(path) => path,
+        // As a file that is not there.
+        Err(404) => return Access::Deny(403),
+        Err(status) => return Access::Deny(status),
+    };
     let question = Question {
-        path,
+        path: path.clone(),
         user: user.clone(),
         password,
     };
@@ -124,7 +130,6 @@ fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
             x.log(Level::Error, text);
         }
         Verdict::Nobody => {
-            let path = full_path(dir, &file.to_vec(x, cx));
             let path = String::from_utf8_lossy(&path);
             let text = format_args!("user \"{user}\" was not found in \"{path}\"");
             x.log(Level::Error, text);

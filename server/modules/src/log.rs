@@ -367,12 +367,14 @@ fn write_computed(
         );
         return;
     }
-    let name = path.to_vec(x, cx);
-    if name.is_empty() || name.contains(&0) {
+    // What leaves its directory has been told in the error log.
+    let Ok(full) = server_core::paths::computed(x, cx, path, &http.prefix) else {
+        return;
+    };
+    let full = PathBuf::from(std::ffi::OsString::from_vec(full));
+    if full == http.prefix {
         return;
     }
-    let full = server_core::build::full_path(&http.prefix, &name);
-    let full = PathBuf::from(std::ffi::OsString::from_vec(full));
     if let Err(error) = cx.logs.write_path(&full, line, cache, cx.clock.mono_ms) {
         x.log(
             Level::Crit,

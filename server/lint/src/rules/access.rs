@@ -1,4 +1,4 @@
-//! FB401 to FB403: rules of access that let in whom they seem to keep out.
+//! FB401 to FB404: rules of access that let in whom they seem to keep out.
 //!
 //! Rules are asked in their order, the first that fits decides, and who fits none is let in. Rules of a block replace
 //! those around it.
@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::Warn;
 use crate::tree::{Id, Tree};
+use crate::value::from_client;
 
 /// The blocks that have rules of their own.
 fn blocks(tree: &Tree) -> BTreeSet<Id> {
@@ -108,6 +109,19 @@ pub(super) fn return_first(tree: &Tree, warn: &mut Warn<'_>) {
                 "serve a file with \"try_files\", or proxy to a server that returns this",
             );
         }
+    }
+}
+
+/// FB404: whoever knows a password of any file gets in everywhere.
+pub(super) fn user_file(tree: &Tree, warn: &mut Warn<'_>) {
+    for id in tree.http("auth_basic_user_file") {
+        let Some((name, _)) = from_client(tree, id, tree.arg(id, 0)) else {
+            continue;
+        };
+        let message =
+            format!("a client chooses with \"{name}\" which file its password is looked up in");
+        let hint = "\"$server_name\" is what the configuration calls the server";
+        warn.word(id, 0, message, hint);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::Warn;
 use crate::tree::{Id, Tree};
-use crate::value::{Piece, variables, ways};
+use crate::value::{from_client, variables};
 
 /// FB701: `error_log off` writes into a file.
 pub(super) fn called_off(tree: &Tree, warn: &mut Warn<'_>) {
@@ -41,14 +41,15 @@ fn with_variables(tree: &Tree) -> Vec<Id> {
 /// FB702: the client has a say in which file is made.
 pub(super) fn named_by_client(tree: &Tree, warn: &mut Warn<'_>) {
     for id in with_variables(tree) {
-        let pieces = ways(tree, id, tree.arg(id, 0)).into_iter().flatten();
-        let mut from_client = pieces.filter_map(|piece| match piece {
-            Piece::Held(name, holds) if holds.client => Some(name),
-            _ => None,
-        });
-        if let Some(name) = from_client.next() {
-            let message =
-                format!("a client chooses with \"{name}\" which log files are made, and how many");
+        if let Some((name, holds)) = from_client(tree, id, tree.arg(id, 0)) {
+            // nginx follows it there.
+            let elsewhere = match holds.bytes.has(b'/') && holds.bytes.has(b'.') {
+                true => ", also outside of their directory by \"..\"",
+                false => "",
+            };
+            let message = format!(
+                "a client chooses with \"{name}\" which log files are made, and how many{elsewhere}"
+            );
             warn.word(
                 id,
                 0,

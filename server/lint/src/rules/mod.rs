@@ -74,6 +74,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("FB401", "`allow` without `deny`", access::allow_alone),
     rule("FB402", "an access rule that is never asked", access::unreachable),
     rule("FB403", "`return` answers before access is checked", access::return_first),
+    rule("FB404", "the client chooses the user file", access::user_file),
 
     rule("FB501", "`if` in a location with more than rewriting", ifs::settings),
     rule("FB502", "`if` switches `try_files` off", ifs::try_files),

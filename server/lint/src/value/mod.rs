@@ -63,6 +63,16 @@ pub(crate) fn brings(tree: &Tree, at: Id, value: &str, bytes: &[u8]) -> Option<S
     .next()
 }
 
+/// The first variable, with its `$`, by which a client decides on a value, and what it may hold.
+pub(crate) fn from_client(tree: &Tree, at: Id, value: &str) -> Option<(String, Holds)> {
+    let all = ways(tree, at, value).into_iter().flatten();
+    all.filter_map(|piece| match piece {
+        Piece::Held(name, holds) if holds.client => Some((name, holds)),
+        _ => None,
+    })
+    .next()
+}
+
 struct Follow<'t> {
     tree: &'t Tree,
     /// How many variables were followed.
@@ -242,6 +252,9 @@ impl Follow<'_> {
         let entries = &tree.node(table).children;
         let mut all = Vec::new();
         for entry in entries.iter().filter(|entry| tree.args(**entry).len() == 1) {
+            if all.len() >= WAYS_MAX {
+                break;
+            }
             let ways = match tree.name(table) {
                 "map" => self.value(*entry, tree.arg(*entry, 0), depth + 1),
                 _ => vec![vec![Piece::Text(tree.arg(*entry, 0).to_owned())]],
@@ -252,9 +265,6 @@ impl Follow<'_> {
         Some(all)
     }
 }
-            if all.len() >= WAYS_MAX {
-                break;
-            }
 
 #[cfg(test)]
 mod tests {
