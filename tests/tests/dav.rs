@@ -307,7 +307,8 @@ fn nothing_is_copied_or_moved_onto_or_into_itself() {
     for method in ["COPY", "MOVE"] {
         for (from, to, status) in [
             ("/old", "/old", 403),
-            ("/old", "/./x/../old", 403),
+            ("/old", "/./old", 403),
+            ("/old", "/./x/../old", 400),
             ("/alias/old", "/alias//old", 403),
             ("/one/1", "/one/2", 403),
             ("/a/", "/a/", 403),

@@ -6,6 +6,7 @@
 //! Source: nginx development guide, "Phases".
 
 mod access;
+mod elsewhere;
 mod redirect;
 
 use std::rc::Rc;
@@ -24,10 +25,11 @@ use crate::location::find_location;
 use crate::memory;
 use crate::module::{Access, Content, Handler, Module, Step};
 use crate::names::find_server;
-use crate::reply;
 use crate::regex::FailedMatch;
+use crate::reply;
 use crate::trace::Event;
 pub use access::delay_counts_from;
+pub use elsewhere::permitted;
 pub use redirect::{redirect, redirect_named};
 
 /// A phase.
@@ -108,10 +110,10 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
         // A request line that could be read still says who is asked for what, for the error page and the log.
         if !is_of_line(fault) && take_host(x) && !x.host.is_empty() {
             x.server = find_server(x, &http, addr).unwrap_or(x.server);
-            x.location = http.servers[x.server].location;
-            take_target(x);
             // The head is refused for what it is.
             x.failed_match = FailedMatch::None;
+            x.location = http.servers[x.server].location;
+            take_target(x);
         }
         return refuse(x, cx, fault);
     }
@@ -279,8 +281,6 @@ pub fn run(x: &mut Exchange, cx: &mut Ctx<'_>) {
             reply::status(x, cx, 500);
             continue;
         }
-    }
-}
         phase(x, cx, &http);
     }
 }
@@ -299,6 +299,8 @@ fn phase(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
         Phase::PostAccess => access::decide(x, cx, http),
         Phase::PreContent => steps(x, cx, &http.handlers.pre_content, Phase::Content),
         Phase::Content => content(x, cx, http),
+    }
+}
 
 /// Sets the phase to run next.
 fn enter(x: &mut Exchange, phase: Phase) {

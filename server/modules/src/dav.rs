@@ -25,6 +25,7 @@ use server_core::module::{Content, Handler, Module};
 use server_core::{Change, EACCES, EEXIST, EISDIR, ENOSPC, ENOTDIR, EPERM, FileError, Meta, paths};
 
 use crate::static_files::{log_failed, reason};
+use destination::{parent, refuse_links};
 use settings::DavLoc;
 
 /// The module.
@@ -63,6 +64,7 @@ fn delete(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
     refuse_shallow(x, conf.min_delete_depth.0)?;
     let mut path = paths::map_uri(x, cx)?;
     debug_http!(x, "http delete filename: \"{}\"", Shown(&path));
+    refuse_links(x, cx, parent(&path))?;
     let meta = cx.files.describe(&path).map_err(|error| {
         let missing = if error.errno == ENOTDIR { 409 } else { 404 };
         failed(x, &path, error, missing)
@@ -125,6 +127,7 @@ fn make_collection(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer 
     let mut path = paths::map_uri(x, cx)?;
     cut_slash(&mut path);
     debug_http!(x, "http mkcol path: \"{}\"", Shown(&path));
+    refuse_links(x, cx, parent(&path))?;
     let mode = conf.access.of_directories();
     let made = cx.files.change(&Change::MakeDir { path: &path, mode });
     made.map_err(|error| failed(x, &path, error, 409))?;

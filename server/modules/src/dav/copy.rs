@@ -8,9 +8,9 @@ use server_core::errlog::{Level, Shown};
 use server_core::exchange::{Ctx, Exchange};
 use server_core::{Change, EEXIST, ENOENT, Meta, OpenPolicy};
 
-use super::destination::{Way, lies_in, parent, way};
+use super::destination::{Way, ask_inside, lies_in, parent, refuse_links, way};
 use super::settings::DavLoc;
-use super::tree::{self, Kept};
+use super::tree::{self, Kept, TREE_DEPTH};
 use super::{Answer, Depth, cut_slash, depth, failed, of_errno, refuse, refuse_body, remove};
 use crate::static_files::reason;
 
@@ -18,6 +18,7 @@ use crate::static_files::reason;
 pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
     refuse_body(x, "COPY and MOVE with body are unsupported")?;
     let way = way(x, cx)?;
+    refuse_links(x, cx, parent(&way.from))?;
     let moves = x.method == Method::Move;
     match depth(x).unwrap_or(Some(Depth::Infinity)) {
         Some(Depth::Infinity) => {}
@@ -32,6 +33,10 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
         .describe(&way.from)
         .map_err(|error| failed(x, &way.from, error, 404))?;
     if !meta.is_dir {
+        if !moves {
+            // What is copied is the file that a link leads to; what is moved is the link.
+            refuse_links(x, cx, &way.from)?;
+        }
         return one(x, cx, conf, &way, &meta);
     }
     if !way.collections {
@@ -47,7 +52,11 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
         );
         return refuse(x, 403, &text);
     }
+    ask_inside(x, cx, &way.from, &way.uri, TREE_DEPTH)?;
     if let Some(taken) = &taken {
+        if taken.is_dir {
+            ask_inside(x, cx, &way.to, &way.uri, TREE_DEPTH)?;
+        }
         remove(x, cx, &way.to, taken)?;
     }
     directory(x, cx, way, &meta)

@@ -4,14 +4,16 @@
 
 use std::rc::Rc;
 
-use engines::http::{FieldId, normalize};
+use engines::http::{FieldId, normalize, unescape};
 use server_core::conf_core::{Alias, CoreSrv};
 use server_core::debug_http;
 use server_core::errlog::{Level, Shown};
 use server_core::exchange::{Ctx, Exchange};
-use server_core::{Meta, OpenPolicy, paths};
+use server_core::phases::permitted;
+use server_core::{ENOENT, ENOTDIR, Meta, OpenPolicy, SymlinkMode, paths};
 
-use super::{cut_slash, refuse};
+use super::{cut_slash, failed, refuse};
+use crate::static_files::log_failed;
 
 /// Where a file or directory goes, and where it is.
 pub(super) struct Way {
@@ -19,6 +21,8 @@ pub(super) struct Way {
     pub(super) from: Vec<u8>,
     /// The path of the destination, without a slash at the end.
     pub(super) to: Vec<u8>,
+    /// The URI of the destination.
+    pub(super) uri: Vec<u8>,
     /// Both URIs end with a slash.
     pub(super) collections: bool,
 }
@@ -39,7 +43,8 @@ pub(super) fn way(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Way, u16> {
     let http = Rc::clone(&x.http);
     let mut uri = Vec::new();
     let merge = *x.srv::<CoreSrv>(&http).merge_slashes;
-    if normalize(target, merge, &mut uri).is_err() {
+    // As in nginx `..` is refused where a request line may have it.
+    if climbs(target) || normalize(target, merge, &mut uri).is_err() {
         return Err(invalid(x));
     }
     let collections = x.uri.ends_with(b"/");
@@ -70,11 +75,91 @@ pub(super) fn way(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Way, u16> {
     debug_http!(x, "http copy from: \"{}\"", Shown(&from));
     debug_http!(x, "http copy to: \"{}\"", Shown(&to));
     refuse_same(x, &from, &to, collections, &field)?;
+    let location = ask(x, cx, &uri)?;
+    let own = std::mem::replace(&mut x.location, location);
+    let straight = refuse_links(x, cx, parent(&to));
+    x.location = own;
+    straight?;
+    refuse_links(x, cx, parent(&to))?;
     Ok(Way {
         from,
         to,
+        uri,
         collections,
     })
+}
+
+/// Whether a segment of a target's path is `..`, however it is escaped.
+fn climbs(target: &[u8]) -> bool {
+    let end = memchr::memchr2(b'?', b'#', target).unwrap_or(target.len());
+    let mut path = Vec::new();
+    unescape(&target[..end], &mut path);
+    path.split(|byte| *byte == b'/')
+        .any(|segment| segment == b"..")
+}
+
+/// The location of a URI that something is put at, where the client might ask for that directly.
+fn ask(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8]) -> Result<usize, u16> {
+    permitted(x, cx, uri).ok_or_else(|| {
+        let text = format_args!("access to the destination \"{}\" is forbidden", Shown(uri));
+        x.log(Level::Error, text);
+        403
+    })
+}
+
+/// Asks for each URI that something of a directory is put at.
+pub(super) fn ask_inside(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    from: &[u8],
+    uri: &[u8],
+    depth: u32,
+) -> Result<(), u16> {
+    let Some(below) = depth.checked_sub(1) else {
+        return refuse(x, 403, "a directory is too deep to be asked for").map(|_| ());
+    };
+    let entries = cx.files.entries(from);
+    for entry in entries.map_err(|error| failed(x, from, error, 404))? {
+        let dir = from.strip_suffix(b"/").unwrap_or(from);
+        let from = [dir, b"/", entry.name.as_slice()].concat();
+        let mut uri = [uri, entry.name.as_slice()].concat();
+        let meta = entry.meta.map_err(|error| failed(x, &from, error, 404))?;
+        if meta.is_dir {
+            uri.push(b'/');
+        }
+        ask(x, cx, &uri)?;
+        if meta.is_dir {
+            ask_inside(x, cx, &from, &uri, below)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a directory that `disable_symlinks` of the location does not lead to; of one that is not there, what is.
+pub(super) fn refuse_links(x: &mut Exchange, cx: &mut Ctx<'_>, dir: &[u8]) -> Result<(), u16> {
+    let policy = paths::policy(x, cx, dir);
+    if policy.symlinks.mode == SymlinkMode::Off {
+        return Ok(());
+    }
+    let policy = OpenPolicy {
+        cache: None,
+        ..policy
+    };
+    let mut dir = dir;
+    loop {
+        match cx.files.stat(dir, &policy) {
+            // Of a link on the way to what is not there the system says that it is no directory.
+            Err(error) if matches!(error.errno, ENOENT | ENOTDIR) && dir.len() > 1 => {
+                dir = parent(dir);
+            }
+            Err(error) if error.is_forbidden() => {
+                log_failed(x, Level::Error, dir, error);
+                return Err(403);
+            }
+            Err(error) => return Err(failed(x, dir, error, 409)),
+            Ok(_) => return Ok(()),
+        }
+    }
 }
 
 /// What of the field is a target; nothing where it is none.

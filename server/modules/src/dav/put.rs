@@ -8,6 +8,7 @@ use server_core::intake::{self, Collected, InFile, Plan};
 use server_core::module::Content;
 use server_core::{Change, EISDIR, OpenPolicy, paths};
 
+use super::destination::{parent, refuse_links};
 use super::settings::DavLoc;
 use super::{Answer, of_errno, refuse, set_location, tree};
 use crate::static_files::reason;
@@ -44,6 +45,7 @@ fn refuse_early(x: &Exchange) -> Result<(), u16> {
 fn place(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
     let path = paths::map_uri(x, cx)?;
     debug_http!(x, "http put filename: \"{}\"", Shown(&path));
+    refuse_links(x, cx, parent(&path))?;
     let before = cx.files.stat(&path, &OpenPolicy::default());
     if before.is_ok_and(|meta| meta.is_dir) {
         let reason = reason(of_errno(EISDIR));

@@ -201,6 +201,6 @@ fn entries(
 }
 
 /// Levels of directories below the one that is removed or copied.
-const TREE_DEPTH: u32 = 512;
+pub(super) const TREE_DEPTH: u32 = 512;
 /// The bits of a mode that are permissions.
 const PERMISSIONS: u32 = 0o7777;
