@@ -204,7 +204,8 @@ fn yescrypt(written: &str, text: &str, password: &[u8]) -> Option<String> {
 
 /// The parameters of yescrypt, as far as a thread may follow them.
 pub(crate) fn yescrypt_params(written: &str) -> Option<yescrypt::Params> {
-    written.parse().ok().filter(fits_in_memory)
+    let params: yescrypt::Params = written.parse().ok()?;
+    (fits_in_memory(&params) && is_timely(&params)).then_some(params)
 }
 
 /// Whether a thread may take the memory that the parameters ask for.
@@ -213,7 +214,17 @@ fn fits_in_memory(params: &yescrypt::Params) -> bool {
     let bytes = blocks
         .saturating_mul(u64::from(params.r()))
         .saturating_mul(128);
-    bytes <= YESCRYPT_BYTES_MAX
+    let lanes = u64::from(params.p()).saturating_mul(YESCRYPT_LANE_BYTES);
+    bytes.saturating_add(lanes) <= YESCRYPT_BYTES_MAX
+}
+
+/// Whether the time follows from the memory: the parameter `t`, which no tool writes, would let it be anything. The library
+/// does not tell it, but that parameters without it are the same.
+fn is_timely(params: &yescrypt::Params) -> bool {
+    use yescrypt::Mode::{Classic, Rw, Worm};
+    let (n, r, p) = (params.n(), params.r(), params.p());
+    let without = |mode| yescrypt::Params::new(mode, n, r, p);
+    [Rw, Worm, Classic].map(without).contains(&Ok(*params))
 }
 
 /// Bytes of a salt that MD5 is given, and the most that SHA-crypt takes.
@@ -227,6 +238,8 @@ const BCRYPT_TEXT: &[u8; 24] = b"OrpheanBeholderScryDoubt";
 /// The memory one computation of yescrypt may take: a little more than the highest of the costs that crypt(5) lets one
 /// ask for, 1 GiB, and 64 times the usual one.
 const YESCRYPT_BYTES_MAX: u64 = (1 << 30) + (1 << 20);
+/// What it takes for each of the parameter `p` besides its blocks.
+const YESCRYPT_LANE_BYTES: u64 = 12 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -288,6 +301,9 @@ mod tests {
             "$y$j9T",
             "$y$x$salt$",
             "$y$j9T$!$",
+            "$y$j75/.$abcd$",
+            "$y$j75/zzzzzz$abcd$",
+            "$y$j750..$abcd$",
             "$1$\u{e4}\u{e4}\u{e4}\u{e4}a\u{e4}$",
         ] {
             assert_eq!(crypt(stored.as_bytes(), b"1"), None, "{stored}");
@@ -303,6 +319,13 @@ mod tests {
         assert!(fits_in_memory(&params(1 << 18, 32)));
         assert!(!fits_in_memory(&params(1 << 19, 32)));
         assert!(!fits_in_memory(&params(1 << 62, 1 << 20)));
+        let lanes = |p| {
+            let mode = yescrypt::Mode::default();
+            yescrypt::Params::new(mode, 1 << 20, 2, p).expect("sound parameters")
+        };
+        // 256 MiB, and 12.25 KiB for each.
+        assert!(fits_in_memory(&lanes(64_282)));
+        assert!(!fits_in_memory(&lanes(64_283)));
         assert_eq!(crypt(b"$y$jHT$abcd$", b"1"), None);
     }
 }
