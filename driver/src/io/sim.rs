@@ -84,7 +84,9 @@ impl Net for SimNet {
         None
     }
 
-    fn set_nodelay(&mut self, _: &mut SimSocket, _: bool) {}
+    fn set_nodelay(&mut self, socket: &mut SimSocket, on: bool) {
+        socket.0.borrow_mut().nodelay = on;
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use driver::worker::conn::{PIPELINE_DEPTH, QUEUE_BYTES};
 
-use super::site::{Talk, get, notes, statuses};
+use super::site::{Talk, begun, get, notes, statuses};
 
 #[test]
 fn pipelined_responses_leave_in_one_write_up_to_a_number() {
@@ -29,6 +29,53 @@ fn pipelined_responses_leave_in_one_write_up_to_a_size() {
     let got = talk.send(get(&target).repeat(4));
     assert_eq!(statuses(&got).len(), 4);
     assert_eq!(talk.sends(), 2);
+}
+
+/// The length of a head that tells of so many bytes.
+fn head_bytes(length: u64) -> u64 {
+    let got = Talk::new("").send(get(&format!("/pieces/1/{length}")));
+    got.len() as u64 - length
+}
+
+#[test]
+fn what_waits_ends_at_a_size_and_not_a_byte_before() {
+    let rest = QUEUE_BYTES - head_bytes(QUEUE_BYTES - 1000);
+    for (bytes, sends) in [(rest - 1, 1), (rest, 2)] {
+        let mut talk = Talk::new("");
+        talk.send(get(&format!("/pieces/1/{bytes}")) + &get("/a"));
+        assert_eq!(talk.sends(), sends, "a response behind {bytes} bytes");
+    }
+    let rest = QUEUE_BYTES - head_bytes(2 * QUEUE_BYTES);
+    for (bytes, sends) in [(rest - 1, 1), (rest, 2)] {
+        let mut talk = Talk::new("");
+        talk.send(get(&format!("/pieces/2/{bytes}")));
+        assert_eq!(talk.sends(), sends, "a piece behind {bytes} bytes");
+    }
+}
+
+#[test]
+fn no_request_is_begun_while_much_waits_for_the_client() {
+    let target = format!("/pieces/1/{}", QUEUE_BYTES / 2);
+    let mut talk = Talk::deaf("", 1);
+    talk.send(get(&target).repeat(4));
+    assert_eq!(begun(), 2);
+    let mut small = Talk::deaf("", 1);
+    small.send(get("/a").repeat(PIPELINE_DEPTH + 9));
+    assert_eq!(begun(), PIPELINE_DEPTH);
+}
+
+#[test]
+fn small_pieces_leave_at_once_or_not_as_the_location_says() {
+    let mut talk = Talk::new("location /cork { tcp_nodelay off; }");
+    for (target, at_once) in [
+        ("/a", true),
+        ("/cork", false),
+        ("/cork", false),
+        ("/a", true),
+    ] {
+        talk.send(get(target));
+        assert_eq!(talk.wire(|wire| wire.nodelay), at_once, "{target}");
+    }
 }
 
 #[test]

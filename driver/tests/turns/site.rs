@@ -1,6 +1,6 @@
 //! One client, one worker of the simulation, and a module whose handler does what the URI says.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -35,6 +35,12 @@ pub(crate) struct Note {
 
 thread_local! {
     static NOTES: RefCell<Vec<Note>> = const { RefCell::new(Vec::new()) };
+    static BEGUN: Cell<usize> = const { Cell::new(0) };
+}
+
+/// How many requests came to their handler since this was asked; one that waited came again.
+pub(crate) fn begun() -> usize {
+    BEGUN.take()
 }
 
 /// What the log was told since this was asked.
@@ -72,7 +78,7 @@ impl Talk {
     }
 
     fn over(server: &str, room: usize, reads: bool) -> Self {
-        notes();
+        (notes(), begun());
         let generation = generation(server);
         let mut world = World::new(generation, Random::new(1), 4_000_000_000_000, 65_536);
         let (hands, dice) = (Rc::clone(&world.hands), Random::new(2));
@@ -224,6 +230,7 @@ fn has_waited(x: &mut Exchange, cx: &Ctx<'_>, ms: u64) -> bool {
 
 /// Answers as the URI says.
 fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+    BEGUN.set(BEGUN.get() + 1);
     let uri = String::from_utf8_lossy(&x.uri).into_owned();
     let words: Vec<&str> = uri.split('/').skip(1).collect();
     let number = |at: usize| -> u64 {

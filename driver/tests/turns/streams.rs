@@ -249,10 +249,12 @@ const SPDY_PING: [u8; 12] = [0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1];
 
 #[test]
 fn a_response_that_was_waited_for_has_all_of_send_timeout() {
-    let mut client = Client::deaf("send_timeout 2s;", 100);
+    // The wire has room for what the server says first, and for no byte more.
+    let mut talk = Talk::new("http2 on;");
+    talk.push(Frames::begin().1);
+    let room = talk.turn_bytes().len();
+    let mut client = Client::deaf("send_timeout 2s;", room);
     client.get(1, "/wait/5000");
-    client.turn();
-    // The wire is full of what the server said first.
     client.pass(5000);
     client.pass(1999);
     assert!(client.talk.is_open());

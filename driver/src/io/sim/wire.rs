@@ -78,6 +78,8 @@ pub struct Wire {
     pub fin_seen: bool,
     /// The server has met the reset.
     pub reset_seen: bool,
+    /// Small pieces leave at once, as on a listener's socket.
+    pub nodelay: bool,
     /// When the server ended its side.
     pub shutdown_ms: Option<u64>,
     /// The server has closed.
@@ -111,6 +113,7 @@ impl Wire {
             puts: Vec::new(),
             fin_seen: false,
             reset_seen: false,
+            nodelay: true,
             shutdown_ms: None,
             closed: false,
             closed_on_input: false,
