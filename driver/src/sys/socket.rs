@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use engines::http::{FileRange, Front, Gather};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags, sockopt,
@@ -37,6 +38,15 @@ pub fn accept(listener: impl AsFd) -> io::Result<(OwnedFd, Peer)> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let (socket, address) = retry(|| rustix::net::acceptfrom_with(listener.as_fd(), flags))?;
     Ok((socket, address.map_or(Peer::Unix, peer_of)))
+}
+
+/// Whether a connection waits at a listener.
+#[must_use]
+pub fn is_waiting(listener: impl AsFd) -> bool {
+    let listener = listener.as_fd();
+    let mut fds = [PollFd::new(&listener, PollFlags::IN)];
+    let now = Timespec::default();
+    matches!(rustix::event::poll(&mut fds, Some(&now)), Ok(1..))
 }
 
 /// Receives into `buffer`; 0 is the end of the stream.

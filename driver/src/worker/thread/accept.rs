@@ -42,8 +42,8 @@ impl Thread {
             if self.accepting != Accepting::Yes {
                 return;
             }
-            if !self.has_room() {
-                return self.rest();
+            if !self.has_room() && !self.make_room_at(port) {
+                return;
             }
             let Some(listener) = self.setup.listeners.get(port) else {
                 return;
@@ -151,25 +151,39 @@ impl Thread {
         }
     }
 
-    /// Whether there is room for one more connection, after one was closed where there was none.
-    fn has_room(&mut self) -> bool {
+    /// Whether one more connection can be accepted without closing another.
+    fn has_room(&self) -> bool {
+        self.conns.len() < self.setup.worker_connections && !self.lacks_descriptors()
+    }
+
+    fn lacks_descriptors(&self) -> bool {
         let short = self.counters.descriptors_short.load(Ordering::Relaxed);
-        if (std::mem::take(&mut self.tight) || short) && self.quit.is_none() {
-            let made = self.make_room();
-            if !made {
-                let text = format_args!("open files are not enough for another connection");
-                self.tell(Level::Warn, text);
-            }
-            return made;
+        // Who quits needs none for the supervisor any more.
+        (self.tight || short) && self.quit.is_none()
+    }
+
+    /// Closes a connection for one that waits at a port; false if there is nobody to be accepted, or nobody to be closed.
+    fn make_room_at(&mut self, port: usize) -> bool {
+        let listener = self.setup.listeners.get(port);
+        if !listener.is_some_and(|listener| socket::is_waiting(listener.as_fd())) {
+            return false;
         }
-        if self.conns.len() < self.setup.worker_connections {
-            return true;
-        }
+        let lacks_descriptors = self.lacks_descriptors();
+        // The next one that is accepted shows whether it still is so.
+        self.tight = false;
         let made = self.make_room();
-        let most = self.setup.worker_connections;
         let how = if made { ", reusing connections" } else { "" };
-        let text = format_args!("{most} worker_connections are not enough{how}");
-        self.tell(Level::Warn, text);
+        if lacks_descriptors {
+            let text = format_args!("open files are not enough{how}");
+            self.tell(Level::Warn, text);
+        } else {
+            let most = self.setup.worker_connections;
+            let text = format_args!("{most} worker_connections are not enough{how}");
+            self.tell(Level::Warn, text);
+        }
+        if !made {
+            self.rest();
+        }
         made
     }
 

@@ -272,6 +272,7 @@ impl Thread {
 
     fn close(&mut self, key: Key) {
         self.timers.cancel(key.index);
+        self.tight = false;
         if let Some(mut conn) = self.conns.remove(key) {
             end_sampling(&mut conn, &mut self.shared);
         }
