@@ -70,6 +70,13 @@ fn servers_are_loaded_in_proportion_to_their_number() {
 }
 
 #[test]
+fn rewrites_are_loaded_in_proportion_to_their_number() {
+    assert_in_proportion("server", |n| {
+        format!("rewrite ^/old{n}/(.*)$ https://$host/new/$1 permanent;\n")
+    });
+}
+
+#[test]
 fn tables_are_loaded_in_proportion_to_their_number() {
     assert_in_proportion("http", |n| format!("map $uri $m{n} {{ /p{n} x; }}\n"));
     assert_in_proportion("http", |n| format!("log_format f{n} $uri;\n"));

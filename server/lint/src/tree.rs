@@ -4,7 +4,7 @@
 //! and nothing refused: a directive that nobody knows is a node like any other. A text that cannot be read to its end
 //! gives no tree, since rules ask for what is missing as well as for what is there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use conf::{Directive, Files, Item, Loader, Pos, Source, Word};
@@ -59,6 +59,8 @@ pub(crate) struct Tree {
     nodes: Vec<Node>,
     by_name: HashMap<String, Vec<Id>>,
     makers: HashMap<String, Vec<Id>>,
+    /// The names of captures in all expressions, in lower case.
+    captured: HashSet<String>,
     pub(crate) allows: Allows,
     pub(crate) files: Files,
 }
@@ -87,6 +89,7 @@ impl Tree {
             nodes: reader.nodes,
             by_name: HashMap::new(),
             makers: HashMap::new(),
+            captured: HashSet::new(),
             allows: reader.allows,
             files: reader.loader.files().clone(),
         };
@@ -111,6 +114,11 @@ impl Tree {
         for ids in self.makers.values_mut() {
             ids.sort_unstable();
         }
+        for node in &self.nodes {
+            for word in node.directive.args.iter().chain([&node.directive.name]) {
+                self.captured.extend(captures(word.as_str()));
+            }
+        }
         for id in 0..self.nodes.len() {
             let children = &self.nodes[id].children;
             if children.len() > CHILDREN_UNINDEXED_MAX {
@@ -131,6 +139,11 @@ impl Tree {
     /// The directives that make a variable, by its name in lower case without the `$`; sorted.
     pub(crate) fn makers(&self, variable: &str) -> &[Id] {
         self.makers.get(variable).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether any expression may capture by a name.
+    pub(crate) fn is_captured(&self, name: &str) -> bool {
+        self.captured.contains(&name.to_ascii_lowercase())
     }
 
     /// How many nodes there are; their ids are the numbers below.
@@ -239,6 +252,16 @@ impl Tree {
             node.via.or(node.parent)
         })
     }
+}
+
+/// What may be the names of captures in an expression, in lower case.
+fn captures(text: &str) -> impl Iterator<Item = String> {
+    text.match_indices("(?").filter_map(|(at, open)| {
+        let rest = &text[at + open.len()..];
+        let rest = rest.strip_prefix('P').unwrap_or(rest);
+        let (name, _) = rest.strip_prefix(['<', '\''])?.split_once(['>', '\''])?;
+        Some(name.to_ascii_lowercase())
+    })
 }
 
 /// What surrounds the items being read.

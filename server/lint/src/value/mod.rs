@@ -153,6 +153,10 @@ impl Follow<'_> {
 
     /// A named capture: of the directive itself, its neighbours, or what is around it.
     fn named(&self, at: Id, name: &str, depth: usize) -> Option<Holds> {
+        // There may be thousands of rewrites to look through for each of them.
+        if !self.tree.is_captured(name) {
+            return None;
+        }
         let capture = |found: Use| {
             let number = found.regex()?.named(name)?;
             self.captured(&found, number, depth)
