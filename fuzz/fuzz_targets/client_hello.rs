@@ -1,0 +1,68 @@
+//! The first bytes of a TLS connection: whatever they are cut into, the same is found and the same is left for the handshake,
+//! nothing is held twice, and nothing is lost.
+//!
+//! The first byte says how the rest is cut.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tls::{Conn, Parsed, Reader, parse};
+
+fuzz_target!(|input: &[u8]| {
+    let Some((&cut, bytes)) = input.split_first() else {
+        return;
+    };
+    let cut = usize::from(cut) + 1;
+    let whole = parse(bytes);
+    let (found, left, read) = in_pieces(bytes, cut);
+    assert_eq!(found, whole);
+    // What is left means the same. Where the message ends inside of a record, that is cut in two.
+    assert!(left.len() <= bytes.len() + RECORD_HEAD_BYTES);
+    assert_eq!(parse(&left), whole);
+    if !matches!(whole, Parsed::More) {
+        assert!(left.ends_with(&bytes[read..]));
+    }
+    if let Parsed::Hello(hello) = &whole {
+        let name = hello.server_name.as_deref().unwrap_or_default();
+        assert!(name.len() < bytes.len() && !name.iter().any(u8::is_ascii_uppercase));
+    }
+    assert_eq!(connect(bytes, cut), connect(bytes, bytes.len().max(1)));
+});
+
+/// What is found in pieces, what is left for the handshake, and how much was read.
+fn in_pieces(bytes: &[u8], cut: usize) -> (Parsed, Vec<u8>, usize) {
+    let mut reader = Reader::default();
+    let mut at = 0;
+    for piece in bytes.chunks(cut) {
+        let (found, rest) = reader.read(piece);
+        assert!(rest.len() <= piece.len());
+        at += piece.len() - rest.len();
+        if found != Parsed::More {
+            return (found, reader.unread(&bytes[at..]), at);
+        }
+        assert!(rest.is_empty());
+    }
+    (Parsed::More, reader.unread(b""), at)
+}
+
+/// What a connection makes of it, before it has a configuration.
+fn connect(bytes: &[u8], cut: usize) -> (Option<String>, Option<Vec<u8>>, Vec<u8>) {
+    let mut conn = Conn::new();
+    let mut fault = None;
+    for piece in bytes.chunks(cut) {
+        let result = conn.receive(&mut piece.to_vec(), &mut |_| panic!("there are no keys"));
+        if let Err(broken) = result {
+            fault = Some(broken.to_string());
+            break;
+        }
+        if conn.hello().is_some() {
+            break;
+        }
+    }
+    let asked = conn
+        .hello()
+        .map(|_| conn.asked().server_name.unwrap_or_default());
+    (fault, asked, conn.take_output())
+}
+
+/// What another record adds.
+const RECORD_HEAD_BYTES: usize = 5;
