@@ -3,8 +3,9 @@
 use engines::http::FieldId;
 
 use crate::exchange::{Exchange, State};
+use crate::phases::delay_counts_from;
 use crate::testing::Outcome::{self, Allow, Next, Status};
-use crate::testing::{Ran, START_MS, World, get};
+use crate::testing::{Ran, Reaction, START_MS, World, get};
 
 /// A request on which the two access handlers decide like this.
 fn ask(world: &mut World, first: Outcome, second: Outcome) -> Ran {
@@ -191,6 +192,35 @@ fn a_page_that_is_refused_itself_is_held_back_once_more() {
     assert_eq!(
         (ran.x.state, ran.x.response.status),
         (State::Responding, 401)
+    );
+}
+
+/// So whoever measures the answer does not learn how long the look at the password took.
+#[test]
+fn the_delay_counts_from_when_a_handler_that_waited_began() {
+    let mut world = World::new("auth_delay 2s; error_page 401 /page;");
+    let refuse: Reaction = |x, _| {
+        delay_counts_from(x, START_MS);
+        Status(401)
+    };
+    let waits: Reaction = |x, _| {
+        x.state = State::Waiting(START_MS + 500);
+        Outcome::Wait
+    };
+    let again: Reaction = |_, _| Status(401);
+    let mut ran = world.run(
+        &get("/a"),
+        &[("access", waits), ("access", refuse), ("access", again)],
+    );
+    world.pass(500);
+    world.resume(&mut ran.x);
+    assert_eq!(ran.x.state, State::Waiting(START_MS + 2000));
+    world.pass(1500);
+    world.resume(&mut ran.x);
+    assert_eq!(
+        ran.x.state,
+        State::Waiting(START_MS + 4000),
+        "the page's own"
     );
 }
 
