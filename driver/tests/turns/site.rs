@@ -78,7 +78,8 @@ impl Talk {
     }
 
     fn over(server: &str, room: usize, reads: bool) -> Self {
-        (notes(), begun());
+        notes();
+        begun();
         let generation = generation(server);
         let mut world = World::new(generation, Random::new(1), 4_000_000_000_000, 65_536);
         let (hands, dice) = (Rc::clone(&world.hands), Random::new(2));
