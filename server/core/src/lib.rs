@@ -41,6 +41,7 @@ mod shared_list;
 pub mod stats;
 pub mod syslog;
 #[cfg(test)]
+#[path = "testing_tests.rs"]
 mod testing;
 pub mod timing;
 pub mod trace;

@@ -4,6 +4,7 @@
 //! A test hands [`World::run`] a request and reactions by the name of a handler. A handler without a reaction declines, and
 //! the last one of the content phase answers as the URI says: `/say/TEXT`, `/late/MS/TEXT` and so on, see `say`.
 
+#[path = "testing/page_tests.rs"]
 mod page;
 
 use std::cell::{Cell, RefCell};
