@@ -1,7 +1,7 @@
 //! How connections of HTTP/1 end: clients that leave, limits of time, the end of the server.
 
 use driver::io::sim::Order;
-use driver::worker::conn::Cause;
+use driver::worker::conn::{Cause, ENDED_MS};
 
 use super::site::{Talk, get, logged, notes, statuses};
 
@@ -176,6 +176,26 @@ fn the_end_of_the_server_waits_for_a_response() {
     assert!(talk.is_open());
     assert!(talk.pass(500).contains("yyyyy"));
     assert!(notes()[0].completed && !talk.is_open());
+}
+
+/// Its client may ask again before it sees the end: a close would answer that with a reset, which can take the response
+/// along that the client has not read yet.
+#[test]
+fn the_last_response_at_the_end_of_the_server_is_not_followed_by_a_reset() {
+    let mut talk = Talk::deaf("", 1000);
+    talk.send(get("/pieces/1/2000"));
+    talk.world.order(Order::Quit);
+    talk.turn();
+    talk.listen();
+    assert!(notes()[0].completed && !talk.is_open());
+    assert!(
+        !talk.is_closed(),
+        "our side is ended, and what comes is read past"
+    );
+    assert_eq!(talk.send(get("/next")), "");
+    assert!(!talk.is_closed());
+    talk.pass(ENDED_MS);
+    assert!(talk.is_closed() && notes().is_empty());
 }
 
 #[test]

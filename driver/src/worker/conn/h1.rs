@@ -368,10 +368,9 @@ pub(super) fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
         Next::KeepAlive => {
             if a.engine.phase() == Phase::Idle && !a.engine.has_buffered() {
                 // Not even a byte of a next request: the connection becomes idle.
-                if c.gone
-                    || (sh.stopping && c.min_idle_ms == 0)
-                    || (c.idle_ms == 0 && c.requests > 0)
-                {
+                // At the end of the server the deadline of an idle connection ends our side, if at once: a close could
+                // take this response along.
+                if c.gone || (c.idle_ms == 0 && c.requests > 0) {
                     return Err(Closed);
                 }
                 debug_conn!(HTTP, c, sh, "set http keepalive handler");
