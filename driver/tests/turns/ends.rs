@@ -3,7 +3,7 @@
 use driver::io::sim::Order;
 use driver::worker::conn::{Cause, ENDED_MS};
 
-use super::site::{Talk, get, logged, notes, statuses};
+use super::site::{Talk, generation, get, logged, notes, statuses};
 
 #[test]
 fn who_leaves_while_an_answer_waits_is_closed_upon_and_logged_as_gone() {
@@ -247,4 +247,38 @@ fn a_request_that_was_not_read_yet_is_served_at_the_end_of_the_server() {
     let got = talk.turn();
     assert_eq!(statuses(&got), ["200"]);
     assert!(got.contains("Connection: close") && !talk.is_open());
+}
+
+#[test]
+fn a_connection_whose_port_is_gone_ends_with_its_response() {
+    let mut talk = Talk::deaf("keepalive_min_timeout 3s;", 1000);
+    talk.send(get("/pieces/1/2000"));
+    let (generation, _) = generation("listen 127.0.0.1:8001;", 2);
+    talk.world.order(Order::Configure {
+        generation,
+        keep: true,
+        timeout_ms: None,
+    });
+    talk.turn();
+    assert!(talk.is_open());
+    talk.listen();
+    assert!(notes()[0].completed && !talk.is_open());
+}
+
+#[test]
+fn a_file_that_became_shorter_ends_the_connection_and_the_log_says_why() {
+    let truncated = "the file was truncated while it was sent";
+    let mut talk = Talk::new("");
+    talk.send(get("/file/90000/100000"));
+    assert!(talk.is_closed());
+    assert!(talk.said().contains(truncated), "{}", talk.said());
+    assert!(!notes()[0].completed);
+    let mut whole = Talk::new("");
+    assert!(whole.send(get("/file/100000/100000")).len() > 100_000);
+    let mut reset = Talk::deaf("", 1000);
+    reset.send(get("/file/100000/100000"));
+    reset.wire(|wire| wire.reset());
+    reset.turn();
+    assert!(reset.is_closed());
+    assert!(!reset.said().contains(truncated), "{}", reset.said());
 }

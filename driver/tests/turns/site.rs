@@ -1,13 +1,17 @@
 //! One client, one worker of the simulation, and a module whose handler does what the URI says.
 
 use std::cell::{Cell, RefCell};
+use std::fs::{self, File, OpenOptions};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use driver::io::sim::{Faults, Random, Wire, World};
-use engines::http::{Chunk, ResponseHead};
-use server_core::errlog::ErrorLog;
+use engines::http::{Chunk, FileRange, ResponseHead};
+use server_core::errlog::{ErrorLog, Level, Sink};
 use server_core::exchange::{Ahead, Ctx, Exchange, Peer, State, Supplied, Supply};
 use server_core::http::Generation;
 use server_core::intake::{Collected, Plan, collect};
@@ -20,6 +24,8 @@ pub(crate) struct Talk {
     heard: usize,
     /// The client reads all that comes, after each turn.
     reads: bool,
+    /// The error log.
+    log: File,
 }
 
 /// What the log was told of one exchange.
@@ -80,7 +86,7 @@ impl Talk {
     fn over(server: &str, room: usize, reads: bool) -> Self {
         notes();
         begun();
-        let generation = generation(server);
+        let (generation, log) = generation(server, 1);
         let mut world = World::new(generation, Random::new(1), 4_000_000_000_000, 65_536);
         let (hands, dice) = (Rc::clone(&world.hands), Random::new(2));
         let wire = Wire::new(hands, dice, Faults::default(), room);
@@ -90,6 +96,7 @@ impl Talk {
             world,
             heard: 0,
             reads,
+            log,
         }
     }
 
@@ -163,6 +170,13 @@ impl Talk {
         self.wire(|wire| wire.closed)
     }
 
+    /// What the error log was told, from level `info` on.
+    pub(crate) fn said(&self) -> String {
+        let mut text = vec![0; 64 << 10];
+        let n = self.log.read_at(&mut text, 0).unwrap_or(0);
+        String::from_utf8_lossy(&text[..n]).into_owned()
+    }
+
     /// How often the server has sent.
     pub(crate) fn sends(&mut self) -> usize {
         self.wire(|wire| wire.puts.len())
@@ -185,7 +199,8 @@ pub(crate) fn body(text: &str) -> &str {
     text.split_once("\r\n\r\n").map_or("", |(_, body)| body)
 }
 
-fn generation(server: &str) -> Rc<Generation> {
+/// A configuration, with its error log.
+pub(crate) fn generation(server: &str, number: u64) -> (Rc<Generation>, File) {
     let options = LoadOptions {
         conf_path: PathBuf::from("/etc/turns.conf"),
         prefix: PathBuf::from("/etc"),
@@ -200,8 +215,27 @@ fn generation(server: &str) -> Rc<Generation> {
         Err(refused) => panic!("{}", refused.error.render(&refused.files)),
     };
     let http = cycle.http.expect("the configuration has an http block");
-    http.attach_logs(OpenedLogs::default(), &ErrorLog::new(Vec::new()));
-    Rc::new(Generation::new(http, 1))
+    let log = nameless(b"");
+    let sink = log.try_clone().expect("a descriptor is free");
+    let error_log = ErrorLog::new(vec![Sink::file(Arc::new(sink), Level::Info)]);
+    http.attach_logs(OpenedLogs::default(), &error_log);
+    (Rc::new(Generation::new(http, number)), log)
+}
+
+/// A file with these bytes that nobody else can open.
+fn nameless(bytes: &[u8]) -> File {
+    static FILES: AtomicU32 = AtomicU32::new(0);
+    let number = FILES.fetch_add(1, Ordering::Relaxed);
+    let name = format!("firstbyte-turns-{}-{number}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let mut options = OpenOptions::new();
+    let options = options.read(true).write(true).create_new(true).mode(0o600);
+    let file = options
+        .open(&path)
+        .expect("the temporary directory is writable");
+    fs::remove_file(path).expect("the file was made above");
+    file.write_all_at(bytes, 0).expect("there is room");
+    file
 }
 
 const STORY: Module = Module {
@@ -267,6 +301,16 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             let piece = || Chunk::Owned(vec![b'x'; number(2) as usize]);
             x.body.extend((0..number(1)).map(|_| piece()));
             return send(x, cx, Some(number(1) * number(2)));
+        }
+        // A file of a length that is promised to be another.
+        "file" => {
+            let file = nameless(&vec![b'z'; number(1) as usize]);
+            x.body.push_back(Chunk::File(FileRange {
+                file: Rc::new(file.into()),
+                offset: 0,
+                len: number(2),
+            }));
+            return send(x, cx, Some(number(2)));
         }
         "late" => {
             x.supply = Some(Box::new(Late {
