@@ -29,7 +29,7 @@ fn resident_mib(server: &Server) -> u64 {
     let pid = server.workers()[0];
     let text = fs::read_to_string(format!("/proc/{pid}/statm")).expect("the worker is there");
     let pages = text.split(' ').nth(1).and_then(|pages| pages.parse().ok());
-    pages.unwrap_or(0_u64) * 4096 >> 20
+    (pages.unwrap_or(0_u64) * 4096) >> 20
 }
 
 /// An upload of which all but a byte has come.
