@@ -31,21 +31,22 @@ fn pipelined_responses_leave_in_one_write_up_to_a_size() {
     assert_eq!(talk.sends(), 2);
 }
 
-/// The length of a head that tells of so many bytes.
-fn head_bytes(length: u64) -> u64 {
-    let got = Talk::new("").send(get(&format!("/pieces/1/{length}")));
-    got.len() as u64 - length
+/// What a response has besides so many bytes of body.
+fn other_bytes(target: &str, bytes: u64) -> u64 {
+    let got = Talk::new("").send(get(&format!("{target}{bytes}")));
+    got.len() as u64 - bytes
 }
 
 #[test]
 fn what_waits_ends_at_a_size_and_not_a_byte_before() {
-    let rest = QUEUE_BYTES - head_bytes(QUEUE_BYTES - 1000);
+    // The end of a chunked body is what fills the queue.
+    let rest = QUEUE_BYTES - other_bytes("/late/0/", QUEUE_BYTES - 1000);
     for (bytes, requests) in [(rest - 1, 2), (rest, 1)] {
         let mut talk = Talk::deaf("", 1);
-        talk.send(get(&format!("/pieces/1/{bytes}")) + &get("/a"));
+        talk.send(get(&format!("/late/0/{bytes}")) + &get("/a"));
         assert_eq!(begun(), requests, "a request behind {bytes} bytes");
     }
-    let rest = QUEUE_BYTES - head_bytes(2 * QUEUE_BYTES);
+    let rest = QUEUE_BYTES - other_bytes("/pieces/1/", 2 * QUEUE_BYTES);
     for (bytes, sends) in [(rest - 1, 1), (rest, 2)] {
         let mut talk = Talk::new("");
         talk.send(get(&format!("/pieces/2/{bytes}")));

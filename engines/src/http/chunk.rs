@@ -52,6 +52,7 @@ impl From<Rc<[u8]>> for SharedBytes {
     ///
     /// # Panics
     /// With 4 GiB or more, which no cache holds.
+    #[inline(always)] // Each file that is kept comes through here.
     fn from(bytes: Rc<[u8]>) -> Self {
         let len = u32::try_from(bytes.len()).expect("no cache holds a body of 4 GiB");
         Self {
@@ -79,10 +80,12 @@ pub enum Chunk {
 
 impl Chunk {
     /// Length in bytes.
+    #[inline]
     #[must_use]
     pub fn len(&self) -> u64 {
         match self {
             Self::File(range) => range.len,
+            Self::Shared(range) => u64::from(range.len),
             memory => memory.bytes().len() as u64,
         }
     }
@@ -94,6 +97,7 @@ impl Chunk {
     }
 
     /// The bytes of a piece in memory; empty for a file range and for a mark.
+    #[inline]
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match self {
@@ -107,11 +111,17 @@ impl Chunk {
     /// Keeps the first `len` bytes and returns the rest, if there is one. However often a piece is split, each of its
     /// bytes is copied a few times at most.
     #[must_use]
+    #[inline]
     pub fn split_off(&mut self, len: u64) -> Option<Self> {
         if self.len() <= len {
             return None;
         }
-        let at = len as usize;
+        self.split_at(len as usize)
+    }
+
+    /// As [`Self::split_off`], for a piece that is longer than that.
+    fn split_at(&mut self, at: usize) -> Option<Self> {
+        let len = at as u64;
         Some(match self {
             Self::Static(bytes) => {
                 let (front, rest) = bytes.split_at(at);
@@ -168,6 +178,7 @@ impl Chunk {
 
 impl From<Rc<[u8]>> for Chunk {
     /// Shared bytes; see [`SharedBytes`] for how many.
+    #[inline]
     fn from(bytes: Rc<[u8]>) -> Self {
         Self::Shared(bytes.into())
     }

@@ -77,9 +77,12 @@ impl Gather {
                     self.pieces.push_back(Piece::File(range));
                 }
             }
-            memory if memory.bytes().len() <= COPY_BYTES => self.push_bytes(memory.bytes()),
             memory => {
-                self.len += memory.len();
+                let bytes = memory.bytes();
+                if bytes.len() <= COPY_BYTES {
+                    return self.push_bytes(bytes);
+                }
+                self.len += bytes.len() as u64;
                 self.pieces.push_back(Piece::Memory(memory, 0));
             }
         }

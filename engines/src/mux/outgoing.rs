@@ -258,29 +258,31 @@ impl Sender {
                 continue;
             }
             let chunk_bytes = stream.chunk_bytes.min(most_bytes) as u64;
-            let allowed = stream.window.available().min(self.window.available());
             if stream.state == Sending::Body
                 && !stream.stalled
                 && stream.pending_bytes <= chunk_bytes
-                && (allowed > 0 || stream.ends_soon)
             {
-                self.keep_turn(id, stream);
-                return Step::Tell(Want::Body(id));
-            }
-            if stream.pending_bytes == 0 && stream.state != Sending::Body {
+                if stream.ends_soon
+                    || (stream.window.available() > 0 && self.window.available() > 0)
+                {
+                    self.keep_turn(id, stream);
+                    return Step::Tell(Want::Body(id));
+                }
+            } else if stream.pending_bytes == 0 {
                 return Step::End(id);
             }
-            if stream.window.available() == 0 {
+            let most = stream.window.available().min(chunk_bytes);
+            if most == 0 {
                 // An update brings it back. Until then nothing is asked of its source, which may cost memory to run.
                 stream.blocked_ms.get_or_insert(now_ms);
                 continue;
             }
-            if allowed == 0 {
+            let len = stream.pending_bytes.min(most).min(self.window.available());
+            if len == 0 {
                 self.blocked_ms.get_or_insert(now_ms);
                 self.keep_turn(id, stream);
                 return Step::Tell(Want::Nothing);
             }
-            let len = stream.pending_bytes.min(allowed).min(chunk_bytes);
             return Step::Data { stream: id, len };
         }
     }

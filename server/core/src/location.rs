@@ -116,6 +116,7 @@ impl LocationSet {
 ///
 /// # Errors
 /// A regular expression ran into its match limit.
+#[inline(always)] // See `phases::phase`.
 pub fn find_location(x: &mut Exchange) -> Result<(), MatchLimit> {
     let http = Rc::clone(&x.http);
     x.location = http.servers[x.server].location;

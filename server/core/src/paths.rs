@@ -109,6 +109,7 @@ fn directory(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(Vec<u8>, usize, Opti
 
 /// Appends the directory; gives the length of what variables have no part in, nothing where a variable depends on an
 /// expression that could not be matched.
+#[inline]
 fn evaluate(
     root: &Root,
     http: &Http,

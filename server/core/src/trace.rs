@@ -104,7 +104,7 @@ impl Trace {
 
 impl Exchange {
     /// Notes what happens, for an exchange that is being explained.
-    #[inline]
+    #[inline(always)] // A branch for each note, where most exchanges have none.
     pub fn note(&self, event: impl FnOnce() -> Event) {
         if let Some(trace) = &self.trace {
             trace.push(self.location, event());

@@ -288,6 +288,7 @@ impl<S> Conn<S> {
     }
 
     /// Whether more bytes can be taken.
+    #[inline]
     pub(super) fn wants_input(&self) -> bool {
         if self.tls.as_ref().is_some_and(|tls| tls.holds()) {
             // The handshake must go on, whatever is under way that came as early data.

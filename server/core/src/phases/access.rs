@@ -34,6 +34,7 @@ pub fn delay_counts_from(x: &mut Exchange, since_ms: u64) {
 }
 
 /// Runs the handlers; a subrequest may go wherever the request that it belongs to leads it.
+#[inline(always)] // See `phase`.
 pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     if x.is_subrequest() {
         return enter(x, Phase::PreContent);
@@ -68,6 +69,7 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
 }
 
 /// Refuses what no handler allowed.
+#[inline(always)] // See `phase`.
 pub(super) fn decide(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     let code = x.access_code;
     debug_http!(x, "post access phase: {code}");

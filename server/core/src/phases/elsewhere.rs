@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use super::{Phase, enter, phase};
 use crate::exchange::{Ctx, Exchange, State};
+use crate::http::Http;
 use crate::regex::FailedMatch;
 
 /// The location of another URI of the same server, if the client may make its request there; `uri` is decoded.
@@ -30,12 +31,19 @@ pub fn permitted(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8]) -> Option<usize
         match other.phase {
             _ if other.failed_match == FailedMatch::New => break,
             Phase::PreAccess => enter(&mut other, Phase::Access),
-            _ => phase(&mut other, cx, &http),
+            _ => rarely(&mut other, cx, &http),
         }
     }
     lend(x, &mut other);
     let is_through = other.state == State::Running && other.failed_match == FailedMatch::None;
     is_through.then_some(other.location)
+}
+
+/// Runs one phase, out of the way of requests.
+#[cold]
+#[inline(never)]
+fn rarely(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
+    phase(x, cx, http);
 }
 
 /// Gives what the client said, or takes it back.
