@@ -11,7 +11,7 @@ complete -c firstbyte -s 's' -x -a 'stop quit reopen reload' -d 'tell the runnin
 complete -c firstbyte -s 'p' -x -a '(__fish_complete_directories)' -d 'directory of relative paths'
 complete -c firstbyte -s 'e' -r -F -d 'error log before the configuration is read'
 complete -c firstbyte -s 'c' -r -F -d 'configuration file'
-complete -c firstbyte -s 'g' -x -a 'daemon debug_points env error_log load_module lock_file master_process pcre_jit pid reload_connections ssl_object_cache_inheritable thread_pool timer_resolution user worker_cpu_affinity worker_priority worker_processes worker_rlimit_core worker_rlimit_nofile worker_shutdown_timeout working_directory' -d 'directives to put before the configuration file\'s'
+complete -c firstbyte -s 'g' -x -a 'daemon debug_points env error_log load_module lock_file master_process pcre_jit pid reload_connections ssl_object_cache_inheritable thread_pool timer_resolution user worker_cpu_affinity worker_memory_limit worker_priority worker_processes worker_rlimit_core worker_rlimit_nofile worker_shutdown_timeout working_directory' -d 'directives to put before the configuration file\'s'
 complete -c firstbyte -n __fish_use_subcommand -a bench -d 'load servers, and say how fast they answer and at what cost'
 complete -c firstbyte -n __fish_use_subcommand -a compare -d 'compare two reports of bench'
 complete -c firstbyte -n __fish_use_subcommand -a explain -d 'say what becomes of a request, and because of which lines'
