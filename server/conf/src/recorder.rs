@@ -62,6 +62,13 @@ impl<S: Source> Source for Recorder<S> {
         Ok(text)
     }
 
+    fn read_piped(&mut self, path: &Path) -> io::Result<Vec<u8>> {
+        let stamp = self.inner.stamp(path);
+        let text = self.inner.read_piped(path)?;
+        self.keep(path, &text, stamp);
+        Ok(text)
+    }
+
     fn read_object(&mut self, path: &Path) -> io::Result<Vec<u8>> {
         let known = self.earlier.as_ref().and_then(|files| files.stamped(path));
         let Some((bytes, then)) = known else {

@@ -4,7 +4,7 @@
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Larger texts, certificates and keys are refused: no configuration known has a hundredth of it.
@@ -39,6 +39,21 @@ pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // It may grow while it is read.
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    fits(bytes.len() as u64, limit)?;
+    Ok(bytes)
+}
+
+/// As [`read`], or what somebody writes into a named pipe, who is waited for.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn read_piped(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.file_type().is_fifo() {
+        return read(path, limit);
+    }
+    let mut bytes = Vec::new();
+    let pipe = File::open(path)?;
+    pipe.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     fits(bytes.len() as u64, limit)?;
     Ok(bytes)
 }
@@ -88,6 +103,29 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
+
+    #[test]
+    fn pipe_is_read_where_one_may_be_and_refused_elsewhere() {
+        let pipe = Temporary::new("pipe", 0);
+        fs::remove_file(&pipe.0).expect("it was made");
+        let made = std::process::Command::new("mkfifo").arg(&pipe.0).status();
+        assert!(made.is_ok_and(|status| status.success()));
+        let refused = read(&pipe.0, 10).expect_err("a pipe is no regular file");
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+        for (written, wanted) in [(&b"0123456789"[..], true), (b"0123456789a", false)] {
+            let path = pipe.0.clone();
+            let writer = std::thread::spawn(move || fs::write(path, written));
+            let read = read_piped(&pipe.0, 10);
+            assert_eq!(read.is_ok_and(|bytes| bytes == written), wanted);
+            // Whoever writes too much may find the pipe closed.
+            let _ = writer.join().expect("it does not panic");
+        }
+        let file = Temporary::new("no-pipe", 3);
+        assert_eq!(
+            read_piped(&file.0, 3).map(|bytes| bytes.len()).ok(),
+            Some(3)
+        );
+    }
 
     /// A file of the temporary directory that goes with its owner.
     struct Temporary(PathBuf);

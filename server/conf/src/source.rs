@@ -41,6 +41,14 @@ pub trait Source {
         None
     }
 
+    /// As [`Source::read`], of what may also be a named pipe: of secrets that are not kept on disk.
+    ///
+    /// # Errors
+    /// As [`Source::read`].
+    fn read_piped(&mut self, path: &Path) -> io::Result<Vec<u8>> {
+        self.read(path)
+    }
+
     /// Opens a file for its bytes, which may be many and no text: a database.
     ///
     /// # Errors
@@ -90,6 +98,10 @@ impl Default for Disk {
 impl Source for Disk {
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
         regular::read(path, TEXT_BYTES_MAX)
+    }
+
+    fn read_piped(&mut self, path: &Path) -> io::Result<Vec<u8>> {
+        regular::read_piped(path, TEXT_BYTES_MAX)
     }
 
     fn stamp(&mut self, path: &Path) -> Option<Stamp> {

@@ -159,7 +159,7 @@ pub(super) fn ticket_key(b: &mut Build, d: &Directive) -> Result<Arc<TicketKey>,
 pub(super) fn read_passwords(b: &mut Build, d: &Directive) -> Result<Vec<Vec<u8>>, ConfError> {
     let path = b.loader().conf_path(d.arg(0));
     let name = path.display();
-    let text = b.loader().source().read(&path);
+    let text = b.loader().source().read_piped(&path);
     let text =
         text.map_err(|e| error(d, format!("open() \"{name}\" failed ({})", os_error(&e))))?;
     passwords(&text).ok_or_else(|| error(d, format!("too long line in \"{name}\"")))
