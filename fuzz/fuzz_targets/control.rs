@@ -22,7 +22,7 @@ fuzz_target!(|input: &[u8]| {
         1 => from_worker(rest),
         // As they come over the socket.
         2 => drop(ToWorker::receive(raw(rest))),
-        _ => drop(FromWorker::receive(raw(rest))),
+        _ => drop(FromWorker::parse(rest)),
     }
 });
 
@@ -38,18 +38,21 @@ fn to_worker(payload: &[u8], fds: usize) {
     assert_eq!(again.encode().expect("as before").0, written);
 }
 
-fn from_worker(payload: &[u8]) {
-    let Some(message) = pass(payload) else { return };
-    let (ours, theirs) = fdpass::pair().expect("there are descriptors");
-    message.send(&ours).expect("it fits into the socket");
-    assert_eq!(FromWorker::receive(&theirs).ok(), Some(message));
-}
-
-/// The message of a payload.
-fn pass(payload: &[u8]) -> Option<FromWorker> {
-    let (ours, theirs) = fdpass::pair().expect("there are descriptors");
-    fdpass::send_msg(&ours, payload, &[]).ok()?;
-    FromWorker::receive(&theirs).ok()
+/// A message with this text, if it is one: what is written of it is read again, and written again as the same.
+fn from_worker(text: &[u8]) {
+    let wire = [&fdpass::header(text.len(), 0)[..], text].concat();
+    let Ok(Some((message, used))) = FromWorker::parse(&wire) else {
+        return;
+    };
+    assert_eq!(used, wire.len());
+    let written = message.encode().expect("what was read can be written");
+    let again = FromWorker::parse(&written).expect("what was written can be read");
+    let (again, used) = again.expect("it is whole");
+    assert_eq!(used, written.len());
+    assert_eq!(again.encode().expect("as before"), written);
+    for end in [0, 1, written.len() - 1] {
+        assert!(matches!(FromWorker::parse(&written[..end]), Ok(None)));
+    }
 }
 
 /// A socket at whose other end these bytes were written, and the end.
