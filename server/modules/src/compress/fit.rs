@@ -5,7 +5,8 @@
 //! level; gzip costs the same at all of them. A body that is compressed in one step holds the thread for as long as that
 //! takes, so that the slowest levels get short bodies only; longer ones are streams.
 //!
-//! Source: measured with the libraries as they are built here, 900 KB of HTML (benches/README.md, "Encoders").
+//! Source: what the libraries ask the allocator for, 900 KB of a page before them; what they touch of it is in
+//! benches/README.md, "Encoders".
 
 use server_core::memory;
 
