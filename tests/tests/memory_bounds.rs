@@ -18,6 +18,9 @@ const DRIBBLED_MAX: u64 = 5 << 20;
 /// What many may, all together.
 const ALL_MAX: u64 = 100 << 20;
 
+/// The longest body that Brotli's level 11 compresses in one step.
+const ONE_STEP_BYTES: usize = 48 << 10;
+
 /// Responses that are made for each client: streams that are compressed, bodies compressed in one step, pages.
 const PATHS: [(&str, &str); 11] = [
     // Its compressed form is shared by all who ask for it.
@@ -71,6 +74,8 @@ fn server() -> Server {
                 .expect("the file is the test's own");
         })
         .file("html/part.txt", &text[..50_000])
+        .file("html/edge.txt", &text[..ONE_STEP_BYTES])
+        .file("html/past.txt", &text[..=ONE_STEP_BYTES])
         .file(
             "html/page.shtml",
             &format!(
@@ -161,6 +166,21 @@ fn many_connections_that_take_nothing_share_a_budget() {
             );
             assert!(growth <= ALL_MAX, "{path}, {window}: {growth} bytes");
         }
+    }
+}
+
+/// Brotli's level 11 takes a millisecond for each kilobyte: longer bodies are streams, between whose pieces others have
+/// their turn, and so have no length.
+#[test]
+fn slowest_level_compresses_short_bodies_alone_in_one_step() {
+    let server = server();
+    let brotli = ["Accept-Encoding: br"];
+    for (path, whole) in [("edge", true), ("past", false), ("short", false)] {
+        let reply = server
+            .client()
+            .get_with(&format!("/br11/{path}.txt"), &brotli);
+        assert_eq!(reply.header("Content-Encoding"), Some("br"), "{path}");
+        assert_eq!(reply.header("Content-Length").is_some(), whole, "{path}");
     }
 }
 
