@@ -18,6 +18,11 @@ pub(super) fn stream(params: Params, length: Option<u64>) -> Option<(Params, u64
     within(params, length, memory::allowance_bytes())
 }
 
+/// The settings that a stream's encoder has while nothing else is claimed.
+pub(super) fn unhindered(params: Params, length: Option<u64>) -> Option<Params> {
+    within(params, length, memory::CONNECTION_BYTES).map(|(params, _)| params)
+}
+
 /// The smallest settings of the coding: for a response that has promised it and finds all memory taken.
 pub(super) fn smallest(params: Params) -> (Params, u64) {
     let level = params.level.min(match params.coding {
@@ -170,6 +175,17 @@ mod tests {
         assert_eq!(zstd(1339), None);
         assert_eq!(chosen(Coding::Gzip, 9, 0, 300 << 10), Some((9, 0)));
         assert_eq!(chosen(Coding::Gzip, 1, 0, (300 << 10) - 1), None);
+    }
+
+    #[test]
+    fn settings_are_unhindered_until_memory_runs_short() {
+        let wanted = params(Coding::Brotli, 6, 19);
+        let now = || stream(wanted, None).map(|(params, _)| params);
+        assert_eq!(now(), unhindered(wanted, None));
+        let claim = memory::claim(1, memory::THREAD_BYTES - (4 << 20));
+        assert!(now().is_some() && now() != unhindered(wanted, None));
+        drop(claim);
+        assert_eq!(now(), unhindered(wanted, None));
     }
 
     #[test]

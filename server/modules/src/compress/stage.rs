@@ -96,6 +96,10 @@ impl Stage {
     fn make(&mut self) -> bool {
         let fitting = fit::stream(self.params, self.length);
         let (params, mut cost) = fitting.unwrap_or_else(|| fit::smallest(self.params));
+        if Some(params) != fit::unhindered(self.params, self.length) {
+            // What was made in need is not to be served once that is over.
+            self.kept = None;
+        }
         if self.kept.is_some() {
             // What is collected is hardly ever longer than half of the body.
             cost += self.length.unwrap_or_default() / 2;
