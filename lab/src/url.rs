@@ -36,6 +36,7 @@ impl Url {
             "https" => true,
             _ => return Err(wrong("it begins with neither http:// nor https://")),
         };
+        // A fragment is the browser's alone and is never sent.
         let rest = rest.split('#').next().unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
@@ -45,6 +46,7 @@ impl Url {
         if rest.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
             return Err(wrong("it has a space or a control character"));
         }
+        // Brackets hold the colons of an IPv6 address.
         let (host, port) = match authority.strip_prefix('[') {
             Some(bracketed) => {
                 let (host, after) = bracketed

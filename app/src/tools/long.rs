@@ -83,6 +83,7 @@ pub(crate) fn read(
             Some((_, name)) => Some(*name),
             None => text.strip_prefix("--"),
         };
+        // The order of the arms decides: after `--` everything is an operand, and help wins over what is wrong behind it.
         match (text, option) {
             _ if only_operands => said.push(Said::Operand(text.to_owned())),
             ("--", _) => only_operands = true,
@@ -95,6 +96,7 @@ pub(crate) fn read(
                 let Some(long) = longs.iter().find(|long| long.name == name) else {
                     return Err(format!("invalid option: \"{text}\""));
                 };
+                // `--name=` is a missing value: it takes the next word, as `--name` does.
                 let value = match (long.value, given) {
                     (None, Some(_)) => {
                         return Err(format!("option \"--{name}\" takes no value"));

@@ -104,6 +104,7 @@ impl Worker {
             let ended = Arc::new(Waker::new()?);
             poller.add(&*ended, ENDED, Interest::Readable)?;
             let mut signals = None;
+            // In tests the worker is a thread of the test program, whose signals are not its own.
             if process::is_main_thread() {
                 let own = Signals::new(&[signal::TERM, signal::INT, signal::QUIT])?;
                 poller.add(&own, SIGNAL, Interest::Readable)?;
@@ -142,6 +143,7 @@ impl Worker {
             memory: None,
             leaving: false,
         };
+        // The first message is the configuration: a worker without threads could not take it up.
         worker.obey(first);
         if worker.threads.is_empty() {
             Err(2)

@@ -242,6 +242,7 @@ impl FieldId {
     /// The usual spelling of the name; empty for [`FieldId::Other`].
     #[must_use]
     pub const fn name(self) -> &'static str {
+        // No arm for the rest: a field without a spelling does not compile.
         match self {
             Self::Other => "",
             Self::Host => "Host",

@@ -371,6 +371,7 @@ impl Conn {
         let mut used = 0;
         let mut open = false;
         let failed = loop {
+            // rustls returns one state a call and borrows the input while it is handled, so that the loop decides after the match.
             let UnbufferedStatus { mut discard, state } =
                 conn.process_tls_records(&mut input[used..]);
             let more = match state {
@@ -426,6 +427,7 @@ impl Conn {
             self.last_words(&mut input[used..]);
             return Err(error.into());
         }
+        // Only now is the borrow of the connection over.
         if open && matches!(self.state, State::Running(_)) {
             let state = std::mem::replace(&mut self.state, State::Dead);
             if let State::Running(conn) = state {

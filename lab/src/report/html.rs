@@ -118,6 +118,7 @@ fn rates(servers: &[ServerReport]) -> String {
         return String::new();
     }
     let mut out = begin("Responses a second over the run");
+    // The axis ends at a round number, so that its labels are readable.
     let top = rounded_up(most);
     for share in [0.0, 0.5, 1.0] {
         let y = BOTTOM - share * (BOTTOM - TOP);
@@ -131,6 +132,7 @@ fn rates(servers: &[ServerReport]) -> String {
         );
     }
     for (n, server) in servers.iter().enumerate() {
+        // Servers may have run for different numbers of pieces: each line spans the whole width.
         let step = (RIGHT - LEFT) / (server.rates.len().max(2) - 1) as f64;
         let points: Vec<String> = server
             .rates

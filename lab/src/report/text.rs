@@ -251,6 +251,7 @@ pub fn table(report: &Report) -> String {
     let mut rows = vec![header.map(str::to_owned)];
     for server in &report.servers {
         let times = server.main_times();
+        // A figure without an interval comes from a single run.
         let short = |found: Option<Figure>| match found {
             None => "-".to_owned(),
             Some(found) => match (found.low, found.high) {
@@ -283,6 +284,7 @@ pub fn table(report: &Report) -> String {
             server.failed().to_string(),
         ]);
     }
+    // Widths count characters, not bytes: the header has a micro sign.
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: Vec<usize> = (0..header.len()).map(|n| width(n).unwrap_or(0)).collect();
     for row in &rows {

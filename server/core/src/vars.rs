@@ -352,6 +352,7 @@ fn append_def(
     match def {
         Def::Read(read) => read(x, cx, suffix, out),
         Def::Prefix(read, suffix) => read(x, cx, suffix, out),
+        // nginx warns of a variable that `set` did not reach, and of no other.
         Def::Slot(slot, warn) => match x.slot(*slot) {
             Some(value) => {
                 out.extend_from_slice(value);
@@ -371,6 +372,7 @@ fn append_def(
             None => read(x, cx, suffix, out),
         },
         Def::Computed(slot, compute) => {
+            // A value is kept for the exchange, `map ... volatile` excepted, and evaluating it may need others: a circle ends by depth.
             if compute.volatile() || !x.slot_known(*slot) {
                 if x.depth >= MAX_DEPTH {
                     let name = String::from_utf8_lossy(name);

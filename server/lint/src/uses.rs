@@ -69,6 +69,7 @@ pub(crate) fn of(tree: &Tree, id: Id) -> Vec<Use> {
         caseless,
         subject,
     };
+    // A line of a `map` has no name of its own: the pattern stands where a directive's name does.
     if node.data {
         let table = node.parent.filter(|table| tree.name(*table) == "map");
         let Some((table, (pattern, caseless))) = table.zip(marked(&node.directive.name)) else {
@@ -92,6 +93,7 @@ pub(crate) fn of(tree: &Tree, id: Id) -> Vec<Use> {
                         Subject::Uri,
                     )]
                 }
+                // nginx takes `location ~pattern` without a space too.
                 [word] if joined("~") => {
                     let (pattern, caseless) = marked(word).unwrap_or_default();
                     vec![new(Some(0), pattern, caseless, Subject::Uri)]

@@ -200,6 +200,7 @@ fn access_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         options.parameter(b, d, word)?;
     }
     let how = options.buffering(d)?;
+    // A buffer belongs to a file that stays open.
     if how.is_some() {
         let refused = match target {
             Target::File(_) => "",
@@ -210,6 +211,7 @@ fn access_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
             return Err(ConfError::word(d, d.word(0), refused));
         }
     }
+    // One file has one buffer, whichever location writes to it.
     if let (Some(how), Target::File(path)) = (how, &target) {
         let buffers = &mut b.conf_mut::<LogMain>().buffers;
         match buffers.get(path) {

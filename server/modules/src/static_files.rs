@@ -26,6 +26,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     if !matches!(x.method, Method::Get | Method::Head | Method::Post) {
         return Content::Status(405);
     }
+    // A directory: `index` and `autoindex` have it.
     if x.uri.ends_with(b"/") {
         return Content::Declined;
     }
@@ -51,6 +52,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         );
         return Content::Status(404);
     };
+    // nginx refuses POST only for what exists: a missing file is 404.
     if x.method == Method::Post {
         return Content::Status(405);
     }
@@ -65,6 +67,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     }
     x.reply.allow_ranges = true;
     reply::set_content_type(x);
+    // Small files are held in memory and leave in the same write as the head.
     let chunk = match cx.files.content(&opened) {
         Some(content) => Chunk::from(content),
         None => Chunk::File(FileRange {

@@ -123,6 +123,7 @@ fn server(
                 (None, true) => Trust::Nobody,
                 (None, false) => Trust::Browsers,
             };
+            // SPDY is measured only where it is asked for: no client of today would choose it.
             let offered = match &protocol {
                 Some(one) => std::slice::from_ref(one),
                 None => &[Protocol::H2, Protocol::H1],
@@ -132,6 +133,7 @@ fn server(
             Some((config, lab::tls::server_name(&first.host)?))
         }
     };
+    // A table compares runs of one length, so it counts requests; a single run is as long as a person waits.
     let endless = options.requests.is_none() && options.duration_s.is_none();
     let total = match options.table && endless {
         true => Some(TABLE_REQUESTS),

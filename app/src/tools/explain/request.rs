@@ -48,6 +48,7 @@ pub(super) fn run(
     let Some(Received::Head(head)) = engine.event() else {
         return Err("the request has no end of its head".to_owned());
     };
+    // No socket is there, so what reads one (`$tcpinfo_*`) is empty.
     let client = Client {
         peer: options.from.unwrap_or_else(|| from_here(generation, taken)),
         local: taken.local,
@@ -74,6 +75,7 @@ pub(super) fn run(
     x.begin(Rc::clone(generation), taken.port, client, &clock);
     x.head = head;
     x.trace = Some(Rc::clone(&trace));
+    // Nobody waits for the clock: it is set to the end of each wait, which the trace records instead.
     for _ in 0..WAITS_MAX {
         let mut cx = Ctx {
             files: &mut files,

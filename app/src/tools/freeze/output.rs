@@ -59,6 +59,7 @@ pub(super) fn write(
         old: old_entries(&before, &settings),
         taken: files.iter().map(|file| names.path(*file)).collect(),
     };
+    // Names hold a hash of the content; two files of one name would silently become one.
     if maker.taken.len() != files.len() {
         return Err("two files would have the same name".to_owned());
     }
@@ -84,6 +85,7 @@ pub(super) fn write(
     done.removed = before.files.difference(&all).count();
     let json =
         serde_json::to_string_pretty(&done.manifest).map_err(|error| error.to_string())? + "\n";
+    // Without a change the tree stays as it is, modification times included; only the manifest may differ.
     if done.written + done.removed == 0 {
         if !stage.has_manifest(json.as_bytes()) {
             stage.replace_manifest(json.as_bytes())?;
@@ -137,6 +139,7 @@ impl Maker<'_> {
             written: Vec::new(),
             same: Vec::new(),
         };
+        // What did not change is taken from the old tree, which keeps its modification time and so its ETag.
         if self.stage.old(&path).is_some_and(|old| old == content) {
             made.same.push(path.clone());
         } else {
@@ -157,6 +160,7 @@ impl Maker<'_> {
             if self.taken.contains(&sibling) {
                 continue;
             }
+            // `None`: the compressed form is not smaller.
             let Some(packed) = coding.compress(&content, self.options.effort)? else {
                 continue;
             };

@@ -57,6 +57,7 @@ pub(super) fn parse(words: &[OsString]) -> Result<Asked<Options>, String> {
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let text = word.to_string_lossy();
+        // The client's command has options of its own, so ours end at `--` and are read here, not by `long::read`.
         if text == "--" {
             break;
         }
@@ -108,6 +109,7 @@ pub(super) fn parse(words: &[OsString]) -> Result<Asked<Options>, String> {
     if options.ports.len() > PORTS_MAX {
         return Err(format!("more than {PORTS_MAX} ports"));
     }
+    // The link's text can name a file too (`pcap=`).
     if options.spec.pcap.is_some() && pcap.is_some() {
         return Err("two files for packets are given".to_owned());
     }

@@ -48,6 +48,7 @@ impl<P: Protocol> Client<P> {
             };
             let allowed = stream.window.available().min(self.window.available()) as usize;
             let len = stream.pending.len().min(allowed).min(most);
+            // Trailers, or the end, may only follow the last byte.
             let whole = len == stream.pending.len();
             let (last, trailers) = match &mut stream.sending {
                 Sending::Ended => return,
@@ -55,6 +56,7 @@ impl<P: Protocol> Client<P> {
                 Sending::Last(trailers) if whole => (true, trailers.take()),
                 Sending::Last(_) => (false, None),
             };
+            // Blocked by the connection's window: the stream is queued and resumed when that opens.
             if len == 0 && !last {
                 if !whole && stream.window.available() > 0 && !self.waiting.contains(&id) {
                     self.waiting.push_back(id);
@@ -71,6 +73,7 @@ impl<P: Protocol> Client<P> {
                 self.out.extend_from_slice(&front[..in_front]);
                 self.out.extend_from_slice(&back[..len - in_front]);
                 stream.pending.drain(..len);
+                // Useful traffic buys tolerance for control frames; tiny frames would make that free.
                 if len >= budget::USEFUL_BYTES {
                     self.budget.earn(budget::DATA);
                 }

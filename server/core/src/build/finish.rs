@@ -28,6 +28,7 @@ impl Build {
         for finish in self.modules.iter().filter_map(|m| m.finish) {
             finish(self)?;
         }
+        // What no variable asks for is not measured or looked up on any connection.
         let needs_local = self.vars.is_used("server_addr");
         if let Some(error) = self.main_conf::<Zones>().undeclared() {
             return Err(error);
@@ -38,6 +39,7 @@ impl Build {
         let draft = self.http.take().expect("http is open until here");
         protocols::check_certificates(draft.listens.all(), &draft.servers)?;
         let (main, listens) = (draft.main.finish(), draft.listens);
+        // Indices are kept: modules have stored locations by their number while directives were read.
         let parents: Vec<Option<usize>> = draft.locations.iter().map(|l| l.parent).collect();
         let mut servers: Vec<Server> = draft
             .servers

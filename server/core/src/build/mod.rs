@@ -193,6 +193,7 @@ impl Build {
         for list in crate::builtin::VARIABLES {
             vars.add(list);
         }
+        // The number of a unit is its index in each location's settings, so it depends on the modules of this build.
         for (slot, unit) in units.iter().enumerate() {
             unit.set_slot(slot);
         }

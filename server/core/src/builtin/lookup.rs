@@ -136,6 +136,7 @@ pub(super) fn sent_field(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
             };
         }
         b"transfer_encoding" => {
+            // The engine frames the body after the head was made: its decision is repeated here, as nginx's is.
             let chunked = x.response.body == BodyLength::Unknown
                 && x.header_sent
                 && x.head.version == Version::Http11
@@ -145,6 +146,7 @@ pub(super) fn sent_field(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
         }
         _ => {}
     }
+    // The fields above are not kept as text until the head is made; all others are.
     let head = if undecided {
         &x.reply.fields
     } else {

@@ -261,6 +261,7 @@ fn merge_extra(own: &mut CoreLoc, parent: Option<&CoreLoc>) {
             };
         }
     }
+    // These have more than one word, or a default that is made, so the table of plain settings cannot merge them.
     take(&mut own.types, parent.map(|p| &p.types), || {
         Some(Arc::new(default_types()))
     });

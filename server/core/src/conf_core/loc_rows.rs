@@ -55,6 +55,7 @@ fn set_root(b: &mut Build, d: &Directive, alias: bool) -> Result<(), ConfError> 
         (_, true) => Some(Alias::Prefix(draft.name.len())),
     };
     let word = d.word(0);
+    // Both are made of this path: they would be computed without end.
     for name in ["document_root", "realpath_root"] {
         if word.as_str().contains(&format!("${name}"))
             || word.as_str().contains(&format!("${{{name}}}"))
@@ -68,6 +69,7 @@ fn set_root(b: &mut Build, d: &Directive, alias: bool) -> Result<(), ConfError> 
     }
     let absolute = word.text.starts_with(b"/") || word.text.starts_with(b"$");
     let mut text = word.text.clone();
+    // The URI begins with a slash; behind `alias` the rest of it does not.
     if alias.is_none() && text.ends_with(b"/") {
         text.pop();
     }

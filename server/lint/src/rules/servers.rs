@@ -133,6 +133,7 @@ pub(super) fn no_default(tree: &Tree, warn: &mut Warn<'_>) {
         let differ = there
             .iter()
             .any(|(server, _)| names(server) != names(first));
+        // Servers of the same names differ in nothing a name could choose.
         let chosen = there.iter().any(|(_, default)| *default);
         if !differ
             || chosen
@@ -141,6 +142,7 @@ pub(super) fn no_default(tree: &Tree, warn: &mut Warn<'_>) {
         {
             continue;
         }
+        // A server on five ports gets one warning.
         told.push(first.id);
         let nobody = there
             .iter()

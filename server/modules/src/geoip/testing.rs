@@ -125,6 +125,7 @@ pub(crate) fn mmdb(
 ) -> Vec<u8> {
     let (mut tree, mut data) = (Tree::default(), Vec::new());
     for (address, count, field) in networks {
+        // A tree of IPv6 holds IPv4 below ::/96, 96 bits deep.
         let (bits, count) = match (address.parse().expect("an address"), v6) {
             (IpAddr::V4(ip), true) => (u128::from(ip.to_bits()), count + 96),
             (IpAddr::V4(ip), false) => (u128::from(ip.to_bits()) << 96, *count),
@@ -143,6 +144,7 @@ pub(crate) fn mmdb(
         let (left, right) = ((left as u32).to_be_bytes(), (right as u32).to_be_bytes());
         match record_bits {
             24 => out.extend([&left[1..], &right[1..]].concat()),
+            // The middle byte holds the highest four bits of both records.
             28 => {
                 let middle = left[0] << 4 | right[0];
                 out.extend([&left[1..], &[middle], &right[1..]].concat());
