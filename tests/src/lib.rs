@@ -13,6 +13,7 @@ pub mod answers;
 pub mod busy;
 pub mod cases;
 pub mod change;
+pub mod circles;
 pub mod client;
 pub mod command;
 pub mod dir;

@@ -110,6 +110,13 @@ pub fn functions(text: &str) -> Vec<(usize, usize)> {
         if is_head && open.is_none() && !words.ends_with([';', '}']) {
             open = Some((n, indent));
         }
+        if open.is_some_and(|(_, at)| indent == at)
+            && words.starts_with(')')
+            && words.ends_with(';')
+        {
+            // A declaration without a body, over several lines.
+            open = None;
+        }
         if let Some((start, at)) = open
             && words.starts_with('}')
             && indent == at

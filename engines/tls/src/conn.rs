@@ -363,7 +363,8 @@ impl Conn {
         Err(Fault::Protocol(rustls::Error::EncryptError))
     }
 
-    /// Lets rustls work on received bytes; gives how many of them are used up.
+    /// Lets rustls process received bytes; returns how many of them are used up.
+    // Long: one arm for each state of rustls, which borrows the input while it is handled.
     fn process(&mut self, input: &mut [u8], sink: &mut dyn FnMut(&[u8])) -> Result<usize, Fault> {
         let (State::Running(conn) | State::Open(conn)) = &mut self.state else {
             return Ok(input.len());

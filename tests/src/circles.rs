@@ -1,0 +1,458 @@
+//! Import circles of a crate: files that import each other, directly or through others.
+//!
+//! The source is read as tokens, not as syntax: `use` trees, and paths that begin with `crate`, `self`, `super` or the name
+//! of a child module. Re-exports are followed to the file that defines the name. The crate root is not counted: it declares
+//! every module, and what it re-exports is defined elsewhere. Unit tests are left out.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+
+use crate::source::{read, root, rust_files, shown};
+
+/// A module's path below the crate root; empty for the root.
+type Module = Vec<String>;
+
+/// A set of files that all import each other.
+#[derive(Debug, Default)]
+pub struct Circle {
+    /// Lines of all its files.
+    pub lines: usize,
+    /// Their modules, as `a::b`, in alphabetical order.
+    pub modules: Vec<String>,
+}
+
+/// The circle with the most lines below a source folder such as `engines/src`; an empty one if no files import each other.
+#[must_use]
+pub fn largest(source: &str) -> Circle {
+    let crate_ = Crate::read(source);
+    let circles = components(&crate_.arrows());
+    let sized = circles.into_iter().map(|circle| Circle {
+        lines: circle.iter().map(|module| crate_.files[module].lines).sum(),
+        modules: circle.iter().map(|module| module.join("::")).collect(),
+    });
+    sized.max_by_key(|circle| circle.lines).unwrap_or_default()
+}
+
+/// What a file says of modules.
+#[derive(Default)]
+struct File {
+    lines: usize,
+    children: BTreeSet<String>,
+    /// Paths that it imports or names.
+    uses: Vec<Vec<String>>,
+    /// Paths that it re-exports, with the names under which it does.
+    exports: Vec<(String, Vec<String>)>,
+}
+
+struct Crate {
+    files: BTreeMap<Module, File>,
+}
+
+impl Crate {
+    fn read(source: &str) -> Self {
+        let folder = root().join(source);
+        let files = rust_files(source).into_iter().filter_map(|path| {
+            let inside = path.strip_prefix(&folder).ok()?;
+            is_shipped(inside).then(|| (module(inside), File::of(&read(&path))))
+        });
+        Self {
+            files: files.collect(),
+        }
+    }
+
+    /// The file that a path names as seen from a module, and what is left of the path behind it.
+    fn resolve<'p>(&self, from: &Module, path: &'p [String]) -> Option<(Module, &'p [String])> {
+        let (mut at, mut rest) = match path.first()?.as_str() {
+            "crate" => (Module::new(), &path[1..]),
+            "self" => (from.clone(), &path[1..]),
+            "super" => {
+                let ups = path.iter().take_while(|name| *name == "super").count();
+                let kept = from.len().checked_sub(ups)?;
+                (from[..kept].to_vec(), &path[ups..])
+            }
+            name if self.files[from].children.contains(name) => (from.clone(), path),
+            _ => return None,
+        };
+        while let Some((name, behind)) = rest.split_first() {
+            let mut below = at.clone();
+            below.push(name.clone());
+            if !self.files.contains_key(&below) {
+                break;
+            }
+            (at, rest) = (below, behind);
+        }
+        self.files.contains_key(&at).then_some((at, rest))
+    }
+
+    /// Which modules each module imports from.
+    fn arrows(&self) -> BTreeMap<Module, BTreeSet<Module>> {
+        let mut exports: HashMap<(Module, String), Module> = HashMap::new();
+        for (module, file) in &self.files {
+            for (name, path) in &file.exports {
+                if let Some((target, _)) = self.resolve(module, path) {
+                    exports.insert((module.clone(), name.clone()), target);
+                }
+            }
+        }
+        let mut arrows: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
+        for (module, file) in &self.files {
+            let targets = arrows.entry(module.clone()).or_default();
+            for path in &file.uses {
+                let Some((mut target, rest)) = self.resolve(module, path) else {
+                    continue;
+                };
+                for _ in 0..EXPORTS_MAX {
+                    let Some(name) = rest.first() else { break };
+                    match exports.get(&(target.clone(), name.clone())) {
+                        Some(behind) => target = behind.clone(),
+                        None => break,
+                    }
+                }
+                if target != *module && !target.is_empty() {
+                    targets.insert(target);
+                }
+            }
+        }
+        arrows
+    }
+}
+
+/// False for the files that only tests compile.
+fn is_shipped(inside: &Path) -> bool {
+    let name = inside.to_string_lossy();
+    let is_test = |part: &str| part == "tests" || part == "test" || part == "bench";
+    let stem = name.trim_end_matches(".rs");
+    !stem.split('/').any(is_test) && !stem.ends_with("_tests") && !stem.ends_with("_test")
+}
+
+fn module(inside: &Path) -> Module {
+    let name = inside.to_string_lossy();
+    let mut path: Module = name
+        .trim_end_matches(".rs")
+        .split('/')
+        .map(str::to_owned)
+        .collect();
+    if path
+        .last()
+        .is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str()))
+    {
+        path.pop();
+    }
+    path
+}
+
+impl File {
+    fn of(text: &str) -> Self {
+        let mut file = Self {
+            lines: text.lines().count(),
+            ..Self::default()
+        };
+        let tokens = tokens(text);
+        let end = unit_tests(&tokens).unwrap_or(tokens.len());
+        let tokens = &tokens[..end];
+        for n in 0..tokens.len() {
+            if tokens[n] == "mod" && tokens.get(n + 2) == Some(&";") {
+                file.children.insert(tokens[n + 1].to_owned());
+            }
+        }
+        let mut n = 0;
+        while n < tokens.len() {
+            let begins_path = matches!(tokens[n], "crate" | "self" | "super")
+                || file.children.contains(tokens[n]);
+            if tokens[n] == "use" {
+                let end = n + position(&tokens[n..], ";");
+                let mut found = Vec::new();
+                expand(&tokens[n + 1..end], &[], &mut found);
+                if is_exported(&tokens[..n]) {
+                    file.exports.extend(found);
+                } else {
+                    file.uses.extend(found.into_iter().map(|(_, path)| path));
+                }
+                n = end;
+            } else if begins_path && tokens.get(n + 1) == Some(&"::") {
+                let is_inner = n > 0 && tokens[n - 1] == "::";
+                let mut path = vec![tokens[n].to_owned()];
+                while tokens.get(n + 1) == Some(&"::")
+                    && tokens.get(n + 2).is_some_and(|next| is_name(next))
+                {
+                    path.push(tokens[n + 2].to_owned());
+                    n += 2;
+                }
+                if !is_inner {
+                    file.uses.push(path);
+                }
+            }
+            n += 1;
+        }
+        file
+    }
+}
+
+/// True if the `use` behind these tokens has a visibility.
+fn is_exported(before: &[&str]) -> bool {
+    match before.last() {
+        Some(&"pub") => true,
+        Some(&")") => {
+            let open = before.iter().rposition(|token| *token == "(");
+            open.is_some_and(|at| at > 0 && before[at - 1] == "pub")
+        }
+        _ => false,
+    }
+}
+
+/// The paths of a `use` tree, with the names that they bring.
+fn expand(tree: &[&str], before: &[String], found: &mut Vec<(String, Vec<String>)>) {
+    let mut path = before.to_vec();
+    let mut n = 0;
+    while n < tree.len() {
+        match tree[n] {
+            "{" => {
+                let mut depth = 0;
+                let mut start = n + 1;
+                for (at, token) in tree.iter().enumerate().skip(n) {
+                    match *token {
+                        "{" => depth += 1,
+                        "}" => depth -= 1,
+                        _ => {}
+                    }
+                    if (depth == 1 && *token == ",") || depth == 0 {
+                        expand(&tree[start..at], &path, found);
+                        start = at + 1;
+                    }
+                    if depth == 0 {
+                        return;
+                    }
+                }
+                return;
+            }
+            "as" => {
+                let name = tree.get(n + 1).copied().unwrap_or_default();
+                found.push((name.to_owned(), path));
+                return;
+            }
+            "::" => {}
+            name => path.push(name.to_owned()),
+        }
+        n += 1;
+    }
+    if let Some(last) = path.last().filter(|_| !tree.is_empty()) {
+        found.push((last.clone(), path.clone()));
+    }
+}
+
+/// Where the first module of unit tests begins.
+fn unit_tests(tokens: &[&str]) -> Option<usize> {
+    let head = ["#", "[", "cfg", "("];
+    tokens.windows(head.len()).enumerate().find_map(|(n, w)| {
+        let close = n + position(&tokens[n..], "]");
+        let is_test = w == head && tokens[n..close].contains(&"test");
+        let behind = tokens[close..].iter().take(4);
+        (is_test && behind.into_iter().any(|token| *token == "mod")).then_some(n)
+    })
+}
+
+fn position(tokens: &[&str], wanted: &str) -> usize {
+    let found = tokens.iter().position(|token| *token == wanted);
+    found.unwrap_or(tokens.len())
+}
+
+fn is_name(token: &str) -> bool {
+    token.starts_with(|c: char| c.is_alphabetic() || c == '_')
+}
+
+/// The tokens of a source text: names and numbers, `::`, single characters; no comments and no literals of text.
+fn tokens(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
+            '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |at| at + 2),
+            '"' => string(rest),
+            'r' if rest[1..].trim_start_matches('#').starts_with('"') => raw_string(rest),
+            '\'' => character(rest),
+            c if is_word(c) => {
+                let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+                found.push(&rest[..length]);
+                length
+            }
+            c if c.is_whitespace() => c.len_utf8(),
+            ':' if rest.starts_with("::") => {
+                found.push("::");
+                2
+            }
+            c => {
+                found.push(&rest[..c.len_utf8()]);
+                c.len_utf8()
+            }
+        };
+        rest = &rest[length..];
+    }
+    found
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+fn string(text: &str) -> usize {
+    let mut escaped = false;
+    let end = text[1..].find(|c| {
+        let ends = c == '"' && !escaped;
+        escaped = c == '\\' && !escaped;
+        ends
+    });
+    end.map_or(text.len(), |at| at + 2)
+}
+
+fn raw_string(text: &str) -> usize {
+    let hashes = text[1..].len() - text[1..].trim_start_matches('#').len();
+    let close = format!("\"{}", "#".repeat(hashes));
+    let start = hashes + 2;
+    let end = text[start..].find(&close);
+    end.map_or(text.len(), |at| start + at + close.len())
+}
+
+/// The length of a character literal, or of the quote that begins a lifetime.
+fn character(text: &str) -> usize {
+    let mut chars = text[1..].char_indices();
+    match chars.next() {
+        Some((_, '\\')) => {
+            let end = text[3..].find('\'');
+            end.map_or(text.len(), |at| at + 4)
+        }
+        Some((_, c)) if text[1 + c.len_utf8()..].starts_with('\'') => c.len_utf8() + 2,
+        _ => 1,
+    }
+}
+
+/// The strongly connected components of more than one module (Tarjan's algorithm).
+fn components(arrows: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<BTreeSet<Module>> {
+    let mut search = Search {
+        arrows,
+        order: HashMap::new(),
+        low: HashMap::new(),
+        open: Vec::new(),
+        found: Vec::new(),
+    };
+    for module in arrows.keys() {
+        if !search.order.contains_key(module) {
+            search.visit(module);
+        }
+    }
+    search.found
+}
+
+struct Search<'a> {
+    arrows: &'a BTreeMap<Module, BTreeSet<Module>>,
+    order: HashMap<&'a Module, usize>,
+    low: HashMap<&'a Module, usize>,
+    open: Vec<&'a Module>,
+    found: Vec<BTreeSet<Module>>,
+}
+
+impl<'a> Search<'a> {
+    fn visit(&mut self, module: &'a Module) {
+        let number = self.order.len();
+        self.order.insert(module, number);
+        self.low.insert(module, number);
+        self.open.push(module);
+        for target in &self.arrows[module] {
+            if !self.order.contains_key(target) {
+                self.visit(target);
+                let low = self.low[module].min(self.low[target]);
+                self.low.insert(module, low);
+            } else if self.open.contains(&target) {
+                let low = self.low[module].min(self.order[target]);
+                self.low.insert(module, low);
+            }
+        }
+        if self.low[module] == number {
+            let start = self.open.iter().position(|open| *open == module);
+            let circle = self.open.split_off(start.expect("it was opened here"));
+            if circle.len() > 1 {
+                self.found.push(circle.into_iter().cloned().collect());
+            }
+        }
+    }
+}
+
+/// Re-exports that are followed from one name: more would be a circle of re-exports.
+const EXPORTS_MAX: usize = 5;
+
+/// The source folder of every crate of the workspace that is shipped.
+#[must_use]
+pub fn sources() -> Vec<String> {
+    let libs = rust_files("").into_iter().filter_map(|path| {
+        let name = shown(&path);
+        let source = name
+            .strip_suffix("/lib.rs")
+            .or_else(|| name.strip_suffix("/main.rs"))?;
+        let ships =
+            source.ends_with("/src") && !["tests/", "fuzz/"].iter().any(|t| name.starts_with(t));
+        ships.then(|| source.to_owned())
+    });
+    libs.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrows(files: &[(&str, &str)]) -> BTreeMap<Module, BTreeSet<Module>> {
+        let files = files
+            .iter()
+            .map(|(name, text)| (module(Path::new(name)), File::of(text)));
+        Crate {
+            files: files.collect(),
+        }
+        .arrows()
+    }
+
+    fn circles(files: &[(&str, &str)]) -> Vec<Vec<String>> {
+        let found = components(&arrows(files)).into_iter();
+        found
+            .map(|circle| circle.iter().map(|module| module.join("::")).collect())
+            .collect()
+    }
+
+    #[test]
+    fn files_that_import_each_other_are_a_circle() {
+        let files = [
+            ("lib.rs", "mod a; mod b; mod c; use a::A;"),
+            ("a.rs", "use crate::{b::{self, B}, c};"),
+            ("b.rs", "fn f() { super::c::g() }"),
+            ("c/mod.rs", "mod d; fn g() { d::h() }"),
+            (
+                "c/d.rs",
+                "pub(crate) use crate::a; fn h() -> crate::a::A {}",
+            ),
+        ];
+        assert_eq!(circles(&files), [["a", "b", "c", "c::d"]]);
+        let cut = (
+            "c/d.rs",
+            "// crate::a\nfn h() -> &'static str { \"crate::a::A\" }",
+        );
+        assert!(circles(&[files[0], files[1], files[2], files[3], cut]).is_empty());
+    }
+
+    #[test]
+    fn re_exports_are_followed_and_tests_are_left_out() {
+        let files = [
+            ("lib.rs", "mod a; mod b;"),
+            ("a/mod.rs", "mod inner; pub use inner::{Name as Renamed};"),
+            ("a/inner.rs", "use crate::b::X;"),
+            ("b.rs", "use crate::a::Renamed;"),
+        ];
+        assert_eq!(circles(&files), [["a::inner", "b"]]);
+        let tested = ("b.rs", "#[cfg(test)]\nmod tests { use crate::a::Renamed; }");
+        assert!(circles(&[files[0], files[1], files[2], tested]).is_empty());
+    }
+
+    #[test]
+    fn literals_and_lifetimes_are_no_paths() {
+        let text = "fn f<'a>(x: &'a str) { let q = '\\''; let s = r#\"a \" crate::x\"#; let c = ':'; crate::y::z() }";
+        let found = File::of(text);
+        assert_eq!(found.uses, [["crate", "y", "z"]]);
+    }
+}
