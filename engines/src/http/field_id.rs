@@ -170,71 +170,55 @@ impl FieldId {
             return Self::Other;
         };
         match (name.len(), first | 0x20) {
-            (2, b't') => pick(name, &[(b"te", Self::Te)]),
-            (3, b'v') => pick(name, &[(b"via", Self::Via)]),
-            (4, b'd') => pick(name, &[(b"date", Self::Date)]),
-            (4, b'e') => pick(name, &[(b"etag", Self::Etag)]),
-            (4, b'h') => pick(name, &[(b"host", Self::Host)]),
-            (4, b'l') => pick(name, &[(b"link", Self::Link)]),
-            (4, b'v') => pick(name, &[(b"vary", Self::Vary)]),
-            (5, b'a') => pick(name, &[(b"allow", Self::Allow)]),
-            (5, b'd') => pick(name, &[(b"depth", Self::Depth)]),
-            (5, b'r') => pick(name, &[(b"range", Self::Range)]),
-            (6, b'a') => pick(name, &[(b"accept", Self::Accept)]),
-            (6, b'c') => pick(name, &[(b"cookie", Self::Cookie)]),
-            (6, b'e') => pick(name, &[(b"expect", Self::Expect)]),
-            (6, b'o') => pick(name, &[(b"origin", Self::Origin)]),
-            (6, b'p') => pick(name, &[(b"pragma", Self::Pragma)]),
-            (6, b's') => pick(name, &[(b"server", Self::Server)]),
-            (7, b'e') => pick(name, &[(b"expires", Self::Expires)]),
-            (7, b'r') => pick(name, &[(b"referer", Self::Referer)]),
-            (7, b't') => pick(name, &[(b"trailer", Self::Trailer)]),
-            (7, b'u') => pick(name, &[(b"upgrade", Self::Upgrade)]),
-            (8, b'i') => pick(
-                name,
-                &[(b"if-match", Self::IfMatch), (b"if-range", Self::IfRange)],
-            ),
-            (8, b'l') => pick(name, &[(b"location", Self::Location)]),
-            (9, b'o') => pick(name, &[(b"overwrite", Self::Overwrite)]),
-            (9, b'x') => pick(name, &[(b"x-real-ip", Self::XRealIp)]),
-            (10, b'c') => pick(name, &[(b"connection", Self::Connection)]),
-            (10, b'k') => pick(name, &[(b"keep-alive", Self::KeepAlive)]),
-            (10, b's') => pick(name, &[(b"set-cookie", Self::SetCookie)]),
-            (10, b'u') => pick(name, &[(b"user-agent", Self::UserAgent)]),
-            (11, b'd') => pick(name, &[(b"destination", Self::Destination)]),
-            (11, b'r') => pick(name, &[(b"retry-after", Self::RetryAfter)]),
-            (12, b'c') => pick(name, &[(b"content-type", Self::ContentType)]),
-            (13, b'a') => pick(
-                name,
-                &[
-                    (b"authorization", Self::Authorization),
-                    (b"accept-ranges", Self::AcceptRanges),
-                ],
-            ),
-            (13, b'c') => pick(
-                name,
-                &[
-                    (b"content-range", Self::ContentRange),
-                    (b"cache-control", Self::CacheControl),
-                ],
-            ),
-            (13, b'i') => pick(name, &[(b"if-none-match", Self::IfNoneMatch)]),
-            (13, b'l') => pick(name, &[(b"last-modified", Self::LastModified)]),
-            (14, b'c') => pick(name, &[(b"content-length", Self::ContentLength)]),
-            (15, b'a') => pick(
-                name,
-                &[
-                    (b"accept-encoding", Self::AcceptEncoding),
-                    (b"accept-language", Self::AcceptLanguage),
-                ],
-            ),
-            (15, b'x') => pick(name, &[(b"x-forwarded-for", Self::XForwardedFor)]),
-            (16, b'c') => pick(name, &[(b"content-encoding", Self::ContentEncoding)]),
-            (16, b'w') => pick(name, &[(b"www-authenticate", Self::WwwAuthenticate)]),
-            (17, b'i') => pick(name, &[(b"if-modified-since", Self::IfModifiedSince)]),
-            (17, b't') => pick(name, &[(b"transfer-encoding", Self::TransferEncoding)]),
-            (19, b'i') => pick(name, &[(b"if-unmodified-since", Self::IfUnmodifiedSince)]),
-            (19, b'p') => pick(name, &[(b"proxy-authorization", Self::ProxyAuthorization)]),
+            (2, b't') => one(name, b"te", Self::Te),
+            (3, b'v') => one(name, b"via", Self::Via),
+            (4, b'd') => one(name, b"date", Self::Date),
+            (4, b'e') => one(name, b"etag", Self::Etag),
+            (4, b'h') => one(name, b"host", Self::Host),
+            (4, b'l') => one(name, b"link", Self::Link),
+            (4, b'v') => one(name, b"vary", Self::Vary),
+            (5, b'a') => one(name, b"allow", Self::Allow),
+            (5, b'd') => one(name, b"depth", Self::Depth),
+            (5, b'r') => one(name, b"range", Self::Range),
+            (6, b'a') => one(name, b"accept", Self::Accept),
+            (6, b'c') => one(name, b"cookie", Self::Cookie),
+            (6, b'e') => one(name, b"expect", Self::Expect),
+            (6, b'o') => one(name, b"origin", Self::Origin),
+            (6, b'p') => one(name, b"pragma", Self::Pragma),
+            (6, b's') => one(name, b"server", Self::Server),
+            (7, b'e') => one(name, b"expires", Self::Expires),
+            (7, b'r') => one(name, b"referer", Self::Referer),
+            (7, b't') => one(name, b"trailer", Self::Trailer),
+            (7, b'u') => one(name, b"upgrade", Self::Upgrade),
+            (8, b'i') => {
+                one(name, b"if-match", Self::IfMatch).or(|| one(name, b"if-range", Self::IfRange))
+            }
+            (8, b'l') => one(name, b"location", Self::Location),
+            (9, b'o') => one(name, b"overwrite", Self::Overwrite),
+            (9, b'x') => one(name, b"x-real-ip", Self::XRealIp),
+            (10, b'c') => one(name, b"connection", Self::Connection),
+            (10, b'k') => one(name, b"keep-alive", Self::KeepAlive),
+            (10, b's') => one(name, b"set-cookie", Self::SetCookie),
+            (10, b'u') => one(name, b"user-agent", Self::UserAgent),
+            (11, b'd') => one(name, b"destination", Self::Destination),
+            (11, b'r') => one(name, b"retry-after", Self::RetryAfter),
+            (12, b'c') => one(name, b"content-type", Self::ContentType),
+            (13, b'a') => one(name, b"authorization", Self::Authorization)
+                .or(|| one(name, b"accept-ranges", Self::AcceptRanges)),
+            (13, b'c') => one(name, b"content-range", Self::ContentRange)
+                .or(|| one(name, b"cache-control", Self::CacheControl)),
+            (13, b'i') => one(name, b"if-none-match", Self::IfNoneMatch),
+            (13, b'l') => one(name, b"last-modified", Self::LastModified),
+            (14, b'c') => one(name, b"content-length", Self::ContentLength),
+            (15, b'a') => one(name, b"accept-encoding", Self::AcceptEncoding)
+                .or(|| one(name, b"accept-language", Self::AcceptLanguage)),
+            (15, b'x') => one(name, b"x-forwarded-for", Self::XForwardedFor),
+            (16, b'c') => one(name, b"content-encoding", Self::ContentEncoding),
+            (16, b'w') => one(name, b"www-authenticate", Self::WwwAuthenticate),
+            (17, b'i') => one(name, b"if-modified-since", Self::IfModifiedSince),
+            (17, b't') => one(name, b"transfer-encoding", Self::TransferEncoding),
+            (19, b'i') => one(name, b"if-unmodified-since", Self::IfUnmodifiedSince),
+            (19, b'p') => one(name, b"proxy-authorization", Self::ProxyAuthorization),
             _ => Self::Other,
         }
     }
@@ -303,15 +287,28 @@ impl FieldId {
     }
 }
 
-/// The first of `candidates` that equals `name` without case.
-#[inline]
-fn pick(name: &[u8], candidates: &[(&[u8], FieldId)]) -> FieldId {
-    for (candidate, id) in candidates {
-        if name.eq_ignore_ascii_case(candidate) {
-            return *id;
+/// `id` if `name` equals `lower` without case. The length is a constant, so that the comparison has no loop.
+#[inline(always)]
+fn one<const N: usize>(name: &[u8], lower: &[u8; N], id: FieldId) -> FieldId {
+    let Some(name) = name.as_array::<N>() else {
+        return FieldId::Other;
+    };
+    let mut differing = 0;
+    for n in 0..N {
+        differing |= name[n].to_ascii_lowercase() ^ lower[n];
+    }
+    if differing == 0 { id } else { FieldId::Other }
+}
+
+impl FieldId {
+    /// The result of another comparison where this one found nothing.
+    #[inline(always)]
+    fn or(self, other: impl FnOnce() -> Self) -> Self {
+        match self {
+            Self::Other => other(),
+            found => found,
         }
     }
-    FieldId::Other
 }
 
 // `FieldId::bit` puts every field into one machine word.

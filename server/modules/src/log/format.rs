@@ -50,13 +50,16 @@ impl Escaping {
     fn write(self, found: bool, value: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::Default if !found => out.push(b'-'),
+            // Most values need no escape: one look without branches, then one copy.
+            Self::Default if !value.iter().fold(false, |any, b| any | is_escaped(*b)) => {
+                out.extend_from_slice(value);
+            }
             Self::Default => {
                 for &b in value {
-                    match b {
-                        b'"' | b'\\' | 0..0x20 | 0x7f.. => {
-                            out.extend_from_slice(format!("\\x{b:02X}").as_bytes())
-                        }
-                        _ => out.push(b),
+                    if is_escaped(b) {
+                        out.extend_from_slice(format!("\\x{b:02X}").as_bytes());
+                    } else {
+                        out.push(b);
                     }
                 }
             }
@@ -64,6 +67,11 @@ impl Escaping {
             Self::None => out.extend_from_slice(value),
         }
     }
+}
+
+/// Whether nginx writes a byte as `\xHH`: a control, a quote, a backslash, or none of ASCII.
+fn is_escaped(b: u8) -> bool {
+    matches!(b, b'"' | b'\\' | 0..0x20 | 0x7f..)
 }
 
 fn write_json(value: &[u8], out: &mut Vec<u8>) {
