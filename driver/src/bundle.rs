@@ -83,11 +83,6 @@ pub enum FromWorker {
         /// Why, as the error log shall say it.
         message: String,
     },
-    /// Nothing runs under this generation any more.
-    Retired {
-        /// Which.
-        generation: u64,
-    },
     /// Connections that were lost to a panic, since the start.
     Panicked {
         /// How many.

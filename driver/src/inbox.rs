@@ -89,7 +89,7 @@ mod tests {
         let sent = [
             FromWorker::Ready { generation: 1 },
             message(),
-            FromWorker::Retired { generation: 1 },
+            FromWorker::Panicked { count: 1 },
         ];
         let bytes = wire(&sent);
         let now = Instant::now();

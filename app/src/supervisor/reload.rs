@@ -191,7 +191,6 @@ impl Supervisor {
                 );
                 self.current.logs.save_rings(&self.console);
             }
-            FromWorker::Retired { .. } => {}
         }
         Continue(())
     }

@@ -200,18 +200,6 @@ impl Conn {
         }
     }
 
-    /// Lets go of the memory of buffers that are empty, for an idle connection.
-    pub fn shrink(&mut self) {
-        if self.phase() == Phase::Idle {
-            self.buffer = Vec::new();
-            self.spare = RequestHead::default();
-            if self.out.is_empty() {
-                self.out = Gather::default();
-            }
-            drop(self.parser.take(RequestHead::default(), &self.settings));
-        }
-    }
-
     /// Gives no more `Data` and `Trailers` of this request: its body is read
     /// and dropped up to `BodyEnd` or `BodyFault`.
     pub fn discard_body(&mut self) {

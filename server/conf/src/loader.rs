@@ -151,11 +151,6 @@ impl Loader {
         &self.warnings
     }
 
-    /// Takes the messages kept.
-    pub fn take_warnings(&mut self) -> Vec<(Level, ConfError)> {
-        std::mem::take(&mut self.warnings)
-    }
-
     /// The texts read so far.
     pub fn files(&self) -> &Files {
         &self.files
@@ -297,11 +292,10 @@ mod tests {
         loader.warn(Level::Warn, ConfError::new("a"));
         loader.warn(Level::Notice, ConfError::new("b"));
         let kept: Vec<_> = loader
-            .take_warnings()
+            .warnings()
             .iter()
             .map(|(l, e)| format!("[{}] {e}", l.as_str()))
             .collect();
         assert_eq!(kept, ["[warn] a", "[notice] b"]);
-        assert!(loader.warnings().is_empty());
     }
 }

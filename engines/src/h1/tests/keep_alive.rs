@@ -190,13 +190,3 @@ fn a_reset_connection_remembers_nothing() {
     next_head(&mut conn);
     assert_eq!(answer_ok(&mut conn), Next::KeepAlive);
 }
-
-#[test]
-fn a_shrunk_connection_goes_on() {
-    let mut conn = conn();
-    conn.shrink();
-    conn.receive(b"GET / HTTP/1.1\r\n");
-    conn.shrink();
-    conn.receive(b"Host: h\r\n\r\n");
-    assert_eq!(next_head(&mut conn).fault, None);
-}
