@@ -1,8 +1,7 @@
-//! What a peer can do wrong, one variant per misdeed, and what each one gets.
+//! Errors of a request, one variant for each, and the response status of each.
 //!
-//! [`Fault::status`] is the only place that maps a misdeed to a response
-//! status; [`Fault::message`] is the text for the error log, worded like
-//! nginx's. A fault always ends the connection after its response.
+//! [`Fault::status`] is the only place that maps an error to a response status; [`Fault::message`] is the text for
+//! the error log, worded like nginx's. An error always ends the connection after its response.
 
 use std::fmt;
 
@@ -79,7 +78,26 @@ impl Fault {
             Self::UnknownEncoding => 501,
             Self::TraceForbidden | Self::ConnectForbidden => 405,
             Self::PlainToTls => 497,
-            _ => 400,
+            // Listed one by one, so that a new variant does not become 400 by accident.
+            Self::BadRequestLine
+            | Self::BadMethod
+            | Self::BadUri
+            | Self::BadVersion
+            | Self::MethodInHttp09
+            | Self::BadHeader
+            | Self::DuplicateHeader
+            | Self::MissingHost
+            | Self::DuplicateHost
+            | Self::BadHost
+            | Self::BadContentLength
+            | Self::DuplicateContentLength
+            | Self::LengthAndEncoding
+            | Self::EncodingInHttp10
+            | Self::DuplicateEncoding
+            | Self::BadChunk
+            | Self::ChunkExtensionTooLong
+            | Self::BadTrailer
+            | Self::TrailerTooLarge => 400,
         }
     }
 
