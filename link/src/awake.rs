@@ -8,8 +8,6 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 
-const DEVICE: &str = "/dev/cpu_dma_latency";
-
 /// As long as it is there no processor sleeps deeply: the kernel forgets the wish when the file is closed, however its
 /// process ends.
 #[derive(Debug)]
@@ -26,3 +24,5 @@ impl Awake {
         Some(Self { _file: file })
     }
 }
+
+const DEVICE: &str = "/dev/cpu_dma_latency";

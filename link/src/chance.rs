@@ -11,9 +11,6 @@ use std::time::Duration;
 use crate::quantity::Loss;
 use crate::segment::Direction;
 
-/// The step of SplitMix64: 2^64 divided by the golden ratio, odd.
-const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
-
 /// The chance of one direction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chance {
@@ -60,6 +57,9 @@ fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
 }
+
+/// The step of SplitMix64: 2^64 divided by the golden ratio, odd.
+const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[cfg(test)]
 mod tests {

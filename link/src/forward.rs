@@ -26,16 +26,6 @@ use crate::pipe::{Moving, Pipe};
 use crate::record::Record;
 use crate::segment::{Direction, Fate, Segment};
 
-/// How long before a packet is due the thread stops to sleep: above what a timer and a wake-up take.
-const SPIN: Duration = Duration::from_micros(200);
-
-/// What the thread may spend on looking at the clock at once; then as much of the time as it sleeps, so that a busy
-/// link does not take a CPU from its ends.
-const SPIN_SAVED_MAX: Duration = Duration::from_millis(5);
-
-/// How many packets are read from a device before others are looked at.
-const READS_PER_TURN: usize = 64;
-
 /// The forwarding thread, from outside.
 #[derive(Debug)]
 pub(crate) struct Forwarder {
@@ -464,3 +454,11 @@ fn total(file: &File) -> Option<Duration> {
     let waited = text.split_whitespace().nth(1)?.parse().ok()?;
     Some(Duration::from_nanos(waited))
 }
+
+/// How long before a packet is due the thread stops to sleep: above what a timer and a wake-up take.
+const SPIN: Duration = Duration::from_micros(200);
+/// What the thread may spend on looking at the clock at once; then as much of the time as it sleeps, so that a busy
+/// link does not take a CPU from its ends.
+const SPIN_SAVED_MAX: Duration = Duration::from_millis(5);
+/// How many packets are read from a device before others are looked at.
+const READS_PER_TURN: usize = 64;

@@ -16,14 +16,6 @@ use std::time::{Duration, Instant};
 
 use crate::segment::{Flags, Flow, Segment};
 
-/// The most connections remembered. Beyond it those that hold nothing are forgotten, as if they were new; where
-/// all hold something, the acknowledgements of new ones pass.
-const FLOWS_MAX: usize = 4096;
-
-/// What counts as a full segment while no larger one was seen: the least that a sender assumes (RFC 9293
-/// section 3.7.1).
-const FULL_SEGMENT_MIN_BYTES: u32 = 536;
-
 /// A packet that leaves the policy.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Released {
@@ -225,6 +217,13 @@ impl FlowState {
         }
     }
 }
+
+/// The most connections remembered. Beyond it those that hold nothing are forgotten, as if they were new; where
+/// all hold something, the acknowledgements of new ones pass.
+const FLOWS_MAX: usize = 4096;
+/// What counts as a full segment while no larger one was seen: the least that a sender assumes (RFC 9293
+/// section 3.7.1).
+const FULL_SEGMENT_MIN_BYTES: u32 = 536;
 
 #[cfg(test)]
 #[path = "hold_tests.rs"]

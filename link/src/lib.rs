@@ -51,10 +51,6 @@ pub use round_trips::RoundTrips;
 pub use segment::{Direction, Fate, Flags, Flow, Segment};
 pub use spec::{Spec, SpecError};
 
-/// Real-time priorities: the link runs before its ends, the ends before all else.
-const FORWARDER_PRIORITY: i32 = 2;
-const ENDS_PRIORITY: i32 = 1;
-
 /// Two networks, the delay between them, and the thread that makes it.
 #[derive(Debug)]
 pub struct Link {
@@ -318,3 +314,7 @@ fn inside<T: Send>(network: &Network, task: impl FnOnce() -> T + Send) -> T {
     });
     ran.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
+
+/// Real-time priorities: the link runs before its ends, the ends before all else.
+const FORWARDER_PRIORITY: i32 = 2;
+const ENDS_PRIORITY: i32 = 1;

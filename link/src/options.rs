@@ -6,30 +6,6 @@ use std::time::Duration;
 
 use crate::quantity::{Loss, Rate};
 
-/// The longest delay each way; more would be a mistake in units.
-pub(crate) const ONE_WAY_MAX: Duration = Duration::from_secs(10);
-
-/// The longest that an acknowledgement is held; RFC 1122 section 4.2.3.2 has receivers delay it less than 500 ms,
-/// and some delay it so long.
-pub(crate) const ACK_HOLD_MAX: Duration = Duration::from_secs(1);
-
-/// Packet sizes: IPv4's least that every network takes is 576, and the forwarder's buffer has 9216.
-pub(crate) const MTU_MIN: u16 = 576;
-pub(crate) const MTU_MAX: u16 = 9216;
-
-/// The most packets that may wait before a rate.
-pub(crate) const QUEUE_MAX: u32 = 10_000;
-
-/// How many packets wait before a rate unless it is said: 60 ms of full packets at 20 mbit.
-pub(crate) const QUEUE_DEFAULT: u32 = 100;
-
-/// The most pairs of ports of `localhost` that are the server's.
-pub(crate) const LOCALHOST_MAX: usize = 64;
-
-/// The ports of `localhost` that are the server's where visitors are played: Linux gives those from 32768 on to
-/// programs that ask for any, and programs at one end speak with each other by them.
-pub const LOCALHOST_PORTS: (u16, u16) = (1, 32_767);
-
 /// What a link is like; the default has a round trip of 50 ms and holds nothing back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -113,6 +89,24 @@ impl Options {
         Err(io::Error::new(io::ErrorKind::InvalidInput, wrong))
     }
 }
+
+/// The longest delay each way; more would be a mistake in units.
+pub(crate) const ONE_WAY_MAX: Duration = Duration::from_secs(10);
+/// The longest that an acknowledgement is held; RFC 1122 section 4.2.3.2 has receivers delay it less than 500 ms,
+/// and some delay it so long.
+pub(crate) const ACK_HOLD_MAX: Duration = Duration::from_secs(1);
+/// Packet sizes: IPv4's least that every network takes is 576, and the forwarder's buffer has 9216.
+pub(crate) const MTU_MIN: u16 = 576;
+pub(crate) const MTU_MAX: u16 = 9216;
+/// The most packets that may wait before a rate.
+pub(crate) const QUEUE_MAX: u32 = 10_000;
+/// How many packets wait before a rate unless it is said: 60 ms of full packets at 20 mbit.
+pub(crate) const QUEUE_DEFAULT: u32 = 100;
+/// The most pairs of ports of `localhost` that are the server's.
+pub(crate) const LOCALHOST_MAX: usize = 64;
+/// The ports of `localhost` that are the server's where visitors are played: Linux gives those from 32768 on to
+/// programs that ask for any, and programs at one end speak with each other by them.
+pub const LOCALHOST_PORTS: (u16, u16) = (1, 32_767);
 
 #[cfg(test)]
 mod tests {

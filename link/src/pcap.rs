@@ -11,18 +11,6 @@ use std::sync::mpsc::{self, Receiver, SyncSender, TryRecvError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The number that begins a file whose times have nanoseconds.
-const MAGIC: u32 = 0xa1b2_3c4d;
-
-/// Packets begin with their IP header.
-const LINKTYPE_RAW: u32 = 101;
-
-/// No packet is longer.
-const SNAP_BYTES: u32 = 65_535;
-
-/// How many packets may wait to be written.
-const WAITING_MAX: usize = 16_384;
-
 /// The end of a capture, where packets go in.
 #[derive(Debug)]
 pub(crate) struct Capture {
@@ -148,6 +136,15 @@ fn record_head(unix: Duration, bytes: usize) -> [u8; 16] {
     }
     head
 }
+
+/// The number that begins a file whose times have nanoseconds.
+const MAGIC: u32 = 0xa1b2_3c4d;
+/// Packets begin with their IP header.
+const LINKTYPE_RAW: u32 = 101;
+/// No packet is longer.
+const SNAP_BYTES: u32 = 65_535;
+/// How many packets may wait to be written.
+const WAITING_MAX: usize = 16_384;
 
 #[cfg(test)]
 mod tests {

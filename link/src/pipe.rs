@@ -12,12 +12,6 @@ use crate::options::Options;
 use crate::quantity::{Loss, Rate};
 use crate::segment::{Direction, Fate, Segment};
 
-/// The most packets on their way; a full one drops what comes. It is far above what a fast sender has under way
-/// with the largest windows.
-const PACKETS_MAX: usize = 65_536;
-
-const NANOS: u128 = 1_000_000_000;
-
 /// A packet on its way.
 #[derive(Debug)]
 pub(crate) struct Moving {
@@ -153,6 +147,11 @@ impl Shaper {
         Some(left)
     }
 }
+
+/// The most packets on their way; a full one drops what comes. It is far above what a fast sender has under way
+/// with the largest windows.
+const PACKETS_MAX: usize = 65_536;
+const NANOS: u128 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {

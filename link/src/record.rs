@@ -9,22 +9,6 @@ use std::time::{Duration, Instant};
 use crate::pipe::Moving;
 use crate::segment::{Direction, Fate, Segment};
 
-/// From when on a packet is late enough to be counted as such: a fiftieth of the round trip of 50 ms.
-pub const LATE: Duration = Duration::from_millis(1);
-
-/// Lateness is counted in steps of 10 µs up to 20 ms; the last count has all above.
-const STEP: Duration = Duration::from_micros(10);
-const STEPS: usize = 2000;
-
-/// What is not worth remembering with its time.
-const REMEMBERED_FROM: Duration = Duration::from_micros(100);
-
-/// How many late deliveries are remembered with their times; older ones are forgotten.
-const REMEMBERED_MAX: usize = 65_536;
-
-/// How many packets are traced until the trace is taken; later ones are only counted.
-const TRACE_MAX: usize = 262_144;
-
 /// How many packets did what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -317,6 +301,18 @@ impl Record {
         self.trace.as_mut().map(std::mem::take).unwrap_or_default()
     }
 }
+
+/// From when on a packet is late enough to be counted as such: a fiftieth of the round trip of 50 ms.
+pub const LATE: Duration = Duration::from_millis(1);
+/// Lateness is counted in steps of 10 µs up to 20 ms; the last count has all above.
+const STEP: Duration = Duration::from_micros(10);
+const STEPS: usize = 2000;
+/// What is not worth remembering with its time.
+const REMEMBERED_FROM: Duration = Duration::from_micros(100);
+/// How many late deliveries are remembered with their times; older ones are forgotten.
+const REMEMBERED_MAX: usize = 65_536;
+/// How many packets are traced until the trace is taken; later ones are only counted.
+const TRACE_MAX: usize = 262_144;
 
 #[cfg(test)]
 mod tests {

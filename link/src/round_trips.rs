@@ -8,12 +8,6 @@ use std::time::{Duration, Instant};
 use crate::Link;
 use crate::sweep::LATE;
 
-/// What a number of round trips may differ from a whole one: work of the ends, 12.5 ms of 50.
-const WHOLE_WITHIN: f64 = 0.25;
-
-/// How often something is counted because the link was late.
-const ATTEMPTS: usize = 5;
-
 /// The time something took over a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RoundTrips {
@@ -66,6 +60,11 @@ impl RoundTrips {
         near.then_some(whole as u32)
     }
 }
+
+/// What a number of round trips may differ from a whole one: work of the ends, 12.5 ms of 50.
+const WHOLE_WITHIN: f64 = 0.25;
+/// How often something is counted because the link was late.
+const ATTEMPTS: usize = 5;
 
 #[cfg(test)]
 mod tests {

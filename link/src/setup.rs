@@ -20,29 +20,6 @@ use driver::sys::tun;
 
 use crate::options::Options;
 
-/// The device of an end in a namespace of its own.
-pub(crate) const DEVICE: &str = "link0";
-
-/// The device in a network that was there before; the kernel numbers it.
-const NUMBERED_DEVICE: &str = "via%d";
-
-/// The most numbered devices: each has a quarter of 256 addresses of 198.19.0.0/16.
-const NUMBERED_MAX: u16 = 16_384;
-
-/// How many packets may wait to be read; more than the largest windows hold, because what a device drops is a
-/// loss that nobody asked for.
-const DEVICE_QUEUE_PACKETS: u32 = 20_000;
-
-/// Ports below 1024 are anybody's, so that servers need no rights. The others make connections alike, on all machines
-/// and from the first to the last: windows of earlier ones are not
-/// remembered, and Reno's slow start sends each flight at once, where BBR would spread it over the round trip.
-/// Reno is the one congestion control that every namespace may use.
-const SETTINGS: [(&str, &str); 3] = [
-    ("ipv4/ip_unprivileged_port_start", "0"),
-    ("ipv4/tcp_no_metrics_save", "1"),
-    ("ipv4/tcp_congestion_control", "reno"),
-];
-
 /// The addresses of both ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Addresses {
@@ -264,6 +241,25 @@ fn configure(lines: &str) -> io::Result<()> {
 fn unsupported(why: &str, error: &io::Error) -> io::Error {
     io::Error::new(ErrorKind::Unsupported, format!("{why} ({error})"))
 }
+
+/// The device of an end in a namespace of its own.
+pub(crate) const DEVICE: &str = "link0";
+/// The device in a network that was there before; the kernel numbers it.
+const NUMBERED_DEVICE: &str = "via%d";
+/// The most numbered devices: each has a quarter of 256 addresses of 198.19.0.0/16.
+const NUMBERED_MAX: u16 = 16_384;
+/// How many packets may wait to be read; more than the largest windows hold, because what a device drops is a
+/// loss that nobody asked for.
+const DEVICE_QUEUE_PACKETS: u32 = 20_000;
+/// Ports below 1024 are anybody's, so that servers need no rights. The others make connections alike, on all machines
+/// and from the first to the last: windows of earlier ones are not
+/// remembered, and Reno's slow start sends each flight at once, where BBR would spread it over the round trip.
+/// Reno is the one congestion control that every namespace may use.
+const SETTINGS: [(&str, &str); 3] = [
+    ("ipv4/ip_unprivileged_port_start", "0"),
+    ("ipv4/tcp_no_metrics_save", "1"),
+    ("ipv4/tcp_congestion_control", "reno"),
+];
 
 #[cfg(test)]
 mod tests {

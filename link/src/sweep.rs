@@ -13,26 +13,6 @@ use std::time::{Duration, Instant};
 
 use crate::{Direction, Link, TraceEntry};
 
-/// Bodies, bytes: the least; small; a segment's worth; one byte past a segment of Ethernet; some segments; what just fits
-/// the initial window of ten segments next to one of tickets; past that; several windows.
-pub const SIZES: [usize; 9] = [1, 100, 1024, 1461, 4096, 12_288, 14_336, 16_384, 65_536];
-
-/// Requests of a connection, as many as take a Linux receiver out of its first mode of acknowledging.
-pub const REQUESTS: usize = 12;
-
-/// How much the median of times to first byte may be above a round trip.
-pub const MEDIAN_OVER: Duration = Duration::from_millis(2);
-
-/// How much any sample may be above its round trips; below the shortest time that systems delay acknowledgements,
-/// 40 ms.
-pub const SAMPLE_OVER: Duration = Duration::from_millis(30);
-
-/// A sample is void when the link delivered a packet later than this meanwhile.
-pub const LATE: Duration = MEDIAN_OVER;
-
-/// How many of a hundred samples may be void; of fewer than a hundred one may.
-pub const VOID_PERCENT_MAX: u64 = 1;
-
 /// Whether so few of some samples are void that the others may be trusted.
 #[must_use]
 pub fn is_conclusive(samples: u64, void: u64) -> bool {
@@ -324,6 +304,21 @@ fn flights(body_bytes: usize) -> u32 {
     }
     flights
 }
+
+/// Bodies, bytes: the least; small; a segment's worth; one byte past a segment of Ethernet; some segments; what just fits
+/// the initial window of ten segments next to one of tickets; past that; several windows.
+pub const SIZES: [usize; 9] = [1, 100, 1024, 1461, 4096, 12_288, 14_336, 16_384, 65_536];
+/// Requests of a connection, as many as take a Linux receiver out of its first mode of acknowledging.
+pub const REQUESTS: usize = 12;
+/// How much the median of times to first byte may be above a round trip.
+pub const MEDIAN_OVER: Duration = Duration::from_millis(2);
+/// How much any sample may be above its round trips; below the shortest time that systems delay acknowledgements,
+/// 40 ms.
+pub const SAMPLE_OVER: Duration = Duration::from_millis(30);
+/// A sample is void when the link delivered a packet later than this meanwhile.
+pub const LATE: Duration = MEDIAN_OVER;
+/// How many of a hundred samples may be void; of fewer than a hundred one may.
+pub const VOID_PERCENT_MAX: u64 = 1;
 
 #[cfg(test)]
 #[path = "sweep_tests.rs"]

@@ -10,9 +10,6 @@ use lab::report::compare::{differences, of_reports, read};
 
 use super::long::{self, Long, Said, plain};
 
-/// The options.
-pub(crate) const LONGS: &[Long] = &[plain("json", "print the comparison as JSON")];
-
 /// Runs the tool with the words after its name.
 pub(super) fn run(words: &[OsString]) -> ExitCode {
     let mut files = Vec::new();
@@ -77,3 +74,6 @@ Compares two reports of \"firstbyte bench --json\": the second with the first. R
 blocks can be compared in all figures, those of one run in the rate.
 
 ";
+
+/// The options.
+pub(crate) const LONGS: &[Long] = &[plain("json", "print the comparison as JSON")];

@@ -25,9 +25,6 @@ pub use compare::ComparisonReport;
 pub use conditions::{Conditions, Offloads};
 pub use voided::Voided;
 
-/// The name of the format.
-pub const FORMAT: &str = "firstbyte-bench/1";
-
 /// All that is told of a bench.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
@@ -376,3 +373,6 @@ pub const PERCENTILES: [(&str, f64); 6] = [
 ];
 /// Pieces of a run.
 const PIECES: usize = 20;
+
+/// The name of the format.
+pub const FORMAT: &str = "firstbyte-bench/1";

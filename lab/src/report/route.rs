@@ -7,10 +7,6 @@
 use std::fs;
 use std::net::IpAddr;
 
-/// Flags of a route: it is usable; what matches it is refused.
-const UP: u32 = 1;
-const REJECT: u32 = 0x200;
-
 /// The device for an address, in the calling thread's network; nothing where no route leads there.
 pub(super) fn device_to(address: IpAddr) -> Option<String> {
     let address = address.to_canonical();
@@ -76,6 +72,10 @@ fn v6(line: &str) -> Option<Route<'_>> {
         device: words.get(9)?,
     })
 }
+
+/// Flags of a route: it is usable; what matches it is refused.
+const UP: u32 = 1;
+const REJECT: u32 = 0x200;
 
 #[cfg(test)]
 mod tests {

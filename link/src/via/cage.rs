@@ -13,17 +13,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::FAILED;
 
-/// What is passed on; and a child's end is learnt the same way.
-const WATCHED: [i32; 7] = [
-    signal::HUP,
-    signal::INT,
-    signal::QUIT,
-    signal::TERM,
-    signal::USR1,
-    signal::USR2,
-    signal::CHLD,
-];
-
 /// Runs `inside` in the cage, and gives its status.
 pub(super) fn run(inside: impl FnOnce(Signals, Rights) -> u8) -> io::Result<u8> {
     let signals = Signals::new(&WATCHED)?;
@@ -103,6 +92,17 @@ pub(super) fn status(exit: Exit) -> u8 {
         Exit::Signal { signo, .. } => u8::try_from(128 + signo).unwrap_or(u8::MAX),
     }
 }
+
+/// What is passed on; and a child's end is learnt the same way.
+const WATCHED: [i32; 7] = [
+    signal::HUP,
+    signal::INT,
+    signal::QUIT,
+    signal::TERM,
+    signal::USR1,
+    signal::USR2,
+    signal::CHLD,
+];
 
 #[cfg(test)]
 mod tests {

@@ -23,9 +23,6 @@ use driver::sys::{mount, namespace, random};
 
 use crate::{Link, Options, Spec};
 
-/// The status of a failure that is the link's, not the command's.
-pub const FAILED: u8 = 125;
-
 /// Where the server's end of a link is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Far {
@@ -107,3 +104,6 @@ fn link(options: Options, far: Far, rights: Rights) -> io::Result<Link> {
         }
     }
 }
+
+/// The status of a failure that is the link's, not the command's.
+pub const FAILED: u8 = 125;

@@ -19,15 +19,6 @@ use rustix::event::Timespec;
 use super::{FAILED, Inside, cage};
 use crate::{Counters, Lateness, inside};
 
-/// How long servers may take until they listen.
-const STARTING_MAX: Duration = Duration::from_secs(10);
-
-/// How long servers may take to end when they are told to.
-const ENDING_MAX: Duration = Duration::from_secs(2);
-
-/// How often sockets and processes are looked at.
-const LOOK: Duration = Duration::from_millis(5);
-
 /// What is to be run.
 #[derive(Clone, Debug, Default)]
 pub struct Commands {
@@ -297,3 +288,10 @@ fn sockets(states: &[&str]) -> io::Result<usize> {
     let ipv6 = fs::read_to_string("/proc/thread-self/net/tcp6").unwrap_or_default();
     Ok(count(&ipv4) + count(&ipv6))
 }
+
+/// How long servers may take until they listen.
+const STARTING_MAX: Duration = Duration::from_secs(10);
+/// How long servers may take to end when they are told to.
+const ENDING_MAX: Duration = Duration::from_secs(2);
+/// How often sockets and processes are looked at.
+const LOOK: Duration = Duration::from_millis(5);

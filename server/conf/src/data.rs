@@ -12,9 +12,6 @@ use std::sync::Arc;
 
 use crate::regular;
 
-/// Larger files are refused: no database known has half of it.
-pub const DATA_BYTES_MAX: u64 = 1 << 30;
-
 /// An open data file; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct DataFile(Inner);
@@ -132,6 +129,9 @@ impl From<&[u8]> for DataFile {
         Self(Inner::Memory(bytes.into()))
     }
 }
+
+/// Larger files are refused: no database known has half of it.
+pub const DATA_BYTES_MAX: u64 = 1 << 30;
 
 #[cfg(test)]
 mod tests {

@@ -19,9 +19,6 @@ use std::path::Path;
 
 use crate::{Directive, Files, Origin, Pos, Word};
 
-/// Longest piece of a line that is shown, in characters; longer lines are cut around the caret.
-const SHOWN_MAX: usize = 120;
-
 /// An error in the configuration; always of nginx's level `emerg` unless collected as a warning.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ConfError(Box<Fields>);
@@ -236,6 +233,9 @@ fn printable(bytes: &[u8]) -> String {
     let shown = |c: char| if c.is_control() && c != '\t' { '?' } else { c };
     String::from_utf8_lossy(bytes).chars().map(shown).collect()
 }
+
+/// Longest piece of a line that is shown, in characters; longer lines are cut around the caret.
+const SHOWN_MAX: usize = 120;
 
 #[cfg(test)]
 mod tests {

@@ -6,9 +6,6 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The index of the text given with `-g`, which is no file.
-pub const COMMAND_LINE: u32 = u32::MAX;
-
 /// Loaded files in first-read order, and the command line's text.
 #[derive(Debug, Default, Clone)]
 pub struct Files {
@@ -110,6 +107,9 @@ impl Files {
         Some(text.strip_suffix(b"\r").unwrap_or(text))
     }
 }
+
+/// The index of the text given with `-g`, which is no file.
+pub const COMMAND_LINE: u32 = u32::MAX;
 
 #[cfg(test)]
 mod tests {

@@ -17,12 +17,6 @@
 use crate::escape::{Marks, unescape};
 use crate::{ConfError, Origin, Pos, Word};
 
-/// A word with the byte that ends it must fit in this many bytes, quotes not counted; nginx's buffer for one.
-pub const WORD_MAX: usize = 4096;
-
-/// Bytes of a too long word that the message shows.
-const SHOWN_START: usize = 10;
-
 /// What ended a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
@@ -311,6 +305,11 @@ impl<'a> Lexer<'a> {
 fn clamp(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
+
+/// A word with the byte that ends it must fit in this many bytes, quotes not counted; nginx's buffer for one.
+pub const WORD_MAX: usize = 4096;
+/// Bytes of a too long word that the message shows.
+const SHOWN_START: usize = 10;
 
 #[cfg(test)]
 mod tests {

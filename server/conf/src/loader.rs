@@ -13,12 +13,6 @@ use std::path::{Path, PathBuf};
 use crate::regular::EISDIR;
 use crate::{COMMAND_LINE, ConfError, Directive, Files, Item, Origin, Source, glob, parse};
 
-/// Includes may be nested this deep; a file that includes itself ends here. (nginx runs out of descriptors.)
-pub const INCLUDE_DEPTH_MAX: usize = 32;
-
-/// Files that may be included in one load, repetitions counted: bounds files that include each other many times.
-pub const INCLUDES_MAX: usize = 200_000;
-
 /// How bad a collected message is; an error that stops the load is always `emerg`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
@@ -176,6 +170,11 @@ fn read_error(path: &Path, error: &io::Error) -> ConfError {
     };
     ConfError::io(call, path, error)
 }
+
+/// Includes may be nested this deep; a file that includes itself ends here. (nginx runs out of descriptors.)
+pub const INCLUDE_DEPTH_MAX: usize = 32;
+/// Files that may be included in one load, repetitions counted: bounds files that include each other many times.
+pub const INCLUDES_MAX: usize = 200_000;
 
 #[cfg(test)]
 mod tests {

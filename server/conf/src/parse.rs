@@ -7,10 +7,6 @@
 use crate::lex::{End, Lexer, Statement};
 use crate::{ConfError, Directive, Item, Origin, Word};
 
-/// Blocks may be nested this deep. nginx has no limit of its own; no context of it nests beyond a handful except
-/// `location`, and the tree is walked recursively.
-pub const BLOCK_DEPTH_MAX: usize = 128;
-
 /// Parses one text. `file` is its index in [`crate::Files`]; with [`Origin::CommandLine`] blocks are refused.
 pub fn parse(text: &[u8], file: u32, origin: &Origin) -> Vec<Item> {
     let mut parser = Parser {
@@ -124,6 +120,10 @@ impl Parser<'_> {
         }))
     }
 }
+
+/// Blocks may be nested this deep. nginx has no limit of its own; no context of it nests beyond a handful except
+/// `location`, and the tree is walked recursively.
+pub const BLOCK_DEPTH_MAX: usize = 128;
 
 #[cfg(test)]
 mod tests {

@@ -7,9 +7,6 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Larger texts, certificates and keys are refused: no configuration known has a hundredth of it.
-pub const TEXT_BYTES_MAX: u64 = 256 << 20;
-
 /// Opens a regular file of at most `limit` bytes.
 ///
 /// # Errors
@@ -97,6 +94,9 @@ const FORMAT: u32 = 0o170_000;
 const CHARACTER_DEVICE: u32 = 0o020_000;
 /// Major 1, minor 3.
 const NULL_DEVICE: u64 = 0x103;
+
+/// Larger texts, certificates and keys are refused: no configuration known has a hundredth of it.
+pub const TEXT_BYTES_MAX: u64 = 256 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -16,9 +16,6 @@ use crate::glob::{self, Tree};
 use crate::regular::{self, TEXT_BYTES_MAX};
 use crate::{DataFile, Stamp};
 
-/// "No such file or directory" on every system with Linux's numbers.
-const ENOENT: i32 = 2;
-
 /// Something configuration texts are read from.
 pub trait Source {
     /// The bytes of a file.
@@ -287,6 +284,9 @@ impl Tree for Memory {
 fn paths(names: Vec<String>) -> Vec<PathBuf> {
     names.into_iter().map(PathBuf::from).collect()
 }
+
+/// "No such file or directory" on every system with Linux's numbers.
+const ENOENT: i32 = 2;
 
 #[cfg(test)]
 mod tests {

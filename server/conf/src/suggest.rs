@@ -2,13 +2,6 @@
 //!
 //! A name within two edits (one for short names), or of which the word typed is the beginning.
 
-/// Words shorter than this are too short to be a beginning of what was meant.
-const PREFIX_MIN: usize = 4;
-/// Names up to this length are only suggested at one edit: most short words are two edits apart.
-const SHORT: usize = 4;
-/// Names longer than this are not compared; no directive is.
-const NAME_MAX: usize = 64;
-
 /// The candidate nearest to `typed`; the first in alphabetical order of those equally near.
 pub(crate) fn nearest(
     typed: &str,
@@ -59,6 +52,13 @@ fn distance(a: &str, b: &str) -> usize {
     }
     last[b.len()]
 }
+
+/// Words shorter than this are too short to be a beginning of what was meant.
+const PREFIX_MIN: usize = 4;
+/// Names up to this length are only suggested at one edit: most short words are two edits apart.
+const SHORT: usize = 4;
+/// Names longer than this are not compared; no directive is.
+const NAME_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {

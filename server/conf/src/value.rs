@@ -7,9 +7,6 @@
 
 use crate::{ConfError, Directive, Level, Loader, Word};
 
-/// The largest number anything may be: nginx's are signed.
-const NUMBER_MAX: u64 = i64::MAX as u64;
-
 /// `on` or `off`, in any case.
 pub fn parse_flag(text: &[u8]) -> Option<bool> {
     parse_enum(text, &[("on", true), ("off", false)])
@@ -310,6 +307,9 @@ fn one_of<T>(names: &[(&str, T)]) -> String {
     let names: Vec<_> = names.iter().map(|(name, _)| *name).collect();
     format!("it can be: {}", names.join(", "))
 }
+
+/// The largest number anything may be: nginx's are signed.
+const NUMBER_MAX: u64 = i64::MAX as u64;
 
 #[cfg(test)]
 mod tests {

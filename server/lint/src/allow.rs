@@ -11,9 +11,6 @@ use crate::rules;
 use crate::tree::{Id, Tree};
 use crate::{Warn, comments};
 
-/// What begins a comment that is meant for firstbyte.
-const MARK: &str = "firstbyte:";
-
 /// Which codes are silent where.
 #[derive(Default)]
 pub(crate) struct Allows {
@@ -169,6 +166,9 @@ fn faults(tree: &Tree, warn: &mut Warn<'_>, kind: Kind) {
         warn.push(ConfError::at(&place, message).with_hint(fault.hint));
     }
 }
+
+/// What begins a comment that is meant for firstbyte.
+const MARK: &str = "firstbyte:";
 
 #[cfg(test)]
 mod tests {

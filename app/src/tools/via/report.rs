@@ -10,9 +10,6 @@ use serde::Serialize;
 
 use super::options::Options;
 
-/// The form of the JSON.
-const FORMAT: &str = "firstbyte-via/1";
-
 /// A few lines.
 pub(super) fn text(inside: &Inside, outcome: &Outcome) -> String {
     let Outcome {
@@ -158,3 +155,6 @@ fn way(way: &WayCounters) -> Way {
         superseded: way.superseded,
     }
 }
+
+/// The form of the JSON.
+const FORMAT: &str = "firstbyte-via/1";

@@ -2,15 +2,6 @@
 
 use crate::bytes::ByteSet;
 
-pub(super) const DIGIT: ByteSet = ByteSet::range(b'0', b'9');
-const WORD: ByteSet = DIGIT
-    .or(ByteSet::range(b'a', b'z'))
-    .or(ByteSet::range(b'A', b'Z'))
-    .with(b'_');
-const BLANK: ByteSet = ByteSet::of(b' ').with(b'\t');
-const VERTICAL: ByteSet = ByteSet::range(0x0a, 0x0d);
-const SPACE: ByteSet = BLANK.or(VERTICAL);
-
 /// The set that `\` and a letter stand for, inside and outside brackets.
 pub(super) fn escape(letter: u8) -> Option<ByteSet> {
     Some(match letter {
@@ -65,3 +56,12 @@ pub(super) fn posix(name: &[u8]) -> Option<ByteSet> {
         _ => return None,
     })
 }
+
+pub(super) const DIGIT: ByteSet = ByteSet::range(b'0', b'9');
+const WORD: ByteSet = DIGIT
+    .or(ByteSet::range(b'a', b'z'))
+    .or(ByteSet::range(b'A', b'Z'))
+    .with(b'_');
+const BLANK: ByteSet = ByteSet::of(b' ').with(b'\t');
+const VERTICAL: ByteSet = ByteSet::range(0x0a, 0x0d);
+const SPACE: ByteSet = BLANK.or(VERTICAL);

@@ -14,12 +14,6 @@ use std::collections::{HashMap, HashSet};
 use super::{Ast, Regex};
 use crate::bytes::ByteSet;
 
-/// States of an automaton at most; larger expressions are not judged.
-const STATES_MAX: usize = 400;
-
-/// Steps of the search at most; what takes longer is not judged.
-const STEPS_MAX: usize = 2_000_000;
-
 /// A repetition that backtracks without end.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Loop;
@@ -301,6 +295,11 @@ fn components(n: usize, next: &dyn Fn(usize) -> Vec<usize>) -> Vec<usize> {
     }
     component
 }
+
+/// States of an automaton at most; larger expressions are not judged.
+const STATES_MAX: usize = 400;
+/// Steps of the search at most; what takes longer is not judged.
+const STEPS_MAX: usize = 2_000_000;
 
 #[cfg(test)]
 mod tests {

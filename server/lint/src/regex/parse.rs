@@ -4,15 +4,6 @@ use super::class;
 use super::{Ast, Regex};
 use crate::bytes::ByteSet;
 
-/// Groups may be nested this deep; deeper ones are not understood.
-const DEPTH_MAX: usize = 50;
-
-/// Repetitions directly behind one another, as in `a{2}{3}`; more are not understood.
-const STACKED_MAX: usize = 8;
-
-/// The largest number of repetitions PCRE takes.
-const REPEAT_MAX: u32 = 65_535;
-
 pub(super) fn parse(pattern: &[u8], caseless: bool) -> Option<Regex> {
     let mut parser = Parser {
         text: pattern,
@@ -388,6 +379,13 @@ impl Parser<'_> {
         })
     }
 }
+
+/// Groups may be nested this deep; deeper ones are not understood.
+const DEPTH_MAX: usize = 50;
+/// Repetitions directly behind one another, as in `a{2}{3}`; more are not understood.
+const STACKED_MAX: usize = 8;
+/// The largest number of repetitions PCRE takes.
+const REPEAT_MAX: u32 = 65_535;
 
 #[cfg(test)]
 mod tests {

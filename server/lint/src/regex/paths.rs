@@ -6,9 +6,6 @@
 use super::Ast;
 use crate::bytes::ByteSet;
 
-/// Ways at most; expressions with more are not judged.
-const PATHS_MAX: usize = 512;
-
 /// An element of a way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Item {
@@ -87,6 +84,9 @@ fn joined(before: &[Vec<Item>], after: &[Vec<Item>]) -> Option<Vec<Vec<Item>>> {
     }
     Some(all)
 }
+
+/// Ways at most; expressions with more are not judged.
+const PATHS_MAX: usize = 512;
 
 #[cfg(test)]
 mod tests {

@@ -5,14 +5,6 @@ use std::collections::BTreeSet;
 use crate::Warn;
 use crate::tree::{Id, Tree};
 
-/// Directives that are inherited only where none of them stands, and what changes that.
-const LISTS: [(&str, &str); 4] = [
-    ("add_header", "add_header_inherit"),
-    ("add_trailer", "add_trailer_inherit"),
-    ("proxy_set_header", ""),
-    ("grpc_set_header", ""),
-];
-
 /// FB301: one `add_header` in a block undoes all of the blocks around it.
 pub(super) fn lost(tree: &Tree, warn: &mut Warn<'_>) {
     for (name, inherit) in LISTS {
@@ -125,6 +117,14 @@ pub(super) fn version(tree: &Tree, warn: &mut Warn<'_>) {
         }
     }
 }
+
+/// Directives that are inherited only where none of them stands, and what changes that.
+const LISTS: [(&str, &str); 4] = [
+    ("add_header", "add_header_inherit"),
+    ("add_trailer", "add_trailer_inherit"),
+    ("proxy_set_header", ""),
+    ("grpc_set_header", ""),
+];
 
 #[cfg(test)]
 mod tests {

@@ -4,9 +4,6 @@ use crate::tree::{Id, Tree};
 use crate::value::variables;
 use crate::{Warn, rules::redirect};
 
-/// Headers in which the server behind looks for the host.
-const HOSTS: [&str; 4] = ["host", "x-forwarded-host", "x-forwarded-server", "x-host"];
-
 /// The argument that says which host was asked for.
 fn names_host(tree: &Tree, id: Id) -> Option<usize> {
     let first = tree.arg(id, 0).to_ascii_lowercase();
@@ -45,6 +42,9 @@ pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
         warn.word(id, argument, message, hint);
     }
 }
+
+/// Headers in which the server behind looks for the host.
+const HOSTS: [&str; 4] = ["host", "x-forwarded-host", "x-forwarded-server", "x-host"];
 
 #[cfg(test)]
 mod tests {

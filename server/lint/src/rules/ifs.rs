@@ -5,17 +5,6 @@
 use crate::Warn;
 use crate::tree::{Id, Tree};
 
-/// What only changes the request, and so works in `if` as it does beside it.
-const REWRITING: [&str; 7] = [
-    "return",
-    "rewrite",
-    "set",
-    "break",
-    "rewrite_log",
-    "uninitialized_variable_warn",
-    "include",
-];
-
 fn in_location(tree: &Tree, id: Id) -> Option<Id> {
     tree.parent(id)
         .filter(|parent| tree.name(*parent) == "location")
@@ -66,6 +55,17 @@ fn leaves(tree: &Tree, block: Id) -> bool {
         _ => false,
     })
 }
+
+/// What only changes the request, and so works in `if` as it does beside it.
+const REWRITING: [&str; 7] = [
+    "return",
+    "rewrite",
+    "set",
+    "break",
+    "rewrite_log",
+    "uninitialized_variable_warn",
+    "include",
+];
 
 #[cfg(test)]
 mod tests {

@@ -9,8 +9,6 @@ use crate::regex::{Ast, Item, Paths};
 use crate::tree::{Id, Tree};
 use crate::uses::{self, Subject, Use};
 
-const ORIGINS: [&str; 2] = ["$http_origin", "$http_referer"];
-
 /// FB104
 pub(super) fn expressions(tree: &Tree, warn: &mut Warn<'_>) {
     for id in 0..tree.len() {
@@ -112,6 +110,8 @@ pub(super) fn no_referrer(tree: &Tree, warn: &mut Warn<'_>) {
         }
     }
 }
+
+const ORIGINS: [&str; 2] = ["$http_origin", "$http_referer"];
 
 #[cfg(test)]
 mod tests {

@@ -4,18 +4,6 @@ use crate::Warn;
 use crate::tree::Tree;
 use crate::value::{Piece, ways};
 
-const PASSES: [&str; 6] = [
-    "proxy_pass",
-    "grpc_pass",
-    "fastcgi_pass",
-    "uwsgi_pass",
-    "scgi_pass",
-    "memcached_pass",
-];
-
-/// With one of these a value ends the name of a host and goes on with something else.
-const LEAVES_HOST: &[u8] = b"/?#:@\\";
-
 pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
     for id in tree.http_all(&PASSES) {
         if tree.parents(id).any(|block| tree.has(block, &["internal"])) {
@@ -68,6 +56,17 @@ fn pinned(rest: &[Piece]) -> bool {
         _ => false,
     }
 }
+
+const PASSES: [&str; 6] = [
+    "proxy_pass",
+    "grpc_pass",
+    "fastcgi_pass",
+    "uwsgi_pass",
+    "scgi_pass",
+    "memcached_pass",
+];
+/// With one of these a value ends the name of a host and goes on with something else.
+const LEAVES_HOST: &[u8] = b"/?#:@\\";
 
 #[cfg(test)]
 mod tests {

@@ -7,9 +7,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::Warn;
 use crate::tree::Tree;
 
-/// The address at which Azure answers inside its own networks.
-const AZURE: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
-
 pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
     for id in tree.everywhere("resolver") {
         let foreign = |word: &conf::Word| address(word.as_str()).is_some_and(|ip| !is_near(ip));
@@ -55,6 +52,9 @@ fn is_near_v6(ip: Ipv6Addr) -> bool {
     }
     ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local()
 }
+
+/// The address at which Azure answers inside its own networks.
+const AZURE: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
 #[cfg(test)]
 mod tests {

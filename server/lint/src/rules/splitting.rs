@@ -7,17 +7,6 @@ use crate::tree::{Id, Tree};
 use crate::value::brings;
 use crate::{Warn, rules::redirect};
 
-/// A line ends at a line feed, with or without a carriage return before it; `.` lets a carriage return through, which
-/// ends no line by itself.
-const LINE_END: &[u8] = b"\n";
-
-const HEADERS: [&str; 4] = [
-    "add_header",
-    "add_trailer",
-    "proxy_set_header",
-    "grpc_set_header",
-];
-
 /// The argument that becomes part of a head, and what it becomes.
 fn spliced(tree: &Tree, id: Id) -> Option<(usize, &'static str)> {
     match tree.name(id) {
@@ -51,6 +40,16 @@ pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
         warn.word(id, argument, message, hint);
     }
 }
+
+/// A line ends at a line feed, with or without a carriage return before it; `.` lets a carriage return through, which
+/// ends no line by itself.
+const LINE_END: &[u8] = b"\n";
+const HEADERS: [&str; 4] = [
+    "add_header",
+    "add_trailer",
+    "proxy_set_header",
+    "grpc_set_header",
+];
 
 #[cfg(test)]
 mod tests {

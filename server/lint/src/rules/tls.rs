@@ -6,8 +6,6 @@
 use crate::Warn;
 use crate::tree::{Id, Tree};
 
-const OBSOLETE: [&str; 4] = ["SSLv2", "SSLv3", "TLSv1", "TLSv1.1"];
-
 /// `ssl_x`, and the same for connections to other servers.
 fn of_tls(tree: &Tree, setting: &str) -> Vec<Id> {
     let prefixes = ["", "proxy_", "grpc_", "uwsgi_"];
@@ -88,6 +86,8 @@ pub(super) fn ciphers(tree: &Tree, warn: &mut Warn<'_>) {
         }
     }
 }
+
+const OBSOLETE: [&str; 4] = ["SSLv2", "SSLv3", "TLSv1", "TLSv1.1"];
 
 #[cfg(test)]
 mod tests {

@@ -19,25 +19,6 @@ use crate::regex::Regex;
 use crate::tree::{Id, Tree};
 use crate::uses::{self, Subject, Use};
 
-/// What the URI is, that locations and rewrites are matched against.
-pub(crate) const DECODED_URI: Holds = Holds {
-    bytes: ByteSet::ALL.without(b"\0"),
-    client: true,
-    slash: true,
-};
-
-/// Variables are followed this far; a variable that is set from itself ends here.
-const DEPTH_MAX: usize = 6;
-
-/// Ways of a value at most; the others are left out.
-const WAYS_MAX: usize = 64;
-
-/// Variables that are followed for one value at most; the others are taken for harmless.
-const STEPS_MAX: usize = 2000;
-
-/// Directives that set a variable where they stand.
-const SETS: [&str; 2] = ["set", "auth_request_set"];
-
 /// A piece of a way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
@@ -269,6 +250,21 @@ impl Follow<'_> {
         Some(all)
     }
 }
+
+/// What the URI is, that locations and rewrites are matched against.
+pub(crate) const DECODED_URI: Holds = Holds {
+    bytes: ByteSet::ALL.without(b"\0"),
+    client: true,
+    slash: true,
+};
+/// Variables are followed this far; a variable that is set from itself ends here.
+const DEPTH_MAX: usize = 6;
+/// Ways of a value at most; the others are left out.
+const WAYS_MAX: usize = 64;
+/// Variables that are followed for one value at most; the others are taken for harmless.
+const STEPS_MAX: usize = 2000;
+/// Directives that set a variable where they stand.
+const SETS: [&str; 2] = ["set", "auth_request_set"];
 
 #[cfg(test)]
 mod tests {
