@@ -39,6 +39,7 @@ pub mod regex;
 pub mod reply;
 mod shared_list;
 pub mod stats;
+mod status_page;
 pub mod syslog;
 #[cfg(test)]
 #[path = "testing_tests.rs"]

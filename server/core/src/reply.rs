@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use engines::http::{BodyLength, Chunk, Escape, FieldId, Method, Version, escape, reason_phrase};
+use engines::http::{BodyLength, Chunk, Escape, FieldId, Method, Version, escape};
 
 use crate::agent::Browser;
 use crate::conf_core::{CoreLoc, CoreSrv, ErrorPage, ServerTokens};
@@ -13,6 +13,7 @@ use crate::exchange::{Ctx, Exchange, Peer, State};
 use crate::http::Http;
 use crate::phases;
 use crate::regex::FailedMatch;
+use crate::status_page::{refresh_page, status_page};
 use crate::trace::Event;
 
 /// Answers with a status: an error page if one is configured, else a page of our own.
@@ -119,25 +120,23 @@ fn page(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
     let http = Rc::clone(&x.http);
     x.reply.status = x.err_status;
     forget_content(x);
-    let title = page_title(status);
-    if title.is_empty() {
-        x.reply.content_length = Some(0);
-        return send(x, cx, None);
-    }
     let loc = x.core_loc(&http);
-    let padding = match *loc.msie_padding && status >= 400 && pads_pages(x) {
-        true => MSIE_PADDING.repeat(MSIE_PADDING_LINES),
-        false => String::new(),
-    };
-    let by = match *loc.server_tokens {
+    let padded = *loc.msie_padding && status >= 400 && pads_pages(x);
+    match status_page(status, shown_name(&loc.server_tokens), padded) {
+        Some(html) => send_page(x, cx, html.into_bytes()),
+        None => {
+            x.reply.content_length = Some(0);
+            send(x, cx, None);
+        }
+    }
+}
+
+/// The name that a response shows of the server.
+fn shown_name(tokens: &ServerTokens) -> &'static str {
+    match tokens {
         ServerTokens::Off => SERVER_NAME,
         ServerTokens::On | ServerTokens::Build => SERVER_FULL,
-    };
-    let html = format!(
-        "<!doctype html>\r\n<html>\r\n<head><title>{title}</title></head>\r\n<body>\r\n\
-         <center><h1>{title}</h1></center>\r\n<hr><center>{by}</center>\r\n</body>\r\n</html>\r\n{padding}"
-    );
-    send_page(x, cx, html.into_bytes());
+    }
 }
 
 fn send_page(x: &mut Exchange, cx: &mut Ctx<'_>, html: Vec<u8>) {
@@ -183,35 +182,10 @@ fn refreshes(x: &Exchange) -> bool {
 /// Sends a page that leads to `Location` in the place of a redirect.
 fn refresh(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let location = std::mem::take(&mut x.reply.location);
-    let mut html = b"<!doctype html>\r\n<html>\r\n<head>".to_vec();
-    html.extend_from_slice(b"<meta http-equiv=\"Refresh\" content=\"0; URL=");
-    escape(&location, Escape::Refresh, &mut html);
-    html.extend_from_slice(b"\"></head>\r\n<body></body>\r\n</html>\r\n");
     x.err_status = 200;
     x.reply.status = 200;
     forget_content(x);
-    send_page(x, cx, html);
-}
-
-/// `404 Not Found`; empty for a status whose response has no page.
-fn page_title(status: u16) -> String {
-    let text = match status {
-        494 => "Request Header Or Cookie Too Large",
-        495 => "The SSL certificate error",
-        496 => "No required SSL certificate was sent",
-        497 => "The plain HTTP request was sent to HTTPS port",
-        498 => "Not Found",
-        302 => "Found",
-        401 => "Authorization Required",
-        300 | 304..=306 | ..=299 => "",
-        other => reason_phrase(other),
-    };
-    match (status, text) {
-        (_, "") => String::new(),
-        (494..=497, text) => format!("400 {text}"),
-        (498, text) => format!("404 {text}"),
-        (status, text) => format!("{status} {text}"),
-    }
+    send_page(x, cx, refresh_page(&location));
 }
 
 /// Answers with a status and a text, as `return` does.
@@ -313,10 +287,7 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     absolute_location(x, http, loc);
     x.response.clear();
     x.response.status = status;
-    let server: &[u8] = match *loc.server_tokens {
-        ServerTokens::Off => SERVER_NAME.as_bytes(),
-        ServerTokens::On | ServerTokens::Build => SERVER_FULL.as_bytes(),
-    };
+    let server = shown_name(&loc.server_tokens).as_bytes();
     let head = &mut x.response;
     let reply = &x.reply;
     if reply.fields.get(FieldId::Server).is_none() {
@@ -464,11 +435,6 @@ pub const CLOSE_WITHOUT_RESPONSE: u16 = 444;
 pub const REQUEST_TIMEOUT: u16 = 408;
 /// The client is gone.
 pub const CLIENT_CLOSED: u16 = 499;
-/// A line of what `msie_padding` adds to a page; so many of them make any page longer than the 512 bytes from which on
-/// browsers show it.
-const MSIE_PADDING: &str =
-    "<!-- Room, so that the browser shows this page and not one of its own. -->\r\n";
-const MSIE_PADDING_LINES: usize = 6;
 /// What `server_tokens off` shows.
 pub const SERVER_NAME: &str = "firstbyte";
 /// What `server_tokens on` shows.
@@ -483,15 +449,5 @@ mod tests {
         let mut digits = [0; 20];
         assert_eq!(decimal(0, &mut digits), b"0");
         assert_eq!(decimal(u64::MAX, &mut digits), b"18446744073709551615");
-    }
-
-    #[test]
-    fn internal_statuses_show_400() {
-        assert_eq!(page_title(494), "400 Request Header Or Cookie Too Large");
-        assert_eq!(page_title(404), "404 Not Found");
-        assert_eq!(page_title(304), "");
-        assert_eq!(page_title(299), "");
-        assert_eq!(page_title(498), "404 Not Found");
-        assert_eq!(page_title(422), "");
     }
 }

@@ -108,11 +108,7 @@ fn an_error_is_added_like_any_body() {
     );
     let page = site.get("/page.html");
     assert_eq!(page.status, 200);
-    assert!(
-        page.body.starts_with("page<!doctype html>"),
-        "{}",
-        page.body
-    );
+    assert!(page.body.starts_with("page<html>"), "{}", page.body);
     assert!(page.body.contains("404 Not Found"));
     assert_eq!(site.get("/e/page.html").body, "page");
 }
