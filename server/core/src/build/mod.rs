@@ -7,6 +7,7 @@
 mod affinity;
 mod blocks;
 mod finish;
+mod listen_params;
 mod log_paths;
 mod logging;
 mod main;

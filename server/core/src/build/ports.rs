@@ -10,9 +10,10 @@ use std::collections::{HashMap, HashSet};
 use conf::{ConfError, Directive};
 
 use super::Build;
+use super::listen_params::ListenParams;
 use crate::conf_core::{CoreSrv, NameKind};
 use crate::http::{Port, PortAddr, Server};
-use crate::listen::{KeepAlive, Listen, ListenAddr, SocketOptions, parse_address};
+use crate::listen::{Listen, ListenAddr, SocketOptions, parse_address};
 use crate::names::ServerNames;
 
 /// One address of one `listen` directive.
@@ -81,33 +82,29 @@ pub fn listen(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
             format!("{e} in \"{}\" of the \"listen\" directive", d.arg_str(0)),
         )
     })?;
-    let mut draft = Draft::default();
-    let inet = !matches!(addrs[0], ListenAddr::Unix(_));
-    for n in 1..d.args.len() {
-        draft.parameter(d, n, inet)?;
-    }
+    let params = ListenParams::parse(d, !matches!(addrs[0], ListenAddr::Unix(_)))?;
     let http = b.http.as_mut().expect("listen lies inside server");
     let server = http.server.expect("listen lies inside server");
-    let mut redefined = Vec::new();
+    let mut warnings = params.warnings;
     for addr in addrs {
         let new = ListenDraft {
             addr,
             server,
-            options: draft.set.then(|| draft.options.clone()),
-            bind: draft.bind,
-            default: draft.default,
-            proxy_protocol: draft.proxy_protocol,
-            http2: draft.http2,
-            spdy: draft.spdy,
-            ssl: draft.ssl,
+            options: params.own_socket.then(|| params.options.clone()),
+            bind: params.own_socket,
+            default: params.default,
+            proxy_protocol: params.proxy_protocol,
+            http2: params.http2,
+            spdy: params.spdy,
+            ssl: params.ssl,
             at: Some((d.clone(), 0)),
         };
         if http.protocols.add(&new) {
-            redefined.push(new.error(format!("protocol options redefined for {}", new.addr)));
+            warnings.push(new.error(format!("protocol options redefined for {}", new.addr)));
         }
         http.listens.add(new)?;
     }
-    for warning in redefined {
+    for warning in warnings {
         b.warn(warning);
     }
     Ok(())
@@ -174,157 +171,6 @@ pub(super) fn by_address(listens: &[ListenDraft]) -> Vec<Vec<&ListenDraft>> {
         }
     }
     addresses
-}
-
-#[derive(Default)]
-struct Draft {
-    options: SocketOptions,
-    set: bool,
-    bind: bool,
-    default: bool,
-    proxy_protocol: bool,
-    http2: bool,
-    spdy: bool,
-    ssl: bool,
-}
-
-impl Draft {
-    fn parameter(&mut self, d: &Directive, n: usize, inet: bool) -> Result<(), ConfError> {
-        let text = d.arg_str(n);
-        let (key, value) = text
-            .split_once('=')
-            .map_or((text, None), |(k, v)| (k, Some(v)));
-        let invalid = |what: &str, shown: &str| {
-            ConfError::word(d, d.word(n), format!("invalid {what} \"{shown}\""))
-        };
-        let bad = |what: &str| invalid(what, text);
-        let size = |v: &str| conf::parse_size(v.as_bytes()).and_then(|n| u32::try_from(n).ok());
-        match (key, value) {
-            ("default_server" | "default", None) => {
-                self.default = true;
-                return Ok(());
-            }
-            ("proxy_protocol", None) => {
-                self.proxy_protocol = true;
-                return Ok(());
-            }
-            ("http2", None) => {
-                self.http2 = true;
-                return Ok(());
-            }
-            ("spdy", None) => {
-                self.spdy = true;
-                return Ok(());
-            }
-            ("ssl", None) => {
-                self.ssl = true;
-                return Ok(());
-            }
-            ("bind", None) => {}
-            ("deferred", None) => self.options.deferred = true,
-            ("reuseport", None) => {
-                if !inet {
-                    return Err(ConfError::word(
-                        d,
-                        d.word(n),
-                        "reuseport is not supported for UNIX sockets",
-                    ));
-                }
-                self.options.reuseport = true;
-            }
-            ("backlog", Some(v)) => {
-                self.options.backlog = v
-                    .parse()
-                    .ok()
-                    .filter(|n| *n > 0)
-                    .ok_or_else(|| bad("backlog"))?;
-            }
-            ("rcvbuf", Some(v)) => {
-                self.options.rcvbuf = Some(size(v).ok_or_else(|| bad("rcvbuf"))?)
-            }
-            ("sndbuf", Some(v)) => {
-                self.options.sndbuf = Some(size(v).ok_or_else(|| bad("sndbuf"))?)
-            }
-            ("fastopen", Some(v)) => {
-                self.options.fastopen = Some(
-                    v.parse()
-                        .ok()
-                        .filter(|n| *n >= 0)
-                        .ok_or_else(|| bad("fastopen"))?,
-                );
-            }
-            ("ipv6only", Some(v @ ("on" | "off"))) => self.options.ipv6only = v == "on",
-            ("ipv6only", Some(v)) if v.starts_with('o') => {
-                return Err(invalid("ipv6only flags", v));
-            }
-            ("so_keepalive", Some(v)) => {
-                self.options.keepalive =
-                    Some(keepalive(v).ok_or_else(|| invalid("so_keepalive value:", v))?);
-            }
-            ("quic" | "multipath", None) => {
-                return Err(later(d, n, key));
-            }
-            _ => {
-                return Err(ConfError::word(
-                    d,
-                    d.word(n),
-                    format!("invalid parameter \"{text}\""),
-                ));
-            }
-        }
-        self.set = true;
-        self.bind = true;
-        Ok(())
-    }
-}
-
-/// The error for a parameter whose protocol is not built yet.
-fn later(d: &Directive, n: usize, key: &str) -> ConfError {
-    let text = format!("the \"{key}\" parameter is not built yet");
-    ConfError::word(d, d.word(n), text)
-}
-
-/// `on`, `off` or `[idle]:[interval]:[count]`.
-fn keepalive(text: &str) -> Option<KeepAlive> {
-    let all = |on| {
-        Some(KeepAlive {
-            on,
-            idle_s: None,
-            interval_s: None,
-            count: None,
-        })
-    };
-    match text {
-        "on" => return all(true),
-        "off" => return all(false),
-        _ => {}
-    }
-    let mut parts = text.splitn(3, ':');
-    let (idle, interval, count) = (
-        parts.next()?,
-        parts.next().unwrap_or(""),
-        parts.next().unwrap_or(""),
-    );
-    let seconds = |s: &str| match s {
-        "" => Some(None),
-        _ => conf::parse_time_s(s.as_bytes())
-            .and_then(|n| u32::try_from(n).ok())
-            .map(Some),
-    };
-    let count = match count {
-        "" => None,
-        n => Some(n.parse().ok()?),
-    };
-    let (idle_s, interval_s) = (seconds(idle)?, seconds(interval)?);
-    if idle_s.is_none() && interval_s.is_none() && count.is_none() {
-        return None;
-    }
-    Some(KeepAlive {
-        on: true,
-        idle_s,
-        interval_s,
-        count,
-    })
 }
 
 /// Makes sockets of the listens; gives names that two servers of one address share as warnings.
