@@ -104,6 +104,18 @@ fn empty_continuations_end_within_a_hundred() {
 }
 
 #[test]
+fn short_continuations_end_within_a_hundred_whatever_the_budget() {
+    let server = site("http2_abuse_budget 1000000;").start();
+    for piece in [&[][..], &[0x82]] {
+        let attack = |n: u32| match n {
+            0 => frame(HEADERS, END_STREAM, 1, &[]),
+            _ => frame(CONTINUATION, 0, 1, piece),
+        };
+        ends_with(&server, ENHANCE_YOUR_CALM, 101, attack);
+    }
+}
+
+#[test]
 fn header_block_without_end_ends_at_its_limit() {
     let server = site("").start();
     let attack = |n: u32| match n {

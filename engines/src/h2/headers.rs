@@ -20,6 +20,8 @@ pub(super) struct Block {
     pub(super) stream: u32,
     end_stream: bool,
     kind: BlockKind,
+    /// CONTINUATION frames that [`spend_piece`] counted.
+    short_pieces: u8,
 }
 
 /// What a header block is for.
@@ -59,6 +61,7 @@ impl Conn {
             stream: id,
             end_stream: head.has(frame::END_STREAM),
             kind,
+            short_pieces: 0,
         });
         if head.has(frame::END_HEADERS) {
             return self.whole_block(Some(block));
@@ -98,14 +101,10 @@ impl Conn {
     }
 
     pub(super) fn continuation(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
-        let Some(block) = &self.block else {
-            return Err(Misdeed::BrokenHeaderBlock);
-        };
-        if block.stream != head.stream {
-            return Err(Misdeed::BrokenHeaderBlock);
-        }
-        let most = self.settings.header_bytes;
-        add_piece(&mut self.block_bytes, payload, most, &mut self.budget)?;
+        let block = self.block.as_mut().filter(|b| b.stream == head.stream);
+        let block = block.ok_or(Misdeed::BrokenHeaderBlock)?;
+        spend_piece(&mut block.short_pieces, head, payload, &mut self.budget)?;
+        add_piece(&mut self.block_bytes, payload, self.settings.header_bytes)?;
         if head.has(frame::END_HEADERS) {
             return self.whole_block(None);
         }
@@ -232,21 +231,33 @@ impl Conn {
     }
 }
 
+/// Takes the cost of a CONTINUATION from the budget, and counts it if it is short and does not end its header block: past
+/// [`MAX_SHORT_CONTINUATIONS`] the connection ends, however large its budget.
+pub(super) fn spend_piece(
+    short_pieces: &mut u8,
+    head: FrameHead,
+    payload: &[u8],
+    budget: &mut Budget,
+) -> Result<(), Misdeed> {
+    if payload.len() < budget::USEFUL_BYTES && !head.has(frame::END_HEADERS) {
+        if *short_pieces == MAX_SHORT_CONTINUATIONS {
+            return Err(Misdeed::Flood);
+        }
+        *short_pieces += 1;
+    }
+    let cost = match payload.is_empty() {
+        true => budget::EMPTY_CONTINUATION,
+        false => budget::FRAME,
+    };
+    budget.spend(cost).then_some(()).ok_or(Misdeed::Flood)
+}
+
 /// Adds the payload of a CONTINUATION to a header block whose fields may have so many bytes.
 pub(super) fn add_piece(
     block: &mut Vec<u8>,
     payload: &[u8],
     header_bytes: usize,
-    budget: &mut Budget,
 ) -> Result<(), Misdeed> {
-    let cost = if payload.is_empty() {
-        budget::EMPTY_CONTINUATION
-    } else {
-        budget::FRAME
-    };
-    if !budget.spend(cost) {
-        return Err(Misdeed::Flood);
-    }
     if block.len() + payload.len() > header_bytes + BLOCK_EXTRA_BYTES {
         return Err(Misdeed::HeaderFlood);
     }
@@ -273,6 +284,9 @@ fn decode(
     Ok(())
 }
 
+/// CONTINUATION frames of one header block that may bring fewer than [`budget::USEFUL_BYTES`] each without ending it. A peer
+/// that splits a block does so because it does not fit in a frame.
+const MAX_SHORT_CONTINUATIONS: u8 = 99;
 /// A header block may be longer than the fields it gives: names and values that are refused are still read.
 const BLOCK_EXTRA_BYTES: usize = 16 << 10;
 /// Capacity that is kept for the next block of several frames.

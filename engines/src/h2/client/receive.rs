@@ -5,7 +5,7 @@
 use super::super::budget;
 use super::super::error::Misdeed;
 use super::super::frame::{self, FrameHead, number, put_head, unpadded};
-use super::super::headers::{KEEP_BYTES, add_piece};
+use super::super::headers::{KEEP_BYTES, add_piece, spend_piece};
 use super::super::request::Trailers;
 use super::super::settings::{self, FRAME_BYTES, Setting};
 use super::response::{Builder, Built};
@@ -19,6 +19,8 @@ use crate::mux::client::Receiving;
 pub(super) struct Block {
     stream: u32,
     end_stream: bool,
+    /// CONTINUATION frames that [`spend_piece`] counted.
+    short_pieces: u8,
 }
 
 impl Client {
@@ -80,6 +82,7 @@ impl Client {
         let block = Block {
             stream: id,
             end_stream: head.has(frame::END_STREAM),
+            short_pieces: 0,
         };
         if head.has(frame::END_HEADERS) {
             return self.whole_block(block, fragment);
@@ -93,10 +96,13 @@ impl Client {
 
     fn continuation(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
         let protocol = &mut self.protocol;
-        let block = protocol.block.filter(|block| block.stream == head.stream);
+        let block = protocol.block.as_mut();
+        let block = block.filter(|block| block.stream == head.stream);
         let block = block.ok_or(Misdeed::BrokenHeaderBlock)?;
+        spend_piece(&mut block.short_pieces, head, payload, &mut self.budget)?;
+        let block = *block;
         let most = protocol.settings.header_bytes;
-        add_piece(&mut protocol.block_bytes, payload, most, &mut self.budget)?;
+        add_piece(&mut protocol.block_bytes, payload, most)?;
         if !head.has(frame::END_HEADERS) {
             return Ok(());
         }

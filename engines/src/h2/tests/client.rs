@@ -423,6 +423,16 @@ fn more_than_a_window_costs_the_stream_and_floods_the_connection() {
 }
 
 #[test]
+fn short_continuations_of_a_response_have_a_limit() {
+    let begun = frame_of(frame::HEADERS, 0, 1, &[]);
+    let short = frame_of(frame::CONTINUATION, 0, 1, &[0x88]);
+    for (count, said) in [(99, None), (100, Some("Flood"))] {
+        let told = Wrong::new().told(&[begun.clone(), short.repeat(count)].concat());
+        assert_eq!(told.last().map(String::as_str), said);
+    }
+}
+
+#[test]
 fn closing_inside_of_a_response_is_told() {
     let mut server = Wrong::new();
     server.client.receive_eof(true);

@@ -232,6 +232,41 @@ fn empty_continuations_end_the_connection_soon() {
 }
 
 #[test]
+fn short_continuations_of_a_block_have_a_limit_whatever_the_budget() {
+    let settings = Settings {
+        abuse_budget: 1_000_000,
+        ..Settings::default()
+    };
+    for (bytes, count, last) in [
+        (0, 99, None),
+        (0, 100, Some("Flood")),
+        (1, 99, None),
+        (1, 100, Some("Flood")),
+        (255, 100, Some("Flood")),
+        (256, 150, None),
+    ] {
+        let mut peer = Peer::with(settings.clone());
+        peer.frame(frame::HEADERS, 0, 1, &[]);
+        for _ in 0..count {
+            peer.frame(frame::CONTINUATION, 0, 1, &vec![0x82; bytes]);
+        }
+        let events = peer.events();
+        let said = events.last().map(String::as_str);
+        assert_eq!(said, last, "{count} of {bytes} bytes");
+    }
+    // The frame that ends the block is not counted, and the next block begins anew.
+    let mut peer = Peer::with(settings);
+    for stream in [1, 3] {
+        peer.frame(frame::HEADERS, 0, stream, &[0x82, 0x84, 0x86]);
+        for _ in 0..99 {
+            peer.frame(frame::CONTINUATION, 0, stream, &[]);
+        }
+        peer.frame(frame::CONTINUATION, frame::END_HEADERS, stream, &[]);
+    }
+    assert_eq!(peer.events().len(), 2);
+}
+
+#[test]
 fn budget_is_a_setting() {
     let settings = Settings {
         abuse_budget: 5,
