@@ -7,7 +7,7 @@
 //!
 //! Source: "The PROXY protocol", revision 2020/03/05, sections 2.1 and 2.2.
 
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::net::{IpAddr, SocketAddr};
 use std::fmt;
 
 /// What a proxy says of a connection.
@@ -97,13 +97,12 @@ fn parse_v1(input: &[u8]) -> Result<Option<Parsed>, Fault> {
 fn line_header(text: &[u8]) -> Option<Header> {
     let text = std::str::from_utf8(text).ok()?;
     let mut words = text.split(' ');
-    let family = words.next()?;
-    let address = |word: &str| match family {
-        "TCP4" => word.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
-        "TCP6" => word.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
-        _ => None,
-    };
-    let (source, destination) = (address(words.next()?)?, address(words.next()?)?);
+    if !matches!(words.next()?, "TCP4" | "TCP6") {
+        return None;
+    }
+    // Either family under either name, as in nginx: proxies that listen on both are known to mix them.
+    let mut address = || words.next()?.parse::<IpAddr>().ok();
+    let (source, destination) = (address()?, address()?);
     let (source_port, destination_port) = (port(words.next()?)?, port(words.next()?)?);
     words.next().is_none().then(|| Header {
         source: SocketAddr::new(source, source_port),
@@ -281,6 +280,9 @@ mod tests {
         assert_eq!(four.destination.to_string(), "192.0.2.2:5678");
         let six = header(b"PROXY TCP6 2001:Db8::1 2001:Db8::2 123 5678\r\n");
         assert_eq!(six.source.to_string(), "[2001:db8::1]:123");
+        let mixed = header(b"PROXY TCP6 192.0.2.1 2001:db8::2 0 00080\r\n");
+        assert_eq!(mixed.source.to_string(), "192.0.2.1:0");
+        assert_eq!(mixed.destination.to_string(), "[2001:db8::2]:80");
         for unknown in ["PROXY UNKNOWN\r\n", "PROXY UNKNOWN 1 2 3 4 5 6\r\n"] {
             let parsed = parse(unknown.as_bytes()).expect("valid").expect("whole");
             assert_eq!((parsed.used, parsed.header), (unknown.len(), None));
@@ -319,8 +321,10 @@ mod tests {
             "PROXY TCP4 192.0.2.1 192.0.2.2 123\r\n",
             "PROXY TCP4 192.0.2.1 192.0.2.2 123 5678 9\r\n",
             "PROXY TCP4 192.0.2.1  192.0.2.2 123 5678\r\n",
-            "PROXY TCP4 2001:db8::1 192.0.2.2 123 5678\r\n",
-            "PROXY TCP6 192.0.2.1 2001:db8::1 123 5678\r\n",
+            "PROXY TCP4 999.1.1.1 192.0.2.2 123 5678\r\n",
+            "PROXY TCP4 192.0.2 192.0.2.2 123 5678\r\n",
+            "PROXY TCP6 2001:db8:: abcd 123 5678\r\n",
+            "PROXY TCP4 host 192.0.2.2 123 5678\r\n",
             "PROXY TCP5 192.0.2.1 192.0.2.2 123 5678\r\n",
             "PROXY TCP4 192.0.2.1 192.0.2.2 65536 5678\r\n",
             "PROXY TCP4 192.0.2.1 192.0.2.2 +1 5678\r\n",

@@ -83,6 +83,40 @@ fn connection_without_the_header_is_closed_and_logged() {
 }
 
 #[test]
+fn impossible_addresses_and_ports_break_the_header() {
+    let server = site("").allow("broken header").start();
+    for line in [
+        "TCP4 999.1.1.1 192.0.2.2 1 2",
+        "TCP4 192.0.2.1 192.0.2.2.2 1 2",
+        "TCP4  192.0.2.2 1 2",
+        "TCP6 2001:db8:::1 2001:db8::2 1 2",
+        "TCP4 192.0.2.1 192.0.2.2 65536 2",
+        "TCP4 192.0.2.1 192.0.2.2 1 65536",
+        "TCP4 192.0.2.1 192.0.2.2 1",
+        "TCP4 192.0.2.1",
+    ] {
+        let mut client = server.client();
+        client.send(format!("PROXY {line}\r\n{}", request("GET", "/", &[])));
+        assert_eq!(client.rest(), b"", "{line}");
+        let said = format!("broken header: \"PROXY {line}\" while");
+        server.wait_for_text("error.log", &said);
+    }
+}
+
+#[test]
+fn addresses_of_the_other_family_name_the_client_and_port_0_is_empty() {
+    let server = site("").start();
+    for (line, shown) in [
+        ("TCP6 192.0.2.1 192.0.2.2 1 2", "192.0.2.1:1 192.0.2.2:2"),
+        ("TCP4 ::1 192.0.2.2 0 0", "::1: 192.0.2.2:"),
+    ] {
+        let mut client = server.client();
+        client.send(format!("PROXY {line}\r\n"));
+        assert_eq!(client.get("/").text(), format!("127.0.0.1 {shown}"));
+    }
+}
+
+#[test]
 fn client_that_never_sends_the_header_is_closed_in_time() {
     let server = site("client_header_timeout 300ms;").start();
     let mut client = server.client();

@@ -46,10 +46,14 @@ fn address(x: &Exchange, end: fn(&Header) -> SocketAddr, out: &mut Out) -> bool 
         .is_some_and(|header| put(out, end(header).ip().to_string().as_bytes()))
 }
 
+/// Port 0 is shown as nothing, as in nginx.
 fn port(x: &Exchange, end: fn(&Header) -> SocketAddr, out: &mut Out) -> bool {
-    x.proxied
-        .as_ref()
-        .is_some_and(|header| put_number(out, u64::from(end(header).port())))
+    let port = x.proxied.as_ref().map(|header| end(header).port());
+    match port {
+        Some(0) => put(out, b""),
+        Some(port) => put_number(out, u64::from(port)),
+        None => false,
+    }
 }
 
 fn tlv(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
