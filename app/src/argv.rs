@@ -7,6 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
 use driver::sys::signal;
 
@@ -33,6 +34,15 @@ pub(crate) struct Options {
     pub(crate) signal: Option<Command>,
 }
 
+impl Options {
+    /// Asks for the version, and for the help, on standard output.
+    fn show_on_stdout(&mut self, help: bool) {
+        let show = self.show.get_or_insert_default();
+        show.help |= help;
+        show.on_stdout = true;
+    }
+}
+
 /// What to print about the program; the version always.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Show {
@@ -40,6 +50,8 @@ pub(crate) struct Show {
     pub(crate) help: bool,
     /// The compiler and the build's settings, with `-V`.
     pub(crate) configure: bool,
+    /// On standard output, with `--help` and `--version`; nginx's options print on standard error.
+    pub(crate) on_stdout: bool,
 }
 
 /// What `-s` asks of the running supervisor.
@@ -76,6 +88,9 @@ pub(crate) const COMMANDS: [(&str, Command, &str); 4] = [
     ("reload", Command::Reload, "take the changed configuration"),
 ];
 
+/// As the first word it asks for the help, or for that of the tool whose name follows.
+pub(crate) const HELP: &str = "help";
+
 /// What is wrong with the command line, in nginx's words.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ArgvError {
@@ -96,6 +111,14 @@ impl fmt::Display for ArgvError {
     }
 }
 
+/// The name that the program was called by, for usage lines.
+pub(crate) fn program() -> String {
+    let called = std::env::args_os().next().unwrap_or_default();
+    let name = Path::new(&called).file_name();
+    name.map_or("firstbyte".into(), OsStr::to_string_lossy)
+        .into_owned()
+}
+
 /// Reads the command line; the first word is the program's name.
 ///
 /// # Errors
@@ -103,13 +126,30 @@ impl fmt::Display for ArgvError {
 pub(crate) fn parse(arguments: &[OsString]) -> Result<Options, ArgvError> {
     let mut options = Options::default();
     let mut words = arguments.iter().skip(1);
+    if arguments.get(1).is_some_and(|word| word == HELP) {
+        words.next();
+        options.show_on_stdout(true);
+    }
     while let Some(word) = words.next() {
+        if let Some(help) = long_flag(word) {
+            options.show_on_stdout(help);
+            continue;
+        }
         let Some(flags) = word.as_bytes().strip_prefix(b"-") else {
             return Err(ArgvError::NotAnOption(word.to_string_lossy().into_owned()));
         };
         parse_word(flags, &mut words, &mut options)?;
     }
     Ok(options)
+}
+
+/// Whether an option with a name asks for the help; `None` for a word that is no such option.
+fn long_flag(word: &OsStr) -> Option<bool> {
+    match word.as_bytes() {
+        b"--help" => Some(true),
+        b"--version" => Some(false),
+        _ => None,
+    }
 }
 
 fn parse_word<'a>(
@@ -247,22 +287,42 @@ mod tests {
             show("-V"),
             Some(Show {
                 configure: true,
-                help: false
+                ..Show::default()
             })
         );
         assert_eq!(
             show("-?"),
             Some(Show {
                 help: true,
-                configure: false
+                ..Show::default()
             })
         );
         assert_eq!(
             show("-hV"),
             Some(Show {
                 help: true,
-                configure: true
+                configure: true,
+                on_stdout: false
             })
+        );
+        let named = parsed(&["--version"]).expect("options").show;
+        assert_eq!(
+            named.map(|show| (show.help, show.on_stdout)),
+            Some((false, true))
+        );
+        let named = parsed(&["-q", "--help"]).expect("options").show;
+        assert_eq!(
+            named.map(|show| (show.help, show.on_stdout)),
+            Some((true, true))
+        );
+        assert_eq!(parsed(&["help"]), parsed(&["--help"]));
+        assert_eq!(
+            parsed(&["help", "nonsense"]),
+            Err("invalid option: \"nonsense\"".to_owned())
+        );
+        assert_eq!(
+            parsed(&["--helpx"]),
+            Err("invalid option: \"-\"".to_owned())
         );
     }
 

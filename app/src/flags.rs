@@ -1,6 +1,6 @@
 //! The options of the command line as one table: what `-h`, the man page and the completions of shells are made of.
 //!
-//! What an option does is in `argv`; this says how it is written and what it is for.
+//! What an option does is in `argv`; this says how it is written and what it is for, of nginx's options in nginx's words.
 //! Source: nginx documentation, "Command-line parameters".
 
 /// One option.
@@ -43,29 +43,34 @@ const fn with(letters: &'static [char], value: &'static str, doc: &'static str) 
     }
 }
 
-/// Every option, in the order of the help.
+/// nginx's options, in the order of the help.
 pub(crate) const FLAGS: &[Flag] = &[
-    plain(&['?', 'h'], "print this text"),
-    plain(&['v'], "print the version and exit"),
-    plain(&['V'], "print the version and how it was built, then exit"),
-    plain(&['t'], "check the configuration and exit"),
-    plain(&['T'], "check the configuration, print it and exit"),
-    plain(&['q'], "print nothing but errors while checking"),
+    plain(&['?', 'h'], "this help"),
+    plain(&['v'], "show version and exit"),
+    plain(&['V'], "show version and configure options then exit"),
+    plain(&['t'], "test configuration and exit"),
+    plain(&['T'], "test configuration, dump it and exit"),
+    plain(
+        &['q'],
+        "suppress non-error messages during configuration testing",
+    ),
     with(
         &['s'],
         "signal",
-        "tell the running server to: stop, quit, reopen, reload",
+        "send signal to a master process: stop, quit, reopen, reload",
     ),
-    with(&['p'], "prefix", "directory of relative paths"),
-    with(
-        &['e'],
-        "filename",
-        "error log before the configuration is read",
-    ),
-    with(&['c'], "filename", "configuration file"),
+    with(&['p'], "prefix", "set prefix path"),
+    with(&['e'], "filename", "set error log file"),
+    with(&['c'], "filename", "set configuration file"),
     with(
         &['g'],
         "directives",
-        "directives to put before the configuration file's",
+        "set global directives out of configuration file",
     ),
+];
+
+/// The options that nginx does not have, with what each does.
+pub(crate) const LONG_FLAGS: [(&str, &str); 2] = [
+    ("help", "this help, on standard output"),
+    ("version", "show version, on standard output"),
 ];

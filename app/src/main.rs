@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
     if let Some((tool, words)) = tools::find(&arguments) {
         keep_local_time();
-        return (tool.run)(words);
+        return (tool.run)(&words);
     }
     let options = match argv::parse(&arguments) {
         Ok(options) => options,

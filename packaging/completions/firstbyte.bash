@@ -157,7 +157,7 @@ _firstbyte() {
             mapfile -t COMPREPLY < <(compgen -W 'daemon debug_points env error_log load_module lock_file master_process pcre_jit pid reload_connections ssl_object_cache_inheritable thread_pool timer_resolution user worker_cpu_affinity worker_memory_limit worker_priority worker_processes worker_rlimit_core worker_rlimit_nofile worker_shutdown_timeout working_directory' -- "$cur")
             return ;;
     esac
-    mapfile -t COMPREPLY < <(compgen -W '-? -h -v -V -t -T -q -s -p -e -c -g' -- "$cur")
-    [[ $COMP_CWORD -eq 1 ]] && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W 'bench compare explain freeze via' -- "$cur")
+    mapfile -t COMPREPLY < <(compgen -W '-? -h -v -V -t -T -q -s -p -e -c -g --help --version' -- "$cur")
+    [[ $COMP_CWORD -eq 1 ]] && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W 'bench compare explain freeze via help' -- "$cur")
 }
 complete -F _firstbyte firstbyte

@@ -4,7 +4,7 @@
 
 use std::net::TcpListener;
 
-use firstbyte_tests::{Builder, Outcome, Server, run, wait_until};
+use firstbyte_tests::{Builder, Outcome, Server, TempDir, peer, run, wait_until};
 
 const HTTP: &str = "server { listen 127.0.0.1:%%PORT%%; return 200 ok; }";
 
@@ -159,6 +159,55 @@ fn h_lists_the_options() {
                 "{flag} names {option}: {text}"
             );
         }
+    }
+}
+
+#[test]
+fn help_says_nginx_words_and_the_name_of_the_program() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let dir = TempDir::new();
+    let called = dir.path().join("called-so");
+    std::os::unix::fs::symlink(peer::binary(), &called).expect("a link");
+    let said = |words: &[&str]| {
+        let output = std::process::Command::new(&called).args(words).output();
+        let output = output.expect("it starts");
+        assert_eq!(output.status.code(), Some(0), "{words:?}");
+        (
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let (out, help) = said(&["-h"]);
+    assert_eq!(out, "");
+    assert!(
+        help.contains("\nUsage: called-so [-?hvVtTq] [-s signal]"),
+        "{help}"
+    );
+    for line in [
+        "-?,-h         : this help",
+        "-v            : show version and exit",
+        "-V            : show version and configure options then exit",
+        "-t            : test configuration and exit",
+        "-T            : test configuration, dump it and exit",
+        "-q            : suppress non-error messages during configuration testing",
+        "-s signal     : send signal to a master process: stop, quit, reopen, reload",
+        "-g directives : set global directives out of configuration file",
+    ] {
+        assert!(help.contains(&format!("\n  {line}\n")), "{line} in {help}");
+    }
+    assert_eq!(said(&["--help"]), (help.clone(), String::new()));
+    assert_eq!(said(&["help"]), (help, String::new()));
+    let version = said(&["-v"]).1;
+    assert_eq!(said(&["--version"]), (version, String::new()));
+    for tool in ["bench", "compare", "explain", "freeze", "via"] {
+        let (text, _) = said(&["help", tool]);
+        assert!(
+            text.starts_with(&format!("Usage: called-so {tool} ")),
+            "{text}"
+        );
+        assert_eq!(said(&[tool, "--help"]).0, text);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The man page firstbyte(8), in the macros of man(7).
 
 use crate::argv::COMMANDS;
-use crate::flags::{FLAGS, Flag};
+use crate::flags::{FLAGS, Flag, LONG_FLAGS};
 use crate::tools::TOOLS;
 use crate::tools::{bench, compare, freeze, via};
 
@@ -29,6 +29,9 @@ pub(super) fn render() -> String {
         if flag.letters.contains(&'s') {
             page.push_str(&commands());
         }
+    }
+    for (name, doc) in LONG_FLAGS {
+        page.push_str(&format!(".TP\n\\fB\\-\\-{name}\\fR\n{}.\n", capital(doc)));
     }
     page.push_str(&tools());
     page.push_str(&table("SIGNALS", SIGNALS_HEAD, SIGNALS));
@@ -143,8 +146,7 @@ has
 The directives are in
 .BR firstbyte.conf (5).";
 
-const TOOLS_HEAD: &str =
-    "The first word may be the name of a tool; its options follow, and \\-h shows all of them:\n";
+const TOOLS_HEAD: &str = "The first word may be the name of a tool; its options follow, and \\fBhelp\\fR before it shows all of them:\n";
 
 const SIGNALS_HEAD: &str = "Sent to the supervisor, whose number is in the pid file:\n";
 

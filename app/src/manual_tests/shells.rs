@@ -1,7 +1,7 @@
 //! Completions for bash, zsh and fish.
 
-use crate::argv::COMMANDS;
-use crate::flags::FLAGS;
+use crate::argv::{self, COMMANDS};
+use crate::flags::{FLAGS, LONG_FLAGS};
 use crate::tools::long::Long;
 use crate::tools::{TOOLS, bench, compare, freeze, via};
 
@@ -68,8 +68,8 @@ fn value(long: &Long) -> Option<Value> {
 
 /// The names of the tools.
 fn tools() -> String {
-    let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
-    names.join(" ")
+    let names = TOOLS.iter().map(|tool| tool.name).chain([argv::HELP]);
+    names.collect::<Vec<&str>>().join(" ")
 }
 
 /// The part of the completion for bash that is for tools.
@@ -192,6 +192,7 @@ pub(super) fn bash(directives: &[&str]) -> String {
             flag.letters[0]
         ));
     }
+    flags.extend(LONG_FLAGS.map(|(name, _)| format!("--{name}")));
     format!(
         "# Completion of firstbyte for bash. {GENERATED}\n\
          _firstbyte() {{\n    local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD - 1]}}\n    \
@@ -228,6 +229,7 @@ pub(super) fn zsh(directives: &[&str]) -> String {
             lines.push(format!("    '-{letter}{before}[{doc}]{after}'"));
         }
     }
+    lines.extend(LONG_FLAGS.map(|(name, doc)| format!("    '--{name}[{doc}]'")));
     format!(
         "#compdef firstbyte\n# Completion of firstbyte for zsh. {GENERATED}\n{}_arguments -s \\\n{} \\\n    '1::tool:({})'\n",
         zsh_tools(),
@@ -254,6 +256,9 @@ pub(super) fn fish(directives: &[&str]) -> String {
                 "complete -c firstbyte -s '{letter}'{action} -d '{doc}'\n"
             ));
         }
+    }
+    for (name, doc) in LONG_FLAGS {
+        text.push_str(&format!("complete -c firstbyte -l {name} -d '{doc}'\n"));
     }
     text + &fish_tools()
 }

@@ -16,17 +16,17 @@ pub(super) fn run(words: &[OsString]) -> ExitCode {
     let mut json = false;
     let said = match long::read(words, LONGS, &[]) {
         Ok(said) => said,
-        Err(why) => return super::fail(NAME, &why),
+        Err(why) => return super::misused(NAME, &why),
     };
     for said in said {
         match said {
-            Said::Help => return super::print(&(HELP.to_owned() + &long::help(LONGS))),
+            Said::Help => return super::help(&(HELP.to_owned() + &long::help(LONGS))),
             Said::Option(..) => json = true,
             Said::Operand(file) => files.push(file),
         }
     }
     let [first, second] = &files[..] else {
-        return super::fail(
+        return super::misused(
             NAME,
             "two reports are needed, as \"firstbyte bench --json\" prints them",
         );

@@ -14,6 +14,8 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use crate::argv;
+
 /// One tool.
 pub(crate) struct Tool {
     /// The word that calls it.
@@ -53,11 +55,16 @@ pub(crate) const TOOLS: &[Tool] = &[
     },
 ];
 
-/// The tool that a command line calls, and the words after its name.
-pub(crate) fn find(arguments: &[OsString]) -> Option<(&'static Tool, &[OsString])> {
-    let name = arguments.get(1)?;
+/// The tool that a command line calls, and the words after its name; `help` before the name asks for the tool's help.
+pub(crate) fn find(arguments: &[OsString]) -> Option<(&'static Tool, Vec<OsString>)> {
+    let words = arguments.get(1..)?;
+    let (name, words) = match words {
+        [help, name, ..] if help == argv::HELP => (name, vec!["-h".into()]),
+        [name, words @ ..] => (name, words.to_vec()),
+        [] => return None,
+    };
     let tool = TOOLS.iter().find(|tool| name == tool.name)?;
-    Some((tool, &arguments[2..]))
+    Some((tool, words))
 }
 
 /// The tools for `-h`, a line each.
@@ -71,6 +78,20 @@ fn print(text: &str) -> ExitCode {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     ExitCode::SUCCESS
+}
+
+/// Prints how a tool is used; its usage line says the name that the program was called by.
+fn help(text: &str) -> ExitCode {
+    print(&text.replacen("firstbyte", &argv::program(), 1))
+}
+
+/// Says on standard error what is wrong with the words after a tool's name.
+fn misused(tool: &str, why: &str) -> ExitCode {
+    let program = argv::program();
+    fail(
+        tool,
+        &format!("{why}\n{program} {tool} -h says how it is used"),
+    )
 }
 
 /// Says on standard error why a tool could not do its work.

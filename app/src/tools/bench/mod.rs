@@ -30,12 +30,9 @@ use threshold::Threshold;
 /// Runs the tool with the words after its name.
 pub(super) fn run(words: &[OsString]) -> ExitCode {
     let options = match options::parse(words) {
-        Ok(Asked::Help) => return super::print(&(HELP.to_owned() + &long::help(LONGS))),
+        Ok(Asked::Help) => return super::help(&(HELP.to_owned() + &long::help(LONGS))),
         Ok(Asked::Work(options)) => options,
-        Err(why) => {
-            let text = format!("{why}\nfirstbyte {NAME} -h says how it is used");
-            return super::fail(NAME, &text);
-        }
+        Err(why) => return super::misused(NAME, &why),
     };
     match &options.via {
         None => ExitCode::from(judged(&options, None)),

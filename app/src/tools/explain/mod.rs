@@ -32,14 +32,9 @@ use steps::{Teller, shown};
 /// Runs the tool with the words after its name.
 pub(super) fn run(words: &[OsString]) -> ExitCode {
     let options = match options::parse(words) {
-        Ok(Asked::Help) => return super::print(HELP),
+        Ok(Asked::Help) => return super::help(HELP),
         Ok(Asked::Work(options)) => options,
-        Err(why) => {
-            return super::fail(
-                NAME,
-                &format!("{why}\nfirstbyte {NAME} -h says how it is used"),
-            );
-        }
+        Err(why) => return super::misused(NAME, &why),
     };
     let console = Console::of_tool();
     let paths = Paths::new(&options.place);

@@ -38,14 +38,9 @@ use tree::{Tree, failed};
 /// Runs the tool with the words after its name.
 pub(super) fn run(words: &[OsString]) -> ExitCode {
     let options = match options::parse(words) {
-        Ok(Asked::Help) => return super::print(&help()),
+        Ok(Asked::Help) => return super::help(&help()),
         Ok(Asked::Work(options)) => options,
-        Err(why) => {
-            return super::fail(
-                NAME,
-                &format!("{why}\nfirstbyte {NAME} -h says how it is used"),
-            );
-        }
+        Err(why) => return super::misused(NAME, &why),
     };
     match freeze(&options) {
         Ok(0) => ExitCode::SUCCESS,

@@ -22,9 +22,12 @@ use options::{LONGS, Options};
 /// Runs the tool with the words after its name.
 pub(super) fn run(words: &[OsString]) -> ExitCode {
     let options = match options::parse(words) {
-        Ok(Asked::Help) => return super::print(&(String::from(HELP) + &long::help(LONGS))),
+        Ok(Asked::Help) => return super::help(&(String::from(HELP) + &long::help(LONGS))),
         Ok(Asked::Work(options)) => options,
-        Err(why) => return fail(&format!("{why}\nfirstbyte {NAME} -h says how it is used")),
+        Err(why) => {
+            super::misused(NAME, &why);
+            return ExitCode::from(via::FAILED);
+        }
     };
     let far = if options.commands.servers.is_empty() {
         Far::Here
