@@ -8,8 +8,6 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use crate::build::Build;
-
 /// Looks up a host; `None` for no such host.
 pub type Lookup<'a> = &'a mut dyn FnMut(&str) -> Option<Vec<IpAddr>>;
 
@@ -76,14 +74,6 @@ pub fn parse_port(text: &str) -> Result<u16, &'static str> {
         .and_then(|port| u16::try_from(port).ok())
         .filter(|port| *port != 0)
         .ok_or("invalid port")
-}
-
-impl Build {
-    /// Looks up a host that the configuration names; `None` for no such host.
-    pub fn look_up(&mut self, host: &str) -> Option<Vec<IpAddr>> {
-        use conf::Builder;
-        self.loader().source().addresses(host).ok()
-    }
 }
 
 #[cfg(test)]

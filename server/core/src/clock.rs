@@ -101,6 +101,9 @@ pub const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
 
+/// Reads a monotonic clock, microseconds.
+pub type ReadClock = fn() -> u64;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::conf_core::NameServers;
+use crate::name_servers::NameServers;
 
 /// Something to be fetched again and again while a configuration is served.
 pub trait Errand: Send + Sync {

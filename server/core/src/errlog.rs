@@ -20,7 +20,7 @@ pub(crate) use line::now;
 pub use line::{MAX_LINE_BYTES, Shown, escape};
 pub use memory::{MIN_RING_BYTES, MemoryBuffer, Ring};
 
-use crate::exchange::Peer;
+use crate::peer::Peer;
 use crate::syslog::Syslog;
 
 /// Severity, most severe first.
@@ -324,16 +324,6 @@ pub fn set_utc_offset(seconds: i32) {
 /// The offset of local time from UTC in seconds.
 pub fn utc_offset_s() -> i32 {
     UTC_OFFSET_S.load(Ordering::Relaxed)
-}
-
-/// Logs a debugging message about an exchange; its arguments are looked at only where somebody wants it.
-#[macro_export]
-macro_rules! debug_http {
-    ($x:expr, $($text:tt)+) => {
-        if $crate::errlog::debugging() {
-            $x.debug($crate::errlog::Topics::HTTP, format_args!($($text)+));
-        }
-    };
 }
 
 /// Topics in the order of nginx's bits.

@@ -1,16 +1,15 @@
 //! An exchange: one request and its response, from the first byte of the head to the line in the log.
 //!
-//! Exchanges live in the driver's slab and are reused: [`Exchange::begin`] makes one ready, buffers keep their
+//! Exchanges are boxed, pooled by the driver and reused: [`Exchange::begin`] makes one ready, buffers keep their
 //! capacity. Nothing here knows which protocol carries the exchange or how its connection waits.
 
 mod ahead;
 mod body;
-mod context;
 mod family;
 mod guards;
 mod joint;
 mod log;
-mod peer;
+mod matching;
 mod rate;
 mod supply;
 mod tls;
@@ -35,13 +34,13 @@ use crate::regex::{Captures, FailedMatch};
 use crate::timing::{Moments, Sampled};
 use crate::trace::Trace;
 
+pub use crate::context::{Ctx, EFFORT_BYTES, Env};
+pub use crate::peer::Peer;
 pub use ahead::Ahead;
 use body::Lane;
 pub use body::{Act, BodyStage, Broken, Pulled};
-pub use context::{Ctx, EFFORT_BYTES, Env};
 pub use family::{Answer, Child, Family, MAX_SUBREQUESTS, MAX_SUBREQUESTS_DEEP};
 pub use guards::{Guards, Lease};
-pub use peer::Peer;
 pub use rate::Rate;
 pub use supply::{Supplied, Supply};
 pub use tls::Tls;

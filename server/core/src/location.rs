@@ -8,6 +8,8 @@
 
 use std::rc::Rc;
 
+use engines::http::Method;
+
 use crate::debug_http;
 use crate::exchange::Exchange;
 use crate::http::Http;
@@ -175,6 +177,11 @@ fn first_regex(
         }
     }
     Ok(None)
+}
+
+/// The bit of a method in a mask.
+pub fn method_bit(method: Method) -> u32 {
+    1 << (method as u32)
 }
 
 #[cfg(test)]

@@ -12,8 +12,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::exchange::{Ctx, Exchange, Lease, State};
-
 /// Bytes that are counted until this is dropped.
 #[derive(Debug)]
 pub struct Claim {
@@ -21,7 +19,7 @@ pub struct Claim {
     bytes: u64,
 }
 
-/// Counts `bytes` for a connection, by [`Client::connection`](crate::exchange::Client::connection). `None` if its share or
+/// Counts `bytes` for a connection, by its number (`$connection`). `None` if its share or
 /// the thread's budget is used up; what is the only claim of its connection is always granted.
 #[must_use]
 pub fn claim(connection: u64, bytes: u64) -> Option<Claim> {
@@ -37,20 +35,6 @@ pub fn allowance_bytes() -> u64 {
         let left = THREAD_BYTES.saturating_sub(ledger.bytes);
         (left / ALLOWED_PART).min(CONNECTION_BYTES)
     })
-}
-
-/// Claims bytes for an exchange until its response has left. False if it has to wait for other responses of its
-/// connection: the handler then waits, and is run again.
-#[must_use]
-pub fn hold(x: &mut Exchange, cx: &Ctx<'_>, bytes: u64) -> bool {
-    match claim(x.client.connection, bytes) {
-        Some(claim) => x.guards.push(Lease::new(claim)),
-        None => {
-            x.state = State::Waiting(cx.clock.mono_ms + RETRY_MS);
-            return false;
-        }
-    }
-    true
 }
 
 /// Whether new requests are refused, since the process has as much memory as it may.

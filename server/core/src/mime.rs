@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use conf::{ConfError, Directive};
 
-use crate::build::Build;
+use crate::config::ConfigContext;
 
 /// A set of media types, or all of them.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ impl MimeTypes {
     }
 
     /// Applies a directive to the set of its level; the first directive there starts with `first`, which is always in.
-    pub fn add(b: &mut Build, d: &Directive, own: Option<Self>, first: &str) -> Self {
+    pub fn add(cx: &mut dyn ConfigContext, d: &Directive, own: Option<Self>, first: &str) -> Self {
         let mut types = own.unwrap_or_else(|| Self::of(&[first])).0.as_ref().clone();
         for word in &d.args {
             if word.text == b"*" {
@@ -35,7 +35,7 @@ impl MimeTypes {
                 break;
             }
             if !types.set.insert(word.text.to_ascii_lowercase()) {
-                b.warn(ConfError::word(
+                cx.warn(ConfError::word(
                     d,
                     word,
                     format!(

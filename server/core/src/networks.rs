@@ -6,8 +6,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::build::Build;
-use crate::exchange::Peer;
+use crate::config::ConfigContext;
+use crate::peer::Peer;
 use conf::{ConfError, Directive, Word};
 
 /// A network, or the clients of UNIX-domain sockets.
@@ -15,7 +15,7 @@ use conf::{ConfError, Directive, Word};
 pub enum Network {
     /// Address, with the bits below the mask clear, and number of leading bits that count.
     V4(u32, u8),
-    /// The same for IPv6.
+    /// IPv6 address, with the bits below the mask clear, and number of leading bits that count.
     V6(u128, u8),
     /// UNIX-domain sockets.
     Unix,
@@ -43,11 +43,11 @@ impl Network {
     }
 
     /// Reads a word of a directive; warns where bits below the mask are set.
-    pub fn take(b: &mut Build, d: &Directive, word: &Word) -> Option<Self> {
+    pub fn take(cx: &mut dyn ConfigContext, d: &Directive, word: &Word) -> Option<Self> {
         let (network, low_bits) = Self::parse(&word.text)?;
         if low_bits {
             let text = format!("low address bits of {} are meaningless", word.as_str());
-            b.warn(ConfError::word(d, word, text));
+            cx.warn(ConfError::word(d, word, text));
         }
         Some(network)
     }

@@ -9,7 +9,7 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use crate::exchange::Env;
+use crate::context::Env;
 
 /// Work for another thread.
 pub type Work = Box<dyn FnOnce() + Send>;

@@ -1,13 +1,50 @@
-//! The opened logs of one configuration, and the error logs made of them.
+//! Error logs as a configuration names them, the opened logs of one configuration, and the error logs made of both.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::build::{ErrorLogConf, LogTarget};
-use crate::errlog::{ErrorLog, MemoryBuffer, Output, Ring, Sink};
-use crate::syslog::Syslog;
+use crate::errlog::{ErrorLog, Level, MemoryBuffer, Output, Ring, Sink, Topics};
+use crate::syslog::{Syslog, SyslogTarget};
+
+/// Where an error log goes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum LogTarget {
+    /// A file, absolute.
+    File(PathBuf),
+    /// Standard error.
+    Stderr,
+    /// A syslog server.
+    Syslog(SyslogTarget),
+    /// A ring in memory.
+    Memory(MemoryBuffer),
+}
+
+/// One `error_log`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorLogConf {
+    /// Where to.
+    pub target: LogTarget,
+    /// The least severe level that is written.
+    pub level: Level,
+    /// Of debugging messages, which.
+    pub topics: Topics,
+    /// Lines are JSON objects.
+    pub json: bool,
+}
+
+impl ErrorLogConf {
+    /// A log of nginx's form at its default level.
+    pub fn plain(target: LogTarget) -> Self {
+        Self {
+            target,
+            level: Level::Error,
+            topics: Topics::ALL,
+            json: false,
+        }
+    }
+}
 
 /// What was opened for the logs of a configuration; what is missing is not written to.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +53,7 @@ pub struct OpenedLogs {
     pub files: HashMap<PathBuf, Arc<File>>,
     /// Standard error.
     pub stderr: Option<Arc<File>>,
-    /// Syslog servers in the order of [`Cycle::syslogs`](crate::Cycle).
+    /// Syslog servers in the order in which the configuration names them.
     pub syslogs: Vec<Arc<Syslog>>,
     /// Rings in memory.
     pub rings: Vec<(MemoryBuffer, Arc<Ring>)>,

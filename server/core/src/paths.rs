@@ -9,6 +9,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use crate::conf_core::{Alias, Root};
+use crate::config::full_path;
 use crate::errlog::Level;
 use crate::exchange::{Ctx, Exchange};
 use crate::files::{OpenPolicy, SymlinkMode};
@@ -84,7 +85,7 @@ pub fn computed(
         Some(Part::Text(text)) => text.len(),
         _ => 0,
     };
-    let path = crate::build::full_path(base, &name);
+    let path = full_path(base, &name);
     let fixed = path.len() - name.len() + own;
     contained(x, path, fixed)
 }
@@ -130,7 +131,7 @@ fn evaluate(
             }
             match first {
                 _ if path.first() != Some(&b'/') => {
-                    *path = crate::build::full_path(&http.prefix, path);
+                    *path = full_path(&http.prefix, path);
                     http.prefix.as_os_str().len()
                 }
                 Part::Text(text) => text.len(),

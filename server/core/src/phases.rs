@@ -14,14 +14,13 @@ use std::rc::Rc;
 use engines::http::{BodyLength, Fault, FieldId, Method, Version, normalize};
 
 use crate::agent::Browser;
-use crate::build::method_bit;
 use crate::client_cert;
 use crate::conf_core::{CoreLoc, CoreSrv};
 use crate::debug_http;
 use crate::errlog::{self, Level};
 use crate::exchange::{Ctx, Exchange, State};
 use crate::http::Http;
-use crate::location::find_location;
+use crate::location::{find_location, method_bit};
 use crate::memory;
 use crate::module::{Access, Content, Handler, Module, Step};
 use crate::names::find_server;

@@ -1,15 +1,14 @@
 //! Regular expressions: PCRE2 with JIT, a match limit, and captures that become variables.
 //!
-//! Numbered captures live in the exchange until the next match; named ones are variables. A match that cannot be finished
+//! Numbered captures live in a [`MatchState`] until the next match; named ones are variables. A match that cannot be finished
 //! is neither a match nor none: it is logged, and the request that needed it is answered with 500.
 
 use std::fmt;
 
 use conf::{ConfError, Directive, Word};
 
-use crate::build::Build;
-use crate::errlog::{Level, Shown};
-use crate::exchange::Exchange;
+use crate::config::ConfigContext;
+use crate::errlog::Shown;
 
 /// A compiled expression with the variables that its named groups set.
 #[derive(Debug)]
@@ -48,6 +47,18 @@ impl From<pcre2::Error> for MatchLimit {
     }
 }
 
+/// What patterns are matched for while serving: an exchange.
+pub trait MatchState {
+    /// The captures of the last match.
+    fn captures(&mut self) -> &mut Captures;
+
+    /// Assigns the slot of a variable.
+    fn set_slot(&mut self, slot: usize, value: Option<Vec<u8>>);
+
+    /// A match could not be finished, as the message says.
+    fn match_failed(&mut self, message: fmt::Arguments<'_>);
+}
+
 /// Whether a match of an exchange could not be finished.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum FailedMatch {
@@ -66,7 +77,7 @@ impl Regex {
     /// # Errors
     /// The pattern's syntax error, in nginx's words.
     pub fn compile(
-        build: &mut Build,
+        cx: &mut dyn ConfigContext,
         d: &Directive,
         word: &Word,
         pattern: &[u8],
@@ -97,7 +108,7 @@ impl Regex {
             .enumerate()
             .filter_map(|(n, name)| {
                 name.as_ref()
-                    .map(|name| (n, build.vars.settable(name.as_bytes())))
+                    .map(|name| (n, cx.capture_slot(name.as_bytes())))
             })
             .collect();
         Ok(Self {
@@ -108,21 +119,21 @@ impl Regex {
         })
     }
 
-    /// Matches `subject`; on success the exchange's captures and the named variables are set.
+    /// Matches `subject`; on success the captures and the named variables are set.
     ///
     /// # Errors
-    /// The match limit was reached. That has been logged, and the exchange is answered with 500 unless it is answered
-    /// already: whoever computes a value need not pass the error on.
-    pub fn exec(&self, x: &mut Exchange, subject: &[u8]) -> Result<bool, MatchLimit> {
-        self.capture(x, subject)
-            .inspect_err(|limit| self.report(x, subject, *limit))
+    /// The match limit was reached, and `state` was told ([`MatchState::match_failed`]): whoever computes a value need not
+    /// pass the error on.
+    pub fn exec(&self, state: &mut dyn MatchState, subject: &[u8]) -> Result<bool, MatchLimit> {
+        self.capture(state, subject)
+            .inspect_err(|limit| self.report(state, subject, *limit))
     }
 
-    fn capture(&self, x: &mut Exchange, subject: &[u8]) -> Result<bool, MatchLimit> {
+    fn capture(&self, state: &mut dyn MatchState, subject: &[u8]) -> Result<bool, MatchLimit> {
         if self.groups == 0 {
             let hit = self.inner.is_match(subject)?;
             if hit {
-                x.captures.clear();
+                state.captures().clear();
             }
             return Ok(hit);
         }
@@ -130,11 +141,11 @@ impl Regex {
         if self.inner.captures_read(&mut locations, subject)?.is_none() {
             return Ok(false);
         }
-        x.captures
-            .set(subject, (0..=self.groups).map(|n| locations.get(n)));
+        let spans = (0..=self.groups).map(|n| locations.get(n));
+        state.captures().set(subject, spans);
         for (group, slot) in &self.names {
-            let value = x.captures.get(*group).to_vec();
-            x.set_slot(*slot, Some(value));
+            let value = state.captures().get(*group).to_vec();
+            state.set_slot(*slot, Some(value));
         }
         Ok(true)
     }
@@ -142,13 +153,13 @@ impl Regex {
     /// Whether `subject` matches; captures stay what they were.
     ///
     /// # Errors
-    /// As [`Regex::exec`].
-    pub fn test(&self, x: &mut Exchange, subject: &[u8]) -> Result<bool, MatchLimit> {
+    /// The match limit was reached, and `state` was told.
+    pub fn test(&self, state: &mut dyn MatchState, subject: &[u8]) -> Result<bool, MatchLimit> {
         self.is_match(subject)
-            .inspect_err(|limit| self.report(x, subject, *limit))
+            .inspect_err(|limit| self.report(state, subject, *limit))
     }
 
-    /// Whether `subject` matches, without touching any exchange.
+    /// Whether `subject` matches.
     ///
     /// # Errors
     /// The match limit was reached, which nobody has been told.
@@ -157,12 +168,9 @@ impl Regex {
     }
 
     #[cold]
-    fn report(&self, x: &mut Exchange, subject: &[u8], limit: MatchLimit) {
+    fn report(&self, state: &mut dyn MatchState, subject: &[u8], limit: MatchLimit) {
         let text = limit.shown(subject, &self.pattern);
-        x.log(Level::Alert, format_args!("{text}"));
-        if x.failed_match == FailedMatch::None {
-            x.failed_match = FailedMatch::New;
-        }
+        state.match_failed(format_args!("{text}"));
     }
 }
 

@@ -109,9 +109,6 @@ pub fn between(earlier_us: u64, later_us: u64) -> Option<u64> {
     Some(later_us.saturating_sub(earlier_us))
 }
 
-/// Reads a monotonic clock, microseconds.
-pub type ReadClock = fn() -> u64;
-
 #[cfg(test)]
 mod tests {
     use super::*;

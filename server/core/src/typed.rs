@@ -4,8 +4,7 @@
 
 use conf::{Arity, ConfError, Directive};
 
-use crate::build::Build;
-use crate::value::Value;
+use crate::config::ConfigContext;
 
 /// A value that a directive's words can be parsed into.
 pub trait Typed: Sized {
@@ -18,14 +17,14 @@ pub trait Typed: Sized {
     ///
     /// # Errors
     /// nginx's wording for a value of this type.
-    fn parse(build: &mut Build, d: &Directive) -> Result<Self, ConfError>;
+    fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError>;
 }
 
 impl Typed for bool {
     const ARITY: Arity = Arity::FLAG;
     const SYNTAX: &'static str = "on | off";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         conf::flag(d)
     }
 }
@@ -38,7 +37,7 @@ impl Typed for Size {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         conf::size(d).map(|n| Self(n as u64))
     }
 }
@@ -51,7 +50,7 @@ impl Typed for Offset {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         conf::offset(d).map(Self)
     }
 }
@@ -64,7 +63,7 @@ impl Typed for Millis {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "time";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         conf::time_ms(d).map(Self)
     }
 }
@@ -77,7 +76,7 @@ impl Typed for Number {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "number";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         conf::number(d).map(Self)
     }
 }
@@ -95,7 +94,7 @@ impl Typed for Buffers {
     const ARITY: Arity = Arity::TAKE2;
     const SYNTAX: &'static str = "number size";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let (number, size) = conf::buffers(d)?;
         let number = u32::try_from(number)
             .ok()
@@ -116,35 +115,8 @@ impl Typed for Text {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "string";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         Ok(Self(d.arg(0).to_vec()))
-    }
-}
-
-impl Typed for Value {
-    const ARITY: Arity = Arity::TAKE1;
-    const SYNTAX: &'static str = "string";
-
-    fn parse(build: &mut Build, d: &Directive) -> Result<Self, ConfError> {
-        Self::compile(build, d, d.word(0))
-    }
-}
-
-/// A size with variables; nothing where it is a constant 0.
-#[derive(Clone, Debug, Default)]
-pub struct SizeValue(pub Option<Value>);
-
-impl Typed for SizeValue {
-    const ARITY: Arity = Arity::TAKE1;
-    const SYNTAX: &'static str = "size";
-
-    fn parse(build: &mut Build, d: &Directive) -> Result<Self, ConfError> {
-        let value = Value::compile(build, d, d.word(0))?;
-        match value.constant().map(conf::parse_size) {
-            Some(None) => Err(ConfError::directive(d, "invalid value")),
-            Some(Some(0)) => Ok(Self(None)),
-            Some(Some(_)) | None => Ok(Self(Some(value))),
-        }
     }
 }
 
@@ -160,7 +132,7 @@ macro_rules! keyword {
             const ARITY: ::conf::Arity = ::conf::Arity::TAKE1;
             const SYNTAX: &'static str = $crate::keyword!(@syntax $($word),+);
 
-            fn parse(_: &mut $crate::build::Build, d: &::conf::Directive) -> Result<Self, ::conf::ConfError> {
+            fn parse(_: &mut dyn $crate::config::ConfigContext, d: &::conf::Directive) -> Result<Self, ::conf::ConfError> {
                 $( if d.arg(0) == $word.as_bytes() { return Ok(Self::$variant); } )+
                 Err(::conf::ConfError::word(d, d.word(0), format!("invalid value \"{}\"", d.arg_str(0))))
             }

@@ -2,11 +2,12 @@
 //!
 //! Source: nginx documentation, "Complex values" in the development guide, `ngx_http_script`.
 
-use conf::{ConfError, Directive, Word};
+use conf::{Arity, ConfError, Directive, Word};
 
-use crate::build::Build;
+use crate::config::{ConfigContext, VarId};
 use crate::exchange::{Ctx, Exchange};
-use crate::vars::{self, VarId};
+use crate::typed::Typed;
+use crate::vars;
 
 /// A compiled complex value.
 #[derive(Clone, Debug, Default)]
@@ -41,8 +42,12 @@ impl Value {
     ///
     /// # Errors
     /// `invalid variable name`, as nginx says it.
-    pub fn compile(build: &mut Build, d: &Directive, word: &Word) -> Result<Self, ConfError> {
-        Self::compile_bytes(build, d, word, &word.text)
+    pub fn compile(
+        cx: &mut dyn ConfigContext,
+        d: &Directive,
+        word: &Word,
+    ) -> Result<Self, ConfError> {
+        Self::compile_bytes(cx, d, word, &word.text)
     }
 
     /// Compiles `bytes`, which are a part of `word`.
@@ -50,7 +55,7 @@ impl Value {
     /// # Errors
     /// As [`Value::compile`].
     pub fn compile_bytes(
-        build: &mut Build,
+        cx: &mut dyn ConfigContext,
         d: &Directive,
         word: &Word,
         bytes: &[u8],
@@ -69,7 +74,7 @@ impl Value {
             if name.is_empty() {
                 return Err(ConfError::word(d, word, "invalid variable name"));
             }
-            parts.push(Part::Var(build.vars.reference(name, d, word)));
+            parts.push(Part::Var(cx.variable(name, d, word)));
             rest = after;
         }
         push_text(&mut parts, rest);
@@ -109,6 +114,33 @@ impl Value {
     pub fn is_true(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> bool {
         let value = self.to_vec(x, cx);
         !(value.is_empty() || value == b"0")
+    }
+}
+
+impl Typed for Value {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "string";
+
+    fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        Self::compile(cx, d, d.word(0))
+    }
+}
+
+/// A size with variables; nothing where it is a constant 0.
+#[derive(Clone, Debug, Default)]
+pub struct SizeValue(pub Option<Value>);
+
+impl Typed for SizeValue {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "size";
+
+    fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        let value = Value::compile(cx, d, d.word(0))?;
+        match value.constant().map(conf::parse_size) {
+            Some(None) => Err(ConfError::directive(d, "invalid value")),
+            Some(Some(0)) => Ok(Self(None)),
+            Some(Some(_)) | None => Ok(Self(Some(value))),
+        }
     }
 }
 

@@ -13,12 +13,9 @@ use std::sync::Arc;
 
 use conf::{ConfError, Directive, Word};
 
+pub use crate::config::VarId;
 use crate::errlog::Level;
 use crate::exchange::{Ctx, Exchange};
-
-/// A variable as compiled into values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct VarId(u32);
 
 /// Computes a variable: appends to the buffer and returns whether the variable has a value at all.
 /// The third argument is what follows the prefix for a prefix variable, else empty.

@@ -20,10 +20,10 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use conf::{Arity, Builder, ConfError, Contexts, Directive};
+use conf::{Arity, ConfError, Contexts, Directive};
 use engines::http::FieldId;
-use server_core::build::Build;
 use server_core::builtin::basic_credentials;
+use server_core::config::ConfigContext;
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange};
 use server_core::module::{Access, Handler, Module};
@@ -65,7 +65,7 @@ impl Typed for Realm {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "string | off";
 
-    fn parse(build: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(build: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         Value::compile(build, d, d.word(0)).map(|value| Self(Some(value)))
     }
 }
@@ -78,9 +78,9 @@ impl Typed for UserFile {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "file";
 
-    fn parse(build: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(build: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let path = Value::compile(build, d, d.word(0))?;
-        Ok(Self(Some((path, build.loader().conf_prefix().into()))))
+        Ok(Self(Some((path, build.conf_loader().conf_prefix().into()))))
     }
 }
 

@@ -13,7 +13,6 @@ use conf::Contexts;
 use engines::http::{Chunk, Method};
 use server_core::errlog::{self, Level};
 use server_core::exchange::{Ctx, Exchange};
-use server_core::memory;
 use server_core::module::{Content, Handler, Module};
 use server_core::{
     EACCES, ENAMETOOLONG, ENOENT, ENOTDIR, FileError, keyword, paths, reply, settings,
@@ -90,7 +89,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     let Ok(callback) = callback(x, *conf.format) else {
         return Content::Status(400);
     };
-    if !memory::hold(x, cx, LISTING_BYTES) {
+    if !x.hold_memory(cx, LISTING_BYTES) {
         return Content::Wait;
     }
     let entries = match read(x, cx, &path) {

@@ -16,8 +16,9 @@ mod tree;
 
 use std::rc::Rc;
 
+use conf::ConfError;
 use engines::http::{BodyLength, Escape, FieldId, Method, escape};
-use server_core::build::method_bit;
+use server_core::build::{Build, method_bit};
 use server_core::debug_http;
 use server_core::errlog::{Level, Shown};
 use server_core::exchange::{Ctx, Exchange};
@@ -34,9 +35,20 @@ pub(crate) const MODULE: Module = Module {
     directives: &[settings::PLAIN],
     units: &[<DavLoc as server_core::confs::Conf>::unit],
     handlers: &[Handler::Content(handle)],
+    finish: Some(finish),
     dormant: true,
     ..Module::EMPTY
 };
+
+/// PUT needs the directories for request bodies.
+fn finish(b: &mut Build) -> Result<(), ConfError> {
+    if b.location_confs_mut::<DavLoc>()
+        .any(|conf| conf.methods.0 != 0)
+    {
+        b.read_bodies();
+    }
+    Ok(())
+}
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     let http = Rc::clone(&x.http);

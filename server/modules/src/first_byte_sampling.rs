@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive};
 use server_core::build::Build;
+use server_core::config::ConfigContext;
 use server_core::confs::Conf;
 use server_core::exchange::{Ctx, Exchange};
 use server_core::module::{Handler, Module};
@@ -47,7 +48,7 @@ impl Typed for Share {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "percent% | off";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let text = d.arg(0);
         if text == b"off" {
             return Ok(Self(0));

@@ -1,7 +1,7 @@
 //! What `limit_req` and `limit_conn` have in common: parameters, levels of their messages, statuses.
 
 use conf::{Arity, ConfError, Directive, Word};
-use server_core::build::Build;
+use server_core::config::ConfigContext;
 use server_core::errlog::Level;
 use server_core::keyword;
 use server_core::typed::Typed;
@@ -49,7 +49,7 @@ impl Typed for Refusal {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "code";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let code = conf::between(d, conf::number(d)?, 400, 599)?;
         Ok(Self(code as u16))
     }

@@ -21,7 +21,6 @@ use server_core::build::Build;
 use server_core::builtin::find_arg;
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange};
-use server_core::memory;
 use server_core::module::{Content, Inherit, Module};
 use server_core::typed::Size;
 use server_core::{Files, Opened, debug_http, paths, reply, settings};
@@ -86,7 +85,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         return Content::Declined;
     };
     let asked = asked(x);
-    if asked.is_some() && !memory::hold(x, cx, INDEX_BYTES) {
+    if asked.is_some() && !x.hold_memory(cx, INDEX_BYTES) {
         return Content::Wait;
     }
     let cut = match asked {

@@ -11,6 +11,7 @@ use std::rc::Rc;
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use engines::http::FieldId;
 use server_core::build::Build;
+use server_core::config::ConfigContext;
 use server_core::exchange::{Ctx, Exchange, Peer};
 use server_core::module::{Handler, Module, Step};
 use server_core::trace::{At, Event};
@@ -71,7 +72,7 @@ impl Typed for Header {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "field | X-Real-IP | X-Forwarded-For | proxy_protocol";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         match d.arg(0) {
             b"X-Real-IP" => Ok(Self::RealIp),
             b"X-Forwarded-For" => Ok(Self::ForwardedFor),

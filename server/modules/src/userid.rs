@@ -15,6 +15,7 @@ use engines::http::FieldId;
 use server_core::ListenAddr;
 use server_core::build::Build;
 use server_core::builtin::find_cookie;
+use server_core::config::ConfigContext;
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange};
 use server_core::module::Module;
@@ -129,7 +130,7 @@ impl Typed for Service {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "number";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         // An identifier has room for 32 bits of it.
         conf::number(d).map(|number| Self(Some(number as u32)))
     }
@@ -150,7 +151,7 @@ impl Typed for Expires {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "time | max | off";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         match d.arg(0) {
             b"max" => Ok(Self::Max),
             b"off" => Ok(Self::Off),
@@ -171,7 +172,7 @@ impl Typed for Mark {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "letter | digit | = | off";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         match d.arg(0) {
             b"off" => Ok(Self(None)),
             [mark] if mark.is_ascii_alphanumeric() || *mark == b'=' => Ok(Self(Some(*mark))),

@@ -4,38 +4,17 @@
 
 use std::collections::HashSet;
 
-use conf::{Arity, ConfError, Contexts, Directive, Pos, Row};
+use conf::{Arity, ConfError, Contexts, Directive, Row};
 use engines::http::Method;
 
+use super::draft::{HttpDraft, LocationDraft, ServerDraft};
 use super::ports::{ListenDraft, Listens};
-use super::{Build, HttpDraft, ServerDraft, protocols};
+use super::{Build, protocols};
 use crate::conf_core::{CoreLoc, CoreSrv};
 use crate::confs::{ConfsDraft, Scope};
 use crate::http::ContentHandler;
-use crate::location::LocationKind;
+use crate::location::{LocationKind, method_bit};
 use crate::regex::Regex;
-
-/// A location while the configuration is read.
-pub struct LocationDraft {
-    /// Name or pattern as written.
-    pub name: Vec<u8>,
-    /// Where its block was written.
-    pub at: Pos,
-    /// How it is chosen.
-    pub kind: LocationKind,
-    /// Its settings.
-    pub confs: ConfsDraft,
-    /// The location around it; `None` for that of `http`.
-    pub parent: Option<usize>,
-    /// The server it is in.
-    pub server: Option<usize>,
-    /// Its content handler.
-    pub handler: Option<ContentHandler>,
-    /// `limit_except` inside it: excluded methods and their location.
-    pub except: Option<(u32, usize)>,
-    /// Whether it is chosen by URI, not an `if` or `limit_except` block.
-    pub mapped: bool,
-}
 
 /// The block directives.
 pub(super) const ROWS: &[Row<Build>] = &[
@@ -202,11 +181,6 @@ fn limit_except(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     b.set_location(outer);
     b.draft(outer).except = Some((!allowed, id));
     Ok(())
-}
-
-/// The bit of a method in a mask.
-pub fn method_bit(method: Method) -> u32 {
-    1 << (method as u32)
 }
 
 impl Build {

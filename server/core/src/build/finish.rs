@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use conf::ConfError;
 
-use super::{Build, LocationDraft, ports, protocols};
+use super::draft::LocationDraft;
+use super::{Build, ports, protocols};
 use crate::builtin;
 use crate::conf_core::{CoreLoc, Root};
 use crate::confs::Confs;
@@ -18,7 +19,6 @@ use crate::module::Module;
 use crate::phases::Handlers;
 use crate::timing::ALL;
 use crate::value::Value;
-use crate::zone::Zones;
 
 impl Build {
     /// Turns the drafts of `http` into an [`Http`].
@@ -30,7 +30,7 @@ impl Build {
         }
         // What no variable asks for is not measured or looked up on any connection.
         let needs_local = self.vars.is_used("server_addr");
-        if let Some(error) = self.main_conf::<Zones>().undeclared() {
+        if let Some(error) = self.zones.undeclared() {
             return Err(error);
         }
         let timed = self.timed || builtin::TIMED.iter().any(|name| self.vars.is_used(name));

@@ -2,127 +2,13 @@
 //!
 //! Source: nginx documentation, "Core functionality".
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 
-use super::affinity::{auto_affinity, cpu_affinity};
-use super::logging::{ErrorLogConf, LogTarget, debug_connection, error_log};
-use super::{Build, LoadOptions};
-use crate::networks::Network;
-
-/// Directives of the main context and of `events`, with nginx's defaults where nothing was said.
-#[derive(Clone, Debug)]
-pub struct MainConf {
-    /// Go to the background.
-    pub daemon: bool,
-    /// Serve from a worker process of its own.
-    pub master_process: bool,
-    /// Where the user is named, for messages: ` in FILE:LINE`.
-    pub user_at: String,
-    /// User and group of the worker.
-    pub user: Option<(String, Option<String>)>,
-    /// The pid file.
-    pub pid: PathBuf,
-    /// Number of worker threads.
-    pub worker_processes: u32,
-    /// Connections of one worker thread.
-    pub worker_connections: u32,
-    /// RLIMIT_NOFILE of the worker.
-    pub worker_rlimit_nofile: Option<u64>,
-    /// RLIMIT_CORE of the worker in bytes.
-    pub worker_rlimit_core: Option<u64>,
-    /// Nice value of the worker.
-    pub worker_priority: i32,
-    /// CPUs of each thread; empty for no affinity.
-    pub cpu_affinity: Vec<Vec<usize>>,
-    /// How long connections of an old configuration or a stopping worker may go on, milliseconds.
-    pub shutdown_timeout_ms: Option<u64>,
-    /// `worker_memory_limit`, bytes.
-    pub memory_limit_bytes: Option<u64>,
-    /// Environment of the worker: `NAME` to keep, `NAME=value` to set.
-    pub env: Vec<(String, Option<String>)>,
-    /// Working directory of the worker.
-    pub working_directory: Option<PathBuf>,
-    /// Error logs of the main context.
-    pub error_logs: Vec<ErrorLogConf>,
-    /// Clients whose connections are logged at level debug.
-    pub debug_connections: Vec<Network>,
-    /// An error log somewhere goes to standard error.
-    pub uses_stderr: bool,
-    /// Keep connections over a reload.
-    pub reload_keep: bool,
-    /// Certificates and the like outlive a reload while their files have not been replaced.
-    pub ssl_object_cache_inheritable: bool,
-    /// Directories to make for temporary files.
-    pub temp_paths: Vec<PathBuf>,
-    /// Accept as many connections as possible in one turn.
-    pub multi_accept: bool,
-    set: Vec<&'static str>,
-}
-
-impl MainConf {
-    /// nginx's defaults.
-    pub fn new(options: &LoadOptions) -> Self {
-        Self {
-            daemon: true,
-            master_process: true,
-            user: None,
-            user_at: String::new(),
-            pid: options.prefix.join(DEFAULT_PID),
-            worker_processes: 1,
-            worker_connections: 512,
-            worker_rlimit_nofile: None,
-            worker_rlimit_core: None,
-            worker_priority: 0,
-            cpu_affinity: Vec::new(),
-            shutdown_timeout_ms: None,
-            memory_limit_bytes: None,
-            env: Vec::new(),
-            working_directory: None,
-            error_logs: Vec::new(),
-            debug_connections: Vec::new(),
-            uses_stderr: false,
-            reload_keep: true,
-            ssl_object_cache_inheritable: true,
-            temp_paths: Vec::new(),
-            multi_accept: false,
-            set: Vec::new(),
-        }
-    }
-
-    /// Fills in what depends on what was said.
-    pub fn finish(&mut self, error_log: Option<&Path>) {
-        // As in nginx there is a file where what libraries print can go.
-        let is_file =
-            |log: &ErrorLogConf| matches!(log.target, LogTarget::File(_) | LogTarget::Stderr);
-        if !self.error_logs.iter().any(is_file)
-            && let Some(path) = error_log
-        {
-            let target = match path.to_str() {
-                Some("stderr") => {
-                    self.uses_stderr = true;
-                    LogTarget::Stderr
-                }
-                _ => LogTarget::File(path.to_path_buf()),
-            };
-            self.error_logs.push(ErrorLogConf::plain(target));
-        }
-        if let [only] = self.cpu_affinity.as_slice()
-            && only.is_empty()
-        {
-            self.cpu_affinity = auto_affinity(self.worker_processes);
-        }
-    }
-
-    fn once(&mut self, d: &Directive, name: &'static str) -> Result<(), ConfError> {
-        if self.set.contains(&name) {
-            return Err(ConfError::directive(d, "is duplicate"));
-        }
-        self.set.push(name);
-        Ok(())
-    }
-}
+use super::Build;
+use crate::affinity::cpu_affinity;
+use crate::logging::{debug_connection, error_log};
 
 macro_rules! row {
     ($name:literal, $contexts:expr, $arity:ident, $default:literal, $syntax:literal, $doc:literal, $apply:expr) => {
@@ -272,7 +158,10 @@ pub(super) const ROWS: &[Row<Build>] = &[
         "",
         "cpumask ... | auto [cpumask]",
         "CPUs of each worker thread.",
-        cpu_affinity
+        |b, d| {
+            b.main.cpu_affinity = cpu_affinity(d)?;
+            Ok(())
+        }
     ),
     row!(
         "worker_shutdown_timeout",
@@ -401,7 +290,11 @@ pub(super) const ROWS: &[Row<Build>] = &[
         default: "",
         doc: "Clients whose connections are logged at level debug.",
         syntax: "address | CIDR | unix:",
-        apply: debug_connection,
+        apply: |b, d| {
+            let networks = debug_connection(b, d)?;
+            b.main.debug_connections.extend(networks);
+            Ok(())
+        },
     },
     row!(
         "multi_accept",
@@ -470,8 +363,6 @@ pub(super) fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
 }
 
-/// The pid file where none is named, relative to the prefix.
-const DEFAULT_PID: &str = "/run/nginx.pid";
 /// Most worker threads.
 const MAX_THREADS: u32 = 1024;
 /// Most connections of a thread.

@@ -1,15 +1,14 @@
-//! From directives to a [`Cycle`]: the state in which rows are applied, and loading as a whole.
+//! The state in which rows of directives are applied ([`Build`]), and all that applies them.
 //!
-//! Rows of the core and of all modules stand in one table. Blocks open a level; a settings row writes to the
-//! innermost level of its unit's scope. When `http` closes, levels are merged parents first and flattened into
-//! [`Http`](crate::http::Http).
+//! Blocks open a level; a settings row writes to the innermost level of its unit's scope. When `http` closes, levels are
+//! merged parents first and flattened into [`Http`](crate::http::Http). `load` puts the rows of the core and of all
+//! modules into one table and reads a configuration by it.
 
-mod affinity;
 mod blocks;
+mod draft;
 mod finish;
 mod listen_params;
-mod log_paths;
-mod logging;
+mod load;
 mod main;
 mod meaningless;
 mod ports;
@@ -17,21 +16,30 @@ mod protocols;
 mod written;
 
 use std::collections::HashSet;
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use conf::{Builder, ConfError, Contexts, Directive, Loader, Pos, Row, Source, Table};
+use conf::{Builder, ConfError, Directive, Loader, Pos, Row, Source, Table, Word};
 
-pub use blocks::{LocationDraft, method_bit};
-pub use log_paths::LogPaths;
-pub use logging::{ErrorLogConf, LogTarget, error_log, syslog};
-pub use main::MainConf;
+pub use crate::config::{LoadOptions, full_path};
+pub use crate::location::method_bit;
+pub use crate::log_paths::LogPaths;
+pub use crate::logging::{error_log, syslog};
+pub use crate::main_conf::MainConf;
+pub use crate::opened::{ErrorLogConf, LogTarget};
+use draft::HttpDraft;
+pub use draft::LocationDraft;
+pub use load::{Cycle, LoadError, all_rows, load, load_written};
 pub use meaningless::MEANINGLESS;
 pub use ports::{ListenDraft, listen};
 pub use written::{Level, Line, Setting, Written};
 
 use crate::certificates::LateCertificates;
-use crate::confs::{Conf, ConfsDraft, Scope, Unit};
+use crate::config::{ConfigContext, VarId};
+use crate::confs::{Conf, Scope, Unit};
 use crate::errand::Errand;
 use crate::errlog::MemoryBuffer;
 use crate::http::Http;
@@ -41,52 +49,13 @@ use crate::syslog::SyslogTarget;
 use crate::upkeep::Upkeep;
 use crate::vars::VarRegistry;
 use crate::watch::Watch;
+use crate::zone::Zones;
 
-/// A loaded configuration: what the supervisor needs, and what the worker serves.
-pub struct Cycle {
-    /// Directives of the main context and of `events`.
-    pub main: MainConf,
-    /// Sockets to open.
-    pub listens: Vec<Listen>,
-    /// Log files to open for appending.
-    pub log_paths: Vec<PathBuf>,
-    /// Syslog servers that logs go to.
-    pub syslogs: Vec<SyslogTarget>,
-    /// Rings in memory that error logs go to.
-    pub memory_logs: Vec<MemoryBuffer>,
-    /// Files that are taken up when they change.
-    pub watches: Vec<Arc<dyn Watch>>,
-    /// Every file read, for `-T` and the worker's bundle.
-    pub files: conf::Files,
-    /// Warnings and notices, rendered.
-    pub warnings: Vec<String>,
-    /// The HTTP server, if there is an `http` block.
-    pub http: Option<Arc<Http>>,
-}
-
-/// Where the configuration is and what the command line adds to it.
-#[derive(Debug, Clone)]
-pub struct LoadOptions {
-    /// The main file, absolute.
-    pub conf_path: PathBuf,
-    /// What relative paths of the configuration (but not of `include`) are relative to.
-    pub prefix: PathBuf,
-    /// `-g`.
-    pub globals: Option<String>,
-    /// Error log where the configuration names none: `-e`, else a default; "stderr" is standard error.
-    pub error_log: Option<PathBuf>,
-    /// Access log where the configuration says nothing.
-    pub access_log: PathBuf,
-}
-
-/// Why a configuration was refused, with the files read so far.
-pub struct LoadError {
-    /// What is wrong.
-    pub error: ConfError,
-    /// Where: gives names and lines to the error's position.
-    pub files: conf::Files,
-    /// Warnings before the error, rendered.
-    pub warnings: Vec<String>,
+/// What a configuration may be made of: the directives, units of settings and variables of the core and of all modules.
+struct Parts {
+    rows: Vec<&'static [Row<Build>]>,
+    units: Vec<&'static Unit>,
+    vars: VarRegistry,
 }
 
 /// The state in which directives are applied.
@@ -104,6 +73,8 @@ pub struct Build {
     units: Vec<&'static Unit>,
     http: Option<HttpDraft>,
     finished: Option<(Arc<Http>, Vec<Listen>)>,
+    /// The shared zones that directives name.
+    zones: Zones,
     /// Files that must be opened for appending before anything is served.
     pub log_paths: LogPaths,
     /// What the worker is to do beside serving.
@@ -128,29 +99,6 @@ pub struct Build {
     written: Option<Written>,
 }
 
-/// The `http` block while it is read.
-struct HttpDraft {
-    main: ConfsDraft,
-    server_base: ConfsDraft,
-    servers: Vec<ServerDraft>,
-    locations: Vec<LocationDraft>,
-    server: Option<usize>,
-    location: usize,
-    /// The names of locations that are compared with the whole URI or with its beginning, by the level around them.
-    siblings: HashSet<(usize, bool, Vec<u8>)>,
-    listens: ports::Listens,
-    protocols: protocols::Protocols,
-}
-
-struct ServerDraft {
-    confs: ConfsDraft,
-    location: usize,
-    /// Where its block begins.
-    at: Directive,
-    tls: Option<Arc<tls::Config>>,
-    certificates: Option<Arc<dyn LateCertificates>>,
-}
-
 impl Builder for Build {
     fn table(&self) -> &Table<Self> {
         &self.table
@@ -170,30 +118,54 @@ impl Builder for Build {
     }
 }
 
+impl ConfigContext for Build {
+    fn conf_loader(&mut self) -> &mut Loader {
+        &mut self.loader
+    }
+
+    fn full_path(&self, path: &[u8]) -> Vec<u8> {
+        full_path(&self.options.prefix, path)
+    }
+
+    fn variable(&mut self, name: &[u8], d: &Directive, word: &Word) -> VarId {
+        self.vars.reference(name, d, word)
+    }
+
+    fn capture_slot(&mut self, name: &[u8]) -> usize {
+        self.vars.settable(name)
+    }
+
+    fn zone(
+        &mut self,
+        name: &[u8],
+        size_bytes: u64,
+        module: &'static str,
+    ) -> Result<usize, String> {
+        self.zones.refer(name, size_bytes, module)
+    }
+
+    fn note_log(&mut self, target: &LogTarget) {
+        match target {
+            LogTarget::File(_) => {}
+            LogTarget::Stderr => self.main.uses_stderr = true,
+            LogTarget::Syslog(target) => {
+                self.syslog(target.clone());
+            }
+            LogTarget::Memory(buffer) if self.memory_logs.contains(buffer) => {}
+            LogTarget::Memory(buffer) => self.memory_logs.push(buffer.clone()),
+        }
+    }
+}
+
 impl Build {
+    /// An empty configuration, made of the directives, settings and variables in `parts`.
     fn new(
         source: impl Source + 'static,
         options: &LoadOptions,
         modules: &'static [&'static Module],
+        parts: Parts,
     ) -> Self {
-        let mut rows: Vec<&'static [Row<Self>]> = vec![
-            main::ROWS,
-            blocks::ROWS,
-            MEANINGLESS,
-            crate::conf_core::ROWS,
-        ];
-        rows.extend_from_slice(crate::conf_core::SETTINGS);
-        let mut units: Vec<&'static Unit> = crate::conf_core::units();
-        let mut vars = VarRegistry::default();
-        for module in modules {
-            rows.extend_from_slice(module.directives);
-            units.extend(module.units.iter().map(|u| u()));
-            vars.add(module.variables);
-            vars.add_defaults(module.defaults);
-        }
-        for list in crate::builtin::VARIABLES {
-            vars.add(list);
-        }
+        let Parts { rows, units, vars } = parts;
         // The number of a unit is its index in each location's settings, so it depends on the modules of this build.
         for (slot, unit) in units.iter().enumerate() {
             unit.set_slot(slot);
@@ -213,6 +185,7 @@ impl Build {
             units,
             http: None,
             finished: None,
+            zones: Zones::default(),
             log_paths: LogPaths::default(),
             upkeep: Vec::new(),
             watches: Vec::new(),
@@ -316,6 +289,24 @@ impl Build {
         full_path(&self.options.prefix, path)
     }
 
+    /// Looks up a host that the configuration names; `None` for no such host.
+    pub fn look_up(&mut self, host: &str) -> Option<Vec<IpAddr>> {
+        self.loader.source().addresses(host).ok()
+    }
+
+    /// Resolves a path and notes it as a log to open.
+    pub fn log_path(&mut self, path: &[u8]) -> PathBuf {
+        let path = PathBuf::from(OsString::from_vec(self.full_path(path)));
+        self.log_paths.add(&path);
+        path
+    }
+
+    /// The access log of a configuration that names none, noted as a log to open.
+    pub fn default_access_log(&mut self) -> PathBuf {
+        let path = self.options.access_log.clone();
+        self.log_path(path.as_os_str().as_bytes())
+    }
+
     /// Notes a syslog server; gives its place in [`Cycle::syslogs`].
     pub fn syslog(&mut self, target: SyslogTarget) -> usize {
         let known = self.syslogs.iter().position(|known| *known == target);
@@ -349,142 +340,5 @@ impl Build {
     /// Notes something worth knowing about a directive.
     pub fn notice(&mut self, error: ConfError) {
         self.loader.warn(conf::Level::Notice, error);
-    }
-}
-
-/// Resolves `path` against `prefix` unless it is absolute.
-pub fn full_path(prefix: &Path, path: &[u8]) -> Vec<u8> {
-    use std::os::unix::ffi::OsStrExt;
-    if path.starts_with(b"/") {
-        return path.to_vec();
-    }
-    let mut full = prefix.as_os_str().as_bytes().to_vec();
-    if !full.ends_with(b"/") {
-        full.push(b'/');
-    }
-    full.extend_from_slice(path);
-    full
-}
-
-/// The directives of the core and of the modules, for the reference.
-pub fn all_rows(modules: &'static [&'static Module]) -> Vec<(&'static str, &'static [Row<Build>])> {
-    let mut rows: Vec<(&'static str, &'static [Row<Build>])> = vec![
-        ("core", main::ROWS),
-        ("http core", blocks::ROWS),
-        ("http core", crate::conf_core::ROWS),
-    ];
-    rows.extend(crate::conf_core::SETTINGS.iter().map(|r| ("http core", *r)));
-    for module in modules {
-        rows.extend(module.directives.iter().map(|r| (module.name, *r)));
-    }
-    rows.push(("without meaning here", MEANINGLESS));
-    rows
-}
-
-/// Loads a configuration.
-///
-/// # Errors
-/// The first error in the order of the files, as nginx would meet it.
-pub fn load(
-    source: impl Source + 'static,
-    options: &LoadOptions,
-    modules: &'static [&'static Module],
-) -> Result<Cycle, Box<LoadError>> {
-    let build = Build::new(source, options, modules);
-    build.load().map(|(cycle, _)| cycle)
-}
-
-/// Loads a configuration and keeps where everything in it was written.
-///
-/// # Errors
-/// As [`load`].
-pub fn load_written(
-    source: impl Source + 'static,
-    options: &LoadOptions,
-    modules: &'static [&'static Module],
-) -> Result<(Cycle, Written), Box<LoadError>> {
-    let mut build = Build::new(source, options, modules);
-    build.written = Some(Written::new(modules));
-    let (cycle, written) = build.load()?;
-    Ok((cycle, written.unwrap_or_default()))
-}
-
-impl Build {
-    fn load(mut self) -> Result<(Cycle, Option<Written>), Box<LoadError>> {
-        match self.read() {
-            Ok(()) => {
-                let written = self.written.take();
-                Ok((self.into_cycle(), written))
-            }
-            Err(error) => {
-                let warnings = self.rendered_warnings();
-                Err(Box::new(LoadError {
-                    error,
-                    files: self.loader.files().clone(),
-                    warnings,
-                }))
-            }
-        }
-    }
-
-    fn read(&mut self) -> Result<(), ConfError> {
-        if let Some(globals) = self.options.globals.clone() {
-            let items = self.loader.command_line(globals.as_bytes());
-            conf::walk(self, &items, Contexts::MAIN)?;
-        }
-        let items = self.loader.load(&self.options.conf_path.clone())?;
-        conf::walk(self, &items, Contexts::MAIN)?;
-        self.finish_main()
-    }
-
-    fn finish_main(&mut self) -> Result<(), ConfError> {
-        if !self.seen_events {
-            return Err(ConfError::new("no \"events\" section in configuration"));
-        }
-        if self.finished.is_none() {
-            blocks::http(self, &Directive::synthetic("http"))?;
-        }
-        let default = self.options.error_log.clone();
-        self.main.finish(default.as_deref());
-        let mut paths = LogPaths::default();
-        for log in &self.main.error_logs {
-            if let LogTarget::File(path) = &log.target {
-                paths.add(path);
-            }
-        }
-        for path in std::mem::take(&mut self.log_paths).into_list() {
-            paths.add(&path);
-        }
-        self.log_paths = paths;
-        Ok(())
-    }
-
-    fn rendered_warnings(&self) -> Vec<String> {
-        self.loader
-            .warnings()
-            .iter()
-            .map(|(level, error)| {
-                format!("[{}] {}", level.as_str(), error.render(self.loader.files()))
-            })
-            .collect()
-    }
-
-    fn into_cycle(self) -> Cycle {
-        let warnings = self.rendered_warnings();
-        let (http, listens) = match self.finished {
-            Some((http, listens)) => (Some(http), listens),
-            None => (None, Vec::new()),
-        };
-        Cycle {
-            main: self.main,
-            listens,
-            log_paths: self.log_paths.into_list(),
-            syslogs: self.syslogs,
-            memory_logs: self.memory_logs,
-            watches: self.watches,
-            files: self.loader.files().clone(),
-            warnings,
-            http,
-        }
     }
 }

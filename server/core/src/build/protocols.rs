@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use conf::{ConfError, Directive};
 
-use super::ports::by_address;
-use super::{ListenDraft, ServerDraft};
+use super::draft::ServerDraft;
+use super::ports::{ListenDraft, by_address};
 use crate::listen::ListenAddr;
 
 /// What the servers read so far say about the protocols of each address.

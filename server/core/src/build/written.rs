@@ -9,7 +9,8 @@ use std::collections::{HashMap, HashSet};
 
 use conf::{Contexts, Directive, Pos, Row, Word};
 
-use super::{Build, MEANINGLESS, all_rows};
+use super::Build;
+use super::meaningless::MEANINGLESS;
 use crate::http::Http;
 use crate::module::{Inherit, Module};
 
@@ -75,12 +76,17 @@ pub struct Written {
     /// The lines of each name, by index.
     by_name: HashMap<&'static str, Vec<usize>>,
     inherits: HashMap<&'static str, Inherit>,
-    modules: &'static [&'static Module],
+    /// The rows of all directives.
+    rows: Vec<(&'static str, &'static [Row<Build>])>,
 }
 
 impl Written {
-    pub(super) fn new(modules: &'static [&'static Module]) -> Self {
-        let own = crate::conf_core::INHERITS;
+    /// For a configuration of these directives: how those of the core are inherited, the modules, and the rows of both.
+    pub(super) fn new(
+        own: &'static [(&'static str, Inherit)],
+        modules: &'static [&'static Module],
+        rows: Vec<(&'static str, &'static [Row<Build>])>,
+    ) -> Self {
         let lists = modules.iter().map(|module| module.inherits);
         Self {
             lines: Vec::new(),
@@ -90,7 +96,7 @@ impl Written {
                 .flatten()
                 .copied()
                 .collect(),
-            modules,
+            rows,
         }
     }
 
@@ -141,8 +147,8 @@ impl Written {
     pub fn settings(&self, location: usize, http: &Http, all: bool) -> Vec<Setting<'_>> {
         let mut seen = HashSet::new();
         let mut found = Vec::new();
-        for (_, rows) in all_rows(self.modules) {
-            for row in rows {
+        for (_, rows) in &self.rows {
+            for row in *rows {
                 if !is_setting(row) || self.rule(row.name) == Inherit::Step {
                     continue;
                 }

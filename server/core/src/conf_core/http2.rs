@@ -8,6 +8,7 @@
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 
 use crate::build::Build;
+use crate::config::ConfigContext;
 use crate::settings;
 use crate::typed::{Number, Typed};
 
@@ -23,7 +24,7 @@ impl Typed for ChunkSize {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let size = conf::size(d)? as u64;
         if size == 0 {
             let text = "the http2 chunk size cannot be zero";
@@ -41,7 +42,7 @@ impl Typed for PrereadSize {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let size = conf::size(d)? as u64;
         if size > MAX_WINDOW_BYTES {
             let text = format!("the maximum body preread buffer size is {MAX_WINDOW_BYTES}");
@@ -59,7 +60,7 @@ impl Typed for TableSize {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         conf::between(d, conf::size(d)? as u64, 0, MAX_TABLE_BYTES).map(Self)
     }
 }
@@ -72,7 +73,7 @@ impl Typed for Frames {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "number";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         conf::between(d, conf::number(d)?, 1, MAX_FRAMES).map(Self)
     }
 }
@@ -85,7 +86,7 @@ impl Typed for Streams {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "number";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         conf::between(d, conf::number(d)?, 1, MAX_STREAMS).map(Self)
     }
 }

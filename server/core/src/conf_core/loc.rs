@@ -5,16 +5,16 @@ use std::sync::{Arc, OnceLock};
 
 use conf::{Arity, ConfError, Contexts, Directive, Pos};
 
-use crate::build::{Build, ErrorLogConf, LogTarget};
+use crate::config::ConfigContext;
 use crate::errlog::ErrorLog;
 use crate::files::{OpenFileCache, SymlinkMode, TempDir};
 use crate::intake::{BodyRate, InFile};
 use crate::keyword;
-use crate::opened::OpenedLogs;
+use crate::opened::{ErrorLogConf, LogTarget, OpenedLogs};
 use crate::settings;
 use crate::shared_list::SharedList;
-use crate::typed::{Millis, Number, Offset, Size, SizeValue, Text, Typed};
-use crate::value::Value;
+use crate::typed::{Millis, Number, Offset, Size, Text, Typed};
+use crate::value::{SizeValue, Value};
 
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 const HSLI: Contexts = Contexts::HTTP_TO_IF;
@@ -68,7 +68,7 @@ impl Typed for ServerTokens {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "on | off | build";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         match d.arg(0) {
             b"on" => Ok(Self::On),
             b"off" => Ok(Self::Off),

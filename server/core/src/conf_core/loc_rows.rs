@@ -5,9 +5,10 @@ use std::sync::Arc;
 use conf::{ConfError, Directive};
 
 use super::loc::{Alias, ErrorPage, KeepaliveDisable, Root};
-use crate::build::{Build, LogTarget};
+use crate::build::Build;
 use crate::files::{SymlinkMode, TempDir};
 use crate::location::LocationKind;
+use crate::opened::LogTarget;
 use crate::value::Value;
 
 fn duplicate<T>(slot: &Option<T>, d: &Directive) -> Result<(), ConfError> {
@@ -179,7 +180,7 @@ fn parse_status(text: &[u8]) -> Option<u16> {
 }
 
 pub(super) fn error_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
-    let log = crate::build::error_log(b, d)?;
+    let log = crate::logging::error_log(b, d)?;
     if let LogTarget::File(path) = &log.target {
         b.log_paths.add(path);
     }

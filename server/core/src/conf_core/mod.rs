@@ -37,7 +37,6 @@ pub fn units() -> Vec<&'static Unit> {
         SpdySrv::unit(),
         SpdyLoc::unit(),
         ResolverLoc::unit(),
-        crate::zone::Zones::unit(),
     ]
 }
 

@@ -9,6 +9,7 @@ use conf::{Arity, ConfError, Contexts, Directive, Row};
 
 use super::http2::Streams;
 use crate::build::Build;
+use crate::config::ConfigContext;
 use crate::settings;
 use crate::typed::{Millis, Typed};
 
@@ -24,7 +25,7 @@ impl Typed for ChunkSize {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let size = conf::size(d)? as u64;
         if size == 0 {
             let text = "the spdy chunk size cannot be zero";
@@ -42,7 +43,7 @@ impl Typed for Level {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "level";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let level = conf::between(d, conf::number(d)?, 0, MAX_LEVEL)?;
         Ok(Self(level as u8))
     }

@@ -223,7 +223,7 @@ const JSON_SHORT_BYTES: usize = 1024;
 mod tests {
     use super::*;
     use crate::errlog::Topics;
-    use crate::exchange::Peer;
+    use crate::peer::Peer;
 
     fn record<'a>(message: fmt::Arguments<'a>, request: Option<&'a Details<'a>>) -> Record<'a> {
         Record {

@@ -2,6 +2,9 @@
 
 use std::any::Any;
 
+use super::{Ctx, Exchange, State};
+use crate::memory;
+
 /// Something taken for an exchange that is given back when its response has left, where the log is written later, too.
 pub struct Lease {
     _held: Box<dyn Any>,
@@ -61,6 +64,22 @@ impl Guards {
     /// Drops all.
     pub fn clear(&mut self) {
         self.0.clear();
+    }
+}
+
+impl Exchange {
+    /// Claims bytes for the exchange until its response has left. False if it has to wait for other responses of its
+    /// connection: the handler then waits, and is run again.
+    #[must_use]
+    pub fn hold_memory(&mut self, cx: &Ctx<'_>, bytes: u64) -> bool {
+        match memory::claim(self.client.connection, bytes) {
+            Some(claim) => self.guards.push(Lease::new(claim)),
+            None => {
+                self.state = State::Waiting(cx.clock.mono_ms + memory::RETRY_MS);
+                return false;
+            }
+        }
+        true
     }
 }
 

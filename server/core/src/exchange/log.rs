@@ -115,3 +115,13 @@ impl Exchange {
         }
     }
 }
+
+/// Logs a debugging message about an exchange; its arguments are looked at only where somebody wants it.
+#[macro_export]
+macro_rules! debug_http {
+    ($x:expr, $($text:tt)+) => {
+        if $crate::errlog::debugging() {
+            $x.debug($crate::errlog::Topics::HTTP, format_args!($($text)+));
+        }
+    };
+}

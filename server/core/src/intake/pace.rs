@@ -7,8 +7,8 @@
 
 use conf::{Arity, ConfError, Directive};
 
-use crate::build::Build;
 use crate::conf_core::CoreLoc;
+use crate::config::ConfigContext;
 use crate::typed::Typed;
 
 /// `client_body_min_rate`.
@@ -24,7 +24,7 @@ impl Typed for BodyRate {
     const ARITY: Arity = Arity::TAKE12;
     const SYNTAX: &'static str = "size [grace=time]";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let bytes_a_second = conf::parse_size(d.arg(0))
             .ok_or_else(|| ConfError::directive(d, "invalid value"))?
             as u64;

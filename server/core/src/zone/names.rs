@@ -5,8 +5,7 @@
 
 use conf::{ConfError, Directive, Word};
 
-use crate::build::Build;
-use crate::confs::{Conf, Scope, Unit};
+use crate::config::ConfigContext;
 
 /// The names of zones, in the order in which they were met.
 #[derive(Default)]
@@ -19,17 +18,12 @@ struct Named {
     size_bytes: u64,
 }
 
-impl Conf for Zones {
-    fn unit() -> &'static Unit {
-        static UNIT: Unit = Unit::new(Scope::Main, || Box::new(Zones::default()));
-        &UNIT
-    }
-
-    fn merge(&mut self, _: Option<&Self>) {}
-}
-
 impl Zones {
-    fn refer(
+    /// The index of a zone; a size of 0 refers to it, any other declares it.
+    ///
+    /// # Errors
+    /// The zone belongs to another module or has another size.
+    pub fn refer(
         &mut self,
         name: &[u8],
         size_bytes: u64,
@@ -63,7 +57,7 @@ impl Zones {
     }
 
     /// The error for a zone that was used and never declared, as nginx says it.
-    pub(crate) fn undeclared(&self) -> Option<ConfError> {
+    pub fn undeclared(&self) -> Option<ConfError> {
         let zone = self.0.iter().find(|zone| zone.size_bytes == 0)?;
         let name = String::from_utf8_lossy(&zone.name);
         Some(ConfError::new(format!(
@@ -77,15 +71,14 @@ impl Zones {
 /// # Errors
 /// The zone belongs to another module or has another size.
 pub fn refer(
-    b: &mut Build,
+    cx: &mut dyn ConfigContext,
     d: &Directive,
     word: &Word,
     name: &[u8],
     size_bytes: u64,
     module: &'static str,
 ) -> Result<usize, ConfError> {
-    b.conf_mut::<Zones>()
-        .refer(name, size_bytes, module)
+    cx.zone(name, size_bytes, module)
         .map_err(|text| ConfError::word(d, word, text))
 }
 

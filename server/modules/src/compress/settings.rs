@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use conf::{Arity, Builder, ConfError, Contexts, Directive, Row};
 use server_core::build::Build;
+use server_core::config::ConfigContext;
 use server_core::mime::MimeTypes;
 use server_core::regex::Regex;
 use server_core::settings;
@@ -237,7 +238,7 @@ impl<const LOW: u64, const HIGH: u64> Typed for Level<LOW, HIGH> {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "level";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let level = conf::between(d, conf::number(d)?, LOW, HIGH)?;
         u8::try_from(level).map(Self).map_err(|_| typed::invalid(d))
     }
@@ -251,7 +252,7 @@ impl Typed for Window {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let size = conf::size(d)?;
         if size.is_power_of_two() && (1 << 10..=1 << 24).contains(&size) {
             return Ok(Self(size.trailing_zeros() as u8));
@@ -269,7 +270,7 @@ impl Typed for CacheSize {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size | off";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         match d.arg(0) {
             b"off" => Ok(Self(0)),
             _ => conf::offset(d).map(Self),
@@ -285,7 +286,7 @@ impl Typed for Order {
     const ARITY: Arity = Arity::TAKE123;
     const SYNTAX: &'static str = "br | zstd | gzip ...";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let mut order = Vec::with_capacity(CODINGS);
         for word in &d.args {
             let known = Coding::ALL

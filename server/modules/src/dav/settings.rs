@@ -2,7 +2,8 @@
 
 use conf::{Arity, ConfError, Contexts, Directive};
 use engines::http::Method;
-use server_core::build::{Build, method_bit};
+use server_core::build::method_bit;
+use server_core::config::ConfigContext;
 use server_core::settings;
 use server_core::typed::{Number, Typed};
 
@@ -30,7 +31,7 @@ impl Typed for Methods {
     const ARITY: Arity = Arity::ONE_MORE;
     const SYNTAX: &'static str = "off | method ...";
 
-    fn parse(b: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(b: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let (mut mask, mut off) = (0, false);
         for word in &d.args {
             let bit = match word.text.to_ascii_lowercase().as_slice() {
@@ -55,7 +56,6 @@ impl Typed for Methods {
             let text = "\"off\" has no effect beside methods in \"dav_methods\"";
             b.warn(ConfError::at(d, text));
         }
-        b.read_bodies();
         Ok(Self(mask))
     }
 }
@@ -68,7 +68,7 @@ impl Typed for Access {
     const ARITY: Arity = Arity::TAKE123;
     const SYNTAX: &'static str = "users:permissions ...";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let (mut access, mut user) = (0, 0o600);
         for word in &d.args {
             let (who, right) = word.as_str().split_once(':').unwrap_or_default();

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use conf::{Arity, Builder, ConfError, Directive};
-use server_core::build::Build;
+use conf::{Arity, ConfError, Directive};
+use server_core::config::ConfigContext;
 use server_core::keyword;
 use server_core::typed::Typed;
 use tls::ClientMode;
@@ -23,7 +23,7 @@ impl Typed for Given {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "string";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         Ok(Self(Some(Arc::new(d.clone()))))
     }
 }
@@ -36,7 +36,7 @@ impl Typed for File {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "file";
 
-    fn parse(b: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(b: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         Given::parse(b, d).map(Self)
     }
 }
@@ -49,7 +49,7 @@ impl Typed for Seconds {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "time";
 
-    fn parse(_: &mut Build, d: &Directive) -> Result<Self, ConfError> {
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         conf::time_s(d).map(Self)
     }
 }
@@ -72,8 +72,8 @@ impl Typed for Protocols {
     const ARITY: Arity = Arity::ONE_MORE;
     const SYNTAX: &'static str = "[SSLv2] [SSLv3] [TLSv1] [TLSv1.1] [TLSv1.2] [TLSv1.3]";
 
-    fn parse(b: &mut Build, d: &Directive) -> Result<Self, ConfError> {
-        let bits = conf::mask(b.loader(), d, NAMES)?;
+    fn parse(b: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        let bits = conf::mask(b.conf_loader(), d, NAMES)?;
         let protocols = Self {
             tls12: bits & TLS12 != 0,
             tls13: bits & TLS13 != 0,

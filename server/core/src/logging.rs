@@ -4,80 +4,32 @@
 //!
 //! Source: nginx documentation, `error_log`, "Logging to syslog", `debug_connection`.
 
+use std::ffi::OsString;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStringExt;
 
 use conf::{ConfError, Directive};
 
-use super::Build;
 use crate::address::{Lookup, parse_endpoint};
+use crate::config::ConfigContext;
 use crate::errlog::{Level, MIN_RING_BYTES, MemoryBuffer, Topics};
 use crate::listen::{ListenAddr, parse_address};
 use crate::networks::Network;
+use crate::opened::{ErrorLogConf, LogTarget};
 use crate::syslog::{FACILITIES, SyslogTarget};
-
-/// Where an error log goes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum LogTarget {
-    /// A file, absolute.
-    File(PathBuf),
-    /// Standard error.
-    Stderr,
-    /// A syslog server.
-    Syslog(SyslogTarget),
-    /// A ring in memory.
-    Memory(MemoryBuffer),
-}
-
-/// One `error_log`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ErrorLogConf {
-    /// Where to.
-    pub target: LogTarget,
-    /// The least severe level that is written.
-    pub level: Level,
-    /// Of debugging messages, which.
-    pub topics: Topics,
-    /// Lines are JSON objects.
-    pub json: bool,
-}
-
-impl ErrorLogConf {
-    /// A log of nginx's form at its default level.
-    pub fn plain(target: LogTarget) -> Self {
-        Self {
-            target,
-            level: Level::Error,
-            topics: Topics::ALL,
-            json: false,
-        }
-    }
-}
 
 /// Parses `error_log` and notes what it needs opened.
 ///
 /// # Errors
 /// An unknown level or parameter, or a target that is none.
-pub fn error_log(b: &mut Build, d: &Directive) -> Result<ErrorLogConf, ConfError> {
+pub fn error_log(cx: &mut dyn ConfigContext, d: &Directive) -> Result<ErrorLogConf, ConfError> {
     let target = match d.arg(0) {
-        b"stderr" => {
-            b.main.uses_stderr = true;
-            LogTarget::Stderr
-        }
-        t if t.starts_with(b"memory:") => {
-            let buffer = memory(d)?;
-            if !b.memory_logs.contains(&buffer) {
-                b.memory_logs.push(buffer.clone());
-            }
-            LogTarget::Memory(buffer)
-        }
-        t if t.starts_with(b"syslog:") => {
-            let target = syslog(b, d)?;
-            b.syslog(target.clone());
-            LogTarget::Syslog(target)
-        }
-        file => LogTarget::File(super::main::path(&b.full_path(file))),
+        b"stderr" => LogTarget::Stderr,
+        t if t.starts_with(b"memory:") => LogTarget::Memory(memory(d)?),
+        t if t.starts_with(b"syslog:") => LogTarget::Syslog(syslog(cx, d)?),
+        file => LogTarget::File(OsString::from_vec(cx.full_path(file)).into()),
     };
+    cx.note_log(&target);
     let mut log = ErrorLogConf::plain(target);
     let (mut level, mut topics) = (None, Topics::NONE);
     for word in &d.args[1..] {
@@ -121,7 +73,7 @@ fn memory(d: &Directive) -> Result<MemoryBuffer, ConfError> {
 ///
 /// # Errors
 /// nginx's, for each parameter.
-pub fn syslog(b: &mut Build, d: &Directive) -> Result<SyslogTarget, ConfError> {
+pub fn syslog(cx: &mut dyn ConfigContext, d: &Directive) -> Result<SyslogTarget, ConfError> {
     let word = d.word(0);
     let fail = |text: String| ConfError::word(d, word, text);
     let text = word.as_str();
@@ -136,7 +88,7 @@ pub fn syslog(b: &mut Build, d: &Directive) -> Result<SyslogTarget, ConfError> {
         match parameter.split_once('=') {
             Some(("server", v)) => {
                 once(server.is_some(), "server")?;
-                let found = server_address(v, &mut |host| b.look_up(host));
+                let found = server_address(v, &mut |host| cx.look_up(host));
                 let bad = |e| fail(format!("{e} in syslog server \"{v}\""));
                 server = Some(found.map_err(bad)?);
             }
@@ -193,29 +145,30 @@ fn checked_tag(text: &str) -> Result<String, &'static str> {
     Ok(text.to_owned())
 }
 
-/// Parses `debug_connection`.
+/// Parses `debug_connection`: the networks that it names.
 ///
 /// # Errors
 /// A name that is not found.
-pub(super) fn debug_connection(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub fn debug_connection(
+    cx: &mut dyn ConfigContext,
+    d: &Directive,
+) -> Result<Vec<Network>, ConfError> {
     let word = d.word(0);
-    let networks = if word.text == b"unix:" {
-        vec![Network::Unix]
-    } else if let Some(network) = Network::take(b, d, word) {
-        vec![network]
-    } else {
-        let found = b.look_up(word.as_str()).ok_or_else(|| {
-            let text = format!("host not found in debug_connection \"{}\"", word.as_str());
-            ConfError::word(d, word, text)
-        })?;
-        let network = |ip| match ip {
-            IpAddr::V4(ip) => Network::V4(ip.to_bits(), 32),
-            IpAddr::V6(ip) => Network::V6(ip.to_bits(), 128),
-        };
-        found.into_iter().map(network).collect()
+    if word.text == b"unix:" {
+        return Ok(vec![Network::Unix]);
+    }
+    if let Some(network) = Network::take(cx, d, word) {
+        return Ok(vec![network]);
+    }
+    let found = cx.look_up(word.as_str()).ok_or_else(|| {
+        let text = format!("host not found in debug_connection \"{}\"", word.as_str());
+        ConfError::word(d, word, text)
+    })?;
+    let network = |ip| match ip {
+        IpAddr::V4(ip) => Network::V4(ip.to_bits(), 32),
+        IpAddr::V6(ip) => Network::V6(ip.to_bits(), 128),
     };
-    b.main.debug_connections.extend(networks);
-    Ok(())
+    Ok(found.into_iter().map(network).collect())
 }
 
 /// `local7`.

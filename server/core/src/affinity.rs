@@ -4,14 +4,17 @@
 
 use conf::{ConfError, Directive};
 
-use super::Build;
-
-pub(super) fn auto_affinity(threads: u32) -> Vec<Vec<usize>> {
+/// The CPU of each of `threads` threads, one after another.
+pub fn auto_affinity(threads: u32) -> Vec<Vec<usize>> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     (0..threads as usize).map(|t| vec![t % cpus]).collect()
 }
 
-pub(super) fn cpu_affinity(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+/// Parses `worker_cpu_affinity`: the CPUs of each thread; one empty set for `auto` alone.
+///
+/// # Errors
+/// A mask that has other characters than `0` and `1`.
+pub fn cpu_affinity(d: &Directive) -> Result<Vec<Vec<usize>>, ConfError> {
     let mut words = d.args.iter();
     let auto = d.arg(0) == b"auto";
     if auto {
@@ -36,10 +39,9 @@ pub(super) fn cpu_affinity(b: &mut Build, d: &Directive) -> Result<(), ConfError
         }
         masks.push(cpus);
     }
-    b.main.cpu_affinity = match (auto, masks.first()) {
+    Ok(match (auto, masks.first()) {
         (true, None) => vec![Vec::new()],
         (true, Some(cpus)) => cpus.iter().map(|cpu| vec![*cpu]).collect(),
         (false, _) => masks,
-    };
-    Ok(())
+    })
 }

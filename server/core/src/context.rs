@@ -1,15 +1,14 @@
-//! What the core needs of the world while it works on an exchange.
+//! What handlers need of the world while they work.
 
 use std::cell::Cell;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, ReadClock};
 use crate::files::Files;
 use crate::logs::Logs;
 use crate::offload::Offload;
-use crate::timing::ReadClock;
 use crate::transport::ReadTcpInfo;
 
-/// What the core needs of the world while it works on an exchange.
+/// What handlers need of the world while they work on an exchange.
 pub struct Ctx<'a> {
     /// The file system.
     pub files: &'a mut dyn Files,

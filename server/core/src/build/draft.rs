@@ -1,0 +1,58 @@
+//! The `http` block while it is read: its servers and locations, not merged yet.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use conf::{Directive, Pos};
+
+use super::ports::Listens;
+use super::protocols::Protocols;
+use crate::certificates::LateCertificates;
+use crate::confs::ConfsDraft;
+use crate::http::ContentHandler;
+use crate::location::LocationKind;
+
+/// The `http` block while it is read.
+pub(super) struct HttpDraft {
+    pub(super) main: ConfsDraft,
+    pub(super) server_base: ConfsDraft,
+    pub(super) servers: Vec<ServerDraft>,
+    pub(super) locations: Vec<LocationDraft>,
+    pub(super) server: Option<usize>,
+    pub(super) location: usize,
+    /// The names of locations that are compared with the whole URI or with its beginning, by the level around them.
+    pub(super) siblings: HashSet<(usize, bool, Vec<u8>)>,
+    pub(super) listens: Listens,
+    pub(super) protocols: Protocols,
+}
+
+pub(super) struct ServerDraft {
+    pub(super) confs: ConfsDraft,
+    pub(super) location: usize,
+    /// Where its block begins.
+    pub(super) at: Directive,
+    pub(super) tls: Option<Arc<tls::Config>>,
+    pub(super) certificates: Option<Arc<dyn LateCertificates>>,
+}
+
+/// A location while the configuration is read.
+pub struct LocationDraft {
+    /// Name or pattern as written.
+    pub name: Vec<u8>,
+    /// Where its block was written.
+    pub at: Pos,
+    /// How it is chosen.
+    pub kind: LocationKind,
+    /// Its settings.
+    pub confs: ConfsDraft,
+    /// The location around it; `None` for that of `http`.
+    pub parent: Option<usize>,
+    /// The server it is in.
+    pub server: Option<usize>,
+    /// Its content handler.
+    pub handler: Option<ContentHandler>,
+    /// `limit_except` inside it: excluded methods and their location.
+    pub except: Option<(u32, usize)>,
+    /// Whether it is chosen by URI, not an `if` or `limit_except` block.
+    pub mapped: bool,
+}

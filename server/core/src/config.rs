@@ -1,0 +1,81 @@
+//! What parsers of directives need of the configuration that is being read, whatever kind of server it is for.
+//!
+//! A parser takes a [`ConfigContext`] where it needs no more than this; directives that write settings of a level take the
+//! builder itself. Absent: levels and their settings, which each kind of server has its own of.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use conf::{ConfError, Directive, Loader, Word};
+
+use crate::opened::LogTarget;
+
+/// Where the configuration is and what the command line adds to it.
+#[derive(Debug, Clone)]
+pub struct LoadOptions {
+    /// The main file, absolute.
+    pub conf_path: PathBuf,
+    /// What relative paths of the configuration (but not of `include`) are relative to.
+    pub prefix: PathBuf,
+    /// `-g`.
+    pub globals: Option<String>,
+    /// Error log where the configuration names none: `-e`, else a default; "stderr" is standard error.
+    pub error_log: Option<PathBuf>,
+    /// Access log where the configuration says nothing.
+    pub access_log: PathBuf,
+}
+
+/// A variable as compiled into values: its index in the table of variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VarId(pub u32);
+
+/// The configuration while it is read, as parsers of directives see it.
+pub trait ConfigContext {
+    /// The loader of files: its source, its prefix, its warnings.
+    fn conf_loader(&mut self) -> &mut Loader;
+
+    /// Resolves a path of the configuration against the prefix.
+    fn full_path(&self, path: &[u8]) -> Vec<u8>;
+
+    /// The id of a variable used in `word` of a directive.
+    fn variable(&mut self, name: &[u8], d: &Directive, word: &Word) -> VarId;
+
+    /// The slot of a variable that a named capture sets.
+    fn capture_slot(&mut self, name: &[u8]) -> usize;
+
+    /// The index of a shared zone; a size of 0 refers to it, any other declares it.
+    ///
+    /// # Errors
+    /// The zone belongs to another module or has another size.
+    fn zone(&mut self, name: &[u8], size_bytes: u64, module: &'static str)
+    -> Result<usize, String>;
+
+    /// Notes what an error log writes to, so that it is opened before anything is served.
+    fn note_log(&mut self, target: &LogTarget);
+}
+
+impl dyn ConfigContext + '_ {
+    /// Notes a warning about a directive.
+    pub fn warn(&mut self, error: ConfError) {
+        self.conf_loader().warn(conf::Level::Warn, error);
+    }
+
+    /// Looks up a host that the configuration names; `None` for no such host.
+    pub fn look_up(&mut self, host: &str) -> Option<Vec<IpAddr>> {
+        self.conf_loader().source().addresses(host).ok()
+    }
+}
+
+/// Resolves `path` against `prefix` unless it is absolute.
+pub fn full_path(prefix: &Path, path: &[u8]) -> Vec<u8> {
+    use std::os::unix::ffi::OsStrExt;
+    if path.starts_with(b"/") {
+        return path.to_vec();
+    }
+    let mut full = prefix.as_os_str().as_bytes().to_vec();
+    if !full.ends_with(b"/") {
+        full.push(b'/');
+    }
+    full.extend_from_slice(path);
+    full
+}
