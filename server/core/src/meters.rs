@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use engines::http::Version;
 
-use crate::cells::{Cells, add};
+use server_base::per_thread::{PerThread, add};
 
 /// Protocols that requests are counted by, as `$server_protocol` names them.
 pub const PROTOCOLS: [Version; 6] = [
@@ -281,7 +281,7 @@ thread_local! {
     static FILES_BEFORE: Flag<FileFigures> = const { Flag::new(FileFigures { kept: 0, hits: 0, misses: 0 }) };
 }
 
-static CELLS: Cells<Cell> = Cells::new();
+static CELLS: PerThread<Cell> = PerThread::new();
 
 /// At the very end of a thread its cell may be gone; what is counted then is lost.
 fn with(count: impl FnOnce(&Cell)) {

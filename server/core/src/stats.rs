@@ -1,13 +1,13 @@
 //! Counters of the process: connections and requests, and what connections are at.
 //!
-//! The driver calls; `stub_status` and `metrics` read. Every thread counts in a cell of its own ([`crate::cells`]).
+//! The driver calls; `stub_status` and `metrics` read. Every thread counts in a cell of its own ([`server_base::per_thread`]).
 //!
 //! Source: nginx documentation, `ngx_http_stub_status_module`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use crate::cells::{Cells, add};
+use server_base::per_thread::{PerThread, add};
 
 /// What a connection is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,7 +184,7 @@ thread_local! {
     static CELL: Arc<Cell> = CELLS.mine();
 }
 
-static CELLS: Cells<Cell> = Cells::new();
+static CELLS: PerThread<Cell> = PerThread::new();
 
 fn shift(counter: &AtomicI64, n: i64) {
     counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);

@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The cells of all threads there are or were.
 #[derive(Debug)]
-pub(crate) struct Cells<T>(Mutex<Vec<Arc<T>>>);
+pub struct PerThread<T>(Mutex<Vec<Arc<T>>>);
 
-impl<T: Default> Cells<T> {
+impl<T: Default> PerThread<T> {
     /// None yet.
-    pub(crate) const fn new() -> Self {
+    pub const fn new() -> Self {
         Self(Mutex::new(Vec::new()))
     }
 
     /// A cell for this thread: one that a thread before it has left goes on, so that there are never more than threads.
-    pub(crate) fn mine(&self) -> Arc<T> {
+    pub fn mine(&self) -> Arc<T> {
         let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(left) = cells.iter().find(|cell| Arc::strong_count(cell) == 1) {
             return Arc::clone(left);
@@ -28,13 +28,14 @@ impl<T: Default> Cells<T> {
     }
 
     /// Shows every cell. They are not read at one moment, so that a sum may be off by what happens meanwhile.
-    pub(crate) fn each(&self, see: impl FnMut(&T)) {
+    pub fn each(&self, see: impl FnMut(&T)) {
         let cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         cells.iter().map(|cell| &**cell).for_each(see);
     }
 }
 
 /// Only its thread writes a cell: no need for a locked instruction.
-pub(crate) fn add(counter: &AtomicU64, n: u64) {
+#[inline]
+pub fn add(counter: &AtomicU64, n: u64) {
     counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
 }

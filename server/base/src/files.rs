@@ -1,4 +1,4 @@
-//! What the core asks of the file system: a trait that the driver implements.
+//! What servers ask of the file system: a trait that the driver implements.
 //!
 //! The core never opens a file itself, so that descriptors can be cached per thread and the simulator can
 //! stand in. The file on disk is the truth: an implementation may keep descriptors but must notice a
@@ -122,7 +122,7 @@ pub struct OpenPolicy {
     pub cache: Option<OpenFileCache>,
 }
 
-/// The file system as the core sees it.
+/// The file system as servers see it.
 pub trait Files {
     /// Opens a path for reading (a directory is only described).
     ///

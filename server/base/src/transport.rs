@@ -1,7 +1,7 @@
 //! What the kernel knows of a connection's transport, as variables show it.
 //!
-//! The core has no sockets: an exchange has the number of its connection's one, and the driver lends a function that
-//! asks the kernel about it ([`crate::exchange::Env::tcp_info`]). It is called when a variable is evaluated, never before.
+//! A server has no sockets of its own: an exchange has the number of its connection's one, and the driver lends a function that
+//! asks the kernel about it ([`crate::context::Env::tcp_info`]). It is called when a variable is evaluated, never before.
 //!
 //! Source: tcp(7) `TCP_INFO`; linux/tcp.h `struct tcp_info`, whose units these are.
 

@@ -1,4 +1,4 @@
-//! Time as the core sees it: told by the driver once a turn of its loop, formatted once a second.
+//! Time as servers see it: told by the driver once a turn of its loop, formatted once a second.
 
 use engines::http::{Civil, civil, http_date};
 

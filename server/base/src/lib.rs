@@ -1,0 +1,37 @@
+//! What every server needs and no protocol knows.
+//!
+//! Logs and where they go, addresses to listen on and to find, files, shared zones, regular expressions, types of directive
+//! values, the clock, work that other threads do. Absent: exchanges, variables and whatever else is about requests, which
+//! each kind of server has its own of. Of the engines only the common vocabulary ([`engines::http`]) is used.
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod affinity;
+
+pub mod clock;
+pub mod config;
+pub mod context;
+pub mod errand;
+pub mod errlog;
+pub mod files;
+pub mod listen;
+pub mod log_paths;
+pub mod logging;
+pub mod logs;
+pub mod main_conf;
+pub mod memory;
+pub mod mime;
+pub mod name_servers;
+pub mod networks;
+pub mod offload;
+pub mod opened;
+pub mod peer;
+pub mod per_thread;
+pub mod regex;
+pub mod shared_list;
+pub mod syslog;
+pub mod transport;
+pub mod typed;
+pub mod upkeep;
+pub mod watch;
+pub mod zone;
