@@ -12,10 +12,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use driver::sys::socket::Sent;
+use driver::worker::config::ThreadConfig;
 use driver::worker::conn::{Cause, Choice, Conn, Fate, intake, turn};
 use driver::worker::net::Net;
 use driver::worker::shared::Shared;
@@ -26,7 +26,6 @@ use engines::http::{FileRange, Gather};
 use engines::spdy;
 use server_core::errlog::ErrorLog;
 use server_core::exchange::{Env, Peer};
-use server_core::http::Generation;
 use server_core::{LoadOptions, OpenedLogs, load};
 
 /// What is asked for, and how many times in one read.
@@ -76,7 +75,7 @@ fn site(root: &Path) -> io::Result<()> {
 
 /// Asks `count` times; false if a connection was not kept or a response is missing.
 fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io::Result<bool> {
-    let generation = Rc::new(Generation::new(Arc::clone(&configuration(root)?), 1));
+    let generation = ThreadConfig::new(Arc::clone(&configuration(root)?), 1);
     let mut shared = Shared::new(Memory, generation, Env::default());
     let mut http2 = name.starts_with("h2").then(Http2::new);
     let request = format!(

@@ -13,11 +13,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use driver::io::sim::{Faults, Random, Wire, World};
+use driver::worker::config::ThreadConfig;
 use engines::http::Chunk;
 use flate2::{Compress, Compression, FlushCompress};
 use server_core::errlog::ErrorLog;
 use server_core::exchange::{Ctx, Exchange, Peer, Supplied, Supply};
-use server_core::http::{Generation, Http};
+use server_core::http::Http;
 use server_core::module::{Content, Handler, Module};
 use server_core::{LoadOptions, OpenedLogs, load, reply};
 
@@ -159,7 +160,7 @@ struct Talk {
 impl Talk {
     /// Asks for a target and lets the loop take one turn.
     fn begin(http: &Arc<Http>, protocol: Protocol, target: &str, accepts: &str) -> Self {
-        let generation = Rc::new(Generation::new(Arc::clone(http), 1));
+        let generation = ThreadConfig::new(Arc::clone(http), 1);
         let mut world = World::new(generation, Random::new(1), 4_000_000_000_000, 65_536);
         let wire = Wire::new(
             Rc::clone(&world.hands),

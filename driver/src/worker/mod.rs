@@ -3,6 +3,7 @@
 //! [`run`] takes a bundle, builds its configuration and hands it to every thread; on a reload it swaps one reference.
 //! `conn` is the way of a byte, `thread` the loop around it, `shared` what the connections of one thread have in common.
 
+pub mod config;
 pub mod conn;
 mod control;
 mod errands;

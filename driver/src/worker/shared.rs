@@ -7,11 +7,11 @@ use engines::http::{Gather, RequestHead};
 
 use server_core::clock::Clock;
 use server_core::exchange::{Client, Ctx, EFFORT_BYTES, Env, Exchange};
-use server_core::http::Generation;
 use server_core::logs::Logs;
 use server_core::memory;
 use server_core::phases;
 
+use super::config::ThreadConfig;
 use super::conn::{Active, PASSES_A_TURN, Sealer};
 use super::net::Net;
 use crate::io::files::FileCache;
@@ -28,7 +28,7 @@ pub struct Shared<N: Net> {
     /// Sockets.
     pub net: N,
     /// The configuration for new requests.
-    pub generation: Rc<Generation>,
+    pub generation: ThreadConfig,
     /// The time, set once a turn of the loop.
     pub clock: Clock,
     /// Open files.
@@ -69,7 +69,7 @@ pub struct Shared<N: Net> {
 
 impl<N: Net> Shared<N> {
     /// The state of a new thread.
-    pub fn new(net: N, generation: Rc<Generation>, env: Env) -> Self {
+    pub fn new(net: N, generation: ThreadConfig, env: Env) -> Self {
         Self {
             net,
             timed: generation.timed,
@@ -96,7 +96,7 @@ impl<N: Net> Shared<N> {
     }
 
     /// Changes the configuration for new requests; gives the one before. Unused exchanges would keep that alive.
-    pub fn configure(&mut self, generation: Rc<Generation>) -> Rc<Generation> {
+    pub fn configure(&mut self, generation: ThreadConfig) -> ThreadConfig {
         self.exchanges.clear();
         self.timed = generation.timed;
         self.timed_share = generation.timed_share;
@@ -154,9 +154,9 @@ impl<N: Net> Shared<N> {
     pub fn exchange(&mut self, client: Client, port: usize) -> Box<Exchange> {
         let mut x = match self.exchanges.pop() {
             Some(x) => x,
-            None => Box::new(Exchange::new(Rc::clone(&self.generation), client)),
+            None => Box::new(Exchange::new(Rc::clone(&self.generation.http), client)),
         };
-        x.begin(Rc::clone(&self.generation), port, client, &self.clock);
+        x.begin(Rc::clone(&self.generation.http), port, client, &self.clock);
         x
     }
 
@@ -178,7 +178,7 @@ impl<N: Net> Shared<N> {
     pub fn drop_unlogged(&mut self, mut x: Box<Exchange>) {
         if self.exchanges.len() < POOL_MAX {
             x.clear_reply();
-            x.http = Rc::clone(&self.generation);
+            x.http = Rc::clone(&self.generation.http);
             self.exchanges.push(x);
         }
     }

@@ -6,7 +6,7 @@ use std::rc::{Rc, Weak};
 use driver::io::sim::{ClosedBy, Link, Order, Random, Wire, World};
 use driver::worker::conn::Cause;
 use server_core::exchange::Peer;
-use server_core::http::Generation;
+use server_core::http::LocalHttp;
 
 use super::client::faults;
 use super::judge::Court;
@@ -88,7 +88,7 @@ struct Run<'a, G> {
     clients: Vec<G>,
     /// Which configuration each generation is, and whether it still lives.
     confs: Vec<usize>,
-    lives: Vec<Weak<Generation>>,
+    lives: Vec<Weak<LocalHttp>>,
     clients_max: usize,
     quitting: bool,
     /// How often orders come, times in a thousand.
@@ -100,7 +100,7 @@ impl<'a, G: Guest> Run<'a, G> {
         let mut random = Random::new(seed);
         let conf = random.within(0..CONFS.len());
         let generation = site.generation(conf, 1);
-        let lives = vec![Rc::downgrade(&generation)];
+        let lives = vec![Rc::downgrade(&generation.http)];
         let scratch = *random.pick(&[1, 7, 64, 1000, 4096, 65_536]);
         // Long before the files were made their bytes are never kept, long after they are.
         let unix_ms = *random.pick(&[1_000_000_000_000, 4_000_000_000_000]);
@@ -218,7 +218,7 @@ impl<'a, G: Guest> Run<'a, G> {
         let number = self.confs.len() as u64 + 1;
         let generation = self.site.generation(conf, number);
         self.confs.push(conf);
-        self.lives.push(Rc::downgrade(&generation));
+        self.lives.push(Rc::downgrade(&generation.http));
         let keep = self.random.chance(700);
         let timeout_ms = self.random.chance(300).then(|| self.random.below(10_000));
         self.world.order(Order::Configure {

@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use driver::worker::config::ThreadConfig;
 use server_core::errlog::ErrorLog;
 use server_core::exchange::{Ctx, Exchange, State};
-use server_core::http::{Generation, Http};
+use server_core::http::Http;
 use server_core::intake::{self, Collected, InFile, Plan};
 use server_core::module::{Content, Handler, Module, Step};
 use server_core::{LoadOptions, OpenedLogs, load, reply};
@@ -174,8 +174,8 @@ impl Site {
     }
 
     /// A configuration as the `number`th of a run.
-    pub(crate) fn generation(&self, conf: usize, number: u64) -> Rc<Generation> {
-        Rc::new(Generation::new(Arc::clone(&self.https[conf]), number))
+    pub(crate) fn generation(&self, conf: usize, number: u64) -> ThreadConfig {
+        ThreadConfig::new(Arc::clone(&self.https[conf]), number)
     }
 }
 

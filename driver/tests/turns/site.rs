@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use driver::io::sim::{Faults, Random, Wire, World};
+use driver::worker::config::ThreadConfig;
 use engines::http::{Chunk, FileRange, ResponseHead};
 use server_core::errlog::{ErrorLog, Level, Sink};
 use server_core::exchange::{Ahead, Ctx, Exchange, Peer, State, Supplied, Supply};
-use server_core::http::Generation;
 use server_core::intake::{Collected, Plan, collect};
 use server_core::module::{Content, Handler, Module};
 use server_core::{LoadOptions, OpenedLogs, load, reply};
@@ -200,7 +200,7 @@ pub(crate) fn body(text: &str) -> &str {
 }
 
 /// A configuration, with its error log.
-pub(crate) fn generation(server: &str, number: u64) -> (Rc<Generation>, File) {
+pub(crate) fn generation(server: &str, number: u64) -> (ThreadConfig, File) {
     let options = LoadOptions {
         conf_path: PathBuf::from("/etc/turns.conf"),
         prefix: PathBuf::from("/etc"),
@@ -219,7 +219,7 @@ pub(crate) fn generation(server: &str, number: u64) -> (Rc<Generation>, File) {
     let sink = log.try_clone().expect("a descriptor is free");
     let error_log = ErrorLog::new(vec![Sink::file(Arc::new(sink), Level::Info)]);
     http.attach_logs(OpenedLogs::default(), &error_log);
-    (Rc::new(Generation::new(http, number)), log)
+    (ThreadConfig::new(http, number), log)
 }
 
 /// A file with these bytes that nobody else can open.

@@ -19,6 +19,12 @@ pub enum Version {
 }
 
 impl Version {
+    /// Whether fields may follow every body, so that no client need say that it reads them (RFC 9113, 8.1).
+    #[must_use]
+    pub const fn has_trailer_section(self) -> bool {
+        matches!(self, Self::Http2 | Self::Http3)
+    }
+
     /// The name as nginx's `$server_protocol` writes it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

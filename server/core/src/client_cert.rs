@@ -11,10 +11,10 @@ use tls::{Refusal, Verified};
 
 use crate::errlog::Level;
 use crate::exchange::Exchange;
-use crate::http::{Generation, Http};
+use crate::http::{Http, LocalHttp};
 
 /// The server whose settings count until the host of a request is known.
-pub(crate) fn first_server(x: &Exchange, http: &Generation) -> usize {
+pub(crate) fn first_server(x: &Exchange, http: &LocalHttp) -> usize {
     let named = match &x.tls {
         // Where that cannot be told, the server of the request is looked for by the same names.
         Some(tls) => tls
@@ -28,7 +28,7 @@ pub(crate) fn first_server(x: &Exchange, http: &Generation) -> usize {
 
 /// Whether a server is not to be reached on this connection: another one was named in its handshake, and this one would
 /// have asked for a certificate in a way of its own.
-pub(crate) fn is_misdirected(x: &Exchange, http: &Generation, server: usize) -> bool {
+pub(crate) fn is_misdirected(x: &Exchange, http: &LocalHttp, server: usize) -> bool {
     let (Some(tls), Some(config)) = (&x.tls, &http.servers[server].tls) else {
         return false;
     };

@@ -26,7 +26,7 @@ use crate::clock::Clock;
 use crate::conf_core::CoreLoc;
 use crate::confs::Conf;
 use crate::files::Opened;
-use crate::http::{Generation, Http, Location, Server};
+use crate::http::{Http, LocalHttp, Location, PortAddr, Server};
 use crate::intake::Intake;
 use crate::known_host::KnownHost;
 use crate::phases::Phase;
@@ -45,6 +45,9 @@ pub use rate::Rate;
 pub use supply::{Supplied, Supply};
 pub use tls::Tls;
 
+/// Whether a server of an address, by its index, offers a protocol.
+pub type Offers = fn(&Http, &PortAddr, usize) -> bool;
+
 /// What an exchange knows of its connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Client {
@@ -62,6 +65,8 @@ pub struct Client {
     pub pipelined: bool,
     /// What belongs to the response may be pushed to it.
     pub may_push: bool,
+    /// Whether a server offers the protocol of the connection; `None` for a protocol that all servers offer.
+    pub offers: Option<Offers>,
     /// `debug_connection` names the peer: its connection is logged at level debug, everywhere.
     pub debug: bool,
     /// The number of its socket, which is open as long as its exchanges are.
@@ -136,7 +141,7 @@ pub type OnEnd = fn(&mut Exchange, &mut Ctx<'_>);
 /// One request and its response.
 pub struct Exchange {
     /// The configuration this exchange runs under.
-    pub http: Rc<Generation>,
+    pub http: Rc<LocalHttp>,
     /// Index of the port in [`Http::ports`].
     pub port: usize,
     /// Index of the server.
@@ -254,7 +259,7 @@ pub struct Exchange {
 
 impl Exchange {
     /// An empty exchange.
-    pub fn new(http: Rc<Generation>, client: Client) -> Self {
+    pub fn new(http: Rc<LocalHttp>, client: Client) -> Self {
         Self {
             http,
             port: 0,
@@ -321,7 +326,7 @@ impl Exchange {
     /// Makes the exchange ready for a new request; buffers keep their capacity. It is new, or its reply was cleared when the
     /// last one was over ([`Exchange::clear_reply`]).
     #[inline(always)] // Every request comes through here, from one place of the driver.
-    pub fn begin(&mut self, http: Rc<Generation>, port: usize, client: Client, clock: &Clock) {
+    pub fn begin(&mut self, http: Rc<LocalHttp>, port: usize, client: Client, clock: &Clock) {
         debug_assert!(self.body.is_empty() && self.supply.is_none() && self.stages.is_empty());
         debug_assert!(self.reply.status == 0 && self.reply.fields.fields.is_empty());
         let slots = http.vars.slots;

@@ -1,6 +1,6 @@
 //! A finished HTTP configuration: ports, servers and locations in flat tables, immutable and shared by all threads.
 //!
-//! Exchanges refer to a server or location by its index. A [`Generation`] is one thread's counted reference
+//! Exchanges refer to a server or location by its index. A [`LocalHttp`] is one thread's counted reference
 //! to one configuration, so that nothing shared between threads is touched for each request.
 
 use std::collections::HashMap;
@@ -8,14 +8,12 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use conf::Pos;
-use engines::{h1, h2, spdy};
 
 use crate::certificates::LateCertificates;
-use crate::conf_core::{CoreLoc, CoreSrv, Http2Srv, SpdySrv};
+use crate::conf_core::{CoreLoc, Http2Srv};
 use crate::confs::{Conf, Confs};
 use crate::errand::Errand;
 use crate::errlog::{ErrorLog, Level, Shown};
@@ -218,104 +216,18 @@ impl Port {
     }
 }
 
-/// One thread's reference to a configuration.
-pub struct Generation {
+/// One thread's reference to a configuration, counted by exchanges without atomic instructions.
+pub struct LocalHttp {
     /// The configuration.
     pub http: Arc<Http>,
     /// Counts reloads, from 1.
     pub number: u64,
-    /// Settings of the HTTP/1 engine for each port.
-    pub h1: Vec<Rc<h1::Settings>>,
-    /// Settings of the HTTP/2 engine for each port.
-    pub h2: Vec<Rc<h2::Settings>>,
-    /// Settings of the SPDY engine for each port.
-    pub spdy: Vec<Rc<spdy::Settings>>,
 }
 
-impl Generation {
-    /// Prepares a configuration for use by this thread.
-    pub fn new(http: Arc<Http>, number: u64) -> Self {
-        let h1 = http
-            .ports
-            .iter()
-            .map(|port| Rc::new(h1_settings(&http, port)))
-            .collect();
-        let h2 = http
-            .ports
-            .iter()
-            .map(|port| Rc::new(h2_settings(&http, port)))
-            .collect();
-        let spdy = http
-            .ports
-            .iter()
-            .map(|port| Rc::new(spdy_settings(&http, port)))
-            .collect();
-        Self {
-            http,
-            number,
-            h1,
-            h2,
-            spdy,
-        }
-    }
-}
-
-impl Deref for Generation {
+impl Deref for LocalHttp {
     type Target = Http;
 
     fn deref(&self) -> &Http {
         &self.http
-    }
-}
-
-fn h1_settings(http: &Http, port: &Port) -> h1::Settings {
-    let srv: &CoreSrv = http.servers[port.addr(None).default_server].confs.get();
-    h1::Settings {
-        header_buffer_bytes: srv.client_header_buffer_size.0 as usize,
-        large_header_buffers: (
-            srv.large_client_header_buffers.number,
-            srv.large_client_header_buffers.size as usize,
-        ),
-        max_headers: srv.max_headers.0 as u32,
-        ignore_invalid_headers: *srv.ignore_invalid_headers,
-        underscores_in_headers: *srv.underscores_in_headers,
-        allow_http09: *srv.http_0_9,
-        ..h1::Settings::default()
-    }
-}
-
-fn h2_settings(http: &Http, port: &Port) -> h2::Settings {
-    let confs = &http.servers[port.addr(None).default_server].confs;
-    let (srv, own): (&CoreSrv, &Http2Srv) = (confs.get(), confs.get());
-    let buffers = &srv.large_client_header_buffers;
-    h2::Settings {
-        max_concurrent_streams: own.max_concurrent_streams.0 as u32,
-        max_concurrent_pushes: u32::try_from(own.max_concurrent_pushes.0).unwrap_or(u32::MAX),
-        preread_bytes: own.body_preread_size.0 as u32,
-        field_bytes: buffers.size as usize,
-        header_bytes: buffers.size as usize * buffers.number as usize,
-        max_headers: srv.max_headers.0 as u32,
-        ignore_invalid_headers: *srv.ignore_invalid_headers,
-        underscores_in_headers: *srv.underscores_in_headers,
-        abuse_budget: own.abuse_budget.0 as u32,
-        header_table_bytes: own.header_table_size.0 as usize,
-        ..h2::Settings::default()
-    }
-}
-
-fn spdy_settings(http: &Http, port: &Port) -> spdy::Settings {
-    let confs = &http.servers[port.addr(None).default_server].confs;
-    let (srv, own): (&CoreSrv, &SpdySrv) = (confs.get(), confs.get());
-    let buffers = &srv.large_client_header_buffers;
-    spdy::Settings {
-        max_concurrent_streams: own.max_concurrent_streams.0 as u32,
-        headers_level: own.headers_comp.0,
-        field_bytes: buffers.size as usize,
-        header_bytes: buffers.size as usize * buffers.number as usize,
-        max_headers: srv.max_headers.0 as u32,
-        ignore_invalid_headers: *srv.ignore_invalid_headers,
-        underscores_in_headers: *srv.underscores_in_headers,
-        abuse_budget: confs.get::<Http2Srv>().abuse_budget.0 as u32,
-        ..spdy::Settings::default()
     }
 }

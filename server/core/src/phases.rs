@@ -127,7 +127,11 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
         Ok(server) if client_cert::is_misdirected(x, &http, server) => {
             return reply::status(x, cx, 421);
         }
-        Ok(server) if x.head.version == Version::Http2 && !http.speaks_http2(addr, server) => {
+        Ok(server)
+            if x.client
+                .offers
+                .is_some_and(|offers| !offers(&http, addr, server)) =>
+        {
             x.server = server;
             x.location = http.servers[server].location;
             x.log(

@@ -25,7 +25,7 @@ use crate::clock::Clock;
 use crate::errlog::{ErrorLog, Level, Sink};
 use crate::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State};
 use crate::files::{FileError, Files, Keep, Meta, OpenPolicy, Opened, TempDir, TempFile};
-use crate::http::Generation;
+use crate::http::LocalHttp;
 use crate::logs::Logs;
 use crate::module::{Access, Content, Handler, Module, Step};
 use crate::opened::OpenedLogs;
@@ -36,7 +36,7 @@ pub(crate) use page::{Holding, Page, Part, Parts, begun, page, text, whole};
 
 /// A configuration, and what the core needs of the world.
 pub(crate) struct World {
-    pub(crate) generation: Rc<Generation>,
+    pub(crate) generation: Rc<LocalHttp>,
     pub(crate) clock: Clock,
     /// What stages may still be given.
     pub(crate) effort: Cell<u64>,
@@ -103,7 +103,7 @@ impl World {
         let error_log = ErrorLog::new(vec![Sink::file(Arc::new(sink), Level::Info)]);
         http.attach_logs(OpenedLogs::default(), &error_log);
         Self {
-            generation: Rc::new(Generation::new(http, 1)),
+            generation: Rc::new(LocalHttp { http, number: 1 }),
             clock: Clock::new(START_MS, START_UNIX_MS),
             effort: Cell::new(u64::MAX),
             files: Disk::default(),
@@ -132,7 +132,7 @@ impl World {
 
     /// An exchange with this head, not begun.
     pub(crate) fn exchange(&self, head: &str) -> Exchange {
-        let mut engine = h1::Conn::new(Rc::clone(&self.generation.h1[0]));
+        let mut engine = h1::Conn::new(Rc::default());
         engine.receive(head.as_bytes());
         let Some(Event::Head(head)) = engine.event() else {
             panic!("no head in {head:?}")
@@ -145,6 +145,7 @@ impl World {
             since_ms: START_MS,
             pipelined: false,
             may_push: false,
+            offers: None,
             debug: false,
             socket: NO_SOCKET,
         };

@@ -11,7 +11,6 @@
 use std::rc::Rc;
 
 use conf::ConfError;
-use engines::http::Version;
 use server_core::build::Build;
 use server_core::confs::Conf;
 use server_core::exchange::{Ctx, Exchange};
@@ -80,7 +79,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
 
 /// Whether the client has said that it reads trailers, where it has to.
 fn takes_trailers(x: &Exchange) -> bool {
-    if x.head.version >= Version::Http2 {
+    if x.head.version.has_trailer_section() {
         return true;
     }
     let mut words = x

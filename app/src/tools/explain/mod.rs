@@ -15,11 +15,11 @@ mod url;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::rc::Rc;
 use std::sync::Arc;
 
+use driver::worker::config::ThreadConfig;
 use engines::http::FieldId;
-use server_core::http::{Generation, Http};
+use server_core::http::Http;
 
 use super::long::Asked;
 use crate::console::Console;
@@ -69,8 +69,8 @@ pub(super) fn run(words: &[OsString]) -> ExitCode {
 
 fn explain(options: &Options, http: &Arc<Http>, teller: &Teller<'_>) -> Result<Report, String> {
     let taken = listener::choose(http, &options.url.destination, options.to)?;
-    let generation = Rc::new(Generation::new(Arc::clone(http), 1));
-    let run = request::run(options, &generation, &taken)?;
+    let config = ThreadConfig::new(Arc::clone(http), 1);
+    let run = request::run(options, &config, &taken)?;
     let host = run.x.head.field(FieldId::Host).unwrap_or_default();
     Ok(Report {
         request: Request {

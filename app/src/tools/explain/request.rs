@@ -10,11 +10,12 @@ use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use driver::io::files::FileCache;
+use driver::worker::config::ThreadConfig;
 use engines::h1::{self, Event as Received};
 use engines::http::FileRange;
 use server_core::clock::Clock;
 use server_core::exchange::{Client, Ctx, Env, Exchange, Peer, State};
-use server_core::http::Generation;
+use server_core::http::Http;
 use server_core::logs::Logs;
 use server_core::trace::{Event, FileKind, Noted, Trace};
 use server_core::transport::NO_SOCKET;
@@ -38,25 +39,22 @@ pub(super) struct Run {
 ///
 /// # Errors
 /// It is no request.
-pub(super) fn run(
-    options: &Options,
-    generation: &Rc<Generation>,
-    taken: &Taken,
-) -> Result<Run, String> {
-    let mut engine = h1::Conn::new(Rc::clone(&generation.h1[taken.port]));
+pub(super) fn run(options: &Options, config: &ThreadConfig, taken: &Taken) -> Result<Run, String> {
+    let mut engine = h1::Conn::new(Rc::clone(&config.h1[taken.port]));
     engine.receive(text(options).as_bytes());
     let Some(Received::Head(head)) = engine.event() else {
         return Err("the request has no end of its head".to_owned());
     };
     // No socket is there, so what reads one (`$tcpinfo_*`) is empty.
     let client = Client {
-        peer: options.from.unwrap_or_else(|| from_here(generation, taken)),
+        peer: options.from.unwrap_or_else(|| from_here(config, taken)),
         local: taken.local,
         connection: 1,
         requests: 1,
         since_ms: 0,
         pipelined: false,
         may_push: false,
+        offers: None,
         debug: false,
         socket: NO_SOCKET,
     };
@@ -71,8 +69,8 @@ pub(super) fn run(
     };
     files.inner.set_now(START_MS, unix_ms);
     let (mut logs, env) = (Logs::default(), environment());
-    let mut x = Exchange::new(Rc::clone(generation), client);
-    x.begin(Rc::clone(generation), taken.port, client, &clock);
+    let mut x = Exchange::new(Rc::clone(&config.http), client);
+    x.begin(Rc::clone(&config.http), taken.port, client, &clock);
     x.head = head;
     x.trace = Some(Rc::clone(&trace));
     // Nobody waits for the clock: it is set to the end of each wait, which the trace records instead.
@@ -100,8 +98,8 @@ pub(super) fn run(
 }
 
 /// A client of this machine that uses the socket.
-fn from_here(generation: &Generation, taken: &Taken) -> Peer {
-    let ip = match generation.ports[taken.port].listen.addr {
+fn from_here(http: &Http, taken: &Taken) -> Peer {
+    let ip = match http.ports[taken.port].listen.addr {
         ListenAddr::Unix(_) => return Peer::Unix,
         ListenAddr::Inet(addr) if addr.is_ipv4() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         ListenAddr::Inet(_) => match taken.local {

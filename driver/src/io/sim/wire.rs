@@ -17,7 +17,7 @@ use crate::sys::socket::{self, INLINE_FILE_BYTES, Sent};
 pub struct Hands {
     /// Monotonic milliseconds.
     pub now_ms: Cell<u64>,
-    /// [`server_core::http::Generation::number`] of the configuration for new requests.
+    /// [`server_core::http::LocalHttp::number`] of the configuration for new requests.
     pub generation: Cell<u64>,
 }
 

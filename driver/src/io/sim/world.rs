@@ -8,10 +8,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use server_core::exchange::{Env, Peer};
-use server_core::http::Generation;
 
 use super::{Hands, Random, SimNet, SimSocket, Wire};
 use crate::io::timer::Timers;
+use crate::worker::config::ThreadConfig;
 use crate::worker::conn::{Cause, Choice, Conn, Fate, end_sampling, intake, retire, turn};
 use crate::worker::shared::Shared;
 use crate::worker::slab::{Key, Slab};
@@ -67,7 +67,7 @@ pub enum Order {
     /// See [`World::configure`].
     Configure {
         /// The configuration.
-        generation: Rc<Generation>,
+        generation: ThreadConfig,
         /// Whether connections are kept over the change.
         keep: bool,
         /// When what is left of the one before is closed, after so many milliseconds.
@@ -80,14 +80,14 @@ pub enum Order {
 impl World {
     /// A thread without connections; `scratch` is the size of one read in bytes.
     pub fn new(
-        generation: Rc<Generation>,
+        generation: ThreadConfig,
         mut random: Random,
         unix_start_ms: u64,
         scratch: usize,
     ) -> Self {
         let hands = Rc::new(Hands::default());
         hands.now_ms.set(1);
-        hands.generation.set(generation.number);
+        hands.generation.set(generation.http.number);
         let mut shared = Shared::new(SimNet, generation, Env::default());
         shared.scratch = vec![0; scratch].into_boxed_slice();
         // What can be done at once is done at once, so that a judge may ask for it.
@@ -160,7 +160,7 @@ impl World {
             conn.expect(Choice { http2, spdy });
         }
         let key = self.conns.insert(conn);
-        let accepted = (self.now_ms(), self.shared.generation.number);
+        let accepted = (self.now_ms(), self.shared.generation.http.number);
         self.links.push(Link {
             serial,
             wire,
@@ -300,9 +300,9 @@ impl World {
         }
     }
 
-    fn configure(&mut self, generation: Rc<Generation>, keep: bool, timeout_ms: Option<u64>) {
+    fn configure(&mut self, generation: ThreadConfig, keep: bool, timeout_ms: Option<u64>) {
         self.shared.files.clear();
-        let number = generation.number;
+        let number = generation.http.number;
         self.hands.generation.set(number);
         let old = self.shared.configure(generation);
         let now: Vec<String> = self

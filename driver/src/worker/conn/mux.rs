@@ -308,6 +308,7 @@ fn begin<N: Net>(
         return Err(Closed);
     };
     x.client.may_push = mux.engine.may_push(stream);
+    x.client.offers = mux.engine.offers();
     phases::begin(&mut x, &mut sh.ctx());
     // As in nginx, a connection of SPDY is not ended by the number of its requests.
     if mux.times.is_none() && is_last(&x) && !stream.is_multiple_of(2) {

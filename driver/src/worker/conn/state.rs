@@ -225,6 +225,7 @@ pub(super) fn client<N: Net>(
         since_ms: c.since_ms,
         pipelined: c.active.as_ref().is_some_and(|a| a.queued > 0),
         may_push: false,
+        offers: None,
         debug: c.debug,
         socket: sh.net.number(&c.socket),
     }

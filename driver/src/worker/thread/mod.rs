@@ -7,7 +7,6 @@ mod room;
 
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, OnceLock};
@@ -15,8 +14,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use server_core::errlog::Level;
 use server_core::exchange::Env;
-use server_core::http::Generation;
 
+use super::config::ThreadConfig;
 use super::conn::{Cause, Conn, Fate, end_sampling, intake, retire, turn};
 use super::net::Sockets;
 use super::orders::{Counters, Order, Setup};
@@ -90,7 +89,7 @@ impl Thread {
     ) -> std::io::Result<Self> {
         let poller = Poller::new()?;
         poller.add(&*waker, WAKER_TOKEN, Interest::Readable)?;
-        let generation = Rc::new(Generation::new(Arc::clone(&setup.http), setup.number));
+        let generation = ThreadConfig::new(Arc::clone(&setup.http), setup.number);
         let mut thread = Self {
             poller,
             waker,
@@ -316,8 +315,8 @@ impl Thread {
         self.shared.logs.flush_all();
         self.shared.files.clear();
         let old = std::mem::replace(&mut self.setup, setup);
-        let generation = Generation::new(Arc::clone(&self.setup.http), self.setup.number);
-        self.shared.configure(Rc::new(generation));
+        let generation = ThreadConfig::new(Arc::clone(&self.setup.http), self.setup.number);
+        self.shared.configure(generation);
         self.move_connections(&old);
         if let Some(timeout_ms) = old.shutdown_timeout_ms {
             self.sweep = Some((self.shared.clock.mono_ms + timeout_ms, self.setup.number));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use engines::http::Method;
 use tls::{Config, Info, Verified};
 
-use crate::http::Generation;
+use crate::http::LocalHttp;
 use crate::names::{Unmatched, named_server};
 
 /// A TLS connection after its handshake; made once for all its exchanges.
@@ -60,7 +60,7 @@ impl Tls {
     /// A regular expression ran into its match limit.
     pub fn named_server(
         &self,
-        http: &Generation,
+        http: &LocalHttp,
         port: usize,
         local: Option<SocketAddr>,
     ) -> Result<Option<usize>, Unmatched> {

@@ -12,7 +12,7 @@ use conf::Memory;
 use engines::h1::{self, Event};
 use server_core::clock::Clock;
 use server_core::exchange::{Client, Ctx, Env, Exchange, Peer, State};
-use server_core::http::Generation;
+use server_core::http::LocalHttp;
 use server_core::intake::{Collected, Plan, collect};
 use server_core::logs::Logs;
 use server_core::module::{Content, Handler, Module};
@@ -98,8 +98,8 @@ impl Reading {
         let cycle = load(source, &options, MODULES)
             .unwrap_or_else(|refused| panic!("{}", refused.error.render(&refused.files)));
         let http = cycle.http.expect("a configuration with http");
-        let generation = Rc::new(Generation::new(http, 1));
-        let mut engine = h1::Conn::new(Rc::clone(&generation.h1[0]));
+        let generation = Rc::new(LocalHttp { http, number: 1 });
+        let mut engine = h1::Conn::new(Rc::default());
         engine.receive(format!("POST / HTTP/1.1\r\nHost: h\r\n{fields}\r\n\r\n").as_bytes());
         let Some(Event::Head(head)) = engine.event() else {
             panic!("no head with {fields:?}")
@@ -112,6 +112,7 @@ impl Reading {
             since_ms: 0,
             pipelined: false,
             may_push: false,
+            offers: None,
             debug: false,
             socket: server_core::transport::NO_SOCKET,
         };

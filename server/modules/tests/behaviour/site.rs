@@ -13,7 +13,7 @@ use engines::http::Chunk;
 use server_core::clock::Clock;
 use server_core::errlog::{ErrorLog, Level, Sink};
 use server_core::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State, Tls};
-use server_core::http::Generation;
+use server_core::http::LocalHttp;
 use server_core::logs::Logs;
 use server_core::names::handshake;
 use server_core::offload::Offload;
@@ -33,7 +33,7 @@ const START_MS: u64 = 1000;
 
 /// A configuration with the files it serves.
 pub(crate) struct Site {
-    generation: Rc<Generation>,
+    generation: Rc<LocalHttp>,
     disk: Disk,
     peer: Peer,
     /// The TLS connection that requests come over.
@@ -98,7 +98,7 @@ impl Site {
             .unwrap_or_else(|refused| panic!("{}", refused.error.render(&refused.files)));
         let http = cycle.http.expect("a configuration with http");
         Self {
-            generation: Rc::new(Generation::new(http, 1)),
+            generation: Rc::new(LocalHttp { http, number: 1 }),
             disk: Disk::default(),
             peer: Peer::Inet(([192, 0, 2, 1], 4000).into()),
             tls: None,
@@ -205,7 +205,7 @@ impl Site {
     }
 
     /// The configuration.
-    pub(crate) fn generation(&self) -> &Generation {
+    pub(crate) fn generation(&self) -> &LocalHttp {
         &self.generation
     }
 
@@ -268,7 +268,7 @@ impl Site {
 
     /// Runs a request up to its response head; gives how long it waited too.
     fn run(&mut self, request: &str) -> (Exchange, u64) {
-        let mut engine = h1::Conn::new(Rc::clone(&self.generation.h1[0]));
+        let mut engine = h1::Conn::new(Rc::default());
         engine.receive(request.as_bytes());
         let Some(Event::Head(head)) = engine.event() else {
             panic!("no head in {request:?}")
@@ -281,6 +281,7 @@ impl Site {
             since_ms: 0,
             pipelined: false,
             may_push: self.may_push,
+            offers: None,
             debug: false,
             socket: server_core::transport::NO_SOCKET,
         };

@@ -6,7 +6,8 @@ use engines::http::{Chunk, Gather, RequestHead, ResponseHead};
 use engines::mux::{Plan, Want};
 use engines::{h2, spdy};
 use server_core::conf_core::{Http2Loc, SpdyLoc};
-use server_core::exchange::Exchange;
+use server_core::exchange::{Exchange, Offers};
+use server_core::http::Http;
 
 use crate::worker::shared::Pool;
 
@@ -87,6 +88,15 @@ impl Engine {
                 let chunk_bytes = x.loc::<SpdyLoc>(&x.http).chunk_size.0;
                 engine.send_head(stream, &x.response, plan(chunk_bytes))
             }
+        }
+    }
+
+    /// Which servers offer the protocol, where not all do.
+    #[inline]
+    pub(super) fn offers(&self) -> Option<Offers> {
+        match self {
+            Self::H2(_) => Some(Http::speaks_http2),
+            Self::Spdy(_) => None,
         }
     }
 

@@ -1,0 +1,101 @@
+//! One thread's form of a configuration: what its engines are set to, port by port.
+//!
+//! The configuration knows directives and no engine, engines know settings and no directive; this is where one becomes
+//! the other.
+
+use std::ops::Deref;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engines::{h1, h2, spdy};
+use server_core::conf_core::{CoreSrv, Http2Srv, SpdySrv};
+use server_core::http::{Http, LocalHttp, Port};
+
+/// A configuration as one thread serves it.
+pub struct ThreadConfig {
+    /// The configuration, for exchanges.
+    pub http: Rc<LocalHttp>,
+    /// Settings of the HTTP/1 engine for each port.
+    pub h1: Vec<Rc<h1::Settings>>,
+    /// Settings of the HTTP/2 engine for each port.
+    pub h2: Vec<Rc<h2::Settings>>,
+    /// Settings of the SPDY engine for each port.
+    pub spdy: Vec<Rc<spdy::Settings>>,
+}
+
+impl ThreadConfig {
+    /// Prepares a configuration, the `number`th, for use by this thread.
+    pub fn new(http: Arc<Http>, number: u64) -> Self {
+        Self {
+            h1: each_port(&http, h1_settings),
+            h2: each_port(&http, h2_settings),
+            spdy: each_port(&http, spdy_settings),
+            http: Rc::new(LocalHttp { http, number }),
+        }
+    }
+}
+
+impl Deref for ThreadConfig {
+    type Target = Http;
+
+    fn deref(&self) -> &Http {
+        &self.http
+    }
+}
+
+fn each_port<S>(http: &Http, settings: fn(&Http, &Port) -> S) -> Vec<Rc<S>> {
+    let ports = http.ports.iter();
+    ports.map(|port| Rc::new(settings(http, port))).collect()
+}
+
+fn h1_settings(http: &Http, port: &Port) -> h1::Settings {
+    let srv: &CoreSrv = http.servers[port.addr(None).default_server].confs.get();
+    h1::Settings {
+        header_buffer_bytes: srv.client_header_buffer_size.0 as usize,
+        large_header_buffers: (
+            srv.large_client_header_buffers.number,
+            srv.large_client_header_buffers.size as usize,
+        ),
+        max_headers: srv.max_headers.0 as u32,
+        ignore_invalid_headers: *srv.ignore_invalid_headers,
+        underscores_in_headers: *srv.underscores_in_headers,
+        allow_http09: *srv.http_0_9,
+        ..h1::Settings::default()
+    }
+}
+
+fn h2_settings(http: &Http, port: &Port) -> h2::Settings {
+    let confs = &http.servers[port.addr(None).default_server].confs;
+    let (srv, own): (&CoreSrv, &Http2Srv) = (confs.get(), confs.get());
+    let buffers = &srv.large_client_header_buffers;
+    h2::Settings {
+        max_concurrent_streams: own.max_concurrent_streams.0 as u32,
+        max_concurrent_pushes: u32::try_from(own.max_concurrent_pushes.0).unwrap_or(u32::MAX),
+        preread_bytes: own.body_preread_size.0 as u32,
+        field_bytes: buffers.size as usize,
+        header_bytes: buffers.size as usize * buffers.number as usize,
+        max_headers: srv.max_headers.0 as u32,
+        ignore_invalid_headers: *srv.ignore_invalid_headers,
+        underscores_in_headers: *srv.underscores_in_headers,
+        abuse_budget: own.abuse_budget.0 as u32,
+        header_table_bytes: own.header_table_size.0 as usize,
+        ..h2::Settings::default()
+    }
+}
+
+fn spdy_settings(http: &Http, port: &Port) -> spdy::Settings {
+    let confs = &http.servers[port.addr(None).default_server].confs;
+    let (srv, own): (&CoreSrv, &SpdySrv) = (confs.get(), confs.get());
+    let buffers = &srv.large_client_header_buffers;
+    spdy::Settings {
+        max_concurrent_streams: own.max_concurrent_streams.0 as u32,
+        headers_level: own.headers_comp.0,
+        field_bytes: buffers.size as usize,
+        header_bytes: buffers.size as usize * buffers.number as usize,
+        max_headers: srv.max_headers.0 as u32,
+        ignore_invalid_headers: *srv.ignore_invalid_headers,
+        underscores_in_headers: *srv.underscores_in_headers,
+        abuse_budget: confs.get::<Http2Srv>().abuse_budget.0 as u32,
+        ..spdy::Settings::default()
+    }
+}
