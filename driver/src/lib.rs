@@ -3,5 +3,6 @@
 pub mod bundle;
 pub mod inbox;
 pub mod io;
+pub mod listen;
 pub mod sys;
 pub mod worker;

@@ -201,11 +201,11 @@ impl Link {
             }
         }
         while self.sent < self.out.len() {
-            match socket::send_bytes(fd, &self.out[self.sent..]) {
-                Ok(0) => return Ok(()),
-                Ok(len) => {
-                    self.sent += len;
-                    tally.sent_bytes += len as u64;
+            match socket::send(fd, &self.out[self.sent..], false) {
+                Ok(sent) if sent.bytes == 0 => return Ok(()),
+                Ok(sent) => {
+                    self.sent += sent.bytes as usize;
+                    tally.sent_bytes += sent.bytes;
                 }
                 Err(error) => return Err(failed("write", &error)),
             }

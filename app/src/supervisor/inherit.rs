@@ -10,8 +10,9 @@ use std::env;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use driver::sys::inherit::{self, Inherited};
+use driver::sys::inherit::{self, Inherited, LocalAddr};
 use driver::sys::process;
+use server_core::ListenAddr;
 use server_core::errlog::Level;
 
 use super::listeners::{Listener, Origin};
@@ -77,6 +78,10 @@ impl Inheritance {
                 return console.failed(Level::Crit, what, &error);
             }
         };
+        let address = address.map(|address| match address {
+            LocalAddr::Inet(address) => ListenAddr::Inet(address),
+            LocalAddr::Unix(path) => ListenAddr::Unix(path),
+        });
         let Some(addr) = address else {
             return console.report(
                 Level::Crit,

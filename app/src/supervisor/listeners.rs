@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use driver::sys::listen::{self, BindError};
+use driver::listen::{self, BindError};
 use server_core::errlog::Level;
 use server_core::{Listen, ListenAddr, SocketOptions};
 

@@ -25,7 +25,7 @@ use server_core::{
 use super::lru::Lru;
 use super::open_cache::OpenCaches;
 use super::open_path::{self, Found, Identity};
-use crate::sys::socket::read_range;
+use super::send::read_range;
 
 /// The files of one thread.
 #[derive(Debug)]

@@ -13,9 +13,17 @@ use std::path::PathBuf;
 
 use rustix::io::FdFlags;
 use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix, SocketType, sockopt};
-use server_core::ListenAddr;
 
 use super::check;
+
+/// Where a socket is bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LocalAddr {
+    /// An IPv4 or IPv6 address and port.
+    Inet(SocketAddr),
+    /// The path of a UNIX-domain socket.
+    Unix(PathBuf),
+}
 
 /// A socket that was left open for this process.
 #[derive(Debug)]
@@ -23,7 +31,7 @@ pub struct Inherited {
     /// The socket, closed on exec from now on.
     pub socket: OwnedFd,
     /// Where it is bound; `None` for a family that no `listen` names, or a socket without a path.
-    pub address: Option<ListenAddr>,
+    pub address: Option<LocalAddr>,
     /// It takes stream connections.
     pub listens: bool,
     /// Others may bind its address (SO_REUSEPORT).
@@ -70,17 +78,17 @@ pub fn adopt(number: i32) -> io::Result<Inherited> {
     })
 }
 
-fn address_of(socket: impl AsFd) -> io::Result<Option<ListenAddr>> {
+fn address_of(socket: impl AsFd) -> io::Result<Option<LocalAddr>> {
     let address: SocketAddrAny = rustix::net::getsockname(socket)?;
     Ok(match address.address_family() {
         AddressFamily::INET | AddressFamily::INET6 => {
-            SocketAddr::try_from(address).ok().map(ListenAddr::Inet)
+            SocketAddr::try_from(address).ok().map(LocalAddr::Inet)
         }
         AddressFamily::UNIX => SocketAddrUnix::try_from(address)
             .ok()
             .as_ref()
             .and_then(SocketAddrUnix::path_bytes)
-            .map(|path| ListenAddr::Unix(PathBuf::from(std::ffi::OsStr::from_bytes(path)))),
+            .map(|path| LocalAddr::Unix(PathBuf::from(std::ffi::OsStr::from_bytes(path)))),
         _ => None,
     })
 }
@@ -106,7 +114,7 @@ mod tests {
         let address = listener.local_addr().expect("an address");
         let number = left_open(listener);
         let taken = adopt(number).expect("a socket");
-        assert_eq!(taken.address, Some(ListenAddr::Inet(address)));
+        assert_eq!(taken.address, Some(LocalAddr::Inet(address)));
         assert!(taken.listens && !taken.reuseport);
         let again = adopt(number).expect_err("it is owned now");
         assert_eq!(again.raw_os_error(), Some(libc::EBADF));
@@ -120,7 +128,7 @@ mod tests {
         let _ = std::fs::remove_file(&path);
         let number = left_open(UnixListener::bind(&path).expect("bind"));
         let taken = adopt(number).expect("a socket");
-        assert_eq!(taken.address, Some(ListenAddr::Unix(path.clone())));
+        assert_eq!(taken.address, Some(LocalAddr::Unix(path.clone())));
         std::fs::remove_file(&path).expect("remove");
     }
 

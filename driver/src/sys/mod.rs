@@ -1,8 +1,7 @@
 //! The operating system, in the fewest calls that a server needs; the only `unsafe` of the project.
 //!
 //! Every function here takes and gives owned or borrowed descriptors and `io::Result`; rustix makes
-//! the calls it has, libc the rest. Linux only. Nothing here knows a protocol or a configuration
-//! beyond the address and options of a listening socket. `namespace`, `mount`, `tun` and `device` are there for
+//! the calls it has, libc the rest. Linux only. Nothing here knows a protocol or a configuration. `namespace`, `mount`, `tun` and `device` are there for
 //! emulated links (`link/`) and the lab alone: all `unsafe` is kept in one folder, and what the server does not call is
 //! not in it.
 
@@ -15,7 +14,6 @@ pub mod heap;
 pub mod host;
 pub mod identity;
 pub mod inherit;
-pub mod listen;
 pub mod mount;
 pub mod namespace;
 pub mod notify;

@@ -3,11 +3,43 @@
 //! The struct has grown with the kernel, and a kernel fills as much of it as it has and is asked for. So it is asked for
 //! as bytes, and a field is there if the answer is long enough. Source: tcp(7); linux/tcp.h `struct tcp_info`.
 
-use server_core::transport::TcpInfo;
+use std::os::fd::RawFd;
+
+/// What the kernel knows of a TCP connection. What an older kernel does not tell, and what has not been measured yet, is
+/// `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Smoothed round-trip time, microseconds.
+    pub rtt_us: u32,
+    /// Its mean deviation, microseconds.
+    pub rttvar_us: u32,
+    /// Congestion window, segments.
+    pub snd_cwnd: u32,
+    /// What the peer may have under way to us, bytes.
+    pub rcv_space: u32,
+    /// Segments that the peer has not acknowledged.
+    pub unacked: u32,
+    /// Segments sent again since the connection began.
+    pub total_retrans: u32,
+    /// Bytes that wait to be sent for the first time.
+    pub notsent_bytes: u32,
+    /// Segments sent again of which the peer said that it had them already.
+    pub dsack_dups: Option<u32>,
+    /// The least round-trip time of late, microseconds.
+    pub min_rtt_us: Option<u32>,
+    /// The latest rate at which the peer got data, bytes per second.
+    pub delivery_rate: Option<u64>,
+    /// How long there was something to send or to be acknowledged, microseconds.
+    pub busy_time_us: Option<u64>,
+    /// How long the peer's window held it back, microseconds.
+    pub rwnd_limited_us: Option<u64>,
+    /// How long our send buffer did, microseconds.
+    pub sndbuf_limited_us: Option<u64>,
+}
 
 /// Asks the kernel about the connection of a socket; `None` where the socket is none of TCP.
 #[must_use]
-pub fn tcp_info(socket: i32) -> Option<TcpInfo> {
+pub fn tcp_info(socket: RawFd) -> Option<TcpInfo> {
     let mut answer = Answer {
         bytes: [0; ANSWER_BYTES],
         len: ANSWER_BYTES,
@@ -100,7 +132,7 @@ mod tests {
     fn other_sockets_have_no_answer() {
         let (one, _other) = UnixStream::pair().expect("a socket pair");
         assert_eq!(tcp_info(one.as_raw_fd()), None);
-        assert_eq!(tcp_info(server_core::transport::NO_SOCKET), None);
+        assert_eq!(tcp_info(-1), None);
     }
 
     #[test]

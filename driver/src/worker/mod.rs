@@ -34,9 +34,9 @@ use server_core::http::Http;
 use server_core::meters::{self, Event};
 
 use crate::bundle::{Bundle, FromWorker, ToWorker};
+use crate::io::tcp_info::tcp_info;
 use crate::sys::poll::{Events, Interest, Poller, Waker};
 use crate::sys::signal::{self, Signals};
-use crate::sys::tcp_info::tcp_info;
 use crate::sys::{clock, process};
 use errands::Errands;
 use limit::MemoryWatch;

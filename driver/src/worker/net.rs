@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use engines::http::{FileRange, Gather};
 
+use crate::io::send;
 use crate::sys::socket::{self, Sent};
 use crate::sys::timestamps::{self, Stamp};
 
@@ -98,15 +99,15 @@ impl Net for Sockets {
         limit: u64,
         chunk: u64,
     ) -> io::Result<Sent> {
-        socket::send_gather(socket, out, limit, chunk)
+        send::send_gather(socket, out, limit, chunk)
     }
 
     fn send_bytes(&mut self, socket: &mut OwnedFd, bytes: &[u8]) -> io::Result<usize> {
-        socket::send_bytes(socket, bytes)
+        Ok(socket::send(socket, bytes, false)?.bytes as usize)
     }
 
     fn read_file(&mut self, range: &FileRange, buffer: &mut [u8]) -> io::Result<usize> {
-        socket::read_file(range, buffer)
+        send::read_file(range, buffer)
     }
 
     fn shutdown(&mut self, socket: &mut OwnedFd) {

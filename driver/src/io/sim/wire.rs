@@ -10,7 +10,8 @@ use std::rc::Rc;
 use engines::http::{FileRange, Front, Gather};
 
 use super::Random;
-use crate::sys::socket::{self, INLINE_FILE_BYTES, Sent};
+use crate::io::send::{INLINE_FILE_BYTES, read_range};
+use crate::sys::socket::Sent;
 
 /// The virtual time, and the number of the configuration in force.
 #[derive(Debug, Default)]
@@ -363,7 +364,7 @@ fn inline(out: &mut Gather) -> io::Result<()> {
         if range.len > INLINE_FILE_BYTES {
             return Err(None);
         }
-        socket::read_range(range, bytes).map_err(Some)
+        read_range(range, bytes).map_err(Some)
     });
     match result {
         Err(Some(error)) => Err(error),
@@ -386,7 +387,7 @@ fn take_front(out: &Gather, room: usize, to: &mut Vec<u8>) -> io::Result<usize> 
                 offset: range.offset,
                 len,
             };
-            socket::read_range(&part, to)?;
+            read_range(&part, to)?;
             Ok(len as usize)
         }
     }

@@ -49,7 +49,10 @@ impl Thread {
                 return;
             };
             match socket::accept(listener.as_fd()) {
-                Ok((socket, peer)) => self.accepted(socket, peer, port),
+                Ok((socket, peer)) => {
+                    let peer = peer.map_or(Peer::Unix, Peer::Inet);
+                    self.accepted(socket, peer, port);
+                }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
                 Err(e) => {
                     if !self.survive(&e) {

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use server_core::{KeepAlive, ListenAddr, SocketOptions};
 
-use super::check;
+use crate::sys::socket::{set_tcp_defer_accept, set_tcp_fastopen};
 
 /// A socket that listens, and the options that could not be set.
 #[derive(Debug)]
@@ -161,16 +161,12 @@ fn configure(
     let result = sockopt::set_tcp_nodelay(socket, true);
     note("setsockopt(TCP_NODELAY)", result.map_err(io::Error::from));
     if let Some(queue) = options.fastopen {
-        note(
-            "setsockopt(TCP_FASTOPEN)",
-            set_tcp_int(socket, libc::TCP_FASTOPEN, queue),
-        );
+        let result = set_tcp_fastopen(socket, queue);
+        note("setsockopt(TCP_FASTOPEN)", result);
     }
     let seconds = if options.deferred { DEFER_ACCEPT_S } else { 0 };
-    note(
-        "setsockopt(TCP_DEFER_ACCEPT)",
-        set_tcp_int(socket, libc::TCP_DEFER_ACCEPT, seconds),
-    );
+    let result = set_tcp_defer_accept(socket, seconds);
+    note("setsockopt(TCP_DEFER_ACCEPT)", result);
 }
 
 fn set_keepalive(socket: &OwnedFd, keepalive: KeepAlive) -> io::Result<()> {
@@ -188,20 +184,6 @@ fn set_keepalive(socket: &OwnedFd, keepalive: KeepAlive) -> io::Result<()> {
     Ok(())
 }
 
-fn set_tcp_int(socket: &OwnedFd, option: libc::c_int, value: i32) -> io::Result<()> {
-    // SAFETY: `value` is an int that lives through the call, and its size is the length given.
-    check(unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            option,
-            (&raw const value).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    })?;
-    Ok(())
-}
-
 /// Everybody may connect, as nginx has it.
 const UNIX_SOCKET_MODE: u32 = 0o666;
 
@@ -211,6 +193,7 @@ const DEFER_ACCEPT_S: i32 = 1;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::socket;
     use std::net::{TcpListener, TcpStream};
     use std::os::unix::net::UnixStream;
 
@@ -219,7 +202,7 @@ mod tests {
     }
 
     fn port_of(socket: &OwnedFd) -> u16 {
-        let address = super::super::socket::local_addr(socket).expect("a socket");
+        let address = socket::local_addr(socket).expect("a socket");
         address.expect("an inet socket").port()
     }
 
@@ -243,7 +226,7 @@ mod tests {
         assert!(reconfigure(&bound.socket, &loopback(0), &plain).is_empty());
         let port = port_of(&bound.socket);
         let _client = TcpStream::connect(("127.0.0.1", port)).expect("connect");
-        let (socket, _) = super::super::socket::accept(&bound.socket).expect("accept");
+        let (socket, _) = socket::accept(&bound.socket).expect("accept");
         assert!(sockopt::tcp_nodelay(&socket).expect("TCP"));
     }
 

@@ -1,0 +1,130 @@
+//! Sends a gather in as few system calls as it can go.
+//!
+//! What is ready in one turn leaves in one call: a small file is read behind the head that goes before it, a large one
+//! follows by sendfile with MSG_MORE on the head. A full socket is `Sent::blocked`, not an error. Absent: TLS, which fills
+//! a gather of its own.
+
+use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
+
+use engines::http::{FileRange, Front, Gather};
+
+use crate::sys::socket::{self, Sent};
+
+/// Sends from the front of `gather` until it is empty, the socket is full or `limit` bytes are sent.
+/// One sendfile call takes at most `sendfile_max_chunk` bytes (0: no bound).
+///
+/// # Errors
+/// `UnexpectedEof` when a file is shorter than its range says: the connection must be closed, the
+/// promised length cannot be kept. Else the socket's or the file's error.
+pub fn send_gather(
+    socket: impl AsFd,
+    gather: &mut Gather,
+    limit: u64,
+    sendfile_max_chunk: u64,
+) -> io::Result<Sent> {
+    let chunk = match sendfile_max_chunk {
+        0 => u64::MAX,
+        most => most,
+    };
+    let mut sent = Sent::default();
+    while sent.bytes < limit && !sent.blocked {
+        let room = limit - sent.bytes;
+        inline_small_file(gather)?;
+        let step = match gather.front() {
+            None => break,
+            Some(Front::Bytes(_)) => send_memory(socket.as_fd(), gather, room)?,
+            Some(Front::File(range)) => {
+                let len = range.len.min(room).min(chunk);
+                socket::send_file(socket.as_fd(), range.file.as_ref(), range.offset, len)?
+            }
+        };
+        gather.advance(step.bytes);
+        sent.bytes += step.bytes;
+        sent.blocked = step.blocked;
+    }
+    Ok(sent)
+}
+
+/// Reads from the beginning of a file's range into `buffer`; 0 at the end of the file.
+///
+/// # Errors
+/// The file's error.
+pub fn read_file(range: &FileRange, buffer: &mut [u8]) -> io::Result<usize> {
+    socket::read_at(range.file.as_ref(), range.offset, buffer)
+}
+
+/// Appends the bytes of `range` to `bytes`, which is left as it was on an error.
+///
+/// # Errors
+/// `UnexpectedEof` when the file is shorter; else the error of the read.
+pub fn read_range(range: &FileRange, bytes: &mut Vec<u8>) -> io::Result<()> {
+    socket::append_at(range.file.as_ref(), range.offset, range.len, bytes)
+}
+
+fn send_memory(socket: impl AsFd, gather: &Gather, room: u64) -> io::Result<Sent> {
+    let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+    let count = gather.slices(&mut slices);
+    let whole = whole_within(&slices[..count], room);
+    // A file that follows in this very call may share the last segment. Else nothing is held back.
+    let more = whole.count > 0 && whole.count == count && whole.bytes < room && gather.file_after();
+    if whole.count > 1 {
+        return socket::send_vectored(socket, &slices[..whole.count], more);
+    }
+    let Some(Front::Bytes(bytes)) = gather.front() else {
+        return Ok(Sent::default());
+    };
+    let part = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
+    socket::send(socket, part, more)
+}
+
+/// Reads the first file piece into the bytes before it when it is small, so that both leave in one call.
+fn inline_small_file(gather: &mut Gather) -> io::Result<()> {
+    let result = gather.inline_front_file(|range, bytes| {
+        if range.len > INLINE_FILE_BYTES {
+            return Err(NotInlined::TooLarge);
+        }
+        read_range(range, bytes).map_err(NotInlined::Failed)
+    });
+    match result {
+        Ok(()) | Err(NotInlined::TooLarge) => Ok(()),
+        Err(NotInlined::Failed(error)) => Err(error),
+    }
+}
+
+enum NotInlined {
+    TooLarge,
+    Failed(io::Error),
+}
+
+struct Whole {
+    count: usize,
+    bytes: u64,
+}
+
+/// The leading slices that fit in `room` bytes uncut.
+fn whole_within(slices: &[IoSlice<'_>], room: u64) -> Whole {
+    let mut whole = Whole { count: 0, bytes: 0 };
+    for slice in slices {
+        let bytes = whole.bytes + slice.len() as u64;
+        if bytes > room {
+            break;
+        }
+        whole = Whole {
+            count: whole.count + 1,
+            bytes,
+        };
+    }
+    whole
+}
+
+/// Pieces of memory in one call; what is left goes in the next.
+const SLICES_MAX: usize = 64;
+
+/// Files up to this many bytes are copied behind the head instead of sent by sendfile: one system
+/// call less, and one segment for head and body. To be tuned by measurement.
+pub const INLINE_FILE_BYTES: u64 = 16 * 1024;
+
+#[cfg(test)]
+#[path = "send_tests.rs"]
+mod tests;

@@ -1,0 +1,132 @@
+//! Tests of sending on socket pairs.
+
+use super::*;
+use std::io::{Read, Seek, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+
+use engines::http::Chunk;
+
+fn pair() -> (UnixStream, UnixStream) {
+    let (ours, peer) = UnixStream::pair().expect("a socket pair");
+    ours.set_nonblocking(true).expect("non-blocking");
+    peer.set_nonblocking(true).expect("non-blocking");
+    (ours, peer)
+}
+
+fn file_of(bytes: &[u8]) -> std::fs::File {
+    let path = std::env::temp_dir().join(format!(
+        "firstbyte-socket-{}-{:?}-{}",
+        std::process::id(),
+        std::thread::current().id(),
+        bytes.len()
+    ));
+    let mut file = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&path)
+        .expect("a temporary file");
+    std::fs::remove_file(&path).expect("remove");
+    file.write_all(bytes).expect("write");
+    file.rewind().expect("rewind");
+    file
+}
+
+fn range(bytes: &[u8], offset: u64, len: u64) -> Chunk {
+    let file = Rc::new(OwnedFd::from(file_of(bytes)));
+    Chunk::File(FileRange { file, offset, len })
+}
+
+fn read_available(peer: &mut UnixStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // The error is WouldBlock, after everything that has come.
+    let _ = peer.read_to_end(&mut bytes);
+    bytes
+}
+
+#[test]
+fn small_file_leaves_with_the_head_in_one_send() {
+    // A datagram socket keeps the borders between sends.
+    let (ours, peer) = std::os::unix::net::UnixDatagram::pair().expect("a pair");
+    let mut gather = Gather::default();
+    gather.push_bytes(b"head ");
+    gather.push(range(b"xxbody", 2, 4));
+    let sent = send_gather(&ours, &mut gather, u64::MAX, 0).expect("send");
+    assert_eq!(
+        sent,
+        Sent {
+            bytes: 9,
+            blocked: false
+        }
+    );
+    let mut buffer = [0; 64];
+    let len = peer.recv(&mut buffer).expect("receive");
+    assert_eq!(&buffer[..len], b"head body");
+}
+
+#[test]
+fn large_file_and_full_socket_arrive_whole_and_in_order() {
+    let (ours, mut peer) = pair();
+    let body: Vec<u8> = (0..3_000_000u32).map(|i| (i % 251) as u8).collect();
+    let mut gather = Gather::default();
+    gather.push_bytes(b"head");
+    gather.push(range(&body, 0, body.len() as u64));
+    gather.push_bytes(b"tail");
+    let (mut received, mut blocked) = (Vec::new(), 0);
+    while !gather.is_empty() {
+        let sent = send_gather(&ours, &mut gather, u64::MAX, 64 * 1024).expect("send");
+        blocked += usize::from(sent.blocked);
+        received.extend(read_available(&mut peer));
+    }
+    received.extend(read_available(&mut peer));
+    assert!(blocked > 0, "3 MB do not fit a socket's buffer");
+    assert_eq!(received.len(), body.len() + 8);
+    assert!(received.starts_with(b"head") && received.ends_with(b"tail"));
+    assert_eq!(received[4..4 + body.len()], body[..]);
+}
+
+#[test]
+fn limit_is_kept_in_memory_and_in_files() {
+    let (ours, mut peer) = pair();
+    let body = vec![7; 100_000];
+    let mut gather = Gather::default();
+    gather.push_bytes(b"0123456789");
+    gather.push(range(&body, 0, 100_000));
+    for (limit, total) in [(4, 4), (10, 14), (1_000, 1_014), (0, 1_014)] {
+        let sent = send_gather(&ours, &mut gather, limit, 0).expect("send");
+        assert_eq!(
+            sent,
+            Sent {
+                bytes: limit,
+                blocked: false
+            }
+        );
+        assert_eq!(gather.len(), 100_010 - total);
+    }
+    assert_eq!(read_available(&mut peer).len(), 1_014);
+}
+
+#[test]
+fn file_shorter_than_promised_is_unexpected_eof() {
+    for len in [50, INLINE_FILE_BYTES + 1] {
+        let (ours, _peer) = pair();
+        let mut gather = Gather::default();
+        gather.push_bytes(b"head");
+        gather.push(range(b"short", 0, len));
+        let error = send_gather(&ours, &mut gather, u64::MAX, 0).expect_err("too short");
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+}
+
+#[test]
+fn closed_peer_is_an_error_and_no_signal() {
+    let (ours, peer) = pair();
+    drop(peer);
+    let mut gather = Gather::default();
+    gather.push_bytes(b"x");
+    let error = send_gather(&ours, &mut gather, u64::MAX, 0).expect_err("closed");
+    assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+}
