@@ -1,8 +1,11 @@
 //! The only clock, sockets, files, threads and processes of firstbyte.
 
+#![forbid(unsafe_code)]
+
 pub mod bundle;
 pub mod inbox;
 pub mod io;
 pub mod listen;
-pub mod sys;
 pub mod worker;
+
+pub use sys;

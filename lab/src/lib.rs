@@ -1,6 +1,6 @@
 //! The lab: what loads servers and says what it measured.
 //!
-//! The engines in the client role and the driver's system calls; nothing here is part of a server. A run is asked for with a
+//! The engines in the client role and system calls; nothing here is part of a server. A run is asked for with a
 //! [`Plan`] and gives an [`Outcome`]; what is told of it says how many measurements a figure stands on, how sure it is, and
 //! under which conditions it was taken.
 //!

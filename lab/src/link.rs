@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use driver::sys::{connect, socket, tcp_info};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use sys::{connect, socket, tcp_info};
 
 use crate::engine::{Engine, Protocol};
 use crate::flights::Flights;

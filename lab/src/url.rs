@@ -92,7 +92,7 @@ impl Url {
     /// # Errors
     /// There is no such host.
     pub fn address(&self) -> Result<SocketAddr, String> {
-        let found = driver::sys::host::addresses(&self.host);
+        let found = sys::host::addresses(&self.host);
         let found = found.and_then(|list| {
             let first = list.first().copied();
             first.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))

@@ -41,8 +41,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use driver::sys::namespace::Network;
-use driver::sys::process;
+use sys::namespace::Network;
+use sys::process;
 
 pub use options::{LOCALHOST_PORTS, Options};
 pub use quantity::{Loss, Rate};

@@ -15,8 +15,8 @@ use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use driver::sys::namespace::Network;
-use driver::sys::tun;
+use sys::namespace::Network;
+use sys::tun;
 
 use crate::options::Options;
 

@@ -10,10 +10,10 @@ use std::env;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use driver::sys::inherit::{self, Inherited, LocalAddr};
-use driver::sys::process;
 use server_core::ListenAddr;
 use server_core::errlog::Level;
+use sys::inherit::{self, Inherited, LocalAddr};
+use sys::process;
 
 use super::listeners::{Listener, Origin};
 use crate::console::Console;

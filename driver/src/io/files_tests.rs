@@ -107,7 +107,7 @@ fn changed_mode_opens_anew() {
     assert!(!Rc::ptr_eq(&first, &second));
     assert_eq!(second.meta.mode & 0o777, 0o600);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o0)).expect("chmod");
-    if !crate::sys::identity::is_root() {
+    if !sys::identity::is_root() {
         let error = open(&mut cache, &path).expect_err("no right to read");
         assert!(error.is_forbidden());
     }

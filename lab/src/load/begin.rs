@@ -1,7 +1,7 @@
 //! Which request is begun when, and on which connection.
 
-use driver::sys::poll::Interest;
 use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec};
+use sys::poll::Interest;
 
 use super::{Connect, Loader, now_ns};
 use crate::flights::Flight;

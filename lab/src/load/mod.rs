@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use driver::sys::poll::{Events, Interest, Poller};
 use rustix::time::{ClockId, TimerfdClockId, TimerfdFlags};
 use rustls::pki_types::ServerName;
+use sys::poll::{Events, Interest, Poller};
 
 use crate::engine::Protocol;
 use crate::judge::Judge;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use driver::sys::poll::Ready;
+use sys::poll::Ready;
 
 use super::{Connect, Loader, PROGRESS, RETRY_NS, TRIES_MAX, now_ns};
 use crate::engine::{Engine, Told};

@@ -5,8 +5,8 @@
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use driver::sys::device;
 use serde::{Deserialize, Serialize};
+use sys::device;
 
 use super::route::device_to;
 use crate::load::Plan;

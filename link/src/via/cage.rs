@@ -6,10 +6,10 @@
 use std::io::{self, ErrorKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use driver::sys::namespace::{self, Rights};
-use driver::sys::process::{self, Exit, Fork};
-use driver::sys::signal::{self, Signals};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use sys::namespace::{self, Rights};
+use sys::process::{self, Exit, Fork};
+use sys::signal::{self, Signals};
 
 use super::FAILED;
 

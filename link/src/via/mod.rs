@@ -17,9 +17,9 @@ pub mod run;
 
 use std::io;
 
-use driver::sys::namespace::Rights;
-use driver::sys::signal::Signals;
-use driver::sys::{mount, namespace, random};
+use sys::namespace::Rights;
+use sys::signal::Signals;
+use sys::{mount, namespace, random};
 
 use crate::{Link, Options, Spec};
 

@@ -13,8 +13,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use driver::sys::{exec, mount, namespace, process, signal};
 use rustix::event::Timespec;
+use sys::{exec, mount, namespace, process, signal};
 
 use super::{FAILED, Inside, cage};
 use crate::{Counters, Lateness, inside};

@@ -58,8 +58,8 @@ fn open(server: SocketAddr, kind: SocketType) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::poll::{Events, Interest, Poller};
-    use crate::sys::socket::{receive, so_error};
+    use crate::poll::{Events, Interest, Poller};
+    use crate::socket::{receive, so_error};
     use std::net::{TcpListener, UdpSocket};
 
     /// Waits for the socket.

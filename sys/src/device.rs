@@ -86,7 +86,7 @@ const ETHTOOL_GGRO: u32 = 0x2b;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::namespace::Network;
+    use crate::namespace::Network;
 
     #[test]
     fn names_have_one_to_fifteen_bytes() {

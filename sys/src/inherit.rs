@@ -118,7 +118,7 @@ mod tests {
         assert!(taken.listens && !taken.reuseport);
         let again = adopt(number).expect_err("it is owned now");
         assert_eq!(again.raw_os_error(), Some(libc::EBADF));
-        let waiting = super::super::socket::accept(&taken.socket).expect_err("nobody connects");
+        let waiting = crate::socket::accept(&taken.socket).expect_err("nobody connects");
         assert_eq!(waiting.kind(), io::ErrorKind::WouldBlock);
     }
 
@@ -136,7 +136,7 @@ mod tests {
     fn socket_that_does_not_listen_is_told() {
         let datagrams = left_open(UdpSocket::bind("127.0.0.1:0").expect("bind"));
         assert!(!adopt(datagrams).expect("a socket").listens);
-        let (one, _other) = super::super::fdpass::pair().expect("a pair");
+        let (one, _other) = crate::fdpass::pair().expect("a pair");
         let unnamed = adopt(left_open(one)).expect("a socket");
         assert_eq!((unnamed.address, unnamed.listens), (None, false));
     }

@@ -1,9 +1,9 @@
 //! The operating system, in the fewest calls that a server needs; the only `unsafe` of the project.
 //!
-//! Every function here takes and gives owned or borrowed descriptors and `io::Result`; rustix makes
-//! the calls it has, libc the rest. Linux only. Nothing here knows a protocol or a configuration. `namespace`, `mount`, `tun` and `device` are there for
-//! emulated links (`link/`) and the lab alone: all `unsafe` is kept in one folder, and what the server does not call is
-//! not in it.
+//! Every function here takes and returns owned or borrowed descriptors and `io::Result`; rustix makes the calls it has,
+//! libc the rest. Linux only. Nothing here knows a protocol or a configuration, and no other crate of the workspace.
+//! `namespace`, `mount`, `tun` and `device` are there for emulated links (`link/`) and the lab alone: all `unsafe` is kept
+//! in one crate, and what the server does not call is not in its binary.
 
 pub mod clock;
 pub mod connect;
@@ -31,7 +31,10 @@ pub mod tun;
 use std::io;
 
 /// Runs `call` until it is not interrupted by a signal.
-pub(crate) fn retry<T>(
+///
+/// # Errors
+/// Those of `call` but EINTR.
+pub fn retry<T>(
     mut call: impl FnMut() -> Result<T, rustix::io::Errno>,
 ) -> Result<T, rustix::io::Errno> {
     loop {

@@ -191,9 +191,9 @@ const ACKED: i32 = 2;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::clock::wall_us;
-    use crate::sys::poll::{Events, Interest, Poller};
-    use crate::sys::tcp_info::tcp_info;
+    use crate::clock::wall_us;
+    use crate::poll::{Events, Interest, Poller};
+    use crate::tcp_info::tcp_info;
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
     use std::os::unix::net::UnixStream;
