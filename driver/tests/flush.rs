@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use driver::io::sim::{Faults, Random, Wire, World};
 use driver::worker::config::ThreadConfig;
 use engines::http::Chunk;
 use flate2::{Compress, Compression, FlushCompress};
@@ -21,6 +20,7 @@ use server_core::exchange::{Ctx, Exchange, Peer, Supplied, Supply};
 use server_core::http::Http;
 use server_core::module::{Content, Handler, Module};
 use server_core::{LoadOptions, OpenedLogs, load, reply};
+use sim::{Faults, Random, Wire, World};
 
 use client::{Client, PROTOCOLS, Protocol};
 

@@ -8,7 +8,6 @@ mod open_cache;
 mod open_path;
 pub mod resolver;
 pub mod send;
-pub mod sim;
 pub mod syslog;
 pub mod tcp_info;
 pub mod timer;

@@ -1,4 +1,4 @@
-//! What a connection needs of its socket: real sockets here, the simulator's in `io::sim`.
+//! What a connection needs of its socket: real sockets here, the simulator's in the crate `sim`.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;

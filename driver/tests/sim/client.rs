@@ -1,6 +1,6 @@
 //! The clients of a run: how they send their requests, how they read, how they go away.
 
-use driver::io::sim::{Faults, Link, Random, Wire};
+use sim::{Faults, Link, Random, Wire};
 
 use super::judge::{Court, Judge};
 use super::run::Guest;

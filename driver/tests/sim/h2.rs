@@ -18,9 +18,9 @@ mod verdict;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use driver::io::sim::{Link, Random, Wire};
 use engines::h2::PREFACE;
 use engines::hpack::{Decoder, Encoder};
+use sim::{Link, Random, Wire};
 
 use super::judge::Court;
 use super::run::Guest;

@@ -1,7 +1,7 @@
 //! The judge of one connection: it sees the bytes on the wire and the clock, and nothing of the server.
 
-use driver::io::sim::{ClosedBy, Link, Moment, Wire};
 use driver::worker::conn::ENDED_MS;
+use sim::{ClosedBy, Link, Moment, Wire};
 
 use super::expect::{self, Circumstances, whole_body};
 use super::limits::{Due, Limits};

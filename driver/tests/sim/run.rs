@@ -3,10 +3,10 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::{Rc, Weak};
 
-use driver::io::sim::{ClosedBy, Link, Order, Random, Wire, World};
 use driver::worker::conn::Cause;
 use server_core::exchange::Peer;
 use server_core::http::LocalHttp;
+use sim::{ClosedBy, Link, Order, Random, Wire, World};
 
 use super::client::faults;
 use super::judge::Court;

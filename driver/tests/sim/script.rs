@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use driver::io::sim::Random;
+use sim::Random;
 
 use super::site::FILES;
 

@@ -1,6 +1,6 @@
 //! The judge's verdict when nothing goes on or a connection is closed: reasons, losses, lingering and the log.
 
-use driver::io::sim::{ClosedBy, Link, Moment, Wire};
+use sim::{ClosedBy, Link, Moment, Wire};
 
 use super::judge::{Court, Judge};
 use super::script::{Linger, Want};

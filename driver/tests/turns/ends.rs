@@ -1,7 +1,7 @@
 //! How connections of HTTP/1 end: clients that leave, limits of time, the end of the server.
 
-use driver::io::sim::Order;
 use driver::worker::conn::{Cause, ENDED_MS};
+use sim::Order;
 
 use super::site::{Talk, generation, get, logged, notes, statuses};
 

@@ -9,7 +9,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use driver::io::sim::{Faults, Random, Wire, World};
 use driver::worker::config::ThreadConfig;
 use engines::http::{Chunk, FileRange, ResponseHead};
 use server_core::errlog::{ErrorLog, Level, Sink};
@@ -17,6 +16,7 @@ use server_core::exchange::{Ahead, Ctx, Exchange, Peer, State, Supplied, Supply}
 use server_core::intake::{Collected, Plan, collect};
 use server_core::module::{Content, Handler, Module};
 use server_core::{LoadOptions, OpenedLogs, load, reply};
+use sim::{Faults, Random, Wire, World};
 
 /// A connection of a client.
 pub(crate) struct Talk {

@@ -1,7 +1,7 @@
 //! What a client hears: every frame must be one that the server may send now.
 
-use driver::io::sim::{Link, Wire};
 use engines::h2::NO_ERROR;
+use sim::{Link, Wire};
 
 use super::super::judge::Court;
 use super::{

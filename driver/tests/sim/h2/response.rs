@@ -1,6 +1,6 @@
 //! Whether a response is what its request must give.
 
-use driver::io::sim::{Link, Wire};
+use sim::{Link, Wire};
 
 use super::super::judge::{Court, reached};
 use super::super::site::{CONFS, Conf, FILES, Site};

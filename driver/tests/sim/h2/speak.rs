@@ -1,8 +1,8 @@
 //! What a client says.
 
-use driver::io::sim::Random;
 use engines::h2::{COMPRESSION_ERROR, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, PROTOCOL_ERROR};
 use engines::hpack::Indexing;
+use sim::Random;
 
 use super::{
     ACK, Ask, CONTINUATION, DATA, DEFAULT_WINDOW, END_HEADERS, END_STREAM, GOAWAY, HAS_PRIORITY,

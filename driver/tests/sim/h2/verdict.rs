@@ -1,9 +1,9 @@
 //! What the server has a reason for: resets, goodbyes, the close, and doing nothing.
 
-use driver::io::sim::{ClosedBy, Link, Wire};
 use engines::h2::{
     FLOW_CONTROL_ERROR, INTERNAL_ERROR, NO_ERROR, PREFACE, PROTOCOL_ERROR, REFUSED_STREAM,
 };
+use sim::{ClosedBy, Link, Wire};
 
 use super::super::judge::{Court, reached};
 use super::super::limits::Limits;

@@ -10,8 +10,8 @@ use std::rc::Rc;
 use engines::http::{FileRange, Front, Gather};
 
 use super::Random;
-use crate::io::send::{INLINE_FILE_BYTES, read_range};
-use crate::sys::socket::Sent;
+use driver::io::send::{INLINE_FILE_BYTES, read_range};
+use driver::sys::socket::Sent;
 
 /// The virtual time, and the number of the configuration in force.
 #[derive(Debug, Default)]

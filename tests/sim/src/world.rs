@@ -10,11 +10,11 @@ use std::rc::Rc;
 use server_core::exchange::{Env, Peer};
 
 use super::{Hands, Random, SimNet, SimSocket, Wire};
-use crate::io::timer::Timers;
-use crate::worker::config::ThreadConfig;
-use crate::worker::conn::{Cause, Choice, Conn, Fate, end_sampling, intake, retire, turn};
-use crate::worker::shared::Shared;
-use crate::worker::slab::{Key, Slab};
+use driver::io::timer::Timers;
+use driver::worker::config::ThreadConfig;
+use driver::worker::conn::{Cause, Choice, Conn, Fate, end_sampling, intake, retire, turn};
+use driver::worker::shared::Shared;
+use driver::worker::slab::{Key, Slab};
 
 /// What ended a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

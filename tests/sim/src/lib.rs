@@ -1,4 +1,4 @@
-//! The deterministic twin of the sockets, for the seeded simulation of the worker.
+//! The simulated world of the worker: sockets, clock and loop, deterministic from one seed. For tests alone.
 //!
 //! A [`Wire`] is both directions of one connection in memory. The server's end is a [`SimSocket`], used through
 //! [`SimNet`] as sockets are; the client's end is the wire itself. Readiness is edge-triggered as epoll tells it: an
@@ -8,6 +8,7 @@
 //!
 //! The wire keeps account of what the server did and when, for a judge that knows nothing of the server. Absent:
 //! urgent data, half-open connections, the loss of a reset.
+#![forbid(unsafe_code)]
 
 mod random;
 mod wire;
@@ -24,8 +25,8 @@ pub use random::Random;
 pub use wire::{Faults, Hands, Moment, Wire};
 pub use world::{ClosedBy, Link, Order, World};
 
-use crate::sys::socket::Sent;
-use crate::worker::net::Net;
+use driver::sys::socket::Sent;
+use driver::worker::net::Net;
 
 /// The server's end of a wire; dropping it closes the connection.
 #[derive(Debug)]
