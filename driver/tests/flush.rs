@@ -16,7 +16,7 @@ use driver::worker::config::ThreadConfig;
 use engines::http::Chunk;
 use flate2::{Compress, Compression, FlushCompress};
 use server_core::errlog::ErrorLog;
-use server_core::exchange::{Ctx, Exchange, Peer, Supplied, Supply};
+use server_core::exchange::{Ctx, Exchange, Peer, Supplied, Supply, Wait};
 use server_core::http::Http;
 use server_core::module::{Content, Handler, Module};
 use server_core::{LoadOptions, OpenedLogs, load, reply};
@@ -94,7 +94,7 @@ struct Late {
 impl Supply for Late {
     fn next(&mut self, cx: &mut Ctx<'_>) -> Supplied {
         if cx.clock.mono_ms < self.late_ms {
-            return Supplied::Later(self.late_ms);
+            return Supplied::Pending(Wait::until(self.late_ms));
         }
         match self.rest.take() {
             Some(rest) => Supplied::Chunk(Chunk::Owned(rest)),

@@ -17,6 +17,7 @@ pub mod shared;
 pub mod slab;
 pub mod thread;
 mod upkeep;
+pub mod wakes;
 
 use std::collections::HashMap;
 use std::fs::File;

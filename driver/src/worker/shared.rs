@@ -10,6 +10,7 @@ use server_core::exchange::{Client, Ctx, EFFORT_BYTES, Env, Exchange};
 use server_core::logs::Logs;
 use server_core::memory;
 use server_core::phases;
+use server_core::waker::WakeQueue;
 
 use super::config::ThreadConfig;
 use super::conn::{Active, PASSES_A_TURN, Sealer};
@@ -39,6 +40,10 @@ pub struct Shared<N: Net> {
     pub env: Env,
     /// What body stages may still be given in this pass over a connection, bytes.
     pub effort: Cell<u64>,
+    /// Exchanges that were woken.
+    pub wakers: WakeQueue,
+    /// The connection that has its turn: its key as a token, by which its exchanges are woken.
+    pub owner: u64,
     /// Where sockets are read into.
     pub scratch: Box<[u8]>,
     /// What encryption needs.
@@ -82,6 +87,8 @@ impl<N: Net> Shared<N> {
             logs: Logs::default(),
             env,
             effort: Cell::new(EFFORT_BYTES),
+            wakers: WakeQueue::default(),
+            owner: 0,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             sealer: Sealer::default(),
             nothing: Gather::default(),
@@ -121,6 +128,7 @@ impl<N: Net> Shared<N> {
             logs: &mut self.logs,
             env: &self.env,
             effort: &self.effort,
+            wakers: &self.wakers,
         }
     }
 

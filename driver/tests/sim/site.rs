@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use driver::worker::config::ThreadConfig;
 use server_core::errlog::ErrorLog;
-use server_core::exchange::{Ctx, Exchange, State};
+use server_core::exchange::{Ctx, Exchange, State, Wait};
 use server_core::http::Http;
 use server_core::intake::{self, Collected, InFile, Plan};
 use server_core::module::{Content, Handler, Module, Step};
@@ -291,7 +291,7 @@ fn wait(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     if until <= now_ms {
         return Step::Next;
     }
-    x.state = State::Waiting(until);
+    x.state = State::Waiting(Wait::until(until));
     Step::Wait
 }
 

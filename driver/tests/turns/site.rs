@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use driver::worker::config::ThreadConfig;
 use engines::http::{Chunk, FileRange, ResponseHead};
 use server_core::errlog::{ErrorLog, Level, Sink};
-use server_core::exchange::{Ahead, Ctx, Exchange, Peer, State, Supplied, Supply};
+use server_core::exchange::{Ahead, Ctx, Exchange, Peer, State, Supplied, Supply, Wait};
 use server_core::intake::{Collected, Plan, collect};
 use server_core::module::{Content, Handler, Module};
 use server_core::{LoadOptions, OpenedLogs, load, reply};
@@ -258,7 +258,7 @@ fn has_waited(x: &mut Exchange, cx: &Ctx<'_>, ms: u64) -> bool {
         }
     };
     if now_ms < until_ms {
-        x.state = State::Waiting(until_ms);
+        x.state = State::Waiting(Wait::until(until_ms));
     }
     now_ms >= until_ms
 }
@@ -341,7 +341,7 @@ struct Late {
 impl Supply for Late {
     fn next(&mut self, cx: &mut Ctx<'_>) -> Supplied {
         if cx.clock.mono_ms < self.at_ms {
-            return Supplied::Later(self.at_ms);
+            return Supplied::Pending(Wait::until(self.at_ms));
         }
         match std::mem::take(&mut self.bytes) {
             0 => Supplied::End,

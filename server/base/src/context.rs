@@ -7,6 +7,7 @@ use crate::files::Files;
 use crate::logs::Logs;
 use crate::offload::Offload;
 use crate::transport::ReadTcpInfo;
+use crate::waker::WakeQueue;
 
 /// What handlers need of the world while they work on an exchange.
 pub struct Ctx<'a> {
@@ -20,6 +21,8 @@ pub struct Ctx<'a> {
     pub env: &'a Env,
     /// How many bytes body stages may still be given in this pass over the connection.
     pub effort: &'a Cell<u64>,
+    /// Where the thread's wakes go.
+    pub wakers: &'a WakeQueue,
 }
 
 /// How many bytes the stages of a connection's bodies are given before what came out of them is written and others have

@@ -7,7 +7,6 @@
 
 pub mod address;
 pub mod affinity;
-
 pub mod clock;
 pub mod config;
 pub mod context;
@@ -33,5 +32,6 @@ pub mod syslog;
 pub mod transport;
 pub mod typed;
 pub mod upkeep;
+pub mod waker;
 pub mod watch;
 pub mod zone;

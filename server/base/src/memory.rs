@@ -3,7 +3,8 @@
 //!
 //! A client that takes nothing, or a byte at a time, keeps what was made for it, and may ask a hundred times on one
 //! connection. So a connection has a share and a thread has a budget: what would exceed them waits, or does without.
-//! Files, and bytes that a cache shares, are not counted: they cost a response nothing.
+//! Files, and bytes that a cache shares, are not counted: they cost a response nothing. Who waits is woken when so much is
+//! given back that it may have what it asked for.
 //!
 //! Apart from that, the process has a limit (`worker_memory_limit`): the driver says when it is reached ([`set_full`]),
 //! and when what only saves time is to be let go of ([`relieve`]).
@@ -11,6 +12,8 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::waker::Waker;
 
 /// Bytes that are counted until this is dropped.
 #[derive(Debug)]
@@ -35,6 +38,25 @@ pub fn allowance_bytes() -> u64 {
         let left = THREAD_BYTES.saturating_sub(ledger.bytes);
         (left / ALLOWED_PART).min(CONNECTION_BYTES)
     })
+}
+
+/// Has a waiter woken that was refused `bytes`, when its connection, by number, may have them.
+pub fn wait_for(connection: u64, bytes: u64, waker: Waker) {
+    LEDGER.with_borrow_mut(|ledger| {
+        // Exchanges that ended meanwhile are nobody to wake, and one that asks again is in the queue.
+        ledger.waiters.retain(|known| !known.waker.is_orphan());
+        if !ledger
+            .waiters
+            .iter()
+            .any(|known| known.waker.is_same(&waker))
+        {
+            ledger.waiters.push(Waiter {
+                connection,
+                bytes,
+                waker,
+            });
+        }
+    });
 }
 
 /// Whether new requests are refused, since the process has as much memory as it may.
@@ -67,7 +89,10 @@ impl Claim {
     /// Gives back what is claimed beyond `bytes`.
     pub fn shrink(&mut self, bytes: u64) {
         let spare = self.bytes.saturating_sub(bytes);
-        LEDGER.with_borrow_mut(|ledger| ledger.shrink(self.connection, spare));
+        LEDGER.with_borrow_mut(|ledger| {
+            ledger.shrink(self.connection, spare);
+            ledger.wake_waiters();
+        });
         self.bytes -= spare;
     }
 }
@@ -76,7 +101,9 @@ impl Drop for Claim {
     fn drop(&mut self) {
         // While a thread ends the ledger may be gone already.
         let _ = LEDGER.try_with(|ledger| {
-            ledger.borrow_mut().give_back(self.connection, self.bytes);
+            let mut ledger = ledger.borrow_mut();
+            ledger.give_back(self.connection, self.bytes);
+            ledger.wake_waiters();
         });
     }
 }
@@ -94,6 +121,14 @@ struct Ledger {
     bytes: u64,
     /// By connection; only those that hold something.
     shares: HashMap<u64, Share>,
+    /// Who waits for bytes, in the order in which they asked: one for each exchange at most.
+    waiters: Vec<Waiter>,
+}
+
+struct Waiter {
+    connection: u64,
+    bytes: u64,
+    waker: Waker,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -104,10 +139,7 @@ struct Share {
 
 impl Ledger {
     fn claim(&mut self, connection: u64, bytes: u64) -> bool {
-        let share = self.shares.get(&connection).copied().unwrap_or_default();
-        let fits = share.bytes.saturating_add(bytes) <= CONNECTION_BYTES
-            && self.bytes.saturating_add(bytes) <= THREAD_BYTES;
-        if share.claims > 0 && !fits {
+        if !self.grants(connection, bytes) {
             return false;
         }
         self.bytes += bytes;
@@ -115,6 +147,32 @@ impl Ledger {
         share.claims += 1;
         share.bytes += bytes;
         true
+    }
+
+    /// Whether a connection may have so many bytes now.
+    fn grants(&self, connection: u64, bytes: u64) -> bool {
+        let share = self.shares.get(&connection).copied().unwrap_or_default();
+        let fits = share.bytes.saturating_add(bytes) <= CONNECTION_BYTES
+            && self.bytes.saturating_add(bytes) <= THREAD_BYTES;
+        share.claims == 0 || fits
+    }
+
+    /// Wakes the first of those who may have what they asked for; they ask again, and who is refused waits again.
+    fn wake_waiters(&mut self) {
+        if self.waiters.is_empty() {
+            return;
+        }
+        let mut waiters = std::mem::take(&mut self.waiters);
+        let mut woken = 0;
+        waiters.retain(|waiter| {
+            let wakes = woken < WAKES_MAX && self.grants(waiter.connection, waiter.bytes);
+            if wakes {
+                woken += 1;
+                waiter.waker.wake();
+            }
+            !wakes
+        });
+        self.waiters = waiters;
     }
 
     fn shrink(&mut self, connection: u64, bytes: u64) {
@@ -141,8 +199,10 @@ pub const CONNECTION_BYTES: u64 = 3584 << 10;
 pub const THREAD_BYTES: u64 = 32 << 20;
 /// No response claims more than this part of what is left of the budget.
 const ALLOWED_PART: u64 = 4;
-/// When a response that has to wait for others of its connection is tried again.
-pub const RETRY_MS: u64 = 20;
+/// When a response that waits is tried again though nothing was given back for it: another may have been woken in its place.
+pub const RETRY_MS: u64 = 1000;
+/// How many are woken by what one response gives back.
+pub const WAKES_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {

@@ -1,15 +1,16 @@
 //! Work that takes long, done on a thread that serves nobody.
 //!
 //! The core has no threads. The driver lends a function that takes work ([`Env::offload`]) and does it on one of a few
-//! threads, in the order in which it came. A handler that began a [`Job`] keeps it with its exchange, says that it waits,
-//! and looks at the job when it is run again. Where there is no such function, the work is done at once.
+//! threads, in the order in which it came. A handler that began a [`Job`] keeps it with its exchange, gives it the
+//! exchange's waker ([`Job::wakes`]), says that it waits, and looks at the job when it is run again. Where there is no such
+//! function, the work is done at once.
 //!
-//! Absent: being woken by the end of the work, so [`look_again_ms`] says when to look; and ending work that has begun. Work
-//! whose job was dropped is not begun.
+//! Absent: ending work that has begun. Work whose job was dropped is not begun.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::context::Env;
+use crate::waker::RemoteWaker;
 
 /// Work for another thread.
 pub type Work = Box<dyn FnOnce() + Send>;
@@ -34,7 +35,20 @@ pub enum Progress<T> {
 
 /// Work that was begun; several may wait for it.
 #[derive(Clone, Debug)]
-pub struct Job<T>(Arc<OnceLock<Option<T>>>);
+pub struct Job<T>(Arc<Place<T>>);
+
+/// Where the result will be, and who waits for it: one waker for each exchange.
+#[derive(Debug)]
+struct Place<T> {
+    result: OnceLock<Option<T>>,
+    waiters: Mutex<Vec<RemoteWaker>>,
+}
+
+impl<T> Place<T> {
+    fn waiters(&self) -> MutexGuard<'_, Vec<RemoteWaker>> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl<T: Copy + Send + Sync + 'static> Job<T> {
     /// Begins work.
@@ -42,14 +56,17 @@ impl<T: Copy + Send + Sync + 'static> Job<T> {
     /// # Errors
     /// Too much waits already.
     pub fn begin(env: &Env, work: impl FnOnce() -> T + Send + 'static) -> Result<Self, Full> {
-        let place = Arc::new(OnceLock::new());
+        let place = Arc::new(Place {
+            result: OnceLock::new(),
+            waiters: Mutex::default(),
+        });
         let wanted = Arc::downgrade(&place);
         let work = move || {
             let Some(place) = wanted.upgrade() else {
                 return;
             };
             let settles = Settles(place);
-            let _ = settles.0.set(Some(work()));
+            let _ = settles.0.result.set(Some(work()));
         };
         match env.offload {
             Some(offload) => offload(Box::new(work))?,
@@ -60,10 +77,23 @@ impl<T: Copy + Send + Sync + 'static> Job<T> {
 
     /// How far it is.
     pub fn progress(&self) -> Progress<T> {
-        match self.0.get() {
+        match self.0.result.get() {
             None => Progress::Pending,
             Some(Some(result)) => Progress::Done(*result),
             Some(None) => Progress::Broken,
+        }
+    }
+
+    /// Has an exchange woken when the work has ended; at once if it has.
+    pub fn wakes(&self, waker: RemoteWaker) {
+        let mut waiters = self.0.waiters();
+        // The result is set before those who wait are taken.
+        if self.0.result.get().is_some() {
+            drop(waiters);
+            return waker.wake();
+        }
+        if !waiters.iter().any(|known| known.is_same(&waker)) {
+            waiters.push(waker);
         }
     }
 
@@ -75,7 +105,7 @@ impl<T: Copy + Send + Sync + 'static> Job<T> {
 
 /// A job without the wish that it be done.
 #[derive(Clone, Debug)]
-pub struct WeakJob<T>(Weak<OnceLock<Option<T>>>);
+pub struct WeakJob<T>(Weak<Place<T>>);
 
 impl<T> WeakJob<T> {
     /// The job, while somebody waits for it or it is in progress.
@@ -84,30 +114,23 @@ impl<T> WeakJob<T> {
     }
 }
 
-/// Notes that there will be no result, if there is none when the work has ended.
-struct Settles<T>(Arc<OnceLock<Option<T>>>);
+/// Notes that there will be no result, if there is none when the work has ended, and wakes who waits for it.
+struct Settles<T>(Arc<Place<T>>);
 
 impl<T> Drop for Settles<T> {
     fn drop(&mut self) {
-        let _ = self.0.set(None);
+        let _ = self.0.result.set(None);
+        let waiters = std::mem::take(&mut *self.0.waiters());
+        waiters.iter().for_each(RemoteWaker::wake);
     }
 }
-
-/// When to look at a job again that has been waited for since then, monotonic milliseconds: a sixteenth of that time later, so
-/// that looks are few and the answer is hardly late.
-pub fn look_again_ms(since_ms: u64, now_ms: u64) -> u64 {
-    let waited_ms = now_ms.saturating_sub(since_ms);
-    now_ms.saturating_add((waited_ms / 16).clamp(1, LOOK_MS_MAX))
-}
-
-/// The longest time between two looks, milliseconds.
-const LOOK_MS_MAX: u64 = 16;
 
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
 
     use super::*;
+    use crate::waker::{WakeKey, WakeQueue, Waker};
 
     thread_local! {
         static KEPT: RefCell<Vec<Work>> = const { RefCell::new(Vec::new()) };
@@ -169,15 +192,27 @@ mod tests {
     }
 
     #[test]
-    fn looks_grow_apart_up_to_a_limit() {
-        for (since, now, at) in [
-            (5, 5, 6),
-            (0, 16, 17),
-            (0, 32, 34),
-            (0, 1000, 1016),
-            (9, 5, 6),
-        ] {
-            assert_eq!(look_again_ms(since, now), at);
+    fn who_waits_is_woken_by_the_end_of_the_work_and_once() {
+        let queue = WakeQueue::default();
+        let wakers = [1, 2].map(|owner| Waker::new(WakeKey { owner, stream: 0 }, &queue));
+        let woken = || {
+            queue.receive();
+            queue.take().len()
+        };
+        let job = Job::begin(&env(), || 7).expect("there is room");
+        for waker in [&wakers[0], &wakers[1], &wakers[0]] {
+            job.wakes(waker.remote());
         }
+        assert_eq!(job.0.waiters().len(), 2, "each waits once");
+        assert_eq!(woken(), 0);
+        take()();
+        assert_eq!((woken(), job.progress()), (2, Progress::Done(7)));
+        job.wakes(wakers[0].remote());
+        assert_eq!(woken(), 1, "what has ended wakes at once");
+        let job: Job<u8> = Job::begin(&env(), || panic!("as it is meant to")).expect("room");
+        job.wakes(wakers[0].remote());
+        let work = take();
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).expect_err("it panics");
+        assert_eq!(woken(), 1, "a panic wakes as well");
     }
 }

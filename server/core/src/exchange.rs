@@ -13,6 +13,7 @@ mod matching;
 mod rate;
 mod supply;
 mod tls;
+mod wait;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -33,6 +34,7 @@ use crate::phases::Phase;
 use crate::regex::{Captures, FailedMatch};
 use crate::timing::{Moments, Sampled};
 use crate::trace::Trace;
+use crate::waker::{WakeKey, Waker};
 
 pub use crate::context::{Ctx, EFFORT_BYTES, Env};
 pub use crate::peer::Peer;
@@ -44,6 +46,7 @@ pub use guards::{Guards, Lease};
 pub use rate::Rate;
 pub use supply::{Supplied, Supply};
 pub use tls::Tls;
+pub use wait::Wait;
 
 /// Whether a server of an address, by its index, offers a protocol.
 pub type Offers = fn(&Http, &PortAddr, usize) -> bool;
@@ -71,6 +74,8 @@ pub struct Client {
     pub debug: bool,
     /// The number of its socket, which is open as long as its exchanges are.
     pub socket: i32,
+    /// What a [`Waker`] of the exchange names.
+    pub wake: WakeKey,
 }
 
 /// The response while it is being decided; the last header stage turns it into a [`ResponseHead`].
@@ -127,8 +132,8 @@ impl Reply {
 pub enum State {
     /// In the phases.
     Running,
-    /// Waiting for a timer, monotonic milliseconds, or before that for the request body, where it was asked for.
-    Waiting(u64),
+    /// Waiting, in a phase.
+    Waiting(Wait),
     /// The connection is to be closed without a response.
     Aborted,
     /// The response head is complete; the body is pulled.
@@ -211,6 +216,9 @@ pub struct Exchange {
     pub guards: Guards,
     /// Progress.
     pub state: State,
+    /// What the rest of the body waits for, if it does: as [`Exchange::pull`] found it.
+    pub pull_wait: Option<Wait>,
+    waker: Option<Waker>,
     /// The phase that runs next.
     pub phase: Phase,
     /// Handlers of the phase that have run.
@@ -298,6 +306,8 @@ impl Exchange {
             known: Vec::new(),
             guards: Guards::default(),
             state: State::Running,
+            pull_wait: None,
+            waker: None,
             phase: Phase::PostRead,
             handler: 0,
             internal: false,
@@ -328,6 +338,7 @@ impl Exchange {
     #[inline(always)] // Every request comes through here, from one place of the driver.
     pub fn begin(&mut self, http: Rc<LocalHttp>, port: usize, client: Client, clock: &Clock) {
         debug_assert!(self.body.is_empty() && self.supply.is_none() && self.stages.is_empty());
+        debug_assert!(self.waker.is_none(), "it went with the last request");
         debug_assert!(self.reply.status == 0 && self.reply.fields.fields.is_empty());
         let slots = http.vars.slots;
         self.http = http;
@@ -359,6 +370,7 @@ impl Exchange {
         self.known.resize(slots, false);
         self.guards.clear();
         self.state = State::Running;
+        self.pull_wait = None;
         self.phase = Phase::PostRead;
         self.handler = 0;
         self.internal = false;

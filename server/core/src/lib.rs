@@ -37,7 +37,7 @@ pub mod vars;
 pub use server_base::{
     address, affinity, clock, config, context, errand, errlog, keyword, log_paths, logging, logs,
     main_conf, memory, mime, name_servers, networks, offload, peer, regex, syslog, transport,
-    typed, upkeep, watch, zone,
+    typed, upkeep, waker, watch, zone,
 };
 use server_base::{files, listen, opened, shared_list};
 

@@ -170,9 +170,14 @@ pub fn place(x: &mut Exchange) {
     x.location = http.servers[x.server].location;
 }
 
-/// Continues an exchange whose timer has fired, or whose request body is there.
+/// Continues an exchange that waits, if its wait may have ended: its time has come, its request body is there, or it is one
+/// that wakes end, of which there may be too many.
 pub fn resume(x: &mut Exchange, cx: &mut Ctx<'_>) {
-    if matches!(x.state, State::Waiting(_)) {
+    let State::Waiting(wait) = x.state else {
+        return;
+    };
+    if wait.wake || x.is_due(cx.clock.mono_ms) {
+        x.forget_wakes();
         x.state = State::Running;
         run(x, cx);
     }
@@ -187,6 +192,7 @@ pub fn log(x: &mut Exchange, cx: &mut Ctx<'_>) {
         handler(x, cx);
     }
     x.guards.clear();
+    x.drop_waker();
     if x.intake.is_some() {
         x.intake = None;
     }

@@ -3,7 +3,7 @@
 use engines::http::Fault;
 
 use super::{Phase, redirect, refuse_body, resume};
-use crate::exchange::{Exchange, MAX_URI_CHANGES, State};
+use crate::exchange::{Exchange, MAX_URI_CHANGES, State, Wait};
 use crate::reply;
 use crate::testing::{Outcome, Ran, Reaction, START_MS, World, get};
 
@@ -92,7 +92,7 @@ fn a_response_ends_the_phases_wherever_it_is_made() {
 #[test]
 fn a_handler_that_waits_is_run_again() {
     fn later(x: &mut Exchange, _: &mut crate::exchange::Ctx<'_>) -> Outcome {
-        x.state = State::Waiting(START_MS + 500);
+        x.state = State::Waiting(Wait::woken_or_until(START_MS + 500));
         Outcome::Wait
     }
     let mut world = World::new("");
@@ -111,13 +111,34 @@ fn a_handler_that_waits_is_run_again() {
     ] {
         let mut ran = world.run(&get("/a"), &[(name, later), (name, later)]);
         assert!(ran.handlers().ends_with(name));
-        assert_eq!(ran.x.state, State::Waiting(START_MS + 500));
+        assert_eq!(
+            ran.x.state,
+            State::Waiting(Wait::woken_or_until(START_MS + 500))
+        );
         world.resume(&mut ran.x);
         assert_eq!(ran.handlers(), name, "once too often does no harm");
         world.resume(&mut ran.x);
         assert_eq!(ran.handlers(), after(name));
         assert_eq!(status(&ran.x), 200);
     }
+}
+
+#[test]
+fn who_waits_for_a_time_alone_is_not_run_before_it() {
+    let mut world = World::new("");
+    let waits: Reaction = |x, _| {
+        x.state = State::Waiting(Wait::until(START_MS + 500));
+        Outcome::Wait
+    };
+    let mut ran = world.run(&get("/a"), &[("pre_access", waits)]);
+    ran.handlers();
+    world.pass(499);
+    world.resume(&mut ran.x);
+    assert_eq!(ran.handlers(), "");
+    assert_eq!(ran.x.state, State::Waiting(Wait::until(START_MS + 500)));
+    world.pass(1);
+    world.resume(&mut ran.x);
+    assert!(ran.handlers().starts_with("pre_access "));
 }
 
 #[test]
@@ -168,7 +189,7 @@ fn the_handler_of_a_location_is_asked_before_all_others() {
     let elsewhere = world.run(&get("/b"), &[]);
     assert_eq!(content(elsewhere).as_deref(), Some("content say"));
     let waits: Reaction = |x, _| {
-        x.state = State::Waiting(START_MS);
+        x.state = State::Waiting(Wait::until(START_MS));
         Outcome::Wait
     };
     let mut ran = world.run(&get("/a"), &[("say", waits)]);
@@ -293,7 +314,7 @@ fn a_broken_body_is_answered_in_the_place_of_the_response() {
     let mut ran = world.run(
         "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
         &[("content", |x, _| {
-            x.state = State::Waiting(START_MS + 1);
+            x.state = State::Waiting(Wait::until(START_MS + 1));
             Outcome::Wait
         })],
     );

@@ -23,13 +23,14 @@ use engines::http::{Chunk, FileRange};
 use crate::build::{Cycle, LoadError, LoadOptions, load};
 use crate::clock::Clock;
 use crate::errlog::{ErrorLog, Level, Sink};
-use crate::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State};
+use crate::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State, Wait};
 use crate::files::{FileError, Files, Keep, Meta, OpenPolicy, Opened, TempDir, TempFile};
 use crate::http::LocalHttp;
 use crate::logs::Logs;
 use crate::module::{Access, Content, Handler, Module, Step};
 use crate::opened::OpenedLogs;
 use crate::transport::NO_SOCKET;
+use crate::waker::{WakeKey, WakeQueue};
 use crate::{phases, reply};
 
 pub(crate) use page::{Holding, Page, Part, Parts, begun, page, text, whole};
@@ -43,6 +44,7 @@ pub(crate) struct World {
     pub(crate) files: Disk,
     logs: Logs,
     env: Env,
+    pub(crate) wakers: WakeQueue,
     /// The error log, and how much of it was read.
     log: File,
     read: u64,
@@ -109,6 +111,7 @@ impl World {
             files: Disk::default(),
             logs: Logs::default(),
             env: Env::default(),
+            wakers: WakeQueue::default(),
             log,
             read: 0,
         }
@@ -121,6 +124,7 @@ impl World {
             logs: &mut self.logs,
             env: &self.env,
             effort: &self.effort,
+            wakers: &self.wakers,
         }
     }
 
@@ -148,6 +152,7 @@ impl World {
             offers: None,
             debug: false,
             socket: NO_SOCKET,
+            wake: WakeKey::default(),
         };
         let mut x = Exchange::new(Rc::clone(&self.generation), client);
         x.begin(Rc::clone(&self.generation), 0, client, &self.clock);
@@ -190,7 +195,8 @@ impl World {
             match x.pull_marked(&mut self.cx()) {
                 Pulled::Chunk(Chunk::Flush) => text.push('|'),
                 Pulled::Chunk(chunk) => text.push_str(&shown(&chunk)),
-                Pulled::Later => return (text, "later"),
+                Pulled::Pending => return (text, "later"),
+                Pulled::BudgetSpent => return (text, "spent"),
                 Pulled::End => return (text, "end"),
                 Pulled::Broken => return (text, "broken"),
             }
@@ -382,7 +388,7 @@ fn say(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         "late" => {
             let until_ms = x.started_ms + first.parse::<u64>().expect("a number");
             if cx.clock.mono_ms < until_ms {
-                x.state = State::Waiting(until_ms);
+                x.state = State::Waiting(Wait::until(until_ms));
                 return Content::Wait;
             }
             of_text(second.unwrap_or_default())

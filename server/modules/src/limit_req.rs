@@ -15,7 +15,7 @@ use conf::{Arity, ConfError, Contexts, Directive, Row};
 use server_core::build::Build;
 use server_core::debug_http;
 use server_core::errlog::Level;
-use server_core::exchange::{Ctx, Exchange, State};
+use server_core::exchange::{Ctx, Exchange, State, Wait};
 use server_core::module::{Handler, Module, Step};
 use server_core::settings;
 use server_core::value::Value;
@@ -391,7 +391,7 @@ fn pass(x: &mut Exchange, cx: &Ctx<'_>, conf: &LimitReqLoc, delay: &Delay<'_>) -
         return Step::Next;
     }
     x.guards.set(Outcome::Delayed);
-    x.state = State::Waiting(cx.clock.mono_ms.saturating_add(delay.ms));
+    x.state = State::Waiting(Wait::until(cx.clock.mono_ms.saturating_add(delay.ms)));
     Step::Wait
 }
 

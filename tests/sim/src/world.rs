@@ -8,13 +8,15 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use server_core::exchange::{Env, Peer};
+use server_core::waker::WakeKey;
 
 use super::{Hands, Random, SimNet, SimSocket, Wire};
 use driver::io::timer::Timers;
 use driver::worker::config::ThreadConfig;
-use driver::worker::conn::{Cause, Choice, Conn, Fate, end_sampling, intake, retire, turn};
+use driver::worker::conn::{Cause, Choice, Conn, Fate, end_sampling, intake, retire, turn, wake};
 use driver::worker::shared::Shared;
 use driver::worker::slab::{Key, Slab};
+use driver::worker::wakes::run_woken;
 
 /// What ended a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +129,9 @@ impl World {
 
     /// When the loop would wake up by itself.
     pub fn next_deadline(&self) -> Option<u64> {
+        if self.is_woken() {
+            return Some(self.now_ms());
+        }
         let sweep = self.sweep.map(|(at, _)| at);
         self.timers.next_deadline().into_iter().chain(sweep).min()
     }
@@ -139,11 +144,18 @@ impl World {
     /// Whether an event or a timer waits for the next turn of the loop.
     pub fn is_ready(&self) -> bool {
         self.pending.is_some()
+            || self.is_woken()
             || self
                 .timers
                 .next_deadline()
                 .is_some_and(|at| at <= self.now_ms())
             || self.links.iter().any(|l| l.wire.borrow().is_ready())
+    }
+
+    /// Whether an exchange was woken and waits for the next turn of the loop.
+    fn is_woken(&self) -> bool {
+        self.shared.wakers.receive();
+        !self.shared.wakers.is_empty()
     }
 
     /// Accepts a connection on a port; gives its index in [`World::links`].
@@ -189,6 +201,7 @@ impl World {
     pub fn poll(&mut self, permille: u32) {
         self.tick();
         self.polled_ms = self.now_ms();
+        self.shared.wakers.receive();
         let mut ready: Vec<usize> = (0..self.links.len())
             .filter(|n| self.links[*n].wire.borrow().is_ready())
             .collect();
@@ -207,6 +220,8 @@ impl World {
         for key in heard {
             self.turn(key, Cause::default());
         }
+        let wakers = self.shared.wakers.clone();
+        run_woken(&wakers, |key, keys| self.wake(key, keys));
         let mut expired = Vec::new();
         self.timers.expire(self.now_ms(), &mut expired);
         for index in expired {
@@ -229,6 +244,12 @@ impl World {
         self.turn(self.links[index].key, cause);
     }
 
+    /// A wake for nothing, of a stream of a connection, either of which may be gone.
+    pub fn wake_spuriously(&mut self, index: usize, stream: u32) {
+        let owner = self.links[index].key.token();
+        self.shared.wakers.push(WakeKey { owner, stream });
+    }
+
     fn tick(&mut self) {
         let now_ms = self.now_ms();
         let unix_ms = self.unix_start_ms + now_ms;
@@ -248,6 +269,7 @@ impl World {
             hung_up,
             ..Cause::default()
         };
+        self.shared.owner = key.token();
         if intake(conn, &mut self.shared, cause) {
             heard.push(key);
         } else {
@@ -261,10 +283,20 @@ impl World {
         }
     }
 
+    fn wake(&mut self, key: Key, keys: &[WakeKey]) {
+        let Some(conn) = self.conns.get_mut(key) else {
+            return;
+        };
+        self.shared.owner = key.token();
+        let fate = wake(conn, &mut self.shared, keys);
+        self.meet(key, fate);
+    }
+
     fn turn(&mut self, key: Key, cause: Cause) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
+        self.shared.owner = key.token();
         let fate = turn(conn, &mut self.shared, cause);
         self.meet(key, fate);
     }
@@ -360,6 +392,7 @@ impl World {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
+        self.shared.owner = key.token();
         let fate = retire(conn, &mut self.shared);
         self.meet(key, fate);
     }

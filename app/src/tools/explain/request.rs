@@ -14,11 +14,12 @@ use driver::worker::config::ThreadConfig;
 use engines::h1::{self, Event as Received};
 use engines::http::FileRange;
 use server_core::clock::Clock;
-use server_core::exchange::{Client, Ctx, Env, Exchange, Peer, State};
+use server_core::exchange::{Client, Ctx, Env, Exchange, Peer, State, Wait};
 use server_core::http::Http;
 use server_core::logs::Logs;
 use server_core::trace::{Event, FileKind, Noted, Trace};
 use server_core::transport::NO_SOCKET;
+use server_core::waker::{WakeKey, WakeQueue};
 use server_core::{
     Change, DirEntry, FileError, Files, Keep, ListenAddr, Meta, OpenPolicy, Opened, TempDir,
     TempFile, phases,
@@ -57,6 +58,7 @@ pub(super) fn run(options: &Options, config: &ThreadConfig, taken: &Taken) -> Re
         offers: None,
         debug: false,
         socket: NO_SOCKET,
+        wake: WakeKey::default(),
     };
     let unix_ms = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -69,6 +71,7 @@ pub(super) fn run(options: &Options, config: &ThreadConfig, taken: &Taken) -> Re
     };
     files.inner.set_now(START_MS, unix_ms);
     let (mut logs, env) = (Logs::default(), environment());
+    let wakers = WakeQueue::default();
     let mut x = Exchange::new(Rc::clone(&config.http), client);
     x.begin(Rc::clone(&config.http), taken.port, client, &clock);
     x.head = head;
@@ -81,14 +84,19 @@ pub(super) fn run(options: &Options, config: &ThreadConfig, taken: &Taken) -> Re
             logs: &mut logs,
             env: &env,
             effort: &Cell::new(u64::MAX),
+            wakers: &wakers,
         };
         match x.state {
             State::Waiting(_) => phases::resume(&mut x, &mut cx),
             _ => phases::begin(&mut x, &mut cx),
         }
-        let State::Waiting(until_ms) = x.state else {
+        let State::Waiting(Wait { until_ms, .. }) = x.state else {
             break;
         };
+        if until_ms == u64::MAX {
+            // It waits for others, and there are none.
+            break;
+        }
         let wait_ms = until_ms.saturating_sub(clock.mono_ms);
         trace.push(x.location, Event::Wait(wait_ms));
         clock.set(until_ms, clock.unix_ms + wait_ms);

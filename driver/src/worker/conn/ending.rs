@@ -128,15 +128,15 @@ pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
         return Err(Closed);
     };
     if let Some(x) = &mut a.exchange
-        && let State::Waiting(until_ms) = x.state
-        && until_ms <= sh.clock.mono_ms
+        && let State::Waiting(wait) = x.state
+        && wait.until_ms <= sh.clock.mono_ms
         && a.tail.is_empty()
     {
         phases::resume(x, &mut sh.ctx());
         return respond(c, sh);
     }
-    if held_until(a) != 0 {
-        // The next piece of a response with a limited rate is due.
+    if held_until(a).is_some() {
+        // The next piece of a response may be there.
         return Ok(());
     }
     if !a.is_settled() {
@@ -151,12 +151,10 @@ pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
     Err(Closed)
 }
 
-/// Until when the rate of the response holds back its next piece, with nothing queued before it; else 0.
-fn held_until(a: &Active) -> u64 {
-    match &a.exchange {
-        Some(x) if a.out.is_empty() => x.rate.until_ms,
-        _ => 0,
-    }
+/// Until when the next piece of the response is waited for at most, where it is and nothing is queued before it.
+fn held_until(a: &Active) -> Option<u64> {
+    let x = a.exchange.as_ref().filter(|_| a.out.is_empty())?;
+    x.pull_wait.map(|wait| wait.until_ms)
 }
 
 /// When the connection is to take a turn if nothing happens before.
@@ -193,14 +191,13 @@ fn own_deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
         }
         Mode::Serve => {}
     }
-    let held_until_ms = held_until(a);
-    if held_until_ms != 0 {
-        return held_until_ms;
+    if let Some(until_ms) = held_until(a) {
+        return until_ms;
     }
     let x = a.tail.front().map(|q| &q.exchange).or(a.exchange.as_ref());
     let wait = match x {
         Some(x) => match x.state {
-            State::Waiting(until_ms) => return until_ms,
+            State::Waiting(wait) => return wait.until_ms,
             _ => x.core_loc(&x.http).send_timeout.0,
         },
         None => header_timeout(c, sh),

@@ -72,7 +72,7 @@ fn deliver_body<N: Net>(
             None => early.bytes = bytes,
         },
         Event::BodyEnd => match &mut a.exchange {
-            Some(x) if matches!(x.state, State::Waiting(_)) => x.end_body(&mut sh.ctx()),
+            Some(x) if x.wants_body() => x.end_body(&mut sh.ctx()),
             Some(_) => {}
             None if a.next == Next::AwaitBody => end_exchange(a),
             None => early.ended = true,
@@ -80,7 +80,7 @@ fn deliver_body<N: Net>(
         Event::BodyFault(found) => match &a.exchange {
             // The response is not decided yet: answer the broken body instead.
             _ if with_head => early.fault = Some(found),
-            Some(x) if matches!(x.state, State::Waiting(_)) => early.fault = Some(found),
+            Some(x) if x.is_waiting() => early.fault = Some(found),
             _ if a.next == Next::AwaitBody => end_exchange(a),
             _ => a.engine.close_after(),
         },
@@ -148,7 +148,7 @@ fn peer_ended<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(),
 pub(super) fn abandon<S>(c: &mut Conn<S>) -> Result<(), Closed> {
     if let Some(a) = &mut c.active
         && let Some(x) = &mut a.exchange
-        && matches!(x.state, State::Waiting(_))
+        && x.is_waiting()
         && a.engine.input_ended()
         && !a.engine.has_buffered()
         && a.tail.is_empty()
@@ -180,7 +180,7 @@ fn begin<N: Net>(
     a.start = a.queued;
     let stopping = sh.stopping || c.retired;
     phases::begin(&mut x, &mut sh.ctx());
-    if matches!(x.state, State::Waiting(_)) {
+    if x.wants_body() {
         take_early(&mut x, sh, early);
     }
     if stopping {
@@ -285,17 +285,14 @@ pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
     }
     while !ended && !later && a.out.len() < QUEUE_BYTES {
         let pulled = if limited {
-            match x.pull_within(&mut sh.ctx(), a.queued - a.start) {
-                Some(pulled) => pulled,
-                None => Pulled::Later,
-            }
+            x.pull_within(&mut sh.ctx(), a.queued - a.start)
         } else {
             x.pull(&mut sh.ctx())
         };
         match pulled {
             Pulled::Broken => return Err(Closed),
             Pulled::Chunk(chunk) => a.engine.send_data(chunk),
-            Pulled::Later => later = true,
+            Pulled::Pending | Pulled::BudgetSpent => later = true,
             Pulled::End => {
                 if let Some(on_end) = x.on_end {
                     on_end(x, &mut sh.ctx());

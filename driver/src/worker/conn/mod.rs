@@ -21,6 +21,7 @@ mod standing;
 mod state;
 mod tls;
 mod trace;
+mod wake;
 
 use std::io;
 use std::rc::Rc;
@@ -43,6 +44,7 @@ use state::{Closed, Mode, Preface, client};
 pub use tls::Sealer;
 use trace::debug_conn;
 pub(in crate::worker) use trace::write as debug;
+pub use wake::wake;
 
 /// Reads what has come, ahead of the turn: the loop does so for all connections that are ready before any has its turn, so
 /// that one look at a file serves all of them. False if the connection has ended.

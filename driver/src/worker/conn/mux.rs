@@ -30,7 +30,7 @@ use crate::worker::net::Net;
 use crate::worker::shared::{Pool, Shared};
 
 use ending::{Linger, is_last};
-pub(super) use ending::{close, resume, say_last, settle};
+pub(super) use ending::{close, resume, say_last, settle, wake};
 use engine::{Engine, NO_STREAM, Reason};
 
 /// What a connection has from its preface to its end.
@@ -309,6 +309,7 @@ fn begin<N: Net>(
     };
     x.client.may_push = mux.engine.may_push(stream);
     x.client.offers = mux.engine.offers();
+    x.client.wake.stream = stream;
     phases::begin(&mut x, &mut sh.ctx());
     // As in nginx, a connection of SPDY is not ended by the number of its requests.
     if mux.times.is_none() && is_last(&x) && !stream.is_multiple_of(2) {
@@ -328,7 +329,7 @@ fn begin<N: Net>(
     });
     let at = mux.running.len() - 1;
     respond(mux, at);
-    if matches!(mux.running[at].exchange.state, State::Waiting(_)) {
+    if mux.running[at].exchange.is_waiting() {
         sh.timer_set = true;
     }
     Ok(())
@@ -440,22 +441,22 @@ fn feed<N: Net>(mux: &mut Mux, sh: &mut Shared<N>, stream: u32) {
     let pulled = if x.has_rate() {
         x.pull_within(&mut sh.ctx(), running.bytes)
     } else {
-        Some(x.pull(&mut sh.ctx()))
+        x.pull(&mut sh.ctx())
     };
     match pulled {
-        None | Some(Pulled::Later) => mux.engine.stall(stream),
-        Some(Pulled::Chunk(chunk)) => {
+        Pulled::Pending | Pulled::BudgetSpent => mux.engine.stall(stream),
+        Pulled::Chunk(chunk) => {
             running.bytes += chunk.len();
             mux.engine.send_data(stream, chunk);
         }
-        Some(Pulled::End) => {
+        Pulled::End => {
             if let Some(on_end) = x.on_end {
                 on_end(x, &mut sh.ctx());
             }
             let trailers = (!x.reply.trailers.fields.is_empty()).then_some(&x.reply.trailers);
             mux.engine.send_end(stream, trailers);
         }
-        Some(Pulled::Broken) => mux.break_off(at, Reason::Internal, sh),
+        Pulled::Broken => mux.break_off(at, Reason::Internal, sh),
     }
 }
 

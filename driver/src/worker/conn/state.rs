@@ -10,6 +10,7 @@ use engines::proxy_protocol;
 use server_core::conf_core::Lingering;
 use server_core::exchange::{Client, Exchange, Peer};
 use server_core::stats::{Activity, Counted};
+use server_core::waker::WakeKey;
 
 use super::mux::Mux;
 use super::sampling::Sample;
@@ -228,6 +229,10 @@ pub(super) fn client<N: Net>(
         offers: None,
         debug: c.debug,
         socket: sh.net.number(&c.socket),
+        wake: WakeKey {
+            owner: sh.owner,
+            stream: 0,
+        },
     }
 }
 

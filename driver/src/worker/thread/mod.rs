@@ -14,13 +14,15 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use server_core::errlog::Level;
 use server_core::exchange::Env;
+use server_core::waker::WakeQueue;
 
 use super::config::ThreadConfig;
-use super::conn::{Cause, Conn, Fate, end_sampling, intake, retire, turn};
+use super::conn::{Cause, Conn, Fate, end_sampling, intake, retire, turn, wake};
 use super::net::Sockets;
 use super::orders::{Counters, Order, Setup};
 use super::shared::Shared;
 use super::slab::{Key, Slab};
+use super::wakes::run_woken;
 use crate::io::timer::Timers;
 use crate::sys::heap::trim;
 use crate::sys::poll::{Events, Interest, Poller, Waker};
@@ -90,12 +92,15 @@ impl Thread {
         let poller = Poller::new()?;
         poller.add(&*waker, WAKER_TOKEN, Interest::Readable)?;
         let generation = ThreadConfig::new(Arc::clone(&setup.http), setup.number);
+        let mut shared = Shared::new(Sockets, generation, env);
+        let theirs = Arc::clone(&waker);
+        shared.wakers = WakeQueue::new(move || theirs.wake());
         let mut thread = Self {
             poller,
             waker,
             orders,
             counters,
-            shared: Shared::new(Sockets, generation, env),
+            shared,
             setup,
             conns: Slab::new(),
             timers: Timers::new(first_start().elapsed().as_millis() as u64),
@@ -161,6 +166,9 @@ impl Thread {
                 self.turn(self.heard[n], Cause::default());
             }
             self.heard.clear();
+            if !self.shared.wakers.is_empty() {
+                self.run_woken();
+            }
             self.timers.expire(self.shared.clock.mono_ms, &mut expired);
             for index in expired.drain(..) {
                 if let Some(key) = self.conns.key_at(index) {
@@ -179,6 +187,14 @@ impl Thread {
         }
     }
 
+    /// Gives connections their turns whose exchanges were woken.
+    fn run_woken(&mut self) {
+        let wakers = self.shared.wakers.clone();
+        run_woken(&wakers, |key, keys| {
+            self.decide(key, |conn, shared| wake(conn, shared, keys));
+        });
+    }
+
     /// Reads the clocks.
     fn tick(&mut self) {
         let mono_ms = self.started.elapsed().as_millis() as u64 + 1;
@@ -191,6 +207,9 @@ impl Thread {
 
     /// How long to wait for events.
     fn timeout(&mut self) -> Option<u64> {
+        if !self.shared.wakers.is_empty() {
+            return Some(0);
+        }
         let now = self.shared.clock.mono_ms;
         let mut next = self.timers.next_deadline();
         let mut consider = |at: Option<u64>| {
@@ -216,6 +235,7 @@ impl Thread {
             return;
         };
         let shared = &mut self.shared;
+        shared.owner = key.token();
         match catch_unwind(AssertUnwindSafe(|| intake(conn, shared, cause))) {
             Ok(true) => self.heard.push(key),
             // The turn that follows logs what was under way.
@@ -248,6 +268,7 @@ impl Thread {
             return;
         };
         let shared = &mut self.shared;
+        shared.owner = key.token();
         let fate = catch_unwind(AssertUnwindSafe(|| step(conn, shared)));
         match fate {
             Ok(Fate::Keep { deadline_ms }) => {
@@ -283,6 +304,7 @@ impl Thread {
     /// Carries out orders; true to end.
     fn obey(&mut self) -> bool {
         self.waker.drain();
+        self.shared.wakers.receive();
         while let Ok(order) = self.orders.try_recv() {
             match order {
                 Order::Configure(setup) => self.configure(*setup),

@@ -10,9 +10,8 @@ use engines::http::{Chunk, FileRange, Method};
 
 use super::family::Child;
 use super::joint::Joined;
-use super::{Ctx, Exchange, Supplied};
+use super::{Ctx, Exchange, Supplied, Wait};
 use crate::errlog::Level;
-use crate::memory::RETRY_MS;
 
 /// A transformation of the response body, added for one response by a header stage.
 pub trait BodyStage {
@@ -37,9 +36,10 @@ pub trait BodyStage {
     /// As [`BodyStage::chunk`].
     fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Broken>;
 
-    /// Whether the stage can take a piece now; asked before it is given one. One that cannot is asked again a little later.
-    fn is_ready(&mut self) -> bool {
-        true
+    /// Bytes of memory that the stage has to wait for before it can take a piece ([`memory::claim`]); asked before it is
+    /// given one, and again when there may be as many.
+    fn missing_bytes(&mut self) -> Option<u64> {
+        None
     }
 
     /// Goes on with what it was given last; false when nothing is left of that. Asked before it is given more.
@@ -102,9 +102,11 @@ enum LaneState {
 pub enum Pulled {
     /// A piece of the body.
     Chunk(Chunk),
-    /// Nothing yet: what comes next is made elsewhere, or waits in a subrequest, and is looked for when `rate.until_ms` has
-    /// come.
-    Later,
+    /// Nothing before [`Exchange::pull_wait`] ends: what comes next is made elsewhere, waits in a subrequest, or is held
+    /// back by the rate.
+    Pending,
+    /// Nothing in this pass over the connection, in which stages have been given enough: the next turn goes on.
+    BudgetSpent,
     /// The body has ended.
     End,
     /// The body breaks off here: what was promised cannot be kept, so the connection must close.
@@ -118,10 +120,10 @@ pub(super) enum Stepped {
     Done,
     /// Nothing, for want of something to do.
     Idle,
-    /// Nothing, since what comes next waits.
-    Waits,
+    /// Nothing, since what comes next waits: see [`Exchange::pull_wait`].
+    Pending,
     /// Nothing in this pass, in which enough has been done.
-    Tired,
+    BudgetSpent,
 }
 
 impl Exchange {
@@ -159,11 +161,11 @@ impl Exchange {
             return match self.joined(cx) {
                 Ok(Joined::Chunk(chunk)) => Pulled::Chunk(chunk),
                 Ok(Joined::End) => Pulled::End,
-                Ok(Joined::Wait) => Pulled::Later,
+                Ok(Joined::Pending) => Pulled::Pending,
                 Err(broken) => self.broken(broken),
             };
         }
-        self.rate.until_ms = 0;
+        self.pull_wait = None;
         let first = if joins { self.joint_at() } else { 0 };
         self.lanes.resize_with(self.stages.len(), Lane::default);
         loop {
@@ -177,10 +179,11 @@ impl Exchange {
                 .map(|i| self.step(i, cx))
                 .find(|done| *done != Ok(Stepped::Idle));
             let done = match stepped {
-                Some(Ok(Stepped::Waits)) if self.must_flush() => {
+                Some(Ok(Stepped::Pending)) if self.must_flush() => {
                     self.stages[first].flush(&mut self.lanes[first].out)
                 }
-                Some(Ok(Stepped::Waits | Stepped::Tired)) => return Pulled::Later,
+                Some(Ok(Stepped::Pending)) => return Pulled::Pending,
+                Some(Ok(Stepped::BudgetSpent)) => return Pulled::BudgetSpent,
                 Some(done) => done.map(|_| ()),
                 None => return Pulled::End,
             };
@@ -205,12 +208,12 @@ impl Exchange {
         let Some(supply) = &mut self.supply else {
             return Pulled::End;
         };
-        self.rate.until_ms = 0;
+        self.pull_wait = None;
         match supply.next(cx) {
             Supplied::Chunk(chunk) => Pulled::Chunk(chunk),
-            Supplied::Later(until_ms) => {
-                self.rate.until_ms = until_ms;
-                Pulled::Later
+            Supplied::Pending(wait) => {
+                self.pull_wait = Some(wait);
+                Pulled::Pending
             }
             Supplied::End => {
                 self.supply = None;
@@ -256,18 +259,18 @@ impl Exchange {
             }
             LaneState::Ended => return Ok(Stepped::Idle),
         }
-        if !self.stages[i].is_ready() {
-            self.rate.until_ms = cx.clock.mono_ms + RETRY_MS;
-            return Ok(Stepped::Waits);
+        if let Some(bytes) = self.stages[i].missing_bytes() {
+            self.pull_wait = Some(self.wait_for_memory(cx, bytes));
+            return Ok(Stepped::Pending);
         }
         let joined = self.family.joins() && i == self.joint_at();
         if (joined || i == 0) && cx.effort.get() == 0 {
-            self.rate.until_ms = cx.clock.mono_ms.max(1);
-            return Ok(Stepped::Tired);
+            self.pull_wait = Some(Wait::until(cx.clock.mono_ms));
+            return Ok(Stepped::BudgetSpent);
         }
         let input = if joined {
             match self.joined(cx)? {
-                Joined::Wait => return Ok(Stepped::Waits),
+                Joined::Pending => return Ok(Stepped::Pending),
                 Joined::End => None,
                 Joined::Chunk(chunk) => {
                     let (read, rest) = self.in_memory(chunk, cx)?;
@@ -292,7 +295,9 @@ impl Exchange {
                     Some(read)
                 }
                 Pulled::End => None,
-                Pulled::Later | Pulled::Broken => return Ok(Stepped::Waits),
+                Pulled::Pending | Pulled::BudgetSpent | Pulled::Broken => {
+                    return Ok(Stepped::Pending);
+                }
             }
         };
         let (stage, lane) = (&mut self.stages[i], &mut self.lanes[i]);

@@ -6,8 +6,9 @@ use std::rc::Rc;
 
 use engines::http::Chunk;
 
-use super::{BodyStage, Broken, READ_BYTES, RETRY_MS};
-use crate::exchange::{Ctx, Exchange, Pulled, Supplied, Supply};
+use super::{BodyStage, Broken, READ_BYTES};
+use crate::exchange::{Ctx, Exchange, Pulled, Supplied, Supply, Wait};
+use crate::memory::RETRY_MS;
 use crate::testing::{World, file_of};
 
 /// What all stages of a test were called for, in order.
@@ -210,8 +211,8 @@ fn a_stage_that_is_not_ready_is_given_nothing_and_asked_again_soon() {
     /// A stage that has no room for the pieces after the first, until the test says so.
     struct Busy(Rc<RefCell<bool>>);
     impl BodyStage for Busy {
-        fn is_ready(&mut self) -> bool {
-            *self.0.borrow()
+        fn missing_bytes(&mut self) -> Option<u64> {
+            (!*self.0.borrow()).then_some(1)
         }
         fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>) -> Result<(), Broken> {
             *self.0.borrow_mut() = false;
@@ -228,7 +229,7 @@ fn a_stage_that_is_not_ready_is_given_nothing_and_asked_again_soon() {
     x.stages.push(Box::new(Busy(Rc::clone(&ready))));
     x.stages.push(Named::new("wire", &calls));
     assert_eq!(world.pull(&mut x), ("a".to_owned(), "later"));
-    assert_eq!(x.rate.until_ms, world.clock.mono_ms + RETRY_MS);
+    assert_eq!(x.due_ms(), Some(world.clock.mono_ms + RETRY_MS));
     *ready.borrow_mut() = true;
     assert_eq!(world.pull(&mut x), ("b".to_owned(), "later"));
     *ready.borrow_mut() = true;
@@ -269,15 +270,15 @@ fn a_supply_comes_behind_the_chunks_at_hand() {
     let mut x = exchange(&world, &["a"]);
     x.supply = supply(vec![
         Supplied::Chunk(text("b")),
-        Supplied::Later(4321),
+        Supplied::Pending(Wait::until(4321)),
         Supplied::Chunk(text("c")),
         Supplied::End,
     ]);
     assert!(x.may_wait());
     assert_eq!(world.pull(&mut x), ("ab".to_owned(), "later"));
-    assert_eq!(x.rate.until_ms, 4321, "when to look again");
+    assert_eq!(x.due_ms(), Some(4321), "when to look again");
     assert_eq!(world.pull(&mut x), ("c".to_owned(), "end"));
-    assert_eq!(x.rate.until_ms, 0, "nothing is waited for");
+    assert_eq!(x.pull_wait, None, "nothing is waited for");
     assert_eq!(world.pull(&mut x).1, "end");
     assert!(!x.may_wait());
 }
@@ -289,13 +290,13 @@ fn a_supply_that_waits_makes_the_stages_wait_and_keeps_their_time() {
     let mut x = exchange(&world, &[]);
     x.supply = supply(vec![
         Supplied::Chunk(text("a")),
-        Supplied::Later(4321),
+        Supplied::Pending(Wait::until(4321)),
         Supplied::Chunk(text("b")),
         Supplied::End,
     ]);
     x.stages.push(Named::new("one", &calls));
     assert_eq!(world.pull(&mut x), ("a".to_owned(), "later"));
-    assert_eq!(x.rate.until_ms, 4321);
+    assert_eq!(x.due_ms(), Some(4321));
     assert_eq!(world.pull(&mut x), ("b<one>".to_owned(), "end"));
 }
 
@@ -384,12 +385,12 @@ fn stages_are_given_no_more_than_the_effort_of_a_pass() {
     x.stages.push(Box::new(Through));
     x.stages.push(Box::new(Through));
     world.effort.set(4);
-    assert_eq!(world.pull(&mut x), ("abcdef".to_owned(), "later"));
+    assert_eq!(world.pull(&mut x), ("abcdef".to_owned(), "spent"));
     assert_eq!(world.effort.get(), 0);
-    assert_eq!(x.rate.until_ms, world.clock.mono_ms, "in the next pass");
-    assert_eq!(world.pull(&mut x), (String::new(), "later"));
+    assert_eq!(x.due_ms(), Some(world.clock.mono_ms), "in the next pass");
+    assert_eq!(world.pull(&mut x), (String::new(), "spent"));
     world.effort.set(1);
-    assert_eq!(world.pull(&mut x), ("ghi".to_owned(), "later"));
+    assert_eq!(world.pull(&mut x), ("ghi".to_owned(), "spent"));
     world.effort.set(1);
     assert_eq!(world.pull(&mut x), (String::new(), "end"));
     assert_eq!(world.effort.get(), 1, "an end costs nothing");

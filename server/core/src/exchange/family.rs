@@ -12,7 +12,7 @@
 use std::rc::Rc;
 
 use super::joint::Joint;
-use super::{Ctx, Exchange, MAX_URI_CHANGES, State};
+use super::{Ctx, Exchange, MAX_URI_CHANGES, State, Wait};
 use crate::debug_http;
 use crate::errlog::{Level, Shown};
 use crate::phases::{self, Phase};
@@ -45,6 +45,11 @@ impl Family {
     /// The charset of the response that a subrequest's body becomes part of; empty for none.
     pub fn charset(&self) -> &[u8] {
         &self.charset
+    }
+
+    /// The subrequest that a phase waits for.
+    pub(super) fn awaited(&self) -> Option<&Exchange> {
+        self.awaited.as_deref()
     }
 
     /// A request of a client begins, with memory that another had.
@@ -151,7 +156,11 @@ impl Exchange {
         self.lend(&mut child, |child| go_on(child, cx));
         match child.state {
             State::Running | State::Waiting(_) => {
-                self.state = State::Waiting(child.due_ms());
+                self.state = match child.state {
+                    // What wakes the child gives this exchange a turn: they have the same key.
+                    waits @ State::Waiting(_) => waits,
+                    _ => State::Waiting(Wait::woken()),
+                };
                 self.family.awaited = Some(child);
                 Answer::Wait
             }
@@ -191,21 +200,13 @@ impl Exchange {
         swap(&mut self.intake, &mut child.intake);
         swap(&mut self.family.begun, &mut child.family.begun);
     }
-
-    /// When something may have changed for an exchange that waits, monotonic milliseconds.
-    pub(super) fn due_ms(&self) -> u64 {
-        match self.state {
-            State::Waiting(until_ms) => until_ms,
-            _ => self.rate.until_ms,
-        }
-    }
 }
 
-/// Runs a subrequest that is new or whose time has come.
+/// Runs a subrequest that is new or whose wait has ended.
 pub(super) fn go_on(child: &mut Exchange, cx: &mut Ctx<'_>) {
     match child.state {
         State::Running => phases::run(child, cx),
-        State::Waiting(until_ms) if until_ms <= cx.clock.mono_ms => phases::resume(child, cx),
+        State::Waiting(_) if child.is_due(cx.clock.mono_ms) => phases::resume(child, cx),
         _ => {}
     }
 }

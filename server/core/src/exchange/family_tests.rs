@@ -2,7 +2,7 @@
 //! is wanted.
 
 use super::{Answer, Child, MAX_SUBREQUESTS, MAX_SUBREQUESTS_DEEP, TooMany};
-use crate::exchange::{Exchange, MAX_URI_CHANGES, State};
+use crate::exchange::{Exchange, MAX_URI_CHANGES, State, Wait};
 use crate::phases::Phase;
 use crate::testing::{START_MS, World, get};
 
@@ -201,7 +201,7 @@ fn who_asks_waits_as_long_as_the_subrequest_and_asks_for_the_same_one() {
             x.ask(&mut world.cx(), b"/late/100/x", b""),
             Answer::Wait
         ));
-        assert_eq!(x.state, State::Waiting(START_MS + 100));
+        assert_eq!(x.state, State::Waiting(Wait::until(START_MS + 100)));
     }
     world.pass(100);
     let Answer::Head(child) = x.ask(&mut world.cx(), b"/late/100/x", b"") else {
@@ -263,8 +263,9 @@ fn a_reply_that_is_forgotten_takes_the_subrequest_along_that_was_waited_for() {
 fn when_to_look_at_an_exchange_again_is_its_timer_or_its_bodys() {
     let mut world = World::new("");
     let mut x = world.get("/a");
-    x.rate.until_ms = 5;
-    assert_eq!(x.due_ms(), 5);
-    x.state = State::Waiting(9);
-    assert_eq!(x.due_ms(), 9);
+    assert_eq!(x.due_ms(), None);
+    x.pull_wait = Some(Wait::until(5));
+    assert_eq!(x.due_ms(), Some(5));
+    x.state = State::Waiting(Wait::until(9));
+    assert_eq!(x.due_ms(), Some(9));
 }

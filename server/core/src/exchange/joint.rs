@@ -16,7 +16,7 @@ use engines::http::Chunk;
 
 use super::body::{Act, BodyStage, Broken, Stepped};
 use super::family::{Child, go_on};
-use super::{Ctx, Exchange, Pulled, State};
+use super::{Ctx, Exchange, Pulled, State, Wait};
 use crate::errlog::{Level, Shown};
 use crate::{phases, reply};
 
@@ -36,8 +36,8 @@ pub(super) struct Joint {
     waited: bool,
     /// Nothing comes of the exchange's own body any more.
     own_ended: bool,
-    /// When there may be more of it, monotonic milliseconds; 0 while that is not waited for.
-    own_due_ms: u64,
+    /// What more of it waits for, if it does.
+    own_wait: Option<Wait>,
     /// What has come out has been told to leave at once.
     flushed: bool,
 }
@@ -51,14 +51,15 @@ enum Piece {
 pub(super) enum Joined {
     Chunk(Chunk),
     End,
-    Wait,
+    /// Nothing before [`Exchange::pull_wait`] ends.
+    Pending,
 }
 
 /// What comes of the exchange's own body.
 enum Own {
     Chunk(Chunk),
     Child(Box<Child>),
-    Later,
+    Pending,
     End,
 }
 
@@ -83,20 +84,20 @@ impl Joint {
                         self.queue.push_front(Piece::Child(child));
                         return Ok(Joined::Chunk(chunk));
                     }
-                    Joined::Wait => {
+                    Joined::Pending => {
                         self.queue.push_front(Piece::Child(child));
                         while self.has_room_ahead() && self.advance(x, cx)? {}
                         return Ok(self.wait(x));
                     }
                 },
                 None if self.advance(x, cx)? => {}
-                None if self.held.is_some() || self.own_due_ms != 0 => return Ok(self.wait(x)),
+                None if self.held.is_some() || self.own_wait.is_some() => return Ok(self.wait(x)),
                 None => return Ok(Joined::End),
             }
         }
     }
 
-    /// Lets subrequests whose time has come go on, whether they are first or not.
+    /// Lets subrequests whose wait has ended go on, whether they are first or not.
     fn wake(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>) {
         if self.ahead_requests == 0 {
             return;
@@ -104,24 +105,24 @@ impl Joint {
         let now_ms = cx.clock.mono_ms;
         for piece in &mut self.queue {
             if let Piece::Child(child) = piece
-                && matches!(child.exchange.state, State::Waiting(until_ms) if until_ms <= now_ms)
+                && child.exchange.is_due(now_ms)
             {
                 x.lend(&mut child.exchange, |child| go_on(child, cx));
             }
         }
     }
 
-    /// Waits for the first subrequest that something may happen to.
+    /// Waits for the first subrequest that something may happen to: each wakes the exchange, or has a time.
     fn wait(&self, x: &mut Exchange) -> Joined {
         let queued = self.queue.iter().filter_map(|piece| match piece {
             Piece::Child(child) => Some(&child.exchange),
             Piece::Chunk(_) => None,
         });
         let held = self.held.iter().map(|held| &held.0.exchange);
-        let due = queued.chain(held).map(|child| child.due_ms());
-        let due = due.chain([self.own_due_ms]);
-        x.rate.until_ms = due.filter(|due_ms| *due_ms != 0).min().unwrap_or(0);
-        Joined::Wait
+        let due = queued.chain(held).filter_map(|child| child.due_ms());
+        let due = due.chain(self.own_wait.map(|wait| wait.until_ms));
+        x.pull_wait = Some(Wait::woken_or_until(due.min().unwrap_or(u64::MAX)));
+        Joined::Pending
     }
 
     fn has_room_ahead(&self) -> bool {
@@ -141,7 +142,7 @@ impl Joint {
         if self.waited {
             return Ok(false);
         }
-        self.own_due_ms = 0;
+        self.own_wait = None;
         if !self.own_ended {
             match x.own_piece(cx)? {
                 Own::Chunk(chunk) => {
@@ -152,8 +153,8 @@ impl Joint {
                     self.join(child, x, cx);
                     return Ok(true);
                 }
-                Own::Later => {
-                    self.own_due_ms = x.rate.until_ms;
+                Own::Pending => {
+                    self.own_wait = x.pull_wait;
                     return Ok(false);
                 }
                 Own::End => self.own_ended = true,
@@ -200,7 +201,7 @@ impl Joint {
         loop {
             let (child, body) = &mut *held;
             let chunk = match pull_child(child, x, cx)? {
-                Joined::Wait => {
+                Joined::Pending => {
                     self.held = Some(held);
                     return Ok(false);
                 }
@@ -239,7 +240,7 @@ fn pull_child(child: &mut Child, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<J
         loop {
             go_on(x, cx);
             match x.state {
-                State::Running | State::Waiting(_) => return Ok(Joined::Wait),
+                State::Running | State::Waiting(_) => return Ok(Joined::Pending),
                 State::Aborted => return Err(Broken("")),
                 State::Responding => {}
             }
@@ -250,14 +251,14 @@ fn pull_child(child: &mut Child, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<J
                 answer_with(x, cx, stub);
                 continue;
             }
-            x.rate.until_ms = 0;
+            x.pull_wait = None;
             match x.pull_marked(cx) {
                 Pulled::Chunk(chunk) => {
                     *begun |= !chunk.is_empty();
                     x.bytes_sent += chunk.len();
                     return Ok(Joined::Chunk(chunk));
                 }
-                Pulled::Later => return Ok(Joined::Wait),
+                Pulled::Pending | Pulled::BudgetSpent => return Ok(Joined::Pending),
                 Pulled::Broken => return Err(Broken("")),
                 Pulled::End => match stub.take().filter(|_| !*begun) {
                     Some(stub) => answer_with(x, cx, stub),
@@ -317,7 +318,7 @@ impl Exchange {
         let Some(mut joint) = self.family.joint.take() else {
             return Ok(Joined::End);
         };
-        self.rate.until_ms = 0;
+        self.pull_wait = None;
         let joined = joint.next(self, cx);
         self.family.joint = Some(joint);
         joined
@@ -342,7 +343,7 @@ impl Exchange {
         let Some(last) = self.joint_at().checked_sub(1) else {
             return Ok(match self.next_own(cx) {
                 Pulled::Chunk(chunk) => Own::Chunk(chunk),
-                Pulled::Later => Own::Later,
+                Pulled::Pending | Pulled::BudgetSpent => Own::Pending,
                 Pulled::End | Pulled::Broken => Own::End,
             });
         };
@@ -361,7 +362,7 @@ impl Exchange {
                 .map(|i| self.step(i, cx))
                 .find(|done| *done != Ok(Stepped::Idle))
             {
-                Some(Ok(Stepped::Waits | Stepped::Tired)) => return Ok(Own::Later),
+                Some(Ok(Stepped::Pending | Stepped::BudgetSpent)) => return Ok(Own::Pending),
                 Some(done) => done.map(|_| ())?,
                 None => return Ok(Own::End),
             }

@@ -78,7 +78,7 @@ fn a_stage_waits_for_the_body_that_is_held_for_it() {
         vec![text("a "), Held("/late/100/held"), Part::Child("/say/b")],
     );
     assert_eq!(world.pull(&mut ran.x), ("a ".to_owned(), "later"));
-    assert_eq!(ran.x.rate.until_ms, START_MS + 100);
+    assert_eq!(ran.x.due_ms(), Some(START_MS + 100));
     assert_eq!((begun(&ran), left.left.borrow().len()), (1, 1));
     world.pass(100);
     assert_eq!(world.pull(&mut ran.x), ("b".to_owned(), "end"));

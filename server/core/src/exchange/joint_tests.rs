@@ -3,7 +3,7 @@
 use engines::http::Chunk;
 
 use super::{AHEAD_BYTES, AHEAD_REQUESTS};
-use crate::exchange::{Ctx, Supplied, Supply};
+use crate::exchange::{Ctx, Supplied, Supply, Wait};
 use crate::testing::Part::{self, Waited};
 use crate::testing::{Holding, START_MS, World, begun, page, text, whole};
 
@@ -60,7 +60,7 @@ fn what_is_ready_leaves_before_what_waits() {
         ],
     );
     assert_eq!(world.pull(&mut ran.x), ("a ".to_owned(), "later"));
-    assert_eq!(ran.x.rate.until_ms, START_MS + 500);
+    assert_eq!(ran.x.due_ms(), Some(START_MS + 500));
     world.pass(499);
     assert_eq!(
         world.pull(&mut ran.x),
@@ -84,7 +84,7 @@ fn subrequests_wait_together_and_the_first_that_is_due_wakes_their_parent() {
     );
     assert_eq!(world.pull(&mut ran.x), (String::new(), "later"));
     assert_eq!(begun(&ran), 3);
-    assert_eq!(ran.x.rate.until_ms, START_MS + 100);
+    assert_eq!(ran.x.due_ms(), Some(START_MS + 100));
     world.pass(100);
     assert_eq!(world.pull(&mut ran.x), (String::new(), "later"));
     assert_eq!(
@@ -93,8 +93,8 @@ fn subrequests_wait_together_and_the_first_that_is_due_wakes_their_parent() {
         "the third goes on, though it is not first"
     );
     assert_eq!(
-        ran.x.rate.until_ms,
-        START_MS + 300,
+        ran.x.due_ms(),
+        Some(START_MS + 300),
         "the third waits for nothing any more"
     );
     world.pass(400);
@@ -186,7 +186,7 @@ fn a_body_that_is_made_elsewhere_is_looked_for_with_the_subrequests() {
         fn next(&mut self, cx: &mut Ctx<'_>) -> Supplied {
             match self.0 {
                 0 => Supplied::End,
-                due_ms if cx.clock.mono_ms < due_ms => Supplied::Later(due_ms),
+                due_ms if cx.clock.mono_ms < due_ms => Supplied::Pending(Wait::until(due_ms)),
                 _ => {
                     self.0 = 0;
                     Supplied::Chunk(Chunk::Static(b" made"))
@@ -203,14 +203,14 @@ fn a_body_that_is_made_elsewhere_is_looked_for_with_the_subrequests() {
             Some(b"/say/ after".to_vec()),
         );
         assert_eq!(world.pull(&mut x), (String::new(), "later"));
-        assert_eq!(x.rate.until_ms, START_MS + first_ms);
+        assert_eq!(x.due_ms(), Some(START_MS + first_ms));
         world.pass(500);
         let (text, end) = world.pull(&mut x);
         if due_ms < 500 {
             assert_eq!((text.as_str(), end), ("before own made after", "end"));
         } else {
             assert_eq!((text.as_str(), end), ("before own", "later"));
-            assert_eq!(x.rate.until_ms, START_MS + due_ms);
+            assert_eq!(x.due_ms(), Some(START_MS + due_ms));
             world.pass(400);
             assert_eq!(world.pull(&mut x), (" made after".to_owned(), "end"));
         }
@@ -279,8 +279,8 @@ fn stages_behind_the_joint_have_the_effort_of_a_pass() {
     );
     ran.x.push_outer_stage(Box::new(Holding(Vec::new())));
     world.effort.set(0);
-    assert_eq!(world.pull(&mut ran.x), (String::new(), "later"));
-    assert_eq!(ran.x.rate.until_ms, world.clock.mono_ms);
+    assert_eq!(world.pull(&mut ran.x), (String::new(), "spent"));
+    assert_eq!(ran.x.due_ms(), Some(world.clock.mono_ms));
     world.effort.set(u64::MAX);
     assert_eq!(world.pull(&mut ran.x), ("abcdefghi".to_owned(), "end"));
 }

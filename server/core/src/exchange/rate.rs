@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use super::{Ctx, Exchange, Pulled};
+use super::{Ctx, Exchange, Pulled, Wait};
 use crate::value::Value;
 
 /// How fast a response may be sent.
@@ -16,9 +16,8 @@ pub struct Rate {
     limit: Option<u64>,
     /// Bytes that the limit does not apply to.
     after: Option<u64>,
-    /// Nothing of the body leaves before this time, monotonic milliseconds, for the rate or since it is not made yet; 0
-    /// while nothing is held back.
-    pub until_ms: u64,
+    /// Nothing of the body leaves before this time, monotonic milliseconds; 0 while nothing is held back.
+    until_ms: u64,
 }
 
 impl Rate {
@@ -65,16 +64,16 @@ impl Exchange {
         }
     }
 
-    /// As [`Exchange::pull`], but only what the rate allows after `sent` bytes of the response; `None` while that is
-    /// nothing, with `rate.until_ms` set.
-    pub fn pull_within(&mut self, cx: &mut Ctx<'_>, sent: u64) -> Option<Pulled> {
+    /// Pulls the next piece of the body like [`Exchange::pull`], but only what the rate allows after `sent` bytes of the
+    /// response.
+    pub fn pull_within(&mut self, cx: &mut Ctx<'_>, sent: u64) -> Pulled {
         let (limit, after) = self.limit_rate(cx);
         if limit == 0 {
-            return Some(self.pull(cx));
+            return self.pull(cx);
         }
         let now_ms = cx.clock.mono_ms;
         if now_ms < self.rate.until_ms {
-            return None;
+            return self.limited();
         }
         let elapsed_ms = now_ms.saturating_sub(self.started_ms);
         let earned = u128::from(limit) * u128::from(elapsed_ms + 1000) / 1000;
@@ -82,16 +81,15 @@ impl Exchange {
         if allowed == 0 {
             let over = u128::from(sent) - u128::from(after) - earned + 1;
             self.rate.until_ms = now_ms + wait_ms(over, limit);
-            return None;
+            return self.limited();
         }
         let most = u64::try_from(allowed).unwrap_or(u64::MAX);
-        let pulled = self.pull(cx);
-        let mut chunk = match pulled {
+        self.pull_wait = None;
+        let mut chunk = match self.pull(cx) {
             Pulled::Chunk(chunk) => chunk,
-            Pulled::Later => return Some(pulled),
-            Pulled::End | Pulled::Broken => {
+            other => {
                 self.rate.until_ms = 0;
-                return Some(pulled);
+                return other;
             }
         };
         if let Some(rest) = chunk.split_off(most) {
@@ -101,7 +99,13 @@ impl Exchange {
         let limited = (sent + chunk.len()).saturating_sub(sent.max(after));
         let wait = wait_ms(u128::from(limited), limit).saturating_sub(1);
         self.rate.until_ms = if wait > 0 { now_ms + wait } else { 0 };
-        Some(Pulled::Chunk(chunk))
+        Pulled::Chunk(chunk)
+    }
+
+    /// Nothing more may leave before the rate's time.
+    fn limited(&mut self) -> Pulled {
+        self.pull_wait = Some(Wait::until(self.rate.until_ms));
+        Pulled::Pending
     }
 }
 

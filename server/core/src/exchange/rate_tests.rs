@@ -14,8 +14,9 @@ fn exchange(world: &World, bytes: usize) -> Exchange {
 
 /// How many bytes may leave after so many, `None` while that is nothing.
 fn pull(world: &mut World, x: &mut Exchange, sent: u64) -> Option<u64> {
-    match x.pull_within(&mut world.cx(), sent)? {
+    match x.pull_within(&mut world.cx(), sent) {
         Pulled::Chunk(chunk) => Some(chunk.len()),
+        Pulled::Pending => None,
         _ => Some(0),
     }
 }

@@ -1,10 +1,8 @@
 //! Bodies that are not at hand when their head is sent: pulled from whoever makes them, who may have to be waited for.
-//!
-//! Absent: being woken by anything but the time. Whoever supplies says when to look again.
 
 use engines::http::Chunk;
 
-use super::Ctx;
+use super::{Ctx, Wait};
 
 /// Who makes the rest of a body, behind the chunks in [`Exchange::body`](super::Exchange::body).
 pub trait Supply {
@@ -17,8 +15,8 @@ pub trait Supply {
 pub enum Supplied {
     /// A piece of the body. What is to leave before there is more has [`Chunk::Flush`] behind it.
     Chunk(Chunk),
-    /// Nothing before this time, monotonic milliseconds and not 0.
-    Later(u64),
+    /// Nothing before this wait ends.
+    Pending(Wait),
     /// The body has ended.
     End,
 }

@@ -8,7 +8,7 @@ use super::pace::Pace;
 use crate::conf_core::CoreLoc;
 use crate::debug_http;
 use crate::errlog::{Level, Shown};
-use crate::exchange::{Ctx, Exchange, State};
+use crate::exchange::{Ctx, Exchange, State, Wait};
 use crate::files::{FileError, Keep, TempFile};
 use crate::keyword;
 use crate::reply::REQUEST_TIMEOUT;
@@ -100,7 +100,7 @@ pub fn collect(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &Plan) -> Collected {
         x.log(Level::Info, format_args!("{text}"));
         return Collected::Status(REQUEST_TIMEOUT);
     }
-    x.state = State::Waiting(reader.pace.until_ms());
+    x.state = State::Waiting(Wait::body_or_until(reader.pace.until_ms()));
     Collected::Wait
 }
 

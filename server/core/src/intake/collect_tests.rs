@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt;
 
 use super::{Collected, InFile, Plan, collect};
 use crate::errlog::Level;
-use crate::exchange::{Exchange, State};
+use crate::exchange::{Exchange, State, Wait};
 use crate::files::{FileError, Keep};
 use crate::testing::{START_MS, World, refused};
 
@@ -246,7 +246,7 @@ fn a_client_that_stays_silent_is_closed_upon() {
     assert_eq!(reading.ask(), Collected::Wait);
     assert_eq!(
         reading.x.state,
-        State::Waiting(START_MS + 10_000),
+        State::Waiting(Wait::body_or_until(START_MS + 10_000)),
         "asking gives it no time"
     );
     reading.world.pass(1);
@@ -260,11 +260,17 @@ fn a_deadline_is_for_the_whole_body() {
         "client_body_timeout 10s; client_body_deadline 15s;",
         CHUNKED,
     );
-    assert_eq!(reading.x.state, State::Waiting(START_MS + 10_000));
+    assert_eq!(
+        reading.x.state,
+        State::Waiting(Wait::body_or_until(START_MS + 10_000))
+    );
     reading.world.pass(9000);
     reading.piece(b"1");
     assert_eq!(reading.ask(), Collected::Wait);
-    assert_eq!(reading.x.state, State::Waiting(START_MS + 15_000));
+    assert_eq!(
+        reading.x.state,
+        State::Waiting(Wait::body_or_until(START_MS + 15_000))
+    );
     reading.world.pass(6000);
     reading.piece(b"2");
     assert_eq!(reading.ask(), Collected::Status(408));
@@ -277,10 +283,16 @@ fn a_deadline_is_for_the_whole_body() {
 #[test]
 fn a_minimum_rate_leaves_its_grace_and_then_what_the_bytes_buy() {
     let mut reading = Reading::begun("client_body_min_rate 1000 grace=2s;", CHUNKED);
-    assert_eq!(reading.x.state, State::Waiting(START_MS + 2000));
+    assert_eq!(
+        reading.x.state,
+        State::Waiting(Wait::body_or_until(START_MS + 2000))
+    );
     reading.world.pass(1500);
     reading.piece(&[b'x'; 700]);
-    assert_eq!(reading.x.state, State::Waiting(START_MS + 2700));
+    assert_eq!(
+        reading.x.state,
+        State::Waiting(Wait::body_or_until(START_MS + 2700))
+    );
     reading.world.pass(1200);
     assert_eq!(reading.ask(), Collected::Status(408));
     assert!(
@@ -292,7 +304,7 @@ fn a_minimum_rate_leaves_its_grace_and_then_what_the_bytes_buy() {
     let mut usual = Reading::begun("client_body_min_rate 1000;", CHUNKED);
     assert_eq!(
         usual.x.state,
-        State::Waiting(START_MS + 10_000),
+        State::Waiting(Wait::body_or_until(START_MS + 10_000)),
         "the grace where none is said"
     );
     usual.world.pass(9_999);

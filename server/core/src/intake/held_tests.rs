@@ -1,7 +1,7 @@
 //! What has come of a body before anybody asks for it, and what the driver is told.
 
 use super::{Collected, HELD_BYTES, JOINED_BYTES, Plan, collect};
-use crate::exchange::{Exchange, State};
+use crate::exchange::{Exchange, State, Wait};
 use crate::testing::{START_MS, World};
 
 const CHUNKED: &str = "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -115,7 +115,7 @@ fn who_waits_for_a_body_is_due_when_it_is_there() {
     assert!(!x.awaits_body() && x.is_body_due());
     x.state = State::Running;
     assert!(!x.is_body_due(), "it does not wait");
-    x.state = State::Waiting(START_MS);
+    x.state = State::Waiting(Wait::until(START_MS));
     assert_eq!(ask(&mut world, &mut x), Collected::Done);
     assert!(!x.is_body_due(), "it has been told");
 }
@@ -128,7 +128,7 @@ fn who_waits_for_something_else_does_not_await_the_body() {
     x.state = State::Running;
     assert!(!x.awaits_body());
     let mut timer = exchange(&world);
-    timer.state = State::Waiting(START_MS);
+    timer.state = State::Waiting(Wait::until(START_MS));
     assert!(!timer.awaits_body() && !timer.is_body_due());
 }
 
@@ -137,10 +137,16 @@ fn each_piece_gives_the_next_one_time() {
     let mut world = World::new("client_body_timeout 10s;");
     let mut x = exchange(&world);
     ask(&mut world, &mut x);
-    assert_eq!(x.state, State::Waiting(START_MS + 10_000));
+    assert_eq!(
+        x.state,
+        State::Waiting(Wait::body_or_until(START_MS + 10_000))
+    );
     world.pass(4000);
     deliver(&mut world, &mut x, b"abc");
-    assert_eq!(x.state, State::Waiting(START_MS + 14_000));
+    assert_eq!(
+        x.state,
+        State::Waiting(Wait::body_or_until(START_MS + 14_000))
+    );
     x.state = State::Running;
     deliver(&mut world, &mut x, b"abc");
     assert_eq!(x.state, State::Running, "a state is not made up");

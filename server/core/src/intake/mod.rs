@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use engines::http::BodyLength;
 
 use crate::errlog::Level;
-use crate::exchange::{Ctx, Exchange, State};
+use crate::exchange::{Ctx, Exchange, State, Wait};
 use crate::files::TempFile;
 
 use collect::Reader;
@@ -64,8 +64,8 @@ impl Exchange {
             Some(reader) => {
                 intake.used += len;
                 reader.take(self, cx, bytes, intake.received);
-                if let State::Waiting(until_ms) = &mut self.state {
-                    *until_ms = reader.pace.until_ms();
+                if matches!(self.state, State::Waiting(wait) if wait.body) {
+                    self.state = State::Waiting(Wait::body_or_until(reader.pace.until_ms()));
                 }
             }
         }
@@ -89,7 +89,7 @@ impl Exchange {
             .intake
             .as_ref()
             .and_then(|intake| intake.reader.as_ref());
-        reader.is_some_and(Reader::is_due) && matches!(self.state, State::Waiting(_))
+        reader.is_some_and(Reader::is_due) && self.is_waiting()
     }
 
     /// Whether the exchange waits for more of the body.
@@ -98,7 +98,7 @@ impl Exchange {
             .intake
             .as_ref()
             .and_then(|intake| intake.reader.as_ref());
-        reader.is_some_and(|reader| !reader.is_done()) && matches!(self.state, State::Waiting(_))
+        reader.is_some_and(|reader| !reader.is_done()) && self.is_waiting()
     }
 
     /// Bytes that were used up since this was asked.

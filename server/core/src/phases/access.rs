@@ -12,7 +12,7 @@ use super::{Phase, enter, refused};
 use crate::conf_core::Satisfy;
 use crate::debug_http;
 use crate::errlog::Level;
-use crate::exchange::{Ctx, Exchange, State};
+use crate::exchange::{Ctx, Exchange, State, Wait};
 use crate::http::Http;
 use crate::module::Access;
 use crate::reply;
@@ -105,7 +105,7 @@ fn hold(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) -> bool {
         x.guards.drop_all::<Held>();
         return false;
     }
-    x.state = State::Waiting(until_ms);
+    x.state = State::Waiting(Wait::until(until_ms));
     true
 }
 

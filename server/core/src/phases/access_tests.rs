@@ -2,7 +2,7 @@
 
 use engines::http::FieldId;
 
-use crate::exchange::{Exchange, State};
+use crate::exchange::{Exchange, State, Wait};
 use crate::phases::delay_counts_from;
 use crate::testing::Outcome::{self, Allow, Next, Status};
 use crate::testing::{Ran, Reaction, START_MS, World, get};
@@ -113,7 +113,7 @@ fn an_access_handler_that_waits_is_asked_again_and_nobody_before_it() {
         &get("/say/in"),
         &[
             ("access_2", |x, _| {
-                x.state = State::Waiting(START_MS + 5);
+                x.state = State::Waiting(Wait::woken_or_until(START_MS + 5));
                 Outcome::Wait
             }),
             ("access_2", |_, _| Status(403)),
@@ -153,14 +153,14 @@ fn auth_delay_holds_back_what_is_unauthorized_and_nothing_else() {
     assert!(!world.said().contains("delaying"));
 
     let mut ran = ask(&mut world, Status(401), Next);
-    assert_eq!(ran.x.state, State::Waiting(START_MS + 2000));
+    assert_eq!(ran.x.state, State::Waiting(Wait::until(START_MS + 2000)));
     assert!(world.said().contains("delaying unauthorized request"));
     ran.handlers();
     world.pass(1999);
     world.resume(&mut ran.x);
     assert_eq!(
         ran.x.state,
-        State::Waiting(START_MS + 2000),
+        State::Waiting(Wait::until(START_MS + 2000)),
         "woken too early"
     );
     assert_eq!(world.said(), "", "it is said once");
@@ -183,10 +183,14 @@ fn a_page_that_is_refused_itself_is_held_back_once_more() {
             ("access", |_, _| Status(401)),
         ],
     );
-    assert_eq!(ran.x.state, State::Waiting(START_MS + 2000));
+    assert_eq!(ran.x.state, State::Waiting(Wait::until(START_MS + 2000)));
     world.pass(2000);
     world.resume(&mut ran.x);
-    assert_eq!(ran.x.state, State::Waiting(START_MS + 4000), "the page");
+    assert_eq!(
+        ran.x.state,
+        State::Waiting(Wait::until(START_MS + 4000)),
+        "the page"
+    );
     world.pass(2000);
     world.resume(&mut ran.x);
     assert_eq!(
@@ -204,7 +208,7 @@ fn the_delay_counts_from_when_a_handler_that_waited_began() {
         Status(401)
     };
     let waits: Reaction = |x, _| {
-        x.state = State::Waiting(START_MS + 500);
+        x.state = State::Waiting(Wait::until(START_MS + 500));
         Outcome::Wait
     };
     let again: Reaction = |_, _| Status(401);
@@ -214,12 +218,12 @@ fn the_delay_counts_from_when_a_handler_that_waited_began() {
     );
     world.pass(500);
     world.resume(&mut ran.x);
-    assert_eq!(ran.x.state, State::Waiting(START_MS + 2000));
+    assert_eq!(ran.x.state, State::Waiting(Wait::until(START_MS + 2000)));
     world.pass(1500);
     world.resume(&mut ran.x);
     assert_eq!(
         ran.x.state,
-        State::Waiting(START_MS + 4000),
+        State::Waiting(Wait::until(START_MS + 4000)),
         "the page's own"
     );
 }

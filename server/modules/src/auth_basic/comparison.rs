@@ -10,8 +10,8 @@
 use std::hint::black_box;
 
 use server_core::errlog::Level;
-use server_core::exchange::{Ctx, Exchange, State};
-use server_core::offload::{Full, Job, Progress, look_again_ms};
+use server_core::exchange::{Ctx, Exchange, State, Wait};
+use server_core::offload::{Full, Job, Progress};
 use server_core::phases::delay_counts_from;
 
 use super::cost::{cost_us, is_negligible, is_quick};
@@ -102,7 +102,8 @@ fn look(x: &mut Exchange, cx: &Ctx<'_>, pending: Pending) -> Answer {
     let now_ms = cx.clock.mono_ms;
     match pending.job.progress() {
         Progress::Pending => {
-            x.state = State::Waiting(look_again_ms(pending.since_ms, now_ms));
+            pending.job.wakes(x.waker(cx).remote());
+            x.state = State::Waiting(Wait::woken());
             x.guards.push(pending);
             Answer::Wait
         }

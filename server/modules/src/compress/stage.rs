@@ -92,8 +92,8 @@ impl Stage {
         Ok(())
     }
 
-    /// Makes the encoder, if there is memory for it.
-    fn make(&mut self) -> bool {
+    /// Makes the encoder; returns the bytes that it would take, if there is no memory for them.
+    fn make(&mut self) -> Option<u64> {
         let fitting = fit::stream(self.params, self.length);
         let (params, mut cost) = fitting.unwrap_or_else(|| fit::smallest(self.params));
         if Some(params) != fit::unhindered(self.params, self.length) {
@@ -104,9 +104,12 @@ impl Stage {
             // What is collected is hardly ever longer than half of the body.
             cost += self.length.unwrap_or_default() / 2;
         }
-        let claim = memory::claim(self.connection, cost.max(ENCODER_MIN_BYTES));
-        self.encoder = claim.map(|claim| (Encoder::new(params, self.length), claim));
-        self.encoder.is_some()
+        let bytes = cost.max(ENCODER_MIN_BYTES);
+        let Some(claim) = memory::claim(self.connection, bytes) else {
+            return Some(bytes);
+        };
+        self.encoder = Some((Encoder::new(params, self.length), claim));
+        None
     }
 }
 
@@ -116,8 +119,11 @@ const ENCODERS_A_CONNECTION: u64 = 8;
 const ENCODER_MIN_BYTES: u64 = memory::CONNECTION_BYTES / ENCODERS_A_CONNECTION;
 
 impl BodyStage for Stage {
-    fn is_ready(&mut self) -> bool {
-        self.encoder.is_some() || self.make()
+    fn missing_bytes(&mut self) -> Option<u64> {
+        match self.encoder {
+            Some(_) => None,
+            None => self.make(),
+        }
     }
 
     fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>) -> Result<(), Broken> {

@@ -16,6 +16,7 @@ use server_core::http::LocalHttp;
 use server_core::intake::{Collected, Plan, collect};
 use server_core::logs::Logs;
 use server_core::module::{Content, Handler, Module};
+use server_core::waker::{WakeKey, WakeQueue};
 use server_core::{
     FileError, Files, Keep, LoadOptions, Meta, OpenPolicy, Opened, TempDir, TempFile, load, phases,
     reply,
@@ -115,6 +116,7 @@ impl Reading {
             offers: None,
             debug: false,
             socket: server_core::transport::NO_SOCKET,
+            wake: WakeKey::default(),
         };
         let clock = Clock::new(1000, 1000);
         let mut x = Exchange::new(Rc::clone(&generation), client);
@@ -133,6 +135,7 @@ impl Reading {
                 logs: &mut logs,
                 env: &env,
                 effort: &Cell::new(u64::MAX),
+                wakers: &WakeQueue::default(),
             },
         );
         self

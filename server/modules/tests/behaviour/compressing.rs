@@ -350,7 +350,7 @@ fn what_the_source_flushes_can_be_read_at_once() {
             match site.pull(&mut x) {
                 Pulled::Chunk(chunk) => got.extend_from_slice(chunk.bytes()),
                 Pulled::End => break,
-                Pulled::Later => panic!("nobody makes more of the body"),
+                Pulled::Pending | Pulled::BudgetSpent => panic!("nobody makes more of the body"),
                 Pulled::Broken => panic!("the body breaks off"),
             }
         }
@@ -377,11 +377,12 @@ fn compressing_pauses_and_goes_on() {
         loop {
             match site.pull_within(&mut x, &effort) {
                 Pulled::Chunk(chunk) => bytes.extend_from_slice(chunk.bytes()),
-                Pulled::Later => {
+                Pulled::BudgetSpent => {
                     assert_eq!(effort.replace(EFFORT_BYTES), 0);
-                    assert_ne!(x.rate.until_ms, 0, "it is to be asked again");
+                    assert!(x.pull_wait.is_some(), "it is to be asked again");
                     pauses += 1;
                 }
+                Pulled::Pending => panic!("nothing is waited for"),
                 Pulled::End => break,
                 Pulled::Broken => panic!("{coding}"),
             }

@@ -17,6 +17,7 @@ use server_core::http::LocalHttp;
 use server_core::logs::Logs;
 use server_core::names::handshake;
 use server_core::offload::Offload;
+use server_core::waker::{WakeKey, WakeQueue};
 use server_core::{Cycle, LoadError, LoadOptions, OpenedLogs, phases};
 
 use crate::disk::{Disk, Node};
@@ -263,6 +264,7 @@ impl Site {
             &mut logs,
             &env,
             effort,
+            &WakeQueue::default(),
         ))
     }
 
@@ -284,9 +286,11 @@ impl Site {
             offers: None,
             debug: false,
             socket: server_core::transport::NO_SOCKET,
+            wake: WakeKey::default(),
         };
         let mut clock = Clock::new(START_MS, self.wall_s * 1000);
         let (mut logs, env) = (Logs::default(), self.env.clone());
+        let wakers = WakeQueue::default();
         let mut x = Exchange::new(Rc::clone(&self.generation), client);
         let mut wakes_early = self.wakes_early;
         x.begin(Rc::clone(&self.generation), self.port, client, &clock);
@@ -294,15 +298,25 @@ impl Site {
         x.head = head;
         loop {
             let effort = Cell::new(u64::MAX);
-            let mut cx = context(&mut self.disk, &clock, &mut logs, &env, &effort);
+            let mut cx = context(&mut self.disk, &clock, &mut logs, &env, &effort, &wakers);
             match x.state {
                 State::Waiting(_) => phases::resume(&mut x, &mut cx),
                 _ => phases::begin(&mut x, &mut cx),
             }
             match x.state {
                 State::Waiting(_) if std::mem::take(&mut wakes_early) => {}
-                State::Waiting(until_ms) => {
-                    clock.set(until_ms, NOW_S * 1000);
+                State::Waiting(wait) if wait.until_ms == u64::MAX => {
+                    // It is resumed by nothing but its waker.
+                    while wakers.is_empty() {
+                        assert!(clock.mono_ms < START_MS + WAKE_MS_MAX, "nobody wakes it");
+                        clock.set(clock.mono_ms + 1, NOW_S * 1000);
+                        (self.meanwhile)();
+                        wakers.receive();
+                    }
+                    wakers.take();
+                }
+                State::Waiting(wait) => {
+                    clock.set(wait.until_ms, NOW_S * 1000);
                     (self.meanwhile)();
                 }
                 _ => return (x, clock.mono_ms - START_MS),
@@ -333,6 +347,9 @@ impl Site {
         said
     }
 }
+
+/// The longest time for which tests wait for a waker.
+const WAKE_MS_MAX: u64 = 100;
 
 fn load(inner: &str, data: &[(&str, &[u8])]) -> Result<Cycle, Box<LoadError>> {
     let text = format!("events {{}}\nhttp {{\n{inner}\n}}\n");
@@ -373,11 +390,12 @@ fn answer(x: &mut Exchange, disk: &mut Disk, clock: &mut Clock) -> Answer {
     answer.status = x.response.status;
     answer.head = String::from_utf8_lossy(&x.response.arena).replace('\r', "");
     loop {
-        let effort = Cell::new(u64::MAX);
-        let mut cx = context(disk, clock, &mut logs, &env, &effort);
+        let (effort, wakers) = (Cell::new(u64::MAX), WakeQueue::default());
+        let mut cx = context(disk, clock, &mut logs, &env, &effort, &wakers);
         match x.pull(&mut cx) {
-            Pulled::Later => {
-                let until_ms = x.rate.until_ms;
+            Pulled::BudgetSpent => {}
+            Pulled::Pending => {
+                let until_ms = x.pull_wait.map_or(0, |wait| wait.until_ms);
                 assert!(until_ms > clock.mono_ms, "it waits for something");
                 clock.set(until_ms, NOW_S * 1000);
             }
@@ -392,8 +410,8 @@ fn answer(x: &mut Exchange, disk: &mut Disk, clock: &mut Clock) -> Answer {
     }
     answer.body = String::from_utf8_lossy(&answer.bytes).into_owned();
     if let Some(on_end) = x.on_end {
-        let effort = Cell::new(u64::MAX);
-        let mut cx = context(disk, clock, &mut logs, &env, &effort);
+        let (effort, wakers) = (Cell::new(u64::MAX), WakeQueue::default());
+        let mut cx = context(disk, clock, &mut logs, &env, &effort, &wakers);
         on_end(x, &mut cx);
         answer.trailers = String::from_utf8_lossy(&x.reply.trailers.arena).replace('\r', "");
     }
@@ -407,6 +425,7 @@ fn context<'a>(
     logs: &'a mut Logs,
     env: &'a Env,
     effort: &'a Cell<u64>,
+    wakers: &'a WakeQueue,
 ) -> Ctx<'a> {
     Ctx {
         files,
@@ -414,5 +433,6 @@ fn context<'a>(
         logs,
         env,
         effort,
+        wakers,
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use engines::http::Chunk;
-use server_core::exchange::{Ctx, Pulled, Supplied, Supply};
+use server_core::exchange::{Ctx, Pulled, Supplied, Supply, Wait};
 
 use crate::site::Site;
 
@@ -50,7 +50,8 @@ fn until_wait(site: &mut Site, target: &str) -> (String, Option<u64>) {
         match site.pull(&mut x) {
             Pulled::Chunk(chunk) => ready.extend_from_slice(chunk.bytes()),
             other => {
-                let until_ms = matches!(other, Pulled::Later).then_some(x.rate.until_ms);
+                let until_ms = x.pull_wait.filter(|_| matches!(other, Pulled::Pending));
+                let until_ms = until_ms.map(|wait| wait.until_ms);
                 return (String::from_utf8_lossy(&ready).into_owned(), until_ms);
             }
         }
@@ -223,7 +224,7 @@ fn a_body_that_is_made_later_is_joined() {
     x.body.clear();
     let pieces = [
         Supplied::Chunk(Chunk::Static(b"made")),
-        Supplied::Later(1234),
+        Supplied::Pending(Wait::until(1234)),
     ];
     x.supply = Some(Box::new(Made(Vec::from(pieces))));
     let mut got = Vec::new();
@@ -231,13 +232,14 @@ fn a_body_that_is_made_later_is_joined() {
     loop {
         match site.pull(&mut x) {
             Pulled::Chunk(chunk) => got.extend_from_slice(chunk.bytes()),
-            Pulled::Later => waits.push((got.clone(), x.rate.until_ms)),
+            Pulled::Pending => waits.push((got.clone(), x.pull_wait.map(|wait| wait.until_ms))),
+            Pulled::BudgetSpent => panic!("nothing is spent"),
             Pulled::End => break,
             Pulled::Broken => panic!("the body breaks off"),
         }
     }
     assert_eq!(got, b"before-made-after");
-    assert_eq!(waits, [(b"before-".to_vec(), 1234)]);
+    assert_eq!(waits, [(b"before-".to_vec(), Some(1234))]);
 }
 
 #[test]

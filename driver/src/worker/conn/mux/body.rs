@@ -4,7 +4,6 @@
 //! Source: RFC 9113 section 5.2.
 
 use engines::http::Fault;
-use server_core::exchange::State;
 use server_core::phases;
 
 use super::super::state::Conn;
@@ -26,7 +25,7 @@ pub(super) fn data<N: Net>(
     };
     let x = &mut mux.running[at].exchange;
     x.request_bytes += len;
-    if !matches!(x.state, State::Waiting(_)) {
+    if !x.wants_body() {
         return mux.engine.consumed(stream, len);
     }
     x.deliver_body(bytes, &mut sh.ctx());
@@ -40,7 +39,7 @@ pub(super) fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, stream: u
         return;
     };
     let x = &mut mux.running[at].exchange;
-    if matches!(x.state, State::Waiting(_)) {
+    if x.wants_body() {
         x.end_body(&mut sh.ctx());
         go_on(mux, sh, at);
     }
@@ -58,7 +57,7 @@ pub(super) fn fault<N: Net>(
         return;
     };
     let x = &mut mux.running[at].exchange;
-    if matches!(x.state, State::Waiting(_)) {
+    if x.is_waiting() {
         phases::refuse_body(x, &mut sh.ctx(), fault);
         respond(mux, at);
     }

@@ -59,8 +59,8 @@ impl Mux {
     /// When the connection is to take a turn for the sake of an exchange that waits.
     fn due_ms(&self) -> Option<u64> {
         let due = |running: &Running| match running.exchange.state {
-            State::Waiting(until_ms) => Some(until_ms),
-            _ => Some(running.exchange.rate.until_ms).filter(|until_ms| *until_ms != 0),
+            State::Waiting(wait) => Some(wait.until_ms),
+            _ => running.exchange.pull_wait.map(|wait| wait.until_ms),
         };
         self.running.iter().filter_map(due).min()
     }
@@ -282,18 +282,31 @@ fn resume_exchanges<N: Net>(mux: &mut Mux, sh: &mut Shared<N>, now_ms: u64) {
     for at in 0..mux.running.len() {
         let x = &mut mux.running[at].exchange;
         match x.state {
-            State::Waiting(until_ms) if until_ms <= now_ms => {
-                phases::resume(x, &mut sh.ctx());
-                sh.timer_set |= matches!(x.state, State::Waiting(_));
-                respond(mux, at);
-            }
-            State::Responding if x.rate.until_ms != 0 && x.rate.until_ms <= now_ms => {
-                x.rate.until_ms = 0;
-                let stream = mux.running[at].stream;
-                mux.engine.resume(stream);
+            State::Waiting(wait) if wait.until_ms <= now_ms => resume_exchange(mux, sh, at),
+            State::Responding if x.pull_wait.is_some_and(|wait| wait.until_ms <= now_ms) => {
+                resume_exchange(mux, sh, at);
             }
             _ => {}
         }
+    }
+}
+
+/// Goes on with the exchange of a stream, if it is there and waits.
+pub(in super::super) fn wake<N: Net>(mux: &mut Mux, sh: &mut Shared<N>, stream: u32) {
+    if let Some(at) = mux.position(stream) {
+        resume_exchange(mux, sh, at);
+    }
+}
+
+/// Goes on with an exchange that may have what it waited for.
+fn resume_exchange<N: Net>(mux: &mut Mux, sh: &mut Shared<N>, at: usize) {
+    let x = &mut mux.running[at].exchange;
+    if x.is_waiting() {
+        phases::resume(x, &mut sh.ctx());
+        sh.timer_set |= x.is_waiting();
+        respond(mux, at);
+    } else if x.pull_wait.take().is_some() {
+        mux.engine.resume(mux.running[at].stream);
     }
 }
 
