@@ -1,9 +1,8 @@
 //! What is made of a head before the phases run: server, target, whether the connection is kept, and what is refused.
 
-use engines::http::Version;
-
 use super::location_changed;
 use crate::exchange::{Exchange, State};
+use crate::http::Http;
 use crate::testing::{World, get};
 
 /// The text of a response.
@@ -56,7 +55,7 @@ fn http2_is_for_the_servers_that_speak_it() {
     );
     for (host, code) in [("a", 200), ("b", 421)] {
         let mut x = world.exchange(&format!("GET /say/in HTTP/1.1\r\nHost: {host}\r\n\r\n"));
-        x.head.version = Version::Http2;
+        x.client.offers = Some(Http::speaks_http2);
         let mut ran = world.begin(x, &[]);
         assert_eq!(status(&ran.x), code, "{host}");
         let said = world.said();
