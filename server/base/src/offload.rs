@@ -62,11 +62,10 @@ impl<T: Copy + Send + Sync + 'static> Job<T> {
         });
         let wanted = Arc::downgrade(&place);
         let work = move || {
-            let Some(place) = wanted.upgrade() else {
-                return;
-            };
-            let settles = Settles(place);
-            let _ = settles.0.result.set(Some(work()));
+            let settles = Settles(wanted.upgrade());
+            if let Some(place) = &settles.0 {
+                let _ = place.result.set(Some(work()));
+            }
         };
         match env.offload {
             Some(offload) => offload(Box::new(work))?,
@@ -115,12 +114,15 @@ impl<T> WeakJob<T> {
 }
 
 /// Notes that there will be no result, if there is none when the work has ended, and wakes who waits for it.
-struct Settles<T>(Arc<Place<T>>);
+struct Settles<T>(Option<Arc<Place<T>>>);
 
 impl<T> Drop for Settles<T> {
     fn drop(&mut self) {
-        let _ = self.0.result.set(None);
-        let waiters = std::mem::take(&mut *self.0.waiters());
+        let Some(place) = self.0.take() else { return };
+        let _ = place.result.set(None);
+        let waiters = std::mem::take(&mut *place.waiters());
+        // Before those who wait go on: a job that this thread still held would be found by whoever asks the same next.
+        drop(place);
         waiters.iter().for_each(RemoteWaker::wake);
     }
 }
@@ -128,6 +130,7 @@ impl<T> Drop for Settles<T> {
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::sync::mpsc::channel;
 
     use super::*;
     use crate::waker::{WakeKey, WakeQueue, Waker};
@@ -181,6 +184,16 @@ mod tests {
         assert_eq!(job.map(|_: Job<u8>| ()), Ok(()));
         take()();
         assert_eq!(Arc::strong_count(&held), 1, "nothing of it is left");
+    }
+
+    #[test]
+    fn who_is_woken_finds_the_job_let_go_of() {
+        let job = Job::begin(&env(), || 7).expect("there is room");
+        let (weak, (told, holders)) = (job.downgrade(), channel());
+        let queue = WakeQueue::new(move || told.send(weak.0.strong_count()).expect("it waits"));
+        job.wakes(Waker::new(WakeKey::default(), &queue).remote());
+        take()();
+        assert_eq!(holders.try_recv(), Ok(1), "who waits holds it");
     }
 
     #[test]
