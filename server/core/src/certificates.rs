@@ -12,8 +12,8 @@ use std::sync::Arc;
 use engines::http::parse_host;
 use tls::{Config, Info};
 
+use crate::client_cert;
 use crate::exchange::{Ctx, Exchange, Tls};
-use crate::phases;
 use crate::regex::FailedMatch;
 
 /// Loads the certificates of a server for one handshake.
@@ -37,7 +37,7 @@ pub fn load(
     asked.server_name = asked.server_name.filter(|name| is_host_name(name));
     x.head.clear();
     x.tls = Some(Rc::new(Tls::new(Arc::clone(settings), asked)));
-    phases::place(x);
+    client_cert::place(x);
     x.server = server;
     x.location = server_conf.location;
     let late = server_conf.certificates.as_ref()?;

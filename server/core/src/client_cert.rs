@@ -14,7 +14,7 @@ use crate::exchange::Exchange;
 use crate::http::{Http, LocalHttp};
 
 /// The server whose settings count until the host of a request is known.
-pub(crate) fn first_server(x: &Exchange, http: &LocalHttp) -> usize {
+fn first_server(x: &Exchange, http: &LocalHttp) -> usize {
     let named = match &x.tls {
         // Where that cannot be told, the server of the request is looked for by the same names.
         Some(tls) => tls
@@ -24,6 +24,15 @@ pub(crate) fn first_server(x: &Exchange, http: &LocalHttp) -> usize {
         None => None,
     };
     named.unwrap_or_else(|| http.ports[x.port].addr(x.client.local).default_server)
+}
+
+/// Puts an exchange into the server that was named in the handshake, else the default server of its port.
+pub fn place(x: &mut Exchange) {
+    let http = Rc::clone(&x.http);
+    x.method = x.head.method;
+    x.request_bytes = x.head.size_bytes;
+    x.server = first_server(x, &http);
+    x.location = http.servers[x.server].location;
 }
 
 /// Whether a server is not to be reached on this connection: another one was named in its handshake, and this one would

@@ -18,12 +18,11 @@ use crate::confs::{Conf, Confs};
 use crate::errand::Errand;
 use crate::errlog::{ErrorLog, Level, Shown};
 use crate::exchange::{Ctx, Exchange};
+use crate::handler::{Content, Handler, Handlers, HeaderStage};
 use crate::listen::Listen;
 use crate::location::{LocationKind, LocationSet};
-use crate::module::{Content, HeaderStage, Module};
 use crate::names::ServerNames;
 use crate::opened::OpenedLogs;
-use crate::phases::Handlers;
 use crate::upkeep::Upkeep;
 use crate::vars::VarTable;
 
@@ -39,8 +38,8 @@ pub struct Http {
     pub ports: Vec<Port>,
     /// The variables.
     pub vars: VarTable,
-    /// The modules that handlers and stages are of.
-    pub modules: Vec<&'static Module>,
+    /// The handlers of each module in use, by its name, in order.
+    pub module_handlers: Vec<(&'static str, &'static [Handler])>,
     /// The phase handlers, in order.
     pub handlers: Handlers,
     /// The header stages, in order.

@@ -14,6 +14,7 @@ mod client_cert;
 pub mod conf_core;
 pub mod confs;
 pub mod exchange;
+pub mod handler;
 pub mod http;
 pub mod intake;
 mod known_host;

@@ -7,8 +7,7 @@ use conf::{ConfError, Row};
 
 use crate::build::Build;
 use crate::confs::Unit;
-use crate::exchange::{Ctx, Exchange};
-use crate::phases::Phase;
+pub use crate::handler::{Access, Content, Handler, HeaderStage, Step, handler_name};
 use crate::vars::Variable;
 
 /// A module of the HTTP server.
@@ -81,96 +80,3 @@ pub enum Inherit {
 /// # Errors
 /// What is wrong with the block as a whole.
 pub type Finish = fn(&mut Build) -> Result<(), ConfError>;
-
-/// A function run before the response head is sent: it decides on headers and may add body stages.
-///
-/// # Errors
-/// A status to answer with in place of the response; fields in `reply.fields` stay.
-pub type HeaderStage = fn(&mut Exchange, &mut Ctx<'_>) -> Result<(), u16>;
-
-/// A handler in one of the phases. nginx's eleven phases less the four that only the core runs.
-#[derive(Clone, Copy)]
-pub enum Handler {
-    /// After the head was read, before any rewriting (`realip`).
-    PostRead(fn(&mut Exchange, &mut Ctx<'_>) -> Step),
-    /// `rewrite` directives of the server.
-    ServerRewrite(fn(&mut Exchange, &mut Ctx<'_>) -> Step),
-    /// `rewrite` directives of the location.
-    Rewrite(fn(&mut Exchange, &mut Ctx<'_>) -> Step),
-    /// Limits.
-    PreAccess(fn(&mut Exchange, &mut Ctx<'_>) -> Step),
-    /// May the client have it?
-    Access(fn(&mut Exchange, &mut Ctx<'_>) -> Access),
-    /// `try_files`, mirrors.
-    PreContent(fn(&mut Exchange, &mut Ctx<'_>) -> Step),
-    /// Who answers?
-    Content(fn(&mut Exchange, &mut Ctx<'_>) -> Content),
-    /// After the response.
-    Log(fn(&mut Exchange, &mut Ctx<'_>)),
-}
-
-/// The name of the module whose handler is the one of this index in a phase.
-pub fn handler_name(
-    modules: &[&'static Module],
-    phase: Phase,
-    index: usize,
-) -> Option<&'static str> {
-    let of_phase = |handler: &Handler| match handler {
-        Handler::PostRead(_) => phase == Phase::PostRead,
-        Handler::ServerRewrite(_) => phase == Phase::ServerRewrite,
-        Handler::Rewrite(_) => phase == Phase::Rewrite,
-        Handler::PreAccess(_) => phase == Phase::PreAccess,
-        Handler::Access(_) => phase == Phase::Access,
-        Handler::PreContent(_) => phase == Phase::PreContent,
-        Handler::Content(_) => phase == Phase::Content,
-        Handler::Log(_) => false,
-    };
-    let names = modules
-        .iter()
-        .flat_map(|m| m.handlers.iter().map(|handler| (m.name, handler)));
-    let mut of_phase = names.filter(|(_, handler)| of_phase(handler));
-    of_phase.nth(index).map(|(name, _)| name)
-}
-
-/// What a rewrite, limit or pre-content handler decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Go on with the next handler.
-    Next,
-    /// Answer with this status.
-    Status(u16),
-    /// The response is made.
-    Sent,
-    /// The exchange was redirected internally: go on from the phase it names.
-    Restart,
-    /// Nothing yet: run this handler's phase again when the exchange's timer fires.
-    Wait,
-}
-
-/// What an access handler decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// This handler has no say.
-    NoOpinion,
-    /// Allowed.
-    Allow,
-    /// Refused with this status.
-    Deny(u16),
-    /// Nothing yet: ask again when the exchange's timer fires.
-    Wait,
-}
-
-/// What a content handler did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content {
-    /// Not mine.
-    Declined,
-    /// Answer with this status.
-    Status(u16),
-    /// The response is made.
-    Sent,
-    /// The exchange was redirected internally.
-    Restart,
-    /// Nothing yet: run this handler again when the exchange's timer fires, or when the body that it asked for is there.
-    Wait,
-}

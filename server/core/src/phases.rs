@@ -15,14 +15,16 @@ use engines::http::{BodyLength, Fault, FieldId, Method, Version, normalize};
 
 use crate::agent::Browser;
 use crate::client_cert;
+pub use crate::client_cert::place;
 use crate::conf_core::{CoreLoc, CoreSrv};
 use crate::debug_http;
 use crate::errlog::{self, Level};
 use crate::exchange::{Ctx, Exchange, State};
+use crate::handler::{Content, Step, StepFn};
+pub use crate::handler::{Handlers, Phase};
 use crate::http::Http;
 use crate::location::{find_location, method_bit};
 use crate::memory;
-use crate::module::{Access, Content, Handler, Module, Step};
 use crate::names::find_server;
 use crate::regex::FailedMatch;
 use crate::reply;
@@ -30,66 +32,6 @@ use crate::trace::Event;
 pub use access::delay_counts_from;
 pub use elsewhere::permitted;
 pub use redirect::{redirect, redirect_named};
-
-/// A phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// See [`Handler::PostRead`].
-    PostRead,
-    /// See [`Handler::ServerRewrite`].
-    ServerRewrite,
-    /// The core finds the location.
-    FindConfig,
-    /// See [`Handler::Rewrite`].
-    Rewrite,
-    /// The core looks for a location again if the URI changed.
-    PostRewrite,
-    /// See [`Handler::PreAccess`].
-    PreAccess,
-    /// See [`Handler::Access`].
-    Access,
-    /// The core refuses what no access handler allowed.
-    PostAccess,
-    /// See [`Handler::PreContent`].
-    PreContent,
-    /// See [`Handler::Content`].
-    Content,
-}
-
-type StepFn = fn(&mut Exchange, &mut Ctx<'_>) -> Step;
-
-/// The handlers of each phase, in order.
-#[derive(Default)]
-pub struct Handlers {
-    post_read: Vec<StepFn>,
-    server_rewrite: Vec<StepFn>,
-    rewrite: Vec<StepFn>,
-    pre_access: Vec<StepFn>,
-    access: Vec<fn(&mut Exchange, &mut Ctx<'_>) -> Access>,
-    pre_content: Vec<StepFn>,
-    content: Vec<fn(&mut Exchange, &mut Ctx<'_>) -> Content>,
-    log: Vec<fn(&mut Exchange, &mut Ctx<'_>)>,
-}
-
-impl Handlers {
-    /// The handlers of a list of modules.
-    pub fn of(modules: &[&Module]) -> Self {
-        let mut all = Self::default();
-        for handler in modules.iter().flat_map(|m| m.handlers) {
-            match *handler {
-                Handler::PostRead(f) => all.post_read.push(f),
-                Handler::ServerRewrite(f) => all.server_rewrite.push(f),
-                Handler::Rewrite(f) => all.rewrite.push(f),
-                Handler::PreAccess(f) => all.pre_access.push(f),
-                Handler::Access(f) => all.access.push(f),
-                Handler::PreContent(f) => all.pre_content.push(f),
-                Handler::Content(f) => all.content.push(f),
-                Handler::Log(f) => all.log.push(f),
-            }
-        }
-        all
-    }
-}
 
 /// Starts an exchange whose head has been placed in it.
 pub fn begin(x: &mut Exchange, cx: &mut Ctx<'_>) {
@@ -159,15 +101,6 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
     if x.tls.as_ref().is_some_and(|tls| tls.is_too_early(method)) {
         reply::status(x, cx, 425);
     }
-}
-
-/// Puts an exchange into the server that was named in the handshake, else the default server of its port.
-pub fn place(x: &mut Exchange) {
-    let http = Rc::clone(&x.http);
-    x.method = x.head.method;
-    x.request_bytes = x.head.size_bytes;
-    x.server = client_cert::first_server(x, &http);
-    x.location = http.servers[x.server].location;
 }
 
 /// Continues an exchange that waits, if its wait may have ended: its time has come, its request body is there, or it is one

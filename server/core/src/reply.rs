@@ -10,6 +10,7 @@ use crate::agent::Browser;
 use crate::conf_core::{CoreLoc, CoreSrv, ErrorPage, ServerTokens};
 use crate::debug_http;
 use crate::exchange::{Ctx, Exchange, Peer, State};
+pub use crate::handler::{CLIENT_CLOSED, CLOSE_WITHOUT_RESPONSE, REQUEST_TIMEOUT};
 use crate::http::Http;
 use crate::phases;
 use crate::regex::FailedMatch;
@@ -429,12 +430,6 @@ pub fn trailers_allowed(x: &Exchange) -> bool {
     x.head.version >= Version::Http11 && *x.core_loc(&x.http).chunked_transfer_encoding
 }
 
-/// Closes the connection without a response.
-pub const CLOSE_WITHOUT_RESPONSE: u16 = 444;
-/// The client took too long to send its request.
-pub const REQUEST_TIMEOUT: u16 = 408;
-/// The client is gone.
-pub const CLIENT_CLOSED: u16 = 499;
 /// What `server_tokens off` shows.
 pub const SERVER_NAME: &str = "firstbyte";
 /// What `server_tokens on` shows.

@@ -1,6 +1,6 @@
 //! What happens to an exchange, step by step: noted only for an exchange that carries a [`Trace`].
 //!
-//! No exchange that is served carries one. Where something worth telling happens, [`Exchange::note`] looks whether there
+//! No exchange that is served carries one. Where something worth telling happens, [`Exchange::note`](crate::exchange::Exchange::note) looks whether there
 //! is a trace, and what it would say is put together only then.
 
 use std::cell::RefCell;
@@ -8,10 +8,9 @@ use std::cell::RefCell;
 use conf::Pos;
 
 use crate::errlog::Level;
-use crate::exchange::Exchange;
 use crate::files::FileError;
+use crate::handler::Phase;
 use crate::names::NameMatch;
-use crate::phases::Phase;
 
 /// What has happened to an exchange.
 #[derive(Debug, Default)]
@@ -99,15 +98,5 @@ impl Trace {
     /// Takes what was noted, in order.
     pub fn take(&self) -> Vec<Noted> {
         self.0.take()
-    }
-}
-
-impl Exchange {
-    /// Notes what happens, for an exchange that is being explained.
-    #[inline(always)] // A branch for each note, where most exchanges have none.
-    pub fn note(&self, event: impl FnOnce() -> Event) {
-        if let Some(trace) = &self.trace {
-            trace.push(self.location, event());
-        }
     }
 }

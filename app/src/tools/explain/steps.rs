@@ -115,7 +115,7 @@ impl Teller<'_> {
 
     /// `the module static`.
     fn handler(&self, phase: Phase, index: usize) -> String {
-        match module::handler_name(&self.http.modules, phase, index) {
+        match module::handler_name(&self.http.module_handlers, phase, index) {
             Some(name) => format!("the module {name}"),
             None => "the core".to_owned(),
         }

@@ -12,11 +12,11 @@ use crate::builtin;
 use crate::conf_core::{CoreLoc, Root};
 use crate::confs::Confs;
 use crate::files::TempDir;
+use crate::handler::Handlers;
 use crate::http::{Http, Location, Server};
 use crate::listen::Listen;
 use crate::location::{LocationKind, LocationSet};
 use crate::module::Module;
-use crate::phases::Handlers;
 use crate::timing::ALL;
 use crate::value::Value;
 
@@ -62,19 +62,20 @@ impl Build {
         if self.reads_bodies {
             self.name_body_dirs(&locations);
         }
+        let module_handlers: Vec<_> = modules.iter().map(|m| (m.name, m.handlers)).collect();
         let http = Http {
             main,
             servers,
             locations,
             ports,
             vars,
-            handlers: Handlers::of(&modules),
+            handlers: Handlers::of(&module_handlers),
+            module_handlers,
             header_stages: modules.iter().filter_map(|m| m.header_stage).collect(),
             subrequest_stages: {
                 let of_all = modules.iter().filter(|m| m.stage_of_subrequests);
                 of_all.filter_map(|m| m.header_stage).collect()
             },
-            modules,
             prefix: self.options.prefix.clone(),
             logs: OnceLock::new(),
             timed: timed || self.sampled_share > 0,

@@ -13,6 +13,7 @@ mod main;
 mod meaningless;
 mod ports;
 mod protocols;
+mod settings;
 mod written;
 
 use std::collections::HashSet;

@@ -1,18 +1,13 @@
 //! Settings of HTTP/2.
 //!
-//! Directives that nginx has made obsolete are accepted with its warning; sizes of memory that only nginx has are accepted
-//! with a warning, too.
-//!
 //! Source: nginx documentation, `ngx_http_v2_module`.
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive};
 
-use crate::build::Build;
 use crate::config::ConfigContext;
 use crate::settings;
 use crate::typed::{Number, Typed};
 
-const H: Contexts = Contexts::HTTP;
 const HS: Contexts = Contexts::HTTP_SERVER;
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 
@@ -116,64 +111,6 @@ settings! {
         chunk_size "http2_chunk_size": ChunkSize = ChunkSize(RECORD_CHUNK_BYTES), "16375", HSL;
     }
 }
-
-macro_rules! obsolete {
-    ($name:literal, $contexts:expr, $doc:expr, $warning:expr) => {
-        Row {
-            name: $name,
-            contexts: $contexts,
-            arity: Arity::TAKE1,
-            block: false,
-            default: "",
-            doc: $doc,
-            syntax: "...",
-            apply: |b, d| {
-                b.warn(ConfError::at(
-                    d,
-                    concat!("the \"", $name, "\" directive ", $warning),
-                ));
-                Ok(())
-            },
-        }
-    };
-    ($name:literal, $contexts:expr, $successor:literal) => {
-        obsolete!(
-            $name,
-            $contexts,
-            concat!("Obsolete: use ", $successor, "."),
-            concat!(
-                "is obsolete, use the \"",
-                $successor,
-                "\" directive instead"
-            )
-        )
-    };
-}
-
-macro_rules! unneeded {
-    ($name:literal, $contexts:expr) => {
-        $crate::conf_core::http2::obsolete!(
-            $name,
-            $contexts,
-            "Ignored: memory that only nginx has.",
-            "is not needed, ignored"
-        )
-    };
-}
-
-pub(super) use {obsolete, unneeded};
-
-/// Directives of nginx that have a successor, or no meaning here.
-pub(super) const ROWS: &[Row<Build>] = &[
-    unneeded!("http2_pool_size", HS),
-    unneeded!("http2_recv_buffer_size", H),
-    unneeded!("http2_streams_index_size", HS),
-    obsolete!("http2_recv_timeout", HS, "client_header_timeout"),
-    obsolete!("http2_idle_timeout", HS, "keepalive_timeout"),
-    obsolete!("http2_max_requests", HS, "keepalive_requests"),
-    obsolete!("http2_max_field_size", HS, "large_client_header_buffers"),
-    obsolete!("http2_max_header_size", HS, "large_client_header_buffers"),
-];
 
 /// Data of a frame that fills a TLS record together with its head.
 const RECORD_CHUNK_BYTES: u64 = (16 << 10) - 9;

@@ -1,16 +1,18 @@
 //! The core's own HTTP settings: server scope in `srv`, location scope in `loc`.
 //!
 //! Plain settings are rows of the tables made by `settings!`; directives with a shape of their own have a row here
-//! and a function in the file of their struct.
+//! and a function in `loc_rows` or `srv_rows`.
 //!
 //! Source: nginx documentation, `ngx_http_core_module`.
 
 mod http2;
 mod loc;
 mod loc_rows;
+mod obsolete;
 mod resolver;
 mod spdy;
 mod srv;
+mod srv_rows;
 
 pub use http2::{Http2Loc, Http2Srv};
 pub use loc::{
@@ -52,10 +54,10 @@ pub const SETTINGS: &[&[Row<Build>]] = &[
     loc::PLAIN,
     http2::PLAIN,
     http2::LOC_PLAIN,
-    http2::ROWS,
+    obsolete::HTTP2,
     spdy::PLAIN,
     spdy::LOC_PLAIN,
-    spdy::ROWS,
+    obsolete::SPDY,
     resolver::PLAIN,
 ];
 
@@ -95,7 +97,7 @@ pub const ROWS: &[Row<Build>] = &[
         "\"\"",
         "name ...",
         "Names of the virtual server.",
-        srv::server_name
+        srv_rows::server_name
     ),
     row!(
         "root",

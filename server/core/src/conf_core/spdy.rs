@@ -5,15 +5,13 @@
 //!
 //! Source: nginx documentation up to 1.9.4, `ngx_http_spdy_module`.
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive};
 
 use super::http2::Streams;
-use crate::build::Build;
 use crate::config::ConfigContext;
 use crate::settings;
 use crate::typed::{Millis, Typed};
 
-const H: Contexts = Contexts::HTTP;
 const HS: Contexts = Contexts::HTTP_SERVER;
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 
@@ -70,13 +68,6 @@ settings! {
         chunk_size "spdy_chunk_size": ChunkSize = ChunkSize(8 << 10), "8k", HSL;
     }
 }
-
-/// Directives that have no meaning here.
-pub(super) const ROWS: &[Row<Build>] = &[
-    super::http2::unneeded!("spdy_pool_size", HS),
-    super::http2::unneeded!("spdy_recv_buffer_size", H),
-    super::http2::unneeded!("spdy_streams_index_size", HS),
-];
 
 /// Longest frame, bytes.
 const MAX_CHUNK_BYTES: u64 = (1 << 24) - 1;

@@ -15,7 +15,8 @@ use super::joint::Joint;
 use super::{Ctx, Exchange, MAX_URI_CHANGES, State, Wait};
 use crate::debug_http;
 use crate::errlog::{Level, Shown};
-use crate::phases::{self, Phase};
+use crate::handler::Phase;
+use crate::phases;
 use crate::regex::FailedMatch;
 
 /// What an exchange has to do with subrequests.

@@ -10,7 +10,7 @@ use super::{Ctx, Exchange};
 use crate::conf_core::CoreSrv;
 use crate::debug_http;
 use crate::errlog::{self, Details, Level, Record, Shown, Topics};
-use crate::phases::Phase;
+use crate::handler::Phase;
 use crate::trace::Event;
 
 impl Exchange {
@@ -38,6 +38,14 @@ impl Exchange {
             request: Some(&details),
             everywhere: self.client.debug,
         });
+    }
+
+    /// Notes what happens, for an exchange that is being explained.
+    #[inline(always)] // A branch for each note, where most exchanges have none.
+    pub fn note(&self, event: impl FnOnce() -> Event) {
+        if let Some(trace) = &self.trace {
+            trace.push(self.location, event());
+        }
     }
 
     /// Whether somebody wants debugging messages about this exchange.

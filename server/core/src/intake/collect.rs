@@ -10,8 +10,8 @@ use crate::debug_http;
 use crate::errlog::{Level, Shown};
 use crate::exchange::{Ctx, Exchange, State, Wait};
 use crate::files::{FileError, Keep, TempFile};
+use crate::handler::REQUEST_TIMEOUT;
 use crate::keyword;
-use crate::reply::REQUEST_TIMEOUT;
 
 keyword! {
     /// `client_body_in_file_only`.

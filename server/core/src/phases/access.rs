@@ -13,8 +13,8 @@ use crate::conf_core::Satisfy;
 use crate::debug_http;
 use crate::errlog::Level;
 use crate::exchange::{Ctx, Exchange, State, Wait};
+use crate::handler::Access;
 use crate::http::Http;
-use crate::module::Access;
 use crate::reply;
 use crate::trace::Event;
 

@@ -1,0 +1,163 @@
+//! Handlers: functions of modules that run in a phase, and what they decide.
+
+use crate::exchange::{Ctx, Exchange};
+
+/// A phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// See [`Handler::PostRead`].
+    PostRead,
+    /// See [`Handler::ServerRewrite`].
+    ServerRewrite,
+    /// The core finds the location.
+    FindConfig,
+    /// See [`Handler::Rewrite`].
+    Rewrite,
+    /// The core looks for a location again if the URI changed.
+    PostRewrite,
+    /// See [`Handler::PreAccess`].
+    PreAccess,
+    /// See [`Handler::Access`].
+    Access,
+    /// The core refuses what no access handler allowed.
+    PostAccess,
+    /// See [`Handler::PreContent`].
+    PreContent,
+    /// See [`Handler::Content`].
+    Content,
+}
+
+/// A function run before the response head is sent: it decides on headers and may add body stages.
+///
+/// # Errors
+/// A status to answer with in place of the response; fields in `reply.fields` stay.
+pub type HeaderStage = fn(&mut Exchange, &mut Ctx<'_>) -> Result<(), u16>;
+
+/// A handler in one of the phases. nginx's eleven phases less the four that only the core runs.
+#[derive(Clone, Copy)]
+pub enum Handler {
+    /// After the head was read, before any rewriting (`realip`).
+    PostRead(fn(&mut Exchange, &mut Ctx<'_>) -> Step),
+    /// `rewrite` directives of the server.
+    ServerRewrite(fn(&mut Exchange, &mut Ctx<'_>) -> Step),
+    /// `rewrite` directives of the location.
+    Rewrite(fn(&mut Exchange, &mut Ctx<'_>) -> Step),
+    /// Limits.
+    PreAccess(fn(&mut Exchange, &mut Ctx<'_>) -> Step),
+    /// May the client have it?
+    Access(fn(&mut Exchange, &mut Ctx<'_>) -> Access),
+    /// `try_files`, mirrors.
+    PreContent(fn(&mut Exchange, &mut Ctx<'_>) -> Step),
+    /// Who answers?
+    Content(fn(&mut Exchange, &mut Ctx<'_>) -> Content),
+    /// After the response.
+    Log(fn(&mut Exchange, &mut Ctx<'_>)),
+}
+
+pub(crate) type StepFn = fn(&mut Exchange, &mut Ctx<'_>) -> Step;
+
+/// The handlers of each phase, in order.
+#[derive(Default)]
+pub struct Handlers {
+    pub(crate) post_read: Vec<StepFn>,
+    pub(crate) server_rewrite: Vec<StepFn>,
+    pub(crate) rewrite: Vec<StepFn>,
+    pub(crate) pre_access: Vec<StepFn>,
+    pub(crate) access: Vec<fn(&mut Exchange, &mut Ctx<'_>) -> Access>,
+    pub(crate) pre_content: Vec<StepFn>,
+    pub(crate) content: Vec<fn(&mut Exchange, &mut Ctx<'_>) -> Content>,
+    pub(crate) log: Vec<fn(&mut Exchange, &mut Ctx<'_>)>,
+}
+
+impl Handlers {
+    /// These handlers, each behind those of its phase that come before it.
+    pub fn of(handlers: &[(&'static str, &'static [Handler])]) -> Self {
+        let mut all = Self::default();
+        for handler in handlers.iter().flat_map(|(_, handlers)| *handlers) {
+            match *handler {
+                Handler::PostRead(f) => all.post_read.push(f),
+                Handler::ServerRewrite(f) => all.server_rewrite.push(f),
+                Handler::Rewrite(f) => all.rewrite.push(f),
+                Handler::PreAccess(f) => all.pre_access.push(f),
+                Handler::Access(f) => all.access.push(f),
+                Handler::PreContent(f) => all.pre_content.push(f),
+                Handler::Content(f) => all.content.push(f),
+                Handler::Log(f) => all.log.push(f),
+            }
+        }
+        all
+    }
+}
+
+/// The name of the module whose handler is the one of this index in a phase; `handlers` are those of each module, by its name.
+pub fn handler_name(
+    handlers: &[(&'static str, &'static [Handler])],
+    phase: Phase,
+    index: usize,
+) -> Option<&'static str> {
+    let of_phase = |handler: &Handler| match handler {
+        Handler::PostRead(_) => phase == Phase::PostRead,
+        Handler::ServerRewrite(_) => phase == Phase::ServerRewrite,
+        Handler::Rewrite(_) => phase == Phase::Rewrite,
+        Handler::PreAccess(_) => phase == Phase::PreAccess,
+        Handler::Access(_) => phase == Phase::Access,
+        Handler::PreContent(_) => phase == Phase::PreContent,
+        Handler::Content(_) => phase == Phase::Content,
+        Handler::Log(_) => false,
+    };
+    let names = handlers
+        .iter()
+        .flat_map(|(name, handlers)| handlers.iter().map(move |handler| (*name, handler)));
+    let mut of_phase = names.filter(|(_, handler)| of_phase(handler));
+    of_phase.nth(index).map(|(name, _)| name)
+}
+
+/// What a rewrite, limit or pre-content handler decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Go on with the next handler.
+    Next,
+    /// Answer with this status.
+    Status(u16),
+    /// The response is made.
+    Sent,
+    /// The exchange was redirected internally: go on from the phase it names.
+    Restart,
+    /// Nothing yet: run this handler's phase again when the exchange's timer fires.
+    Wait,
+}
+
+/// What an access handler decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// This handler has no say.
+    NoOpinion,
+    /// Allowed.
+    Allow,
+    /// Refused with this status.
+    Deny(u16),
+    /// Nothing yet: ask again when the exchange's timer fires.
+    Wait,
+}
+
+/// What a content handler did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Not mine.
+    Declined,
+    /// Answer with this status.
+    Status(u16),
+    /// The response is made.
+    Sent,
+    /// The exchange was redirected internally.
+    Restart,
+    /// Nothing yet: run this handler again when the exchange's timer fires, or when the body that it asked for is there.
+    Wait,
+}
+
+/// Closes the connection without a response.
+pub const CLOSE_WITHOUT_RESPONSE: u16 = 444;
+/// The client took too long to send its request.
+pub const REQUEST_TIMEOUT: u16 = 408;
+/// The client is gone.
+pub const CLIENT_CLOSED: u16 = 499;
