@@ -58,14 +58,6 @@ impl<T> Setting<T> {
         self.0.as_mut()
     }
 
-    /// The value to change in place, set to `T::default()` first when unset; for directives that may be repeated.
-    pub fn get_or_default(&mut self) -> &mut T
-    where
-        T: Default,
-    {
-        self.0.get_or_insert_default()
-    }
-
     /// Whether it has a value.
     pub const fn is_set(&self) -> bool {
         self.0.is_some()

@@ -12,7 +12,7 @@ use crate::conf_core::{Alias, Root};
 use crate::config::full_path;
 use crate::errlog::Level;
 use crate::exchange::{Ctx, Exchange};
-use crate::files::{OpenPolicy, SymlinkMode};
+use crate::files::{FileError, OpenPolicy, SymlinkMode};
 use crate::http::Http;
 use crate::regex::FailedMatch;
 use crate::value::{Part, Value};
@@ -210,6 +210,36 @@ fn trusted(from: &[u8], path: &[u8]) -> Option<usize> {
         (_, Some(b'/')) => Some(from.len() - 1),
         _ => None,
     }
+}
+
+/// Logs why a file could not be opened, where its location wants to know; returns the status to answer with.
+pub fn open_failed(x: &Exchange, path: &[u8], error: FileError) -> u16 {
+    let (level, status) = if error.is_missing() {
+        (Level::Error, 404)
+    } else if error.is_forbidden() {
+        (Level::Error, 403)
+    } else {
+        (Level::Crit, 500)
+    };
+    let quiet = status == 404 && !*x.core_loc(&x.http).log_not_found;
+    if !quiet {
+        log_failed(x, level, path, error);
+    }
+    status
+}
+
+/// Logs a failed system call on a path.
+pub fn log_failed(x: &Exchange, level: Level, path: &[u8], error: FileError) {
+    let path = String::from_utf8_lossy(path);
+    x.log(
+        level,
+        format_args!("{} \"{path}\" failed ({})", error.call, reason(error)),
+    );
+}
+
+/// The error of a system call as logs show it: `2: No such file or directory`.
+pub fn reason(error: FileError) -> String {
+    conf::os_error(&std::io::Error::from_raw_os_error(error.errno))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use engines::http::{BodyLength, Chunk, Escape, FieldId, Method, Version, escape}
 use crate::agent::Browser;
 use crate::conf_core::{CoreLoc, CoreSrv, ErrorPage, ServerTokens};
 use crate::debug_http;
-use crate::exchange::{Ctx, Exchange, Peer, State};
+use crate::exchange::{Ctx, Exchange, Peer, Reply, State};
 pub use crate::handler::{CLIENT_CLOSED, CLOSE_WITHOUT_RESPONSE, REQUEST_TIMEOUT};
 use crate::http::Http;
 use crate::phases;
@@ -428,6 +428,21 @@ pub fn slash_redirect(x: &mut Exchange) {
 /// Whether trailers may be sent: by HTTP/1.1 in a chunked body.
 pub fn trailers_allowed(x: &Exchange) -> bool {
     x.head.version >= Version::Http11 && *x.core_loc(&x.http).chunked_transfer_encoding
+}
+
+/// Makes the response's ETag a weak one; what is none is dropped.
+pub fn weaken(reply: &mut Reply) {
+    if let Some(etag) = reply.etag.take() {
+        reply.etag = weak(etag);
+    }
+}
+
+fn weak(etag: Rc<[u8]>) -> Option<Rc<[u8]>> {
+    if etag.starts_with(b"W/") {
+        return Some(etag);
+    }
+    etag.starts_with(b"\"")
+        .then(|| [b"W/", &etag[..]].concat().into())
 }
 
 /// What `server_tokens off` shows.

@@ -15,7 +15,7 @@ use server_core::module::Module;
 use server_core::settings;
 use server_core::typed::Text;
 
-use crate::compress::weaken;
+use server_core::reply::weaken;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {

@@ -18,7 +18,7 @@ use server_core::{
     EACCES, ENAMETOOLONG, ENOENT, ENOTDIR, FileError, keyword, paths, reply, settings,
 };
 
-use crate::{charset, static_files};
+use crate::charset;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -174,7 +174,7 @@ fn read(x: &Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> Result<Vec<Entry>, u16> 
             Ok(meta) => meta,
             Err(error) => {
                 let path = [path, &entry.name].concat();
-                static_files::log_failed(x, Level::Crit, &path, error);
+                paths::log_failed(x, Level::Crit, &path, error);
                 if error.errno == EACCES {
                     continue;
                 }
@@ -210,7 +210,7 @@ pub(crate) fn not_listed(x: &Exchange, path: &[u8], error: FileError) -> u16 {
         [.., _, b'/'] => &path[..path.len() - 1],
         _ => path,
     };
-    static_files::log_failed(x, level, shown, error);
+    paths::log_failed(x, level, shown, error);
     status
 }
 

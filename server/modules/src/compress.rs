@@ -41,7 +41,6 @@ use stage::Stage;
 
 pub(crate) use gunzip::MODULE as GUNZIP;
 pub(crate) use precompressed::MODULE as GZIP_STATIC;
-pub(crate) use vary::weaken;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {

@@ -25,8 +25,8 @@ use server_core::exchange::{Ctx, Exchange};
 use server_core::module::{Content, Handler, Module};
 use server_core::{Change, EACCES, EEXIST, EISDIR, ENOSPC, ENOTDIR, EPERM, FileError, Meta, paths};
 
-use crate::static_files::{log_failed, reason};
 use destination::{parent, refuse_links};
+use server_core::paths::{log_failed, reason};
 use settings::DavLoc;
 
 /// The module.

@@ -14,7 +14,7 @@ use server_core::exchange::{Ctx, Exchange};
 use server_core::module::{Content, Inherit, Module};
 use server_core::{paths, reply};
 
-use crate::static_files::open_failed;
+use server_core::paths::open_failed;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {

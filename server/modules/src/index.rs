@@ -18,8 +18,6 @@ use server_core::{
     settings,
 };
 
-use crate::static_files;
-
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "index",
@@ -143,7 +141,7 @@ fn look(
     if error.errno == ENOENT {
         return Ok(false);
     }
-    static_files::log_failed(x, Level::Crit, &path, error);
+    paths::log_failed(x, Level::Crit, &path, error);
     Err(500)
 }
 
@@ -166,7 +164,7 @@ fn check_directory(x: &mut Exchange, cx: &mut Ctx<'_>, index: &[u8]) -> Result<(
         ELOOP | EMLINK => Err(403),
         ENOENT => Err(refused(x, index, error)),
         _ => {
-            static_files::log_failed(x, Level::Crit, &path, error);
+            paths::log_failed(x, Level::Crit, &path, error);
             Err(500)
         }
     }
@@ -174,7 +172,7 @@ fn check_directory(x: &mut Exchange, cx: &mut Ctx<'_>, index: &[u8]) -> Result<(
 
 /// Logs why there is no index; gives the status.
 fn refused(x: &Exchange, path: &[u8], error: FileError) -> u16 {
-    let (path, reason) = (String::from_utf8_lossy(path), static_files::reason(error));
+    let (path, reason) = (String::from_utf8_lossy(path), paths::reason(error));
     if error.errno == EACCES {
         x.log(
             Level::Error,

@@ -25,9 +25,9 @@ use server_core::module::{Content, Inherit, Module};
 use server_core::typed::Size;
 use server_core::{Files, Opened, debug_http, paths, reply, settings};
 
-use crate::static_files::open_failed;
 use fault::Fault;
 use movie::{Cut, Limits, Ranges};
+use server_core::paths::open_failed;
 use track::Ask;
 
 /// The module.

@@ -12,7 +12,7 @@ use server_core::exchange::{Ctx, Exchange};
 use server_core::module::{Content, Handler, Inherit, Module};
 use server_core::{paths, phases, settings};
 
-use crate::{autoindex, static_files};
+use crate::autoindex;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -56,7 +56,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             Ok(_) => {}
             Err(error) => {
                 let path = [path.as_slice(), &entry.name].concat();
-                static_files::log_failed(x, Level::Crit, &path, error);
+                paths::log_failed(x, Level::Crit, &path, error);
                 return Content::Status(500);
             }
         }

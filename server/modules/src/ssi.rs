@@ -26,7 +26,7 @@ use server_core::settings;
 use server_core::typed::Size;
 use server_core::vars::Variable;
 
-use crate::compress::weaken;
+use server_core::reply::weaken;
 use stage::Stage;
 
 /// The module.

@@ -6,7 +6,6 @@
 //! Source: nginx documentation, `ngx_http_core_module`; nginx's static handler.
 
 use engines::http::{Chunk, FileRange, Method};
-use server_core::FileError;
 use server_core::debug_http;
 use server_core::errlog::{Level, Shown};
 use server_core::exchange::{Ctx, Exchange};
@@ -38,7 +37,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     let policy = paths::policy(x, cx, &path);
     let opened = match cx.files.open(&path, &policy) {
         Ok(opened) => opened,
-        Err(error) => return Content::Status(open_failed(x, &path, error)),
+        Err(error) => return Content::Status(paths::open_failed(x, &path, error)),
     };
     if opened.meta.is_dir {
         reply::slash_redirect(x);
@@ -79,34 +78,4 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     x.reply.source = Some(opened);
     reply::send(x, cx, (size > 0).then_some(chunk));
     Content::Sent
-}
-
-/// Logs why a file could not be opened; gives the status to answer with.
-pub(crate) fn open_failed(x: &Exchange, path: &[u8], error: FileError) -> u16 {
-    let (level, status) = if error.is_missing() {
-        (Level::Error, 404)
-    } else if error.is_forbidden() {
-        (Level::Error, 403)
-    } else {
-        (Level::Crit, 500)
-    };
-    let quiet = status == 404 && !*x.core_loc(&x.http).log_not_found;
-    if !quiet {
-        log_failed(x, level, path, error);
-    }
-    status
-}
-
-/// Logs a failed system call on a path.
-pub(crate) fn log_failed(x: &Exchange, level: Level, path: &[u8], error: FileError) {
-    let path = String::from_utf8_lossy(path);
-    x.log(
-        level,
-        format_args!("{} \"{path}\" failed ({})", error.call, reason(error)),
-    );
-}
-
-/// `2: No such file or directory`.
-pub(crate) fn reason(error: FileError) -> String {
-    conf::os_error(&std::io::Error::from_raw_os_error(error.errno))
 }

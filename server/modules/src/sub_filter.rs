@@ -20,8 +20,8 @@ use server_core::module::Module;
 use server_core::settings;
 use server_core::value::Value;
 
-use crate::compress::weaken;
 use replace::{Pair, Replace};
+use server_core::reply::weaken;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {

@@ -125,7 +125,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
             }
             Ok(_) => {}
             Err(error) if error.is_missing() => {}
-            Err(error) => crate::static_files::log_failed(x, Level::Crit, &path, error),
+            Err(error) => paths::log_failed(x, Level::Crit, &path, error),
         }
     }
     match &list.last {

@@ -14,7 +14,7 @@ use server_core::exchange::{Ctx, Exchange};
 use server_core::{ENOENT, FileError, OpenPolicy};
 
 use super::entries::{Entry, Search};
-use crate::static_files::log_failed;
+use server_core::paths::log_failed;
 
 /// Looks for a user.
 ///

@@ -17,7 +17,7 @@ use server_core::{Opened, paths, reply, settings};
 use super::coding::{CODINGS, Coding};
 use super::settings::CompressLoc;
 use super::{allowed, vary};
-use crate::static_files::log_failed;
+use server_core::paths::log_failed;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {

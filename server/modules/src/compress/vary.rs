@@ -2,10 +2,9 @@
 //!
 //! Source: RFC 9110, sections 12.5.5 and 8.8.1; nginx documentation, `gzip_vary`.
 
-use std::rc::Rc;
-
 use engines::http::{FieldId, ResponseHead};
 use server_core::exchange::Reply;
+use server_core::reply::weaken;
 
 /// Adds the field, unless the response has it or varies by everything.
 pub(super) fn add(fields: &mut ResponseHead) {
@@ -25,21 +24,6 @@ pub(super) fn recoded(reply: &mut Reply) {
     reply.allow_ranges = false;
     reply.fields.remove(FieldId::AcceptRanges);
     weaken(reply);
-}
-
-/// Makes the response's ETag a weak one; what is none is dropped.
-pub(crate) fn weaken(reply: &mut Reply) {
-    if let Some(etag) = reply.etag.take() {
-        reply.etag = weak(etag);
-    }
-}
-
-fn weak(etag: Rc<[u8]>) -> Option<Rc<[u8]>> {
-    if etag.starts_with(b"W/") {
-        return Some(etag);
-    }
-    etag.starts_with(b"\"")
-        .then(|| [b"W/", &etag[..]].concat().into())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::destination::{Way, ask_inside, lies_in, parent, refuse_links, way};
 use super::settings::DavLoc;
 use super::tree::{self, Kept, TREE_DEPTH};
 use super::{Answer, Depth, cut_slash, depth, failed, of_errno, refuse, refuse_body, remove};
-use crate::static_files::reason;
+use server_core::paths::reason;
 
 /// Does either.
 pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {

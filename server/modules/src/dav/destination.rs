@@ -13,7 +13,7 @@ use server_core::phases::permitted;
 use server_core::{ENOENT, ENOTDIR, Meta, OpenPolicy, SymlinkMode, paths};
 
 use super::{cut_slash, failed, refuse};
-use crate::static_files::log_failed;
+use server_core::paths::log_failed;
 
 /// Where a file or directory goes, and where it is.
 pub(super) struct Way {

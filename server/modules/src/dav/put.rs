@@ -11,7 +11,7 @@ use server_core::{Change, EISDIR, OpenPolicy, paths};
 use super::destination::{parent, refuse_links};
 use super::settings::DavLoc;
 use super::{Answer, of_errno, refuse, set_location, tree};
-use crate::static_files::reason;
+use server_core::paths::reason;
 
 /// Collects the body, then puts it in its place.
 pub(super) fn put(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Content {

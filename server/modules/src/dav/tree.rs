@@ -5,7 +5,7 @@ use server_core::exchange::{Ctx, Exchange};
 use server_core::{Change, DirEntry, EACCES, EEXIST, ENOENT, EXDEV, FileError, Meta};
 
 use super::{failed, of_errno};
-use crate::static_files::reason;
+use server_core::paths::reason;
 
 /// What a file keeps when it is copied.
 #[derive(Clone, Copy)]

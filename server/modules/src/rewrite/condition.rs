@@ -9,7 +9,6 @@ use server_core::regex::Regex;
 use server_core::value::Value;
 
 use super::replace::quoted;
-use crate::static_files;
 
 /// A compiled condition.
 pub(super) enum Condition {
@@ -156,7 +155,7 @@ fn file_test(x: &mut Exchange, cx: &mut Ctx<'_>, test: FileTest, path: &[u8]) ->
         },
         Err(error) => {
             if !error.is_missing() {
-                static_files::log_failed(x, Level::Crit, path, error);
+                paths::log_failed(x, Level::Crit, path, error);
             }
             false
         }
