@@ -1,9 +1,12 @@
 //! `firstbyte explain` tells what the running server does: the same requests, asked of both.
 
+mod tls_client;
+
 use firstbyte_tests::dir::set_mode;
-use firstbyte_tests::explain::explained;
+use firstbyte_tests::explain::{explained, outcome};
 use firstbyte_tests::{Client, Server, peer};
 use serde_json::Value;
+use tls_client::{Tls, site};
 
 /// Asks the running server what was explained, and compares.
 #[track_caller]
@@ -145,4 +148,80 @@ fn the_server_answers_as_explained() {
     }
     assert_same(&server, "TRACE", "/", "a.test");
     assert_same(&server, "get", "/", "a.test");
+}
+
+#[test]
+fn https_is_explained_as_the_server_does_it() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let (one, two) = (site("one"), site("two"));
+    let server = Server::http(
+        "ssl_certificate %%DIR%%/1.crt; ssl_certificate_key %%DIR%%/1.key;
+         server { listen 127.0.0.1:%%PORT%% ssl; server_name one; error_page 497 =302 https://$host$uri;
+           return 200 \"one $scheme $https $server_port [$ssl_server_name]\"; }
+         server { listen 127.0.0.1:%%PORT%% ssl; server_name two;
+           ssl_certificate %%DIR%%/2.crt; ssl_certificate_key %%DIR%%/2.key; location / { return 301 /there; } }
+         server { listen 127.0.0.1:%%PORT%% ssl; server_name closed; ssl_reject_handshake on; }
+         server { listen 127.0.0.1:%%PORT%% ssl; server_name asks; ssl_client_certificate %%DIR%%/1.crt;
+           ssl_verify_client on; return 200 in; }
+         server { listen 127.0.0.1:%%PORT2%%; return 200 plain; }",
+    )
+    .bytes("1.crt", one.certificate.as_bytes())
+    .bytes("1.key", one.key.as_bytes())
+    .bytes("2.crt", two.certificate.as_bytes())
+    .bytes("2.key", two.key.as_bytes())
+    .start();
+    let port = server.port();
+    let explain = |name: &str, more: &[&str]| {
+        let url = format!("https://{name}:{port}/x");
+        explained(&server, &[&["--to", "127.0.0.1", &url], more].concat())
+    };
+    for (name, host, certificate) in [
+        ("one", "one", "one"),
+        ("two", "two", "two"),
+        ("nobody", "nobody", "one"),
+        ("one", "two", "one"),
+        ("one", "asks", "one"),
+        ("asks", "asks", "asks"),
+    ] {
+        let report = explain(name, &["-H", &format!("Host: {host}:{port}")]);
+        let answer = Tls::new().ask(port, name, &format!("{host}:{port}"), "/x");
+        let answer = answer.expect("the server answers");
+        let context = format!("{name} {host}: {report:#}");
+        assert_eq!(report["answer"]["status"], answer.status, "{context}");
+        if let Some(text) = report["answer"]["text"].as_str() {
+            assert_eq!(answer.body, text, "{context}");
+        }
+        if let Some(location) = report["answer"]["location"].as_str() {
+            let line = format!("Location: {location}\r\n");
+            assert!(answer.head.contains(&line), "{context}");
+        }
+        assert_eq!(report["handshake"]["server"], certificate, "{context}");
+        assert_eq!(report["handshake"]["name"], name, "{context}");
+    }
+    let report = explain("closed", &[]);
+    assert!(Tls::new().ask(port, "closed", "closed", "/").is_err());
+    assert_eq!(report["answer"]["status"], Value::Null);
+    let why = "the handshake is rejected by ssl_reject_handshake";
+    assert_eq!(report["handshake"]["refused"], why);
+    assert_eq!(report["answer"]["reason"], why);
+    // Without TLS on a port of it, as one finds out.
+    assert_same(&server, "GET", "/x", "one");
+    assert_same(&server, "GET", "/x", "two");
+    let report = explained(&server, &["http://127.0.0.1:%%PORT%%/x"]);
+    assert_eq!(
+        (&report["handshake"], &report["answer"]["status"]),
+        (&Value::Null, &302.into())
+    );
+    let refused = outcome(&server, &["https://127.0.0.1:%%PORT2%%/"]);
+    let why = server.expand("127.0.0.1:%%PORT2%% does not speak TLS");
+    assert!(
+        refused.stderr.contains(&why) && refused.code == 1,
+        "{}",
+        refused.stderr
+    );
+    let text = server.expand("no server listens on port 443; there is 127.0.0.1:%%PORT%%");
+    let refused = outcome(&server, &["https://one/"]);
+    assert!(refused.stderr.contains(&text), "{}", refused.stderr);
 }

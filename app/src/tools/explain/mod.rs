@@ -4,6 +4,7 @@
 //! noted on the way is told with the lines it came from (`steps`). Nothing is listened on, connected to, logged or
 //! written. Absent: request bodies, and all that only the running server knows (counters of limits, caches).
 
+mod handshake;
 mod listener;
 mod options;
 mod report;
@@ -80,6 +81,7 @@ fn explain(options: &Options, http: &Arc<Http>, teller: &Teller<'_>) -> Result<R
             from: run.x.proxy.unwrap_or(run.x.client.peer).to_string(),
         },
         listener: sections::listener_of(&run, taken, teller),
+        handshake: handshake::report(&run.greeting, teller),
         server: sections::server_of(&run, teller),
         steps: teller.steps(&run.events),
         answer: sections::answer_of(&run),
@@ -100,7 +102,7 @@ Says what becomes of a request to URL under a configuration, and which lines mak
 the server, the search for a location, each step through the phases, the answer, and the
 settings in effect. Nothing is listened on, connected to or written.
 
-  URL             : http://host[:port]/path, or http://unix:/path/of/socket:/path
+  URL             : http[s]://host[:port]/path, or http[s]://unix:/path/of/socket:/path
   -c, -p, -g, -e  : which configuration, as for serving
   -H 'Name: value': a field of the request; may be repeated
   --method NAME   : its method (default: GET)

@@ -7,6 +7,7 @@ use serde::Serialize;
 pub(super) struct Report {
     pub(super) request: Request,
     pub(super) listener: Listener,
+    pub(super) handshake: Option<Handshake>,
     pub(super) server: Server,
     pub(super) steps: Vec<Step>,
     pub(super) answer: Answer,
@@ -40,6 +41,19 @@ pub(super) struct Listener {
     pub(super) at: Option<Place>,
     /// Other addresses that the name of the host could have led to.
     pub(super) others: Vec<String>,
+}
+
+/// The handshake of a connection with TLS.
+#[derive(Debug, Serialize)]
+pub(super) struct Handshake {
+    /// The name that the client asks for; none for an address.
+    pub(super) name: Option<String>,
+    /// The first name of the server whose certificate is shown.
+    pub(super) server: String,
+    /// The line that gives the certificate, or rejects the handshake.
+    pub(super) at: Option<Place>,
+    /// Why the handshake fails.
+    pub(super) refused: Option<&'static str>,
 }
 
 /// Who takes the request.

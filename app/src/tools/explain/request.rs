@@ -25,6 +25,7 @@ use server_core::{
     TempFile, phases,
 };
 
+use super::handshake::{self, Greeting};
 use super::listener::Taken;
 use super::options::{CLIENT_PORT, Options};
 
@@ -32,6 +33,8 @@ use super::options::{CLIENT_PORT, Options};
 pub(super) struct Run {
     /// The exchange.
     pub(super) x: Exchange,
+    /// What its connection began with.
+    pub(super) greeting: Greeting,
     /// What happened, in order.
     pub(super) events: Vec<Noted>,
 }
@@ -43,7 +46,7 @@ pub(super) struct Run {
 pub(super) fn run(options: &Options, config: &ThreadConfig, taken: &Taken) -> Result<Run, String> {
     let mut engine = h1::Conn::new(Rc::clone(&config.h1[taken.port]));
     engine.receive(text(options).as_bytes());
-    let Some(Received::Head(head)) = engine.event() else {
+    let Some(Received::Head(mut head)) = engine.event() else {
         return Err("the request has no end of its head".to_owned());
     };
     // No socket is there, so what reads one (`$tcpinfo_*`) is empty.
@@ -74,6 +77,18 @@ pub(super) fn run(options: &Options, config: &ThreadConfig, taken: &Taken) -> Re
     let wakers = WakeQueue::default();
     let mut x = Exchange::new(Rc::clone(&config.http), client);
     x.begin(Rc::clone(&config.http), taken.port, client, &clock);
+    let greeting = handshake::begin(&mut x, &options.url, &config.http, taken)?;
+    if greeting.refused.is_some() {
+        phases::place(&mut x);
+        x.state = State::Aborted;
+        let events = Vec::new();
+        return Ok(Run {
+            x,
+            greeting,
+            events,
+        });
+    }
+    head.fault = head.fault.or(greeting.fault);
     x.head = head;
     x.trace = Some(Rc::clone(&trace));
     // Nobody waits for the clock: it is set to the end of each wait, which the trace records instead.
@@ -102,7 +117,11 @@ pub(super) fn run(options: &Options, config: &ThreadConfig, taken: &Taken) -> Re
         clock.set(until_ms, clock.unix_ms + wait_ms);
     }
     let events = trace.take();
-    Ok(Run { x, events })
+    Ok(Run {
+        x,
+        greeting,
+        events,
+    })
 }
 
 /// A client of this machine that uses the socket.

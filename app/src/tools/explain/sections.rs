@@ -103,6 +103,10 @@ pub(super) fn answer_of(run: &Run) -> Answer {
         own_page: false,
         fields: Vec::new(),
     };
+    if let Some(why) = run.greeting.refused {
+        answer.reason = why.to_owned();
+        return answer;
+    }
     answer.reason = match x.state {
         State::Responding => String::new(),
         State::Aborted => format!("the connection is closed ({})", x.reply.status),

@@ -21,10 +21,16 @@ pub(super) fn render(report: &Report) -> String {
             "          or {others}: --to says which the name leads to"
         ));
     }
-    let name = match server.name.as_str() {
-        "" => "without a name",
-        name => name,
-    };
+    if let Some(handshake) = &report.handshake {
+        let asked = handshake.name.as_deref().unwrap_or("no name");
+        let server = or_nameless(&handshake.server);
+        let text = match handshake.refused {
+            Some(_) => format!("handshake {asked}: rejected, server {server}"),
+            None => format!("handshake {asked}: certificate of server {server}"),
+        };
+        rows.push(&text, &handshake.at);
+    }
+    let name = or_nameless(&server.name);
     rows.push(&format!("server    {name}"), &server.at);
     rows.push(&format!("          {}", server.why), &server.name_at);
     rows.plain("");
@@ -41,6 +47,13 @@ pub(super) fn render(report: &Report) -> String {
         setting(&mut rows, each);
     }
     rows.0
+}
+
+fn or_nameless(name: &str) -> &str {
+    match name {
+        "" => "without a name",
+        name => name,
+    }
 }
 
 fn answer(rows: &mut Rows, answer: &Answer) {

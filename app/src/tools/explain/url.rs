@@ -6,9 +6,11 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
-/// A URL of the scheme `http`.
+/// A URL of the scheme `http` or `https`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Url {
+    /// The connection has TLS.
+    pub(super) tls: bool,
     /// Where the connection goes.
     pub(super) destination: Destination,
     /// What the field `Host` says.
@@ -39,11 +41,15 @@ impl Url {
         let Some((scheme, rest)) = text.split_once("://") else {
             return bad("it has no scheme, as in http://localhost/");
         };
-        match scheme.to_ascii_lowercase().as_str() {
-            "http" => {}
-            "https" => return Err("scheme \"https\": TLS is not built yet".to_owned()),
-            _ => return Err(format!("unknown scheme \"{scheme}\": http is served")),
-        }
+        let (tls, usual_port) = match scheme.to_ascii_lowercase().as_str() {
+            "http" => (false, HTTP_PORT),
+            "https" => (true, HTTPS_PORT),
+            _ => {
+                return Err(format!(
+                    "unknown scheme \"{scheme}\": http and https are served"
+                ));
+            }
+        };
         let rest = rest.split('#').next().unwrap_or_default();
         if let Some(rest) = rest.strip_prefix("unix:") {
             let (path, target) = match rest.split_once(':') {
@@ -54,6 +60,7 @@ impl Url {
                 return bad("the path of a socket is absolute: http://unix:/path:/uri");
             }
             return Ok(Self {
+                tls,
                 destination: Destination::Unix(PathBuf::from(path)),
                 host: "localhost".to_owned(),
                 target: with_slash(target),
@@ -74,13 +81,23 @@ impl Url {
             return bad("its address is none");
         };
         Ok(Self {
-            destination: Destination::Inet(ip, port.unwrap_or(HTTP_PORT)),
-            host: match port {
-                None | Some(HTTP_PORT) => name.to_owned(),
+            tls,
+            destination: Destination::Inet(ip, port.unwrap_or(usual_port)),
+            host: match port.filter(|port| *port != usual_port) {
+                None => name.to_owned(),
                 Some(port) => format!("{name}:{port}"),
             },
             target: with_slash(target),
         })
+    }
+}
+
+impl Url {
+    /// The name that a client asks for in its handshake: the host, unless it is an address (RFC 6066, section 3).
+    pub(super) fn server_name(&self) -> Option<String> {
+        let (name, _) = split_port(&self.host)?;
+        let is_address = name.starts_with('[') || name.parse::<IpAddr>().is_ok();
+        (!is_address).then(|| name.trim_end_matches('.').to_ascii_lowercase())
     }
 }
 
@@ -126,6 +143,7 @@ fn address(name: &str) -> Option<Option<IpAddr>> {
 
 /// The port of a URL without one.
 const HTTP_PORT: u16 = 80;
+const HTTPS_PORT: u16 = 443;
 
 #[cfg(test)]
 mod tests {
@@ -168,6 +186,25 @@ mod tests {
     }
 
     #[test]
+    fn https_has_its_port_and_asks_for_a_name() {
+        let url = |text| Url::parse(text).expect("a URL");
+        for (text, host, port, name) in [
+            ("https://A.test", "A.test", 443, Some("a.test")),
+            ("HTTPS://a.test.:443/x", "a.test.", 443, Some("a.test")),
+            ("https://a.test:80/", "a.test:80", 80, Some("a.test")),
+            ("https://192.0.2.1:8443/", "192.0.2.1:8443", 8443, None),
+            ("https://[::1]/", "[::1]", 443, None),
+        ] {
+            let url = url(text);
+            assert_eq!((url.tls, url.host.as_str()), (true, host));
+            assert!(matches!(url.destination, Destination::Inet(_, n) if n == port));
+            assert_eq!(url.server_name().as_deref(), name, "{text}");
+        }
+        assert!(!url("http://a:443/").tls);
+        assert_eq!(url("http://a:443/").host, "a:443");
+    }
+
+    #[test]
     fn a_socket_has_a_path() {
         let socket = Destination::Unix("/run/a.sock".into());
         let expected = (socket.clone(), "localhost".to_owned(), "/b?c".to_owned());
@@ -180,7 +217,6 @@ mod tests {
         for (text, why) in [
             ("localhost/x", "it has no scheme"),
             ("ftp://a/", "unknown scheme \"ftp\""),
-            ("https://a/", "TLS"),
             ("http:///x", "it has no host"),
             ("http://a:0/", "its port"),
             ("http://a:65536/", "its port"),

@@ -43,6 +43,15 @@ impl Tls {
         }
     }
 
+    /// A connection of which only the name that its client asks for is known.
+    pub fn named(config: Arc<Config>, server_name: Option<Vec<u8>>) -> Self {
+        let info = Info {
+            server_name,
+            ..Info::default()
+        };
+        Self::new(config, info)
+    }
+
     /// Whether a request is to come again when the handshake is over: it came in early data, which somebody may have
     /// repeated, and doing it twice is not doing it once (RFC 8470 section 5.2, RFC 9110 section 9.2.2).
     pub(crate) fn is_too_early(&self, method: Method) -> bool {

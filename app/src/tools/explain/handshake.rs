@@ -1,0 +1,100 @@
+//! The TLS of the connection: the server that the name in the handshake means, by the rules of the worker.
+//!
+//! No handshake is made, so what two ends agree on in one (version, cipher, session) is not known, and the client shows
+//! no certificate. Certificates that are named by variables are not looked for.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engines::http::Fault;
+use server_core::build::Level;
+use server_core::conf_core::CoreSrv;
+use server_core::exchange::{Exchange, Tls};
+use server_core::http::Http;
+use server_core::names;
+
+use super::listener::Taken;
+use super::report::Handshake;
+use super::steps::{Teller, shown};
+use super::url::Url;
+
+/// What the connection of a request begins with.
+pub(super) struct Greeting {
+    /// The name in the handshake, and the server it means; `None` for a connection without TLS.
+    pub(super) asked: Option<(Option<String>, usize)>,
+    /// Why the handshake fails.
+    pub(super) refused: Option<&'static str>,
+    /// What makes the request one that is refused.
+    pub(super) fault: Option<Fault>,
+}
+
+/// Begins the connection of `x`, with TLS if the URL has it.
+///
+/// # Errors
+/// Nobody speaks TLS there.
+pub(super) fn begin(
+    x: &mut Exchange,
+    url: &Url,
+    http: &Http,
+    taken: &Taken,
+) -> Result<Greeting, String> {
+    let port = &http.ports[taken.port];
+    let mut greeting = Greeting {
+        asked: None,
+        refused: None,
+        fault: None,
+    };
+    match (url.tls, port.addr(taken.local).ssl) {
+        (true, true) => {}
+        (true, false) => {
+            return Err(format!(
+                "{} does not speak TLS: its \"listen\" is without \"ssl\"",
+                port.listen.addr
+            ));
+        }
+        (false, speaks_tls) => {
+            greeting.fault = speaks_tls.then_some(Fault::PlainToTls);
+            return Ok(greeting);
+        }
+    }
+    let name = url.server_name();
+    let bytes = name.as_ref().map(|name| name.as_bytes());
+    let Ok(chosen) = names::handshake(http, taken.port, taken.local, bytes) else {
+        return Err("the name of the handshake ran into pcre_match_limit".to_owned());
+    };
+    let server = &http.servers[chosen.certificate];
+    match &server.tls {
+        Some(config) if !config.rejects() => {
+            let tls = Tls::named(Arc::clone(config), bytes.map(<[u8]>::to_vec));
+            x.tls = Some(Rc::new(tls));
+        }
+        Some(_) => greeting.refused = Some("the handshake is rejected by ssl_reject_handshake"),
+        None => greeting.refused = Some("the handshake is rejected: there is no certificate"),
+    }
+    greeting.asked = Some((name, chosen.certificate));
+    Ok(greeting)
+}
+
+/// The handshake in the report.
+pub(super) fn report(greeting: &Greeting, teller: &Teller<'_>) -> Option<Handshake> {
+    let (name, index) = greeting.asked.as_ref()?;
+    let server = &teller.http.servers[*index];
+    let at = teller.http.locations[server.location].at;
+    let written = ["ssl_certificate", "ssl_reject_handshake"];
+    let lines = written.map(|directive| {
+        let level = Level::Location(server.location);
+        let line = teller.written.at_level(directive, level).next();
+        line.and_then(|line| teller.place(line.at))
+    });
+    let confs: &CoreSrv = server.confs.get();
+    Some(Handshake {
+        name: name.clone(),
+        server: shown(&confs.name),
+        at: lines
+            .into_iter()
+            .flatten()
+            .next()
+            .or_else(|| teller.place(at)),
+        refused: greeting.refused,
+    })
+}
