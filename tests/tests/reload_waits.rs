@@ -111,26 +111,71 @@ fn a_refused_reload_goes_back_to_the_one_the_worker_has_taken() {
         process::is_waiting(worker)
     });
     assert!(process::signal(worker, Signal::STOP));
-    for (from, to, threads, log) in [
-        ("200 g1;", "200 g2;", "events", "g2.log"),
-        (
-            "200 g2;",
-            "200 g3;",
-            "worker_processes 64; events",
-            "g3.log",
-        ),
-    ] {
-        // A log of its own tells when a configuration has been read.
-        let log = server.path(log);
-        let to = format!("{to} access_log {};", log.display());
-        server.rewrite_conf(|text| text.replace(from, &to).replace("events", threads));
-        server.signal(Signal::HUP);
-        wait_until("it is read", || log.exists());
-    }
+    read_another(&server, "200 g1;", "200 g2;", "g2.log", "events");
+    let threads = "worker_processes 64; events";
+    read_another(&server, "200 g2;", "200 g3;", "g3.log", threads);
     assert!(process::signal(worker, Signal::CONT));
     server.wait_for_text("error.log", "[emerg]");
     // The next worker serves what the supervisor takes for current; this one may have ended by itself.
     process::signal(worker, Signal::KILL);
     wait_until("the second configuration is served", || says(&server, "g2"));
     assert!(!server.workers().contains(&worker));
+}
+
+/// Takes a configuration up whose log of its own tells that it has been read.
+fn read_another(server: &Server, from: &str, to: &str, log: &str, main: &str) {
+    let log = server.path(log);
+    let to = format!("{to} access_log {};", log.display());
+    server.rewrite_conf(|text| {
+        let text = text.replace(from, &to).replace("env ANOTHER=1; ", "");
+        text.replace("events", main)
+    });
+    server.signal(Signal::HUP);
+    wait_until("it is read", || log.exists());
+}
+
+#[test]
+fn of_reloads_that_no_worker_has_answered_the_last_one_counts() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let worker_of = |second: &str, third: &str| {
+        let server = site("").allow("exited on signal").start();
+        assert_eq!(generation(&server), "g1");
+        let worker = server.workers()[0];
+        wait_until("it has said that it is ready", || {
+            process::is_waiting(worker)
+        });
+        assert!(process::signal(worker, Signal::STOP));
+        read_another(&server, "200 g1;", "200 g2;", "g2.log", second);
+        read_another(&server, "200 g2;", "200 g3;", "g3.log", third);
+        assert!(process::signal(worker, Signal::CONT));
+        wait_until("the third is served by one worker", || {
+            says(&server, "g3") && server.workers().len() == 1
+        });
+        for _ in 0..20 {
+            assert!(says(&server, "g3"));
+        }
+        server.workers()[0] == worker
+    };
+    assert!(worker_of("events", "events"));
+    // The second needs another process; the third serves there, or in one like the first.
+    let another = "env ANOTHER=1; events";
+    assert!(!worker_of(another, another));
+    worker_of(another, "events");
+}
+
+#[test]
+fn a_broken_configuration_leaves_one_that_waits_for_its_address() {
+    let server = site("").allow("unknown directive").start();
+    let taken = reload_onto_a_taken_port(&server);
+    let good = server.dir().read("nginx.conf");
+    server.rewrite_conf(|text| text.replace("events", "nonsense; events"));
+    server.signal(Signal::HUP);
+    server.wait_for_text("error.log", "unknown directive");
+    std::fs::write(server.path("nginx.conf"), good).expect("it was there");
+    drop(taken);
+    wait_until("the one that waited is served", || {
+        generation(&server) == "g2"
+    });
 }

@@ -37,12 +37,16 @@ impl Reloading {
 }
 
 impl Supervisor {
-    /// Reads the configuration again and hands it to the worker; the old one stays if anything fails.
+    /// Reads the configuration again and hands it to the worker; the old one stays if anything fails, and so does one that
+    /// waits for an address.
     pub(super) fn reload(&mut self) -> Flow {
-        self.abandon_reload();
         self.remove_left_files();
         match self.open_next() {
-            Ok(next) => return self.try_reload(next, 0),
+            Ok(next) => {
+                // Its new addresses are bound anew, so what waits must let go of them first.
+                self.abandon_reload();
+                return self.try_reload(next, 0);
+            }
             Err(Reported) => self.notify.refused(&self.console),
         }
         Continue(())
