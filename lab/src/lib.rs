@@ -21,7 +21,7 @@ mod pace;
 pub mod report;
 mod run;
 pub mod stats;
-pub mod tls;
+pub mod trust;
 pub mod url;
 
 pub use judge::Judge;

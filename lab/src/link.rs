@@ -3,22 +3,21 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::Arc;
 
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use sys::{connect, socket, tcp_info};
+use tls::{ClientConfig, ClientConn, Scratch};
 
 use crate::engine::{Engine, Protocol};
 use crate::flights::Flights;
 use crate::outcome::{Kind, Outcome};
-use crate::tls::{self, Tls};
+use crate::trust::error_name;
 
 /// How connections of a run are made.
 #[derive(Clone, Debug)]
 pub(crate) struct Dial {
     pub(crate) address: SocketAddr,
-    pub(crate) tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    pub(crate) tls: Option<(ClientConfig, ServerName<'static>)>,
     /// The protocol on a plain connection.
     pub(crate) plain: Protocol,
     pub(crate) keep_alive: bool,
@@ -29,13 +28,14 @@ pub(crate) struct Dial {
 pub(crate) struct Link {
     pub(crate) stage: Stage,
     fd: Option<OwnedFd>,
-    tls: Option<Tls>,
+    tls: Option<ClientConn>,
     pub(crate) engine: Option<Engine>,
     pub(crate) flights: Flights,
-    /// Plaintext on its way from the engine.
+    /// What the engine sends; with TLS on its way to `sealed`, else to the socket.
     plain: Vec<u8>,
-    out: Vec<u8>,
-    /// How much of `out` has been sent.
+    /// Records on their way to the socket.
+    sealed: Scratch,
+    /// How much of what goes to the socket has been sent.
     sent: usize,
     /// When the connection was begun, and when it was open for TLS.
     pub(crate) begun_ns: u64,
@@ -64,7 +64,7 @@ impl Link {
             engine: None,
             flights: Flights::new(1),
             plain: Vec::new(),
-            out: Vec::new(),
+            sealed: Scratch::default(),
             sent: 0,
             begun_ns: 0,
             connected_ns: 0,
@@ -100,8 +100,8 @@ impl Link {
         match &dial.tls {
             None => self.open(dial, dial.plain, tally),
             Some((config, name)) => {
-                let tls = Tls::new(Arc::clone(config), name.clone(), &mut self.out);
-                self.tls = Some(tls.map_err(|error| tls::kind(&error))?);
+                let tls = ClientConn::new(config, name.clone());
+                self.tls = Some(tls.map_err(|error| error_name(&error))?);
                 self.stage = Stage::Handshake;
             }
         }
@@ -132,7 +132,7 @@ impl Link {
             };
             match socket::receive(fd, buffer) {
                 Ok(0) => {
-                    let whole = self.tls.as_ref().is_none_or(Tls::peer_closed);
+                    let whole = self.tls.as_ref().is_none_or(ClientConn::peer_closed);
                     if let Some(engine) = &mut self.engine {
                         engine.receive_eof(whole);
                     }
@@ -165,7 +165,7 @@ impl Link {
             return Ok(());
         };
         let (engine, early) = (&mut self.engine, &mut self.early);
-        let result = tls.receive(bytes, &mut self.out, &mut |plain| match engine {
+        let result = tls.receive(bytes, &mut |plain| match engine {
             Some(engine) => engine.receive(plain),
             None => early.extend_from_slice(plain),
         });
@@ -181,27 +181,29 @@ impl Link {
                 self.early.clear();
             }
         }
-        result.map_err(|error| tls::kind(&error))
+        result.map_err(|error| error_name(&error))
     }
 
     /// Sends what the engine has, and what is left from before.
     pub(crate) fn flush(&mut self, tally: &mut Outcome) -> Result<(), String> {
         let Some(fd) = &self.fd else { return Ok(()) };
         if let Some(engine) = &mut self.engine {
-            match &mut self.tls {
-                None => engine.transmit(&mut self.out),
-                Some(tls) => {
-                    engine.transmit(&mut self.plain);
-                    if !self.plain.is_empty() {
-                        let result = tls.encrypt(&self.plain, &mut self.out);
-                        self.plain.clear();
-                        result.map_err(|error| tls::kind(&error))?;
-                    }
-                }
-            }
+            engine.transmit(&mut self.plain);
         }
-        while self.sent < self.out.len() {
-            match socket::send(fd, &self.out[self.sent..], false) {
+        let out = match &mut self.tls {
+            None => self.plain.as_slice(),
+            Some(tls) => {
+                if !self.plain.is_empty() {
+                    let result = tls.encrypt(&self.plain, &mut self.sealed);
+                    self.plain.clear();
+                    result.map_err(|error| error_name(&error))?;
+                }
+                self.sealed.extend(&tls.take_output());
+                self.sealed.filled()
+            }
+        };
+        while self.sent < out.len() {
+            match socket::send(fd, &out[self.sent..], false) {
                 Ok(sent) if sent.bytes == 0 => return Ok(()),
                 Ok(sent) => {
                     self.sent += sent.bytes as usize;
@@ -210,14 +212,17 @@ impl Link {
                 Err(error) => return Err(failed("write", &error)),
             }
         }
-        self.out.clear();
-        self.sent = 0;
+        self.discard_output();
         Ok(())
     }
 
     /// Whether bytes wait for room in the socket.
     pub(crate) fn is_blocked(&self) -> bool {
-        self.sent < self.out.len()
+        let out = match &self.tls {
+            None => self.plain.len(),
+            Some(_) => self.sealed.len(),
+        };
+        self.sent < out
     }
 
     /// Asks the kernel what it knows of the round trip, then closes.
@@ -236,12 +241,19 @@ impl Link {
         self.tls = None;
         self.engine = None;
         self.stage = Stage::Closed;
-        self.out.clear();
-        self.plain.clear();
         self.early.clear();
+        self.discard_output();
+    }
+
+    fn discard_output(&mut self) {
+        self.plain.clear();
+        self.sealed.clear(SEALED_BYTES_KEPT);
         self.sent = 0;
     }
 }
+
+/// Memory for records that a connection keeps between flushes, bytes.
+const SEALED_BYTES_KEPT: usize = 64 << 10;
 
 /// A failed call by what went wrong, for counting.
 pub(crate) fn failed(call: &str, error: &io::Error) -> String {

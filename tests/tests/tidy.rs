@@ -39,7 +39,7 @@ const DIRECTIONS: [(&str, &[&str]); 14] = [
             "link",
         ],
     ),
-    ("lab", &["engines", "sys"]),
+    ("lab", &["engines", "sys", "tls"]),
     ("link", &["sys"]),
     ("tests", &[]),
     // Of tests alone: no shipped crate depends on it.

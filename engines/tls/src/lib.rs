@@ -1,18 +1,20 @@
-//! TLS, server role: received bytes in, plaintext out; plaintext in, bytes to send out.
+//! TLS, both roles: received bytes in, plaintext out; plaintext in, bytes to send out.
 //!
 //! rustls does the protocol; this crate gives it the shape of the other engines and makes what a ClientHello asks for
-//! (name, protocols) data, so that the server can choose a configuration before the handshake begins.
+//! (name, protocols) data, so that the server can choose a configuration before the handshake begins. [`Conn`] is the
+//! server's end of a connection, [`ClientConn`] the client's.
 //!
 //! It is a crate of its own because it is not pure as the engines are: rustls draws random numbers and asks for the time
 //! (validity of certificates, age of tickets) itself. It opens no socket or file and starts no thread.
 //!
-//! Absent: the client role, and everything that rustls does not do (TLS before 1.2, renegotiation, compression, DHE).
+//! Absent: everything that rustls does not do (TLS before 1.2, renegotiation, compression, DHE).
 //!
 //! Source: RFC 8446, RFC 5246, RFC 6066, RFC 7301.
 #![forbid(unsafe_code)]
 
 mod ciphers;
 mod client;
+mod client_conn;
 mod compress;
 mod config;
 mod conn;
@@ -28,6 +30,7 @@ pub mod names;
 pub mod ocsp;
 mod pem;
 mod random;
+mod records;
 mod resume;
 mod scratch;
 mod secret;
@@ -36,6 +39,7 @@ mod verify;
 mod x509;
 
 pub use ciphers::{CipherFault, Ciphers};
+pub use client_conn::{ClientConfig, ClientConn, ServerTrust};
 pub use config::{ClientAuth, ClientMode, Config, Offer, Refusal, Settings};
 pub use conn::{Conn, Info};
 pub use crl::Crl;

@@ -5,17 +5,14 @@ mod pair;
 use std::sync::Arc;
 
 use pair::{
-    Authority, Leaf, Pair, Wishes, build, client, client_config, client_with, intermediate, root,
-    self_signed, settings, v1,
+    Authority, Leaf, OneKey, Pair, Wishes, build, client, client_config, client_with, intermediate,
+    root, self_signed, settings, v1,
 };
 use rcgen::{
     CertificateRevocationListParams, ExtendedKeyUsagePurpose, GeneralSubtree, KeyUsagePurpose,
     NameConstraints, RevokedCertParams, SerialNumber, date_time_ymd,
 };
-use tls::{
-    Authorities, ClientAuth, ClientMode, Config, Crl, KeyRing, Refusal, Settings, TicketKey,
-    Verified,
-};
+use tls::{Authorities, ClientAuth, ClientMode, Config, Crl, Refusal, Settings, Verified};
 
 const TLS12: &[&rustls::SupportedProtocolVersion] = &[&rustls::version::TLS12];
 const TLS13: &[&rustls::SupportedProtocolVersion] = &[&rustls::version::TLS13];
@@ -288,26 +285,12 @@ fn modes_decide_what_becomes_of_a_verdict() {
     assert!(is_bad(becomes(OptionalNoCa, &[over.der])));
 }
 
-#[derive(Debug)]
-struct OneKey(Arc<TicketKey>);
-
-impl KeyRing for OneKey {
-    fn current(&self) -> Option<Arc<TicketKey>> {
-        Some(Arc::clone(&self.0))
-    }
-
-    fn named(&self, _: &[u8]) -> Option<Arc<TicketKey>> {
-        Some(Arc::clone(&self.0))
-    }
-}
-
 #[test]
 fn a_handshake_takes_any_certificate_and_a_resumed_one_remembers_it() {
     let authority = root("Authority");
-    let key = TicketKey::random().expect("there is randomness");
     let server = build(Settings {
         client: Some(asks(&[&authority])),
-        tickets: Some(Arc::new(OneKey(Arc::new(key)))),
+        tickets: Some(OneKey::ring()),
         ..settings("localhost")
     });
     let trusted = client("client", &authority);
@@ -334,8 +317,7 @@ fn a_handshake_takes_any_certificate_and_a_resumed_one_remembers_it() {
 #[test]
 fn a_session_without_a_certificate_is_none_where_one_is_asked_for() {
     let authority = root("Authority");
-    let key = TicketKey::random().expect("there is randomness");
-    let ring: Arc<dyn KeyRing> = Arc::new(OneKey(Arc::new(key)));
+    let ring = OneKey::ring();
     let plain = settings("localhost");
     let asking = Settings {
         client: Some(asks(&[&authority])),

@@ -10,38 +10,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pair::{
-    Pair, Wishes, build, client_config, identity, intermediate, root, self_signed, settings,
+    OneKey, Pair, Wishes, build, client_config, identity, intermediate, root, self_signed, settings,
 };
 use rustls::{CipherSuite, NamedGroup, ProtocolVersion, SignatureScheme, version};
-use tls::{
-    Chain, Ciphers, Config, Groups, Identity, Key, KeyRing, Offer, SessionCache, Settings,
-    TicketKey,
-};
+use tls::{Chain, Ciphers, Config, Groups, Identity, Key, Offer, SessionCache, Settings};
 
 const TLS12: &[&rustls::SupportedProtocolVersion] = &[&version::TLS12];
 const TLS13: &[&rustls::SupportedProtocolVersion] = &[&version::TLS13];
-
-/// One key for tickets.
-#[derive(Debug)]
-struct OneKey(Arc<TicketKey>);
-
-impl OneKey {
-    fn ring() -> Arc<dyn KeyRing> {
-        Arc::new(Self(Arc::new(
-            TicketKey::random().expect("there is randomness"),
-        )))
-    }
-}
-
-impl KeyRing for OneKey {
-    fn current(&self) -> Option<Arc<TicketKey>> {
-        Some(Arc::clone(&self.0))
-    }
-
-    fn named(&self, name: &[u8]) -> Option<Arc<TicketKey>> {
-        (name == self.0.name()).then(|| Arc::clone(&self.0))
-    }
-}
 
 /// Sessions without an end.
 #[derive(Debug, Default)]

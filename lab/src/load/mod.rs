@@ -10,12 +10,12 @@ mod begin;
 mod turn;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use rustix::time::{ClockId, TimerfdClockId, TimerfdFlags};
 use rustls::pki_types::ServerName;
 use sys::poll::{Events, Interest, Poller};
+use tls::{ClientConfig, ClientConn};
 
 use crate::engine::Protocol;
 use crate::judge::Judge;
@@ -23,7 +23,6 @@ use crate::link::{Dial, Link, Stage};
 use crate::mix::Request;
 use crate::outcome::Outcome;
 use crate::pace::Pace;
-use crate::tls::Tls;
 
 /// What connections are used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +53,7 @@ pub struct Plan {
     /// Where the server is.
     pub address: std::net::SocketAddr,
     /// TLS, and the name that the certificate must have.
-    pub tls: Option<(Arc<rustls::ClientConfig>, ServerName<'static>)>,
+    pub tls: Option<(ClientConfig, ServerName<'static>)>,
     /// What is spoken without TLS; with it, ALPN says.
     pub plain: Protocol,
     /// The requests, which are gone through in turn.
@@ -142,8 +141,7 @@ impl<'a> Loader<'a> {
         };
         if let Some((config, name)) = &plan.tls {
             // The first connection of a thread makes what all need, which would be measured with it.
-            let first = Tls::new(Arc::clone(config), name.clone(), &mut Vec::new());
-            first.map_err(std::io::Error::other)?;
+            ClientConn::new(config, name.clone()).map_err(std::io::Error::other)?;
         }
         let poller = Poller::new()?;
         let timer = match plan.rate {

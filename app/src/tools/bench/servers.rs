@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use lab::bench::{Job, Server};
 use lab::engine::Protocol;
-use lab::tls::Trust;
+use lab::trust::Trust;
 use lab::url::Url;
 use lab::{Connect, Plan, Request, mix};
 
@@ -129,8 +129,8 @@ fn server(
                 None => &[Protocol::H2, Protocol::H1],
             };
             let resumption = options.connect == Connect::Resumed;
-            let config = lab::tls::config(&trust, offered, resumption)?;
-            Some((config, lab::tls::server_name(&first.host)?))
+            let config = lab::trust::config(&trust, offered, resumption)?;
+            Some((config, lab::trust::server_name(&first.host)?))
         }
     };
     // A table compares runs of one length, so it counts requests; a single run is as long as a person waits.

@@ -14,7 +14,10 @@ use rcgen::{
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, SignatureScheme, SupportedProtocolVersion};
-use tls::{Chain, Ciphers, Config, Conn, Fault, Identity, Key, Offer, Scratch, Settings};
+use tls::{
+    Chain, Ciphers, Config, Conn, Fault, Identity, Key, KeyRing, Offer, Scratch, Settings,
+    TicketKey,
+};
 
 /// An authority.
 pub(crate) type Authority = CertifiedIssuer<'static, KeyPair>;
@@ -91,6 +94,28 @@ pub(crate) fn identity(leaf: &Leaf) -> Identity {
     let chain = Chain::from_pem(leaf.certificate.as_bytes()).expect("it is a certificate");
     let key = Key::from_pem(leaf.key.as_bytes(), &[]).expect("it is a key");
     Identity::new(chain, &key, None).expect("they belong together")
+}
+
+/// One key for tickets.
+#[derive(Debug)]
+pub(crate) struct OneKey(Arc<TicketKey>);
+
+impl OneKey {
+    pub(crate) fn ring() -> Arc<dyn KeyRing> {
+        Arc::new(Self(Arc::new(
+            TicketKey::random().expect("there is randomness"),
+        )))
+    }
+}
+
+impl KeyRing for OneKey {
+    fn current(&self) -> Option<Arc<TicketKey>> {
+        Some(Arc::clone(&self.0))
+    }
+
+    fn named(&self, name: &[u8]) -> Option<Arc<TicketKey>> {
+        (name == self.0.name()).then(|| Arc::clone(&self.0))
+    }
 }
 
 /// Settings with one certificate of a name.

@@ -1,0 +1,299 @@
+//! Records, whatever the role: received ones are decrypted where they lie, plaintext is encrypted to where it is sent from.
+//!
+//! rustls has the two roles as two types with the same methods and no trait of them; [`Role`] is that trait.
+
+use rustls::Error;
+use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
+use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
+use rustls::unbuffered::{
+    ConnectionState, EncodeError, EncryptError, ReadEarlyData, UnbufferedStatus, WriteTraffic,
+};
+
+use super::scratch::Scratch;
+
+/// A connection of rustls in one of the roles.
+pub(crate) trait Role {
+    /// What rustls keeps for the role.
+    type Data;
+
+    /// Processes received bytes until something is to be done.
+    fn process<'c, 'i>(&'c mut self, input: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data>;
+
+    /// Passes early data to `sink`; returns how many bytes of the input it used, `None` if there was none.
+    fn read_early(
+        early: ReadEarlyData<'_, '_, Self::Data>,
+        sink: &mut dyn FnMut(&[u8]),
+    ) -> Result<Option<usize>, Error>;
+}
+
+impl Role for UnbufferedServerConnection {
+    type Data = ServerConnectionData;
+
+    fn process<'c, 'i>(&'c mut self, input: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
+        self.process_tls_records(input)
+    }
+
+    fn read_early(
+        mut early: ReadEarlyData<'_, '_, Self::Data>,
+        sink: &mut dyn FnMut(&[u8]),
+    ) -> Result<Option<usize>, Error> {
+        let mut used = None;
+        while let Some(record) = early.next_record() {
+            let record = record?;
+            used = Some(used.unwrap_or(0) + record.discard);
+            sink(record.payload);
+        }
+        Ok(used)
+    }
+}
+
+impl Role for UnbufferedClientConnection {
+    type Data = ClientConnectionData;
+
+    fn process<'c, 'i>(&'c mut self, input: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data> {
+        self.process_tls_records(input)
+    }
+
+    /// A server sends none.
+    fn read_early(
+        _: ReadEarlyData<'_, '_, Self::Data>,
+        _: &mut dyn FnMut(&[u8]),
+    ) -> Result<Option<usize>, Error> {
+        Ok(None)
+    }
+}
+
+/// The buffers of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    /// Received bytes of a record that is not whole.
+    pub(crate) partial: Vec<u8>,
+    /// Bytes of the handshake, and alerts, to be sent.
+    pub(crate) out: Vec<u8>,
+    /// The peer has said that it sends nothing more.
+    pub(crate) peer_closed: bool,
+    /// We have.
+    pub(crate) closing: bool,
+}
+
+/// What processing has come to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Progress {
+    /// The handshake is over.
+    pub(crate) open: bool,
+    /// Early data has come.
+    pub(crate) early: bool,
+    used: usize,
+}
+
+impl Records {
+    /// Takes bytes from the peer; plaintext goes to `sink`, in order.
+    ///
+    /// # Errors
+    /// The connection cannot go on and must not be used again; an alert may wait in `out`.
+    pub(crate) fn receive<R: Role>(
+        &mut self,
+        conn: &mut R,
+        input: &mut [u8],
+        sink: &mut dyn FnMut(&[u8]),
+    ) -> Result<Progress, Error> {
+        if self.partial.is_empty() {
+            let progress = self.process(conn, input, sink)?;
+            self.partial.extend_from_slice(&input[progress.used..]);
+            return Ok(progress);
+        }
+        let mut partial = std::mem::take(&mut self.partial);
+        partial.extend_from_slice(input);
+        let progress = self.process(conn, &mut partial, sink)?;
+        partial.drain(..progress.used);
+        if !partial.is_empty() {
+            self.partial = partial;
+        }
+        Ok(progress)
+    }
+
+    fn process<R: Role>(
+        &mut self,
+        conn: &mut R,
+        input: &mut [u8],
+        sink: &mut dyn FnMut(&[u8]),
+    ) -> Result<Progress, Error> {
+        let mut progress = Progress::default();
+        loop {
+            let UnbufferedStatus {
+                mut discard, state, ..
+            } = conn.process(&mut input[progress.used..]);
+            let more = match state {
+                Err(error) => {
+                    let rest = progress.used + discard;
+                    self.take_alert(conn, &mut input[rest..]);
+                    return Err(error);
+                }
+                Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                    while let Some(record) = traffic.next_record() {
+                        let record = record?;
+                        discard += record.discard;
+                        sink(record.payload);
+                    }
+                    true
+                }
+                Ok(ConnectionState::ReadEarlyData(early)) => {
+                    if let Some(used) = R::read_early(early, sink)? {
+                        discard += used;
+                        progress.early = true;
+                    }
+                    true
+                }
+                Ok(ConnectionState::EncodeTlsData(mut data)) => {
+                    encode(&mut self.out, |space| data.encode(space));
+                    true
+                }
+                Ok(ConnectionState::TransmitTlsData(data)) => {
+                    data.done();
+                    true
+                }
+                Ok(ConnectionState::PeerClosed) => {
+                    self.peer_closed = true;
+                    true
+                }
+                Ok(ConnectionState::WriteTraffic(_)) => {
+                    progress.open = true;
+                    false
+                }
+                Ok(ConnectionState::Closed) => {
+                    self.peer_closed = true;
+                    false
+                }
+                Ok(_) => false,
+            };
+            progress.used += discard;
+            if !more {
+                return Ok(progress);
+            }
+        }
+    }
+
+    /// Takes the alert that rustls has for the peer after an error; `rest` is what it has not used of the input. It must not
+    /// be asked again after that: it would read the broken bytes anew and panic over a second alert.
+    fn take_alert<R: Role>(&mut self, conn: &mut R, mut rest: &mut [u8]) {
+        for _ in 0..MESSAGES_AFTER_ERROR {
+            let UnbufferedStatus { discard, state, .. } = conn.process(rest);
+            match state {
+                Ok(ConnectionState::EncodeTlsData(mut data)) => {
+                    let start = self.out.len();
+                    encode(&mut self.out, |space| data.encode(space));
+                    if matches!(self.out.get(start), Some(&(ALERT | ENCRYPTED))) {
+                        return;
+                    }
+                }
+                Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
+                _ => return,
+            }
+            rest = &mut rest[discard..];
+        }
+    }
+
+    /// Encrypts plaintext into records of at most `record_bytes` of it, at the end of `out`.
+    ///
+    /// # Errors
+    /// The connection's keys are used up.
+    pub(crate) fn encrypt<R: Role>(
+        &mut self,
+        conn: &mut R,
+        plain: &[u8],
+        record_bytes: usize,
+        out: &mut Scratch,
+    ) -> Result<(), Error> {
+        let record_bytes = record_bytes.clamp(1, RECORD_BYTES);
+        for piece in plain.chunks(record_bytes) {
+            self.encrypt_record(conn, piece, out)?;
+        }
+        Ok(())
+    }
+
+    fn encrypt_record<R: Role>(
+        &mut self,
+        conn: &mut R,
+        plain: &[u8],
+        out: &mut Scratch,
+    ) -> Result<(), Error> {
+        let start = out.len();
+        let written = self.with_traffic(conn, |traffic| {
+            let room = out.room(plain.len() + RECORD_OVERHEAD_BYTES);
+            match traffic.encrypt(plain, room) {
+                Err(EncryptError::InsufficientSize(needed)) => {
+                    traffic.encrypt(plain, out.room(needed.required_size))
+                }
+                other => other,
+            }
+        })?;
+        out.fill(written.map_err(|_| Error::EncryptError)?);
+        if !self.out.is_empty() {
+            // What came before the record, such as a change of keys, must leave before it.
+            out.insert(start, &std::mem::take(&mut self.out));
+        }
+        Ok(())
+    }
+
+    /// Queues the alert that says that we send nothing more.
+    pub(crate) fn close<R: Role>(&mut self, conn: &mut R) {
+        let mut alert = [0; ALERT_BYTES];
+        let queued = self.with_traffic(conn, |traffic| traffic.queue_close_notify(&mut alert));
+        if let Ok(Ok(written)) = queued {
+            self.out.extend_from_slice(&alert[..written]);
+        }
+    }
+
+    /// Comes to where application data can be written; what has to leave before that is put out. rustls remembers how far
+    /// it has read the partial record, so that has to be shown to it each time.
+    fn with_traffic<R: Role, T>(
+        &mut self,
+        conn: &mut R,
+        write: impl FnOnce(&mut WriteTraffic<'_, R::Data>) -> T,
+    ) -> Result<T, Error> {
+        for _ in 0..STATES_BEFORE_TRAFFIC {
+            let UnbufferedStatus { discard, state, .. } = conn.process(&mut self.partial);
+            match state? {
+                ConnectionState::WriteTraffic(mut traffic) => {
+                    let written = write(&mut traffic);
+                    self.partial.drain(..discard);
+                    return Ok(written);
+                }
+                ConnectionState::EncodeTlsData(mut data) => {
+                    encode(&mut self.out, |space| data.encode(space));
+                }
+                ConnectionState::TransmitTlsData(data) => data.done(),
+                ConnectionState::PeerClosed => self.peer_closed = true,
+                _ => break,
+            }
+            self.partial.drain(..discard);
+        }
+        Err(Error::EncryptError)
+    }
+}
+
+/// Appends what `write` puts into a space that is made large enough.
+fn encode(out: &mut Vec<u8>, mut write: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>) {
+    let start = out.len();
+    let needed = match write(&mut []) {
+        Err(EncodeError::InsufficientSize(needed)) => needed.required_size,
+        _ => return,
+    };
+    out.resize(start + needed, 0);
+    let written = write(&mut out[start..]).unwrap_or(0);
+    out.truncate(start + written);
+}
+
+/// Most plaintext of a record (RFC 8446 section 5.1), bytes.
+pub(crate) const RECORD_BYTES: usize = 1 << 14;
+/// What a record adds: its head, an explicit nonce of TLS 1.2, the content type of TLS 1.3, the tag.
+const RECORD_OVERHEAD_BYTES: usize = 5 + 8 + 1 + 16;
+/// An encrypted alert.
+const ALERT_BYTES: usize = 64;
+/// States that may come before application data can be written.
+const STATES_BEFORE_TRAFFIC: usize = 16;
+/// Messages that are taken after an error.
+const MESSAGES_AFTER_ERROR: usize = 8;
+/// Types of records (RFC 8446 section 5.1): an alert, and anything that is encrypted.
+const ALERT: u8 = 21;
+const ENCRYPTED: u8 = 23;
