@@ -460,4 +460,12 @@ mod tests {
         assert_eq!(decimal(0, &mut digits), b"0");
         assert_eq!(decimal(u64::MAX, &mut digits), b"18446744073709551615");
     }
+
+    #[test]
+    fn etags_become_weak() {
+        let weak = |etag: &[u8]| weak(etag.into()).map(|etag| etag.to_vec());
+        assert_eq!(weak(b"\"a\""), Some(b"W/\"a\"".to_vec()));
+        assert_eq!(weak(b"W/\"a\""), Some(b"W/\"a\"".to_vec()));
+        assert_eq!(weak(b"a"), None);
+    }
 }

@@ -46,12 +46,4 @@ mod tests {
         assert_eq!(varied(&[b"Cookie, accept-encoding"]), 1);
         assert_eq!(varied(&[b"*"]), 1);
     }
-
-    #[test]
-    fn etags_become_weak() {
-        let weak = |etag: &[u8]| weak(etag.into()).map(|etag| etag.to_vec());
-        assert_eq!(weak(b"\"a\""), Some(b"W/\"a\"".to_vec()));
-        assert_eq!(weak(b"W/\"a\""), Some(b"W/\"a\"".to_vec()));
-        assert_eq!(weak(b"a"), None);
-    }
 }
