@@ -172,7 +172,7 @@ impl Worker {
             }
             self.chores.run_due(&self.log);
             self.errands.run_due(&self.poller, &self.log);
-            errlog::set_utc_offset(process::local_offset_s(unix_s()));
+            server_core::clock::set_utc_offset(process::local_offset_s(unix_s()));
             for n in 0..events.len() {
                 let ready = events.at(n);
                 match ready.token {

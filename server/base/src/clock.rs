@@ -1,8 +1,8 @@
 //! Time as servers see it: told by the driver once a turn of its loop, formatted once a second.
 
-use engines::http::{Civil, civil, http_date};
+use std::sync::atomic::{AtomicI32, Ordering};
 
-use crate::errlog::utc_offset_s;
+use engines::http::{Civil, civil, http_date};
 
 /// The current time and its cached spellings.
 #[derive(Clone, Debug)]
@@ -100,6 +100,18 @@ fn offset_parts(offset_s: i32) -> (char, u32) {
 pub const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
+
+/// Sets the offset of local time from UTC in seconds; the driver keeps it current.
+pub fn set_utc_offset(seconds: i32) {
+    UTC_OFFSET_S.store(seconds, Ordering::Relaxed);
+}
+
+/// The offset of local time from UTC in seconds.
+pub fn utc_offset_s() -> i32 {
+    UTC_OFFSET_S.load(Ordering::Relaxed)
+}
+
+static UTC_OFFSET_S: AtomicI32 = AtomicI32::new(0);
 
 /// Reads a monotonic clock, microseconds.
 pub type ReadClock = fn() -> u64;

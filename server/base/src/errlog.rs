@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::fs::File;
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 pub(crate) use line::now;
@@ -316,16 +316,6 @@ pub fn set_thread(id: u32) {
     THREAD.set(id);
 }
 
-/// Sets the offset of local time from UTC in seconds; the driver keeps it current.
-pub fn set_utc_offset(seconds: i32) {
-    UTC_OFFSET_S.store(seconds, Ordering::Relaxed);
-}
-
-/// The offset of local time from UTC in seconds.
-pub fn utc_offset_s() -> i32 {
-    UTC_OFFSET_S.load(Ordering::Relaxed)
-}
-
 /// Topics in the order of nginx's bits.
 const TOPICS: [&str; 7] = [
     "debug_core",
@@ -337,7 +327,6 @@ const TOPICS: [&str; 7] = [
     "debug_stream",
 ];
 
-static UTC_OFFSET_S: AtomicI32 = AtomicI32::new(0);
 static DEBUGGING: AtomicBool = AtomicBool::new(false);
 
 thread_local! {

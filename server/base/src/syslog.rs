@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use engines::http::{Civil, civil};
 
-use crate::clock::MONTHS;
-use crate::errlog::{ErrorLog, Level, WeakLog, utc_offset_s};
+use crate::clock::{MONTHS, utc_offset_s};
+use crate::errlog::{ErrorLog, Level, WeakLog};
 use crate::listen::ListenAddr;
 
 /// A syslog server and what its messages begin with.

@@ -3,6 +3,7 @@
 //! Source: nginx documentation, `ngx_http_core_module`, "Embedded Variables".
 
 mod lookup;
+mod out;
 
 use std::rc::Rc;
 
@@ -14,8 +15,7 @@ use crate::vars::Variable;
 
 pub use lookup::{basic_credentials, basic_user, decode_base64, find_arg, find_cookie};
 use lookup::{dashed, http_field, join, random_id, sent_field};
-
-type Out = Vec<u8>;
+use out::{Out, put, put_number, put_opt, put_seconds};
 
 macro_rules! var {
     ($name:literal, $doc:literal, $read:expr) => {
@@ -33,29 +33,6 @@ mod tcp;
 mod timing;
 
 pub(crate) use timing::{SAMPLED, TIMED};
-
-fn put(out: &mut Out, bytes: &[u8]) -> bool {
-    out.extend_from_slice(bytes);
-    true
-}
-
-fn put_number(out: &mut Out, n: u64) -> bool {
-    let mut digits = [0; 20];
-    out.extend_from_slice(crate::reply::decimal(n, &mut digits));
-    true
-}
-
-fn put_opt(out: &mut Out, bytes: Option<&[u8]>) -> bool {
-    match bytes {
-        Some(bytes) => put(out, bytes),
-        None => false,
-    }
-}
-
-/// Seconds with milliseconds: `1.234`.
-fn put_seconds(out: &mut Out, ms: u64) -> bool {
-    put(out, format!("{}.{:03}", ms / 1000, ms % 1000).as_bytes())
-}
 
 /// The lists of variables.
 pub const VARIABLES: &[&[Variable]] = &[

@@ -11,6 +11,7 @@ mod joint;
 mod log;
 mod matching;
 mod rate;
+mod stage_queue;
 mod supply;
 mod tls;
 mod wait;
@@ -39,11 +40,11 @@ use crate::waker::{WakeKey, Waker};
 pub use crate::context::{Ctx, EFFORT_BYTES, Env};
 pub use crate::peer::Peer;
 pub use ahead::Ahead;
-use body::Lane;
 pub use body::{Act, BodyStage, Broken, Pulled};
 pub use family::{Answer, Child, Family, MAX_SUBREQUESTS, MAX_SUBREQUESTS_DEEP};
 pub use guards::{Guards, Lease};
 pub use rate::Rate;
+use stage_queue::StageQueue;
 pub use supply::{Supplied, Supply};
 pub use tls::Tls;
 pub use wait::Wait;
@@ -205,7 +206,7 @@ pub struct Exchange {
     pub supply: Option<Box<dyn Supply>>,
     /// Body stages, first the one nearest to the source.
     pub stages: Vec<Box<dyn BodyStage>>,
-    lanes: Vec<Lane>,
+    stage_queues: Vec<StageQueue>,
     /// Captures of the last regular expression.
     pub captures: Captures,
     /// An expression ran into its match limit.
@@ -299,7 +300,7 @@ impl Exchange {
             body: VecDeque::new(),
             supply: None,
             stages: Vec::new(),
-            lanes: Vec::new(),
+            stage_queues: Vec::new(),
             captures: Captures::default(),
             failed_match: FailedMatch::None,
             slots: Vec::new(),

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use conf::Contexts;
 use engines::http::{Chunk, Method};
-use server_core::errlog::{self, Level};
+use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange};
 use server_core::module::{Content, Handler, Module};
 use server_core::{
@@ -118,7 +118,7 @@ fn page_style(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &AutoindexLoc) -> page::
         utf8: charset::upcoming(x, cx).eq_ignore_ascii_case(b"utf-8"),
         exact_size: *conf.exact_size,
         offset_s: if *conf.localtime {
-            i64::from(errlog::utc_offset_s())
+            i64::from(server_core::clock::utc_offset_s())
         } else {
             0
         },

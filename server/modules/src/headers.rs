@@ -309,7 +309,7 @@ fn apply_expires(x: &mut Exchange, cx: &mut Ctx<'_>, expires: &Expires) {
             "max-age=315360000".to_owned(),
         ),
         (Rule::Daily(second), _) => {
-            let at = next_daily(now, i64::from(server_core::errlog::utc_offset_s()), second);
+            let at = next_daily(now, i64::from(server_core::clock::utc_offset_s()), second);
             return set_expires(x, &http_date(at), max_age(at - now));
         }
         (Rule::Modified(seconds), Some(last)) => {

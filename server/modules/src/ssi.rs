@@ -18,7 +18,7 @@ use std::rc::Rc;
 use conf::{Arity, ConfError, Contexts, Row};
 use engines::http::{FieldId, Method};
 use server_core::build::Build;
-use server_core::errlog::utc_offset_s;
+use server_core::clock::utc_offset_s;
 use server_core::exchange::{Ctx, Exchange};
 use server_core::mime::MimeTypes;
 use server_core::module::Module;

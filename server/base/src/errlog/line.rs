@@ -11,7 +11,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use engines::http::{Civil, civil};
 
-use super::{Details, Level, Record, THREAD, utc_offset_s};
+use super::{Details, Level, Record, THREAD};
+use crate::clock::utc_offset_s;
 
 /// nginx's line, with its end.
 pub(super) fn text(record: &Record<'_>) -> Vec<u8> {

@@ -6,7 +6,7 @@ use std::hash::BuildHasher;
 
 use engines::http::{BodyLength, FieldId, Version, http_date};
 
-use super::{Out, put, put_number, put_opt};
+use super::out::{Out, put, put_number, put_opt};
 use crate::exchange::Exchange;
 
 /// The value of an argument; names are compared without case, as nginx does.

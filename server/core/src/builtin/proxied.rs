@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use engines::proxy_protocol::{Header, TlvError};
 
-use super::{Out, put, put_number};
+use super::out::{Out, put, put_number};
 use crate::errlog::Level;
 use crate::exchange::Exchange;
 use crate::vars::Variable;

@@ -5,7 +5,7 @@
 //!
 //! Source: nginx documentation, `ngx_http_core_module`, "Embedded Variables"; tcp(7).
 
-use super::{Out, put_number};
+use super::out::{Out, put_number};
 use crate::exchange::{Ctx, Exchange};
 use crate::transport::TcpInfo;
 use crate::vars::Variable;

@@ -3,7 +3,7 @@
 //! They are ours; docs/metrics.md says from when to when each counts. The driver notes the moments if one of [`TIMED`] is
 //! named anywhere in the configuration. What the kernel tells of a first byte is known for responses that are sampled.
 
-use super::{Out, put};
+use super::out::{Out, put};
 use crate::timing::{Stall, between};
 use crate::vars::Variable;
 

@@ -10,6 +10,7 @@ use engines::http::{Chunk, FileRange, Method};
 
 use super::family::Child;
 use super::joint::Joined;
+use super::stage_queue::{QueueState, StageQueue};
 use super::{Ctx, Exchange, Supplied, Wait};
 use crate::errlog::Level;
 
@@ -78,24 +79,6 @@ pub enum Act {
 /// Why a stage cannot go on, for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken(pub &'static str);
-
-/// What a stage has put out, and how far it is.
-#[derive(Default)]
-pub(super) struct Lane {
-    pub(super) out: VecDeque<Chunk>,
-    state: LaneState,
-}
-
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum LaneState {
-    /// The stage takes more.
-    #[default]
-    Open,
-    /// It has been told of the end, and may still have something to put out.
-    Ending,
-    /// Nothing comes any more.
-    Ended,
-}
 
 /// What [`Exchange::pull`] gives.
 #[derive(Debug)]
@@ -167,9 +150,10 @@ impl Exchange {
         }
         self.pull_wait = None;
         let first = if joins { self.joint_at() } else { 0 };
-        self.lanes.resize_with(self.stages.len(), Lane::default);
+        self.stage_queues
+            .resize_with(self.stages.len(), StageQueue::default);
         loop {
-            let last = self.lanes.last_mut().expect("a lane for each stage");
+            let last = self.stage_queues.last_mut().expect("a lane for each stage");
             if let Some(chunk) = last.out.pop_front() {
                 return Pulled::Chunk(chunk);
             }
@@ -180,7 +164,7 @@ impl Exchange {
                 .find(|done| *done != Ok(Stepped::Idle));
             let done = match stepped {
                 Some(Ok(Stepped::Pending)) if self.must_flush() => {
-                    self.stages[first].flush(&mut self.lanes[first].out)
+                    self.stages[first].flush(&mut self.stage_queues[first].out)
                 }
                 Some(Ok(Stepped::Pending)) => return Pulled::Pending,
                 Some(Ok(Stepped::BudgetSpent)) => return Pulled::BudgetSpent,
@@ -239,7 +223,7 @@ impl Exchange {
         if self.family.joins() && self.family.outer == 0 {
             return self.put_back_joined(chunk);
         }
-        let queue = match self.lanes.last_mut() {
+        let queue = match self.stage_queues.last_mut() {
             Some(lane) if !self.stages.is_empty() => &mut lane.out,
             _ => &mut self.body,
         };
@@ -248,16 +232,16 @@ impl Exchange {
 
     /// Lets a stage do a piece of work.
     pub(super) fn step(&mut self, i: usize, cx: &mut Ctx<'_>) -> Result<Stepped, Broken> {
-        if self.stages[i].resume(&mut self.lanes[i].out)? {
+        if self.stages[i].resume(&mut self.stage_queues[i].out)? {
             return Ok(Stepped::Done);
         }
-        match self.lanes[i].state {
-            LaneState::Open => {}
-            LaneState::Ending => {
-                self.lanes[i].state = LaneState::Ended;
+        match self.stage_queues[i].state {
+            QueueState::Open => {}
+            QueueState::Ending => {
+                self.stage_queues[i].state = QueueState::Ended;
                 return Ok(Stepped::Done);
             }
-            LaneState::Ended => return Ok(Stepped::Idle),
+            QueueState::Ended => return Ok(Stepped::Idle),
         }
         if let Some(bytes) = self.stages[i].missing_bytes() {
             self.pull_wait = Some(self.wait_for_memory(cx, bytes));
@@ -280,9 +264,12 @@ impl Exchange {
                     Some(read)
                 }
             }
-        } else if let Some(before) = i.checked_sub(1).map(|before| &mut self.lanes[before]) {
+        } else if let Some(before) = i
+            .checked_sub(1)
+            .map(|before| &mut self.stage_queues[before])
+        {
             match before.out.pop_front() {
-                None if before.state != LaneState::Ended => return Ok(Stepped::Idle),
+                None if before.state != QueueState::Ended => return Ok(Stepped::Idle),
                 input => input,
             }
         } else {
@@ -300,12 +287,12 @@ impl Exchange {
                 }
             }
         };
-        let (stage, lane) = (&mut self.stages[i], &mut self.lanes[i]);
+        let (stage, lane) = (&mut self.stages[i], &mut self.stage_queues[i]);
         match input {
             Some(Chunk::Flush) => stage.flush(&mut lane.out)?,
             Some(chunk) => stage.chunk(chunk, &mut lane.out)?,
             None => {
-                lane.state = LaneState::Ending;
+                lane.state = QueueState::Ending;
                 stage.end(&mut lane.out)?;
             }
         }

@@ -176,8 +176,8 @@ impl Joint {
     /// Begins a subrequest, behind what its stage has put out before.
     fn join(&mut self, mut child: Box<Child>, x: &mut Exchange, cx: &mut Ctx<'_>) {
         let last = x.joint_at().checked_sub(1);
-        if let Some(lane) = last.and_then(|last| x.lanes.get_mut(last)) {
-            for chunk in std::mem::take(&mut lane.out) {
+        if let Some(queue) = last.and_then(|last| x.stage_queues.get_mut(last)) {
+            for chunk in std::mem::take(&mut queue.out) {
                 self.push(chunk);
             }
         }
@@ -304,7 +304,7 @@ impl Exchange {
     /// Takes all body stages away, and the subrequests that were to join or are waited for.
     pub fn clear_stages(&mut self) {
         self.stages.clear();
-        self.lanes.clear();
+        self.stage_queues.clear();
         self.family.drop_own();
     }
 
@@ -347,9 +347,10 @@ impl Exchange {
                 Pulled::End | Pulled::Broken => Own::End,
             });
         };
-        self.lanes.resize_with(self.stages.len(), Default::default);
+        self.stage_queues
+            .resize_with(self.stages.len(), Default::default);
         loop {
-            if let Some(chunk) = self.lanes[last].out.pop_front() {
+            if let Some(chunk) = self.stage_queues[last].out.pop_front() {
                 return Ok(Own::Chunk(chunk));
             }
             match self.act(last, cx)? {
@@ -372,9 +373,9 @@ impl Exchange {
     /// Lets a stage work that needs its exchange.
     fn act(&mut self, i: usize, cx: &mut Ctx<'_>) -> Result<Act, Broken> {
         let mut stage = std::mem::replace(&mut self.stages[i], Box::new(Away));
-        let mut out = std::mem::take(&mut self.lanes[i].out);
+        let mut out = std::mem::take(&mut self.stage_queues[i].out);
         let act = stage.act(self, cx, &mut out);
-        self.lanes[i].out = out;
+        self.stage_queues[i].out = out;
         self.stages[i] = stage;
         act
     }
