@@ -5,7 +5,7 @@
 use firstbyte_tests::circles::{largest, sources};
 
 /// The lines of the largest import circle of each crate that is shipped.
-const CIRCLES: [(&str, usize); 10] = [
+const CIRCLES: [(&str, usize); 11] = [
     ("app/src", 3694),
     ("driver/src", 5156),
     ("engines/src", 1105),
@@ -13,7 +13,8 @@ const CIRCLES: [(&str, usize); 10] = [
     ("lab/src", 1016),
     ("link/src", 230),
     ("server/conf/src", 912),
-    ("server/core/src", 12792),
+    ("server/base/src", 1084),
+    ("server/core/src", 3697),
     ("server/lint/src", 3395),
     ("server/modules/src", 1707),
 ];
