@@ -10,12 +10,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug)]
 pub struct PerThread<T>(Mutex<Vec<Arc<T>>>);
 
-impl<T: Default> PerThread<T> {
+impl<T> Default for PerThread<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> PerThread<T> {
     /// None yet.
     pub const fn new() -> Self {
         Self(Mutex::new(Vec::new()))
     }
+}
 
+impl<T: Default> PerThread<T> {
     /// A cell for this thread: one that a thread before it has left goes on, so that there are never more than threads.
     pub fn mine(&self) -> Arc<T> {
         let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
