@@ -11,7 +11,7 @@ use std::sync::Arc;
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use server_core::build::Build;
 use server_core::debug_http;
-use server_core::errlog::{Level, Shown};
+use server_core::errlog::Shown;
 use server_core::exchange::{Ctx, Exchange, Lease};
 use server_core::module::{Handler, Module, Step};
 use server_core::settings;
@@ -19,7 +19,7 @@ use server_core::value::Value;
 use server_core::vars::Variable;
 use server_core::zone::{self, Full, Zone};
 
-use crate::limits::{self, LimitLevel, Refusal, UNAVAILABLE};
+use crate::limits::{self, LimitLevel, LimitZone, Refusal, UNAVAILABLE};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -85,14 +85,8 @@ fn inherit(own: &mut LimitConnLoc, parent: Option<&LimitConnLoc>) {
     }
 }
 
-/// One `limit_conn_zone`.
-pub(crate) struct ConnZone {
-    id: usize,
-    name: Vec<u8>,
-    key: Value,
-    key_text: String,
-    counts: Arc<Zone<u64>>,
-}
+/// One `limit_conn_zone`: how many connections of a key there are.
+type ConnZone = LimitZone<u64>;
 
 /// One `limit_conn`.
 #[derive(Clone, Copy)]
@@ -152,20 +146,15 @@ fn limit_conn_zone(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     if name.is_empty() {
         return Err(limits::no_zone(d));
     }
-    let id = zone::refer(b, d, word, name, size, NAME)?;
-    let zones = &mut b.conf_mut::<LimitConnMain>().zones;
-    if let Some(zone) = zones.iter().find(|zone| zone.id == id) {
-        return Err(limits::already_bound(d, name, &zone.key_text));
-    }
-    let counts = zone::attach(NAME, name, size, d.arg(0))
-        .map_err(|old| limits::other_key("limit_conn_zone", name, d.arg_str(0), &old))?;
-    zones.push(ConnZone {
-        id,
-        name: name.to_vec(),
-        key,
-        key_text: d.arg_str(0).to_owned(),
-        counts,
-    });
+    let place = (word, (name, size));
+    let zone = LimitZone::declare(b, d, key, place, (NAME, "limit_conn_zone"), |b, id| {
+        let zones = &b.conf_mut::<LimitConnMain>().zones;
+        zones
+            .iter()
+            .find(|zone| zone.id == id)
+            .map(LimitZone::key_text)
+    })?;
+    b.conf_mut::<LimitConnMain>().zones.push(zone);
     Ok(())
 }
 
@@ -224,7 +213,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
         let Some(zone) = main.zones.iter().find(|zone| zone.id == limit.zone) else {
             continue;
         };
-        let Some(key) = key_of(x, cx, zone) else {
+        let Some(key) = zone.key(x, cx, KEY_MAX_BYTES) else {
             continue;
         };
         debug_http!(x, "limit conn: \"{}\" of {}", Shown(&key), limit.most);
@@ -237,23 +226,9 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     Step::Next
 }
 
-/// The key of a request, if it is one that counts.
-fn key_of(x: &mut Exchange, cx: &mut Ctx<'_>, zone: &ConnZone) -> Option<Vec<u8>> {
-    let key = zone.key.to_vec(x, cx);
-    if key.len() > KEY_MAX_BYTES {
-        let (name, key) = (&zone.key_text, String::from_utf8_lossy(&key));
-        x.log(
-            Level::Error,
-            format_args!("the value of the \"{name}\" key is more than 255 bytes: \"{key}\""),
-        );
-        return None;
-    }
-    Some(key).filter(|key| !key.is_empty())
-}
-
 /// Counts one more connection of a key.
 fn hold(zone: &ConnZone, key: Vec<u8>, most: u64) -> Result<Held, Refused> {
-    let mut shard = zone.counts.lock(&key);
+    let mut shard = zone.entries.lock(&key);
     match shard.get_mut(&key) {
         Some(count) if *count >= most => return Err(Refused::Over),
         Some(count) => *count += 1,
@@ -261,7 +236,7 @@ fn hold(zone: &ConnZone, key: Vec<u8>, most: u64) -> Result<Held, Refused> {
     }
     drop(shard);
     Ok(Held {
-        counts: Arc::clone(&zone.counts),
+        counts: Arc::clone(&zone.entries),
         key,
     })
 }

@@ -9,7 +9,6 @@
 mod bucket;
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use server_core::build::Build;
@@ -20,9 +19,9 @@ use server_core::module::{Handler, Module, Step};
 use server_core::settings;
 use server_core::value::Value;
 use server_core::vars::Variable;
-use server_core::zone::{self, Zone};
+use server_core::zone;
 
-use crate::limits::{self, LimitLevel, Refusal, UNAVAILABLE};
+use crate::limits::{self, LimitLevel, LimitZone, Refusal, UNAVAILABLE};
 use bucket::{Bucket, Verdict};
 
 /// The module.
@@ -91,13 +90,9 @@ fn inherit(own: &mut LimitReqLoc, parent: Option<&LimitReqLoc>) {
 
 /// One `limit_req_zone`.
 pub(crate) struct ReqZone {
-    id: usize,
-    name: Vec<u8>,
-    key: Value,
-    key_text: String,
+    zone: LimitZone<Bucket>,
     /// Thousandths of a request per second.
     rate: u64,
-    buckets: Arc<Zone<Bucket>>,
 }
 
 /// One `limit_req`; numbers are thousandths of a request.
@@ -168,24 +163,15 @@ fn limit_req_zone(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
             return Err(limits::bad_parameter(d, word));
         }
     }
-    let Some((word, (name, size))) = place.filter(|(_, (name, _))| !name.is_empty()) else {
-        return Err(limits::no_zone(d));
-    };
-    let id = zone::refer(b, d, word, name, size, NAME)?;
+    let place = place.filter(|(_, (name, _))| !name.is_empty());
+    let place = place.ok_or_else(|| limits::no_zone(d))?;
+    let zone = LimitZone::declare(b, d, key, place, (NAME, NAME), |b, id| {
+        let zones = &b.conf_mut::<LimitReqMain>().zones;
+        let known = zones.iter().find(|known| known.zone.id == id);
+        known.map(|known| known.zone.key_text())
+    })?;
     let zones = &mut b.conf_mut::<LimitReqMain>().zones;
-    if let Some(zone) = zones.iter().find(|zone| zone.id == id) {
-        return Err(limits::already_bound(d, name, &zone.key_text));
-    }
-    let buckets = zone::attach(NAME, name, size, d.arg(0))
-        .map_err(|old| limits::other_key(NAME, name, d.arg_str(0), &old))?;
-    zones.push(ReqZone {
-        id,
-        name: name.to_vec(),
-        key,
-        key_text: d.arg_str(0).to_owned(),
-        rate,
-        buckets,
-    });
+    zones.push(ReqZone { zone, rate });
     Ok(())
 }
 
@@ -263,14 +249,14 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     let mut counted = false;
     for (n, limit) in conf.limits.iter().enumerate() {
         // A zone that is used is declared: the end of the block has seen to it.
-        let Some(zone) = main.zones.iter().find(|zone| zone.id == limit.zone) else {
+        let Some(zone) = main.zones.iter().find(|zone| zone.zone.id == limit.zone) else {
             continue;
         };
-        let Some(key) = key_of(x, cx, zone) else {
+        let Some(key) = zone.zone.key(x, cx, KEY_MAX_BYTES) else {
             continue;
         };
         let last = n + 1 == conf.limits.len();
-        let mut shard = zone.buckets.lock(&key);
+        let mut shard = zone.zone.entries.lock(&key);
         let verdict = bucket::ask(&mut shard, &key, now_ms, zone.rate, limit.burst, last);
         drop(shard);
         debug_http!(x, "limit_req[{n}]: {verdict:?}");
@@ -298,7 +284,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
         return Step::Next;
     }
     for held in pending.iter().rev() {
-        let mut shard = held.zone.buckets.lock(&held.key);
+        let mut shard = held.zone.zone.entries.lock(&held.key);
         if let Some(excess) = bucket::count(&mut shard, &held.key, now_ms, held.zone.rate) {
             delay.consider(held.zone, &held.limit, excess);
         }
@@ -321,31 +307,17 @@ impl<'h> Delay<'h> {
     }
 }
 
-/// The key of a request, if it is one that counts.
-fn key_of(x: &mut Exchange, cx: &mut Ctx<'_>, zone: &ReqZone) -> Option<Vec<u8>> {
-    let key = zone.key.to_vec(x, cx);
-    if key.len() > KEY_MAX_BYTES {
-        let (name, key) = (&zone.key_text, String::from_utf8_lossy(&key));
-        x.log(
-            Level::Error,
-            format_args!("the value of the \"{name}\" key is more than 65535 bytes: \"{key}\""),
-        );
-        return None;
-    }
-    Some(key).filter(|key| !key.is_empty())
-}
-
 /// The limits that had let the request pass do not count it.
 fn give_up(pending: &[Pending<'_>]) {
     for held in pending {
-        bucket::release(&mut held.zone.buckets.lock(&held.key), &held.key);
+        bucket::release(&mut held.zone.zone.entries.lock(&held.key), &held.key);
     }
 }
 
 /// Refuses a request that is over a limit, or for which the zone has no room.
 fn refuse(x: &mut Exchange, conf: &LimitReqLoc, zone: &ReqZone, excess: Option<u64>) -> Step {
     let dry = *conf.dry_run;
-    let name = String::from_utf8_lossy(&zone.name);
+    let name = String::from_utf8_lossy(&zone.zone.name);
     match excess {
         Some(excess) => x.log(
             conf.log_level.level(),
@@ -383,7 +355,7 @@ fn pass(x: &mut Exchange, cx: &Ctx<'_>, conf: &LimitReqLoc, delay: &Delay<'_>) -
             if dry { ", dry run" } else { "" },
             delay.excess / 1000,
             delay.excess % 1000,
-            String::from_utf8_lossy(&zone.name)
+            String::from_utf8_lossy(&zone.zone.name)
         ),
     );
     if dry {

@@ -1,10 +1,15 @@
-//! What `limit_req` and `limit_conn` have in common: parameters, levels of their messages, statuses.
+//! What `limit_req` and `limit_conn` have in common: zones, parameters, levels of their messages, statuses.
+
+use std::sync::Arc;
 
 use conf::{Arity, ConfError, Directive, Word};
 use server_core::config::ConfigContext;
 use server_core::errlog::Level;
+use server_core::exchange::{Ctx, Exchange};
 use server_core::keyword;
 use server_core::typed::Typed;
+use server_core::value::Value;
+use server_core::zone::{self, Zone};
 
 keyword! {
     /// `limit_req_log_level`, `limit_conn_log_level`.
@@ -75,19 +80,72 @@ pub(crate) fn no_zone(d: &Directive) -> ConfError {
     ConfError::at(d, format!("\"{name}\" must have \"zone\" parameter"))
 }
 
-/// The error for a zone that has another key than before a reload.
-pub(crate) fn other_key(what: &str, name: &[u8], new: &str, old: &[u8]) -> ConfError {
-    let (name, old) = (String::from_utf8_lossy(name), String::from_utf8_lossy(old));
-    ConfError::new(format!(
-        "{what} \"{name}\" uses the \"{new}\" key while previously it used the \"{old}\" key"
-    ))
+/// A zone of `limit_req_zone` or `limit_conn_zone`: what is kept for each value of a key.
+pub(crate) struct LimitZone<V> {
+    /// The zone among those of the configuration.
+    pub(crate) id: usize,
+    /// Its name.
+    pub(crate) name: Vec<u8>,
+    key: Value,
+    key_text: String,
+    /// What is kept.
+    pub(crate) entries: Arc<Zone<V>>,
 }
 
-/// The error for a zone that is declared twice.
-pub(crate) fn already_bound(d: &Directive, name: &[u8], key: &str) -> ConfError {
-    let (what, name) = (d.name(), String::from_utf8_lossy(name));
-    ConfError::at(
-        d,
-        format!("{what} \"{name}\" is already bound to key \"{key}\""),
-    )
+impl<V: Send + 'static> LimitZone<V> {
+    /// Declares a zone whose key is the first argument of `d`; `place` is the word with its name and size, `module` whose it
+    /// is and `what` messages call it, and `key_of` gives the key of the zone with a number, where that is declared already.
+    ///
+    /// # Errors
+    /// The zone has another size, module or key elsewhere.
+    pub(crate) fn declare(
+        b: &mut Build,
+        d: &Directive,
+        key: Value,
+        (word, (name, size)): (&Word, (&[u8], u64)),
+        (module, what): (&'static str, &str),
+        key_of: impl Fn(&mut Build, usize) -> Option<String>,
+    ) -> Result<Self, ConfError> {
+        let id = zone::refer(b, d, word, name, size, module)?;
+        let shown = String::from_utf8_lossy(name);
+        if let Some(key) = key_of(b, id) {
+            let text = format!("{} \"{shown}\" is already bound to key \"{key}\"", d.name());
+            return Err(ConfError::at(d, text));
+        }
+        let key_text = d.arg_str(0);
+        let entries = zone::attach(module, name, size, d.arg(0)).map_err(|old| {
+            let old = String::from_utf8_lossy(&old);
+            ConfError::new(format!(
+                "{what} \"{shown}\" uses the \"{key_text}\" key while previously it used the \"{old}\" key"
+            ))
+        })?;
+        Ok(Self {
+            id,
+            name: name.to_vec(),
+            key,
+            key_text: key_text.to_owned(),
+            entries,
+        })
+    }
+
+    /// The key as it is written.
+    pub(crate) fn key_text(&self) -> String {
+        self.key_text.clone()
+    }
+
+    /// The key of a request, if it is one that counts: not empty, and of at most `most` bytes.
+    pub(crate) fn key(&self, x: &mut Exchange, cx: &mut Ctx<'_>, most: usize) -> Option<Vec<u8>> {
+        let key = self.key.to_vec(x, cx);
+        if key.len() > most {
+            let (name, key) = (&self.key_text, String::from_utf8_lossy(&key));
+            x.log(
+                Level::Error,
+                format_args!(
+                    "the value of the \"{name}\" key is more than {most} bytes: \"{key}\""
+                ),
+            );
+            return None;
+        }
+        Some(key).filter(|key| !key.is_empty())
+    }
 }
