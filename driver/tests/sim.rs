@@ -26,6 +26,8 @@ mod script;
 mod site;
 #[path = "sim/verdict.rs"]
 mod verdict;
+#[path = "sim/waits.rs"]
+mod waits;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

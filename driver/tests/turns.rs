@@ -16,3 +16,5 @@ mod queue;
 mod site;
 #[path = "turns/streams.rs"]
 mod streams;
+#[path = "turns/wakes.rs"]
+mod wakes;

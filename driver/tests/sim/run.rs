@@ -11,6 +11,7 @@ use sim::{ClosedBy, Link, Order, Random, Wire, World};
 use super::client::faults;
 use super::judge::Court;
 use super::site::{CONFS, Site, forget_notes, notes_count};
+use super::waits::{next_bell, ring};
 
 /// A client with its judge.
 pub(crate) trait Guest {
@@ -91,6 +92,10 @@ struct Run<'a, G> {
     lives: Vec<Weak<LocalHttp>>,
     clients_max: usize,
     quitting: bool,
+    /// What decides on wakes for nothing.
+    wakes: Random,
+    /// The last digit of the numbers of connections that have them.
+    woken: u64,
     /// How often orders come, times in a thousand.
     restless: u32,
 }
@@ -107,6 +112,9 @@ impl<'a, G: Guest> Run<'a, G> {
         let world = World::new(generation, random.fork(), unix_ms, scratch);
         let clients_max = random.within(1..9);
         let restless = *random.pick(&[0, 0, 5, 40]);
+        // Dice of their own: what else happens is the same without them.
+        let mut wakes = Random::new(!seed);
+        let woken = wakes.below(WOKEN_ONE_IN);
         Self {
             site,
             random,
@@ -116,6 +124,8 @@ impl<'a, G: Guest> Run<'a, G> {
             lives,
             clients_max,
             quitting: false,
+            wakes,
+            woken,
             restless,
         }
     }
@@ -170,14 +180,28 @@ impl<'a, G: Guest> Run<'a, G> {
     }
 
     fn poll(&mut self, permille: u32) -> Result<(), String> {
+        ring(self.world.now_ms());
+        for index in 0..self.world.links.len() {
+            let woken = self.world.links[index].serial % WOKEN_ONE_IN == self.woken;
+            if woken && self.wakes.chance(300) {
+                // Streams that begin with the connection and some that never do.
+                let stream = self.wakes.below(16) as u32;
+                self.world.wake_spuriously(index, stream);
+            }
+        }
         self.world.poll(permille);
         self.look()
+    }
+
+    /// When the loop would wake up by itself, or is to be woken.
+    fn next_deadline(&self) -> Option<u64> {
+        let deadlines = self.world.next_deadline().into_iter();
+        deadlines.chain(next_bell()).min()
     }
 
     /// Time goes on to a deadline, to the moment before it, or far beyond.
     fn jump(&mut self) {
         let due = self
-            .world
             .next_deadline()
             .map_or(0, |at| at.saturating_sub(self.world.now_ms()));
         let ms = match self.random.below(4) {
@@ -251,7 +275,7 @@ impl<'a, G: Guest> Run<'a, G> {
         }
         for _ in 0..DEADLINES_MAX {
             self.settle()?;
-            let Some(next) = self.world.next_deadline() else {
+            let Some(next) = self.next_deadline() else {
                 return Ok(());
             };
             let late = if self.random.chance(200) {
@@ -269,7 +293,8 @@ impl<'a, G: Guest> Run<'a, G> {
     /// Without time going on, all that can be done is done.
     fn settle(&mut self) -> Result<(), String> {
         for _ in 0..ROUNDS_MAX {
-            let mut busy = self.world.is_ready();
+            let due = next_bell().is_some_and(|at_ms| at_ms <= self.world.now_ms());
+            let mut busy = due || self.world.is_ready();
             for client in &mut self.clients {
                 let wire = &self.world.links[client.link()].wire;
                 busy |= client.finish(&mut wire.borrow_mut(), &mut self.random);
@@ -352,6 +377,8 @@ fn told<G: Guest>(client: &G, link: &Link, fault: &str) -> String {
 
 /// Deadlines that a run may have; far more than any has.
 const DEADLINES_MAX: usize = 5000;
+/// One connection in so many is woken for nothing.
+const WOKEN_ONE_IN: u64 = 10;
 /// Turns of the loop without time going on.
 const ROUNDS_MAX: usize = 100_000;
 /// Bytes that a client takes at a time in the end of a run, so that it comes to an end.

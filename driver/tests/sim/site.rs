@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use driver::worker::config::ThreadConfig;
 use server_core::errlog::ErrorLog;
-use server_core::exchange::{Ctx, Exchange, State, Wait};
+use server_core::exchange::{Ctx, Exchange};
 use server_core::http::Http;
 use server_core::intake::{self, Collected, InFile, Plan};
-use server_core::module::{Content, Handler, Module, Step};
+use server_core::module::{Content, Handler, Module};
 use server_core::{LoadOptions, OpenedLogs, load, reply};
+
+use super::waits::{forget_waits, wait};
 
 /// Names and sizes of the files: nothing, small, at the limits of copying, of reading inline and of the queue, large.
 pub(crate) const FILES: [(&str, usize); 9] = [
@@ -225,8 +227,6 @@ pub(crate) struct Note {
 #[derive(Default)]
 struct Notes {
     ended: HashMap<u64, Vec<Note>>,
-    /// Until when an exchange waits, by connection and request.
-    waits: HashMap<(u64, u64), u64>,
 }
 
 thread_local! {
@@ -236,6 +236,7 @@ thread_local! {
 /// Forgets the notes of the run before.
 pub(crate) fn forget_notes() {
     NOTES.with(|notes| *notes.borrow_mut() = Notes::default());
+    forget_waits();
 }
 
 /// The notes of a connection, by its serial number.
@@ -275,25 +276,6 @@ const SIM: Module = Module {
     ],
     ..Module::EMPTY
 };
-
-/// Makes a request with `?wait=` wait so many milliseconds, however often it is resumed before.
-fn wait(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
-    let Some(ms) = x
-        .args
-        .strip_prefix(b"wait=")
-        .and_then(|n| std::str::from_utf8(n).ok()?.parse::<u64>().ok())
-    else {
-        return Step::Next;
-    };
-    let now_ms = cx.clock.mono_ms;
-    let key = (x.client.connection, x.client.requests);
-    let until = NOTES.with(|notes| *notes.borrow_mut().waits.entry(key).or_insert(now_ms + ms));
-    if until <= now_ms {
-        return Step::Next;
-    }
-    x.state = State::Waiting(Wait::until(until));
-    Step::Wait
-}
 
 /// Collects the body of a request for `/store`, and answers with what it was.
 fn store(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {

@@ -18,6 +18,8 @@ use server_core::module::{Content, Handler, Module};
 use server_core::{LoadOptions, OpenedLogs, load, reply};
 use sim::{Faults, Random, Wire, World};
 
+use super::wakes::{ending, feeding};
+
 /// A connection of a client.
 pub(crate) struct Talk {
     pub(crate) world: World,
@@ -311,6 +313,17 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
                 len: number(2),
             }));
             return send(x, cx, Some(number(2)));
+        }
+        "woken" => match ending(x, cx) {
+            Ok(text) => text,
+            Err(wait) => {
+                x.state = State::Waiting(wait);
+                return Content::Wait;
+            }
+        },
+        "fed" => {
+            x.supply = Some(Box::new(feeding(x, cx)));
+            return send(x, cx, None);
         }
         "late" => {
             x.supply = Some(Box::new(Late {

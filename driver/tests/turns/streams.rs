@@ -7,13 +7,13 @@ use super::frames::{
 use super::site::{Talk, get, logged, notes, statuses};
 
 /// A client of HTTP/2 that has said its preface.
-struct Client {
-    talk: Talk,
+pub(crate) struct Client {
+    pub(crate) talk: Talk,
     frames: Frames,
 }
 
 impl Client {
-    fn new(server: &str) -> Self {
+    pub(crate) fn new(server: &str) -> Self {
         Self::of(Talk::new(&format!("http2 on; {server}")))
     }
 
@@ -29,22 +29,22 @@ impl Client {
         client
     }
 
-    fn send(&mut self, bytes: &[u8]) -> Vec<Heard> {
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Vec<Heard> {
         self.talk.push(bytes);
         self.turn()
     }
 
-    fn get(&mut self, stream: u32, target: &str) -> Vec<Heard> {
+    pub(crate) fn get(&mut self, stream: u32, target: &str) -> Vec<Heard> {
         let request = self.frames.get(stream, target);
         self.send(&request)
     }
 
-    fn turn(&mut self) -> Vec<Heard> {
+    pub(crate) fn turn(&mut self) -> Vec<Heard> {
         let bytes = self.talk.turn_bytes();
         self.frames.hear(&bytes)
     }
 
-    fn pass(&mut self, ms: u64) -> Vec<Heard> {
+    pub(crate) fn pass(&mut self, ms: u64) -> Vec<Heard> {
         self.talk.world.advance(ms);
         self.turn()
     }
@@ -54,7 +54,7 @@ impl Client {
     }
 }
 
-fn head(stream: u32) -> Heard {
+pub(crate) fn head(stream: u32) -> Heard {
     Heard::Head(stream, "200".to_owned())
 }
 

@@ -1,0 +1,110 @@
+//! Requests that wait so many milliseconds, `?wait=`, in one of several ways: for the time, or to be woken when it has come,
+//! by a [`Waker`] or from elsewhere by a [`RemoteWaker`], with wakes that come before the wait, twice, or when the request is
+//! long gone.
+//!
+//! Whoever runs the simulation rings the bells ([`ring`]) before each turn of the loop.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use server_core::exchange::{Ctx, Exchange, State, Wait};
+use server_core::module::Step;
+use server_core::waker::{RemoteWaker, Waker};
+
+#[derive(Default)]
+struct Waits {
+    /// Until when an exchange waits, by connection and request.
+    until_ms: HashMap<(u64, u64), u64>,
+    /// Who is to be woken, and when.
+    bells: Vec<(u64, Bell)>,
+}
+
+enum Bell {
+    Here(Waker),
+    Elsewhere(RemoteWaker),
+}
+
+impl Bell {
+    fn ring(&self) {
+        match self {
+            Self::Here(waker) => waker.wake(),
+            Self::Elsewhere(waker) => waker.wake(),
+        }
+    }
+}
+
+thread_local! {
+    static WAITS: RefCell<Waits> = RefCell::default();
+}
+
+/// Forgets the waits of the run before.
+pub(crate) fn forget_waits() {
+    WAITS.take();
+}
+
+/// Wakes those whose time has come, and those with whom it had come before.
+pub(crate) fn ring(now_ms: u64) {
+    WAITS.with_borrow_mut(|waits| {
+        let due = waits.bells.extract_if(.., |(at_ms, _)| *at_ms <= now_ms);
+        due.for_each(|(_, bell)| bell.ring());
+    });
+}
+
+/// When somebody is to be woken.
+pub(crate) fn next_bell() -> Option<u64> {
+    WAITS.with_borrow(|waits| waits.bells.iter().map(|(at_ms, _)| *at_ms).min())
+}
+
+/// Makes a request with `?wait=` wait, however often it is resumed before.
+pub(crate) fn wait(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
+    let Some(ms) = x
+        .args
+        .strip_prefix(b"wait=")
+        .and_then(|n| std::str::from_utf8(n).ok()?.parse::<u64>().ok())
+    else {
+        return Step::Next;
+    };
+    let now_ms = cx.clock.mono_ms;
+    let key = (x.client.connection, x.client.requests);
+    let known = WAITS.with_borrow(|waits| waits.until_ms.get(&key).copied());
+    let until_ms = known.unwrap_or(now_ms + ms);
+    if until_ms <= now_ms {
+        return Step::Next;
+    }
+    let way = (key.0 + key.1) % WAYS;
+    if known.is_none() {
+        begin(x, cx, key, until_ms, way);
+    }
+    x.state = State::Waiting(match way {
+        FOR_THE_TIME => Wait::until(until_ms),
+        WOKEN_BEFORE => Wait::woken_or_until(until_ms),
+        _ => Wait::woken(),
+    });
+    Step::Wait
+}
+
+fn begin(x: &mut Exchange, cx: &Ctx<'_>, key: (u64, u64), until_ms: u64, way: u64) {
+    let mut bells = Vec::new();
+    match way {
+        FOR_THE_TIME => {}
+        WOKEN_BEFORE => x.waker(cx).wake(),
+        ELSEWHERE => bells.push((until_ms, Bell::Elsewhere(x.waker(cx).remote()))),
+        _ => {
+            // Too early, twice, and when the response is under way or over.
+            let ms = until_ms - cx.clock.mono_ms;
+            for at_ms in [until_ms - ms / 2, until_ms, until_ms, until_ms + ms] {
+                bells.push((at_ms, Bell::Here(x.waker(cx))));
+            }
+        }
+    }
+    WAITS.with_borrow_mut(|waits| {
+        waits.until_ms.insert(key, until_ms);
+        waits.bells.extend(bells);
+    });
+}
+
+const FOR_THE_TIME: u64 = 0;
+const WOKEN_BEFORE: u64 = 1;
+const ELSEWHERE: u64 = 2;
+/// The last way is to be woken again and again.
+const WAYS: u64 = 4;
