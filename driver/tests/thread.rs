@@ -1,0 +1,144 @@
+//! One worker thread on real sockets, woken from another thread while it sleeps in its poller.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use driver::worker::orders::{Counters, Order, Setup};
+use driver::worker::thread::Thread;
+use server_core::errlog::ErrorLog;
+use server_core::exchange::{Ctx, Env, Exchange, State, Wait};
+use server_core::module::{Content, Handler, Module};
+use server_core::waker::RemoteWaker;
+use server_core::{LoadOptions, OpenedLogs, load, reply};
+use sys::poll::Waker;
+
+const ASK: Module = Module {
+    name: "ask",
+    handlers: &[Handler::Content(ask)],
+    ..Module::EMPTY
+};
+
+/// Where exchanges that wait leave their wakers.
+static ASKED: Mutex<Option<Sender<RemoteWaker>>> = Mutex::new(None);
+
+/// The exchange has waited.
+struct Asked;
+
+/// Answers when it is run again; there is no other end of its wait.
+fn ask(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+    if x.guards.take::<Asked>().is_none() {
+        x.guards.push(Asked);
+        let waker = x.waker(cx).remote();
+        let asked = ASKED.lock().expect("nobody panics with it");
+        let asked = asked.as_ref().expect("the test has begun");
+        asked.send(waker).expect("the test waits");
+        x.state = State::Waiting(Wait::woken());
+        return Content::Wait;
+    }
+    reply::text(x, cx, 200, b"answer".to_vec(), Some(b"text/plain"));
+    Content::Sent
+}
+
+/// A configuration for this socket.
+fn setup(listener: TcpListener) -> Setup {
+    let options = LoadOptions {
+        conf_path: PathBuf::from("/etc/thread.conf"),
+        prefix: PathBuf::from("/etc"),
+        globals: None,
+        error_log: None,
+        access_log: PathBuf::from("/dev/null"),
+    };
+    let address = listener.local_addr().expect("it is bound").to_string();
+    let text = format!("events {{}} http {{ server {{ listen {address}; http2 on; }} }}");
+    let source = conf::Memory::default().with_file("/etc/thread.conf", text);
+    let Ok(cycle) = load(source, &options, &[&ASK]) else {
+        panic!("the configuration is refused");
+    };
+    let http = cycle.http.expect("the configuration has an http block");
+    let log = ErrorLog::new(Vec::new());
+    http.attach_logs(OpenedLogs::default(), &log);
+    listener
+        .set_nonblocking(true)
+        .expect("a socket can be changed");
+    Setup {
+        http,
+        number: 1,
+        listeners: vec![Arc::new(listener.into())],
+        addresses: vec![address],
+        log,
+        worker_connections: 16,
+        descriptor_ceiling: i32::MAX,
+        debug_connections: Arc::new([]),
+        multi_accept: true,
+        keep_connections: true,
+        shutdown_timeout_ms: None,
+    }
+}
+
+fn answered(client: &mut TcpStream) -> bool {
+    let mut heard = Vec::new();
+    let mut piece = [0; 1024];
+    while !heard.ends_with(b"answer") {
+        match client.read(&mut piece) {
+            Ok(n) if n > 0 => heard.extend_from_slice(&piece[..n]),
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// The exchange has no time of its own: an answer that comes has been woken. Some wakes come before the thread sleeps.
+#[test]
+fn another_thread_wakes_a_thread_that_sleeps() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = listener.local_addr().expect("it is bound");
+    let (asked, wakers): (_, Receiver<RemoteWaker>) = channel();
+    *ASKED.lock().expect("nobody panics with it") = Some(asked);
+    let setup = setup(listener);
+    let (orders, inbox) = channel();
+    let waker = Arc::new(Waker::new().expect("a descriptor is free"));
+    let theirs = Arc::clone(&waker);
+    let thread = std::thread::spawn(move || {
+        let thread = Thread::new(
+            setup,
+            theirs,
+            inbox,
+            Arc::<Counters>::default(),
+            Env::default(),
+        );
+        thread.expect("a poller can be made").run();
+    });
+    let mut clients: Vec<TcpStream> = (0..4)
+        .map(|_| TcpStream::connect(address).expect("it listens"))
+        .collect();
+    for round in 0..ROUNDS {
+        for client in &mut clients {
+            client
+                .set_read_timeout(Some(Duration::from_secs(20)))
+                .expect("it is a time");
+            client
+                .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                .expect("it is open");
+        }
+        let waiting: Vec<RemoteWaker> = wakers.iter().take(clients.len()).collect();
+        for remote in &waiting {
+            remote.wake();
+        }
+        // One that is gone, one that was woken already.
+        if round % 2 == 0 {
+            waiting.iter().for_each(RemoteWaker::wake);
+        }
+        for client in &mut clients {
+            assert!(answered(client), "round {round}");
+        }
+    }
+    orders.send(Order::Terminate).expect("the thread runs");
+    waker.wake();
+    thread.join().expect("it does not panic");
+}
+
+const ROUNDS: usize = 200;
