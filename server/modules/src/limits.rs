@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use conf::{Arity, ConfError, Directive, Word};
+use server_core::build::Build;
 use server_core::config::ConfigContext;
 use server_core::errlog::Level;
 use server_core::exchange::{Ctx, Exchange};
