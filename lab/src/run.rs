@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{self, Thread};
+use std::thread::{self, ScopedJoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use crate::cpu;
@@ -78,17 +78,7 @@ pub fn run(
             over.wait(plan.threads);
         }
         let after = (cpu::own_ns(), cpu::cpu_ns(&pids));
-        let mut outcome = Outcome::default();
-        for thread in threads {
-            match thread.join() {
-                Ok(tally) => {
-                    let tally = tally?;
-                    outcome.interrupted |= tally.interrupted;
-                    outcome.add(&tally);
-                }
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
+        let mut outcome = joined(threads)?;
         outcome.own_cpu_ns = after.0.saturating_sub(before.0);
         outcome.server_cpu_ns = before
             .1
@@ -97,6 +87,22 @@ pub fn run(
         outcome.server_memory_bytes = cpu::memory_bytes(&pids);
         Ok(outcome)
     })
+}
+
+/// The tallies of all threads together; a panic of one goes on.
+fn joined(threads: Vec<ScopedJoinHandle<'_, io::Result<Outcome>>>) -> io::Result<Outcome> {
+    let mut outcome = Outcome::default();
+    for thread in threads {
+        match thread.join() {
+            Ok(tally) => {
+                let tally = tally?;
+                outcome.interrupted |= tally.interrupted;
+                outcome.add(&tally);
+            }
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+    Ok(outcome)
 }
 
 /// How many threads have ended, and who is to know.

@@ -165,6 +165,7 @@ impl FieldId {
     /// The number of the field called `name`, compared without case.
     #[inline]
     #[must_use]
+    // Long: a table of names by length and first letter, which the compiler searches as a tree.
     pub fn of(name: &[u8]) -> Self {
         let Some(first) = name.first() else {
             return Self::Other;

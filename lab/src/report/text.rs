@@ -141,6 +141,11 @@ fn one(out: &mut String, server: &ServerReport, conditions: &Conditions) {
             );
         }
     }
+    costs(out, server);
+}
+
+/// What a server's responses cost: on the link, in heads and bytes, of CPU and memory.
+fn costs(out: &mut String, server: &ServerReport) {
     if let Some(sentence) = server.voided_sentence() {
         line(out, &format!("  link             {sentence}"));
     }

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use engines::http::{BodyLength, Chunk, Escape, FieldId, Method, Version, escape};
+use engines::http::{BodyLength, Chunk, Escape, FieldId, Method, ResponseHead, Version, escape};
 
 use crate::agent::Browser;
 use crate::conf_core::{CoreLoc, CoreSrv, ErrorPage, ServerTokens};
@@ -297,6 +297,27 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     if reply.fields.get(FieldId::Date).is_none() {
         head.push_id(FieldId::Date, b"Date", &cx.clock.date);
     }
+    describe_content(head, reply);
+    if !reply.location.is_empty() {
+        head.push_id(FieldId::Location, b"Location", &escaped(&reply.location));
+    }
+    if let Some(etag) = &reply.etag {
+        head.push_id(FieldId::Etag, b"ETag", etag);
+    }
+    for field in &reply.fields.fields {
+        head.push_id(
+            field.id,
+            reply.fields.bytes(field.name),
+            reply.fields.bytes(field.value),
+        );
+    }
+    head.keep_alive = x.keep_alive;
+    head.keep_alive_hint_s = loc.keepalive().header_s.filter(|_| x.keep_alive);
+    head.forbid_chunked = !*loc.chunked_transfer_encoding;
+}
+
+/// Writes the fields that describe the content: type, length, time of change.
+fn describe_content(head: &mut ResponseHead, reply: &Reply) {
     if !reply.content_type.is_empty() {
         push_content_type(head, &reply.content_type, &reply.charset);
     }
@@ -321,22 +342,6 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
             &engines::http::http_date(time),
         );
     }
-    if !reply.location.is_empty() {
-        head.push_id(FieldId::Location, b"Location", &escaped(&reply.location));
-    }
-    if let Some(etag) = &reply.etag {
-        head.push_id(FieldId::Etag, b"ETag", etag);
-    }
-    for field in &reply.fields.fields {
-        head.push_id(
-            field.id,
-            reply.fields.bytes(field.name),
-            reply.fields.bytes(field.value),
-        );
-    }
-    head.keep_alive = x.keep_alive;
-    head.keep_alive_hint_s = loc.keepalive().header_s.filter(|_| x.keep_alive);
-    head.forbid_chunked = !*loc.chunked_transfer_encoding;
 }
 
 /// A `Location` as browsers read it: they leave control bytes out and take `\` for a slash, by which a path could become
@@ -347,7 +352,7 @@ pub fn escaped(location: &[u8]) -> Vec<u8> {
     out
 }
 
-fn push_content_type(head: &mut engines::http::ResponseHead, kind: &[u8], charset: &[u8]) {
+fn push_content_type(head: &mut ResponseHead, kind: &[u8], charset: &[u8]) {
     if charset.is_empty() {
         return head.push_id(FieldId::ContentType, b"Content-Type", kind);
     }

@@ -443,6 +443,17 @@ fn run_rewrite(
         }
         return Flow::Status(status);
     }
+    change_uri(x, cx, rewrite, at, state)
+}
+
+/// Changes the URI by a `rewrite` that matches and is no redirect.
+fn change_uri(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    rewrite: &Rewrite,
+    at: Pos,
+    state: &mut Run,
+) -> Flow {
     state.quote = false;
     x.internal = true;
     x.uri_changed = rewrite.flag != Flag::Break;
@@ -452,7 +463,7 @@ fn run_rewrite(
         x.args = args;
         x.has_args = true;
     }
-    if log {
+    if state.log {
         let (uri, args) = (
             String::from_utf8_lossy(&uri),
             String::from_utf8_lossy(&x.args),

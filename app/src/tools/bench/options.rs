@@ -207,6 +207,7 @@ pub(super) fn parse(words: &[OsString]) -> Result<Asked<Options>, String> {
 }
 
 impl Options {
+    // Long: an arm for each option, as in the table of them.
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         let wrong = || format!("\"{value}\" is no value of \"--{name}\"");
         let count = |most: usize| {

@@ -49,20 +49,7 @@ pub(super) fn run(options: &Options, config: &ThreadConfig, taken: &Taken) -> Re
     let Some(Received::Head(mut head)) = engine.event() else {
         return Err("the request has no end of its head".to_owned());
     };
-    // No socket is there, so what reads one (`$tcpinfo_*`) is empty.
-    let client = Client {
-        peer: options.from.unwrap_or_else(|| from_here(config, taken)),
-        local: taken.local,
-        connection: 1,
-        requests: 1,
-        since_ms: 0,
-        pipelined: false,
-        may_push: false,
-        offers: None,
-        debug: false,
-        socket: NO_SOCKET,
-        wake: WakeKey::default(),
-    };
+    let client = client(options, config, taken);
     let unix_ms = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |now| now.as_millis() as u64);
@@ -122,6 +109,24 @@ pub(super) fn run(options: &Options, config: &ThreadConfig, taken: &Taken) -> Re
         greeting,
         events,
     })
+}
+
+/// The client of the request, the first of its connection.
+fn client(options: &Options, http: &Http, taken: &Taken) -> Client {
+    // No socket is there, so what reads one (`$tcpinfo_*`) is empty.
+    Client {
+        peer: options.from.unwrap_or_else(|| from_here(http, taken)),
+        local: taken.local,
+        connection: 1,
+        requests: 1,
+        since_ms: 0,
+        pipelined: false,
+        may_push: false,
+        offers: None,
+        debug: false,
+        socket: NO_SOCKET,
+        wake: WakeKey::default(),
+    }
 }
 
 /// A client of this machine that uses the socket.

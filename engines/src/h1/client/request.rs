@@ -83,7 +83,24 @@ pub(super) fn encode<'a>(
     asked.is_head = method == Method::Head;
     asked.is_connect = method == Method::Connect;
     asked.close |= !keep_alive;
-    let sending = match (ended, length) {
+    let sending = framing(method, ended, length, out)?;
+    if asked.upgrade {
+        field(b"Connection", b"upgrade", out);
+    } else if asked.close {
+        field(b"Connection", b"close", out);
+    }
+    out.extend_from_slice(b"\r\n");
+    Ok((asked, sending))
+}
+
+/// How the body is sent; appends the field that says so where none has.
+fn framing(
+    method: Method,
+    ended: bool,
+    length: Option<u64>,
+    out: &mut Vec<u8>,
+) -> Result<Sending, Refusal> {
+    Ok(match (ended, length) {
         (true, None) => {
             // RFC 9110 section 8.6: methods that have a body say so where it is empty.
             if matches!(method, Method::Post | Method::Put | Method::Patch) {
@@ -98,14 +115,7 @@ pub(super) fn encode<'a>(
             field(b"Transfer-Encoding", b"chunked", out);
             Sending::Chunked
         }
-    };
-    if asked.upgrade {
-        field(b"Connection", b"upgrade", out);
-    } else if asked.close {
-        field(b"Connection", b"close", out);
-    }
-    out.extend_from_slice(b"\r\n");
-    Ok((asked, sending))
+    })
 }
 
 /// The request line, and Host.

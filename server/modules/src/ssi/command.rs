@@ -435,10 +435,8 @@ fn include(x: &mut Exchange, cx: &mut Ctx<'_>, params: &Params<'_>) -> Result<Ch
         }
         (None, Some(file), Some(_)) => {
             let file = shown(file);
-            return Err(failed(
-                x,
-                format_args!("\"wait\" cannot be used with file=\"{file}\""),
-            ));
+            let text = format_args!("\"wait\" cannot be used with file=\"{file}\"");
+            return Err(failed(x, text));
         }
         (None, Some(file), None) => (file, true),
         (Some(uri), None, None) => (uri, false),
@@ -446,10 +444,8 @@ fn include(x: &mut Exchange, cx: &mut Ctx<'_>, params: &Params<'_>) -> Result<Ch
         (Some(uri), None, Some(wait)) if wait.eq_ignore_ascii_case(b"yes") => (uri, true),
         (Some(_), None, Some(wait)) => {
             let wait = shown(wait);
-            return Err(failed(
-                x,
-                format_args!("invalid value \"{wait}\" in the \"wait\" parameter"),
-            ));
+            let text = format_args!("invalid value \"{wait}\" in the \"wait\" parameter");
+            return Err(failed(x, text));
         }
     };
     if variable.is_some() && stub.is_some() {
@@ -463,10 +459,8 @@ fn include(x: &mut Exchange, cx: &mut Ctx<'_>, params: &Params<'_>) -> Result<Ch
             Some(block) => Some(block),
             None => {
                 let name = shown(name);
-                return Err(failed(
-                    x,
-                    format_args!("\"stub\"=\"{name}\" for \"include\" not found"),
-                ));
+                let text = format_args!("\"stub\"=\"{name}\" for \"include\" not found");
+                return Err(failed(x, text));
             }
         },
     };

@@ -172,7 +172,8 @@ impl Parser {
         }
     }
 
-    /// The same inside of a parameter.
+    /// The state after a byte inside of a parameter.
+    // Long: an arm for each state and what it says of a byte that it does not take.
     fn inside_param(&mut self, byte: u8, space: bool) -> State {
         let dashes = u8::from(byte == b'-');
         let shown_byte = char::from(byte);

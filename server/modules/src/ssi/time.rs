@@ -62,6 +62,8 @@ fn days_before_year(year: i64) -> i64 {
 }
 
 impl Moment {
+    /// Writes what a conversion of strftime(3) stands for.
+    // Long: a line for each conversion.
     fn write(&self, conversion: u8, out: &mut String) {
         use std::fmt::Write as _;
         let Civil {

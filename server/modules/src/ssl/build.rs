@@ -73,19 +73,8 @@ fn settings(b: &mut Build, server: usize, read: &mut Read) -> Result<Option<Sett
         read.warn(b, d, text);
     }
     settings.groups = groups(b, said.curves.as_deref(), read)?;
-    let mut ring = Ring::own();
-    settings.sessions = match cache {
-        CacheKind::Shared(name, bytes) => {
-            let cache = Cache::shared(&name, bytes);
-            ring = Arc::clone(cache.tickets());
-            Some(cache)
-        }
-        CacheKind::Builtin(sessions) => Some(Arc::new(Cache::builtin(sessions))),
-        // What came early once must not be taken twice, which takes a memory.
-        CacheKind::None if early_data => Some(Arc::new(Cache::builtin(BUILTIN_SESSIONS))),
-        CacheKind::None => None,
-    }
-    .map(|cache| cache as Arc<dyn tls::SessionCache>);
+    let (sessions, ring) = sessions(cache, early_data);
+    settings.sessions = sessions.map(|cache| cache as Arc<dyn tls::SessionCache>);
     ring.last(settings.session_timeout_s);
     let ring = key_ring(b, &said, ring)?;
     settings.tickets = tickets.then(|| Arc::clone(&ring));
@@ -108,6 +97,23 @@ fn settings(b: &mut Build, server: usize, read: &mut Read) -> Result<Option<Sett
         b.set_late_certificates(server, Arc::new(late));
     }
     Ok(Some(settings))
+}
+
+/// Where sessions are kept, and the keys of their tickets, which those who share a cache share.
+fn sessions(cache: CacheKind, early_data: bool) -> (Option<Arc<Cache>>, Arc<Ring>) {
+    let sessions = match cache {
+        CacheKind::Shared(name, bytes) => {
+            let cache = Cache::shared(&name, bytes);
+            let ring = Arc::clone(cache.tickets());
+            return (Some(cache), ring);
+        }
+        CacheKind::Builtin(sessions) => Some(sessions),
+        // What came early once must not be taken twice, which takes a memory.
+        CacheKind::None if early_data => Some(BUILTIN_SESSIONS),
+        CacheKind::None => None,
+    };
+    let cache = sessions.map(|sessions| Arc::new(Cache::builtin(sessions)));
+    (cache, Ring::own())
 }
 
 /// A server without a certificate that shows another one's may still ask for clients'; without authorities it trusts none.
