@@ -165,11 +165,11 @@ impl FieldId {
     /// The number of the field called `name`, compared without case.
     #[inline]
     #[must_use]
-    // Long: a table of names by length and first letter, which the compiler searches as a tree.
     pub fn of(name: &[u8]) -> Self {
         let Some(first) = name.first() else {
             return Self::Other;
         };
+        // Length and first letter leave one or two candidates, so that hashing is not needed.
         match (name.len(), first | 0x20) {
             (2, b't') => one(name, b"te", Self::Te),
             (3, b'v') => one(name, b"via", Self::Via),

@@ -120,6 +120,7 @@ impl Records {
     ) -> Result<Progress, Error> {
         let mut progress = Progress::default();
         loop {
+            // rustls returns one state a call, which borrows the input while it is handled.
             let UnbufferedStatus {
                 mut discard, state, ..
             } = conn.process(&mut input[progress.used..]);

@@ -313,6 +313,7 @@ impl Exchange {
             handler: 0,
             internal: false,
             uri_changed: false,
+            // nginx counts down and fails at 0, so that so many changes are allowed and one more is not.
             uri_changes: MAX_URI_CHANGES + 1,
             error_page: false,
             err_status: 0,
@@ -341,6 +342,7 @@ impl Exchange {
         debug_assert!(self.body.is_empty() && self.supply.is_none() && self.stages.is_empty());
         debug_assert!(self.waker.is_none(), "it went with the last request");
         debug_assert!(self.reply.status == 0 && self.reply.fields.fields.is_empty());
+        // Field by field, not by `new`: the buffers keep their memory, and a copy of the whole would cost more than the request.
         let slots = http.vars.slots;
         self.http = http;
         self.port = port;

@@ -221,6 +221,7 @@ impl Options {
                 .filter(|n: &f64| n.is_finite() && *n > 0.0);
             number.ok_or_else(wrong)
         };
+        // Names were checked against the table of options, so the last arm needs no name.
         match name {
             "connections" => self.connections = count(CONNECTIONS_MAX)?,
             "streams" => self.streams = count(STREAMS_MAX)?,

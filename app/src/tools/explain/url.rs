@@ -50,6 +50,7 @@ impl Url {
                 ));
             }
         };
+        // A fragment is the browser's alone and is never sent.
         let rest = rest.split('#').next().unwrap_or_default();
         if let Some(rest) = rest.strip_prefix("unix:") {
             let (path, target) = match rest.split_once(':') {

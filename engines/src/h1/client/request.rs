@@ -37,6 +37,7 @@ pub(super) fn encode<'a>(
     let mut begun = false;
     let mut length = None;
     for (name, value) in fields {
+        // Pseudo-fields come first, as in HTTP/2: the request line is complete at the first other one.
         if let [b':', pseudo @ ..] = name {
             if begun || !is_sendable(value) {
                 return Err(Refusal::BadField);
@@ -58,6 +59,7 @@ pub(super) fn encode<'a>(
                 asked.close |= value.eq_ignore_ascii_case(b"close");
                 continue;
             }
+            // The engine frames the body and keeps the connection; what the caller says of either could contradict it.
             FieldId::TransferEncoding | FieldId::KeepAlive => continue,
             FieldId::Host if control.authority.is_some() => continue,
             FieldId::ContentLength => {

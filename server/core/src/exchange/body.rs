@@ -243,11 +243,14 @@ impl Exchange {
             }
             QueueState::Ended => return Ok(Stepped::Idle),
         }
+        // Nothing is asked of the source before there is memory for what comes of it.
         if let Some(bytes) = self.stages[i].missing_bytes() {
             self.pull_wait = Some(self.wait_for_memory(cx, bytes));
             return Ok(Stepped::Pending);
         }
+        // Subrequests join behind the stages about the body itself and before those about what the client gets.
         let joined = self.family.joins() && i == self.joint_at();
+        // Only what is read anew counts against the budget: what stages hold already goes on.
         if (joined || i == 0) && cx.effort.get() == 0 {
             self.pull_wait = Some(Wait::until(cx.clock.mono_ms));
             return Ok(Stepped::BudgetSpent);

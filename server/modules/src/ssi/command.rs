@@ -452,6 +452,7 @@ fn include(x: &mut Exchange, cx: &mut Ctx<'_>, params: &Params<'_>) -> Result<Ch
         let text = "\"set\" and \"stub\" cannot be used together in \"include\" SSI command";
         return Err(failed(x, format_args!("{text}")));
     }
+    // All that can be wrong with the command is found before anything begins.
     let (path, args) = expand_uri(x, cx, uri)?;
     let stub = match stub {
         None => None,
@@ -472,6 +473,7 @@ fn include(x: &mut Exchange, cx: &mut Ctx<'_>, params: &Params<'_>) -> Result<Ch
         child = child.waited();
     }
     if let Some(name) = variable {
+        // The variable exists from here on, if empty: commands behind this one may name it while the subrequest runs.
         let name = name.to_vec();
         if !append(x, cx, &name, &mut Vec::new()) {
             set(x, &name, Vec::new())?;

@@ -188,6 +188,7 @@ impl Parser {
                 shown(name)
             )
         };
+        // Arms that take the byte return; the others give the text of what is wrong.
         let why = match self.state {
             State::Param | State::BeforeEqual if byte == b'=' => return State::BeforeValue,
             State::Param | State::BeforeEqual if space => return State::BeforeEqual,

@@ -125,6 +125,7 @@ impl Moment {
                 let (sign, minutes) = self.offset();
                 write!(out, "{sign}{:02}{:02}", minutes / 60, minutes % 60)
             }
+            // glibc knows names of zones; what is known here is the offset, so that stands in their place.
             b'Z' if self.gmt => write!(out, "GMT"),
             b'Z' => match self.offset() {
                 (_, 0) => write!(out, "UTC"),

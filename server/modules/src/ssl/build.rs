@@ -80,6 +80,7 @@ fn settings(b: &mut Build, server: usize, read: &mut Read) -> Result<Option<Sett
     settings.tickets = tickets.then(|| Arc::clone(&ring));
     settings.early_data_bytes = if early_data { EARLY_DATA_BYTES } else { 0 };
     settings.alpn = HTTP1.iter().map(|name| name.to_vec()).collect();
+    // `ssl_conf_command` is applied last, as in nginx: it overrides the directives.
     for command in &said.commands {
         commands::apply(command, &mut settings, &ring)?;
     }
