@@ -16,11 +16,11 @@ ifeq ($(shell id -u),0)
 SERVE_AS := -g 'user $(shell stat -c "%U %G" .);'
 endif
 
-.PHONY: help build serve test test-all setup lint black-box fuzz-slice bench oracle h2spec hpack testssl soak first-byte deb deb-test fmt clean
+.PHONY: help build serve test test-all setup lint deny black-box fuzz-slice bench oracle h2spec hpack testssl soak first-byte deb deb-test fmt clean
 
 help:
 	@echo 'make serve     build, and serve examples/site on http://127.0.0.1:8080/'
-	@echo 'make test      all checks of a change: format, lints, unit and black-box tests, short fuzzing'
+	@echo 'make test      all checks of a change: format, lints, licences, unit and black-box tests, short fuzzing'
 	@echo 'make test-all  make test, then long simulation and fuzzing, a soak, the outside suite'
 	@echo 'make first-byte  first and last bytes and handshakes over an emulated link, with the figures (docs/link.md)'
 	@echo 'make bench     instruction counts of the hot paths'
@@ -60,6 +60,10 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
+# Licences, bans, sources and advisories of the libraries, by deny.toml.
+deny:
+	@.ci/deny
+
 # The unit and black-box tests; these against the release binary, as it is installed.
 black-box: build
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) SIM_SEEDS=$(SIM_SEEDS) $(CARGO) test --workspace
@@ -75,7 +79,7 @@ deb-test: build
 	    echo 'deb test: skipped; dpkg-deb is not there'; \
 	fi
 
-test: setup lint black-box fuzz-slice deb-test
+test: setup lint deny black-box fuzz-slice deb-test
 	@echo 'make test: all is well'
 
 soak: build
