@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use firstbyte_tests::Server;
 use firstbyte_tests::cases::{Case, Since, check};
+use firstbyte_tests::{Client, Server};
 
 fn server() -> Server {
     Server::http("server { listen 127.0.0.1:%%PORT%%; return 200 ok; }").start()
@@ -146,6 +146,45 @@ fn a_dripping_head_is_bounded_as_a_whole() {
     assert!(
         took >= Duration::from_millis(250) && took < Duration::from_millis(1200),
         "{took:?}"
+    );
+}
+
+/// Sends a byte at a time until the connection closes; returns how long that took since `start`.
+fn drip(client: &mut Client, start: Instant) -> Duration {
+    for byte in b"GET / HTTP/1.1\r\nHost: localhost\r\nX: "
+        .iter()
+        .chain([&b'x'; 100])
+    {
+        client.send([*byte]);
+        if client.closed_within(Duration::from_millis(50)) {
+            break;
+        }
+    }
+    start.elapsed()
+}
+
+#[test]
+fn the_first_head_has_its_time_from_the_accept_on_and_later_ones_from_their_first_byte() {
+    let server = Server::http(
+        "client_header_timeout 1s; keepalive_timeout 20s;
+         server { listen 127.0.0.1:%%PORT%%; return 200 ok; }",
+    )
+    .start();
+    let start = Instant::now();
+    let mut client = server.client();
+    assert!(!client.closed_within(Duration::from_millis(700)));
+    let took = drip(&mut client, start);
+    assert!(
+        took >= Duration::from_millis(950) && took < Duration::from_millis(1600),
+        "first: {took:?}"
+    );
+    let mut client = server.client();
+    assert_eq!(client.get("/").status, 200);
+    assert!(!client.closed_within(Duration::from_millis(700)));
+    let took = drip(&mut client, Instant::now());
+    assert!(
+        took >= Duration::from_millis(950) && took < Duration::from_millis(1600),
+        "after another request: {took:?}"
     );
 }
 

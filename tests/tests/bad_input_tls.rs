@@ -121,6 +121,23 @@ fn handshake_that_does_not_come_is_waited_for_as_long_as_a_head() {
 }
 
 #[test]
+fn handshake_and_head_have_their_time_together() {
+    let server = with("client_header_timeout 1s;").start();
+    let start = Instant::now();
+    let open = Tls::new().open(server.port(), "localhost");
+    let mut open = open.expect("a handshake");
+    assert!(open.is_silent_for(Duration::from_millis(700)));
+    open.send(b"GET /v HT").expect("the connection is open");
+    assert!(!open.is_silent_for(Duration::from_secs(3)), "it closes");
+    let took = start.elapsed();
+    assert!(
+        took >= Duration::from_millis(950) && took < Duration::from_millis(1600),
+        "{took:?}"
+    );
+    is_unharmed(&server);
+}
+
+#[test]
 fn hello_in_records_of_one_byte_is_answered() {
     let server = with("client_header_timeout 300ms;").start();
     let whole = hello([3, 3], &[0]);

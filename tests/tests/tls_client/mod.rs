@@ -1,7 +1,7 @@
 //! A client over TLS, and certificates made on the spot.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
@@ -286,6 +286,19 @@ impl Tls {
 pub(crate) struct Open(StreamOwned<ClientConnection, TcpStream>);
 
 impl Open {
+    /// Sends bytes.
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.0.write_all(bytes)
+    }
+
+    /// Whether the server neither sends nor closes within this time.
+    pub(crate) fn is_silent_for(&mut self, time: Duration) -> bool {
+        let limit = self.0.sock.set_read_timeout(Some(time));
+        limit.expect("a limit that is not zero is valid");
+        let outcome = self.0.read(&mut [0]);
+        matches!(outcome, Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut))
+    }
+
     /// The body of the response to a request; it ends with a line end.
     pub(crate) fn get(&mut self, host: &str, path: &str) -> std::io::Result<String> {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");

@@ -180,7 +180,11 @@ fn take_h1<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, input: &[u8]) {
     let port = c.port();
     if c.active.is_none() {
         debug_conn!(HTTP, c, sh, "{}", c.waiting());
-        c.mark_ms = now;
+        if c.requests > 0 {
+            // As in nginx: the first head has its time from the accept on, its handshake included; later ones from their
+            // first byte.
+            c.mark_ms = now;
+        }
         c.active = Some(sh.activate(port));
     }
     let Some(a) = &mut c.active else { return };
