@@ -5,9 +5,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use conf::{ConfError, Directive};
+use conf::{Arity, ConfError, Directive};
 
 use crate::config::ConfigContext;
+use crate::typed::Typed;
 
 /// A set of media types, or all of them.
 #[derive(Clone, Debug)]
@@ -26,28 +27,6 @@ impl MimeTypes {
         Self(Arc::new(Types { all: false, set }))
     }
 
-    /// Applies a directive to the set of its level; the first directive there starts with `first`, which is always in.
-    pub fn add(cx: &mut dyn ConfigContext, d: &Directive, own: Option<Self>, first: &str) -> Self {
-        let mut types = own.unwrap_or_else(|| Self::of(&[first])).0.as_ref().clone();
-        for word in &d.args {
-            if word.text == b"*" {
-                types.all = true;
-                break;
-            }
-            if !types.set.insert(word.text.to_ascii_lowercase()) {
-                cx.warn(ConfError::word(
-                    d,
-                    word,
-                    format!(
-                        "duplicate MIME type \"{}\"",
-                        word.as_str().to_ascii_lowercase()
-                    ),
-                ));
-            }
-        }
-        Self(Arc::new(types))
-    }
-
     /// Whether a response of this type is meant; one without a type only where all are.
     pub fn matches(&self, content_type: &[u8]) -> bool {
         let end = memchr::memchr(b';', content_type).unwrap_or(content_type.len());
@@ -58,6 +37,34 @@ impl MimeTypes {
                 .contains(&content_type[..end].trim_ascii_end().to_ascii_lowercase())
     }
 }
+
+impl Typed for MimeTypes {
+    const ARITY: Arity = Arity::ONE_MORE;
+    const SYNTAX: &'static str = "mime-type ...";
+
+    fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        Self::of(&[ALWAYS]).parse_again(cx, d)
+    }
+
+    fn parse_again(self, cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        let mut types = Arc::unwrap_or_clone(self.0);
+        for word in &d.args {
+            if word.text == b"*" {
+                types.all = true;
+                break;
+            }
+            if !types.set.insert(word.text.to_ascii_lowercase()) {
+                let text = word.as_str().to_ascii_lowercase();
+                let text = format!("duplicate MIME type \"{text}\"");
+                cx.warn(ConfError::word(d, word, text));
+            }
+        }
+        Ok(Self(Arc::new(types)))
+    }
+}
+
+/// The type that every directive includes.
+pub const ALWAYS: &str = "text/html";
 
 #[cfg(test)]
 mod tests {

@@ -18,6 +18,14 @@ pub trait Typed: Sized {
     /// # Errors
     /// nginx's wording for a value of this type.
     fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError>;
+
+    /// Parses the words of a directive whose value at the same level is `self` already.
+    ///
+    /// # Errors
+    /// Most directives may be written once in a level; of others the errors of [`Typed::parse`].
+    fn parse_again(self, _: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        Err(ConfError::directive(d, "is duplicate"))
+    }
 }
 
 impl Typed for bool {

@@ -58,9 +58,9 @@ impl<T> Setting<T> {
         self.0.as_mut()
     }
 
-    /// Whether it has a value.
-    pub const fn is_set(&self) -> bool {
-        self.0.is_some()
+    /// Takes the value out, when set.
+    pub const fn take(&mut self) -> Option<T> {
+        self.0.take()
     }
 
     /// Takes the parent's value when it has none of its own.
@@ -151,7 +151,7 @@ mod tests {
         let d = directive("gzip maybe;");
         let mut setting: Setting<bool> = Setting::UNSET;
         assert!(setting.set_with(&d, crate::flag).is_err());
-        assert!(!setting.is_set());
+        assert!(setting.get().is_none());
     }
 
     #[test]

@@ -7,10 +7,9 @@
 
 use std::rc::Rc;
 
-use conf::{Arity, Contexts, Row};
-use server_core::build::Build;
+use conf::Contexts;
 use server_core::exchange::{Ctx, Exchange};
-use server_core::mime::MimeTypes;
+use server_core::mime::{ALWAYS, MimeTypes};
 use server_core::module::Module;
 use server_core::settings;
 use server_core::typed::Text;
@@ -20,7 +19,7 @@ use server_core::reply::weaken;
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "addition",
-    directives: &[PLAIN, ROWS],
+    directives: &[PLAIN],
     units: &[<AdditionLoc as server_core::confs::Conf>::unit],
     header_stage: Some(stage),
     dormant: true,
@@ -34,36 +33,10 @@ settings! {
         before "add_before_body": Text = Text(Vec::new()), "", Contexts::HTTP_SERVER_LOCATION;
         /// The path of a subrequest whose body comes after that of the response.
         after "add_after_body": Text = Text(Vec::new()), "", Contexts::HTTP_SERVER_LOCATION;
+        /// Media types of responses that something is added to, besides text/html; * for all.
+        types "addition_types": MimeTypes = MimeTypes::of(&[ALWAYS]), "text/html", Contexts::HTTP_SERVER_LOCATION;
     }
-    extra {
-        /// `addition_types`.
-        types: Option<MimeTypes>
-    }
-    merge inherit;
 }
-
-fn inherit(own: &mut AdditionLoc, parent: Option<&AdditionLoc>) {
-    if own.types.is_none() {
-        own.types = parent.and_then(|parent| parent.types.clone());
-    }
-    own.types.get_or_insert_with(|| MimeTypes::of(&[ALWAYS]));
-}
-
-const ROWS: &[Row<Build>] = &[Row {
-    name: "addition_types",
-    contexts: Contexts::HTTP_SERVER_LOCATION,
-    arity: Arity::ONE_MORE,
-    block: false,
-    default: ALWAYS,
-    doc: "Media types of responses that something is added to, besides text/html; * for all.",
-    syntax: "mime-type ...",
-    apply: |b, d| {
-        let own = b.conf_mut::<AdditionLoc>().types.take();
-        let types = MimeTypes::add(b, d, own, ALWAYS);
-        b.conf_mut::<AdditionLoc>().types = Some(types);
-        Ok(())
-    },
-}];
 
 fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     let http = Rc::clone(&x.http);
@@ -73,8 +46,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     if x.reply.status != 200 || (before.is_none() && after.is_none()) {
         return Ok(());
     }
-    let types = conf.types.as_ref();
-    if !types.is_some_and(|types| types.matches(&x.reply.content_type)) {
+    if !conf.types.matches(&x.reply.content_type) {
         return Ok(());
     }
     x.reply.content_length = None;
@@ -83,6 +55,3 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     x.join_around(before, after);
     Ok(())
 }
-
-/// The type that something is added to whatever is said.
-const ALWAYS: &str = "text/html";

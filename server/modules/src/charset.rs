@@ -56,14 +56,16 @@ settings! {
     pub(crate) struct CharsetLoc: Location / PLAIN {
         /// Whether a charset that the response has already is changed too.
         override_charset "override_charset": bool = false, "off", Contexts::HTTP_TO_IF;
+        /// Media types of responses that get a charset, besides text/html; * for all.
+        types "charset_types": MimeTypes = MimeTypes::of(DEFAULT_TYPES),
+            "text/html text/xml text/plain text/vnd.wap.wml application/javascript application/rss+xml",
+            Contexts::HTTP_SERVER_LOCATION;
     }
     extra {
         /// `charset`.
         charset: Option<Choice>,
         /// `source_charset`.
-        source: Option<Choice>,
-        /// `charset_types`.
-        types: Option<MimeTypes>
+        source: Option<Choice>
     }
     merge inherit;
 }
@@ -86,13 +88,10 @@ fn inherit(own: &mut CharsetLoc, parent: Option<&CharsetLoc>) {
                 .get_or_insert_with(|| parent.charset.clone().unwrap_or(Choice::Off));
             own.source
                 .get_or_insert_with(|| parent.source.clone().unwrap_or(Choice::Off));
-            own.types = own.types.take().or_else(|| parent.types.clone());
         }
         None => {
             own.charset.get_or_insert(Choice::Off);
             own.source.get_or_insert(Choice::Off);
-            own.types
-                .get_or_insert_with(|| MimeTypes::of(DEFAULT_TYPES));
         }
     }
 }
@@ -126,21 +125,6 @@ const ROWS: &[Row<Build>] = &[
         apply: |b, d| {
             let choice = choice(b, d)?;
             once(&mut b.conf_mut::<CharsetLoc>().source, d, choice)
-        },
-    },
-    Row {
-        name: "charset_types",
-        contexts: Contexts::HTTP_SERVER_LOCATION,
-        arity: Arity::ONE_MORE,
-        block: false,
-        default: "text/html text/xml text/plain text/vnd.wap.wml application/javascript application/rss+xml",
-        doc: "Media types of responses that get a charset, besides text/html; * for all.",
-        syntax: "mime-type ...",
-        apply: |b, d| {
-            let own = b.conf_mut::<CharsetLoc>().types.take();
-            let types = MimeTypes::add(b, d, own, DEFAULT_TYPES[0]);
-            b.conf_mut::<CharsetLoc>().types = Some(types);
-            Ok(())
         },
     },
     Row {
@@ -319,9 +303,7 @@ fn applies(x: &Exchange, conf: &CharsetLoc) -> bool {
         return false;
     }
     if x.reply.charset.is_empty() {
-        conf.types
-            .as_ref()
-            .is_some_and(|types| types.matches(&x.reply.content_type))
+        conf.types.matches(&x.reply.content_type)
     } else {
         *conf.override_charset
     }
@@ -372,7 +354,7 @@ fn change(x: &mut Exchange, main: &CharsetMain, from: &[u8], to: &[u8]) {
     x.stages.push(Box::new(Recode::new(table, direction)));
 }
 
-/// The types that get a charset where nothing is said; the first always does.
+/// The types that get a charset where nothing is said.
 const DEFAULT_TYPES: &[&str] = &[
     "text/html",
     "text/xml",

@@ -119,10 +119,7 @@ fn offered(x: &Exchange, conf: &CompressLoc) -> [Option<Coding>; coding::CODINGS
                 .content_length
                 .is_none_or(|length| length >= conf.min_bytes(coding))
         };
-        let of_type = || {
-            let types = conf.types[coding as usize].as_ref();
-            types.is_some_and(|types| types.matches(&x.reply.content_type))
-        };
+        let of_type = || conf.types(coding).matches(&x.reply.content_type);
         conf.is_on(coding) && long() && of_type()
     };
     conf.order

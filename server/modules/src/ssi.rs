@@ -15,12 +15,12 @@ mod time;
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Row};
+use conf::{ConfError, Contexts};
 use engines::http::{FieldId, Method};
 use server_core::build::Build;
 use server_core::clock::utc_offset_s;
 use server_core::exchange::{Ctx, Exchange};
-use server_core::mime::MimeTypes;
+use server_core::mime::{ALWAYS, MimeTypes};
 use server_core::module::Module;
 use server_core::settings;
 use server_core::typed::Size;
@@ -32,7 +32,7 @@ use stage::Stage;
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "ssi",
-    directives: &[PLAIN, ROWS],
+    directives: &[PLAIN],
     units: &[<SsiLoc as server_core::confs::Conf>::unit],
     variables: &[
         Variable {
@@ -66,36 +66,10 @@ settings! {
         silent_errors "ssi_silent_errors": bool = false, "off", Contexts::HTTP_SERVER_LOCATION;
         /// The longest value of a command's parameter.
         value_length "ssi_value_length": Size = Size(256), "256", Contexts::HTTP_SERVER_LOCATION;
+        /// Media types of responses in which commands are done, besides text/html; * for all.
+        types "ssi_types": MimeTypes = MimeTypes::of(&[ALWAYS]), "text/html", Contexts::HTTP_SERVER_LOCATION;
     }
-    extra {
-        /// `ssi_types`.
-        types: Option<MimeTypes>
-    }
-    merge inherit;
 }
-
-fn inherit(own: &mut SsiLoc, parent: Option<&SsiLoc>) {
-    if own.types.is_none() {
-        own.types = parent.and_then(|parent| parent.types.clone());
-    }
-    own.types.get_or_insert_with(|| MimeTypes::of(&[ALWAYS]));
-}
-
-const ROWS: &[Row<Build>] = &[Row {
-    name: "ssi_types",
-    contexts: Contexts::HTTP_SERVER_LOCATION,
-    arity: Arity::ONE_MORE,
-    block: false,
-    default: ALWAYS,
-    doc: "Media types of responses in which commands are done, besides text/html; * for all.",
-    syntax: "mime-type ...",
-    apply: |b, d| {
-        let own = b.conf_mut::<SsiLoc>().types.take();
-        let types = MimeTypes::add(b, d, own, ALWAYS);
-        b.conf_mut::<SsiLoc>().types = Some(types);
-        Ok(())
-    },
-}];
 
 /// Commands name variables that the configuration need not know of.
 fn finish(b: &mut Build) -> Result<(), ConfError> {
@@ -110,8 +84,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     if !*conf.ssi || x.reply.content_length == Some(0) {
         return Ok(());
     }
-    let types = conf.types.as_ref();
-    if !types.is_some_and(|types| types.matches(&x.reply.content_type)) {
+    if !conf.types.matches(&x.reply.content_type) {
         return Ok(());
     }
     x.reply.content_length = None;
@@ -143,7 +116,5 @@ fn put_date(x: &Exchange, cx: &Ctx<'_>, offset_s: Option<i32>, out: &mut Vec<u8>
     true
 }
 
-/// The type in which commands are done whatever is said.
-const ALWAYS: &str = "text/html";
 /// How dates are written where a page does not say.
 const TIMEFMT: &[u8] = b"%A, %d-%b-%Y %H:%M:%S %Z";

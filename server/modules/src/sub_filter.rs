@@ -15,7 +15,7 @@ use conf::{Arity, ConfError, Contexts, Directive, Row};
 use engines::http::{Chunk, FieldId, Method};
 use server_core::build::Build;
 use server_core::exchange::{BodyStage, Broken, Ctx, Exchange};
-use server_core::mime::MimeTypes;
+use server_core::mime::{ALWAYS, MimeTypes};
 use server_core::module::Module;
 use server_core::settings;
 use server_core::value::Value;
@@ -41,55 +41,34 @@ settings! {
         once "sub_filter_once": bool = true, "on", Contexts::HTTP_SERVER_LOCATION;
         /// Whether a changed response keeps its modification time, and its ETag as a weak one.
         last_modified "sub_filter_last_modified": bool = false, "off", Contexts::HTTP_SERVER_LOCATION;
+        /// Media types of responses in which strings are replaced, besides text/html; * for all.
+        types "sub_filter_types": MimeTypes = MimeTypes::of(&[ALWAYS]), "text/html", Contexts::HTTP_SERVER_LOCATION;
     }
     extra {
         /// `sub_filter`: what is looked for and what takes its place.
-        pairs: Vec<(Value, Value)>,
-        /// `sub_filter_types`.
-        types: Option<MimeTypes>
+        pairs: Vec<(Value, Value)>
     }
     merge inherit;
 }
 
 fn inherit(own: &mut SubLoc, parent: Option<&SubLoc>) {
-    if let Some(parent) = parent {
-        if own.pairs.is_empty() {
-            own.pairs.clone_from(&parent.pairs);
-        }
-        if own.types.is_none() {
-            own.types.clone_from(&parent.types);
-        }
+    if let Some(parent) = parent
+        && own.pairs.is_empty()
+    {
+        own.pairs.clone_from(&parent.pairs);
     }
-    own.types.get_or_insert_with(|| MimeTypes::of(&[ALWAYS]));
 }
 
-const ROWS: &[Row<Build>] = &[
-    Row {
-        name: "sub_filter",
-        contexts: Contexts::HTTP_SERVER_LOCATION,
-        arity: Arity::TAKE2,
-        block: false,
-        default: "",
-        doc: "A string of bodies and what is put in its place.",
-        syntax: "string replacement",
-        apply: sub_filter,
-    },
-    Row {
-        name: "sub_filter_types",
-        contexts: Contexts::HTTP_SERVER_LOCATION,
-        arity: Arity::ONE_MORE,
-        block: false,
-        default: ALWAYS,
-        doc: "Media types of responses in which strings are replaced, besides text/html; * for all.",
-        syntax: "mime-type ...",
-        apply: |b, d| {
-            let own = b.conf_mut::<SubLoc>().types.take();
-            let types = MimeTypes::add(b, d, own, ALWAYS);
-            b.conf_mut::<SubLoc>().types = Some(types);
-            Ok(())
-        },
-    },
-];
+const ROWS: &[Row<Build>] = &[Row {
+    name: "sub_filter",
+    contexts: Contexts::HTTP_SERVER_LOCATION,
+    arity: Arity::TAKE2,
+    block: false,
+    default: "",
+    doc: "A string of bodies and what is put in its place.",
+    syntax: "string replacement",
+    apply: sub_filter,
+}];
 
 fn sub_filter(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     if d.arg(0).is_empty() {
@@ -111,8 +90,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     if conf.pairs.is_empty() || x.reply.content_length == Some(0) {
         return Ok(());
     }
-    let types = conf.types.as_ref();
-    if !types.is_some_and(|types| types.matches(&x.reply.content_type)) {
+    if !conf.types.matches(&x.reply.content_type) {
         return Ok(());
     }
     let mut pairs = Vec::with_capacity(conf.pairs.len());
@@ -159,9 +137,6 @@ impl BodyStage for Replace {
         Ok(())
     }
 }
-
-/// The type in which strings are replaced whatever is said.
-const ALWAYS: &str = "text/html";
 
 /// The most strings of a location.
 const PAIRS_MAX: usize = 255;

@@ -53,8 +53,12 @@ macro_rules! settings {
                 doc: concat!($($doc),+),
                 syntax: <$ty as $crate::typed::Typed>::SYNTAX,
                 apply: |build, directive| {
-                    let value = <$ty as $crate::typed::Typed>::parse(build, directive)?;
-                    build.conf_mut::<$name>().$field.set(directive, value)
+                    let value = match build.conf_mut::<$name>().$field.take() {
+                        None => <$ty as $crate::typed::Typed>::parse(build, directive)?,
+                        Some(own) => $crate::typed::Typed::parse_again(own, build, directive)?,
+                    };
+                    build.conf_mut::<$name>().$field.replace(value);
+                    Ok(())
                 },
             }, )*
         ];

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use conf::{Arity, Builder, ConfError, Contexts, Directive, Row};
 use server_core::build::Build;
 use server_core::config::ConfigContext;
-use server_core::mime::MimeTypes;
+use server_core::mime::{ALWAYS, MimeTypes};
 use server_core::regex::Regex;
 use server_core::settings;
 use server_core::typed::{self, Buffers, Size, Typed};
@@ -35,6 +35,8 @@ settings! {
         gzip_buffers "gzip_buffers": Buffers = BUFFERS, "32 4k", HSL;
         /// How hard gzip tries.
         gzip_level "gzip_comp_level": Level<1, 9> = Level(1), "1", HSL;
+        /// Media types of responses that are compressed with gzip, besides text/html; * for all.
+        gzip_types "gzip_types": MimeTypes = MimeTypes::of(&[ALWAYS]), "text/html", HSL;
         /// Bytes that a response must have to be compressed with gzip, where its length is known.
         gzip_min "gzip_min_length": Size = Size(20), "20", HSL;
         /// Whether caches are told that the response depends on what encodings the client accepts.
@@ -49,6 +51,8 @@ settings! {
         brotli_level "brotli_comp_level": Level<0, 11> = Level(6), "6", HSL;
         /// How far back Brotli looks.
         brotli_window "brotli_window": Window = Window(19), "512k", HSL;
+        /// Media types of responses that are compressed with Brotli, besides text/html; * for all.
+        brotli_types "brotli_types": MimeTypes = MimeTypes::of(&[ALWAYS]), "text/html", HSL;
         /// Bytes that a response must have to be compressed with Brotli, where its length is known.
         brotli_min "brotli_min_length": Size = Size(20), "20", HSL;
         /// Whether responses are compressed with Zstandard.
@@ -57,14 +61,14 @@ settings! {
         zstd_buffers "zstd_buffers": Buffers = BUFFERS, "32 4k", HSL;
         /// How hard Zstandard tries.
         zstd_level "zstd_comp_level": Level<1, 22> = Level(1), "1", HSL;
+        /// Media types of responses that are compressed with Zstandard, besides text/html; * for all.
+        zstd_types "zstd_types": MimeTypes = MimeTypes::of(&[ALWAYS]), "text/html", HSL;
         /// Bytes that a response must have to be compressed with Zstandard, where its length is known.
         zstd_min "zstd_min_length": Size = Size(20), "20", HSL;
         /// Which coding is taken where the client likes several equally, the first first.
         order "compress_order": Order = Order(Coding::ALL), "br zstd gzip", HSL;
     }
     extra {
-        /// `gzip_types` and its kin, by coding.
-        types: [Option<MimeTypes>; CODINGS],
         /// `gzip_proxied`, a mask; 0 while nothing is said.
         proxied: u32,
         /// `gzip_disable`.
@@ -77,12 +81,6 @@ settings! {
 
 fn inherit(own: &mut CompressLoc, parent: Option<&CompressLoc>) {
     own.any = *own.gzip || *own.brotli || *own.zstd;
-    for (slot, types) in own.types.iter_mut().enumerate() {
-        if types.is_none() {
-            let around = parent.and_then(|parent| parent.types[slot].clone());
-            *types = around.or_else(|| Some(MimeTypes::of(&[ALWAYS])));
-        }
-    }
     if own.proxied == 0 {
         own.proxied = parent.map_or(super::allowed::OFF, |parent| parent.proxied);
     }
@@ -98,6 +96,15 @@ impl CompressLoc {
             Coding::Gzip => *self.gzip,
             Coding::Brotli => *self.brotli,
             Coding::Zstd => *self.zstd,
+        }
+    }
+
+    /// The media types of responses.
+    pub(super) fn types(&self, coding: Coding) -> &MimeTypes {
+        match coding {
+            Coding::Gzip => &self.gzip_types,
+            Coding::Brotli => &self.brotli_types,
+            Coding::Zstd => &self.zstd_types,
         }
     }
 
@@ -145,36 +152,6 @@ pub(crate) struct Disabled {
 
 const ROWS: &[Row<Build>] = &[
     Row {
-        name: "gzip_types",
-        contexts: HSL,
-        arity: Arity::ONE_MORE,
-        block: false,
-        default: ALWAYS,
-        doc: "Media types of responses that are compressed with gzip, besides text/html; * for all.",
-        syntax: "mime-type ...",
-        apply: |b, d| types(b, d, Coding::Gzip),
-    },
-    Row {
-        name: "brotli_types",
-        contexts: HSL,
-        arity: Arity::ONE_MORE,
-        block: false,
-        default: ALWAYS,
-        doc: "Media types of responses that are compressed with Brotli, besides text/html; * for all.",
-        syntax: "mime-type ...",
-        apply: |b, d| types(b, d, Coding::Brotli),
-    },
-    Row {
-        name: "zstd_types",
-        contexts: HSL,
-        arity: Arity::ONE_MORE,
-        block: false,
-        default: ALWAYS,
-        doc: "Media types of responses that are compressed with Zstandard, besides text/html; * for all.",
-        syntax: "mime-type ...",
-        apply: |b, d| types(b, d, Coding::Zstd),
-    },
-    Row {
         name: "gzip_proxied",
         contexts: HSL,
         arity: Arity::ONE_MORE,
@@ -203,14 +180,6 @@ const ROWS: &[Row<Build>] = &[
 
 /// All of them.
 pub(super) const DIRECTIVES: &[&[Row<Build>]] = &[MAIN_PLAIN, PLAIN, ROWS];
-
-fn types(b: &mut Build, d: &Directive, coding: Coding) -> Result<(), ConfError> {
-    let slot = coding as usize;
-    let own = b.conf_mut::<CompressLoc>().types[slot].take();
-    let types = MimeTypes::add(b, d, own, ALWAYS);
-    b.conf_mut::<CompressLoc>().types[slot] = Some(types);
-    Ok(())
-}
 
 fn disable(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     let mut disabled = b
@@ -329,6 +298,3 @@ pub(super) const BUFFERS: Buffers = Buffers {
     number: 32,
     size: 4 << 10,
 };
-
-/// The type that is compressed whatever is said.
-const ALWAYS: &str = "text/html";
