@@ -12,11 +12,11 @@ mod logs;
 pub mod net;
 mod offload;
 pub mod orders;
+mod periodic_task;
 mod reserve;
 pub mod shared;
 pub mod slab;
 pub mod thread;
-mod upkeep;
 pub mod wakes;
 
 use std::collections::HashMap;
@@ -42,9 +42,9 @@ use crate::sys::{clock, process};
 use errands::Errands;
 use limit::MemoryWatch;
 use orders::{Counters, Order, Setup};
+use periodic_task::TaskTimer;
 use reserve::Reserve;
 use thread::Thread;
-use upkeep::Chores;
 
 /// Builds a configuration from a bundle.
 pub type Load = fn(&Bundle) -> Result<Cycle, String>;
@@ -82,7 +82,7 @@ struct Worker {
     /// Configurations that requests may still run under.
     older: Vec<Weak<Http>>,
     env: Env,
-    chores: Chores,
+    tasks: TaskTimer,
     errands: Errands,
     shutdown_timeout_ms: Option<u64>,
     /// Where `worker_memory_limit` is written.
@@ -139,7 +139,7 @@ impl Worker {
             log: ErrorLog::new(Vec::new()),
             older: Vec::new(),
             env,
-            chores: Chores::default(),
+            tasks: TaskTimer::default(),
             errands: Errands::new(&[], ERRANDS),
             shutdown_timeout_ms: None,
             memory: None,
@@ -159,7 +159,7 @@ impl Worker {
         let mut events = Events::with_capacity(8);
         loop {
             let wait_ms = self.reserve.wait_ms(HOUSEKEEP_MS);
-            let wait_ms = self.errands.wait_ms(self.chores.wait_ms(wait_ms));
+            let wait_ms = self.errands.wait_ms(self.tasks.wait_ms(wait_ms));
             let watch = self.memory.as_ref();
             let wait_ms = watch.map_or(wait_ms, |watch| watch.wait_ms(wait_ms));
             if self.poller.wait(&mut events, Some(wait_ms)).is_err() {
@@ -170,7 +170,7 @@ impl Worker {
             if watch.is_some_and(|watch| watch.look(&self.log)) {
                 self.order(|| Order::Relieve);
             }
-            self.chores.run_due(&self.log);
+            self.tasks.run_due(&self.log);
             self.errands.run_due(&self.poller, &self.log);
             server_core::clock::set_utc_offset(process::local_offset_s(unix_s()));
             for n in 0..events.len() {
@@ -295,7 +295,7 @@ impl Worker {
         let renewed = bundle.renewed;
         self.take_listeners(bundle.listeners);
         self.change_logs(bundle.logs, &cycle, &http);
-        let chores = Chores::begin(&http.upkeep, &self.log);
+        let tasks = TaskTimer::start(&http.periodic_tasks, &self.log);
         self.shutdown_timeout_ms = cycle.main.shutdown_timeout_ms;
         let watch = cycle.main.memory_limit_bytes.map(MemoryWatch::new);
         self.memory = watch
@@ -330,7 +330,7 @@ impl Worker {
                     .map_err(|e| e.to_string())?,
             }
         }
-        self.chores = chores;
+        self.tasks = tasks;
         self.errands = Errands::new(&http.errands, ERRANDS);
         self.errands.run_due(&self.poller, &self.log);
         debug_assert!(started || self.threads.len() == count);

@@ -23,7 +23,7 @@ use crate::listen::Listen;
 use crate::location::{LocationKind, LocationSet};
 use crate::names::ServerNames;
 use crate::opened::OpenedLogs;
-use crate::upkeep::Upkeep;
+use crate::periodic_task::PeriodicTask;
 use crate::vars::VarTable;
 
 /// One configuration.
@@ -59,8 +59,8 @@ pub struct Http {
     pub sampled: bool,
     /// A variable tells what was found, so that the log waits for it.
     pub tells_samples: bool,
-    /// What the worker does beside serving.
-    pub upkeep: Vec<Arc<dyn Upkeep>>,
+    /// Tasks of the worker's main thread.
+    pub periodic_tasks: Vec<Arc<dyn PeriodicTask>>,
     /// What it fetches from other hosts.
     pub errands: Vec<Arc<dyn Errand>>,
 }

@@ -37,8 +37,8 @@ pub mod vars;
 
 pub use server_base::{
     address, affinity, clock, config, context, errand, errlog, keyword, log_paths, logging, logs,
-    main_conf, memory, mime, name_servers, networks, offload, peer, regex, syslog, transport,
-    typed, upkeep, waker, watch, zone,
+    main_conf, memory, mime, name_servers, networks, offload, peer, periodic_task, regex, syslog,
+    transport, typed, waker, watch, zone,
 };
 use server_base::{files, listen, opened, shared_list};
 

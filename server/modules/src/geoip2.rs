@@ -104,7 +104,7 @@ fn geoip2(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         Ok(())
     })?;
     let database = Arc::new(database);
-    b.upkeep.push(database.clone());
+    b.periodic_tasks.push(database.clone());
     for Line { directive, found } in lines {
         let lookup = Lookup {
             database: Arc::clone(&database),

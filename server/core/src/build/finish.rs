@@ -82,7 +82,7 @@ impl Build {
             timed_share: if timed { ALL } else { self.sampled_share },
             sampled: self.sampled_share > 0,
             tells_samples: self.sampled_share > 0 && told,
-            upkeep: std::mem::take(&mut self.upkeep),
+            periodic_tasks: std::mem::take(&mut self.periodic_tasks),
             errands: std::mem::take(&mut self.errands),
         };
         self.finished = Some((Arc::new(http), listens));

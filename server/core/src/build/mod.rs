@@ -46,8 +46,8 @@ use crate::errlog::MemoryBuffer;
 use crate::http::Http;
 use crate::listen::Listen;
 use crate::module::Module;
+use crate::periodic_task::PeriodicTask;
 use crate::syslog::SyslogTarget;
-use crate::upkeep::Upkeep;
 use crate::vars::VarRegistry;
 use crate::watch::Watch;
 use crate::zone::Zones;
@@ -78,8 +78,8 @@ pub struct Build {
     zones: Zones,
     /// Files that must be opened for appending before anything is served.
     pub log_paths: LogPaths,
-    /// What the worker is to do beside serving.
-    pub upkeep: Vec<Arc<dyn Upkeep>>,
+    /// Tasks of the worker's main thread.
+    pub periodic_tasks: Vec<Arc<dyn PeriodicTask>>,
     /// Files that the supervisor takes up when they change.
     pub watches: Vec<Arc<dyn Watch>>,
     /// What the worker is to fetch from other hosts.
@@ -188,7 +188,7 @@ impl Build {
             finished: None,
             zones: Zones::default(),
             log_paths: LogPaths::default(),
-            upkeep: Vec::new(),
+            periodic_tasks: Vec::new(),
             watches: Vec::new(),
             errands: Vec::new(),
             syslogs: Vec::new(),

@@ -1,6 +1,6 @@
 //! A MaxMind DB file that may be taken anew while it is served.
 //!
-//! Lookups hold the lock for reading. The worker's upkeep reads a changed file beside the old one and holds the lock
+//! Lookups hold the lock for reading. A periodic task of the worker reads a changed file beside the old one and holds the lock
 //! for writing only to put it in its place; a file that is broken or gone leaves the old one where it is. What has
 //! changed is told by the file's device, inode, size and times.
 
@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 
 use conf::{DataFile, Stamp, os_error};
 use server_core::errlog::{ErrorLog, Level};
-use server_core::upkeep::Upkeep;
+use server_core::periodic_task::PeriodicTask;
 
 use crate::geoip::mmdb::Mmdb;
 
@@ -95,7 +95,7 @@ impl Live {
     }
 }
 
-impl Upkeep for Live {
+impl PeriodicTask for Live {
     fn run(&self, now_s: i64, log: &ErrorLog) -> Option<u64> {
         if self.last_check_s() == NEVER {
             self.last_change_s.store(now_s, Ordering::Relaxed);

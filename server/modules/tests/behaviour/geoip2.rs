@@ -110,7 +110,7 @@ fn a_file_tells_of_itself() {
         "$built metadata build_epoch; $checked metadata last_check; $changed metadata last_change;";
     let mut site = site(lines, "$built $checked $changed");
     let log = ErrorLog::new(Vec::new());
-    assert_eq!(site.upkeep(NOW_S as i64, &log), [None]);
+    assert_eq!(site.run_tasks(NOW_S as i64, &log), [None]);
     assert_eq!(site.get("/").body, format!("{BUILD_EPOCH} {NOW_S} {NOW_S}"));
 }
 
@@ -212,12 +212,12 @@ fn a_changed_file_is_taken_at_the_next_look() {
         "geoip2 {path} {{ auto_reload 5m; $v name; $checked metadata last_check; }} server {{ return 200 \"$v $checked\"; }}"
     );
     let mut site = Site::http_with(&text, &[(&path, &database("first"))]);
-    assert_eq!(site.upkeep(100, &log), [Some(300_000)]);
+    assert_eq!(site.run_tasks(100, &log), [Some(300_000)]);
     assert_eq!(site.get("/").body, "first 100");
     assert_eq!(said(), "");
 
     place.replace(&database("second"));
-    assert_eq!(site.upkeep(400, &log), [Some(300_000)]);
+    assert_eq!(site.run_tasks(400, &log), [Some(300_000)]);
     assert_eq!(site.get("/").body, "second 400");
     assert!(said().contains(&format!(
         "[info] {0}#{0}: Reload MMDB \"{path}\"",
@@ -226,26 +226,26 @@ fn a_changed_file_is_taken_at_the_next_look() {
 
     // The same file is not taken again; a broken one, and none, leave what there is.
     let before = said().lines().count();
-    site.upkeep(700, &log);
+    site.run_tasks(700, &log);
     assert_eq!(
         (site.get("/").body.as_str(), said().lines().count()),
         ("second 700", before)
     );
     place.replace(b"broken");
-    site.upkeep(1000, &log);
+    site.run_tasks(1000, &log);
     assert_eq!(site.get("/").body, "second 1000");
     assert!(said().contains(&format!(
         "[error] {0}#{0}: MMDB_open(\"{path}\") failed to reload - it is not",
         std::process::id()
     )));
     fs::remove_file(&place.0).expect("it is there");
-    site.upkeep(1300, &log);
+    site.run_tasks(1300, &log);
     assert_eq!(site.get("/").body, "second 1300");
     assert!(said().contains(&format!(
         "stat() \"{path}\" failed (2: No such file or directory)"
     )));
     place.replace(&database("third"));
-    site.upkeep(1600, &log);
+    site.run_tasks(1600, &log);
     assert_eq!(site.get("/").body, "third 1600");
 }
 
@@ -253,5 +253,5 @@ fn a_changed_file_is_taken_at_the_next_look() {
 fn an_interval_of_zero_is_none() {
     let site = site("auto_reload 0;", "");
     let log = ErrorLog::new(Vec::new());
-    assert_eq!(site.upkeep(1, &log), [None]);
+    assert_eq!(site.run_tasks(1, &log), [None]);
 }

@@ -324,10 +324,10 @@ impl Site {
         }
     }
 
-    /// Does the upkeep at this time; gives when it is due again, in milliseconds.
-    pub(crate) fn upkeep(&self, now_s: i64, log: &ErrorLog) -> Vec<Option<u64>> {
-        let all = &self.generation.http.upkeep;
-        all.iter().map(|upkeep| upkeep.run(now_s, log)).collect()
+    /// Runs the periodic tasks at this time; returns the milliseconds until each is due again.
+    pub(crate) fn run_tasks(&self, now_s: i64, log: &ErrorLog) -> Vec<Option<u64>> {
+        let all = &self.generation.http.periodic_tasks;
+        all.iter().map(|task| task.run(now_s, log)).collect()
     }
 
     /// What is written to the error log meanwhile, from `info` on; once for a site.

@@ -1,34 +1,34 @@
-//! The upkeep of the configuration that is served: which of it is due, and when the next is.
+//! Runs the periodic tasks of the configuration that is served, each when it is due.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use server_core::errlog::ErrorLog;
-use server_core::upkeep::Upkeep;
+use server_core::periodic_task::PeriodicTask;
 
 use super::unix_s;
 
-/// What is to be done again, each with its time.
+/// Tasks, each with the time of its next run.
 #[derive(Default)]
-pub(super) struct Chores(Vec<(Instant, Arc<dyn Upkeep>)>);
+pub(super) struct TaskTimer(Vec<(Instant, Arc<dyn PeriodicTask>)>);
 
-impl Chores {
-    /// Does everything once.
-    pub(super) fn begin(all: &[Arc<dyn Upkeep>], log: &ErrorLog) -> Self {
+impl TaskTimer {
+    /// Runs every task once.
+    pub(super) fn start(all: &[Arc<dyn PeriodicTask>], log: &ErrorLog) -> Self {
         let now = Instant::now();
-        let mut chores = Self(all.iter().map(|upkeep| (now, Arc::clone(upkeep))).collect());
-        chores.run_due(log);
-        chores
+        let mut timer = Self(all.iter().map(|task| (now, Arc::clone(task))).collect());
+        timer.run_due(log);
+        timer
     }
 
-    /// Does what is due.
+    /// Runs the tasks that are due.
     pub(super) fn run_due(&mut self, log: &ErrorLog) {
         let now = Instant::now();
-        self.0.retain_mut(|(due, upkeep)| {
+        self.0.retain_mut(|(due, task)| {
             if *due > now {
                 return true;
             }
-            match upkeep.run(unix_s(), log) {
+            match task.run(unix_s(), log) {
                 Some(ms) => {
                     *due = later(now, ms);
                     true
@@ -38,7 +38,7 @@ impl Chores {
         });
     }
 
-    /// Milliseconds until the next is due, `most` at most; rounded up, so that it is due then.
+    /// Milliseconds until the next task is due, `most` at most; rounded up, so that the task is due then.
     pub(super) fn wait_ms(&self, most: u64) -> u64 {
         let now = Instant::now();
         let left = |(due, _): &(Instant, _)| due.saturating_duration_since(now);
@@ -47,7 +47,7 @@ impl Chores {
     }
 }
 
-/// A time that far ahead, or as far as the clock can tell.
+/// The time `ms` after `now`, or as far as the clock can tell.
 fn later(now: Instant, ms: u64) -> Instant {
     let far = Duration::from_millis(ms.clamp(1, FAR_MS));
     now.checked_add(far).unwrap_or(now)
@@ -61,10 +61,10 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// Counts, and wants to be run again after so many milliseconds.
+    /// Counts its runs; the next is after that many milliseconds.
     struct Counter(AtomicU64, Option<u64>);
 
-    impl Upkeep for Counter {
+    impl PeriodicTask for Counter {
         fn run(&self, _: i64, _: &ErrorLog) -> Option<u64> {
             self.0.fetch_add(1, Ordering::Relaxed);
             self.1
@@ -72,21 +72,21 @@ mod tests {
     }
 
     #[test]
-    fn each_is_done_once_and_then_when_it_is_due() {
+    fn each_task_runs_once_and_then_when_it_is_due() {
         let log = ErrorLog::new(Vec::new());
         let once = Arc::new(Counter(AtomicU64::new(0), None));
         let seldom = Arc::new(Counter(AtomicU64::new(0), Some(u64::MAX)));
-        let all: [Arc<dyn Upkeep>; 2] = [once.clone(), seldom.clone()];
-        let mut chores = Chores::begin(&all, &log);
+        let all: [Arc<dyn PeriodicTask>; 2] = [once.clone(), seldom.clone()];
+        let mut timer = TaskTimer::start(&all, &log);
         let counts = || [&once, &seldom].map(|counter| counter.0.load(Ordering::Relaxed));
-        assert_eq!((counts(), chores.0.len()), ([1, 1], 1));
-        assert_eq!(chores.wait_ms(10_000), 10_000);
-        chores.run_due(&log);
+        assert_eq!((counts(), timer.0.len()), ([1, 1], 1));
+        assert_eq!(timer.wait_ms(10_000), 10_000);
+        timer.run_due(&log);
         assert_eq!(counts(), [1, 1]);
-        chores.0[0].0 = Instant::now();
-        assert_eq!(chores.wait_ms(10_000), 0);
-        chores.run_due(&log);
+        timer.0[0].0 = Instant::now();
+        assert_eq!(timer.wait_ms(10_000), 0);
+        timer.run_due(&log);
         assert_eq!(counts(), [1, 2]);
-        assert_eq!(Chores::default().wait_ms(7), 7);
+        assert_eq!(TaskTimer::default().wait_ms(7), 7);
     }
 }

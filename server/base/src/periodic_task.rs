@@ -1,0 +1,13 @@
+//! Periodic tasks of modules: work that no request triggers, such as looking at a file again.
+//!
+//! The worker's main thread, which serves no connection, runs them, so a task may read a file and take its time. Absent:
+//! tasks of the supervisor, which reads its files when it reloads.
+
+use crate::errlog::ErrorLog;
+
+/// A task that is run again and again while a configuration is served.
+pub trait PeriodicTask: Send + Sync {
+    /// Runs the task at the time `now_s` (seconds since 1970) and returns the milliseconds until the next run, `None` for
+    /// never again. The first run is before anything is served. A panic ends the worker.
+    fn run(&self, now_s: i64, log: &ErrorLog) -> Option<u64>;
+}
