@@ -21,7 +21,7 @@ use super::Settings;
 use super::chunked::ChunkedDecoder;
 use crate::client::{self, Bodies, HeadSize, MAX_INTERIM, Refusal, Spares};
 use crate::held::Held;
-use crate::http::{Fields, ResponseHead};
+use crate::http::{BodyLength, Fault, Fields, ResponseHead, Version};
 use head::{Ends, Parsed, ResponseParser, ends};
 pub use misdeed::Misdeed;
 use request::Asked;
@@ -35,6 +35,8 @@ pub struct Client {
     /// Limits of heads and trailer sections.
     settings: Settings,
     bodies: Bodies,
+    /// Version of the requests.
+    version: Version,
     keep_alive: bool,
     /// A part of a head.
     held: Held,
@@ -89,6 +91,7 @@ impl Client {
             parser: ResponseParser::new(&settings),
             settings,
             bodies,
+            version: Version::Http11,
             keep_alive,
             held: Held::default(),
             receiving: Receiving::Idle,
@@ -102,6 +105,16 @@ impl Client {
             out: Vec::new(),
             spares: Spares::default(),
             scratch: Vec::new(),
+        }
+    }
+
+    /// A connection for one request of HTTP/1.0. Its body and that of the response have a length, or the response ends with
+    /// the connection.
+    #[must_use]
+    pub fn http10(settings: Settings, bodies: Bodies) -> Self {
+        Self {
+            version: Version::Http10,
+            ..Self::new(settings, bodies, false)
         }
     }
 
@@ -122,7 +135,7 @@ impl Client {
             _ => return Err(Refusal::Busy),
         }
         let before = self.out.len();
-        match request::encode(fields, ended, self.keep_alive, &mut self.out) {
+        match request::encode(fields, ended, self.version, self.keep_alive, &mut self.out) {
             Ok((asked, sending)) => (self.asked, self.sending) = (asked, sending),
             Err(refusal) => {
                 self.out.truncate(before);
@@ -284,6 +297,10 @@ impl Client {
             }
             self.events.push_back(Event::Interim { stream, head });
             return Ok(());
+        }
+        // RFC 9112 section 6.1: a server sends no coding to who may not know it.
+        if self.version == Version::Http10 && head.body == BodyLength::Unknown {
+            return Err(Misdeed::Head(Fault::EncodingInHttp10));
         }
         let tunnel = status == 101 || (self.asked.is_connect && (200..300).contains(&status));
         let ends = ends(&head, self.asked.is_head);

@@ -6,7 +6,7 @@
 use super::super::encode;
 use super::{Client, Sending};
 use crate::client::{Refusal, is_sendable};
-use crate::http::{FieldId, Fields, Method, is_token, parse_length};
+use crate::http::{FieldId, Fields, Method, Version, is_token, parse_length};
 
 /// What the response needs to know about its request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,6 +29,7 @@ struct Control<'a> {
 pub(super) fn encode<'a>(
     fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
     ended: bool,
+    version: Version,
     keep_alive: bool,
     out: &mut Vec<u8>,
 ) -> Result<(Asked, Sending), Refusal> {
@@ -52,7 +53,7 @@ pub(super) fn encode<'a>(
         }
         if !begun {
             begun = true;
-            line(&control, out)?;
+            line(&control, version, out)?;
         }
         match FieldId::of(name) {
             FieldId::Connection => {
@@ -79,16 +80,16 @@ pub(super) fn encode<'a>(
         field(name, value, out);
     }
     if !begun {
-        line(&control, out)?;
+        line(&control, version, out)?;
     }
     let method = Method::parse(control.method);
     asked.is_head = method == Method::Head;
     asked.is_connect = method == Method::Connect;
     asked.close |= !keep_alive;
-    let sending = framing(method, ended, length, out)?;
+    let sending = framing(method, version, ended, length, out)?;
     if asked.upgrade {
         field(b"Connection", b"upgrade", out);
-    } else if asked.close {
+    } else if asked.close && version != Version::Http10 {
         field(b"Connection", b"close", out);
     }
     out.extend_from_slice(b"\r\n");
@@ -98,6 +99,7 @@ pub(super) fn encode<'a>(
 /// How the body is sent; appends the field that says so where none has.
 fn framing(
     method: Method,
+    version: Version,
     ended: bool,
     length: Option<u64>,
     out: &mut Vec<u8>,
@@ -113,6 +115,7 @@ fn framing(
         (true, Some(0)) => Sending::Ended,
         (true, Some(_)) => return Err(Refusal::BadField),
         (false, Some(left)) => Sending::Counted { left },
+        (false, None) if version == Version::Http10 => return Err(Refusal::BadField),
         (false, None) => {
             field(b"Transfer-Encoding", b"chunked", out);
             Sending::Chunked
@@ -121,7 +124,7 @@ fn framing(
 }
 
 /// The request line, and Host.
-fn line(control: &Control<'_>, out: &mut Vec<u8>) -> Result<(), Refusal> {
+fn line(control: &Control<'_>, version: Version, out: &mut Vec<u8>) -> Result<(), Refusal> {
     let target = match control.method {
         b"CONNECT" => control.authority.unwrap_or_default(),
         _ => control.path,
@@ -130,7 +133,11 @@ fn line(control: &Control<'_>, out: &mut Vec<u8>) -> Result<(), Refusal> {
     if !is_token(control.method) || target.is_empty() || target.iter().any(bad) {
         return Err(Refusal::BadField);
     }
-    for part in [control.method, b" ", target, b" HTTP/1.1\r\n"] {
+    let version: &[u8] = match version {
+        Version::Http10 => b" HTTP/1.0\r\n",
+        _ => b" HTTP/1.1\r\n",
+    };
+    for part in [control.method, b" ", target, version] {
         out.extend_from_slice(part);
     }
     if let Some(authority) = control.authority {

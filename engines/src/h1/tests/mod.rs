@@ -2,6 +2,7 @@
 
 mod body;
 mod client;
+mod client_http10;
 mod differential;
 mod head;
 mod keep_alive;
