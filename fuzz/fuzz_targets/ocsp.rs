@@ -1,13 +1,12 @@
-//! OCSP: whatever a responder sends is a response or none. HTTP reads the same wherever it is cut; an answer that is taken
-//! with verification is taken without it, and is the same; nothing panics.
+//! OCSP: whatever a responder sends is a response or none. An answer that is taken with verification is taken without it,
+//! and is the same; nothing panics.
 //!
-//! The first byte chooses how the rest is cut and what the server shows, with `ocsp.pem` beside this file.
+//! The first byte chooses what the server shows, with `ocsp.pem` beside this file.
 #![no_main]
 
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use tls::ocsp::http::{HttpFault, RESPONSE_BYTES_MAX, Received};
 use tls::ocsp::{Question, Trust};
 use tls::{Authorities, Chain};
 
@@ -17,26 +16,7 @@ fuzz_target!(|input: &[u8]| {
     };
     let world = &*WORLD;
     judge(world, how, bytes);
-    let whole = read(bytes, bytes.len().max(1));
-    if bytes.len() <= RESPONSE_BYTES_MAX {
-        assert_eq!(whole, read(bytes, usize::from(how >> 1) + 1));
-    }
-    if let Ok(body) = whole {
-        judge(world, how, &body);
-    }
 });
-
-/// The body of a response that comes in pieces of this length.
-fn read(bytes: &[u8], step: usize) -> Result<Vec<u8>, HttpFault> {
-    let mut received = Received::default();
-    for piece in bytes.chunks(step) {
-        if received.receive(piece)? {
-            return Ok(received.body().to_vec());
-        }
-    }
-    received.end()?;
-    Ok(received.body().to_vec())
-}
 
 fn judge(world: &World, how: u8, response: &[u8]) {
     let chain = &world.chains[usize::from(how & 1)];

@@ -9,7 +9,7 @@
 //! [`Resolver::ready`], counts [`Resolver::deadline`] among its own, calls [`Resolver::expire`] when
 //! that has come, and then fetches [`Resolver::event`], which says whom to wake. None of this blocks.
 //!
-//! The worker's main thread has resolvers for its errands. Absent: one in `worker::thread`, since no request needs a
+//! The worker's main thread has resolvers for its background fetches. Absent: one in `worker::thread`, since no request needs a
 //! name yet; upstreams will bring it.
 //!
 //! Source: nginx documentation, `resolver`; RFC 1035, section 4.2; RFC 7766.

@@ -3,10 +3,10 @@
 //! [`run`] takes a bundle, builds its configuration and hands it to every thread; on a reload it swaps one reference.
 //! `conn` is the way of a byte, `thread` the loop around it, `shared` what the connections of one thread have in common.
 
+mod background_fetch;
 pub mod config;
 pub mod conn;
 mod control;
-mod errands;
 mod limit;
 mod logs;
 pub mod net;
@@ -39,7 +39,7 @@ use crate::io::tcp_info::tcp_info;
 use crate::sys::poll::{Events, Interest, Poller, Waker};
 use crate::sys::signal::{self, Signals};
 use crate::sys::{clock, process};
-use errands::Errands;
+use background_fetch::BackgroundFetches;
 use limit::MemoryWatch;
 use orders::{Counters, Order, Setup};
 use periodic_task::TaskTimer;
@@ -83,7 +83,7 @@ struct Worker {
     older: Vec<Weak<Http>>,
     env: Env,
     tasks: TaskTimer,
-    errands: Errands,
+    fetches: BackgroundFetches,
     shutdown_timeout_ms: Option<u64>,
     /// Where `worker_memory_limit` is written.
     memory: Option<MemoryWatch>,
@@ -140,7 +140,7 @@ impl Worker {
             older: Vec::new(),
             env,
             tasks: TaskTimer::default(),
-            errands: Errands::new(&[], ERRANDS),
+            fetches: BackgroundFetches::new(&[], FETCHES),
             shutdown_timeout_ms: None,
             memory: None,
             leaving: false,
@@ -159,7 +159,7 @@ impl Worker {
         let mut events = Events::with_capacity(8);
         loop {
             let wait_ms = self.reserve.wait_ms(HOUSEKEEP_MS);
-            let wait_ms = self.errands.wait_ms(self.tasks.wait_ms(wait_ms));
+            let wait_ms = self.fetches.wait_ms(self.tasks.wait_ms(wait_ms));
             let watch = self.memory.as_ref();
             let wait_ms = watch.map_or(wait_ms, |watch| watch.wait_ms(wait_ms));
             if self.poller.wait(&mut events, Some(wait_ms)).is_err() {
@@ -171,7 +171,7 @@ impl Worker {
                 self.order(|| Order::Relieve);
             }
             self.tasks.run_due(&self.log);
-            self.errands.run_due(&self.poller, &self.log);
+            self.fetches.run_due(&self.poller, &self.log);
             server_core::clock::set_utc_offset(process::local_offset_s(unix_s()));
             for n in 0..events.len() {
                 let ready = events.at(n);
@@ -179,7 +179,7 @@ impl Worker {
                     CONTROL => self.hear(),
                     SIGNAL => self.signalled(),
                     ENDED => self.ended.drain(),
-                    _ => self.errands.ready(ready, &self.poller, &self.log),
+                    _ => self.fetches.ready(ready, &self.poller, &self.log),
                 }
             }
             self.report_panics();
@@ -331,8 +331,8 @@ impl Worker {
             }
         }
         self.tasks = tasks;
-        self.errands = Errands::new(&http.errands, ERRANDS);
-        self.errands.run_due(&self.poller, &self.log);
+        self.fetches = BackgroundFetches::new(&http.background_fetches, FETCHES);
+        self.fetches.run_due(&self.poller, &self.log);
         debug_assert!(started || self.threads.len() == count);
         Ok(())
     }
@@ -435,7 +435,7 @@ fn unix_s() -> i64 {
 const CONTROL: u64 = 0;
 const ENDED: u64 = 1;
 const SIGNAL: u64 = 2;
-/// The first of the sockets that errands have.
-const ERRANDS: u64 = 3;
+/// The first token of the sockets that background fetches have.
+const FETCHES: u64 = 3;
 /// How often the offset of local time is looked up and panics are reported, at least.
 const HOUSEKEEP_MS: u64 = 10_000;

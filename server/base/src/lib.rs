@@ -7,10 +7,10 @@
 
 pub mod address;
 pub mod affinity;
+pub mod background_fetch;
 pub mod clock;
 pub mod config;
 pub mod context;
-pub mod errand;
 pub mod errlog;
 pub mod files;
 pub mod listen;

@@ -12,10 +12,10 @@ use std::sync::{Arc, OnceLock};
 
 use conf::Pos;
 
+use crate::background_fetch::BackgroundFetch;
 use crate::certificates::LateCertificates;
 use crate::conf_core::{CoreLoc, Http2Srv};
 use crate::confs::{Conf, Confs};
-use crate::errand::Errand;
 use crate::errlog::{ErrorLog, Level, Shown};
 use crate::exchange::{Ctx, Exchange};
 use crate::handler::{Content, Handler, Handlers, HeaderStage};
@@ -61,8 +61,8 @@ pub struct Http {
     pub tells_samples: bool,
     /// Tasks of the worker's main thread.
     pub periodic_tasks: Vec<Arc<dyn PeriodicTask>>,
-    /// What it fetches from other hosts.
-    pub errands: Vec<Arc<dyn Errand>>,
+    /// Its requests to other hosts.
+    pub background_fetches: Vec<Arc<dyn BackgroundFetch>>,
 }
 
 impl Http {

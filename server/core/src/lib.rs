@@ -36,9 +36,9 @@ pub mod value;
 pub mod vars;
 
 pub use server_base::{
-    address, affinity, clock, config, context, errand, errlog, keyword, log_paths, logging, logs,
-    main_conf, memory, mime, name_servers, networks, offload, peer, periodic_task, regex, syslog,
-    transport, typed, waker, watch, zone,
+    address, affinity, background_fetch, clock, config, context, errlog, keyword, log_paths,
+    logging, logs, main_conf, memory, mime, name_servers, networks, offload, peer, periodic_task,
+    regex, syslog, transport, typed, waker, watch, zone,
 };
 use server_base::{files, listen, opened, shared_list};
 

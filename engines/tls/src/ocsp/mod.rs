@@ -1,13 +1,12 @@
 //! OCSP, client role: what is asked about a certificate, and what an answer is worth.
 //!
 //! A [`Question`] is a certificate with its issuer. It gives the request, DER, and judges the bytes that came back:
-//! whether they are about this certificate, are signed by who may speak for its issuer, and hold now. `http` carries both.
-//! Absent: nonces, which would keep responders from answering out of their caches, signed requests, and questions about
+//! whether they are about this certificate, are signed by who may speak for its issuer, and hold now.
+//! Absent: the transport; nonces, which would keep responders from answering out of their caches, signed requests, and questions about
 //! several certificates.
 //!
 //! Source: RFC 6960, RFC 5019; what is checked with and without `ssl_stapling_verify` is nginx's and OpenSSL's behaviour.
 
-pub mod http;
 #[cfg(test)]
 mod made;
 mod response;

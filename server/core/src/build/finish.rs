@@ -83,7 +83,7 @@ impl Build {
             sampled: self.sampled_share > 0,
             tells_samples: self.sampled_share > 0 && told,
             periodic_tasks: std::mem::take(&mut self.periodic_tasks),
-            errands: std::mem::take(&mut self.errands),
+            background_fetches: std::mem::take(&mut self.background_fetches),
         };
         self.finished = Some((Arc::new(http), listens));
         Ok(())

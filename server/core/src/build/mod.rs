@@ -38,10 +38,10 @@ pub use meaningless::MEANINGLESS;
 pub use ports::{ListenDraft, listen};
 pub use written::{Level, Line, Setting, Written};
 
+use crate::background_fetch::BackgroundFetch;
 use crate::certificates::LateCertificates;
 use crate::config::{ConfigContext, VarId};
 use crate::confs::{Conf, Scope, Unit};
-use crate::errand::Errand;
 use crate::errlog::MemoryBuffer;
 use crate::http::Http;
 use crate::listen::Listen;
@@ -82,8 +82,8 @@ pub struct Build {
     pub periodic_tasks: Vec<Arc<dyn PeriodicTask>>,
     /// Files that the supervisor takes up when they change.
     pub watches: Vec<Arc<dyn Watch>>,
-    /// What the worker is to fetch from other hosts.
-    pub errands: Vec<Arc<dyn Errand>>,
+    /// Requests of the worker to other hosts.
+    pub background_fetches: Vec<Arc<dyn BackgroundFetch>>,
     syslogs: Vec<SyslogTarget>,
     memory_logs: Vec<MemoryBuffer>,
     seen_events: bool,
@@ -190,7 +190,7 @@ impl Build {
             log_paths: LogPaths::default(),
             periodic_tasks: Vec::new(),
             watches: Vec::new(),
-            errands: Vec::new(),
+            background_fetches: Vec::new(),
             syslogs: Vec::new(),
             memory_logs: Vec::new(),
             seen_events: false,

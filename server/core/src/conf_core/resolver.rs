@@ -1,6 +1,6 @@
 //! `resolver` and `resolver_timeout`: the servers that are asked for names at run time.
 //!
-//! Absent: what asks, which is what fetches OCSP responses (`errand`).
+//! Absent: what asks, which is what fetches OCSP responses (`background_fetch`).
 //!
 //! Source: nginx documentation, `ngx_http_core_module`.
 

@@ -1,30 +1,30 @@
 //! `ssl_stapling`: what is last said of the server's certificates, fetched from responders by OCSP.
 //!
-//! Each certificate becomes an errand of the worker ([`Errand`](server_core::errand::Errand)), shared by the servers that
+//! Each certificate becomes a [background fetch](server_core::background_fetch) of the worker, shared by the servers that
 //! show it alike. What was fetched lives as long as a configuration with the same certificate and the same trust, so a
 //! reload does not lose it. What keeps a certificate from having a response is told when the configuration is read, as
 //! nginx tells it. Absent: responders over TLS or sockets of the file system.
 //!
 //! Source: nginx documentation, `ssl_stapling`, `ssl_stapling_responder`, `ssl_stapling_verify`.
 
-mod errand;
+mod fetch;
 mod memory;
 mod place;
 
 use std::sync::Arc;
 
 use conf::{Builder, ConfError, Directive};
+use server_core::background_fetch::Endpoint;
 use server_core::build::Build;
 use server_core::conf_core::{NameServers, ResolverLoc};
-use server_core::errand::Destination;
 use sha2::{Digest, Sha256};
-use tls::ocsp::{Question, http};
+use tls::ocsp::Question;
 use tls::{Authorities, Identity};
 
 use super::SslSrv;
 use super::files::Read;
 use super::values::VerifyClient;
-use errand::Status;
+use fetch::StatusFetch;
 use memory::Memory;
 use place::Place;
 
@@ -108,13 +108,13 @@ pub(super) fn attach(
     if let Some(known) = known {
         return Ok(known.identity.clone());
     }
-    let request = asked.place.host_field();
-    let request = http::get(&request, &asked.place.path, &asked.question.request());
+    let host = asked.place.host_field();
+    let request = fetch::request(host, &asked.place.path, &asked.question.request());
     let action = format!(
         "requesting certificate status, responder: {}",
         asked.place.host
     );
-    let destination = Destination {
+    let endpoint = Endpoint {
         host: asked.place.host,
         port: asked.place.port,
         servers: servers.clone().filter(|_| asked.place.addresses.is_empty()),
@@ -126,8 +126,8 @@ pub(super) fn attach(
         purpose: format!(", certificate: \"{name}\""),
     };
     let (identity, staple) = identity.stapled();
-    let status = Status {
-        destination,
+    let fetch = StatusFetch {
+        endpoint,
         request,
         question: asked.question,
         chain: identity.shown(),
@@ -135,7 +135,7 @@ pub(super) fn attach(
         staple,
         memory: Memory::of(key),
     };
-    b.errands.push(Arc::new(status.remembering()));
+    b.background_fetches.push(Arc::new(fetch.remembering()));
     read.fetched.push(Fetched {
         key,
         servers,

@@ -98,9 +98,9 @@ fn asked(inner: &str, url: Option<&[u8]>) -> Vec<String> {
         assert_eq!(Site::warnings_with(inner, files), Vec::<String>::new());
         Site::http_with(inner, files)
     });
-    let errands = &site.generation().http.errands;
-    let told = errands.iter().map(|errand| {
-        let to = errand.destination();
+    let fetches = &site.generation().http.background_fetches;
+    let told = fetches.iter().map(|fetch| {
+        let to = fetch.endpoint();
         let known: Vec<_> = to.addresses.iter().map(ToString::to_string).collect();
         let later = if to.servers.is_some() { " later" } else { "" };
         format!("{}:{} [{}]{later}", to.host, to.port, known.join(" "))

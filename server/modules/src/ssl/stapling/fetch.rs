@@ -1,4 +1,4 @@
-//! Fetching what a responder says of one certificate.
+//! The background fetch of one certificate's status from its OCSP responder.
 //!
 //! A response that is good is shown at once and asked for anew before it ends; after anything else the next try is in five
 //! minutes, and what was known is shown for as long as it holds.
@@ -7,18 +7,17 @@
 
 use std::sync::Arc;
 
-use server_core::errand::{Conversation, Destination, Errand, Progress};
-use tls::ocsp::http::Received;
-use tls::ocsp::{Question, Status as Said, Trust};
+use base64ct::{Base64, Encoding};
+use server_core::background_fetch::{BackgroundFetch, Endpoint, FetchRequest};
+use tls::ocsp::{Question, Status, Trust};
 use tls::{Authorities, Chain, Staple};
 
 use super::memory::{Known, Memory};
 
-/// The status of one certificate.
-pub(super) struct Status {
-    pub(super) destination: Destination,
-    /// What is sent.
-    pub(super) request: Vec<u8>,
+/// The status of one certificate, fetched again and again.
+pub(super) struct StatusFetch {
+    pub(super) endpoint: Endpoint,
+    pub(super) request: FetchRequest,
     pub(super) question: Question,
     /// The certificates that are shown.
     pub(super) chain: Chain,
@@ -29,24 +28,40 @@ pub(super) struct Status {
     pub(super) memory: Arc<Memory>,
 }
 
-impl Status {
-    /// The same, showing already what an earlier configuration fetched.
+impl StatusFetch {
+    /// Shows what an earlier configuration fetched, if there is something.
     pub(super) fn remembering(self) -> Self {
         if let Some(known) = self.memory.last() {
             self.staple.put(&known.response, known.until_s);
         }
         self
     }
+}
 
-    /// Judges a response, and shows it if it is good.
-    fn take(&self, response: &[u8], now_s: i64) -> Result<(), String> {
+impl BackgroundFetch for StatusFetch {
+    fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    fn request(&self) -> &FetchRequest {
+        &self.request
+    }
+
+    fn first_in_ms(&self, now_s: i64) -> u64 {
+        self.memory
+            .last()
+            .map_or(0, |known| ms_until(known.refresh_s, now_s))
+    }
+
+    /// Shows a response if it is good.
+    fn accept(&self, response: &[u8], now_s: i64) -> Result<(), String> {
         let trust = match &self.trusted {
             Some(authorities) => Trust::Below(authorities),
             None => Trust::Named,
         };
         let answer = self.question.judge(response, &self.chain, trust, now_s);
         let answer = answer.map_err(|fault| fault.to_string())?;
-        if answer.status != Said::Good {
+        if answer.status != Status::Good {
             let status = answer.status;
             return Err(format!(
                 "certificate status \"{status}\" in the OCSP response"
@@ -60,6 +75,13 @@ impl Status {
         });
         Ok(())
     }
+
+    fn ended(&self, succeeded: bool, now_s: i64) -> u64 {
+        match self.memory.last().filter(|_| succeeded) {
+            Some(known) => ms_until(known.refresh_s, now_s),
+            None => SOONEST_S as u64 * 1000,
+        }
+    }
 }
 
 /// When a response is asked for anew: before it ends, in an hour at the latest, and in five minutes at the earliest.
@@ -69,65 +91,32 @@ fn refresh_s(until_s: Option<i64>, now_s: i64) -> i64 {
     before_end.min(latest).max(now_s.saturating_add(SOONEST_S))
 }
 
-impl Errand for Status {
-    fn destination(&self) -> &Destination {
-        &self.destination
-    }
-
-    fn begins_in_ms(&self, now_s: i64) -> u64 {
-        self.memory
-            .last()
-            .map_or(0, |known| ms_until(known.refresh_s, now_s))
-    }
-
-    fn begin(self: Arc<Self>) -> Box<dyn Conversation> {
-        Box::new(Exchange {
-            status: self,
-            received: Received::default(),
-        })
-    }
-
-    fn ended(&self, well: bool, now_s: i64) -> u64 {
-        match self.memory.last().filter(|_| well) {
-            Some(known) => ms_until(known.refresh_s, now_s),
-            None => SOONEST_S as u64 * 1000,
-        }
+/// The GET request with a question, DER, to the responder at `path`.
+pub(super) fn request(host: String, path: &str, question: &[u8]) -> FetchRequest {
+    FetchRequest {
+        host,
+        target: target(path, question),
+        media_type: "application/ocsp-response",
+        response_bytes_max: RESPONSE_BYTES_MAX,
     }
 }
 
-/// Milliseconds until a second; 0 if that has passed.
+/// The question in base64 behind the path (RFC 6960 appendix A.1).
+fn target(path: &str, question: &[u8]) -> String {
+    let slash = if path.ends_with('/') { "" } else { "/" };
+    let digits = Base64::encode_string(question).replace('+', "%2B");
+    let digits = digits.replace('/', "%2F").replace('=', "%3D");
+    format!("{path}{slash}{digits}")
+}
+
+/// Milliseconds until `then_s`; 0 if that has passed.
 fn ms_until(then_s: i64, now_s: i64) -> u64 {
     let left_s = u64::try_from(then_s.saturating_sub(now_s)).unwrap_or(0);
     left_s.saturating_mul(1000)
 }
 
-/// One request and its response.
-struct Exchange {
-    status: Arc<Status>,
-    received: Received,
-}
-
-impl Conversation for Exchange {
-    fn request(&self) -> &[u8] {
-        &self.status.request
-    }
-
-    fn receive(&mut self, bytes: &[u8], now_s: i64) -> Progress {
-        match self.received.receive(bytes) {
-            Ok(true) => Progress::Ended(self.status.take(self.received.body(), now_s)),
-            Ok(false) => Progress::More,
-            Err(fault) => Progress::Elsewhere(fault.to_string()),
-        }
-    }
-
-    fn end(&mut self, now_s: i64) -> Progress {
-        match self.received.end() {
-            Ok(()) => Progress::Ended(self.status.take(self.received.body(), now_s)),
-            Err(fault) => Progress::Elsewhere(fault.to_string()),
-        }
-    }
-}
-
+/// Most bytes of a response, its head included; as in nginx.
+const RESPONSE_BYTES_MAX: usize = 16 << 10;
 /// The shortest time between two tries, seconds; as the others in nginx.
 const SOONEST_S: i64 = 300;
 /// How long before its end a response is asked for anew.
@@ -138,6 +127,18 @@ const LATEST_S: i64 = 3600;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn questions_are_escaped_in_the_target() {
+        for (path, question, expected) in [
+            ("/", &[0, 1, 2][..], "/AAEC"),
+            ("/x", &[0xfb, 0xff], "/x/%2B%2F8%3D"),
+            ("/x", &[0xff], "/x/%2Fw%3D%3D"),
+            ("/x/", b"foobar", "/x/Zm9vYmFy"),
+        ] {
+            assert_eq!(target(path, question), expected);
+        }
+    }
 
     #[test]
     fn responses_are_fetched_anew_in_time() {

@@ -1,11 +1,12 @@
-//! The errands of the configuration that is served: the worker's main thread begins those that are due and drives their
-//! connections beside its own duties.
+//! The background fetches of the configuration that is served: the worker's main thread starts those that are due and
+//! drives their connections beside its own duties.
 //!
-//! Of many that are due only some are under way at a time, so that a thousand certificates do not ask one responder at
-//! once. Names are resolved by the resolver of `io`, one for each `resolver` that errands have. A reload ends all of them,
+//! Of many that are due only some are in progress at a time, so that a thousand certificates do not ask one responder at
+//! once. Names are resolved by the resolver of `io`, one for each `resolver` that fetches have. A reload ends all of them,
 //! with their sockets. Nothing here blocks.
 
-mod talk;
+mod attempt;
+mod http;
 #[cfg(test)]
 mod tests;
 
@@ -14,17 +15,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use engines::dns::{Answer, Event, Subject};
-use server_core::conf_core::NameServers;
-use server_core::errand::Errand;
+use server_core::background_fetch::BackgroundFetch;
 use server_core::errlog::{ErrorLog, Level};
+use server_core::name_servers::NameServers;
 
 use super::unix_s;
 use crate::io::resolver::Resolver;
 use crate::sys::poll::{Poller, Ready};
-use talk::{Outcome, Talk};
+use attempt::{Attempt, Outcome, write_log};
 
-/// All errands of a configuration.
-pub(super) struct Errands {
+/// All background fetches of a configuration.
+pub(super) struct BackgroundFetches {
     jobs: Vec<Job>,
     resolvers: Vec<(Arc<NameServers>, Resolver<usize>)>,
     began: Instant,
@@ -33,26 +34,26 @@ pub(super) struct Errands {
 }
 
 struct Job {
-    errand: Arc<dyn Errand>,
+    fetch: Arc<dyn BackgroundFetch>,
     state: State,
 }
 
 enum State {
-    /// Until then.
-    Waits(u64),
-    /// For addresses, which come from a resolver within its time.
-    Resolves,
-    /// With one address after another.
-    Talks(Talk),
+    /// Starts at this time, milliseconds.
+    Scheduled(u64),
+    /// Waits for addresses, which come from a resolver within its time.
+    Resolving,
+    /// Connects to one address after another.
+    InProgress(Box<Attempt>),
 }
 
-impl Errands {
-    /// Errands whose sockets have tokens from `first_token` on; nothing is begun yet.
-    pub(super) fn new(all: &[Arc<dyn Errand>], first_token: u64) -> Self {
+impl BackgroundFetches {
+    /// Fetches whose sockets have tokens from `first_token` on; none is started yet.
+    pub(super) fn new(all: &[Arc<dyn BackgroundFetch>], first_token: u64) -> Self {
         let now_s = unix_s();
-        let job = |errand: &Arc<dyn Errand>| Job {
-            errand: Arc::clone(errand),
-            state: State::Waits(errand.begins_in_ms(now_s)),
+        let job = |fetch: &Arc<dyn BackgroundFetch>| Job {
+            fetch: Arc::clone(fetch),
+            state: State::Scheduled(fetch.first_in_ms(now_s)),
         };
         Self {
             jobs: all.iter().map(job).collect(),
@@ -64,13 +65,13 @@ impl Errands {
 
     /// Milliseconds until something is due, `most` at most; rounded up, so that it is due then.
     pub(super) fn wait_ms(&self, most: u64) -> u64 {
-        let busy = self.under_way() >= UNDER_WAY_MAX;
+        let busy = self.in_progress() >= IN_PROGRESS_MAX;
         let jobs = self.jobs.iter().filter_map(|job| match &job.state {
-            // A place is free when another one has ended, which is an event.
-            State::Waits(_) if busy => None,
-            State::Waits(at_ms) => Some(*at_ms),
-            State::Resolves => None,
-            State::Talks(talk) => Some(talk.until_ms),
+            // Another one has to end first, which is an event.
+            State::Scheduled(_) if busy => None,
+            State::Scheduled(at_ms) => Some(*at_ms),
+            State::Resolving => None,
+            State::InProgress(attempt) => Some(attempt.deadline_ms),
         });
         let resolvers = self.resolvers.iter().filter_map(|(_, r)| r.deadline());
         let Some(next) = jobs.chain(resolvers).min() else {
@@ -82,7 +83,7 @@ impl Errands {
         (if left == 0 { 0 } else { left + 1 }).min(most)
     }
 
-    /// Does what is due.
+    /// Starts, and gives up, what is due.
     pub(super) fn run_due(&mut self, poller: &Poller, log: &ErrorLog) {
         let now_ms = self.now_ms();
         for (_, resolver) in &mut self.resolvers {
@@ -90,22 +91,22 @@ impl Errands {
                 resolver.expire(poller, now_ms);
             }
         }
-        self.take_addresses(poller, log);
+        self.deliver_addresses(poller, log);
         for n in 0..self.jobs.len() {
             let job = &mut self.jobs[n];
-            if let State::Talks(talk) = &mut job.state
-                && talk.until_ms <= now_ms
+            if let State::InProgress(attempt) = &mut job.state
+                && attempt.deadline_ms <= now_ms
             {
-                talk.time_out(&*job.errand, log);
+                attempt.time_out(job.fetch.endpoint(), log);
                 self.drive(n, poller, log);
             }
         }
-        let mut free = UNDER_WAY_MAX.saturating_sub(self.under_way());
+        let mut free = IN_PROGRESS_MAX.saturating_sub(self.in_progress());
         for n in 0..self.jobs.len() {
-            let due = matches!(self.jobs[n].state, State::Waits(at_ms) if at_ms <= now_ms);
+            let due = matches!(self.jobs[n].state, State::Scheduled(at_ms) if at_ms <= now_ms);
             if due && free > 0 {
-                self.begin(n, poller, log);
-                free -= usize::from(!matches!(self.jobs[n].state, State::Waits(_)));
+                self.start(n, poller, log);
+                free -= usize::from(!matches!(self.jobs[n].state, State::Scheduled(_)));
             }
         }
     }
@@ -120,23 +121,23 @@ impl Errands {
         for (_, resolver) in &mut self.resolvers {
             resolver.ready(poller, now_ms, ready);
         }
-        self.take_addresses(poller, log);
+        self.deliver_addresses(poller, log);
     }
 
-    /// How many have begun and not ended.
-    fn under_way(&self) -> usize {
-        let under_way = |job: &&Job| !matches!(job.state, State::Waits(_));
-        self.jobs.iter().filter(under_way).count()
+    /// How many were started and have not ended.
+    fn in_progress(&self) -> usize {
+        let in_progress = |job: &&Job| !matches!(job.state, State::Scheduled(_));
+        self.jobs.iter().filter(in_progress).count()
     }
 
-    fn begin(&mut self, n: usize, poller: &Poller, log: &ErrorLog) {
+    fn start(&mut self, n: usize, poller: &Poller, log: &ErrorLog) {
         let now_ms = self.now_ms();
-        let errand = Arc::clone(&self.jobs[n].errand);
-        let to = errand.destination();
+        let fetch = Arc::clone(&self.jobs[n].fetch);
+        let to = fetch.endpoint();
         if !to.addresses.is_empty() {
             if to.host.parse::<IpAddr>().is_err() && !to.host.starts_with('[') {
                 let text = format_args!("no resolver defined to resolve {}", to.host);
-                talk::say(log, Level::Warn, to, None, text);
+                write_log(log, Level::Warn, to, None, text);
             }
             let addresses = to.addresses.clone();
             return self.connect(n, addresses, poller, log);
@@ -147,13 +148,13 @@ impl Errands {
             .map(|servers| self.resolver(servers, log));
         let Some(Ok(resolver)) = resolver else {
             let text = format_args!("no resolver defined to resolve {}", to.host);
-            talk::say(log, Level::Error, to, None, text);
+            write_log(log, Level::Error, to, None, text);
             return self.end(n, false);
         };
         let subject = Subject::Addresses(to.host.as_bytes());
         resolver.ask(poller, now_ms, subject, to.resolver_timeout_ms, n);
-        self.jobs[n].state = State::Resolves;
-        self.take_addresses(poller, log);
+        self.jobs[n].state = State::Resolving;
+        self.deliver_addresses(poller, log);
     }
 
     /// The resolver with these servers.
@@ -179,12 +180,12 @@ impl Errands {
         Ok(&mut self.resolvers[place].1)
     }
 
-    /// Goes on with the errands whose addresses have come, or will not.
-    fn take_addresses(&mut self, poller: &Poller, log: &ErrorLog) {
+    /// Goes on with the fetches whose names were resolved, or could not be.
+    fn deliver_addresses(&mut self, poller: &Poller, log: &ErrorLog) {
         for place in 0..self.resolvers.len() {
             while let Some((n, event)) = self.resolvers[place].1.event() {
-                let errand = Arc::clone(&self.jobs[n].errand);
-                let to = errand.destination();
+                let fetch = Arc::clone(&self.jobs[n].fetch);
+                let to = fetch.endpoint();
                 match event {
                     Event::Resolved {
                         answer: Answer::Addresses(found),
@@ -201,7 +202,7 @@ impl Errands {
                             to.host,
                             why.code()
                         );
-                        talk::say(log, Level::Error, to, None, text);
+                        write_log(log, Level::Error, to, None, text);
                         self.end(n, false);
                     }
                 }
@@ -210,28 +211,28 @@ impl Errands {
     }
 
     fn connect(&mut self, n: usize, addresses: Vec<SocketAddr>, poller: &Poller, log: &ErrorLog) {
-        self.jobs[n].state = State::Talks(Talk::new(addresses));
+        self.jobs[n].state = State::InProgress(Box::new(Attempt::new(addresses)));
         self.drive(n, poller, log);
     }
 
-    /// Goes as far as its connection lets it.
+    /// Drives a fetch as far as its socket goes.
     fn drive(&mut self, n: usize, poller: &Poller, log: &ErrorLog) {
         let (now_ms, token) = (self.now_ms(), self.first_token + n as u64);
         let job = &mut self.jobs[n];
-        // What is ready may be a socket that is closed already.
-        let State::Talks(talk) = &mut job.state else {
+        // The event may be of a socket that is closed already.
+        let State::InProgress(attempt) = &mut job.state else {
             return;
         };
-        match talk.go_on(&job.errand, poller, token, now_ms, log) {
-            Outcome::Waits => {}
-            Outcome::Ended { well } => self.end(n, well),
+        match attempt.drive(&*job.fetch, poller, token, now_ms, log) {
+            Outcome::Pending => {}
+            Outcome::Ended { succeeded } => self.end(n, succeeded),
         }
     }
 
-    fn end(&mut self, n: usize, well: bool) {
+    fn end(&mut self, n: usize, succeeded: bool) {
         let job = &mut self.jobs[n];
-        let pause_ms = job.errand.ended(well, unix_s()).max(PAUSE_MS_MIN);
-        job.state = State::Waits(self.began.elapsed().as_millis() as u64 + pause_ms);
+        let pause_ms = job.fetch.ended(succeeded, unix_s()).max(PAUSE_MS_MIN);
+        job.state = State::Scheduled(self.began.elapsed().as_millis() as u64 + pause_ms);
     }
 
     fn now_ms(&self) -> u64 {
@@ -239,9 +240,9 @@ impl Errands {
     }
 }
 
-/// Errands under way at a time.
-const UNDER_WAY_MAX: usize = 32;
+/// Fetches in progress at a time.
+const IN_PROGRESS_MAX: usize = 32;
 /// Addresses of a host that are tried.
 const ADDRESSES_MAX: usize = 16;
-/// The shortest pause between the end of an errand and its next beginning.
+/// The shortest pause between the end of a fetch and its next start.
 const PAUSE_MS_MIN: u64 = 1_000;

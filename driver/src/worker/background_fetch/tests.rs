@@ -1,4 +1,4 @@
-//! Errands against peers of their own on loopback sockets.
+//! Background fetches from servers of their own on loopback sockets.
 
 use super::*;
 use std::fs::File;
@@ -7,20 +7,21 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use server_core::errand::{Conversation, Destination, Progress};
+use server_core::background_fetch::{Endpoint, FetchRequest};
 use server_core::errlog::Sink;
 
 use crate::sys::poll::Events;
 
-/// Asks "ask" and wants "yes!"; what came is written down.
-struct Asks {
-    to: Destination,
+/// Asks for a text and accepts "yes!"; how each attempt ended is noted.
+struct Fetch {
+    to: Endpoint,
+    request: FetchRequest,
     ends: Mutex<Vec<bool>>,
 }
 
-impl Asks {
-    fn destination_of(host: &str, addresses: Vec<SocketAddr>) -> Destination {
-        Destination {
+impl Fetch {
+    fn endpoint_of(host: &str, addresses: Vec<SocketAddr>) -> Endpoint {
+        Endpoint {
             host: host.to_owned(),
             port: addresses.first().map_or(0, SocketAddr::port),
             addresses,
@@ -33,9 +34,15 @@ impl Asks {
         }
     }
 
-    fn of(to: Destination) -> Arc<Self> {
+    fn of(to: Endpoint) -> Arc<Self> {
         Arc::new(Self {
             to,
+            request: FetchRequest {
+                host: "peer.test".to_owned(),
+                target: "/ask".to_owned(),
+                media_type: "text/plain",
+                response_bytes_max: 1000,
+            },
             ends: Mutex::default(),
         })
     }
@@ -45,72 +52,68 @@ impl Asks {
     }
 }
 
-impl Errand for Asks {
-    fn destination(&self) -> &Destination {
+impl BackgroundFetch for Fetch {
+    fn endpoint(&self) -> &Endpoint {
         &self.to
     }
 
-    fn begins_in_ms(&self, _: i64) -> u64 {
+    fn request(&self) -> &FetchRequest {
+        &self.request
+    }
+
+    fn first_in_ms(&self, _: i64) -> u64 {
         0
     }
 
-    fn begin(self: Arc<Self>) -> Box<dyn Conversation> {
-        Box::new(Talks(Vec::new()))
+    fn accept(&self, body: &[u8], _: i64) -> Result<(), String> {
+        match body {
+            b"yes!" => Ok(()),
+            _ => Err("the peer says no".to_owned()),
+        }
     }
 
-    fn ended(&self, well: bool, _: i64) -> u64 {
-        self.ends.lock().expect("no panic before").push(well);
+    fn ended(&self, succeeded: bool, _: i64) -> u64 {
+        self.ends.lock().expect("no panic before").push(succeeded);
         3_600_000
     }
 }
 
-struct Talks(Vec<u8>);
-
-impl Conversation for Talks {
-    fn request(&self) -> &[u8] {
-        b"ask"
-    }
-
-    fn receive(&mut self, bytes: &[u8], _: i64) -> Progress {
-        self.0.extend_from_slice(bytes);
-        match self.0.as_slice() {
-            b"yes!" => Progress::Ended(Ok(())),
-            text if b"yes!".starts_with(text) => Progress::More,
-            b"no" => Progress::Ended(Err("the peer says no".to_owned())),
-            text if b"no".starts_with(text) => Progress::More,
-            _ => Progress::Elsewhere("the peer says nothing that is known".to_owned()),
-        }
-    }
-
-    fn end(&mut self, _: i64) -> Progress {
-        Progress::More
-    }
-}
-
-/// A peer that answers each question so; it gets the stream after "ask" has come.
+/// A server that acts so on each connection once a request was received.
 fn peer(act: impl Fn(TcpStream) + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
     let address = listener.local_addr().expect("an address");
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.expect("accept");
-            let mut question = [0; 3];
-            stream.read_exact(&mut question).expect("a question");
-            assert_eq!(&question, b"ask");
+            let mut request = [0; REQUEST.len()];
+            stream.read_exact(&mut request).expect("a request");
+            assert_eq!(&request, REQUEST);
             act(stream);
         }
     });
     address
 }
 
-fn says(text: &'static [u8]) -> SocketAddr {
+/// A server whose responses have this body, which ends with the connection.
+fn says(body: &'static str) -> SocketAddr {
+    sends(format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n{body}"
+    ))
+}
+
+/// A server that sends this byte by byte, whatever the request.
+fn sends(response: String) -> SocketAddr {
     peer(move |mut stream| {
-        for byte in text {
+        for byte in response.as_bytes() {
             stream.set_nodelay(true).expect("an option");
-            stream.write_all(&[*byte]).expect("send");
+            // A client that has enough may be gone.
+            let _ = stream.write_all(&[*byte]);
         }
     })
 }
+
+/// The request of [`Fetch`].
+const REQUEST: &[u8; 38] = b"GET /ask HTTP/1.0\r\nHost: peer.test\r\n\r\n";
 
 /// A port where nobody listens as long as the socket lives.
 fn nobody() -> (SocketAddr, std::os::fd::OwnedFd) {
@@ -122,86 +125,86 @@ fn nobody() -> (SocketAddr, std::os::fd::OwnedFd) {
     (name.try_into().expect("an address"), bound)
 }
 
-/// Runs errands until each has ended so often; gives what was logged.
+/// Runs fetches until each has ended; returns what was logged.
 #[track_caller]
-fn run(all: &[Arc<Asks>]) -> String {
+fn run(all: &[Arc<Fetch>]) -> String {
     static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let n = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    let name = format!("firstbyte-errands-{}-{n}.log", std::process::id());
+    let name = format!("firstbyte-fetches-{}-{n}.log", std::process::id());
     let path = std::env::temp_dir().join(name);
     let file = File::create(&path).expect("a file");
     let log = ErrorLog::new(vec![Sink::file(Arc::new(file), Level::Info)]);
     let poller = Poller::new().expect("a poller");
-    let errands: Vec<_> = all
+    let fetches: Vec<_> = all
         .iter()
-        .map(|e| Arc::clone(e) as Arc<dyn Errand>)
+        .map(|fetch| Arc::clone(fetch) as Arc<dyn BackgroundFetch>)
         .collect();
-    let mut errands = Errands::new(&errands, 10);
+    let mut fetches = BackgroundFetches::new(&fetches, 10);
     let mut events = Events::with_capacity(8);
     let began = Instant::now();
-    errands.run_due(&poller, &log);
-    while all.iter().any(|errand| errand.ends().is_empty()) {
+    fetches.run_due(&poller, &log);
+    while all.iter().any(|fetch| fetch.ends().is_empty()) {
         assert!(began.elapsed() < Duration::from_secs(30), "it never ends");
-        let wait_ms = errands.wait_ms(10_000);
+        let wait_ms = fetches.wait_ms(10_000);
         poller.wait(&mut events, Some(wait_ms)).expect("wait");
-        errands.run_due(&poller, &log);
+        fetches.run_due(&poller, &log);
         for n in 0..events.len() {
-            errands.ready(events.at(n), &poller, &log);
+            fetches.ready(events.at(n), &poller, &log);
         }
     }
-    assert_eq!(errands.under_way(), 0);
-    assert!(errands.wait_ms(u64::MAX) > 3_000_000, "the pause begins");
+    assert_eq!(fetches.in_progress(), 0);
+    assert!(fetches.wait_ms(u64::MAX) > 3_000_000, "the pause begins");
     let text = std::fs::read_to_string(&path).expect("a log");
     std::fs::remove_file(&path).expect("it is there");
     text
 }
 
 #[test]
-fn an_answer_in_pieces_ends_an_errand_well() {
-    let errand = Asks::of(Asks::destination_of("127.0.0.1", vec![says(b"yes!")]));
-    let log = run(&[Arc::clone(&errand)]);
-    assert_eq!((errand.ends(), log.as_str()), (vec![true], ""));
+fn response_in_pieces_ends_a_fetch_successfully() {
+    let fetch = Fetch::of(Fetch::endpoint_of("127.0.0.1", vec![says("yes!")]));
+    let log = run(&[Arc::clone(&fetch)]);
+    assert_eq!((fetch.ends(), log.as_str()), (vec![true], ""));
 }
 
 #[test]
-fn an_answer_of_no_use_ends_it_and_is_logged() {
-    let to = says(b"no");
-    let errand = Asks::of(Asks::destination_of("127.0.0.1", vec![to, says(b"yes!")]));
-    let log = run(&[Arc::clone(&errand)]);
-    assert_eq!(errand.ends(), [false]);
+fn response_that_is_not_accepted_ends_a_fetch_and_is_logged() {
+    let to = says("no");
+    let fetch = Fetch::of(Fetch::endpoint_of("127.0.0.1", vec![to, says("yes!")]));
+    let log = run(&[Arc::clone(&fetch)]);
+    assert_eq!(fetch.ends(), [false]);
     let line = format!("the peer says no while asking, peer: {to}, for a test\n");
     assert!(log.contains("[error]") && log.ends_with(&line), "{log}");
 }
 
 #[test]
-fn the_next_address_is_tried_where_one_cannot_be_talked_to() {
+fn next_address_is_tried_after_one_without_a_response() {
     let (closed, _kept) = nobody();
     let short = peer(drop);
-    let addresses = vec![closed, says(b"what?"), short, says(b"yes!")];
-    let errand = Asks::of(Asks::destination_of("127.0.0.1", addresses));
-    let log = run(&[Arc::clone(&errand)]);
-    assert_eq!(errand.ends(), [true]);
+    let addresses = vec![closed, sends("what?".to_owned()), short, says("yes!")];
+    let fetch = Fetch::of(Fetch::endpoint_of("127.0.0.1", addresses));
+    let log = run(&[Arc::clone(&fetch)]);
+    assert_eq!(fetch.ends(), [true]);
     for line in [
         format!("connect() failed (111: Connection refused) while asking, peer: {closed}"),
-        "the peer says nothing that is known while asking".to_owned(),
-        format!("the connection was ended while asking, peer: {short}"),
+        "peer sent invalid response while asking".to_owned(),
+        format!("peer prematurely closed connection while asking, peer: {short}"),
     ] {
         assert!(log.contains(&line), "{line}: {log}");
     }
 }
 
 #[test]
-fn a_silent_peer_is_given_up_in_time() {
+fn silent_server_is_given_up_in_time() {
     let silent = peer(|mut stream| {
         // Until the other side gives up.
         let _ = stream.read(&mut [0]);
     });
-    let errand = Asks::of(Destination {
+    let fetch = Fetch::of(Endpoint {
         timeout_ms: 30,
-        ..Asks::destination_of("127.0.0.1", vec![silent, silent])
+        ..Fetch::endpoint_of("127.0.0.1", vec![silent, silent])
     });
-    let log = run(&[Arc::clone(&errand)]);
-    assert_eq!(errand.ends(), [false]);
+    let log = run(&[Arc::clone(&fetch)]);
+    assert_eq!(fetch.ends(), [false]);
     let line = format!(
         "peer timed out (110: Connection timed out) while asking, peer: {silent}, for a test"
     );
@@ -209,19 +212,19 @@ fn a_silent_peer_is_given_up_in_time() {
 }
 
 #[test]
-fn many_errands_take_turns() {
-    let to = says(b"yes!");
-    let errand = |_| Asks::of(Asks::destination_of("127.0.0.1", vec![to]));
-    let all: Vec<_> = (0..UNDER_WAY_MAX * 2 + 1).map(errand).collect();
+fn many_fetches_take_turns() {
+    let to = says("yes!");
+    let fetch = |_| Fetch::of(Fetch::endpoint_of("127.0.0.1", vec![to]));
+    let all: Vec<_> = (0..IN_PROGRESS_MAX * 2 + 1).map(fetch).collect();
     run(&all);
-    assert!(all.iter().all(|errand| errand.ends() == [true]));
+    assert!(all.iter().all(|fetch| fetch.ends() == [true]));
 }
 
 #[test]
 fn an_address_from_the_configuration_is_used_with_a_warning() {
-    let errand = Asks::of(Asks::destination_of("peer.test", vec![says(b"yes!")]));
-    let log = run(&[Arc::clone(&errand)]);
-    assert_eq!(errand.ends(), [true]);
+    let fetch = Fetch::of(Fetch::endpoint_of("peer.test", vec![says("yes!")]));
+    let log = run(&[Arc::clone(&fetch)]);
+    assert_eq!(fetch.ends(), [true]);
     assert!(log.contains("[warn]"), "{log}");
     assert!(log.contains("no resolver defined to resolve peer.test while asking"));
 }
@@ -253,28 +256,28 @@ fn name_server(code: u8) -> Arc<NameServers> {
 
 #[test]
 fn names_are_resolved_each_time() {
-    let to = says(b"yes!");
-    let errand = Asks::of(Destination {
+    let to = says("yes!");
+    let fetch = Fetch::of(Endpoint {
         port: to.port(),
         servers: Some(name_server(0)),
-        ..Asks::destination_of("peer.test", Vec::new())
+        ..Fetch::endpoint_of("peer.test", Vec::new())
     });
-    let log = run(&[Arc::clone(&errand)]);
-    assert_eq!((errand.ends(), log.as_str()), (vec![true], ""));
+    let log = run(&[Arc::clone(&fetch)]);
+    assert_eq!((fetch.ends(), log.as_str()), (vec![true], ""));
 }
 
 #[test]
-fn a_name_that_is_not_known_ends_an_errand() {
+fn unknown_name_ends_a_fetch() {
     let servers = name_server(3);
-    let errand = || {
-        Asks::of(Destination {
+    let fetch = || {
+        Fetch::of(Endpoint {
             servers: Some(Arc::clone(&servers)),
-            ..Asks::destination_of("peer.test", Vec::new())
+            ..Fetch::endpoint_of("peer.test", Vec::new())
         })
     };
-    let all = [errand(), errand()];
+    let all = [fetch(), fetch()];
     let log = run(&all);
-    assert!(all.iter().all(|errand| errand.ends() == [false]));
+    assert!(all.iter().all(|fetch| fetch.ends() == [false]));
     let line = "peer.test could not be resolved (3: Host not found) while asking, for a test";
     assert_eq!(log.matches(line).count(), 2, "{log}");
 }
