@@ -16,7 +16,7 @@ use driver::worker::config::ThreadConfig;
 use engines::http::Chunk;
 use flate2::{Compress, Compression, FlushCompress};
 use server_core::errlog::ErrorLog;
-use server_core::exchange::{Ctx, Exchange, Peer, Supplied, Supply, Wait};
+use server_core::exchange::{BodyRead, BodySource, Ctx, Exchange, Peer, Wait};
 use server_core::http::Http;
 use server_core::module::{Content, Handler, Module};
 use server_core::{LoadOptions, OpenedLogs, load, reply};
@@ -73,7 +73,7 @@ fn answer(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     if x.args != b"unmarked" {
         x.body.push_back(Chunk::Flush);
     }
-    x.supply = Some(Box::new(Late {
+    x.body_source = Some(Box::new(Late {
         late_ms,
         rest: Some(pieces.concat()),
     }));
@@ -91,14 +91,14 @@ struct Late {
     rest: Option<Vec<u8>>,
 }
 
-impl Supply for Late {
-    fn next(&mut self, cx: &mut Ctx<'_>) -> Supplied {
+impl BodySource for Late {
+    fn next(&mut self, cx: &mut Ctx<'_>) -> BodyRead {
         if cx.clock.mono_ms < self.late_ms {
-            return Supplied::Pending(Wait::until(self.late_ms));
+            return BodyRead::Pending(Wait::until(self.late_ms));
         }
         match self.rest.take() {
-            Some(rest) => Supplied::Chunk(Chunk::Owned(rest)),
-            None => Supplied::End,
+            Some(rest) => BodyRead::Chunk(Chunk::Owned(rest)),
+            None => BodyRead::End,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use engines::http::{Gather, RequestHead};
 
 use server_core::clock::Clock;
-use server_core::exchange::{Client, Ctx, EFFORT_BYTES, Env, Exchange};
+use server_core::exchange::{BODY_BUDGET_BYTES, Client, Ctx, Env, Exchange};
 use server_core::logs::Logs;
 use server_core::memory;
 use server_core::phases;
@@ -39,7 +39,7 @@ pub struct Shared<N: Net> {
     /// Facts about the process.
     pub env: Env,
     /// What body stages may still be given in this pass over a connection, bytes.
-    pub effort: Cell<u64>,
+    pub budget: Cell<u64>,
     /// Exchanges that were woken.
     pub wakers: WakeQueue,
     /// The connection that has its turn: its key as a token, by which its exchanges are woken.
@@ -86,7 +86,7 @@ impl<N: Net> Shared<N> {
             files: FileCache::new(),
             logs: Logs::default(),
             env,
-            effort: Cell::new(EFFORT_BYTES),
+            budget: Cell::new(BODY_BUDGET_BYTES),
             wakers: WakeQueue::default(),
             owner: 0,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
@@ -127,7 +127,7 @@ impl<N: Net> Shared<N> {
             clock: &self.clock,
             logs: &mut self.logs,
             env: &self.env,
-            effort: &self.effort,
+            budget: &self.budget,
             wakers: &self.wakers,
         }
     }

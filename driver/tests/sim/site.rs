@@ -10,8 +10,8 @@ use driver::worker::config::ThreadConfig;
 use server_core::errlog::ErrorLog;
 use server_core::exchange::{Ctx, Exchange};
 use server_core::http::Http;
-use server_core::intake::{self, Collected, InFile, Plan};
 use server_core::module::{Content, Handler, Module};
+use server_core::request_body::{self, Collected, InFile, Plan};
 use server_core::{LoadOptions, OpenedLogs, load, reply};
 
 use super::waits::{forget_waits, wait};
@@ -287,7 +287,7 @@ fn store(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         mode: 0o600,
         log: None,
     };
-    match intake::collect(x, cx, &plan) {
+    match request_body::collect(x, cx, &plan) {
         Collected::Wait => Content::Wait,
         Collected::Status(status) => Content::Status(status),
         Collected::Done => {

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use driver::worker::config::ThreadConfig;
 use engines::http::{Chunk, FileRange, ResponseHead};
 use server_core::errlog::{ErrorLog, Level, Sink};
-use server_core::exchange::{Ahead, Ctx, Exchange, Peer, State, Supplied, Supply, Wait};
-use server_core::intake::{Collected, Plan, collect};
+use server_core::exchange::{Ahead, BodyRead, BodySource, Ctx, Exchange, Peer, State, Wait};
 use server_core::module::{Content, Handler, Module};
+use server_core::request_body::{Collected, Plan, collect};
 use server_core::{LoadOptions, OpenedLogs, load, reply};
 use sim::{Faults, Random, Wire, World};
 
@@ -322,11 +322,11 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             }
         },
         "fed" => {
-            x.supply = Some(Box::new(feeding(x, cx)));
+            x.body_source = Some(Box::new(feeding(x, cx)));
             return send(x, cx, None);
         }
         "late" => {
-            x.supply = Some(Box::new(Late {
+            x.body_source = Some(Box::new(Late {
                 at_ms: cx.clock.mono_ms + number(1),
                 bytes: number(2) as usize,
             }));
@@ -351,14 +351,14 @@ struct Late {
     bytes: usize,
 }
 
-impl Supply for Late {
-    fn next(&mut self, cx: &mut Ctx<'_>) -> Supplied {
+impl BodySource for Late {
+    fn next(&mut self, cx: &mut Ctx<'_>) -> BodyRead {
         if cx.clock.mono_ms < self.at_ms {
-            return Supplied::Pending(Wait::until(self.at_ms));
+            return BodyRead::Pending(Wait::until(self.at_ms));
         }
         match std::mem::take(&mut self.bytes) {
-            0 => Supplied::End,
-            bytes => Supplied::Chunk(Chunk::Owned(vec![b'y'; bytes])),
+            0 => BodyRead::End,
+            bytes => BodyRead::Chunk(Chunk::Owned(vec![b'y'; bytes])),
         }
     }
 }

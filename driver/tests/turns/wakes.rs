@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use driver::worker::wakes::ROUNDS_MAX;
 use engines::http::Chunk;
-use server_core::exchange::{Ctx, Exchange, Peer, Supplied, Supply, Wait};
+use server_core::exchange::{BodyRead, BodySource, Ctx, Exchange, Peer, Wait};
 use server_core::waker::Waker;
 use sim::{Faults, Random, Wire};
 
@@ -22,7 +22,7 @@ struct Stage {
     /// What ends the wait of `/woken`.
     answers: HashMap<Vec<u8>, &'static str>,
     /// The pieces of `/fed`.
-    pieces: HashMap<Vec<u8>, VecDeque<Supplied>>,
+    pieces: HashMap<Vec<u8>, VecDeque<BodyRead>>,
     /// How often `/woken/self/N` has woken itself.
     times: usize,
 }
@@ -53,7 +53,7 @@ pub(crate) fn ending(x: &mut Exchange, cx: &Ctx<'_>) -> Result<String, Wait> {
 }
 
 /// The body of `/fed`.
-pub(crate) fn feeding(x: &mut Exchange, cx: &Ctx<'_>) -> impl Supply + use<> {
+pub(crate) fn feeding(x: &mut Exchange, cx: &Ctx<'_>) -> impl BodySource + use<> {
     let (uri, waker) = (x.uri.clone(), x.waker(cx));
     STAGE.with_borrow_mut(|stage| stage.wakers.insert(uri.clone(), waker));
     Fed(uri)
@@ -61,12 +61,12 @@ pub(crate) fn feeding(x: &mut Exchange, cx: &Ctx<'_>) -> impl Supply + use<> {
 
 struct Fed(Vec<u8>);
 
-impl Supply for Fed {
-    fn next(&mut self, _: &mut Ctx<'_>) -> Supplied {
+impl BodySource for Fed {
+    fn next(&mut self, _: &mut Ctx<'_>) -> BodyRead {
         let next = |stage: &mut Stage| stage.pieces.get_mut(&self.0)?.pop_front();
         STAGE
             .with_borrow_mut(next)
-            .unwrap_or(Supplied::Pending(Wait::woken()))
+            .unwrap_or(BodyRead::Pending(Wait::woken()))
     }
 }
 
@@ -81,8 +81,8 @@ fn answer(uri: &str, text: &'static str) {
 
 /// Puts a piece into the body of an URI, or its end, and wakes its exchange.
 fn feed(uri: &str, text: Option<&'static str>) {
-    let piece = text.map_or(Supplied::End, |text| {
-        Supplied::Chunk(Chunk::Static(text.as_bytes()))
+    let piece = text.map_or(BodyRead::End, |text| {
+        BodyRead::Chunk(Chunk::Static(text.as_bytes()))
     });
     STAGE.with_borrow_mut(|stage| {
         stage.pieces.entry(uri.into()).or_default().push_back(piece);

@@ -20,14 +20,14 @@ pub struct Ctx<'a> {
     /// Facts about the process.
     pub env: &'a Env,
     /// How many bytes body stages may still be given in this pass over the connection.
-    pub effort: &'a Cell<u64>,
+    pub budget: &'a Cell<u64>,
     /// Where the thread's wakes go.
     pub wakers: &'a WakeQueue,
 }
 
 /// How many bytes the stages of a connection's bodies are given before what came out of them is written and others have
 /// their turn: compressing so much takes about a millisecond.
-pub const EFFORT_BYTES: u64 = 32 << 10;
+pub const BODY_BUDGET_BYTES: u64 = 32 << 10;
 
 /// Facts about the process that variables show.
 #[derive(Debug, Clone, Default)]

@@ -5,14 +5,14 @@
 
 mod ahead;
 mod body;
-mod family;
+mod body_source;
 mod guards;
-mod joint;
 mod log;
 mod matching;
 mod rate;
 mod stage_queue;
-mod supply;
+mod subrequest;
+mod subrequest_queue;
 mod tls;
 mod wait;
 
@@ -30,22 +30,22 @@ use crate::confs::Conf;
 use crate::files::Opened;
 use crate::handler::Phase;
 use crate::http::{Http, LocalHttp, Location, PortAddr, Server};
-use crate::intake::Intake;
 use crate::known_host::KnownHost;
 use crate::regex::{Captures, FailedMatch};
+use crate::request_body::RequestBody;
 use crate::timing::{Moments, Sampled};
 use crate::trace::Trace;
 use crate::waker::{WakeKey, Waker};
 
-pub use crate::context::{Ctx, EFFORT_BYTES, Env};
+pub use crate::context::{BODY_BUDGET_BYTES, Ctx, Env};
 pub use crate::peer::Peer;
 pub use ahead::Ahead;
 pub use body::{Act, BodyStage, Broken, Pulled};
-pub use family::{Answer, Child, Family, MAX_SUBREQUESTS, MAX_SUBREQUESTS_DEEP};
+pub use body_source::{BodyRead, BodySource};
 pub use guards::{Guards, Lease};
 pub use rate::Rate;
 use stage_queue::StageQueue;
-pub use supply::{Supplied, Supply};
+pub use subrequest::{Answer, MAX_SUBREQUESTS, MAX_SUBREQUESTS_DEEP, Subrequest, SubrequestState};
 pub use tls::Tls;
 pub use wait::Wait;
 
@@ -191,7 +191,7 @@ pub struct Exchange {
     /// The request body was found too large: it is dropped, whatever the location of the error page says of it.
     pub too_large: bool,
     /// What has come of the request body, where there is one and the response is not decided yet.
-    pub(crate) intake: Option<Box<Intake>>,
+    pub(crate) request_body: Option<Box<RequestBody>>,
     /// `$request_id`, once it was asked for.
     pub request_id: Option<[u8; 16]>,
     /// How many computed variables are being evaluated, one for the sake of the other.
@@ -203,7 +203,7 @@ pub struct Exchange {
     /// The body's chunks that wait to be pulled.
     pub body: VecDeque<Chunk>,
     /// Who makes what comes behind them, if anything does.
-    pub supply: Option<Box<dyn Supply>>,
+    pub body_source: Option<Box<dyn BodySource>>,
     /// Body stages, first the one nearest to the source.
     pub stages: Vec<Box<dyn BodyStage>>,
     stage_queues: Vec<StageQueue>,
@@ -261,7 +261,7 @@ pub struct Exchange {
     /// What the kernel told of its first byte, where the configuration asks for that of some responses.
     pub sampled: Sampled,
     /// Its place among subrequests, and those of its own.
-    pub family: Family,
+    pub subrequests: SubrequestState,
     /// Where what happens is noted; never while serving.
     pub trace: Option<Rc<Trace>>,
 }
@@ -292,13 +292,13 @@ impl Exchange {
             valid_location: true,
             uri_below_alias: false,
             too_large: false,
-            intake: None,
+            request_body: None,
             request_id: None,
             depth: 0,
             reply: Reply::default(),
             response: ResponseHead::default(),
             body: VecDeque::new(),
-            supply: None,
+            body_source: None,
             stages: Vec::new(),
             stage_queues: Vec::new(),
             captures: Captures::default(),
@@ -330,7 +330,7 @@ impl Exchange {
             header_bytes: 0,
             moments: Moments::default(),
             sampled: Sampled::default(),
-            family: Family::default(),
+            subrequests: SubrequestState::default(),
             trace: None,
         }
     }
@@ -339,7 +339,7 @@ impl Exchange {
     /// last one was over ([`Exchange::clear_reply`]).
     #[inline(always)] // Every request comes through here, from one place of the driver.
     pub fn begin(&mut self, http: Rc<LocalHttp>, port: usize, client: Client, clock: &Clock) {
-        debug_assert!(self.body.is_empty() && self.supply.is_none() && self.stages.is_empty());
+        debug_assert!(self.body.is_empty() && self.body_source.is_none() && self.stages.is_empty());
         debug_assert!(self.waker.is_none(), "it went with the last request");
         debug_assert!(self.reply.status == 0 && self.reply.fields.fields.is_empty());
         // Field by field, not by `new`: the buffers keep their memory, and a copy of the whole would cost more than the request.
@@ -361,7 +361,7 @@ impl Exchange {
         self.valid_location = true;
         self.uri_below_alias = false;
         self.too_large = false;
-        self.intake = None;
+        self.request_body = None;
         self.request_id = None;
         self.depth = 0;
         self.response.clear();
@@ -393,7 +393,7 @@ impl Exchange {
         self.ahead = None;
         self.header_bytes = 0;
         self.moments = Moments::default();
-        self.family.begin();
+        self.subrequests.begin();
     }
 
     /// Forgets what was decided about the response so far.
@@ -405,7 +405,7 @@ impl Exchange {
     /// Forgets the body and what was to become of it.
     pub fn drop_body(&mut self) {
         self.body.clear();
-        self.supply = None;
+        self.body_source = None;
         self.clear_stages();
     }
 

@@ -16,7 +16,6 @@ pub mod confs;
 pub mod exchange;
 pub mod handler;
 pub mod http;
-pub mod intake;
 mod known_host;
 pub mod location;
 pub mod meters;
@@ -25,6 +24,7 @@ pub mod names;
 pub mod paths;
 pub mod phases;
 pub mod reply;
+pub mod request_body;
 pub mod stats;
 mod status_page;
 #[cfg(test)]

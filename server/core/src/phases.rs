@@ -126,8 +126,8 @@ pub fn log(x: &mut Exchange, cx: &mut Ctx<'_>) {
     }
     x.guards.clear();
     x.drop_waker();
-    if x.intake.is_some() {
-        x.intake = None;
+    if x.request_body.is_some() {
+        x.request_body = None;
     }
 }
 

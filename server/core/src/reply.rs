@@ -162,7 +162,7 @@ fn forget_content(x: &mut Exchange) {
         x.reply.fields.remove(id);
     }
     x.body.clear();
-    x.supply = None;
+    x.body_source = None;
 }
 
 fn browser(x: &Exchange) -> Option<Browser> {

@@ -40,7 +40,7 @@ pub(crate) struct World {
     pub(crate) generation: Rc<LocalHttp>,
     pub(crate) clock: Clock,
     /// What stages may still be given.
-    pub(crate) effort: Cell<u64>,
+    pub(crate) budget: Cell<u64>,
     pub(crate) files: Disk,
     logs: Logs,
     env: Env,
@@ -107,7 +107,7 @@ impl World {
         Self {
             generation: Rc::new(LocalHttp { http, number: 1 }),
             clock: Clock::new(START_MS, START_UNIX_MS),
-            effort: Cell::new(u64::MAX),
+            budget: Cell::new(u64::MAX),
             files: Disk::default(),
             logs: Logs::default(),
             env: Env::default(),
@@ -123,7 +123,7 @@ impl World {
             clock: &self.clock,
             logs: &mut self.logs,
             env: &self.env,
-            effort: &self.effort,
+            budget: &self.budget,
             wakers: &self.wakers,
         }
     }
@@ -395,7 +395,7 @@ fn say(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         }
         "nest" => {
             let deeper = first.parse::<u32>().expect("a number").checked_sub(1);
-            x.join_around(None, deeper.map(|n| format!("/nest/{n}").into_bytes()));
+            x.add_around(None, deeper.map(|n| format!("/nest/{n}").into_bytes()));
             of_text(first)
         }
         _ => of_text(&uri),

@@ -52,6 +52,6 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     x.reply.content_length = None;
     x.reply.allow_ranges = false;
     weaken(&mut x.reply);
-    x.join_around(before, after);
+    x.add_around(before, after);
     Ok(())
 }

@@ -111,7 +111,7 @@ fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
         Answer::Head(answer) => answer,
     };
     for (target, value) in &conf.assignments {
-        let value = x.lend(&mut answer, |answer| value.to_vec(answer, cx));
+        let value = x.with_parent_state(&mut answer, |answer| value.to_vec(answer, cx));
         match target {
             Target::Slot(slot) => x.set_slot(*slot, Some(value)),
             Target::Builtin(write) => write(x, &value),

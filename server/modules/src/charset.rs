@@ -274,7 +274,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
 
 /// Brings the body of a subrequest into the charset of the response that it becomes part of.
 fn adapt(x: &mut Exchange, cx: &mut Ctx<'_>, main: &CharsetMain, conf: &CharsetLoc) {
-    let to = x.family.charset().to_vec();
+    let to = x.subrequests.charset().to_vec();
     let from = if x.reply.charset.is_empty() {
         resolve(conf.source.as_ref(), main, x, cx)
     } else {

@@ -118,7 +118,7 @@ fn multipart(x: &mut Exchange, ranges: &[Range<u64>], size: u64) {
 
 fn partial(x: &mut Exchange, parts: Vec<Part>, tail: Vec<u8>) {
     x.reply.status = 206;
-    if x.supply.is_none() {
+    if x.body_source.is_none() {
         // The whole body is at hand: ranges of it may come in any order.
         let whole = x.body.len();
         for part in parts {

@@ -85,7 +85,7 @@ pub(super) fn run(options: &Options, config: &ThreadConfig, taken: &Taken) -> Re
             clock: &clock,
             logs: &mut logs,
             env: &env,
-            effort: &Cell::new(u64::MAX),
+            budget: &Cell::new(u64::MAX),
             wakers: &wakers,
         };
         match x.state {

@@ -29,7 +29,7 @@ use std::rc::Rc;
 use engines::h2::PREFACE;
 use engines::http::{FieldId, RequestHead};
 use server_core::errlog::Level;
-use server_core::exchange::{EFFORT_BYTES, Exchange};
+use server_core::exchange::{BODY_BUDGET_BYTES, Exchange};
 use server_core::stats::{self, Activity};
 
 use super::net::Net;
@@ -83,7 +83,7 @@ pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, cause: Cause) -
 
 /// One pass down and up; true if there may be more to do at once.
 fn pass<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
-    sh.effort.set(EFFORT_BYTES);
+    sh.budget.set(BODY_BUDGET_BYTES);
     let read = receive(c, sh)?;
     if c.mux.is_some() {
         mux::deliver(c, sh)?;

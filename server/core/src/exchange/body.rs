@@ -8,10 +8,10 @@ use std::io;
 
 use engines::http::{Chunk, FileRange, Method};
 
-use super::family::Child;
-use super::joint::Joined;
 use super::stage_queue::{QueueState, StageQueue};
-use super::{Ctx, Exchange, Supplied, Wait};
+use super::subrequest::Subrequest;
+use super::subrequest_queue::QueueRead;
+use super::{BodyRead, Ctx, Exchange, Wait};
 use crate::errlog::Level;
 
 /// A transformation of the response body, added for one response by a header stage.
@@ -73,7 +73,7 @@ pub enum Act {
     /// Some of it; it is to be asked again.
     Again,
     /// As `Again`, and next comes the body of this subrequest.
-    Join(Box<Child>),
+    Join(Box<Subrequest>),
 }
 
 /// Why a stage cannot go on, for the log.
@@ -130,7 +130,7 @@ impl Exchange {
     /// As [`Exchange::pull`], with the marks of what is to leave at once ([`Chunk::Flush`]).
     #[inline]
     pub fn pull_marked(&mut self, cx: &mut Ctx<'_>) -> Pulled {
-        if self.stages.is_empty() && !self.family.joins() {
+        if self.stages.is_empty() && !self.subrequests.has_queue() {
             return self.next_own(cx);
         }
         self.pull_made(cx)
@@ -139,17 +139,17 @@ impl Exchange {
     /// As [`Exchange::pull_marked`], where stages or subrequests make the body.
     #[inline(never)]
     fn pull_made(&mut self, cx: &mut Ctx<'_>) -> Pulled {
-        let joins = self.family.joins();
-        if joins && self.family.outer == 0 {
-            return match self.joined(cx) {
-                Ok(Joined::Chunk(chunk)) => Pulled::Chunk(chunk),
-                Ok(Joined::End) => Pulled::End,
-                Ok(Joined::Pending) => Pulled::Pending,
+        let has_queue = self.subrequests.has_queue();
+        if has_queue && self.subrequests.outer == 0 {
+            return match self.next_queued(cx) {
+                Ok(QueueRead::Chunk(chunk)) => Pulled::Chunk(chunk),
+                Ok(QueueRead::End) => Pulled::End,
+                Ok(QueueRead::Pending) => Pulled::Pending,
                 Err(broken) => self.broken(broken),
             };
         }
         self.pull_wait = None;
-        let first = if joins { self.joint_at() } else { 0 };
+        let first = if has_queue { self.queue_position() } else { 0 };
         self.stage_queues
             .resize_with(self.stages.len(), StageQueue::default);
         loop {
@@ -182,25 +182,25 @@ impl Exchange {
     pub(super) fn next_own(&mut self, cx: &mut Ctx<'_>) -> Pulled {
         match self.body.pop_front() {
             Some(chunk) => Pulled::Chunk(chunk),
-            None if self.supply.is_none() => Pulled::End,
-            None => self.next_supplied(cx),
+            None if self.body_source.is_none() => Pulled::End,
+            None => self.next_of_source(cx),
         }
     }
 
     #[inline(never)]
-    fn next_supplied(&mut self, cx: &mut Ctx<'_>) -> Pulled {
-        let Some(supply) = &mut self.supply else {
+    fn next_of_source(&mut self, cx: &mut Ctx<'_>) -> Pulled {
+        let Some(source) = &mut self.body_source else {
             return Pulled::End;
         };
         self.pull_wait = None;
-        match supply.next(cx) {
-            Supplied::Chunk(chunk) => Pulled::Chunk(chunk),
-            Supplied::Pending(wait) => {
+        match source.next(cx) {
+            BodyRead::Chunk(chunk) => Pulled::Chunk(chunk),
+            BodyRead::Pending(wait) => {
                 self.pull_wait = Some(wait);
                 Pulled::Pending
             }
-            Supplied::End => {
-                self.supply = None;
+            BodyRead::End => {
+                self.body_source = None;
                 Pulled::End
             }
         }
@@ -208,7 +208,7 @@ impl Exchange {
 
     /// Whether its body may have to be waited for.
     pub fn may_wait(&self) -> bool {
-        self.supply.is_some() || self.family.joins()
+        self.body_source.is_some() || self.subrequests.has_queue()
     }
 
     fn broken(&self, broken: Broken) -> Pulled {
@@ -220,8 +220,8 @@ impl Exchange {
 
     /// Takes back what was pulled and could not leave yet.
     pub(super) fn put_back(&mut self, chunk: Chunk) {
-        if self.family.joins() && self.family.outer == 0 {
-            return self.put_back_joined(chunk);
+        if self.subrequests.has_queue() && self.subrequests.outer == 0 {
+            return self.put_back_queued(chunk);
         }
         let queue = match self.stage_queues.last_mut() {
             Some(lane) if !self.stages.is_empty() => &mut lane.out,
@@ -249,20 +249,20 @@ impl Exchange {
             return Ok(Stepped::Pending);
         }
         // Subrequests join behind the stages about the body itself and before those about what the client gets.
-        let joined = self.family.joins() && i == self.joint_at();
+        let joined = self.subrequests.has_queue() && i == self.queue_position();
         // Only what is read anew counts against the budget: what stages hold already goes on.
-        if (joined || i == 0) && cx.effort.get() == 0 {
+        if (joined || i == 0) && cx.budget.get() == 0 {
             self.pull_wait = Some(Wait::until(cx.clock.mono_ms));
             return Ok(Stepped::BudgetSpent);
         }
         let input = if joined {
-            match self.joined(cx)? {
-                Joined::Pending => return Ok(Stepped::Pending),
-                Joined::End => None,
-                Joined::Chunk(chunk) => {
+            match self.next_queued(cx)? {
+                QueueRead::Pending => return Ok(Stepped::Pending),
+                QueueRead::End => None,
+                QueueRead::Chunk(chunk) => {
                     let (read, rest) = self.in_memory(chunk, cx)?;
                     if let Some(rest) = rest {
-                        self.put_back_joined(rest);
+                        self.put_back_queued(rest);
                     }
                     Some(read)
                 }
@@ -305,12 +305,12 @@ impl Exchange {
     /// A chunk as stages take it, and the rest of it: of a file at most [`READ_BYTES`] are read.
     fn in_memory(&self, chunk: Chunk, cx: &mut Ctx<'_>) -> Result<(Chunk, Option<Chunk>), Broken> {
         let Chunk::File(mut range) = chunk else {
-            cx.effort.set(cx.effort.get().saturating_sub(chunk.len()));
+            cx.budget.set(cx.budget.get().saturating_sub(chunk.len()));
             return Ok((chunk, None));
         };
         let left = range.len.saturating_sub(READ_BYTES);
         range.len -= left;
-        cx.effort.set(cx.effort.get().saturating_sub(range.len));
+        cx.budget.set(cx.budget.get().saturating_sub(range.len));
         let bytes = cx
             .files
             .read(&range)

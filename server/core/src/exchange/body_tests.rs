@@ -1,4 +1,4 @@
-//! The body on its way out: order of the stages, marks, ends, supplies, effort and faults.
+//! The body on its way out: order of the stages, marks, ends, sources, budget and faults.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use std::rc::Rc;
 use engines::http::Chunk;
 
 use super::{BodyStage, Broken, READ_BYTES};
-use crate::exchange::{Ctx, Exchange, Pulled, Supplied, Supply, Wait};
+use crate::exchange::{BodyRead, BodySource, Ctx, Exchange, Pulled, Wait};
 use crate::memory::RETRY_MS;
 use crate::testing::{World, file_of};
 
@@ -72,15 +72,15 @@ impl BodyStage for Named {
 }
 
 /// What a supplier says, the last first.
-struct Said(Vec<Supplied>);
+struct Said(Vec<BodyRead>);
 
-impl Supply for Said {
-    fn next(&mut self, _: &mut Ctx<'_>) -> Supplied {
+impl BodySource for Said {
+    fn next(&mut self, _: &mut Ctx<'_>) -> BodyRead {
         self.0.pop().expect("never asked again after the end")
     }
 }
 
-fn supply(mut said: Vec<Supplied>) -> Option<Box<dyn Supply>> {
+fn source(mut said: Vec<BodyRead>) -> Option<Box<dyn BodySource>> {
     said.reverse();
     Some(Box::new(Said(said)))
 }
@@ -265,14 +265,14 @@ fn a_stage_that_breaks_breaks_the_body_and_says_why() {
 }
 
 #[test]
-fn a_supply_comes_behind_the_chunks_at_hand() {
+fn a_source_comes_behind_the_chunks_at_hand() {
     let mut world = World::new("");
     let mut x = exchange(&world, &["a"]);
-    x.supply = supply(vec![
-        Supplied::Chunk(text("b")),
-        Supplied::Pending(Wait::until(4321)),
-        Supplied::Chunk(text("c")),
-        Supplied::End,
+    x.body_source = source(vec![
+        BodyRead::Chunk(text("b")),
+        BodyRead::Pending(Wait::until(4321)),
+        BodyRead::Chunk(text("c")),
+        BodyRead::End,
     ]);
     assert!(x.may_wait());
     assert_eq!(world.pull(&mut x), ("ab".to_owned(), "later"));
@@ -284,15 +284,15 @@ fn a_supply_comes_behind_the_chunks_at_hand() {
 }
 
 #[test]
-fn a_supply_that_waits_makes_the_stages_wait_and_keeps_their_time() {
+fn a_source_that_waits_makes_the_stages_wait_and_keeps_their_time() {
     let mut world = World::new("");
     let calls = Calls::default();
     let mut x = exchange(&world, &[]);
-    x.supply = supply(vec![
-        Supplied::Chunk(text("a")),
-        Supplied::Pending(Wait::until(4321)),
-        Supplied::Chunk(text("b")),
-        Supplied::End,
+    x.body_source = source(vec![
+        BodyRead::Chunk(text("a")),
+        BodyRead::Pending(Wait::until(4321)),
+        BodyRead::Chunk(text("b")),
+        BodyRead::End,
     ]);
     x.stages.push(Named::new("one", &calls));
     assert_eq!(world.pull(&mut x), ("a".to_owned(), "later"));
@@ -309,7 +309,7 @@ fn only_bodies_that_are_made_elsewhere_may_have_to_be_waited_for() {
     assert!(x.may_wait());
     x.clear_stages();
     assert!(!x.may_wait());
-    x.supply = supply(vec![Supplied::End]);
+    x.body_source = source(vec![BodyRead::End]);
     assert!(x.may_wait());
 }
 
@@ -379,40 +379,40 @@ fn a_file_that_became_shorter_breaks_the_body() {
 
 /// The stages of a pass are given so many bytes; where that is used up, the body waits for the next pass at once.
 #[test]
-fn stages_are_given_no_more_than_the_effort_of_a_pass() {
+fn stages_are_given_no_more_than_the_budget_of_a_pass() {
     let mut world = World::new("");
     let mut x = exchange(&world, &["abc", "def", "ghi"]);
     x.stages.push(Box::new(Through));
     x.stages.push(Box::new(Through));
-    world.effort.set(4);
+    world.budget.set(4);
     assert_eq!(world.pull(&mut x), ("abcdef".to_owned(), "spent"));
-    assert_eq!(world.effort.get(), 0);
+    assert_eq!(world.budget.get(), 0);
     assert_eq!(x.due_ms(), Some(world.clock.mono_ms), "in the next pass");
     assert_eq!(world.pull(&mut x), (String::new(), "spent"));
-    world.effort.set(1);
+    world.budget.set(1);
     assert_eq!(world.pull(&mut x), ("ghi".to_owned(), "spent"));
-    world.effort.set(1);
+    world.budget.set(1);
     assert_eq!(world.pull(&mut x), (String::new(), "end"));
-    assert_eq!(world.effort.get(), 1, "an end costs nothing");
+    assert_eq!(world.budget.get(), 1, "an end costs nothing");
 }
 
 #[test]
-fn a_file_costs_the_effort_of_what_is_read_of_it() {
+fn a_file_costs_the_budget_of_what_is_read_of_it() {
     let mut world = World::new("");
     let mut x = exchange(&world, &[]);
     x.body
         .push_back(file_of(&vec![b'x'; 2 * READ_BYTES as usize]));
     x.stages.push(Box::new(Through));
-    world.effort.set(READ_BYTES + 1);
+    world.budget.set(READ_BYTES + 1);
     assert_eq!(world.pull(&mut x).0.len() as u64, 2 * READ_BYTES);
-    assert_eq!(world.effort.get(), 0);
+    assert_eq!(world.budget.get(), 0);
 }
 
 #[test]
-fn without_stages_a_pass_has_no_effort() {
+fn without_stages_a_pass_has_no_budget() {
     let mut world = World::new("");
     let mut x = exchange(&world, &["abc"]);
-    world.effort.set(0);
+    world.budget.set(0);
     assert_eq!(world.pull(&mut x), ("abc".to_owned(), "end"));
 }
 

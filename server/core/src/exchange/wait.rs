@@ -71,7 +71,7 @@ impl Exchange {
 
     /// Whether the exchange has been woken since it was resumed, or a subrequest that a phase waits for.
     pub(super) fn is_woken(&self) -> bool {
-        let awaited = || self.family.awaited().is_some_and(Self::is_woken);
+        let awaited = || self.subrequests.awaited().is_some_and(Self::is_woken);
         self.waker.as_ref().is_some_and(Waker::is_woken) || awaited()
     }
 

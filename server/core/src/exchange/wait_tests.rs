@@ -7,7 +7,7 @@ use std::rc::Rc;
 use engines::http::Chunk;
 
 use super::Wait;
-use crate::exchange::{Answer, Child, Ctx, Exchange, State, Supplied, Supply};
+use crate::exchange::{Answer, BodyRead, BodySource, Ctx, Exchange, State, Subrequest};
 use crate::testing::{Outcome, Ran, Reaction, START_MS, World, get};
 use crate::waker::{WakeKey, Waker};
 
@@ -144,7 +144,7 @@ fn a_subrequest_that_is_woken_goes_on_whether_it_is_first_or_not() {
     let mut world = World::new("");
     let mut ran = world.run(&get("/say/own"), &[]);
     ran.react(&[("say", WAITS), ("say", WAITS)]);
-    ran.x.join_around(
+    ran.x.add_around(
         Some(b"/say/before-".to_vec()),
         Some(b"/say/-after".to_vec()),
     );
@@ -165,19 +165,19 @@ fn a_subrequest_that_is_woken_goes_on_whether_it_is_first_or_not() {
 }
 
 /// A source that waits between its pieces.
-struct Slow(VecDeque<Supplied>);
+struct Slow(VecDeque<BodyRead>);
 
-impl Supply for Slow {
-    fn next(&mut self, _: &mut Ctx<'_>) -> Supplied {
-        self.0.pop_front().unwrap_or(Supplied::End)
+impl BodySource for Slow {
+    fn next(&mut self, _: &mut Ctx<'_>) -> BodyRead {
+        self.0.pop_front().unwrap_or(BodyRead::End)
     }
 }
 
 fn slow() -> Box<Slow> {
-    let piece = |text: &str| Supplied::Chunk(Chunk::Owned(text.as_bytes().to_vec()));
+    let piece = |text: &str| BodyRead::Chunk(Chunk::Owned(text.as_bytes().to_vec()));
     Box::new(Slow(VecDeque::from([
         piece("a"),
-        Supplied::Pending(Wait::woken()),
+        BodyRead::Pending(Wait::woken()),
         piece("b"),
     ])))
 }
@@ -187,7 +187,7 @@ fn a_source_that_is_to_wake_has_no_time() {
     let mut world = World::new("");
     let mut x = world.get("/say/");
     x.body.clear();
-    x.supply = Some(slow());
+    x.body_source = Some(slow());
     assert_eq!(world.pull(&mut x), ("a".to_owned(), "later"));
     assert_eq!(x.due_ms(), Some(u64::MAX));
     assert_eq!(world.pull(&mut x), ("b".to_owned(), "end"));
@@ -199,12 +199,12 @@ fn a_subrequest_waits_for_its_source_and_its_parent_with_it() {
     let mut world = World::new("");
     let mut ran = world.run(&get("/say/own"), &[]);
     ran.react(&[("say", |x, cx| {
-        x.supply = Some(slow());
+        x.body_source = Some(slow());
         x.reply.status = 200;
         crate::reply::send(x, cx, None);
         Outcome::Sent
     })]);
-    ran.x.join_around(Some(b"/slow".to_vec()), None);
+    ran.x.add_around(Some(b"/slow".to_vec()), None);
     assert_eq!(world.pull(&mut ran.x), ("a".to_owned(), "later"));
     assert_eq!(ran.x.due_ms(), Some(u64::MAX));
     assert_eq!(world.pull(&mut ran.x), ("bown".to_owned(), "end"));
@@ -215,7 +215,7 @@ fn a_child_has_a_waker_of_its_own_and_its_roots_key() {
     let mut world = World::new("");
     let mut x = world.get("/a");
     x.client.wake.owner = 9;
-    let mut child = Child::open(&mut x, &world.cx(), b"/b", b"").expect("it is the first");
+    let mut child = Subrequest::open(&mut x, &world.cx(), b"/b", b"").expect("it is the first");
     let waker = child.exchange.waker(&world.cx());
     assert!(!waker.is_same(&x.waker(&world.cx())));
     waker.wake();

@@ -26,7 +26,7 @@ pub fn permitted(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8]) -> Option<usize
     other.request_id = x.request_id;
     other.set_uri(uri);
     enter(&mut other, Phase::ServerRewrite);
-    lend(x, &mut other);
+    with_parent_state(x, &mut other);
     while other.state == State::Running && !matches!(other.phase, Phase::PreContent) {
         match other.phase {
             _ if other.failed_match == FailedMatch::New => break,
@@ -34,7 +34,7 @@ pub fn permitted(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8]) -> Option<usize
             _ => rarely(&mut other, cx, &http),
         }
     }
-    lend(x, &mut other);
+    with_parent_state(x, &mut other);
     let is_through = other.state == State::Running && other.failed_match == FailedMatch::None;
     is_through.then_some(other.location)
 }
@@ -47,7 +47,7 @@ fn rarely(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
 }
 
 /// Gives what the client said, or takes it back.
-fn lend(x: &mut Exchange, other: &mut Exchange) {
+fn with_parent_state(x: &mut Exchange, other: &mut Exchange) {
     std::mem::swap(&mut x.head, &mut other.head);
     std::mem::swap(&mut x.host, &mut other.host);
 }

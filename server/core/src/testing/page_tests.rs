@@ -7,12 +7,12 @@ use std::rc::Rc;
 use engines::http::Chunk;
 
 use super::{Ran, World, get};
-use crate::exchange::{Act, BodyStage, Broken, Child, Ctx, Exchange};
+use crate::exchange::{Act, BodyStage, Broken, Ctx, Exchange, Subrequest};
 
 /// What a page is made of.
 pub(crate) enum Part {
     Text(String),
-    Child(&'static str),
+    Subrequest(&'static str),
     /// The stage does nothing more before it has ended.
     Waited(&'static str),
     /// With a stub in the place of nothing or of an error.
@@ -53,14 +53,15 @@ impl BodyStage for Page {
         let Some(part) = self.0.left.borrow_mut().pop_front() else {
             return Ok(Act::Idle);
         };
-        let mut open =
-            |uri: &str| Child::open(x, cx, uri.as_bytes(), b"").map_err(|_| Broken("too many"));
+        let mut open = |uri: &str| {
+            Subrequest::open(x, cx, uri.as_bytes(), b"").map_err(|_| Broken("too many"))
+        };
         let child = match part {
             Part::Text(text) => {
                 out.push_back(Chunk::Owned(text.into()));
                 return Ok(Act::Again);
             }
-            Part::Child(uri) => open(uri)?,
+            Part::Subrequest(uri) => open(uri)?,
             Part::Waited(uri) => open(uri)?.waited(),
             Part::OrElse(uri, stub) => open(uri)?.or_else(stub.into(), b"text/plain".to_vec()),
             Part::Held(uri) => {
@@ -104,7 +105,7 @@ pub(crate) fn begun(ran: &Ran) -> usize {
     ran.handlers().matches("server_rewrite").count()
 }
 
-/// A stage behind the joint that holds everything back until it is told to let go.
+/// A stage behind the queue of subrequests that holds everything back until it is told to let go.
 pub(crate) struct Holding(pub(crate) Vec<u8>);
 
 impl BodyStage for Holding {

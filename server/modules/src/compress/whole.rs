@@ -16,7 +16,7 @@ use super::encoder::{Encoder, Until};
 pub(super) fn is_at_hand(x: &Exchange, length: u64) -> bool {
     let whole = || x.body.iter().map(Chunk::len).sum::<u64>() == length;
     let marked = || x.body.iter().any(|chunk| matches!(chunk, Chunk::Flush));
-    length <= WHOLE_BYTES && x.stages.is_empty() && x.supply.is_none() && whole() && !marked()
+    length <= WHOLE_BYTES && x.stages.is_empty() && x.body_source.is_none() && whole() && !marked()
 }
 
 /// The body compressed; `None` where that fails, so that it must be tried in the usual way.

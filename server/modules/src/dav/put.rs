@@ -4,8 +4,8 @@ use engines::http::{FieldId, parse_http_date};
 use server_core::debug_http;
 use server_core::errlog::{Level, Shown};
 use server_core::exchange::{Ctx, Exchange};
-use server_core::intake::{self, Collected, InFile, Plan};
 use server_core::module::Content;
+use server_core::request_body::{self, Collected, InFile, Plan};
 use server_core::{Change, EISDIR, OpenPolicy, paths};
 
 use super::destination::{parent, refuse_links};
@@ -23,7 +23,7 @@ pub(super) fn put(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Content 
         mode: UPLOADING,
         log: None,
     };
-    match intake::collect(x, cx, &plan) {
+    match request_body::collect(x, cx, &plan) {
         Collected::Wait => Content::Wait,
         Collected::Status(status) => Content::Status(status),
         Collected::Done => Content::Status(place(x, cx, conf).unwrap_or_else(|status| status)),

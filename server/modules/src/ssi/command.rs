@@ -6,7 +6,7 @@
 
 use engines::http::{Escape, escape, escape_html};
 use server_core::debug_http;
-use server_core::exchange::{Child, Ctx, Exchange};
+use server_core::exchange::{Ctx, Exchange, Subrequest};
 use server_core::regex;
 
 use super::expand::{Failed, expand, expand_uri, failed};
@@ -63,7 +63,7 @@ pub(super) enum Done {
     /// All; what it puts out is put out.
     All,
     /// The body of a subrequest is what it puts out.
-    Include(Box<Child>),
+    Include(Box<Subrequest>),
 }
 
 /// Values of parameters, in the order in which the command knows them.
@@ -419,7 +419,7 @@ fn sort<'c>(x: &Exchange, known: &Known, command: &'c Command) -> Result<Params<
     Ok(Params(values))
 }
 
-fn include(x: &mut Exchange, cx: &mut Ctx<'_>, params: &Params<'_>) -> Result<Child, Failed> {
+fn include(x: &mut Exchange, cx: &mut Ctx<'_>, params: &Params<'_>) -> Result<Subrequest, Failed> {
     let (uri, file, wait) = (params.get(0), params.get(1), params.get(2));
     let (variable, stub) = (params.get(3), params.get(4));
     let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
@@ -465,7 +465,7 @@ fn include(x: &mut Exchange, cx: &mut Ctx<'_>, params: &Params<'_>) -> Result<Ch
             }
         },
     };
-    let mut child = Child::open(x, cx, &path, &args).map_err(|_| Failed)?;
+    let mut child = Subrequest::open(x, cx, &path, &args).map_err(|_| Failed)?;
     if let Some(stub) = stub {
         child = child.or_else(stub, x.reply.content_type.clone());
     }

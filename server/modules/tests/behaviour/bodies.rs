@@ -13,9 +13,9 @@ use engines::h1::{self, Event};
 use server_core::clock::Clock;
 use server_core::exchange::{Client, Ctx, Env, Exchange, Peer, State};
 use server_core::http::LocalHttp;
-use server_core::intake::{Collected, Plan, collect};
 use server_core::logs::Logs;
 use server_core::module::{Content, Handler, Module};
+use server_core::request_body::{Collected, Plan, collect};
 use server_core::waker::{WakeKey, WakeQueue};
 use server_core::{
     FileError, Files, Keep, LoadOptions, Meta, OpenPolicy, Opened, TempDir, TempFile, load, phases,
@@ -134,7 +134,7 @@ impl Reading {
                 clock: &self.clock,
                 logs: &mut logs,
                 env: &env,
-                effort: &Cell::new(u64::MAX),
+                budget: &Cell::new(u64::MAX),
                 wakers: &WakeQueue::default(),
             },
         );

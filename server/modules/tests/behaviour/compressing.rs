@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::io::Read;
 
 use engines::http::Chunk;
-use server_core::exchange::{EFFORT_BYTES, Exchange, Pulled};
+use server_core::exchange::{BODY_BUDGET_BYTES, Exchange, Pulled};
 
 use crate::site::{Answer, Site};
 
@@ -370,15 +370,18 @@ fn compressing_pauses_and_goes_on() {
         let (mut x, _) = site.begin_with(&request);
         // As it is read of a file.
         x.body.clear();
-        let piece = || Chunk::Owned(vec![b'x'; EFFORT_BYTES as usize]);
-        feed(&mut x, (0..LEN / EFFORT_BYTES as usize).map(|_| piece()));
+        let piece = || Chunk::Owned(vec![b'x'; BODY_BUDGET_BYTES as usize]);
+        feed(
+            &mut x,
+            (0..LEN / BODY_BUDGET_BYTES as usize).map(|_| piece()),
+        );
         let (mut bytes, mut pauses) = (Vec::new(), 0);
-        let effort = Cell::new(EFFORT_BYTES);
+        let budget = Cell::new(BODY_BUDGET_BYTES);
         loop {
-            match site.pull_within(&mut x, &effort) {
+            match site.pull_within(&mut x, &budget) {
                 Pulled::Chunk(chunk) => bytes.extend_from_slice(chunk.bytes()),
                 Pulled::BudgetSpent => {
-                    assert_eq!(effort.replace(EFFORT_BYTES), 0);
+                    assert_eq!(budget.replace(BODY_BUDGET_BYTES), 0);
                     assert!(x.pull_wait.is_some(), "it is to be asked again");
                     pauses += 1;
                 }
@@ -387,7 +390,10 @@ fn compressing_pauses_and_goes_on() {
                 Pulled::Broken => panic!("{coding}"),
             }
         }
-        assert!(pauses >= LEN / EFFORT_BYTES as usize, "{coding}: {pauses}");
+        assert!(
+            pauses >= LEN / BODY_BUDGET_BYTES as usize,
+            "{coding}: {pauses}"
+        );
         assert_eq!(decoded(coding, &bytes), page, "{coding}");
     }
 }

@@ -255,7 +255,7 @@ impl Site {
     }
 
     /// The same where body stages may be given no more than this many bytes.
-    pub(crate) fn pull_within(&mut self, x: &mut Exchange, effort: &Cell<u64>) -> Pulled {
+    pub(crate) fn pull_within(&mut self, x: &mut Exchange, budget: &Cell<u64>) -> Pulled {
         let clock = Clock::new(START_MS, NOW_S * 1000);
         let (mut logs, env) = (Logs::default(), Env::default());
         x.pull_marked(&mut context(
@@ -263,7 +263,7 @@ impl Site {
             &clock,
             &mut logs,
             &env,
-            effort,
+            budget,
             &WakeQueue::default(),
         ))
     }
@@ -297,8 +297,8 @@ impl Site {
         x.tls.clone_from(&self.tls);
         x.head = head;
         loop {
-            let effort = Cell::new(u64::MAX);
-            let mut cx = context(&mut self.disk, &clock, &mut logs, &env, &effort, &wakers);
+            let budget = Cell::new(u64::MAX);
+            let mut cx = context(&mut self.disk, &clock, &mut logs, &env, &budget, &wakers);
             match x.state {
                 State::Waiting(_) => phases::resume(&mut x, &mut cx),
                 _ => phases::begin(&mut x, &mut cx),
@@ -390,8 +390,8 @@ fn answer(x: &mut Exchange, disk: &mut Disk, clock: &mut Clock) -> Answer {
     answer.status = x.response.status;
     answer.head = String::from_utf8_lossy(&x.response.arena).replace('\r', "");
     loop {
-        let (effort, wakers) = (Cell::new(u64::MAX), WakeQueue::default());
-        let mut cx = context(disk, clock, &mut logs, &env, &effort, &wakers);
+        let (budget, wakers) = (Cell::new(u64::MAX), WakeQueue::default());
+        let mut cx = context(disk, clock, &mut logs, &env, &budget, &wakers);
         match x.pull(&mut cx) {
             Pulled::BudgetSpent => {}
             Pulled::Pending => {
@@ -410,8 +410,8 @@ fn answer(x: &mut Exchange, disk: &mut Disk, clock: &mut Clock) -> Answer {
     }
     answer.body = String::from_utf8_lossy(&answer.bytes).into_owned();
     if let Some(on_end) = x.on_end {
-        let (effort, wakers) = (Cell::new(u64::MAX), WakeQueue::default());
-        let mut cx = context(disk, clock, &mut logs, &env, &effort, &wakers);
+        let (budget, wakers) = (Cell::new(u64::MAX), WakeQueue::default());
+        let mut cx = context(disk, clock, &mut logs, &env, &budget, &wakers);
         on_end(x, &mut cx);
         answer.trailers = String::from_utf8_lossy(&x.reply.trailers.arena).replace('\r', "");
     }
@@ -424,7 +424,7 @@ fn context<'a>(
     clock: &'a Clock,
     logs: &'a mut Logs,
     env: &'a Env,
-    effort: &'a Cell<u64>,
+    budget: &'a Cell<u64>,
     wakers: &'a WakeQueue,
 ) -> Ctx<'a> {
     Ctx {
@@ -432,7 +432,7 @@ fn context<'a>(
         clock,
         logs,
         env,
-        effort,
+        budget,
         wakers,
     }
 }

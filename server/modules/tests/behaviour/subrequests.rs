@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use engines::http::Chunk;
-use server_core::exchange::{Ctx, Pulled, Supplied, Supply, Wait};
+use server_core::exchange::{BodyRead, BodySource, Ctx, Pulled, Wait};
 
 use crate::site::Site;
 
@@ -209,11 +209,11 @@ fn what_is_ready_leaves_before_a_subrequest_that_waits() {
 }
 
 /// A body that is made while it is pulled.
-struct Made(Vec<Supplied>);
+struct Made(Vec<BodyRead>);
 
-impl Supply for Made {
-    fn next(&mut self, _: &mut Ctx<'_>) -> Supplied {
-        self.0.pop().unwrap_or(Supplied::End)
+impl BodySource for Made {
+    fn next(&mut self, _: &mut Ctx<'_>) -> BodyRead {
+        self.0.pop().unwrap_or(BodyRead::End)
     }
 }
 
@@ -223,10 +223,10 @@ fn a_body_that_is_made_later_is_joined() {
     let mut x = site.begin("/page.html");
     x.body.clear();
     let pieces = [
-        Supplied::Chunk(Chunk::Static(b"made")),
-        Supplied::Pending(Wait::until(1234)),
+        BodyRead::Chunk(Chunk::Static(b"made")),
+        BodyRead::Pending(Wait::until(1234)),
     ];
-    x.supply = Some(Box::new(Made(Vec::from(pieces))));
+    x.body_source = Some(Box::new(Made(Vec::from(pieces))));
     let mut got = Vec::new();
     let mut waits = Vec::new();
     loop {

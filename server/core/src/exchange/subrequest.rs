@@ -2,8 +2,8 @@
 //!
 //! A subrequest is an exchange of its own, with method GET, that begins where rewriting of the server begins and skips the
 //! access phase, as in nginx. It has the head, the variables and the guards of the client's request: they are lent to it
-//! while it works ([`Exchange::lend`]), so that an exchange without subrequests pays nothing for them. Its head is
-//! never sent; where its body goes, says who asks ([`Child`]). How bodies join is in `joint`.
+//! while it works ([`Exchange::with_parent_state`]), so that an exchange without subrequests pays nothing for them. Its head is
+//! never sent; where its body goes, says who asks ([`Subrequest`]). How bodies join is in `subrequest_queue`.
 //!
 //! Absent: methods other than GET, subrequests that nobody waits for (`mirror`).
 //!
@@ -11,7 +11,7 @@
 
 use std::rc::Rc;
 
-use super::joint::Joint;
+use super::subrequest_queue::SubrequestQueue;
 use super::{Ctx, Exchange, MAX_URI_CHANGES, State, Wait};
 use crate::debug_http;
 use crate::errlog::{Level, Shown};
@@ -21,7 +21,7 @@ use crate::regex::FailedMatch;
 
 /// What an exchange has to do with subrequests.
 #[derive(Default)]
-pub struct Family {
+pub struct SubrequestState {
     /// How many exchanges it is below the client's.
     nesting: u8,
     /// Subrequests that the client's request has led to so far; lent like the head.
@@ -31,16 +31,16 @@ pub struct Family {
     /// How many of the last body stages come after the place where bodies of subrequests join.
     pub(super) outer: usize,
     /// The place where they join, if any may.
-    pub(super) joint: Option<Box<Joint>>,
+    pub(super) queue: Option<Box<SubrequestQueue>>,
     /// The subrequest that a phase waits for.
     awaited: Option<Box<Exchange>>,
 }
 
-impl Family {
+impl SubrequestState {
     /// Whether bodies of subrequests may join its body.
     #[inline]
-    pub fn joins(&self) -> bool {
-        self.joint.is_some()
+    pub fn has_queue(&self) -> bool {
+        self.queue.is_some()
     }
 
     /// The charset of the response that a subrequest's body becomes part of; empty for none.
@@ -61,28 +61,28 @@ impl Family {
     /// Lets go of its own subrequests.
     pub(super) fn drop_own(&mut self) {
         self.outer = 0;
-        self.joint = None;
+        self.queue = None;
         self.awaited = None;
     }
 }
 
 /// A subrequest whose body is part of its parent's, or held for it.
-pub struct Child {
+pub struct Subrequest {
     pub(super) exchange: Box<Exchange>,
     /// What takes the place of a body that is empty, or of an error's, and its media type.
     pub(super) stub: Option<(Vec<u8>, Vec<u8>)>,
     /// The stage that asked does nothing more before it has ended.
     pub(super) waited: bool,
     /// Who gets the body, in memory.
-    pub(super) holder: Option<Holder>,
+    pub(super) on_complete: Option<OnComplete>,
     /// Something of the body has been pulled.
     pub(super) begun: bool,
 }
 
 /// Takes the status and the body of a subrequest.
-pub(super) type Holder = Box<dyn FnOnce(&mut Exchange, u16, Vec<u8>)>;
+pub(super) type OnComplete = Box<dyn FnOnce(&mut Exchange, u16, Vec<u8>)>;
 
-impl Child {
+impl Subrequest {
     /// A subrequest of `x`, not begun yet.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl Child {
             exchange: open(x, cx, uri, args)?,
             stub: None,
             waited: false,
-            holder: None,
+            on_complete: None,
             begun: false,
         })
     }
@@ -114,8 +114,11 @@ impl Child {
 
     /// The body is held in memory, up to `subrequest_output_buffer_size`, and given to the function with the status.
     #[must_use]
-    pub fn held_for(mut self, holder: impl FnOnce(&mut Exchange, u16, Vec<u8>) + 'static) -> Self {
-        self.holder = Some(Box::new(holder));
+    pub fn held_for(
+        mut self,
+        on_complete: impl FnOnce(&mut Exchange, u16, Vec<u8>) + 'static,
+    ) -> Self {
+        self.on_complete = Some(Box::new(on_complete));
         self.waited = true;
         self
     }
@@ -139,12 +142,12 @@ impl Exchange {
     /// Whether this is a subrequest.
     #[inline]
     pub fn is_subrequest(&self) -> bool {
-        self.family.nesting > 0
+        self.subrequests.nesting > 0
     }
 
     /// Makes a subrequest of which only the head is wanted, or goes on with it: for a handler whose phase waits for it.
     pub fn ask(&mut self, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) -> Answer {
-        let mut child = match self.family.awaited.take() {
+        let mut child = match self.subrequests.awaited.take() {
             Some(child) => child,
             None => match open(self, cx, uri, args) {
                 Ok(child) => child,
@@ -154,7 +157,7 @@ impl Exchange {
                 }
             },
         };
-        self.lend(&mut child, |child| go_on(child, cx));
+        self.with_parent_state(&mut child, |child| go_on(child, cx));
         match child.state {
             State::Running | State::Waiting(_) => {
                 self.state = match child.state {
@@ -162,11 +165,11 @@ impl Exchange {
                     waits @ State::Waiting(_) => waits,
                     _ => State::Waiting(Wait::woken()),
                 };
-                self.family.awaited = Some(child);
+                self.subrequests.awaited = Some(child);
                 Answer::Wait
             }
             State::Responding => {
-                self.lend(&mut child, |child| phases::log_subrequest(child, cx));
+                self.with_parent_state(&mut child, |child| phases::log_subrequest(child, cx));
                 Answer::Head(child)
             }
             State::Aborted => {
@@ -179,7 +182,11 @@ impl Exchange {
     }
 
     /// Lets a subrequest work with what belongs to the client's request.
-    pub fn lend<T>(&mut self, child: &mut Self, work: impl FnOnce(&mut Self) -> T) -> T {
+    pub fn with_parent_state<T>(
+        &mut self,
+        child: &mut Self,
+        work: impl FnOnce(&mut Self) -> T,
+    ) -> T {
         self.swap_shared(child);
         let done = work(child);
         self.swap_shared(child);
@@ -198,8 +205,8 @@ impl Exchange {
         swap(&mut self.known, &mut child.known);
         swap(&mut self.guards, &mut child.guards);
         swap(&mut self.request_id, &mut child.request_id);
-        swap(&mut self.intake, &mut child.intake);
-        swap(&mut self.family.begun, &mut child.family.begun);
+        swap(&mut self.request_body, &mut child.request_body);
+        swap(&mut self.subrequests.begun, &mut child.subrequests.begun);
     }
 }
 
@@ -213,7 +220,7 @@ pub(super) fn go_on(child: &mut Exchange, cx: &mut Ctx<'_>) {
 }
 
 fn open(x: &mut Exchange, cx: &Ctx<'_>, uri: &[u8], args: &[u8]) -> Result<Box<Exchange>, TooMany> {
-    if x.family.nesting >= MAX_SUBREQUESTS_DEEP {
+    if x.subrequests.nesting >= MAX_SUBREQUESTS_DEEP {
         let uri = Shown(uri);
         x.log(
             Level::Error,
@@ -221,7 +228,7 @@ fn open(x: &mut Exchange, cx: &Ctx<'_>, uri: &[u8], args: &[u8]) -> Result<Box<E
         );
         return Err(TooMany);
     }
-    if x.family.begun >= MAX_SUBREQUESTS {
+    if x.subrequests.begun >= MAX_SUBREQUESTS {
         let uri = Shown(uri);
         x.log(
             Level::Crit,
@@ -230,7 +237,7 @@ fn open(x: &mut Exchange, cx: &Ctx<'_>, uri: &[u8], args: &[u8]) -> Result<Box<E
         return Err(TooMany);
     }
     debug_http!(x, "http subrequest \"{}?{}\"", Shown(uri), Shown(args));
-    x.family.begun += 1;
+    x.subrequests.begun += 1;
     let mut child = Exchange::new(Rc::clone(&x.http), x.client);
     child.client.may_push = false;
     child.port = x.port;
@@ -250,13 +257,13 @@ fn open(x: &mut Exchange, cx: &Ctx<'_>, uri: &[u8], args: &[u8]) -> Result<Box<E
     child.started_unix_ms = cx.clock.unix_ms;
     child.request_bytes = x.request_bytes;
     child.moments = x.moments;
-    child.family.nesting = x.family.nesting + 1;
+    child.subrequests.nesting = x.subrequests.nesting + 1;
     let main = if x.is_subrequest() {
-        &x.family.charset
+        &x.subrequests.charset
     } else {
         &x.reply.charset
     };
-    child.family.charset.clone_from(main);
+    child.subrequests.charset.clone_from(main);
     child.trace.clone_from(&x.trace);
     Ok(Box::new(child))
 }
@@ -267,5 +274,5 @@ pub const MAX_SUBREQUESTS_DEEP: u8 = 51;
 pub const MAX_SUBREQUESTS: u32 = 64_534;
 
 #[cfg(test)]
-#[path = "family_tests.rs"]
+#[path = "subrequest_tests.rs"]
 mod tests;

@@ -81,13 +81,17 @@ pub(super) struct Reader {
 /// Asks for the whole body, and tells how far it is. Asked again it does no more than tell; the plan of the first who asks
 /// counts.
 pub fn collect(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &Plan) -> Collected {
-    if x.intake
+    if x.request_body
         .as_ref()
-        .is_none_or(|intake| intake.reader.is_none())
+        .is_none_or(|request_body| request_body.reader.is_none())
     {
         begin(x, cx, plan);
     }
-    let Some(reader) = x.intake.as_mut().and_then(|intake| intake.reader.as_mut()) else {
+    let Some(reader) = x
+        .request_body
+        .as_mut()
+        .and_then(|request_body| request_body.reader.as_mut())
+    else {
         return Collected::Status(500);
     };
     reader.told = reader.end.is_some();
@@ -125,19 +129,19 @@ fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &Plan) {
         told: false,
     };
     let complete = x.is_body_complete();
-    let mut intake = x.intake.take().unwrap_or_default();
+    let mut request_body = x.request_body.take().unwrap_or_default();
     let mut so_far = 0;
-    for bytes in std::mem::take(&mut intake.held) {
+    for bytes in std::mem::take(&mut request_body.held) {
         so_far += bytes.len() as u64;
         reader.take(x, cx, bytes, so_far);
     }
-    intake.used += std::mem::take(&mut intake.held_bytes);
+    request_body.used += std::mem::take(&mut request_body.held_bytes);
     if complete {
-        intake.ended = true;
+        request_body.ended = true;
         reader.end(x, cx);
     }
-    intake.reader = Some(reader);
-    x.intake = Some(intake);
+    request_body.reader = Some(reader);
+    x.request_body = Some(request_body);
 }
 
 impl Reader {

@@ -1,13 +1,18 @@
 //! Subrequests as exchanges: what they begin with, what is lent to them, their limits, and answers of which only the head
 //! is wanted.
 
-use super::{Answer, Child, MAX_SUBREQUESTS, MAX_SUBREQUESTS_DEEP, TooMany};
+use super::{Answer, MAX_SUBREQUESTS, MAX_SUBREQUESTS_DEEP, Subrequest, TooMany};
 use crate::exchange::{Exchange, MAX_URI_CHANGES, State, Wait};
 use crate::phases::Phase;
 use crate::testing::{START_MS, World, get};
 
-fn open(world: &mut World, x: &mut Exchange, uri: &[u8], args: &[u8]) -> Result<Child, TooMany> {
-    Child::open(x, &world.cx(), uri, args)
+fn open(
+    world: &mut World,
+    x: &mut Exchange,
+    uri: &[u8],
+    args: &[u8],
+) -> Result<Subrequest, TooMany> {
+    Subrequest::open(x, &world.cx(), uri, args)
 }
 
 #[test]
@@ -71,7 +76,7 @@ fn what_belongs_to_the_clients_request_is_lent_while_a_subrequest_works() {
         .expect("it is the first")
         .exchange;
     assert_eq!(child.host, b"");
-    let seen = x.lend(&mut child, |child| {
+    let seen = x.with_parent_state(&mut child, |child| {
         child.guards.push("of the child");
         (
             child.host.clone(),
@@ -104,7 +109,7 @@ fn subrequests_lie_so_deep_and_no_deeper() {
         x = *open(&mut world, &mut x, b"/sub", b"")
             .expect("not too deep")
             .exchange;
-        assert_eq!(x.family.nesting, depth);
+        assert_eq!(x.subrequests.nesting, depth);
     }
     assert_eq!(world.said(), "");
     assert_eq!(open(&mut world, &mut x, b"/deep", b"").err(), Some(TooMany));
@@ -119,7 +124,7 @@ fn subrequests_lie_so_deep_and_no_deeper() {
 fn one_request_leads_to_so_many_subrequests_and_no_more() {
     let mut world = World::new("");
     let mut x = world.get("/a");
-    x.family.begun = MAX_SUBREQUESTS - 1;
+    x.subrequests.begun = MAX_SUBREQUESTS - 1;
     assert!(open(&mut world, &mut x, b"/last", b"").is_ok());
     assert_eq!(open(&mut world, &mut x, b"/more", b"").err(), Some(TooMany));
     let said = world.said();
@@ -137,18 +142,18 @@ fn subrequests_of_subrequests_count_as_the_clients() {
     let mut child = open(&mut world, &mut x, b"/sub", b"")
         .expect("it is the first")
         .exchange;
-    let inner = x.lend(&mut child, |child| {
+    let inner = x.with_parent_state(&mut child, |child| {
         open(&mut world, child, b"/inner", b"").is_ok()
     });
     assert!(inner);
-    assert_eq!((x.family.begun, child.family.begun), (2, 0));
+    assert_eq!((x.subrequests.begun, child.subrequests.begun), (2, 0));
 }
 
 #[test]
 fn the_next_request_in_the_same_memory_has_none_yet() {
     let mut world = World::new("");
     let mut x = world.get("/a");
-    x.family.begun = MAX_SUBREQUESTS;
+    x.subrequests.begun = MAX_SUBREQUESTS;
     x.clear_reply();
     let (generation, client) = (world.generation.clone(), x.client);
     x.begin(generation, 0, client, &world.clock);
@@ -169,9 +174,9 @@ fn the_charset_of_the_response_is_known_at_any_depth() {
         .exchange;
     assert_eq!(
         (
-            x.family.charset(),
-            child.family.charset(),
-            inner.family.charset()
+            x.subrequests.charset(),
+            child.subrequests.charset(),
+            inner.subrequests.charset()
         ),
         (&b""[..], &b"koi8-r"[..], &b"koi8-r"[..])
     );
@@ -234,7 +239,7 @@ fn who_asks_is_closed_upon_with_the_subrequest() {
 fn who_may_ask_for_no_more_is_closed_upon() {
     let mut world = World::new("");
     let mut x = world.get("/a");
-    x.family.begun = MAX_SUBREQUESTS;
+    x.subrequests.begun = MAX_SUBREQUESTS;
     assert!(matches!(
         x.ask(&mut world.cx(), b"/say/x", b""),
         Answer::None

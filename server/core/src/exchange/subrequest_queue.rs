@@ -1,11 +1,11 @@
-//! The joint: where bodies of subrequests become part of their parent's body, in order.
+//! The queue in which bodies of subrequests become part of their parent's body, in order.
 //!
 //! It lies behind the body stages that are about one exchange's own body and before those about what the client gets, such
 //! as compression, where nginx has its postpone filter. What comes there is a queue of pieces, and one kind of piece is
 //! "the body of a subrequest". Everything is pulled: a subrequest's body is pulled when it is first in the queue.
 //!
 //! A subrequest that has to wait makes its parent wait, after all that is ready before it has left: the stages behind the
-//! joint are told to let go of what they hold. Meanwhile the parent's own body is worked on, so that the subrequests it
+//! queue are told to let go of what they hold. Meanwhile the parent's own body is worked on, so that the subrequests it
 //! asks for wait together, up to [`AHEAD_BYTES`] and [`AHEAD_REQUESTS`].
 //!
 //! Source: nginx development guide, "Subrequests"; nginx documentation, `subrequest_output_buffer_size`.
@@ -15,24 +15,24 @@ use std::collections::VecDeque;
 use engines::http::Chunk;
 
 use super::body::{Act, BodyStage, Broken, Stepped};
-use super::family::{Child, go_on};
+use super::subrequest::{Subrequest, go_on};
 use super::{Ctx, Exchange, Pulled, State, Wait};
 use crate::errlog::{Level, Shown};
 use crate::{phases, reply};
 
 /// The queue and what it is fed from.
 #[derive(Default)]
-pub(super) struct Joint {
-    /// What is asked for before the body, and after it.
+pub(super) struct SubrequestQueue {
+    /// URIs of subrequests whose bodies come before the exchange's own, and after it.
     before: Option<Vec<u8>>,
     after: Option<Vec<u8>>,
-    queue: VecDeque<Piece>,
+    pieces: VecDeque<Piece>,
     /// Bytes in memory and subrequests in the queue.
     ahead_bytes: u64,
     ahead_requests: usize,
     /// The subrequest whose body is held in memory, and what has come of it.
-    held: Option<Box<(Child, Vec<u8>)>>,
-    /// The last stage before the joint waits for the end of a subrequest in the queue.
+    held: Option<Box<(Subrequest, Vec<u8>)>>,
+    /// The last stage before the queue waits for the end of a subrequest in the queue.
     waited: bool,
     /// Nothing comes of the exchange's own body any more.
     own_ended: bool,
@@ -44,11 +44,11 @@ pub(super) struct Joint {
 
 enum Piece {
     Chunk(Chunk),
-    Child(Box<Child>),
+    Subrequest(Box<Subrequest>),
 }
 
-/// What comes out of the joint.
-pub(super) enum Joined {
+/// What comes out of the queue.
+pub(super) enum QueueRead {
     Chunk(Chunk),
     End,
     /// Nothing before [`Exchange::pull_wait`] ends.
@@ -58,41 +58,41 @@ pub(super) enum Joined {
 /// What comes of the exchange's own body.
 enum Own {
     Chunk(Chunk),
-    Child(Box<Child>),
+    Subrequest(Box<Subrequest>),
     Pending,
     End,
 }
 
-impl Joint {
+impl SubrequestQueue {
     /// The next piece.
-    fn next(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Joined, Broken> {
+    fn next(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<QueueRead, Broken> {
         self.wake(x, cx);
         loop {
-            match self.queue.pop_front() {
+            match self.pieces.pop_front() {
                 Some(Piece::Chunk(chunk)) => {
                     self.ahead_bytes -= chunk.bytes().len() as u64;
                     self.flushed = false;
-                    return Ok(Joined::Chunk(chunk));
+                    return Ok(QueueRead::Chunk(chunk));
                 }
-                Some(Piece::Child(mut child)) => match pull_child(&mut child, x, cx)? {
-                    Joined::End => {
+                Some(Piece::Subrequest(mut child)) => match pull_child(&mut child, x, cx)? {
+                    QueueRead::End => {
                         self.ahead_requests -= 1;
                         self.waited &= !child.waited;
                     }
-                    Joined::Chunk(chunk) => {
+                    QueueRead::Chunk(chunk) => {
                         self.flushed = false;
-                        self.queue.push_front(Piece::Child(child));
-                        return Ok(Joined::Chunk(chunk));
+                        self.pieces.push_front(Piece::Subrequest(child));
+                        return Ok(QueueRead::Chunk(chunk));
                     }
-                    Joined::Pending => {
-                        self.queue.push_front(Piece::Child(child));
+                    QueueRead::Pending => {
+                        self.pieces.push_front(Piece::Subrequest(child));
                         while self.has_room_ahead() && self.advance(x, cx)? {}
                         return Ok(self.wait(x));
                     }
                 },
                 None if self.advance(x, cx)? => {}
                 None if self.held.is_some() || self.own_wait.is_some() => return Ok(self.wait(x)),
-                None => return Ok(Joined::End),
+                None => return Ok(QueueRead::End),
             }
         }
     }
@@ -103,26 +103,26 @@ impl Joint {
             return;
         }
         let now_ms = cx.clock.mono_ms;
-        for piece in &mut self.queue {
-            if let Piece::Child(child) = piece
+        for piece in &mut self.pieces {
+            if let Piece::Subrequest(child) = piece
                 && child.exchange.is_due(now_ms)
             {
-                x.lend(&mut child.exchange, |child| go_on(child, cx));
+                x.with_parent_state(&mut child.exchange, |child| go_on(child, cx));
             }
         }
     }
 
     /// Waits for the first subrequest that something may happen to: each wakes the exchange, or has a time.
-    fn wait(&self, x: &mut Exchange) -> Joined {
-        let queued = self.queue.iter().filter_map(|piece| match piece {
-            Piece::Child(child) => Some(&child.exchange),
+    fn wait(&self, x: &mut Exchange) -> QueueRead {
+        let queued = self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Subrequest(child) => Some(&child.exchange),
             Piece::Chunk(_) => None,
         });
         let held = self.held.iter().map(|held| &held.0.exchange);
         let due = queued.chain(held).filter_map(|child| child.due_ms());
         let due = due.chain(self.own_wait.map(|wait| wait.until_ms));
         x.pull_wait = Some(Wait::woken_or_until(due.min().unwrap_or(u64::MAX)));
-        Joined::Pending
+        QueueRead::Pending
     }
 
     fn has_room_ahead(&self) -> bool {
@@ -132,7 +132,7 @@ impl Joint {
     /// Adds to the queue what comes next; false if nothing does now.
     fn advance(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<bool, Broken> {
         if let Some(uri) = self.before.take() {
-            let child = Child::open(x, cx, &uri, b"").map_err(|_| Broken(""))?;
+            let child = Subrequest::open(x, cx, &uri, b"").map_err(|_| Broken(""))?;
             self.join(Box::new(child), x, cx);
             return Ok(true);
         }
@@ -149,7 +149,7 @@ impl Joint {
                     self.push(chunk);
                     return Ok(true);
                 }
-                Own::Child(child) => {
+                Own::Subrequest(child) => {
                     self.join(child, x, cx);
                     return Ok(true);
                 }
@@ -163,56 +163,56 @@ impl Joint {
         let Some(uri) = self.after.take() else {
             return Ok(false);
         };
-        let child = Child::open(x, cx, &uri, b"").map_err(|_| Broken(""))?;
+        let child = Subrequest::open(x, cx, &uri, b"").map_err(|_| Broken(""))?;
         self.join(Box::new(child), x, cx);
         Ok(true)
     }
 
     fn push(&mut self, chunk: Chunk) {
         self.ahead_bytes += chunk.bytes().len() as u64;
-        self.queue.push_back(Piece::Chunk(chunk));
+        self.pieces.push_back(Piece::Chunk(chunk));
     }
 
     /// Begins a subrequest, behind what its stage has put out before.
-    fn join(&mut self, mut child: Box<Child>, x: &mut Exchange, cx: &mut Ctx<'_>) {
-        let last = x.joint_at().checked_sub(1);
+    fn join(&mut self, mut child: Box<Subrequest>, x: &mut Exchange, cx: &mut Ctx<'_>) {
+        let last = x.queue_position().checked_sub(1);
         if let Some(queue) = last.and_then(|last| x.stage_queues.get_mut(last)) {
             for chunk in std::mem::take(&mut queue.out) {
                 self.push(chunk);
             }
         }
-        x.lend(&mut child.exchange, |child| go_on(child, cx));
-        if child.holder.is_some() {
+        x.with_parent_state(&mut child.exchange, |child| go_on(child, cx));
+        if child.on_complete.is_some() {
             self.held = Some(Box::new((*child, Vec::new())));
             return;
         }
         self.waited |= child.waited;
         self.ahead_requests += 1;
-        self.queue.push_back(Piece::Child(child));
+        self.pieces.push_back(Piece::Subrequest(child));
     }
 
     /// Goes on with the body that is held in memory; false while its subrequest waits.
     fn hold(
         &mut self,
-        mut held: Box<(Child, Vec<u8>)>,
+        mut held: Box<(Subrequest, Vec<u8>)>,
         x: &mut Exchange,
         cx: &mut Ctx<'_>,
     ) -> Result<bool, Broken> {
         loop {
             let (child, body) = &mut *held;
             let chunk = match pull_child(child, x, cx)? {
-                Joined::Pending => {
+                QueueRead::Pending => {
                     self.held = Some(held);
                     return Ok(false);
                 }
-                Joined::End => {
+                QueueRead::End => {
                     let status = child.exchange.reply.status;
-                    if let Some(holder) = child.holder.take() {
-                        holder(x, status, std::mem::take(body));
+                    if let Some(on_complete) = child.on_complete.take() {
+                        on_complete(x, status, std::mem::take(body));
                     }
                     return Ok(true);
                 }
-                Joined::Chunk(chunk) => chunk,
+                QueueRead::Chunk(chunk) => chunk,
             };
             let inner = &child.exchange;
             let most = inner.core_loc(&inner.http).subrequest_output_buffer_size.0;
@@ -234,13 +234,17 @@ impl Joint {
 }
 
 /// The next piece of a subrequest's body.
-fn pull_child(child: &mut Child, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Joined, Broken> {
+fn pull_child(
+    child: &mut Subrequest,
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+) -> Result<QueueRead, Broken> {
     let (stub, begun) = (&mut child.stub, &mut child.begun);
-    x.lend(&mut child.exchange, |x| {
+    x.with_parent_state(&mut child.exchange, |x| {
         loop {
             go_on(x, cx);
             match x.state {
-                State::Running | State::Waiting(_) => return Ok(Joined::Pending),
+                State::Running | State::Waiting(_) => return Ok(QueueRead::Pending),
                 State::Aborted => return Err(Broken("")),
                 State::Responding => {}
             }
@@ -256,15 +260,15 @@ fn pull_child(child: &mut Child, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<J
                 Pulled::Chunk(chunk) => {
                     *begun |= !chunk.is_empty();
                     x.bytes_sent += chunk.len();
-                    return Ok(Joined::Chunk(chunk));
+                    return Ok(QueueRead::Chunk(chunk));
                 }
-                Pulled::Pending | Pulled::BudgetSpent => return Ok(Joined::Pending),
+                Pulled::Pending | Pulled::BudgetSpent => return Ok(QueueRead::Pending),
                 Pulled::Broken => return Err(Broken("")),
                 Pulled::End => match stub.take().filter(|_| !*begun) {
                     Some(stub) => answer_with(x, cx, stub),
                     None => {
                         phases::log_subrequest(x, cx);
-                        return Ok(Joined::End);
+                        return Ok(QueueRead::End);
                     }
                 },
             }
@@ -285,19 +289,19 @@ fn answer_with(x: &mut Exchange, cx: &mut Ctx<'_>, (body, content_type): (Vec<u8
 impl Exchange {
     /// Lets bodies of subrequests join this one: the last stage so far may ask for them by [`BodyStage::act`].
     pub fn join_subrequests(&mut self) {
-        self.family.joint.get_or_insert_default();
+        self.subrequests.queue.get_or_insert_default();
     }
 
     /// Puts the body of a subrequest before this one, and another after it.
-    pub fn join_around(&mut self, before: Option<Vec<u8>>, after: Option<Vec<u8>>) {
-        let joint = self.family.joint.get_or_insert_default();
-        joint.before = before;
-        joint.after = after;
+    pub fn add_around(&mut self, before: Option<Vec<u8>>, after: Option<Vec<u8>>) {
+        let queue = self.subrequests.queue.get_or_insert_default();
+        queue.before = before;
+        queue.after = after;
     }
 
     /// Adds a body stage that is about what the client gets, bodies of subrequests included.
     pub fn push_outer_stage(&mut self, stage: Box<dyn BodyStage>) {
-        self.family.outer += 1;
+        self.subrequests.outer += 1;
         self.stages.push(stage);
     }
 
@@ -305,42 +309,42 @@ impl Exchange {
     pub fn clear_stages(&mut self) {
         self.stages.clear();
         self.stage_queues.clear();
-        self.family.drop_own();
+        self.subrequests.drop_own();
     }
 
-    /// The index of the first stage behind the joint.
-    pub(super) fn joint_at(&self) -> usize {
-        self.stages.len() - self.family.outer
+    /// The index of the first stage behind the queue.
+    pub(super) fn queue_position(&self) -> usize {
+        self.stages.len() - self.subrequests.outer
     }
 
-    /// The next piece that comes out of the joint.
-    pub(super) fn joined(&mut self, cx: &mut Ctx<'_>) -> Result<Joined, Broken> {
-        let Some(mut joint) = self.family.joint.take() else {
-            return Ok(Joined::End);
+    /// The next piece that comes out of the queue.
+    pub(super) fn next_queued(&mut self, cx: &mut Ctx<'_>) -> Result<QueueRead, Broken> {
+        let Some(mut queue) = self.subrequests.queue.take() else {
+            return Ok(QueueRead::End);
         };
         self.pull_wait = None;
-        let joined = joint.next(self, cx);
-        self.family.joint = Some(joint);
-        joined
+        let next = queue.next(self, cx);
+        self.subrequests.queue = Some(queue);
+        next
     }
 
-    /// Takes back what came out of the joint; false if there is none.
-    pub(super) fn put_back_joined(&mut self, chunk: Chunk) {
-        if let Some(joint) = &mut self.family.joint {
-            joint.ahead_bytes += chunk.bytes().len() as u64;
-            joint.queue.push_front(Piece::Chunk(chunk));
+    /// Takes back what came out of the queue.
+    pub(super) fn put_back_queued(&mut self, chunk: Chunk) {
+        if let Some(queue) = &mut self.subrequests.queue {
+            queue.ahead_bytes += chunk.bytes().len() as u64;
+            queue.pieces.push_front(Piece::Chunk(chunk));
         }
     }
 
-    /// Whether the stages behind the joint are still to be told that the next piece takes its time.
+    /// Whether the stages behind the queue are still to be told that the next piece takes its time.
     pub(super) fn must_flush(&mut self) -> bool {
-        let joint = self.family.joint.as_mut();
-        joint.is_some_and(|joint| !std::mem::replace(&mut joint.flushed, true))
+        let queue = self.subrequests.queue.as_mut();
+        queue.is_some_and(|queue| !std::mem::replace(&mut queue.flushed, true))
     }
 
-    /// The next piece of the exchange's own body, through the stages before the joint.
+    /// The next piece of the exchange's own body, through the stages before the queue.
     fn own_piece(&mut self, cx: &mut Ctx<'_>) -> Result<Own, Broken> {
-        let Some(last) = self.joint_at().checked_sub(1) else {
+        let Some(last) = self.queue_position().checked_sub(1) else {
             return Ok(match self.next_own(cx) {
                 Pulled::Chunk(chunk) => Own::Chunk(chunk),
                 Pulled::Pending | Pulled::BudgetSpent => Own::Pending,
@@ -356,7 +360,7 @@ impl Exchange {
             match self.act(last, cx)? {
                 Act::Idle => {}
                 Act::Again => continue,
-                Act::Join(child) => return Ok(Own::Child(child)),
+                Act::Join(child) => return Ok(Own::Subrequest(child)),
             }
             let stages = (0..=last).rev();
             match stages
@@ -372,7 +376,7 @@ impl Exchange {
 
     /// Lets a stage work that needs its exchange.
     fn act(&mut self, i: usize, cx: &mut Ctx<'_>) -> Result<Act, Broken> {
-        let mut stage = std::mem::replace(&mut self.stages[i], Box::new(Away));
+        let mut stage = std::mem::replace(&mut self.stages[i], Box::new(Placeholder));
         let mut out = std::mem::take(&mut self.stage_queues[i].out);
         let act = stage.act(self, cx, &mut out);
         self.stage_queues[i].out = out;
@@ -382,9 +386,9 @@ impl Exchange {
 }
 
 /// Stands in the place of a stage that is at work.
-struct Away;
+struct Placeholder;
 
-impl BodyStage for Away {
+impl BodyStage for Placeholder {
     fn chunk(&mut self, _: Chunk, _: &mut VecDeque<Chunk>) -> Result<(), Broken> {
         Ok(())
     }
@@ -400,8 +404,8 @@ const AHEAD_BYTES: u64 = 64 << 10;
 const AHEAD_REQUESTS: usize = 32;
 
 #[cfg(test)]
-#[path = "joint_end_tests.rs"]
+#[path = "subrequest_queue_end_tests.rs"]
 mod end_tests;
 #[cfg(test)]
-#[path = "joint_tests.rs"]
+#[path = "subrequest_queue_tests.rs"]
 mod tests;

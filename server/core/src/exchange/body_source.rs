@@ -5,14 +5,14 @@ use engines::http::Chunk;
 use super::{Ctx, Wait};
 
 /// Who makes the rest of a body, behind the chunks in [`Exchange::body`](super::Exchange::body).
-pub trait Supply {
+pub trait BodySource {
     /// The next piece; never asked again after the end.
-    fn next(&mut self, cx: &mut Ctx<'_>) -> Supplied;
+    fn next(&mut self, cx: &mut Ctx<'_>) -> BodyRead;
 }
 
-/// What a [`Supply`] gives.
+/// What a [`BodySource`] gives.
 #[derive(Debug)]
-pub enum Supplied {
+pub enum BodyRead {
     /// A piece of the body. What is to leave before there is more has [`Chunk::Flush`] behind it.
     Chunk(Chunk),
     /// Nothing before this wait ends.

@@ -19,7 +19,7 @@ fn a_stub_takes_the_place_of_nothing_and_of_an_error() {
             text(" "),
             OrElse("/none", "missing"),
             text(" "),
-            Part::Child("/empty"),
+            Part::Subrequest("/empty"),
             OrElse("/none", ""),
             text("."),
         ]),
@@ -29,7 +29,7 @@ fn a_stub_takes_the_place_of_nothing_and_of_an_error() {
 
 #[test]
 fn an_error_is_a_body_like_any_other() {
-    let body = whole(vec![text("a "), Part::Child("/none"), text(" b")]);
+    let body = whole(vec![text("a "), Part::Subrequest("/none"), text(" b")]);
     assert!(
         body.starts_with("a <html>") && body.ends_with(" b"),
         "{body}"
@@ -42,7 +42,7 @@ fn a_subrequest_that_is_closed_breaks_its_parent_off_after_what_came_before_it()
     let mut world = World::new("");
     let (mut ran, _) = page(
         &mut world,
-        vec![text("a "), Part::Child("/drop"), text("b")],
+        vec![text("a "), Part::Subrequest("/drop"), text("b")],
     );
     assert_eq!(world.pull(&mut ran.x), ("a ".to_owned(), "broken"));
     let (mut ran, _) = page(&mut world, vec![Held("/drop")]);
@@ -75,7 +75,11 @@ fn a_stage_waits_for_the_body_that_is_held_for_it() {
     let mut world = World::new("");
     let (mut ran, left) = page(
         &mut world,
-        vec![text("a "), Held("/late/100/held"), Part::Child("/say/b")],
+        vec![
+            text("a "),
+            Held("/late/100/held"),
+            Part::Subrequest("/say/b"),
+        ],
     );
     assert_eq!(world.pull(&mut ran.x), ("a ".to_owned(), "later"));
     assert_eq!(ran.x.due_ms(), Some(START_MS + 100));
@@ -99,7 +103,7 @@ fn what_is_held_in_memory_ends_at_subrequest_output_buffer_size() {
         said.contains("too big subrequest response while processing \"/big/11\""),
         "{said}"
     );
-    let (mut ran, _) = page(&mut world, vec![Part::Child("/big/11")]);
+    let (mut ran, _) = page(&mut world, vec![Part::Subrequest("/big/11")]);
     assert_eq!(
         world.pull(&mut ran.x).1,
         "end",
@@ -119,11 +123,11 @@ fn held_pieces_count_together() {
         // The subrequest that is held has one of its own behind its body.
         let script: Reaction = match around {
             "/say/12345" => |x, _| {
-                x.join_around(None, Some(b"/say/12345".to_vec()));
+                x.add_around(None, Some(b"/say/12345".to_vec()));
                 Outcome::Next
             },
             _ => |x, _| {
-                x.join_around(None, Some(b"/say/123456".to_vec()));
+                x.add_around(None, Some(b"/say/123456".to_vec()));
                 Outcome::Next
             },
         };
@@ -138,7 +142,7 @@ fn subrequests_are_logged_where_that_is_asked_for() {
         let mut world = World::new(&format!("log_subrequest {value};"));
         let (mut ran, _) = page(
             &mut world,
-            vec![Part::Child("/say/abc"), Part::Child("/none")],
+            vec![Part::Subrequest("/say/abc"), Part::Subrequest("/none")],
         );
         world.pull(&mut ran.x);
         assert_eq!(ran.handlers().matches("log").count(), logged, "{value}");
@@ -148,7 +152,7 @@ fn subrequests_are_logged_where_that_is_asked_for() {
 #[test]
 fn the_log_of_a_subrequest_has_its_bytes() {
     let mut world = World::new("log_subrequest on;");
-    let (mut ran, _) = page(&mut world, vec![Part::Child("/nest/12")]);
+    let (mut ran, _) = page(&mut world, vec![Part::Subrequest("/nest/12")]);
     ran.react(&[
         // Deeper ones end first: their bytes count in those of the ones above them.
         ("log", |x, _| {
@@ -167,12 +171,12 @@ fn the_log_of_a_subrequest_has_its_bytes() {
 #[test]
 fn stages_that_are_cleared_take_their_subrequests_along() {
     let mut world = World::new("");
-    let (mut ran, _) = page(&mut world, vec![Part::Child("/late/100/a")]);
+    let (mut ran, _) = page(&mut world, vec![Part::Subrequest("/late/100/a")]);
     ran.x.push_outer_stage(Box::new(Holding(Vec::new())));
     world.pull(&mut ran.x);
     ran.x.clear_stages();
     assert!(!ran.x.may_wait() && ran.x.stages.is_empty());
-    assert_eq!(ran.x.joint_at(), 0);
+    assert_eq!(ran.x.queue_position(), 0);
     ran.x.body.push_back(Chunk::Static(b"new"));
     assert_eq!(world.pull(&mut ran.x), ("new".to_owned(), "end"));
 }

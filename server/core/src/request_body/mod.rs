@@ -30,7 +30,7 @@ pub use pace::BodyRate;
 
 /// What has come of the body of a request.
 #[derive(Default)]
-pub struct Intake {
+pub struct RequestBody {
     /// What nobody has asked for yet.
     held: VecDeque<Vec<u8>>,
     held_bytes: u64,
@@ -47,73 +47,73 @@ pub struct Intake {
 impl Exchange {
     /// Takes a piece of the body. Called while the response is not decided.
     pub fn deliver_body(&mut self, bytes: Vec<u8>, cx: &mut Ctx<'_>) {
-        let mut intake = self.intake.take().unwrap_or_default();
+        let mut request_body = self.request_body.take().unwrap_or_default();
         let len = bytes.len() as u64;
-        intake.received += len;
-        match &mut intake.reader {
+        request_body.received += len;
+        match &mut request_body.reader {
             None => {
-                intake.held_bytes += len;
+                request_body.held_bytes += len;
                 // Small pieces are joined: what is held is not to be more than its bytes.
-                match intake.held.back_mut() {
+                match request_body.held.back_mut() {
                     Some(last) if last.len() + bytes.len() <= JOINED_BYTES => {
                         last.extend_from_slice(&bytes);
                     }
-                    _ => intake.held.push_back(bytes),
+                    _ => request_body.held.push_back(bytes),
                 }
             }
             Some(reader) => {
-                intake.used += len;
-                reader.take(self, cx, bytes, intake.received);
+                request_body.used += len;
+                reader.take(self, cx, bytes, request_body.received);
                 if matches!(self.state, State::Waiting(wait) if wait.body) {
                     self.state = State::Waiting(Wait::body_or_until(reader.pace.until_ms()));
                 }
             }
         }
-        self.intake = Some(intake);
+        self.request_body = Some(request_body);
     }
 
     /// The body is complete.
     pub fn end_body(&mut self, cx: &mut Ctx<'_>) {
-        let mut intake = self.intake.take().unwrap_or_default();
-        intake.ended = true;
-        if let Some(reader) = &mut intake.reader {
+        let mut request_body = self.request_body.take().unwrap_or_default();
+        request_body.ended = true;
+        if let Some(reader) = &mut request_body.reader {
             reader.end(self, cx);
         }
-        self.intake = Some(intake);
+        self.request_body = Some(request_body);
     }
 
     /// Whether the exchange waits for something of the body that is there now.
     #[inline]
     pub fn is_body_due(&self) -> bool {
         let reader = self
-            .intake
+            .request_body
             .as_ref()
-            .and_then(|intake| intake.reader.as_ref());
+            .and_then(|request_body| request_body.reader.as_ref());
         reader.is_some_and(Reader::is_due) && self.is_waiting()
     }
 
     /// Whether the exchange waits for more of the body.
     pub fn awaits_body(&self) -> bool {
         let reader = self
-            .intake
+            .request_body
             .as_ref()
-            .and_then(|intake| intake.reader.as_ref());
+            .and_then(|request_body| request_body.reader.as_ref());
         reader.is_some_and(|reader| !reader.is_done()) && self.is_waiting()
     }
 
     /// Bytes that were used up since this was asked.
     pub fn body_used(&mut self) -> u64 {
-        self.intake
+        self.request_body
             .as_mut()
-            .map_or(0, |intake| std::mem::take(&mut intake.used))
+            .map_or(0, |request_body| std::mem::take(&mut request_body.used))
     }
 
     /// Whether more of the body may come without being held in heaps.
     #[inline]
     pub fn has_body_room(&self) -> bool {
-        self.intake
+        self.request_body
             .as_ref()
-            .is_none_or(|intake| intake.held_bytes < HELD_BYTES)
+            .is_none_or(|request_body| request_body.held_bytes < HELD_BYTES)
     }
 
     /// The peer has gone in the middle of the body: there is nobody to answer.
@@ -128,30 +128,34 @@ impl Exchange {
 
     /// The whole body, where it was collected and lies in memory.
     pub fn body_bytes(&self) -> Option<&[u8]> {
-        let reader = self.intake.as_ref()?.reader.as_ref()?;
+        let reader = self.request_body.as_ref()?.reader.as_ref()?;
         reader.whole_in_memory()
     }
 
     /// The file with the body, where it was collected and lies in one.
     pub fn body_file(&self) -> Option<&TempFile> {
-        self.intake.as_ref()?.reader.as_ref()?.file.as_ref()
+        self.request_body.as_ref()?.reader.as_ref()?.file.as_ref()
     }
 
     /// The same, to be written to or renamed.
     pub fn body_file_mut(&mut self) -> Option<&mut TempFile> {
-        self.intake.as_mut()?.reader.as_mut()?.file.as_mut()
+        self.request_body.as_mut()?.reader.as_mut()?.file.as_mut()
     }
 
     /// How long the body is, where that was found out by reading it.
     pub fn body_size(&self) -> Option<u64> {
-        let intake = self.intake.as_ref()?;
-        intake.ended.then_some(intake.received)
+        let request_body = self.request_body.as_ref()?;
+        request_body.ended.then_some(request_body.received)
     }
 
     /// Whether the body has come to its end, or there is none.
     fn is_body_complete(&self) -> bool {
         let empty = matches!(self.head.body, BodyLength::None | BodyLength::Length(0));
-        empty || self.intake.as_ref().is_some_and(|intake| intake.ended)
+        empty
+            || self
+                .request_body
+                .as_ref()
+                .is_some_and(|request_body| request_body.ended)
     }
 }
 

@@ -3,7 +3,7 @@
 use engines::http::Chunk;
 
 use super::{AHEAD_BYTES, AHEAD_REQUESTS};
-use crate::exchange::{Ctx, Supplied, Supply, Wait};
+use crate::exchange::{BodyRead, BodySource, Ctx, Wait};
 use crate::testing::Part::{self, Waited};
 use crate::testing::{Holding, START_MS, World, begun, page, text, whole};
 
@@ -12,14 +12,14 @@ fn bodies_come_in_the_order_in_which_they_were_asked_for() {
     assert_eq!(
         whole(vec![
             text("a "),
-            Part::Child("/say/b"),
+            Part::Subrequest("/say/b"),
             text(" c "),
-            Part::Child("/say/d"),
-            Part::Child("/say/e"),
+            Part::Subrequest("/say/d"),
+            Part::Subrequest("/say/e"),
         ]),
         "a b c de"
     );
-    assert_eq!(whole(vec![Part::Child("/say/only")]), "only");
+    assert_eq!(whole(vec![Part::Subrequest("/say/only")]), "only");
     assert_eq!(whole(vec![]), "");
 }
 
@@ -34,7 +34,7 @@ fn what_is_asked_for_around_a_body_comes_around_it() {
         (None, None, "own"),
     ] {
         let mut x = world.get("/say/own");
-        x.join_around(before, after);
+        x.add_around(before, after);
         assert_eq!(world.pull(&mut x), (expected.to_owned(), "end"));
         assert_eq!(world.pull(&mut x), (String::new(), "end"));
     }
@@ -54,9 +54,9 @@ fn what_is_ready_leaves_before_what_waits() {
         &mut world,
         vec![
             text("a "),
-            Part::Child("/late/500/b"),
+            Part::Subrequest("/late/500/b"),
             text(" c"),
-            Part::Child("/say/d"),
+            Part::Subrequest("/say/d"),
         ],
     );
     assert_eq!(world.pull(&mut ran.x), ("a ".to_owned(), "later"));
@@ -77,9 +77,9 @@ fn subrequests_wait_together_and_the_first_that_is_due_wakes_their_parent() {
     let (mut ran, _) = page(
         &mut world,
         vec![
-            Part::Child("/late/500/a "),
-            Part::Child("/late/300/b "),
-            Part::Child("/late/100/c"),
+            Part::Subrequest("/late/500/a "),
+            Part::Subrequest("/late/300/b "),
+            Part::Subrequest("/late/100/c"),
         ],
     );
     assert_eq!(world.pull(&mut ran.x), (String::new(), "later"));
@@ -107,9 +107,9 @@ fn nothing_more_is_begun_while_the_stage_waits_for_a_subrequest() {
     let (mut ran, left) = page(
         &mut world,
         vec![
-            Part::Child("/late/100/a "),
+            Part::Subrequest("/late/100/a "),
             Waited("/late/300/b "),
-            Part::Child("/say/c"),
+            Part::Subrequest("/say/c"),
         ],
     );
     assert_eq!(world.pull(&mut ran.x).1, "later");
@@ -127,7 +127,7 @@ fn a_stage_that_waits_for_no_subrequest_goes_on() {
     let mut world = World::new("");
     let (mut ran, left) = page(
         &mut world,
-        vec![Waited("/say/a "), Part::Child("/late/1/b"), text("c")],
+        vec![Waited("/say/a "), Part::Subrequest("/late/1/b"), text("c")],
     );
     assert_eq!(world.pull(&mut ran.x), ("a ".to_owned(), "later"));
     assert_eq!(left.left.borrow().len(), 0);
@@ -137,7 +137,7 @@ fn a_stage_that_waits_for_no_subrequest_goes_on() {
 fn so_many_subrequests_are_begun_ahead_of_one_that_waits() {
     let mut world = World::new("");
     let many = (0..AHEAD_REQUESTS + 8)
-        .map(|_| Part::Child("/late/100/x"))
+        .map(|_| Part::Subrequest("/late/100/x"))
         .collect();
     let (mut ran, left) = page(&mut world, many);
     assert_eq!(world.pull(&mut ran.x).1, "later");
@@ -163,7 +163,7 @@ fn so_many_bytes_are_made_ahead_of_a_subrequest_that_waits() {
     let mut world = World::new("");
     let mut parts = Vec::new();
     for _ in 0..2 {
-        parts.push(Part::Child("/late/100/x"));
+        parts.push(Part::Subrequest("/late/100/x"));
         parts.extend((0..most + 9).map(|_| text(&"y".repeat(KIB))));
     }
     let (mut ran, left) = page(&mut world, parts);
@@ -182,14 +182,14 @@ fn so_many_bytes_are_made_ahead_of_a_subrequest_that_waits() {
 #[test]
 fn a_body_that_is_made_elsewhere_is_looked_for_with_the_subrequests() {
     struct Slow(u64);
-    impl Supply for Slow {
-        fn next(&mut self, cx: &mut Ctx<'_>) -> Supplied {
+    impl BodySource for Slow {
+        fn next(&mut self, cx: &mut Ctx<'_>) -> BodyRead {
             match self.0 {
-                0 => Supplied::End,
-                due_ms if cx.clock.mono_ms < due_ms => Supplied::Pending(Wait::until(due_ms)),
+                0 => BodyRead::End,
+                due_ms if cx.clock.mono_ms < due_ms => BodyRead::Pending(Wait::until(due_ms)),
                 _ => {
                     self.0 = 0;
-                    Supplied::Chunk(Chunk::Static(b" made"))
+                    BodyRead::Chunk(Chunk::Static(b" made"))
                 }
             }
         }
@@ -197,8 +197,8 @@ fn a_body_that_is_made_elsewhere_is_looked_for_with_the_subrequests() {
     for (due_ms, first_ms) in [(200, 200), (900, 500)] {
         let mut world = World::new("");
         let mut x = world.get("/say/own");
-        x.supply = Some(Box::new(Slow(START_MS + due_ms)));
-        x.join_around(
+        x.body_source = Some(Box::new(Slow(START_MS + due_ms)));
+        x.add_around(
             Some(b"/late/500/before ".to_vec()),
             Some(b"/say/ after".to_vec()),
         );
@@ -218,15 +218,15 @@ fn a_body_that_is_made_elsewhere_is_looked_for_with_the_subrequests() {
 }
 
 #[test]
-fn stages_behind_the_joint_let_go_once_before_each_wait() {
+fn stages_behind_the_queue_let_go_once_before_each_wait() {
     let mut world = World::new("");
     let (mut ran, _) = page(
         &mut world,
         vec![
             text("a "),
-            Part::Child("/late/100/b "),
+            Part::Subrequest("/late/100/b "),
             text("c "),
-            Part::Child("/late/200/d"),
+            Part::Subrequest("/late/200/d"),
         ],
     );
     ran.x.push_outer_stage(Box::new(Holding(Vec::new())));
@@ -243,44 +243,50 @@ fn stages_behind_the_joint_let_go_once_before_each_wait() {
 }
 
 #[test]
-fn marks_pass_the_joint() {
+fn marks_pass_the_queue() {
     let mut world = World::new("");
     let mut x = world.get("/say/own");
     x.body.extend([Chunk::Flush, Chunk::Static(b"more")]);
-    x.join_around(None, Some(b"/say/-after".to_vec()));
+    x.add_around(None, Some(b"/say/-after".to_vec()));
     assert_eq!(world.pull(&mut x).0, "own|more-after");
     let mut x = world.get("/say/own");
     x.body.extend([Chunk::Flush, Chunk::Static(b"more")]);
-    x.join_around(None, Some(b"/say/-after".to_vec()));
+    x.add_around(None, Some(b"/say/-after".to_vec()));
     x.push_outer_stage(Box::new(Holding(Vec::new())));
     assert_eq!(world.pull(&mut x).0, "own|more-after");
 }
 
 #[test]
-fn stages_behind_the_joint_are_given_bodies_of_subrequests_in_memory() {
+fn stages_behind_the_queue_are_given_bodies_of_subrequests_in_memory() {
     let mut world = World::new("");
-    let (mut ran, _) = page(&mut world, vec![text("a "), Part::Child("/file/in_a_file")]);
+    let (mut ran, _) = page(
+        &mut world,
+        vec![text("a "), Part::Subrequest("/file/in_a_file")],
+    );
     assert_eq!(
         world.pull(&mut ran.x).0,
         "a [0+9]",
         "nobody wants to see the bytes"
     );
-    let (mut ran, _) = page(&mut world, vec![text("a "), Part::Child("/file/in_a_file")]);
+    let (mut ran, _) = page(
+        &mut world,
+        vec![text("a "), Part::Subrequest("/file/in_a_file")],
+    );
     ran.x.push_outer_stage(Box::new(Holding(Vec::new())));
     assert_eq!(world.pull(&mut ran.x).0, "a in_a_file");
 }
 
 #[test]
-fn stages_behind_the_joint_have_the_effort_of_a_pass() {
+fn stages_behind_the_queue_have_the_budget_of_a_pass() {
     let mut world = World::new("");
     let (mut ran, _) = page(
         &mut world,
-        vec![text("abc"), Part::Child("/say/def"), text("ghi")],
+        vec![text("abc"), Part::Subrequest("/say/def"), text("ghi")],
     );
     ran.x.push_outer_stage(Box::new(Holding(Vec::new())));
-    world.effort.set(0);
+    world.budget.set(0);
     assert_eq!(world.pull(&mut ran.x), (String::new(), "spent"));
     assert_eq!(ran.x.due_ms(), Some(world.clock.mono_ms));
-    world.effort.set(u64::MAX);
+    world.budget.set(u64::MAX);
     assert_eq!(world.pull(&mut ran.x), ("abcdefghi".to_owned(), "end"));
 }

@@ -91,7 +91,11 @@ fn there_is_room_up_to_a_limit_and_again_when_somebody_reads() {
 fn small_pieces_are_joined_and_large_ones_left_alone() {
     let mut world = World::new("");
     let mut x = exchange(&world);
-    let pieces = |x: &Exchange| x.intake.as_ref().map_or(0, |intake| intake.held.len());
+    let pieces = |x: &Exchange| {
+        x.request_body
+            .as_ref()
+            .map_or(0, |request_body| request_body.held.len())
+    };
     for _ in 0..JOINED_BYTES {
         deliver(&mut world, &mut x, b"x");
     }
