@@ -5,8 +5,7 @@
 //! ([`Spec`], [`Options`]). It may hold acknowledgements back, as receivers do ([`Options::client_ack_hold`]), so that
 //! a sender who waits for one is seen to wait. It records how late it was itself ([`Link::lateness`],
 //! [`Link::worst_between`]): on a machine with other work a sample says nothing unless the link was on time for it,
-//! and [`Link::is_void`] counts those that do not. [`sweep`] judges a server's first and last bytes over such a link,
-//! whatever the protocol; [`RoundTrips`] counts what a handshake costs; [`via`] runs commands at its ends.
+//! and [`Link::is_void`] counts those that do not. [`via`] runs commands at its ends.
 //!
 //! Bytes enter and leave by what runs inside: [`Link::in_client`], [`Link::in_server`], [`Link::spawn_server`].
 //! Namespaces and devices have no names outside and are held by descriptors alone: they go when the link is
@@ -27,11 +26,9 @@ mod pcap;
 mod pipe;
 mod quantity;
 mod record;
-mod round_trips;
 mod segment;
 mod setup;
 mod spec;
-pub mod sweep;
 pub mod via;
 
 use std::io;
@@ -46,8 +43,7 @@ use sys::process;
 
 pub use options::{LOCALHOST_PORTS, Options};
 pub use quantity::{Loss, Rate};
-pub use record::{Counters, LATE, Lateness, Trace, TraceEntry, WayCounters};
-pub use round_trips::RoundTrips;
+pub use record::{Counters, LATE, Lateness, Trace, TraceEntry, WayCounters, is_conclusive};
 pub use segment::{Direction, Fate, Flags, Flow, Segment};
 pub use spec::{Spec, SpecError};
 

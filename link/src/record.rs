@@ -302,8 +302,16 @@ impl Record {
     }
 }
 
+/// Whether so few of `samples` are void that the others may be trusted.
+#[must_use]
+pub fn is_conclusive(samples: u64, void: u64) -> bool {
+    void <= (samples * VOID_PERCENT_MAX / 100).max(1)
+}
+
 /// From when on a packet is late enough to be counted as such: a fiftieth of the round trip of 50 ms.
 pub const LATE: Duration = Duration::from_millis(1);
+/// How many of a hundred samples may be void; of fewer than a hundred one may.
+const VOID_PERCENT_MAX: u64 = 1;
 /// Lateness is counted in steps of 10 µs up to 20 ms; the last count has all above.
 const STEP: Duration = Duration::from_micros(10);
 const STEPS: usize = 2000;

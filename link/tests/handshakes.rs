@@ -5,6 +5,7 @@
 //! `LINK_ROUNDS` is how often all of it is done (1; `make test-all` does more), `LINK_TABLE=1` prints the figures.
 //! It is skipped, and says so, where there can be no link (see `link::available`).
 
+mod sweep;
 mod tls;
 
 use std::fmt::Write as _;
@@ -14,12 +15,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use firstbyte_tests::{Builder, Server, peer};
-use link::sweep::{LATE, median};
 use link::{Direction, Link, Options, available};
 use rustls::client::Resumption;
 use rustls::compress::{BROTLI_DECOMPRESSOR, ZLIB_DECOMPRESSOR};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
+use sweep::{LATE, median};
 use tls::Version::{Tls12, Tls13};
 use tls::chain::{Algorithm, Chain, Issuer};
 use tls::{client, decompressing};

@@ -3,6 +3,8 @@
 //! Each test is skipped, and says so, where there can be no link (see `link::available`). Measurements take
 //! `LINK_SECONDS` seconds, 2 unless it is said, and `LINK_TABLE=1` prints the figures.
 
+mod sweep;
+
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Mutex;
@@ -10,9 +12,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use firstbyte_tests::wait_until;
-use link::sweep::median;
 use link::{Direction, Fate, Link, Spec, WayCounters, available, is_strict};
 use rustix::net::sockopt;
+use sweep::median;
 
 const MS: Duration = Duration::from_millis(1);
 

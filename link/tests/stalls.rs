@@ -9,6 +9,7 @@ mod h1;
 #[path = "first_byte/h2.rs"]
 #[allow(dead_code, reason = "a server's part is in it, too")]
 mod h2;
+mod sweep;
 mod tls;
 #[path = "first_byte/transport.rs"]
 #[allow(dead_code, reason = "a server's part is in it, too")]
@@ -20,9 +21,9 @@ use std::time::Duration;
 
 use firstbyte_tests::wait::holds_within;
 use firstbyte_tests::{Client, Server, wait_until};
-use link::sweep::Peer;
 use link::{Direction, Link, Options, available};
 use rustix::net::{AddressFamily, SocketType, sockopt};
+use sweep::Peer;
 use tls::Version::Tls13;
 use tls::chain::{Algorithm, Chain, Issuer};
 use transport::{NAME, Transport};

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
+use crate::sweep::SIZES;
 use firstbyte_tests::peer;
-use link::sweep::SIZES;
 
 use crate::{HTTP_1, HTTP_1_TLS13, HTTP_2, HTTP_2_TLS, MS, Protocol, SPDY, SPDY_TLS, sweep_of};
 

@@ -6,7 +6,7 @@
 use std::io::{self, ErrorKind, Write};
 use std::time::Instant;
 
-use link::sweep::{Peer, Timing};
+use crate::sweep::{Peer, Timing};
 
 use crate::transport::{NAME, Transport, Wire};
 

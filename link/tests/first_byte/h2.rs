@@ -8,12 +8,12 @@
 use std::io::{self, ErrorKind, Write};
 use std::time::Instant;
 
+use crate::sweep::{Peer, Timing};
 use firstbyte_tests::h2::{
     ACK, DATA, END_HEADERS, END_STREAM, HEADERS, INITIAL_WINDOW_SIZE, MAX_WINDOW, PING, PREFACE,
     SETTINGS, WINDOW_UPDATE, frame,
 };
 use firstbyte_tests::hpack::{self, Reader};
-use link::sweep::{Peer, Timing};
 
 use crate::transport::{NAME, Transport, Wire};
 

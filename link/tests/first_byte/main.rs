@@ -1,7 +1,7 @@
 //! First and last bytes over an emulated link of 50 ms: nothing the server sends waits for an acknowledgement.
 //!
 //! Bodies of many sizes, twelve requests on each connection, with acknowledgements that come 200 ms and 40 ms late, over
-//! HTTP/1.1, HTTP/2 and SPDY, plain and with TLS. `link::sweep` says what is judged. A further protocol is a further `Peer`
+//! HTTP/1.1, HTTP/2 and SPDY, plain and with TLS. `sweep` says what is judged. A further protocol is a further `Peer`
 //! beside `h1`, `h2` and `spdy`, and a line of `Framing`. `LINK_ROUNDS` is how often all of it is done (1; `make test-all` does
 //! more), `LINK_TABLE=1` prints the figures.
 //! Each test is skipped, and says so, where there can be no link (see `link::available`).
@@ -9,7 +9,10 @@
 mod compressed;
 mod h1;
 mod h2;
+mod round_trips;
 mod spdy;
+#[path = "../sweep/mod.rs"]
+mod sweep;
 #[path = "../tls/mod.rs"]
 mod tls;
 mod transport;
@@ -21,8 +24,9 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use firstbyte_tests::{Builder, Server, peer};
-use link::sweep::{Outcome, Peer, SIZES, Sample, Sweep};
-use link::{Direction, Link, Options, RoundTrips, available};
+use link::{Direction, Link, Options, available};
+use round_trips::RoundTrips;
+use sweep::{Outcome, Peer, SIZES, Sample, Sweep};
 use tls::Version::{self, Tls12, Tls13};
 use tls::chain::{Algorithm, Chain, Issuer};
 use transport::{NAME, Transport};

@@ -6,10 +6,10 @@
 use std::io::{self, ErrorKind, Write};
 use std::time::Instant;
 
+use crate::sweep::{Peer, Timing};
 use engines::client::Bodies;
 use engines::http::FieldId;
 use engines::spdy::{Client, ClientEvent, Settings};
-use link::sweep::{Peer, Timing};
 
 use crate::transport::{NAME, Transport, Wire};
 

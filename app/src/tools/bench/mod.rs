@@ -12,14 +12,14 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use driver::sys::signal::Signals;
 use lab::Judge;
 use lab::bench::{Measured, Step, bench};
 use lab::report::{Offloads, Report, text};
 use lab::url::Url;
-use link::sweep::{LATE, is_conclusive};
+use link::is_conclusive;
 use link::via::{self, Far, Inside, Wanted};
 use link::{LOCALHOST_PORTS, Link, Spec};
 
@@ -229,6 +229,8 @@ const NAME: &str = "bench";
 
 const SIGINT: i32 = 2;
 const SIGTERM: i32 = 15;
+/// A sample is void when the link delivered a packet later than this meanwhile.
+const LATE: Duration = Duration::from_millis(2);
 /// The exit status when nothing could be measured.
 const FAILED: u8 = 1;
 /// The exit status when a threshold is exceeded.

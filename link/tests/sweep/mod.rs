@@ -3,34 +3,21 @@
 //! Waiting hides in particular sizes and particular requests of a connection: a last piece that the sender keeps
 //! until an acknowledgement comes shows only where there is a small last piece, and only if the acknowledgement
 //! is late. So a sweep asks for bodies around the sizes of segments, windows and buffers, several times on each
-//! connection, over a link that holds acknowledgements ([`Options::client_ack_hold`](crate::Options)). What speaks
+//! connection, over a link that holds acknowledgements ([`Options::client_ack_hold`](link::Options)). What speaks
 //! to the server is a [`Peer`], one for each protocol; a sweep knows none.
+
+// Each test program uses a part of it.
+#![allow(dead_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::{Direction, Link, TraceEntry};
-
-/// Whether so few of some samples are void that the others may be trusted.
-#[must_use]
-pub fn is_conclusive(samples: u64, void: u64) -> bool {
-    void <= (samples * VOID_PERCENT_MAX / 100).max(1)
-}
-
-/// Groups of fewer samples have no median worth judging.
-const GROUP_MIN: usize = 5;
-
-/// The first flight of a response (RFC 6928): ten segments, their payload next to TCP timestamps.
-const INITIAL_WINDOW_SEGMENTS: usize = 10;
-const SEGMENT_BYTES: usize = 1448;
-
-/// What may come with a body: its head, and the records or frames around it.
-const HEAD_BYTES: usize = 512;
+use link::{Direction, Link, TraceEntry, is_conclusive};
 
 /// A client of some protocol, on one connection at a time. It runs in the client's namespace.
-pub trait Peer {
+pub(crate) trait Peer {
     /// Opens a connection in place of the one there is, up to where a request can be sent.
     ///
     /// # Errors
@@ -46,51 +33,51 @@ pub trait Peer {
 
 /// The moments of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
+pub(crate) struct Timing {
     /// Just before its bytes were written.
-    pub sent: Instant,
+    pub(crate) sent: Instant,
     /// When the first bytes of the response were read.
-    pub first: Instant,
+    pub(crate) first: Instant,
     /// When its last byte was read.
-    pub last: Instant,
+    pub(crate) last: Instant,
 }
 
 /// What to ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sweep {
+pub(crate) struct Sweep {
     /// Bodies, bytes; each has a connection of its own in each round.
-    pub sizes: Vec<usize>,
+    pub(crate) sizes: Vec<usize>,
     /// Requests on each connection.
-    pub requests: usize,
+    pub(crate) requests: usize,
     /// How often all of it is done.
-    pub rounds: usize,
+    pub(crate) rounds: usize,
 }
 
 /// One request's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub(crate) struct Sample {
     /// The body asked for, bytes.
-    pub body_bytes: usize,
+    pub(crate) body_bytes: usize,
     /// Which request of its connection, from 1.
-    pub request: usize,
+    pub(crate) request: usize,
     /// From its sending to the first byte.
-    pub first: Duration,
+    pub(crate) first: Duration,
     /// From its sending to the last byte.
-    pub last: Duration,
+    pub(crate) last: Duration,
     /// From when the server's end had its first packet to when it sent its first one, if the link has a
-    /// [trace](crate::Options::trace): the server's own part of `first`.
-    pub served: Option<Duration>,
+    /// [trace](link::Options::trace): the server's own part of `first`.
+    pub(crate) served: Option<Duration>,
     /// The latest that the link was meanwhile.
-    pub link_late: Duration,
+    pub(crate) link_late: Duration,
 }
 
 /// What a sweep found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// The link's.
-    pub round_trip: Duration,
+    pub(crate) round_trip: Duration,
     /// In the order in which they were taken.
-    pub samples: Vec<Sample>,
+    pub(crate) samples: Vec<Sample>,
 }
 
 impl Default for Sweep {
@@ -108,7 +95,7 @@ impl Sweep {
     ///
     /// # Errors
     /// The first of the peer's, with what was asked for.
-    pub fn run(&self, link: &Link, peer: &mut (dyn Peer + Send)) -> io::Result<Outcome> {
+    pub(crate) fn run(&self, link: &Link, peer: &mut (dyn Peer + Send)) -> io::Result<Outcome> {
         let timings = link.in_client(|| self.take(peer))?;
         let trace = link.take_trace();
         let sample = |(body_bytes, request, timing): (usize, usize, Timing)| Sample {
@@ -145,21 +132,21 @@ impl Sweep {
 impl Sample {
     /// Whether the link was on time for it.
     #[must_use]
-    pub fn is_valid(&self) -> bool {
+    pub(crate) fn is_valid(&self) -> bool {
         self.link_late <= LATE
     }
 }
 
 impl Outcome {
     /// The samples for which the link was on time.
-    pub fn valid(&self) -> impl Iterator<Item = &Sample> {
+    pub(crate) fn valid(&self) -> impl Iterator<Item = &Sample> {
         self.samples.iter().filter(|sample| sample.is_valid())
     }
 
     /// Whether the link was on time for so many samples that the others do not matter; else the machine was busy, and
     /// the sweep is to be run again.
     #[must_use]
-    pub fn is_conclusive(&self) -> bool {
+    pub(crate) fn is_conclusive(&self) -> bool {
         let void = self.samples.len() - self.valid().count();
         is_conclusive(self.samples.len() as u64, void as u64)
     }
@@ -170,7 +157,7 @@ impl Outcome {
     /// size at each place where there are enough rounds; each sample by itself. A body that does not fit the first
     /// flight may take the round trips of slow start, and none of it may take a held acknowledgement.
     #[must_use]
-    pub fn findings(&self) -> Vec<String> {
+    pub(crate) fn findings(&self) -> Vec<String> {
         let mut found = Vec::new();
         self.judge_medians(&mut found);
         for sample in self.valid() {
@@ -233,7 +220,7 @@ impl Outcome {
 
     /// A table: for each size the median and the worst of its valid samples, milliseconds.
     #[must_use]
-    pub fn table(&self) -> String {
+    pub(crate) fn table(&self) -> String {
         let mut text = String::from(
             "    body  valid  void  first: median  worst  last: median  worst  served: median  worst\n",
         );
@@ -285,7 +272,7 @@ fn part_of_server(entries: &[TraceEntry], timing: Timing) -> Option<Duration> {
 
 /// The median of some times; nothing of none.
 #[must_use]
-pub fn median(times: &[Duration]) -> Duration {
+pub(crate) fn median(times: &[Duration]) -> Duration {
     let mut sorted = times.to_vec();
     sorted.sort_unstable();
     sorted.get(sorted.len() / 2).copied().unwrap_or_default()
@@ -307,19 +294,23 @@ fn flights(body_bytes: usize) -> u32 {
 
 /// Bodies, bytes: the least; small; a segment's worth; one byte past a segment of Ethernet; some segments; what just fits
 /// the initial window of ten segments next to one of tickets; past that; several windows.
-pub const SIZES: [usize; 9] = [1, 100, 1024, 1461, 4096, 12_288, 14_336, 16_384, 65_536];
+pub(crate) const SIZES: [usize; 9] = [1, 100, 1024, 1461, 4096, 12_288, 14_336, 16_384, 65_536];
 /// Requests of a connection, as many as take a Linux receiver out of its first mode of acknowledging.
-pub const REQUESTS: usize = 12;
+pub(crate) const REQUESTS: usize = 12;
 /// How much the median of times to first byte may be above a round trip.
-pub const MEDIAN_OVER: Duration = Duration::from_millis(2);
+pub(crate) const MEDIAN_OVER: Duration = Duration::from_millis(2);
 /// How much any sample may be above its round trips; below the shortest time that systems delay acknowledgements,
 /// 40 ms.
-pub const SAMPLE_OVER: Duration = Duration::from_millis(30);
+pub(crate) const SAMPLE_OVER: Duration = Duration::from_millis(30);
 /// A sample is void when the link delivered a packet later than this meanwhile.
-pub const LATE: Duration = MEDIAN_OVER;
-/// How many of a hundred samples may be void; of fewer than a hundred one may.
-pub const VOID_PERCENT_MAX: u64 = 1;
+pub(crate) const LATE: Duration = MEDIAN_OVER;
 
-#[cfg(test)]
-#[path = "sweep_tests.rs"]
+/// Groups of fewer samples have no median worth judging.
+const GROUP_MIN: usize = 5;
+/// The first flight of a response (RFC 6928): ten segments, their payload next to TCP timestamps.
+const INITIAL_WINDOW_SEGMENTS: usize = 10;
+const SEGMENT_BYTES: usize = 1448;
+/// What may come with a body: its head, and the records or frames around it.
+const HEAD_BYTES: usize = 512;
+
 mod tests;

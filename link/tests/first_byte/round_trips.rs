@@ -5,18 +5,17 @@
 
 use std::time::{Duration, Instant};
 
-use crate::Link;
-use crate::sweep::LATE;
+use link::Link;
 
 /// The time something took over a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RoundTrips {
+pub(crate) struct RoundTrips {
     /// How long it took.
-    pub elapsed: Duration,
+    pub(crate) elapsed: Duration,
     /// That in round trips of the link.
-    pub number: f64,
+    pub(crate) number: f64,
     /// The latest that the link delivered a packet meanwhile.
-    pub link_late: Duration,
+    pub(crate) link_late: Duration,
 }
 
 impl RoundTrips {
@@ -24,7 +23,7 @@ impl RoundTrips {
     ///
     /// # Panics
     /// When `handshake` does.
-    pub fn of<T: Send>(link: &Link, handshake: impl FnOnce() -> T + Send) -> (T, Self) {
+    pub(crate) fn of<T: Send>(link: &Link, handshake: impl FnOnce() -> T + Send) -> (T, Self) {
         let (result, begun, ended) = link.in_client(|| {
             let begun = Instant::now();
             let result = handshake();
@@ -39,21 +38,9 @@ impl RoundTrips {
         (result, counted)
     }
 
-    /// [`RoundTrips::of`] again until the link was on time for it, five times at most; nothing where it never was.
-    ///
-    /// # Panics
-    /// When `handshake` does.
-    pub fn on_time<T: Send>(
-        link: &Link,
-        mut handshake: impl FnMut() -> T + Send,
-    ) -> Option<(T, Self)> {
-        let mut counted = (0..ATTEMPTS).map(|_| Self::of(link, &mut handshake));
-        counted.find(|(_, counted)| counted.link_late <= LATE)
-    }
-
     /// The whole number it is, if it is near one.
     #[must_use]
-    pub fn whole(&self) -> Option<u32> {
+    pub(crate) fn whole(&self) -> Option<u32> {
         let whole = self.number.round();
         let near = (self.number - whole).abs() <= WHOLE_WITHIN;
         // Saturates, and takes what is not a number as 0; `near` is false for both.
@@ -63,10 +50,7 @@ impl RoundTrips {
 
 /// What a number of round trips may differ from a whole one: work of the ends, 12.5 ms of 50.
 const WHOLE_WITHIN: f64 = 0.25;
-/// How often something is counted because the link was late.
-const ATTEMPTS: usize = 5;
 
-#[cfg(test)]
 mod tests {
     use super::*;
 
