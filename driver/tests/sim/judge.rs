@@ -375,7 +375,11 @@ impl Judge {
         if taken == boundary {
             return idle;
         }
-        let heard = reached(&wire.takes, boundary + 1).map_or(last_in, |m| m.at_ms);
+        let heard = match next {
+            // The first head has its time from the accept on.
+            0 => accepted,
+            _ => reached(&wire.takes, boundary + 1).map_or(last_in, |m| m.at_ms),
+        };
         let head = limits.header.between(heard, last_out.max(heard));
         let request = self.requests.get(next).map_or(&b""[..], |r| &r.wire);
         let seen = &request[..request.len().min(taken - boundary)];
