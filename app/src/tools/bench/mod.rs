@@ -121,7 +121,7 @@ impl Judge for OfLink<'_> {
 /// The link, and how exact it was.
 fn conditions(inside: &Inside) -> String {
     let (counters, late) = (inside.link.counters(), inside.link.lateness());
-    let ms = |time: std::time::Duration| time.as_secs_f64() * 1000.0;
+    let ms = |time: Duration| time.as_secs_f64() * 1000.0;
     format!(
         "emulated, {}; {} packets, {} dropped; late by {:.2} ms (median), {:.2} (p99), {:.2} (worst){}",
         inside.spec,
