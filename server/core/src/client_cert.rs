@@ -10,7 +10,7 @@ use std::rc::Rc;
 use tls::{Refusal, Verified};
 
 use crate::errlog::Level;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Tls};
 use crate::http::{Http, LocalHttp};
 
 /// The server whose settings count until the host of a request is known.
@@ -57,8 +57,12 @@ pub(crate) fn is_misdirected(x: &Exchange, http: &LocalHttp, server: usize) -> b
 }
 
 /// The status that a client gets for its certificate, or for having none.
+#[inline(always)] // Every request asks, most of them without TLS.
 pub(crate) fn refusal(x: &Exchange, http: &Http) -> Option<u16> {
-    let tls = Rc::clone(x.tls.as_ref()?);
+    refusal_over(x.tls.as_ref()?, x, http)
+}
+
+fn refusal_over(tls: &Tls, x: &Exchange, http: &Http) -> Option<u16> {
     let config = http.servers[x.server].tls.as_ref()?;
     if !config.asks_for_certificates() {
         return None;
