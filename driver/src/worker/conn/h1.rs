@@ -7,10 +7,12 @@ use server_core::debug_http;
 use server_core::exchange::{Exchange, Pulled, State};
 use server_core::phases;
 
-use super::ending::{linger, log_unfinished};
+use super::lifecycle::{linger, log_unfinished};
 use super::state::{Active, Closed, Closing, Conn, Mode, Queued};
 use super::trace::{self, debug_conn};
-use super::{CLIENT_CLOSED_REQUEST, PIPELINE_DEPTH, QUEUE_BYTES, ahead, open_exchange, sampling};
+use super::{
+    CLIENT_CLOSED_REQUEST, PIPELINE_DEPTH, QUEUE_BYTES, early_responses, open_exchange, sampling,
+};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -215,7 +217,7 @@ fn wait<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     if x.ahead.is_none() && !continues {
         return;
     }
-    ahead::over_h1(x, &mut a.engine);
+    early_responses::over_h1(x, &mut a.engine);
     if continues {
         a.engine.send_interim(100, None);
         x.head.expect_continue = false;
@@ -247,7 +249,7 @@ pub(super) fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
         State::Aborted => Ok(()),
         State::Responding => {
             if x.ahead.is_some() {
-                ahead::over_h1(x, &mut a.engine);
+                early_responses::over_h1(x, &mut a.engine);
             }
             if !a.engine.body_done() {
                 if x.head.expect_continue && x.err_status == 0 {

@@ -10,15 +10,16 @@
 //! An idle connection has no [`Active`] part: no buffer, one slab entry and one timer slot. What a connection waits
 //! for is told by the deadline that [`turn`] returns.
 
-mod ahead;
-mod ending;
+mod early_responses;
+mod engine;
 mod h1;
-mod moments;
+mod lifecycle;
 mod mux;
-mod preface;
 mod sampling;
+mod sniff;
 mod standing;
 mod state;
+mod timings;
 mod tls;
 mod trace;
 mod wake;
@@ -34,10 +35,10 @@ use server_core::stats::{self, Activity};
 
 use super::net::Net;
 use super::shared::Shared;
-pub use ending::{ENDED_MS, retire};
-use ending::{close, deadline, expire};
-use preface::read_preface;
+pub use lifecycle::{ENDED_MS, retire};
+use lifecycle::{close, deadline, expire};
 pub use sampling::end as end_sampling;
+use sniff::read_preface;
 pub use standing::Standing;
 pub use state::{Active, Cause, Choice, Conn, Fate};
 use state::{Closed, Mode, Preface, client};
@@ -131,7 +132,7 @@ fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, 
         Err(_) => return Err(Closed),
     };
     trace::received(c, sh, n);
-    moments::received(sh);
+    timings::received(sh);
     sh.files.input_received();
     // A short read has emptied the socket: a new event will say when there is more. A peer that hung up gives no new
     // event, so its end must be read now.
@@ -265,7 +266,7 @@ fn open_exchange<N: Net>(
     if let Some(tls) = &c.tls {
         x.tls = tls.facts();
     }
-    moments::begun(c, sh, &mut x);
+    timings::begun(c, sh, &mut x);
     Ok(x)
 }
 
@@ -322,7 +323,7 @@ fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Cl
                 (None, Some(a)) => a.sent += sent.bytes,
                 (None, None) => {}
             }
-            moments::sent(c, sh);
+            timings::sent(c, sh);
             trace::sent(c, sh, sent.bytes, left);
             Ok(c.writable && more && !held)
         }

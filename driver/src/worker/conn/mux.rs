@@ -4,8 +4,7 @@
 //! its last byte has been written. How the connection waits and ends is in `ending`.
 
 mod body;
-mod ending;
-mod engine;
+mod timeouts;
 
 use std::collections::VecDeque;
 use std::fmt::Display;
@@ -25,13 +24,13 @@ use server_core::stats::Protocol;
 use server_core::timing::{ALL, Sampling};
 
 use super::state::{Closed, Closing, Conn, Queued, client};
-use super::{CLIENT_CLOSED_REQUEST, QUEUE_BYTES, ahead, open_exchange, trace};
+use super::{CLIENT_CLOSED_REQUEST, QUEUE_BYTES, early_responses, open_exchange, trace};
 use crate::worker::net::Net;
 use crate::worker::shared::{Pool, Shared};
 
-use ending::{Linger, is_last};
-pub(super) use ending::{close, resume, say_last, settle, wake};
-use engine::{Engine, NO_STREAM, Reason};
+use super::engine::{Engine, NO_STREAM, Reason};
+use timeouts::{Linger, is_last};
+pub(super) use timeouts::{close, resume, say_last, settle, wake};
 
 /// What a connection has from its preface to its end.
 pub(in crate::worker) struct Mux {
@@ -342,7 +341,7 @@ fn respond(mux: &mut Mux, at: usize) {
     if x.ahead.is_some()
         && let Engine::H2(engine) = &mut mux.engine
     {
-        ahead::over_h2(x, engine, stream);
+        early_responses::over_h2(x, engine, stream);
     }
     match x.state {
         State::Running => {}

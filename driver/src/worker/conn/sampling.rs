@@ -20,7 +20,7 @@ use server_core::timing::{ALL, Sampling, Stall, between};
 use server_core::transport::TcpInfo;
 
 use super::state::{Closed, Conn};
-use super::{moments, tls, truncated};
+use super::{timings, tls, truncated};
 use crate::sys::clock::wall_us;
 use crate::sys::socket::Sent;
 use crate::sys::timestamps::Passed;
@@ -212,7 +212,7 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
         held: None,
     };
     c.sample = Some(Box::new(sample));
-    moments::sent(c, sh);
+    timings::sent(c, sh);
     let left = match (&c.mux, &c.active) {
         (Some(mux), _) => !mux.waiting().is_empty(),
         (None, a) => a.as_ref().is_some_and(|a| !a.out.is_empty()),

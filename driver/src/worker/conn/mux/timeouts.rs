@@ -12,11 +12,11 @@ use server_core::errlog::Level;
 use server_core::exchange::{Exchange, State};
 use server_core::phases;
 
-use super::super::ending::header_timeout;
+use super::super::engine::{NO_STREAM, Reason};
+use super::super::lifecycle::header_timeout;
 use super::super::sampling;
 use super::super::state::{Closed, Conn, client};
 use super::super::write;
-use super::engine::{NO_STREAM, Reason};
 use super::{Mux, Running, abandon, keep, note, respond};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;

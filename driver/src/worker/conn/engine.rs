@@ -53,7 +53,7 @@ impl Engine {
         });
     }
 
-    pub(in super::super) fn receive_eof(&mut self) {
+    pub(super) fn receive_eof(&mut self) {
         both!(self, engine => engine.receive_eof());
     }
 
@@ -207,11 +207,11 @@ impl Engine {
         }
     }
 
-    pub(in super::super) fn drain(&mut self) {
+    pub(super) fn drain(&mut self) {
         both!(self, engine => engine.drain());
     }
 
-    pub(in super::super) fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         both!(self, engine => engine.end());
     }
 
