@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use driver::sys::socket::Sent;
 use driver::worker::config::ThreadConfig;
-use driver::worker::conn::{Cause, Choice, Conn, Fate, intake, turn};
+use driver::worker::conn::{Conn, Disposition, PlainProtocols, Readiness, read_ready, turn};
 use driver::worker::net::Net;
 use driver::worker::shared::Shared;
 use engines::client::Bodies;
@@ -90,7 +90,7 @@ fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io:
     let peer = Peer::Inet(SocketAddr::from(([127, 0, 0, 1], 40_000)));
     let mut conn = Conn::new(socket, peer, 0, 1, 1);
     let mut spdy = name.starts_with("spdy").then(Spdy::new);
-    conn.expect(Choice {
+    conn.expect(PlainProtocols {
         http2: http2.is_some(),
         spdy: spdy.is_some(),
     });
@@ -105,14 +105,14 @@ fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io:
         if let Some(client) = &mut spdy {
             client.ask(path, times, &mut conn.socket_mut().request);
         }
-        let cause = Cause {
+        let cause = Readiness {
             readable: true,
-            ..Cause::default()
+            ..Readiness::default()
         };
-        let kept = intake(&mut conn, &mut shared, black_box(cause))
+        let kept = read_ready(&mut conn, &mut shared, black_box(cause))
             && matches!(
-                turn(&mut conn, &mut shared, Cause::default()),
-                Fate::Keep { .. }
+                turn(&mut conn, &mut shared, Readiness::default()),
+                Disposition::Keep { .. }
             );
         if !kept {
             return Ok(false);

@@ -13,16 +13,9 @@ use server_core::phases;
 use server_core::waker::WakeQueue;
 
 use super::config::ThreadConfig;
-use super::conn::{Active, PASSES_A_TURN, Sealer};
+use super::conn::{H1State, PASSES_A_TURN, Pool, TlsBuffers};
 use super::net::Net;
 use crate::io::files::FileCache;
-
-/// Parts that wait for their next use. They are boxed where they are used, and move as pointers.
-#[allow(
-    clippy::vec_box,
-    reason = "unboxing would move hundreds of bytes at each use"
-)]
-pub(super) type Pool<T> = Vec<Box<T>>;
 
 /// One thread's shared state.
 pub struct Shared<N: Net> {
@@ -46,8 +39,8 @@ pub struct Shared<N: Net> {
     pub owner: u64,
     /// Where sockets are read into.
     pub scratch: Box<[u8]>,
-    /// What encryption needs.
-    pub sealer: Sealer,
+    /// Memory for encryption.
+    pub tls_buffers: TlsBuffers,
     /// An empty queue.
     pub nothing: Gather,
     /// An exchange has set a timer in this turn of the loop, and counts on it whatever the turn still takes.
@@ -68,7 +61,7 @@ pub struct Shared<N: Net> {
     pub requests: u64,
     /// Heads whose memory the next requests use, of protocols that take many requests in one read.
     pub heads: Pool<RequestHead>,
-    actives: Pool<Active>,
+    h1_states: Pool<H1State>,
     exchanges: Pool<Exchange>,
 }
 
@@ -90,14 +83,14 @@ impl<N: Net> Shared<N> {
             wakers: WakeQueue::default(),
             owner: 0,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
-            sealer: Sealer::default(),
+            tls_buffers: TlsBuffers::default(),
             nothing: Gather::default(),
             timer_set: false,
             stopping: false,
             passes_a_turn: PASSES_A_TURN,
             requests: 0,
             heads: Vec::new(),
-            actives: Vec::new(),
+            h1_states: Vec::new(),
             exchanges: Vec::new(),
         }
     }
@@ -113,8 +106,8 @@ impl<N: Net> Shared<N> {
 
     /// Lets go of memory that only saves time.
     pub fn relieve(&mut self) {
-        (self.actives, self.exchanges, self.heads) = Default::default();
-        self.sealer = Sealer::default();
+        (self.h1_states, self.exchanges, self.heads) = Default::default();
+        self.tls_buffers = TlsBuffers::default();
         self.nothing = Gather::default();
         self.files.clear();
         memory::relieve();
@@ -132,22 +125,22 @@ impl<N: Net> Shared<N> {
         }
     }
 
-    /// An active part for a connection on a port.
-    pub fn activate(&mut self, port: usize) -> Box<Active> {
+    /// What a connection on a port needs to serve HTTP/1.
+    pub fn begin_h1(&mut self, port: usize) -> Box<H1State> {
         let settings = Rc::clone(&self.generation.h1[port]);
-        match self.actives.pop() {
-            Some(mut active) => {
-                active.reset(settings);
-                active
+        match self.h1_states.pop() {
+            Some(mut h1) => {
+                h1.reset(settings);
+                h1
             }
-            None => Box::new(Active::new(settings)),
+            None => Box::new(H1State::new(settings)),
         }
     }
 
-    /// Takes back an active part that holds no exchange.
-    pub fn release(&mut self, active: Box<Active>) {
-        if self.actives.len() < POOL_MAX {
-            self.actives.push(active);
+    /// Takes back what served HTTP/1, without exchanges.
+    pub fn release(&mut self, h1: Box<H1State>) {
+        if self.h1_states.len() < POOL_MAX {
+            self.h1_states.push(h1);
         }
     }
 
@@ -175,7 +168,7 @@ impl<N: Net> Shared<N> {
         self.drop_unlogged(x);
     }
 
-    /// The same, as it would have been done at an earlier time.
+    /// Logs an ended exchange as of an earlier time, and takes it back.
     pub fn finish_late(&mut self, x: Box<Exchange>, mut then: Clock) {
         std::mem::swap(&mut self.clock, &mut then);
         self.finish(x);

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::{Rc, Weak};
 
-use driver::worker::conn::Cause;
+use driver::worker::conn::Readiness;
 use server_core::exchange::Peer;
 use server_core::http::LocalHttp;
 use sim::{ClosedBy, Link, Order, Random, Wire, World};
@@ -219,7 +219,7 @@ impl<'a, G: Guest> Run<'a, G> {
             return Ok(());
         }
         let index = self.random.within(0..self.clients.len());
-        let cause = Cause {
+        let cause = Readiness {
             readable: self.random.chance(500),
             writable: self.random.chance(500),
             hung_up: self.random.chance(200),

@@ -1,6 +1,6 @@
 //! How connections of HTTP/1 end: clients that leave, limits of time, the end of the server.
 
-use driver::worker::conn::{Cause, ENDED_MS};
+use driver::worker::conn::{ENDED_MS, Readiness};
 use sim::Order;
 
 use super::site::{Talk, generation, get, logged, notes, statuses};
@@ -106,10 +106,10 @@ fn who_takes_nothing_has_send_timeout_from_the_last_byte_it_took() {
             talk.world.advance(2600);
             talk.world.spurious(
                 0,
-                Cause {
+                Readiness {
                     readable: true,
                     writable: true,
-                    ..Cause::default()
+                    ..Readiness::default()
                 },
             );
             assert!(talk.is_open(), "{server}");

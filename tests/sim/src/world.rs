@@ -13,7 +13,7 @@ use server_core::waker::WakeKey;
 use super::{Hands, Random, SimNet, SimSocket, Wire};
 use driver::io::timer::Timers;
 use driver::worker::config::ThreadConfig;
-use driver::worker::conn::{Cause, Choice, Conn, Fate, end_sampling, intake, retire, turn, wake};
+use driver::worker::conn::{Conn, Disposition, PlainProtocols, Readiness, drain, end_sampling, read_ready, turn, wake};
 use driver::worker::shared::Shared;
 use driver::worker::slab::{Key, Slab};
 use driver::worker::wakes::run_woken;
@@ -169,7 +169,7 @@ impl World {
         let addr = http.ports[port].addr(None);
         let (http2, spdy) = (http.expects_http2(addr), addr.spdy);
         if http2 || spdy {
-            conn.expect(Choice { http2, spdy });
+            conn.expect(PlainProtocols { http2, spdy });
         }
         let key = self.conns.insert(conn);
         let accepted = (self.now_ms(), self.shared.generation.http.number);
@@ -183,7 +183,7 @@ impl World {
             closed: None,
             key,
         });
-        self.turn(key, Cause::default());
+        self.turn(key, Readiness::default());
         self.links.len() - 1
     }
 
@@ -218,7 +218,7 @@ impl World {
         }
         self.obey();
         for key in heard {
-            self.turn(key, Cause::default());
+            self.turn(key, Readiness::default());
         }
         let wakers = self.shared.wakers.clone();
         run_woken(&wakers, |key, keys| self.wake(key, keys));
@@ -228,9 +228,9 @@ impl World {
             if let Some(key) = self.conns.key_at(index) {
                 self.turn(
                     key,
-                    Cause {
+                    Readiness {
                         expired: true,
-                        ..Cause::default()
+                        ..Readiness::default()
                     },
                 );
             }
@@ -239,7 +239,7 @@ impl World {
     }
 
     /// A turn for nothing, of a connection that may be gone.
-    pub fn spurious(&mut self, index: usize, cause: Cause) {
+    pub fn spurious(&mut self, index: usize, cause: Readiness) {
         self.tick();
         self.turn(self.links[index].key, cause);
     }
@@ -263,21 +263,21 @@ impl World {
             return;
         };
         let (readable, writable, hung_up) = self.links[index].wire.borrow_mut().event();
-        let cause = Cause {
+        let cause = Readiness {
             readable,
             writable,
             hung_up,
-            ..Cause::default()
+            ..Readiness::default()
         };
         self.shared.owner = key.token();
-        if intake(conn, &mut self.shared, cause) {
+        if read_ready(conn, &mut self.shared, cause) {
             heard.push(key);
         } else {
             self.turn(
                 key,
-                Cause {
+                Readiness {
                     broken: true,
-                    ..Cause::default()
+                    ..Readiness::default()
                 },
             );
         }
@@ -292,7 +292,7 @@ impl World {
         self.meet(key, fate);
     }
 
-    fn turn(&mut self, key: Key, cause: Cause) {
+    fn turn(&mut self, key: Key, cause: Readiness) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
@@ -301,10 +301,10 @@ impl World {
         self.meet(key, fate);
     }
 
-    fn meet(&mut self, key: Key, fate: Fate) {
+    fn meet(&mut self, key: Key, fate: Disposition) {
         match fate {
-            Fate::Keep { deadline_ms } => self.timers.arm(key.index, deadline_ms),
-            Fate::Close => self.close(key, ClosedBy::Turn),
+            Disposition::Keep { deadline_ms } => self.timers.arm(key.index, deadline_ms),
+            Disposition::Close => self.close(key, ClosedBy::Turn),
         }
     }
 
@@ -356,17 +356,17 @@ impl World {
             let place = places.get(conn.port()).copied().flatten();
             match place {
                 Some(port) => conn.set_port(port),
-                None if conn.is_idle() && !conn.says_goodbye() => {
+                None if conn.is_idle() && !conn.sends_goaway() => {
                     self.close(key, ClosedBy::Order);
                     continue;
                 }
                 None => {
-                    conn.lose_port();
+                    conn.on_listener_removed();
                     if let Some(link) = self.links.iter_mut().find(|l| l.key == key) {
                         link.lost = true;
                     }
                     self.note_retired(key);
-                    self.turn(key, Cause::default());
+                    self.turn(key, Readiness::default());
                     continue;
                 }
             }
@@ -393,7 +393,7 @@ impl World {
             return;
         };
         self.shared.owner = key.token();
-        let fate = retire(conn, &mut self.shared);
+        let fate = drain(conn, &mut self.shared);
         self.meet(key, fate);
     }
 
@@ -423,9 +423,9 @@ impl World {
                 turn(
                     conn,
                     &mut self.shared,
-                    Cause {
+                    Readiness {
                         broken: true,
-                        ..Cause::default()
+                        ..Readiness::default()
                     },
                 );
                 self.close(key, ClosedBy::Order);

@@ -9,14 +9,19 @@ use server_core::conf_core::{Http2Loc, SpdyLoc};
 use server_core::exchange::{Exchange, Offers};
 use server_core::http::Http;
 
-use crate::worker::shared::Pool;
+/// Parts that wait for their next use. They are boxed where they are used, and move as pointers.
+#[allow(
+    clippy::vec_box,
+    reason = "unboxing would move hundreds of bytes at each use"
+)]
+pub(crate) type Pool<T> = Vec<Box<T>>;
 
 /// One of the two.
 #[allow(
     clippy::large_enum_variant,
     reason = "HTTP/2 is the usual one, and the connection's part is boxed as a whole"
 )]
-pub(in crate::worker) enum Engine {
+pub(crate) enum Engine {
     H2(h2::Conn),
     Spdy(Box<spdy::Conn>),
 }
@@ -32,7 +37,7 @@ pub(super) enum Reason {
     TimedOut,
 }
 
-/// The same call, whichever it is.
+/// Calls a function that both engines have.
 macro_rules! both {
     ($self:ident, $engine:ident => $call:expr) => {
         match $self {

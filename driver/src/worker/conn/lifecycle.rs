@@ -1,108 +1,242 @@
-//! How a connection waits and ends: its one deadline, what happens when it passes, lingering, and the close.
+//! How a connection waits and ends: its one deadline, what happens when that passes, draining, lingering, the close.
+//!
+//! All protocols end alike. What is queued leaves first, GOAWAY and the end of TLS with it; then our side is ended, and what
+//! the peer still sends is dropped for a while: a close with unread input would reset the connection, and the reset could take
+//! the last response along. `lingering_close` of the last request's location says where that is not done.
+//!
+//! Source: RFC 9112 section 9.6; RFC 9113 sections 5.4.1, 6.8; nginx documentation, `send_timeout`, `keepalive_timeout`,
+//! `keepalive_min_timeout`, `lingering_close`.
 
 use engines::h1::{Next, Phase};
-use server_core::conf_core::{CoreSrv, Lingering};
+use server_core::conf_core::{CoreSrv, Lingering as Rule};
 use server_core::errlog::Level;
-use server_core::exchange::State;
-use server_core::phases;
+use server_core::exchange::State as Progress;
 
-use super::h1::respond;
-use super::state::{Active, Cause, Closed, Conn, Fate, Mode, client};
+use super::client::{log, log_unfinished};
+use super::exchanges::{finish_all, finish_sent, resume_due};
+use super::mux::{self, IdleTimes};
+use super::sampling;
+use super::serving::{ActiveExchange, H1Input, H1State, MuxState, Protocol};
+use super::state::{Closed, Conn, Disposition, Lingering, State};
 use super::trace::debug_conn;
-use super::{mux, sampling, turn, write};
+use super::transport::write;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
-/// Closes, or ends our side and reads on where the peer may still be sending: a close with unread bytes would reset the
-/// connection and could take the response with it.
-pub(super) fn linger<N: Net>(
+/// Ends exchanges whose last byte has been written; with nothing left, decides what becomes of the connection. True if
+/// there may be more to do at once.
+pub(super) fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
+    let any = finish_sent(c, sh);
+    match &c.state {
+        State::Serving(Protocol::H1(_)) => settle_h1(c, sh, any),
+        State::Serving(Protocol::Mux(_)) => settle_mux(c, sh, any),
+        _ => Ok(false),
+    }
+}
+
+fn settle_h1<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
-    next: Next,
+    any: bool,
 ) -> Result<bool, Closed> {
-    let Some(a) = &mut c.active else {
-        return Err(Closed);
+    let State::Serving(Protocol::H1(h1)) = &mut c.state else {
+        return Ok(false);
     };
-    let wanted = match a.closing.rule {
-        Lingering::Off => false,
-        Lingering::On => next == Next::Linger || c.readable,
-        Lingering::Always => true,
-    };
-    if !wanted && (sh.stopping || c.retired) {
-        // The head of this response may have told that the connection stays.
-        return end_side(c, sh);
+    if !h1.exchanges.is_settled() {
+        return end_aborted(c, sh);
     }
-    if !wanted {
-        return Err(Closed);
+    if h1.input != H1Input::Requests {
+        return Ok(false);
     }
-    say_goodbye(c, sh);
-    sh.net.shutdown(&mut c.socket);
-    let Some(a) = &mut c.active else {
-        return Err(Closed);
-    };
-    a.mode = Mode::Linger {
-        until_ms: sh.clock.mono_ms + a.closing.time_ms,
-    };
-    c.mark_ms = sh.clock.mono_ms;
-    debug_conn!(HTTP, c, sh, "http lingering close handler");
-    // As in `end_side`.
-    c.readable = true;
-    Ok(true)
-}
-
-/// Makes the response under way, or else the next one, the last. A connection that is kept alive ends at once, unless
-/// `keepalive_min_timeout` spares it or a request has come that was not read yet.
-pub fn retire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate {
-    if c.says_goodbye() {
-        // Its engine says when it ends.
-        if sh.stopping {
-            c.drain();
-        } else {
-            c.make_last();
+    match h1.next {
+        Next::KeepAlive if h1.engine.phase() == Phase::Idle && !h1.engine.has_buffered() => {
+            // Not even a byte of a next request has come.
+            if c.drain.is_listener_removed() || (c.idle_ms == 0 && c.requests > 0) {
+                // The head of the response may have said that the connection stays.
+                return shutdown_write(c, sh);
+            }
+            debug_conn!(HTTP, c, sh, "set http keepalive handler");
+            release(c, sh, State::Idle);
+            c.last_progress_ms = sh.clock.mono_ms;
+            Ok(c.readable)
         }
-        return turn(c, sh, Cause::default());
-    }
-    let ends = c.is_kept_alive() && !c.is_spared(sh.clock.mono_ms);
-    c.make_last();
-    let cause = Cause {
-        readable: ends,
-        ..Cause::default()
-    };
-    let fate = turn(c, sh, cause);
-    if !ends || !c.is_kept_alive() || c.ended || fate == Fate::Close {
-        return fate;
-    }
-    match end_side(c, sh) {
-        Ok(_) => turn(c, sh, Cause::default()),
-        Err(Closed) => close(c, sh),
+        Next::KeepAlive => {
+            if any {
+                c.last_progress_ms = sh.clock.mono_ms;
+                debug_conn!(HTTP, c, sh, "pipelined request");
+            }
+            Ok(any)
+        }
+        Next::AwaitBody => {
+            let until_ms = sh.clock.mono_ms + h1.exchanges.closing.time_ms;
+            h1.input = H1Input::Discarded { until_ms };
+            c.last_progress_ms = sh.clock.mono_ms;
+            Ok(c.readable)
+        }
+        next => end_after_response(c, sh, next == Next::Linger),
     }
 }
 
-/// Ends our side of a connection on which nothing is under way. A request may be on its way that the peer sent before it
+/// Changes to a state in which nothing is served, and gives the memory of what was back.
+#[inline(always)]
+fn release<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, next: State) {
+    if let State::Serving(Protocol::H1(h1)) = std::mem::replace(&mut c.state, next) {
+        sh.release(h1);
+    }
+}
+
+/// Ends HTTP/1 whose exchange gets no response, or not to its end, when all that came before it has left.
+fn end_aborted<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
+    let State::Serving(Protocol::H1(h1)) = &mut c.state else {
+        return Ok(false);
+    };
+    let exchanges = &mut h1.exchanges;
+    let is_aborted = |active: &mut ActiveExchange| active.exchange.state == Progress::Aborted;
+    if !exchanges.flushing.is_empty() || !exchanges.out.is_empty() {
+        return Ok(false);
+    }
+    let Some(active) = exchanges.active.pop_if(is_aborted) else {
+        return Ok(false);
+    };
+    let mut x = active.exchange;
+    let loc = x.core_loc(&x.http);
+    c.lingering_allowed = *loc.lingering_close != Rule::Off;
+    let reset = !x.header_sent && *loc.reset_timedout_connection;
+    let is_broken = x.header_sent;
+    x.bytes_sent = exchanges.sent.saturating_sub(active.start);
+    exchanges.set_closing(&x);
+    sampling::finish(&mut c.sample, sh, x);
+    if is_broken {
+        return end_after_response(c, sh, false);
+    }
+    if reset {
+        sh.net.reset(&mut c.socket);
+    }
+    Err(Closed)
+}
+
+fn settle_mux<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    any: bool,
+) -> Result<bool, Closed> {
+    let State::Serving(Protocol::Mux(mux)) = &mut c.state else {
+        return Ok(false);
+    };
+    let now_ms = sh.clock.mono_ms;
+    let drains = sh.stopping || c.drain.is_on();
+    if mux.exchanges.is_busy() {
+        return Ok((drains && end_in_time(mux, now_ms)) || any);
+    }
+    if mux.idle_since_ms.is_none() {
+        mux.idle_since_ms = Some(now_ms);
+        c.last_progress_ms = now_ms;
+    }
+    if !mux.engine.is_over() {
+        let ends = drains && c.min_idle_ms == 0;
+        if ends {
+            mux.engine.end();
+        }
+        return Ok(ends || any);
+    }
+    if !mux.exchanges.out.is_empty() {
+        return Ok(any);
+    }
+    // GOAWAY has left. A client that keeps the connection for its next request, and does not look at it before, must not
+    // hold up the end of the server.
+    let closing = mux.exchanges.closing;
+    let silence_ms = match sh.stopping {
+        true => closing.timeout_ms.min(ENDED_MS),
+        false => closing.timeout_ms,
+    };
+    match closing.rule {
+        Rule::Off => Err(Closed),
+        Rule::On | Rule::Always => Ok(linger(c, sh, closing.time_ms, silence_ms)),
+    }
+}
+
+/// A client that was told of the end has a while to stop asking by itself; after that no new request is taken. True if that
+/// time is over now.
+fn end_in_time(mux: &mut MuxState, now_ms: u64) -> bool {
+    mux.engine.drain();
+    let since_ms = *mux.announced_ms.get_or_insert(now_ms);
+    if now_ms < since_ms.saturating_add(ANNOUNCED_MS) || mux.engine.is_ending() {
+        return false;
+    }
+    mux.engine.end();
+    true
+}
+
+/// Ends HTTP/1 after its last response; `unread` where input is known to be on its way.
+fn end_after_response<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    unread: bool,
+) -> Result<bool, Closed> {
+    let Some(exchanges) = c.state.exchanges() else {
+        return Err(Closed);
+    };
+    let closing = exchanges.closing;
+    let lingers = match closing.rule {
+        Rule::Off => false,
+        Rule::On => unread || c.readable,
+        Rule::Always => true,
+    };
+    if lingers {
+        debug_conn!(HTTP, c, sh, "http lingering close handler");
+        return Ok(linger(c, sh, closing.time_ms, closing.timeout_ms));
+    }
+    if sh.stopping || c.drain.is_on() {
+        // The head of this response may have said that the connection stays.
+        return shutdown_write(c, sh);
+    }
+    Err(Closed)
+}
+
+/// Ends our side of a connection on which nothing is in progress. A request may be on its way that the peer sent before it
 /// saw the end; a close now would answer it with a reset, which can take the last response with it. With
 /// `lingering_close off` in the location of the last request, the connection closes.
-fn end_side<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
-    if !c.lingers {
-        return Err(Closed);
+fn shutdown_write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
+    match c.lingering_allowed {
+        true => Ok(linger(c, sh, ENDED_MS, u64::MAX)),
+        false => Err(Closed),
     }
-    say_goodbye(c, sh);
-    sh.net.shutdown(&mut c.socket);
-    if let Some(active) = c.active.take() {
-        sh.release(active);
-    }
-    c.ended = true;
-    c.mark_ms = sh.clock.mono_ms;
-    // The peer's end may have been read before, and is found again by one more read.
-    c.readable = true;
-    Ok(true)
 }
 
-/// The goodbyes of HTTP/2 and TLS, as far as the socket takes them.
-fn say_goodbye<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
-    if c.mux.is_some() {
+/// Ends our side and drops what still comes, for so long at most and while the peer is not silent; there is more to do at
+/// once.
+fn linger<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    time_ms: u64,
+    silence_ms: u64,
+) -> bool {
+    flush_goaway(c, sh);
+    sh.net.shutdown(&mut c.socket);
+    let now_ms = sh.clock.mono_ms;
+    let lingering = Lingering {
+        since_ms: now_ms,
+        until_ms: now_ms.saturating_add(time_ms),
+        silence_ms,
+    };
+    release(c, sh, State::Lingering(Box::new(lingering)));
+    c.last_progress_ms = now_ms;
+    // The peer's end may have been read before, and is found again by one more read.
+    c.readable = true;
+    true
+}
+
+/// Ends our side of an idle connection, in place of a close.
+pub(super) fn end_idle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
+    shutdown_write(c, sh).map(|_| ())
+}
+
+/// Writes GOAWAY, or whatever else is queued, and the end of TLS, as far as the socket takes them.
+fn flush_goaway<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+    if c.sends_goaway() {
         let _ = write(c, sh);
     }
-    if let Some(tls) = &mut c.tls {
+    if let Some(tls) = c.transport.tls_mut() {
         tls.close();
         let _ = write(c, sh);
     }
@@ -111,104 +245,127 @@ fn say_goodbye<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
 /// The deadline has passed, unless the connection has moved on since it was set.
 pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
     sampling::expire(c, sh);
-    if deadline(c, sh) > sh.clock.mono_ms {
+    // Room that was told of together with the deadline is progress, if the socket takes anything.
+    write(c, sh)?;
+    settle(c, sh)?;
+    let now_ms = sh.clock.mono_ms;
+    if deadline(c, sh) > now_ms {
         return Ok(());
     }
-    if c.mux.is_some() {
-        return if mux::resume(c, sh) {
-            Ok(())
-        } else {
-            Err(Closed)
-        };
-    }
-    let Some(a) = &mut c.active else {
-        if c.is_kept_alive() && !c.ended && (sh.stopping || c.retired) {
-            return end_side(c, sh).map(|_| ());
+    match &c.state {
+        State::Serving(protocol) => {
+            let exchanges = protocol.exchanges();
+            let is_due = |at_ms: Option<u64>| at_ms.is_some_and(|at_ms| at_ms <= now_ms);
+            if is_due(exchanges.stuck_at_ms(c.last_progress_ms)) {
+                end_stuck(c, sh)
+            } else if is_due(protocol.due_ms()) {
+                resume_due(c, sh);
+                Ok(())
+            } else if c.sends_goaway() {
+                mux::on_deadline(c, sh, header_timeout(c, sh))
+            } else {
+                expire_h1_input(c, sh)
+            }
         }
-        return Err(Closed);
-    };
-    if let Some(x) = &mut a.exchange
-        && let State::Waiting(wait) = x.state
-        && wait.until_ms <= sh.clock.mono_ms
-        && a.tail.is_empty()
-    {
-        phases::resume(x, &mut sh.ctx());
-        return respond(c, sh);
+        _ if c.is_kept_alive() && (sh.stopping || c.drain.is_on()) => end_idle(c, sh),
+        _ => Err(Closed),
     }
-    if held_until(a).is_some() {
-        // The next piece of a response may be there.
-        return Ok(());
+}
+
+/// Ends a connection whose peer takes nothing.
+fn end_stuck<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
+    let x = c.state.exchanges().and_then(|exchanges| exchanges.front());
+    let reset = x.is_some_and(|x| *x.core_loc(&x.http).reset_timedout_connection);
+    if c.sends_goaway() {
+        log(c, sh, Level::Info, format_args!("client timed out"));
     }
-    if !a.is_settled() {
-        let x = a.tail.front().map(|q| &q.exchange).or(a.exchange.as_ref());
-        let reset = x.is_some_and(|x| *x.core_loc(&x.http).reset_timedout_connection);
-        if reset {
-            sh.net.reset(&mut c.socket);
-        }
-    } else if a.mode == Mode::Serve && a.engine.phase() == Phase::Head {
-        log_unfinished(c, sh, 408, "client timed out");
+    if reset {
+        sh.net.reset(&mut c.socket);
     }
     Err(Closed)
 }
 
-/// Until when the next piece of the response is waited for at most, where it is and nothing is queued before it.
-fn held_until(a: &Active) -> Option<u64> {
-    let x = a.exchange.as_ref().filter(|_| a.out.is_empty())?;
-    x.pull_wait.map(|wait| wait.until_ms)
+/// Ends HTTP/1 whose next request, or the rest of whose last one, does not come.
+fn expire_h1_input<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
+    let Some(h1) = c.state.h1() else {
+        return Err(Closed);
+    };
+    let waits_for_head = h1.input == H1Input::Requests && h1.engine.phase() == Phase::Head;
+    if waits_for_head && log_unfinished(c, sh, 408, "client timed out") {
+        sh.net.reset(&mut c.socket);
+    }
+    Err(Closed)
 }
 
-/// When the connection is to take a turn if nothing happens before.
+/// Returns when the connection is to take a turn if nothing happens before.
 pub(super) fn deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
-    let deadline_ms = own_deadline(c, sh);
+    let deadline_ms = match &c.state {
+        State::Serving(protocol) => serving_deadline(c, sh, protocol),
+        State::Lingering(lingering) => {
+            let silent_at_ms = c.last_progress_ms.saturating_add(lingering.silence_ms);
+            lingering.until_ms.min(silent_at_ms)
+        }
+        _ => {
+            let wait_ms = match c.requests {
+                0 => header_timeout(c, sh),
+                _ => idle_time(c, sh),
+            };
+            c.last_progress_ms.saturating_add(wait_ms)
+        }
+    };
     match &c.sample {
         None => deadline_ms,
-        Some(sample) => deadline_ms.min(sample.until_ms()),
+        Some(sample) => deadline_ms.min(sample.until_ms),
     }
 }
 
-/// The same, but for the sake of a sampled response.
-fn own_deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
-    if let Some(mux) = &c.mux {
-        let idle_ms = if sh.stopping || c.retired {
-            c.min_idle_ms.min(c.idle_ms)
-        } else {
-            c.idle_ms
-        };
-        return mux.deadline(c.mark_ms, idle_ms, header_timeout(c, sh), c.requests == 0);
-    }
-    let Some(a) = &c.active else {
-        let wait = match c.requests {
-            _ if c.ended => ENDED_MS,
-            0 => header_timeout(c, sh),
-            _ if sh.stopping || c.retired => c.min_idle_ms.min(c.idle_ms),
-            _ => c.idle_ms,
-        };
-        return c.mark_ms.saturating_add(wait);
-    };
-    match a.mode {
-        Mode::AwaitBody { until_ms } | Mode::Linger { until_ms } => {
-            return until_ms.min(c.mark_ms.saturating_add(a.closing.timeout_ms));
+/// The deadline of a connection that serves: that of its exchanges, or that of its input.
+fn serving_deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, protocol: &Protocol) -> u64 {
+    let exchanges = protocol.exchanges();
+    let input_ms = match protocol {
+        Protocol::H1(h1) => h1_input_deadline(c, sh, h1),
+        Protocol::Mux(mux) => {
+            let header_ms = header_timeout(c, sh);
+            let idle_ms = match c.requests == 0 && mux.times.is_none() {
+                true => header_ms,
+                false => idle_time(c, sh),
+            };
+            let times = IdleTimes { header_ms, idle_ms };
+            mux::deadline_ms(mux, c.last_progress_ms, times)
         }
-        Mode::Serve => {}
-    }
-    if let Some(until_ms) = held_until(a) {
-        return until_ms;
-    }
-    let x = a.tail.front().map(|q| &q.exchange).or(a.exchange.as_ref());
-    let wait = match x {
-        Some(x) => match x.state {
-            State::Waiting(wait) => return wait.until_ms,
-            _ => x.core_loc(&x.http).send_timeout.0,
-        },
-        None => header_timeout(c, sh),
     };
-    c.mark_ms.saturating_add(wait)
+    let due_ms = protocol.due_ms().unwrap_or(u64::MAX);
+    let stuck_at_ms = exchanges.stuck_at_ms(c.last_progress_ms);
+    input_ms.min(due_ms).min(stuck_at_ms.unwrap_or(u64::MAX))
+}
+
+/// When the next request of HTTP/1, or the rest of the last one, must have come; never while an exchange is in progress.
+fn h1_input_deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, h1: &H1State) -> u64 {
+    if !h1.exchanges.is_settled() {
+        return u64::MAX;
+    }
+    match h1.input {
+        H1Input::Requests => c.last_progress_ms.saturating_add(header_timeout(c, sh)),
+        H1Input::Discarded { until_ms } => {
+            let silence_ms = h1.exchanges.closing.timeout_ms;
+            until_ms.min(c.last_progress_ms.saturating_add(silence_ms))
+        }
+    }
+}
+
+/// How long the connection may be idle now.
+#[inline]
+fn idle_time<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
+    match sh.stopping || c.drain.is_on() {
+        true => c.min_idle_ms.min(c.idle_ms),
+        false => c.idle_ms,
+    }
 }
 
 /// `client_header_timeout` of the port's default server.
-pub(super) fn header_timeout<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
+fn header_timeout<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
     let http = &sh.generation.http;
-    // A retired connection may have no port in a new configuration.
+    // The listener of a connection that drains may be in no configuration any more.
     let server = http
         .ports
         .get(c.port as usize)
@@ -218,63 +375,31 @@ pub(super) fn header_timeout<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64
     })
 }
 
-/// Logs a request whose head never became complete.
-pub(super) fn log_unfinished<N: Net>(
-    c: &mut Conn<N::Socket>,
-    sh: &mut Shared<N>,
-    status: u16,
-    why: &str,
-) {
-    if c.gone {
-        return;
-    }
-    c.requests = c.requests.saturating_add(1);
-    let client = client(c, sh, false);
-    let mut x = sh.exchange(client, c.port());
-    x.head.clear();
-    phases::place(&mut x);
-    x.err_status = status;
-    x.log(Level::Info, format_args!("{why}"));
-    if status == 408 && *x.core_loc(&x.http).reset_timedout_connection {
-        sh.net.reset(&mut c.socket);
-    }
-    sh.finish(x);
-}
-
-/// Gives back what the connection holds; exchanges under way are logged as far as they came.
-pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Fate {
-    if let Some(tls) = &c.tls {
+/// Ends a connection; exchanges in progress are logged as far as they came.
+pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Disposition {
+    if let Some(tls) = c.transport.tls() {
         tls.count_end();
     }
     sampling::end(c, sh);
-    // What the goodbye takes with it has been sent as well.
-    mux::say_last(c);
-    say_goodbye(c, sh);
-    mux::close(c, sh);
-    debug_conn!(
-        HTTP,
-        c,
-        sh,
-        "close http connection: {}",
-        sh.net.number(&c.socket)
-    );
-    let Some(mut a) = c.active.take() else {
-        return Fate::Close;
-    };
-    let sent = a.sent;
-    while let Some(queued) = a.tail.pop_front() {
-        let mut x = queued.exchange;
-        x.bytes_sent = sent.clamp(queued.start, queued.end) - queued.start;
-        sh.finish(x);
+    // What leaves with GOAWAY has been sent as well.
+    if let Some(mux) = c.state.mux() {
+        mux::queue_goaway(mux);
     }
-    if let Some(mut x) = a.exchange.take() {
-        x.bytes_sent = sent.saturating_sub(a.start);
-        sh.finish(x);
+    flush_goaway(c, sh);
+    let fd = sh.net.number(&c.socket);
+    debug_conn!(HTTP, c, sh, "close http connection: {fd}");
+    let state = std::mem::replace(&mut c.state, State::Closed);
+    if let State::Serving(mut protocol) = state {
+        finish_all(&mut protocol, sh);
+        if let Protocol::H1(h1) = protocol {
+            sh.release(h1);
+        }
     }
-    sh.release(a);
-    Fate::Close
+    Disposition::Close
 }
 
-/// How long what comes is dropped after our side of an idle connection was ended: more than the way to nearly every client
-/// and back takes, and little to wait for when a server ends.
+/// How long what comes is dropped after our side of an idle connection was ended, and how long a silent client is waited for
+/// at the end of the server: more than the way to nearly every client and back takes, and little to wait for.
 pub const ENDED_MS: u64 = 500;
+/// How long a client that was told of the end may still ask.
+const ANNOUNCED_MS: u64 = 1000;

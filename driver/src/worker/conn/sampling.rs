@@ -13,159 +13,60 @@
 
 use std::io::IoSlice;
 
-use server_core::clock::Clock;
 use server_core::exchange::{Exchange, Peer};
 use server_core::meters::{self, Event, Time};
 use server_core::timing::{ALL, Sampling, Stall, between};
 use server_core::transport::TcpInfo;
 
+use super::client::log_truncated;
+use super::sample::{HeldLog, STALL_US, Sample, Stamped, Told};
+use super::serving::Exchanges;
 use super::state::{Closed, Conn};
-use super::{timings, tls, truncated};
+use super::{timings, tls};
 use crate::sys::clock::wall_us;
 use crate::sys::socket::Sent;
 use crate::sys::timestamps::Passed;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
-/// A response that the kernel was asked about.
-pub(super) struct Sample {
-    /// When the request head was read, and when the first byte was given to the kernel; monotonic microseconds, as all
-    /// times here.
-    head_read_us: u64,
-    given_us: u64,
-    /// The wall clock then.
-    given_wall_us: u64,
-    /// What the kernel knew of the connection before.
-    before: TcpInfo,
-    /// Nothing was under way before it.
-    idle: bool,
-    /// The send did not end where it should: what is told is of another byte.
-    void: bool,
-    left_us: Option<u64>,
-    /// When the byte was first sent again.
-    again_us: Option<u64>,
-    /// When what is known then is all that is told; never, if that has been done.
-    until_ms: u64,
-    /// It has ended, and its log waits.
-    held: Option<Held>,
+/// The first response in the queue that was drawn and has not begun to leave: its position, and how many bytes are before it.
+fn first_drawn(exchanges: &mut Exchanges) -> Option<(u64, u64)> {
+    let unsent = exchanges.unsent();
+    let all = exchanges.in_progress();
+    let drawn = all.filter(|(_, x)| x.sampled.state == Sampling::Drawn);
+    let positions = drawn.map(|(start, _)| start);
+    let start = positions.filter(|start| unsent.contains(start)).min()?;
+    Some((start, start - unsent.start))
 }
 
-/// What a send did of whose last byte the kernel was asked.
-pub(super) struct Stamped {
-    /// What has left.
-    pub(super) sent: Sent,
-    /// What will be told.
-    pub(super) told: Told,
-}
-
-/// Which byte will be told of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
-    /// The one meant, with so many bytes before it in the send.
-    After(u64),
-    /// An earlier one: the socket did not take all.
-    Another,
-    /// None: it took nothing.
-    Nothing,
-}
-
-/// An exchange that ended, and when.
-struct Held {
-    exchange: Box<Exchange>,
-    clock: Clock,
-}
-
-impl Sample {
-    /// When something is to be done about it.
-    pub(super) fn until_ms(&self) -> u64 {
-        self.until_ms
-    }
-
-    /// A time of the kernel's on our clock; `None` where the clocks have moved against each other.
-    fn monotonic(&self, wall_us: u64, now_us: u64) -> Option<u64> {
-        let us = (self.given_us + wall_us).checked_sub(self.given_wall_us)?;
-        let plausible = self.given_us.saturating_sub(CLOCKS_US)..=now_us.saturating_add(CLOCKS_US);
-        plausible
-            .contains(&us)
-            .then_some(us.clamp(self.given_us, now_us.max(self.given_us)))
-    }
-
-    /// Why the acknowledgement came late that came at this time, or has not come by then; `None` if it did not.
-    fn stall(&self, acked_us: u64, now: Option<TcpInfo>) -> Option<Stall> {
-        let now = now?;
-        let window_us = |info: &TcpInfo| info.rwnd_limited_us.unwrap_or(0);
-        let left_us = self.left_us.unwrap_or(acked_us);
-        if left_us.saturating_sub(self.given_us) > STALL_US
-            && window_us(&now) > window_us(&self.before)
-        {
-            return Some(Stall::Window);
-        }
-        let min_rtt_us = u64::from(now.min_rtt_us.unwrap_or(0));
-        let sent_us = self.left_us.unwrap_or(self.given_us);
-        if acked_us.saturating_sub(sent_us) <= min_rtt_us + STALL_US {
-            return None;
-        }
-        // An acknowledgement that came sooner than a round trip after the byte was sent again is of the first time. So is
-        // one that says that the byte came twice.
-        let again = match (self.left_us, self.again_us) {
-            (Some(_), again_us) => again_us.is_some_and(|us| acked_us >= us + min_rtt_us),
-            (None, _) => true,
-        };
-        let grown = |of: fn(&TcpInfo) -> u32| of(&now).saturating_sub(of(&self.before));
-        let lost = grown(|info| info.total_retrans) > grown(|info| info.dsack_dups.unwrap_or(0));
-        Some(match again && lost {
-            true => Stall::Retransmit,
-            false => Stall::DelayedAck,
-        })
-    }
-}
-
-/// The exchanges under way on a connection, with the places of their first bytes in its queue.
-fn under_way<S>(c: &mut Conn<S>) -> impl Iterator<Item = (u64, &mut Exchange)> {
-    let of_mux = c.mux.iter_mut().flat_map(|mux| mux.under_way());
-    of_mux.chain(c.active.iter_mut().flat_map(|a| a.under_way()))
-}
-
-/// The first response in the queue that was drawn and has not begun to leave: its place, and how many bytes are before it.
-fn first_drawn<S>(c: &mut Conn<S>) -> Option<(u64, u64)> {
-    let waiting = match (&c.mux, &c.active) {
-        (Some(mux), _) => mux.waiting(),
-        (None, Some(a)) => a.queued.saturating_sub(a.out.len())..a.queued,
-        (None, None) => return None,
-    };
-    let drawn = under_way(c).filter(|(_, x)| x.sampled.state == Sampling::Drawn);
-    let places = drawn.map(|(start, _)| start);
-    let start = places.filter(|start| waiting.contains(start)).min()?;
-    Some((start, start - waiting.start))
-}
-
-fn at<S>(c: &mut Conn<S>, start: u64) -> Option<&mut Exchange> {
-    let mut all = under_way(c);
-    all.find_map(|(place, x)| (place == start).then_some(x))
+fn at(exchanges: &mut Exchanges, start: u64) -> Option<&mut Exchange> {
+    let mut all = exchanges.in_progress();
+    all.find_map(|(position, x)| (position == start).then_some(x))
 }
 
 /// The one that the kernel was asked about, unless it has ended.
 fn asked<S>(c: &mut Conn<S>) -> Option<&mut Exchange> {
-    let mut all = under_way(c).map(|(_, x)| x);
+    let mut all = c.state.exchanges_mut()?.in_progress().map(|(_, x)| x);
     all.find(|x| x.sampled.state == Sampling::Asked)
 }
 
 /// Sends what leads up to the first byte of a response that was drawn, and that byte, if there is one in the queue and
 /// it can be asked about; false if nothing more can be written now.
 pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
-    let closed = c
-        .tls
-        .as_ref()
-        .is_some_and(|tls| tls.holds() || tls.has_unsent());
-    if c.sample.is_some() || closed || !c.nodelay || !matches!(c.peer, Peer::Inet(_)) {
+    let tls = c.transport.tls();
+    let is_held = tls.is_some_and(|tls| tls.is_handshaking() || tls.has_unsent());
+    if c.sample.is_some() || is_held || !c.nodelay || !matches!(c.peer, Peer::Inet(_)) {
         return Ok(true);
     }
-    let Some((start, lead)) = first_drawn(c) else {
+    let Some(exchanges) = c.state.exchanges_mut() else {
         return Ok(true);
     };
-    let nodelay = at(c, start).is_some_and(|x| *x.core_loc(&x.http).tcp_nodelay);
-    c.stamps = c.stamps || sh.net.enable_stamps(&mut c.socket);
-    if !nodelay || !c.stamps {
+    let Some((start, lead)) = first_drawn(exchanges) else {
+        return Ok(true);
+    };
+    let nodelay = at(exchanges, start).is_some_and(|x| *x.core_loc(&x.http).tcp_nodelay);
+    c.timestamping = c.timestamping || sh.net.enable_stamps(&mut c.socket);
+    if !nodelay || !c.timestamping {
         return Ok(true);
     }
     let before = tcp_info(c, sh).unwrap_or_default();
@@ -175,13 +76,12 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     };
     c.writable = !sent.blocked;
     if sent.bytes > 0 {
-        c.mark_ms = sh.clock.mono_ms;
+        c.last_progress_ms = sh.clock.mono_ms;
     }
-    match (&mut c.mux, &mut c.active) {
-        (Some(mux), _) => mux.sent += sent.bytes,
-        (None, Some(a)) => a.sent += sent.bytes,
-        (None, None) => {}
-    }
+    let Some(exchanges) = c.state.exchanges_mut() else {
+        return Ok(true);
+    };
+    exchanges.sent += sent.bytes;
     let quiet = before.unacked == 0 && before.notsent_bytes == 0;
     let idle = quiet && matches!(told, Told::After(lead) if lead <= SHARED_BYTES_MAX);
     let (state, until_ms) = match told {
@@ -189,7 +89,7 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
         Told::Another | Told::Nothing => (Sampling::Told, u64::MAX),
     };
     let mut head_read_us = 0;
-    if let Some(x) = at(c, start) {
+    if let Some(x) = at(exchanges, start) {
         head_read_us = x.moments.head_read_us;
         x.sampled.state = state;
     }
@@ -212,12 +112,8 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
         held: None,
     };
     c.sample = Some(Box::new(sample));
-    timings::sent(c, sh);
-    let left = match (&c.mux, &c.active) {
-        (Some(mux), _) => !mux.waiting().is_empty(),
-        (None, a) => a.as_ref().is_some_and(|a| !a.out.is_empty()),
-    };
-    Ok(c.writable && left)
+    timings::sent(exchanges, sh);
+    Ok(c.writable && !exchanges.out.is_empty())
 }
 
 /// Sends up to the byte after `lead` bytes of the queue, or with TLS all that is ready, and has told of that byte; `None`
@@ -227,18 +123,17 @@ fn send<N: Net>(
     sh: &mut Shared<N>,
     lead: u64,
 ) -> Result<Option<Stamped>, Closed> {
-    let out = match (&mut c.mux, &mut c.active) {
-        (Some(mux), _) => &mut mux.out,
-        (None, Some(a)) => &mut a.out,
-        (None, None) => return Ok(None),
+    let Some(exchanges) = c.state.exchanges_mut() else {
+        return Ok(None);
     };
-    if let Some(tls) = &mut c.tls {
+    let out = &mut exchanges.out;
+    if let Some(tls) = c.transport.tls_mut() {
         let now_ms = sh.clock.mono_ms;
-        let (net, sealer) = (&mut sh.net, &mut sh.sealer);
-        let sent = tls::send_stamped(tls, &mut c.socket, out, net, sealer, now_ms, lead);
+        let (net, buffers) = (&mut sh.net, &mut sh.tls_buffers);
+        let sent = tls::send_stamped(tls, &mut c.socket, out, net, buffers, now_ms, lead);
         return sent.map(Some).map_err(|error| {
-            if let Some((_, x)) = under_way(c).next() {
-                truncated(x, &error);
+            if let Some(x) = exchanges.front() {
+                log_truncated(x, &error);
             }
             Closed
         });
@@ -301,12 +196,12 @@ fn hold<N: Net>(sample: &mut Option<Box<Sample>>, sh: &mut Shared<N>, mut x: Box
         x.sampled.ended_us = Some(sh.env.now_us());
     }
     let clock = sh.clock.clone();
-    sample.held = Some(Held { exchange: x, clock });
+    sample.held = Some(HeldLog { exchange: x, clock });
 }
 
 /// Takes the times that the kernel has told.
 #[cold]
-pub(super) fn take_stamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+pub(super) fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let now_us = sh.env.now_us();
     while let Some(stamp) = sh.net.stamp(&mut c.socket) {
         let Some(sample) = &mut c.sample else {
@@ -344,7 +239,7 @@ fn tell<N: Net>(
     sh: &Shared<N>,
     acked_us: Option<u64>,
     now_us: u64,
-) -> Option<Held> {
+) -> Option<HeldLog> {
     let end_us = acked_us.unwrap_or(now_us);
     let sample = c.sample.as_ref()?;
     let info = match end_us > sample.given_us + STALL_US {
@@ -389,7 +284,7 @@ fn tell<N: Net>(
 }
 
 /// Writes the log that waited.
-fn log<N: Net>(sh: &mut Shared<N>, held: Option<Held>) {
+fn log<N: Net>(sh: &mut Shared<N>, held: Option<HeldLog>) {
     if let Some(held) = held {
         sh.finish_late(held.exchange, held.clock);
     }
@@ -404,7 +299,7 @@ pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     {
         return;
     }
-    take_stamps(c, sh);
+    take_timestamps(c, sh);
     let told = tell(c, sh, None, sh.env.now_us());
     if let Some(sample) = &mut c.sample {
         sample.until_ms = u64::MAX;
@@ -417,7 +312,7 @@ pub fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     if c.sample.is_none() {
         return;
     }
-    take_stamps(c, sh);
+    take_timestamps(c, sh);
     let told = tell(c, sh, None, sh.env.now_us());
     c.sample = None;
     log(sh, told);
@@ -429,18 +324,9 @@ fn tcp_info<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> Option<TcpInfo> {
         .and_then(|read| read(sh.net.number(&c.socket)))
 }
 
-/// An acknowledgement is late that comes so much more than the least round trip after the byte was sent. What delays one
-/// by less is the jitter of links; what clients delay them by is 40 ms or more.
-const STALL_US: u64 = 30_000;
 /// How long the log of a sampled response waits for what the kernel tells.
 const TELL_MS: u64 = 1000;
 /// Bytes that may leave before a first byte for it to be judged as if there were none: they go in the same segment.
 const SHARED_BYTES_MAX: u64 = 1024;
-/// How far a time of the kernel's may lie outside of those between which it was taken.
-const CLOCKS_US: u64 = 1000;
 /// Pieces of memory before a first byte.
 const SLICES_MAX: usize = 64;
-
-#[cfg(test)]
-#[path = "sampling_tests.rs"]
-mod tests;

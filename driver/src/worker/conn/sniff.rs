@@ -1,62 +1,204 @@
-//! The header of the PROXY protocol, which comes before everything else on a connection.
+//! The first bytes of a connection, and the way of all received bytes to their protocol.
+//!
+//! A header of the PROXY protocol comes first where the listener expects it. Then, on a plain connection that may speak several
+//! protocols, the first bytes tell which: HTTP/2 begins with its preface (RFC 9113 section 3.3), SPDY with a control frame,
+//! whose first byte begins no method; everything else is HTTP/1.
 //!
 //! Source: nginx documentation, `listen ... proxy_protocol`.
 
 use std::rc::Rc;
 
+use engines::h2::PREFACE;
 use engines::proxy_protocol::{self, Fault};
 use server_core::errlog::Level;
-use server_core::phases;
 
-use super::state::{Closed, Conn, Preface, client};
+use super::client::log;
+use super::handshake::{self, Opened};
+use super::mux;
+use super::serving::{H1Input, Protocol};
+use super::state::{Closed, Conn, FirstBytes, State, Transport};
+use super::trace::debug_conn;
+use super::transport::{self, Input};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
-/// Takes what of the first `n` received bytes belongs to the header; gives where the client's own bytes begin.
-pub(super) fn read_preface<N: Net>(
+/// Reads once, if something may be there and is wanted, and gives the bytes to the protocol; true if anything came.
+pub(super) fn receive<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
+    if !c.readable || !c.wants_input() {
+        return Ok(false);
+    }
+    let n = match transport::read(c, sh)? {
+        Input::Nothing => return Ok(false),
+        Input::End => return end_of_input(c),
+        Input::Bytes(n) => n,
+    };
+    let start = match &c.state {
+        State::ProxyHeader(..) => read_proxy_header(c, sh, n)?,
+        _ => 0,
+    };
+    if start == n {
+        return Ok(true);
+    }
+    // The buffer is the thread's; it is taken out while the connection works on it.
+    let mut input = std::mem::take(&mut sh.scratch);
+    let result = match &c.transport {
+        Transport::Tls(_) => feed_tls(c, sh, &mut input[start..n]),
+        _ => feed(c, sh, &input[start..n]),
+    };
+    sh.scratch = input;
+    result.map(|()| true)
+}
+
+/// Decrypts bytes and gives them to the protocol, as well as the end that TLS announces.
+fn feed_tls<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    input: &mut [u8],
+) -> Result<(), Closed> {
+    let Opened {
+        mut plain,
+        peer_closed,
+    } = handshake::receive(c, sh, input)?;
+    let fed = match plain.is_empty() {
+        true => Ok(()),
+        false => feed(c, sh, &plain),
+    };
+    plain.clear();
+    sh.tls_buffers.opened = plain;
+    fed?;
+    if peer_closed {
+        c.readable = false;
+        end_of_input(c)?;
+    }
+    Ok(())
+}
+
+/// Gives bytes to the protocol that the connection speaks; the first ones may have to tell which.
+fn feed<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, input: &[u8]) -> Result<(), Closed> {
+    let now_ms = sh.clock.mono_ms;
+    match &mut c.state {
+        State::Serving(Protocol::H1(h1)) => {
+            if h1.input != H1Input::Requests {
+                c.last_progress_ms = now_ms;
+            }
+            h1.engine.receive(input);
+            h1.exchanges.read_us = sh.read_us;
+        }
+        State::Serving(Protocol::Mux(mux)) => {
+            mux.receive(input, now_ms, &mut sh.heads);
+            mux.exchanges.read_us = sh.read_us;
+        }
+        State::Idle => begin_h1(c, sh, input),
+        State::Sniffing(..) => return sniff(c, sh, input),
+        State::Lingering(_) => c.last_progress_ms = now_ms,
+        // The header has been read before, and nothing is read after the end.
+        State::ProxyHeader(..) | State::Closed => return Err(Closed),
+    }
+    Ok(())
+}
+
+/// Begins to serve HTTP/1 with the first bytes of a request.
+fn begin_h1<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, input: &[u8]) {
+    debug_conn!(HTTP, c, sh, "{}", c.waiting());
+    if c.requests > 0 {
+        // As in nginx: the first head has its time from the accept on, its handshake included; later ones from their
+        // first byte.
+        c.last_progress_ms = sh.clock.mono_ms;
+    }
+    let mut h1 = sh.begin_h1(c.port());
+    h1.engine.receive(input);
+    h1.exchanges.read_us = sh.read_us;
+    c.state = State::Serving(Protocol::H1(h1));
+}
+
+/// Finds out which protocol a plain connection begins with.
+fn sniff<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, input: &[u8]) -> Result<(), Closed> {
+    let State::Sniffing(protocols, received) = &mut c.state else {
+        return Err(Closed);
+    };
+    let (protocols, first) = (*protocols, join(received, input));
+    let known = first.len().min(PREFACE.len());
+    let may_be_h2 = protocols.http2 && first[..known] == PREFACE[..known];
+    if may_be_h2 && known < PREFACE.len() {
+        *received = Some(Box::new(FirstBytes(first)));
+        return Ok(());
+    }
+    c.state = State::Idle;
+    if may_be_h2 {
+        mux::open_h2(c, sh);
+    } else if protocols.spdy && first.first() == Some(&SPDY_CONTROL) {
+        mux::open_spdy(c, sh);
+    }
+    feed(c, sh, &first)
+}
+
+/// Puts new bytes behind those that came before.
+fn join(received: &mut Option<Box<FirstBytes>>, input: &[u8]) -> Vec<u8> {
+    let mut first = received.take().map_or(Vec::new(), |received| received.0);
+    first.extend_from_slice(input);
+    first
+}
+
+/// The peer has ended its side; true, or the end of the connection.
+fn end_of_input<S>(c: &mut Conn<S>) -> Result<bool, Closed> {
+    c.hung_up = false;
+    match &mut c.state {
+        State::Serving(Protocol::H1(h1)) => h1.engine.receive_eof(),
+        State::Serving(Protocol::Mux(mux)) => mux.engine.receive_eof(),
+        _ => return Err(Closed),
+    }
+    Ok(true)
+}
+
+/// Takes what of the first `n` received bytes belongs to the header; returns where the client's own bytes begin.
+#[cold]
+fn read_proxy_header<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
     n: usize,
 ) -> Result<usize, Closed> {
-    let Preface::Awaited(held) = &mut c.preface else {
+    let State::ProxyHeader(protocols, received) = &mut c.state else {
         return Ok(0);
     };
-    let before = held.len();
-    let input = [held, &sh.scratch[..n]].concat();
+    let before = received.as_ref().map_or(0, |received| received.0.len());
+    let input = join(received, &sh.scratch[..n]);
     let parsed = match proxy_protocol::parse(&input) {
         Ok(None) => {
-            *held = input.into_boxed_slice();
+            *received = Some(Box::new(FirstBytes(input)));
             return Ok(n);
         }
         Ok(Some(parsed)) => parsed,
         Err(fault) => {
-            refuse(c, sh, fault, &input);
+            refuse_proxy_header(c, sh, fault, &input);
             return Err(Closed);
         }
     };
-    c.preface = match parsed.header {
-        Some(header) => Preface::Read(Rc::new(header)),
-        None => Preface::Absent,
+    c.proxied = parsed.header.map(Rc::new);
+    c.state = match *protocols {
+        Some(protocols) => State::Sniffing(protocols, None),
+        None => State::Idle,
     };
     Ok(parsed.used.saturating_sub(before))
 }
 
 /// Logs a header that breaks the protocol, with the line it came on.
-fn refuse<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, fault: Fault, held: &[u8]) {
-    let client = client(c, sh, false);
-    let mut x = sh.exchange(client, c.port());
-    x.head.clear();
-    phases::place(&mut x);
-    let end = held.iter().position(|b| matches!(b, b'\r' | b'\n'));
-    let line = &held[..end.unwrap_or(held.len()).min(SHOWN_BYTES)];
+fn refuse_proxy_header<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    fault: Fault,
+    received: &[u8],
+) {
+    let end = received.iter().position(|b| matches!(b, b'\r' | b'\n'));
+    let line = &received[..end.unwrap_or(received.len()).min(SHOWN_BYTES)];
     let shown = match fault {
         Fault::Broken => format!(": \"{}\"", String::from_utf8_lossy(line)),
         _ => String::new(),
     };
     let text = format_args!("{fault}{shown} while reading PROXY protocol");
-    x.log(Level::Error, text);
-    sh.drop_unlogged(x);
+    log(c, sh, Level::Error, text);
 }
 
+/// The first byte of every control frame of SPDY.
+const SPDY_CONTROL: u8 = 0x80;
 /// Most bytes of a broken header that the log shows.
 const SHOWN_BYTES: usize = proxy_protocol::MAX_V1_BYTES;

@@ -3,7 +3,8 @@
 //! Source: nginx documentation, `worker_connections`; as there, connections without a request are closed before new ones
 //! have to wait.
 
-use super::state::{Conn, Mode};
+use super::serving::{H1Input, Protocol};
+use super::state::{Conn, State};
 
 /// A connection without a whole request, in the order in which such connections are closed to make room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,30 +38,26 @@ impl<S> Conn<S> {
 
     fn unasked_since(&self) -> Option<(Kind, u64)> {
         let is_first = self.requests == 0;
-        if let Some(mux) = &self.mux {
-            return match mux.is_busy() {
-                true => None,
-                false if is_first => Some((Kind::Unasked, self.since_ms)),
-                false => Some((Kind::KeptAlive, mux.idle_since_ms(self.mark_ms))),
-            };
-        }
-        let Some(active) = &self.active else {
-            return Some(match is_first {
-                true => (Kind::Unasked, self.since_ms),
-                false => (Kind::KeptAlive, self.mark_ms),
-            });
-        };
-        if !active.is_settled() {
-            return None;
-        }
-        let since_ms = match active.mode {
-            Mode::Serve if is_first => self.since_ms,
-            Mode::Serve => self.mark_ms,
-            // The end of the time that was given when it began.
-            Mode::AwaitBody { until_ms } | Mode::Linger { until_ms } => {
-                until_ms.saturating_sub(active.closing.time_ms)
+        match &self.state {
+            State::Serving(protocol) if protocol.exchanges().is_busy() => None,
+            State::Serving(Protocol::Mux(mux)) if !is_first => {
+                // There is none yet in the turn in which the last exchange ended.
+                let since_ms = mux.idle_since_ms.unwrap_or(self.last_progress_ms);
+                Some((Kind::KeptAlive, since_ms))
             }
-        };
-        Some((Kind::Unasked, since_ms))
+            State::Serving(Protocol::H1(h1)) if !h1.exchanges.is_settled() => None,
+            State::Serving(Protocol::H1(h1)) => match h1.input {
+                H1Input::Requests if is_first => Some((Kind::Unasked, self.since_ms)),
+                H1Input::Requests => Some((Kind::Unasked, self.last_progress_ms)),
+                // The end of the time that was given when it began.
+                H1Input::Discarded { until_ms } => {
+                    let since_ms = until_ms.saturating_sub(h1.exchanges.closing.time_ms);
+                    Some((Kind::Unasked, since_ms))
+                }
+            },
+            State::Lingering(lingering) => Some((Kind::Unasked, lingering.since_ms)),
+            _ if is_first => Some((Kind::Unasked, self.since_ms)),
+            _ => Some((Kind::KeptAlive, self.last_progress_ms)),
+        }
     }
 }

@@ -1,22 +1,24 @@
-//! What a connection is made of.
+//! A connection and the states it goes through.
+//!
+//! ```text
+//! ProxyHeader -> Sniffing -> Idle <-> Serving -> Lingering -> Closed
+//! ```
+//!
+//! A listener decides where a connection begins: a header of the PROXY protocol is expected or not, several protocols are
+//! possible or HTTP/1 alone. `Idle` is a connection of HTTP/1 without a request: it holds no buffer. A connection of HTTP/2 or
+//! SPDY stays in `Serving`. Any state can become `Closed`. This file changes no state for what happens on the socket; the
+//! layers above do (`sniff`, `h1`, `mux`, `lifecycle`).
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use engines::h1::{self, Next};
-use engines::http::Gather;
 use engines::proxy_protocol;
-use server_core::conf_core::Lingering;
-use server_core::exchange::{Client, Exchange, Peer};
+use server_core::exchange::Peer;
 use server_core::stats::{Activity, Counted};
-use server_core::waker::WakeKey;
 
-use super::mux::Mux;
-use super::sampling::Sample;
+use super::sample::Sample;
+use super::serving::{Exchanges, H1State, MuxState, Protocol};
 use super::tls::Tls;
-use crate::worker::net::Net;
-use crate::worker::shared::Shared;
 
 /// One connection.
 pub struct Conn<S> {
@@ -27,116 +29,98 @@ pub struct Conn<S> {
     pub(super) requests: u32,
     pub(super) serial: u64,
     pub(super) since_ms: u64,
-    /// When what the connection waits for began: the head, the idle time, the last progress.
-    pub(super) mark_ms: u64,
-    /// How long an idle connection is spared when the server ends, from the location of its last request.
+    /// When the peer last made progress: where the deadline of the current state counts from.
+    pub(super) last_progress_ms: u64,
+    /// How long an idle connection is kept when the server ends, from the location of its last request.
     pub(super) min_idle_ms: u64,
     /// How long the connection may be idle, from the location of its last request.
     pub(super) idle_ms: u64,
+    /// Input may be waiting in the socket.
     pub(super) readable: bool,
+    /// The socket may take output.
     pub(super) writable: bool,
-    /// The peer has ended its side or reset: read until that is seen.
+    /// The peer has ended its side or reset the connection: read until that is seen.
     pub(super) hung_up: bool,
     pub(super) nodelay: bool,
-    /// The kernel may put times into the socket's error queue.
-    pub(super) stamps: bool,
-    /// No request after the one under way or the next.
-    pub(super) retired: bool,
-    /// Its port is gone: what is under way is finished, nothing new begins.
-    pub(super) gone: bool,
-    /// May be read from after our side was ended, by the location of its last request.
-    pub(super) lingers: bool,
-    /// Our side is ended and nothing is under way: what still comes is dropped for a moment.
-    pub(super) ended: bool,
-    /// What a proxy says before the first request.
-    pub(super) preface: Preface,
-    /// `debug_connection` names its peer.
+    /// The kernel may put timestamps into the socket's error queue.
+    pub(super) timestamping: bool,
+    /// `lingering_close` of the location of the last request is not `off`.
+    pub(super) lingering_allowed: bool,
+    /// `debug_connection` names the peer.
     pub(super) debug: bool,
-    /// Its place in the process's counters.
+    pub(super) drain: Drain,
+    /// The connection's place in the process's counters.
     pub(super) counted: Counted,
-    /// The first bytes have to tell what is spoken besides HTTP/1.
-    pub(super) undecided: Option<Choice>,
-    /// Those bytes, where they were too few.
-    pub(super) held: Box<[u8]>,
-    /// A request in the clear came where TLS was expected.
-    pub(super) plain_on_tls: bool,
-    pub(super) tls: Option<Box<Tls>>,
-    pub(super) mux: Option<Box<Mux>>,
-    pub(super) active: Option<Box<Active>>,
+    pub(super) transport: Transport,
+    pub(super) state: State,
+    /// The header of the PROXY protocol.
+    pub(super) proxied: Option<Rc<proxy_protocol::Header>>,
     /// The response that is sampled.
     pub(super) sample: Option<Box<Sample>>,
 }
 
-/// The header of the PROXY protocol.
-pub(super) enum Preface {
-    /// None is expected, or it named nobody.
-    Absent,
-    /// It is expected; what has come of it.
-    Awaited(Box<[u8]>),
-    /// What it said.
-    Read(Rc<proxy_protocol::Header>),
+/// What carries the bytes of the protocol.
+pub(super) enum Transport {
+    /// The socket alone.
+    Plain,
+    /// TLS.
+    Tls(Box<Tls>),
+    /// The socket alone, since a request in the clear came where TLS was expected; it is answered with 497.
+    PlainOnTlsPort,
 }
 
-/// Protocols that a plain connection may begin besides HTTP/1.
+/// What happens on a connection.
+pub(super) enum State {
+    /// The header of the PROXY protocol is expected first, and one of these protocols after it.
+    ProxyHeader(Option<PlainProtocols>, Option<Box<FirstBytes>>),
+    /// The first bytes tell which of these protocols is spoken, or HTTP/1.
+    Sniffing(PlainProtocols, Option<Box<FirstBytes>>),
+    /// HTTP/1 between requests, or before the first one; also during a TLS handshake.
+    Idle,
+    /// Requests are read and answered.
+    Serving(Protocol),
+    /// Our side is ended; input is read and dropped, so that a reset does not take along what was sent.
+    Lingering(Box<Lingering>),
+    /// Over.
+    Closed,
+}
+
+/// The first bytes of a connection, where they were too few to tell what they begin.
+pub(super) struct FirstBytes(pub(super) Vec<u8>);
+
+/// The times of a connection whose input is dropped.
+pub(super) struct Lingering {
+    /// When our side was ended.
+    pub(super) since_ms: u64,
+    /// When the connection is closed at the latest.
+    pub(super) until_ms: u64,
+    /// How long the peer may be silent.
+    pub(super) silence_ms: u64,
+}
+
+/// Whether a connection is to end, while the server or its configuration changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Drain {
+    /// No.
+    No,
+    /// After the response in progress, or else after the next one.
+    Draining,
+    /// Its listener is gone: what is in progress is finished, nothing new begins.
+    ListenerRemoved,
+}
+
+/// Protocols that a plain connection may begin with besides HTTP/1.
 #[derive(Clone, Copy, Debug)]
-pub struct Choice {
+pub struct PlainProtocols {
     /// HTTP/2, by its preface.
     pub http2: bool,
     /// SPDY, by its first byte.
     pub spdy: bool,
 }
 
-/// What a connection has only while something happens on it.
-pub struct Active {
-    pub(super) engine: h1::Conn,
-    pub(super) out: Gather,
-    /// Bytes put into `out` and taken from it since the connection became active.
-    pub(super) queued: u64,
-    pub(super) sent: u64,
-    pub(super) exchange: Option<Box<Exchange>>,
-    /// Value of `queued` when the exchange began.
-    pub(super) start: u64,
-    /// Exchanges whose responses are queued whole.
-    pub(super) tail: VecDeque<Queued>,
-    /// When bytes were last read, monotonic microseconds, where moments are noted.
-    pub(super) read_us: u64,
-    /// What to do when the queue is empty.
-    pub(super) next: Next,
-    pub(super) closing: Closing,
-    pub(super) mode: Mode,
-}
-
-/// An exchange whose response is queued whole.
-pub(super) struct Queued {
-    pub(super) exchange: Box<Exchange>,
-    pub(super) start: u64,
-    pub(super) end: u64,
-    /// Bytes of the response, where they do not lie between start and end alone.
-    pub(super) bytes: u64,
-}
-
-/// How a connection is closed, from the location of its last request.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Closing {
-    pub(super) rule: Lingering,
-    pub(super) time_ms: u64,
-    pub(super) timeout_ms: u64,
-}
-
-/// What the connection is in besides an exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
-    /// Requests and responses.
-    Serve,
-    /// The response is sent, the rest of the request body is dropped: until when.
-    AwaitBody { until_ms: u64 },
-    /// Our side is ended, what the peer still sends is dropped: until when.
-    Linger { until_ms: u64 },
-}
-
 /// Why a connection takes its turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cause {
+pub struct Readiness {
     /// There may be something to read.
     pub readable: bool,
     /// There may be room to write.
@@ -149,9 +133,9 @@ pub struct Cause {
     pub broken: bool,
 }
 
-/// What is to be done with the connection after its turn.
+/// What is to be done with a connection after its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Disposition {
     /// Keep it; take a turn at this time at the latest.
     Keep {
         /// Monotonic milliseconds.
@@ -164,75 +148,71 @@ pub enum Fate {
 /// The connection ends here and now.
 pub(super) struct Closed;
 
-impl Active {
-    pub(in crate::worker) fn new(settings: Rc<h1::Settings>) -> Self {
-        Self {
-            engine: h1::Conn::new(settings),
-            out: Gather::default(),
-            queued: 0,
-            sent: 0,
-            exchange: None,
-            start: 0,
-            tail: VecDeque::new(),
-            read_us: 0,
-            next: Next::KeepAlive,
-            closing: Closing {
-                rule: Lingering::On,
-                time_ms: 30_000,
-                timeout_ms: 5_000,
-            },
-            mode: Mode::Serve,
+impl Transport {
+    #[inline]
+    pub(super) fn tls(&self) -> Option<&Tls> {
+        match self {
+            Self::Tls(tls) => Some(tls),
+            _ => None,
         }
     }
 
-    pub(in crate::worker) fn reset(&mut self, settings: Rc<h1::Settings>) {
-        self.engine.reset(settings);
-        self.out.clear();
-        self.queued = 0;
-        self.sent = 0;
-        self.next = Next::KeepAlive;
-        self.mode = Mode::Serve;
-    }
-
-    /// The exchanges under way, with the places of their first bytes in the queue.
-    pub(super) fn under_way(&mut self) -> impl Iterator<Item = (u64, &mut Exchange)> {
-        let queued = self.tail.iter_mut().map(|q| (q.start, &mut *q.exchange));
-        let current = self.exchange.iter_mut().map(|x| (self.start, &mut **x));
-        queued.chain(current)
-    }
-
-    /// Whether nothing is under way.
-    pub(super) fn is_settled(&self) -> bool {
-        self.exchange.is_none() && self.tail.is_empty() && self.out.is_empty()
+    #[inline]
+    pub(super) fn tls_mut(&mut self) -> Option<&mut Tls> {
+        match self {
+            Self::Tls(tls) => Some(tls),
+            _ => None,
+        }
     }
 }
 
-/// What the exchange knows of the connection.
-pub(super) fn client<N: Net>(
-    c: &mut Conn<N::Socket>,
-    sh: &mut Shared<N>,
-    hostless: bool,
-) -> Client {
-    let port = &sh.generation.http.ports[c.port as usize];
-    let wanted = port.needs_local_addr || (hostless && port.listen.addr.is_wildcard());
-    if wanted && c.local.is_none() {
-        c.local = sh.net.local_addr(&mut c.socket).map(Box::new);
+impl State {
+    #[inline]
+    pub(super) fn h1(&mut self) -> Option<&mut H1State> {
+        match self {
+            Self::Serving(Protocol::H1(h1)) => Some(h1),
+            _ => None,
+        }
     }
-    Client {
-        peer: c.peer,
-        local: c.local.as_deref().copied(),
-        connection: c.serial,
-        requests: u64::from(c.requests),
-        since_ms: c.since_ms,
-        pipelined: c.active.as_ref().is_some_and(|a| a.queued > 0),
-        may_push: false,
-        offers: None,
-        debug: c.debug,
-        socket: sh.net.number(&c.socket),
-        wake: WakeKey {
-            owner: sh.owner,
-            stream: 0,
-        },
+
+    #[inline]
+    pub(super) fn mux(&mut self) -> Option<&mut MuxState> {
+        match self {
+            Self::Serving(Protocol::Mux(mux)) => Some(mux),
+            _ => None,
+        }
+    }
+
+    /// The exchanges in progress and what they send, while a protocol is served.
+    #[inline]
+    pub(super) fn exchanges(&self) -> Option<&Exchanges> {
+        match self {
+            Self::Serving(protocol) => Some(protocol.exchanges()),
+            _ => None,
+        }
+    }
+
+    /// As [`State::exchanges`], to be changed.
+    #[inline]
+    pub(super) fn exchanges_mut(&mut self) -> Option<&mut Exchanges> {
+        match self {
+            Self::Serving(protocol) => Some(protocol.exchanges_mut()),
+            _ => None,
+        }
+    }
+}
+
+impl Drain {
+    /// Whether the connection is to end.
+    #[inline]
+    pub(super) fn is_on(self) -> bool {
+        self != Self::No
+    }
+
+    /// Whether nothing new may begin.
+    #[inline]
+    pub(super) fn is_listener_removed(self) -> bool {
+        self == Self::ListenerRemoved
     }
 }
 
@@ -247,79 +227,72 @@ impl<S> Conn<S> {
             requests: 0,
             serial,
             since_ms: now_ms,
-            mark_ms: now_ms,
+            last_progress_ms: now_ms,
             idle_ms: 0,
             min_idle_ms: 0,
             readable: false,
             writable: true,
             hung_up: false,
             nodelay: true,
-            stamps: false,
-            retired: false,
-            gone: false,
-            lingers: true,
-            ended: false,
-            preface: Preface::Absent,
+            timestamping: false,
+            lingering_allowed: true,
             debug: false,
+            drain: Drain::No,
             counted: Counted::accepted(),
-            undecided: None,
-            plain_on_tls: false,
-            held: Box::default(),
-            tls: None,
-            mux: None,
-            active: None,
+            transport: Transport::Plain,
+            state: State::Idle,
+            proxied: None,
             sample: None,
         }
     }
 
-    /// What the connection does, for the counters.
-    pub(super) fn activity(&self) -> Activity {
-        if let Some(mux) = &self.mux {
-            return if mux.is_busy() {
-                Activity::Writing
-            } else {
-                Activity::Waiting
-            };
-        }
-        match &self.active {
-            None => Activity::Waiting,
-            Some(a) if !a.is_settled() || a.mode != Mode::Serve => Activity::Writing,
-            Some(_) => Activity::Reading,
+    /// A header of the PROXY protocol comes before the first request.
+    pub fn expect_proxy_header(&mut self) {
+        self.state = State::ProxyHeader(None, None);
+    }
+
+    /// A handshake of TLS comes first.
+    pub fn expect_tls(&mut self) {
+        self.transport = Transport::Tls(Box::new(Tls::new()));
+    }
+
+    /// The first bytes, after a header of the PROXY protocol, may be those of other protocols than HTTP/1.
+    pub fn expect(&mut self, expected: PlainProtocols) {
+        match &mut self.state {
+            State::ProxyHeader(protocols, _) => *protocols = Some(expected),
+            state => *state = State::Sniffing(expected, None),
         }
     }
 
-    /// A header of the PROXY protocol comes before the first request.
-    pub fn expect_preface(&mut self) {
-        self.preface = Preface::Awaited(Box::default());
+    /// Notes what an event told.
+    #[inline]
+    pub(super) fn add(&mut self, ready: Readiness) {
+        self.readable |= ready.readable || ready.hung_up;
+        self.writable |= ready.writable;
+        self.hung_up |= ready.hung_up;
+    }
+
+    /// What the connection does, for the counters; `None` while it ends, which changes nothing.
+    #[inline]
+    pub(super) fn activity(&self) -> Option<Activity> {
+        match &self.state {
+            State::ProxyHeader(..) | State::Sniffing(..) | State::Idle => Some(Activity::Waiting),
+            State::Serving(protocol) => Some(protocol.activity()),
+            State::Lingering(_) | State::Closed => None,
+        }
     }
 
     /// Whether more bytes can be taken.
     #[inline]
     pub(super) fn wants_input(&self) -> bool {
-        if self.tls.as_ref().is_some_and(|tls| tls.holds()) {
-            // The handshake must go on, whatever is under way that came as early data.
+        if self.transport.tls().is_some_and(Tls::is_handshaking) {
+            // The handshake must go on, whatever is in progress that came as early data.
             return true;
         }
-        if let Some(mux) = &self.mux {
-            return mux.wants_input();
+        match &self.state {
+            State::Serving(protocol) => protocol.wants_input(),
+            _ => true,
         }
-        match &self.active {
-            Some(a) => {
-                let room = a.exchange.as_ref().is_none_or(|x| x.has_body_room());
-                matches!(a.mode, Mode::Linger { .. }) || (room && a.engine.wants_input())
-            }
-            None => true,
-        }
-    }
-
-    /// A handshake of TLS comes first.
-    pub fn expect_tls(&mut self) {
-        self.tls = Some(Box::new(Tls::new()));
-    }
-
-    /// The first bytes may be the preface of HTTP/2, or a frame of SPDY.
-    pub fn expect(&mut self, choice: Choice) {
-        self.undecided = Some(choice);
     }
 
     /// The peer's address.
@@ -327,17 +300,13 @@ impl<S> Conn<S> {
         self.peer
     }
 
-    /// Whether the connection is logged at level debug whatever the levels are, requests under way included.
+    /// Sets whether the connection is logged at level debug whatever the levels are, requests in progress included.
     pub fn set_debug(&mut self, on: bool) {
         self.debug = on;
-        if let Some(active) = &mut self.active {
-            let queued = active.tail.iter_mut().map(|q| &mut q.exchange);
-            for x in queued.chain(&mut active.exchange) {
+        if let Some(exchanges) = self.state.exchanges_mut() {
+            for (_, x) in exchanges.in_progress() {
                 x.client.debug = on;
             }
-        }
-        if let Some(mux) = &mut self.mux {
-            mux.set_debug(on);
         }
     }
 
@@ -374,68 +343,82 @@ impl<S> Conn<S> {
         self.is_idle() && self.requests > 0
     }
 
-    /// Whether an idle connection is still spared from being closed (`keepalive_min_timeout`).
+    /// Whether an idle connection is still kept although the server ends (`keepalive_min_timeout`).
     pub fn is_spared(&self, now_ms: u64) -> bool {
-        self.is_kept_alive() && now_ms < self.mark_ms.saturating_add(self.min_idle_ms)
+        self.is_kept_alive() && now_ms < self.last_progress_ms.saturating_add(self.min_idle_ms)
     }
 
     /// Between requests, or before the first one.
     pub fn is_idle(&self) -> bool {
-        self.active.is_none() && self.mux.as_ref().is_none_or(|mux| !mux.is_busy())
+        match &self.state {
+            State::ProxyHeader(..) | State::Sniffing(..) | State::Idle => true,
+            State::Serving(Protocol::H1(_)) => false,
+            State::Serving(Protocol::Mux(mux)) => !mux.exchanges.is_busy(),
+            State::Lingering(_) | State::Closed => false,
+        }
     }
 
-    /// Whether it has been retired, or has a request under way that began before this configuration.
+    /// Whether it is to end, or has a request in progress that began before this configuration.
     pub fn is_older_than(&self, number: u64) -> bool {
-        if self
-            .mux
-            .as_ref()
-            .is_some_and(|mux| mux.is_older_than(number))
-        {
-            return true;
-        }
-        let Some(active) = &self.active else {
-            return self.retired;
-        };
-        let queued = active.tail.iter().map(|q| &q.exchange);
-        self.retired
-            || queued
-                .chain(&active.exchange)
-                .any(|x| x.http.number < number)
+        let is_older = |exchanges: &Exchanges| exchanges.is_older_than(number);
+        self.drain.is_on() || self.state.exchanges().is_some_and(is_older)
     }
 
-    /// Whether it must be told of its end before it is closed.
-    pub fn says_goodbye(&self) -> bool {
-        self.mux.is_some()
+    /// Whether the protocol announces the end of a connection (GOAWAY).
+    pub fn sends_goaway(&self) -> bool {
+        matches!(self.state, State::Serving(Protocol::Mux(_)))
     }
 
-    /// Its port is gone from the configuration: what is under way is finished, nothing new begins.
-    pub fn lose_port(&mut self) {
-        self.gone = true;
-        self.make_last();
+    /// The connection's listener is not in the configuration any more: what is in progress is finished, nothing new begins.
+    pub fn on_listener_removed(&mut self) {
+        self.drain();
+        self.drain = Drain::ListenerRemoved;
     }
 
-    /// Makes the response under way, or else the next one, the last. With HTTP/2 no request after those that are here is
+    /// Makes the response in progress, or else the next one, the last. With HTTP/2 no request after those that are here is
     /// served, as in nginx, unless the connection is spared.
-    pub(super) fn make_last(&mut self) {
-        self.retired = true;
-        if let Some(mux) = &mut self.mux
-            && (mux.is_busy() || self.min_idle_ms == 0)
-        {
-            mux.engine.end();
+    pub(super) fn drain(&mut self) {
+        if self.drain == Drain::No {
+            self.drain = Drain::Draining;
         }
-        if let Some(active) = &mut self.active {
-            active.engine.close_after();
+        match &mut self.state {
+            State::Serving(Protocol::H1(h1)) => h1.engine.close_after(),
+            State::Serving(Protocol::Mux(mux)) => {
+                if mux.exchanges.is_busy() || self.min_idle_ms == 0 {
+                    mux.engine.end();
+                }
+            }
+            _ => {}
         }
     }
 
-    /// The same, but a client of HTTP/2 is told ahead, so that no request of it is lost on the way.
-    pub fn drain(&mut self) {
-        match &mut self.mux {
-            Some(mux) if mux.is_busy() => {
-                self.retired = true;
+    /// Does what [`Conn::drain`] does, but announces the end to a client of HTTP/2 first, so that no request of it is lost
+    /// on the way.
+    pub(super) fn announce_drain(&mut self) {
+        match &mut self.state {
+            State::Serving(Protocol::Mux(mux)) if mux.exchanges.is_busy() => {
                 mux.engine.drain();
+                if self.drain == Drain::No {
+                    self.drain = Drain::Draining;
+                }
             }
-            _ => self.make_last(),
+            _ => self.drain(),
         }
+    }
+}
+
+/// Passes of one turn, so that a client that always has more to say does not keep a thread.
+pub const PASSES_A_TURN: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+
+    /// An idle connection is this and a slot in the timer wheel.
+    #[test]
+    fn a_connection_holds_no_more_than_before() {
+        assert!(size_of::<Conn<OwnedFd>>() <= 184);
     }
 }

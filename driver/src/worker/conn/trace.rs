@@ -8,13 +8,16 @@ use server_core::debug_http;
 use server_core::errlog::{Level, Record, Topics};
 use server_core::exchange::Exchange;
 
-use super::{Conn, Net, Shared};
+use super::serving::Protocol;
+use super::state::{Conn, State};
+use crate::worker::net::Net;
+use crate::worker::shared::Shared;
 
 /// Logs a debugging message about a connection; its arguments are looked at only where somebody wants it.
 macro_rules! debug_conn {
     ($topics:ident, $c:expr, $sh:expr, $($text:tt)+) => {
         if server_core::errlog::debugging() {
-            $crate::worker::conn::debug(
+            $crate::worker::conn::trace::write(
                 $c,
                 $sh,
                 server_core::errlog::Topics::$topics,
@@ -25,16 +28,16 @@ macro_rules! debug_conn {
 }
 pub(super) use debug_conn;
 
-/// Writes to the log of the exchange under way, or else of the port's default server.
+/// Writes to the log of HTTP/1's exchange in progress, or else of the port's default server.
 #[cold]
-pub(in crate::worker) fn write<N: Net>(
+pub(crate) fn write<N: Net>(
     c: &Conn<N::Socket>,
     sh: &Shared<N>,
     topics: Topics,
     text: fmt::Arguments<'_>,
 ) {
-    if let Some(a) = &c.active
-        && let Some(x) = a.tail.front().map(|q| &q.exchange).or(a.exchange.as_ref())
+    if let State::Serving(Protocol::H1(h1)) = &c.state
+        && let Some(x) = h1.exchanges.front()
     {
         return x.debug(topics, text);
     }

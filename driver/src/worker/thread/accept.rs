@@ -7,9 +7,9 @@ use server_core::errlog::{self, Level, Topics};
 use server_core::exchange::Peer;
 use server_core::http::PortAddr;
 
-use super::{Accepting, Cause, Conn, Interest, LISTENER_BIT, Ordering, Thread};
+use super::{Accepting, Conn, Interest, LISTENER_BIT, Ordering, Readiness, Thread};
 use crate::sys::socket;
-use crate::worker::conn::{Choice, debug};
+use crate::worker::conn::{PlainProtocols, debug};
 
 impl Thread {
     /// Accepts from a port.
@@ -83,7 +83,7 @@ impl Thread {
             return;
         }
         // Nothing has been read: this only sets the deadline for the first head.
-        self.turn(key, Cause::default());
+        self.turn(key, Readiness::default());
     }
 
     /// Tells the connection what its address expects before the first request.
@@ -95,7 +95,7 @@ impl Thread {
         let choice = |addr: &PortAddr| {
             let http2 = http.expects_http2(addr);
             let spdy = addr.spdy;
-            (http2 || spdy).then_some(Choice { http2, spdy })
+            (http2 || spdy).then_some(PlainProtocols { http2, spdy })
         };
         let addr = match port.addrs.as_slice() {
             [only] => only,
@@ -109,7 +109,7 @@ impl Thread {
             _ => port.addr(socket::local_addr(conn.socket()).ok().flatten()),
         };
         if addr.proxy_protocol {
-            conn.expect_preface();
+            conn.expect_proxy_header();
         }
         if addr.ssl {
             conn.expect_tls();

@@ -17,7 +17,7 @@ use server_core::exchange::Env;
 use server_core::waker::WakeQueue;
 
 use super::config::ThreadConfig;
-use super::conn::{Cause, Conn, Fate, end_sampling, intake, retire, turn, wake};
+use super::conn::{Conn, Disposition, Readiness, drain, end_sampling, read_ready, turn, wake};
 use super::net::Sockets;
 use super::orders::{Counters, Order, Setup};
 use super::shared::Shared;
@@ -152,18 +152,18 @@ impl Thread {
                         self.accept((token & !LISTENER_BIT) as usize)
                     }
                     token => {
-                        let cause = Cause {
+                        let cause = Readiness {
                             readable: ready.readable,
                             writable: ready.writable,
                             hung_up: ready.closed,
-                            ..Cause::default()
+                            ..Readiness::default()
                         };
                         self.intake(Key::from_token(token), cause);
                     }
                 }
             }
             for n in 0..self.heard.len() {
-                self.turn(self.heard[n], Cause::default());
+                self.turn(self.heard[n], Readiness::default());
             }
             self.heard.clear();
             if !self.shared.wakers.is_empty() {
@@ -174,9 +174,9 @@ impl Thread {
                 if let Some(key) = self.conns.key_at(index) {
                     self.turn(
                         key,
-                        Cause {
+                        Readiness {
                             expired: true,
-                            ..Cause::default()
+                            ..Readiness::default()
                         },
                     );
                 }
@@ -230,13 +230,13 @@ impl Thread {
     }
 
     /// Reads from a connection that is ready and notes it for its turn.
-    fn intake(&mut self, key: Key, cause: Cause) {
+    fn intake(&mut self, key: Key, cause: Readiness) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
         let shared = &mut self.shared;
         shared.owner = key.token();
-        match catch_unwind(AssertUnwindSafe(|| intake(conn, shared, cause))) {
+        match catch_unwind(AssertUnwindSafe(|| read_ready(conn, shared, cause))) {
             Ok(true) => self.heard.push(key),
             // The turn that follows logs what was under way.
             Ok(false) => self.cut(key),
@@ -246,15 +246,15 @@ impl Thread {
 
     /// Closes a connection at once; what was under way is logged as far as it came.
     fn cut(&mut self, key: Key) {
-        let cause = Cause {
+        let cause = Readiness {
             broken: true,
-            ..Cause::default()
+            ..Readiness::default()
         };
         self.turn(key, cause);
     }
 
     /// Gives a connection its turn.
-    fn turn(&mut self, key: Key, cause: Cause) {
+    fn turn(&mut self, key: Key, cause: Readiness) {
         self.decide(key, |conn, shared| turn(conn, shared, cause));
     }
 
@@ -262,7 +262,7 @@ impl Thread {
     fn decide(
         &mut self,
         key: Key,
-        step: impl FnOnce(&mut Conn<OwnedFd>, &mut Shared<Sockets>) -> Fate,
+        step: impl FnOnce(&mut Conn<OwnedFd>, &mut Shared<Sockets>) -> Disposition,
     ) {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
@@ -271,14 +271,14 @@ impl Thread {
         shared.owner = key.token();
         let fate = catch_unwind(AssertUnwindSafe(|| step(conn, shared)));
         match fate {
-            Ok(Fate::Keep { deadline_ms }) => {
+            Ok(Disposition::Keep { deadline_ms }) => {
                 // A timer that comes too early finds the real deadline; most never come at all.
                 let armed = self.timers.deadline(key.index);
                 if armed.is_none_or(|at| deadline_ms < at) {
                     self.timers.arm(key.index, deadline_ms);
                 }
             }
-            Ok(Fate::Close) => self.close(key),
+            Ok(Disposition::Close) => self.close(key),
             Err(_) => self.panicked(key),
         }
     }
@@ -373,11 +373,11 @@ impl Thread {
                 continue;
             }
             if place.is_none() {
-                if conn.is_idle() && !conn.says_goodbye() {
+                if conn.is_idle() && !conn.sends_goaway() {
                     self.close(key);
                 } else {
-                    conn.lose_port();
-                    self.turn(key, Cause::default());
+                    conn.on_listener_removed();
+                    self.turn(key, Readiness::default());
                 }
                 continue;
             }
@@ -387,7 +387,7 @@ impl Thread {
 
     /// Ends an idle connection, unless `keepalive_min_timeout` spares it, and any other after its next response.
     fn retire(&mut self, key: Key) {
-        self.decide(key, retire);
+        self.decide(key, drain);
     }
 
     fn quit(&mut self, timeout_ms: Option<u64>) {

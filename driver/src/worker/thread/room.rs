@@ -7,7 +7,7 @@
 //!
 //! Absent: an order that is kept up to date, which would cost every request something.
 
-use super::{Cause, Key, Thread};
+use super::{Key, Readiness, Thread};
 use crate::worker::conn::Standing;
 
 /// Connections that may be closed, the first of them last.
@@ -29,13 +29,13 @@ impl Thread {
                 continue;
             }
             // A request may be here whose event has not been taken yet.
-            let cause = Cause {
+            let cause = Readiness {
                 readable: true,
-                ..Cause::default()
+                ..Readiness::default()
             };
             self.intake(key, cause);
             if self.heard.pop_if(|last| *last == key).is_some() {
-                self.turn(key, Cause::default());
+                self.turn(key, Readiness::default());
             }
             if self.stands(key, standing) {
                 self.cut(key);

@@ -6,8 +6,9 @@
 use engines::http::Fault;
 use server_core::phases;
 
+use super::super::serving::MuxState;
 use super::super::state::Conn;
-use super::{Mux, respond};
+use super::streams::{ask, respond};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -18,12 +19,12 @@ pub(super) fn data<N: Net>(
     stream: u32,
     bytes: Vec<u8>,
 ) {
-    let Some(mux) = &mut c.mux else { return };
+    let Some(mux) = c.state.mux() else { return };
     let len = bytes.len() as u64;
-    let Some(at) = mux.position(stream) else {
+    let Some(at) = mux.exchanges.position(stream) else {
         return mux.engine.consumed(stream, len);
     };
-    let x = &mut mux.running[at].exchange;
+    let x = &mut mux.exchanges.active[at].exchange;
     x.request_bytes += len;
     if !x.wants_body() {
         return mux.engine.consumed(stream, len);
@@ -34,11 +35,11 @@ pub(super) fn data<N: Net>(
 
 /// A body has come to its end.
 pub(super) fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, stream: u32) {
-    let Some(mux) = &mut c.mux else { return };
-    let Some(at) = mux.position(stream) else {
+    let Some(mux) = c.state.mux() else { return };
+    let Some(at) = mux.exchanges.position(stream) else {
         return;
     };
-    let x = &mut mux.running[at].exchange;
+    let x = &mut mux.exchanges.active[at].exchange;
     if x.wants_body() {
         x.end_body(&mut sh.ctx());
         go_on(mux, sh, at);
@@ -52,37 +53,24 @@ pub(super) fn fault<N: Net>(
     stream: u32,
     fault: Fault,
 ) {
-    let Some(mux) = &mut c.mux else { return };
-    let Some(at) = mux.position(stream) else {
+    let Some(mux) = c.state.mux() else { return };
+    let Some(at) = mux.exchanges.position(stream) else {
         return;
     };
-    let x = &mut mux.running[at].exchange;
+    let x = &mut mux.exchanges.active[at].exchange;
     if x.is_waiting() {
         phases::refuse_body(x, &mut sh.ctx(), fault);
-        respond(mux, at);
+        respond(mux, sh, at);
     }
 }
 
 /// Goes on with an exchange that may have what it waited for.
-fn go_on<N: Net>(mux: &mut Mux, sh: &mut Shared<N>, at: usize) {
-    let x = &mut mux.running[at].exchange;
+fn go_on<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize) {
+    let x = &mut mux.exchanges.active[at].exchange;
     if x.is_body_due() {
         phases::resume(x, &mut sh.ctx());
-        respond(mux, at);
+        respond(mux, sh, at);
     } else {
         ask(mux, at);
-    }
-}
-
-/// Lets the client send on, as far as an exchange that waits has asked for its body.
-pub(super) fn ask(mux: &mut Mux, at: usize) {
-    let running = &mut mux.running[at];
-    let (x, stream) = (&mut running.exchange, running.stream);
-    if x.awaits_body() {
-        mux.engine.want_whole_body(stream);
-    }
-    let used = x.body_used();
-    if used > 0 {
-        mux.engine.consumed(stream, used);
     }
 }

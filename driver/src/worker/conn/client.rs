@@ -1,0 +1,149 @@
+//! What an exchange is told about its connection, and lines of the error log that are about a connection.
+
+use std::rc::Rc;
+use std::{fmt, io};
+
+use engines::http::{FieldId, RequestHead};
+use server_core::errlog::Level;
+use server_core::exchange::{Client, Exchange, State as Progress};
+use server_core::phases;
+use server_core::stats::{self, Activity};
+use server_core::waker::WakeKey;
+
+use super::serving::{H1_STREAM, Protocol};
+use super::state::{Closed, Conn, State};
+use super::timings;
+use crate::worker::net::Net;
+use crate::worker::shared::Shared;
+
+/// Returns what exchanges know of the connection.
+pub(super) fn client<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    hostless: bool,
+) -> Client {
+    let port = &sh.generation.http.ports[c.port as usize];
+    let wanted = port.needs_local_addr || (hostless && port.listen.addr.is_wildcard());
+    if wanted && c.local.is_none() {
+        c.local = sh.net.local_addr(&mut c.socket).map(Box::new);
+    }
+    let pipelined = match &c.state {
+        State::Serving(Protocol::H1(h1)) => h1.exchanges.queued > 0,
+        _ => false,
+    };
+    Client {
+        peer: c.peer,
+        local: c.local.as_deref().copied(),
+        connection: c.serial,
+        requests: u64::from(c.requests),
+        since_ms: c.since_ms,
+        pipelined,
+        may_push: false,
+        offers: None,
+        debug: c.debug,
+        socket: sh.net.number(&c.socket),
+        wake: WakeKey {
+            owner: sh.owner,
+            stream: H1_STREAM,
+        },
+    }
+}
+
+/// Makes the exchange of a request that has just come.
+pub(super) fn open_exchange<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    head: &RequestHead,
+) -> Result<Box<Exchange>, Closed> {
+    if c.drain.is_listener_removed() {
+        return Err(Closed);
+    }
+    c.requests = c.requests.saturating_add(1);
+    stats::request();
+    c.counted.set(Activity::Writing);
+    // Without a host the address itself names the server.
+    let hostless = head.authority.is_none() && head.field(FieldId::Host).is_none();
+    let client = client(c, sh, hostless);
+    let mut x = sh.exchange(client, c.port());
+    if let Some(header) = &c.proxied {
+        x.proxied = Some(Rc::clone(header));
+    }
+    if let Some(tls) = c.transport.tls() {
+        x.tls = tls.facts();
+    }
+    timings::begun(c, sh, &mut x);
+    Ok(x)
+}
+
+/// Writes a line about the connection to the error log of the port's default server.
+#[cold]
+pub(super) fn log<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    level: Level,
+    text: fmt::Arguments<'_>,
+) {
+    if c.drain.is_listener_removed() {
+        // The port is in no configuration any more, and neither is its log.
+        return;
+    }
+    let x = headless(c, sh);
+    x.log(level, text);
+    sh.drop_unlogged(x);
+}
+
+/// Logs a request whose head never became complete, in the access log as well; returns whether a client that timed out is to
+/// be sent a reset (`reset_timedout_connection`).
+#[cold]
+pub(super) fn log_unfinished<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    status: u16,
+    why: &str,
+) -> bool {
+    if c.drain.is_listener_removed() {
+        return false;
+    }
+    c.requests = c.requests.saturating_add(1);
+    let mut x = headless(c, sh);
+    x.err_status = status;
+    x.log(Level::Info, format_args!("{why}"));
+    let loc = x.core_loc(&x.http);
+    let reset = *loc.reset_timedout_connection;
+    if c.requests == 1 {
+        // No request has told yet how long the connection may be idle.
+        c.idle_ms = loc.keepalive().idle_ms;
+    }
+    sh.finish(x);
+    reset
+}
+
+/// The client has left: what was not answered is logged so. An exchange that gets no response has its own status.
+pub(super) fn abandon(x: &mut Exchange) {
+    if !x.header_sent && x.state != Progress::Aborted {
+        x.err_status = CLIENT_CLOSED_REQUEST;
+        x.reply.status = CLIENT_CLOSED_REQUEST;
+    }
+}
+
+/// Logs that a file became shorter than it was promised to be, if that is the error.
+pub(super) fn log_truncated(x: &Exchange, error: &io::Error) {
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        x.log(
+            Level::Error,
+            format_args!("the file was truncated while it was sent"),
+        );
+    }
+}
+
+/// An exchange without a request, placed in the default server.
+fn headless<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Box<Exchange> {
+    let client = client(c, sh, false);
+    let mut x = sh.exchange(client, c.port());
+    x.head.clear();
+    phases::place(&mut x);
+    x
+}
+
+/// The status logged for a request whose client left before it was answered, as nginx's.
+const CLIENT_CLOSED_REQUEST: u16 = 499;

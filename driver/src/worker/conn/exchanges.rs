@@ -1,0 +1,122 @@
+//! Exchanges from their begin to the log, whatever protocol carries them.
+//!
+//! [`run`] begins them as requests come and moves their bodies to the output queue. [`finish_sent`] ends those whose last byte
+//! has been written, [`finish_all`] those of a connection that is closed.
+
+use server_core::conf_core;
+use server_core::phases;
+use server_core::waker::WakeKey;
+
+use super::client::abandon;
+use super::serving::{ActiveExchange, Protocol};
+use super::state::{Closed, Conn, State};
+use super::{h1, mux, sampling};
+use crate::worker::net::Net;
+use crate::worker::shared::Shared;
+
+/// Takes the engine's events and moves bodies to the output queue.
+#[inline]
+pub(super) fn run<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
+    match &c.state {
+        State::Serving(Protocol::H1(_)) => h1::run(c, sh),
+        State::Serving(Protocol::Mux(_)) => mux::run(c, sh),
+        _ => Ok(()),
+    }
+}
+
+/// Goes on with exchanges whose wait is over.
+pub(super) fn resume_due<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+    let now_ms = sh.clock.mono_ms;
+    let count = c.state.exchanges().map_or(0, |all| all.active.len());
+    for at in 0..count {
+        let active = c.state.exchanges().map(|all| &all.active[at]);
+        let until_ms = active.and_then(ActiveExchange::waits_until_ms);
+        if until_ms.is_some_and(|until_ms| until_ms <= now_ms) {
+            resume(c, sh, at);
+        }
+    }
+}
+
+/// Goes on with exchanges that were woken. One that has ended is none to go on with; one that was woken for nothing waits
+/// again.
+pub(super) fn resume_woken<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, keys: &[WakeKey]) {
+    for key in keys {
+        let exchanges = c.state.exchanges();
+        if let Some(at) = exchanges.and_then(|all| all.position(key.stream)) {
+            resume(c, sh, at);
+        }
+    }
+}
+
+/// Goes on with an exchange that may have what it waited for.
+fn resume<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, at: usize) {
+    let Some(exchanges) = c.state.exchanges_mut() else {
+        return;
+    };
+    let active = &mut exchanges.active[at];
+    let (x, stream) = (&mut active.exchange, active.stream);
+    if x.is_waiting() {
+        phases::resume(x, &mut sh.ctx());
+        respond(c, sh, at);
+    } else if x.pull_wait.take().is_some()
+        && let Some(mux) = c.state.mux()
+    {
+        // HTTP/1 needs no such word: it pulls in every turn.
+        mux.engine.resume(stream);
+    }
+}
+
+/// Sends what an active exchange has decided.
+fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, at: usize) {
+    match &mut c.state {
+        State::Serving(Protocol::H1(h1)) => h1::respond(h1, &mut c.last_progress_ms, sh),
+        State::Serving(Protocol::Mux(mux)) => mux::respond(mux, sh, at),
+        _ => {}
+    }
+}
+
+/// Ends exchanges whose last byte has been written; true if there was one.
+#[inline]
+pub(super) fn finish_sent<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> bool {
+    let State::Serving(protocol) = &mut c.state else {
+        return false;
+    };
+    let spdy_idle_ms = protocol.spdy_idle_ms();
+    let exchanges = protocol.exchanges_mut();
+    let sent = exchanges.sent;
+    let mut any = false;
+    while let Some(flushed) = exchanges.flushing.pop_front_if(|x| x.end <= sent) {
+        any = true;
+        let mut x = flushed.exchange;
+        let loc = x.core_loc(&x.http);
+        c.idle_ms = spdy_idle_ms.unwrap_or(loc.keepalive().idle_ms);
+        c.min_idle_ms = loc.keepalive_min_timeout.0;
+        c.lingering_allowed = *loc.lingering_close != conf_core::Lingering::Off;
+        x.bytes_sent = flushed.bytes;
+        x.completed = true;
+        sampling::finish(&mut c.sample, sh, x);
+    }
+    any
+}
+
+/// Logs all exchanges of a connection that is closed, as far as they came.
+pub(super) fn finish_all<N: Net>(protocol: &mut Protocol, sh: &mut Shared<N>) {
+    let sent = protocol.exchanges().sent;
+    while let Some(flushing) = protocol.exchanges_mut().flushing.pop_front() {
+        let bytes_sent = flushing.sent_bytes(sent);
+        let mut x = flushing.exchange;
+        x.bytes_sent = bytes_sent;
+        x.completed = flushing.end <= sent;
+        sh.finish(x);
+    }
+    let active = std::mem::take(&mut protocol.exchanges_mut().active);
+    for active in active {
+        let mut x = active.exchange;
+        x.bytes_sent = match protocol {
+            Protocol::H1(_) => sent.saturating_sub(active.start),
+            Protocol::Mux(mux) => mux.engine.sent_bytes(active.stream),
+        };
+        abandon(&mut x);
+        sh.finish(x);
+    }
+}

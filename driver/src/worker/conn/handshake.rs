@@ -1,0 +1,165 @@
+//! The receiving side of TLS: the handshake, and decryption of what comes after it.
+//!
+//! The name that the client asks for chooses the server whose settings are used. ALPN chooses HTTP/2 or SPDY, whose state is
+//! made here; else HTTP/1 begins with its first byte.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use server_core::errlog::Level;
+use server_core::meters::{self, Event};
+use server_core::names::handshake;
+use server_core::{certificates, exchange};
+use tls::Fault;
+
+use super::client::{client, log};
+use super::mux;
+use super::state::{Closed, Conn, State, Transport};
+use super::tls::{RECORD_BYTES, Tls};
+use crate::worker::net::Net;
+use crate::worker::shared::Shared;
+
+/// What received bytes were found to be.
+pub(super) struct Opened {
+    /// Bytes for the protocol above, in memory that is given back to [`TlsBuffers`](super::tls::TlsBuffers).
+    pub(super) plain: Vec<u8>,
+    /// The peer has said that nothing more comes.
+    pub(super) peer_closed: bool,
+}
+
+/// Decrypts received bytes, and goes on with the handshake.
+pub(super) fn receive<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    input: &mut [u8],
+) -> Result<Opened, Closed> {
+    // It is taken out while the connection works with it.
+    let Transport::Tls(mut tls) = std::mem::replace(&mut c.transport, Transport::Plain) else {
+        return Err(Closed);
+    };
+    let mut plain = std::mem::take(&mut sh.tls_buffers.opened);
+    plain.clear();
+    let mut result = tls
+        .conn
+        .receive(input, &mut |opened| plain.extend_from_slice(opened));
+    if result.is_ok() && tls.conn.hello().is_some() {
+        tls.client_hello_us = sh.read_us;
+        result = start(c, sh, &mut tls, &mut plain);
+    }
+    let peer_closed = tls.conn.peer_closed();
+    match result {
+        Ok(()) => {
+            choose_protocol(c, sh, &tls);
+            note_facts(sh, &mut tls);
+            c.transport = Transport::Tls(tls);
+            Ok(Opened { plain, peer_closed })
+        }
+        Err(fault @ Fault::PlainHttp) => {
+            tls.count_failure(&fault);
+            // HTTP/1 answers in the clear, with 497. The connection of TLS goes.
+            c.transport = Transport::PlainOnTlsPort;
+            plain.clear();
+            plain.extend_from_slice(&tls.conn.take_held());
+            Ok(Opened { plain, peer_closed })
+        }
+        Err(fault) => {
+            tls.count_failure(&fault);
+            c.transport = Transport::Tls(tls);
+            sh.tls_buffers.opened = plain;
+            let text = format_args!("{fault} while SSL handshaking");
+            log(c, sh, Level::Info, text);
+            Err(Closed)
+        }
+    }
+}
+
+/// Chooses the server by the name that is asked for, and begins the handshake with its configuration.
+fn start<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    tls: &mut Tls,
+    plain: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let client = client(c, sh, true);
+    let http = &sh.generation.http;
+    let name = tls
+        .conn
+        .hello()
+        .and_then(|hello| hello.server_name.as_deref());
+    let chosen = match handshake(http, c.port(), client.local, name) {
+        Ok(chosen) => chosen,
+        Err(unmatched) => {
+            let text = format_args!("{unmatched} while SSL handshaking");
+            log(c, sh, Level::Alert, text);
+            return Err(tls.conn.abandon());
+        }
+    };
+    let server = &http.servers[chosen.certificate];
+    let is_late = server.certificates.is_some();
+    let Some(mut config) = server.tls.clone() else {
+        return Err(tls.conn.reject());
+    };
+    if config.rejects() {
+        return Err(tls.conn.reject());
+    }
+    if is_late {
+        let Some(loaded) = load_certificates(c, sh, tls, chosen.certificate) else {
+            return Err(tls.conn.abandon());
+        };
+        config = loaded;
+    }
+    tls.record_bytes = Some(config.record_bytes()).filter(|bytes| *bytes != RECORD_BYTES);
+    let result = tls.conn.start(&config, chosen.offer, &mut |opened| {
+        plain.extend_from_slice(opened);
+    });
+    tls.config = Some(config);
+    result
+}
+
+/// Returns the settings of a server whose certificates are named by variables, with those that this handshake means.
+fn load_certificates<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    tls: &Tls,
+    server: usize,
+) -> Option<Arc<tls::Config>> {
+    let client = client(c, sh, true);
+    let mut x = sh.exchange(client, c.port());
+    if let Some(header) = &c.proxied {
+        x.proxied = Some(Rc::clone(header));
+    }
+    let loaded = certificates::load(&mut x, &mut sh.ctx(), server, tls.conn.asked());
+    sh.drop_unlogged(x);
+    loaded
+}
+
+/// Begins the protocol that ALPN has chosen, if it is not HTTP/1.
+fn choose_protocol<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, tls: &Tls) {
+    if !matches!(c.state, State::Idle) {
+        return;
+    }
+    match tls.conn.alpn() {
+        Some(b"h2") => mux::open_h2(c, sh),
+        Some(b"spdy/3.1") => mux::open_spdy(c, sh),
+        _ => {}
+    }
+}
+
+/// Notes what the handshake agreed on, once it is over.
+fn note_facts<N: Net>(sh: &Shared<N>, tls: &mut Tls) {
+    if tls.facts.is_none()
+        && let Some(info) = tls.conn.info()
+        && let Some(config) = &tls.config
+    {
+        meters::event(match info.resumed {
+            true => Event::HandshakeResumed,
+            false => Event::HandshakeFull,
+        });
+        let mut facts = exchange::Tls::new(Arc::clone(config), info);
+        (facts.greeted_us, facts.finished_us) = (tls.client_hello_us, sh.read_us);
+        tls.facts = Some(Rc::new(facts));
+    }
+    if let Some(facts) = &tls.facts {
+        facts.early_data.set(tls.conn.is_early());
+    }
+}

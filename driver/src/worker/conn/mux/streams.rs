@@ -1,0 +1,167 @@
+//! What is sent on streams: heads, bodies in the order that the engine asks for, resets.
+
+use engines::mux::Want;
+use server_core::debug_http;
+use server_core::exchange::{Exchange, Pulled, State as Progress};
+use server_core::reply::REQUEST_TIMEOUT;
+use server_core::timing::{ALL, Sampling};
+
+use super::super::early_responses;
+use super::super::engine::{Engine, Reason};
+use super::super::serving::{ActiveExchange, MuxState, Protocol, QUEUE_BYTES};
+use super::super::state::{Conn, State};
+use super::super::trace;
+use crate::worker::net::Net;
+use crate::worker::shared::Shared;
+
+/// Sends the head of an exchange that has one.
+pub(crate) fn respond<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize) {
+    let active = &mut mux.exchanges.active[at];
+    let (x, stream) = (&mut active.exchange, active.stream);
+    if x.ahead.is_some()
+        && let Engine::H2(engine) = &mut mux.engine
+    {
+        early_responses::over_h2(x, engine, stream);
+    }
+    match x.state {
+        Progress::Running => {}
+        Progress::Waiting(_) => {
+            sh.timer_set = true;
+            ask(mux, at);
+        }
+        Progress::Aborted => mux.any_aborted = true,
+        Progress::Responding => {
+            mux.engine.discard_body(stream);
+            debug_http!(x, "{}", trace::Head(&x.response));
+            if x.http.timed && (x.http.timed_share == ALL || x.sampled.state == Sampling::Drawn) {
+                // What the engine has ready goes before the head, so that its position in the queue is known.
+                let out = &mut mux.exchanges.out;
+                let before = out.len();
+                mux.engine.transmit(out);
+                mux.exchanges.queued += out.len() - before;
+                active.start = mux.exchanges.queued;
+            }
+            x.header_bytes += mux.engine.send_head(stream, x);
+            active.bytes = x.header_bytes;
+        }
+    }
+}
+
+/// Moves bodies to the engine as it asks for them, and what it transmits to the queue.
+pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
+    let State::Serving(Protocol::Mux(mux)) = &mut c.state else {
+        return;
+    };
+    let was_empty = mux.exchanges.out.is_empty();
+    if std::mem::take(&mut mux.any_aborted) {
+        reset_aborted(mux, sh);
+    }
+    loop {
+        let room = QUEUE_BYTES.saturating_sub(mux.exchanges.out.len());
+        match mux.engine.advance(room, sh.clock.mono_ms) {
+            Want::Nothing => break,
+            Want::Sent { stream, bytes } => {
+                mux.transmit();
+                flush(mux, stream, bytes);
+            }
+            Want::Body(stream) => feed(mux, sh, stream),
+        }
+    }
+    mux.transmit();
+    if was_empty && !mux.exchanges.out.is_empty() {
+        // What was not there to be sent was no silence of the client.
+        c.last_progress_ms = sh.clock.mono_ms;
+    }
+}
+
+/// Queues GOAWAY, and before it whatever the engine has ready.
+pub(crate) fn queue_goaway(mux: &mut MuxState) {
+    while let Want::Sent { stream, bytes } = mux.engine.advance(0, 0) {
+        mux.transmit();
+        flush(mux, stream, bytes);
+    }
+    mux.engine.end();
+    mux.transmit();
+}
+
+/// Resets the streams of exchanges that are to get no response.
+fn reset_aborted<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>) {
+    let is_aborted = |active: &ActiveExchange| active.exchange.state == Progress::Aborted;
+    while let Some(at) = mux.exchanges.active.iter().position(is_aborted) {
+        let reason = match mux.exchanges.active[at].exchange.reply.status {
+            REQUEST_TIMEOUT => Reason::TimedOut,
+            _ => Reason::Internal,
+        };
+        reset(mux, sh, at, reason);
+    }
+}
+
+/// Pulls the next piece of a body.
+fn feed<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, stream: u32) {
+    let Some(at) = mux.exchanges.position(stream) else {
+        mux.engine.reset(stream, Reason::Internal);
+        return;
+    };
+    let active = &mut mux.exchanges.active[at];
+    let x = &mut active.exchange;
+    let pulled = if x.has_rate() {
+        x.pull_within(&mut sh.ctx(), active.bytes)
+    } else {
+        x.pull(&mut sh.ctx())
+    };
+    match pulled {
+        Pulled::Pending | Pulled::BudgetSpent => mux.engine.stall(stream),
+        Pulled::Chunk(chunk) => {
+            active.bytes += chunk.len();
+            mux.engine.send_data(stream, chunk);
+        }
+        Pulled::End => {
+            if let Some(on_end) = x.on_end {
+                on_end(x, &mut sh.ctx());
+            }
+            let trailers = (!x.reply.trailers.fields.is_empty()).then_some(&x.reply.trailers);
+            mux.engine.send_end(stream, trailers);
+        }
+        Pulled::Broken => reset(mux, sh, at, Reason::Internal),
+    }
+}
+
+/// A response is queued whole.
+fn flush(mux: &mut MuxState, stream: u32, bytes: u64) {
+    let Some(at) = mux.exchanges.position(stream) else {
+        return;
+    };
+    let active = mux.exchanges.active.remove(at);
+    trace::finalized(&active.exchange);
+    mux.exchanges.flush(active.exchange, active.start, bytes);
+}
+
+/// Lets the client send on, as far as an exchange that waits has asked for its body.
+pub(super) fn ask(mux: &mut MuxState, at: usize) {
+    let active = &mut mux.exchanges.active[at];
+    let (x, stream) = (&mut active.exchange, active.stream);
+    if x.awaits_body() {
+        mux.engine.want_whole_body(stream);
+    }
+    let used = x.body_used();
+    if used > 0 {
+        mux.engine.consumed(stream, used);
+    }
+}
+
+/// Takes an active exchange out, with the bytes of its response that were sent.
+pub(super) fn remove(mux: &mut MuxState, at: usize, sent_bytes: u64) -> Box<Exchange> {
+    let mut x = mux.exchanges.active.remove(at).exchange;
+    x.bytes_sent = sent_bytes;
+    mux.exchanges.set_closing(&x);
+    x
+}
+
+/// Resets the stream of an exchange, which ends with that.
+pub(super) fn reset<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize, reason: Reason) {
+    let stream = mux.exchanges.active[at].stream;
+    let sent_bytes = mux.engine.sent_bytes(stream);
+    mux.engine.reset(stream, reason);
+    let x = remove(mux, at, sent_bytes);
+    sh.finish(x);
+}

@@ -1,0 +1,106 @@
+//! A response that is sampled: what the kernel was asked and has told, and when its first byte counts as late.
+
+use server_core::clock::Clock;
+use server_core::exchange::Exchange;
+use server_core::timing::Stall;
+use server_core::transport::TcpInfo;
+
+use crate::sys::socket::Sent;
+
+/// A response that the kernel was asked about.
+pub(super) struct Sample {
+    /// When the request head was read, and when the first byte was given to the kernel; monotonic microseconds, as all
+    /// times here.
+    pub(super) head_read_us: u64,
+    pub(super) given_us: u64,
+    /// The wall clock then.
+    pub(super) given_wall_us: u64,
+    /// What the kernel knew of the connection before.
+    pub(super) before: TcpInfo,
+    /// Nothing was under way before it.
+    pub(super) idle: bool,
+    /// The send did not end where it should: what is told is of another byte.
+    pub(super) void: bool,
+    pub(super) left_us: Option<u64>,
+    /// When the byte was first sent again.
+    pub(super) again_us: Option<u64>,
+    /// When what is known then is all that is told; never, if that has been done.
+    pub(super) until_ms: u64,
+    /// It has ended, and its log waits.
+    pub(super) held: Option<HeldLog>,
+}
+
+/// What a send did of whose last byte the kernel was asked.
+pub(super) struct Stamped {
+    /// What has left.
+    pub(super) sent: Sent,
+    /// What will be told.
+    pub(super) told: Told,
+}
+
+/// Which byte will be told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// The one meant, with so many bytes before it in the send.
+    After(u64),
+    /// An earlier one: the socket did not take all.
+    Another,
+    /// None: it took nothing.
+    Nothing,
+}
+
+/// An exchange that ended, and when.
+pub(super) struct HeldLog {
+    pub(super) exchange: Box<Exchange>,
+    pub(super) clock: Clock,
+}
+
+impl Sample {
+    /// A time of the kernel's on our clock; `None` where the clocks have moved against each other.
+    pub(super) fn monotonic(&self, wall_us: u64, now_us: u64) -> Option<u64> {
+        let us = (self.given_us + wall_us).checked_sub(self.given_wall_us)?;
+        let plausible = self.given_us.saturating_sub(CLOCKS_US)..=now_us.saturating_add(CLOCKS_US);
+        plausible
+            .contains(&us)
+            .then_some(us.clamp(self.given_us, now_us.max(self.given_us)))
+    }
+
+    /// Why the acknowledgement came late that came at this time, or has not come by then; `None` if it did not.
+    pub(super) fn stall(&self, acked_us: u64, now: Option<TcpInfo>) -> Option<Stall> {
+        let now = now?;
+        let window_us = |info: &TcpInfo| info.rwnd_limited_us.unwrap_or(0);
+        let left_us = self.left_us.unwrap_or(acked_us);
+        if left_us.saturating_sub(self.given_us) > STALL_US
+            && window_us(&now) > window_us(&self.before)
+        {
+            return Some(Stall::Window);
+        }
+        let min_rtt_us = u64::from(now.min_rtt_us.unwrap_or(0));
+        let sent_us = self.left_us.unwrap_or(self.given_us);
+        if acked_us.saturating_sub(sent_us) <= min_rtt_us + STALL_US {
+            return None;
+        }
+        // An acknowledgement that came sooner than a round trip after the byte was sent again is of the first time. So is
+        // one that says that the byte came twice.
+        let again = match (self.left_us, self.again_us) {
+            (Some(_), again_us) => again_us.is_some_and(|us| acked_us >= us + min_rtt_us),
+            (None, _) => true,
+        };
+        let grown = |of: fn(&TcpInfo) -> u32| of(&now).saturating_sub(of(&self.before));
+        let lost = grown(|info| info.total_retrans) > grown(|info| info.dsack_dups.unwrap_or(0));
+        Some(match again && lost {
+            true => Stall::Retransmit,
+            false => Stall::DelayedAck,
+        })
+    }
+}
+
+/// An acknowledgement is late that comes so much more than the least round trip after the byte was sent. What delays one
+/// by less is the jitter of links; what clients delay them by is 40 ms or more.
+pub(super) const STALL_US: u64 = 30_000;
+/// How far a time of the kernel's may lie outside of those between which it was taken.
+const CLOCKS_US: u64 = 1000;
+
+#[cfg(test)]
+#[path = "sample_tests.rs"]
+mod tests;

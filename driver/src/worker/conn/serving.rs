@@ -1,0 +1,393 @@
+//! What a connection has while a protocol is served on it: the engine, the output queue, the exchanges in progress.
+//!
+//! All protocols have the same [`Exchanges`]. An exchange is active until its response is queued whole; then it is flushed
+//! up to its end in the queue, and ends. HTTP/1 has one stream, [`H1_STREAM`], and one active exchange at most.
+//!
+//! Absent: what happens to them, which is in `exchanges`, `h1` and `mux`.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::rc::Rc;
+
+use engines::h1::{self, Next};
+use engines::http::{Gather, RequestHead};
+use server_core::conf_core::{CoreLoc, Lingering};
+use server_core::exchange::{Exchange, State};
+use server_core::stats::Activity;
+
+use super::engine::{Engine, NO_STREAM, Pool};
+
+/// The protocol that is served.
+pub(super) enum Protocol {
+    H1(Box<H1State>),
+    /// HTTP/2 or SPDY.
+    Mux(Box<MuxState>),
+}
+
+/// HTTP/1 from the first byte of a request until the connection is idle.
+pub struct H1State {
+    pub(super) exchanges: Exchanges,
+    pub(super) engine: h1::Conn,
+    /// What becomes of the connection when the queue is empty.
+    pub(super) next: Next,
+    pub(super) input: H1Input,
+}
+
+/// What the input of HTTP/1 is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum H1Input {
+    /// Requests.
+    Requests,
+    /// The rest of a body whose response has left; it is dropped until then.
+    Discarded { until_ms: u64 },
+}
+
+/// HTTP/2 or SPDY from the preface to the end.
+pub(crate) struct MuxState {
+    pub(super) exchanges: Exchanges,
+    pub(super) engine: Engine,
+    /// An active exchange is to get no response.
+    pub(super) any_aborted: bool,
+    /// Since when there is no exchange; `None` while there is one.
+    pub(super) idle_since_ms: Option<u64>,
+    /// The stream whose header block is incomplete, and since when; for [`NO_STREAM`], when the last part of it came.
+    pub(super) block_since: Option<(u32, u64)>,
+    /// When to look for streams whose windows stay closed.
+    pub(super) look_at_ms: u64,
+    /// Up to when the engine knows the time.
+    pub(super) ticked_ms: u64,
+    /// Since when the client knows that the connection ends.
+    pub(super) announced_ms: Option<u64>,
+    /// SPDY has timeouts of its own; those of HTTP/2 are those of HTTP/1.
+    pub(super) times: Option<SpdyTimes>,
+}
+
+/// `spdy_keepalive_timeout` and `spdy_recv_timeout`.
+#[derive(Clone, Copy)]
+pub(super) struct SpdyTimes {
+    pub(super) idle_ms: u64,
+    pub(super) frame_ms: u64,
+}
+
+/// The exchanges in progress, and the queue of what they send.
+pub(super) struct Exchanges {
+    /// What is to be written.
+    pub(super) out: Gather,
+    /// Bytes put into `out` since serving began.
+    pub(super) queued: u64,
+    /// Bytes written from it.
+    pub(super) sent: u64,
+    /// Exchanges whose responses are not queued whole.
+    pub(super) active: Vec<ActiveExchange>,
+    /// Exchanges whose responses are queued whole, in the order of their ends.
+    pub(super) flushing: VecDeque<FlushingExchange>,
+    /// When bytes were last read, monotonic microseconds, where timings are noted.
+    pub(super) read_us: u64,
+    pub(super) closing: Closing,
+}
+
+/// An exchange whose response is not queued whole.
+pub(super) struct ActiveExchange {
+    pub(super) exchange: Box<Exchange>,
+    pub(super) stream: u32,
+    /// Bytes of the response that an engine of streams was given.
+    pub(super) bytes: u64,
+    /// Position of the response in the output queue; `u64::MAX` where it is not known.
+    pub(super) start: u64,
+}
+
+/// An exchange whose response is queued whole.
+pub(super) struct FlushingExchange {
+    pub(super) exchange: Box<Exchange>,
+    /// Position of the response in the output queue; `u64::MAX` where it is not known.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// Bytes of the response. Those of other streams may lie between them.
+    pub(super) bytes: u64,
+}
+
+/// How a connection is closed, from the location of its last request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Closing {
+    pub(super) rule: Lingering,
+    pub(super) time_ms: u64,
+    pub(super) timeout_ms: u64,
+}
+
+impl Protocol {
+    #[inline(always)]
+    pub(super) fn exchanges(&self) -> &Exchanges {
+        match self {
+            Self::H1(h1) => &h1.exchanges,
+            Self::Mux(mux) => &mux.exchanges,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn exchanges_mut(&mut self) -> &mut Exchanges {
+        match self {
+            Self::H1(h1) => &mut h1.exchanges,
+            Self::Mux(mux) => &mut mux.exchanges,
+        }
+    }
+
+    /// `spdy_keepalive_timeout`, where SPDY is spoken.
+    #[inline]
+    pub(super) fn spdy_idle_ms(&self) -> Option<u64> {
+        match self {
+            Self::H1(_) => None,
+            Self::Mux(mux) => mux.times.map(|times| times.idle_ms),
+        }
+    }
+
+    /// When an active exchange goes on by itself: its wait is over, or more of its body may be there. One of HTTP/1 does
+    /// not while responses before it are flushed, since its client may not send on before it has them.
+    pub(super) fn due_ms(&self) -> Option<u64> {
+        let exchanges = match self {
+            Self::H1(h1) if !h1.exchanges.flushing.is_empty() => return None,
+            _ => self.exchanges(),
+        };
+        let due = |active: &ActiveExchange| active.waits_until_ms();
+        exchanges.active.iter().filter_map(due).min()
+    }
+
+    pub(super) fn activity(&self) -> Activity {
+        match self {
+            Self::Mux(mux) if mux.exchanges.is_busy() => Activity::Writing,
+            Self::Mux(_) => Activity::Waiting,
+            Self::H1(h1) if !h1.exchanges.is_settled() || h1.input != H1Input::Requests => {
+                Activity::Writing
+            }
+            Self::H1(_) => Activity::Reading,
+        }
+    }
+
+    /// Whether more bytes can be taken.
+    #[inline]
+    pub(super) fn wants_input(&self) -> bool {
+        match self {
+            Self::H1(h1) => {
+                let active = h1.exchanges.active.first();
+                active.is_none_or(|active| active.exchange.has_body_room())
+                    && h1.engine.wants_input()
+            }
+            // Answers to what the peer sends would only add to a long queue.
+            Self::Mux(mux) => {
+                mux.engine.wants_input() && mux.exchanges.out.len() < UNREAD_ABOVE_BYTES
+            }
+        }
+    }
+}
+
+impl H1State {
+    pub(crate) fn new(settings: Rc<h1::Settings>) -> Self {
+        Self {
+            exchanges: Exchanges::new(),
+            engine: h1::Conn::new(settings),
+            next: Next::KeepAlive,
+            input: H1Input::Requests,
+        }
+    }
+
+    /// Makes this the state of another connection and keeps the memory.
+    pub(crate) fn reset(&mut self, settings: Rc<h1::Settings>) {
+        self.engine.reset(settings);
+        self.exchanges.out.clear();
+        self.exchanges.queued = 0;
+        self.exchanges.sent = 0;
+        self.next = Next::KeepAlive;
+        self.input = H1Input::Requests;
+    }
+
+    /// Moves what the engine has to send to the output queue.
+    #[inline]
+    pub(super) fn transmit(&mut self) {
+        let exchanges = &mut self.exchanges;
+        let before = exchanges.out.len();
+        self.engine.transmit(&mut exchanges.out);
+        exchanges.queued += exchanges.out.len() - before;
+    }
+}
+
+impl MuxState {
+    pub(super) fn new(engine: Engine, times: Option<SpdyTimes>, now_ms: u64) -> Self {
+        Self {
+            exchanges: Exchanges::new(),
+            engine,
+            any_aborted: false,
+            idle_since_ms: Some(now_ms),
+            block_since: None,
+            look_at_ms: u64::MAX,
+            ticked_ms: now_ms,
+            announced_ms: None,
+            times,
+        }
+    }
+
+    /// Takes bytes from the peer; requests use the memory of `spares`.
+    pub(super) fn receive(&mut self, input: &[u8], now_ms: u64, spares: &mut Pool<RequestHead>) {
+        let seconds = now_ms.saturating_sub(self.ticked_ms) / 1000;
+        if seconds > 0 {
+            self.ticked_ms += seconds * 1000;
+            self.engine
+                .seconds_passed(u32::try_from(seconds).unwrap_or(u32::MAX));
+        }
+        self.engine.receive(input, spares);
+        self.block_since = match (self.engine.awaited(), self.block_since) {
+            (Some(id), Some((before, since))) if id == before && id != NO_STREAM => {
+                Some((id, since))
+            }
+            (Some(id), _) => Some((id, now_ms)),
+            (None, _) => None,
+        };
+    }
+
+    /// Moves what the engine has to send to the output queue.
+    #[inline]
+    pub(super) fn transmit(&mut self) {
+        let exchanges = &mut self.exchanges;
+        let before = exchanges.out.len();
+        self.engine.transmit(&mut exchanges.out);
+        exchanges.queued += exchanges.out.len() - before;
+    }
+
+    /// How long the connection may be idle after a request in this location.
+    #[inline]
+    pub(super) fn idle_ms(&self, loc: &CoreLoc) -> u64 {
+        match self.times {
+            Some(times) => times.idle_ms,
+            None => loc.keepalive().idle_ms,
+        }
+    }
+}
+
+impl Exchanges {
+    fn new() -> Self {
+        Self {
+            out: Gather::default(),
+            queued: 0,
+            sent: 0,
+            active: Vec::new(),
+            flushing: VecDeque::new(),
+            read_us: 0,
+            closing: Closing {
+                rule: Lingering::On,
+                time_ms: 30_000,
+                timeout_ms: 5_000,
+            },
+        }
+    }
+
+    /// Whether a request is in progress, or its response.
+    #[inline]
+    pub(super) fn is_busy(&self) -> bool {
+        !self.active.is_empty() || !self.flushing.is_empty()
+    }
+
+    /// Whether nothing is in progress and all is written.
+    #[inline]
+    pub(super) fn is_settled(&self) -> bool {
+        !self.is_busy() && self.out.is_empty()
+    }
+
+    /// The exchange whose settings count for writing: the oldest.
+    #[inline]
+    pub(super) fn front(&self) -> Option<&Exchange> {
+        match self.flushing.front() {
+            Some(flushing) => Some(&flushing.exchange),
+            None => self.active.first().map(|active| &*active.exchange),
+        }
+    }
+
+    /// The exchanges in progress, with the positions of their responses in the output queue.
+    pub(super) fn in_progress(&mut self) -> impl Iterator<Item = (u64, &mut Exchange)> {
+        let flushing = self.flushing.iter_mut();
+        let flushing = flushing.map(|flushing| (flushing.start, &mut *flushing.exchange));
+        let active = self.active.iter_mut();
+        flushing.chain(active.map(|active| (active.start, &mut *active.exchange)))
+    }
+
+    /// Whether an exchange began before this configuration.
+    pub(super) fn is_older_than(&self, number: u64) -> bool {
+        let flushing = self.flushing.iter().map(|flushing| &flushing.exchange);
+        let active = self.active.iter().map(|active| &active.exchange);
+        flushing.chain(active).any(|x| x.http.number < number)
+    }
+
+    /// The positions in the output queue of what leaves next and of its end.
+    pub(super) fn unsent(&self) -> Range<u64> {
+        self.queued.saturating_sub(self.out.len())..self.queued
+    }
+
+    /// The place of a stream's exchange among the active ones.
+    #[inline]
+    pub(super) fn position(&self, stream: u32) -> Option<usize> {
+        self.active
+            .iter()
+            .position(|active| active.stream == stream)
+    }
+
+    /// When the peer has taken nothing for too long of what could leave (`send_timeout`).
+    pub(super) fn stuck_at_ms(&self, last_progress_ms: u64) -> Option<u64> {
+        if self.out.is_empty() && self.flushing.is_empty() {
+            return None;
+        }
+        let x = self.front()?;
+        Some(last_progress_ms.saturating_add(x.core_loc(&x.http).send_timeout.0))
+    }
+
+    /// Takes over how the location of an exchange has the connection closed.
+    #[inline]
+    pub(super) fn set_closing(&mut self, x: &Exchange) {
+        let loc = x.core_loc(&x.http);
+        self.closing = Closing {
+            rule: *loc.lingering_close,
+            time_ms: loc.lingering_time.0,
+            timeout_ms: loc.lingering_timeout.0,
+        };
+    }
+
+    /// The response of an active exchange is queued whole.
+    #[inline]
+    pub(super) fn flush(&mut self, exchange: Box<Exchange>, start: u64, bytes: u64) {
+        self.set_closing(&exchange);
+        self.flushing.push_back(FlushingExchange {
+            exchange,
+            start,
+            end: self.queued,
+            bytes,
+        });
+    }
+}
+
+impl ActiveExchange {
+    /// Until when it waits at most, for itself or for the next piece of its response.
+    #[inline]
+    pub(super) fn waits_until_ms(&self) -> Option<u64> {
+        match self.exchange.state {
+            State::Waiting(wait) => Some(wait.until_ms),
+            _ => self.exchange.pull_wait.map(|wait| wait.until_ms),
+        }
+    }
+}
+
+impl FlushingExchange {
+    /// Bytes of the response that were sent, of a connection of which so much was sent. Where bytes of other streams lie
+    /// between them, all count.
+    pub(super) fn sent_bytes(&self, sent: u64) -> u64 {
+        if self.start.checked_add(self.bytes) == Some(self.end) {
+            sent.clamp(self.start, self.end) - self.start
+        } else {
+            self.bytes
+        }
+    }
+}
+
+/// The stream that requests of HTTP/1 belong to.
+pub(super) const H1_STREAM: u32 = 1;
+/// Bytes of response that may wait in a connection's queue before no more body is pulled; file ranges count in full.
+pub const QUEUE_BYTES: u64 = 64 << 10;
+/// Responses of pipelined requests that leave in one write.
+pub const PIPELINE_DEPTH: usize = 64;
+/// Bytes in the queue above which nothing is read from a connection of streams.
+const UNREAD_ABOVE_BYTES: u64 = 256 << 10;

@@ -1,0 +1,130 @@
+//! Reading from the socket and writing to it, in the clear or with TLS.
+
+use std::io;
+
+use super::client::log_truncated;
+use super::state::{Closed, Conn, Transport};
+use super::tls::{self, WRITE_BYTES};
+use super::{sampling, timings, trace};
+use crate::worker::net::Net;
+use crate::worker::shared::Shared;
+
+/// What one read found.
+pub(super) enum Input {
+    /// Nothing for now.
+    Nothing,
+    /// So many bytes, in the thread's buffer.
+    Bytes(usize),
+    /// The end of the peer's side.
+    End,
+}
+
+/// Reads once into the thread's buffer.
+#[inline(always)]
+pub(super) fn read<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<Input, Closed> {
+    match sh.net.receive(&mut c.socket, &mut sh.scratch) {
+        Ok(0) => {
+            trace::received(c, sh, 0);
+            c.readable = false;
+            Ok(Input::End)
+        }
+        Ok(n) => {
+            trace::received(c, sh, n);
+            timings::received(sh);
+            sh.files.input_received();
+            // A short read has emptied the socket: a new event will say when there is more. A peer that hung up gives no
+            // new event, so its end must be read now.
+            c.readable = n == sh.scratch.len() || c.hung_up;
+            Ok(Input::Bytes(n))
+        }
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+            c.readable = false;
+            c.hung_up = false;
+            if c.timestamping {
+                // What looked like the end of the connection may be timestamps in the error queue.
+                sampling::take_timestamps(c, sh);
+            }
+            Ok(Input::Nothing)
+        }
+        Err(_) => Err(Closed),
+    }
+}
+
+/// Writes what is queued; true if there may be more to do at once.
+pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
+    if !c.writable {
+        return Ok(false);
+    }
+    if sh.sampled && !sampling::begin(c, sh)? {
+        return Ok(c.writable);
+    }
+    // During a handshake the protocol above can send nothing: its answer to early data waits.
+    let (has_output, is_handshaking) = match c.transport.tls() {
+        Some(tls) => (tls.has_output(), tls.is_handshaking()),
+        None => (false, false),
+    };
+    let Some(exchanges) = c.state.exchanges_mut() else {
+        return match has_output {
+            true => write_tls(c, sh),
+            false => Ok(false),
+        };
+    };
+    if (exchanges.out.is_empty() || is_handshaking) && !has_output {
+        return Ok(false);
+    }
+    let x = exchanges
+        .flushing
+        .front()
+        .map(|flushing| &flushing.exchange);
+    let x = x.or(exchanges.active.first().map(|active| &active.exchange));
+    let (nodelay, chunk) = x.map_or((true, 0), |x| {
+        let loc = x.core_loc(&x.http);
+        (*loc.tcp_nodelay, loc.sendfile_max_chunk.0)
+    });
+    if nodelay != c.nodelay {
+        c.nodelay = nodelay;
+        sh.net.set_nodelay(&mut c.socket, nodelay);
+    }
+    let out = &mut exchanges.out;
+    let result = match &mut c.transport {
+        Transport::Tls(tls) => {
+            let (net, buffers) = (&mut sh.net, &mut sh.tls_buffers);
+            tls::send(tls, &mut c.socket, out, net, buffers, sh.clock.mono_ms)
+        }
+        _ => sh.net.send(&mut c.socket, out, WRITE_BYTES, chunk),
+    };
+    match result {
+        Ok(sent) => {
+            c.writable = !sent.blocked;
+            if sent.bytes > 0 {
+                c.last_progress_ms = sh.clock.mono_ms;
+            }
+            exchanges.sent += sent.bytes;
+            let left = exchanges.out.len();
+            let more = left > 0 || !exchanges.active.is_empty();
+            timings::sent(exchanges, sh);
+            trace::sent(c, sh, sent.bytes, left);
+            Ok(c.writable && more && !is_handshaking)
+        }
+        Err(e) => {
+            if let Some(x) = x {
+                log_truncated(x, &e);
+            }
+            Err(Closed)
+        }
+    }
+}
+
+/// Writes what TLS alone has to send; there is no more to do.
+#[cold]
+fn write_tls<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
+    let Some(tls) = c.transport.tls_mut() else {
+        return Ok(false);
+    };
+    let (net, buffers) = (&mut sh.net, &mut sh.tls_buffers);
+    let now_ms = sh.clock.mono_ms;
+    let sent = tls::send(tls, &mut c.socket, &mut sh.nothing, net, buffers, now_ms);
+    let sent = sent.map_err(|_| Closed)?;
+    c.writable = !sent.blocked;
+    Ok(false)
+}
