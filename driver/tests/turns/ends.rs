@@ -89,6 +89,37 @@ fn a_location_without_keepalive_ends_even_what_an_error_would_keep() {
     let mut talk = Talk::new("location /inside { internal; keepalive_timeout 0; }");
     assert_eq!(statuses(&talk.send(get("/inside"))), ["404"]);
     assert!(!talk.is_open());
+    // A request that is on its way must not be answered with a reset, which could take the response along.
+    assert!(!talk.is_closed());
+    assert_eq!(talk.send(get("/next")), "");
+    talk.pass(ENDED_MS);
+    assert!(talk.is_closed());
+    assert_eq!(logged(), [404]);
+}
+
+#[test]
+fn a_body_that_breaks_ends_the_connection_behind_what_was_queued() {
+    for room in [1 << 20, 100] {
+        let mut talk = Talk::deaf("", room);
+        talk.push(get("/a") + &get("/broken/1000") + &get("/after"));
+        talk.turn();
+        assert_eq!(talk.is_open(), room == 100, "what is queued leaves first");
+        talk.listen();
+        assert!(!talk.is_open());
+        let sent = talk.wire(|wire| wire.sent().to_vec());
+        let sent = String::from_utf8_lossy(&sent);
+        assert_eq!(statuses(&sent), ["200", "200"]);
+        assert!(sent.contains(&"x".repeat(1000)) && !sent.contains(&"x".repeat(1001)));
+        let notes = notes();
+        let ends: Vec<_> = notes
+            .iter()
+            .map(|note| (&*note.uri, note.completed))
+            .collect();
+        assert_eq!(ends, [("/a", true), ("/broken/1000", false)]);
+        let bytes: u64 = notes.iter().map(|note| note.bytes_sent).sum();
+        assert_eq!(bytes, sent.len() as u64);
+        assert!(talk.said().contains("the body is broken"));
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! One client, one worker of the simulation, and a module whose handler does what the URI says.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -12,7 +13,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use driver::worker::config::ThreadConfig;
 use engines::http::{Chunk, FileRange, ResponseHead};
 use server_core::errlog::{ErrorLog, Level, Sink};
-use server_core::exchange::{Ahead, BodyRead, BodySource, Ctx, Exchange, Peer, State, Wait};
+use server_core::exchange::{
+    Ahead, BodyRead, BodySource, BodyStage, Broken, Ctx, Exchange, Peer, State, Wait,
+};
 use server_core::module::{Content, Handler, Module};
 use server_core::request_body::{Collected, Plan, collect};
 use server_core::{LoadOptions, OpenedLogs, load, reply};
@@ -325,6 +328,13 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             x.body_source = Some(Box::new(feeding(x, cx)));
             return send(x, cx, None);
         }
+        // Two pieces, of which the second breaks.
+        "broken" => {
+            let piece = || Chunk::Owned(vec![b'x'; number(1) as usize]);
+            x.body.extend([piece(), piece()]);
+            x.push_outer_stage(Box::new(Breaking { pieces: 1 }));
+            return send(x, cx, None);
+        }
         "late" => {
             x.body_source = Some(Box::new(Late {
                 at_ms: cx.clock.mono_ms + number(1),
@@ -343,6 +353,26 @@ fn send(x: &mut Exchange, cx: &mut Ctx<'_>, length: Option<u64>) -> Content {
     x.reply.content_length = length;
     reply::send(x, cx, None);
     Content::Sent
+}
+
+/// A stage that breaks behind so many pieces.
+struct Breaking {
+    pieces: usize,
+}
+
+impl BodyStage for Breaking {
+    fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+        if self.pieces == 0 {
+            return Err(Broken("the body is broken"));
+        }
+        self.pieces -= 1;
+        out.push_back(chunk);
+        Ok(())
+    }
+
+    fn end(&mut self, _: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+        Ok(())
+    }
 }
 
 /// A body that is made later.

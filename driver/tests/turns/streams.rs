@@ -1,5 +1,7 @@
 //! A connection of HTTP/2: its streams, its times, what it forgives and how it ends.
 
+use driver::worker::conn::Readiness;
+
 use super::frames::{
     CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Frames, HEADERS, Heard,
     INTERNAL_ERROR, NO_ERROR, PING, PROTOCOL_ERROR, RESET, frame,
@@ -336,4 +338,29 @@ fn heads_are_counted_apart_from_bodies() {
 fn http1_beside_it_is_served_as_ever() {
     let mut talk = Talk::new("http2 on;");
     assert_eq!(statuses(&talk.send(get("/a") + &get("/b"))), ["200", "200"]);
+}
+
+/// Room is told of together with the deadline: our side is ended, and what the client still sends is read past.
+#[test]
+fn a_goaway_that_leaves_in_the_last_moment_is_not_followed_by_a_close() {
+    let server = "keepalive_timeout 5s; lingering_timeout 2s;";
+    let mut first = Client::new(server);
+    first.get(1, "/a");
+    let room = first.talk.wire(|wire| wire.sent().len());
+    // The response fills the wire.
+    let mut client = Client::deaf(server, room);
+    client.get(1, "/a");
+    assert_eq!(client.pass(5000), []);
+    client.talk.world.advance(2000);
+    client.talk.wire(|wire| wire.fetch(usize::MAX));
+    let ready = Readiness {
+        writable: true,
+        expired: true,
+        ..Readiness::default()
+    };
+    client.talk.world.spurious(0, ready);
+    assert!(!client.talk.is_open() && !client.talk.is_closed());
+    assert_eq!(client.turn(), [Heard::Goaway(1, NO_ERROR)]);
+    client.pass(2000);
+    assert!(client.talk.is_closed());
 }
