@@ -2,6 +2,10 @@
 //!
 //! Each test is skipped, and says so, where there can be no link (see `link::available`).
 
+#[path = "first_byte/round_trips.rs"]
+mod round_trips;
+mod sweep;
+
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
@@ -9,8 +13,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use firstbyte_tests::wait_until;
-use link::sweep::median;
-use link::{Direction, Fate, Link, Options, Rate, RoundTrips, available};
+use link::{Direction, Fate, Link, Options, Rate, available};
+use round_trips::RoundTrips;
+use sweep::{LATE, median};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -306,12 +311,16 @@ fn round_trips_of_a_handshake_are_counted() {
         return;
     };
     for (exchanges, expected) in [(0, 1), (2, 3)] {
-        let counted = RoundTrips::on_time(&link, || {
-            let (address, server) = serve(&link, echo);
-            ping_pong(address, exchanges);
-            server
+        let mut counted = (0..5).map(|_| {
+            RoundTrips::of(&link, || {
+                let (address, server) = serve(&link, echo);
+                ping_pong(address, exchanges);
+                server
+            })
         });
-        let Some((server, counted)) = counted else {
+        // Again, where the link was late.
+        let on_time = counted.find(|(_, counted)| counted.link_late <= LATE);
+        let Some((server, counted)) = on_time else {
             return link::inconclusive("round trips of a handshake", &link);
         };
         end(server);

@@ -13,7 +13,9 @@ use server_core::waker::WakeKey;
 use super::{Hands, Random, SimNet, SimSocket, Wire};
 use driver::io::timer::Timers;
 use driver::worker::config::ThreadConfig;
-use driver::worker::conn::{Conn, Disposition, PlainProtocols, Readiness, drain, end_sampling, read_ready, turn, wake};
+use driver::worker::conn::{
+    Conn, Disposition, PlainProtocols, Readiness, drain, end_sampling, read_ready, turn, wake,
+};
 use driver::worker::shared::Shared;
 use driver::worker::slab::{Key, Slab};
 use driver::worker::wakes::run_woken;
