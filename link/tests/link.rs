@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use firstbyte_tests::wait_until;
 use link::{Direction, Fate, Link, Options, Rate, available};
 use round_trips::RoundTrips;
-use sweep::{LATE, median};
+use sweep::median;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -311,16 +311,12 @@ fn round_trips_of_a_handshake_are_counted() {
         return;
     };
     for (exchanges, expected) in [(0, 1), (2, 3)] {
-        let mut counted = (0..5).map(|_| {
-            RoundTrips::of(&link, || {
-                let (address, server) = serve(&link, echo);
-                ping_pong(address, exchanges);
-                server
-            })
+        let counted = RoundTrips::on_time(&link, || {
+            let (address, server) = serve(&link, echo);
+            ping_pong(address, exchanges);
+            server
         });
-        // Again, where the link was late.
-        let on_time = counted.find(|(_, counted)| counted.link_late <= LATE);
-        let Some((server, counted)) = on_time else {
+        let Some((server, counted)) = counted else {
             return link::inconclusive("round trips of a handshake", &link);
         };
         end(server);

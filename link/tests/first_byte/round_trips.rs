@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use link::Link;
 
+use crate::sweep::LATE;
+
 /// The time something took over a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RoundTrips {
@@ -38,6 +40,18 @@ impl RoundTrips {
         (result, counted)
     }
 
+    /// [`RoundTrips::of`] again until the link was on time for it, five times at most; nothing where it never was.
+    ///
+    /// # Panics
+    /// When `handshake` does.
+    pub(crate) fn on_time<T: Send>(
+        link: &Link,
+        mut handshake: impl FnMut() -> T + Send,
+    ) -> Option<(T, Self)> {
+        let mut counted = (0..ATTEMPTS).map(|_| Self::of(link, &mut handshake));
+        counted.find(|(_, counted)| counted.link_late <= LATE)
+    }
+
     /// The whole number it is, if it is near one.
     #[must_use]
     pub(crate) fn whole(&self) -> Option<u32> {
@@ -50,6 +64,8 @@ impl RoundTrips {
 
 /// What a number of round trips may differ from a whole one: work of the ends, 12.5 ms of 50.
 const WHOLE_WITHIN: f64 = 0.25;
+/// How often something is counted because the link was late.
+const ATTEMPTS: usize = 5;
 
 mod tests {
     use super::*;

@@ -1,5 +1,9 @@
 //! Tests of how a sweep is judged.
 
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use link::{Fate, Flags, Flow, Segment};
+
 use super::*;
 
 const MS: Duration = Duration::from_millis(1);
@@ -127,17 +131,24 @@ fn samples_of_a_late_link_are_void_but_few_may_be() {
 #[test]
 fn servers_part_is_between_the_first_data_each_way() {
     let start = Instant::now();
-    let entry = |direction, came_ms: u32, payload| {
-        let bytes = crate::segment::tests::packet(crate::Flags::ACK, 1, 1, payload);
-        TraceEntry {
-            direction,
-            fate: crate::Fate::Delivered,
-            came: start + came_ms * MS,
-            due: start + (came_ms + 25) * MS,
-            left: start + (came_ms + 25) * MS,
-            packet_bytes: bytes.len(),
-            segment: crate::Segment::parse(&bytes),
-        }
+    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1);
+    let entry = |direction, came_ms: u32, payload: &[u8]| TraceEntry {
+        direction,
+        fate: Fate::Delivered,
+        came: start + came_ms * MS,
+        due: start + (came_ms + 25) * MS,
+        left: start + (came_ms + 25) * MS,
+        packet_bytes: 40 + payload.len(),
+        segment: Some(Segment {
+            flow: Flow {
+                source: address,
+                destination: address,
+            },
+            seq: 1,
+            ack: 1,
+            flags: Flags(Flags::ACK),
+            payload_bytes: payload.len() as u32,
+        }),
     };
     let (up, down) = (Direction::ToServer, Direction::ToClient);
     let entries = [
