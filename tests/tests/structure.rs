@@ -7,7 +7,7 @@ use firstbyte_tests::circles::{largest, sources};
 /// The lines of the largest import circle of each crate that is shipped.
 const CIRCLES: [(&str, usize); 11] = [
     ("app/src", 3694),
-    ("driver/src", 5156),
+    ("driver/src", 626),
     ("engines/src", 1105),
     ("engines/tls/src", 570),
     ("lab/src", 1016),

@@ -13,6 +13,7 @@ pub mod config;
 pub mod context;
 pub mod errlog;
 pub mod files;
+pub mod hash;
 pub mod listen;
 pub mod log_paths;
 pub mod logging;

@@ -36,7 +36,7 @@ pub mod value;
 pub mod vars;
 
 pub use server_base::{
-    address, affinity, background_fetch, clock, config, context, errlog, keyword, log_paths,
+    address, affinity, background_fetch, clock, config, context, errlog, hash, keyword, log_paths,
     logging, logs, main_conf, memory, mime, name_servers, networks, offload, peer, periodic_task,
     regex, syslog, transport, typed, waker, watch, zone,
 };

@@ -1,6 +1,5 @@
 //! Core settings at location scope: mapping to files, bodies, connections, errors.
 
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use conf::{Arity, ConfError, Contexts, Directive, Pos};
@@ -8,6 +7,7 @@ use conf::{Arity, ConfError, Contexts, Directive, Pos};
 use crate::config::ConfigContext;
 use crate::errlog::ErrorLog;
 use crate::files::{OpenFileCache, SymlinkMode, TempDir};
+use crate::hash::ConfigMap;
 use crate::keyword;
 use crate::opened::{ErrorLogConf, LogTarget, OpenedLogs};
 use crate::request_body::{BodyRate, InFile};
@@ -205,7 +205,7 @@ settings! {
         /// `root` or `alias`; `None` until merged.
         root: Option<Root>,
         /// `types`.
-        types: Option<Arc<HashMap<Vec<u8>, Vec<u8>>>>,
+        types: Option<Arc<ConfigMap<Vec<u8>, Vec<u8>>>>,
         /// `error_page`, if any here or around.
         error_pages: Option<Arc<Vec<ErrorPage>>>,
         /// `error_log` targets.
@@ -302,14 +302,15 @@ fn merge_extra(own: &mut CoreLoc, parent: Option<&CoreLoc>) {
     take(&mut own.root, parent.map(|p| &p.root), || None);
 }
 
-fn default_types() -> HashMap<Vec<u8>, Vec<u8>> {
+fn default_types() -> ConfigMap<Vec<u8>, Vec<u8>> {
     [
         ("html", "text/html"),
         ("gif", "image/gif"),
         ("jpg", "image/jpeg"),
     ]
     .map(|(ext, kind)| (ext.as_bytes().to_vec(), kind.as_bytes().to_vec()))
-    .into()
+    .into_iter()
+    .collect()
 }
 
 impl CoreLoc {
