@@ -16,6 +16,7 @@ mod periodic_task;
 mod reserve;
 pub mod shared;
 pub mod slab;
+pub mod tables;
 pub mod thread;
 pub mod wakes;
 

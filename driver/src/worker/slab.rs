@@ -17,11 +17,11 @@ impl Key {
         u64::from(self.life) << 32 | u64::from(self.index)
     }
 
-    /// The key of a token.
+    /// The key of a token, whatever kind of things it names.
     pub fn from_token(token: u64) -> Self {
         Self {
             index: token as u32,
-            life: (token >> 32) as u32,
+            life: (token >> 32) as u32 & LIFE_MASK,
         }
     }
 }
@@ -140,8 +140,8 @@ impl<T> Default for Slab<T> {
 
 /// Slots of one allocation.
 const CHUNK: usize = 256;
-/// Lives stay below the tokens that the loop uses for itself.
-const LIFE_MASK: u32 = 0x7fff_ffff;
+/// Lives stay below the kind of a token ([`super::tables`]), and below the tokens that the loop uses for itself.
+const LIFE_MASK: u32 = 0x0fff_ffff;
 
 #[cfg(test)]
 mod tests {

@@ -1,24 +1,22 @@
 //! One worker thread under virtual time: connections, timers and the loop, as `worker::thread` has them.
 //!
 //! The simulation calls [`World::poll`] for one turn of the loop; between two it moves the clock, the clients and the
-//! configuration. What is done here mirrors `Thread`: events are read first and have their turns after, timers come
-//! last, orders come between events. A panic is not contained: it ends the run.
+//! configuration. The order of a turn is that of [`EventLoop`], as in `Thread`; orders come between events. A panic is not
+//! contained: it ends the run.
 
 use std::cell::RefCell;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use server_core::exchange::{Env, Peer};
 use server_core::waker::WakeKey;
 
 use super::{Hands, Random, SimNet, SimSocket, Wire};
-use driver::io::timer::Timers;
 use driver::worker::config::ThreadConfig;
-use driver::worker::conn::{
-    Conn, Disposition, PlainProtocols, Readiness, drain, end_sampling, read_ready, turn, wake,
-};
+use driver::worker::conn::{Conn, PlainProtocols, Readiness, drain};
 use driver::worker::shared::Shared;
-use driver::worker::slab::{Key, Slab};
-use driver::worker::wakes::run_woken;
+use driver::worker::slab::Key;
+use driver::worker::tables::{EventLoop, Tables};
 
 /// What ended a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +55,9 @@ pub struct World {
     pub hands: Rc<Hands>,
     /// All connections of the run.
     pub links: Vec<Link>,
-    conns: Slab<Conn<SimSocket>>,
-    timers: Timers,
+    tables: Tables<SimNet>,
+    /// Of how many events the loop is told, times in a thousand.
+    permille: u32,
     random: Random,
     unix_start_ms: u64,
     polled_ms: u64,
@@ -97,13 +96,12 @@ impl World {
         // What can be done at once is done at once, so that a judge may ask for it.
         shared.passes_a_turn = usize::MAX;
         let random = random.fork();
-        let timers = Timers::new(0);
         let mut world = Self {
             shared,
             hands,
             links: Vec::new(),
-            conns: Slab::new(),
-            timers,
+            tables: Tables::new(0),
+            permille: 1000,
             random,
             unix_start_ms,
             polled_ms: 1,
@@ -135,12 +133,17 @@ impl World {
             return Some(self.now_ms());
         }
         let sweep = self.sweep.map(|(at, _)| at);
-        self.timers.next_deadline().into_iter().chain(sweep).min()
+        self.tables
+            .clients
+            .next_deadline()
+            .into_iter()
+            .chain(sweep)
+            .min()
     }
 
     /// Open connections and armed timers.
     pub fn counts(&self) -> (usize, usize) {
-        (self.conns.len(), self.timers.len())
+        (self.tables.clients.len(), self.tables.clients.timers())
     }
 
     /// Whether an event or a timer waits for the next turn of the loop.
@@ -148,7 +151,8 @@ impl World {
         self.pending.is_some()
             || self.is_woken()
             || self
-                .timers
+                .tables
+                .clients
                 .next_deadline()
                 .is_some_and(|at| at <= self.now_ms())
             || self.links.iter().any(|l| l.wire.borrow().is_ready())
@@ -173,7 +177,7 @@ impl World {
         if http2 || spdy {
             conn.expect(PlainProtocols { http2, spdy });
         }
-        let key = self.conns.insert(conn);
+        let key = self.tables.clients.insert(conn);
         let accepted = (self.now_ms(), self.shared.generation.http.number);
         self.links.push(Link {
             serial,
@@ -204,39 +208,9 @@ impl World {
         self.tick();
         self.polled_ms = self.now_ms();
         self.shared.wakers.receive();
-        let mut ready: Vec<usize> = (0..self.links.len())
-            .filter(|n| self.links[*n].wire.borrow().is_ready())
-            .collect();
-        self.random.shuffle(&mut ready);
-        let order_at = self.random.within(0..ready.len() + 1);
-        let mut heard = Vec::new();
-        for (n, index) in ready.iter().enumerate() {
-            if n == order_at {
-                self.obey();
-            }
-            if self.random.chance(permille) {
-                self.intake(*index, &mut heard);
-            }
-        }
-        self.obey();
-        for key in heard {
-            self.turn(key, Readiness::default());
-        }
-        let wakers = self.shared.wakers.clone();
-        run_woken(&wakers, |key, keys| self.wake(key, keys));
-        let mut expired = Vec::new();
-        self.timers.expire(self.now_ms(), &mut expired);
-        for index in expired {
-            if let Some(key) = self.conns.key_at(index) {
-                self.turn(
-                    key,
-                    Readiness {
-                        expired: true,
-                        ..Readiness::default()
-                    },
-                );
-            }
-        }
+        self.permille = permille;
+        // Nothing that happens in a simulation ends the loop.
+        let _ = self.turn_all();
         self.housekeep();
     }
 
@@ -248,7 +222,7 @@ impl World {
 
     /// A wake for nothing, of a stream of a connection, either of which may be gone.
     pub fn wake_spuriously(&mut self, index: usize, stream: u32) {
-        let owner = self.links[index].key.token();
+        let owner = self.tables.clients.token(self.links[index].key);
         self.shared.wakers.push(WakeKey { owner, stream });
     }
 
@@ -259,67 +233,33 @@ impl World {
         self.shared.files.set_now(now_ms, unix_ms);
     }
 
-    fn intake(&mut self, index: usize, heard: &mut Vec<Key>) {
-        let key = self.links[index].key;
-        let Some(conn) = self.conns.get_mut(key) else {
+    /// Reads from a connection that is ready.
+    fn hear(&mut self, index: usize) {
+        let link = &self.links[index];
+        let key = link.key;
+        if self.tables.clients.get_mut(key).is_none() {
             return;
-        };
-        let (readable, writable, hung_up) = self.links[index].wire.borrow_mut().event();
-        let cause = Readiness {
+        }
+        let (readable, writable, hung_up) = link.wire.borrow_mut().event();
+        let ready = Readiness {
             readable,
             writable,
             hung_up,
             ..Readiness::default()
         };
-        self.shared.owner = key.token();
-        if read_ready(conn, &mut self.shared, cause) {
-            heard.push(key);
-        } else {
-            self.turn(
-                key,
-                Readiness {
-                    broken: true,
-                    ..Readiness::default()
-                },
-            );
+        self.read(key, ready);
+    }
+
+    /// Notes that a connection was closed because the configuration or the server changes.
+    fn note_ordered(&mut self, key: Key) {
+        let closed = self.link(key).and_then(|link| link.closed.as_mut());
+        if let Some((_, by)) = closed {
+            *by = ClosedBy::Order;
         }
     }
 
-    fn wake(&mut self, key: Key, keys: &[WakeKey]) {
-        let Some(conn) = self.conns.get_mut(key) else {
-            return;
-        };
-        self.shared.owner = key.token();
-        let fate = wake(conn, &mut self.shared, keys);
-        self.meet(key, fate);
-    }
-
-    fn turn(&mut self, key: Key, cause: Readiness) {
-        let Some(conn) = self.conns.get_mut(key) else {
-            return;
-        };
-        self.shared.owner = key.token();
-        let fate = turn(conn, &mut self.shared, cause);
-        self.meet(key, fate);
-    }
-
-    fn meet(&mut self, key: Key, fate: Disposition) {
-        match fate {
-            Disposition::Keep { deadline_ms } => self.timers.arm(key.index, deadline_ms),
-            Disposition::Close => self.close(key, ClosedBy::Turn),
-        }
-    }
-
-    fn close(&mut self, key: Key, by: ClosedBy) {
-        self.timers.cancel(key.index);
-        if let Some(mut conn) = self.conns.remove(key) {
-            end_sampling(&mut conn, &mut self.shared);
-        }
-        let now_ms = self.now_ms();
-        if let Some(link) = self.links.iter_mut().find(|l| l.key == key) {
-            let by = if link.lost { ClosedBy::Order } else { by };
-            link.closed = Some((now_ms, by));
-        }
+    fn link(&mut self, key: Key) -> Option<&mut Link> {
+        self.links.iter_mut().find(|link| link.key == key)
     }
 
     fn obey(&mut self) {
@@ -351,15 +291,16 @@ impl World {
             .iter()
             .map(|p| now.iter().position(|n| *n == p.listen.addr.to_string()))
             .collect();
-        for key in self.conns.keys() {
-            let Some(conn) = self.conns.get_mut(key) else {
+        for key in self.tables.clients.keys() {
+            let Some(conn) = self.tables.clients.get_mut(key) else {
                 continue;
             };
             let place = places.get(conn.port()).copied().flatten();
             match place {
                 Some(port) => conn.set_port(port),
                 None if conn.is_idle() && !conn.sends_goaway() => {
-                    self.close(key, ClosedBy::Order);
+                    self.close(key);
+                    self.note_ordered(key);
                     continue;
                 }
                 None => {
@@ -383,7 +324,7 @@ impl World {
 
     fn quit(&mut self) {
         self.shared.stopping = true;
-        for key in self.conns.keys() {
+        for key in self.tables.clients.keys() {
             self.retire(key);
         }
     }
@@ -391,12 +332,7 @@ impl World {
     fn retire(&mut self, key: Key) {
         // Noted before, since what has come already is still served.
         self.note_retired(key);
-        let Some(conn) = self.conns.get_mut(key) else {
-            return;
-        };
-        self.shared.owner = key.token();
-        let fate = drain(conn, &mut self.shared);
-        self.meet(key, fate);
+        self.decide(key, drain);
     }
 
     fn note_retired(&mut self, key: Key) {
@@ -417,21 +353,57 @@ impl World {
             for link in &mut self.links {
                 link.swept = Some(number);
             }
-            for key in self.conns.keys() {
-                let Some(conn) = self.conns.get_mut(key).filter(|c| c.is_older_than(number)) else {
-                    continue;
-                };
-                // The turn logs what is under way.
-                turn(
-                    conn,
-                    &mut self.shared,
-                    Readiness {
-                        broken: true,
-                        ..Readiness::default()
-                    },
-                );
-                self.close(key, ClosedBy::Order);
+            for key in self.tables.clients.keys() {
+                let conn = self.tables.clients.get_mut(key);
+                if conn.is_some_and(|conn| conn.is_older_than(number)) {
+                    self.abort(key);
+                    self.note_ordered(key);
+                }
             }
+        }
+    }
+}
+
+impl EventLoop for World {
+    type Net = SimNet;
+
+    fn parts(&mut self) -> (&mut Tables<SimNet>, &mut Shared<SimNet>) {
+        (&mut self.tables, &mut self.shared)
+    }
+
+    /// Some connections that are ready, in any order, with the order that was given somewhere between them.
+    fn intake(&mut self) -> ControlFlow<()> {
+        let is_ready = |n: &usize| self.links[*n].wire.borrow().is_ready();
+        let mut ready: Vec<usize> = (0..self.links.len()).filter(is_ready).collect();
+        self.random.shuffle(&mut ready);
+        let order_at = self.random.within(0..ready.len() + 1);
+        for (n, index) in ready.iter().enumerate() {
+            if n == order_at {
+                self.obey();
+            }
+            if self.random.chance(self.permille) {
+                self.hear(*index);
+            }
+        }
+        self.obey();
+        ControlFlow::Continue(())
+    }
+
+    /// A panic ends the run.
+    fn contain<T>(step: impl FnOnce() -> T) -> Option<T> {
+        Some(step())
+    }
+
+    fn panicked(&mut self) {}
+
+    fn closed(&mut self, key: Key) {
+        let now_ms = self.now_ms();
+        if let Some(link) = self.link(key) {
+            let by = match link.lost {
+                true => ClosedBy::Order,
+                false => ClosedBy::Turn,
+            };
+            link.closed = Some((now_ms, by));
         }
     }
 }

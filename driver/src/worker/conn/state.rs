@@ -383,10 +383,10 @@ impl<S> Conn<S> {
         }
         match &mut self.state {
             State::Serving(Protocol::H1(h1)) => h1.engine.close_after(),
-            State::Serving(Protocol::Mux(mux)) => {
-                if mux.exchanges.is_busy() || self.min_idle_ms == 0 {
-                    mux.engine.end();
-                }
+            State::Serving(Protocol::Mux(mux))
+                if mux.exchanges.is_busy() || self.min_idle_ms == 0 =>
+            {
+                mux.engine.end();
             }
             _ => {}
         }

@@ -7,9 +7,9 @@ use server_core::errlog::{self, Level, Topics};
 use server_core::exchange::Peer;
 use server_core::http::PortAddr;
 
-use super::{Accepting, Conn, Interest, LISTENER_BIT, Ordering, Readiness, Thread};
+use super::{Accepting, EventLoop, Interest, LISTENER_BIT, Ordering, Readiness, Thread};
 use crate::sys::socket;
-use crate::worker::conn::{PlainProtocols, debug};
+use crate::worker::conn::{Conn, PlainProtocols, debug};
 
 impl Thread {
     /// Accepts from a port.
@@ -67,18 +67,17 @@ impl Thread {
         self.tight = socket.as_raw_fd() >= self.setup.descriptor_ceiling;
         let serial = self.counters.connections.fetch_add(1, Ordering::Relaxed) + 1;
         let mut conn = Conn::new(socket, peer, port, serial, self.shared.clock.mono_ms);
-        self.introduce(port, &mut conn);
+        self.configure_conn(port, &mut conn);
         conn.set_debug(self.is_debugged(peer));
         self.tell_accepted(&conn);
-        let key = self.conns.insert(conn);
-        let Some(conn) = self.conns.get_mut(key) else {
+        let clients = &mut self.tables.clients;
+        let key = clients.insert(conn);
+        let token = clients.token(key);
+        let Some(conn) = clients.get_mut(key) else {
             return;
         };
-        if self
-            .poller
-            .add(conn.socket(), key.token(), Interest::Connection)
-            .is_err()
-        {
+        let added = self.poller.add(conn.socket(), token, Interest::Connection);
+        if added.is_err() {
             self.close(key);
             return;
         }
@@ -87,7 +86,7 @@ impl Thread {
     }
 
     /// Tells the connection what its address expects before the first request.
-    fn introduce(&self, port: usize, conn: &mut Conn<OwnedFd>) {
+    fn configure_conn(&self, port: usize, conn: &mut Conn<OwnedFd>) {
         let Some(port) = self.shared.generation.http.ports.get(port) else {
             return;
         };
@@ -156,7 +155,7 @@ impl Thread {
 
     /// Whether one more connection can be accepted without closing another.
     fn has_room(&self) -> bool {
-        self.conns.len() < self.setup.worker_connections && !self.lacks_descriptors()
+        self.tables.clients.len() < self.setup.worker_connections && !self.lacks_descriptors()
     }
 
     fn lacks_descriptors(&self) -> bool {

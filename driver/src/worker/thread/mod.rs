@@ -5,7 +5,7 @@
 mod accept;
 mod room;
 
-use std::os::fd::OwnedFd;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
@@ -17,13 +17,12 @@ use server_core::exchange::Env;
 use server_core::waker::WakeQueue;
 
 use super::config::ThreadConfig;
-use super::conn::{Conn, Disposition, Readiness, drain, end_sampling, read_ready, turn, wake};
+use super::conn::{Readiness, drain};
 use super::net::Sockets;
 use super::orders::{Counters, Order, Setup};
 use super::shared::Shared;
-use super::slab::{Key, Slab};
-use super::wakes::run_woken;
-use crate::io::timer::Timers;
+use super::slab::Key;
+use super::tables::{EventLoop, Tables};
 use crate::sys::heap::trim;
 use crate::sys::poll::{Events, Interest, Poller, Waker};
 use room::Candidates;
@@ -36,15 +35,13 @@ pub struct Thread {
     counters: Arc<Counters>,
     setup: Setup,
     shared: Shared<Sockets>,
-    conns: Slab<Conn<OwnedFd>>,
-    timers: Timers,
+    tables: Tables<Sockets>,
+    events: Events,
     started: Instant,
     accepting: Accepting,
     quit: Option<Quit>,
     /// Connections of an older configuration that must be gone by then.
     sweep: Option<(u64, u64)>,
-    /// Connections that have been read from and wait for their turn.
-    heard: Vec<Key>,
     /// The connection accepted last has one of the descriptors that are left to files.
     tight: bool,
     /// Connections that may be closed to make room.
@@ -102,13 +99,12 @@ impl Thread {
             counters,
             shared,
             setup,
-            conns: Slab::new(),
-            timers: Timers::new(first_start().elapsed().as_millis() as u64),
+            tables: Tables::new(first_start().elapsed().as_millis() as u64),
+            events: Events::with_capacity(EVENTS),
             started: first_start(),
             accepting: Accepting::Never,
             quit: None,
             sweep: None,
-            heard: Vec::new(),
             tight: false,
             candidates: Candidates::new(),
             told_full_ms: 0,
@@ -121,14 +117,12 @@ impl Thread {
     /// Serves until ordered to end.
     pub fn run(mut self) {
         self.serve();
-        for key in self.conns.keys() {
-            self.cut(key);
+        for key in self.tables.clients.keys() {
+            self.abort(key);
         }
     }
 
     fn serve(&mut self) {
-        let mut events = Events::with_capacity(EVENTS);
-        let mut expired = Vec::new();
         loop {
             if std::mem::take(&mut self.shared.timer_set) {
                 // A turn may take long, as for a slow hash of a password. Were the wait counted from its beginning, the
@@ -136,63 +130,14 @@ impl Thread {
                 self.tick();
             }
             let timeout = self.timeout();
-            if self.poller.wait(&mut events, timeout).is_err() {
+            if self.poller.wait(&mut self.events, timeout).is_err() {
                 return;
             }
             self.tick();
-            for n in 0..events.len() {
-                let ready = events.at(n);
-                match ready.token {
-                    WAKER_TOKEN => {
-                        if self.obey() {
-                            return;
-                        }
-                    }
-                    token if token & LISTENER_BIT != 0 => {
-                        self.accept((token & !LISTENER_BIT) as usize)
-                    }
-                    token => {
-                        let cause = Readiness {
-                            readable: ready.readable,
-                            writable: ready.writable,
-                            hung_up: ready.closed,
-                            ..Readiness::default()
-                        };
-                        self.intake(Key::from_token(token), cause);
-                    }
-                }
-            }
-            for n in 0..self.heard.len() {
-                self.turn(self.heard[n], Readiness::default());
-            }
-            self.heard.clear();
-            if !self.shared.wakers.is_empty() {
-                self.run_woken();
-            }
-            self.timers.expire(self.shared.clock.mono_ms, &mut expired);
-            for index in expired.drain(..) {
-                if let Some(key) = self.conns.key_at(index) {
-                    self.turn(
-                        key,
-                        Readiness {
-                            expired: true,
-                            ..Readiness::default()
-                        },
-                    );
-                }
-            }
-            if self.housekeep() {
+            if self.turn_all().is_break() || self.housekeep() {
                 return;
             }
         }
-    }
-
-    /// Gives connections their turns whose exchanges were woken.
-    fn run_woken(&mut self) {
-        let wakers = self.shared.wakers.clone();
-        run_woken(&wakers, |key, keys| {
-            self.decide(key, |conn, shared| wake(conn, shared, keys));
-        });
     }
 
     /// Reads the clocks.
@@ -211,7 +156,7 @@ impl Thread {
             return Some(0);
         }
         let now = self.shared.clock.mono_ms;
-        let mut next = self.timers.next_deadline();
+        let mut next = self.tables.clients.next_deadline();
         let mut consider = |at: Option<u64>| {
             if let Some(at) = at {
                 next = Some(next.map_or(at, |n| n.min(at)));
@@ -227,78 +172,6 @@ impl Thread {
             consider(Some(now + FILES_SWEEP_MS));
         }
         next.map(|at| at.saturating_sub(now))
-    }
-
-    /// Reads from a connection that is ready and notes it for its turn.
-    fn intake(&mut self, key: Key, cause: Readiness) {
-        let Some(conn) = self.conns.get_mut(key) else {
-            return;
-        };
-        let shared = &mut self.shared;
-        shared.owner = key.token();
-        match catch_unwind(AssertUnwindSafe(|| read_ready(conn, shared, cause))) {
-            Ok(true) => self.heard.push(key),
-            // The turn that follows logs what was under way.
-            Ok(false) => self.cut(key),
-            Err(_) => self.panicked(key),
-        }
-    }
-
-    /// Closes a connection at once; what was under way is logged as far as it came.
-    fn cut(&mut self, key: Key) {
-        let cause = Readiness {
-            broken: true,
-            ..Readiness::default()
-        };
-        self.turn(key, cause);
-    }
-
-    /// Gives a connection its turn.
-    fn turn(&mut self, key: Key, cause: Readiness) {
-        self.decide(key, |conn, shared| turn(conn, shared, cause));
-    }
-
-    /// Does something with a connection that decides over it; a panic costs that connection alone.
-    fn decide(
-        &mut self,
-        key: Key,
-        step: impl FnOnce(&mut Conn<OwnedFd>, &mut Shared<Sockets>) -> Disposition,
-    ) {
-        let Some(conn) = self.conns.get_mut(key) else {
-            return;
-        };
-        let shared = &mut self.shared;
-        shared.owner = key.token();
-        let fate = catch_unwind(AssertUnwindSafe(|| step(conn, shared)));
-        match fate {
-            Ok(Disposition::Keep { deadline_ms }) => {
-                // A timer that comes too early finds the real deadline; most never come at all.
-                let armed = self.timers.deadline(key.index);
-                if armed.is_none_or(|at| deadline_ms < at) {
-                    self.timers.arm(key.index, deadline_ms);
-                }
-            }
-            Ok(Disposition::Close) => self.close(key),
-            Err(_) => self.panicked(key),
-        }
-    }
-
-    fn panicked(&mut self, key: Key) {
-        let count = self.counters.panics.fetch_add(1, Ordering::Relaxed) + 1;
-        let text = format_args!("a panic was contained to its connection; {count} so far");
-        self.setup.log.write(Level::Crit, text);
-        self.close(key);
-    }
-
-    fn close(&mut self, key: Key) {
-        self.timers.cancel(key.index);
-        self.tight = false;
-        if let Some(mut conn) = self.conns.remove(key) {
-            end_sampling(&mut conn, &mut self.shared);
-        }
-        if matches!(self.accepting, Accepting::NotBefore(_)) {
-            self.listen();
-        }
     }
 
     /// Carries out orders; true to end.
@@ -322,9 +195,14 @@ impl Thread {
 
     /// Memory is short: ends what is idle after its first request, and lets go of pools.
     fn relieve(&mut self) {
-        for key in self.conns.keys() {
-            if self.conns.get_mut(key).is_some_and(|c| c.is_kept_alive()) {
-                self.retire(key);
+        for key in self.tables.clients.keys() {
+            if self
+                .tables
+                .clients
+                .get_mut(key)
+                .is_some_and(|c| c.is_kept_alive())
+            {
+                self.drain(key);
             }
         }
         self.shared.relieve();
@@ -355,8 +233,8 @@ impl Thread {
             .collect();
         let debugs = [&old.debug_connections, &self.setup.debug_connections];
         let debugs = debugs.iter().any(|networks| !networks.is_empty());
-        for key in self.conns.keys() {
-            let Some(conn) = self.conns.get_mut(key) else {
+        for key in self.tables.clients.keys() {
+            let Some(conn) = self.tables.clients.get_mut(key) else {
                 continue;
             };
             if debugs {
@@ -381,12 +259,12 @@ impl Thread {
                 }
                 continue;
             }
-            self.retire(key);
+            self.drain(key);
         }
     }
 
     /// Ends an idle connection, unless `keepalive_min_timeout` spares it, and any other after its next response.
-    fn retire(&mut self, key: Key) {
+    fn drain(&mut self, key: Key) {
         self.decide(key, drain);
     }
 
@@ -398,8 +276,8 @@ impl Thread {
         self.accept_last();
         self.setup.listeners.clear();
         self.shared.stopping = true;
-        for key in self.conns.keys() {
-            self.retire(key);
+        for key in self.tables.clients.keys() {
+            self.drain(key);
         }
     }
 
@@ -416,19 +294,71 @@ impl Thread {
             && at <= now
         {
             self.sweep = None;
-            for key in self.conns.keys() {
+            for key in self.tables.clients.keys() {
                 if self
-                    .conns
+                    .tables
+                    .clients
                     .get_mut(key)
                     .is_some_and(|c| c.is_older_than(number))
                 {
-                    self.cut(key);
+                    self.abort(key);
                 }
             }
         }
         match self.quit {
-            Some(quit) => self.conns.is_empty() || quit.deadline_ms.is_some_and(|at| at <= now),
+            Some(quit) => {
+                self.tables.clients.is_empty() || quit.deadline_ms.is_some_and(|at| at <= now)
+            }
             None => false,
+        }
+    }
+}
+
+impl EventLoop for Thread {
+    type Net = Sockets;
+
+    fn parts(&mut self) -> (&mut Tables<Sockets>, &mut Shared<Sockets>) {
+        (&mut self.tables, &mut self.shared)
+    }
+
+    fn intake(&mut self) -> ControlFlow<()> {
+        for n in 0..self.events.len() {
+            let ready = self.events.at(n);
+            match ready.token {
+                WAKER_TOKEN => {
+                    if self.obey() {
+                        return ControlFlow::Break(());
+                    }
+                }
+                token if token & LISTENER_BIT != 0 => self.accept((token & !LISTENER_BIT) as usize),
+                token => {
+                    let ready = Readiness {
+                        readable: ready.readable,
+                        writable: ready.writable,
+                        hung_up: ready.closed,
+                        ..Readiness::default()
+                    };
+                    self.read(Key::from_token(token), ready);
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn contain<T>(step: impl FnOnce() -> T) -> Option<T> {
+        catch_unwind(AssertUnwindSafe(step)).ok()
+    }
+
+    fn panicked(&mut self) {
+        let count = self.counters.panics.fetch_add(1, Ordering::Relaxed) + 1;
+        let text = format_args!("a panic was contained to its connection; {count} so far");
+        self.setup.log.write(Level::Crit, text);
+    }
+
+    fn closed(&mut self, _: Key) {
+        self.tight = false;
+        if matches!(self.accepting, Accepting::NotBefore(_)) {
+            self.listen();
         }
     }
 }

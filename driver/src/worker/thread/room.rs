@@ -7,7 +7,7 @@
 //!
 //! Absent: an order that is kept up to date, which would cost every request something.
 
-use super::{Key, Readiness, Thread};
+use super::{EventLoop, Key, Readiness, Thread};
 use crate::worker::conn::Standing;
 
 /// Connections that may be closed, the first of them last.
@@ -25,7 +25,7 @@ impl Thread {
 
     fn close_candidate(&mut self) -> bool {
         while let Some((standing, key)) = self.candidates.pop() {
-            if self.heard.contains(&key) || !self.stands(key, standing) {
+            if self.tables.heard.contains(&key) || !self.stands(key, standing) {
                 continue;
             }
             // A request may be here whose event has not been taken yet.
@@ -33,14 +33,14 @@ impl Thread {
                 readable: true,
                 ..Readiness::default()
             };
-            self.intake(key, cause);
-            if self.heard.pop_if(|last| *last == key).is_some() {
+            self.read(key, cause);
+            if self.tables.heard.pop_if(|last| *last == key).is_some() {
                 self.turn(key, Readiness::default());
             }
             if self.stands(key, standing) {
-                self.cut(key);
+                self.abort(key);
             }
-            if self.conns.get_mut(key).is_none() {
+            if self.tables.clients.get_mut(key).is_none() {
                 return true;
             }
         }
@@ -48,14 +48,14 @@ impl Thread {
     }
 
     fn stands(&mut self, key: Key, standing: Standing) -> bool {
-        let conn = self.conns.get_mut(key);
+        let conn = self.tables.clients.get_mut(key);
         conn.is_some_and(|conn| conn.standing() == Some(standing))
     }
 
     fn find_candidates(&mut self) {
         let found = &mut self.candidates;
-        for key in self.conns.keys() {
-            let conn = self.conns.get_mut(key);
+        for key in self.tables.clients.keys() {
+            let conn = self.tables.clients.get_mut(key);
             if let Some(standing) = conn.and_then(|conn| conn.standing()) {
                 found.push((standing, key));
             }
