@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use conf::{DataFile, Disk, Memory, Source};
-use server_core::LoadOptions;
+use server_http::LoadOptions;
 
 use crate::console;
 

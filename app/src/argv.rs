@@ -9,7 +9,7 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use driver::sys::signal;
+use sys::signal;
 
 /// What the command line asks for.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use server_core::LoadError;
-use server_core::errlog::{ErrorLog, Level, Sink};
+use server_base::errlog::{ErrorLog, Level, Sink};
+use server_http::LoadError;
 
 /// Where messages go.
 #[derive(Debug, Clone)]

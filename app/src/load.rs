@@ -13,8 +13,8 @@ use std::rc::Rc;
 
 use conf::{DataFile, Disk, Memory, Recorder, Stamp};
 use driver::bundle::Bundle;
-use driver::sys::host;
-use server_core::{Cycle, LoadError, LoadOptions, Written};
+use server_http::{Cycle, LoadError, LoadOptions, Written};
+use sys::host;
 
 /// A configuration from the disk.
 pub(crate) struct Loaded {
@@ -49,7 +49,7 @@ pub(crate) fn recorded(
 ) -> (Result<Loaded, Box<LoadError>>, Rc<RefCell<Memory>>) {
     let source = Recorder::new(Disk::with_lookup(host::addresses)).with_earlier(earlier);
     let record = source.record();
-    let cycle = server_core::load(source, options, server_modules::MODULES);
+    let cycle = server_http::load(source, options, server_modules::MODULES);
     let loaded = cycle.map(|cycle| Loaded {
         cycle,
         files: files(&record.borrow()),
@@ -105,7 +105,7 @@ fn files(record: &Memory) -> Vec<(String, Vec<u8>)> {
 /// The first error, as nginx would meet it.
 pub(crate) fn for_tool(options: &LoadOptions) -> Result<(Cycle, Written), Box<LoadError>> {
     let source = Disk::with_lookup(host::addresses);
-    server_core::load_written(source, options, server_modules::MODULES)
+    server_http::load_written(source, options, server_modules::MODULES)
 }
 
 /// Builds the configuration that the supervisor sent.
@@ -135,6 +135,6 @@ pub(crate) fn from_bundle(bundle: &Bundle) -> Result<Cycle, String> {
         error_log: bundle.error_log.as_ref().map(PathBuf::from),
         access_log: PathBuf::from(&bundle.access_log),
     };
-    server_core::load(source, &options, server_modules::MODULES)
+    server_http::load(source, &options, server_modules::MODULES)
         .map_err(|refused| refused.error.to_string())
 }

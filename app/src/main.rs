@@ -23,8 +23,8 @@ mod version;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use driver::sys::process;
-use server_core::errlog::Level;
+use server_base::errlog::Level;
+use sys::process;
 
 use argv::Options;
 use console::Console;
@@ -100,5 +100,5 @@ fn keep_local_time() {
         .duration_since(UNIX_EPOCH)
         .map_or(0, |now| now.as_secs());
     let now = i64::try_from(now).unwrap_or(i64::MAX);
-    server_core::clock::set_utc_offset(process::local_offset_s(now));
+    server_base::clock::set_utc_offset(process::local_offset_s(now));
 }

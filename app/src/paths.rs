@@ -9,7 +9,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use server_core::LoadOptions;
+use server_http::LoadOptions;
 
 use crate::argv::Options;
 

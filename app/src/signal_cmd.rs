@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use driver::sys::process;
-use server_core::errlog::Level;
+use server_base::errlog::Level;
+use sys::process;
 
 use crate::argv::Command;
 use crate::console::Console;

@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use driver::sys::socket::Sent;
 use driver::worker::config::ThreadConfig;
 use driver::worker::conn::{Conn, Disposition, PlainProtocols, Readiness, read_ready, turn};
 use driver::worker::net::Net;
@@ -24,9 +23,11 @@ use engines::h2::PREFACE;
 use engines::hpack::{Encoder, Indexing};
 use engines::http::{FileRange, Gather};
 use engines::spdy;
-use server_core::errlog::ErrorLog;
-use server_core::exchange::{Env, Peer};
-use server_core::{LoadOptions, OpenedLogs, load};
+use server_base::errlog::ErrorLog;
+use server_base::opened::OpenedLogs;
+use server_http::exchange::{Env, Peer};
+use server_http::{LoadOptions, load};
+use sys::socket::Sent;
 
 /// What is asked for, and how many times in one read.
 const CASES: [(&str, &str, usize); 8] = [
@@ -238,7 +239,7 @@ const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-fn configuration(root: &Path) -> io::Result<Arc<server_core::http::Http>> {
+fn configuration(root: &Path) -> io::Result<Arc<server_http::http::Http>> {
     let text = format!(
         "events {{}}
         http {{

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::sys::fdpass;
+use sys::fdpass;
 
 /// One generation of the configuration, with what root opened for it.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use crate::bundle::FromWorker;
-use crate::sys::fdpass;
+use sys::fdpass;
 
 /// The bytes of the message that is coming.
 #[derive(Debug, Default)]

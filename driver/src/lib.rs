@@ -7,5 +7,3 @@ pub mod inbox;
 pub mod io;
 pub mod listen;
 pub mod worker;
-
-pub use sys;

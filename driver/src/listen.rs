@@ -14,9 +14,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
-use server_core::{KeepAlive, ListenAddr, SocketOptions};
+use server_base::listen::{KeepAlive, ListenAddr, SocketOptions};
 
-use crate::sys::socket::{set_tcp_defer_accept, set_tcp_fastopen};
+use sys::socket::{set_tcp_defer_accept, set_tcp_fastopen};
 
 /// A socket that listens, and the options that could not be set.
 #[derive(Debug)]
@@ -193,9 +193,9 @@ const DEFER_ACCEPT_S: i32 = 1;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::socket;
     use std::net::{TcpListener, TcpStream};
     use std::os::unix::net::UnixStream;
+    use sys::socket;
 
     fn loopback(port: u16) -> ListenAddr {
         ListenAddr::Inet(SocketAddr::from(([127, 0, 0, 1], port)))

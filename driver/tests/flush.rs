@@ -15,11 +15,12 @@ use std::sync::Arc;
 use driver::worker::config::ThreadConfig;
 use engines::http::Chunk;
 use flate2::{Compress, Compression, FlushCompress};
-use server_core::errlog::ErrorLog;
-use server_core::exchange::{BodyRead, BodySource, Ctx, Exchange, Peer, Wait};
-use server_core::http::Http;
-use server_core::module::{Content, Handler, Module};
-use server_core::{LoadOptions, OpenedLogs, load, reply};
+use server_base::errlog::ErrorLog;
+use server_base::opened::OpenedLogs;
+use server_http::exchange::{BodyRead, BodySource, Ctx, Exchange, Peer, Wait};
+use server_http::http::Http;
+use server_http::module::{Content, Handler, Module};
+use server_http::{LoadOptions, load, reply};
 use sim::{Faults, Random, Wire, World};
 
 use client::{Client, PROTOCOLS, Protocol};

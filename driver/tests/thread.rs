@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use driver::worker::orders::{Counters, Order, Setup};
 use driver::worker::thread::Thread;
-use server_core::errlog::ErrorLog;
-use server_core::exchange::{Ctx, Env, Exchange, State, Wait};
-use server_core::module::{Content, Handler, Module};
-use server_core::waker::RemoteWaker;
-use server_core::{LoadOptions, OpenedLogs, load, reply};
+use server_base::errlog::ErrorLog;
+use server_base::opened::OpenedLogs;
+use server_base::waker::RemoteWaker;
+use server_http::exchange::{Ctx, Env, Exchange, State, Wait};
+use server_http::module::{Content, Handler, Module};
+use server_http::{LoadOptions, load, reply};
 use sys::poll::Waker;
 
 const ASK: Module = Module {

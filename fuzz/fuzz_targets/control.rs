@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use driver::bundle::{FromWorker, ToWorker};
-use driver::sys::fdpass;
+use sys::fdpass;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

@@ -14,7 +14,7 @@ const CIRCLES: [(&str, usize); 11] = [
     ("link/src", 230),
     ("server/conf/src", 912),
     ("server/base/src", 1084),
-    ("server/core/src", 3697),
+    ("server/http/src", 3697),
     ("server/lint/src", 3395),
     ("server/modules/src", 1707),
 ];

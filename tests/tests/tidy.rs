@@ -22,9 +22,22 @@ const DIRECTIONS: [(&str, &[&str]); 14] = [
     ("server/conf", &[]),
     ("server/lint", &["conf"]),
     ("server/base", &["conf", "engines"]),
-    ("server/core", &["conf", "engines", "server_base", "tls"]),
-    ("server/modules", &["conf", "engines", "server_core", "tls"]),
-    ("driver", &["conf", "engines", "server_core", "sys", "tls"]),
+    ("server/http", &["conf", "engines", "server_base", "tls"]),
+    (
+        "server/modules",
+        &["conf", "engines", "server_base", "server_http", "tls"],
+    ),
+    (
+        "driver",
+        &[
+            "conf",
+            "engines",
+            "server_base",
+            "server_http",
+            "sys",
+            "tls",
+        ],
+    ),
     (
         "app",
         &[
@@ -32,7 +45,8 @@ const DIRECTIONS: [(&str, &[&str]); 14] = [
             "conf",
             "lint",
             "engines",
-            "server_core",
+            "server_base",
+            "server_http",
             "server_modules",
             "driver",
             "lab",
@@ -43,7 +57,10 @@ const DIRECTIONS: [(&str, &[&str]); 14] = [
     ("link", &["sys"]),
     ("tests", &[]),
     // Of tests alone: no shipped crate depends on it.
-    ("tests/sim", &["driver", "engines", "server_core"]),
+    (
+        "tests/sim",
+        &["driver", "engines", "server_base", "server_http", "sys"],
+    ),
 ];
 
 /// The names workspace packages have in manifests.
@@ -54,7 +71,7 @@ const MEMBERS: [&str; 12] = [
     "conf",
     "lint",
     "server_base",
-    "server_core",
+    "server_http",
     "server_modules",
     "driver",
     "lab",
@@ -144,7 +161,7 @@ fn unsafe_code_lives_in_one_place() {
         "server/conf/src/lib.rs",
         "server/lint/src/lib.rs",
         "server/base/src/lib.rs",
-        "server/core/src/lib.rs",
+        "server/http/src/lib.rs",
         "server/modules/src/lib.rs",
         "driver/src/lib.rs",
         "app/src/main.rs",
@@ -399,7 +416,7 @@ fn every_directive_is_documented() {
         return;
     }
     let sources = [
-        "server/core/src",
+        "server/http/src",
         "server/modules/src",
         "server/conf/src",
         "app/src",

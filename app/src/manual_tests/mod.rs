@@ -10,7 +10,7 @@ mod shells;
 use std::path::Path;
 
 use conf::Contexts;
-use server_core::build::all_rows;
+use server_http::build::all_rows;
 use server_modules::MODULES;
 
 #[test]

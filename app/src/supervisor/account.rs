@@ -7,9 +7,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use driver::sys::{identity, trusted};
-use server_core::MainConf;
-use server_core::errlog::Level;
+use server_base::errlog::Level;
+use server_http::MainConf;
+use sys::{identity, trusted};
 
 use super::Reported;
 use crate::console::Console;

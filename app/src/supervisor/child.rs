@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use driver::bundle::ToWorker;
 use driver::inbox::{Inbox, MESSAGE_TIME};
-use driver::sys::poll::Interest;
-use driver::sys::process::{self, Exit, Fork};
-use driver::sys::{fdpass, signal};
-use server_core::MainConf;
-use server_core::errlog::Level;
+use server_base::errlog::Level;
+use server_http::MainConf;
+use sys::poll::Interest;
+use sys::process::{self, Exit, Fork};
+use sys::{fdpass, signal};
 
 use super::work::{FATAL_CODE, Seed, environment};
 use super::{Flow, Leave, Phase, Supervisor, limits};

@@ -10,8 +10,8 @@ use std::env;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use server_core::ListenAddr;
-use server_core::errlog::Level;
+use server_base::errlog::Level;
+use server_base::listen::ListenAddr;
 use sys::inherit::{self, Inherited, LocalAddr};
 use sys::process;
 
@@ -180,7 +180,7 @@ const ACTIVATED_MAX: i32 = 4096;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use server_core::errlog::ErrorLog;
+    use server_base::errlog::ErrorLog;
 
     fn read(text: &str) -> Vec<i32> {
         let console = Console::of_log(ErrorLog::new(Vec::new()));

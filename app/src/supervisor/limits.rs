@@ -4,9 +4,9 @@
 //! counts for each of them. Where it is not written, the worker takes all that the system gives it.
 //! Source: nginx documentation, `worker_rlimit_nofile`, `worker_connections`; getrlimit(2).
 
-use driver::sys::process;
-use server_core::MainConf;
-use server_core::errlog::Level;
+use server_base::errlog::Level;
+use server_http::MainConf;
+use sys::process;
 
 use crate::console::Console;
 
@@ -74,7 +74,7 @@ pub(super) fn warn(main: &MainConf, console: &Console) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use server_core::LoadOptions;
+    use server_http::LoadOptions;
 
     #[test]
     fn limit_counts_for_each_thread_up_to_what_the_system_has() {

@@ -12,8 +12,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use driver::listen::{self, BindError};
-use server_core::errlog::Level;
-use server_core::{Listen, ListenAddr, SocketOptions};
+use server_base::errlog::Level;
+use server_base::listen::{Listen, ListenAddr, SocketOptions};
 
 use super::Reported;
 use crate::console::Console;
@@ -341,8 +341,8 @@ pub(crate) const BIND_PAUSE: Duration = Duration::from_millis(500);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use server_core::SocketOptions;
-    use server_core::errlog::ErrorLog;
+    use server_base::errlog::ErrorLog;
+    use server_base::listen::SocketOptions;
     use std::net::TcpListener;
 
     fn console() -> Console {

@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use driver::io::syslog;
-use driver::sys::{identity, process, trusted};
-use server_core::errlog::{ErrorLog, Level};
-use server_core::syslog::{Syslog, SyslogTarget};
-use server_core::{Cycle, ErrorLogConf, LogTarget, OpenedLogs};
+use server_base::errlog::{ErrorLog, Level};
+use server_base::opened::OpenedLogs;
+use server_base::syslog::{Syslog, SyslogTarget};
+use server_http::{Cycle, ErrorLogConf, LogTarget};
+use sys::{identity, process, trusted};
 
 use super::Reported;
 use super::account::Account;

@@ -30,12 +30,12 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use driver::sys::poll::{Interest, Poller};
-use driver::sys::process;
-use driver::sys::signal::{self, Signals};
-use driver::sys::title::Title;
-use server_core::LoadOptions;
-use server_core::errlog::Level;
+use server_base::errlog::Level;
+use server_http::LoadOptions;
+use sys::poll::{Interest, Poller};
+use sys::process;
+use sys::signal::{self, Signals};
+use sys::title::Title;
 
 use crate::console::Console;
 use crate::load::Loaded;

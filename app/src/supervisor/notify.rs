@@ -6,9 +6,9 @@
 //! the service: the new one may still have to go. Without `NOTIFY_SOCKET` nothing is sent.
 //! Source: sd_notify(3), systemd.service(5).
 
-use driver::sys::notify::{ServiceManager, monotonic_us};
-use driver::sys::process;
-use server_core::errlog::Level;
+use server_base::errlog::Level;
+use sys::notify::{ServiceManager, monotonic_us};
+use sys::process;
 
 use crate::console::Console;
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use conf::{DataFile, Memory, Stamp};
 use driver::bundle::Bundle;
-use server_core::watch::Watch;
-use server_core::{Cycle, LoadOptions, MainConf};
+use server_base::watch::Watch;
+use server_http::{Cycle, LoadOptions, MainConf};
 
 use super::Reported;
 use super::account::{self, Account};

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use server_core::errlog::Level;
+use server_base::errlog::Level;
 
 use super::Reported;
 use crate::console::Console;

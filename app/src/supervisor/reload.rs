@@ -11,8 +11,8 @@ use std::ops::ControlFlow::Continue;
 use std::time::Instant;
 
 use driver::bundle::{FromWorker, ToWorker};
-use server_core::MainConf;
-use server_core::errlog::Level;
+use server_base::errlog::Level;
+use server_http::MainConf;
 
 use super::child::{Kind, Worker};
 use super::listeners::{BIND_PAUSE, BIND_TRIES, Bind, Listener};
@@ -307,7 +307,7 @@ fn needs_new_worker(old: &MainConf, new: &MainConf) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use server_core::LoadOptions;
+    use server_http::LoadOptions;
 
     fn main_conf() -> MainConf {
         MainConf::new(&LoadOptions {

@@ -10,8 +10,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use driver::sys::process;
-use server_core::errlog::{Level, MemoryBuffer};
+use server_base::errlog::{Level, MemoryBuffer};
+use sys::process;
 
 use super::Reported;
 use crate::console::Console;

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use driver::bundle::{FromWorker, ToWorker};
 use driver::inbox::Inbox;
-use driver::sys::poll::Events;
-use driver::sys::process::{self, Exit};
-use driver::sys::signal::{self, Received};
-use server_core::errlog::Level;
+use server_base::errlog::Level;
+use sys::poll::Events;
+use sys::process::{self, Exit};
+use sys::signal::{self, Received};
 
 use super::child::{self, Kind};
 use super::reload::Reloading;

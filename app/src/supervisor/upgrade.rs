@@ -14,10 +14,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use driver::sys::exec;
-use driver::sys::process::{self, Exit};
-use server_core::ListenAddr;
-use server_core::errlog::Level;
+use server_base::errlog::Level;
+use server_base::listen::ListenAddr;
+use sys::exec;
+use sys::process::{self, Exit};
 
 use super::child::log_exit_at;
 use super::inherit::{ACTIVATED, Inheritance, OWN_VARIABLES, SOCKETS};

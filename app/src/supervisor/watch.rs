@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use conf::Stamp;
-use server_core::errlog::Level;
-use server_core::watch::Watch;
+use server_base::errlog::Level;
+use server_base::watch::Watch;
 
 use super::open::Generation;
 use super::{Flow, Phase, Supervisor};

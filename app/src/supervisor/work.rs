@@ -8,9 +8,9 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use driver::sys::{identity, process, signal};
-use server_core::MainConf;
-use server_core::errlog::Level;
+use server_base::errlog::Level;
+use server_http::MainConf;
+use sys::{identity, process, signal};
 
 use super::account::Account;
 use super::{Reported, limits};
@@ -89,7 +89,7 @@ fn become_worker(
         );
     }
     // A daemon has none; what WebDAV makes has the modes that its directives say all the same.
-    server_core::set_umask(process::restrict_umask());
+    server_base::files::set_umask(process::restrict_umask());
     if let Some(directory) = &main.working_directory {
         change_directory(directory, console)?;
     }
@@ -165,7 +165,7 @@ pub(super) const FATAL_CODE: i32 = 2;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use server_core::LoadOptions;
+    use server_http::LoadOptions;
 
     #[test]
     fn environment_is_the_time_zone_and_what_env_names() {

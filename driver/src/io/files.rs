@@ -17,10 +17,10 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use engines::http::{FileHandle, FileRange, http_date};
-use server_core::meters::{self, FileFigures};
-use server_core::{
+use server_base::files::{
     Change, FileError, Files, Keep, Meta, OpenPolicy, Opened, SymlinkMode, TempDir, TempFile,
 };
+use server_http::meters::{self, FileFigures};
 
 use super::lru::Lru;
 use super::open_cache::OpenCaches;
@@ -273,14 +273,14 @@ impl Files for FileCache {
     fn change(&mut self, change: &Change<'_>) -> Result<(), FileError> {
         // What was found before is not what is found after it, by a request that came in the same read.
         self.input_received();
-        server_core::apply_change(change)
+        server_base::files::apply_change(change)
     }
 
     fn create_temp(&mut self, dir: &TempDir, mode: u32, keep: Keep) -> Result<TempFile, FileError> {
-        match server_core::create_temp(dir, mode, keep) {
+        match server_base::files::create_temp(dir, mode, keep) {
             Err(error) if is_out_of_descriptors(error) && !self.is_empty() => {
                 self.clear();
-                server_core::create_temp(dir, mode, keep)
+                server_base::files::create_temp(dir, mode, keep)
             }
             result => result,
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use engines::http::FileRange;
-use server_core::{OpenFileCache, Symlinks};
+use server_base::files::{OpenFileCache, Symlinks};
 
 /// A directory that is removed with its content.
 struct Dir(PathBuf);

@@ -8,7 +8,7 @@
 
 use std::rc::{Rc, Weak};
 
-use server_core::{FileError, OpenFileCache, Opened, Symlinks};
+use server_base::files::{FileError, OpenFileCache, Opened, Symlinks};
 
 use super::files::{describe_opened, opened_with};
 use super::lru::Lru;

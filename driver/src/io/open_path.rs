@@ -9,9 +9,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
-use server_core::{FileError, Meta, SymlinkMode, Symlinks};
+use server_base::files::{FileError, Meta, SymlinkMode, Symlinks};
 
-use crate::sys::retry;
+use sys::retry;
 
 /// A path that was opened, and what fstat says of it.
 pub(crate) struct Found {

@@ -23,11 +23,11 @@ use std::os::fd::OwnedFd;
 use engines::dns::{
     Event, Frames, Key, Route, Settings, Subject, Transport, UDP_MESSAGE_BYTES_MAX,
 };
-use server_core::conf_core::NameServers;
-use server_core::errlog::{ErrorLog, Level};
+use server_base::errlog::{ErrorLog, Level};
+use server_http::conf_core::NameServers;
 
-use crate::sys::poll::{Interest, Poller, Ready};
-use crate::sys::{connect, random, socket};
+use sys::poll::{Interest, Poller, Ready};
+use sys::{connect, random, socket};
 
 /// A resolver and its sockets. `W` is what is woken by an answer.
 pub struct Resolver<W> {

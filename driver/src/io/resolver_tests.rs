@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use engines::dns::{Answer, Failure};
 
-use crate::sys::poll::{Events, Waker};
+use sys::poll::{Events, Waker};
 
 /// What a server does with a query.
 enum Act {
@@ -459,7 +459,7 @@ fn what_is_wrong_is_logged_and_the_right_answer_taken() {
     });
     let path = std::env::temp_dir().join(format!("firstbyte-resolver-{}.log", std::process::id()));
     let file = File::create(&path).expect("a file");
-    let log = ErrorLog::new(vec![server_core::errlog::Sink::file(
+    let log = ErrorLog::new(vec![server_base::errlog::Sink::file(
         Arc::new(file),
         Level::Error,
     )]);

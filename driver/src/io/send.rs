@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 
 use engines::http::{FileRange, Front, Gather};
 
-use crate::sys::socket::{self, Sent};
+use sys::socket::{self, Sent};
 
 /// Sends from the front of `gather` until it is empty, the socket is full or `limit` bytes are sent.
 /// One sendfile call takes at most `sendfile_max_chunk` bytes (0: no bound).

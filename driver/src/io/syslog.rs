@@ -10,9 +10,9 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::unix::net::UnixDatagram;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use server_core::ListenAddr;
-use server_core::errlog::ErrorLog;
-use server_core::syslog::{Datagrams, NotSent, Syslog, SyslogTarget};
+use server_base::errlog::ErrorLog;
+use server_base::listen::ListenAddr;
+use server_base::syslog::{Datagrams, NotSent, Syslog, SyslogTarget};
 
 /// The syslog servers of a configuration, with their sockets; nothing is opened yet.
 pub fn servers(targets: &[SyslogTarget], hostname: &[u8]) -> Vec<Arc<Syslog>> {

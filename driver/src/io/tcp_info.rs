@@ -1,8 +1,8 @@
 //! `TCP_INFO` of a connection as the core takes it, which knows no system calls.
 
-use server_core::transport::TcpInfo;
+use server_base::transport::TcpInfo;
 
-use crate::sys::tcp_info;
+use sys::tcp_info;
 
 /// Asks the kernel about the connection of a socket; `None` where the socket is none of TCP.
 #[must_use]

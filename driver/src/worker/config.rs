@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engines::{h1, h2, spdy};
-use server_core::conf_core::{CoreSrv, Http2Srv, SpdySrv};
-use server_core::http::{Http, LocalHttp, Port};
+use server_http::conf_core::{CoreSrv, Http2Srv, SpdySrv};
+use server_http::http::{Http, LocalHttp, Port};
 
 /// A configuration as one thread serves it.
 pub struct ThreadConfig {

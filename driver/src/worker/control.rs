@@ -6,8 +6,8 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use server_core::errlog::Level;
-use server_core::meters::{self, Event};
+use server_base::errlog::Level;
+use server_http::meters::{self, Event};
 
 use super::Worker;
 use crate::bundle::{FromWorker, ToWorker, Unusable};

@@ -8,10 +8,10 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use server_core::errlog::{ErrorLog, Level};
-use server_core::memory;
+use server_base::errlog::{ErrorLog, Level};
+use server_base::memory;
 
-use crate::sys::heap::Resident;
+use sys::heap::Resident;
 
 /// Who looks.
 pub(super) struct MemoryWatch {

@@ -10,14 +10,15 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use server_core::errlog::{self, ErrorLog, Level, Ring};
-use server_core::http::Http;
-use server_core::{Cycle, OpenedLogs};
+use server_base::errlog::{self, ErrorLog, Level, Ring};
+use server_base::opened::OpenedLogs;
+use server_http::Cycle;
+use server_http::http::Http;
 
 use super::Worker;
 use super::orders::Order;
 use crate::io::syslog;
-use crate::sys::process;
+use sys::process;
 
 impl Worker {
     /// Gives a new configuration its logs. What requests under an older one still say goes by the new levels at once.

@@ -29,22 +29,22 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
-use server_core::Cycle;
-use server_core::errlog::{self, ErrorLog, Level};
-use server_core::exchange::Env;
-use server_core::http::Http;
-use server_core::meters::{self, Event};
+use server_base::errlog::{self, ErrorLog, Level};
+use server_http::Cycle;
+use server_http::exchange::Env;
+use server_http::http::Http;
+use server_http::meters::{self, Event};
 
 use crate::bundle::{Bundle, FromWorker, ToWorker};
 use crate::io::tcp_info::tcp_info;
-use crate::sys::poll::{Events, Interest, Poller, Waker};
-use crate::sys::signal::{self, Signals};
-use crate::sys::{clock, process};
 use background_fetch::BackgroundFetches;
 use limit::MemoryWatch;
 use orders::{Counters, Order, Setup};
 use periodic_task::TaskTimer;
 use reserve::Reserve;
+use sys::poll::{Events, Interest, Poller, Waker};
+use sys::signal::{self, Signals};
+use sys::{clock, process};
 use thread::Thread;
 
 /// Builds a configuration from a bundle.
@@ -173,7 +173,7 @@ impl Worker {
             }
             self.tasks.run_due(&self.log);
             self.fetches.run_due(&self.poller, &self.log);
-            server_core::clock::set_utc_offset(process::local_offset_s(unix_s()));
+            server_base::clock::set_utc_offset(process::local_offset_s(unix_s()));
             for n in 0..events.len() {
                 let ready = events.at(n);
                 match ready.token {

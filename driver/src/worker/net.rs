@@ -7,8 +7,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use engines::http::{FileRange, Gather};
 
 use crate::io::send;
-use crate::sys::socket::{self, Sent};
-use crate::sys::timestamps::{self, Stamp};
+use sys::socket::{self, Sent};
+use sys::timestamps::{self, Stamp};
 
 /// Sockets as the worker sees them.
 pub trait Net {

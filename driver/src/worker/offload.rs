@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use server_core::offload::{Full, Work};
+use server_base::offload::{Full, Work};
 
-use crate::sys::process;
+use sys::process;
 
 /// Has work done by one of the threads.
 ///

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::Sender;
 
-use server_core::errlog::ErrorLog;
-use server_core::http::Http;
-use server_core::networks::Network;
+use server_base::errlog::ErrorLog;
+use server_base::networks::Network;
+use server_http::http::Http;
 
 /// A configuration as a thread gets it.
 #[derive(Clone)]

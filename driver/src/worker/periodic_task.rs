@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use server_core::errlog::ErrorLog;
-use server_core::periodic_task::PeriodicTask;
+use server_base::errlog::ErrorLog;
+use server_base::periodic_task::PeriodicTask;
 
 use super::unix_s;
 

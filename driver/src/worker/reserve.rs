@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::orders::Counters;
-use crate::sys::poll::Waker;
-use crate::sys::process;
+use sys::poll::Waker;
+use sys::process;
 
 /// What is held.
 pub(super) struct Reserve {

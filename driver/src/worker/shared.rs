@@ -5,12 +5,12 @@ use std::rc::Rc;
 
 use engines::http::{Gather, RequestHead};
 
-use server_core::clock::Clock;
-use server_core::exchange::{BODY_BUDGET_BYTES, Client, Ctx, Env, Exchange};
-use server_core::logs::Logs;
-use server_core::memory;
-use server_core::phases;
-use server_core::waker::WakeQueue;
+use server_base::clock::Clock;
+use server_base::logs::Logs;
+use server_base::memory;
+use server_base::waker::WakeQueue;
+use server_http::exchange::{BODY_BUDGET_BYTES, Client, Ctx, Env, Exchange};
+use server_http::phases;
 
 use super::config::ThreadConfig;
 use super::conn::{H1State, PASSES_A_TURN, Pool, TlsBuffers};

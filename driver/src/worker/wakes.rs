@@ -1,6 +1,6 @@
 //! Turns of connections whose exchanges were woken: in rounds, since a turn may wake others.
 
-use server_core::waker::{WakeKey, WakeQueue};
+use server_base::waker::{WakeKey, WakeQueue};
 
 use super::slab::Key;
 

@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::{Rc, Weak};
 
 use driver::worker::conn::Readiness;
-use server_core::exchange::Peer;
-use server_core::http::LocalHttp;
+use server_http::exchange::Peer;
+use server_http::http::LocalHttp;
 use sim::{ClosedBy, Link, Order, Random, Wire, World};
 
 use super::client::faults;

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use driver::worker::config::ThreadConfig;
-use server_core::errlog::ErrorLog;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::http::Http;
-use server_core::module::{Content, Handler, Module};
-use server_core::request_body::{self, Collected, InFile, Plan};
-use server_core::{LoadOptions, OpenedLogs, load, reply};
+use server_base::errlog::ErrorLog;
+use server_base::opened::OpenedLogs;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::http::Http;
+use server_http::module::{Content, Handler, Module};
+use server_http::request_body::{self, Collected, InFile, Plan};
+use server_http::{LoadOptions, load, reply};
 
 use super::waits::{forget_waits, wait};
 

@@ -7,9 +7,9 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use server_core::exchange::{Ctx, Exchange, State, Wait};
-use server_core::module::Step;
-use server_core::waker::{RemoteWaker, Waker};
+use server_base::waker::{RemoteWaker, Waker};
+use server_http::exchange::{Ctx, Exchange, State, Wait};
+use server_http::module::Step;
 
 #[derive(Default)]
 struct Waits {

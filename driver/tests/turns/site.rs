@@ -12,13 +12,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use driver::worker::config::ThreadConfig;
 use engines::http::{Chunk, FileRange, ResponseHead};
-use server_core::errlog::{ErrorLog, Level, Sink};
-use server_core::exchange::{
+use server_base::errlog::{ErrorLog, Level, Sink};
+use server_base::opened::OpenedLogs;
+use server_http::exchange::{
     Ahead, BodyRead, BodySource, BodyStage, Broken, Ctx, Exchange, Peer, State, Wait,
 };
-use server_core::module::{Content, Handler, Module};
-use server_core::request_body::{Collected, Plan, collect};
-use server_core::{LoadOptions, OpenedLogs, load, reply};
+use server_http::module::{Content, Handler, Module};
+use server_http::request_body::{Collected, Plan, collect};
+use server_http::{LoadOptions, load, reply};
 use sim::{Faults, Random, Wire, World};
 
 use super::wakes::{ending, feeding};

@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use driver::worker::wakes::ROUNDS_MAX;
 use engines::http::Chunk;
-use server_core::exchange::{BodyRead, BodySource, Ctx, Exchange, Peer, Wait};
-use server_core::waker::Waker;
+use server_base::waker::Waker;
+use server_http::exchange::{BodyRead, BodySource, Ctx, Exchange, Peer, Wait};
 use sim::{Faults, Random, Wire};
 
 use super::frames::{CANCEL, Heard, RESET, frame};

@@ -8,14 +8,15 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
-use server_core::build::Build;
-use server_core::conf_core::Satisfy;
-use server_core::debug_http;
-use server_core::errlog::Level;
-use server_core::exchange::{Ctx, Exchange, Peer};
-use server_core::module::{Access, Handler, Inherit, Module};
-use server_core::trace::{At, Event};
-use server_core::{SharedList, settings};
+use server_base::errlog::Level;
+use server_base::shared_list::SharedList;
+use server_http::build::Build;
+use server_http::conf_core::Satisfy;
+use server_http::debug_http;
+use server_http::exchange::{Ctx, Exchange, Peer};
+use server_http::module::{Access, Handler, Inherit, Module};
+use server_http::settings;
+use server_http::trace::{At, Event};
 
 use crate::networks::{Network, mask_v6};
 
@@ -23,7 +24,7 @@ use crate::networks::{Network, mask_v6};
 pub(crate) const MODULE: Module = Module {
     name: "access",
     directives: &[PLAIN, ROWS],
-    units: &[<AccessLoc as server_core::confs::Conf>::unit],
+    units: &[<AccessLoc as server_http::confs::Conf>::unit],
     handlers: &[Handler::Access(check)],
     inherits: &[("deny", Inherit::With("allow"))],
     dormant: true,

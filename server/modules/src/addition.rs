@@ -8,19 +8,19 @@
 use std::rc::Rc;
 
 use conf::Contexts;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::mime::{ALWAYS, MimeTypes};
-use server_core::module::Module;
-use server_core::settings;
-use server_core::typed::Text;
+use server_base::mime::{ALWAYS, MimeTypes};
+use server_base::typed::Text;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::Module;
+use server_http::settings;
 
-use server_core::reply::weaken;
+use server_http::reply::weaken;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "addition",
     directives: &[PLAIN],
-    units: &[<AdditionLoc as server_core::confs::Conf>::unit],
+    units: &[<AdditionLoc as server_http::confs::Conf>::unit],
     header_stage: Some(stage),
     dormant: true,
     ..Module::EMPTY

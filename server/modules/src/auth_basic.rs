@@ -22,15 +22,15 @@ use std::sync::Arc;
 
 use conf::{Arity, ConfError, Contexts, Directive};
 use engines::http::FieldId;
-use server_core::builtin::basic_credentials;
-use server_core::config::ConfigContext;
-use server_core::errlog::Level;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{Access, Handler, Module};
-use server_core::paths;
-use server_core::settings;
-use server_core::typed::Typed;
-use server_core::value::Value;
+use server_base::config::ConfigContext;
+use server_base::errlog::Level;
+use server_base::typed::Typed;
+use server_http::builtin::basic_credentials;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::{Access, Handler, Module};
+use server_http::paths;
+use server_http::settings;
+use server_http::value::Value;
 
 use comparison::{Answer, Question};
 use password::Verdict;
@@ -39,7 +39,7 @@ use password::Verdict;
 pub(crate) const MODULE: Module = Module {
     name: "auth_basic",
     directives: &[PLAIN],
-    units: &[<AuthBasicLoc as server_core::confs::Conf>::unit],
+    units: &[<AuthBasicLoc as server_http::confs::Conf>::unit],
     handlers: &[Handler::Access(check)],
     dormant: true,
     ..Module::EMPTY

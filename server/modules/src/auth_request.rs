@@ -9,20 +9,20 @@ use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use engines::http::FieldId;
-use server_core::build::Build;
-use server_core::debug_http;
-use server_core::errlog::Level;
-use server_core::exchange::{Answer, Ctx, Exchange};
-use server_core::module::{Access, Handler, Module};
-use server_core::settings;
-use server_core::value::Value;
-use server_core::vars::Target;
+use server_base::errlog::Level;
+use server_http::build::Build;
+use server_http::debug_http;
+use server_http::exchange::{Answer, Ctx, Exchange};
+use server_http::module::{Access, Handler, Module};
+use server_http::settings;
+use server_http::value::Value;
+use server_http::vars::Target;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "auth_request",
     directives: &[PLAIN, ROWS],
-    units: &[<AuthRequestLoc as server_core::confs::Conf>::unit],
+    units: &[<AuthRequestLoc as server_http::confs::Conf>::unit],
     handlers: &[Handler::Access(check)],
     dormant: true,
     ..Module::EMPTY

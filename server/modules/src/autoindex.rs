@@ -11,12 +11,14 @@ use std::rc::Rc;
 
 use conf::Contexts;
 use engines::http::{Chunk, Method};
-use server_core::errlog::Level;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{Content, Handler, Module};
-use server_core::{
-    EACCES, ENAMETOOLONG, ENOENT, ENOTDIR, FileError, keyword, paths, reply, settings,
+use server_base::errlog::Level;
+use server_base::{
+    files::{EACCES, ENAMETOOLONG, ENOENT, ENOTDIR, FileError},
+    keyword,
 };
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::{Content, Handler, Module};
+use server_http::{paths, reply, settings};
 
 use crate::charset;
 
@@ -24,7 +26,7 @@ use crate::charset;
 pub(crate) const MODULE: Module = Module {
     name: "autoindex",
     directives: &[PLAIN],
-    units: &[<AutoindexLoc as server_core::confs::Conf>::unit],
+    units: &[<AutoindexLoc as server_http::confs::Conf>::unit],
     handlers: &[Handler::Content(handle)],
     dormant: true,
     ..Module::EMPTY
@@ -118,7 +120,7 @@ fn page_style(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &AutoindexLoc) -> page::
         utf8: charset::upcoming(x, cx).eq_ignore_ascii_case(b"utf-8"),
         exact_size: *conf.exact_size,
         offset_s: if *conf.localtime {
-            i64::from(server_core::clock::utc_offset_s())
+            i64::from(server_base::clock::utc_offset_s())
         } else {
             0
         },

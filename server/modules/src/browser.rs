@@ -9,18 +9,19 @@ use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use engines::http::FieldId;
-use server_core::agent;
-use server_core::build::Build;
-use server_core::exchange::Exchange;
-use server_core::module::Module;
-use server_core::vars::Variable;
-use server_core::{SharedList, settings};
+use server_base::shared_list::SharedList;
+use server_http::agent;
+use server_http::build::Build;
+use server_http::exchange::Exchange;
+use server_http::module::Module;
+use server_http::settings;
+use server_http::vars::Variable;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "browser",
     directives: &[PLAIN, ROWS],
-    units: &[<BrowserLoc as server_core::confs::Conf>::unit],
+    units: &[<BrowserLoc as server_http::confs::Conf>::unit],
     defaults: &[
         Variable {
             name: "modern_browser",

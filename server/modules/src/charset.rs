@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use engines::http::FieldId;
-use server_core::build::Build;
-use server_core::errlog::Level;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::mime::MimeTypes;
-use server_core::module::Module;
-use server_core::settings;
-use server_core::value::Value;
+use server_base::errlog::Level;
+use server_base::mime::MimeTypes;
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::Module;
+use server_http::settings;
+use server_http::value::Value;
 
 use recode::{Builder, Direction, Recode, Table};
 
@@ -27,8 +27,8 @@ pub(crate) const MODULE: Module = Module {
     name: "charset",
     directives: &[MAIN_PLAIN, PLAIN, ROWS],
     units: &[
-        <CharsetMain as server_core::confs::Conf>::unit,
-        <CharsetLoc as server_core::confs::Conf>::unit,
+        <CharsetMain as server_http::confs::Conf>::unit,
+        <CharsetLoc as server_http::confs::Conf>::unit,
     ],
     header_stage: Some(stage),
     stage_of_subrequests: true,

@@ -27,11 +27,11 @@ mod whole;
 use std::rc::Rc;
 
 use engines::http::{Chunk, FieldId, Method};
-use server_core::debug_http;
-use server_core::exchange::{Ctx, Exchange, Lease};
-use server_core::memory;
-use server_core::module::Module;
-use server_core::vars::Variable;
+use server_base::memory;
+use server_http::debug_http;
+use server_http::exchange::{Ctx, Exchange, Lease};
+use server_http::module::Module;
+use server_http::vars::Variable;
 
 use cache::Keep;
 use coding::{Coding, Params};
@@ -48,8 +48,8 @@ pub(crate) const MODULE: Module = Module {
     stands_for: &["brotli_filter", "zstd_filter"],
     directives: settings::DIRECTIVES,
     units: &[
-        <CompressMain as server_core::confs::Conf>::unit,
-        <CompressLoc as server_core::confs::Conf>::unit,
+        <CompressMain as server_http::confs::Conf>::unit,
+        <CompressLoc as server_http::confs::Conf>::unit,
     ],
     variables: &[
         Variable {

@@ -18,22 +18,23 @@ use std::rc::Rc;
 
 use conf::ConfError;
 use engines::http::{BodyLength, Escape, FieldId, Method, escape};
-use server_core::build::{Build, method_bit};
-use server_core::debug_http;
-use server_core::errlog::{Level, Shown};
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{Content, Handler, Module};
-use server_core::{Change, EACCES, EEXIST, EISDIR, ENOSPC, ENOTDIR, EPERM, FileError, Meta, paths};
+use server_base::errlog::{Level, Shown};
+use server_base::files::{Change, EACCES, EEXIST, EISDIR, ENOSPC, ENOTDIR, EPERM, FileError, Meta};
+use server_http::build::{Build, method_bit};
+use server_http::debug_http;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::{Content, Handler, Module};
+use server_http::paths;
 
 use destination::{parent, refuse_links};
-use server_core::paths::{log_failed, reason};
+use server_http::paths::{log_failed, reason};
 use settings::DavLoc;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "dav",
     directives: &[settings::PLAIN],
-    units: &[<DavLoc as server_core::confs::Conf>::unit],
+    units: &[<DavLoc as server_http::confs::Conf>::unit],
     handlers: &[Handler::Content(handle)],
     finish: Some(finish),
     dormant: true,

@@ -12,17 +12,17 @@ use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Row};
 use engines::http::{ResponseHead, Version};
-use server_core::build::Build;
-use server_core::exchange::{Ahead, Ctx, Exchange};
-use server_core::module::{Handler, Module, Step};
-use server_core::settings;
-use server_core::value::Value;
+use server_http::build::Build;
+use server_http::exchange::{Ahead, Ctx, Exchange};
+use server_http::module::{Handler, Module, Step};
+use server_http::settings;
+use server_http::value::Value;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "early_hints",
     directives: &[PLAIN, ROWS],
-    units: &[<EarlyLoc as server_core::confs::Conf>::unit],
+    units: &[<EarlyLoc as server_http::confs::Conf>::unit],
     handlers: &[Handler::PreAccess(hint)],
     dormant: true,
     finish: Some(warn_of_missing_conditions),

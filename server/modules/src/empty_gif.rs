@@ -4,10 +4,10 @@
 
 use conf::{Arity, Contexts, Row};
 use engines::http::{Chunk, Method};
-use server_core::build::Build;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{Content, Inherit, Module};
-use server_core::reply;
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::{Content, Inherit, Module};
+use server_http::reply;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {

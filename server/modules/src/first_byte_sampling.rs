@@ -9,14 +9,14 @@
 use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive};
-use server_core::build::Build;
-use server_core::config::ConfigContext;
-use server_core::confs::Conf;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{Handler, Module};
-use server_core::settings;
-use server_core::timing::{ALL, Sampled, Sampling, is_drawn};
-use server_core::typed::Typed;
+use server_base::config::ConfigContext;
+use server_base::typed::Typed;
+use server_http::build::Build;
+use server_http::confs::Conf;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::{Handler, Module};
+use server_http::settings;
+use server_http::timing::{ALL, Sampled, Sampling, is_drawn};
 
 use crate::split_clients::share;
 

@@ -8,13 +8,13 @@ use std::rc::Rc;
 
 use conf::{Arity, Contexts, Row};
 use engines::http::{Chunk, FileRange, Method};
-use server_core::build::Build;
-use server_core::builtin::find_arg;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{Content, Inherit, Module};
-use server_core::{paths, reply};
+use server_http::build::Build;
+use server_http::builtin::find_arg;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::{Content, Inherit, Module};
+use server_http::{paths, reply};
 
-use server_core::paths::open_failed;
+use server_http::paths::open_failed;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {

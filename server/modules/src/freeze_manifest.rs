@@ -18,10 +18,10 @@ use std::sync::Arc;
 
 use conf::{Arity, Builder, ConfError, Contexts, Directive, Row, os_error};
 use engines::http::FieldId;
-use server_core::build::Build;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{Handler, Inherit, Module, Step};
-use server_core::settings;
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::{Handler, Inherit, Module, Step};
+use server_http::settings;
 
 use format::{Manifest, hash_in_name};
 
@@ -30,8 +30,8 @@ pub(crate) const MODULE: Module = Module {
     name: "freeze_manifest",
     directives: &[PLAIN, MAIN_PLAIN, ROWS],
     units: &[
-        <FreezeLoc as server_core::confs::Conf>::unit,
-        <FreezeMain as server_core::confs::Conf>::unit,
+        <FreezeLoc as server_http::confs::Conf>::unit,
+        <FreezeMain as server_http::confs::Conf>::unit,
     ],
     handlers: &[Handler::PreAccess(refuse)],
     header_stage: Some(stage),

@@ -14,11 +14,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row, Word};
-use server_core::build::Build;
-use server_core::exchange::{Ctx, Exchange, Peer};
-use server_core::module::Module;
-use server_core::value::Value;
-use server_core::vars::Compute;
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange, Peer};
+use server_http::module::Module;
+use server_http::value::Value;
+use server_http::vars::Compute;
 
 use crate::networks::{self, Network, parse_ip};
 use ranges::Ranges;

@@ -24,11 +24,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use conf::{Arity, Builder, ConfError, Contexts, Directive, Row, os_error};
-use server_core::build::Build;
-use server_core::exchange::{Exchange, Peer};
-use server_core::module::Module;
-use server_core::settings;
-use server_core::vars::Variable;
+use server_http::build::Build;
+use server_http::exchange::{Exchange, Peer};
+use server_http::module::Module;
+use server_http::settings;
+use server_http::vars::Variable;
 
 use crate::networks::{self, Network};
 pub(crate) use database::append_value;
@@ -38,7 +38,7 @@ use database::{CityPart, CountryPart, Database, Purpose};
 pub(crate) const MODULE: Module = Module {
     name: "geoip",
     directives: &[PLAIN, ROWS],
-    units: &[<GeoipMain as server_core::confs::Conf>::unit],
+    units: &[<GeoipMain as server_http::confs::Conf>::unit],
     variables: VARIABLES,
     ..Module::EMPTY
 };

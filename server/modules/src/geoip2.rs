@@ -15,12 +15,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use conf::{Arity, Builder, ConfError, Contexts, Directive, Row, os_error, parse_time_s};
-use server_core::build::Build;
-use server_core::exchange::{Ctx, Exchange, Peer};
-use server_core::module::Module;
-use server_core::settings;
-use server_core::value::Value;
-use server_core::vars::Compute;
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange, Peer};
+use server_http::module::Module;
+use server_http::settings;
+use server_http::value::Value;
+use server_http::vars::Compute;
 
 use crate::geoip::append_value;
 use crate::networks::{self, Network, parse_ip};
@@ -30,7 +30,7 @@ use live::Live;
 pub(crate) const MODULE: Module = Module {
     name: "geoip2",
     directives: &[PLAIN, ROWS],
-    units: &[<Geoip2Main as server_core::confs::Conf>::unit],
+    units: &[<Geoip2Main as server_http::confs::Conf>::unit],
     ..Module::EMPTY
 };
 

@@ -8,17 +8,18 @@ use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row, Word};
 use engines::http::{FieldId, http_date, parse_http_date};
-use server_core::build::Build;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{self, Module};
-use server_core::value::Value;
-use server_core::{SharedList, reply, settings};
+use server_base::shared_list::SharedList;
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::{self, Module};
+use server_http::value::Value;
+use server_http::{reply, settings};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "headers",
     directives: &[PLAIN, ROWS],
-    units: &[<HeadersLoc as server_core::confs::Conf>::unit],
+    units: &[<HeadersLoc as server_http::confs::Conf>::unit],
     header_stage: Some(stage),
     inherits: &[
         ("add_header", module::Inherit::As("add_header_inherit")),
@@ -28,7 +29,7 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
-server_core::keyword! {
+server_base::keyword! {
     /// `add_header_inherit`.
     pub enum Inherit {
         /// Never.
@@ -309,7 +310,7 @@ fn apply_expires(x: &mut Exchange, cx: &mut Ctx<'_>, expires: &Expires) {
             "max-age=315360000".to_owned(),
         ),
         (Rule::Daily(second), _) => {
-            let at = next_daily(now, i64::from(server_core::clock::utc_offset_s()), second);
+            let at = next_daily(now, i64::from(server_base::clock::utc_offset_s()), second);
             return set_expires(x, &http_date(at), max_age(at - now));
         }
         (Rule::Modified(seconds), Some(last)) => {

@@ -13,18 +13,19 @@ use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use engines::http::Method;
-use server_core::build::Build;
-use server_core::errlog::Level;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::Module;
-use server_core::value::Value;
-use server_core::{SharedList, settings};
+use server_base::errlog::Level;
+use server_base::shared_list::SharedList;
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::Module;
+use server_http::settings;
+use server_http::value::Value;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "http2_push",
     directives: &[PLAIN, ROWS],
-    units: &[<PushLoc as server_core::confs::Conf>::unit],
+    units: &[<PushLoc as server_http::confs::Conf>::unit],
     header_stage: Some(stage),
     dormant: true,
     ..Module::EMPTY

@@ -6,23 +6,24 @@ use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use engines::http::Method;
-use server_core::build::Build;
-use server_core::debug_http;
-use server_core::errlog::{Level, Shown};
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{Content, Handler, Module};
-use server_core::trace::{At, Event};
-use server_core::value::Value;
-use server_core::{
-    EACCES, ELOOP, EMLINK, ENAMETOOLONG, ENOENT, ENOTDIR, FileError, SharedList, paths, phases,
-    settings,
+use server_base::errlog::{Level, Shown};
+use server_base::{
+    files::{EACCES, ELOOP, EMLINK, ENAMETOOLONG, ENOENT, ENOTDIR, FileError},
+    shared_list::SharedList,
 };
+use server_http::build::Build;
+use server_http::debug_http;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::{Content, Handler, Module};
+use server_http::trace::{At, Event};
+use server_http::value::Value;
+use server_http::{paths, phases, settings};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "index",
     directives: &[PLAIN, ROWS],
-    units: &[<IndexLoc as server_core::confs::Conf>::unit],
+    units: &[<IndexLoc as server_http::confs::Conf>::unit],
     handlers: &[Handler::Content(handle)],
     ..Module::EMPTY
 };

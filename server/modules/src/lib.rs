@@ -51,7 +51,7 @@ mod try_files;
 mod upstream;
 mod userid;
 
-use server_core::module::Module;
+use server_http::module::Module;
 
 /// The modules, in order.
 pub const MODULES: &[&Module] = &[

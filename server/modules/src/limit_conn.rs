@@ -9,15 +9,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
-use server_core::build::Build;
-use server_core::debug_http;
-use server_core::errlog::Shown;
-use server_core::exchange::{Ctx, Exchange, Lease};
-use server_core::module::{Handler, Module, Step};
-use server_core::settings;
-use server_core::value::Value;
-use server_core::vars::Variable;
-use server_core::zone::{self, Full, Zone};
+use server_base::errlog::Shown;
+use server_base::zone::{self, Full, Zone};
+use server_http::build::Build;
+use server_http::debug_http;
+use server_http::exchange::{Ctx, Exchange, Lease};
+use server_http::module::{Handler, Module, Step};
+use server_http::settings;
+use server_http::value::Value;
+use server_http::vars::Variable;
 
 use crate::limits::{self, LimitLevel, LimitZone, Refusal, UNAVAILABLE};
 
@@ -26,8 +26,8 @@ pub(crate) const MODULE: Module = Module {
     name: NAME,
     directives: &[MAIN_PLAIN, PLAIN, ROWS],
     units: &[
-        <LimitConnMain as server_core::confs::Conf>::unit,
-        <LimitConnLoc as server_core::confs::Conf>::unit,
+        <LimitConnMain as server_http::confs::Conf>::unit,
+        <LimitConnLoc as server_http::confs::Conf>::unit,
     ],
     variables: &[Variable {
         name: "limit_conn_status",

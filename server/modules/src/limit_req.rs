@@ -11,15 +11,15 @@ mod bucket;
 use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
-use server_core::build::Build;
-use server_core::debug_http;
-use server_core::errlog::Level;
-use server_core::exchange::{Ctx, Exchange, State, Wait};
-use server_core::module::{Handler, Module, Step};
-use server_core::settings;
-use server_core::value::Value;
-use server_core::vars::Variable;
-use server_core::zone;
+use server_base::errlog::Level;
+use server_base::zone;
+use server_http::build::Build;
+use server_http::debug_http;
+use server_http::exchange::{Ctx, Exchange, State, Wait};
+use server_http::module::{Handler, Module, Step};
+use server_http::settings;
+use server_http::value::Value;
+use server_http::vars::Variable;
 
 use crate::limits::{self, LimitLevel, LimitZone, Refusal, UNAVAILABLE};
 use bucket::{Bucket, Verdict};
@@ -29,8 +29,8 @@ pub(crate) const MODULE: Module = Module {
     name: NAME,
     directives: &[MAIN_PLAIN, PLAIN, ROWS],
     units: &[
-        <LimitReqMain as server_core::confs::Conf>::unit,
-        <LimitReqLoc as server_core::confs::Conf>::unit,
+        <LimitReqMain as server_http::confs::Conf>::unit,
+        <LimitReqLoc as server_http::confs::Conf>::unit,
     ],
     variables: &[Variable {
         name: "limit_req_status",

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use conf::{Arity, ConfError, Directive, Word};
-use server_core::build::Build;
-use server_core::config::ConfigContext;
-use server_core::errlog::Level;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::keyword;
-use server_core::typed::Typed;
-use server_core::value::Value;
-use server_core::zone::{self, Zone};
+use server_base::config::ConfigContext;
+use server_base::errlog::Level;
+use server_base::keyword;
+use server_base::typed::Typed;
+use server_base::zone::{self, Zone};
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::value::Value;
 
 keyword! {
     /// `limit_req_log_level`, `limit_conn_log_level`.

@@ -1,7 +1,7 @@
 //! `access_log`, `log_format`, `open_log_file_cache`.
 //!
 //! Formats are compiled once: text, variables, and how values are escaped. Each thread writes through its
-//! [`Logs`](server_core::logs::Logs).
+//! [`Logs`](server_base::logs::Logs).
 //!
 //! Source: nginx documentation, `ngx_http_log_module`.
 
@@ -14,13 +14,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
-use server_core::build::Build;
-use server_core::errlog::Level;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::logs::{Buffering, LogCache};
-use server_core::module::{Handler, Module};
-use server_core::settings;
-use server_core::value::Value;
+use server_base::errlog::Level;
+use server_base::logs::{Buffering, LogCache};
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::{Handler, Module};
+use server_http::settings;
+use server_http::value::Value;
 
 use format::{Escaping, Format};
 use options::Options;
@@ -30,8 +30,8 @@ pub(crate) const MODULE: Module = Module {
     name: "log",
     directives: &[MAIN_PLAIN, PLAIN, ROWS],
     units: &[
-        <LogMain as server_core::confs::Conf>::unit,
-        <LogLoc as server_core::confs::Conf>::unit,
+        <LogMain as server_http::confs::Conf>::unit,
+        <LogLoc as server_http::confs::Conf>::unit,
     ],
     handlers: &[Handler::Log(write)],
     finish: Some(default_log),
@@ -242,7 +242,7 @@ fn access_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 
 fn target(b: &mut Build, d: &Directive) -> Result<Target, ConfError> {
     if d.arg(0).starts_with(b"syslog:") {
-        let server = server_core::build::syslog(b, d)?;
+        let server = server_http::build::syslog(b, d)?;
         return Ok(Target::Syslog(b.syslog(server)));
     }
     Ok(match Value::compile(b, d, d.word(0))? {
@@ -359,8 +359,8 @@ fn write_computed(
     use std::os::unix::ffi::OsStringExt;
     let http = Rc::clone(&x.http);
     // As nginx: a log below a root that does not exist is not written, so that invented host names make no files.
-    let root = server_core::paths::document_root(x, cx);
-    let policy = server_core::paths::policy(x, cx, &root);
+    let root = server_http::paths::document_root(x, cx);
+    let policy = server_http::paths::policy(x, cx, &root);
     if !cx.files.stat(&root, &policy).is_ok_and(|meta| meta.is_dir) {
         let root = String::from_utf8_lossy(&root);
         x.log(
@@ -370,7 +370,7 @@ fn write_computed(
         return;
     }
     // What leaves its directory has been told in the error log.
-    let Ok(full) = server_core::paths::computed(x, cx, path, &http.prefix) else {
+    let Ok(full) = server_http::paths::computed(x, cx, path, &http.prefix) else {
         return;
     };
     let full = PathBuf::from(std::ffi::OsString::from_vec(full));

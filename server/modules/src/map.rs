@@ -8,14 +8,14 @@
 use std::sync::Arc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
-use server_core::build::Build;
-use server_core::conf_core::NameKind;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::Module;
-use server_core::names::NameTable;
-use server_core::regex::{FailedMatch, Regex};
-use server_core::value::Value;
-use server_core::vars::Compute;
+use server_base::regex::{FailedMatch, Regex};
+use server_http::build::Build;
+use server_http::conf_core::NameKind;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::Module;
+use server_http::names::NameTable;
+use server_http::value::Value;
+use server_http::vars::Compute;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {

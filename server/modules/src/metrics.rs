@@ -12,11 +12,11 @@ mod process;
 
 use conf::{Arity, Contexts, Row};
 use engines::http::{FieldId, Method};
-use server_core::build::Build;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::meters::{self, Time};
-use server_core::module::{Content, Handler, Inherit, Module};
-use server_core::reply;
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::meters::{self, Time};
+use server_http::module::{Content, Handler, Inherit, Module};
+use server_http::reply;
 
 use format::Format;
 

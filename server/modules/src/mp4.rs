@@ -17,24 +17,25 @@ use std::rc::Rc;
 
 use conf::{Arity, Contexts, Row, os_error};
 use engines::http::{Chunk, FileHandle, FileRange, Method};
-use server_core::build::Build;
-use server_core::builtin::find_arg;
-use server_core::errlog::Level;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{Content, Inherit, Module};
-use server_core::typed::Size;
-use server_core::{Files, Opened, debug_http, paths, reply, settings};
+use server_base::errlog::Level;
+use server_base::files::{Files, Opened};
+use server_base::typed::Size;
+use server_http::build::Build;
+use server_http::builtin::find_arg;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::{Content, Inherit, Module};
+use server_http::{debug_http, paths, reply, settings};
 
 use fault::Fault;
 use movie::{Cut, Limits, Ranges};
-use server_core::paths::open_failed;
+use server_http::paths::open_failed;
 use track::Ask;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "mp4",
     directives: &[PLAIN, ROWS],
-    units: &[<Mp4Loc as server_core::confs::Conf>::unit],
+    units: &[<Mp4Loc as server_http::confs::Conf>::unit],
     inherits: &[("mp4", Inherit::Blocks)],
     ..Module::EMPTY
 };

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 
 use conf::{ConfError, Directive, Word};
 use engines::http::FieldId;
-use server_core::build::Build;
-use server_core::exchange::{Exchange, Peer};
-pub(crate) use server_core::networks::{Network, mask_v6, parse_ip, parse_v4};
+pub(crate) use server_base::networks::{Network, mask_v6, parse_ip, parse_v4};
+use server_http::build::Build;
+use server_http::exchange::{Exchange, Peer};
 
 /// Reads an address with or without a port, which is 0 where there is none.
 fn parse_peer(text: &[u8]) -> Option<SocketAddr> {

@@ -5,9 +5,9 @@
 use std::rc::Rc;
 
 use engines::http::{FieldId, etag_matches, parse_http_date};
-use server_core::conf_core::IfModifiedSince;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::Module;
+use server_http::conf_core::IfModifiedSince;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::Module;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {

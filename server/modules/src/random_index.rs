@@ -7,10 +7,10 @@ use std::rc::Rc;
 
 use conf::Contexts;
 use engines::http::Method;
-use server_core::errlog::Level;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{Content, Handler, Inherit, Module};
-use server_core::{paths, phases, settings};
+use server_base::errlog::Level;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::{Content, Handler, Inherit, Module};
+use server_http::{paths, phases, settings};
 
 use crate::autoindex;
 
@@ -18,7 +18,7 @@ use crate::autoindex;
 pub(crate) const MODULE: Module = Module {
     name: "random_index",
     directives: &[PLAIN],
-    units: &[<RandomIndexLoc as server_core::confs::Conf>::unit],
+    units: &[<RandomIndexLoc as server_http::confs::Conf>::unit],
     handlers: &[Handler::Content(handle)],
     inherits: &[("random_index", Inherit::Around)],
     dormant: true,

@@ -12,8 +12,8 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use engines::http::{Chunk, FieldId, FileRange, Ranges, Version, parse_http_date, parse_range};
-use server_core::exchange::{BodyStage, Broken, Ctx, Exchange};
-use server_core::module::Module;
+use server_http::exchange::{BodyStage, Broken, Ctx, Exchange};
+use server_http::module::Module;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {

@@ -10,14 +10,15 @@ use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use engines::http::FieldId;
-use server_core::build::Build;
-use server_core::config::ConfigContext;
-use server_core::exchange::{Ctx, Exchange, Peer};
-use server_core::module::{Handler, Module, Step};
-use server_core::trace::{At, Event};
-use server_core::typed::Typed;
-use server_core::vars::Variable;
-use server_core::{SharedList, settings};
+use server_base::config::ConfigContext;
+use server_base::shared_list::SharedList;
+use server_base::typed::Typed;
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange, Peer};
+use server_http::module::{Handler, Module, Step};
+use server_http::settings;
+use server_http::trace::{At, Event};
+use server_http::vars::Variable;
 
 use crate::networks::{Network, forwarded};
 
@@ -25,7 +26,7 @@ use crate::networks::{Network, forwarded};
 pub(crate) const MODULE: Module = Module {
     name: "realip",
     directives: &[PLAIN, ROWS],
-    units: &[<RealIpLoc as server_core::confs::Conf>::unit],
+    units: &[<RealIpLoc as server_http::confs::Conf>::unit],
     variables: VARIABLES,
     handlers: &[Handler::PostRead(replace), Handler::PreAccess(replace)],
     dormant: true,

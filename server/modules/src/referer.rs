@@ -11,20 +11,20 @@ use std::sync::Arc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row, Word};
 use engines::http::FieldId;
-use server_core::build::Build;
-use server_core::conf_core::{CoreSrv, NameKind};
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{Inherit, Module};
-use server_core::names::NameTable;
-use server_core::regex::{MatchLimit, Regex};
-use server_core::settings;
-use server_core::vars::Compute;
+use server_base::regex::{MatchLimit, Regex};
+use server_http::build::Build;
+use server_http::conf_core::{CoreSrv, NameKind};
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::{Inherit, Module};
+use server_http::names::NameTable;
+use server_http::settings;
+use server_http::vars::Compute;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "referer",
     directives: &[PLAIN, ROWS],
-    units: &[<RefererLoc as server_core::confs::Conf>::unit],
+    units: &[<RefererLoc as server_http::confs::Conf>::unit],
     finish: Some(finish),
     inherits: &[("valid_referers", Inherit::Around)],
     ..Module::EMPTY

@@ -11,17 +11,17 @@ mod replace;
 use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Pos, Row};
-use server_core::build::Build;
-use server_core::debug_http;
-use server_core::errlog::Level;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{Handler, Inherit, Module, Step};
-use server_core::phases::location_changed;
-use server_core::regex::Regex;
-use server_core::trace::{At, Event};
-use server_core::value::Value;
-use server_core::vars::Target;
-use server_core::{reply, settings};
+use server_base::errlog::Level;
+use server_base::regex::Regex;
+use server_http::build::Build;
+use server_http::debug_http;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::{Handler, Inherit, Module, Step};
+use server_http::phases::location_changed;
+use server_http::trace::{At, Event};
+use server_http::value::Value;
+use server_http::vars::Target;
+use server_http::{reply, settings};
 
 use condition::Condition;
 use replace::{Replacement, quoted};
@@ -30,7 +30,7 @@ use replace::{Replacement, quoted};
 pub(crate) const MODULE: Module = Module {
     name: "rewrite",
     directives: &[PLAIN, ROWS],
-    units: &[<RewriteLoc as server_core::confs::Conf>::unit],
+    units: &[<RewriteLoc as server_http::confs::Conf>::unit],
     handlers: &[
         Handler::ServerRewrite(run_server),
         Handler::Rewrite(run_location),
@@ -259,7 +259,7 @@ fn if_(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     let outer = b.location();
     let id = b.open_location(
         Vec::new(),
-        server_core::location::LocationKind::Block,
+        server_http::location::LocationKind::Block,
         false,
     );
     let context = if in_server {

@@ -10,12 +10,12 @@ use std::rc::Rc;
 use base64ct::{Base64UrlUnpadded, Encoding};
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use md5::{Digest, Md5};
-use server_core::build::Build;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::Module;
-use server_core::settings;
-use server_core::value::Value;
-use server_core::vars::Variable;
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::Module;
+use server_http::settings;
+use server_http::value::Value;
+use server_http::vars::Variable;
 
 use crate::secrets::equal;
 
@@ -23,7 +23,7 @@ use crate::secrets::equal;
 pub(crate) const MODULE: Module = Module {
     name: "secure_link",
     directives: &[PLAIN, ROWS],
-    units: &[<SecureLinkLoc as server_core::confs::Conf>::unit],
+    units: &[<SecureLinkLoc as server_http::confs::Conf>::unit],
     variables: &[
         Variable {
             name: "secure_link",

@@ -11,12 +11,12 @@
 use std::rc::Rc;
 
 use conf::ConfError;
-use server_core::build::Build;
-use server_core::confs::Conf;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::Module;
-use server_core::timing::between;
-use server_core::{reply, settings};
+use server_http::build::Build;
+use server_http::confs::Conf;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::Module;
+use server_http::timing::between;
+use server_http::{reply, settings};
 
 use crate::headers::write_trailers;
 

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
-use server_core::build::Build;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::Module;
-use server_core::value::Value;
-use server_core::vars::Compute;
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::Module;
+use server_http::value::Value;
+use server_http::vars::Compute;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {

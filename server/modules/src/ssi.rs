@@ -17,23 +17,23 @@ use std::rc::Rc;
 
 use conf::{ConfError, Contexts};
 use engines::http::{FieldId, Method};
-use server_core::build::Build;
-use server_core::clock::utc_offset_s;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::mime::{ALWAYS, MimeTypes};
-use server_core::module::Module;
-use server_core::settings;
-use server_core::typed::Size;
-use server_core::vars::Variable;
+use server_base::clock::utc_offset_s;
+use server_base::mime::{ALWAYS, MimeTypes};
+use server_base::typed::Size;
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::Module;
+use server_http::settings;
+use server_http::vars::Variable;
 
-use server_core::reply::weaken;
+use server_http::reply::weaken;
 use stage::Stage;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "ssi",
     directives: &[PLAIN],
-    units: &[<SsiLoc as server_core::confs::Conf>::unit],
+    units: &[<SsiLoc as server_http::confs::Conf>::unit],
     variables: &[
         Variable {
             name: "date_local",

@@ -23,9 +23,9 @@ mod watch;
 use std::sync::Arc;
 
 use conf::{ConfError, Contexts, Directive};
-use server_core::module::Module;
-use server_core::settings;
-use server_core::typed::{Number, Size};
+use server_base::typed::{Number, Size};
+use server_http::module::Module;
+use server_http::settings;
 
 use cache::Cache;
 use values::{CacheKind, File, Given, Protocols, Seconds, VerifyClient};
@@ -34,7 +34,7 @@ use values::{CacheKind, File, Given, Protocols, Seconds, VerifyClient};
 pub(crate) const MODULE: Module = Module {
     name: "ssl",
     directives: &[PLAIN, rows::ROWS],
-    units: &[<SslSrv as server_core::confs::Conf>::unit],
+    units: &[<SslSrv as server_http::confs::Conf>::unit],
     variables: variables::VARIABLES,
     finish: Some(|b| {
         build::finish(b)?;

@@ -6,11 +6,11 @@
 //! Source: nginx documentation, `ngx_http_core_module`; nginx's static handler.
 
 use engines::http::{Chunk, FileRange, Method};
-use server_core::debug_http;
-use server_core::errlog::{Level, Shown};
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{Content, Handler, Module};
-use server_core::{paths, reply};
+use server_base::errlog::{Level, Shown};
+use server_http::debug_http;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::{Content, Handler, Module};
+use server_http::{paths, reply};
 
 use std::rc::Rc;
 

@@ -4,12 +4,12 @@
 
 use conf::{Arity, Contexts, Row};
 use engines::http::Method;
-use server_core::build::Build;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{Content, Inherit, Module};
-use server_core::reply;
-use server_core::stats::{self, Totals};
-use server_core::vars::Variable;
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::{Content, Inherit, Module};
+use server_http::reply;
+use server_http::stats::{self, Totals};
+use server_http::vars::Variable;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {

@@ -13,21 +13,21 @@ use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use engines::http::{Chunk, FieldId, Method};
-use server_core::build::Build;
-use server_core::exchange::{BodyStage, Broken, Ctx, Exchange};
-use server_core::mime::{ALWAYS, MimeTypes};
-use server_core::module::Module;
-use server_core::settings;
-use server_core::value::Value;
+use server_base::mime::{ALWAYS, MimeTypes};
+use server_http::build::Build;
+use server_http::exchange::{BodyStage, Broken, Ctx, Exchange};
+use server_http::module::Module;
+use server_http::settings;
+use server_http::value::Value;
 
 use replace::{Pair, Replace};
-use server_core::reply::weaken;
+use server_http::reply::weaken;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "sub",
     directives: &[PLAIN, ROWS],
-    units: &[<SubLoc as server_core::confs::Conf>::unit],
+    units: &[<SubLoc as server_http::confs::Conf>::unit],
     header_stage: Some(stage),
     stage_of_subrequests: true,
     dormant: true,

@@ -5,21 +5,21 @@
 use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
-use server_core::build::Build;
-use server_core::conf_core::Alias;
-use server_core::debug_http;
-use server_core::errlog::{Level, Shown};
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{Handler, Inherit, Module, Step};
-use server_core::trace::{At, Event};
-use server_core::value::Value;
-use server_core::{paths, phases, reply, settings};
+use server_base::errlog::{Level, Shown};
+use server_http::build::Build;
+use server_http::conf_core::Alias;
+use server_http::debug_http;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::{Handler, Inherit, Module, Step};
+use server_http::trace::{At, Event};
+use server_http::value::Value;
+use server_http::{paths, phases, reply, settings};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "try_files",
     directives: &[PLAIN, ROWS],
-    units: &[<TryLoc as server_core::confs::Conf>::unit],
+    units: &[<TryLoc as server_http::confs::Conf>::unit],
     handlers: &[Handler::PreContent(handle)],
     inherits: &[("try_files", Inherit::Never)],
     dormant: true,

@@ -8,11 +8,11 @@
 use std::collections::HashSet;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row, Word};
-use server_core::MAX_UNIX_PATH;
-use server_core::address::parse_endpoint;
-use server_core::build::Build;
-use server_core::confs::{Conf, Scope, Unit};
-use server_core::module::Module;
+use server_base::address::parse_endpoint;
+use server_base::listen::MAX_UNIX_PATH;
+use server_http::build::Build;
+use server_http::confs::{Conf, Scope, Unit};
+use server_http::module::Module;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {

@@ -12,24 +12,25 @@ use std::rc::Rc;
 
 use conf::{Arity, Builder, ConfError, Contexts, Directive, Row};
 use engines::http::FieldId;
-use server_core::ListenAddr;
-use server_core::build::Build;
-use server_core::builtin::find_cookie;
-use server_core::config::ConfigContext;
-use server_core::errlog::Level;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::Module;
-use server_core::typed::{self, Text, Typed};
-use server_core::vars::{self, VarId, Variable};
-use server_core::{keyword, settings};
+use server_base::config::ConfigContext;
+use server_base::errlog::Level;
+use server_base::keyword;
+use server_base::listen::ListenAddr;
+use server_base::typed::{self, Text, Typed};
+use server_http::build::Build;
+use server_http::builtin::find_cookie;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::Module;
+use server_http::settings;
+use server_http::vars::{self, VarId, Variable};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "userid",
     directives: &[MAIN_PLAIN, PLAIN, ROWS],
     units: &[
-        <UseridMain as server_core::confs::Conf>::unit,
-        <UseridLoc as server_core::confs::Conf>::unit,
+        <UseridMain as server_http::confs::Conf>::unit,
+        <UseridLoc as server_http::confs::Conf>::unit,
     ],
     variables: &[
         Variable {

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use conf::Memory;
-use server_core::LoadOptions;
+use server_http::LoadOptions;
 use server_modules::MODULES;
 
 const MAIN_FILE: &str = "/etc/nginx/nginx.conf";
@@ -63,7 +63,7 @@ fn given(text: &str) -> String {
         error_log: None,
         access_log: PathBuf::from("/var/log/nginx/access.log"),
     };
-    let (mut shown, end) = match server_core::load(memory, &options, MODULES) {
+    let (mut shown, end) = match server_http::load(memory, &options, MODULES) {
         Ok(cycle) => (cycle.warnings, "ok".to_owned()),
         Err(refused) => (refused.warnings, refused.error.render(&refused.files)),
     };

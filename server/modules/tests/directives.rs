@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use conf::{Contexts, Row, nginx_directives};
-use server_core::build::{Build, MEANINGLESS, all_rows};
+use server_http::build::{Build, MEANINGLESS, all_rows};
 use server_modules::MODULES;
 
 #[test]

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use conf::Memory;
-use server_core::LoadOptions;
+use server_http::LoadOptions;
 use server_modules::MODULES;
 
 /// What begins a configuration that does not load here.
@@ -36,7 +36,7 @@ fn sound_configurations_load() {
             error_log: None,
             access_log: PathBuf::from("/var/log/nginx/access.log"),
         };
-        match server_core::load(source, &options, MODULES) {
+        match server_http::load(source, &options, MODULES) {
             Ok(cycle) => assert_eq!(cycle.warnings, [""; 0], "{}", path.display()),
             Err(refused) => panic!("{}: {}", path.display(), refused.error),
         }

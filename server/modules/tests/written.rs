@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use conf::{Contexts, Memory};
-use server_core::build::{Level, all_rows};
-use server_core::http::Http;
-use server_core::{LoadOptions, Written};
+use server_http::build::{Level, all_rows};
+use server_http::http::Http;
+use server_http::{LoadOptions, Written};
 use server_modules::MODULES;
 
 const MAIN_FILE: &str = "/etc/nginx/nginx.conf";
@@ -29,7 +29,7 @@ impl Site {
             access_log: PathBuf::from("/var/log/nginx/access.log"),
         };
         let source = Memory::default().with_file(MAIN_FILE, text);
-        let (cycle, written) = server_core::load_written(source, &options, MODULES)
+        let (cycle, written) = server_http::load_written(source, &options, MODULES)
             .unwrap_or_else(|refused| panic!("{}", refused.error.render(&refused.files)));
         Self {
             http: cycle.http.expect("every configuration has it"),
@@ -199,7 +199,7 @@ fn a_directive_is_shown_as_it_was_written() {
 #[test]
 fn directives_of_inner_levels_say_how_they_are_inherited() {
     let modules = MODULES.iter().flat_map(|module| module.inherits);
-    let core = server_core::conf_core::INHERITS;
+    let core = server_http::conf_core::INHERITS;
     let declared: Vec<&str> = modules.chain(core).map(|(name, _)| *name).collect();
     let rows: Vec<_> = all_rows(MODULES)
         .into_iter()
@@ -221,7 +221,7 @@ fn directives_of_inner_levels_say_how_they_are_inherited() {
     for row in rows {
         let inner = row.contexts.contains(Contexts::SERVER | Contexts::LOCATION);
         let outer = row.contexts.contains(Contexts::HTTP | Contexts::MAIN);
-        let idle = server_core::build::MEANINGLESS
+        let idle = server_http::build::MEANINGLESS
             .iter()
             .any(|idle| idle.name == row.name);
         if inner && !outer && !idle && !levels.contains(&row.name) {

@@ -25,8 +25,8 @@ pub use random::Random;
 pub use wire::{Faults, Hands, Moment, Wire};
 pub use world::{ClosedBy, Link, Order, World};
 
-use driver::sys::socket::Sent;
 use driver::worker::net::Net;
+use sys::socket::Sent;
 
 /// The server's end of a wire; dropping it closes the connection.
 #[derive(Debug)]

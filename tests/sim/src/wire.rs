@@ -11,14 +11,14 @@ use engines::http::{FileRange, Front, Gather};
 
 use super::Random;
 use driver::io::send::{INLINE_FILE_BYTES, read_range};
-use driver::sys::socket::Sent;
+use sys::socket::Sent;
 
 /// The virtual time, and the number of the configuration in force.
 #[derive(Debug, Default)]
 pub struct Hands {
     /// Monotonic milliseconds.
     pub now_ms: Cell<u64>,
-    /// [`server_core::http::LocalHttp::number`] of the configuration for new requests.
+    /// [`server_http::http::LocalHttp::number`] of the configuration for new requests.
     pub generation: Cell<u64>,
 }
 

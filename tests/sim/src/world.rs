@@ -8,8 +8,8 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use server_core::exchange::{Env, Peer};
-use server_core::waker::WakeKey;
+use server_base::waker::WakeKey;
+use server_http::exchange::{Env, Peer};
 
 use super::{Hands, Random, SimNet, SimSocket, Wire};
 use driver::worker::config::ThreadConfig;

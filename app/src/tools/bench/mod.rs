@@ -14,7 +14,6 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use driver::sys::signal::Signals;
 use lab::Judge;
 use lab::bench::{Measured, Step, bench};
 use lab::report::{Offloads, Report, text};
@@ -22,6 +21,7 @@ use lab::url::Url;
 use link::is_conclusive;
 use link::via::{self, Far, Inside, Wanted};
 use link::{LOCALHOST_PORTS, Link, Spec};
+use sys::signal::Signals;
 
 use super::long::{self, Asked};
 use options::{LONGS, Options};

@@ -7,11 +7,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engines::http::Fault;
-use server_core::build::Level;
-use server_core::conf_core::CoreSrv;
-use server_core::exchange::{Exchange, Tls};
-use server_core::http::Http;
-use server_core::names;
+use server_http::build::Level;
+use server_http::conf_core::CoreSrv;
+use server_http::exchange::{Exchange, Tls};
+use server_http::http::Http;
+use server_http::names;
 
 use super::listener::Taken;
 use super::report::Handshake;

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use server_core::ListenAddr;
-use server_core::http::{Http, Port};
+use server_base::listen::ListenAddr;
+use server_http::http::{Http, Port};
 
 use super::url::Destination;
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use driver::worker::config::ThreadConfig;
 use engines::http::FieldId;
-use server_core::http::Http;
+use server_http::http::Http;
 
 use super::long::Asked;
 use crate::console::Console;

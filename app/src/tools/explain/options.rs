@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
 
 use engines::http::is_token;
-use server_core::exchange::Peer;
+use server_http::exchange::Peer;
 
 use super::url::Url;
 use crate::argv;

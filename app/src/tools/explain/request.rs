@@ -13,17 +13,20 @@ use driver::io::files::FileCache;
 use driver::worker::config::ThreadConfig;
 use engines::h1::{self, Event as Received};
 use engines::http::FileRange;
-use server_core::clock::Clock;
-use server_core::exchange::{Client, Ctx, Env, Exchange, Peer, State, Wait};
-use server_core::http::Http;
-use server_core::logs::Logs;
-use server_core::trace::{Event, FileKind, Noted, Trace};
-use server_core::transport::NO_SOCKET;
-use server_core::waker::{WakeKey, WakeQueue};
-use server_core::{
-    Change, DirEntry, FileError, Files, Keep, ListenAddr, Meta, OpenPolicy, Opened, TempDir,
-    TempFile, phases,
+use server_base::clock::Clock;
+use server_base::logs::Logs;
+use server_base::transport::NO_SOCKET;
+use server_base::waker::{WakeKey, WakeQueue};
+use server_base::{
+    files::{
+        Change, DirEntry, FileError, Files, Keep, Meta, OpenPolicy, Opened, TempDir, TempFile,
+    },
+    listen::ListenAddr,
 };
+use server_http::exchange::{Client, Ctx, Env, Exchange, Peer, State, Wait};
+use server_http::http::Http;
+use server_http::phases;
+use server_http::trace::{Event, FileKind, Noted, Trace};
 
 use super::handshake::{self, Greeting};
 use super::listener::Taken;

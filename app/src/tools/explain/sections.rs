@@ -1,11 +1,11 @@
 //! The parts of the report that are not steps: who takes the connection and the request, and what comes back.
 
 use engines::http::FieldId;
-use server_core::build::Level;
-use server_core::conf_core::CoreSrv;
-use server_core::exchange::State;
-use server_core::names::NameMatch;
-use server_core::trace::{Event, FileKind, Noted};
+use server_http::build::Level;
+use server_http::conf_core::CoreSrv;
+use server_http::exchange::State;
+use server_http::names::NameMatch;
+use server_http::trace::{Event, FileKind, Noted};
 
 use super::listener::Taken;
 use super::report::{Answer, Listener, Server};

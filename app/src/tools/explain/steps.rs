@@ -2,12 +2,12 @@
 
 use conf::{Files, Pos};
 use engines::http::reason_phrase;
-use server_core::Written;
-use server_core::http::Http;
-use server_core::location::LocationKind;
-use server_core::module;
-use server_core::phases::Phase;
-use server_core::trace::{At, Event, FileKind, Noted};
+use server_http::Written;
+use server_http::http::Http;
+use server_http::location::LocationKind;
+use server_http::module;
+use server_http::phases::Phase;
+use server_http::trace::{At, Event, FileKind, Noted};
 
 use super::report::{Location, Place, Setting, Step};
 
@@ -228,7 +228,7 @@ impl Teller<'_> {
     }
 }
 
-fn outcome(found: &Result<FileKind, server_core::FileError>) -> String {
+fn outcome(found: &Result<FileKind, server_base::files::FileError>) -> String {
     match found {
         Ok(FileKind::File(size)) => format!("a file of {size} bytes"),
         Ok(FileKind::Directory) => "a directory".to_owned(),

@@ -1,6 +1,6 @@
 //! The report as text: what happens on the left, the line that is the reason for it on the right.
 
-use server_core::errlog;
+use server_base::errlog;
 
 use super::report::{Answer, Place, Report, Setting};
 use super::steps::status_line;

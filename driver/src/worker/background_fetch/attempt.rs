@@ -5,13 +5,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-use server_core::background_fetch::{BackgroundFetch, Endpoint};
-use server_core::errlog::{ErrorLog, Level};
+use server_base::background_fetch::{BackgroundFetch, Endpoint};
+use server_base::errlog::{ErrorLog, Level};
 
 use super::http::HttpFetch;
 use super::unix_s;
-use crate::sys::poll::{Interest, Poller};
-use crate::sys::{connect, socket};
+use sys::poll::{Interest, Poller};
+use sys::{connect, socket};
 
 /// A fetch in progress.
 pub(super) struct Attempt {

@@ -6,7 +6,7 @@
 use engines::client::{Bodies, Refusal};
 use engines::h1::{Client, ClientEvent, Misdeed, Settings};
 use engines::http::{BodyLength, FieldId, ResponseHead};
-use server_core::background_fetch::FetchRequest;
+use server_base::background_fetch::FetchRequest;
 
 /// A response while it is received.
 #[derive(Debug)]

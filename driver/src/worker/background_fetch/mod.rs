@@ -15,14 +15,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use engines::dns::{Answer, Event, Subject};
-use server_core::background_fetch::BackgroundFetch;
-use server_core::errlog::{ErrorLog, Level};
-use server_core::name_servers::NameServers;
+use server_base::background_fetch::BackgroundFetch;
+use server_base::errlog::{ErrorLog, Level};
+use server_base::name_servers::NameServers;
 
 use super::unix_s;
 use crate::io::resolver::Resolver;
-use crate::sys::poll::{Poller, Ready};
 use attempt::{Attempt, Outcome, write_log};
+use sys::poll::{Poller, Ready};
 
 /// All background fetches of a configuration.
 pub(super) struct BackgroundFetches {

@@ -7,10 +7,10 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use server_core::background_fetch::{Endpoint, FetchRequest};
-use server_core::errlog::Sink;
+use server_base::background_fetch::{Endpoint, FetchRequest};
+use server_base::errlog::Sink;
 
-use crate::sys::poll::Events;
+use sys::poll::Events;
 
 /// Asks for a text and accepts "yes!"; how each attempt ended is noted.
 struct Fetch {

@@ -4,11 +4,11 @@ use std::rc::Rc;
 use std::{fmt, io};
 
 use engines::http::{FieldId, RequestHead};
-use server_core::errlog::Level;
-use server_core::exchange::{Client, Exchange, State as Progress};
-use server_core::phases;
-use server_core::stats::{self, Activity};
-use server_core::waker::WakeKey;
+use server_base::errlog::Level;
+use server_base::waker::WakeKey;
+use server_http::exchange::{Client, Exchange, State as Progress};
+use server_http::phases;
+use server_http::stats::{self, Activity};
 
 use super::serving::{H1_STREAM, Protocol};
 use super::state::{Closed, Conn, State};

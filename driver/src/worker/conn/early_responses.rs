@@ -6,9 +6,9 @@
 
 use engines::http::ResponseHead;
 use engines::{h1, h2};
-use server_core::debug_http;
-use server_core::exchange::{Exchange, State};
-use server_core::phases::Phase;
+use server_http::debug_http;
+use server_http::exchange::{Exchange, State};
+use server_http::phases::Phase;
 
 /// Sends the hints of an exchange over HTTP/1.
 #[cold]

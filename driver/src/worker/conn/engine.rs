@@ -5,9 +5,9 @@
 use engines::http::{Chunk, Gather, RequestHead, ResponseHead};
 use engines::mux::{Plan, Want};
 use engines::{h2, spdy};
-use server_core::conf_core::{Http2Loc, SpdyLoc};
-use server_core::exchange::{Exchange, Offers};
-use server_core::http::Http;
+use server_http::conf_core::{Http2Loc, SpdyLoc};
+use server_http::exchange::{Exchange, Offers};
+use server_http::http::Http;
 
 /// Parts that wait for their next use. They are boxed where they are used, and move as pointers.
 #[allow(

@@ -3,9 +3,9 @@
 //! [`run`] begins them as requests come and moves their bodies to the output queue. [`finish_sent`] ends those whose last byte
 //! has been written, [`finish_all`] those of a connection that is closed.
 
-use server_core::conf_core;
-use server_core::phases;
-use server_core::waker::WakeKey;
+use server_base::waker::WakeKey;
+use server_http::conf_core;
+use server_http::phases;
 
 use super::client::abandon;
 use super::serving::{ActiveExchange, Protocol};

@@ -2,9 +2,9 @@
 
 use engines::h1::{Event, Next, Phase};
 use engines::http::{Fault, RequestHead};
-use server_core::debug_http;
-use server_core::exchange::{Exchange, Pulled, State as Progress};
-use server_core::phases;
+use server_http::debug_http;
+use server_http::exchange::{Exchange, Pulled, State as Progress};
+use server_http::phases;
 
 use super::client::{log_unfinished, open_exchange};
 use super::serving::{

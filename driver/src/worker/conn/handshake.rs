@@ -6,10 +6,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use server_core::errlog::Level;
-use server_core::meters::{self, Event};
-use server_core::names::handshake;
-use server_core::{certificates, exchange};
+use server_base::errlog::Level;
+use server_http::meters::{self, Event};
+use server_http::names::handshake;
+use server_http::{certificates, exchange};
 use tls::Fault;
 
 use super::client::{client, log};

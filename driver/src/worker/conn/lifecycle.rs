@@ -8,9 +8,9 @@
 //! `keepalive_min_timeout`, `lingering_close`.
 
 use engines::h1::{Next, Phase};
-use server_core::conf_core::{CoreSrv, Lingering as Rule};
-use server_core::errlog::Level;
-use server_core::exchange::State as Progress;
+use server_base::errlog::Level;
+use server_http::conf_core::{CoreSrv, Lingering as Rule};
+use server_http::exchange::State as Progress;
 
 use super::client::{log, log_unfinished};
 use super::exchanges::{finish_all, finish_sent, resume_due};

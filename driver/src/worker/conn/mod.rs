@@ -30,8 +30,8 @@ mod tls;
 mod trace;
 mod transport;
 
-use server_core::exchange::BODY_BUDGET_BYTES;
-use server_core::waker::WakeKey;
+use server_base::waker::WakeKey;
+use server_http::exchange::BODY_BUDGET_BYTES;
 
 use super::net::Net;
 use super::shared::Shared;

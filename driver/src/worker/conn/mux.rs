@@ -13,12 +13,12 @@ use std::rc::Rc;
 use engines::http::RequestHead;
 use engines::mux::Event;
 use engines::{h2, spdy};
-use server_core::conf_core::SpdySrv;
-use server_core::errlog::Level;
-use server_core::exchange::Exchange;
-use server_core::memory;
-use server_core::phases;
-use server_core::stats;
+use server_base::errlog::Level;
+use server_base::memory;
+use server_http::conf_core::SpdySrv;
+use server_http::exchange::Exchange;
+use server_http::phases;
+use server_http::stats;
 
 use super::client::{abandon, log, open_exchange};
 use super::engine::{Engine, Reason};

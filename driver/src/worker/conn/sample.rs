@@ -1,11 +1,11 @@
 //! A response that is sampled: what the kernel was asked and has told, and when its first byte counts as late.
 
-use server_core::clock::Clock;
-use server_core::exchange::Exchange;
-use server_core::timing::Stall;
-use server_core::transport::TcpInfo;
+use server_base::clock::Clock;
+use server_base::transport::TcpInfo;
+use server_http::exchange::Exchange;
+use server_http::timing::Stall;
 
-use crate::sys::socket::Sent;
+use sys::socket::Sent;
 
 /// A response that the kernel was asked about.
 pub(super) struct Sample {

@@ -1,7 +1,7 @@
 //! When a first byte counts as late, and why; which times of the kernel are believed.
 
-use server_core::timing::Stall;
-use server_core::transport::TcpInfo;
+use server_base::transport::TcpInfo;
+use server_http::timing::Stall;
 
 use super::{CLOCKS_US, STALL_US, Sample};
 

@@ -11,9 +11,9 @@ use std::rc::Rc;
 
 use engines::h1::{self, Next};
 use engines::http::{Gather, RequestHead};
-use server_core::conf_core::{CoreLoc, Lingering};
-use server_core::exchange::{Exchange, State};
-use server_core::stats::Activity;
+use server_http::conf_core::{CoreLoc, Lingering};
+use server_http::exchange::{Exchange, State};
+use server_http::stats::Activity;
 
 use super::engine::{Engine, NO_STREAM, Pool};
 

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use engines::h2::PREFACE;
 use engines::proxy_protocol::{self, Fault};
-use server_core::errlog::Level;
+use server_base::errlog::Level;
 
 use super::client::log;
 use super::handshake::{self, Opened};

@@ -13,8 +13,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use engines::proxy_protocol;
-use server_core::exchange::Peer;
-use server_core::stats::{Activity, Counted};
+use server_http::exchange::Peer;
+use server_http::stats::{Activity, Counted};
 
 use super::sample::Sample;
 use super::serving::{Exchanges, H1State, MuxState, Protocol};

@@ -4,8 +4,8 @@
 //! did. A configuration that does not ask costs a branch at each of these places. One that asks for the sake of samples alone
 //! has the clock read for a share of the heads: those of which the rest may be sampled.
 
-use server_core::exchange::Exchange;
-use server_core::timing::{ALL, is_drawn};
+use server_http::exchange::Exchange;
+use server_http::timing::{ALL, is_drawn};
 
 use super::serving::Exchanges;
 use super::state::Conn;

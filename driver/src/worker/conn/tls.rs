@@ -9,13 +9,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engines::http::{Front, Gather};
-use server_core::exchange;
-use server_core::meters::{self, Event};
+use server_http::exchange;
+use server_http::meters::{self, Event};
 use tls::{Fault, Scratch};
 
 use super::sample::{Stamped, Told};
-use crate::sys::socket::Sent;
 use crate::worker::net::Net;
+use sys::socket::Sent;
 
 /// The TLS side of a connection.
 pub(crate) struct Tls {

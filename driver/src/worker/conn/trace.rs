@@ -4,9 +4,9 @@
 
 use std::fmt;
 
-use server_core::debug_http;
-use server_core::errlog::{Level, Record, Topics};
-use server_core::exchange::Exchange;
+use server_base::errlog::{Level, Record, Topics};
+use server_http::debug_http;
+use server_http::exchange::Exchange;
 
 use super::serving::Protocol;
 use super::state::{Conn, State};
@@ -16,11 +16,11 @@ use crate::worker::shared::Shared;
 /// Logs a debugging message about a connection; its arguments are looked at only where somebody wants it.
 macro_rules! debug_conn {
     ($topics:ident, $c:expr, $sh:expr, $($text:tt)+) => {
-        if server_core::errlog::debugging() {
+        if server_base::errlog::debugging() {
             $crate::worker::conn::trace::write(
                 $c,
                 $sh,
-                server_core::errlog::Topics::$topics,
+                server_base::errlog::Topics::$topics,
                 format_args!($($text)+),
             );
         }
@@ -85,7 +85,7 @@ pub(super) struct Head<'a>(pub(super) &'a engines::http::ResponseHead);
 
 impl fmt::Display for Head<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use server_core::errlog::Shown;
+        use server_base::errlog::Shown;
         let Self(head) = self;
         let reason = engines::http::reason_phrase(head.status);
         write!(f, "HTTP/1.1 {} {reason}", head.status)?;

@@ -3,13 +3,13 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use server_core::errlog::{self, Level, Topics};
-use server_core::exchange::Peer;
-use server_core::http::PortAddr;
+use server_base::errlog::{self, Level, Topics};
+use server_http::exchange::Peer;
+use server_http::http::PortAddr;
 
 use super::{Accepting, EventLoop, Interest, LISTENER_BIT, Ordering, Readiness, Thread};
-use crate::sys::socket;
 use crate::worker::conn::{Conn, PlainProtocols, debug};
+use sys::socket;
 
 impl Thread {
     /// Accepts from a port.

@@ -12,9 +12,9 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use server_core::errlog::Level;
-use server_core::exchange::Env;
-use server_core::waker::WakeQueue;
+use server_base::errlog::Level;
+use server_base::waker::WakeQueue;
+use server_http::exchange::Env;
 
 use super::config::ThreadConfig;
 use super::conn::{Readiness, drain};
@@ -23,9 +23,9 @@ use super::orders::{Counters, Order, Setup};
 use super::shared::Shared;
 use super::slab::Key;
 use super::tables::{EventLoop, Tables};
-use crate::sys::heap::trim;
-use crate::sys::poll::{Events, Interest, Poller, Waker};
 use room::Candidates;
+use sys::heap::trim;
+use sys::poll::{Events, Interest, Poller, Waker};
 
 /// One worker thread.
 pub struct Thread {

@@ -9,10 +9,10 @@
 
 use std::hint::black_box;
 
-use server_core::errlog::Level;
-use server_core::exchange::{Ctx, Exchange, State, Wait};
-use server_core::offload::{Full, Job, Progress};
-use server_core::phases::delay_counts_from;
+use server_base::errlog::Level;
+use server_base::offload::{Full, Job, Progress};
+use server_http::exchange::{Ctx, Exchange, State, Wait};
+use server_http::phases::delay_counts_from;
 
 use super::cost::{cost_us, is_negligible, is_quick};
 use super::entries::Entry;

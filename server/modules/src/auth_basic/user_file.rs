@@ -9,12 +9,12 @@
 use std::rc::Rc;
 
 use engines::http::FileRange;
-use server_core::errlog::Level;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::{ENOENT, FileError, OpenPolicy};
+use server_base::errlog::Level;
+use server_base::files::{ENOENT, FileError, OpenPolicy};
+use server_http::exchange::{Ctx, Exchange};
 
 use super::entries::{Entry, Search};
-use server_core::paths::log_failed;
+use server_http::paths::log_failed;
 
 /// Looks for a user.
 ///

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
-use server_core::offload::{Job, WeakJob};
+use server_base::offload::{Job, WeakJob};
 use sha2::{Digest, Sha256};
 
 use super::password::Verdict;
@@ -117,8 +117,8 @@ const MARKS_MAX: usize = 256;
 
 #[cfg(test)]
 mod tests {
-    use server_core::exchange::Env;
-    use server_core::offload::Full;
+    use server_base::offload::Full;
+    use server_http::exchange::Env;
 
     use super::*;
 

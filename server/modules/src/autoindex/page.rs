@@ -1,7 +1,7 @@
 //! The listing as a page: a line for each entry, in columns.
 
 use engines::http::{Civil, Escape, civil, escape, escape_html};
-use server_core::clock::MONTHS;
+use server_base::clock::MONTHS;
 
 use super::{Entry, Kind};
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use engines::http::Chunk;
-use server_core::exchange::{BodyStage, Broken};
+use server_http::exchange::{BodyStage, Broken};
 
 /// A table between two charsets.
 pub(super) enum Table {

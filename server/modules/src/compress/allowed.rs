@@ -4,10 +4,10 @@
 //! Source: nginx documentation, `gzip_http_version`, `gzip_proxied`, `gzip_disable`.
 
 use engines::http::{FieldId, Version, parse_http_date};
-use server_core::agent::Browser;
-use server_core::errlog::Level;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::regex::Regex;
+use server_base::errlog::Level;
+use server_base::regex::Regex;
+use server_http::agent::Browser;
+use server_http::exchange::{Ctx, Exchange};
 
 use super::accept::Accepted;
 use super::coding::Coding;

@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::rc::{Rc, Weak};
 
 use engines::http::FileHandle;
-use server_core::Opened;
+use server_base::files::Opened;
 
 use super::coding::Params;
 

@@ -13,8 +13,8 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 use zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective};
 
-use server_core::exchange::Broken;
-use server_core::memory;
+use server_base::memory;
+use server_http::exchange::Broken;
 
 use super::coding::{Coding, Params};
 use super::fit;

@@ -8,7 +8,7 @@
 //! Source: what the libraries ask the allocator for, 900 KB of a page before them; what they touch of it is in
 //! benches/README.md, "Encoders".
 
-use server_core::memory;
+use server_base::memory;
 
 use super::coding::{Coding, Params};
 use super::whole::WHOLE_BYTES;

@@ -9,10 +9,10 @@ use std::rc::Rc;
 
 use conf::Contexts;
 use engines::http::{Chunk, FieldId, Method};
-use server_core::exchange::{BodyStage, Broken, Ctx, Exchange};
-use server_core::module::Module;
-use server_core::settings;
-use server_core::typed::Buffers;
+use server_base::typed::Buffers;
+use server_http::exchange::{BodyStage, Broken, Ctx, Exchange};
+use server_http::module::Module;
+use server_http::settings;
 
 use super::inflate::Inflate;
 use super::settings::{BUFFERS, CompressLoc};
@@ -22,7 +22,7 @@ use super::{allowed, vary};
 pub(crate) const MODULE: Module = Module {
     name: "gunzip",
     directives: &[PLAIN],
-    units: &[<GunzipLoc as server_core::confs::Conf>::unit],
+    units: &[<GunzipLoc as server_http::confs::Conf>::unit],
     header_stage: Some(stage),
     stage_of_subrequests: true,
     dormant: true,

@@ -8,29 +8,30 @@ use std::rc::Rc;
 
 use conf::Contexts;
 use engines::http::{Chunk, FieldId, FileRange, Method};
-use server_core::debug_http;
-use server_core::errlog::{Level, Shown};
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::{Content, Handler, Module};
-use server_core::{Opened, paths, reply, settings};
+use server_base::errlog::{Level, Shown};
+use server_base::files::Opened;
+use server_http::debug_http;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::{Content, Handler, Module};
+use server_http::{paths, reply, settings};
 
 use super::coding::{CODINGS, Coding};
 use super::settings::CompressLoc;
 use super::{allowed, vary};
-use server_core::paths::log_failed;
+use server_http::paths::log_failed;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "gzip_static",
     stands_for: &["brotli_static", "zstd_static"],
     directives: &[PLAIN],
-    units: &[<StaticLoc as server_core::confs::Conf>::unit],
+    units: &[<StaticLoc as server_http::confs::Conf>::unit],
     handlers: &[Handler::Content(handle)],
     dormant: true,
     ..Module::EMPTY
 };
 
-server_core::keyword! {
+server_base::keyword! {
     /// When a compressed file is sent.
     pub enum Mode {
         /// To clients that take it.

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use server_core::exchange::Exchange;
+use server_http::exchange::Exchange;
 
 use super::coding::Coding;
 

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use conf::{Arity, Builder, ConfError, Contexts, Directive, Row};
-use server_core::build::Build;
-use server_core::config::ConfigContext;
-use server_core::mime::{ALWAYS, MimeTypes};
-use server_core::regex::Regex;
-use server_core::settings;
-use server_core::typed::{self, Buffers, Size, Typed};
+use server_base::config::ConfigContext;
+use server_base::mime::{ALWAYS, MimeTypes};
+use server_base::regex::Regex;
+use server_base::typed::{self, Buffers, Size, Typed};
+use server_http::build::Build;
+use server_http::settings;
 
 use super::allowed::PROXIED;
 use super::coding::{CODINGS, Coding, Params};
@@ -283,7 +283,7 @@ impl Typed for Order {
     }
 }
 
-server_core::keyword! {
+server_base::keyword! {
     /// `gzip_http_version`.
     pub enum HttpVersion {
         /// HTTP/1.0 and later.

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use engines::http::Chunk;
-use server_core::exchange::{BodyStage, Broken};
-use server_core::memory::{self, Claim};
+use server_base::memory::{self, Claim};
+use server_http::exchange::{BodyStage, Broken};
 
 use super::cache::Keep;
 use super::coding::Params;

@@ -3,8 +3,8 @@
 //! Source: RFC 9110, sections 12.5.5 and 8.8.1; nginx documentation, `gzip_vary`.
 
 use engines::http::{FieldId, ResponseHead};
-use server_core::exchange::Reply;
-use server_core::reply::weaken;
+use server_http::exchange::Reply;
+use server_http::reply::weaken;
 
 /// Adds the field, unless the response has it or varies by everything.
 pub(super) fn add(fields: &mut ResponseHead) {

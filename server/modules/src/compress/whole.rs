@@ -7,7 +7,7 @@ use std::cell::RefCell;
 
 use engines::http::Chunk;
 use libdeflater::{CompressionLvl, Compressor};
-use server_core::exchange::{Ctx, Exchange};
+use server_http::exchange::{Ctx, Exchange};
 
 use super::coding::{Coding, Params};
 use super::encoder::{Encoder, Until};

@@ -4,15 +4,15 @@
 //! place only when all of it is in the new one.
 
 use engines::http::{FieldId, Method};
-use server_core::errlog::{Level, Shown};
-use server_core::exchange::{Ctx, Exchange};
-use server_core::{Change, EEXIST, ENOENT, Meta, OpenPolicy};
+use server_base::errlog::{Level, Shown};
+use server_base::files::{Change, EEXIST, ENOENT, Meta, OpenPolicy};
+use server_http::exchange::{Ctx, Exchange};
 
 use super::destination::{Way, ask_inside, lies_in, parent, refuse_links, way};
 use super::settings::DavLoc;
 use super::tree::{self, Kept, TREE_DEPTH};
 use super::{Answer, Depth, cut_slash, depth, failed, of_errno, refuse, refuse_body, remove};
-use server_core::paths::reason;
+use server_http::paths::reason;
 
 /// Does either.
 pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {

@@ -5,15 +5,16 @@
 use std::rc::Rc;
 
 use engines::http::{FieldId, normalize, unescape};
-use server_core::conf_core::{Alias, CoreSrv};
-use server_core::debug_http;
-use server_core::errlog::{Level, Shown};
-use server_core::exchange::{Ctx, Exchange};
-use server_core::phases::permitted;
-use server_core::{ENOENT, ENOTDIR, Meta, OpenPolicy, SymlinkMode, paths};
+use server_base::errlog::{Level, Shown};
+use server_base::files::{ENOENT, ENOTDIR, Meta, OpenPolicy, SymlinkMode};
+use server_http::conf_core::{Alias, CoreSrv};
+use server_http::debug_http;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::paths;
+use server_http::phases::permitted;
 
 use super::{cut_slash, failed, refuse};
-use server_core::paths::log_failed;
+use server_http::paths::log_failed;
 
 /// Where a file or directory goes, and where it is.
 pub(super) struct Way {

@@ -1,17 +1,18 @@
 //! PUT: the body becomes a file.
 
 use engines::http::{FieldId, parse_http_date};
-use server_core::debug_http;
-use server_core::errlog::{Level, Shown};
-use server_core::exchange::{Ctx, Exchange};
-use server_core::module::Content;
-use server_core::request_body::{self, Collected, InFile, Plan};
-use server_core::{Change, EISDIR, OpenPolicy, paths};
+use server_base::errlog::{Level, Shown};
+use server_base::files::{Change, EISDIR, OpenPolicy};
+use server_http::debug_http;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::Content;
+use server_http::paths;
+use server_http::request_body::{self, Collected, InFile, Plan};
 
 use super::destination::{parent, refuse_links};
 use super::settings::DavLoc;
 use super::{Answer, of_errno, refuse, set_location, tree};
-use server_core::paths::reason;
+use server_http::paths::reason;
 
 /// Collects the body, then puts it in its place.
 pub(super) fn put(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Content {

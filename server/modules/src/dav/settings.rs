@@ -2,10 +2,10 @@
 
 use conf::{Arity, ConfError, Contexts, Directive};
 use engines::http::Method;
-use server_core::build::method_bit;
-use server_core::config::ConfigContext;
-use server_core::settings;
-use server_core::typed::{Number, Typed};
+use server_base::config::ConfigContext;
+use server_base::typed::{Number, Typed};
+use server_http::build::method_bit;
+use server_http::settings;
 
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 

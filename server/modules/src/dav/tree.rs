@@ -1,11 +1,11 @@
 //! Trees of directories: removed, copied, and made on the way to a file; files renamed, across file systems where need be.
 
-use server_core::errlog::{Level, Shown};
-use server_core::exchange::{Ctx, Exchange};
-use server_core::{Change, DirEntry, EACCES, EEXIST, ENOENT, EXDEV, FileError, Meta};
+use server_base::errlog::{Level, Shown};
+use server_base::files::{Change, DirEntry, EACCES, EEXIST, ENOENT, EXDEV, FileError, Meta};
+use server_http::exchange::{Ctx, Exchange};
 
 use super::{failed, of_errno};
-use server_core::paths::reason;
+use server_http::paths::reason;
 
 /// What a file keeps when it is copied.
 #[derive(Clone, Copy)]
@@ -56,7 +56,7 @@ pub(super) fn rename(
         match error.errno {
             // RFC 4918 section 9.7.1: the directory must be there.
             _ if error.is_missing() => 409,
-            server_core::ENOSPC => 507,
+            server_base::files::ENOSPC => 507,
             _ => 500,
         }
     })
@@ -186,7 +186,7 @@ fn entries(
     first: &mut Option<u16>,
 ) -> Vec<(Vec<u8>, Meta)> {
     let found = match depth {
-        0 => Err(of_errno(server_core::ENAMETOOLONG)),
+        0 => Err(of_errno(server_base::files::ENAMETOOLONG)),
         _ => cx.files.entries(path),
     };
     let list = found.unwrap_or_else(|error| {

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
 use conf::{DataFile, Stamp, os_error};
-use server_core::errlog::{ErrorLog, Level};
-use server_core::periodic_task::PeriodicTask;
+use server_base::errlog::{ErrorLog, Level};
+use server_base::periodic_task::PeriodicTask;
 
 use crate::geoip::mmdb::Mmdb;
 

@@ -2,7 +2,7 @@
 //!
 //! Amounts are thousandths of a request, times milliseconds of the monotonic clock: what is set anew is the wall clock.
 
-use server_core::zone::Shard;
+use server_base::zone::Shard;
 
 /// What is known of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -131,7 +131,7 @@ const IDLE_MS: u64 = 60_000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use server_core::zone::Zone;
+    use server_base::zone::Zone;
 
     const NOW: u64 = 1_000_000;
 

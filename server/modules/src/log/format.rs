@@ -1,8 +1,8 @@
 //! Formats of access logs: compiled once, escaped as they are written.
 
-use server_core::exchange::{Ctx, Exchange};
-use server_core::value::{Part, Value};
-use server_core::vars;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::value::{Part, Value};
+use server_http::vars;
 
 /// A compiled format.
 pub(crate) struct Format {

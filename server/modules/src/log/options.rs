@@ -1,9 +1,9 @@
 //! Parameters of `access_log` after the format.
 
 use conf::{ConfError, Directive, Word};
-use server_core::build::Build;
-use server_core::logs::Buffering;
-use server_core::value::Value;
+use server_base::logs::Buffering;
+use server_http::build::Build;
+use server_http::value::Value;
 
 #[derive(Default)]
 pub(super) struct Options {

@@ -1,12 +1,12 @@
 //! The condition of `if`: a variable, a comparison, a match, or a test of a file.
 
 use conf::{ConfError, Directive};
-use server_core::build::Build;
-use server_core::errlog::Level;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::paths;
-use server_core::regex::Regex;
-use server_core::value::Value;
+use server_base::errlog::Level;
+use server_base::regex::Regex;
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::paths;
+use server_http::value::Value;
 
 use super::replace::quoted;
 

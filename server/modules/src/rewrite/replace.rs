@@ -5,10 +5,10 @@
 
 use conf::{ConfError, Directive, Word};
 use engines::http::{Escape, escape};
-use server_core::build::Build;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::value::{Part, Value};
-use server_core::vars;
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::value::{Part, Value};
+use server_http::vars;
 
 /// A compiled replacement.
 pub(super) struct Replacement {

@@ -5,9 +5,9 @@
 //! Source: nginx documentation, `ngx_http_ssi_module`.
 
 use engines::http::{Escape, escape, escape_html};
-use server_core::debug_http;
-use server_core::exchange::{Ctx, Exchange, Subrequest};
-use server_core::regex;
+use server_base::regex;
+use server_http::debug_http;
+use server_http::exchange::{Ctx, Exchange, Subrequest};
 
 use super::expand::{Failed, expand, expand_uri, failed};
 use super::parse::Command;

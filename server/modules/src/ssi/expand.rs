@@ -3,9 +3,9 @@
 //! Source: nginx documentation, `ngx_http_ssi_module`; nginx's rules for backslashes in values.
 
 use engines::http::unescape;
-use server_core::errlog::Level;
-use server_core::exchange::{Ctx, Exchange};
-use server_core::value::split_name;
+use server_base::errlog::Level;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::value::split_name;
 
 use super::shared;
 

@@ -3,8 +3,8 @@
 //!
 //! Source: nginx documentation, `ngx_http_ssi_module`.
 
-use server_core::exchange::{Ctx, Exchange};
-use server_core::vars;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::vars;
 
 /// It is kept with the guards of the client's request, which are lent to its subrequests.
 #[derive(Default)]

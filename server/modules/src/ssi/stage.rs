@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use engines::http::Chunk;
-use server_core::errlog::Level;
-use server_core::exchange::{Act, BodyStage, Broken, Ctx, Exchange};
+use server_base::errlog::Level;
+use server_http::exchange::{Act, BodyStage, Broken, Ctx, Exchange};
 
 use super::TimeFormat;
 use super::command::{Done, Page, keep};

@@ -6,7 +6,7 @@
 //! Source: nginx documentation, `ngx_http_ssi_module`, `config`; POSIX, strftime.
 
 use engines::http::{Civil, civil};
-use server_core::clock::MONTHS;
+use server_base::clock::MONTHS;
 
 /// A time and its zone.
 struct Moment {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use conf::{ConfError, Directive};
-use server_core::build::Build;
+use server_http::build::Build;
 use tls::{Authorities, CipherFault, Ciphers, ClientAuth, ClientMode, Groups, KeyRing, Settings};
 
 use super::files::{self, Read};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use conf::{Builder, ConfError, Directive, os_error};
-use server_core::build::Build;
+use server_http::build::Build;
 use tls::{Authorities, Chain, Crl, FileFault, Identity, Key, TicketKey};
 
 use super::error;

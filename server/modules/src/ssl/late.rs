@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 use conf::{Builder, ConfError, Directive};
 use engines::http::FileRange;
-use server_core::build::Build;
-use server_core::certificates::LateCertificates;
-use server_core::errlog::{Level, Shown};
-use server_core::exchange::{Ctx, Exchange};
-use server_core::value::Value;
-use server_core::{FileError, OpenPolicy};
+use server_base::errlog::{Level, Shown};
+use server_base::files::{FileError, OpenPolicy};
+use server_http::build::Build;
+use server_http::certificates::LateCertificates;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::value::Value;
 use tls::{Chain, Config, Identity, Key};
 
 use super::cache::{Cache, Found, Id, Object, Stamp};

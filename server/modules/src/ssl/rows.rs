@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use conf::{Arity, ConfError, Directive, Row, Word};
-use server_core::build::Build;
-use server_core::zone;
+use server_base::zone;
+use server_http::build::Build;
 
 use super::cache::Cache;
 use super::values::{BUILTIN_SESSIONS, CacheKind};

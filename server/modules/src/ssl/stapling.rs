@@ -1,6 +1,6 @@
 //! `ssl_stapling`: what is last said of the server's certificates, fetched from responders by OCSP.
 //!
-//! Each certificate becomes a [background fetch](server_core::background_fetch) of the worker, shared by the servers that
+//! Each certificate becomes a [background fetch](server_base::background_fetch) of the worker, shared by the servers that
 //! show it alike. What was fetched lives as long as a configuration with the same certificate and the same trust, so a
 //! reload does not lose it. What keeps a certificate from having a response is told when the configuration is read, as
 //! nginx tells it. Absent: responders over TLS or sockets of the file system.
@@ -14,9 +14,9 @@ mod place;
 use std::sync::Arc;
 
 use conf::{Builder, ConfError, Directive};
-use server_core::background_fetch::Endpoint;
-use server_core::build::Build;
-use server_core::conf_core::{NameServers, ResolverLoc};
+use server_base::background_fetch::Endpoint;
+use server_http::build::Build;
+use server_http::conf_core::{NameServers, ResolverLoc};
 use sha2::{Digest, Sha256};
 use tls::ocsp::Question;
 use tls::{Authorities, Identity};

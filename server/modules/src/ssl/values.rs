@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use conf::{Arity, ConfError, Directive};
-use server_core::config::ConfigContext;
-use server_core::keyword;
-use server_core::typed::Typed;
+use server_base::config::ConfigContext;
+use server_base::keyword;
+use server_base::typed::Typed;
 use tls::ClientMode;
 
 /// A directive with one word whose meaning is looked at when all have been read; none where it is not given.

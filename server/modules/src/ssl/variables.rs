@@ -8,8 +8,8 @@
 use std::rc::Rc;
 
 use engines::http::{Escape, escape};
-use server_core::exchange::{Ctx, Exchange, Tls};
-use server_core::vars::Variable;
+use server_http::exchange::{Ctx, Exchange, Tls};
+use server_http::vars::Variable;
 use tls::{Certificate, Verified, names};
 
 type Out = Vec<u8>;

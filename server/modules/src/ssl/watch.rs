@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use conf::{Builder, ConfError, Directive};
-use server_core::build::Build;
-use server_core::watch::Watch;
+use server_base::watch::Watch;
+use server_http::build::Build;
 use tls::{Chain, Identity, Key};
 
 use super::SslSrv;

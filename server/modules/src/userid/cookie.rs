@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use base64ct::{Base64, Encoding};
 use engines::http::{civil, http_date};
-use server_core::builtin::decode_base64;
+use server_http::builtin::decode_base64;
 
 use super::{Expires, HTTP_ONLY, LAX, NONE, SECURE, STRICT, Uid, UseridLoc};
 

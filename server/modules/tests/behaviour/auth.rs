@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 
 use base64ct::{Base64, Encoding};
-use server_core::offload::{Full, Work};
+use server_base::offload::{Full, Work};
 
 use crate::site::{Answer, Site};
 

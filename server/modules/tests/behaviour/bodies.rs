@@ -10,17 +10,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use conf::Memory;
 use engines::h1::{self, Event};
-use server_core::clock::Clock;
-use server_core::exchange::{Client, Ctx, Env, Exchange, Peer, State};
-use server_core::http::LocalHttp;
-use server_core::logs::Logs;
-use server_core::module::{Content, Handler, Module};
-use server_core::request_body::{Collected, Plan, collect};
-use server_core::waker::{WakeKey, WakeQueue};
-use server_core::{
-    FileError, Files, Keep, LoadOptions, Meta, OpenPolicy, Opened, TempDir, TempFile, load, phases,
-    reply,
-};
+use server_base::clock::Clock;
+use server_base::files::{FileError, Files, Keep, Meta, OpenPolicy, Opened, TempDir, TempFile};
+use server_base::logs::Logs;
+use server_base::waker::{WakeKey, WakeQueue};
+use server_http::exchange::{Client, Ctx, Env, Exchange, Peer, State};
+use server_http::http::LocalHttp;
+use server_http::module::{Content, Handler, Module};
+use server_http::request_body::{Collected, Plan, collect};
+use server_http::{LoadOptions, load, phases, reply};
 
 /// Answers with 200 when the body is there.
 const READER: Module = Module {
@@ -59,7 +57,7 @@ impl Files for Disk {
     }
 
     fn create_temp(&mut self, dir: &TempDir, mode: u32, keep: Keep) -> Result<TempFile, FileError> {
-        server_core::create_temp(dir, mode, keep)
+        server_base::files::create_temp(dir, mode, keep)
     }
 }
 
@@ -115,7 +113,7 @@ impl Reading {
             may_push: false,
             offers: None,
             debug: false,
-            socket: server_core::transport::NO_SOCKET,
+            socket: server_base::transport::NO_SOCKET,
             wake: WakeKey::default(),
         };
         let clock = Clock::new(1000, 1000);

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::io::Read;
 
 use engines::http::Chunk;
-use server_core::exchange::{BODY_BUDGET_BYTES, Exchange, Pulled};
+use server_http::exchange::{BODY_BUDGET_BYTES, Exchange, Pulled};
 
 use crate::site::{Answer, Site};
 

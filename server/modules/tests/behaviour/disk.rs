@@ -5,7 +5,7 @@ use std::fs::File;
 use std::rc::Rc;
 
 use engines::http::{FileHandle, http_date};
-use server_core::{DirEntry, FileError, Files, Meta, OpenPolicy, Opened};
+use server_base::files::{DirEntry, FileError, Files, Meta, OpenPolicy, Opened};
 
 use crate::site::MODIFIED_S;
 
@@ -29,14 +29,14 @@ impl Disk {
 
     pub(crate) fn look(&self, path: &[u8]) -> Result<&Node, FileError> {
         let missing = FileError {
-            errno: server_core::ENOENT,
+            errno: server_base::files::ENOENT,
             call: "open()",
         };
         let dir = path.ends_with(b"/");
         let bare = path.strip_suffix(b"/").unwrap_or(path);
         match self.0.get(bare) {
             Some(Node::File(..)) if dir => Err(FileError {
-                errno: server_core::ENOTDIR,
+                errno: server_base::files::ENOTDIR,
                 ..missing
             }),
             Some(node) => Ok(node),
@@ -44,9 +44,9 @@ impl Disk {
                 let in_file = |at: usize| matches!(self.0.get(&bare[..at]), Some(Node::File(..)));
                 let below_file = (0..bare.len()).any(|at| bare[at] == b'/' && in_file(at));
                 let errno = if below_file {
-                    server_core::ENOTDIR
+                    server_base::files::ENOTDIR
                 } else {
-                    server_core::ENOENT
+                    server_base::files::ENOENT
                 };
                 Err(FileError { errno, ..missing })
             }
@@ -108,7 +108,7 @@ impl Files for Disk {
     fn list(&mut self, path: &[u8]) -> Result<Vec<DirEntry>, FileError> {
         if !matches!(self.look(path)?, Node::Dir) {
             return Err(FileError {
-                errno: server_core::ENOTDIR,
+                errno: server_base::files::ENOTDIR,
                 call: "opendir()",
             });
         }

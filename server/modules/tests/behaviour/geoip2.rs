@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use server_core::errlog::{ErrorLog, Level, Sink};
+use server_base::errlog::{ErrorLog, Level, Sink};
 
 use crate::site::{NOW_S, Site};
 use crate::testing::{BUILD_EPOCH, Field, mmdb};

@@ -220,7 +220,7 @@ fn a_reload_keeps_the_content_of_zones() {
 
 #[test]
 fn the_status_page_shows_the_counters() {
-    use server_core::stats::{Activity, Counted, request};
+    use server_http::stats::{Activity, Counted, request};
     let mut site = Site::server(
         "location = /status { stub_status; }
          location = /v { return 200 \"$connections_active $connections_reading $connections_writing $connections_waiting\"; }",

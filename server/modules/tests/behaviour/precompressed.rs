@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use server_core::exchange::Pulled;
+use server_http::exchange::Pulled;
 
 use crate::compressing::{accepting, decoded, text};
 use crate::site::Site;

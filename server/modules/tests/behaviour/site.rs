@@ -10,15 +10,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use conf::{DataFile, Memory};
 use engines::h1::{self, Event};
 use engines::http::Chunk;
-use server_core::clock::Clock;
-use server_core::errlog::{ErrorLog, Level, Sink};
-use server_core::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State, Tls};
-use server_core::http::LocalHttp;
-use server_core::logs::Logs;
-use server_core::names::handshake;
-use server_core::offload::Offload;
-use server_core::waker::{WakeKey, WakeQueue};
-use server_core::{Cycle, LoadError, LoadOptions, OpenedLogs, phases};
+use server_base::clock::Clock;
+use server_base::errlog::{ErrorLog, Level, Sink};
+use server_base::logs::Logs;
+use server_base::offload::Offload;
+use server_base::opened::OpenedLogs;
+use server_base::waker::{WakeKey, WakeQueue};
+use server_http::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State, Tls};
+use server_http::http::LocalHttp;
+use server_http::names::handshake;
+use server_http::{Cycle, LoadError, LoadOptions, phases};
 
 use crate::disk::{Disk, Node};
 
@@ -285,7 +286,7 @@ impl Site {
             may_push: self.may_push,
             offers: None,
             debug: false,
-            socket: server_core::transport::NO_SOCKET,
+            socket: server_base::transport::NO_SOCKET,
             wake: WakeKey::default(),
         };
         let mut clock = Clock::new(START_MS, self.wall_s * 1000);
@@ -367,7 +368,7 @@ fn load(inner: &str, data: &[(&str, &[u8])]) -> Result<Cycle, Box<LoadError>> {
         source.add_opened(*path, DataFile::from(*bytes));
         source.add_file(*path, *bytes);
     }
-    server_core::load(source, &options, server_modules::MODULES)
+    server_http::load(source, &options, server_modules::MODULES)
 }
 
 fn answer(x: &mut Exchange, disk: &mut Disk, clock: &mut Clock) -> Answer {

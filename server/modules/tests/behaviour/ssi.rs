@@ -1,6 +1,6 @@
 //! Commands in pages (`ssi`), one page for each question.
 
-use server_core::exchange::{MAX_SUBREQUESTS, Pulled};
+use server_http::exchange::{MAX_SUBREQUESTS, Pulled};
 
 use crate::site::Site;
 

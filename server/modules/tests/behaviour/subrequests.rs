@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use engines::http::Chunk;
-use server_core::exchange::{BodyRead, BodySource, Ctx, Pulled, Wait};
+use server_http::exchange::{BodyRead, BodySource, Ctx, Pulled, Wait};
 
 use crate::site::Site;
 

@@ -1,7 +1,7 @@
 //! TLS in the configuration: which server speaks how, and what is wrong with files.
 
 use rcgen::{KeyPair, SignatureAlgorithm};
-use server_core::names::handshake;
+use server_http::names::handshake;
 
 use crate::site::Site;
 

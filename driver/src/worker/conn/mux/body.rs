@@ -4,7 +4,7 @@
 //! Source: RFC 9113 section 5.2.
 
 use engines::http::Fault;
-use server_core::phases;
+use server_http::phases;
 
 use super::super::serving::MuxState;
 use super::super::state::Conn;

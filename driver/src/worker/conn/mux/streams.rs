@@ -1,10 +1,10 @@
 //! What is sent on streams: heads, bodies in the order that the engine asks for, resets.
 
 use engines::mux::Want;
-use server_core::debug_http;
-use server_core::exchange::{Exchange, Pulled, State as Progress};
-use server_core::reply::REQUEST_TIMEOUT;
-use server_core::timing::{ALL, Sampling};
+use server_http::debug_http;
+use server_http::exchange::{Exchange, Pulled, State as Progress};
+use server_http::reply::REQUEST_TIMEOUT;
+use server_http::timing::{ALL, Sampling};
 
 use super::super::early_responses;
 use super::super::engine::{Engine, Reason};

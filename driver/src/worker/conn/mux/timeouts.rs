@@ -6,7 +6,7 @@
 //!
 //! Source: nginx documentation, `send_timeout`, `keepalive_timeout`, `client_header_timeout`.
 
-use server_core::errlog::Level;
+use server_base::errlog::Level;
 
 use super::super::client::{log, log_unfinished};
 use super::super::engine::{NO_STREAM, Reason};

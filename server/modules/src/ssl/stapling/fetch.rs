@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use base64ct::{Base64, Encoding};
-use server_core::background_fetch::{BackgroundFetch, Endpoint, FetchRequest};
+use server_base::background_fetch::{BackgroundFetch, Endpoint, FetchRequest};
 use tls::ocsp::{Question, Status, Trust};
 use tls::{Authorities, Chain, Staple};
 

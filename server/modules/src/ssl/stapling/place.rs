@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use server_core::address::{Lookup, parse_endpoint};
+use server_base::address::{Lookup, parse_endpoint};
 
 /// A place of the web, taken apart.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,0 +1,322 @@
+//! The blocks of HTTP: `http`, `server`, `location`, `limit_except`, and levels for `if`.
+//!
+//! Source: nginx documentation, `ngx_http_core_module`.
+
+use std::collections::HashSet;
+
+use conf::{Arity, ConfError, Contexts, Directive, Row};
+use engines::http::Method;
+
+use super::draft::{HttpDraft, LocationDraft, ServerDraft};
+use super::ports::{ListenDraft, Listens};
+use super::{Build, protocols};
+use crate::conf_core::{CoreLoc, CoreSrv};
+use crate::confs::{ConfsDraft, Scope};
+use crate::http::ContentHandler;
+use crate::location::{LocationKind, method_bit};
+use server_base::regex::Regex;
+
+/// The block directives.
+pub(super) const ROWS: &[Row<Build>] = &[
+    Row {
+        name: "http",
+        contexts: Contexts::MAIN,
+        arity: Arity::NOARGS,
+        block: true,
+        default: "",
+        doc: "The context of HTTP server directives.",
+        syntax: "{ ... }",
+        apply: http,
+    },
+    Row {
+        name: "server",
+        contexts: Contexts::HTTP,
+        arity: Arity::NOARGS,
+        block: true,
+        default: "",
+        doc: "A virtual server.",
+        syntax: "{ ... }",
+        apply: server,
+    },
+    Row {
+        name: "location",
+        contexts: Contexts::SERVER.or(Contexts::LOCATION),
+        arity: Arity::TAKE12,
+        block: true,
+        default: "",
+        doc: "Settings for a part of the URI space.",
+        syntax: "[ = | ~ | ~* | ^~ ] uri { ... } | @name { ... }",
+        apply: location,
+    },
+    Row {
+        name: "limit_except",
+        contexts: Contexts::LOCATION,
+        arity: Arity::ONE_MORE,
+        block: true,
+        default: "",
+        doc: "Settings for all methods but the named ones.",
+        syntax: "method ... { ... }",
+        apply: limit_except,
+    },
+];
+
+pub(super) fn http(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    if b.http.is_some() || b.finished.is_some() {
+        return Err(ConfError::directive(d, "is duplicate"));
+    }
+    let root = LocationDraft {
+        name: Vec::new(),
+        at: d.pos,
+        kind: LocationKind::Block,
+        confs: ConfsDraft::new(&b.units, Scope::Location),
+        parent: None,
+        server: None,
+        handler: None,
+        except: None,
+        mapped: true,
+    };
+    b.http = Some(HttpDraft {
+        main: ConfsDraft::new(&b.units, Scope::Main),
+        server_base: ConfsDraft::new(&b.units, Scope::Server),
+        servers: Vec::new(),
+        locations: vec![root],
+        server: None,
+        location: 0,
+        siblings: HashSet::new(),
+        listens: Listens::default(),
+        protocols: protocols::Protocols::default(),
+    });
+    conf::walk(b, d.items(), Contexts::HTTP)?;
+    b.finish_http()
+}
+
+fn server(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let confs = ConfsDraft::new(&b.units, Scope::Server);
+    let location = b.open_location(Vec::new(), LocationKind::Block, true);
+    let http = b.http.as_mut().expect("server lies inside http");
+    http.servers.push(ServerDraft {
+        confs,
+        location,
+        at: protocols::head(d),
+        tls: None,
+        certificates: None,
+    });
+    let index = http.servers.len() - 1;
+    http.server = Some(index);
+    http.locations[location].server = Some(index);
+    conf::walk(b, d.items(), Contexts::SERVER)?;
+    b.default_listen(index);
+    b.default_name();
+    let http = b.http.as_mut().expect("server lies inside http");
+    http.server = None;
+    http.location = 0;
+    Ok(())
+}
+
+fn location(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let (modifier, name) = location_name(d)?;
+    let kind = match modifier {
+        b"=" => LocationKind::Exact,
+        b"^~" => LocationKind::PrefixOnly,
+        b"~" | b"~*" => {
+            let regex = Regex::compile(b, d, d.word(d.args.len() - 1), name, modifier == b"~*")?;
+            LocationKind::Regex(regex)
+        }
+        b"@" => LocationKind::Named,
+        _ => LocationKind::Prefix,
+    };
+    b.check_nesting(d, &kind, name)?;
+    let outer = b.location();
+    let id = b.open_location(name.to_vec(), kind, true);
+    conf::walk(b, d.items(), Contexts::LOCATION)?;
+    b.set_location(outer);
+    debug_assert!(id > outer);
+    Ok(())
+}
+
+/// Modifier and name, also where they are written together as nginx allows (`=/x`, `~*x`, `@x`).
+fn location_name(d: &Directive) -> Result<(&[u8], &[u8]), ConfError> {
+    if d.args.len() == 2 {
+        return match d.arg(0) {
+            m @ (b"=" | b"^~" | b"~" | b"~*") => Ok((m, d.arg(1))),
+            _ => Err(ConfError::word(
+                d,
+                d.word(0),
+                format!("invalid location modifier \"{}\"", d.arg_str(0)),
+            )),
+        };
+    }
+    let name = d.arg(0);
+    for modifier in [&b"="[..], b"^~", b"~*", b"~"] {
+        if let Some(rest) = name.strip_prefix(modifier) {
+            return Ok((modifier, rest));
+        }
+    }
+    if name.starts_with(b"@") {
+        return Ok((b"@", name));
+    }
+    Ok((b"", name))
+}
+
+fn limit_except(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let mut allowed = 0u32;
+    for word in &d.args {
+        match Method::parse(&word.text.to_ascii_uppercase()) {
+            Method::Other | Method::Trace | Method::Connect => {
+                let text = format!("invalid method \"{}\"", word.as_str());
+                return Err(ConfError::word(d, word, text));
+            }
+            method => allowed |= method_bit(method),
+        }
+    }
+    if allowed & method_bit(Method::Get) != 0 {
+        allowed |= method_bit(Method::Head);
+    }
+    let outer = b.location();
+    if b.draft(outer).except.is_some() {
+        return Err(ConfError::directive(d, "is duplicate"));
+    }
+    let id = b.open_location(Vec::new(), LocationKind::Block, false);
+    conf::walk(b, d.items(), Contexts::LIMIT_EXCEPT)?;
+    b.set_location(outer);
+    b.draft(outer).except = Some((!allowed, id));
+    Ok(())
+}
+
+impl Build {
+    /// Opens a level at location scope inside the current one and makes it current.
+    pub fn open_location(&mut self, name: Vec<u8>, kind: LocationKind, mapped: bool) -> usize {
+        let confs = ConfsDraft::new(&self.units, Scope::Location);
+        let http = self.http.as_mut().expect("locations lie inside http");
+        let parent = Some(http.location);
+        let server = http.server;
+        http.locations.push(LocationDraft {
+            name,
+            at: self.applying,
+            kind,
+            confs,
+            parent,
+            server,
+            handler: None,
+            except: None,
+            mapped,
+        });
+        http.location = http.locations.len() - 1;
+        http.location
+    }
+
+    /// The current level at location scope.
+    pub fn location(&self) -> usize {
+        self.http
+            .as_ref()
+            .expect("locations lie inside http")
+            .location
+    }
+
+    /// Makes a level current again.
+    pub fn set_location(&mut self, location: usize) {
+        self.http
+            .as_mut()
+            .expect("locations lie inside http")
+            .location = location;
+    }
+
+    /// A level's draft.
+    pub fn draft(&mut self, location: usize) -> &mut LocationDraft {
+        &mut self
+            .http
+            .as_mut()
+            .expect("locations lie inside http")
+            .locations[location]
+    }
+
+    /// Installs a content handler in the current location.
+    pub fn set_handler(&mut self, handler: ContentHandler) {
+        let location = self.location();
+        self.draft(location).handler = Some(handler);
+    }
+
+    /// Whether the current level is the server's own, outside any location.
+    pub fn in_server(&self) -> bool {
+        let http = self.http.as_ref().expect("servers lie inside http");
+        http.server
+            .is_some_and(|s| http.servers[s].location == http.location)
+    }
+
+    /// nginx's rules for a location inside a location.
+    fn check_nesting(
+        &mut self,
+        d: &Directive,
+        kind: &LocationKind,
+        name: &[u8],
+    ) -> Result<(), ConfError> {
+        let shown = String::from_utf8_lossy(name);
+        let outer = self.location();
+        let outer_draft = self.draft(outer);
+        let outer_name = String::from_utf8_lossy(&outer_draft.name);
+        let top = matches!(outer_draft.kind, LocationKind::Block);
+        if !top {
+            let fault = match (&outer_draft.kind, kind) {
+                (LocationKind::Exact, _) => Some(format!(
+                    "location \"{shown}\" cannot be inside the exact location \"{outer_name}\""
+                )),
+                (LocationKind::Named, _) => Some(format!(
+                    "location \"{shown}\" cannot be inside the named location \"{outer_name}\""
+                )),
+                (_, LocationKind::Named) => Some(format!(
+                    "named location \"{shown}\" can be on the server level only"
+                )),
+                (LocationKind::Prefix | LocationKind::PrefixOnly | LocationKind::Regex(_), k)
+                    if !matches!(k, LocationKind::Regex(_))
+                        && !name.starts_with(outer_draft.name.as_slice()) =>
+                {
+                    Some(format!(
+                        "location \"{shown}\" is outside location \"{outer_name}\""
+                    ))
+                }
+                _ => None,
+            };
+            if let Some(text) = fault {
+                return Err(ConfError::at(d, text));
+            }
+        }
+        if !self.is_first(outer, kind, name) {
+            return Err(ConfError::at(d, format!("duplicate location \"{shown}\"")));
+        }
+        Ok(())
+    }
+
+    /// Whether a location is the first of its name inside the one around it.
+    fn is_first(&mut self, outer: usize, kind: &LocationKind, name: &[u8]) -> bool {
+        let exact = match kind {
+            LocationKind::Exact => true,
+            LocationKind::Prefix | LocationKind::PrefixOnly => false,
+            // Of named locations the first counts; expressions may repeat.
+            LocationKind::Regex(_) | LocationKind::Named | LocationKind::Block => return true,
+        };
+        let http = self.http.as_mut().expect("locations lie inside http");
+        http.siblings.insert((outer, exact, name.to_vec()))
+    }
+
+    /// A server without `listen` listens on port 80, or 8000 where the server may not.
+    fn default_listen(&mut self, server: usize) {
+        let http = self.http.as_mut().expect("servers lie inside http");
+        // The listens of a server follow each other, and this server is the last so far.
+        if http.listens.all().last().is_none_or(|l| l.server != server) {
+            http.listens.push(ListenDraft::default_for(server));
+        }
+    }
+
+    /// A server without `server_name` has the empty name.
+    fn default_name(&mut self) {
+        let srv = self.conf_mut::<CoreSrv>();
+        if srv.names.is_empty() {
+            srv.names.push(crate::conf_core::ServerName::empty());
+        }
+    }
+
+    /// The settings of the core of the current location.
+    pub fn core_loc(&mut self) -> &mut CoreLoc {
+        self.conf_mut()
+    }
+}

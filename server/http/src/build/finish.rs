@@ -1,0 +1,245 @@
+//! The end of `http`: levels are merged parents first and flattened into tables.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use conf::ConfError;
+
+use super::draft::LocationDraft;
+use super::{Build, ports, protocols};
+use crate::builtin;
+use crate::conf_core::{CoreLoc, Root};
+use crate::confs::Confs;
+use crate::handler::Handlers;
+use crate::http::{Http, Location, Server};
+use crate::location::{LocationKind, LocationSet};
+use crate::module::Module;
+use crate::timing::ALL;
+use crate::value::Value;
+use server_base::files::TempDir;
+use server_base::listen::Listen;
+
+impl Build {
+    /// Turns the drafts of `http` into an [`Http`].
+    pub(super) fn finish_http(&mut self) -> Result<(), ConfError> {
+        self.default_root();
+        self.merge();
+        for finish in self.modules.iter().filter_map(|m| m.finish) {
+            finish(self)?;
+        }
+        // What no variable asks for is not measured or looked up on any connection.
+        let needs_local = self.vars.is_used("server_addr");
+        if let Some(error) = self.zones.undeclared() {
+            return Err(error);
+        }
+        let timed = self.timed || builtin::TIMED.iter().any(|name| self.vars.is_used(name));
+        let told = builtin::SAMPLED.iter().any(|name| self.vars.is_used(name));
+        let vars = self.vars.finish()?;
+        let draft = self.http.take().expect("http is open until here");
+        protocols::check_certificates(draft.listens.all(), &draft.servers)?;
+        let (main, listens) = (draft.main.finish(), draft.listens);
+        // Indices are kept: modules have stored locations by their number while directives were read.
+        let parents: Vec<Option<usize>> = draft.locations.iter().map(|l| l.parent).collect();
+        let mut servers: Vec<Server> = draft
+            .servers
+            .into_iter()
+            .map(|s| Server {
+                confs: s.confs.finish(),
+                location: s.location,
+                named: HashMap::new(),
+                tls: s.tls,
+                certificates: s.certificates,
+            })
+            .collect();
+        let locations = flatten(draft.locations, &parents, &mut servers);
+        let (ports, warnings) = ports::ports(listens.all(), &servers, needs_local)?;
+        for text in warnings {
+            self.warn(ConfError::new(text));
+        }
+        let listens: Vec<Listen> = ports.iter().map(|p| p.listen.clone()).collect();
+        let modules = self.awake();
+        if self.reads_bodies {
+            self.name_body_dirs(&locations);
+        }
+        let module_handlers: Vec<_> = modules.iter().map(|m| (m.name, m.handlers)).collect();
+        let http = Http {
+            main,
+            servers,
+            locations,
+            ports,
+            vars,
+            handlers: Handlers::of(&module_handlers),
+            module_handlers,
+            header_stages: modules.iter().filter_map(|m| m.header_stage).collect(),
+            subrequest_stages: {
+                let of_all = modules.iter().filter(|m| m.stage_of_subrequests);
+                of_all.filter_map(|m| m.header_stage).collect()
+            },
+            prefix: self.options.prefix.clone(),
+            logs: OnceLock::new(),
+            timed: timed || self.sampled_share > 0,
+            timed_share: if timed { ALL } else { self.sampled_share },
+            sampled: self.sampled_share > 0,
+            tells_samples: self.sampled_share > 0 && told,
+            periodic_tasks: std::mem::take(&mut self.periodic_tasks),
+            background_fetches: std::mem::take(&mut self.background_fetches),
+        };
+        self.finished = Some((Arc::new(http), listens));
+        Ok(())
+    }
+
+    /// Without `root` at `http` level it is `html` below the prefix.
+    fn default_root(&mut self) {
+        let path = Value::text(&self.full_path(b"html"));
+        let temp = TempDir {
+            path: self.full_path(BODY_TEMP.as_bytes()),
+            levels: [0; 3],
+        };
+        let loc: &mut CoreLoc = self
+            .http
+            .as_mut()
+            .expect("http is open until it is finished")
+            .locations[0]
+            .confs
+            .get_mut();
+        loc.root.get_or_insert(Root { path, alias: None });
+        loc.body_temp_path.get_or_insert(temp);
+    }
+
+    /// Has the directories for request bodies made before the worker starts.
+    fn name_body_dirs(&mut self, locations: &[Location]) {
+        use std::os::unix::ffi::OsStrExt;
+        let mut known: HashSet<PathBuf> = self.main.temp_paths.iter().cloned().collect();
+        for location in locations {
+            let dir = location.confs.core_loc().body_temp_dir();
+            let path = PathBuf::from(std::ffi::OsStr::from_bytes(&dir.path));
+            if known.insert(path.clone()) {
+                self.main.temp_paths.push(path);
+            }
+        }
+    }
+
+    /// The modules whose handlers and stages have something to do under this configuration.
+    fn awake(&self) -> Vec<&'static Module> {
+        let named = |module: &Module| {
+            let mut rows = module.directives.iter().copied().flatten();
+            rows.any(|row| self.named.contains(row.name))
+        };
+        let modules = self.modules.iter().copied();
+        modules.filter(|m| !m.dormant || named(m)).collect()
+    }
+
+    /// Merges every level with the one around it.
+    fn merge(&mut self) {
+        let http = self
+            .http
+            .as_mut()
+            .expect("http is open until it is finished");
+        http.main.merge(None);
+        http.server_base.merge(None);
+        let units = &self.units;
+        let base = std::mem::replace(
+            &mut http.server_base,
+            crate::confs::ConfsDraft::new(units, crate::confs::Scope::Server),
+        )
+        .finish();
+        for server in &mut http.servers {
+            server.confs.merge(Some(&base));
+        }
+        merge_locations(&mut http.locations);
+    }
+}
+
+/// Parents come before their children in the list.
+fn merge_locations(locations: &mut [LocationDraft]) {
+    for i in 0..locations.len() {
+        let (before, rest) = locations.split_at_mut(i);
+        match rest[0].parent {
+            Some(parent) => rest[0].confs.merge_with(&before[parent].confs),
+            None => rest[0].confs.merge(None),
+        }
+    }
+}
+
+/// Names and the locations that have them.
+type Named = Vec<(Vec<u8>, usize)>;
+
+fn flatten(
+    drafts: Vec<LocationDraft>,
+    parents: &[Option<usize>],
+    servers: &mut [Server],
+) -> Vec<Location> {
+    let mut sets: Vec<(Named, Named, Vec<usize>)> =
+        drafts.iter().map(|_| Default::default()).collect();
+    for (id, draft) in drafts.iter().enumerate() {
+        let Some(parent) = draft.parent else { continue };
+        let (exact, prefix, regex) = &mut sets[parent];
+        match &draft.kind {
+            LocationKind::Exact => exact.push((draft.name.clone(), id)),
+            LocationKind::Prefix | LocationKind::PrefixOnly => {
+                prefix.push((draft.name.clone(), id))
+            }
+            LocationKind::Regex(_) => regex.push(id),
+            LocationKind::Named => {
+                if let Some(server) = draft.server {
+                    servers[server]
+                        .named
+                        .entry(draft.name.clone())
+                        .or_insert(id);
+                }
+            }
+            LocationKind::Block => {}
+        }
+    }
+    let mapped: Vec<bool> = drafts.iter().map(|d| d.mapped).collect();
+    let handlers: Vec<_> = drafts.iter().map(|d| d.handler).collect();
+    drafts
+        .into_iter()
+        .zip(sets)
+        .enumerate()
+        .map(|(id, (draft, (exact, prefix, regex)))| {
+            let around = (draft.kind_is_if()).then_some(parents[id]).flatten();
+            let confs: Confs = draft.confs.finish();
+            Location {
+                name: draft.name,
+                at: draft.at,
+                parent: parents[id],
+                kind: draft.kind,
+                confs,
+                inner: LocationSet::new(exact, prefix, regex),
+                handler: draft.handler.or_else(|| around.and_then(|p| handlers[p])),
+                mapped: mapped_of(id, parents, &mapped),
+                except: draft.except,
+            }
+        })
+        .collect()
+}
+
+/// The nearest level at or around `id` that is chosen by URI.
+fn mapped_of(mut id: usize, parents: &[Option<usize>], mapped: &[bool]) -> usize {
+    while !mapped[id] {
+        match parents[id] {
+            Some(parent) => id = parent,
+            None => break,
+        }
+    }
+    id
+}
+
+impl LocationDraft {
+    /// Whether it is an `if` or `limit_except` block, which keeps the handler of the location around it.
+    fn kind_is_if(&self) -> bool {
+        !self.mapped
+    }
+}
+
+/// Where request bodies are kept without `client_body_temp_path`, relative to the prefix; a build can set it.
+const BODY_TEMP: &str = match option_env!("FIRSTBYTE_BODY_TEMP_PATH") {
+    Some(path) => path,
+    None => "client_body_temp",
+};
+
+#[cfg(test)]
+#[path = "finish_tests.rs"]
+mod tests;

@@ -1,0 +1,204 @@
+//! Loading as a whole: from files to a [`Cycle`], by one table with the rows of the core and of all modules.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use conf::{ConfError, Contexts, Directive, Row, Source};
+
+use super::{Build, Parts, Written, blocks, main};
+use crate::confs::Unit;
+use crate::http::Http;
+use crate::module::Module;
+use crate::vars::VarRegistry;
+use crate::{builtin, conf_core};
+use server_base::config::LoadOptions;
+use server_base::errlog::MemoryBuffer;
+use server_base::listen::Listen;
+use server_base::log_paths::LogPaths;
+use server_base::main_conf::MainConf;
+use server_base::opened::LogTarget;
+use server_base::syslog::SyslogTarget;
+use server_base::watch::Watch;
+
+use super::meaningless::MEANINGLESS;
+
+/// A loaded configuration: what the supervisor needs, and what the worker serves.
+pub struct Cycle {
+    /// Directives of the main context and of `events`.
+    pub main: MainConf,
+    /// Sockets to open.
+    pub listens: Vec<Listen>,
+    /// Log files to open for appending.
+    pub log_paths: Vec<PathBuf>,
+    /// Syslog servers that logs go to.
+    pub syslogs: Vec<SyslogTarget>,
+    /// Rings in memory that error logs go to.
+    pub memory_logs: Vec<MemoryBuffer>,
+    /// Files that are taken up when they change.
+    pub watches: Vec<Arc<dyn Watch>>,
+    /// Every file read, for `-T` and the worker's bundle.
+    pub files: conf::Files,
+    /// Warnings and notices, rendered.
+    pub warnings: Vec<String>,
+    /// The HTTP server, if there is an `http` block.
+    pub http: Option<Arc<Http>>,
+}
+
+/// Why a configuration was refused, with the files read so far.
+pub struct LoadError {
+    /// What is wrong.
+    pub error: ConfError,
+    /// Where: gives names and lines to the error's position.
+    pub files: conf::Files,
+    /// Warnings before the error, rendered.
+    pub warnings: Vec<String>,
+}
+
+/// The directives of the core and of the modules, for the reference.
+pub fn all_rows(modules: &'static [&'static Module]) -> Vec<(&'static str, &'static [Row<Build>])> {
+    let mut rows: Vec<(&'static str, &'static [Row<Build>])> = vec![
+        ("core", main::ROWS),
+        ("http core", blocks::ROWS),
+        ("http core", conf_core::ROWS),
+    ];
+    rows.extend(conf_core::SETTINGS.iter().map(|r| ("http core", *r)));
+    for module in modules {
+        rows.extend(module.directives.iter().map(|r| (module.name, *r)));
+    }
+    rows.push(("without meaning here", MEANINGLESS));
+    rows
+}
+
+/// Loads a configuration.
+///
+/// # Errors
+/// The first error in the order of the files, as nginx would meet it.
+pub fn load(
+    source: impl Source + 'static,
+    options: &LoadOptions,
+    modules: &'static [&'static Module],
+) -> Result<Cycle, Box<LoadError>> {
+    let build = Build::new(source, options, modules, parts(modules));
+    build.load().map(|(cycle, _)| cycle)
+}
+
+/// Loads a configuration and keeps where everything in it was written.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_written(
+    source: impl Source + 'static,
+    options: &LoadOptions,
+    modules: &'static [&'static Module],
+) -> Result<(Cycle, Written), Box<LoadError>> {
+    let mut build = Build::new(source, options, modules, parts(modules));
+    build.written = Some(Written::new(
+        conf_core::INHERITS,
+        modules,
+        all_rows(modules),
+    ));
+    let (cycle, written) = build.load()?;
+    Ok((cycle, written.unwrap_or_default()))
+}
+
+/// The directives, units of settings and variables of the core and of the modules.
+fn parts(modules: &'static [&'static Module]) -> Parts {
+    let mut units: Vec<&'static Unit> = conf_core::units();
+    let mut vars = VarRegistry::default();
+    for module in modules {
+        units.extend(module.units.iter().map(|u| u()));
+        vars.add(module.variables);
+        vars.add_defaults(module.defaults);
+    }
+    for list in builtin::VARIABLES {
+        vars.add(list);
+    }
+    Parts {
+        rows: all_rows(modules)
+            .into_iter()
+            .map(|(_, rows)| rows)
+            .collect(),
+        units,
+        vars,
+    }
+}
+
+impl Build {
+    fn load(mut self) -> Result<(Cycle, Option<Written>), Box<LoadError>> {
+        match self.read() {
+            Ok(()) => {
+                let written = self.written.take();
+                Ok((self.into_cycle(), written))
+            }
+            Err(error) => {
+                let warnings = self.rendered_warnings();
+                Err(Box::new(LoadError {
+                    error,
+                    files: self.loader.files().clone(),
+                    warnings,
+                }))
+            }
+        }
+    }
+
+    fn read(&mut self) -> Result<(), ConfError> {
+        if let Some(globals) = self.options.globals.clone() {
+            let items = self.loader.command_line(globals.as_bytes());
+            conf::walk(self, &items, Contexts::MAIN)?;
+        }
+        let items = self.loader.load(&self.options.conf_path.clone())?;
+        conf::walk(self, &items, Contexts::MAIN)?;
+        self.finish_main()
+    }
+
+    fn finish_main(&mut self) -> Result<(), ConfError> {
+        if !self.seen_events {
+            return Err(ConfError::new("no \"events\" section in configuration"));
+        }
+        if self.finished.is_none() {
+            blocks::http(self, &Directive::synthetic("http"))?;
+        }
+        let default = self.options.error_log.clone();
+        self.main.finish(default.as_deref());
+        let mut paths = LogPaths::default();
+        for log in &self.main.error_logs {
+            if let LogTarget::File(path) = &log.target {
+                paths.add(path);
+            }
+        }
+        for path in std::mem::take(&mut self.log_paths).into_list() {
+            paths.add(&path);
+        }
+        self.log_paths = paths;
+        Ok(())
+    }
+
+    fn rendered_warnings(&self) -> Vec<String> {
+        self.loader
+            .warnings()
+            .iter()
+            .map(|(level, error)| {
+                format!("[{}] {}", level.as_str(), error.render(self.loader.files()))
+            })
+            .collect()
+    }
+
+    fn into_cycle(self) -> Cycle {
+        let warnings = self.rendered_warnings();
+        let (http, listens) = match self.finished {
+            Some((http, listens)) => (Some(http), listens),
+            None => (None, Vec::new()),
+        };
+        Cycle {
+            main: self.main,
+            listens,
+            log_paths: self.log_paths.into_list(),
+            syslogs: self.syslogs,
+            memory_logs: self.memory_logs,
+            watches: self.watches,
+            files: self.loader.files().clone(),
+            warnings,
+            http,
+        }
+    }
+}

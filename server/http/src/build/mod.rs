@@ -1,0 +1,345 @@
+//! The state in which rows of directives are applied ([`Build`]), and all that applies them.
+//!
+//! Blocks open a level; a settings row writes to the innermost level of its unit's scope. When `http` closes, levels are
+//! merged parents first and flattened into [`Http`](crate::http::Http). `load` puts the rows of the core and of all
+//! modules into one table and reads a configuration by it.
+
+mod blocks;
+mod draft;
+mod finish;
+mod listen_params;
+mod load;
+mod main;
+mod meaningless;
+mod ports;
+mod protocols;
+mod settings;
+mod written;
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use conf::{Builder, ConfError, Directive, Loader, Pos, Row, Source, Table, Word};
+
+pub use crate::location::method_bit;
+use draft::HttpDraft;
+pub use draft::LocationDraft;
+pub use load::{Cycle, LoadError, all_rows, load, load_written};
+pub use meaningless::MEANINGLESS;
+pub use ports::{ListenDraft, listen};
+pub use server_base::config::{LoadOptions, full_path};
+pub use server_base::log_paths::LogPaths;
+pub use server_base::logging::{error_log, syslog};
+pub use server_base::main_conf::MainConf;
+pub use server_base::opened::{ErrorLogConf, LogTarget};
+pub use written::{Level, Line, Setting, Written};
+
+use crate::certificates::LateCertificates;
+use crate::confs::{Conf, Scope, Unit};
+use crate::http::Http;
+use crate::module::Module;
+use crate::vars::VarRegistry;
+use server_base::background_fetch::BackgroundFetch;
+use server_base::config::{ConfigContext, VarId};
+use server_base::errlog::MemoryBuffer;
+use server_base::listen::Listen;
+use server_base::periodic_task::PeriodicTask;
+use server_base::syslog::SyslogTarget;
+use server_base::watch::Watch;
+use server_base::zone::Zones;
+
+/// What a configuration may be made of: the directives, units of settings and variables of the core and of all modules.
+struct Parts {
+    rows: Vec<&'static [Row<Build>]>,
+    units: Vec<&'static Unit>,
+    vars: VarRegistry,
+}
+
+/// The state in which directives are applied.
+pub struct Build {
+    table: Table<Self>,
+    loader: Loader,
+    /// What the command line says.
+    pub options: LoadOptions,
+    /// Main and events directives.
+    pub main: MainConf,
+    /// Variables.
+    pub vars: VarRegistry,
+    /// The modules, in order.
+    pub modules: &'static [&'static Module],
+    units: Vec<&'static Unit>,
+    http: Option<HttpDraft>,
+    finished: Option<(Arc<Http>, Vec<Listen>)>,
+    /// The shared zones that directives name.
+    zones: Zones,
+    /// Files that must be opened for appending before anything is served.
+    pub log_paths: LogPaths,
+    /// Tasks of the worker's main thread.
+    pub periodic_tasks: Vec<Arc<dyn PeriodicTask>>,
+    /// Files that the supervisor takes up when they change.
+    pub watches: Vec<Arc<dyn Watch>>,
+    /// Requests of the worker to other hosts.
+    pub background_fetches: Vec<Arc<dyn BackgroundFetch>>,
+    syslogs: Vec<SyslogTarget>,
+    memory_logs: Vec<MemoryBuffer>,
+    seen_events: bool,
+    /// A directive asks for the moments of exchanges.
+    timed: bool,
+    /// The largest share of responses that a directive asks to be sampled.
+    sampled_share: u64,
+    /// A directive has request bodies read.
+    reads_bodies: bool,
+    /// The names of all directives that are written.
+    named: HashSet<&'static str>,
+    /// Where the directive that is being applied was written.
+    applying: Pos,
+    written: Option<Written>,
+}
+
+impl Builder for Build {
+    fn table(&self) -> &Table<Self> {
+        &self.table
+    }
+
+    fn loader(&mut self) -> &mut Loader {
+        &mut self.loader
+    }
+
+    fn applying(&mut self, directive: &Directive, row: &'static Row<Self>) {
+        self.applying = directive.pos;
+        self.named.insert(row.name);
+        if let Some(written) = &mut self.written {
+            let level = self.http.as_ref().map(|http| http.location);
+            written.add(directive, row, level);
+        }
+    }
+}
+
+impl ConfigContext for Build {
+    fn conf_loader(&mut self) -> &mut Loader {
+        &mut self.loader
+    }
+
+    fn full_path(&self, path: &[u8]) -> Vec<u8> {
+        full_path(&self.options.prefix, path)
+    }
+
+    fn variable(&mut self, name: &[u8], d: &Directive, word: &Word) -> VarId {
+        self.vars.reference(name, d, word)
+    }
+
+    fn capture_slot(&mut self, name: &[u8]) -> usize {
+        self.vars.settable(name)
+    }
+
+    fn zone(
+        &mut self,
+        name: &[u8],
+        size_bytes: u64,
+        module: &'static str,
+    ) -> Result<usize, String> {
+        self.zones.refer(name, size_bytes, module)
+    }
+
+    fn note_log(&mut self, target: &LogTarget) {
+        match target {
+            LogTarget::File(_) => {}
+            LogTarget::Stderr => self.main.uses_stderr = true,
+            LogTarget::Syslog(target) => {
+                self.syslog(target.clone());
+            }
+            LogTarget::Memory(buffer) if self.memory_logs.contains(buffer) => {}
+            LogTarget::Memory(buffer) => self.memory_logs.push(buffer.clone()),
+        }
+    }
+}
+
+impl Build {
+    /// An empty configuration, made of the directives, settings and variables in `parts`.
+    fn new(
+        source: impl Source + 'static,
+        options: &LoadOptions,
+        modules: &'static [&'static Module],
+        parts: Parts,
+    ) -> Self {
+        let Parts { rows, units, vars } = parts;
+        // The number of a unit is its index in each location's settings, so it depends on the modules of this build.
+        for (slot, unit) in units.iter().enumerate() {
+            unit.set_slot(slot);
+        }
+        let conf_prefix = options
+            .conf_path
+            .parent()
+            .map(Path::to_path_buf)
+            .unwrap_or_default();
+        Self {
+            table: Table::from(&rows),
+            loader: Loader::new(source, conf_prefix),
+            options: options.clone(),
+            main: MainConf::new(options),
+            vars,
+            modules,
+            units,
+            http: None,
+            finished: None,
+            zones: Zones::default(),
+            log_paths: LogPaths::default(),
+            periodic_tasks: Vec::new(),
+            watches: Vec::new(),
+            background_fetches: Vec::new(),
+            syslogs: Vec::new(),
+            memory_logs: Vec::new(),
+            seen_events: false,
+            timed: false,
+            sampled_share: 0,
+            reads_bodies: false,
+            named: HashSet::new(),
+            applying: Directive::synthetic("").pos,
+            written: None,
+        }
+    }
+
+    /// The settings that a directive of unit `T` writes to here.
+    pub fn conf_mut<T: Conf>(&mut self) -> &mut T {
+        let http = self
+            .http
+            .as_mut()
+            .expect("contexts of HTTP directives lie inside http");
+        match T::unit().scope {
+            Scope::Main => http.main.get_mut(),
+            Scope::Server => match http.server {
+                Some(server) => http.servers[server].confs.get_mut(),
+                None => http.server_base.get_mut(),
+            },
+            Scope::Location => http.locations[http.location].confs.get_mut(),
+        }
+    }
+
+    /// The settings of unit `T`, which exist once.
+    pub fn main_conf<T: Conf>(&self) -> &T {
+        self.http
+            .as_ref()
+            .expect("modules are finished inside http")
+            .main
+            .get()
+    }
+
+    /// The settings of unit `T` of any location, by its index; for modules' `finish`.
+    pub fn location_confs_mut<T: Conf>(&mut self) -> impl Iterator<Item = &mut T> {
+        let http = self
+            .http
+            .as_mut()
+            .expect("modules are finished inside http");
+        http.locations.iter_mut().map(|l| l.confs.get_mut::<T>())
+    }
+
+    /// The settings of unit `L` of any location that is in a server, with those of unit `S` of the server.
+    pub fn location_and_server_confs_mut<L: Conf, S: Conf>(
+        &mut self,
+    ) -> impl Iterator<Item = (&mut L, &S)> {
+        let http = self
+            .http
+            .as_mut()
+            .expect("modules are finished inside http");
+        let servers = &http.servers;
+        http.locations.iter_mut().filter_map(|location| {
+            let server = &servers[location.server?];
+            Some((location.confs.get_mut::<L>(), server.confs.get::<S>()))
+        })
+    }
+
+    /// How many servers there are; for modules' `finish`.
+    pub fn servers(&self) -> usize {
+        self.http.as_ref().map_or(0, |http| http.servers.len())
+    }
+
+    /// The settings of unit `T` of a server, by its index; for modules' `finish`.
+    pub fn server_conf<T: Conf>(&self, server: usize) -> &T {
+        let http = self.http.as_ref();
+        let http = http.expect("modules are finished inside http");
+        http.servers[server].confs.get()
+    }
+
+    /// The settings of unit `T`, of locations, that a server itself has; for modules' `finish`.
+    pub fn server_location_conf<T: Conf>(&self, server: usize) -> &T {
+        let http = self.http.as_ref();
+        let http = http.expect("modules are finished inside http");
+        http.locations[http.servers[server].location].confs.get()
+    }
+
+    /// Sets how a server speaks TLS; for modules' `finish`.
+    pub fn set_tls(&mut self, server: usize, config: Arc<tls::Config>) {
+        let http = self.http.as_mut();
+        let http = http.expect("modules are finished inside http");
+        http.servers[server].tls = Some(config);
+    }
+
+    /// Sets what loads a server's certificates for each handshake; for modules' `finish`.
+    pub fn set_late_certificates(&mut self, server: usize, late: Arc<dyn LateCertificates>) {
+        let http = self.http.as_mut();
+        let http = http.expect("modules are finished inside http");
+        http.servers[server].certificates = Some(late);
+    }
+
+    /// Resolves a path of the configuration against the prefix.
+    pub fn full_path(&self, path: &[u8]) -> Vec<u8> {
+        full_path(&self.options.prefix, path)
+    }
+
+    /// Looks up a host that the configuration names; `None` for no such host.
+    pub fn look_up(&mut self, host: &str) -> Option<Vec<IpAddr>> {
+        self.loader.source().addresses(host).ok()
+    }
+
+    /// Resolves a path and notes it as a log to open.
+    pub fn log_path(&mut self, path: &[u8]) -> PathBuf {
+        let path = PathBuf::from(OsString::from_vec(self.full_path(path)));
+        self.log_paths.add(&path);
+        path
+    }
+
+    /// The access log of a configuration that names none, noted as a log to open.
+    pub fn default_access_log(&mut self) -> PathBuf {
+        let path = self.options.access_log.clone();
+        self.log_path(path.as_os_str().as_bytes())
+    }
+
+    /// Notes a syslog server; gives its place in [`Cycle::syslogs`].
+    pub fn syslog(&mut self, target: SyslogTarget) -> usize {
+        let known = self.syslogs.iter().position(|known| *known == target);
+        known.unwrap_or_else(|| {
+            self.syslogs.push(target);
+            self.syslogs.len() - 1
+        })
+    }
+
+    /// Asks for the moments of exchanges to be noted ([`crate::timing`]).
+    pub fn time_requests(&mut self) {
+        self.timed = true;
+    }
+
+    /// Asks for the driver to sample the responses that are drawn for it ([`crate::timing::Sampled`]), at most this share
+    /// of them.
+    pub fn sample_responses(&mut self, share: u64) {
+        self.sampled_share = self.sampled_share.max(share);
+    }
+
+    /// Has the directories for request bodies ready before anything is served.
+    pub fn read_bodies(&mut self) {
+        self.reads_bodies = true;
+    }
+
+    /// Notes a warning about a directive.
+    pub fn warn(&mut self, error: ConfError) {
+        self.loader.warn(conf::Level::Warn, error);
+    }
+
+    /// Notes something worth knowing about a directive.
+    pub fn notice(&mut self, error: ConfError) {
+        self.loader.warn(conf::Level::Notice, error);
+    }
+}

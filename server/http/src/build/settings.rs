@@ -1,0 +1,66 @@
+//! `settings!`: a struct of settings, and the rows of the directives that set its fields.
+
+/// Declares a struct of settings and its directive rows.
+///
+/// ```text
+/// settings! {
+///     /// What the struct is.
+///     pub struct IndexLoc: Location {
+///         /// One line of documentation, which becomes the row's.
+///         recursive "recursive_error_pages": bool = false, "off", HTTP_LOC;
+///     }
+///     extra { plain fields with their own merge function }
+/// }
+/// ```
+#[macro_export]
+macro_rules! settings {
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $name:ident : $scope:ident / $rows:ident {
+            $( $(#[doc = $doc:literal])+ $field:ident $directive:literal : $ty:ty = $default:expr, $shown:literal, $contexts:expr ; )*
+        }
+        $( extra { $( $(#[$xmeta:meta])+ $xfield:ident : $xty:ty ),* $(,)? } merge $merge:path ; )?
+    ) => {
+        $(#[$meta])*
+        #[derive(Default)]
+        $vis struct $name {
+            $( $(#[doc = $doc])+ $vis $field: ::conf::Setting<$ty>, )*
+            $( $( $(#[$xmeta])+ $vis $xfield: $xty, )* )?
+        }
+
+        impl $crate::confs::Conf for $name {
+            fn unit() -> &'static $crate::confs::Unit {
+                static UNIT: $crate::confs::Unit =
+                    $crate::confs::Unit::new($crate::confs::Scope::$scope, || Box::new($name::default()));
+                &UNIT
+            }
+
+            #[allow(unused_variables, reason = "a struct may have no plain settings")]
+            fn merge(&mut self, parent: Option<&Self>) {
+                $( self.$field.inherit(parent.map(|p| &p.$field), || $default); )*
+                $( $merge(self, parent); )?
+            }
+        }
+
+        /// The directives that set the fields above.
+        pub(crate) const $rows: &[::conf::Row<$crate::build::Build>] = &[
+            $( ::conf::Row {
+                name: $directive,
+                contexts: $contexts,
+                arity: <$ty as ::server_base::typed::Typed>::ARITY,
+                block: false,
+                default: $shown,
+                doc: concat!($($doc),+),
+                syntax: <$ty as ::server_base::typed::Typed>::SYNTAX,
+                apply: |build, directive| {
+                    let value = match build.conf_mut::<$name>().$field.take() {
+                        None => <$ty as ::server_base::typed::Typed>::parse(build, directive)?,
+                        Some(own) => ::server_base::typed::Typed::parse_again(own, build, directive)?,
+                    };
+                    build.conf_mut::<$name>().$field.replace(value);
+                    Ok(())
+                },
+            }, )*
+        ];
+    };
+}

@@ -1,0 +1,77 @@
+//! Variables that show what the kernel knows of the connection.
+//!
+//! `$tcpinfo_rtt`, `$tcpinfo_rttvar`, `$tcpinfo_snd_cwnd` and `$tcpinfo_rcv_space` are nginx's; the others are ours. They
+//! have no value on a UNIX-domain socket.
+//!
+//! Source: nginx documentation, `ngx_http_core_module`, "Embedded Variables"; tcp(7).
+
+use super::out::{Out, put_number};
+use crate::exchange::{Ctx, Exchange};
+use crate::vars::Variable;
+use server_base::transport::TcpInfo;
+
+macro_rules! tcp_var {
+    ($name:literal, $doc:literal, $field:expr) => {
+        var!($name, $doc, |x, cx, _, o| show(x, cx, $field, o))
+    };
+}
+
+/// The variables.
+pub(super) const VARIABLES: &[Variable] = &[
+    tcp_var!(
+        "tcpinfo_rtt",
+        "smoothed round-trip time of the client's connection, microseconds",
+        |info| Some(info.rtt_us.into())
+    ),
+    tcp_var!(
+        "tcpinfo_rttvar",
+        "mean deviation of the round-trip time, microseconds",
+        |info| Some(info.rttvar_us.into())
+    ),
+    tcp_var!(
+        "tcpinfo_snd_cwnd",
+        "congestion window of the client's connection, segments",
+        |info| Some(info.snd_cwnd.into())
+    ),
+    tcp_var!(
+        "tcpinfo_rcv_space",
+        "bytes that the client may have under way to the server",
+        |info| Some(info.rcv_space.into())
+    ),
+    tcp_var!(
+        "tcpinfo_min_rtt",
+        "least round-trip time of the client's connection of late, microseconds",
+        |info| info.min_rtt_us.map(u64::from)
+    ),
+    tcp_var!(
+        "tcpinfo_delivery_rate",
+        "latest rate at which the client got data, bytes per second",
+        |info| info.delivery_rate
+    ),
+    tcp_var!(
+        "tcpinfo_total_retrans",
+        "segments of the client's connection that were sent again",
+        |info| Some(info.total_retrans.into())
+    ),
+    tcp_var!(
+        "tcpinfo_busy_time",
+        "time in which something was under way to the client, microseconds",
+        |info| info.busy_time_us
+    ),
+    tcp_var!(
+        "tcpinfo_rwnd_limited",
+        "time in which the client's window held data back, microseconds",
+        |info| info.rwnd_limited_us
+    ),
+    tcp_var!(
+        "tcpinfo_sndbuf_limited",
+        "time in which the send buffer held data back, microseconds",
+        |info| info.sndbuf_limited_us
+    ),
+];
+
+fn show(x: &Exchange, cx: &Ctx<'_>, field: fn(&TcpInfo) -> Option<u64>, out: &mut Out) -> bool {
+    let info = cx.env.tcp_info.and_then(|read| read(x.client.socket));
+    let value = info.as_ref().and_then(field);
+    value.is_some_and(|value| put_number(out, value))
+}

@@ -1,0 +1,72 @@
+//! Certificates that are chosen anew for each handshake: `ssl_certificate` with variables.
+//!
+//! A handshake has no request yet. An exchange without a head stands in for one, so that variables can be read: those of the
+//! connection, of its addresses, and of what the ClientHello says. Absent: waiting; a file is read in the turn that needs it,
+//! as in nginx.
+//!
+//! Source: nginx documentation, `ngx_http_ssl_module`, `ssl_certificate`.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engines::http::parse_host;
+use tls::{Config, Info};
+
+use crate::client_cert;
+use crate::exchange::{Ctx, Exchange, Tls};
+use server_base::regex::FailedMatch;
+
+/// Loads the certificates of a server for one handshake.
+pub trait LateCertificates: Send + Sync {
+    /// The server's settings with certificates; `None` if one cannot be loaded, which has been logged.
+    fn load(&self, x: &mut Exchange, cx: &mut Ctx<'_>, settings: &Config) -> Option<Config>;
+}
+
+/// Loads the certificates of a server, by its index, for a handshake that asks for this; `x` is an exchange that has begun and
+/// has no head.
+pub fn load(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    server: usize,
+    mut asked: Info,
+) -> Option<Arc<Config>> {
+    let http = Rc::clone(&x.http);
+    let server_conf = http.servers.get(server)?;
+    let settings = server_conf.tls.as_ref()?;
+    // The name may become part of a path.
+    asked.server_name = asked.server_name.filter(|name| is_host_name(name));
+    x.head.clear();
+    x.tls = Some(Rc::new(Tls::new(Arc::clone(settings), asked)));
+    client_cert::place(x);
+    x.server = server;
+    x.location = server_conf.location;
+    let late = server_conf.certificates.as_ref()?;
+    let loaded = late.load(x, cx, settings)?;
+    // A name that hangs on an expression which could not be matched is no name.
+    (x.failed_match == FailedMatch::None).then(|| Arc::new(loaded))
+}
+
+/// Whether a name of a handshake is a host name and nothing else: no path, no address, no port.
+fn is_host_name(name: &[u8]) -> bool {
+    let mut host = Vec::with_capacity(name.len());
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._".contains(byte);
+    name.first() != Some(&b'.') && name.iter().all(is_plain) && parse_host(name, &mut host).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_host_names_come_into_paths() {
+        for name in ["a", "a.example", "xn--a-b.example", "a_b", "A.Example."] {
+            assert!(is_host_name(name.as_bytes()), "{name}");
+        }
+        for name in [
+            "", ".", "..", "a/b", "../a", "a..b", ".hidden", "data:x", "[::1]", "a:1", "a\0b",
+            "\u{e4}",
+        ] {
+            assert!(!is_host_name(name.as_bytes()), "{name}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Clients' certificates: whether a request may be answered on the connection it came on.
+//!
+//! A handshake takes any certificate; here the server that a request is for says what it thinks of it. Where that server
+//! asks for another proof than the one that was named in the handshake, the client is told to connect anew.
+//!
+//! Source: nginx documentation, `ssl_verify_client`; RFC 9110 section 15.5.20 for 421.
+
+use std::rc::Rc;
+
+use tls::{Refusal, Verified};
+
+use crate::exchange::{Exchange, Tls};
+use crate::http::{Http, LocalHttp};
+use server_base::errlog::Level;
+
+/// The server whose settings count until the host of a request is known.
+fn first_server(x: &Exchange, http: &LocalHttp) -> usize {
+    let named = match &x.tls {
+        // Where that cannot be told, the server of the request is looked for by the same names.
+        Some(tls) => tls
+            .named_server(http, x.port, x.client.local)
+            .ok()
+            .flatten(),
+        None => None,
+    };
+    named.unwrap_or_else(|| http.ports[x.port].addr(x.client.local).default_server)
+}
+
+/// Puts an exchange into the server that was named in the handshake, else the default server of its port.
+pub fn place(x: &mut Exchange) {
+    let http = Rc::clone(&x.http);
+    x.method = x.head.method;
+    x.request_bytes = x.head.size_bytes;
+    x.server = first_server(x, &http);
+    x.location = http.servers[x.server].location;
+}
+
+/// Whether a server is not to be reached on this connection: another one was named in its handshake, and this one would
+/// have asked for a certificate in a way of its own.
+pub(crate) fn is_misdirected(x: &Exchange, http: &LocalHttp, server: usize) -> bool {
+    let (Some(tls), Some(config)) = (&x.tls, &http.servers[server].tls) else {
+        return false;
+    };
+    let misdirected = config.asks_for_certificates()
+        && tls.info.server_name.as_deref() != Some(&x.host)
+        && tls.named_server(http, x.port, x.client.local) != Ok(None)
+        && !config.has_policy_of(&tls.config);
+    if misdirected {
+        x.log(
+            Level::Info,
+            format_args!(
+                "client attempted to request the server name different from the one that was negotiated"
+            ),
+        );
+    }
+    misdirected
+}
+
+/// The status that a client gets for its certificate, or for having none.
+#[inline(always)] // Every request asks, most of them without TLS.
+pub(crate) fn refusal(x: &Exchange, http: &Http) -> Option<u16> {
+    refusal_over(x.tls.as_ref()?, x, http)
+}
+
+fn refusal_over(tls: &Tls, x: &Exchange, http: &Http) -> Option<u16> {
+    let config = http.servers[x.server].tls.as_ref()?;
+    if !config.asks_for_certificates() {
+        return None;
+    }
+    // The server was reached without a name, or its settings have changed since the handshake.
+    let verified: Verified = if config.has_policy_of(&tls.config) {
+        tls.verified
+    } else {
+        config.verify(&tls.info.certificates)
+    };
+    match config.refuses(verified)? {
+        Refusal::NoCertificate => {
+            x.log(
+                Level::Info,
+                format_args!(
+                    "client sent no required SSL certificate while reading client request headers"
+                ),
+            );
+            Some(496)
+        }
+        Refusal::BadCertificate(reason) => {
+            x.log(
+                Level::Info,
+                format_args!(
+                    "client SSL certificate verify error: ({}:{reason}) while reading client request headers",
+                    reason.0
+                ),
+            );
+            Some(495)
+        }
+    }
+}

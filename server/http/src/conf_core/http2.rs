@@ -1,0 +1,126 @@
+//! Settings of HTTP/2.
+//!
+//! Source: nginx documentation, `ngx_http_v2_module`.
+
+use conf::{Arity, ConfError, Contexts, Directive};
+
+use crate::settings;
+use server_base::config::ConfigContext;
+use server_base::typed::{Number, Typed};
+
+const HS: Contexts = Contexts::HTTP_SERVER;
+const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
+
+/// `http2_chunk_size`: bytes of a DATA frame.
+#[derive(Clone, Copy, Debug)]
+pub struct ChunkSize(pub u64);
+
+impl Typed for ChunkSize {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "size";
+
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        let size = conf::size(d)? as u64;
+        if size == 0 {
+            let text = "the http2 chunk size cannot be zero";
+            return Err(ConfError::word(d, d.word(0), text));
+        }
+        Ok(Self(size.min(MAX_CHUNK_BYTES)))
+    }
+}
+
+/// `http2_body_preread_size`: a window of a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct PrereadSize(pub u64);
+
+impl Typed for PrereadSize {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "size";
+
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        let size = conf::size(d)? as u64;
+        if size > MAX_WINDOW_BYTES {
+            let text = format!("the maximum body preread buffer size is {MAX_WINDOW_BYTES}");
+            return Err(ConfError::word(d, d.word(0), text));
+        }
+        Ok(Self(size))
+    }
+}
+
+/// `http2_header_table_size`.
+#[derive(Clone, Copy, Debug)]
+pub struct TableSize(pub u64);
+
+impl Typed for TableSize {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "size";
+
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        conf::between(d, conf::size(d)? as u64, 0, MAX_TABLE_BYTES).map(Self)
+    }
+}
+
+/// `http2_abuse_budget`: at least one frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Frames(pub u64);
+
+impl Typed for Frames {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "number";
+
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        conf::between(d, conf::number(d)?, 1, MAX_FRAMES).map(Self)
+    }
+}
+
+/// `http2_max_concurrent_streams`: at least one.
+#[derive(Clone, Copy, Debug)]
+pub struct Streams(pub u64);
+
+impl Typed for Streams {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "number";
+
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        conf::between(d, conf::number(d)?, 1, MAX_STREAMS).map(Self)
+    }
+}
+
+settings! {
+    /// Settings of HTTP/2 at server scope.
+    pub struct Http2Srv: Server / PLAIN {
+        /// Whether HTTP/2 is spoken: chosen by ALPN over TLS, by the preface on a plain connection.
+        on "http2": bool = false, "off", HS;
+        /// Most streams of a connection at a time.
+        max_concurrent_streams "http2_max_concurrent_streams": Streams = Streams(128), "128", HS;
+        /// Most pushed streams of a connection at a time.
+        max_concurrent_pushes "http2_max_concurrent_pushes": Number = Number(10), "10", HS;
+        /// Bytes of a request body that are taken before anybody reads it.
+        body_preread_size "http2_body_preread_size": PrereadSize = PrereadSize(64 << 10), "64k", HS;
+        /// Frames that cost work and bring nothing, before the connection is ended.
+        abuse_budget "http2_abuse_budget": Frames = Frames(1000), "1000", HS;
+        /// Bytes of the table of header fields, in each direction.
+        header_table_size "http2_header_table_size": TableSize = TableSize(4096), "4k", HS;
+    }
+}
+
+settings! {
+    /// Settings of HTTP/2 at location scope.
+    pub struct Http2Loc: Location / LOC_PLAIN {
+        /// Most bytes of a frame of a response body; by default such a frame fills a TLS record.
+        chunk_size "http2_chunk_size": ChunkSize = ChunkSize(RECORD_CHUNK_BYTES), "16375", HSL;
+    }
+}
+
+/// Data of a frame that fills a TLS record together with its head.
+const RECORD_CHUNK_BYTES: u64 = (16 << 10) - 9;
+/// Largest frame that a client must take (RFC 9113 section 6.5.2), bytes.
+const MAX_CHUNK_BYTES: u64 = (1 << 24) - 1;
+/// Most streams that can be allowed: each may hold a body of `http2_body_preread_size`.
+const MAX_STREAMS: u64 = 1 << 16;
+/// Largest window (RFC 9113 section 6.9.1), bytes.
+const MAX_WINDOW_BYTES: u64 = (1 << 31) - 1;
+/// Largest table: each connection may have two of them.
+const MAX_TABLE_BYTES: u64 = 1 << 20;
+/// Largest budget.
+const MAX_FRAMES: u64 = 1 << 30;

@@ -1,0 +1,379 @@
+//! Core settings at location scope: mapping to files, bodies, connections, errors.
+
+use std::sync::{Arc, OnceLock};
+
+use conf::{Arity, ConfError, Contexts, Directive, Pos};
+
+use crate::request_body::{BodyRate, InFile};
+use crate::settings;
+use crate::value::{SizeValue, Value};
+use server_base::config::ConfigContext;
+use server_base::errlog::ErrorLog;
+use server_base::files::{OpenFileCache, SymlinkMode, TempDir};
+use server_base::hash::ConfigMap;
+use server_base::keyword;
+use server_base::opened::{ErrorLogConf, LogTarget, OpenedLogs};
+use server_base::shared_list::SharedList;
+use server_base::typed::{Millis, Number, Offset, Size, Text, Typed};
+
+const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
+const HSLI: Contexts = Contexts::HTTP_TO_IF;
+
+keyword! {
+    /// `satisfy`.
+    pub enum Satisfy {
+        /// Every access module must allow.
+        All = "all",
+        /// One access module must allow.
+        Any = "any",
+    }
+}
+
+keyword! {
+    /// `if_modified_since`.
+    pub enum IfModifiedSince {
+        /// The header is ignored.
+        Off = "off",
+        /// The times must be equal.
+        Exact = "exact",
+        /// The content must not be newer.
+        Before = "before",
+    }
+}
+
+keyword! {
+    /// `lingering_close`.
+    pub enum Lingering {
+        /// Close at once.
+        Off = "off",
+        /// Linger where the client may still be sending.
+        On = "on",
+        /// Linger always.
+        Always = "always",
+    }
+}
+
+/// `server_tokens`.
+#[derive(Clone, Debug)]
+pub enum ServerTokens {
+    /// Name and version.
+    On,
+    /// Name alone.
+    Off,
+    /// Name, version and build.
+    Build,
+}
+
+impl Typed for ServerTokens {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "on | off | build";
+
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        match d.arg(0) {
+            b"on" => Ok(Self::On),
+            b"off" => Ok(Self::Off),
+            b"build" => Ok(Self::Build),
+            _ => Err(ConfError::word(
+                d,
+                d.word(0),
+                format!("invalid value \"{}\"", d.arg_str(0)),
+            )),
+        }
+    }
+}
+
+/// `keepalive_timeout`.
+#[derive(Clone, Copy, Debug)]
+pub struct KeepaliveTimeout {
+    /// How long an idle connection is kept, milliseconds; 0 closes after each response.
+    pub idle_ms: u64,
+    /// What `Keep-Alive: timeout=` says, seconds, where the field is sent.
+    pub header_s: Option<u64>,
+}
+
+/// `keepalive_disable`, a mask.
+#[derive(Clone, Copy, Debug)]
+pub struct KeepaliveDisable {
+    /// Old Internet Explorer after a POST.
+    pub msie6: bool,
+    /// Safari on Mac OS.
+    pub safari: bool,
+}
+
+/// One `error_page`.
+#[derive(Clone, Debug)]
+pub struct ErrorPage {
+    /// Status it is for.
+    pub status: u16,
+    /// Status to answer with: `None` keeps it, `Some(0)` takes that of the page.
+    pub overwrite: Option<u16>,
+    /// Where to go.
+    pub uri: Value,
+    /// Arguments of a constant URI.
+    pub args: Vec<u8>,
+    /// Where it was written.
+    pub at: Pos,
+}
+
+settings! {
+    /// Settings of a location.
+    pub struct CoreLoc: Location / PLAIN {
+        /// Media type of files whose extension is not known.
+        default_type "default_type": Text = Text(b"text/plain".to_vec()), "text/plain", HSL;
+        /// Whether an error page may itself lead to an error page.
+        recursive_error_pages "recursive_error_pages": bool = false, "off", HSL;
+        /// Whether all access modules must allow a request or any of them.
+        satisfy "satisfy": Satisfy = Satisfy::All, "all", HSL;
+        /// How long an answer that asks for credentials is held back.
+        auth_delay "auth_delay": Millis = Millis(0), "0s", HSL;
+        /// Largest request body; 0 for no limit.
+        client_max_body_size "client_max_body_size": Offset = Offset(1 << 20), "1m", HSL;
+        /// Size of the buffer for a request body.
+        client_body_buffer_size "client_body_buffer_size": Size = Size(16 << 10), "8k|16k", HSL;
+        /// Longest time between two reads of a request body.
+        client_body_timeout "client_body_timeout": Millis = Millis(60_000), "60s", HSL;
+        /// Longest time that a request body may take in all; 0 for no limit.
+        client_body_deadline "client_body_deadline": Millis = Millis(0), "0", HSL;
+        /// Lowest rate of a request body in bytes per second, 0 for none, and how far behind it a client may fall.
+        client_body_min_rate "client_body_min_rate": BodyRate = BodyRate::default(), "0 grace=10s", HSL;
+        /// Whether request bodies are always kept in files, and whether these stay after the request.
+        client_body_in_file_only "client_body_in_file_only": InFile = InFile::Off, "off", HSL;
+        /// Whether files are sent by the kernel; small ones are read and sent with the head.
+        sendfile "sendfile": bool = false, "off", HSLI;
+        /// Most bytes of one sendfile call; 0 for no limit.
+        sendfile_max_chunk "sendfile_max_chunk": Size = Size(2 << 20), "2m", HSL;
+        /// Whether head and file leave in full packets; they always do within one turn.
+        tcp_nopush "tcp_nopush": bool = false, "off", HSL;
+        /// Whether small segments are sent without waiting.
+        tcp_nodelay "tcp_nodelay": bool = true, "on", HSL;
+        /// Longest time between two writes of a response.
+        send_timeout "send_timeout": Millis = Millis(60_000), "60s", HSL;
+        /// Limit of the response rate in bytes per second; 0 for none.
+        limit_rate "limit_rate": SizeValue = SizeValue(None), "0", HSLI;
+        /// Bytes of a response that are sent before limit_rate applies.
+        limit_rate_after "limit_rate_after": SizeValue = SizeValue(None), "0", HSLI;
+        /// Whether connections that time out, or are closed by the status 444, are reset.
+        reset_timedout_connection "reset_timedout_connection": bool = false, "off", HSL;
+        /// Longest life of a connection before it is closed after a response.
+        keepalive_time "keepalive_time": Millis = Millis(3_600_000), "1h", HSL;
+        /// Most requests of one connection.
+        keepalive_requests "keepalive_requests": Number = Number(1000), "1000", HSL;
+        /// How long an idle connection is kept at least when it is closed by the server for other reasons.
+        keepalive_min_timeout "keepalive_min_timeout": Millis = Millis(0), "0", HSL;
+        /// Whether redirects name scheme and host.
+        absolute_redirect "absolute_redirect": bool = true, "on", HSL;
+        /// Whether absolute redirects use the server's first name rather than the request's host.
+        server_name_in_redirect "server_name_in_redirect": bool = false, "off", HSL;
+        /// Whether absolute redirects name the port.
+        port_in_redirect "port_in_redirect": bool = true, "on", HSL;
+        /// Whether missing files are logged.
+        log_not_found "log_not_found": bool = true, "on", HSL;
+        /// Whether subrequests are logged.
+        log_subrequest "log_subrequest": bool = false, "off", HSL;
+        /// The largest body of a subrequest that is held in memory.
+        subrequest_output_buffer_size "subrequest_output_buffer_size": Size = Size(4096), "4k", HSL;
+        /// When to keep reading before a close.
+        lingering_close "lingering_close": Lingering = Lingering::On, "on", HSL;
+        /// Longest time to keep reading before a close.
+        lingering_time "lingering_time": Millis = Millis(30_000), "30s", HSL;
+        /// Longest wait for more to read before a close.
+        lingering_timeout "lingering_timeout": Millis = Millis(5_000), "5s", HSL;
+        /// Most ranges of one request; 0 turns ranges off.
+        max_ranges "max_ranges": Number = Number(engines::http::UNLIMITED_RANGES), "unlimited", HSL;
+        /// Whether bodies of unknown length are chunked in HTTP/1.1.
+        chunked_transfer_encoding "chunked_transfer_encoding": bool = true, "on", HSL;
+        /// Whether static files have an ETag.
+        etag "etag": bool = true, "on", HSL;
+        /// How If-Modified-Since is compared.
+        if_modified_since "if_modified_since": IfModifiedSince = IfModifiedSince::Exact, "exact", HSL;
+        /// Whether error pages are made long enough for Internet Explorer and Chrome to show them.
+        msie_padding "msie_padding": bool = true, "on", HSL;
+        /// Whether Internet Explorer is redirected by a page that refreshes itself.
+        msie_refresh "msie_refresh": bool = false, "off", HSL;
+        /// What the Server header and error pages tell.
+        server_tokens "server_tokens": ServerTokens = ServerTokens::On, "on", HSL;
+        /// How long an entry of open_file_cache is trusted.
+        open_file_cache_valid "open_file_cache_valid": Millis = Millis(60_000), "60s", HSL;
+        /// Uses after which open_file_cache keeps a descriptor open.
+        open_file_cache_min_uses "open_file_cache_min_uses": Number = Number(1), "1", HSL;
+        /// Whether open_file_cache keeps errors.
+        open_file_cache_errors "open_file_cache_errors": bool = false, "off", HSL;
+        /// Whether reading a variable before it was set is logged.
+        uninitialized_variable_warn "uninitialized_variable_warn": bool = true, "on", Contexts::HTTP_TO_IF.or(Contexts::IF_IN_SERVER);
+    }
+    extra {
+        /// `root` or `alias`; `None` until merged.
+        root: Option<Root>,
+        /// `types`.
+        types: Option<Arc<ConfigMap<Vec<u8>, Vec<u8>>>>,
+        /// `error_page`, if any here or around.
+        error_pages: Option<Arc<Vec<ErrorPage>>>,
+        /// `error_log` targets.
+        error_logs: Option<SharedList<ErrorLogConf>>,
+        /// The opened error log.
+        opened_log: OnceLock<ErrorLog>,
+        /// `keepalive_timeout`: how long an idle connection is kept, milliseconds; 0 closes after each response.
+        keepalive_ms: Option<u64>,
+        /// What `Keep-Alive: timeout=` says, seconds; 0 for no such field. Inherited for itself.
+        keepalive_header: Option<u64>,
+        /// `keepalive_disable`.
+        keepalive_disable: Option<KeepaliveDisable>,
+        /// `internal`.
+        internal: bool,
+        /// `open_file_cache`: `Some(None)` is off.
+        file_cache: Option<Option<(usize, u64)>>,
+        /// `disable_symlinks` and its `from`.
+        symlinks: Option<(SymlinkMode, Option<Value>)>,
+        /// `client_body_temp_path`.
+        body_temp_path: Option<TempDir>
+    }
+    merge merge_extra;
+}
+
+/// How URIs become paths.
+#[derive(Clone, Debug)]
+pub struct Root {
+    /// The directory.
+    pub path: Value,
+    /// Of `alias`: what of the URI the directory stands for.
+    pub alias: Option<Alias>,
+}
+
+/// What of the URI an `alias` replaces, told by the location it was written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alias {
+    /// So many bytes at its beginning: the location's name.
+    Prefix(usize),
+    /// All of it: the location is a regular expression.
+    Whole,
+}
+
+fn merge_extra(own: &mut CoreLoc, parent: Option<&CoreLoc>) {
+    fn take<T: Clone>(
+        own: &mut Option<T>,
+        parent: Option<&Option<T>>,
+        default: impl FnOnce() -> Option<T>,
+    ) {
+        if own.is_none() {
+            *own = match parent {
+                Some(p) => p.clone(),
+                None => default(),
+            };
+        }
+    }
+    // These have more than one word, or a default that is made, so the table of plain settings cannot merge them.
+    take(&mut own.types, parent.map(|p| &p.types), || {
+        Some(Arc::new(default_types()))
+    });
+    take(&mut own.error_pages, parent.map(|p| &p.error_pages), || {
+        None
+    });
+    take(&mut own.error_logs, parent.map(|p| &p.error_logs), || None);
+    take(
+        &mut own.keepalive_ms,
+        parent.map(|p| &p.keepalive_ms),
+        || Some(DEFAULT_KEEPALIVE_MS),
+    );
+    take(
+        &mut own.keepalive_header,
+        parent.map(|p| &p.keepalive_header),
+        || None,
+    );
+    own.internal |= parent.is_some_and(|p| p.internal);
+    take(
+        &mut own.keepalive_disable,
+        parent.map(|p| &p.keepalive_disable),
+        || {
+            Some(KeepaliveDisable {
+                msie6: true,
+                safari: false,
+            })
+        },
+    );
+    take(&mut own.file_cache, parent.map(|p| &p.file_cache), || {
+        Some(None)
+    });
+    take(&mut own.symlinks, parent.map(|p| &p.symlinks), || None);
+    take(
+        &mut own.body_temp_path,
+        parent.map(|p| &p.body_temp_path),
+        || None,
+    );
+    take(&mut own.root, parent.map(|p| &p.root), || None);
+}
+
+fn default_types() -> ConfigMap<Vec<u8>, Vec<u8>> {
+    [
+        ("html", "text/html"),
+        ("gif", "image/gif"),
+        ("jpg", "image/jpeg"),
+    ]
+    .map(|(ext, kind)| (ext.as_bytes().to_vec(), kind.as_bytes().to_vec()))
+    .into_iter()
+    .collect()
+}
+
+impl CoreLoc {
+    /// The location's error log.
+    pub fn log(&self) -> &ErrorLog {
+        self.opened_log.get_or_init(|| ErrorLog::new(Vec::new()))
+    }
+
+    /// Opens the location's error log, where it has its own; else uses the one given.
+    pub fn open_log(&self, default: &ErrorLog, opened: &OpenedLogs) {
+        let log = match &self.error_logs {
+            None => default.clone(),
+            Some(list) => opened.error_log(list),
+        };
+        let _ = self.opened_log.set(log);
+    }
+
+    /// Lets the location's own error log take its levels from the same location in a newer configuration.
+    pub fn follow_log(&self, newer: &Self) {
+        let targets = |conf: &Self| -> Option<Vec<LogTarget>> {
+            let list = conf.error_logs.as_ref()?;
+            Some(list.iter().map(|log| log.target.clone()).collect())
+        };
+        let own = targets(self);
+        if own.is_some() && own == targets(newer) {
+            self.log().follow(newer.log());
+        }
+    }
+
+    /// Whether a variable read before it was set is worth a line in the log.
+    pub fn warn_uninitialized(&self) -> bool {
+        *self.uninitialized_variable_warn
+    }
+
+    /// The settings of `open_file_cache`, if it is on.
+    pub fn open_file_cache(&self) -> Option<OpenFileCache> {
+        let (max, inactive_ms) = self.file_cache.flatten()?;
+        Some(OpenFileCache {
+            max,
+            inactive_ms,
+            valid_ms: self.open_file_cache_valid.0,
+            min_uses: self.open_file_cache_min_uses.0 as u32,
+            errors: *self.open_file_cache_errors,
+        })
+    }
+
+    /// `client_body_temp_path`.
+    ///
+    /// # Panics
+    /// Never: the `http` block has one where nothing is said.
+    pub fn body_temp_dir(&self) -> &TempDir {
+        let dir = self.body_temp_path.as_ref();
+        dir.expect("the http block has a directory, and all levels inherit it")
+    }
+
+    /// `keepalive_timeout`.
+    pub fn keepalive(&self) -> KeepaliveTimeout {
+        KeepaliveTimeout {
+            idle_ms: self.keepalive_ms.unwrap_or(DEFAULT_KEEPALIVE_MS),
+            header_s: self.keepalive_header.filter(|s| *s > 0),
+        }
+    }
+}
+
+/// How long an idle connection is kept where nothing is said, milliseconds.
+const DEFAULT_KEEPALIVE_MS: u64 = 75_000;

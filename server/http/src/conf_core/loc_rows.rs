@@ -1,0 +1,325 @@
+//! Directives at location scope that have a shape of their own: what their words mean.
+
+use std::sync::Arc;
+
+use conf::{ConfError, Directive};
+
+use super::loc::{Alias, ErrorPage, KeepaliveDisable, Root};
+use crate::build::Build;
+use crate::location::LocationKind;
+use crate::value::Value;
+use server_base::files::{SymlinkMode, TempDir};
+use server_base::opened::LogTarget;
+
+fn duplicate<T>(slot: &Option<T>, d: &Directive) -> Result<(), ConfError> {
+    if slot.is_some() {
+        Err(ConfError::directive(d, "is duplicate"))
+    } else {
+        Ok(())
+    }
+}
+
+pub(super) fn root(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    set_root(b, d, false)
+}
+
+pub(super) fn alias(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    set_root(b, d, true)
+}
+
+fn set_root(b: &mut Build, d: &Directive, alias: bool) -> Result<(), ConfError> {
+    if let Some(old) = &b.core_loc().root {
+        let text = match (old.alias.is_some(), alias) {
+            (true, false) => {
+                "\"root\" directive is duplicate, \"alias\" directive was specified earlier"
+                    .to_owned()
+            }
+            (false, true) => {
+                "\"alias\" directive is duplicate, \"root\" directive was specified earlier"
+                    .to_owned()
+            }
+            _ => return Err(ConfError::directive(d, "is duplicate")),
+        };
+        return Err(ConfError::at(d, text));
+    }
+    let location = b.location();
+    let draft = b.draft(location);
+    let alias = match (&draft.kind, alias) {
+        (_, false) => None,
+        (LocationKind::Named, true) => {
+            return Err(ConfError::at(
+                d,
+                "the \"alias\" directive cannot be used inside the named location",
+            ));
+        }
+        (LocationKind::Regex(_), true) => Some(Alias::Whole),
+        (_, true) => Some(Alias::Prefix(draft.name.len())),
+    };
+    let word = d.word(0);
+    // Both are made of this path: they would be computed without end.
+    for name in ["document_root", "realpath_root"] {
+        if word.as_str().contains(&format!("${name}"))
+            || word.as_str().contains(&format!("${{{name}}}"))
+        {
+            let text = format!(
+                "the ${name} variable cannot be used in the \"{}\" directive",
+                d.name()
+            );
+            return Err(ConfError::word(d, word, text));
+        }
+    }
+    let absolute = word.text.starts_with(b"/") || word.text.starts_with(b"$");
+    let mut text = word.text.clone();
+    // The URI begins with a slash; behind `alias` the rest of it does not.
+    if alias.is_none() && text.ends_with(b"/") {
+        text.pop();
+    }
+    if !absolute {
+        text = b.full_path(&text);
+    }
+    let path = Value::compile_bytes(b, d, word, &text)?;
+    b.core_loc().root = Some(Root { path, alias });
+    Ok(())
+}
+
+pub(super) fn types(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let mut map = b
+        .core_loc()
+        .types
+        .take()
+        .map(|t| (*t).clone())
+        .unwrap_or_default();
+    conf::each(b, d.items(), |b, line| {
+        for word in &line.args {
+            let old = map.insert(word.text.to_ascii_lowercase(), line.name.text.clone());
+            if let Some(old) = old
+                && old != line.name.text
+            {
+                let text = format!(
+                    "duplicate extension \"{}\", content type: \"{}\", previous content type: \"{}\"",
+                    word.as_str(),
+                    line.name.as_str(),
+                    String::from_utf8_lossy(&old)
+                );
+                b.warn(ConfError::word(line, word, text));
+            }
+        }
+        Ok(())
+    })?;
+    b.core_loc().types = Some(Arc::new(map));
+    Ok(())
+}
+
+pub(super) fn error_page(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let last = d.args.len() - 1;
+    let mut codes = &d.args[..last];
+    let mut overwrite = None;
+    if let Some((word, rest)) = codes.split_last()
+        && let Some(code) = word.text.strip_prefix(b"=")
+    {
+        overwrite = Some(match code {
+            b"" => 0,
+            _ => parse_status(code).ok_or_else(|| {
+                ConfError::word(d, word, format!("invalid value \"{}\"", word.as_str()))
+            })?,
+        });
+        codes = rest;
+        if codes.is_empty() {
+            return Err(ConfError::word(
+                d,
+                word,
+                format!("invalid value \"{}\"", word.as_str()),
+            ));
+        }
+    }
+    let (uri, args) = error_uri(b, d, last)?;
+    let mut pages = Vec::new();
+    for word in codes {
+        let status = parse_status(&word.text)
+            .filter(|s| *s != 499)
+            .ok_or_else(|| {
+                ConfError::word(d, word, format!("invalid value \"{}\"", word.as_str()))
+            })?;
+        if !(300..=599).contains(&status) {
+            let text = format!("value \"{}\" must be between 300 and 599", word.as_str());
+            return Err(ConfError::word(d, word, text));
+        }
+        // A request that is too large or came in plain to a TLS port shows its own status, not nginx's internal one.
+        let shown = match status {
+            494..=497 if overwrite.is_none() => Some(400),
+            _ => overwrite,
+        };
+        pages.push(ErrorPage {
+            status,
+            overwrite: shown,
+            uri: uri.clone(),
+            args: args.clone(),
+            at: d.pos,
+        });
+    }
+    let list = b.core_loc().error_pages.get_or_insert_default();
+    Arc::make_mut(list).extend(pages);
+    Ok(())
+}
+
+/// The URI of an error page; a constant one is split from its arguments.
+fn error_uri(b: &mut Build, d: &Directive, last: usize) -> Result<(Value, Vec<u8>), ConfError> {
+    let word = d.word(last);
+    let value = Value::compile(b, d, word)?;
+    if value.constant().is_some()
+        && word.text.starts_with(b"/")
+        && let Some(at) = word.text.iter().position(|c| *c == b'?')
+    {
+        return Ok((Value::text(&word.text[..at]), word.text[at + 1..].to_vec()));
+    }
+    Ok((value, Vec::new()))
+}
+
+fn parse_status(text: &[u8]) -> Option<u16> {
+    conf::parse_number(text).and_then(|n| u16::try_from(n).ok())
+}
+
+pub(super) fn error_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let log = server_base::logging::error_log(b, d)?;
+    if let LogTarget::File(path) = &log.target {
+        b.log_paths.add(path);
+    }
+    b.core_loc().error_logs.get_or_insert_default().push(log);
+    Ok(())
+}
+
+pub(super) fn keepalive_timeout(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    duplicate(&b.core_loc().keepalive_ms, d)?;
+    let bad = |n: usize| {
+        ConfError::word(
+            d,
+            d.word(n),
+            "\"keepalive_timeout\" directive invalid value",
+        )
+    };
+    b.core_loc().keepalive_ms = Some(conf::parse_time_ms(d.arg(0)).ok_or_else(|| bad(0))?);
+    if d.args.len() == 2 {
+        b.core_loc().keepalive_header = Some(conf::parse_time_s(d.arg(1)).ok_or_else(|| bad(1))?);
+    }
+    Ok(())
+}
+
+pub(super) fn keepalive_disable(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    duplicate(&b.core_loc().keepalive_disable, d)?;
+    let mut value = KeepaliveDisable {
+        msie6: false,
+        safari: false,
+    };
+    for word in &d.args {
+        match word.text.as_slice() {
+            b"none" => {}
+            b"msie6" => value.msie6 = true,
+            b"safari" => value.safari = true,
+            _ => {
+                return Err(ConfError::word(
+                    d,
+                    word,
+                    format!("invalid value \"{}\"", word.as_str()),
+                ));
+            }
+        }
+    }
+    b.core_loc().keepalive_disable = Some(value);
+    Ok(())
+}
+
+pub(super) fn internal(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    if b.core_loc().internal {
+        return Err(ConfError::directive(d, "is duplicate"));
+    }
+    b.core_loc().internal = true;
+    Ok(())
+}
+
+pub(super) fn open_file_cache(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    duplicate(&b.core_loc().file_cache, d)?;
+    let (mut max, mut inactive_ms, mut off) = (0, 60_000, false);
+    for word in &d.args {
+        let bad = || {
+            ConfError::word(
+                d,
+                word,
+                format!(
+                    "invalid \"open_file_cache\" parameter \"{}\"",
+                    word.as_str()
+                ),
+            )
+        };
+        match word.as_str().split_once('=') {
+            Some(("max", v)) => max = v.parse().ok().filter(|n| *n > 0).ok_or_else(bad)?,
+            Some(("inactive", v)) => {
+                inactive_ms = conf::parse_time_ms(v.as_bytes()).ok_or_else(bad)?
+            }
+            None if word.text == b"off" => off = true,
+            _ => return Err(bad()),
+        }
+    }
+    if !off && max == 0 {
+        return Err(ConfError::at(
+            d,
+            "\"open_file_cache\" must have the \"max\" parameter",
+        ));
+    }
+    b.core_loc().file_cache = Some((!off).then_some((max, inactive_ms)));
+    Ok(())
+}
+
+pub(super) fn disable_symlinks(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    duplicate(&b.core_loc().symlinks, d)?;
+    let (mut mode, mut from) = (None, None);
+    for word in &d.args {
+        let bad = || ConfError::word(d, word, format!("invalid parameter \"{}\"", word.as_str()));
+        match word.text.as_slice() {
+            b"off" => mode = Some(SymlinkMode::Off),
+            b"on" => mode = Some(SymlinkMode::On),
+            b"if_not_owner" => mode = Some(SymlinkMode::IfNotOwner),
+            text => {
+                let part = text.strip_prefix(b"from=").ok_or_else(bad)?;
+                from = Some(Value::compile_bytes(b, d, word, part)?);
+            }
+        }
+    }
+    let Some(mode) = mode else {
+        return Err(ConfError::at(
+            d,
+            "\"disable_symlinks\" must have \"off\", \"on\" or \"if_not_owner\" parameter",
+        ));
+    };
+    if d.args.len() == 2 && from.is_none() {
+        let text = format!("duplicate parameters \"{} {}\"", d.arg_str(0), d.arg_str(1));
+        return Err(ConfError::word(d, d.word(1), text));
+    }
+    if from.is_some() && mode == SymlinkMode::Off {
+        return Err(ConfError::at(
+            d,
+            "\"from=\" cannot be used with \"off\" parameter",
+        ));
+    }
+    b.core_loc().symlinks = Some((mode, from));
+    Ok(())
+}
+
+pub(super) fn client_body_temp_path(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    duplicate(&b.core_loc().body_temp_path, d)?;
+    let mut levels = [0; 3];
+    for (level, n) in levels.iter_mut().zip(1..d.args.len()) {
+        *level = match d.arg(n) {
+            b"1" => 1,
+            b"2" => 2,
+            b"3" => 3,
+            _ => {
+                let text = format!("invalid value \"{}\"", d.arg_str(n));
+                return Err(ConfError::word(d, d.word(n), text));
+            }
+        };
+    }
+    let path = d.arg(0);
+    let path = b.full_path(path.strip_suffix(b"/").unwrap_or(path));
+    b.core_loc().body_temp_path = Some(TempDir { path, levels });
+    Ok(())
+}

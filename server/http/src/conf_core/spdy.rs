@@ -1,0 +1,75 @@
+//! Settings of SPDY/3.1.
+//!
+//! They are those of the module that nginx had before HTTP/2; sizes of memory that only nginx had are accepted with a
+//! warning. What counts as abuse is set by `http2_abuse_budget`.
+//!
+//! Source: nginx documentation up to 1.9.4, `ngx_http_spdy_module`.
+
+use conf::{Arity, ConfError, Contexts, Directive};
+
+use super::http2::Streams;
+use crate::settings;
+use server_base::config::ConfigContext;
+use server_base::typed::{Millis, Typed};
+
+const HS: Contexts = Contexts::HTTP_SERVER;
+const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
+
+/// `spdy_chunk_size`: bytes of a DATA frame.
+#[derive(Clone, Copy, Debug)]
+pub struct ChunkSize(pub u64);
+
+impl Typed for ChunkSize {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "size";
+
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        let size = conf::size(d)? as u64;
+        if size == 0 {
+            let text = "the spdy chunk size cannot be zero";
+            return Err(ConfError::word(d, d.word(0), text));
+        }
+        Ok(Self(size.min(MAX_CHUNK_BYTES)))
+    }
+}
+
+/// `spdy_headers_comp`: a level of zlib, 0 for no compression.
+#[derive(Clone, Copy, Debug)]
+pub struct Level(pub u8);
+
+impl Typed for Level {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "level";
+
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        let level = conf::between(d, conf::number(d)?, 0, MAX_LEVEL)?;
+        Ok(Self(level as u8))
+    }
+}
+
+settings! {
+    /// Settings of SPDY at server scope.
+    pub struct SpdySrv: Server / PLAIN {
+        /// Most streams of a connection at a time.
+        max_concurrent_streams "spdy_max_concurrent_streams": Streams = Streams(100), "100", HS;
+        /// How much response fields are compressed; cookies never share a context with other fields.
+        headers_comp "spdy_headers_comp": Level = Level(0), "0", HS;
+        /// How long a connection may have no request.
+        keepalive_timeout "spdy_keepalive_timeout": Millis = Millis(180_000), "3m", HS;
+        /// How long a frame that has begun may take to become whole.
+        recv_timeout "spdy_recv_timeout": Millis = Millis(30_000), "30s", HS;
+    }
+}
+
+settings! {
+    /// Settings of SPDY at location scope.
+    pub struct SpdyLoc: Location / LOC_PLAIN {
+        /// Most bytes of a frame of a response body.
+        chunk_size "spdy_chunk_size": ChunkSize = ChunkSize(8 << 10), "8k", HSL;
+    }
+}
+
+/// Longest frame, bytes.
+const MAX_CHUNK_BYTES: u64 = (1 << 24) - 1;
+/// Best compression that zlib knows.
+const MAX_LEVEL: u64 = 9;

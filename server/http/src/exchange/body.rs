@@ -1,0 +1,341 @@
+//! The response body on its way out: chunks are pulled, through stages where a module added some.
+//!
+//! What a stage holds back it puts out piece by piece: nothing is asked of a stage while what it has put out before is
+//! still on its way, so that a small body that becomes a large one takes no more memory than a large one.
+
+use std::collections::VecDeque;
+use std::io;
+
+use engines::http::{Chunk, FileRange, Method};
+
+use super::stage_queue::{QueueState, StageQueue};
+use super::subrequest::Subrequest;
+use super::subrequest_queue::QueueRead;
+use super::{BodyRead, Ctx, Exchange, Wait};
+use server_base::errlog::Level;
+
+/// A transformation of the response body, added for one response by a header stage.
+pub trait BodyStage {
+    /// Takes a chunk in memory and puts out none, one or several.
+    ///
+    /// # Errors
+    /// The body is none that the stage can change: the response breaks off.
+    fn chunk(&mut self, chunk: Chunk, out: &mut VecDeque<Chunk>) -> Result<(), Broken>;
+
+    /// What came before is to leave at once: puts out all that it holds back, and the mark.
+    ///
+    /// # Errors
+    /// As [`BodyStage::chunk`].
+    fn flush(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Broken> {
+        out.push_back(Chunk::Flush);
+        Ok(())
+    }
+
+    /// The body has ended: what is left is put out here or by [`BodyStage::resume`].
+    ///
+    /// # Errors
+    /// As [`BodyStage::chunk`].
+    fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Broken>;
+
+    /// Bytes of memory that the stage has to wait for before it can take a piece ([`memory::claim`]); asked before it is
+    /// given one, and again when there may be as many.
+    fn missing_bytes(&mut self) -> Option<u64> {
+        None
+    }
+
+    /// Goes on with what it was given last; false when nothing is left of that. Asked before it is given more.
+    ///
+    /// # Errors
+    /// As [`BodyStage::chunk`].
+    fn resume(&mut self, _: &mut VecDeque<Chunk>) -> Result<bool, Broken> {
+        Ok(false)
+    }
+
+    /// Lets a stage work that needs its exchange, or asks for subrequests ([`Exchange::join_subrequests`]). Asked after each
+    /// call of the others, until it is idle.
+    ///
+    /// # Errors
+    /// As [`BodyStage::chunk`].
+    fn act(
+        &mut self,
+        _: &mut Exchange,
+        _: &mut Ctx<'_>,
+        _: &mut VecDeque<Chunk>,
+    ) -> Result<Act, Broken> {
+        Ok(Act::Idle)
+    }
+}
+
+/// What [`BodyStage::act`] has done.
+pub enum Act {
+    /// Nothing is left to be done with what it was given.
+    Idle,
+    /// Some of it; it is to be asked again.
+    Again,
+    /// As `Again`, and next comes the body of this subrequest.
+    Join(Box<Subrequest>),
+}
+
+/// Why a stage cannot go on, for the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken(pub &'static str);
+
+/// What [`Exchange::pull`] gives.
+#[derive(Debug)]
+pub enum Pulled {
+    /// A piece of the body.
+    Chunk(Chunk),
+    /// Nothing before [`Exchange::pull_wait`] ends: what comes next is made elsewhere, waits in a subrequest, or is held
+    /// back by the rate.
+    Pending,
+    /// Nothing in this pass over the connection, in which stages have been given enough: the next turn goes on.
+    BudgetSpent,
+    /// The body has ended.
+    End,
+    /// The body breaks off here: what was promised cannot be kept, so the connection must close.
+    Broken,
+}
+
+/// What a stage could do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stepped {
+    /// Something.
+    Done,
+    /// Nothing, for want of something to do.
+    Idle,
+    /// Nothing, since what comes next waits: see [`Exchange::pull_wait`].
+    Pending,
+    /// Nothing in this pass, in which enough has been done.
+    BudgetSpent,
+}
+
+impl Exchange {
+    /// Whether the response must not have a body on the wire.
+    pub fn header_only(&self) -> bool {
+        self.head.method == Method::Head || matches!(self.reply.status, 100..=199 | 204 | 304)
+    }
+
+    /// The next piece of the body. Called only while the exchange is [`State::Responding`](super::State::Responding).
+    /// Whoever writes what is pulled in the same turn needs no marks.
+    #[inline]
+    pub fn pull(&mut self, cx: &mut Ctx<'_>) -> Pulled {
+        loop {
+            match self.pull_marked(cx) {
+                Pulled::Chunk(Chunk::Flush) => {}
+                pulled => return pulled,
+            }
+        }
+    }
+
+    /// As [`Exchange::pull`], with the marks of what is to leave at once ([`Chunk::Flush`]).
+    #[inline]
+    pub fn pull_marked(&mut self, cx: &mut Ctx<'_>) -> Pulled {
+        if self.stages.is_empty() && !self.subrequests.has_queue() {
+            return self.next_own(cx);
+        }
+        self.pull_made(cx)
+    }
+
+    /// As [`Exchange::pull_marked`], where stages or subrequests make the body.
+    #[inline(never)]
+    fn pull_made(&mut self, cx: &mut Ctx<'_>) -> Pulled {
+        let has_queue = self.subrequests.has_queue();
+        if has_queue && self.subrequests.outer == 0 {
+            return match self.next_queued(cx) {
+                Ok(QueueRead::Chunk(chunk)) => Pulled::Chunk(chunk),
+                Ok(QueueRead::End) => Pulled::End,
+                Ok(QueueRead::Pending) => Pulled::Pending,
+                Err(broken) => self.broken(broken),
+            };
+        }
+        self.pull_wait = None;
+        let first = if has_queue { self.queue_position() } else { 0 };
+        self.stage_queues
+            .resize_with(self.stages.len(), StageQueue::default);
+        loop {
+            let last = self.stage_queues.last_mut().expect("a lane for each stage");
+            if let Some(chunk) = last.out.pop_front() {
+                return Pulled::Chunk(chunk);
+            }
+            // The stage nearest to the wire goes first: what is under way is not joined by more.
+            let stages = (first..self.stages.len()).rev();
+            let stepped = stages
+                .map(|i| self.step(i, cx))
+                .find(|done| *done != Ok(Stepped::Idle));
+            let done = match stepped {
+                Some(Ok(Stepped::Pending)) if self.must_flush() => {
+                    self.stages[first].flush(&mut self.stage_queues[first].out)
+                }
+                Some(Ok(Stepped::Pending)) => return Pulled::Pending,
+                Some(Ok(Stepped::BudgetSpent)) => return Pulled::BudgetSpent,
+                Some(done) => done.map(|_| ()),
+                None => return Pulled::End,
+            };
+            if let Err(broken) = done {
+                return self.broken(broken);
+            }
+        }
+    }
+
+    /// What comes next of the exchange's own body: the chunks at hand, then what is supplied.
+    #[inline]
+    pub(super) fn next_own(&mut self, cx: &mut Ctx<'_>) -> Pulled {
+        match self.body.pop_front() {
+            Some(chunk) => Pulled::Chunk(chunk),
+            None if self.body_source.is_none() => Pulled::End,
+            None => self.next_of_source(cx),
+        }
+    }
+
+    #[inline(never)]
+    fn next_of_source(&mut self, cx: &mut Ctx<'_>) -> Pulled {
+        let Some(source) = &mut self.body_source else {
+            return Pulled::End;
+        };
+        self.pull_wait = None;
+        match source.next(cx) {
+            BodyRead::Chunk(chunk) => Pulled::Chunk(chunk),
+            BodyRead::Pending(wait) => {
+                self.pull_wait = Some(wait);
+                Pulled::Pending
+            }
+            BodyRead::End => {
+                self.body_source = None;
+                Pulled::End
+            }
+        }
+    }
+
+    /// Whether its body may have to be waited for.
+    pub fn may_wait(&self) -> bool {
+        self.body_source.is_some() || self.subrequests.has_queue()
+    }
+
+    fn broken(&self, broken: Broken) -> Pulled {
+        if !broken.0.is_empty() {
+            self.log(Level::Error, format_args!("{}", broken.0));
+        }
+        Pulled::Broken
+    }
+
+    /// Takes back what was pulled and could not leave yet.
+    pub(super) fn put_back(&mut self, chunk: Chunk) {
+        if self.subrequests.has_queue() && self.subrequests.outer == 0 {
+            return self.put_back_queued(chunk);
+        }
+        let queue = match self.stage_queues.last_mut() {
+            Some(lane) if !self.stages.is_empty() => &mut lane.out,
+            _ => &mut self.body,
+        };
+        queue.push_front(chunk);
+    }
+
+    /// Lets a stage do a piece of work.
+    pub(super) fn step(&mut self, i: usize, cx: &mut Ctx<'_>) -> Result<Stepped, Broken> {
+        if self.stages[i].resume(&mut self.stage_queues[i].out)? {
+            return Ok(Stepped::Done);
+        }
+        match self.stage_queues[i].state {
+            QueueState::Open => {}
+            QueueState::Ending => {
+                self.stage_queues[i].state = QueueState::Ended;
+                return Ok(Stepped::Done);
+            }
+            QueueState::Ended => return Ok(Stepped::Idle),
+        }
+        // Nothing is asked of the source before there is memory for what comes of it.
+        if let Some(bytes) = self.stages[i].missing_bytes() {
+            self.pull_wait = Some(self.wait_for_memory(cx, bytes));
+            return Ok(Stepped::Pending);
+        }
+        // Subrequests join behind the stages about the body itself and before those about what the client gets.
+        let joined = self.subrequests.has_queue() && i == self.queue_position();
+        // Only what is read anew counts against the budget: what stages hold already goes on.
+        if (joined || i == 0) && cx.budget.get() == 0 {
+            self.pull_wait = Some(Wait::until(cx.clock.mono_ms));
+            return Ok(Stepped::BudgetSpent);
+        }
+        let input = if joined {
+            match self.next_queued(cx)? {
+                QueueRead::Pending => return Ok(Stepped::Pending),
+                QueueRead::End => None,
+                QueueRead::Chunk(chunk) => {
+                    let (read, rest) = self.in_memory(chunk, cx)?;
+                    if let Some(rest) = rest {
+                        self.put_back_queued(rest);
+                    }
+                    Some(read)
+                }
+            }
+        } else if let Some(before) = i
+            .checked_sub(1)
+            .map(|before| &mut self.stage_queues[before])
+        {
+            match before.out.pop_front() {
+                None if before.state != QueueState::Ended => return Ok(Stepped::Idle),
+                input => input,
+            }
+        } else {
+            match self.next_own(cx) {
+                Pulled::Chunk(chunk) => {
+                    let (read, rest) = self.in_memory(chunk, cx)?;
+                    if let Some(rest) = rest {
+                        self.body.push_front(rest);
+                    }
+                    Some(read)
+                }
+                Pulled::End => None,
+                Pulled::Pending | Pulled::BudgetSpent | Pulled::Broken => {
+                    return Ok(Stepped::Pending);
+                }
+            }
+        };
+        let (stage, lane) = (&mut self.stages[i], &mut self.stage_queues[i]);
+        match input {
+            Some(Chunk::Flush) => stage.flush(&mut lane.out)?,
+            Some(chunk) => stage.chunk(chunk, &mut lane.out)?,
+            None => {
+                lane.state = QueueState::Ending;
+                stage.end(&mut lane.out)?;
+            }
+        }
+        Ok(Stepped::Done)
+    }
+
+    /// A chunk as stages take it, and the rest of it: of a file at most [`READ_BYTES`] are read.
+    fn in_memory(&self, chunk: Chunk, cx: &mut Ctx<'_>) -> Result<(Chunk, Option<Chunk>), Broken> {
+        let Chunk::File(mut range) = chunk else {
+            cx.budget.set(cx.budget.get().saturating_sub(chunk.len()));
+            return Ok((chunk, None));
+        };
+        let left = range.len.saturating_sub(READ_BYTES);
+        range.len -= left;
+        cx.budget.set(cx.budget.get().saturating_sub(range.len));
+        let bytes = cx
+            .files
+            .read(&range)
+            .map_err(|error| self.unreadable(&error))?;
+        let rest = (left > 0).then(|| {
+            let offset = range.offset + range.len;
+            Chunk::File(FileRange {
+                file: range.file,
+                offset,
+                len: left,
+            })
+        });
+        Ok((Chunk::Owned(bytes), rest))
+    }
+
+    pub(super) fn unreadable(&self, error: &io::Error) -> Broken {
+        let text = format_args!("pread() failed ({})", conf::os_error(error));
+        self.log(Level::Crit, text);
+        Broken("")
+    }
+}
+
+/// How much of a file is read at a time for stages.
+const READ_BYTES: u64 = 32 << 10;
+
+#[cfg(test)]
+#[path = "body_tests.rs"]
+mod tests;

@@ -1,0 +1,187 @@
+//! What modules keep with an exchange until it ends: what they decided about it, what they hold for it.
+
+use std::any::Any;
+
+use super::{Ctx, Exchange, State, Wait};
+use server_base::memory;
+
+/// Something taken for an exchange that is given back when its response has left, where the log is written later, too.
+pub struct Lease {
+    _held: Box<dyn Any>,
+}
+
+impl Lease {
+    /// Holds a value that gives back what it stands for when it is dropped.
+    pub fn new<T: Any>(held: T) -> Self {
+        Self {
+            _held: Box::new(held),
+        }
+    }
+}
+
+/// Values of modules, by their type; dropped when the exchange ends.
+#[derive(Default)]
+pub struct Guards(Vec<Box<dyn Any>>);
+
+impl Guards {
+    /// The value of a type, the first where there are several.
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        self.0.iter().find_map(|guard| guard.downcast_ref())
+    }
+
+    /// The same, to be changed.
+    pub fn get_mut<T: Any>(&mut self) -> Option<&mut T> {
+        self.0.iter_mut().find_map(|guard| guard.downcast_mut())
+    }
+
+    /// Takes the value of a type out, the first where there are several.
+    pub fn take<T: Any>(&mut self) -> Option<T> {
+        let at = self.0.iter().position(|guard| guard.is::<T>())?;
+        self.0.remove(at).downcast().ok().map(|guard| *guard)
+    }
+
+    /// Adds a value beside those of its type.
+    pub fn push<T: Any>(&mut self, guard: T) {
+        self.0.push(Box::new(guard));
+    }
+
+    /// Adds a value in the place of those of its type.
+    pub fn set<T: Any>(&mut self, guard: T) {
+        self.drop_all::<T>();
+        self.push(guard);
+    }
+
+    /// Drops the values of a type.
+    pub fn drop_all<T: Any>(&mut self) {
+        self.0.retain(|guard| !guard.is::<T>());
+    }
+
+    /// Gives back what was taken for the exchange; what was decided about it stays.
+    pub fn release(&mut self) {
+        self.drop_all::<Lease>();
+    }
+
+    /// Drops all.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl Exchange {
+    /// Claims bytes for the exchange until its response has left. False if it has to wait for other responses of its
+    /// connection: the handler then waits, and is run again.
+    #[must_use]
+    pub fn hold_memory(&mut self, cx: &Ctx<'_>, bytes: u64) -> bool {
+        match memory::claim(self.client.connection, bytes) {
+            Some(claim) => self.guards.push(Lease::new(claim)),
+            None => {
+                self.state = State::Waiting(self.wait_for_memory(cx, bytes));
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Has the exchange woken when its connection may have the bytes that it was refused; returns how to wait for that.
+    pub(super) fn wait_for_memory(&mut self, cx: &Ctx<'_>, bytes: u64) -> Wait {
+        memory::wait_for(self.client.connection, bytes, self.waker(cx));
+        // A time as well: another exchange may have been woken in its place, and have ended.
+        Wait::woken_or_until(cx.clock.mono_ms + memory::RETRY_MS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::phases;
+    use crate::testing::World;
+
+    #[test]
+    fn what_was_taken_is_given_back_and_decisions_stay() {
+        let taken = std::rc::Rc::new(());
+        let mut guards = Guards::default();
+        guards.push(1_u8);
+        guards.push(Lease::new(std::rc::Rc::clone(&taken)));
+        assert_eq!(std::rc::Rc::strong_count(&taken), 2);
+        guards.release();
+        assert_eq!(std::rc::Rc::strong_count(&taken), 1);
+        assert_eq!(guards.get::<u8>(), Some(&1));
+    }
+
+    #[test]
+    fn values_are_kept_by_type() {
+        let mut guards = Guards::default();
+        guards.push(1_u8);
+        guards.push(2_u8);
+        guards.push(3_u16);
+        assert_eq!(guards.get::<u8>(), Some(&1));
+        guards.set(4_u8);
+        assert_eq!(guards.get::<u8>(), Some(&4));
+        guards.drop_all::<u8>();
+        assert_eq!((guards.get::<u8>(), guards.get::<u16>()), (None, Some(&3)));
+        assert_eq!((guards.take::<u8>(), guards.take::<u16>()), (None, Some(3)));
+        assert_eq!(guards.get::<u16>(), None);
+    }
+
+    /// A request of a connection.
+    fn exchange(world: &mut World, connection: u64) -> Exchange {
+        let mut x = world.get("/a");
+        x.client.connection = connection;
+        x.client.wake.owner = connection;
+        x
+    }
+
+    fn woken(world: &World) -> Vec<u64> {
+        world.wakers.take().iter().map(|key| key.owner).collect()
+    }
+
+    #[test]
+    fn who_waits_is_woken_when_so_much_is_given_back_that_it_may_have_its_bytes() {
+        let mut world = World::new("");
+        let (mut one, mut two) = (exchange(&mut world, 1), exchange(&mut world, 2));
+        let mut first = memory::claim(1, memory::CONNECTION_BYTES).expect("it is the only one");
+        let second = memory::claim(2, 1).expect("another connection has its own");
+        assert!(!one.hold_memory(&world.cx(), 100));
+        assert!(
+            !one.hold_memory(&world.cx(), 100),
+            "asked again, it waits once"
+        );
+        assert!(matches!(one.state, State::Waiting(wait) if wait.wake));
+        first.shrink(memory::CONNECTION_BYTES - 99);
+        assert_eq!(woken(&world), [0; 0], "a byte is missing");
+        drop(second);
+        assert_eq!(woken(&world), [0; 0], "the share of another is another");
+        first.shrink(memory::CONNECTION_BYTES - 100);
+        assert_eq!(woken(&world), [1]);
+        assert!(one.hold_memory(&world.cx(), 100));
+        drop(first);
+        assert_eq!(woken(&world), [0; 0], "it waits no more");
+        // The thread's budget is everybody's.
+        one.guards.clear();
+        let all = memory::claim(1, memory::THREAD_BYTES);
+        let only = memory::claim(2, 1);
+        assert!(!two.hold_memory(&world.cx(), 1));
+        drop(all);
+        assert_eq!(woken(&world), [2]);
+        drop(only);
+    }
+
+    #[test]
+    fn no_more_are_woken_at_once_than_may_be_and_nobody_whose_exchange_has_ended() {
+        let mut world = World::new("");
+        let mut all: Vec<Exchange> = (0..=memory::WAKES_MAX as u64 + 1)
+            .map(|_| exchange(&mut world, 1))
+            .collect();
+        let claim_of_all = memory::claim(1, memory::CONNECTION_BYTES);
+        for (n, x) in all.iter_mut().enumerate() {
+            x.client.wake.owner = n as u64;
+            assert!(!x.hold_memory(&world.cx(), 1));
+        }
+        phases::log(&mut all[0], &mut world.cx());
+        assert!(!all[1].hold_memory(&world.cx(), 1), "it waits already");
+        drop(claim_of_all);
+        assert_eq!(woken(&world).len(), memory::WAKES_MAX);
+        drop(memory::claim(1, 1));
+        assert_eq!(woken(&world), [memory::WAKES_MAX as u64 + 1]);
+    }
+}

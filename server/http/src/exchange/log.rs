@@ -1,0 +1,135 @@
+//! What an exchange says in the error log of its location.
+//!
+//! Source: nginx documentation, `error_log`; nginx's order of what a line tells of its request.
+
+use std::fmt;
+
+use engines::http::{BodyLength, FieldId};
+
+use super::{Ctx, Exchange};
+use crate::conf_core::CoreSrv;
+use crate::debug_http;
+use crate::handler::Phase;
+use crate::trace::Event;
+use server_base::errlog::{self, Details, Level, Record, Shown, Topics};
+
+impl Exchange {
+    /// Writes to the location's error log with the client, server and request line, as nginx does.
+    pub fn log(&self, level: Level, text: fmt::Arguments<'_>) {
+        self.note(|| Event::Log(level, text.to_string()));
+        let log = self.core_loc(&self.http).log();
+        if !log.enabled(level) && !self.client.debug {
+            return;
+        }
+        let known = |id| self.head.field(id);
+        let details = Details {
+            client: self.client.peer,
+            server: &self.srv::<CoreSrv>(&self.http).name,
+            request: (self.head.line.len > 0).then(|| self.head.bytes(self.head.line)),
+            subrequest: self.is_subrequest().then_some(&self.uri),
+            host: known(FieldId::Host),
+            referrer: known(FieldId::Referer),
+        };
+        log.record(&Record {
+            level,
+            topics: Topics::NONE,
+            connection: Some(self.client.connection),
+            message: text,
+            request: Some(&details),
+            everywhere: self.client.debug,
+        });
+    }
+
+    /// Notes what happens, for an exchange that is being explained.
+    #[inline(always)] // A branch for each note, where most exchanges have none.
+    pub fn note(&self, event: impl FnOnce() -> Event) {
+        if let Some(trace) = &self.trace {
+            trace.push(self.location, event());
+        }
+    }
+
+    /// Whether somebody wants debugging messages about this exchange.
+    pub fn is_debugged(&self) -> bool {
+        let log = || self.core_loc(&self.http).log();
+        errlog::debugging() && (self.client.debug || log().enabled(Level::Debug))
+    }
+
+    /// Writes a debugging message. Called by `debug_http!`, which asks first whether anybody wants any.
+    #[cold]
+    pub fn debug(&self, topics: Topics, text: fmt::Arguments<'_>) {
+        let log = self.core_loc(&self.http).log();
+        log.record(&Record {
+            level: Level::Debug,
+            topics,
+            connection: Some(self.client.connection),
+            message: text,
+            request: None,
+            everywhere: self.client.debug,
+        });
+    }
+
+    /// Tells of the request line and the header as they came.
+    #[cold]
+    pub(crate) fn debug_head(&self) {
+        let head = &self.head;
+        debug_http!(self, "http process request line");
+        let line = Shown(head.bytes(head.line));
+        debug_http!(self, "http request line: \"{line}\"");
+        debug_http!(self, "http process request header line");
+        for field in &head.fields {
+            let (name, value) = (head.bytes(field.name), head.bytes(field.value));
+            debug_http!(self, "http header: \"{}: {}\"", Shown(name), Shown(value));
+        }
+        debug_http!(self, "http header done");
+    }
+
+    /// Tells of the URI that was made of the request line.
+    #[cold]
+    pub(crate) fn debug_uri(&self) {
+        debug_http!(self, "http uri: \"{}\"", Shown(&self.uri));
+        debug_http!(self, "http args: \"{}\"", Shown(&self.args));
+        debug_http!(self, "http exten: \"{}\"", Shown(self.extension()));
+    }
+
+    /// `"uri?args"`, for debugging messages.
+    pub fn shown_uri(&self) -> impl fmt::Display {
+        fmt::from_fn(|f| write!(f, "\"{}?{}\"", Shown(&self.uri), Shown(&self.args)))
+    }
+
+    /// What nginx's debugging messages call the phase.
+    pub(crate) fn shown_phase(&self) -> &'static str {
+        match self.phase {
+            Phase::ServerRewrite | Phase::Rewrite => "rewrite",
+            _ => "generic",
+        }
+    }
+
+    /// The length of the request body; as in nginx -1 where there is none, or where its end will tell.
+    pub(crate) fn shown_length(&self) -> i128 {
+        match self.head.body {
+            BodyLength::Length(n) => i128::from(n),
+            BodyLength::None | BodyLength::Unknown => -1,
+        }
+    }
+
+    /// Says in the log that a `set` variable was read before it was set.
+    pub fn warn_uninitialized(&self, _cx: &Ctx<'_>, name: &[u8]) {
+        if self.core_loc(&self.http).warn_uninitialized() {
+            let name = String::from_utf8_lossy(name);
+            self.log(
+                Level::Warn,
+                format_args!("using uninitialized \"{name}\" variable"),
+            );
+        }
+    }
+}
+
+/// Logs a debugging message about an exchange; its arguments are looked at only where somebody wants it.
+#[macro_export]
+macro_rules! debug_http {
+    ($x:expr, $($text:tt)+) => {
+        if ::server_base::errlog::debugging() {
+            $x.debug(::server_base::errlog::Topics::HTTP, format_args!($($text)+));
+        }
+    };
+}

@@ -1,0 +1,24 @@
+//! How an exchange keeps what regular expressions captured.
+
+use std::fmt;
+
+use super::Exchange;
+use server_base::errlog::Level;
+use server_base::regex::{Captures, FailedMatch, MatchState};
+
+impl MatchState for Exchange {
+    fn captures(&mut self) -> &mut Captures {
+        &mut self.captures
+    }
+
+    fn set_slot(&mut self, slot: usize, value: Option<Vec<u8>>) {
+        Self::set_slot(self, slot, value);
+    }
+
+    fn match_failed(&mut self, message: fmt::Arguments<'_>) {
+        self.log(Level::Alert, message);
+        if self.failed_match == FailedMatch::None {
+            self.failed_match = FailedMatch::New;
+        }
+    }
+}

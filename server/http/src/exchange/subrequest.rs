@@ -1,0 +1,278 @@
+//! Subrequests: requests that an exchange makes of its own server, whose answers become part of its own.
+//!
+//! A subrequest is an exchange of its own, with method GET, that begins where rewriting of the server begins and skips the
+//! access phase, as in nginx. It has the head, the variables and the guards of the client's request: they are lent to it
+//! while it works ([`Exchange::with_parent_state`]), so that an exchange without subrequests pays nothing for them. Its head is
+//! never sent; where its body goes, says who asks ([`Subrequest`]). How bodies join is in `subrequest_queue`.
+//!
+//! Absent: methods other than GET, subrequests that nobody waits for (`mirror`).
+//!
+//! Source: nginx development guide, "Subrequests".
+
+use std::rc::Rc;
+
+use super::subrequest_queue::SubrequestQueue;
+use super::{Ctx, Exchange, MAX_URI_CHANGES, State, Wait};
+use crate::debug_http;
+use crate::handler::Phase;
+use crate::phases;
+use server_base::errlog::{Level, Shown};
+use server_base::regex::FailedMatch;
+
+/// What an exchange has to do with subrequests.
+#[derive(Default)]
+pub struct SubrequestState {
+    /// How many exchanges it is below the client's.
+    nesting: u8,
+    /// Subrequests that the client's request has led to so far; lent like the head.
+    begun: u32,
+    /// The charset of the response to the client, empty while it is not known.
+    charset: Vec<u8>,
+    /// How many of the last body stages come after the place where bodies of subrequests join.
+    pub(super) outer: usize,
+    /// The place where they join, if any may.
+    pub(super) queue: Option<Box<SubrequestQueue>>,
+    /// The subrequest that a phase waits for.
+    awaited: Option<Box<Exchange>>,
+}
+
+impl SubrequestState {
+    /// Whether bodies of subrequests may join its body.
+    #[inline]
+    pub fn has_queue(&self) -> bool {
+        self.queue.is_some()
+    }
+
+    /// The charset of the response that a subrequest's body becomes part of; empty for none.
+    pub fn charset(&self) -> &[u8] {
+        &self.charset
+    }
+
+    /// The subrequest that a phase waits for.
+    pub(super) fn awaited(&self) -> Option<&Exchange> {
+        self.awaited.as_deref()
+    }
+
+    /// A request of a client begins, with memory that another had.
+    pub(super) fn begin(&mut self) {
+        self.begun = 0;
+    }
+
+    /// Lets go of its own subrequests.
+    pub(super) fn drop_own(&mut self) {
+        self.outer = 0;
+        self.queue = None;
+        self.awaited = None;
+    }
+}
+
+/// A subrequest whose body is part of its parent's, or held for it.
+pub struct Subrequest {
+    pub(super) exchange: Box<Exchange>,
+    /// What takes the place of a body that is empty, or of an error's, and its media type.
+    pub(super) stub: Option<(Vec<u8>, Vec<u8>)>,
+    /// The stage that asked does nothing more before it has ended.
+    pub(super) waited: bool,
+    /// Who gets the body, in memory.
+    pub(super) on_complete: Option<OnComplete>,
+    /// Something of the body has been pulled.
+    pub(super) begun: bool,
+}
+
+/// Takes the status and the body of a subrequest.
+pub(super) type OnComplete = Box<dyn FnOnce(&mut Exchange, u16, Vec<u8>)>;
+
+impl Subrequest {
+    /// A subrequest of `x`, not begun yet.
+    ///
+    /// # Errors
+    /// There are too many, or they lie too deep; the log says so.
+    pub fn open(x: &mut Exchange, cx: &Ctx<'_>, uri: &[u8], args: &[u8]) -> Result<Self, TooMany> {
+        Ok(Self {
+            exchange: open(x, cx, uri, args)?,
+            stub: None,
+            waited: false,
+            on_complete: None,
+            begun: false,
+        })
+    }
+
+    /// With what takes the place of an empty body, or of an error's, and its media type. It is a body like any other:
+    /// the stages of the place that the subrequest came to see it.
+    #[must_use]
+    pub fn or_else(mut self, stub: Vec<u8>, content_type: Vec<u8>) -> Self {
+        self.stub = Some((stub, content_type));
+        self
+    }
+
+    /// Its stage waits for its end.
+    #[must_use]
+    pub fn waited(mut self) -> Self {
+        self.waited = true;
+        self
+    }
+
+    /// The body is held in memory, up to `subrequest_output_buffer_size`, and given to the function with the status.
+    #[must_use]
+    pub fn held_for(
+        mut self,
+        on_complete: impl FnOnce(&mut Exchange, u16, Vec<u8>) + 'static,
+    ) -> Self {
+        self.on_complete = Some(Box::new(on_complete));
+        self.waited = true;
+        self
+    }
+}
+
+/// A subrequest was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooMany;
+
+/// What [`Exchange::ask`] gives.
+pub enum Answer {
+    /// Nothing yet: the exchange waits, and is to ask again.
+    Wait,
+    /// The subrequest has a response; its body is not pulled.
+    Head(Box<Exchange>),
+    /// There is none, and the exchange was aborted.
+    None,
+}
+
+impl Exchange {
+    /// Whether this is a subrequest.
+    #[inline]
+    pub fn is_subrequest(&self) -> bool {
+        self.subrequests.nesting > 0
+    }
+
+    /// Makes a subrequest of which only the head is wanted, or goes on with it: for a handler whose phase waits for it.
+    pub fn ask(&mut self, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) -> Answer {
+        let mut child = match self.subrequests.awaited.take() {
+            Some(child) => child,
+            None => match open(self, cx, uri, args) {
+                Ok(child) => child,
+                Err(TooMany) => {
+                    self.state = State::Aborted;
+                    return Answer::None;
+                }
+            },
+        };
+        self.with_parent_state(&mut child, |child| go_on(child, cx));
+        match child.state {
+            State::Running | State::Waiting(_) => {
+                self.state = match child.state {
+                    // What wakes the child gives this exchange a turn: they have the same key.
+                    waits @ State::Waiting(_) => waits,
+                    _ => State::Waiting(Wait::woken()),
+                };
+                self.subrequests.awaited = Some(child);
+                Answer::Wait
+            }
+            State::Responding => {
+                self.with_parent_state(&mut child, |child| phases::log_subrequest(child, cx));
+                Answer::Head(child)
+            }
+            State::Aborted => {
+                self.reply.status = child.reply.status;
+                self.keep_alive = false;
+                self.state = State::Aborted;
+                Answer::None
+            }
+        }
+    }
+
+    /// Lets a subrequest work with what belongs to the client's request.
+    pub fn with_parent_state<T>(
+        &mut self,
+        child: &mut Self,
+        work: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        self.swap_shared(child);
+        let done = work(child);
+        self.swap_shared(child);
+        // What it computes for this request decides on this request.
+        if child.failed_match == FailedMatch::New && self.failed_match == FailedMatch::None {
+            self.failed_match = FailedMatch::New;
+        }
+        done
+    }
+
+    fn swap_shared(&mut self, child: &mut Self) {
+        use std::mem::swap;
+        swap(&mut self.head, &mut child.head);
+        swap(&mut self.host, &mut child.host);
+        swap(&mut self.slots, &mut child.slots);
+        swap(&mut self.known, &mut child.known);
+        swap(&mut self.guards, &mut child.guards);
+        swap(&mut self.request_id, &mut child.request_id);
+        swap(&mut self.request_body, &mut child.request_body);
+        swap(&mut self.subrequests.begun, &mut child.subrequests.begun);
+    }
+}
+
+/// Runs a subrequest that is new or whose wait has ended.
+pub(super) fn go_on(child: &mut Exchange, cx: &mut Ctx<'_>) {
+    match child.state {
+        State::Running => phases::run(child, cx),
+        State::Waiting(_) if child.is_due(cx.clock.mono_ms) => phases::resume(child, cx),
+        _ => {}
+    }
+}
+
+fn open(x: &mut Exchange, cx: &Ctx<'_>, uri: &[u8], args: &[u8]) -> Result<Box<Exchange>, TooMany> {
+    if x.subrequests.nesting >= MAX_SUBREQUESTS_DEEP {
+        let uri = Shown(uri);
+        x.log(
+            Level::Error,
+            format_args!("subrequests cycle while processing \"{uri}\""),
+        );
+        return Err(TooMany);
+    }
+    if x.subrequests.begun >= MAX_SUBREQUESTS {
+        let uri = Shown(uri);
+        x.log(
+            Level::Crit,
+            format_args!("request reference counter overflow while processing \"{uri}\""),
+        );
+        return Err(TooMany);
+    }
+    debug_http!(x, "http subrequest \"{}?{}\"", Shown(uri), Shown(args));
+    x.subrequests.begun += 1;
+    let mut child = Exchange::new(Rc::clone(&x.http), x.client);
+    child.client.may_push = false;
+    child.port = x.port;
+    child.server = x.server;
+    child.location = x.http.servers[x.server].location;
+    child.proxy = x.proxy;
+    child.proxied.clone_from(&x.proxied);
+    child.tls.clone_from(&x.tls);
+    child.host_port = x.host_port;
+    child.set_uri(uri);
+    child.args.extend_from_slice(args);
+    child.has_args = !args.is_empty();
+    child.phase = Phase::ServerRewrite;
+    child.internal = true;
+    child.uri_changes = MAX_URI_CHANGES + 1;
+    child.started_ms = cx.clock.mono_ms;
+    child.started_unix_ms = cx.clock.unix_ms;
+    child.request_bytes = x.request_bytes;
+    child.moments = x.moments;
+    child.subrequests.nesting = x.subrequests.nesting + 1;
+    let main = if x.is_subrequest() {
+        &x.subrequests.charset
+    } else {
+        &x.reply.charset
+    };
+    child.subrequests.charset.clone_from(main);
+    child.trace.clone_from(&x.trace);
+    Ok(Box::new(child))
+}
+
+/// How deep subrequests of subrequests may lie, as in nginx: its NGX_HTTP_MAX_SUBREQUESTS is 50, and one more is let be.
+pub const MAX_SUBREQUESTS_DEEP: u8 = 51;
+/// How many subrequests one request of a client may lead to: nginx has as many at a time.
+pub const MAX_SUBREQUESTS: u32 = 64_534;
+
+#[cfg(test)]
+#[path = "subrequest_tests.rs"]
+mod tests;

@@ -1,0 +1,108 @@
+//! What an exchange waits for, and whether that has come.
+
+use super::{Ctx, Exchange, State};
+use server_base::waker::Waker;
+
+/// What ends a wait, whichever comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// This time, monotonic milliseconds; `u64::MAX`: it has no time of its own.
+    pub until_ms: u64,
+    /// What has come of the request body.
+    pub body: bool,
+    /// The exchange's [`Waker`].
+    pub wake: bool,
+}
+
+impl Wait {
+    /// Ends at this time, monotonic milliseconds, and not before.
+    pub fn until(until_ms: u64) -> Self {
+        Self {
+            until_ms,
+            body: false,
+            wake: false,
+        }
+    }
+
+    /// Ends when the exchange is woken.
+    pub fn woken() -> Self {
+        Self::woken_or_until(u64::MAX)
+    }
+
+    /// Ends when the exchange is woken, at this time at the latest.
+    pub fn woken_or_until(until_ms: u64) -> Self {
+        Self {
+            until_ms,
+            body: false,
+            wake: true,
+        }
+    }
+
+    /// Ends when the request body is complete or cannot be had, at this time at the latest.
+    pub fn body_or_until(until_ms: u64) -> Self {
+        Self {
+            until_ms,
+            body: true,
+            wake: false,
+        }
+    }
+}
+
+impl Exchange {
+    /// Whether the exchange waits, in a phase.
+    #[inline]
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.state, State::Waiting(_))
+    }
+
+    /// Whether what comes of the request body is delivered: until the response is decided.
+    #[inline]
+    pub fn wants_body(&self) -> bool {
+        self.is_waiting()
+    }
+
+    /// Whether the exchange waits for something that has come.
+    pub fn is_due(&self, now_ms: u64) -> bool {
+        let State::Waiting(wait) = self.state else {
+            return false;
+        };
+        wait.until_ms <= now_ms || (wait.wake && self.is_woken()) || self.is_body_due()
+    }
+
+    /// Whether the exchange has been woken since it was resumed, or a subrequest that a phase waits for.
+    pub(super) fn is_woken(&self) -> bool {
+        let awaited = || self.subrequests.awaited().is_some_and(Self::is_woken);
+        self.waker.as_ref().is_some_and(Waker::is_woken) || awaited()
+    }
+
+    /// Has only wakes count from here on that are still to come.
+    pub(crate) fn forget_wakes(&self) {
+        if let Some(waker) = &self.waker {
+            waker.take();
+        }
+    }
+
+    /// Lets go of the exchange's waker, whose copies wake nobody in particular any more.
+    pub(crate) fn drop_waker(&mut self) {
+        self.waker = None;
+    }
+
+    /// The time of its own at which the exchange is to be looked at, monotonic milliseconds.
+    pub(super) fn due_ms(&self) -> Option<u64> {
+        match self.state {
+            State::Waiting(wait) => Some(wait.until_ms),
+            _ => self.pull_wait.map(|wait| wait.until_ms),
+        }
+    }
+
+    /// Who wakes the exchange; one is made when this is asked for the first time.
+    pub fn waker(&mut self, cx: &Ctx<'_>) -> Waker {
+        let key = self.client.wake;
+        let waker = self.waker.get_or_insert_with(|| Waker::new(key, cx.wakers));
+        waker.clone()
+    }
+}
+
+#[cfg(test)]
+#[path = "wait_tests.rs"]
+mod tests;

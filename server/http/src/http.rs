@@ -1,0 +1,232 @@
+//! A finished HTTP configuration: ports, servers and locations in flat tables, immutable and shared by all threads.
+//!
+//! Exchanges refer to a server or location by its index. A [`LocalHttp`] is one thread's counted reference
+//! to one configuration, so that nothing shared between threads is touched for each request.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use conf::Pos;
+
+use crate::certificates::LateCertificates;
+use crate::conf_core::{CoreLoc, Http2Srv};
+use crate::confs::{Conf, Confs};
+use crate::exchange::{Ctx, Exchange};
+use crate::handler::{Content, Handler, Handlers, HeaderStage};
+use crate::location::{LocationKind, LocationSet};
+use crate::names::ServerNames;
+use crate::vars::VarTable;
+use server_base::background_fetch::BackgroundFetch;
+use server_base::errlog::{ErrorLog, Level, Shown};
+use server_base::listen::Listen;
+use server_base::opened::OpenedLogs;
+use server_base::periodic_task::PeriodicTask;
+
+/// One configuration.
+pub struct Http {
+    /// Settings that exist once.
+    pub main: Confs,
+    /// All servers.
+    pub servers: Vec<Server>,
+    /// All locations; a server, `if` and `limit_except` block has one too.
+    pub locations: Vec<Location>,
+    /// All listening sockets.
+    pub ports: Vec<Port>,
+    /// The variables.
+    pub vars: VarTable,
+    /// The handlers of each module in use, by its name, in order.
+    pub module_handlers: Vec<(&'static str, &'static [Handler])>,
+    /// The phase handlers, in order.
+    pub handlers: Handlers,
+    /// The header stages, in order.
+    pub header_stages: Vec<HeaderStage>,
+    /// Those of them that responses to subrequests go through.
+    pub subrequest_stages: Vec<HeaderStage>,
+    /// What relative paths made of variables are relative to.
+    pub prefix: PathBuf,
+    /// The opened logs; set once, by whoever opened them.
+    pub logs: OnceLock<OpenedLogs>,
+    /// Moments of exchanges are asked for ([`crate::timing`]).
+    pub timed: bool,
+    /// Of how many: all ([`crate::timing::ALL`]), or, where they are for samples alone, the largest share that a location
+    /// samples, so that the clock is not read for the others.
+    pub timed_share: u64,
+    /// Some responses are sampled ([`crate::timing::Sampled`]).
+    pub sampled: bool,
+    /// A variable tells what was found, so that the log waits for it.
+    pub tells_samples: bool,
+    /// Tasks of the worker's main thread.
+    pub periodic_tasks: Vec<Arc<dyn PeriodicTask>>,
+    /// Its requests to other hosts.
+    pub background_fetches: Vec<Arc<dyn BackgroundFetch>>,
+}
+
+impl Http {
+    /// Hands over the opened logs and gives every location its error log.
+    pub fn attach_logs(&self, opened: OpenedLogs, default: &ErrorLog) {
+        for location in &self.locations {
+            location.confs.get::<CoreLoc>().open_log(default, &opened);
+        }
+        let _ = self.logs.set(opened);
+    }
+
+    /// Lets the error logs of this configuration, under which requests may still run, take their levels from the one
+    /// that replaces it: those of locations that have not changed place, if they go to the same targets.
+    pub fn follow_logs(&self, newer: &Self) {
+        for (own, new) in self.locations.iter().zip(&newer.locations) {
+            if own.name == new.name {
+                let new: &CoreLoc = new.confs.get();
+                own.confs.get::<CoreLoc>().follow_log(new);
+            }
+        }
+    }
+
+    /// Whether any location logs debugging messages.
+    pub fn debugs(&self) -> bool {
+        let debugs = |l: &Location| l.confs.get::<CoreLoc>().log().enabled(Level::Debug);
+        self.locations.iter().any(debugs)
+    }
+
+    /// The error log of a port's default server.
+    pub fn port_log(&self, port: usize) -> Option<&ErrorLog> {
+        let server = self
+            .servers
+            .get(self.ports.get(port)?.addr(None).default_server)?;
+        Some(
+            self.locations
+                .get(server.location)?
+                .confs
+                .get::<CoreLoc>()
+                .log(),
+        )
+    }
+
+    /// The settings of one module that exist once.
+    pub fn main<T: Conf>(&self) -> &T {
+        self.main.get()
+    }
+}
+
+/// One `server` block.
+pub struct Server {
+    /// Settings at server scope.
+    pub confs: Confs,
+    /// The server's own location: what its location-scope directives say outside any `location`.
+    pub location: usize,
+    /// Named locations.
+    pub named: HashMap<Vec<u8>, usize>,
+    /// How TLS is spoken, where the server has a certificate or refuses handshakes.
+    pub tls: Option<Arc<tls::Config>>,
+    /// What loads its certificates for each handshake, where variables name them.
+    pub certificates: Option<Arc<dyn LateCertificates>>,
+}
+
+/// A content handler that a directive installed in a location.
+pub type ContentHandler = fn(&mut Exchange, &mut Ctx<'_>) -> Content;
+
+/// One `location`, or another block with settings at location scope.
+pub struct Location {
+    /// Name or pattern as written.
+    pub name: Vec<u8>,
+    /// Where it was written: the directive whose block it is.
+    pub at: Pos,
+    /// The location, `server` or `http` around it; `None` for that of `http`.
+    pub parent: Option<usize>,
+    /// How it is chosen.
+    pub kind: LocationKind,
+    /// Settings at location scope.
+    pub confs: Confs,
+    /// The locations inside it.
+    pub inner: LocationSet,
+    /// Its own content handler, if a directive set one.
+    pub handler: Option<ContentHandler>,
+    /// Nearest enclosing `location` that maps URIs (itself, unless it is an `if` or `limit_except` block).
+    pub mapped: usize,
+    /// The location to use for methods that a `limit_except` inside excludes, with its methods.
+    pub except: Option<(u32, usize)>,
+}
+
+impl fmt::Display for Location {
+    /// As nginx's debugging messages name it: `=/x`, `/x`, `*` for what has no name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = match self.kind {
+            LocationKind::Exact => "=",
+            LocationKind::Block => "*",
+            _ => "",
+        };
+        write!(f, "{mark}{}", Shown(&self.name))
+    }
+}
+
+/// One listening socket.
+pub struct Port {
+    /// Address and socket options.
+    pub listen: Listen,
+    /// The addresses that share it, specific ones first; more than one only for a wildcard address.
+    pub addrs: Vec<PortAddr>,
+    /// Whether an exchange must know the address on which its connection was accepted.
+    pub needs_local_addr: bool,
+}
+
+/// The servers of one address.
+pub struct PortAddr {
+    /// The address; `None` for whatever no other entry names.
+    pub addr: Option<SocketAddr>,
+    /// The server for names that no server has.
+    pub default_server: usize,
+    /// The servers by name.
+    pub names: ServerNames,
+    /// Every server here speaks HTTP/2: `listen ... http2`.
+    pub http2: bool,
+    /// SPDY is spoken here: `listen ... spdy`.
+    pub spdy: bool,
+    /// TLS is spoken here.
+    pub ssl: bool,
+    /// A header of the PROXY protocol comes before the first request.
+    pub proxy_protocol: bool,
+    /// The servers with their `listen`; `None` for a server that has none.
+    pub listens: Vec<(usize, Option<Pos>)>,
+}
+
+impl Http {
+    /// Whether a server speaks HTTP/2 on an address: it says so itself, or the address does.
+    pub fn speaks_http2(&self, addr: &PortAddr, server: usize) -> bool {
+        addr.http2 || *self.servers[server].confs.get::<Http2Srv>().on
+    }
+
+    /// Whether a connection without TLS may begin with HTTP/2: there its default server decides.
+    pub fn expects_http2(&self, addr: &PortAddr) -> bool {
+        self.speaks_http2(addr, addr.default_server)
+    }
+}
+
+impl Port {
+    /// The entry for the address on which a connection was accepted.
+    pub fn addr(&self, local: Option<SocketAddr>) -> &PortAddr {
+        let last = self.addrs.len() - 1;
+        self.addrs[..last]
+            .iter()
+            .find(|a| a.addr.is_some() && a.addr == local)
+            .unwrap_or(&self.addrs[last])
+    }
+}
+
+/// One thread's reference to a configuration, counted by exchanges without atomic instructions.
+pub struct LocalHttp {
+    /// The configuration.
+    pub http: Arc<Http>,
+    /// Counts reloads, from 1.
+    pub number: u64,
+}
+
+impl Deref for LocalHttp {
+    type Target = Http;
+
+    fn deref(&self) -> &Http {
+        &self.http
+    }
+}

@@ -1,0 +1,40 @@
+//! The HTTP core of firstbyte: meaning to response.
+//!
+//! A request head comes in as an [`exchange::Exchange`], runs through the phases and leaves as a response head and
+//! pulled body chunks. The core knows no sockets, and which protocol carries an exchange only where variables and logs tell
+//! it: bytes are the engines' business, descriptors and clocks the driver's. What is not about requests is in
+//! [`server_base`], whose modules stand here under their names, too.
+#![forbid(unsafe_code)]
+
+pub mod agent;
+pub mod build;
+pub mod builtin;
+pub mod certificates;
+mod client_cert;
+pub mod conf_core;
+pub mod confs;
+pub mod exchange;
+pub mod handler;
+pub mod http;
+mod known_host;
+pub mod location;
+pub mod meters;
+pub mod module;
+pub mod names;
+pub mod paths;
+pub mod phases;
+pub mod reply;
+pub mod request_body;
+pub mod stats;
+mod status_page;
+#[cfg(test)]
+#[path = "testing_tests.rs"]
+mod testing;
+pub mod timing;
+pub mod trace;
+pub mod value;
+pub mod vars;
+
+pub use build::{
+    Cycle, ErrorLogConf, LoadError, LoadOptions, LogTarget, MainConf, Written, load, load_written,
+};

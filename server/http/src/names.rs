@@ -1,0 +1,339 @@
+//! Which server a host name belongs to: exact names, `*.example.com`, `.example.com`, `mail.*`, then expressions.
+//!
+//! Source: nginx documentation, "Server names".
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::net::SocketAddr;
+
+use engines::http::parse_host;
+
+use crate::conf_core::{CoreSrv, NameKind, ServerName};
+use crate::exchange::Exchange;
+use crate::http::{Http, PortAddr};
+use crate::trace::Event;
+use server_base::regex::MatchLimit;
+
+/// Host names and wildcards, each with an index.
+#[derive(Debug, Default)]
+pub struct NameTable {
+    exact: HashMap<Vec<u8>, usize>,
+    /// `.example.com` for `*.example.com`.
+    head: HashMap<Vec<u8>, usize>,
+    /// `mail` for `mail.*`.
+    tail: HashMap<Vec<u8>, usize>,
+}
+
+impl NameTable {
+    /// Adds a name in lower case; false if it is there already. Expressions and invalid names are passed over.
+    pub fn add(&mut self, kind: &NameKind, text: &[u8], index: usize) -> bool {
+        match kind {
+            NameKind::Exact => insert(&mut self.exact, text, index),
+            NameKind::Head => insert(&mut self.head, &text[1..], index),
+            NameKind::Dot => {
+                insert(&mut self.head, text, index) && insert(&mut self.exact, &text[1..], index)
+            }
+            NameKind::Tail => insert(&mut self.tail, &text[..text.len() - 2], index),
+            NameKind::Regex(_) | NameKind::Invalid => true,
+        }
+    }
+
+    /// The index of a name in lower case: exact, else the longest wildcard at the front, else at the end.
+    pub fn find(&self, host: &[u8]) -> Option<usize> {
+        self.find_match(host).map(|(index, _)| index)
+    }
+
+    /// As [`NameTable::find`], with what kind of name it was.
+    fn find_match(&self, host: &[u8]) -> Option<(usize, NameMatch)> {
+        if let Some(server) = self.exact.get(host) {
+            return Some((*server, NameMatch::Exact));
+        }
+        if !self.head.is_empty() {
+            let found = memchr::memchr_iter(b'.', host)
+                .filter(|at| *at > 0)
+                .find_map(|at| Some((*self.head.get(&host[at..])?, NameMatch::Head(at))));
+            if found.is_some() {
+                return found;
+            }
+        }
+        if self.tail.is_empty() {
+            return None;
+        }
+        memchr::memrchr_iter(b'.', host)
+            .find_map(|at| Some((*self.tail.get(&host[..at])?, NameMatch::Tail(at))))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.exact.is_empty() && self.head.is_empty() && self.tail.is_empty()
+    }
+}
+
+/// Why a server has a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NameMatch {
+    /// It is the only one of its address.
+    Only,
+    /// It has the name of the host.
+    Exact,
+    /// It has the longest name with a wildcard in front of the host from this byte on.
+    Head(usize),
+    /// It has the longest name that ends in a wildcard after so many bytes of the host.
+    Tail(usize),
+    /// Its name by this index is an expression that matches.
+    Regex(usize),
+    /// No server has the name: it is the default server of the address.
+    Default,
+}
+
+impl NameMatch {
+    /// The name of the server that was matched with the host.
+    pub fn name<'s>(self, server: &'s CoreSrv, host: &[u8]) -> Option<&'s ServerName> {
+        let named = |name: &&ServerName| match (self, &name.kind) {
+            (Self::Exact, NameKind::Exact) => name.text == host,
+            (Self::Exact, NameKind::Dot) => &name.text[1..] == host,
+            (Self::Head(at), NameKind::Head) => name.text[1..] == host[at..],
+            (Self::Head(at), NameKind::Dot) => name.text == host[at..],
+            (Self::Tail(len), NameKind::Tail) => name.text[..name.text.len() - 2] == host[..len],
+            _ => false,
+        };
+        match self {
+            Self::Regex(index) => server.names.get(index),
+            _ => server.names.iter().find(named),
+        }
+    }
+}
+
+/// The names of one address.
+#[derive(Debug, Default)]
+pub struct ServerNames {
+    table: NameTable,
+    /// Server and index of the expression among its names.
+    regex: Vec<(usize, usize)>,
+}
+
+impl ServerNames {
+    /// Adds a server's names; gives those that were there before.
+    pub fn add(&mut self, server: usize, names: &[ServerName]) -> Vec<String> {
+        let mut conflicts = Vec::new();
+        for (i, name) in names.iter().enumerate() {
+            if matches!(name.kind, NameKind::Regex(_)) {
+                self.regex.push((server, i));
+            }
+            if !self.table.add(&name.kind, &name.text, server) {
+                conflicts.push(String::from_utf8_lossy(&name.text).into_owned());
+            }
+        }
+        conflicts
+    }
+
+    /// Whether there is nothing to look up.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty() && self.regex.is_empty()
+    }
+}
+
+/// Adds a name; false if it is there already.
+fn insert(map: &mut HashMap<Vec<u8>, usize>, name: &[u8], server: usize) -> bool {
+    match map.entry(name.to_vec()) {
+        Entry::Occupied(_) => false,
+        Entry::Vacant(free) => {
+            free.insert(server);
+            true
+        }
+    }
+}
+
+/// Chooses the server for the exchange's host; the default server when no name matches.
+///
+/// # Errors
+/// A regular expression ran into its match limit.
+pub fn find_server(x: &mut Exchange, http: &Http, addr: &PortAddr) -> Result<usize, MatchLimit> {
+    let (server, how) = choose(x, http, addr)?;
+    x.note(|| Event::Server(how));
+    Ok(server)
+}
+
+fn choose(
+    x: &mut Exchange,
+    http: &Http,
+    addr: &PortAddr,
+) -> Result<(usize, NameMatch), MatchLimit> {
+    if addr.names.is_empty() {
+        return Ok((addr.default_server, NameMatch::Only));
+    }
+    if let Some(found) = addr.names.table.find_match(&x.host) {
+        return Ok(found);
+    }
+    let default = (addr.default_server, NameMatch::Default);
+    if x.host.is_empty() {
+        return Ok(default);
+    }
+    let host = std::mem::take(&mut x.host);
+    let found = first_regex(x, http, addr, &host);
+    x.host = host;
+    Ok(found?.unwrap_or(default))
+}
+
+fn first_regex(
+    x: &mut Exchange,
+    http: &Http,
+    addr: &PortAddr,
+    host: &[u8],
+) -> Result<Option<(usize, NameMatch)>, MatchLimit> {
+    for (server, index) in &addr.names.regex {
+        let srv: &CoreSrv = http.servers[*server].confs.get();
+        if let NameKind::Regex(regex) = &srv.names[*index].kind
+            && regex.exec(x, host)?
+        {
+            return Ok(Some((*server, NameMatch::Regex(*index))));
+        }
+    }
+    Ok(None)
+}
+
+/// What a name in a handshake means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handshake {
+    /// The server whose certificate is shown.
+    pub certificate: usize,
+    /// What is offered besides HTTP/1.
+    pub offer: tls::Offer,
+}
+
+/// The name of a handshake could not be compared with an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmatched(String);
+
+impl fmt::Display for Unmatched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What the name a client asks for means on a port's address. The server that has it shows its certificate, else the
+/// default server; a name that is no host name means the default server, too. A server which neither has a certificate nor
+/// refuses handshakes shows that of the default server, but speaks its own protocols.
+///
+/// # Errors
+/// A regular expression ran into its match limit.
+pub fn handshake(
+    http: &Http,
+    port: usize,
+    local: Option<SocketAddr>,
+    name: Option<&[u8]>,
+) -> Result<Handshake, Unmatched> {
+    let addr = http.ports[port].addr(local);
+    let named = named_server(http, addr, name)?.unwrap_or(addr.default_server);
+    let tls = http.servers[named].tls.as_ref();
+    let shows = tls.is_some_and(|tls| tls.has_certificates() || tls.rejects());
+    Ok(Handshake {
+        certificate: if shows { named } else { addr.default_server },
+        offer: tls::Offer {
+            http2: http.speaks_http2(addr, named),
+            spdy: addr.spdy,
+        },
+    })
+}
+
+/// The server of an address that has a name; `None` if none has, or there is no choice.
+///
+/// # Errors
+/// As [`handshake`].
+pub(crate) fn named_server(
+    http: &Http,
+    addr: &PortAddr,
+    name: Option<&[u8]>,
+) -> Result<Option<usize>, Unmatched> {
+    let Some(name) = name.filter(|_| !addr.names.is_empty()) else {
+        return Ok(None);
+    };
+    let mut host = Vec::with_capacity(name.len());
+    if parse_host(name, &mut host).is_err() || host.is_empty() {
+        return Ok(None);
+    }
+    if let Some(server) = addr.names.table.find(&host) {
+        return Ok(Some(server));
+    }
+    for (server, index) in &addr.names.regex {
+        let srv: &CoreSrv = http.servers[*server].confs.get();
+        let NameKind::Regex(regex) = &srv.names[*index].kind else {
+            continue;
+        };
+        let matches = regex.is_match(&host);
+        if matches.map_err(|limit| Unmatched(limit.shown(&host, &regex.pattern).to_string()))? {
+            return Ok(Some(*server));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(list: &[(&str, NameKind, usize)]) -> ServerNames {
+        let mut names = ServerNames::default();
+        for (text, kind, server) in list {
+            let kind = match kind {
+                NameKind::Exact => NameKind::Exact,
+                NameKind::Head => NameKind::Head,
+                NameKind::Dot => NameKind::Dot,
+                _ => NameKind::Tail,
+            };
+            assert!(
+                names
+                    .add(
+                        *server,
+                        &[ServerName {
+                            text: text.as_bytes().to_vec(),
+                            kind
+                        }]
+                    )
+                    .is_empty()
+            );
+        }
+        names
+    }
+
+    #[test]
+    fn names_are_chosen_in_nginx_order() {
+        let names = names(&[
+            ("www.example.com", NameKind::Exact, 1),
+            ("*.example.com", NameKind::Head, 2),
+            ("*.a.example.com", NameKind::Head, 3),
+            (".example.org", NameKind::Dot, 4),
+            ("mail.*", NameKind::Tail, 5),
+            ("mail.example.*", NameKind::Tail, 6),
+        ]);
+        assert_eq!(names.table.find(b"www.example.com"), Some(1));
+        assert_eq!(names.table.find(b"x.y.example.com"), Some(2));
+        assert_eq!(names.table.find(b"b.a.example.com"), Some(3));
+        assert_eq!(names.table.find(b"example.com"), None);
+        assert_eq!(names.table.find(b"example.org"), Some(4));
+        assert_eq!(names.table.find(b"a.example.org"), Some(4));
+        assert_eq!(names.table.find(b"mail.test"), Some(5));
+        assert_eq!(names.table.find(b"mail.example.net"), Some(6));
+        assert_eq!(names.table.find(b".example.com"), None);
+    }
+
+    #[test]
+    fn a_second_server_of_the_same_name_is_a_conflict() {
+        let mut names = ServerNames::default();
+        let one = || ServerName {
+            text: b"a".to_vec(),
+            kind: NameKind::Exact,
+        };
+        assert!(names.add(1, &[one()]).is_empty());
+        assert_eq!(names.add(2, &[one()]), ["a"]);
+        assert_eq!(names.add(1, &[one()]), ["a"]);
+        assert_eq!(names.table.find(b"a"), Some(1));
+    }
+
+    #[test]
+    fn a_request_without_a_host_has_the_empty_name() {
+        let mut names = ServerNames::default();
+        assert!(names.add(3, &[ServerName::empty()]).is_empty());
+        assert_eq!(names.table.find(b""), Some(3));
+    }
+}

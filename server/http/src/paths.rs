@@ -1,0 +1,258 @@
+//! From URIs to paths of the file system: `root` and `alias`.
+//!
+//! A path whose part made by the request holds a `..` segment is refused: normalised URIs have none, but an `alias`
+//! without its slash, a capture or a rewrite can make one.
+//!
+//! Source: nginx documentation, directives `root`, `alias`, `disable_symlinks`.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use crate::conf_core::{Alias, Root};
+use crate::exchange::{Ctx, Exchange};
+use crate::http::Http;
+use crate::value::{Part, Value};
+use server_base::config::full_path;
+use server_base::errlog::Level;
+use server_base::files::{FileError, OpenPolicy, SymlinkMode};
+use server_base::regex::FailedMatch;
+
+/// The path of the exchange's URI.
+///
+/// # Errors
+/// The status to answer with: 404 where the path would leave its directory, 500 for an `alias` whose location the URI
+/// no longer lies in.
+pub fn map_uri(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Vec<u8>, u16> {
+    map_with(x, cx, b"")
+}
+
+/// The path of the exchange's URI followed by a name, as for an index file.
+///
+/// # Errors
+/// As [`map_uri`].
+pub fn map_with(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) -> Result<Vec<u8>, u16> {
+    let (mut path, fixed, alias) = directory(x, cx)?;
+    let skip = match alias {
+        Some(Alias::Whole) if !x.uri_below_alias => x.uri.len(),
+        Some(Alias::Prefix(len)) => len,
+        _ => 0,
+    };
+    path.extend_from_slice(x.uri.get(skip..).unwrap_or_default());
+    path.extend_from_slice(name);
+    contained(x, path, fixed)
+}
+
+/// The path of a candidate of `try_files`; of one made of variables an `alias` takes the location's name away.
+///
+/// # Errors
+/// As [`map_uri`].
+pub fn map_candidate(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    name: &[u8],
+    computed: bool,
+) -> Result<Vec<u8>, u16> {
+    let (mut path, fixed, alias) = directory(x, cx)?;
+    let skip = match alias {
+        Some(Alias::Prefix(len))
+            if computed && x.uri.get(..len).is_some_and(|own| name.starts_with(own)) =>
+        {
+            len
+        }
+        _ => 0,
+    };
+    path.extend_from_slice(&name[skip..]);
+    contained(x, path, fixed)
+}
+
+/// The path that a directive's value with variables gives, below `base` where it is relative; a file that is not one of a
+/// location's own.
+///
+/// # Errors
+/// The status to answer with: 404 where the path would leave the directory that the configuration alone says, 500 where a
+/// variable depends on an expression that could not be matched.
+pub fn computed(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    value: &Value,
+    base: &Path,
+) -> Result<Vec<u8>, u16> {
+    let name = value.to_vec(x, cx);
+    if x.failed_match == FailedMatch::New {
+        return Err(500);
+    }
+    let own = match value.parts.first() {
+        Some(Part::Text(text)) => text.len(),
+        _ => 0,
+    };
+    let path = full_path(base, &name);
+    let fixed = path.len() - name.len() + own;
+    contained(x, path, fixed)
+}
+
+/// The directory of the location, how much of it the configuration alone says, and how `alias` maps.
+fn directory(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(Vec<u8>, usize, Option<Alias>), u16> {
+    let http = Rc::clone(&x.http);
+    let Some(root) = &x.core_loc(&http).root else {
+        return Ok((Vec::new(), 0, None));
+    };
+    if root.alias.is_some() && !x.valid_location {
+        let name = String::from_utf8_lossy(&x.location_of(&http).name).into_owned();
+        let text =
+            format_args!("\"alias\" cannot be used in location \"{name}\" where URI was rewritten");
+        x.log(Level::Alert, text);
+        return Err(500);
+    }
+    let mut path = Vec::with_capacity(x.uri.len() + 64);
+    let fixed = evaluate(root, &http, x, cx, &mut path).ok_or(500u16)?;
+    Ok((path, fixed, root.alias))
+}
+
+/// Appends the directory; gives the length of what variables have no part in, nothing where a variable depends on an
+/// expression that could not be matched.
+#[inline]
+fn evaluate(
+    root: &Root,
+    http: &Http,
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    path: &mut Vec<u8>,
+) -> Option<usize> {
+    let fixed = match root.path.parts.as_slice() {
+        [] => 0,
+        [Part::Text(text)] => {
+            path.extend_from_slice(text);
+            text.len()
+        }
+        [first, ..] => {
+            root.path.eval(x, cx, path);
+            if x.failed_match == FailedMatch::New {
+                return None;
+            }
+            match first {
+                _ if path.first() != Some(&b'/') => {
+                    *path = full_path(&http.prefix, path);
+                    http.prefix.as_os_str().len()
+                }
+                Part::Text(text) => text.len(),
+                _ => 0,
+            }
+        }
+    };
+    Some(fixed)
+}
+
+/// Checks that what the request adds to the first `fixed` bytes of a path stays below them.
+fn contained(x: &Exchange, path: Vec<u8>, fixed: usize) -> Result<Vec<u8>, u16> {
+    // The rest may continue a segment of the directory, so the segment it joins counts too.
+    let segment = path[..fixed]
+        .iter()
+        .rposition(|b| *b == b'/')
+        .map_or(0, |at| at + 1);
+    if climbs(&path[segment..]) || memchr::memchr(0, &path).is_some() {
+        x.log(
+            Level::Error,
+            format_args!(
+                "the path \"{}\" leaves its directory",
+                String::from_utf8_lossy(&path)
+            ),
+        );
+        return Err(404);
+    }
+    Ok(path)
+}
+
+/// Whether a segment of a path is `..`.
+fn climbs(path: &[u8]) -> bool {
+    memchr::memchr_iter(b'.', path).any(|at| {
+        let begins = at == 0 || path[at - 1] == b'/';
+        begins && matches!(&path[at + 1..], [b'.'] | [b'.', b'/', ..])
+    })
+}
+
+/// `$document_root`: the directory without the URI.
+pub fn document_root(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
+    let http = Rc::clone(&x.http);
+    let mut path = Vec::new();
+    if let Some(root) = &x.core_loc(&http).root {
+        evaluate(root, &http, x, cx, &mut path);
+    }
+    path
+}
+
+/// The policy under which the location opens `path`.
+pub fn policy(x: &mut Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> OpenPolicy {
+    let http = Rc::clone(&x.http);
+    let loc = x.core_loc(&http);
+    let mut policy = OpenPolicy {
+        cache: loc.open_file_cache(),
+        ..Default::default()
+    };
+    if let Some((mode, from)) = &loc.symlinks {
+        policy.symlinks.mode = *mode;
+        if let Some(from) = from {
+            let from = from.to_vec(x, cx);
+            match trusted(&from, path) {
+                Some(len) if len == path.len() => policy.symlinks.mode = SymlinkMode::Off,
+                Some(len) => policy.symlinks.from = len,
+                None => {}
+            }
+        }
+    }
+    policy
+}
+
+/// How much of `path` the directory `from` spares the check for links: it must end where a segment does.
+fn trusted(from: &[u8], path: &[u8]) -> Option<usize> {
+    let rest = path.strip_prefix(from).filter(|_| !from.is_empty())?;
+    match (rest.first(), from.last()) {
+        (None | Some(b'/'), _) => Some(from.len()),
+        (_, Some(b'/')) => Some(from.len() - 1),
+        _ => None,
+    }
+}
+
+/// Logs why a file could not be opened, where its location wants to know; returns the status to answer with.
+pub fn open_failed(x: &Exchange, path: &[u8], error: FileError) -> u16 {
+    let (level, status) = if error.is_missing() {
+        (Level::Error, 404)
+    } else if error.is_forbidden() {
+        (Level::Error, 403)
+    } else {
+        (Level::Crit, 500)
+    };
+    let quiet = status == 404 && !*x.core_loc(&x.http).log_not_found;
+    if !quiet {
+        log_failed(x, level, path, error);
+    }
+    status
+}
+
+/// Logs a failed system call on a path.
+pub fn log_failed(x: &Exchange, level: Level, path: &[u8], error: FileError) {
+    let path = String::from_utf8_lossy(path);
+    x.log(
+        level,
+        format_args!("{} \"{path}\" failed ({})", error.call, reason(error)),
+    );
+}
+
+/// The error of a system call as logs show it: `2: No such file or directory`.
+pub fn reason(error: FileError) -> String {
+    conf::os_error(&std::io::Error::from_raw_os_error(error.errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_trusted_in_whole_segments_of_the_path() {
+        assert_eq!(trusted(b"/srv/www", b"/srv/www/a"), Some(8));
+        assert_eq!(trusted(b"/srv/www/", b"/srv/www/a"), Some(8));
+        assert_eq!(trusted(b"/srv/www", b"/srv/www"), Some(8));
+        assert_eq!(trusted(b"/srv/ww", b"/srv/www/a"), None);
+        assert_eq!(trusted(b"/other", b"/srv/www/a"), None);
+        assert_eq!(trusted(b"", b"/srv/www/a"), None);
+    }
+}

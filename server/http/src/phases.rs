@@ -1,0 +1,417 @@
+//! The phases of an exchange: one loop over plain functions, in nginx's order.
+//!
+//! `begin` takes a parsed head, finds server and URI, and starts the loop; `resume` continues after a wait. The
+//! loop ends when the response head is complete or the exchange waits for its timer.
+//!
+//! Source: nginx development guide, "Phases".
+
+mod access;
+mod elsewhere;
+mod redirect;
+
+use std::rc::Rc;
+
+use engines::http::{BodyLength, Fault, FieldId, Method, Version, normalize};
+
+use crate::agent::Browser;
+use crate::client_cert;
+pub use crate::client_cert::place;
+use crate::conf_core::{CoreLoc, CoreSrv};
+use crate::debug_http;
+use crate::exchange::{Ctx, Exchange, State};
+use crate::handler::{Content, Step, StepFn};
+pub use crate::handler::{Handlers, Phase};
+use crate::http::Http;
+use crate::location::{find_location, method_bit};
+use crate::names::find_server;
+use crate::reply;
+use crate::trace::Event;
+pub use access::delay_counts_from;
+pub use elsewhere::permitted;
+pub use redirect::{redirect, redirect_named};
+use server_base::errlog::{self, Level};
+use server_base::memory;
+use server_base::regex::FailedMatch;
+
+/// Starts an exchange whose head has been placed in it.
+pub fn begin(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    start(x, cx);
+    // A head that was refused may have an error page, which runs through the phases.
+    run(x, cx);
+}
+
+fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    let http = Rc::clone(&x.http);
+    let addr = http.ports[x.port].addr(x.client.local);
+    place(x);
+    if errlog::debugging() {
+        x.debug_head();
+    }
+    if let Some(fault) = x.head.fault {
+        // A request line that could be read still says who is asked for what, for the error page and the log.
+        if !is_of_line(fault) && take_host(x) && !x.host.is_empty() {
+            x.server = find_server(x, &http, addr).unwrap_or(x.server);
+            // The head is refused for what it is.
+            x.failed_match = FailedMatch::None;
+            x.location = http.servers[x.server].location;
+            take_target(x);
+        }
+        return refuse(x, cx, fault);
+    }
+    if memory::is_full() {
+        return reply::status(x, cx, 503);
+    }
+    x.keep_alive = !x.head.close && (x.head.version > Version::Http10 || x.head.keep_alive);
+    if !take_host(x) {
+        return refuse(x, cx, Fault::BadHost);
+    }
+    match find_server(x, &http, addr) {
+        Ok(server) if client_cert::is_misdirected(x, &http, server) => {
+            return reply::status(x, cx, 421);
+        }
+        Ok(server)
+            if x.client
+                .offers
+                .is_some_and(|offers| !offers(&http, addr, server)) =>
+        {
+            x.server = server;
+            x.location = http.servers[server].location;
+            x.log(
+                Level::Info,
+                format_args!(
+                    "client attempted to request the server name for which the negotiated protocol is disabled"
+                ),
+            );
+            return reply::status(x, cx, 421);
+        }
+        Ok(server) => x.server = server,
+        Err(_) => return reply::status(x, cx, 500),
+    }
+    x.location = http.servers[x.server].location;
+    if !take_target(x) {
+        return refuse(x, cx, Fault::BadUri);
+    }
+    if errlog::debugging() {
+        x.debug_uri();
+    }
+    if let Some(status) = client_cert::refusal(x, &http) {
+        return reply::status(x, cx, status);
+    }
+    let method = x.method;
+    if x.tls.as_ref().is_some_and(|tls| tls.is_too_early(method)) {
+        reply::status(x, cx, 425);
+    }
+}
+
+/// Continues an exchange that waits, if its wait may have ended: its time has come, its request body is there, or it is one
+/// that wakes end, of which there may be too many.
+pub fn resume(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    let State::Waiting(wait) = x.state else {
+        return;
+    };
+    if wait.wake || x.is_due(cx.clock.mono_ms) {
+        x.forget_wakes();
+        x.state = State::Running;
+        run(x, cx);
+    }
+}
+
+/// Writes the logs of an ended exchange and releases what modules hold for it.
+pub fn log(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    let http = Rc::clone(&x.http);
+    debug_http!(x, "http close request");
+    debug_http!(x, "http log handler");
+    for handler in &http.handlers.log {
+        handler(x, cx);
+    }
+    x.guards.clear();
+    x.drop_waker();
+    if x.request_body.is_some() {
+        x.request_body = None;
+    }
+}
+
+/// Writes the logs of a subrequest that has ended, with `log_subrequest`.
+pub(crate) fn log_subrequest(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    let http = Rc::clone(&x.http);
+    if *x.core_loc(&http).log_subrequest {
+        for handler in &http.handlers.log {
+            handler(x, cx);
+        }
+    }
+}
+
+/// Whether the request line itself is at fault.
+fn is_of_line(fault: Fault) -> bool {
+    matches!(
+        fault,
+        Fault::BadRequestLine
+            | Fault::BadMethod
+            | Fault::MethodTooLong
+            | Fault::MethodInHttp09
+            | Fault::UriTooLong
+            | Fault::BadUri
+            | Fault::BadVersion
+            | Fault::UnsupportedVersion
+    )
+}
+
+/// Answers a head that breaks the protocol; the connection ends with it.
+fn refuse(x: &mut Exchange, cx: &mut Ctx<'_>, fault: Fault) {
+    let action = if is_of_line(fault) {
+        "reading client request line"
+    } else {
+        "reading client request headers"
+    };
+    x.log(
+        Level::Info,
+        format_args!("{} while {action}", fault.message()),
+    );
+    x.keep_alive = false;
+    reply::status(x, cx, fault.status());
+}
+
+/// Answers a request body that breaks the protocol, while nothing has been answered yet.
+pub fn refuse_body(x: &mut Exchange, cx: &mut Ctx<'_>, fault: Fault) {
+    x.state = State::Running;
+    x.log(Level::Info, format_args!("{}", fault.message()));
+    x.keep_alive = false;
+    reply::status(x, cx, fault.status());
+    run(x, cx);
+}
+
+/// Takes the host from the target or the `Host` field; false if it is no host.
+fn take_host(x: &mut Exchange) -> bool {
+    let raw = match x.head.authority {
+        Some(span) => Some(x.head.bytes(span)),
+        None => x.head.field(FieldId::Host),
+    };
+    let Some(raw) = raw else { return true };
+    if x.known_host.parse(raw).is_err() {
+        return false;
+    }
+    x.host.extend_from_slice(&x.known_host.name);
+    x.host_port = x.known_host.port;
+    true
+}
+
+/// Normalises the target into `uri` and `args`; false if it is not one.
+fn take_target(x: &mut Exchange) -> bool {
+    let http = Rc::clone(&x.http);
+    let merge = *x.srv::<CoreSrv>(&http).merge_slashes;
+    let target = x.head.bytes(x.head.target);
+    match normalize(target, merge, &mut x.uri) {
+        Ok(parsed) => {
+            if let Some(args) = parsed.args {
+                x.args.extend_from_slice(&target[args]);
+                x.has_args = true;
+            }
+            x.ext = parsed.ext.unwrap_or(0..0);
+            x.quoted_uri = parsed.quoted || x.uri.contains(&b'+');
+            true
+        }
+        Err(_) => {
+            x.uri.clear();
+            false
+        }
+    }
+}
+
+/// Runs phases until there is a response or a wait.
+pub fn run(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    let http = Rc::clone(&x.http);
+    while x.state == State::Running {
+        if x.failed_match == FailedMatch::New {
+            reply::status(x, cx, 500);
+            continue;
+        }
+        phase(x, cx, &http);
+    }
+}
+
+/// Runs one phase.
+#[inline(always)] // Ten calls cost a hundredth of an exchange, and so do those of the functions below.
+fn phase(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
+    match x.phase {
+        Phase::PostRead => steps(x, cx, &http.handlers.post_read, Phase::ServerRewrite),
+        Phase::ServerRewrite => steps(x, cx, &http.handlers.server_rewrite, Phase::FindConfig),
+        Phase::FindConfig => find_config(x, cx, http),
+        Phase::Rewrite => steps(x, cx, &http.handlers.rewrite, Phase::PostRewrite),
+        Phase::PostRewrite => post_rewrite(x, cx, http),
+        Phase::PreAccess => steps(x, cx, &http.handlers.pre_access, Phase::Access),
+        Phase::Access => access::run(x, cx, http),
+        Phase::PostAccess => access::decide(x, cx, http),
+        Phase::PreContent => steps(x, cx, &http.handlers.pre_content, Phase::Content),
+        Phase::Content => content(x, cx, http),
+    }
+}
+
+/// Sets the phase to run next.
+fn enter(x: &mut Exchange, phase: Phase) {
+    x.phase = phase;
+    x.handler = 0;
+}
+
+/// Runs the handlers of a phase that is not special, from the one that comes next.
+fn steps(x: &mut Exchange, cx: &mut Ctx<'_>, handlers: &[StepFn], next: Phase) {
+    while let Some(handler) = handlers.get(x.handler) {
+        debug_http!(x, "{} phase: {}", x.shown_phase(), x.handler);
+        match handler(x, cx) {
+            Step::Next => x.handler += 1,
+            Step::Status(status) => return refused(x, cx, status),
+            Step::Sent | Step::Restart | Step::Wait => return,
+        }
+    }
+    enter(x, next);
+}
+
+#[inline(always)] // See `phase`.
+fn find_config(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
+    x.uri_changed = false;
+    x.note(|| Event::Search(x.uri.clone()));
+    if find_location(x).is_err() {
+        return reply::status(x, cx, 500);
+    }
+    x.note(|| Event::Found(x.location));
+    if !x.internal && x.core_loc(http).internal {
+        return reply::status(x, cx, 404);
+    }
+    debug_http!(x, "using configuration \"{}\"", x.location_of(http));
+    location_changed(x);
+    let limit = x.core_loc(http).client_max_body_size.0;
+    debug_http!(x, "http cl:{} max:{limit}", x.shown_length());
+    if let BodyLength::Length(n) = x.head.body
+        && limit != 0
+        && n > limit
+        && !x.too_large
+    {
+        x.too_large = true;
+        x.log(
+            Level::Error,
+            format_args!("client intended to send too large body: {n} bytes"),
+        );
+        return reply::status(x, cx, 413);
+    }
+    enter(x, Phase::Rewrite);
+}
+
+/// Applies what depends on the location: `limit_except` and whether the connection is kept.
+pub fn location_changed(x: &mut Exchange) {
+    let http = Rc::clone(&x.http);
+    if let Some((excluded, inner)) = http.locations[x.location].except
+        && excluded & method_bit(x.method) != 0
+    {
+        x.location = inner;
+        x.note(|| Event::Excluded(inner));
+    }
+    if !x.keep_alive {
+        return;
+    }
+    let loc = x.core_loc(&http);
+    let age_ms = x.started_ms.saturating_sub(x.client.since_ms);
+    x.keep_alive = loc.keepalive().idle_ms != 0
+        && x.client.requests < loc.keepalive_requests.0
+        && age_ms <= loc.keepalive_time.0
+        && !keepalive_disabled(x, loc);
+}
+
+fn keepalive_disabled(x: &Exchange, loc: &CoreLoc) -> bool {
+    let Some(disable) = loc.keepalive_disable else {
+        return false;
+    };
+    let msie6 = disable.msie6 && x.method == Method::Post;
+    // The name of the browser is searched only where it matters.
+    if !msie6 && !disable.safari {
+        return false;
+    }
+    match x.head.field(FieldId::UserAgent).map(Browser::of) {
+        Some(Browser::Msie { old }) => msie6 && old,
+        Some(Browser::Safari { mac }) => disable.safari && mac,
+        _ => false,
+    }
+}
+
+#[inline(always)] // See `phase`.
+fn post_rewrite(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
+    debug_http!(x, "post rewrite phase");
+    if !x.uri_changed {
+        return enter(x, Phase::PreAccess);
+    }
+    debug_http!(x, "uri changes: {}", x.uri_changes);
+    if !spend_redirect(x) {
+        x.log(
+            Level::Error,
+            format_args!(
+                "rewrite or internal redirection cycle while processing \"{}\"",
+                String::from_utf8_lossy(&x.uri)
+            ),
+        );
+        return reply::status(x, cx, 500);
+    }
+    x.location = http.servers[x.server].location;
+    enter(x, Phase::FindConfig);
+}
+
+/// Counts a redirection; false when there have been too many.
+fn spend_redirect(x: &mut Exchange) -> bool {
+    x.uri_changes = x.uri_changes.saturating_sub(1);
+    x.uri_changes > 0
+}
+
+#[inline(always)] // See `phase`.
+fn content(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
+    if let Some(handler) = x.location_of(http).handler
+        && x.handler == 0
+    {
+        debug_http!(x, "content phase: handler of the location");
+        match handler(x, cx) {
+            Content::Declined => {}
+            done => return answered(x, cx, done, None),
+        }
+    }
+    while let Some(handler) = http.handlers.content.get(x.handler) {
+        debug_http!(x, "content phase: {}", x.handler);
+        match handler(x, cx) {
+            Content::Declined => x.handler += 1,
+            done => return answered(x, cx, done, Some(x.handler)),
+        }
+    }
+    if x.uri.ends_with(b"/") {
+        if let Ok(path) = crate::paths::map_uri(x, cx) {
+            let path = String::from_utf8_lossy(&path);
+            x.log(
+                Level::Error,
+                format_args!("directory index of \"{path}\" is forbidden"),
+            );
+        }
+        return reply::status(x, cx, 403);
+    }
+    x.log(Level::Error, format_args!("no handler found"));
+    reply::status(x, cx, 404);
+}
+
+/// Ends a content handler that has not declined.
+#[inline(always)] // See `phase`.
+fn answered(x: &mut Exchange, cx: &mut Ctx<'_>, done: Content, handler: Option<usize>) {
+    match done {
+        Content::Sent => x.note(|| Event::Answered(handler)),
+        Content::Status(status) => {
+            x.note(|| Event::Answered(handler));
+            reply::status(x, cx, status);
+        }
+        Content::Declined | Content::Restart | Content::Wait => {}
+    }
+}
+
+/// Answers with the status of the handler that runs.
+fn refused(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
+    x.note(|| Event::Refused(x.phase, x.handler, status));
+    reply::status(x, cx, status);
+}
+
+#[cfg(test)]
+#[path = "phases/head_tests.rs"]
+mod head_tests;
+#[cfg(test)]
+#[path = "phases_tests.rs"]
+mod tests;

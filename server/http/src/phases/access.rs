@@ -1,0 +1,114 @@
+//! The access phase: what its handlers decide together, and how long a refusal is held back.
+//!
+//! `auth_delay` counts from the beginning of the turn in which the request was refused, or from an earlier time that a handler
+//! set, and so includes the time that comparing a password took: whoever measures the answer learns nothing of it. The
+//! driver looks at its clock again before it waits for the timer that is set here.
+//!
+//! Source: nginx documentation, directives `satisfy` and `auth_delay`.
+
+use engines::http::FieldId;
+
+use super::{Phase, enter, refused};
+use crate::conf_core::Satisfy;
+use crate::debug_http;
+use crate::exchange::{Ctx, Exchange, State, Wait};
+use crate::handler::Access;
+use crate::http::Http;
+use crate::reply;
+use crate::trace::Event;
+use server_base::errlog::Level;
+
+/// The answer that is held back until then, monotonic milliseconds.
+struct Held {
+    until_ms: u64,
+}
+
+/// From when the delay of a refusal counts, monotonic milliseconds.
+struct Since {
+    ms: u64,
+}
+
+/// Has the delay of the refusal that follows count from this time, monotonic milliseconds: a handler that waited began then.
+pub fn delay_counts_from(x: &mut Exchange, since_ms: u64) {
+    x.guards.set(Since { ms: since_ms });
+}
+
+/// Runs the handlers; a subrequest may go wherever the request that it belongs to leads it.
+#[inline(always)] // See `phase`.
+pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
+    if x.is_subrequest() {
+        return enter(x, Phase::PreContent);
+    }
+    while let Some(handler) = http.handlers.access.get(x.handler) {
+        let any = *x.core_loc(http).satisfy == Satisfy::Any;
+        debug_http!(x, "access phase: {}", x.handler);
+        match handler(x, cx) {
+            Access::NoOpinion => {}
+            Access::Allow if any => {
+                x.access_code = 0;
+                x.reply.fields.remove(FieldId::WwwAuthenticate);
+                return enter(x, Phase::PreContent);
+            }
+            Access::Allow => {}
+            Access::Deny(status @ (401 | 403)) if any => {
+                if x.access_code != 401 {
+                    x.access_code = status;
+                }
+            }
+            Access::Deny(401) => {
+                x.note(|| Event::Refused(x.phase, x.handler, 401));
+                x.access_code = 401;
+                return enter(x, Phase::PostAccess);
+            }
+            Access::Deny(status) => return refused(x, cx, status),
+            Access::Wait => return,
+        }
+        x.handler += 1;
+    }
+    enter(x, Phase::PostAccess);
+}
+
+/// Refuses what no handler allowed.
+#[inline(always)] // See `phase`.
+pub(super) fn decide(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
+    let code = x.access_code;
+    debug_http!(x, "post access phase: {code}");
+    match code {
+        0 => return enter(x, Phase::PreContent),
+        401 if hold(x, cx, http) => return,
+        403 => x.log(Level::Error, format_args!("access forbidden by rule")),
+        _ => {}
+    }
+    x.access_code = 0;
+    reply::status(x, cx, code);
+}
+
+/// Waits for the end of `auth_delay`; false once it is over, or if there is none. Waking too early does no harm.
+fn hold(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) -> bool {
+    let now_ms = cx.clock.mono_ms;
+    let until_ms = match x.guards.get::<Held>() {
+        Some(held) => held.until_ms,
+        None => {
+            let delay_ms = x.core_loc(http).auth_delay.0;
+            if delay_ms == 0 {
+                return false;
+            }
+            x.log(Level::Info, format_args!("delaying unauthorized request"));
+            let since_ms = x.guards.take::<Since>().map_or(now_ms, |since| since.ms);
+            let until_ms = since_ms.saturating_add(delay_ms);
+            x.guards.push(Held { until_ms });
+            until_ms
+        }
+    };
+    if now_ms >= until_ms {
+        // Its error page may refuse it once more.
+        x.guards.drop_all::<Held>();
+        return false;
+    }
+    x.state = State::Waiting(Wait::until(until_ms));
+    true
+}
+
+#[cfg(test)]
+#[path = "access_tests.rs"]
+mod tests;

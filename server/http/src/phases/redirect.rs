@@ -1,0 +1,82 @@
+//! Internal redirections: the same exchange under another URI, or in a named location.
+//!
+//! Source: nginx development guide, "HTTP phases"; `error_page`, `try_files`, `index`.
+
+use std::rc::Rc;
+
+use super::{Phase, enter, location_changed, spend_redirect};
+use crate::debug_http;
+use crate::exchange::{Ctx, Exchange, State};
+use crate::reply;
+use crate::trace::Event;
+use server_base::errlog::{Level, Shown};
+
+/// Sends the exchange through the phases again under another URI.
+pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
+    if !spend_redirect(x) {
+        x.log(
+            Level::Error,
+            format_args!(
+                "rewrite or internal redirection cycle while internally redirecting to \"{}\"",
+                String::from_utf8_lossy(uri)
+            ),
+        );
+        return reply::status(x, cx, 500);
+    }
+    debug_http!(x, "internal redirect: \"{}?{}\"", Shown(uri), Shown(args));
+    x.note(|| Event::Redirect(uri.to_vec(), args.to_vec()));
+    let http = Rc::clone(&x.http);
+    x.set_uri(uri);
+    x.args.clear();
+    x.args.extend_from_slice(args);
+    x.has_args = !args.is_empty();
+    x.clear_for_redirect();
+    x.location = http.servers[x.server].location;
+    location_changed(x);
+    x.internal = true;
+    x.valid_location = true;
+    x.uri_below_alias = false;
+    x.state = State::Running;
+    enter(x, Phase::ServerRewrite);
+}
+
+/// Sends the exchange to a named location.
+pub fn redirect_named(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) {
+    let http = Rc::clone(&x.http);
+    let shown = String::from_utf8_lossy(name).into_owned();
+    if !spend_redirect(x) {
+        x.log(
+            Level::Error,
+            format_args!(
+                "rewrite or internal redirection cycle while redirect to named location \"{shown}\""
+            ),
+        );
+        return reply::status(x, cx, 500);
+    }
+    if x.uri.is_empty() {
+        x.log(
+            Level::Error,
+            format_args!("empty URI in redirect to named location \"{shown}\""),
+        );
+        return reply::status(x, cx, 500);
+    }
+    let Some(location) = http.servers[x.server].named.get(name) else {
+        x.log(
+            Level::Error,
+            format_args!("could not find named location \"{shown}\""),
+        );
+        return reply::status(x, cx, 500);
+    };
+    debug_http!(x, "using location: {shown} {}", x.shown_uri());
+    x.clear_for_redirect();
+    x.internal = true;
+    x.location = *location;
+    x.note(|| Event::Named(*location));
+    x.state = State::Running;
+    location_changed(x);
+    enter(x, Phase::Rewrite);
+}
+
+#[cfg(test)]
+#[path = "redirect_tests.rs"]
+mod tests;

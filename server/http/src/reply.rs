@@ -1,0 +1,476 @@
+//! Making responses: from handlers (`send`, `text`), for statuses (error pages included), and the last header stage.
+//!
+//! Source: nginx documentation, directives `error_page`, `return`, `server_tokens`, `absolute_redirect`.
+
+use std::rc::Rc;
+
+use engines::http::{BodyLength, Chunk, Escape, FieldId, Method, ResponseHead, Version, escape};
+
+use crate::agent::Browser;
+use crate::conf_core::{CoreLoc, CoreSrv, ErrorPage, ServerTokens};
+use crate::debug_http;
+use crate::exchange::{Ctx, Exchange, Peer, Reply, State};
+pub use crate::handler::{CLIENT_CLOSED, CLOSE_WITHOUT_RESPONSE, REQUEST_TIMEOUT};
+use crate::http::Http;
+use crate::phases;
+use crate::status_page::{refresh_page, status_page};
+use crate::trace::Event;
+use server_base::regex::FailedMatch;
+
+/// Answers with a status: an error page if one is configured, else a page of our own.
+pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
+    let status = match x.failed_match {
+        // What an expression decides is not known, whatever has been made of it since.
+        FailedMatch::New => {
+            x.failed_match = FailedMatch::Answered;
+            x.reply.location.clear();
+            500
+        }
+        FailedMatch::None | FailedMatch::Answered => status,
+    };
+    debug_http!(
+        x,
+        "http finalize request: {status}, {} a:1, c:1",
+        x.shown_uri()
+    );
+    x.note(|| Event::Status(status));
+    if matches!(
+        status,
+        CLOSE_WITHOUT_RESPONSE | REQUEST_TIMEOUT | CLIENT_CLOSED
+    ) {
+        x.reply.status = status;
+        x.keep_alive = false;
+        x.state = State::Aborted;
+        return;
+    }
+    x.err_status = status;
+    if matches!(status, 400 | 413 | 414 | 495 | 496 | 497 | 500 | 501) {
+        x.keep_alive = false;
+    }
+    x.reply.content_type.clear();
+    x.reply.charset.clear();
+    let http = Rc::clone(&x.http);
+    let loc = x.core_loc(&http);
+    if let Some(pages) = &loc.error_pages
+        && !x.error_page
+        && x.uri_changes != 0
+    {
+        x.error_page = !*loc.recursive_error_pages;
+        if let Some(page) = pages.iter().find(|p| p.status == status) {
+            return error_page(x, cx, page);
+        }
+    }
+    plain_status(x, cx, status);
+}
+
+/// Answers with a status and our own page, whatever `error_page` says.
+fn plain_status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
+    debug_http!(x, "http special response: {status}, {}", x.shown_uri());
+    if matches!(status, 301 | 302) && refreshes(x) {
+        return refresh(x, cx);
+    }
+    x.err_status = match status {
+        494..=497 => 400,
+        _ => status,
+    };
+    page(x, cx, status);
+}
+
+fn error_page(x: &mut Exchange, cx: &mut Ctx<'_>, page: &ErrorPage) {
+    if let Some(overwrite) = page.overwrite {
+        x.err_status = overwrite;
+    }
+    let uri = page.uri.to_vec(x, cx);
+    x.note(|| Event::ErrorPage(page.at, uri.clone()));
+    match uri.first() {
+        Some(b'/') => {
+            let (path, args) = match page.uri.constant() {
+                Some(_) => (uri.as_slice(), page.args.as_slice()),
+                None => split_args(&uri),
+            };
+            if x.method != Method::Head {
+                x.method = Method::Get;
+            }
+            phases::redirect(x, cx, path, args);
+        }
+        Some(b'@') => phases::redirect_named(x, cx, &uri),
+        _ => {
+            if !matches!(page.overwrite, Some(301 | 302 | 303 | 307 | 308)) {
+                x.err_status = 302;
+            }
+            x.reply.location = uri;
+            if refreshes(x) {
+                return refresh(x, cx);
+            }
+            let status = x.err_status;
+            self::page(x, cx, status);
+        }
+    }
+}
+
+/// Splits `path?args`.
+pub fn split_args(uri: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memchr(b'?', uri) {
+        Some(at) => (&uri[..at], &uri[at + 1..]),
+        None => (uri, b""),
+    }
+}
+
+/// Sends the page of a status.
+fn page(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
+    let http = Rc::clone(&x.http);
+    x.reply.status = x.err_status;
+    forget_content(x);
+    let loc = x.core_loc(&http);
+    let padded = *loc.msie_padding && status >= 400 && pads_pages(x);
+    match status_page(status, shown_name(&loc.server_tokens), padded) {
+        Some(html) => send_page(x, cx, html.into_bytes()),
+        None => {
+            x.reply.content_length = Some(0);
+            send(x, cx, None);
+        }
+    }
+}
+
+/// The name that a response shows of the server.
+fn shown_name(tokens: &ServerTokens) -> &'static str {
+    match tokens {
+        ServerTokens::Off => SERVER_NAME,
+        ServerTokens::On | ServerTokens::Build => SERVER_FULL,
+    }
+}
+
+fn send_page(x: &mut Exchange, cx: &mut Ctx<'_>, html: Vec<u8>) {
+    x.reply.content_type.extend_from_slice(b"text/html");
+    x.reply.content_length = Some(html.len() as u64);
+    send(x, cx, Some(Chunk::Owned(html)));
+}
+
+/// Forgets what describes a content that is not sent.
+fn forget_content(x: &mut Exchange) {
+    x.reply.last_modified = None;
+    x.reply.last_modified_text = None;
+    x.reply.etag = None;
+    x.reply.source = None;
+    x.reply.allow_ranges = false;
+    for id in [
+        FieldId::LastModified,
+        FieldId::Etag,
+        FieldId::AcceptRanges,
+        FieldId::ContentLength,
+    ] {
+        x.reply.fields.remove(id);
+    }
+    x.body.clear();
+    x.body_source = None;
+}
+
+fn browser(x: &Exchange) -> Option<Browser> {
+    x.head.field(FieldId::UserAgent).map(Browser::of)
+}
+
+/// Whether the browser shows a short error page of its own in the place of ours.
+fn pads_pages(x: &Exchange) -> bool {
+    x.head.version >= Version::Http10
+        && matches!(browser(x), Some(Browser::Msie { .. } | Browser::Chrome))
+}
+
+/// Whether `msie_refresh` applies.
+fn refreshes(x: &Exchange) -> bool {
+    *x.core_loc(&x.http).msie_refresh && matches!(browser(x), Some(Browser::Msie { .. }))
+}
+
+/// Sends a page that leads to `Location` in the place of a redirect.
+fn refresh(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    let location = std::mem::take(&mut x.reply.location);
+    x.err_status = 200;
+    x.reply.status = 200;
+    forget_content(x);
+    send_page(x, cx, refresh_page(&location));
+}
+
+/// Answers with a status and a text, as `return` does.
+pub fn text(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    status: u16,
+    body: Vec<u8>,
+    content_type: Option<&[u8]>,
+) {
+    if matches!(status, 301 | 302 | 303 | 307 | 308) {
+        x.reply.location = body;
+        return self::status(x, cx, status);
+    }
+    x.reply.status = status;
+    x.reply.content_length = Some(body.len() as u64);
+    match content_type {
+        Some(kind) => x.reply.content_type = kind.to_vec(),
+        None => set_content_type(x),
+    }
+    let chunk = (!body.is_empty()).then_some(Chunk::Owned(body));
+    send(x, cx, chunk);
+}
+
+/// Sets the content type from the extension of the URI.
+pub fn set_content_type(x: &mut Exchange) {
+    if !x.reply.content_type.is_empty() {
+        return;
+    }
+    let http = Rc::clone(&x.http);
+    let loc = x.core_loc(&http);
+    let ext = x.extension();
+    let known = match &loc.types {
+        Some(types) if !ext.is_empty() => types.get(ext).or_else(|| {
+            ext.iter()
+                .any(u8::is_ascii_uppercase)
+                .then(|| types.get(&ext.to_ascii_lowercase()))
+                .flatten()
+        }),
+        _ => None,
+    };
+    let kind = known.map_or(loc.default_type.0.as_slice(), Vec::as_slice);
+    x.reply.content_type.extend_from_slice(kind);
+}
+
+/// Runs the header stages and makes the response ready to leave. The body is what was put into `x.body` and `chunk`.
+pub fn send(x: &mut Exchange, cx: &mut Ctx<'_>, chunk: Option<Chunk>) {
+    let http = Rc::clone(&x.http);
+    if x.err_status != 0 {
+        x.reply.status = x.err_status;
+    }
+    x.body.extend(chunk);
+    x.header_sent = true;
+    let stages = if x.is_subrequest() {
+        &http.subrequest_stages
+    } else {
+        &http.header_stages
+    };
+    for stage in stages {
+        if let Err(status) = stage(x, cx) {
+            x.header_sent = false;
+            x.drop_body();
+            return self::status(x, cx, status);
+        }
+    }
+    if x.failed_match == FailedMatch::New {
+        x.header_sent = false;
+        x.drop_body();
+        return status(x, cx, 500);
+    }
+    render(x, cx, &http);
+    debug_http!(x, "http output filter {}", x.shown_uri());
+    x.state = State::Responding;
+}
+
+/// The last header stage: what was decided becomes a head.
+fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
+    let status = x.reply.status;
+    // Only the stages needed it: a descriptor is kept no longer than its bytes are sent.
+    x.reply.source = None;
+    if matches!(status, 204 | 304) {
+        x.reply.content_type.clear();
+        x.reply.content_length = None;
+        x.drop_body();
+    }
+    if x.on_end.is_some() {
+        // Trailers need a chunked body.
+        x.reply.content_length = None;
+    }
+    if x.head.method == Method::Head {
+        // Nothing of a body need be read or changed.
+        x.drop_body();
+    }
+    if !matches!(status, 200 | 206 | 304) {
+        x.reply.last_modified = None;
+        x.reply.last_modified_text = None;
+    }
+    let loc = x.core_loc(http);
+    absolute_location(x, http, loc);
+    x.response.clear();
+    x.response.status = status;
+    let server = shown_name(&loc.server_tokens).as_bytes();
+    let head = &mut x.response;
+    let reply = &x.reply;
+    if reply.fields.get(FieldId::Server).is_none() {
+        head.push_id(FieldId::Server, b"Server", server);
+    }
+    if reply.fields.get(FieldId::Date).is_none() {
+        head.push_id(FieldId::Date, b"Date", &cx.clock.date);
+    }
+    describe_content(head, reply);
+    if !reply.location.is_empty() {
+        head.push_id(FieldId::Location, b"Location", &escaped(&reply.location));
+    }
+    if let Some(etag) = &reply.etag {
+        head.push_id(FieldId::Etag, b"ETag", etag);
+    }
+    for field in &reply.fields.fields {
+        head.push_id(
+            field.id,
+            reply.fields.bytes(field.name),
+            reply.fields.bytes(field.value),
+        );
+    }
+    head.keep_alive = x.keep_alive;
+    head.keep_alive_hint_s = loc.keepalive().header_s.filter(|_| x.keep_alive);
+    head.forbid_chunked = !*loc.chunked_transfer_encoding;
+}
+
+/// Writes the fields that describe the content: type, length, time of change.
+fn describe_content(head: &mut ResponseHead, reply: &Reply) {
+    if !reply.content_type.is_empty() {
+        push_content_type(head, &reply.content_type, &reply.charset);
+    }
+    head.body = BodyLength::Unknown;
+    if let Some(length) = reply.content_length {
+        let mut digits = [0; 20];
+        head.push_id(
+            FieldId::ContentLength,
+            b"Content-Length",
+            decimal(length, &mut digits),
+        );
+        head.body = BodyLength::Length(length);
+    }
+    if reply.fields.get(FieldId::LastModified).is_some() {
+        // `add_header` has put its own in the place of ours.
+    } else if let Some(text) = &reply.last_modified_text {
+        head.push_id(FieldId::LastModified, b"Last-Modified", text);
+    } else if let Some(time) = reply.last_modified {
+        head.push_id(
+            FieldId::LastModified,
+            b"Last-Modified",
+            &engines::http::http_date(time),
+        );
+    }
+}
+
+/// A `Location` as browsers read it: they leave control bytes out and take `\` for a slash, by which a path could become
+/// the name of another host.
+pub fn escaped(location: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    escape(location, Escape::Location, &mut out);
+    out
+}
+
+fn push_content_type(head: &mut ResponseHead, kind: &[u8], charset: &[u8]) {
+    if charset.is_empty() {
+        return head.push_id(FieldId::ContentType, b"Content-Type", kind);
+    }
+    let value = [kind, b"; charset=", charset].concat();
+    head.push_id(FieldId::ContentType, b"Content-Type", &value);
+}
+
+/// Writes a number; gives the digits.
+pub fn decimal(mut n: u64, digits: &mut [u8; 20]) -> &[u8] {
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (n % 10) as u8;
+        n /= 10;
+        if n == 0 {
+            return &digits[at..];
+        }
+    }
+}
+
+/// Completes a `Location` that is a path with scheme and host.
+fn absolute_location(x: &mut Exchange, http: &Http, loc: &CoreLoc) {
+    if !x.reply.location.starts_with(b"/") || !*loc.absolute_redirect {
+        return;
+    }
+    let (scheme, usual_port): (&[u8], _) = match x.tls {
+        Some(_) => (b"https://", 443),
+        None => (b"http://", 80),
+    };
+    let mut url = scheme.to_vec();
+    let name = &x.srv::<CoreSrv>(http).name;
+    let local_port = local_port(x, http);
+    if *loc.server_name_in_redirect && !name.is_empty() {
+        url.extend_from_slice(name);
+    } else if !x.host.is_empty() {
+        url.extend_from_slice(&x.host);
+    } else {
+        url.extend_from_slice(local_host(x, http).as_bytes());
+    }
+    if *loc.port_in_redirect && local_port != usual_port && local_port != 0 {
+        url.extend_from_slice(format!(":{local_port}").as_bytes());
+    }
+    url.extend_from_slice(&x.reply.location);
+    x.reply.location = url;
+}
+
+/// The port on which the exchange's connection was accepted, 0 for a UNIX-domain socket.
+pub fn local_port(x: &Exchange, http: &Http) -> u16 {
+    match x.client.local {
+        Some(addr) => addr.port(),
+        None => http.ports[x.port].listen.addr.port(),
+    }
+}
+
+fn local_host(x: &Exchange, http: &Http) -> String {
+    match (x.client.peer, x.client.local) {
+        (Peer::Unix, _) => "unix:".to_owned(),
+        (_, Some(addr)) => addr.ip().to_string(),
+        _ => match &http.ports[x.port].listen.addr {
+            server_base::listen::ListenAddr::Inet(addr) => addr.ip().to_string(),
+            server_base::listen::ListenAddr::Unix(_) => "unix:".to_owned(),
+        },
+    }
+}
+
+/// Redirects to the URI with a slash at its end, keeping the arguments.
+pub fn slash_redirect(x: &mut Exchange) {
+    let mut location = Vec::with_capacity(x.uri.len() + 1 + x.args.len());
+    escape(&x.uri, Escape::Uri, &mut location);
+    location.push(b'/');
+    if !x.args.is_empty() {
+        location.push(b'?');
+        location.extend_from_slice(&x.args);
+    }
+    x.reply.location = location;
+}
+
+/// Whether trailers may be sent: by HTTP/1.1 in a chunked body.
+pub fn trailers_allowed(x: &Exchange) -> bool {
+    x.head.version >= Version::Http11 && *x.core_loc(&x.http).chunked_transfer_encoding
+}
+
+/// Makes the response's ETag a weak one; what is none is dropped.
+pub fn weaken(reply: &mut Reply) {
+    if let Some(etag) = reply.etag.take() {
+        reply.etag = weak(etag);
+    }
+}
+
+fn weak(etag: Rc<[u8]>) -> Option<Rc<[u8]>> {
+    if etag.starts_with(b"W/") {
+        return Some(etag);
+    }
+    etag.starts_with(b"\"")
+        .then(|| [b"W/", &etag[..]].concat().into())
+}
+
+/// What `server_tokens off` shows.
+pub const SERVER_NAME: &str = "firstbyte";
+/// What `server_tokens on` shows.
+pub const SERVER_FULL: &str = concat!("firstbyte/", env!("CARGO_PKG_VERSION"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_exact_at_the_ends() {
+        let mut digits = [0; 20];
+        assert_eq!(decimal(0, &mut digits), b"0");
+        assert_eq!(decimal(u64::MAX, &mut digits), b"18446744073709551615");
+    }
+
+    #[test]
+    fn etags_become_weak() {
+        let weak = |etag: &[u8]| weak(etag.into()).map(|etag| etag.to_vec());
+        assert_eq!(weak(b"\"a\""), Some(b"W/\"a\"".to_vec()));
+        assert_eq!(weak(b"W/\"a\""), Some(b"W/\"a\"".to_vec()));
+        assert_eq!(weak(b"a"), None);
+    }
+}

@@ -1,0 +1,278 @@
+//! The whole body of a request, in memory up to `client_body_buffer_size`, from there on in a temporary file.
+
+use std::rc::Rc;
+
+use engines::http::BodyLength;
+
+use super::pace::Pace;
+use crate::conf_core::CoreLoc;
+use crate::debug_http;
+use crate::exchange::{Ctx, Exchange, State, Wait};
+use crate::handler::REQUEST_TIMEOUT;
+use server_base::errlog::{Level, Shown};
+use server_base::files::{FileError, Keep, TempFile};
+use server_base::keyword;
+
+keyword! {
+    /// `client_body_in_file_only`.
+    pub enum InFile {
+        /// Only what is too large for memory is in a file.
+        Off = "off",
+        /// All of it, in a file that is removed after the request.
+        Clean = "clean",
+        /// All of it, in a file that stays.
+        On = "on",
+    }
+}
+
+/// How a body is collected.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Whether it is to be in a file, small or large.
+    pub in_file: InFile,
+    /// Permission bits of the file.
+    pub mode: u32,
+    /// How the log tells of the file, if it does.
+    pub log: Option<Level>,
+}
+
+impl Plan {
+    /// What the location says.
+    pub fn of(loc: &CoreLoc) -> Self {
+        let in_file = *loc.client_body_in_file_only;
+        Self {
+            in_file,
+            mode: 0o600,
+            log: Some(match in_file {
+                InFile::Off => Level::Warn,
+                InFile::Clean | InFile::On => Level::Notice,
+            }),
+        }
+    }
+}
+
+/// How far a body is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Collected {
+    /// It is there whole.
+    Done,
+    /// It is still coming: the handler says `Wait`, and is run again.
+    Wait,
+    /// It cannot be had: the handler answers with this status.
+    Status(u16),
+}
+
+/// Who takes a body.
+pub(super) struct Reader {
+    plan: Plan,
+    /// What is not in a file.
+    memory: Vec<u8>,
+    /// How much may be.
+    memory_limit: u64,
+    pub(super) file: Option<TempFile>,
+    /// `client_max_body_size`.
+    most: u64,
+    pub(super) pace: Pace,
+    end: Option<Result<(), u16>>,
+    /// The handler knows of the end.
+    told: bool,
+}
+
+/// Asks for the whole body, and tells how far it is. Asked again it does no more than tell; the plan of the first who asks
+/// counts.
+pub fn collect(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &Plan) -> Collected {
+    if x.request_body
+        .as_ref()
+        .is_none_or(|request_body| request_body.reader.is_none())
+    {
+        begin(x, cx, plan);
+    }
+    let Some(reader) = x
+        .request_body
+        .as_mut()
+        .and_then(|request_body| request_body.reader.as_mut())
+    else {
+        return Collected::Status(500);
+    };
+    reader.told = reader.end.is_some();
+    match reader.end {
+        Some(Ok(())) => return Collected::Done,
+        Some(Err(status)) => return Collected::Status(status),
+        None => {}
+    }
+    if let Some(text) = reader.pace.broken(cx.clock.mono_ms) {
+        x.log(Level::Info, format_args!("{text}"));
+        return Collected::Status(REQUEST_TIMEOUT);
+    }
+    x.state = State::Waiting(Wait::body_or_until(reader.pace.until_ms()));
+    Collected::Wait
+}
+
+/// Begins to take the body, with what has come before anybody asked.
+fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &Plan) {
+    debug_http!(x, "http read client request body");
+    let http = Rc::clone(&x.http);
+    let loc = x.core_loc(&http);
+    let buffer = loc.client_body_buffer_size.0;
+    let mut reader = Reader {
+        plan: *plan,
+        memory: Vec::new(),
+        // A body that is a little longer than the buffer is worth no file.
+        memory_limit: match x.head.body {
+            BodyLength::Length(n) if n < buffer + buffer / 4 => n,
+            _ => buffer,
+        },
+        file: None,
+        most: loc.client_max_body_size.0,
+        pace: Pace::begin(loc, cx.clock.mono_ms),
+        end: None,
+        told: false,
+    };
+    let complete = x.is_body_complete();
+    let mut request_body = x.request_body.take().unwrap_or_default();
+    let mut so_far = 0;
+    for bytes in std::mem::take(&mut request_body.held) {
+        so_far += bytes.len() as u64;
+        reader.take(x, cx, bytes, so_far);
+    }
+    request_body.used += std::mem::take(&mut request_body.held_bytes);
+    if complete {
+        request_body.ended = true;
+        reader.end(x, cx);
+    }
+    request_body.reader = Some(reader);
+    x.request_body = Some(request_body);
+}
+
+impl Reader {
+    /// Whether nothing more is waited for.
+    pub(super) fn is_done(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Whether nothing more is waited for, and the handler is to be told.
+    pub(super) fn is_due(&self) -> bool {
+        self.is_done() && !self.told
+    }
+
+    /// The whole body, if it is in memory.
+    pub(super) fn whole_in_memory(&self) -> Option<&[u8]> {
+        let whole = self.end == Some(Ok(())) && self.file.is_none();
+        whole.then_some(&*self.memory)
+    }
+
+    /// Takes a piece; with it, so many bytes have come.
+    pub(super) fn take(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>, bytes: Vec<u8>, so_far: u64) {
+        if self.is_done() {
+            return;
+        }
+        let len = bytes.len() as u64;
+        self.pace.took(len, cx.clock.mono_ms);
+        // A length that was announced has been compared when the location was found.
+        let announced = matches!(x.head.body, BodyLength::Length(_));
+        if self.most != 0 && so_far > self.most && !announced {
+            x.too_large = true;
+            x.log(
+                Level::Error,
+                format_args!(
+                    "client intended to send too large chunked body: {}+{len} bytes",
+                    so_far - len
+                ),
+            );
+            return self.fail(413);
+        }
+        if self.memory.len() as u64 + len > self.memory_limit {
+            let written = self.write_out(x, cx, &bytes);
+            return self.check(x, written);
+        }
+        if self.memory.is_empty() {
+            self.memory = bytes;
+        } else {
+            self.memory.extend_from_slice(&bytes);
+        }
+    }
+
+    /// The body is complete.
+    pub(super) fn end(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>) {
+        if self.is_done() {
+            return;
+        }
+        let to_file = self.plan.in_file != InFile::Off || self.file.is_some();
+        if to_file {
+            let written = self.write_out(x, cx, b"");
+            self.check(x, written);
+        }
+        self.end.get_or_insert(Ok(()));
+    }
+
+    /// Moves what is in memory to the file, and a piece behind it.
+    fn write_out(
+        &mut self,
+        x: &mut Exchange,
+        cx: &mut Ctx<'_>,
+        piece: &[u8],
+    ) -> Result<(), FileError> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(create(x, cx, &self.plan)?),
+        };
+        for bytes in [&*self.memory, piece] {
+            if !bytes.is_empty() {
+                file.append(bytes)?;
+            }
+        }
+        self.memory.clear();
+        Ok(())
+    }
+
+    fn check(&mut self, x: &Exchange, written: Result<(), FileError>) {
+        let Err(error) = written else { return };
+        let reason = conf::os_error(&std::io::Error::from_raw_os_error(error.errno));
+        let call = error.call;
+        match &self.file {
+            Some(file) => {
+                let name = Shown(&file.path);
+                x.log(
+                    Level::Crit,
+                    format_args!("{call} \"{name}\" failed ({reason})"),
+                );
+            }
+            None => {
+                let name = Shown(&x.core_loc(&x.http).body_temp_dir().path);
+                let text = format_args!("{call} in \"{name}\" failed ({reason})");
+                x.log(Level::Crit, text);
+            }
+        }
+        self.fail(500);
+    }
+
+    /// Gives up, and lets go of what has come.
+    fn fail(&mut self, status: u16) {
+        self.end = Some(Err(status));
+        self.memory = Vec::new();
+        self.file = None;
+    }
+}
+
+/// Makes the file of a body.
+fn create(x: &Exchange, cx: &mut Ctx<'_>, plan: &Plan) -> Result<TempFile, FileError> {
+    let keep = match plan.in_file {
+        InFile::Off => Keep::Nameless,
+        InFile::Clean => Keep::WhileUsed,
+        InFile::On => Keep::Always,
+    };
+    let dir = x.core_loc(&x.http).body_temp_dir();
+    let file = cx.files.create_temp(dir, plan.mode, keep)?;
+    if let Some(level) = plan.log {
+        let name = Shown(&file.path);
+        x.log(
+            level,
+            format_args!("a client request body is buffered to a temporary file {name}"),
+        );
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+#[path = "collect_tests.rs"]
+mod tests;

@@ -1,0 +1,189 @@
+//! How long the body of a request may take: between two reads, in all, and by its rate.
+//!
+//! The rate is that of a bucket: each byte buys `1 / rate` seconds, but what is bought ahead is never more than the grace.
+//! So no burst buys a long silence, and a body that comes evenly at the rate is never cut off.
+//!
+//! Source: nginx documentation, `client_body_timeout`; `client_body_deadline` and `client_body_min_rate` are firstbyte's.
+
+use conf::{Arity, ConfError, Directive};
+
+use crate::conf_core::CoreLoc;
+use server_base::config::ConfigContext;
+use server_base::typed::Typed;
+
+/// `client_body_min_rate`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BodyRate {
+    /// Bytes a second; 0 for none.
+    pub bytes_a_second: u64,
+    /// How far a client may fall behind, milliseconds.
+    pub grace_ms: u64,
+}
+
+impl Typed for BodyRate {
+    const ARITY: Arity = Arity::TAKE12;
+    const SYNTAX: &'static str = "size [grace=time]";
+
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        let bytes_a_second = conf::parse_size(d.arg(0))
+            .ok_or_else(|| ConfError::directive(d, "invalid value"))?
+            as u64;
+        let mut grace_ms = GRACE_MS;
+        if d.args.len() == 2 {
+            let time = d.arg(1).strip_prefix(b"grace=");
+            grace_ms = time
+                .and_then(conf::parse_time_ms)
+                .filter(|ms| *ms > 0)
+                .ok_or_else(|| {
+                    let text = format!("invalid parameter \"{}\"", d.arg_str(1));
+                    ConfError::word(d, d.word(1), text)
+                })?;
+        }
+        Ok(Self {
+            bytes_a_second,
+            grace_ms,
+        })
+    }
+}
+
+/// The times of one body.
+#[derive(Debug)]
+pub(super) struct Pace {
+    gap_ms: u64,
+    /// When the last of it came.
+    mark_ms: u64,
+    /// When it must be whole.
+    end_ms: u64,
+    rate: BodyRate,
+    /// When more must have come to keep the rate, nanoseconds.
+    due_ns: u64,
+}
+
+impl Pace {
+    /// The times of a body that is read from now on.
+    pub(super) fn begin(loc: &CoreLoc, now_ms: u64) -> Self {
+        let after = |ms: u64| match ms {
+            0 => u64::MAX,
+            _ => now_ms.saturating_add(ms),
+        };
+        let rate = *loc.client_body_min_rate;
+        Self {
+            gap_ms: loc.client_body_timeout.0,
+            mark_ms: now_ms,
+            end_ms: after(loc.client_body_deadline.0),
+            rate,
+            due_ns: match rate.bytes_a_second {
+                0 => u64::MAX,
+                _ => now_ms
+                    .saturating_add(rate.grace_ms)
+                    .saturating_mul(NS_PER_MS),
+            },
+        }
+    }
+
+    /// Bytes have come.
+    pub(super) fn took(&mut self, bytes: u64, now_ms: u64) {
+        self.mark_ms = now_ms;
+        if self.rate.bytes_a_second == 0 {
+            return;
+        }
+        let bought_ns = bytes.saturating_mul(1_000_000_000) / self.rate.bytes_a_second;
+        let most_ns = now_ms
+            .saturating_add(self.rate.grace_ms)
+            .saturating_mul(NS_PER_MS);
+        self.due_ns = self.due_ns.saturating_add(bought_ns).min(most_ns);
+    }
+
+    /// When it must have gone on, monotonic milliseconds.
+    pub(super) fn until_ms(&self) -> u64 {
+        let gap_at_ms = self.mark_ms.saturating_add(self.gap_ms);
+        let due_ms = match self.due_ns {
+            u64::MAX => u64::MAX,
+            ns => ns.div_ceil(NS_PER_MS),
+        };
+        gap_at_ms.min(self.end_ms).min(due_ms)
+    }
+
+    /// What it has broken, if it has.
+    pub(super) fn broken(&self, now_ms: u64) -> Option<&'static str> {
+        if now_ms < self.until_ms() {
+            None
+        } else if now_ms >= self.end_ms {
+            Some("client took longer for its request body than client_body_deadline")
+        } else if now_ms >= self.mark_ms.saturating_add(self.gap_ms) {
+            Some("client timed out")
+        } else {
+            Some("client sent its request body slower than client_body_min_rate")
+        }
+    }
+}
+
+/// The grace where none is said.
+const GRACE_MS: u64 = 10_000;
+const NS_PER_MS: u64 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pace(bytes_a_second: u64) -> Pace {
+        Pace {
+            gap_ms: 60_000,
+            mark_ms: 0,
+            end_ms: u64::MAX,
+            rate: BodyRate {
+                bytes_a_second,
+                grace_ms: 1000,
+            },
+            due_ns: 1000 * NS_PER_MS,
+        }
+    }
+
+    #[test]
+    fn a_body_at_the_rate_goes_on_and_one_below_it_falls_behind() {
+        let (mut enough, mut less) = (pace(100), pace(100));
+        let mut broken_at = None;
+        for now_ms in (100..100_000).step_by(100) {
+            assert_eq!(enough.broken(now_ms), None, "at {now_ms}");
+            enough.took(10, now_ms);
+            if broken_at.is_none() && less.broken(now_ms).is_some() {
+                broken_at = Some(now_ms);
+            }
+            less.took(9, now_ms);
+        }
+        // A tenth too slow, it has used up a grace of one second soon after nine; the tenth piece of that second is late.
+        assert_eq!(broken_at, Some(9_100));
+    }
+
+    #[test]
+    fn a_burst_buys_no_more_than_the_grace() {
+        let mut pace = pace(100);
+        pace.took(1 << 30, 500);
+        assert_eq!(pace.broken(1499), None);
+        assert!(
+            pace.broken(1500)
+                .is_some_and(|text| text.contains("slower"))
+        );
+    }
+
+    #[test]
+    fn without_limits_nothing_is_due_ever() {
+        let mut pace = pace(0);
+        (pace.gap_ms, pace.due_ns) = (u64::MAX, u64::MAX);
+        assert_eq!(pace.until_ms(), u64::MAX);
+    }
+
+    #[test]
+    fn the_first_limit_that_is_broken_counts() {
+        let mut pace = pace(0);
+        pace.due_ns = u64::MAX;
+        assert_eq!(pace.until_ms(), 60_000);
+        assert_eq!(pace.broken(60_000), Some("client timed out"));
+        pace.end_ms = 5000;
+        assert_eq!(pace.broken(4999), None);
+        assert!(
+            pace.broken(5000)
+                .is_some_and(|text| text.contains("deadline"))
+        );
+    }
+}

@@ -1,0 +1,445 @@
+//! What unit tests of the core stand on: a configuration in memory, the world around an exchange, and one module whose
+//! handlers do what a test says.
+//!
+//! A test hands [`World::run`] a request and reactions by the name of a handler. A handler without a reaction declines, and
+//! the last one of the content phase answers as the URI says: `/say/TEXT`, `/late/MS/TEXT` and so on, see `say`.
+
+#[path = "testing/page_tests.rs"]
+mod page;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use conf::{Arity, Contexts, Memory, Row};
+use engines::h1::{self, Event};
+use engines::http::{Chunk, FileRange};
+
+use crate::build::{Cycle, LoadError, LoadOptions, load};
+use crate::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State, Wait};
+use crate::http::LocalHttp;
+use crate::module::{Access, Content, Handler, Module, Step};
+use crate::{phases, reply};
+use server_base::clock::Clock;
+use server_base::errlog::{ErrorLog, Level, Sink};
+use server_base::files::{FileError, Files, Keep, Meta, OpenPolicy, Opened, TempDir, TempFile};
+use server_base::logs::Logs;
+use server_base::opened::OpenedLogs;
+use server_base::transport::NO_SOCKET;
+use server_base::waker::{WakeKey, WakeQueue};
+
+pub(crate) use page::{Holding, Page, Part, Parts, begun, page, text, whole};
+
+/// A configuration, and what the core needs of the world.
+pub(crate) struct World {
+    pub(crate) generation: Rc<LocalHttp>,
+    pub(crate) clock: Clock,
+    /// What stages may still be given.
+    pub(crate) budget: Cell<u64>,
+    pub(crate) files: Disk,
+    logs: Logs,
+    env: Env,
+    pub(crate) wakers: WakeQueue,
+    /// The error log, and how much of it was read.
+    log: File,
+    read: u64,
+}
+
+/// A request that ran until it had a response, or had to wait.
+pub(crate) struct Ran {
+    pub(crate) x: Exchange,
+    /// The handlers that ran, in order.
+    ran: Rc<RefCell<Vec<&'static str>>>,
+}
+
+impl Ran {
+    /// The handlers that ran since this was asked.
+    pub(crate) fn handlers(&self) -> String {
+        std::mem::take(&mut *self.ran.borrow_mut()).join(" ")
+    }
+
+    /// Has handlers react from here on: those of subrequests, since its own have run.
+    pub(crate) fn react(&mut self, reactions: &[(&'static str, Reaction)]) {
+        let script = self.x.guards.get_mut::<Script>().expect("it was begun");
+        script.reactions.extend(reactions.iter().copied());
+    }
+}
+
+/// What a handler of [`PROBE`] does when it runs.
+pub(crate) type Reaction = fn(&mut Exchange, &mut Ctx<'_>) -> Outcome;
+
+/// What it decides, in the words of every kind of phase.
+#[derive(Clone, Copy)]
+pub(crate) enum Outcome {
+    Next,
+    Allow,
+    Status(u16),
+    Sent,
+    Restart,
+    Wait,
+}
+
+impl World {
+    /// With what is inside the block `server` of a configuration.
+    pub(crate) fn new(server: &str) -> Self {
+        Self::http(&format!("server {{ server_name localhost; {server} }}"))
+    }
+
+    /// With what is inside the block `http`.
+    pub(crate) fn http(inner: &str) -> Self {
+        Self::with(inner, &[&PROBE])
+    }
+
+    /// The same with modules of the test's own.
+    pub(crate) fn with(inner: &str, modules: &'static [&'static Module]) -> Self {
+        let cycle = loaded(inner, modules)
+            .unwrap_or_else(|refused| panic!("{}", refused.error.render(&refused.files)));
+        let http = cycle.http.expect("a configuration with http");
+        let log = nameless();
+        let sink = log.try_clone().expect("a descriptor is free");
+        let error_log = ErrorLog::new(vec![Sink::file(Arc::new(sink), Level::Info)]);
+        http.attach_logs(OpenedLogs::default(), &error_log);
+        Self {
+            generation: Rc::new(LocalHttp { http, number: 1 }),
+            clock: Clock::new(START_MS, START_UNIX_MS),
+            budget: Cell::new(u64::MAX),
+            files: Disk::default(),
+            logs: Logs::default(),
+            env: Env::default(),
+            wakers: WakeQueue::default(),
+            log,
+            read: 0,
+        }
+    }
+
+    pub(crate) fn cx(&mut self) -> Ctx<'_> {
+        Ctx {
+            files: &mut self.files,
+            clock: &self.clock,
+            logs: &mut self.logs,
+            env: &self.env,
+            budget: &self.budget,
+            wakers: &self.wakers,
+        }
+    }
+
+    /// Lets time go on.
+    pub(crate) fn pass(&mut self, ms: u64) {
+        let now_ms = self.clock.mono_ms + ms;
+        self.clock.set(now_ms, START_UNIX_MS + now_ms - START_MS);
+    }
+
+    /// An exchange with this head, not begun.
+    pub(crate) fn exchange(&self, head: &str) -> Exchange {
+        let mut engine = h1::Conn::new(Rc::default());
+        engine.receive(head.as_bytes());
+        let Some(Event::Head(head)) = engine.event() else {
+            panic!("no head in {head:?}")
+        };
+        let client = Client {
+            peer: Peer::Inet(([192, 0, 2, 1], 4000).into()),
+            local: Some(([192, 0, 2, 2], 80).into()),
+            connection: 1,
+            requests: 1,
+            since_ms: START_MS,
+            pipelined: false,
+            may_push: false,
+            offers: None,
+            debug: false,
+            socket: NO_SOCKET,
+            wake: WakeKey::default(),
+        };
+        let mut x = Exchange::new(Rc::clone(&self.generation), client);
+        x.begin(Rc::clone(&self.generation), 0, client, &self.clock);
+        x.head = head;
+        phases::place(&mut x);
+        x
+    }
+
+    /// A `GET` that has its response head.
+    pub(crate) fn get(&mut self, target: &str) -> Exchange {
+        self.run(&get(target), &[]).x
+    }
+
+    /// A request that runs until it has a response or waits; each reaction is used once, those of a handler in order.
+    pub(crate) fn run(&mut self, head: &str, reactions: &[(&'static str, Reaction)]) -> Ran {
+        let x = self.exchange(head);
+        self.begin(x, reactions)
+    }
+
+    /// The same with an exchange that was changed before.
+    pub(crate) fn begin(&mut self, mut x: Exchange, reactions: &[(&'static str, Reaction)]) -> Ran {
+        let ran = Rc::default();
+        x.guards.push(Script {
+            ran: Rc::clone(&ran),
+            reactions: reactions.iter().copied().collect(),
+        });
+        phases::begin(&mut x, &mut self.cx());
+        Ran { x, ran }
+    }
+
+    /// Lets an exchange that waits go on.
+    pub(crate) fn resume(&mut self, x: &mut Exchange) {
+        phases::resume(x, &mut self.cx());
+    }
+
+    /// All of a body that can be pulled now, marks as `|`, and how the pulling ended.
+    pub(crate) fn pull(&mut self, x: &mut Exchange) -> (String, &'static str) {
+        let mut text = String::new();
+        loop {
+            match x.pull_marked(&mut self.cx()) {
+                Pulled::Chunk(Chunk::Flush) => text.push('|'),
+                Pulled::Chunk(chunk) => text.push_str(&shown(&chunk)),
+                Pulled::Pending => return (text, "later"),
+                Pulled::BudgetSpent => return (text, "spent"),
+                Pulled::End => return (text, "end"),
+                Pulled::Broken => return (text, "broken"),
+            }
+        }
+    }
+
+    /// What was written to the error log since this was asked, without the times.
+    pub(crate) fn said(&mut self) -> String {
+        let mut text = vec![0; 64 << 10];
+        let n = self.log.read_at(&mut text, self.read).unwrap_or(0);
+        self.read += n as u64;
+        String::from_utf8_lossy(&text[..n]).into_owned()
+    }
+}
+
+/// The error of a configuration that is refused, given what is inside the block `http`.
+pub(crate) fn refused(inner: &str, modules: &'static [&'static Module]) -> String {
+    match loaded(inner, modules) {
+        Ok(_) => panic!("the configuration is accepted"),
+        Err(refused) => refused.error.message().to_owned(),
+    }
+}
+
+fn loaded(inner: &str, modules: &'static [&'static Module]) -> Result<Cycle, Box<LoadError>> {
+    let options = LoadOptions {
+        conf_path: PathBuf::from("/nginx.conf"),
+        prefix: PathBuf::from("/"),
+        globals: None,
+        error_log: None,
+        access_log: PathBuf::from("/access.log"),
+    };
+    let text = format!("events {{}} http {{ {inner} }}");
+    load(
+        Memory::default().with_file("/nginx.conf", text),
+        &options,
+        modules,
+    )
+}
+
+/// A piece of a body as text; the range of a file as what it is.
+fn shown(chunk: &Chunk) -> String {
+    match chunk {
+        Chunk::File(range) => format!("[{}+{}]", range.offset, range.len),
+        memory => String::from_utf8_lossy(memory.bytes()).into_owned(),
+    }
+}
+
+/// The head of a `GET`.
+pub(crate) fn get(target: &str) -> String {
+    format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n")
+}
+
+/// A file with these bytes and no name.
+pub(crate) fn file_of(bytes: &[u8]) -> Chunk {
+    let file = nameless();
+    file.write_all_at(bytes, 0)
+        .expect("the temporary directory is writable");
+    Chunk::File(FileRange {
+        file: Rc::new(file.into()),
+        offset: 0,
+        len: bytes.len() as u64,
+    })
+}
+
+/// A file for reading and writing that nobody else can open.
+fn nameless() -> File {
+    static FILES: AtomicU32 = AtomicU32::new(0);
+    let number = FILES.fetch_add(1, Ordering::Relaxed);
+    let name = format!("firstbyte-core-{}-{number}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let mut options = OpenOptions::new();
+    let options = options.read(true).write(true).create_new(true).mode(0o600);
+    let file = options
+        .open(&path)
+        .expect("the temporary directory is writable");
+    fs::remove_file(path).expect("the file was made above");
+    file
+}
+
+/// A disk with nothing on it, on which temporary files can be made.
+#[derive(Default)]
+pub(crate) struct Disk {
+    /// Temporary files made so far, and what is to become of the next.
+    pub(crate) temps: Vec<(u32, Keep)>,
+    pub(crate) fault: Option<FileError>,
+    /// What is written to temporary files is lost for want of room.
+    pub(crate) is_full: bool,
+}
+
+impl Files for Disk {
+    fn open(&mut self, _: &[u8], _: &OpenPolicy) -> Result<Rc<Opened>, FileError> {
+        Err(MISSING)
+    }
+
+    fn content(&mut self, opened: &Opened) -> Option<Rc<[u8]>> {
+        opened.content.clone()
+    }
+
+    fn stat(&mut self, _: &[u8], _: &OpenPolicy) -> Result<Meta, FileError> {
+        Err(MISSING)
+    }
+
+    fn create_temp(&mut self, _: &TempDir, mode: u32, keep: Keep) -> Result<TempFile, FileError> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        self.temps.push((mode, keep));
+        let file = if self.is_full {
+            let full = OpenOptions::new().read(true).write(true).open("/dev/full");
+            full.expect("every system has it")
+        } else {
+            nameless()
+        };
+        Ok(TempFile::unnamed(b"/temp/1".to_vec(), file))
+    }
+}
+
+const MISSING: FileError = FileError {
+    errno: server_base::files::ENOENT,
+    call: "open()",
+};
+/// When tests begin, by both clocks.
+pub(crate) const START_MS: u64 = 1000;
+const START_UNIX_MS: u64 = 784_111_777_000;
+
+/// What the handlers of an exchange do; its subrequests are lent it with the guards.
+struct Script {
+    ran: Rc<RefCell<Vec<&'static str>>>,
+    reactions: VecDeque<(&'static str, Reaction)>,
+}
+
+fn react(name: &'static str, x: &mut Exchange, cx: &mut Ctx<'_>) -> Outcome {
+    let Some(script) = x.guards.get_mut::<Script>() else {
+        return Outcome::Next;
+    };
+    script.ran.borrow_mut().push(name);
+    let at = script.reactions.iter().position(|(of, _)| *of == name);
+    let reaction = at.and_then(|at| script.reactions.remove(at));
+    reaction.map_or(Outcome::Next, |(_, reaction)| reaction(x, cx))
+}
+
+fn step(name: &'static str, x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
+    match react(name, x, cx) {
+        Outcome::Next | Outcome::Allow => Step::Next,
+        Outcome::Status(status) => Step::Status(status),
+        Outcome::Sent => Step::Sent,
+        Outcome::Restart => Step::Restart,
+        Outcome::Wait => Step::Wait,
+    }
+}
+
+fn access(name: &'static str, x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
+    match react(name, x, cx) {
+        Outcome::Allow => Access::Allow,
+        Outcome::Status(status) => Access::Deny(status),
+        Outcome::Wait => Access::Wait,
+        Outcome::Next | Outcome::Sent | Outcome::Restart => Access::NoOpinion,
+    }
+}
+
+fn content(name: &'static str, x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+    match react(name, x, cx) {
+        Outcome::Next | Outcome::Allow => Content::Declined,
+        Outcome::Status(status) => Content::Status(status),
+        Outcome::Sent => Content::Sent,
+        Outcome::Restart => Content::Restart,
+        Outcome::Wait => Content::Wait,
+    }
+}
+
+/// Answers where nobody has, as the URI says; directories are left to the core.
+fn say(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+    match content("say", x, cx) {
+        Content::Declined => {}
+        done => return done,
+    }
+    let uri = String::from_utf8_lossy(&x.uri).into_owned();
+    let mut words = uri.split('/').skip(1);
+    let (what, first, second) = (words.next(), words.next(), words.next());
+    let first = first.unwrap_or_default();
+    let chunk = match what.unwrap_or_default() {
+        _ if uri.ends_with('/') => return Content::Declined,
+        "none" => return Content::Declined,
+        "drop" => return Content::Status(reply::CLOSE_WITHOUT_RESPONSE),
+        "say" => of_text(first),
+        "big" => Chunk::Owned(vec![b'x'; first.parse().expect("a number")]),
+        "file" => file_of(first.as_bytes()),
+        "empty" => of_text(""),
+        "late" => {
+            let until_ms = x.started_ms + first.parse::<u64>().expect("a number");
+            if cx.clock.mono_ms < until_ms {
+                x.state = State::Waiting(Wait::until(until_ms));
+                return Content::Wait;
+            }
+            of_text(second.unwrap_or_default())
+        }
+        "nest" => {
+            let deeper = first.parse::<u32>().expect("a number").checked_sub(1);
+            x.add_around(None, deeper.map(|n| format!("/nest/{n}").into_bytes()));
+            of_text(first)
+        }
+        _ => of_text(&uri),
+    };
+    x.reply.status = 200;
+    x.reply.content_type = b"text/plain".to_vec();
+    reply::send(x, cx, Some(chunk));
+    Content::Sent
+}
+
+fn of_text(text: &str) -> Chunk {
+    Chunk::Owned(text.as_bytes().to_vec())
+}
+
+/// The module of the tests: two handlers where their order matters.
+pub(crate) const PROBE: Module = Module {
+    name: "probe",
+    directives: &[&[Row {
+        name: "probe_handler",
+        contexts: Contexts::LOCATION,
+        arity: Arity::NOARGS,
+        block: false,
+        default: "",
+        doc: "Gives a location a content handler of its own.",
+        syntax: "",
+        apply: |b, _| {
+            b.set_handler(|x, cx| content("handler", x, cx));
+            Ok(())
+        },
+    }]],
+    handlers: &[
+        Handler::PostRead(|x, cx| step("post_read", x, cx)),
+        Handler::ServerRewrite(|x, cx| step("server_rewrite", x, cx)),
+        Handler::Rewrite(|x, cx| step("rewrite", x, cx)),
+        Handler::Rewrite(|x, cx| step("rewrite_2", x, cx)),
+        Handler::PreAccess(|x, cx| step("pre_access", x, cx)),
+        Handler::Access(|x, cx| access("access", x, cx)),
+        Handler::Access(|x, cx| access("access_2", x, cx)),
+        Handler::PreContent(|x, cx| step("pre_content", x, cx)),
+        Handler::Content(|x, cx| content("content", x, cx)),
+        Handler::Content(say),
+        Handler::Log(|x, cx| {
+            react("log", x, cx);
+        }),
+    ],
+    ..Module::EMPTY
+};

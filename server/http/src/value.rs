@@ -1,0 +1,190 @@
+//! Complex values: text with `$variables` and `$1` captures, compiled once and evaluated per exchange.
+//!
+//! Source: nginx documentation, "Complex values" in the development guide, `ngx_http_script`.
+
+use conf::{Arity, ConfError, Directive, Word};
+
+use crate::exchange::{Ctx, Exchange};
+use crate::vars;
+use server_base::config::{ConfigContext, VarId};
+use server_base::typed::Typed;
+
+/// A compiled complex value.
+#[derive(Clone, Debug, Default)]
+pub struct Value {
+    /// Its pieces in order; empty for the empty string.
+    pub parts: Vec<Part>,
+}
+
+/// One piece of a complex value.
+#[derive(Clone, Debug)]
+pub enum Part {
+    /// Text as written.
+    Text(Box<[u8]>),
+    /// A variable.
+    Var(VarId),
+    /// A numbered capture of the last regular expression.
+    Capture(u8),
+}
+
+impl Value {
+    /// A value without variables.
+    pub fn text(bytes: &[u8]) -> Self {
+        match bytes {
+            [] => Self::default(),
+            _ => Self {
+                parts: vec![Part::Text(bytes.into())],
+            },
+        }
+    }
+
+    /// Compiles the text of a directive's argument.
+    ///
+    /// # Errors
+    /// `invalid variable name`, as nginx says it.
+    pub fn compile(
+        cx: &mut dyn ConfigContext,
+        d: &Directive,
+        word: &Word,
+    ) -> Result<Self, ConfError> {
+        Self::compile_bytes(cx, d, word, &word.text)
+    }
+
+    /// Compiles `bytes`, which are a part of `word`.
+    ///
+    /// # Errors
+    /// As [`Value::compile`].
+    pub fn compile_bytes(
+        cx: &mut dyn ConfigContext,
+        d: &Directive,
+        word: &Word,
+        bytes: &[u8],
+    ) -> Result<Self, ConfError> {
+        let mut parts = Vec::new();
+        let mut rest = bytes;
+        while let Some(at) = memchr::memchr(b'$', rest) {
+            push_text(&mut parts, &rest[..at]);
+            rest = &rest[at + 1..];
+            if let [digit @ b'1'..=b'9', ..] = rest {
+                parts.push(Part::Capture(digit - b'0'));
+                rest = &rest[1..];
+                continue;
+            }
+            let (name, after) = split_name(rest).map_err(|m| ConfError::word(d, word, m))?;
+            if name.is_empty() {
+                return Err(ConfError::word(d, word, "invalid variable name"));
+            }
+            parts.push(Part::Var(cx.variable(name, d, word)));
+            rest = after;
+        }
+        push_text(&mut parts, rest);
+        Ok(Self { parts })
+    }
+
+    /// The text, if no variable occurs in it.
+    pub fn constant(&self) -> Option<&[u8]> {
+        match self.parts.as_slice() {
+            [] => Some(b""),
+            [Part::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Appends the value for this exchange.
+    pub fn eval(&self, x: &mut Exchange, cx: &mut Ctx<'_>, out: &mut Vec<u8>) {
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => out.extend_from_slice(text),
+                Part::Var(id) => {
+                    vars::append(*id, x, cx, out);
+                }
+                Part::Capture(n) => out.extend_from_slice(x.captures.get(usize::from(*n))),
+            }
+        }
+    }
+
+    /// The value for this exchange in a new buffer.
+    pub fn to_vec(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.eval(x, cx, &mut out);
+        out
+    }
+
+    /// Whether a condition made of this value holds: not empty and not `0`.
+    pub fn is_true(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> bool {
+        let value = self.to_vec(x, cx);
+        !(value.is_empty() || value == b"0")
+    }
+}
+
+impl Typed for Value {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "string";
+
+    fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        Self::compile(cx, d, d.word(0))
+    }
+}
+
+/// A size with variables; nothing where it is a constant 0.
+#[derive(Clone, Debug, Default)]
+pub struct SizeValue(pub Option<Value>);
+
+impl Typed for SizeValue {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "size";
+
+    fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        let value = Value::compile(cx, d, d.word(0))?;
+        match value.constant().map(conf::parse_size) {
+            Some(None) => Err(ConfError::directive(d, "invalid value")),
+            Some(Some(0)) => Ok(Self(None)),
+            Some(Some(_)) | None => Ok(Self(Some(value))),
+        }
+    }
+}
+
+fn push_text(parts: &mut Vec<Part>, text: &[u8]) {
+    if !text.is_empty() {
+        parts.push(Part::Text(text.into()));
+    }
+}
+
+/// Takes a variable's name, with or without braces, from the front of `rest`.
+pub fn split_name(rest: &[u8]) -> Result<(&[u8], &[u8]), String> {
+    if let Some(inner) = rest.strip_prefix(b"{") {
+        let end = inner
+            .iter()
+            .position(|b| !is_name_byte(*b))
+            .unwrap_or(inner.len());
+        return match inner.get(end) {
+            Some(b'}') => Ok((&inner[..end], &inner[end + 1..])),
+            _ => Err(format!(
+                "the closing bracket in \"{}\" variable is missing",
+                String::from_utf8_lossy(&inner[..end])
+            )),
+        };
+    }
+    let end = rest
+        .iter()
+        .position(|b| !is_name_byte(*b))
+        .unwrap_or(rest.len());
+    Ok(rest.split_at(end))
+}
+
+fn is_name_byte(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b == b'_'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_end_where_nginx_ends_them() {
+        assert_eq!(split_name(b"uri/x"), Ok((&b"uri"[..], &b"/x"[..])));
+        assert_eq!(split_name(b"{uri}x"), Ok((&b"uri"[..], &b"x"[..])));
+        assert!(split_name(b"{uri").is_err());
+        assert_eq!(split_name(b""), Ok((&b""[..], &b""[..])));
+    }
+}
