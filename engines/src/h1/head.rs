@@ -66,17 +66,30 @@ impl HeadParser {
         self.stage == Stage::Line { skipped: false } && self.searched == 0
     }
 
-    /// Hands out the head and starts over; `spare` gives the memory for the
-    /// next one.
-    pub(super) fn take(&mut self, mut spare: RequestHead, settings: &Settings) -> RequestHead {
+    /// Swaps the head with `spare`, which gives the memory for the next one, and starts over.
+    pub(super) fn take(&mut self, spare: &mut RequestHead, settings: &Settings) {
         spare.clear();
         spare.version = FIRST_VERSION;
+        std::mem::swap(&mut self.head, spare);
+        self.start_over(settings);
+    }
+
+    /// Starts over and forgets what has come of a head.
+    pub(super) fn reset(&mut self, settings: &Settings) {
+        if !self.is_fresh() {
+            self.head.clear();
+            self.head.version = FIRST_VERSION;
+        }
+        self.start_over(settings);
+    }
+
+    #[inline]
+    fn start_over(&mut self, settings: &Settings) {
         self.stage = Stage::Line { skipped: false };
         self.budget = LineBudget::of_head(settings);
         self.searched = 0;
         self.seen = 0;
         self.framing = Framing::default();
-        std::mem::replace(&mut self.head, spare)
     }
 
     /// Parses the lines at the start of `input`, which begins with the bytes

@@ -121,6 +121,7 @@ impl Outgoing {
     }
 
     /// The body ends with what is here; false if there is none to end.
+    #[inline]
     pub(crate) fn end(&mut self, trailers: Option<&ResponseHead>) -> bool {
         let ends = self.state == Sending::Body;
         if ends {

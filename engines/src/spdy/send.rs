@@ -35,11 +35,13 @@ impl Conn {
     }
 
     /// Sends a piece of the body.
+    #[inline]
     pub fn send_data(&mut self, id: u32, chunk: Chunk) {
         self.sender.push(&mut self.streams, id, chunk);
     }
 
     /// Ends the body, with `trailers` if there are any.
+    #[inline]
     pub fn send_end(&mut self, id: u32, trailers: Option<&ResponseHead>) {
         self.sender.end(&mut self.streams, id, trailers);
     }

@@ -49,11 +49,17 @@ pub(super) fn client<N: Net>(
     }
 }
 
+/// Whether a request names no host, so that the address itself names the server.
+#[inline]
+pub(super) fn is_hostless(head: &RequestHead) -> bool {
+    head.authority.is_none() && head.field(FieldId::Host).is_none()
+}
+
 /// Makes the exchange of a request that has just come.
 pub(super) fn open_exchange<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
-    head: &RequestHead,
+    hostless: bool,
 ) -> Result<Box<Exchange>, Closed> {
     if c.drain.is_listener_removed() {
         return Err(Closed);
@@ -61,8 +67,6 @@ pub(super) fn open_exchange<N: Net>(
     c.requests = c.requests.saturating_add(1);
     stats::request();
     c.counted.set(Activity::Writing);
-    // Without a host the address itself names the server.
-    let hostless = head.authority.is_none() && head.field(FieldId::Host).is_none();
     let client = client(c, sh, hostless);
     let mut x = sh.exchange(client, c.port());
     if let Some(header) = &c.proxied {

@@ -1,12 +1,12 @@
 //! HTTP/1: one exchange at a time, pipelined responses queued behind each other.
 
 use engines::h1::{Event, Next, Phase};
-use engines::http::{Fault, RequestHead};
+use engines::http::Fault;
 use server_http::debug_http;
 use server_http::exchange::{Exchange, Pulled, State as Progress};
 use server_http::phases;
 
-use super::client::{log_unfinished, open_exchange};
+use super::client::{is_hostless, log_unfinished, open_exchange};
 use super::serving::{
     ActiveExchange, H1_STREAM, H1Input, H1State, PIPELINE_DEPTH, Protocol, QUEUE_BYTES,
 };
@@ -15,9 +15,9 @@ use super::{early_responses, trace};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
-/// Takes the engine's events; a head starts an exchange.
+/// Takes the engine's events; a head, which comes before its body, starts an exchange.
 pub(super) fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
-    let mut started: Option<Box<Exchange>> = None;
+    let mut started = open(c, sh)?;
     let mut early = EarlyBody::default();
     loop {
         let State::Serving(Protocol::H1(h1)) = &mut c.state else {
@@ -31,31 +31,38 @@ pub(super) fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
             };
         };
         match event {
-            Event::Head(head) => started = Some(open(c, sh, head)?),
             // The request is here, if not all of its body: it is answered, and that is the end.
             Event::Eof if started.is_some() => h1.engine.close_after(),
             Event::Eof => return end_of_input(c, sh),
-            event => deliver_body(h1, sh, event, started.is_some(), &mut early),
+            event => {
+                deliver_body(h1, sh, event, started.is_some(), &mut early);
+                if started.is_none() {
+                    // The end of a body that was dropped lets the next request begin.
+                    started = open(c, sh)?;
+                }
+            }
         }
     }
 }
 
-/// Makes the exchange of a request, whose body may follow in the same turn.
-#[inline(always)] // It is called once, and moves a head of some hundred bytes.
+/// Makes the exchange of a request whose head is there; its body may follow in the same turn.
+#[inline]
 fn open<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
-    head: RequestHead,
-) -> Result<Box<Exchange>, Closed> {
-    let mut x = open_exchange(c, sh, &head)?;
-    let old = std::mem::replace(&mut x.head, head);
+) -> Result<Option<Box<Exchange>>, Closed> {
+    let Some(head) = c.state.h1().and_then(|h1| h1.engine.ready_head()) else {
+        return Ok(None);
+    };
+    let hostless = is_hostless(head);
+    let mut x = open_exchange(c, sh, hostless)?;
     if let Some(h1) = c.state.h1() {
-        h1.engine.recycle(old);
+        h1.engine.swap_head(&mut x.head);
     }
     if matches!(c.transport, Transport::PlainOnTlsPort) {
         x.head.fault = Some(Fault::PlainToTls);
     }
-    Ok(x)
+    Ok(Some(x))
 }
 
 /// Body that came with its head, and what is wrong with it, or with one that is waited for.

@@ -20,7 +20,7 @@ use server_http::exchange::Exchange;
 use server_http::phases;
 use server_http::stats;
 
-use super::client::{abandon, log, open_exchange};
+use super::client::{abandon, is_hostless, log, open_exchange};
 use super::engine::{Engine, Reason};
 use super::serving::{ActiveExchange, MuxState, Protocol, SpdyTimes};
 use super::state::{Closed, Conn, State};
@@ -118,7 +118,7 @@ fn begin<N: Net>(
         sh.recycle(head);
         return Ok(());
     }
-    let mut x = open_exchange(c, sh, &head)?;
+    let mut x = open_exchange(c, sh, is_hostless(&head))?;
     std::mem::swap(&mut x.head, &mut head);
     sh.recycle(head);
     let State::Serving(Protocol::Mux(mux)) = &mut c.state else {
