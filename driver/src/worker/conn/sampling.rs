@@ -69,6 +69,7 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     if !nodelay || !c.timestamping {
         return Ok(true);
     }
+    // Before the write: bytes already on their way would be acknowledged first, and the sample is void for them.
     let before = tcp_info(c, sh).unwrap_or_default();
     let (given_us, given_wall_us) = (sh.env.now_us(), wall_us());
     let Some(Stamped { sent, told }) = send(c, sh, lead)? else {
@@ -88,6 +89,7 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
         Told::After(_) => (Sampling::Asked, sh.clock.mono_ms.saturating_add(TELL_MS)),
         Told::Another | Told::Nothing => (Sampling::Told, u64::MAX),
     };
+    // The exchange may be logged before the kernel has told its times, so the sample keeps what it needs of it.
     let mut head_read_us = 0;
     if let Some(x) = at(exchanges, start) {
         head_read_us = x.moments.head_read_us;

@@ -28,6 +28,7 @@ pub(super) fn finish(b: &mut Build) -> Result<(), ConfError> {
 }
 
 /// The settings of a server; none if it has no say about TLS. What is wrong is found in nginx's order.
+// Long: one line for each directive, in that order.
 fn settings(b: &mut Build, server: usize, read: &mut Read) -> Result<Option<Settings>, ConfError> {
     let said = Said::of(b.server_conf(server));
     if said.certificates.is_empty() && !said.reject {

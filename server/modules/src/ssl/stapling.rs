@@ -67,6 +67,7 @@ pub(super) struct Fetched {
 }
 
 /// Gives a certificate of a server an OCSP response that is fetched, where that is wanted and possible.
+// Long: the parts of one fetch are looked up, each with its own way to be ignored, before it is put together.
 pub(super) fn attach(
     b: &mut Build,
     read: &mut Read,
@@ -101,6 +102,7 @@ pub(super) fn attach(
         }
     };
     let trusted = said.verify.then_some(authorities);
+    // A certificate that several servers show is fetched for once.
     let key = key(&identity, &asked, trusted.as_ref());
     let known = read.fetched.iter().find(|known| {
         known.key == key && known.servers == servers && known.timeout_ms == timeout_ms
