@@ -40,7 +40,7 @@ pub struct Tables<N: Net> {
     /// Connections of clients.
     pub clients: Table<Conn<N::Socket>>,
     /// Clients that have been read from and wait for their turn.
-    pub heard: Vec<Key>,
+    pub ready: Vec<Key>,
 }
 
 impl<T> Table<T> {
@@ -126,7 +126,7 @@ impl<N: Net> Tables<N> {
     pub fn new(now_ms: u64) -> Self {
         Self {
             clients: Table::new(Kind::Client, now_ms),
-            heard: Vec::new(),
+            ready: Vec::new(),
         }
     }
 }
@@ -155,11 +155,11 @@ pub trait EventLoop: Sized {
     fn turn_all(&mut self) -> ControlFlow<()> {
         self.intake()?;
         // The list is put back with its memory; nobody is read from meanwhile.
-        let mut heard = std::mem::take(&mut self.parts().0.heard);
-        for key in heard.drain(..) {
+        let mut ready = std::mem::take(&mut self.parts().0.ready);
+        for key in ready.drain(..) {
             self.turn(key, Readiness::default());
         }
-        self.parts().0.heard = heard;
+        self.parts().0.ready = ready;
         let (_, shared) = self.parts();
         if !shared.wakers.is_empty() {
             let wakers = shared.wakers.clone();
@@ -181,7 +181,7 @@ pub trait EventLoop: Sized {
     /// Reads from a client that is ready and notes it for its turn.
     fn read(&mut self, key: Key, ready: Readiness) {
         match self.step(key, |conn, shared| read_ready(conn, shared, ready)) {
-            Some(true) => self.parts().0.heard.push(key),
+            Some(true) => self.parts().0.ready.push(key),
             // The turn that follows logs what was in progress.
             Some(false) => self.abort(key),
             None => {}

@@ -14,7 +14,7 @@ use server_http::exchange::State as Progress;
 
 use super::client::{log, log_unfinished};
 use super::exchanges::{finish_all, finish_sent, resume_due};
-use super::mux::{self, IdleTimes};
+use super::mux;
 use super::sampling;
 use super::serving::{ActiveExchange, H1Input, H1State, MuxState, Protocol};
 use super::state::{Closed, Conn, Disposition, Lingering, State};
@@ -196,7 +196,10 @@ fn end_after_response<N: Net>(
 /// Ends our side of a connection on which nothing is in progress. A request may be on its way that the peer sent before it
 /// saw the end; a close now would answer it with a reset, which can take the last response with it. With
 /// `lingering_close off` in the location of the last request, the connection closes.
-fn shutdown_write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
+pub(super) fn shutdown_write<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+) -> Result<bool, Closed> {
     match c.lingering_allowed {
         true => Ok(linger(c, sh, ENDED_MS, u64::MAX)),
         false => Err(Closed),
@@ -224,11 +227,6 @@ fn linger<N: Net>(
     // The peer's end may have been read before, and is found again by one more read.
     c.readable = true;
     true
-}
-
-/// Ends our side of an idle connection, in place of a close.
-pub(super) fn end_idle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
-    shutdown_write(c, sh).map(|_| ())
 }
 
 /// Writes GOAWAY, or whatever else is queued, and the end of TLS, as far as the socket takes them.
@@ -267,7 +265,9 @@ pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
                 expire_h1_input(c, sh)
             }
         }
-        _ if c.is_kept_alive() && (sh.stopping || c.drain.is_on()) => end_idle(c, sh),
+        _ if c.is_kept_alive() && (sh.stopping || c.drain.is_on()) => {
+            shutdown_write(c, sh).map(|_| ())
+        }
         _ => Err(Closed),
     }
 }
@@ -330,8 +330,7 @@ fn serving_deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, protocol: &Prot
                 true => header_ms,
                 false => idle_time(c, sh),
             };
-            let times = IdleTimes { header_ms, idle_ms };
-            mux::deadline_ms(mux, c.last_progress_ms, times)
+            mux::deadline_ms(mux, c.last_progress_ms, header_ms, idle_ms)
         }
     };
     let due_ms = protocol.due_ms().unwrap_or(u64::MAX);

@@ -36,7 +36,7 @@ use server_http::exchange::BODY_BUDGET_BYTES;
 use super::net::Net;
 use super::shared::Shared;
 pub(crate) use engine::Pool;
-use lifecycle::{close, deadline, end_idle, expire, settle};
+use lifecycle::{close, deadline, expire, settle, shutdown_write};
 use sniff::receive;
 use state::Closed;
 use transport::write;
@@ -122,8 +122,8 @@ pub fn drain<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Disposition
     if !ends || !c.is_kept_alive() || disposition == Disposition::Close {
         return disposition;
     }
-    match end_idle(c, sh) {
-        Ok(()) => turn(c, sh, Readiness::default()),
+    match shutdown_write(c, sh) {
+        Ok(_) => turn(c, sh, Readiness::default()),
         Err(Closed) => close(c, sh),
     }
 }

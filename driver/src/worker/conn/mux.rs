@@ -29,7 +29,7 @@ use crate::worker::shared::Shared;
 use streams::{pump, remove};
 
 pub(super) use streams::{queue_goaway, respond};
-pub(super) use timeouts::{IdleTimes, deadline_ms, on_deadline};
+pub(super) use timeouts::{deadline_ms, on_deadline};
 
 /// Begins HTTP/2 on a connection.
 pub(super) fn open_h2<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {

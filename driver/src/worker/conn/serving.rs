@@ -202,10 +202,7 @@ impl H1State {
     /// Moves what the engine has to send to the output queue.
     #[inline]
     pub(super) fn transmit(&mut self) {
-        let exchanges = &mut self.exchanges;
-        let before = exchanges.out.len();
-        self.engine.transmit(&mut exchanges.out);
-        exchanges.queued += exchanges.out.len() - before;
+        self.exchanges.queue(|out| self.engine.transmit(out));
     }
 }
 
@@ -245,10 +242,7 @@ impl MuxState {
     /// Moves what the engine has to send to the output queue.
     #[inline]
     pub(super) fn transmit(&mut self) {
-        let exchanges = &mut self.exchanges;
-        let before = exchanges.out.len();
-        self.engine.transmit(&mut exchanges.out);
-        exchanges.queued += exchanges.out.len() - before;
+        self.exchanges.queue(|out| self.engine.transmit(out));
     }
 
     /// How long the connection may be idle after a request in this location.
@@ -276,6 +270,14 @@ impl Exchanges {
                 timeout_ms: 5_000,
             },
         }
+    }
+
+    /// Puts something at the end of the output queue.
+    #[inline(always)]
+    fn queue(&mut self, put: impl FnOnce(&mut Gather)) {
+        let before = self.out.len();
+        put(&mut self.out);
+        self.queued += self.out.len() - before;
     }
 
     /// Whether a request is in progress, or its response.

@@ -175,7 +175,7 @@ impl Thread {
     }
 
     /// Carries out orders; true to end.
-    fn obey(&mut self) -> bool {
+    fn handle_commands(&mut self) -> bool {
         self.waker.drain();
         self.shared.wakers.receive();
         while let Ok(order) = self.orders.try_recv() {
@@ -326,7 +326,7 @@ impl EventLoop for Thread {
             let ready = self.events.at(n);
             match ready.token {
                 WAKER_TOKEN => {
-                    if self.obey() {
+                    if self.handle_commands() {
                         return ControlFlow::Break(());
                     }
                 }

@@ -25,7 +25,7 @@ impl Thread {
 
     fn close_candidate(&mut self) -> bool {
         while let Some((standing, key)) = self.candidates.pop() {
-            if self.tables.heard.contains(&key) || !self.stands(key, standing) {
+            if self.tables.ready.contains(&key) || !self.stands(key, standing) {
                 continue;
             }
             // A request may be here whose event has not been taken yet.
@@ -34,7 +34,7 @@ impl Thread {
                 ..Readiness::default()
             };
             self.read(key, cause);
-            if self.tables.heard.pop_if(|last| *last == key).is_some() {
+            if self.tables.ready.pop_if(|last| *last == key).is_some() {
                 self.turn(key, Readiness::default());
             }
             if self.stands(key, standing) {

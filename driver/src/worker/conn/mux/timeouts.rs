@@ -16,23 +16,20 @@ use super::streams::reset;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
-/// Timeouts of a connection without requests.
-#[derive(Clone, Copy)]
-pub(crate) struct IdleTimes {
-    /// `client_header_timeout`.
-    pub(crate) header_ms: u64,
-    /// How long the connection may be idle now.
-    pub(crate) idle_ms: u64,
-}
-
-/// Returns when the connection is to take a turn for the sake of streams, blocks or idleness.
-pub(crate) fn deadline_ms(mux: &MuxState, last_progress_ms: u64, times: IdleTimes) -> u64 {
+/// Returns when the connection is to take a turn for the sake of streams, blocks or idleness; `header_ms` is
+/// `client_header_timeout`, `idle_ms` how long the connection may be idle now.
+pub(crate) fn deadline_ms(
+    mux: &MuxState,
+    last_progress_ms: u64,
+    header_ms: u64,
+    idle_ms: u64,
+) -> u64 {
     let look_at_ms = (!mux.exchanges.active.is_empty()).then_some(mux.look_at_ms);
     let all = [
         look_at_ms,
-        block_at_ms(mux, times.header_ms),
+        block_at_ms(mux, header_ms),
         shrink_at_ms(mux),
-        idle_at_ms(mux, last_progress_ms, times.idle_ms),
+        idle_at_ms(mux, last_progress_ms, idle_ms),
     ];
     all.into_iter().flatten().min().unwrap_or(u64::MAX)
 }
