@@ -43,14 +43,16 @@ impl Conn {
             return Err(Misdeed::WrongStream);
         }
         self.spend(budget::FRAME)?;
-        self.prioritised = true;
+        self.protocol.prioritised = true;
         let priority = Priority::parse(&payload[4..]);
         if let Some(stream) = self.streams.get(id) {
             self.sender.reprioritise(id, &mut stream.out, priority);
         } else if self.is_idle(id) {
-            self.early_priorities.retain(|(early, _)| *early != id);
-            if self.early_priorities.len() < EARLY_PRIORITIES {
-                self.early_priorities.push((id, priority));
+            self.protocol
+                .early_priorities
+                .retain(|(early, _)| *early != id);
+            if self.protocol.early_priorities.len() < EARLY_PRIORITIES {
+                self.protocol.early_priorities.push((id, priority));
             }
         }
         Ok(())
@@ -67,17 +69,22 @@ impl Conn {
             self.spend(budget::FRAME)?;
         }
         self.settled = true;
-        let frame_bytes = &mut self.peer.frame_bytes;
-        let window = settings::take(payload, &mut self.encoder, frame_bytes, |setting| {
-            match setting {
-                Setting::EnablePush(allowed) => self.pushes.allowed = allowed,
-                Setting::MaxConcurrentStreams(most) => self.pushes.most = most,
-                _ => {}
-            }
-            Ok(())
-        })?;
-        if let Some(bytes) = window {
-            self.change_windows(bytes)?;
+        let frame_bytes = &mut self.protocol.frame_bytes;
+        let window = settings::take(
+            payload,
+            &mut self.protocol.encoder,
+            frame_bytes,
+            |setting| {
+                match setting {
+                    Setting::EnablePush(allowed) => self.protocol.pushes.allowed = allowed,
+                    Setting::MaxConcurrentStreams(most) => self.protocol.pushes.most = most,
+                    _ => {}
+                }
+                Ok(())
+            },
+        )?;
+        if window.is_some_and(|bytes| !self.change_windows(bytes).is_empty()) {
+            return Err(Misdeed::WindowOverflow);
         }
         self.out
             .push_with(|out| put_head(out, 0, frame::SETTINGS, frame::ACK, 0));
@@ -89,27 +96,12 @@ impl Conn {
         if !payload.is_empty() {
             return Err(Misdeed::FrameSize);
         }
-        if std::mem::replace(&mut self.acknowledged, true) {
+        if std::mem::replace(&mut self.protocol.acknowledged, true) {
             return self.spend(budget::FRAME);
         }
-        self.decoder
-            .set_allowed_bytes(self.settings.header_table_bytes);
-        Ok(())
-    }
-
-    /// Another initial window changes those of all streams (RFC 9113 section 6.9.2).
-    fn change_windows(&mut self, bytes: u32) -> Result<(), Misdeed> {
-        let change = i64::from(bytes) - i64::from(self.peer.window_bytes);
-        self.peer.window_bytes = bytes;
-        let mut overflow = false;
-        self.streams
-            .each(|_, stream| overflow |= stream.out.window.adjust(change).is_err());
-        if overflow {
-            return Err(Misdeed::WindowOverflow);
-        }
-        if change > 0 {
-            self.sender.requeue_all(&mut self.streams);
-        }
+        self.protocol
+            .decoder
+            .set_allowed_bytes(self.protocol.settings.header_table_bytes);
         Ok(())
     }
 
@@ -142,7 +134,7 @@ impl Conn {
             return Err(Misdeed::FrameSize);
         }
         // The client opens no more streams, and takes no more of ours; those that are open go on.
-        self.pushes.ended = true;
+        self.protocol.pushes.ended = true;
         self.spend(budget::FRAME)
     }
 
@@ -155,23 +147,10 @@ impl Conn {
             return Err(Misdeed::ZeroWindowUpdate);
         }
         self.spend(budget::FRAME)?;
-        let id = head.stream;
-        if id == 0 {
-            let grown = self.sender.window.adjust(i64::from(grant));
-            return grown.map_err(|_| Misdeed::WindowOverflow);
+        if self.is_idle(head.stream) {
+            return Err(Misdeed::BadStreamNumber);
         }
-        let idle = self.is_idle(id);
-        match self.streams.get(id) {
-            None if idle => Err(Misdeed::BadStreamNumber),
-            None => Ok(()),
-            Some(stream) => {
-                if stream.out.window.adjust(i64::from(grant)).is_err() {
-                    return self.break_stream(id, error::FLOW_CONTROL_ERROR);
-                }
-                self.sender.requeue(id, &mut stream.out);
-                Ok(())
-            }
-        }
+        self.grow_window(head.stream, grant)
     }
 }
 

@@ -6,6 +6,7 @@
 //! Source: RFC 9113 sections 8.2, 8.3.2.
 
 use super::conn::Conn;
+use super::frame;
 use super::names;
 use crate::hpack::Indexing;
 use crate::http::{FieldId, ResponseHead};
@@ -13,15 +14,15 @@ use crate::http::{FieldId, ResponseHead};
 impl Conn {
     /// The header block of a response.
     pub(super) fn encode_response(&mut self, status: u16, head: &ResponseHead) -> Vec<u8> {
-        let before = self.encoder.state();
+        let before = self.protocol.encoder.state();
         if let Some(block) = self.repeated.block(status, head, before) {
-            let mut out = std::mem::take(&mut self.encoded);
+            let mut out = std::mem::take(&mut self.protocol.encoded);
             out.clear();
             out.extend_from_slice(block);
             return out;
         }
         let out = self.encode(Some(status), Some(head));
-        if self.encoder.state() == before {
+        if self.protocol.encoder.state() == before {
             self.repeated.keep(status, head, &out, before);
         }
         out
@@ -29,11 +30,11 @@ impl Conn {
 
     /// A header block of a status and fields.
     pub(super) fn encode(&mut self, status: Option<u16>, head: Option<&ResponseHead>) -> Vec<u8> {
-        let mut out = std::mem::take(&mut self.encoded);
+        let mut out = std::mem::take(&mut self.protocol.encoded);
         out.clear();
-        self.encoder.begin(&mut out);
+        self.protocol.encoder.begin(&mut out);
         if let Some(status) = status {
-            self.encoder.status(wire_status(status), &mut out);
+            self.protocol.encoder.status(wire_status(status), &mut out);
         }
         let Some(head) = head else { return out };
         for field in &head.fields {
@@ -41,7 +42,7 @@ impl Conn {
             let indexing = indexing(field.id, value);
             match names::of(field.id) {
                 Some(_) if is_of_connection(field.id) => {}
-                Some(name) => self.encoder.named(name, value, indexing, &mut out),
+                Some(name) => self.protocol.encoder.named(name, value, indexing, &mut out),
                 None => self.encode_other(head.bytes(field.name), value, indexing, &mut out),
             }
         }
@@ -66,7 +67,32 @@ impl Conn {
                 &owned[..]
             }
         };
-        self.encoder.field(lowered, value, indexing, out);
+        self.protocol.encoder.field(lowered, value, indexing, out);
+    }
+
+    /// Sends an interim response, 1xx but not 101, with `fields` if any.
+    pub fn send_interim(&mut self, id: u32, status: u16, fields: Option<&ResponseHead>) {
+        let waiting = self
+            .streams
+            .get(id)
+            .is_some_and(|stream| stream.out.is_waiting());
+        if waiting {
+            let block = self.encode(Some(status), fields);
+            let bytes = self.put_block(id, block, false);
+            self.count(id, bytes);
+        }
+    }
+
+    /// HEADERS, and CONTINUATION where one frame is too small; gives the bytes of all of them.
+    pub(super) fn put_block(&mut self, id: u32, block: Vec<u8>, end_stream: bool) -> u64 {
+        let before = self.out.len();
+        let most = self.protocol.frame_bytes;
+        self.out
+            .push_with(|out| frame::put_block(out, &block, most, end_stream, id));
+        // Its memory is used for the next block.
+        self.protocol.encoded = block;
+        self.protocol.encoded.shrink_to(KEEP_BYTES);
+        self.out.len() - before
     }
 }
 
@@ -101,3 +127,5 @@ fn indexing(id: FieldId, value: &[u8]) -> Indexing {
 const NAME_BYTES: usize = 64;
 /// Longer values are not worth a place in the table.
 const LONG_VALUE_BYTES: usize = 512;
+/// Capacity that is kept for the next block.
+const KEEP_BYTES: usize = 4096;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::hpack;
-use crate::mux::client::Broken;
+use crate::mux::Broken;
 
 /// One way a peer breaks HTTP/2; all of them end the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -41,6 +41,19 @@ pub(super) fn put_head(out: &mut Vec<u8>, len: usize, kind: u8, flags: u8, strea
     out.extend_from_slice(&head);
 }
 
+/// Appends a frame of one number.
+pub(super) fn put_number(out: &mut Vec<u8>, kind: u8, stream: u32, number: u32) {
+    put_head(out, 4, kind, 0, stream);
+    out.extend_from_slice(&number.to_be_bytes());
+}
+
+/// Appends GOAWAY.
+pub(super) fn put_goaway(out: &mut Vec<u8>, last: u32, code: u32) {
+    put_head(out, 8, GOAWAY, 0, 0);
+    out.extend_from_slice(&last.to_be_bytes());
+    out.extend_from_slice(&code.to_be_bytes());
+}
+
 /// Appends a header block: HEADERS, and CONTINUATION where a frame of `most` bytes is too small.
 pub(super) fn put_block(
     out: &mut Vec<u8>,

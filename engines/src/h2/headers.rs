@@ -9,10 +9,8 @@ use super::event::Event;
 use super::frame::{self, FrameHead, number, unpadded};
 use super::request::{Builder, Note, Trailers};
 use super::settings::DEFAULT_WINDOW;
-use super::stream::Stream;
 use crate::hpack::Decoder;
-use crate::http::{BodyLength, Method};
-use crate::mux::{Priority, Window};
+use crate::mux::Priority;
 
 /// A header block of which more is to come.
 #[derive(Debug)]
@@ -50,14 +48,15 @@ impl Conn {
         if depends_on_itself && kind == BlockKind::Request {
             kind = BlockKind::Dropped(Some(error::PROTOCOL_ERROR));
         }
-        let early = !self.acknowledged && self.settings.preread_bytes < DEFAULT_WINDOW;
+        let early =
+            !self.protocol.acknowledged && self.protocol.settings.preread_bytes < DEFAULT_WINDOW;
         if early && kind == BlockKind::Request && !head.has(frame::END_STREAM) {
             // Its body may exceed a window that the peer does not know of yet.
             kind = BlockKind::Dropped(Some(error::REFUSED_STREAM));
         }
         self.last_stream = self.last_stream.max(id);
-        self.block_bytes.clear();
-        self.block = Some(Block {
+        self.protocol.block_bytes.clear();
+        self.protocol.block = Some(Block {
             stream: id,
             end_stream: head.has(frame::END_STREAM),
             kind,
@@ -66,13 +65,13 @@ impl Conn {
         if head.has(frame::END_HEADERS) {
             return self.whole_block(Some(block));
         }
-        self.block_bytes.extend_from_slice(block);
+        self.protocol.block_bytes.extend_from_slice(block);
         Ok(())
     }
 
     fn kind_of_block(&mut self, head: FrameHead) -> Result<BlockKind, Misdeed> {
         let id = head.stream;
-        let most = self.settings.max_concurrent_streams as usize;
+        let most = self.protocol.settings.max_concurrent_streams as usize;
         if id.is_multiple_of(2) {
             return Err(Misdeed::BadStreamNumber);
         }
@@ -101,10 +100,18 @@ impl Conn {
     }
 
     pub(super) fn continuation(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
-        let block = self.block.as_mut().filter(|b| b.stream == head.stream);
+        let block = self
+            .protocol
+            .block
+            .as_mut()
+            .filter(|b| b.stream == head.stream);
         let block = block.ok_or(Misdeed::BrokenHeaderBlock)?;
         spend_piece(&mut block.short_pieces, head, payload, &mut self.budget)?;
-        add_piece(&mut self.block_bytes, payload, self.settings.header_bytes)?;
+        add_piece(
+            &mut self.protocol.block_bytes,
+            payload,
+            self.protocol.settings.header_bytes,
+        )?;
         if head.has(frame::END_HEADERS) {
             return self.whole_block(None);
         }
@@ -114,7 +121,7 @@ impl Conn {
     /// A header block has not become whole in time: its stream is reset, the rest is dropped when it comes. False if no
     /// block is awaited, or this has been done before.
     pub fn give_up_block(&mut self) -> bool {
-        let id = match &mut self.block {
+        let id = match &mut self.protocol.block {
             Some(block) if block.kind == BlockKind::Dropped(None) => return false,
             Some(block) => {
                 block.kind = BlockKind::Dropped(None);
@@ -133,10 +140,10 @@ impl Conn {
 
     /// A header block is here whole: in one frame, or in what was collected.
     fn whole_block(&mut self, single: Option<&[u8]>) -> Result<(), Misdeed> {
-        let Some(block) = self.block.take() else {
+        let Some(block) = self.protocol.block.take() else {
             return Ok(());
         };
-        let held = std::mem::take(&mut self.block_bytes);
+        let held = std::mem::take(&mut self.protocol.block_bytes);
         let bytes = single.unwrap_or(&held);
         let late = matches!(self.ending, Ending::After(last) if block.stream > last);
         let result = match block.kind {
@@ -145,14 +152,14 @@ impl Conn {
             BlockKind::Trailers => self.trailers(&block, bytes),
             BlockKind::Dropped(code) => self.dropped(&block, bytes, code),
         };
-        self.block_bytes = held;
-        self.block_bytes.clear();
-        self.block_bytes.shrink_to(KEEP_BYTES);
+        self.protocol.block_bytes = held;
+        self.protocol.block_bytes.clear();
+        self.protocol.block_bytes.shrink_to(KEEP_BYTES);
         result
     }
 
     fn dropped(&mut self, block: &Block, bytes: &[u8], code: Option<u32>) -> Result<(), Misdeed> {
-        decode(&mut self.decoder, bytes, |_, _, _| {})?;
+        decode(&mut self.protocol.decoder, bytes, |_, _, _| {})?;
         match code {
             Some(code) => self.break_stream(block.stream, code),
             None => self.spend(budget::RESET),
@@ -161,55 +168,47 @@ impl Conn {
 
     fn request(&mut self, block: &Block, bytes: &[u8]) -> Result<(), Misdeed> {
         let id = block.stream;
-        self.last_request = id;
-        let mut builder = Builder::new(&self.settings, self.spares.pop().unwrap_or_default());
-        decode(&mut self.decoder, bytes, |name, value, note| {
+        self.protocol.last_request = id;
+        let mut builder = Builder::new(
+            &self.protocol.settings,
+            self.spares.pop().unwrap_or_default(),
+        );
+        decode(&mut self.protocol.decoder, bytes, |name, value, note| {
             builder.field(name, value, note)
         })?;
         let mut built = builder.finish(block.end_stream);
         built.head.size_bytes = bytes.len() as u64;
         let early = self
+            .protocol
             .early_priorities
             .iter()
             .position(|(early, _)| *early == id);
         let priority = match (early, built.priority) {
-            (Some(at), _) => self.early_priorities.swap_remove(at).1,
+            (Some(at), _) => self.protocol.early_priorities.swap_remove(at).1,
             (None, Some(span)) => {
-                self.prioritised = true;
+                self.protocol.prioritised = true;
                 Priority::parse(built.head.bytes(span))
             }
             (None, None) => self.default_priority(),
         };
-        let window = Window::new(self.peer.window_bytes);
-        let allowed_bytes = u64::from(self.settings.preread_bytes);
-        let stream = self.streams.insert_with(id, Stream::new);
-        stream.begin(window, allowed_bytes, priority);
-        stream.received = block.end_stream;
-        stream.is_head = built.head.method == Method::Head;
+        let allowed_bytes = self.protocol.settings.preread_bytes;
+        let stream = self.open(id, built.head, priority, allowed_bytes, block.end_stream);
         stream.malformed = built.malformed;
-        stream.discarding = built.head.fault.is_some();
-        if let BodyLength::Length(length) = built.head.body {
-            stream.incoming.length_left = Some(length);
-        }
-        self.events.push_back(Event::Head {
-            stream: id,
-            head: built.head,
-        });
         Ok(())
     }
 
     /// Streams of a client that tells no priorities take turns.
     fn default_priority(&self) -> Priority {
         Priority {
-            incremental: !self.prioritised,
+            incremental: !self.protocol.prioritised,
             ..Priority::default()
         }
     }
 
     fn trailers(&mut self, block: &Block, bytes: &[u8]) -> Result<(), Misdeed> {
         let id = block.stream;
-        let mut trailers = Trailers::new(&self.settings);
-        decode(&mut self.decoder, bytes, |name, value, _| {
+        let mut trailers = Trailers::new(&self.protocol.settings);
+        decode(&mut self.protocol.decoder, bytes, |name, value, _| {
             trailers.field(name, value)
         })?;
         let (fields, fault) = (trailers.fields, trailers.fault);

@@ -32,9 +32,7 @@ mod names;
 mod push;
 mod receive;
 mod request;
-mod send;
 mod settings;
-mod stream;
 
 #[cfg(test)]
 mod tests;
@@ -42,7 +40,7 @@ mod tests;
 use crate::mux::budget;
 
 pub use client::{Client, Event as ClientEvent, Http2};
-pub use conn::{Conn, PREFACE};
+pub use conn::{Conn, Http2Server, PREFACE};
 pub use error::{
     CANCEL, COMPRESSION_ERROR, ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR,
     INTERNAL_ERROR, Misdeed, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, STREAM_CLOSED,

@@ -10,14 +10,12 @@
 //! Source: RFC 9113 sections 5.1.2, 6.6, 8.4; the fields that nginx 1.24 copies.
 
 use super::conn::{Conn, Ending};
-use super::event::Event;
 use super::frame::{self, put_head};
 use super::request::Builder;
 use super::settings::Settings;
-use super::stream::Stream;
 use crate::hpack::Indexing;
 use crate::http::{FieldId, RequestHead};
-use crate::mux::{Priority, Window};
+use crate::mux::Priority;
 
 /// What a connection knows about its pushes.
 #[derive(Clone, Copy, Debug)]
@@ -48,12 +46,12 @@ impl Conn {
     /// Whether a push on this stream could be promised now, if there is room for one more.
     #[must_use]
     pub fn may_push(&self, parent: u32) -> bool {
-        let pushes = &self.pushes;
+        let pushes = &self.protocol.pushes;
         pushes.allowed
             && !pushes.ended
             && self.ending == Ending::Open
             && !parent.is_multiple_of(2)
-            && self.settings.max_concurrent_pushes > 0
+            && self.protocol.settings.max_concurrent_pushes > 0
     }
 
     /// Promises `GET target` on the stream of a request that has no response head yet; `head` is that request. Gives the
@@ -65,10 +63,14 @@ impl Conn {
         let (Some(host), true) = (head.field(FieldId::Host), is_target(target)) else {
             return 0;
         };
-        let most = self.settings.max_concurrent_pushes.min(self.pushes.most);
+        let most = self
+            .protocol
+            .settings
+            .max_concurrent_pushes
+            .min(self.protocol.pushes.most);
         if !self.may_push(parent)
             || self.pushed_streams() >= most as usize
-            || self.pushes.last >= LAST_PUSH
+            || self.protocol.pushes.last >= LAST_PUSH
             || head.fault.is_some()
         {
             return 0;
@@ -95,8 +97,8 @@ impl Conn {
             .iter()
             .filter_map(|(id, name)| Some((*name, head.field(*id)?)));
         let fields: Vec<_> = control.into_iter().chain(copied).collect();
-        self.pushes.last += 2;
-        let id = self.pushes.last;
+        self.protocol.pushes.last += 2;
+        let id = self.protocol.pushes.last;
         let (block_bytes, bytes) = self.put_promise(parent, id, &fields);
         self.open_pushed(id, &fields, block_bytes, priority);
         bytes
@@ -104,18 +106,9 @@ impl Conn {
 
     /// Pushed streams that are open.
     pub(super) fn pushed_streams(&self) -> usize {
-        match self.pushes.last {
+        match self.protocol.pushes.last {
             0 => 0,
             _ => self.streams.ids().filter(|id| id.is_multiple_of(2)).count(),
-        }
-    }
-
-    /// Whether a stream was never opened, by either side.
-    pub(super) fn is_idle(&self, id: u32) -> bool {
-        if id.is_multiple_of(2) {
-            id > self.pushes.last
-        } else {
-            id > self.last_stream
         }
     }
 
@@ -132,7 +125,7 @@ impl Conn {
             field_bytes: usize::MAX,
             header_bytes: usize::MAX,
             max_headers: u32::MAX,
-            ..(*self.settings).clone()
+            ..(*self.protocol.settings).clone()
         };
         let mut builder = Builder::new(&unlimited, Box::default());
         for (name, value) in fields {
@@ -140,31 +133,26 @@ impl Conn {
         }
         let mut built = builder.finish(true);
         built.head.size_bytes = block_bytes;
-        let window = Window::new(self.peer.window_bytes);
-        let stream = self.streams.insert_with(id, Stream::new);
-        stream.begin(window, 0, priority);
-        stream.received = true;
+        let stream = self.open(id, built.head, priority, 0, true);
         stream.discarding = true;
-        self.events.push_back(Event::Head {
-            stream: id,
-            head: built.head,
-        });
     }
 
     /// PUSH_PROMISE, and CONTINUATION where one frame is too small; gives the bytes of the header block, and all of them.
     fn put_promise(&mut self, parent: u32, id: u32, fields: &[(&[u8], &[u8])]) -> (u64, u64) {
         let mut payload = id.to_be_bytes().to_vec();
-        self.encoder.begin(&mut payload);
+        self.protocol.encoder.begin(&mut payload);
         for (name, value) in fields {
             let indexing = match value.len() {
                 0..=LONG_VALUE_BYTES => Indexing::Yes,
                 _ => Indexing::No,
             };
-            self.encoder.field(name, value, indexing, &mut payload);
+            self.protocol
+                .encoder
+                .field(name, value, indexing, &mut payload);
         }
         let before = self.out.len();
         let mut kind = frame::PUSH_PROMISE;
-        let pieces = payload.chunks(self.peer.frame_bytes);
+        let pieces = payload.chunks(self.protocol.frame_bytes);
         let last = pieces.len() - 1;
         for (at, piece) in pieces.enumerate() {
             let flags = if at == last { frame::END_HEADERS } else { 0 };
@@ -175,9 +163,7 @@ impl Conn {
             kind = frame::CONTINUATION;
         }
         let bytes = self.out.len() - before;
-        if let Some(stream) = self.streams.get(parent) {
-            stream.out.sent_bytes += bytes;
-        }
+        self.count(parent, bytes);
         (payload.len() as u64 - 4, bytes)
     }
 }

@@ -9,12 +9,13 @@ use super::error::{self, Misdeed};
 use super::event::Event;
 use super::frame::{self, FrameHead, unpadded};
 use crate::http::Fault;
+use crate::mux::Incoming;
 
 impl Conn {
     /// Refuses a frame whose payload is of no interest.
     #[inline]
     pub(super) fn refuse_by_head(&self, head: FrameHead) -> Result<(), Misdeed> {
-        if self.block.is_some() && head.kind != frame::CONTINUATION {
+        if self.protocol.block.is_some() && head.kind != frame::CONTINUATION {
             return Err(Misdeed::BrokenHeaderBlock);
         }
         if head.kind == frame::PUSH_PROMISE {
@@ -41,17 +42,13 @@ impl Conn {
         }
     }
 
-    pub(super) fn spend(&mut self, cost: u32) -> Result<(), Misdeed> {
-        self.budget.spend(cost).then_some(()).ok_or(Misdeed::Flood)
-    }
-
     /// A frame on a stream that is not in the table: whether it may be dropped.
     pub(super) fn absent(&self, id: u32) -> Result<(), Misdeed> {
         if id > self.last_stream || id.is_multiple_of(2) {
             return Err(Misdeed::BadStreamNumber);
         }
         let refused = matches!(self.ending, Ending::After(last) if id > last);
-        if refused || self.reset_lately.contains(&id) {
+        if refused || self.protocol.reset_lately.contains(&id) {
             return Ok(());
         }
         Err(Misdeed::ClosedStream)
@@ -85,15 +82,6 @@ impl Conn {
         self.body(head, bytes, size)
     }
 
-    /// Takes from the window of the connection, which is opened again long before it could stop anybody.
-    fn take_allowed(&mut self, size: u64) -> Result<(), Misdeed> {
-        let grant = self.allowance.take(size).ok_or(Misdeed::WindowExceeded)?;
-        if grant > 0 {
-            self.put_window_update(0, grant);
-        }
-        Ok(())
-    }
-
     /// Takes body bytes on an open stream.
     fn body(&mut self, head: FrameHead, bytes: &[u8], size: u64) -> Result<(), Misdeed> {
         let id = head.stream;
@@ -105,7 +93,7 @@ impl Conn {
             return self.wrong_length(id);
         }
         let discarding = stream.discarding;
-        if !stream.is_running() && !ended && !stream.rest_is_allowed() {
+        if !stream.is_running() && !ended && !rest_is_allowed(&stream.incoming) {
             // The response is sent, and the rest of the body cannot come.
             self.reset(id, error::NO_ERROR);
             return Ok(());
@@ -146,22 +134,9 @@ impl Conn {
         Ok(())
     }
 
-    /// The peer has ended its side.
-    pub(super) fn received_whole(&mut self, id: u32) {
-        let Some(stream) = self.streams.get(id) else {
-            return;
-        };
-        stream.received = true;
-        if !stream.is_running() {
-            self.streams.remove(id);
-        } else if !stream.discarding {
-            self.events.push_back(Event::BodyEnd(id));
-        }
-    }
-
     /// Body bytes have been used up: the peer may send as many again.
     pub fn consumed(&mut self, id: u32, bytes: u64) {
-        let window_bytes = u64::from(self.settings.preread_bytes);
+        let window_bytes = u64::from(self.protocol.settings.preread_bytes);
         let Some(stream) = self.streams.get(id) else {
             return;
         };
@@ -170,36 +145,8 @@ impl Conn {
             return;
         }
         if let Some(grant) = stream.incoming.consumed(bytes, window_bytes) {
-            self.put_window_update(id, grant);
+            self.put_grant(id, grant);
         }
-    }
-
-    /// Lets the peer send the whole body without waiting for windows: whoever calls this takes it as it comes.
-    pub fn want_whole_body(&mut self, id: u32) {
-        let Some(stream) = self.streams.get(id) else {
-            return;
-        };
-        if stream.received || stream.discarding {
-            return;
-        }
-        if let Some(grant) = stream.incoming.widen() {
-            self.put_window_update(id, grant);
-        }
-    }
-
-    /// Gives no more `Data` and `Trailers` of this request.
-    pub fn discard_body(&mut self, id: u32) {
-        if let Some(stream) = self.streams.get(id) {
-            stream.discarding = true;
-        }
-    }
-
-    /// Ends a stream that the peer has broken.
-    pub(super) fn break_stream(&mut self, id: u32, code: u32) -> Result<(), Misdeed> {
-        self.spend(budget::RESET)?;
-        self.lose(id);
-        self.put_reset(id, code);
-        Ok(())
     }
 
     fn rst_stream(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
@@ -212,8 +159,19 @@ impl Conn {
         if self.is_idle(head.stream) {
             return Err(Misdeed::BadStreamNumber);
         }
-        self.spend(budget::RESET)?;
-        self.lose(head.stream);
-        Ok(())
+        self.peer_reset(head.stream)
     }
 }
+
+/// Whether what is still to come of the request body, as far as that is known, is allowed already.
+pub(super) fn rest_is_allowed(incoming: &Incoming) -> bool {
+    match incoming.length_left {
+        // What was allowed for the sake of the whole body is more than is worth reading past.
+        None => incoming.allowed_bytes > 0 && !incoming.wide,
+        Some(left) if incoming.wide => left <= incoming.allowed_bytes.min(PAST_BYTES),
+        Some(left) => incoming.allowed_bytes > 0 && left <= incoming.allowed_bytes,
+    }
+}
+
+/// Most bytes of a body that are read past after the response, where more than that was allowed.
+const PAST_BYTES: u64 = 64 << 10;

@@ -59,6 +59,21 @@ impl<Misdeed> Event<Misdeed> {
     }
 }
 
+/// What breaks a connection of either protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// A frame on a stream that was never opened.
+    StreamNumber,
+    /// More data than the window of the connection allowed.
+    WindowExceeded,
+    /// A window beyond 2^31-1.
+    WindowOverflow,
+    /// More frames that cost work and bring nothing than the budget allows.
+    Flood,
+    /// A server closes the connection inside of a response.
+    Closed,
+}
+
 /// What a connection asks for while it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {

@@ -23,30 +23,19 @@ impl Conn {
             let (id, value) = two(entry).ok_or(Misdeed::FrameSize)?;
             let flags = (id >> 24) as u8;
             if id & NUMBER == INITIAL_WINDOW_SIZE && flags != PERSISTED {
-                self.change_windows(value)?;
+                self.initial_window(value)?;
             }
         }
         Ok(())
     }
 
-    /// Another initial window changes those of all streams.
-    fn change_windows(&mut self, bytes: u32) -> Result<(), Misdeed> {
+    /// The window of new streams, and by how much it changes the others.
+    fn initial_window(&mut self, bytes: u32) -> Result<(), Misdeed> {
         if u64::from(bytes) > MAX_WINDOW {
             return Err(Misdeed::BadSetting);
         }
-        let change = i64::from(bytes) - i64::from(self.peer_window_bytes);
-        self.peer_window_bytes = bytes;
-        let mut overflown = Vec::new();
-        self.streams.each(|id, stream| {
-            if stream.out.window.adjust(change).is_err() {
-                overflown.push(id);
-            }
-        });
-        for id in overflown {
+        for id in self.change_windows(bytes) {
             self.break_stream(id, error::FLOW_CONTROL_ERROR)?;
-        }
-        if change > 0 {
-            self.sender.requeue_all(&mut self.streams);
         }
         Ok(())
     }
@@ -63,20 +52,8 @@ impl Conn {
 
     pub(super) fn window_update(&mut self, payload: &[u8]) -> Result<(), Misdeed> {
         let (id, grant) = two(payload).ok_or(Misdeed::FrameSize)?;
-        let (id, grant) = (id & frame::MAX_STREAM, i64::from(grant & frame::MAX_STREAM));
         self.spend(budget::FRAME)?;
-        if id == 0 {
-            let grown = self.sender.window.adjust(grant);
-            return grown.map_err(|_| Misdeed::WindowOverflow);
-        }
-        let Some(stream) = self.streams.get(id) else {
-            return Ok(());
-        };
-        if stream.out.window.adjust(grant).is_err() {
-            return self.break_stream(id, error::FLOW_CONTROL_ERROR);
-        }
-        self.sender.requeue(id, &mut stream.out);
-        Ok(())
+        self.grow_window(id & frame::MAX_STREAM, grant & frame::MAX_STREAM)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::zlib::Unreadable;
-use crate::mux::client::Broken;
+use crate::mux::Broken;
 
 /// One way a peer breaks SPDY; all of them end the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

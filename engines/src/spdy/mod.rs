@@ -25,6 +25,7 @@ mod client;
 mod conn;
 mod control;
 mod dictionary;
+mod encode;
 mod error;
 mod event;
 mod frame;
@@ -32,9 +33,7 @@ mod known;
 mod pairs;
 mod receive;
 mod request;
-mod send;
 mod settings;
-mod stream;
 mod syn;
 mod zlib;
 
@@ -44,7 +43,7 @@ mod tests;
 use crate::mux::budget;
 
 pub use client::{Client, Event as ClientEvent, Spdy};
-pub use conn::Conn;
+pub use conn::{Conn, SpdyServer};
 pub use error::{
     CANCEL, FLOW_CONTROL_ERROR, INTERNAL_ERROR, INVALID_STREAM, Misdeed, OK, PROTOCOL_ERROR,
     REFUSED_STREAM, STREAM_ALREADY_CLOSED,

@@ -49,10 +49,6 @@ impl Conn {
         }
     }
 
-    pub(super) fn spend(&mut self, cost: u32) -> Result<(), Misdeed> {
-        self.budget.spend(cost).then_some(()).ok_or(Misdeed::Flood)
-    }
-
     /// Begins a frame that is not taken whole: data, or something unknown, which is ignored.
     pub(super) fn begin_part(&mut self, head: FrameHead) -> Result<Part, Misdeed> {
         let skipped = Part::Skipped(head.len);
@@ -88,20 +84,10 @@ impl Conn {
 
     /// Data on a stream that is not open: one that was may have been reset meanwhile.
     fn data_for_nobody(&mut self, id: u32) -> Result<(), Misdeed> {
-        let never = id > self.last_stream || id.is_multiple_of(2);
-        if never && id != 0 && self.ending == Ending::Open {
+        if self.is_idle(id) && id != 0 && self.ending == Ending::Open {
             return self.break_stream(id, error::INVALID_STREAM);
         }
         self.spend(budget::FRAME)
-    }
-
-    /// Takes from the window of the connection, which is opened again long before it could stop anybody.
-    fn take_allowed(&mut self, size: u64) -> Result<(), Misdeed> {
-        let grant = self.allowance.take(size).ok_or(Misdeed::WindowExceeded)?;
-        if grant > 0 {
-            self.put_window_update(0, grant);
-        }
-        Ok(())
     }
 
     /// Takes a piece of a request body.
@@ -148,22 +134,9 @@ impl Conn {
         Ok(())
     }
 
-    /// The peer has ended its side.
-    fn received_whole(&mut self, id: u32) {
-        let Some(stream) = self.streams.get(id) else {
-            return;
-        };
-        stream.received = true;
-        if !stream.is_running() {
-            self.streams.remove(id);
-        } else if !stream.discarding {
-            self.events.push_back(Event::BodyEnd(id));
-        }
-    }
-
     /// Body bytes have been used up: the peer may send as many again.
     pub fn consumed(&mut self, id: u32, bytes: u64) {
-        let window_bytes = u64::from(self.settings.window_bytes());
+        let window_bytes = u64::from(self.protocol.settings.window_bytes());
         let Some(stream) = self.streams.get(id) else {
             return;
         };
@@ -172,48 +145,22 @@ impl Conn {
         }
         if !stream.is_running() {
             // SPDY has no reset that says that nothing is wrong: the rest of a request is read past, up to a limit.
-            let Some(left) = stream.past_bytes.checked_sub(bytes) else {
+            let past_bytes = u64::from(stream.past_bytes) + bytes;
+            if past_bytes > PAST_BYTES {
                 return self.reset(id, error::CANCEL);
-            };
-            stream.past_bytes = left;
+            }
+            stream.past_bytes = past_bytes as u32;
         }
         if let Some(grant) = stream.incoming.consumed(bytes, window_bytes) {
-            self.put_window_update(id, grant);
+            self.put_grant(id, grant);
         }
-    }
-
-    /// Lets the peer send the whole body without waiting for windows: whoever calls this takes it as it comes.
-    pub fn want_whole_body(&mut self, id: u32) {
-        let Some(stream) = self.streams.get(id) else {
-            return;
-        };
-        if stream.received || stream.discarding {
-            return;
-        }
-        if let Some(grant) = stream.incoming.widen() {
-            self.put_window_update(id, grant);
-        }
-    }
-
-    /// Gives no more `Data` of this request.
-    pub fn discard_body(&mut self, id: u32) {
-        if let Some(stream) = self.streams.get(id) {
-            stream.discarding = true;
-        }
-    }
-
-    /// Ends a stream that the peer has broken.
-    pub(super) fn break_stream(&mut self, id: u32, code: u32) -> Result<(), Misdeed> {
-        self.spend(budget::RESET)?;
-        self.lose(id);
-        self.put_reset(id, code);
-        Ok(())
     }
 
     fn rst_stream(&mut self, payload: &[u8]) -> Result<(), Misdeed> {
         let (id, _) = frame::two(payload).ok_or(Misdeed::FrameSize)?;
-        self.spend(budget::RESET)?;
-        self.lose(id & frame::MAX_STREAM);
-        Ok(())
+        self.peer_reset(id & frame::MAX_STREAM)
     }
 }
+
+/// Bytes of a request that are read past after its response has ended.
+pub(super) const PAST_BYTES: u64 = 64 << 20;

@@ -5,13 +5,10 @@
 use super::budget;
 use super::conn::{Conn, Ending};
 use super::error::{self, Misdeed};
-use super::event::Event;
 use super::frame::{self, FrameHead, two};
 use super::pairs;
 use super::request::{Builder, Built, Note};
-use super::stream::Stream;
-use crate::http::{BodyLength, Method};
-use crate::mux::{Priority, Window};
+use crate::mux::Priority;
 
 /// What becomes of a header block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +21,7 @@ enum Use {
 impl Conn {
     /// Most bytes of a SYN_STREAM.
     pub(super) fn most_block_bytes(&self) -> usize {
-        (FIXED_BYTES + self.settings.header_bytes).saturating_add(BLOCK_EXTRA_BYTES)
+        (FIXED_BYTES + self.protocol.settings.header_bytes).saturating_add(BLOCK_EXTRA_BYTES)
     }
 
     pub(super) fn syn_stream(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
@@ -40,13 +37,13 @@ impl Conn {
             urgency: fixed[8] >> 5,
             incremental: true,
         };
-        let given_up = std::mem::take(&mut self.block_given_up);
+        let given_up = std::mem::take(&mut self.protocol.block_given_up);
         let usage = if given_up {
             Use::Dropped(None)
         } else {
             self.use_of_block(id, head)?
         };
-        let mut text = std::mem::take(&mut self.inflated);
+        let mut text = std::mem::take(&mut self.protocol.inflated);
         text.clear();
         let result = self.inflate(block, &mut text).and_then(|()| {
             // A stream whose block cannot be read was never one.
@@ -62,7 +59,7 @@ impl Conn {
         });
         text.clear();
         text.shrink_to(KEEP_BYTES);
-        self.inflated = text;
+        self.protocol.inflated = text;
         result
     }
 
@@ -76,15 +73,13 @@ impl Conn {
         if id < self.last_stream {
             return Err(Misdeed::BadStreamNumber);
         }
-        let most = self.settings.max_concurrent_streams as usize;
+        let most = self.protocol.settings.max_concurrent_streams as usize;
         Ok(match self.ending {
             Ending::After(_) | Ending::Failed => Use::Dropped(None),
-            Ending::Open if self.streams.len() >= most => Use::Dropped(Some(error::REFUSED_STREAM)),
+            _ if self.streams.len() >= most => Use::Dropped(Some(error::REFUSED_STREAM)),
             // Nobody could answer it.
-            Ending::Open if head.has(frame::UNIDIRECTIONAL) => {
-                Use::Dropped(Some(error::PROTOCOL_ERROR))
-            }
-            Ending::Open => Use::Request,
+            _ if head.has(frame::UNIDIRECTIONAL) => Use::Dropped(Some(error::PROTOCOL_ERROR)),
+            _ => Use::Request,
         })
     }
 
@@ -94,10 +89,10 @@ impl Conn {
         let Some(id) = self.awaited_block() else {
             return false;
         };
-        if self.block_given_up || id <= self.last_stream || id.is_multiple_of(2) {
+        if self.protocol.block_given_up || id <= self.last_stream || id.is_multiple_of(2) {
             return false;
         }
-        self.block_given_up = true;
+        self.protocol.block_given_up = true;
         self.last_stream = id;
         self.put_reset(id, error::PROTOCOL_ERROR);
         true
@@ -105,9 +100,13 @@ impl Conn {
 
     /// Gives the text of a block; where that is longer than a request may be, its beginning.
     fn inflate(&mut self, block: &[u8], text: &mut Vec<u8>) -> Result<(), Misdeed> {
-        let keep = self.settings.header_bytes.saturating_add(BLOCK_EXTRA_BYTES);
+        let keep = self
+            .protocol
+            .settings
+            .header_bytes
+            .saturating_add(BLOCK_EXTRA_BYTES);
         let most = keep.saturating_add(DROPPED_BYTES);
-        let result = self.inflater.block(block, keep + 1, most, text);
+        let result = self.protocol.inflater.block(block, keep + 1, most, text);
         Ok(result?)
     }
 
@@ -119,7 +118,7 @@ impl Conn {
         text: &[u8],
         size_bytes: u64,
     ) -> Result<(), Misdeed> {
-        let (settings, known) = (&*self.settings, &mut self.known);
+        let (settings, known) = (&*self.protocol.settings, &mut self.protocol.known);
         let mut builder = Builder::new(settings, self.spares.pop().unwrap_or_default());
         known.begin();
         let whole = pairs::each_raw(text, |raw, name, value| {
@@ -127,7 +126,12 @@ impl Conn {
             builder.field(name, value, note);
         });
         if whole.is_err() {
-            let is_cut = text.len() > self.settings.header_bytes.saturating_add(BLOCK_EXTRA_BYTES);
+            let is_cut = text.len()
+                > self
+                    .protocol
+                    .settings
+                    .header_bytes
+                    .saturating_add(BLOCK_EXTRA_BYTES);
             builder.ends_early(is_cut);
         }
         let Built { mut head, broken } = builder.finish(ended);
@@ -137,17 +141,8 @@ impl Conn {
         }
         head.size_bytes = size_bytes;
         head.priority = Some(priority.urgency);
-        let window = Window::new(self.peer_window_bytes);
-        let allowed_bytes = u64::from(self.settings.window_bytes());
-        let stream = self.streams.insert_with(id, Stream::new);
-        stream.begin(window, allowed_bytes, priority);
-        stream.received = ended;
-        stream.is_head = head.method == Method::Head;
-        stream.discarding = head.fault.is_some();
-        if let BodyLength::Length(length) = head.body {
-            stream.incoming.length_left = Some(length);
-        }
-        self.events.push_back(Event::Head { stream: id, head });
+        let allowed_bytes = self.protocol.settings.window_bytes();
+        self.open(id, head, priority, allowed_bytes, ended);
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ mod response;
 
 use super::conn::PREFACE;
 use super::error::{self, Misdeed};
-use super::frame::{self, FrameHead, HEAD_BYTES, put_head};
+use super::frame::{self, FrameHead, HEAD_BYTES, put_head, put_number};
 use super::settings::{self, DEFAULT_WINDOW, FRAME_BYTES, Settings};
 use crate::client::{self, Bodies};
 use crate::hpack::{DEFAULT_TABLE_BYTES, Decoder, Encoder, Indexing};
@@ -87,7 +87,7 @@ impl Client {
     /// Tells the server that no request follows; exchanges that are under way go on.
     pub fn end(&mut self) {
         if self.close() {
-            put_goaway(&mut self.out, error::NO_ERROR);
+            frame::put_goaway(&mut self.out, 0, error::NO_ERROR);
         }
     }
 
@@ -117,13 +117,6 @@ fn greeting(settings: &Settings) -> Vec<u8> {
     }
     Http2::put_grant(&mut out, 0, MAX_WINDOW as u32 - DEFAULT_WINDOW);
     out
-}
-
-fn put_goaway(out: &mut Vec<u8>, code: u32) {
-    put_head(out, 8, frame::GOAWAY, 0, 0);
-    // We take no streams of the server.
-    out.extend_from_slice(&[0; 4]);
-    out.extend_from_slice(&code.to_be_bytes());
 }
 
 impl Protocol for Http2 {
@@ -170,17 +163,16 @@ impl Protocol for Http2 {
     }
 
     fn put_reset(out: &mut Vec<u8>, stream: u32, code: u32) {
-        put_head(out, 4, frame::RST_STREAM, 0, stream);
-        out.extend_from_slice(&code.to_be_bytes());
+        put_number(out, frame::RST_STREAM, stream, code);
     }
 
     fn put_grant(out: &mut Vec<u8>, stream: u32, bytes: u32) {
-        put_head(out, 4, frame::WINDOW_UPDATE, 0, stream);
-        out.extend_from_slice(&bytes.to_be_bytes());
+        put_number(out, frame::WINDOW_UPDATE, stream, bytes);
     }
 
     fn put_goaway(out: &mut Vec<u8>, misdeed: &Misdeed) {
-        put_goaway(out, misdeed.code());
+        // We take no streams of the server.
+        frame::put_goaway(out, 0, misdeed.code());
     }
 
     fn check_invariants(client: &Client) {

@@ -117,7 +117,7 @@ fn no_more_early_updates_are_kept_than_the_limit() {
         three_frames_each(&mut peer, &[101 + 2 * most, 101 + 2 * (most - 1)]).len(),
         18
     );
-    assert_eq!(peer.conn.early_priorities.len(), most as usize - 1);
+    assert_eq!(peer.conn.protocol.early_priorities.len(), most as usize - 1);
 }
 
 #[test]

@@ -230,7 +230,7 @@ fn what_was_promised_before_the_end_is_kept() {
 #[test]
 fn numbers_of_pushed_streams_end() {
     let mut peer = Peer::new();
-    peer.conn.pushes.last = LAST_PUSH - 2;
+    peer.conn.protocol.pushes.last = LAST_PUSH - 2;
     assert_eq!(peer.promises(1), 1);
     let told = peer.told();
     assert!(told[0].starts_with("1 PROMISE 2147483646 "), "{told:?}");

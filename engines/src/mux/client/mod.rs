@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use super::budget::{self, Budget};
-use super::{Allowance, StreamTable, Window};
+use super::{Allowance, Broken, StreamTable, Window};
 use crate::client::{self, Bodies, Event, Refusal, Spares};
 use crate::held::Held;
 use crate::http::ResponseHead;
@@ -112,21 +112,6 @@ pub struct Codes {
     pub refused_stream: u32,
     /// The response is no longer wanted.
     pub cancel: u32,
-}
-
-/// What breaks a connection of either protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
-    /// A frame on a stream that was never opened.
-    StreamNumber,
-    /// More data than the window of the connection allowed.
-    WindowExceeded,
-    /// A window beyond 2^31-1.
-    WindowOverflow,
-    /// More frames that cost work and bring nothing than the budget allows.
-    Flood,
-    /// The server closes the connection inside of a response.
-    Closed,
 }
 
 /// How far the connection's end is.

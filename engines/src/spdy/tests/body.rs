@@ -1,6 +1,6 @@
 //! Request bodies: what is told of them, and what is wrong with them.
 
-use super::super::stream::PAST_BYTES;
+use super::super::receive::PAST_BYTES;
 use super::*;
 
 #[test]

@@ -87,7 +87,7 @@ fn blocks_that_inflate_too_far_are_answered_and_beyond_that_end_the_connection()
         peer.syn_block(1, 0, &block, true);
         assert_eq!(peer.head().fault, Some(Fault::HeaderTooLarge), "{len}");
         assert!(
-            peer.conn.inflated.capacity() <= 4096,
+            peer.conn.protocol.inflated.capacity() <= 4096,
             "memory is given back"
         );
         peer.get(3, "/");

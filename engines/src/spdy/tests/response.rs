@@ -136,11 +136,3 @@ fn source_that_has_nothing_is_asked_when_it_has() {
     peer.conn.resume(1);
     assert_eq!(peer.told(), ["1 DATA b END"]);
 }
-
-#[test]
-fn interim_responses_are_left_out() {
-    let mut peer = Peer::new();
-    peer.get(1, "/");
-    peer.conn.send_interim(1, 103, None);
-    assert!(peer.told().is_empty());
-}

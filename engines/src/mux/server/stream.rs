@@ -1,28 +1,30 @@
 //! One stream: how far its two directions are, what it may send and what waits to be sent.
 //!
 //! ```text
-//!             receive: Open ---------------> Ended        (FIN of the peer)
-//!             send:    Waiting -> Body ----> Ended        (our FIN)
+//!             receive: Open ---------------> Ended        (the peer's end)
+//!             send:    Waiting -> Body ----> Ended        (our end)
 //! ```
 //! A stream leaves the table when both have ended, or one side has reset it. After our end the rest of a request body is
-//! read and dropped.
+//! read and dropped, as far as the protocol has it so.
 //!
-//! Source: draft-mbelshe-httpbis-spdy-00 section 2.3.
+//! Source: RFC 9113 section 5.1; draft-mbelshe-httpbis-spdy-00 section 2.3.
 
 use crate::mux::{Incoming, Outgoing, Priority, Window};
 
 /// A stream that is open.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(crate) struct Stream {
     /// The peer has ended its side.
-    pub(super) received: bool,
-    pub(super) out: Outgoing,
-    pub(super) incoming: Incoming,
-    /// Bytes that are still read past after our end.
-    pub(super) past_bytes: u64,
+    pub(crate) received: bool,
     /// The core does not want the request body.
-    pub(super) discarding: bool,
-    pub(super) is_head: bool,
+    pub(crate) discarding: bool,
+    /// It is reset after its response; until then what comes on it is dropped.
+    pub(crate) malformed: bool,
+    pub(crate) is_head: bool,
+    /// Bytes of the request that have been read past after our end, where the protocol counts them.
+    pub(crate) past_bytes: u32,
+    pub(crate) out: Outgoing,
+    pub(crate) incoming: Incoming,
 }
 
 impl AsMut<Outgoing> for Stream {
@@ -35,11 +37,12 @@ impl Stream {
     pub(super) fn new() -> Self {
         Self {
             received: false,
+            discarding: false,
+            malformed: false,
+            is_head: false,
+            past_bytes: 0,
             out: Outgoing::new(),
             incoming: Incoming::default(),
-            past_bytes: PAST_BYTES,
-            discarding: false,
-            is_head: false,
         }
     }
 
@@ -53,7 +56,7 @@ impl Stream {
     }
 
     /// Whether a response may still be sent on it.
-    pub(super) fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         self.out.is_running()
     }
 
@@ -65,6 +68,3 @@ impl Stream {
         );
     }
 }
-
-/// Bytes of a request that are read past after its response has ended.
-pub(super) const PAST_BYTES: u64 = 64 << 20;

@@ -2,30 +2,13 @@
 //!
 //! [`Conn::advance`] is the transmit builder; whose turn it is and how much may leave is found in `mux::outgoing`.
 //!
-//! Source: RFC 9113 sections 6.1, 6.2, 8.1.
+//! Source: RFC 9113 sections 6.1, 6.2, 8.1; draft-mbelshe-httpbis-spdy-00 sections 2.2.2, 2.6.2, 2.6.7.
 
-use super::budget;
-use super::conn::Conn;
-use super::error;
-use super::event::{Plan, Want};
-use super::frame::{self, put_head};
+use super::{Conn, Protocol};
 use crate::http::{Chunk, ResponseHead};
-use crate::mux::Step;
+use crate::mux::{Plan, Step, Want, budget};
 
-impl Conn {
-    /// Sends an interim response, 1xx but not 101, with `fields` if any.
-    pub fn send_interim(&mut self, id: u32, status: u16, fields: Option<&ResponseHead>) {
-        let waiting = self
-            .streams
-            .get(id)
-            .is_some_and(|stream| stream.out.is_waiting());
-        if waiting {
-            let block = self.encode(Some(status), fields);
-            let bytes = self.put_block(id, block, false);
-            self.count(id, bytes);
-        }
-    }
-
+impl<P: Protocol> Conn<P> {
     /// Sends the head of the response and gives the bytes it has on the wire.
     pub fn send_head(&mut self, id: u32, head: &ResponseHead, plan: Plan) -> u64 {
         let stream = self.streams.get(id);
@@ -33,8 +16,7 @@ impl Conn {
         else {
             return 0;
         };
-        let block = self.encode_response(head.status, head);
-        let bytes = self.put_block(id, block, ended);
+        let bytes = P::put_response(self, id, head, ended);
         self.count(id, bytes);
         if ended {
             self.finish(id);
@@ -73,10 +55,17 @@ impl Conn {
         self.sender.blocked_since(&stream.out)
     }
 
+    /// Bytes of a response that were sent so far, frame heads included.
+    pub fn sent_bytes(&mut self, id: u32) -> u64 {
+        self.streams
+            .get(id)
+            .map_or(0, |stream| stream.out.sent_bytes)
+    }
+
     /// Does what can be done until something is needed, or `room` bytes wait to be transmitted.
     pub fn advance(&mut self, room: u64, now_ms: u64) -> Want {
         loop {
-            let most = self.peer.frame_bytes;
+            let most = self.protocol.frame_bytes();
             match self
                 .sender
                 .next(&mut self.streams, &self.out, room, most, now_ms)
@@ -89,7 +78,7 @@ impl Conn {
     }
 
     /// Counts bytes of a response.
-    fn count(&mut self, id: u32, bytes: u64) {
+    pub(crate) fn count(&mut self, id: u32, bytes: u64) {
         if let Some(stream) = self.streams.get(id) {
             stream.out.sent_bytes += bytes;
         }
@@ -101,12 +90,10 @@ impl Conn {
             return;
         };
         let (stream, out) = (&mut stream.out, &mut self.out);
-        let head_bytes = frame::HEAD_BYTES;
         let piece = self
             .sender
-            .put_data(id, stream, len, out, head_bytes, |out, last| {
-                let flags = if last { frame::END_STREAM } else { 0 };
-                put_head(out, len as usize, frame::DATA, flags, id);
+            .put_data(id, stream, len, out, P::HEAD_BYTES, |out, last| {
+                P::put_data(out, id, len as usize, last);
             });
         if piece.all || len >= budget::USEFUL_BYTES as u64 {
             self.budget.earn(budget::DATA);
@@ -125,15 +112,13 @@ impl Conn {
         let Some(trailers) = stream.and_then(|stream| stream.out.take_trailers()) else {
             return;
         };
-        if let Some(trailers) = trailers {
-            let block = self.encode(None, Some(&trailers));
-            let bytes = self.put_block(id, block, true);
-            self.count(id, bytes);
+        let bytes = if let Some(trailers) = trailers {
+            P::put_trailers(self, id, &trailers)
         } else {
-            self.count(id, frame::HEAD_BYTES as u64);
-            self.out
-                .push_with(|out| put_head(out, 0, frame::DATA, frame::END_STREAM, id));
-        }
+            self.out.push_with(|out| P::put_data(out, id, 0, true));
+            P::HEAD_BYTES as u64
+        };
+        self.count(id, bytes);
         self.finish(id);
     }
 
@@ -145,28 +130,10 @@ impl Conn {
         stream.discarding = true;
         self.sender.finish(id, &mut stream.out);
         self.budget.earn(budget::RESPONSE);
-        if stream.malformed {
-            self.reset(id, error::PROTOCOL_ERROR);
-        } else if stream.received {
+        if stream.received && !stream.malformed {
             self.streams.remove(id);
-        } else if !stream.rest_is_allowed() {
-            // RFC 9113 section 8.1: the rest of the request is not needed.
-            self.reset(id, error::NO_ERROR);
+        } else {
+            P::outlived(self, id);
         }
     }
-
-    /// HEADERS, and CONTINUATION where one frame is too small; gives the bytes of all of them.
-    fn put_block(&mut self, id: u32, block: Vec<u8>, end_stream: bool) -> u64 {
-        let before = self.out.len();
-        let most = self.peer.frame_bytes;
-        self.out
-            .push_with(|out| frame::put_block(out, &block, most, end_stream, id));
-        // Its memory is used for the next block.
-        self.encoded = block;
-        self.encoded.shrink_to(KEEP_BYTES);
-        self.out.len() - before
-    }
 }
-
-/// Capacity that is kept for the next block.
-const KEEP_BYTES: usize = 4096;

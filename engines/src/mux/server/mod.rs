@@ -1,0 +1,285 @@
+//! A server of HTTP/2 or SPDY: the same state, the same rules about windows, streams and their ends.
+//!
+//! What the two write and read differently is the [`Protocol`]'s; what its frames mean is told to the functions in
+//! `receive`, responses are sent in `send`.
+//!
+//! Absent: frames, header blocks, and how a connection is announced.
+//!
+//! Source: RFC 9113; draft-mbelshe-httpbis-spdy-00.
+
+mod receive;
+mod send;
+mod stream;
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use super::budget::{self, Budget};
+use super::{Allowance, Broken, Event, Repeated, Sender, StreamTable, Window};
+use crate::held::Held;
+use crate::http::{Gather, RequestHead, ResponseHead};
+pub(crate) use stream::Stream;
+
+/// One connection in the server role.
+#[derive(Debug)]
+pub struct Conn<P: Protocol> {
+    pub(crate) protocol: P,
+    /// A part of what comes next.
+    pub(crate) held: Held,
+    /// SETTINGS of the peer have come: the first are free.
+    pub(crate) settled: bool,
+    eof: bool,
+    /// The window of a new stream, as the peer's SETTINGS say.
+    pub(crate) window_bytes: u32,
+    pub(crate) streams: StreamTable<Stream>,
+    pub(crate) sender: Sender,
+    pub(crate) allowance: Allowance,
+    /// The response head that was encoded last.
+    pub(crate) repeated: Repeated,
+    /// Highest number of a stream of the client.
+    pub(crate) last_stream: u32,
+    pub(crate) ending: Ending,
+    pub(crate) events: VecDeque<Event<P::Misdeed>>,
+    pub(crate) out: Gather,
+    pub(crate) budget: Budget,
+    #[allow(clippy::vec_box, reason = "heads move as pointers")]
+    pub(crate) spares: Vec<Box<RequestHead>>,
+}
+
+/// What the protocols do differently, and what only they need.
+pub trait Protocol: fmt::Debug + Sized {
+    /// What can be wrong with a connection.
+    type Misdeed: fmt::Debug + From<Broken>;
+    /// How long the head of a frame is.
+    const HEAD_BYTES: usize;
+    /// What RST_STREAM says where the peer breaks flow control.
+    const FLOW_CONTROL_ERROR: u32;
+
+    /// Takes what is whole; gives how many bytes it was.
+    ///
+    /// # Errors
+    /// The client breaks the connection.
+    fn frames(conn: &mut Conn<Self>, input: &[u8]) -> Result<usize, Self::Misdeed>;
+
+    /// Forgets a frame or a header block of which a part has come.
+    fn forget_part(&mut self);
+
+    /// Whether a stream was never opened, by either side.
+    fn is_idle(conn: &Conn<Self>, id: u32) -> bool;
+
+    /// The response has ended before the request.
+    fn outlived(_conn: &mut Conn<Self>, _id: u32) {}
+
+    /// Longest body of a DATA frame that is sent.
+    fn frame_bytes(&self) -> usize;
+
+    /// Appends the head of a DATA frame.
+    fn put_data(out: &mut Vec<u8>, stream: u32, len: usize, ended: bool);
+
+    /// Sends the head of a response; gives its bytes.
+    fn put_response(conn: &mut Conn<Self>, stream: u32, head: &ResponseHead, ended: bool) -> u64;
+
+    /// Sends trailers, which end the stream; gives their bytes.
+    fn put_trailers(conn: &mut Conn<Self>, stream: u32, trailers: &ResponseHead) -> u64;
+
+    /// Sends RST_STREAM.
+    fn put_reset(conn: &mut Conn<Self>, stream: u32, code: u32);
+
+    /// Appends WINDOW_UPDATE; stream 0 is the connection.
+    fn put_grant(out: &mut Vec<u8>, stream: u32, bytes: u32);
+
+    /// Appends the GOAWAY that tells the last stream that is served, and a misdeed, if any.
+    fn put_goaway(out: &mut Vec<u8>, last: u32, misdeed: Option<&Self::Misdeed>);
+
+    /// Panics if its part of the connection contradicts itself.
+    fn check_invariants(conn: &Conn<Self>);
+}
+
+/// How far the connection's end is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Open,
+    /// The peer was told that there is an end, not yet where; only HTTP/2 can, where a PING finds out when it knows.
+    Announced,
+    /// Streams above this number are not served.
+    After(u32),
+    /// The peer broke the protocol.
+    Failed,
+}
+
+impl<P: Protocol> Conn<P> {
+    /// A connection on which nothing has been received; until SETTINGS say otherwise windows are of `window_bytes`.
+    pub(crate) fn begin(protocol: P, window_bytes: u32, abuse_budget: u32) -> Self {
+        Self {
+            protocol,
+            held: Held::default(),
+            settled: false,
+            eof: false,
+            window_bytes,
+            streams: StreamTable::default(),
+            sender: Sender::new(Window::new(window_bytes)),
+            allowance: Allowance::new(),
+            repeated: Repeated::default(),
+            last_stream: 0,
+            ending: Ending::Open,
+            events: VecDeque::new(),
+            out: Gather::default(),
+            budget: Budget::new(abuse_budget),
+            spares: Vec::new(),
+        }
+    }
+
+    /// Takes bytes from the peer.
+    pub fn receive(&mut self, input: &[u8]) {
+        if self.ending == Ending::Failed {
+            return;
+        }
+        let all = self.held.join(input);
+        match P::frames(self, &all) {
+            Ok(used) => self.held.keep(all, used),
+            Err(misdeed) => self.fail(misdeed),
+        }
+    }
+
+    /// Takes the end of the peer's bytes.
+    pub fn receive_eof(&mut self) {
+        if !self.eof {
+            self.eof = true;
+            self.events.push_back(Event::Eof);
+        }
+    }
+
+    /// Whether more bytes can be taken.
+    #[must_use]
+    pub fn wants_input(&self) -> bool {
+        !self.eof && self.ending != Ending::Failed && self.out.len() < OUT_BYTES
+    }
+
+    /// The next event.
+    pub fn event(&mut self) -> Option<Event<P::Misdeed>> {
+        self.events.pop_front()
+    }
+
+    /// Moves the bytes to send to the end of `out`.
+    pub fn transmit(&mut self, out: &mut Gather) {
+        out.append(&mut self.out);
+    }
+
+    /// Exchanges the heads whose memory is used for requests with `spares`, so that connections can share them.
+    #[inline]
+    #[allow(clippy::vec_box, reason = "heads move as pointers")]
+    pub fn swap_spares(&mut self, spares: &mut Vec<Box<RequestHead>>) {
+        std::mem::swap(&mut self.spares, spares);
+    }
+
+    /// Whether the connection has ended: it was told to, and no response is under way.
+    #[must_use]
+    pub fn is_over(&mut self) -> bool {
+        match self.ending {
+            Ending::Open | Ending::Announced => false,
+            Ending::After(_) => {
+                let mut running = false;
+                self.streams
+                    .each(|_, stream| running |= stream.is_running());
+                !running
+            }
+            Ending::Failed => true,
+        }
+    }
+
+    /// Whether the last stream has been told.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        !matches!(self.ending, Ending::Open | Ending::Announced)
+    }
+
+    /// Time has passed: what a client did is forgiven by and by.
+    pub fn seconds_passed(&mut self, seconds: u32) {
+        self.budget.earn(seconds.saturating_mul(budget::SECOND));
+    }
+
+    /// Ends the connection: no stream after this one is served, even where its request is here.
+    pub fn end_after(&mut self, last: u32) {
+        if self.is_ending() {
+            return;
+        }
+        self.ending = Ending::After(last);
+        // The number is one of the client's; what was promised is kept.
+        let is_later = |id: u32| id > last && !id.is_multiple_of(2);
+        let later: Vec<u32> = self.streams.ids().filter(|id| is_later(*id)).collect();
+        for id in later {
+            self.streams.remove(id);
+        }
+        self.events
+            .retain(|event| event.stream().is_none_or(|id| !is_later(id)));
+        self.out.push_with(|out| P::put_goaway(out, last, None));
+    }
+
+    /// Ends the connection because of a misdeed.
+    fn fail(&mut self, misdeed: P::Misdeed) {
+        // What was told before does not grow (RFC 9113 section 6.8).
+        let last = match self.ending {
+            Ending::After(last) => last,
+            _ => self.last_stream,
+        };
+        self.ending = Ending::Failed;
+        self.held.clear();
+        self.protocol.forget_part();
+        let ids: Vec<u32> = self.streams.ids().collect();
+        for id in ids {
+            self.lose(id);
+        }
+        self.sender.clear();
+        self.out
+            .push_with(|out| P::put_goaway(out, last, Some(&misdeed)));
+        self.events.push_back(Event::Failed(misdeed));
+    }
+
+    /// Forgets a stream; tells so where a response was still to be sent on it.
+    pub(crate) fn lose(&mut self, id: u32) {
+        let Some(stream) = self.streams.get(id) else {
+            return;
+        };
+        let (running, sent_bytes) = (stream.is_running(), stream.out.sent_bytes);
+        self.streams.remove(id);
+        if running {
+            self.events.push_back(Event::Reset {
+                stream: id,
+                sent_bytes,
+            });
+        }
+    }
+
+    /// Resets a stream, if it is open, and forgets it.
+    pub fn reset(&mut self, id: u32, code: u32) {
+        if self.streams.remove(id) {
+            self.put_reset(id, code);
+        }
+    }
+
+    pub(crate) fn put_reset(&mut self, id: u32, code: u32) {
+        P::put_reset(self, id, code);
+    }
+
+    /// Whether a stream was never opened, by either side.
+    pub(crate) fn is_idle(&self, id: u32) -> bool {
+        P::is_idle(self, id)
+    }
+
+    /// Panics if the connection contradicts itself; for tests and fuzzing.
+    pub fn check_invariants(&mut self) {
+        P::check_invariants(self);
+        let idle = self.streams.ids().any(|id| self.is_idle(id));
+        assert!(!idle, "a stream that nobody opened");
+        let Self {
+            streams, sender, ..
+        } = self;
+        streams.each(|id, stream| {
+            stream.check_invariants();
+            sender.check_invariants(id, &stream.out);
+        });
+    }
+}
+
+/// Bytes that wait to be transmitted before nothing more is read.
+const OUT_BYTES: u64 = 64 << 10;

@@ -1,0 +1,132 @@
+//! What frames of either protocol mean: requests, their bodies, windows, and the end of streams.
+//!
+//! Source: RFC 9113 sections 5.1, 6.1, 6.4, 6.9; draft-mbelshe-httpbis-spdy-00 sections 2.2, 2.3, 2.6.3, 2.6.8.
+
+use super::{Conn, Protocol, Stream};
+use crate::http::{BodyLength, Method, RequestHead};
+use crate::mux::{Broken, Event, Priority, Window, budget};
+
+impl<P: Protocol> Conn<P> {
+    pub(crate) fn spend(&mut self, cost: u32) -> Result<(), P::Misdeed> {
+        let is_spent = self.budget.spend(cost);
+        is_spent.then_some(()).ok_or_else(|| Broken::Flood.into())
+    }
+
+    /// Opens the stream of a request, whose body may have `allowed_bytes` at first; `ended`: there is none.
+    #[inline]
+    pub(crate) fn open(
+        &mut self,
+        id: u32,
+        head: Box<RequestHead>,
+        priority: Priority,
+        allowed_bytes: u32,
+        ended: bool,
+    ) -> &mut Stream {
+        let stream = self.streams.insert_with(id, Stream::new);
+        let window = Window::new(self.window_bytes);
+        stream.begin(window, u64::from(allowed_bytes), priority);
+        stream.received = ended;
+        stream.is_head = head.method == Method::Head;
+        stream.discarding = head.fault.is_some();
+        if let BodyLength::Length(length) = head.body {
+            stream.incoming.length_left = Some(length);
+        }
+        self.events.push_back(Event::Head { stream: id, head });
+        stream
+    }
+
+    /// Takes from the window of the connection, which is opened again long before it could stop anybody.
+    pub(crate) fn take_allowed(&mut self, size: u64) -> Result<(), P::Misdeed> {
+        let grant = self.allowance.take(size).ok_or(Broken::WindowExceeded)?;
+        if grant > 0 {
+            self.put_grant(0, grant);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn put_grant(&mut self, id: u32, bytes: u64) {
+        let bytes = u32::try_from(bytes).unwrap_or(0);
+        self.out.push_with(|out| P::put_grant(out, id, bytes));
+    }
+
+    /// The peer has ended its side.
+    pub(crate) fn received_whole(&mut self, id: u32) {
+        let Some(stream) = self.streams.get(id) else {
+            return;
+        };
+        stream.received = true;
+        if !stream.is_running() {
+            self.streams.remove(id);
+        } else if !stream.discarding {
+            self.events.push_back(Event::BodyEnd(id));
+        }
+    }
+
+    /// Lets the peer send the whole body without waiting for windows: whoever calls this takes it as it comes.
+    pub fn want_whole_body(&mut self, id: u32) {
+        let Some(stream) = self.streams.get(id) else {
+            return;
+        };
+        if stream.received || stream.discarding {
+            return;
+        }
+        if let Some(grant) = stream.incoming.widen() {
+            self.put_grant(id, grant);
+        }
+    }
+
+    /// Gives no more `Data` and `Trailers` of this request.
+    pub fn discard_body(&mut self, id: u32) {
+        if let Some(stream) = self.streams.get(id) {
+            stream.discarding = true;
+        }
+    }
+
+    /// Ends a stream that the peer has broken.
+    pub(crate) fn break_stream(&mut self, id: u32, code: u32) -> Result<(), P::Misdeed> {
+        self.spend(budget::RESET)?;
+        self.lose(id);
+        self.put_reset(id, code);
+        Ok(())
+    }
+
+    /// The peer has reset a stream.
+    pub(crate) fn peer_reset(&mut self, id: u32) -> Result<(), P::Misdeed> {
+        self.spend(budget::RESET)?;
+        self.lose(id);
+        Ok(())
+    }
+
+    /// The peer lets us send more, on a stream or on the connection, whose number is 0.
+    pub(crate) fn grow_window(&mut self, id: u32, grant: u32) -> Result<(), P::Misdeed> {
+        let grant = i64::from(grant);
+        if id == 0 {
+            let grown = self.sender.window.adjust(grant);
+            return grown.map_err(|_| Broken::WindowOverflow.into());
+        }
+        let Some(stream) = self.streams.get(id) else {
+            return Ok(());
+        };
+        if stream.out.window.adjust(grant).is_err() {
+            return self.break_stream(id, P::FLOW_CONTROL_ERROR);
+        }
+        self.sender.requeue(id, &mut stream.out);
+        Ok(())
+    }
+
+    /// Another initial window changes those of all streams (RFC 9113 section 6.9.2); gives those that grow too large.
+    pub(crate) fn change_windows(&mut self, bytes: u32) -> Vec<u32> {
+        let change = i64::from(bytes) - i64::from(self.window_bytes);
+        self.window_bytes = bytes;
+        let mut overflown = Vec::new();
+        self.streams.each(|id, stream| {
+            if stream.out.window.adjust(change).is_err() {
+                overflown.push(id);
+            }
+        });
+        if change > 0 {
+            self.sender.requeue_all(&mut self.streams);
+        }
+        overflown
+    }
+}
