@@ -435,6 +435,19 @@ pub fn trailers_allowed(x: &Exchange) -> bool {
     x.head.version >= Version::Http11 && *x.core_loc(&x.http).chunked_transfer_encoding
 }
 
+/// Says that the content is changed on its way: the time of the file and its ETag go, or the ETag becomes a weak one where
+/// `keeps_time`.
+pub fn change_content(reply: &mut Reply, keeps_time: bool) {
+    reply.content_length = None;
+    if keeps_time {
+        return weaken(reply);
+    }
+    reply.last_modified = None;
+    reply.last_modified_text = None;
+    reply.etag = None;
+    reply.fields.remove(FieldId::LastModified);
+}
+
 /// Makes the response's ETag a weak one; what is none is dropped.
 pub fn weaken(reply: &mut Reply) {
     if let Some(etag) = reply.etag.take() {

@@ -4,17 +4,15 @@
 //!
 //! Source: nginx documentation, `ngx_http_flv_module`; Adobe Flash Video File Format Specification, annex E.2.
 
-use std::rc::Rc;
-
 use conf::{Arity, Contexts, Row};
-use engines::http::{Chunk, FileRange, Method};
+use engines::http::{Chunk, FileRange};
 use server_http::build::Build;
 use server_http::builtin::find_arg;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Inherit, Module};
-use server_http::{paths, reply};
+use server_http::reply;
 
-use server_http::paths::open_failed;
+use crate::file;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -39,23 +37,9 @@ const ROWS: &[Row<Build>] = &[Row {
 }];
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    if !matches!(x.method, Method::Get | Method::Head) {
-        return Content::Status(405);
-    }
-    if x.uri.ends_with(b"/") {
-        return Content::Declined;
-    }
-    let path = match paths::map_uri(x, cx) {
-        Ok(path) => path,
-        Err(status) => return Content::Status(status),
-    };
-    let policy = paths::policy(x, cx, &path);
-    let opened = match cx.files.open(&path, &policy) {
-        Ok(opened) => opened,
-        Err(error) => return Content::Status(open_failed(x, &path, error)),
-    };
-    let Some(file) = opened.file.clone().filter(|_| opened.meta.is_file) else {
-        return Content::Declined;
+    let (_, opened, file) = match file::open(x, cx) {
+        Ok(found) => found,
+        Err(content) => return content,
     };
     let size = opened.meta.size;
     // As in nginx what is no number, or lies beyond the end, counts for nothing.
@@ -65,16 +49,8 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     if start > 0 {
         x.body.push_back(Chunk::Static(HEADER));
     }
-    x.reply.status = 200;
-    x.reply.content_length = Some(len + x.body.iter().map(Chunk::len).sum::<u64>());
-    x.reply.last_modified = Some(opened.meta.mtime_s);
-    x.reply.last_modified_text = Some(Rc::clone(&opened.last_modified));
-    let http = Rc::clone(&x.http);
-    if *x.core_loc(&http).etag {
-        x.reply.etag = Some(Rc::clone(&opened.etag));
-    }
-    x.reply.allow_ranges = true;
-    reply::set_content_type(x);
+    let head_len = x.body.iter().map(Chunk::len).sum::<u64>();
+    file::describe(x, &opened, head_len + len);
     let chunk = Chunk::File(FileRange {
         file,
         offset: start,

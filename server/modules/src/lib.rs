@@ -15,6 +15,7 @@ mod compress;
 mod dav;
 mod early_hints;
 mod empty_gif;
+mod file;
 mod first_byte_sampling;
 mod flv;
 pub mod freeze_manifest;

@@ -16,7 +16,7 @@ mod track;
 use std::rc::Rc;
 
 use conf::{Arity, Contexts, Row, os_error};
-use engines::http::{Chunk, FileHandle, FileRange, Method};
+use engines::http::{Chunk, FileHandle, FileRange};
 use server_base::errlog::Level;
 use server_base::files::{Files, Opened};
 use server_base::typed::Size;
@@ -24,11 +24,11 @@ use server_http::build::Build;
 use server_http::builtin::find_arg;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Inherit, Module};
-use server_http::{debug_http, paths, reply, settings};
+use server_http::{debug_http, reply, settings};
 
+use crate::file;
 use fault::Fault;
 use movie::{Cut, Limits, Ranges};
-use server_http::paths::open_failed;
 use track::Ask;
 
 /// The module.
@@ -67,23 +67,9 @@ const ROWS: &[Row<Build>] = &[Row {
 }];
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    if !matches!(x.method, Method::Get | Method::Head) {
-        return Content::Status(405);
-    }
-    if x.uri.ends_with(b"/") {
-        return Content::Declined;
-    }
-    let path = match paths::map_uri(x, cx) {
-        Ok(path) => path,
-        Err(status) => return Content::Status(status),
-    };
-    let policy = paths::policy(x, cx, &path);
-    let opened = match cx.files.open(&path, &policy) {
-        Ok(opened) => opened,
-        Err(error) => return Content::Status(open_failed(x, &path, error)),
-    };
-    let Some(file) = opened.file.clone().filter(|_| opened.meta.is_file) else {
-        return Content::Declined;
+    let (path, opened, file) = match file::open(x, cx) {
+        Ok(found) => found,
+        Err(content) => return content,
     };
     let asked = asked(x);
     if asked.is_some() && !x.hold_memory(cx, INDEX_BYTES) {
@@ -191,45 +177,23 @@ impl Ranges for Reader<'_> {
 }
 
 fn send(x: &mut Exchange, cx: &mut Ctx<'_>, opened: Rc<Opened>, file: FileHandle, cut: Cut) {
-    let (head, data) = match cut {
-        Cut::Whole => (Vec::new(), 0..opened.meta.size),
-        Cut::Part { head, data } => (head, data),
-    };
-    let length = head.len() as u64 + (data.end - data.start);
-    let whole = head.is_empty();
-    x.reply.status = 200;
-    x.reply.content_length = Some(length);
-    x.reply.last_modified = Some(opened.meta.mtime_s);
-    x.reply.last_modified_text = Some(Rc::clone(&opened.last_modified));
-    let http = Rc::clone(&x.http);
-    if *x.core_loc(&http).etag {
-        x.reply.etag = Some(match whole {
-            true => Rc::clone(&opened.etag),
-            // As in nginx the time of the file and the length of what is sent.
-            false => format!("\"{:x}-{length:x}\"", opened.meta.mtime_s)
-                .into_bytes()
-                .into(),
-        });
-    }
-    x.reply.allow_ranges = true;
-    reply::set_content_type(x);
-    let content = match whole {
-        true => cx.files.content(&opened),
-        false => None,
-    };
-    let chunk = match content {
-        Some(content) => Chunk::from(content),
-        None => Chunk::File(FileRange {
-            file,
-            offset: data.start,
-            len: data.end - data.start,
-        }),
-    };
-    if whole {
+    let Cut::Part { head, data } = cut else {
+        file::describe(x, &opened, opened.meta.size);
+        let chunk = file::chunk(cx, &opened);
         x.reply.source = Some(opened);
-    } else {
-        x.body.push_back(Chunk::Owned(head));
+        return reply::send(x, cx, chunk);
+    };
+    let len = data.end - data.start;
+    let length = head.len() as u64 + len;
+    file::describe(x, &opened, length);
+    if x.reply.etag.is_some() {
+        // As in nginx the time of the file and the length of what is sent.
+        let etag = format!("\"{:x}-{length:x}\"", opened.meta.mtime_s);
+        x.reply.etag = Some(etag.into_bytes().into());
     }
+    x.body.push_back(Chunk::Owned(head));
+    let offset = data.start;
+    let chunk = Chunk::File(FileRange { file, offset, len });
     reply::send(x, cx, (length > 0).then_some(chunk));
 }
 

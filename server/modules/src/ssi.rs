@@ -16,7 +16,7 @@ mod time;
 use std::rc::Rc;
 
 use conf::{ConfError, Contexts};
-use engines::http::{FieldId, Method};
+use engines::http::Method;
 use server_base::clock::utc_offset_s;
 use server_base::mime::{ALWAYS, MimeTypes};
 use server_base::typed::Size;
@@ -26,7 +26,7 @@ use server_http::module::Module;
 use server_http::settings;
 use server_http::vars::Variable;
 
-use server_http::reply::weaken;
+use server_http::reply::change_content;
 use stage::Stage;
 
 /// The module.
@@ -87,16 +87,8 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     if !conf.types.matches(&x.reply.content_type) {
         return Ok(());
     }
-    x.reply.content_length = None;
     x.reply.allow_ranges = false;
-    if *conf.last_modified {
-        weaken(&mut x.reply);
-    } else {
-        x.reply.last_modified = None;
-        x.reply.last_modified_text = None;
-        x.reply.etag = None;
-        x.reply.fields.remove(FieldId::LastModified);
-    }
+    change_content(&mut x.reply, *conf.last_modified);
     if x.head.method != Method::Head {
         let stage = Stage::new(conf.value_length.0 as usize, *conf.silent_errors);
         x.stages.push(Box::new(stage));

@@ -5,14 +5,14 @@
 //!
 //! Source: nginx documentation, `ngx_http_core_module`; nginx's static handler.
 
-use engines::http::{Chunk, FileRange, Method};
+use engines::http::Method;
 use server_base::errlog::{Level, Shown};
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Handler, Module};
 use server_http::{paths, reply};
 
-use std::rc::Rc;
+use crate::file;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -43,39 +43,21 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         reply::slash_redirect(x);
         return Content::Status(301);
     }
-    let Some(file) = opened.file.clone().filter(|_| opened.meta.is_file) else {
+    if !opened.meta.is_file || opened.file.is_none() {
         let text = String::from_utf8_lossy(&path);
         x.log(
             Level::Crit,
             format_args!("\"{text}\" is not a regular file"),
         );
         return Content::Status(404);
-    };
+    }
     // nginx refuses POST only for what exists: a missing file is 404.
     if x.method == Method::Post {
         return Content::Status(405);
     }
-    let size = opened.meta.size;
-    x.reply.status = 200;
-    x.reply.content_length = Some(size);
-    x.reply.last_modified = Some(opened.meta.mtime_s);
-    x.reply.last_modified_text = Some(Rc::clone(&opened.last_modified));
-    let http = Rc::clone(&x.http);
-    if *x.core_loc(&http).etag {
-        x.reply.etag = Some(Rc::clone(&opened.etag));
-    }
-    x.reply.allow_ranges = true;
-    reply::set_content_type(x);
-    // Small files are held in memory and leave in the same write as the head.
-    let chunk = match cx.files.content(&opened) {
-        Some(content) => Chunk::from(content),
-        None => Chunk::File(FileRange {
-            file,
-            offset: 0,
-            len: size,
-        }),
-    };
+    file::describe(x, &opened, opened.meta.size);
+    let chunk = file::chunk(cx, &opened);
     x.reply.source = Some(opened);
-    reply::send(x, cx, (size > 0).then_some(chunk));
+    reply::send(x, cx, chunk);
     Content::Sent
 }

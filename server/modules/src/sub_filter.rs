@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
-use engines::http::{Chunk, FieldId, Method};
+use engines::http::{Chunk, Method};
 use server_base::mime::{ALWAYS, MimeTypes};
 use server_http::build::Build;
 use server_http::exchange::{BodyStage, Broken, Ctx, Exchange};
@@ -21,7 +21,7 @@ use server_http::settings;
 use server_http::value::Value;
 
 use replace::{Pair, Replace};
-use server_http::reply::weaken;
+use server_http::reply::change_content;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -104,15 +104,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     if pairs.is_empty() {
         return Ok(());
     }
-    x.reply.content_length = None;
-    if *conf.last_modified {
-        weaken(&mut x.reply);
-    } else {
-        x.reply.last_modified = None;
-        x.reply.last_modified_text = None;
-        x.reply.etag = None;
-        x.reply.fields.remove(FieldId::LastModified);
-    }
+    change_content(&mut x.reply, *conf.last_modified);
     if x.head.method != Method::Head {
         x.stages.push(Box::new(Replace::new(pairs, *conf.once)));
     }

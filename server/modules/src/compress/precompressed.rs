@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use conf::Contexts;
-use engines::http::{Chunk, FieldId, FileRange, Method};
+use engines::http::{FieldId, Method};
 use server_base::errlog::{Level, Shown};
 use server_base::files::Opened;
 use server_http::debug_http;
@@ -18,6 +18,7 @@ use server_http::{paths, reply, settings};
 use super::coding::{CODINGS, Coding};
 use super::settings::CompressLoc;
 use super::{allowed, vary};
+use crate::file;
 use server_http::paths::log_failed;
 
 /// The module.
@@ -156,33 +157,16 @@ fn open(x: &mut Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> Option<Rc<Opened>> {
 }
 
 fn send(x: &mut Exchange, cx: &mut Ctx<'_>, coding: Coding, opened: &Opened) -> Content {
-    let Some(file) = opened.file.clone() else {
+    if opened.file.is_none() {
         return Content::Declined;
-    };
-    let size = opened.meta.size;
-    x.reply.status = 200;
-    x.reply.content_length = Some(size);
-    x.reply.last_modified = Some(opened.meta.mtime_s);
-    x.reply.last_modified_text = Some(Rc::clone(&opened.last_modified));
-    let http = Rc::clone(&x.http);
-    if *x.core_loc(&http).etag {
-        x.reply.etag = Some(Rc::clone(&opened.etag));
     }
-    x.reply.allow_ranges = true;
-    reply::set_content_type(x);
+    file::describe(x, opened, opened.meta.size);
     x.reply.fields.push_id(
         FieldId::ContentEncoding,
         b"Content-Encoding",
         coding.token().as_bytes(),
     );
-    let chunk = match cx.files.content(opened) {
-        Some(content) => Chunk::from(content),
-        None => Chunk::File(FileRange {
-            file,
-            offset: 0,
-            len: size,
-        }),
-    };
-    reply::send(x, cx, (size > 0).then_some(chunk));
+    let chunk = file::chunk(cx, opened);
+    reply::send(x, cx, chunk);
     Content::Sent
 }

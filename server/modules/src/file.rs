@@ -1,0 +1,59 @@
+//! What handlers of files share: opening one, describing it, and its content.
+
+use std::rc::Rc;
+
+use engines::http::{Chunk, FileHandle, FileRange, Method};
+use server_base::files::Opened;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::Content;
+use server_http::{paths, reply};
+
+/// Opens the file that the URI names, for a handler of GET and HEAD that has no say about what is no file.
+///
+/// # Errors
+/// What the handler gives instead of a response.
+pub(crate) fn open(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+) -> Result<(Vec<u8>, Rc<Opened>, FileHandle), Content> {
+    if !matches!(x.method, Method::Get | Method::Head) {
+        return Err(Content::Status(405));
+    }
+    if x.uri.ends_with(b"/") {
+        return Err(Content::Declined);
+    }
+    let path = paths::map_uri(x, cx).map_err(Content::Status)?;
+    let policy = paths::policy(x, cx, &path);
+    let opened = cx.files.open(&path, &policy);
+    let opened = opened.map_err(|error| Content::Status(paths::open_failed(x, &path, error)))?;
+    let file = opened.file.clone().filter(|_| opened.meta.is_file);
+    let file = file.ok_or(Content::Declined)?;
+    Ok((path, opened, file))
+}
+
+/// Says of `len` bytes of a file what its head tells: its time, its ETag, its type, and that ranges can be had.
+pub(crate) fn describe(x: &mut Exchange, file: &Opened, len: u64) {
+    x.reply.status = 200;
+    x.reply.content_length = Some(len);
+    x.reply.last_modified = Some(file.meta.mtime_s);
+    x.reply.last_modified_text = Some(Rc::clone(&file.last_modified));
+    let http = Rc::clone(&x.http);
+    if *x.core_loc(&http).etag {
+        x.reply.etag = Some(Rc::clone(&file.etag));
+    }
+    x.reply.allow_ranges = true;
+    reply::set_content_type(x);
+}
+
+/// The content of a file that is not empty: small ones are held in memory and leave in the same write as the head.
+pub(crate) fn chunk(cx: &mut Ctx<'_>, opened: &Opened) -> Option<Chunk> {
+    let len = opened.meta.size;
+    if len == 0 {
+        return None;
+    }
+    if let Some(content) = cx.files.content(opened) {
+        return Some(Chunk::from(content));
+    }
+    let (file, offset) = (opened.file.clone()?, 0);
+    Some(Chunk::File(FileRange { file, offset, len }))
+}
