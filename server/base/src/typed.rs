@@ -89,6 +89,19 @@ impl Typed for Number {
     }
 }
 
+/// A number from `LEAST` to `MOST`.
+#[derive(Clone, Copy, Debug)]
+pub struct Between<const LEAST: u64, const MOST: u64>(pub u64);
+
+impl<const LEAST: u64, const MOST: u64> Typed for Between<LEAST, MOST> {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "number";
+
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        conf::between(d, conf::number(d)?, LEAST, MOST).map(Self)
+    }
+}
+
 /// Number and size of buffers: `4 8k`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffers {

@@ -6,12 +6,12 @@ use conf::{Arity, ConfError, Contexts, Directive};
 
 use crate::settings;
 use server_base::config::ConfigContext;
-use server_base::typed::{Number, Typed};
+use server_base::typed::{Between, Number, Typed};
 
 const HS: Contexts = Contexts::HTTP_SERVER;
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 
-/// `http2_chunk_size`: bytes of a DATA frame.
+/// `http2_chunk_size` and `spdy_chunk_size`: bytes of a DATA frame.
 #[derive(Clone, Copy, Debug)]
 pub struct ChunkSize(pub u64);
 
@@ -22,7 +22,8 @@ impl Typed for ChunkSize {
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let size = conf::size(d)? as u64;
         if size == 0 {
-            let text = "the http2 chunk size cannot be zero";
+            let protocol = d.name().trim_end_matches("_chunk_size");
+            let text = format!("the {protocol} chunk size cannot be zero");
             return Err(ConfError::word(d, d.word(0), text));
         }
         Ok(Self(size.min(MAX_CHUNK_BYTES)))
@@ -60,31 +61,8 @@ impl Typed for TableSize {
     }
 }
 
-/// `http2_abuse_budget`: at least one frame.
-#[derive(Clone, Copy, Debug)]
-pub struct Frames(pub u64);
-
-impl Typed for Frames {
-    const ARITY: Arity = Arity::TAKE1;
-    const SYNTAX: &'static str = "number";
-
-    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
-        conf::between(d, conf::number(d)?, 1, MAX_FRAMES).map(Self)
-    }
-}
-
 /// `http2_max_concurrent_streams`: at least one.
-#[derive(Clone, Copy, Debug)]
-pub struct Streams(pub u64);
-
-impl Typed for Streams {
-    const ARITY: Arity = Arity::TAKE1;
-    const SYNTAX: &'static str = "number";
-
-    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
-        conf::between(d, conf::number(d)?, 1, MAX_STREAMS).map(Self)
-    }
-}
+pub(super) type Streams = Between<1, MAX_STREAMS>;
 
 settings! {
     /// Settings of HTTP/2 at server scope.
@@ -92,13 +70,13 @@ settings! {
         /// Whether HTTP/2 is spoken: chosen by ALPN over TLS, by the preface on a plain connection.
         on "http2": bool = false, "off", HS;
         /// Most streams of a connection at a time.
-        max_concurrent_streams "http2_max_concurrent_streams": Streams = Streams(128), "128", HS;
+        max_concurrent_streams "http2_max_concurrent_streams": Streams = Between(128), "128", HS;
         /// Most pushed streams of a connection at a time.
         max_concurrent_pushes "http2_max_concurrent_pushes": Number = Number(10), "10", HS;
         /// Bytes of a request body that are taken before anybody reads it.
         body_preread_size "http2_body_preread_size": PrereadSize = PrereadSize(64 << 10), "64k", HS;
         /// Frames that cost work and bring nothing, before the connection is ended.
-        abuse_budget "http2_abuse_budget": Frames = Frames(1000), "1000", HS;
+        abuse_budget "http2_abuse_budget": Between<1, MAX_FRAMES> = Between(1000), "1000", HS;
         /// Bytes of the table of header fields, in each direction.
         header_table_size "http2_header_table_size": TableSize = TableSize(4096), "4k", HS;
     }
@@ -114,7 +92,7 @@ settings! {
 
 /// Data of a frame that fills a TLS record together with its head.
 const RECORD_CHUNK_BYTES: u64 = (16 << 10) - 9;
-/// Largest frame that a client must take (RFC 9113 section 6.5.2), bytes.
+/// Longest frame of both protocols (RFC 9113 section 6.5.2), bytes.
 const MAX_CHUNK_BYTES: u64 = (1 << 24) - 1;
 /// Most streams that can be allowed: each may hold a body of `http2_body_preread_size`.
 const MAX_STREAMS: u64 = 1 << 16;

@@ -7,31 +7,13 @@
 
 use conf::{Arity, ConfError, Contexts, Directive};
 
-use super::http2::Streams;
+use super::http2::{ChunkSize, Streams};
 use crate::settings;
 use server_base::config::ConfigContext;
-use server_base::typed::{Millis, Typed};
+use server_base::typed::{Between, Millis, Typed};
 
 const HS: Contexts = Contexts::HTTP_SERVER;
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
-
-/// `spdy_chunk_size`: bytes of a DATA frame.
-#[derive(Clone, Copy, Debug)]
-pub struct ChunkSize(pub u64);
-
-impl Typed for ChunkSize {
-    const ARITY: Arity = Arity::TAKE1;
-    const SYNTAX: &'static str = "size";
-
-    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
-        let size = conf::size(d)? as u64;
-        if size == 0 {
-            let text = "the spdy chunk size cannot be zero";
-            return Err(ConfError::word(d, d.word(0), text));
-        }
-        Ok(Self(size.min(MAX_CHUNK_BYTES)))
-    }
-}
 
 /// `spdy_headers_comp`: a level of zlib, 0 for no compression.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +33,7 @@ settings! {
     /// Settings of SPDY at server scope.
     pub struct SpdySrv: Server / PLAIN {
         /// Most streams of a connection at a time.
-        max_concurrent_streams "spdy_max_concurrent_streams": Streams = Streams(100), "100", HS;
+        max_concurrent_streams "spdy_max_concurrent_streams": Streams = Between(100), "100", HS;
         /// How much response fields are compressed; cookies never share a context with other fields.
         headers_comp "spdy_headers_comp": Level = Level(0), "0", HS;
         /// How long a connection may have no request.
@@ -69,7 +51,5 @@ settings! {
     }
 }
 
-/// Longest frame, bytes.
-const MAX_CHUNK_BYTES: u64 = (1 << 24) - 1;
 /// Best compression that zlib knows.
 const MAX_LEVEL: u64 = 9;
