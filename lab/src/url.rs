@@ -1,4 +1,4 @@
-//! Addresses of what is measured: `https://host:port/path?query`.
+//! URLs of HTTP: `https://host:port/path?query`.
 //!
 //! Absent: user names, and fragments, which no request carries. Source: RFC 3986, RFC 9110 section 4.2.
 
@@ -27,45 +27,48 @@ impl Url {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let wrong = |why: &str| format!("\"{text}\" is no URL to measure: {why}");
+        let wrong = |why: &str| format!("\"{text}\" is no URL: {why}");
+        if let Some(c) = text.chars().find(|c| c.is_ascii_control() || *c == ' ') {
+            let why = format!("{c:?} is written %{:02X} in one", u32::from(c));
+            return Err(wrong(&why));
+        }
         let (scheme, rest) = text
             .split_once("://")
-            .ok_or_else(|| wrong("it begins with neither http:// nor https://"))?;
-        let tls = match scheme.to_ascii_lowercase().as_str() {
-            "http" => false,
-            "https" => true,
-            _ => return Err(wrong("it begins with neither http:// nor https://")),
+            .ok_or_else(|| wrong("it has no scheme, as in http://localhost/"))?;
+        let (tls, usual_port) = match scheme.to_ascii_lowercase().as_str() {
+            "http" => (false, 80),
+            "https" => (true, 443),
+            _ => {
+                return Err(format!(
+                    "unknown scheme \"{scheme}\": http and https are served"
+                ));
+            }
         };
         // A fragment is the browser's alone and is never sent.
         let rest = rest.split('#').next().unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
         if authority.contains('@') {
-            return Err(wrong("user names are not sent"));
-        }
-        if rest.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
-            return Err(wrong("it has a space or a control character"));
+            return Err(wrong("a user is sent in a field: -H 'Authorization: ...'"));
         }
         // Brackets hold the colons of an IPv6 address.
         let (host, port) = match authority.strip_prefix('[') {
-            Some(bracketed) => {
-                let (host, after) = bracketed
-                    .split_once(']')
-                    .ok_or_else(|| wrong("a bracket is missing"))?;
-                (host, after.strip_prefix(':'))
-            }
-            None => match authority.split_once(':') {
-                Some((host, port)) => (host, Some(port)),
-                None => (authority, None),
-            },
+            Some(bracketed) => bracketed
+                .split_once(']')
+                .ok_or_else(|| wrong("its address is none"))?,
+            None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
         };
         if host.is_empty() {
-            return Err(wrong("there is no host"));
+            return Err(wrong("it has no host"));
         }
-        let default = if tls { 443 } else { 80 };
         let port = match port {
-            Some(port) => port.parse().map_err(|_| wrong("the port is no number"))?,
-            None => default,
+            "" | ":" => usual_port,
+            port => port
+                .strip_prefix(':')
+                .filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()))
+                .and_then(|digits| digits.parse().ok())
+                .filter(|port| *port != 0)
+                .ok_or_else(|| wrong("its port is no number from 1 to 65535"))?,
         };
         let path = match path {
             "" => "/".to_owned(),
@@ -142,6 +145,9 @@ mod tests {
             "ftp://h",
             "http://",
             "http://u@h/",
+            "http://h:0/",
+            "http://h:+1/",
+            "http://[::1]81/",
             "http://h:x/",
             "http://h/a b",
             "http://[h/",

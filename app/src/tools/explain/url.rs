@@ -35,60 +35,47 @@ impl Url {
     /// Why it is none, or none that is served.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let bad = |why: &str| Err(format!("\"{text}\" is no URL: {why}"));
-        if let Some(c) = text.chars().find(|c| c.is_ascii_control() || *c == ' ') {
-            return bad(&format!("{c:?} is written %{:02X} in one", u32::from(c)));
+        let (_, rest) = text.split_once("://").unwrap_or_default();
+        if rest.starts_with("unix:") && !rest.starts_with("unix:/") {
+            return bad("the path of a socket is absolute: http://unix:/path:/uri");
         }
-        let Some((scheme, rest)) = text.split_once("://") else {
-            return bad("it has no scheme, as in http://localhost/");
-        };
-        let (tls, usual_port) = match scheme.to_ascii_lowercase().as_str() {
-            "http" => (false, HTTP_PORT),
-            "https" => (true, HTTPS_PORT),
-            _ => {
-                return Err(format!(
-                    "unknown scheme \"{scheme}\": http and https are served"
-                ));
-            }
-        };
-        // A fragment is the browser's alone and is never sent.
-        let rest = rest.split('#').next().unwrap_or_default();
-        if let Some(rest) = rest.strip_prefix("unix:") {
-            let (path, target) = match rest.split_once(':') {
-                Some((path, target)) => (path, target),
-                None => (rest, ""),
-            };
-            if !path.starts_with('/') {
-                return bad("the path of a socket is absolute: http://unix:/path:/uri");
-            }
+        let url = lab::url::Url::parse(text)?;
+        if url.authority == "unix:" {
+            let (path, target) = url.path.split_once(':').unwrap_or((&url.path, ""));
             return Ok(Self {
-                tls,
+                tls: url.tls,
                 destination: Destination::Unix(PathBuf::from(path)),
                 host: "localhost".to_owned(),
-                target: with_slash(target),
+                target: match target.starts_with('/') {
+                    true => target.to_owned(),
+                    false => format!("/{target}"),
+                },
             });
         }
-        let end = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (authority, target) = rest.split_at(end);
-        if authority.contains('@') {
-            return bad("a user is sent in a field: -H 'Authorization: ...'");
-        }
-        let Some((name, port)) = split_port(authority) else {
-            return bad("its port is no number from 1 to 65535");
+        let bracketed = url.authority.starts_with('[');
+        let ip = match url.host.parse() {
+            Ok(ip) => Some(ip),
+            Err(_) if url.host.eq_ignore_ascii_case("localhost") => {
+                Some(IpAddr::V4(Ipv4Addr::LOCALHOST))
+            }
+            Err(_) => None,
         };
-        if name.is_empty() {
-            return bad("it has no host");
-        }
-        let Some(ip) = address(name) else {
+        if bracketed && !ip.is_some_and(|ip| ip.is_ipv6()) {
             return bad("its address is none");
+        }
+        let name = match bracketed {
+            true => format!("[{}]", url.host),
+            false => url.host,
         };
+        let usual_port = if url.tls { HTTPS_PORT } else { HTTP_PORT };
         Ok(Self {
-            tls,
-            destination: Destination::Inet(ip, port.unwrap_or(usual_port)),
-            host: match port.filter(|port| *port != usual_port) {
-                None => name.to_owned(),
-                Some(port) => format!("{name}:{port}"),
+            tls: url.tls,
+            destination: Destination::Inet(ip, url.port),
+            host: match url.port == usual_port {
+                true => name,
+                false => format!("{name}:{}", url.port),
             },
-            target: with_slash(target),
+            target: url.path,
         })
     }
 }
@@ -96,50 +83,10 @@ impl Url {
 impl Url {
     /// The name that a client asks for in its handshake: the host, unless it is an address (RFC 6066, section 3).
     pub(super) fn server_name(&self) -> Option<String> {
-        let (name, _) = split_port(&self.host)?;
-        let is_address = name.starts_with('[') || name.parse::<IpAddr>().is_ok();
+        let name = self.host.split(':').next()?;
+        let is_address = self.host.starts_with('[') || name.parse::<IpAddr>().is_ok();
         (!is_address).then(|| name.trim_end_matches('.').to_ascii_lowercase())
     }
-}
-
-fn with_slash(target: &str) -> String {
-    match target.starts_with('/') {
-        true => target.to_owned(),
-        false => format!("/{target}"),
-    }
-}
-
-/// Host and port; `None` for a port that is none.
-fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
-    let after_address = match (authority.starts_with('['), authority.rfind(']')) {
-        (false, _) => 0,
-        (true, Some(at)) => at + 1,
-        (true, None) => authority.len(),
-    };
-    let Some(colon) = authority[after_address..].find(':') else {
-        return Some((authority, None));
-    };
-    let (name, port) = authority.split_at(after_address + colon);
-    match &port[1..] {
-        "" => Some((name, None)),
-        digits => match digits.parse() {
-            Ok(port) if port != 0 && digits.bytes().all(|b| b.is_ascii_digit()) => {
-                Some((name, Some(port)))
-            }
-            _ => None,
-        },
-    }
-}
-
-/// The address that a host names without being resolved, if any; `None` for brackets around something else.
-fn address(name: &str) -> Option<Option<IpAddr>> {
-    if let Some(inner) = name.strip_prefix('[') {
-        return Some(Some(IpAddr::V6(inner.strip_suffix(']')?.parse().ok()?)));
-    }
-    if name.eq_ignore_ascii_case("localhost") {
-        return Some(Some(IpAddr::V4(Ipv4Addr::LOCALHOST)));
-    }
-    Some(name.parse().ok())
 }
 
 /// The port of a URL without one.

@@ -58,6 +58,17 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// What is between the quotes of a string at `at`, and where reading goes on: a string ends with its line at the latest.
+    pub(super) fn quoted(&self, at: usize) -> (usize, usize, usize) {
+        let (bytes, from) = (self.bytes(), at + 1);
+        let mut to = from;
+        while to < bytes.len() && bytes[to] != bytes[at] && bytes[to] != b'\n' {
+            to += if bytes[to] == b'\\' { 2 } else { 1 };
+        }
+        let to = to.min(bytes.len());
+        (from, to, (to + 1).min(bytes.len()))
+    }
+
     /// A part of it without the escapes of a language: `read` gives what an escape means and how long it is.
     fn unescaped(
         &self,

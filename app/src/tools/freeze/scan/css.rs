@@ -109,17 +109,10 @@ impl Css<'_> {
         (from, self.at - blanks)
     }
 
-    /// What is between quotes; stands after them then. A string ends with its line.
+    /// What is between quotes; stands after them then.
     fn string(&mut self) -> (usize, usize) {
-        let bytes = self.text.bytes();
-        let quote = bytes[self.at];
-        let from = self.at + 1;
-        let mut to = from;
-        while to < bytes.len() && bytes[to] != quote && bytes[to] != b'\n' {
-            to += if bytes[to] == b'\\' { 2 } else { 1 };
-        }
-        to = to.min(bytes.len());
-        self.at = (to + 1).min(bytes.len());
+        let (from, to, next) = self.text.quoted(self.at);
+        self.at = next;
         (from, to)
     }
 

@@ -165,15 +165,8 @@ impl Js<'_> {
     }
 
     fn string(&mut self, sink: &mut Sink<'_>) {
-        let bytes = self.text.bytes();
-        let quote = bytes[self.at];
-        let from = self.at + 1;
-        let mut to = from;
-        while to < bytes.len() && bytes[to] != quote && bytes[to] != b'\n' {
-            to += if bytes[to] == b'\\' { 2 } else { 1 };
-        }
-        to = to.min(bytes.len());
-        self.at = (to + 1).min(bytes.len());
+        let (from, to, next) = self.text.quoted(self.at);
+        self.at = next;
         let value = self.text.js(from, to);
         if self.is_reference(&value) {
             sink.reference(&value, Report::Broken, None);
