@@ -5,6 +5,7 @@
 
 use std::ffi::CString;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 
 use rustix::process::DumpableBehavior;
@@ -25,30 +26,10 @@ pub struct User {
 /// # Errors
 /// The user database cannot be read, or `name` holds a NUL.
 pub fn lookup_user(name: &str) -> io::Result<Option<User>> {
-    let name = CString::new(name)?;
-    let mut space = vec![0; RECORD_BYTES];
-    loop {
-        // SAFETY: a passwd of zeroes is a value of its type: null pointers and numbers.
-        let mut record: libc::passwd = unsafe { std::mem::zeroed() };
-        let mut found = std::ptr::null_mut();
-        // SAFETY: every pointer is valid for the call, and the length is that of `space`.
-        let error = unsafe {
-            libc::getpwnam_r(
-                name.as_ptr(),
-                &raw mut record,
-                space.as_mut_ptr(),
-                space.len(),
-                &raw mut found,
-            )
-        };
-        if !retry_with_more(error, &mut space)? {
-            let user = User {
-                uid: record.pw_uid,
-                gid: record.pw_gid,
-            };
-            return Ok((!found.is_null()).then_some(user));
-        }
-    }
+    lookup(name, libc::getpwnam_r, |record| User {
+        uid: record.pw_uid,
+        gid: record.pw_gid,
+    })
 }
 
 /// Finds the number of a group by name.
@@ -56,24 +37,39 @@ pub fn lookup_user(name: &str) -> io::Result<Option<User>> {
 /// # Errors
 /// The group database cannot be read, or `name` holds a NUL.
 pub fn lookup_group(name: &str) -> io::Result<Option<u32>> {
+    lookup(name, libc::getgrnam_r, |record| record.gr_gid)
+}
+
+/// A call that fills a record of type `T`: the name, the record, space for what it points to and its length, and a pointer
+/// to the record if it was found.
+type Lookup<T> = unsafe extern "C" fn(
+    *const libc::c_char,
+    *mut T,
+    *mut libc::c_char,
+    libc::size_t,
+    *mut *mut T,
+) -> libc::c_int;
+
+/// Finds the record of a name and reads it while what it points to is there; `T` is libc's type of it.
+fn lookup<T, R>(name: &str, call: Lookup<T>, read: fn(&T) -> R) -> io::Result<Option<R>> {
     let name = CString::new(name)?;
     let mut space = vec![0; RECORD_BYTES];
     loop {
-        // SAFETY: a group of zeroes is a value of its type: null pointers and numbers.
-        let mut record: libc::group = unsafe { std::mem::zeroed() };
+        let mut record = MaybeUninit::<T>::uninit();
         let mut found = std::ptr::null_mut();
         // SAFETY: every pointer is valid for the call, and the length is that of `space`.
         let error = unsafe {
-            libc::getgrnam_r(
+            call(
                 name.as_ptr(),
-                &raw mut record,
+                record.as_mut_ptr(),
                 space.as_mut_ptr(),
                 space.len(),
                 &raw mut found,
             )
         };
         if !retry_with_more(error, &mut space)? {
-            return Ok((!found.is_null()).then_some(record.gr_gid));
+            // SAFETY: the pointer is null, or that to the record, which is filled then.
+            return Ok(unsafe { found.as_ref() }.map(read));
         }
     }
 }
