@@ -225,6 +225,7 @@ impl Protocol for Http2Server {
         put_head(out, len, frame::DATA, flags, stream);
     }
 
+    #[inline(always)]
     fn put_response(conn: &mut Conn, stream: u32, head: &ResponseHead, ended: bool) -> u64 {
         let block = conn.encode_response(head.status, head);
         conn.put_block(stream, block, ended)

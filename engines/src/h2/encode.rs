@@ -9,7 +9,7 @@ use super::conn::Conn;
 use super::frame;
 use super::names;
 use crate::hpack::Indexing;
-use crate::http::{FieldId, ResponseHead};
+use crate::http::{FieldId, ResponseHead, wire_status};
 
 impl Conn {
     /// The header block of a response.
@@ -93,14 +93,6 @@ impl Conn {
         self.protocol.encoded = block;
         self.protocol.encoded.shrink_to(KEEP_BYTES);
         self.out.len() - before
-    }
-}
-
-/// nginx's own codes leave as 400, as in HTTP/1.
-fn wire_status(status: u16) -> u16 {
-    match status {
-        494..=497 => 400,
-        other => other,
     }
 }
 

@@ -138,7 +138,9 @@ impl<'a> Builder<'a> {
         if self.fault.is_none() && !self.malformed {
             self.control_data();
         }
-        self.line();
+        if let (Some(method), Some(path)) = (self.method, self.path) {
+            self.head.set_line(method, path);
+        }
         self.length(ended);
         self.expectation();
         if self.malformed {
@@ -219,24 +221,6 @@ impl<'a> Builder<'a> {
         if self.head.field(FieldId::Host).is_some_and(<[u8]>::is_empty) {
             self.fault.get_or_insert(Fault::BadHost);
         }
-    }
-
-    /// The request line as HTTP/1 would have it, for logs and `$request`.
-    fn line(&mut self) {
-        let (Some(method), Some(path)) = (self.method, self.path) else {
-            return;
-        };
-        let start = self.head.arena.len();
-        for span in [method, path] {
-            self.head.arena.extend_from_within(span.range());
-            self.head.arena.push(b' ');
-        }
-        self.head
-            .arena
-            .extend_from_slice(Version::Http2.as_str().as_bytes());
-        self.head.line = Span::new(start, self.head.arena.len() - start);
-        self.head.method_name = method;
-        self.head.target = path;
     }
 
     fn length(&mut self, ended: bool) {

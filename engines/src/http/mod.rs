@@ -46,5 +46,6 @@ pub use range::{Ranges, UNLIMITED_RANGES, parse_range};
 pub use request::{BodyLength, RequestHead};
 pub use response::ResponseHead;
 pub use status::reason_phrase;
+pub(crate) use status::wire_status;
 pub use uri::{BadUri, ParsedTarget, normalize};
 pub use version::Version;

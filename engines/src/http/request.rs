@@ -75,6 +75,19 @@ impl RequestHead {
         self.fields.clear();
     }
 
+    /// The request line as HTTP/1 would have it, for logs and `$request`; for engines without one.
+    pub(crate) fn set_line(&mut self, method: Span, target: Span) {
+        let start = self.arena.len();
+        for span in [method, target] {
+            self.arena.extend_from_within(span.range());
+            self.arena.push(b' ');
+        }
+        self.arena
+            .extend_from_slice(self.version.as_str().as_bytes());
+        self.line = Span::new(start, self.arena.len() - start);
+        (self.method_name, self.target) = (method, target);
+    }
+
     /// The bytes of a span of this head.
     #[inline]
     #[must_use]

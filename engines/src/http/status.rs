@@ -1,5 +1,13 @@
 //! Reason phrases, worded as nginx words them ("Moved Temporarily").
 
+/// The status on the wire: nginx's own codes leave as 400.
+pub(crate) fn wire_status(status: u16) -> u16 {
+    match status {
+        494..=497 => 400,
+        other => other,
+    }
+}
+
 /// The phrase for `status`; empty for a status nginx sends without one.
 #[must_use]
 pub const fn reason_phrase(status: u16) -> &'static str {

@@ -12,7 +12,7 @@ use super::{Plan, Priority, Scheduler, StreamTable, Want, Window};
 use crate::http::{BodyLength, Chunk, Gather, ResponseHead};
 
 /// What is sent on one stream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Outgoing {
     state: Sending,
     /// What the peer lets us send.
@@ -37,9 +37,10 @@ pub(crate) struct Outgoing {
 }
 
 /// How far the response is.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 enum Sending {
     /// No head has been sent.
+    #[default]
     Waiting,
     /// The head has been sent, more of the body is to come.
     Body,
@@ -50,23 +51,7 @@ enum Sending {
 }
 
 impl Outgoing {
-    pub(crate) fn new() -> Self {
-        Self {
-            state: Sending::Waiting,
-            window: Window::new(0),
-            priority: Priority::default(),
-            sent_bytes: 0,
-            blocked_ms: None,
-            pending: VecDeque::new(),
-            pending_bytes: 0,
-            chunk_bytes: 0,
-            queued: false,
-            stalled: false,
-            ends_soon: false,
-        }
-    }
-
-    /// The same for a new stream; its memory is kept.
+    /// A new stream with the memory of this one.
     #[inline]
     pub(crate) fn renewed(&mut self, window: Window, priority: Priority) -> Self {
         let mut pending = std::mem::take(&mut self.pending);
@@ -75,7 +60,7 @@ impl Outgoing {
             window,
             priority,
             pending,
-            ..Self::new()
+            ..Self::default()
         }
     }
 
@@ -232,7 +217,8 @@ impl Sender {
     }
 
     /// Finds what can be done until something is needed, or `room` bytes wait in `out`; frames are of `most_bytes`.
-    #[inline]
+    // Each protocol has one place that calls it.
+    #[inline(always)]
     pub(crate) fn next<S: AsMut<Outgoing>>(
         &mut self,
         streams: &mut StreamTable<S>,
@@ -301,7 +287,7 @@ impl Sender {
 
     /// Moves `len` bytes of a stream to `out`, behind the frame head of `head_bytes` that `put_head` writes; it is told
     /// whether the frame is the last of the stream.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put_data(
         &mut self,
         id: u32,
@@ -328,7 +314,7 @@ impl Sender {
     }
 
     /// Our side of a stream has ended: [`Want::Sent`] will tell so.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn finish(&mut self, id: u32, stream: &mut Outgoing) {
         stream.state = Sending::Ended;
         stream.pending.clear();

@@ -7,7 +7,7 @@
 pub struct Overflow;
 
 /// Bytes that may be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window(i64);
 
 impl Window {

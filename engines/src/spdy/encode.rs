@@ -4,7 +4,7 @@
 
 use super::conn::Conn;
 use super::frame::{self, put_control};
-use crate::http::{FieldId, ResponseHead};
+use crate::http::{FieldId, ResponseHead, wire_status};
 
 impl Conn {
     /// The text of a reply's header block.
@@ -55,14 +55,6 @@ impl Conn {
         });
         self.protocol.writer.text.shrink_to(KEEP_BYTES);
         self.out.len() - before
-    }
-}
-
-/// nginx's own codes leave as 400, as in HTTP/1.
-fn wire_status(status: u16) -> u16 {
-    match status {
-        494..=497 => 400,
-        other => other,
     }
 }
 

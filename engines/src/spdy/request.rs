@@ -151,7 +151,9 @@ impl<'a> Builder<'a> {
         if let Err(fault) = self.host() {
             self.fail(fault);
         }
-        self.line();
+        if let (Some(method), Some(path)) = (self.method, self.path) {
+            self.head.set_line(method, path);
+        }
         if let Err(fault) = self.length(ended) {
             self.fail(fault);
         }
@@ -220,24 +222,6 @@ impl<'a> Builder<'a> {
             None => self.head.push_span(FieldId::Host, b"host", span),
         }
         Ok(())
-    }
-
-    /// The request line as HTTP/1 would have it, for logs and `$request`.
-    fn line(&mut self) {
-        let (Some(method), Some(path)) = (self.method, self.path) else {
-            return;
-        };
-        let start = self.head.arena.len();
-        for span in [method, path] {
-            self.head.arena.extend_from_within(span.range());
-            self.head.arena.push(b' ');
-        }
-        self.head
-            .arena
-            .extend_from_slice(Version::Spdy31.as_str().as_bytes());
-        self.head.line = Span::new(start, self.head.arena.len() - start);
-        self.head.method_name = method;
-        self.head.target = path;
     }
 
     fn length(&mut self, ended: bool) -> Result<(), Fault> {

@@ -192,7 +192,7 @@ impl<P: Protocol> Client<P> {
     pub(crate) fn open(&mut self, id: u32, ended: bool, is_head: bool) {
         let window = Window::new(self.window_bytes);
         let allowed_bytes = u64::from(self.preread_bytes);
-        let stream = self.streams.insert_with(id, Stream::new);
+        let stream = self.streams.insert_with(id, Stream::default);
         stream.begin(window, allowed_bytes, ended, is_head);
     }
 

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use crate::mux::{Incoming, Window};
 
 /// A stream that is open.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Stream {
     /// What the server lets us send.
     pub(crate) window: Window,
@@ -25,37 +25,26 @@ pub(crate) struct Stream {
 pub(crate) type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// How far the request is.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) enum Sending {
     Body,
     /// What waits is the last; then come these trailers, if any, as a header block's fields.
     Last(Option<Pairs>),
     /// Our end of the stream is sent.
+    #[default]
     Ended,
 }
 
 /// How far the response is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Receiving {
+    #[default]
     Head,
     Body,
     Ended,
 }
 
 impl Stream {
-    pub(super) fn new() -> Self {
-        Self {
-            window: Window::new(0),
-            sending: Sending::Ended,
-            pending: VecDeque::new(),
-            receiving: Receiving::Head,
-            incoming: Incoming::default(),
-            body_bytes: 0,
-            interim: 0,
-            is_head: false,
-        }
-    }
-
     /// Makes it a new stream and keeps its memory.
     pub(super) fn begin(&mut self, window: Window, allowed_bytes: u64, ended: bool, head: bool) {
         let mut pending = std::mem::take(&mut self.pending);
@@ -66,7 +55,7 @@ impl Stream {
             pending,
             incoming: Incoming::new(allowed_bytes),
             is_head: head,
-            ..Self::new()
+            ..Self::default()
         };
     }
 

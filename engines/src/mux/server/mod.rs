@@ -130,6 +130,8 @@ impl<P: Protocol> Conn<P> {
     }
 
     /// Takes bytes from the peer.
+    // As with `advance`: it would make the turns of HTTP/1 longer.
+    #[inline(never)]
     pub fn receive(&mut self, input: &[u8]) {
         if self.ending == Ending::Failed {
             return;

@@ -13,7 +13,7 @@ impl<P: Protocol> Conn<P> {
     }
 
     /// Opens the stream of a request, whose body may have `allowed_bytes` at first; `ended`: there is none.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn open(
         &mut self,
         id: u32,
@@ -22,7 +22,7 @@ impl<P: Protocol> Conn<P> {
         allowed_bytes: u32,
         ended: bool,
     ) -> &mut Stream {
-        let stream = self.streams.insert_with(id, Stream::new);
+        let stream = self.streams.insert_with(id, Stream::default);
         let window = Window::new(self.window_bytes);
         stream.begin(window, u64::from(allowed_bytes), priority);
         stream.received = ended;

@@ -12,7 +12,7 @@
 use crate::mux::{Incoming, Outgoing, Priority, Window};
 
 /// A stream that is open.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Stream {
     /// The peer has ended its side.
     pub(crate) received: bool,
@@ -34,24 +34,12 @@ impl AsMut<Outgoing> for Stream {
 }
 
 impl Stream {
-    pub(super) fn new() -> Self {
-        Self {
-            received: false,
-            discarding: false,
-            malformed: false,
-            is_head: false,
-            past_bytes: 0,
-            out: Outgoing::new(),
-            incoming: Incoming::default(),
-        }
-    }
-
     /// Makes it a new stream and keeps its memory.
     pub(super) fn begin(&mut self, window: Window, allowed_bytes: u64, priority: Priority) {
         *self = Self {
             out: self.out.renewed(window, priority),
             incoming: Incoming::new(allowed_bytes),
-            ..Self::new()
+            ..Self::default()
         };
     }
 
