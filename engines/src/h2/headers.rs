@@ -118,24 +118,28 @@ impl Conn {
         Ok(())
     }
 
-    /// A header block has not become whole in time: its stream is reset, the rest is dropped when it comes. False if no
-    /// block is awaited, or this has been done before.
+    /// Gives up a header block that has not become whole in time: its stream is reset, and the rest is dropped when it comes.
+    /// Returns whether a request was given up that nobody has heard of.
     pub fn give_up_block(&mut self) -> bool {
-        let id = match &mut self.protocol.block {
+        let (id, is_request) = match &mut self.protocol.block {
             Some(block) if block.kind == BlockKind::Dropped(None) => return false,
             Some(block) => {
-                block.kind = BlockKind::Dropped(None);
-                block.stream
+                let kind = std::mem::replace(&mut block.kind, BlockKind::Dropped(None));
+                (block.stream, kind != BlockKind::Trailers)
             }
             None => match self.held_headers() {
-                Some(id) if id > self.last_stream && !id.is_multiple_of(2) => id,
+                Some(id) if id > self.last_stream && !id.is_multiple_of(2) => (id, true),
                 _ => return false,
             },
         };
+        if !is_request && self.streams.get(id).is_none() {
+            // Its trailers began to come, and the stream was reset for another reason meanwhile.
+            return false;
+        }
         self.last_stream = self.last_stream.max(id);
         self.lose(id);
         self.put_reset(id, error::PROTOCOL_ERROR);
-        true
+        is_request
     }
 
     /// A header block is here whole: in one frame, or in what was collected.

@@ -183,7 +183,17 @@ fn trailers_that_are_given_up_reset_the_stream() {
     let mut peer = Peer::new();
     peer.post(1, &[])
         .frame(frame::HEADERS, frame::END_STREAM, 1, &[]);
-    assert!(peer.conn.give_up_block());
+    assert!(!peer.conn.give_up_block(), "its request is known");
     assert_eq!(peer.told(), ["1 RST PROTOCOL_ERROR"]);
     assert_eq!(peer.events(), ["1 POST / HTTP/2.0", "1 reset"]);
+}
+
+#[test]
+fn trailers_that_are_given_up_do_not_reset_a_stream_that_was_reset_before() {
+    let mut peer = Peer::new();
+    peer.post(1, &[])
+        .frame(frame::HEADERS, frame::END_STREAM, 1, &[]);
+    peer.conn.reset(1, CANCEL);
+    assert!(!peer.conn.give_up_block());
+    assert_eq!(peer.told(), ["1 RST CANCEL"]);
 }
