@@ -3,8 +3,9 @@
 //!
 //! The clock runs from the connection of TCP to the end of the handshake, and on to the first byte of a response.
 //! `LINK_ROUNDS` is how often all of it is done (1; `make test-all` does more), `LINK_TABLE=1` prints the figures.
-//! It is skipped, and says so, where there can be no link (see `link::available`).
+//! It is skipped, and says so, where there can be no link (see `support::available`).
 
+mod support;
 mod sweep;
 mod tls;
 
@@ -15,11 +16,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use firstbyte_tests::{Builder, Server, peer};
-use link::{Direction, Link, Options, available};
+use link::{Direction, Link, Options};
 use rustls::client::Resumption;
 use rustls::compress::{BROTLI_DECOMPRESSOR, ZLIB_DECOMPRESSOR};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
+use support::available;
 use sweep::{LATE, median};
 use tls::Version::{Tls12, Tls13};
 use tls::chain::{Algorithm, Chain, Issuer};
@@ -228,7 +230,7 @@ impl Case {
                     .sum(),
             });
         }
-        link::inconclusive(&format!("{} of {}", self.what, self.name), link);
+        support::inconclusive(&format!("{} of {}", self.what, self.name), link);
         None
     }
 

@@ -1,9 +1,10 @@
 //! The emulated link does what its options say, tells how well it did, and leaves nothing behind.
 //!
-//! Each test is skipped, and says so, where there can be no link (see `link::available`).
+//! Each test is skipped, and says so, where there can be no link (see `support::available`).
 
 #[path = "first_byte/round_trips.rs"]
 mod round_trips;
+mod support;
 mod sweep;
 
 use std::io::{self, ErrorKind, Read, Write};
@@ -13,8 +14,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use firstbyte_tests::wait_until;
-use link::{Direction, Fate, Link, Options, Rate, available};
+use link::{Direction, Fate, Link, Options, Rate};
 use round_trips::RoundTrips;
+use support::available;
 use sweep::median;
 
 const MS: Duration = Duration::from_millis(1);
@@ -317,7 +319,7 @@ fn round_trips_of_a_handshake_are_counted() {
             server
         });
         let Some((server, counted)) = counted else {
-            return link::inconclusive("round trips of a handshake", &link);
+            return support::inconclusive("round trips of a handshake", &link);
         };
         end(server);
         assert_eq!(counted.whole(), Some(expected), "{counted:?}");

@@ -1,8 +1,9 @@
 //! A link is what its SPEC says: delays, rates, losses, seeds; two at once do not disturb each other.
 //!
-//! Each test is skipped, and says so, where there can be no link (see `link::available`). Measurements take
+//! Each test is skipped, and says so, where there can be no link (see `support::available`). Measurements take
 //! `LINK_SECONDS` seconds, 2 unless it is said, and `LINK_TABLE=1` prints the figures.
 
+mod support;
 mod sweep;
 
 use std::io::{Read, Write};
@@ -12,8 +13,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use firstbyte_tests::wait_until;
-use link::{Direction, Fate, Link, Spec, WayCounters, available, is_strict};
+use link::{Direction, Fate, Link, Spec, WayCounters};
 use rustix::net::sockopt;
+use support::{available, is_strict};
 use sweep::median;
 
 const MS: Duration = Duration::from_millis(1);
@@ -139,7 +141,7 @@ fn assert_round_trip(link: &Link, samples: usize) {
     }
     let what = format!("round trip of {asked:?}: medians {found:?}, ends alone {alone:?}");
     if hidden || found.iter().all(Option::is_none) {
-        return link::inconclusive(&what, link);
+        return support::inconclusive(&what, link);
     }
     panic!("{what}, late by {:?}", link.lateness());
 }

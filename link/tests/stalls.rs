@@ -2,13 +2,14 @@
 //! with stalls that the link or the client makes.
 //!
 //! Every response is sampled. The client's kernel acknowledges at once (see `link`), so what is late was made so. Skipped,
-//! and says so, where there can be no link (see `link::available`).
+//! and says so, where there can be no link (see `support::available`).
 
 #[path = "first_byte/h1.rs"]
 mod h1;
 #[path = "first_byte/h2.rs"]
 #[allow(dead_code, reason = "a server's part is in it, too")]
 mod h2;
+mod support;
 mod sweep;
 mod tls;
 #[path = "first_byte/transport.rs"]
@@ -21,8 +22,9 @@ use std::time::Duration;
 
 use firstbyte_tests::wait::holds_within;
 use firstbyte_tests::{Client, Server, wait_until};
-use link::{Direction, Link, Options, available};
+use link::{Direction, Link, Options};
 use rustix::net::{AddressFamily, SocketType, sockopt};
+use support::available;
 use sweep::Peer;
 use tls::Version::Tls13;
 use tls::chain::{Algorithm, Chain, Issuer};
@@ -319,7 +321,7 @@ fn responses_in_time_are_no_stalls() {
             site.stalls()
         );
     }
-    link::inconclusive("responses in time", &link);
+    support::inconclusive("responses in time", &link);
 }
 
 #[test]

@@ -1,14 +1,17 @@
 //! What the kernel tells of a connection, over the emulated link: the least round-trip time is that of the path,
 //! whatever the client does with its acknowledgements, and the smoothed one is not.
 //!
-//! Skipped, and says so, where there can be no link (see `link::available`). `LINK_TABLE=1` prints the figures.
+//! Skipped, and says so, where there can be no link (see `support::available`). `LINK_TABLE=1` prints the figures.
+
+mod support;
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
 use firstbyte_tests::Server;
-use link::{Link, Options, available};
+use link::{Link, Options};
+use support::available;
 
 /// Requests of the connection whose figures are judged.
 const JUDGED: [usize; 5] = [1, 2, 4, 8, 12];

@@ -4,13 +4,15 @@
 //! HTTP/1.1, HTTP/2 and SPDY, plain and with TLS. `sweep` says what is judged. A further protocol is a further `Peer`
 //! beside `h1`, `h2` and `spdy`, and a line of `Framing`. `LINK_ROUNDS` is how often all of it is done (1; `make test-all` does
 //! more), `LINK_TABLE=1` prints the figures.
-//! Each test is skipped, and says so, where there can be no link (see `link::available`).
+//! Each test is skipped, and says so, where there can be no link (see `support::available`).
 
 mod compressed;
 mod h1;
 mod h2;
 mod round_trips;
 mod spdy;
+#[path = "../support/mod.rs"]
+mod support;
 #[path = "../sweep/mod.rs"]
 mod sweep;
 #[path = "../tls/mod.rs"]
@@ -24,8 +26,9 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use firstbyte_tests::{Builder, Server, peer};
-use link::{Direction, Link, Options, available};
+use link::{Direction, Link, Options};
 use round_trips::RoundTrips;
+use support::available;
 use sweep::{Outcome, Peer, SIZES, Sample, Sweep};
 use tls::Version::{self, Tls12, Tls13};
 use tls::chain::{Algorithm, Chain, Issuer};
@@ -222,13 +225,13 @@ fn judge(what: &str, link: &Link, sweep: &Sweep, peer: &mut (dyn Peer + Send)) {
             found += 1;
             let findings = findings.join("\n");
             let line = format!("{what}, attempt {attempt}:\n{findings}\n{table}\n{lateness:?}");
-            assert!(found < FOUND_MAX && !link::is_strict(), "{line}");
+            assert!(found < FOUND_MAX && !support::is_strict(), "{line}");
             eprintln!("{line}");
         } else if outcome.is_conclusive() {
             return;
         }
     }
-    link::inconclusive(&format!("{what}, {found} times with findings"), link);
+    support::inconclusive(&format!("{what}, {found} times with findings"), link);
 }
 
 /// Runs the whole sweep against the binary under test.
@@ -392,7 +395,7 @@ fn sweep_of_a_withholding_server(
             return Some(outcome);
         }
     }
-    link::inconclusive("a server that withholds", link);
+    support::inconclusive("a server that withholds", link);
     None
 }
 
@@ -478,7 +481,7 @@ fn assert_round_trips(
     exchange: impl FnMut() -> io::Result<()> + Send,
 ) {
     let Some((exchanged, counted)) = RoundTrips::on_time(link, exchange) else {
-        return link::inconclusive(&format!("{protocol}: {expected} round trips"), link);
+        return support::inconclusive(&format!("{protocol}: {expected} round trips"), link);
     };
     exchanged.expect("the server answers");
     assert_eq!(counted.whole(), Some(expected), "{protocol}: {counted:?}");

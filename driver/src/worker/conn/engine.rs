@@ -58,23 +58,9 @@ impl Engine {
         });
     }
 
-    pub(super) fn receive_eof(&mut self) {
-        both!(self, engine => engine.receive_eof());
-    }
-
     #[inline]
     pub(super) fn wants_input(&self) -> bool {
         both!(self, engine => engine.wants_input())
-    }
-
-    #[inline]
-    pub(super) fn transmit(&mut self, out: &mut Gather) {
-        both!(self, engine => engine.transmit(out));
-    }
-
-    #[inline]
-    pub(super) fn advance(&mut self, room: u64, now_ms: u64) -> Want {
-        both!(self, engine => engine.advance(room, now_ms))
     }
 
     /// Sends the head of a response; trailers may follow its body where an exchange has something to say at its end.
@@ -114,46 +100,6 @@ impl Engine {
         }
     }
 
-    #[inline]
-    pub(super) fn send_data(&mut self, stream: u32, chunk: Chunk) {
-        both!(self, engine => engine.send_data(stream, chunk));
-    }
-
-    #[inline]
-    pub(super) fn send_end(&mut self, stream: u32, trailers: Option<&ResponseHead>) {
-        both!(self, engine => engine.send_end(stream, trailers));
-    }
-
-    #[inline]
-    pub(super) fn discard_body(&mut self, stream: u32) {
-        both!(self, engine => engine.discard_body(stream));
-    }
-
-    pub(super) fn consumed(&mut self, stream: u32, bytes: u64) {
-        both!(self, engine => engine.consumed(stream, bytes));
-    }
-
-    /// Lets the whole body of a request come without waiting for windows.
-    pub(super) fn want_whole_body(&mut self, stream: u32) {
-        both!(self, engine => engine.want_whole_body(stream));
-    }
-
-    pub(super) fn stall(&mut self, stream: u32) {
-        both!(self, engine => engine.stall(stream));
-    }
-
-    pub(super) fn resume(&mut self, stream: u32) {
-        both!(self, engine => engine.resume(stream));
-    }
-
-    pub(super) fn blocked_since(&mut self, stream: u32) -> Option<u64> {
-        both!(self, engine => engine.blocked_since(stream))
-    }
-
-    pub(super) fn sent_bytes(&mut self, stream: u32) -> u64 {
-        both!(self, engine => engine.sent_bytes(stream))
-    }
-
     /// Whether the engine holds memory that it can do without while the connection is idle.
     #[inline]
     pub(super) fn could_rest(&self) -> bool {
@@ -170,10 +116,6 @@ impl Engine {
         }
     }
 
-    pub(super) fn seconds_passed(&mut self, seconds: u32) {
-        both!(self, engine => engine.seconds_passed(seconds));
-    }
-
     /// The stream whose header block has begun to come and is not whole; [`NO_STREAM`] where it is another frame that is
     /// awaited, for which only SPDY has a time.
     #[inline]
@@ -185,10 +127,6 @@ impl Engine {
                 engine.awaited_block().or(other)
             }
         }
-    }
-
-    pub(super) fn give_up_block(&mut self) -> bool {
-        both!(self, engine => engine.give_up_block())
     }
 
     pub(super) fn reset(&mut self, stream: u32, reason: Reason) {
@@ -212,26 +150,49 @@ impl Engine {
         }
     }
 
-    pub(super) fn drain(&mut self) {
-        both!(self, engine => engine.drain());
-    }
-
-    pub(super) fn end(&mut self) {
-        both!(self, engine => engine.end());
-    }
-
-    pub(super) fn end_after(&mut self, last: u32) {
-        both!(self, engine => engine.end_after(last));
-    }
-
     pub(super) fn is_ending(&self) -> bool {
         both!(self, engine => engine.is_ending())
     }
+}
 
+/// Gives the engine functions that both of its kinds have.
+macro_rules! forward {
+    ($($(#[$meta:meta])* $name:ident($($arg:ident: $kind:ty),*) $(-> $out:ty)?;)+) => {
+        impl Engine {
+            $($(#[$meta])*
+            pub(super) fn $name(&mut self $(, $arg: $kind)*) $(-> $out)? {
+                both!(self, engine => engine.$name($($arg),*))
+            })+
+        }
+    };
+}
+
+forward! {
+    receive_eof();
     #[inline]
-    pub(super) fn is_over(&mut self) -> bool {
-        both!(self, engine => engine.is_over())
-    }
+    transmit(out: &mut Gather);
+    #[inline]
+    advance(room: u64, now_ms: u64) -> Want;
+    #[inline]
+    send_data(stream: u32, chunk: Chunk);
+    #[inline]
+    send_end(stream: u32, trailers: Option<&ResponseHead>);
+    #[inline]
+    discard_body(stream: u32);
+    consumed(stream: u32, bytes: u64);
+    /// Lets the whole body of a request come without waiting for windows.
+    want_whole_body(stream: u32);
+    stall(stream: u32);
+    resume(stream: u32);
+    blocked_since(stream: u32) -> Option<u64>;
+    sent_bytes(stream: u32) -> u64;
+    seconds_passed(seconds: u32);
+    give_up_block() -> bool;
+    drain();
+    end();
+    end_after(last: u32);
+    #[inline]
+    is_over() -> bool;
 }
 
 /// A number that no stream has.

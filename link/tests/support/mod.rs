@@ -1,0 +1,47 @@
+//! What tests over a link say where there is none, or where the machine is too busy for one.
+
+// Each test program uses a part of it.
+#![allow(dead_code)]
+
+use std::io;
+
+use link::Link;
+
+/// The link, or nothing and a line on standard error where there cannot be one: for tests, which then return.
+///
+/// # Panics
+/// When a link should have come about and did not.
+pub(crate) fn available(made: io::Result<Link>) -> Option<Link> {
+    match made {
+        Ok(link) => Some(link),
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            tell(&format!("skipped: there is no emulated link here: {error}"));
+            None
+        }
+        Err(error) => panic!("the emulated link failed: {error}"),
+    }
+}
+
+/// Whether a test is to prove what it measures: then it fails where the machine is too busy to measure, or slow once.
+pub(crate) fn is_strict() -> bool {
+    std::env::var_os("LINK_STRICT").is_some()
+}
+
+/// For a test that could not measure since the machine was too busy for the link to be on time: a line on standard error.
+/// What a busy machine cannot show, it cannot refute either.
+///
+/// # Panics
+/// Where measurements are to prove something ([`is_strict`]).
+pub(crate) fn inconclusive(what: &str, link: &Link) {
+    let lateness = link.lateness();
+    let line = format!(
+        "{what}: the machine was too busy or too slow for the link to be on time: {lateness:?}"
+    );
+    assert!(!is_strict(), "{line}");
+    tell(&format!("inconclusive: {line}"));
+}
+
+/// Says it past the capture of the tests' output: that something was not tested is to be seen.
+fn tell(line: &str) {
+    let _ = io::Write::write_all(&mut io::stderr(), format!("\n{line}\n").as_bytes());
+}
