@@ -21,7 +21,7 @@ use driver::worker::shared::Shared;
 use engines::client::Bodies;
 use engines::h2::PREFACE;
 use engines::hpack::{Encoder, Indexing};
-use engines::http::{FileRange, Gather};
+use engines::http::{FileRange, OutputQueue};
 use engines::spdy;
 use server_base::errlog::ErrorLog;
 use server_base::opened::OpenedLogs;
@@ -302,7 +302,7 @@ impl Net for Memory {
     fn send(
         &mut self,
         socket: &mut Socket,
-        out: &mut Gather,
+        out: &mut OutputQueue,
         limit: u64,
         _: u64,
     ) -> io::Result<Sent> {

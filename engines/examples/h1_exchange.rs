@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use engines::h1::{Conn, Event, Next, Settings};
-use engines::http::{BodyLength, Chunk, Gather, ResponseHead};
+use engines::http::{BodyLength, Chunk, OutputQueue, ResponseHead};
 
 /// Five fields, as a load generator or a small client sends them.
 const PLAIN: &[u8] = b"GET /index.html HTTP/1.1\r\n\
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     };
     let mut conn = Conn::new(Rc::new(Settings::default()));
     let body: Rc<[u8]> = vec![b'x'; BODY_BYTES].into();
-    let (mut response, mut out) = (ResponseHead::default(), Gather::default());
+    let (mut response, mut out) = (ResponseHead::default(), OutputQueue::default());
     for _ in 0..count {
         if !exchange(
             &mut conn,
@@ -74,7 +74,7 @@ fn exchange(
     request: &[u8],
     body: &Rc<[u8]>,
     response: &mut ResponseHead,
-    out: &mut Gather,
+    out: &mut OutputQueue,
 ) -> bool {
     conn.receive(request);
     let Some(Event::Head(head)) = conn.event() else {

@@ -12,9 +12,9 @@
 
 use crate::http::{BodyLength, Fields, ResponseHead, parse_length};
 
-/// Something the server sent, in order; `Misdeed` is what can be wrong with a connection of the protocol.
+/// Something the server sent, in order; `ProtocolError` is what can be wrong with a connection of the protocol.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Event<Misdeed> {
+pub enum Event<ProtocolError> {
     /// An interim response, 1xx: the response is still to come.
     Interim {
         /// Number of the exchange.
@@ -78,7 +78,7 @@ pub enum Event<Misdeed> {
         code: u32,
     },
     /// The server has broken the connection: what waits to be transmitted is the last, and nothing more is read.
-    Failed(Misdeed),
+    Failed(ProtocolError),
     /// The server has closed its side while no exchange was under way.
     Eof,
 }

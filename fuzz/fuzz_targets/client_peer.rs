@@ -206,7 +206,7 @@ impl<S: Spoken> Peer<S> {
     }
 
     /// Events come in their order, about exchanges that have not ended.
-    fn judge(&mut self, event: &Event<S::Misdeed>) {
+    fn judge(&mut self, event: &Event<S::ProtocolError>) {
         assert!(!self.over, "{event:?} after the end");
         match event {
             Event::Interim { stream, .. } => {
@@ -238,7 +238,12 @@ impl<S: Spoken> Peer<S> {
         }
     }
 
-    fn exchange(&mut self, stream: u32, head: bool, event: &Event<S::Misdeed>) -> &mut Exchange {
+    fn exchange(
+        &mut self,
+        stream: u32,
+        head: bool,
+        event: &Event<S::ProtocolError>,
+    ) -> &mut Exchange {
         let exchange = self.open.get_mut(&stream);
         let exchange = exchange.unwrap_or_else(|| panic!("{event:?} about no exchange"));
         assert_eq!(exchange.head, head, "{event:?}");

@@ -10,8 +10,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use driver::bundle::{FromWorker, ToWorker};
-use sys::fdpass;
 use libfuzzer_sys::fuzz_target;
+use sys::fdpass;
 
 fuzz_target!(|input: &[u8]| {
     let Some((&[kind, fds], rest)) = input.split_first_chunk::<2>() else {

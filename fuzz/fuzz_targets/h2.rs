@@ -8,8 +8,8 @@
 
 use std::rc::Rc;
 
-use engines::h2::{Conn, Event, PREFACE, Plan, REFUSED_STREAM, Settings, Want};
-use engines::http::{BodyLength, Chunk, Front, Gather, ResponseHead};
+use engines::h2::{Conn, Event, PREFACE, REFUSED_STREAM, SendAction, SendOptions, Settings};
+use engines::http::{BodyLength, Chunk, Front, OutputQueue, ResponseHead};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -167,7 +167,7 @@ impl Peer {
             self.conn.discard_body(stream);
             self.conn.send_interim(stream, 103, None);
         }
-        let plan = Plan {
+        let plan = SendOptions {
             trailers: self.requests % 4 == 0,
             chunk_bytes: 1 + usize::from(self.mode),
         };
@@ -177,13 +177,13 @@ impl Peer {
     fn pump(&mut self, room: u64) {
         loop {
             match self.conn.advance(room, 1) {
-                Want::Nothing => break,
-                Want::Sent { .. } => {}
-                Want::Body(stream) => self.feed(stream),
+                SendAction::Nothing => break,
+                SendAction::Sent { .. } => {}
+                SendAction::Body(stream) => self.feed(stream),
             }
             self.conn.check_invariants();
         }
-        let mut gather = Gather::default();
+        let mut gather = OutputQueue::default();
         self.conn.transmit(&mut gather);
         while let Some(Front::Bytes(bytes)) = gather.front() {
             self.sent.extend_from_slice(bytes);

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use client_peer::{Spoken, sent_by_all};
 use engines::client::{Bodies, MAX_INTERIM, Refusal};
-use engines::h2::{Client, Conn, Event, Http2, Misdeed, Settings};
+use engines::h2::{Client, Conn, Event, Http2, ProtocolError, Settings};
 use engines::http::Fields;
 use libfuzzer_sys::fuzz_target;
 
@@ -73,7 +73,7 @@ fn read_back(sent: &[u8]) {
     while let Some(event) = server.event() {
         match event {
             // It was allowed longer ones.
-            Event::Failed(Misdeed::FrameSize) => {}
+            Event::Failed(ProtocolError::FrameSize) => {}
             Event::Failed(why) => panic!("{why:?}: a frame that nobody understands"),
             Event::Head { head, .. } => assert_eq!(head.fault, None),
             _ => {}

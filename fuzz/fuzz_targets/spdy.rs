@@ -11,9 +11,10 @@ mod spdy_short;
 use std::rc::Rc;
 
 use engines::client::Bodies;
-use engines::http::{BodyLength, Chunk, Front, Gather, ResponseHead};
+use engines::http::{BodyLength, Chunk, Front, OutputQueue, ResponseHead};
 use engines::spdy::{
-    Client, ClientEvent, Conn, Event, Misdeed, Plan, REFUSED_STREAM, Settings, Want,
+    Client, ClientEvent, Conn, Event, ProtocolError, REFUSED_STREAM, SendAction, SendOptions,
+    Settings,
 };
 use libfuzzer_sys::fuzz_target;
 use spdy_short::{Block, in_full};
@@ -84,7 +85,7 @@ fn read_back(sent: &[u8]) {
     while let Some(event) = client.event() {
         // The requests may have had other numbers than this client's.
         let understood =
-            !matches!(event, ClientEvent::Failed(why) if why != Misdeed::BadStreamNumber);
+            !matches!(event, ClientEvent::Failed(why) if why != ProtocolError::BadStreamNumber);
         assert!(understood, "a frame that nobody understands: {event:?}");
     }
 }
@@ -205,7 +206,7 @@ impl Peer {
         if self.requests % 3 == 0 {
             self.conn.discard_body(stream);
         }
-        let plan = Plan {
+        let plan = SendOptions {
             trailers: self.requests % 4 == 0,
             chunk_bytes: 1 + usize::from(self.mode),
         };
@@ -215,13 +216,13 @@ impl Peer {
     fn pump(&mut self, room: u64) {
         loop {
             match self.conn.advance(room, 1) {
-                Want::Nothing => break,
-                Want::Sent { .. } => {}
-                Want::Body(stream) => self.feed(stream),
+                SendAction::Nothing => break,
+                SendAction::Sent { .. } => {}
+                SendAction::Body(stream) => self.feed(stream),
             }
             self.conn.check_invariants();
         }
-        let mut gather = Gather::default();
+        let mut gather = OutputQueue::default();
         self.conn.transmit(&mut gather);
         while let Some(Front::Bytes(bytes)) = gather.front() {
             self.sent.extend_from_slice(bytes);

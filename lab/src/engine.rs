@@ -210,19 +210,19 @@ impl Engine {
         match self {
             Self::H1(client) => {
                 let event = client.event()?;
-                let (told, head) = told(event, |misdeed| misdeed.message().to_owned());
+                let (told, head) = told(event, |error| error.message().to_owned());
                 head.into_iter().for_each(|head| client.recycle(head));
                 Some(told)
             }
             Self::H2(client) => {
                 let event = client.event()?;
-                let (told, head) = told(event, h2::Misdeed::of_server);
+                let (told, head) = told(event, h2::ProtocolError::of_server);
                 head.into_iter().for_each(|head| client.recycle(head));
                 Some(told)
             }
             Self::Spdy(client) => {
                 let event = client.event()?;
-                let (told, head) = told(event, spdy::Misdeed::of_server);
+                let (told, head) = told(event, spdy::ProtocolError::of_server);
                 head.into_iter().for_each(|head| client.recycle(head));
                 Some(told)
             }
@@ -252,7 +252,7 @@ fn told<M>(event: Event<M>, words: impl FnOnce(M) -> String) -> (Told, Option<Bo
             let why = what.message().to_owned();
             (Told::Lost { stream, why }, None)
         }
-        Event::Failed(misdeed) => (Told::Failed(words(misdeed)), None),
+        Event::Failed(error) => (Told::Failed(words(error)), None),
         Event::Closing { .. } | Event::Eof => (Told::Closing, None),
         Event::Interim { head, .. } => (Told::Other, Some(head)),
         Event::Data { .. } | Event::Trailers { .. } | Event::Upgraded(_) | Event::Pong(_) => {

@@ -7,7 +7,7 @@
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 
-use engines::http::{FileRange, Front, Gather};
+use engines::http::{FileRange, Front, OutputQueue};
 
 use sys::socket::{self, Sent};
 
@@ -19,7 +19,7 @@ use sys::socket::{self, Sent};
 /// promised length cannot be kept. Else the socket's or the file's error.
 pub fn send_gather(
     socket: impl AsFd,
-    gather: &mut Gather,
+    gather: &mut OutputQueue,
     limit: u64,
     sendfile_max_chunk: u64,
 ) -> io::Result<Sent> {
@@ -62,7 +62,7 @@ pub fn read_range(range: &FileRange, bytes: &mut Vec<u8>) -> io::Result<()> {
     socket::append_at(range.file.as_ref(), range.offset, range.len, bytes)
 }
 
-fn send_memory(socket: impl AsFd, gather: &Gather, room: u64) -> io::Result<Sent> {
+fn send_memory(socket: impl AsFd, gather: &OutputQueue, room: u64) -> io::Result<Sent> {
     let mut slices = [IoSlice::new(&[]); SLICES_MAX];
     let count = gather.slices(&mut slices);
     let whole = whole_within(&slices[..count], room);
@@ -79,7 +79,7 @@ fn send_memory(socket: impl AsFd, gather: &Gather, room: u64) -> io::Result<Sent
 }
 
 /// Reads the first file piece into the bytes before it when it is small, so that both leave in one call.
-fn inline_small_file(gather: &mut Gather) -> io::Result<()> {
+fn inline_small_file(gather: &mut OutputQueue) -> io::Result<()> {
     let result = gather.inline_front_file(|range, bytes| {
         if range.len > INLINE_FILE_BYTES {
             return Err(NotInlined::TooLarge);

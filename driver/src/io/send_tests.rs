@@ -51,7 +51,7 @@ fn read_available(peer: &mut UnixStream) -> Vec<u8> {
 fn small_file_leaves_with_the_head_in_one_send() {
     // A datagram socket keeps the borders between sends.
     let (ours, peer) = std::os::unix::net::UnixDatagram::pair().expect("a pair");
-    let mut gather = Gather::default();
+    let mut gather = OutputQueue::default();
     gather.push_bytes(b"head ");
     gather.push(range(b"xxbody", 2, 4));
     let sent = send_gather(&ours, &mut gather, u64::MAX, 0).expect("send");
@@ -71,7 +71,7 @@ fn small_file_leaves_with_the_head_in_one_send() {
 fn large_file_and_full_socket_arrive_whole_and_in_order() {
     let (ours, mut peer) = pair();
     let body: Vec<u8> = (0..3_000_000u32).map(|i| (i % 251) as u8).collect();
-    let mut gather = Gather::default();
+    let mut gather = OutputQueue::default();
     gather.push_bytes(b"head");
     gather.push(range(&body, 0, body.len() as u64));
     gather.push_bytes(b"tail");
@@ -92,7 +92,7 @@ fn large_file_and_full_socket_arrive_whole_and_in_order() {
 fn limit_is_kept_in_memory_and_in_files() {
     let (ours, mut peer) = pair();
     let body = vec![7; 100_000];
-    let mut gather = Gather::default();
+    let mut gather = OutputQueue::default();
     gather.push_bytes(b"0123456789");
     gather.push(range(&body, 0, 100_000));
     for (limit, total) in [(4, 4), (10, 14), (1_000, 1_014), (0, 1_014)] {
@@ -113,7 +113,7 @@ fn limit_is_kept_in_memory_and_in_files() {
 fn file_shorter_than_promised_is_unexpected_eof() {
     for len in [50, INLINE_FILE_BYTES + 1] {
         let (ours, _peer) = pair();
-        let mut gather = Gather::default();
+        let mut gather = OutputQueue::default();
         gather.push_bytes(b"head");
         gather.push(range(b"short", 0, len));
         let error = send_gather(&ours, &mut gather, u64::MAX, 0).expect_err("too short");
@@ -125,7 +125,7 @@ fn file_shorter_than_promised_is_unexpected_eof() {
 fn closed_peer_is_an_error_and_no_signal() {
     let (ours, peer) = pair();
     drop(peer);
-    let mut gather = Gather::default();
+    let mut gather = OutputQueue::default();
     gather.push_bytes(b"x");
     let error = send_gather(&ours, &mut gather, u64::MAX, 0).expect_err("closed");
     assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);

@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use engines::http::{FileRange, Gather};
+use engines::http::{FileRange, OutputQueue};
 
 use crate::io::send;
 use sys::socket::{self, Sent};
@@ -28,7 +28,7 @@ pub trait Net {
     fn send(
         &mut self,
         socket: &mut Self::Socket,
-        out: &mut Gather,
+        out: &mut OutputQueue,
         limit: u64,
         chunk: u64,
     ) -> io::Result<Sent>;
@@ -95,7 +95,7 @@ impl Net for Sockets {
     fn send(
         &mut self,
         socket: &mut OwnedFd,
-        out: &mut Gather,
+        out: &mut OutputQueue,
         limit: u64,
         chunk: u64,
     ) -> io::Result<Sent> {

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use engines::http::{Gather, RequestHead};
+use engines::http::{OutputQueue, RequestHead};
 
 use server_base::clock::Clock;
 use server_base::logs::Logs;
@@ -42,7 +42,7 @@ pub struct Shared<N: Net> {
     /// Memory for encryption.
     pub tls_buffers: TlsBuffers,
     /// An empty queue.
-    pub nothing: Gather,
+    pub nothing: OutputQueue,
     /// An exchange has set a timer in this turn of the loop, and counts on it whatever the turn still takes.
     pub timer_set: bool,
     /// No connection is to be kept after its response.
@@ -84,7 +84,7 @@ impl<N: Net> Shared<N> {
             owner: 0,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             tls_buffers: TlsBuffers::default(),
-            nothing: Gather::default(),
+            nothing: OutputQueue::default(),
             timer_set: false,
             stopping: false,
             passes_a_turn: PASSES_A_TURN,
@@ -108,7 +108,7 @@ impl<N: Net> Shared<N> {
     pub fn relieve(&mut self) {
         (self.h1_states, self.exchanges, self.heads) = Default::default();
         self.tls_buffers = TlsBuffers::default();
-        self.nothing = Gather::default();
+        self.nothing = OutputQueue::default();
         self.files.clear();
         memory::relieve();
     }

@@ -9,7 +9,7 @@ use super::chunked::ChunkedDecoder;
 use super::head::{HeadParser, Progress};
 use super::send::Sending;
 use super::{Event, Next, Phase, Settings};
-use crate::http::{BodyLength, Fault, Fields, Gather, Method, RequestHead, Version};
+use crate::http::{BodyLength, Fault, Fields, Method, OutputQueue, RequestHead, Version};
 use std::rc::Rc;
 
 /// [`Settings::held_bytes`] of a server.
@@ -34,7 +34,7 @@ pub struct Conn {
     pub(super) sending: Sending,
     /// No request after this one.
     pub(super) last: bool,
-    pub(super) out: Gather,
+    pub(super) out: OutputQueue,
     /// The head that is ready; else memory for the next one.
     head: RequestHead,
     is_head_ready: bool,
@@ -105,7 +105,7 @@ impl Conn {
             request: Request::default(),
             sending: Sending::Waiting,
             last: false,
-            out: Gather::default(),
+            out: OutputQueue::default(),
             head: RequestHead::default(),
             is_head_ready: false,
         }
@@ -256,7 +256,7 @@ impl Conn {
     }
 
     /// Moves the bytes to send to the end of `out`.
-    pub fn transmit(&mut self, out: &mut Gather) {
+    pub fn transmit(&mut self, out: &mut OutputQueue) {
         out.append(&mut self.out);
     }
 

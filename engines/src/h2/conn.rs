@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::error::{self, Misdeed};
+use super::error::{self, ProtocolError};
 use super::frame::{self, FrameHead, HEAD_BYTES, put_head, put_number};
 use super::headers::Block;
 use super::push::Pushes;
@@ -118,11 +118,11 @@ impl Conn {
         });
     }
 
-    fn preface(&mut self, input: &[u8]) -> Result<usize, Misdeed> {
+    fn preface(&mut self, input: &[u8]) -> Result<usize, ProtocolError> {
         let expected = &PREFACE[PREFACE.len() - self.protocol.preface_left..];
         let n = expected.len().min(input.len());
         if input[..n] != expected[..n] {
-            return Err(Misdeed::BadPreface);
+            return Err(ProtocolError::BadPreface);
         }
         self.protocol.preface_left -= n;
         Ok(n)
@@ -167,11 +167,11 @@ impl Conn {
 }
 
 impl Protocol for Http2Server {
-    type Misdeed = Misdeed;
+    type ProtocolError = ProtocolError;
     const HEAD_BYTES: usize = HEAD_BYTES;
     const FLOW_CONTROL_ERROR: u32 = error::FLOW_CONTROL_ERROR;
 
-    fn frames(conn: &mut Conn, input: &[u8]) -> Result<usize, Misdeed> {
+    fn frames(conn: &mut Conn, input: &[u8]) -> Result<usize, ProtocolError> {
         let mut at = conn.preface(input)?;
         if conn.protocol.preface_left > 0 {
             return Ok(at);
@@ -179,7 +179,7 @@ impl Protocol for Http2Server {
         while let Some(head) = input[at..].first_chunk::<HEAD_BYTES>() {
             let head = FrameHead::parse(head);
             if head.len > FRAME_BYTES {
-                return Err(Misdeed::FrameSize);
+                return Err(ProtocolError::FrameSize);
             }
             conn.refuse_by_head(head)?;
             let start = at + HEAD_BYTES;
@@ -250,11 +250,11 @@ impl Protocol for Http2Server {
         put_number(out, frame::WINDOW_UPDATE, stream, bytes);
     }
 
-    fn put_goaway(out: &mut Vec<u8>, last: u32, misdeed: Option<&Misdeed>) {
+    fn put_goaway(out: &mut Vec<u8>, last: u32, error: Option<&ProtocolError>) {
         frame::put_goaway(
             out,
             last,
-            misdeed.map_or(error::NO_ERROR, |misdeed| misdeed.code()),
+            error.map_or(error::NO_ERROR, |error| error.code()),
         );
     }
 

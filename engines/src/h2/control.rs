@@ -4,16 +4,20 @@
 
 use super::budget;
 use super::conn::{Conn, DRAIN_PING, Ending};
-use super::error::{self, Misdeed};
+use super::error::{self, ProtocolError};
 use super::frame::{self, FrameHead, number, put_head};
 use super::settings::{self, Setting};
 use crate::mux::Priority;
 
 impl Conn {
     /// The priorities of RFC 7540, which are no more (RFC 9113 section 5.3.2); only their form is checked.
-    pub(super) fn priority(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    pub(super) fn priority(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+    ) -> Result<(), ProtocolError> {
         if head.stream == 0 {
-            return Err(Misdeed::WrongStream);
+            return Err(ProtocolError::WrongStream);
         }
         self.spend(budget::FRAME)?;
         let id = head.stream;
@@ -21,10 +25,10 @@ impl Conn {
         // A stream that is not there cannot be reset.
         match number(payload).filter(|_| payload.len() == 5) {
             None if open => self.break_stream(id, error::FRAME_SIZE_ERROR),
-            None => Err(Misdeed::FrameSize),
+            None => Err(ProtocolError::FrameSize),
             Some(depends) if depends & frame::MAX_STREAM != id => Ok(()),
             Some(_) if open => self.break_stream(id, error::PROTOCOL_ERROR),
-            Some(_) if self.is_idle(id) => Err(Misdeed::WrongStream),
+            Some(_) if self.is_idle(id) => Err(ProtocolError::WrongStream),
             Some(_) => Ok(()),
         }
     }
@@ -33,14 +37,14 @@ impl Conn {
         &mut self,
         head: FrameHead,
         payload: &[u8],
-    ) -> Result<(), Misdeed> {
+    ) -> Result<(), ProtocolError> {
         if head.stream != 0 {
-            return Err(Misdeed::WrongStream);
+            return Err(ProtocolError::WrongStream);
         }
-        let id = number(payload).ok_or(Misdeed::FrameSize)? & frame::MAX_STREAM;
+        let id = number(payload).ok_or(ProtocolError::FrameSize)? & frame::MAX_STREAM;
         if id.is_multiple_of(2) && (id == 0 || self.is_idle(id)) {
             // None, or one that only we could open.
-            return Err(Misdeed::WrongStream);
+            return Err(ProtocolError::WrongStream);
         }
         self.spend(budget::FRAME)?;
         self.protocol.prioritised = true;
@@ -58,9 +62,13 @@ impl Conn {
         Ok(())
     }
 
-    pub(super) fn peer_settings(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    pub(super) fn peer_settings(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+    ) -> Result<(), ProtocolError> {
         if head.stream != 0 {
-            return Err(Misdeed::WrongStream);
+            return Err(ProtocolError::WrongStream);
         }
         if head.has(frame::ACK) {
             return self.settings_acknowledged(payload);
@@ -84,7 +92,7 @@ impl Conn {
             },
         )?;
         if window.is_some_and(|bytes| !self.change_windows(bytes).is_empty()) {
-            return Err(Misdeed::WindowOverflow);
+            return Err(ProtocolError::WindowOverflow);
         }
         self.out
             .push_with(|out| put_head(out, 0, frame::SETTINGS, frame::ACK, 0));
@@ -92,9 +100,9 @@ impl Conn {
     }
 
     /// The peer knows our SETTINGS: from now on its table has the size that we told.
-    fn settings_acknowledged(&mut self, payload: &[u8]) -> Result<(), Misdeed> {
+    fn settings_acknowledged(&mut self, payload: &[u8]) -> Result<(), ProtocolError> {
         if !payload.is_empty() {
-            return Err(Misdeed::FrameSize);
+            return Err(ProtocolError::FrameSize);
         }
         if std::mem::replace(&mut self.protocol.acknowledged, true) {
             return self.spend(budget::FRAME);
@@ -105,12 +113,12 @@ impl Conn {
         Ok(())
     }
 
-    pub(super) fn ping(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    pub(super) fn ping(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         if head.stream != 0 {
-            return Err(Misdeed::WrongStream);
+            return Err(ProtocolError::WrongStream);
         }
         let Ok(data) = <[u8; 8]>::try_from(payload) else {
-            return Err(Misdeed::FrameSize);
+            return Err(ProtocolError::FrameSize);
         };
         self.spend(budget::FRAME)?;
         if head.has(frame::ACK) {
@@ -126,29 +134,33 @@ impl Conn {
         Ok(())
     }
 
-    pub(super) fn goaway(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    pub(super) fn goaway(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         if head.stream != 0 {
-            return Err(Misdeed::WrongStream);
+            return Err(ProtocolError::WrongStream);
         }
         if payload.len() < 8 {
-            return Err(Misdeed::FrameSize);
+            return Err(ProtocolError::FrameSize);
         }
         // The client opens no more streams, and takes no more of ours; those that are open go on.
         self.protocol.pushes.ended = true;
         self.spend(budget::FRAME)
     }
 
-    pub(super) fn window_update(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    pub(super) fn window_update(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+    ) -> Result<(), ProtocolError> {
         let grant = match payload.len() {
             4 => number(payload).unwrap_or_default() & frame::MAX_STREAM,
-            _ => return Err(Misdeed::FrameSize),
+            _ => return Err(ProtocolError::FrameSize),
         };
         if grant == 0 {
-            return Err(Misdeed::ZeroWindowUpdate);
+            return Err(ProtocolError::ZeroWindowUpdate);
         }
         self.spend(budget::FRAME)?;
         if self.is_idle(head.stream) {
-            return Err(Misdeed::BadStreamNumber);
+            return Err(ProtocolError::BadStreamNumber);
         }
         self.grow_window(head.stream, grant)
     }

@@ -1,4 +1,4 @@
-//! What a peer can do wrong, and what each misdeed gets.
+//! What a peer can do wrong, and what each error gets.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::mux::Broken;
 
 /// One way a peer breaks HTTP/2; all of them end the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misdeed {
+pub enum ProtocolError {
     /// The connection does not begin with the preface (RFC 9113 section 3.4). That SETTINGS come next is not insisted on.
     BadPreface,
     /// A frame is longer than allowed, or its length is none of its kind's.
@@ -46,7 +46,7 @@ pub enum Misdeed {
     Flood,
 }
 
-impl Misdeed {
+impl ProtocolError {
     /// The error code of the GOAWAY (RFC 9113 section 7).
     #[must_use]
     pub const fn code(self) -> u32 {
@@ -97,7 +97,7 @@ impl Misdeed {
     }
 }
 
-impl Misdeed {
+impl ProtocolError {
     /// The text where the peer is a server.
     #[must_use]
     pub fn of_server(self) -> String {
@@ -105,7 +105,7 @@ impl Misdeed {
     }
 }
 
-impl From<Broken> for Misdeed {
+impl From<Broken> for ProtocolError {
     fn from(broken: Broken) -> Self {
         match broken {
             Broken::StreamNumber => Self::BadStreamNumber,
@@ -117,7 +117,7 @@ impl From<Broken> for Misdeed {
     }
 }
 
-impl fmt::Display for Misdeed {
+impl fmt::Display for ProtocolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.message())
     }

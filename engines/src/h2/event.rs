@@ -1,9 +1,9 @@
 //! What an HTTP/2 connection tells its driver.
 
-use super::error::Misdeed;
+use super::error::ProtocolError;
 use crate::mux;
 
-pub use crate::mux::{Plan, Want};
+pub use crate::mux::{SendAction, SendOptions};
 
 /// Something the peer sent, in order.
-pub type Event = mux::Event<Misdeed>;
+pub type Event = mux::Event<ProtocolError>;

@@ -4,7 +4,7 @@
 
 use super::budget::{self, Budget};
 use super::conn::{Conn, Ending};
-use super::error::{self, Misdeed};
+use super::error::{self, ProtocolError};
 use super::event::Event;
 use super::frame::{self, FrameHead, number, unpadded};
 use super::request::{Builder, Note, Trailers};
@@ -32,17 +32,17 @@ enum BlockKind {
 }
 
 impl Conn {
-    pub(super) fn headers(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    pub(super) fn headers(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         let id = head.stream;
         if id == 0 {
-            return Err(Misdeed::WrongStream);
+            return Err(ProtocolError::WrongStream);
         }
-        let mut block = unpadded(head, payload).ok_or(Misdeed::BadPadding)?;
+        let mut block = unpadded(head, payload).ok_or(ProtocolError::BadPadding)?;
         let mut depends_on_itself = false;
         if head.has(frame::HAS_PRIORITY) {
-            let depends = number(block).ok_or(Misdeed::FrameSize)?;
+            let depends = number(block).ok_or(ProtocolError::FrameSize)?;
             depends_on_itself = depends & frame::MAX_STREAM == id;
-            block = block.get(5..).ok_or(Misdeed::FrameSize)?;
+            block = block.get(5..).ok_or(ProtocolError::FrameSize)?;
         }
         let mut kind = self.kind_of_block(head)?;
         if depends_on_itself && kind == BlockKind::Request {
@@ -69,11 +69,11 @@ impl Conn {
         Ok(())
     }
 
-    fn kind_of_block(&mut self, head: FrameHead) -> Result<BlockKind, Misdeed> {
+    fn kind_of_block(&mut self, head: FrameHead) -> Result<BlockKind, ProtocolError> {
         let id = head.stream;
         let most = self.protocol.settings.max_concurrent_streams as usize;
         if id.is_multiple_of(2) {
-            return Err(Misdeed::BadStreamNumber);
+            return Err(ProtocolError::BadStreamNumber);
         }
         let open = self.streams.len() - self.pushed_streams();
         if let Some(stream) = self.streams.get(id) {
@@ -89,7 +89,8 @@ impl Conn {
         }
         if id <= self.last_stream {
             // RFC 9113 section 5.1.1: a number that goes back.
-            self.absent(id).map_err(|_| Misdeed::BadStreamNumber)?;
+            self.absent(id)
+                .map_err(|_| ProtocolError::BadStreamNumber)?;
             return Ok(BlockKind::Dropped(None));
         }
         Ok(match self.ending {
@@ -99,13 +100,17 @@ impl Conn {
         })
     }
 
-    pub(super) fn continuation(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    pub(super) fn continuation(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+    ) -> Result<(), ProtocolError> {
         let block = self
             .protocol
             .block
             .as_mut()
             .filter(|b| b.stream == head.stream);
-        let block = block.ok_or(Misdeed::BrokenHeaderBlock)?;
+        let block = block.ok_or(ProtocolError::BrokenHeaderBlock)?;
         spend_piece(&mut block.short_pieces, head, payload, &mut self.budget)?;
         add_piece(
             &mut self.protocol.block_bytes,
@@ -143,7 +148,7 @@ impl Conn {
     }
 
     /// A header block is here whole: in one frame, or in what was collected.
-    fn whole_block(&mut self, single: Option<&[u8]>) -> Result<(), Misdeed> {
+    fn whole_block(&mut self, single: Option<&[u8]>) -> Result<(), ProtocolError> {
         let Some(block) = self.protocol.block.take() else {
             return Ok(());
         };
@@ -162,7 +167,12 @@ impl Conn {
         result
     }
 
-    fn dropped(&mut self, block: &Block, bytes: &[u8], code: Option<u32>) -> Result<(), Misdeed> {
+    fn dropped(
+        &mut self,
+        block: &Block,
+        bytes: &[u8],
+        code: Option<u32>,
+    ) -> Result<(), ProtocolError> {
         decode(&mut self.protocol.decoder, bytes, |_, _, _| {})?;
         match code {
             Some(code) => self.break_stream(block.stream, code),
@@ -170,7 +180,7 @@ impl Conn {
         }
     }
 
-    fn request(&mut self, block: &Block, bytes: &[u8]) -> Result<(), Misdeed> {
+    fn request(&mut self, block: &Block, bytes: &[u8]) -> Result<(), ProtocolError> {
         let id = block.stream;
         self.protocol.last_request = id;
         let mut builder = Builder::new(
@@ -209,7 +219,7 @@ impl Conn {
         }
     }
 
-    fn trailers(&mut self, block: &Block, bytes: &[u8]) -> Result<(), Misdeed> {
+    fn trailers(&mut self, block: &Block, bytes: &[u8]) -> Result<(), ProtocolError> {
         let id = block.stream;
         let mut trailers = Trailers::new(&self.protocol.settings);
         decode(&mut self.protocol.decoder, bytes, |name, value, _| {
@@ -241,10 +251,10 @@ pub(super) fn spend_piece(
     head: FrameHead,
     payload: &[u8],
     budget: &mut Budget,
-) -> Result<(), Misdeed> {
+) -> Result<(), ProtocolError> {
     if payload.len() < budget::USEFUL_BYTES && !head.has(frame::END_HEADERS) {
         if *short_pieces == MAX_SHORT_CONTINUATIONS {
-            return Err(Misdeed::Flood);
+            return Err(ProtocolError::Flood);
         }
         *short_pieces += 1;
     }
@@ -252,7 +262,7 @@ pub(super) fn spend_piece(
         true => budget::EMPTY_CONTINUATION,
         false => budget::FRAME,
     };
-    budget.spend(cost).then_some(()).ok_or(Misdeed::Flood)
+    budget.spend(cost).then_some(()).ok_or(ProtocolError::Flood)
 }
 
 /// Adds the payload of a CONTINUATION to a header block whose fields may have so many bytes.
@@ -260,9 +270,9 @@ pub(super) fn add_piece(
     block: &mut Vec<u8>,
     payload: &[u8],
     header_bytes: usize,
-) -> Result<(), Misdeed> {
+) -> Result<(), ProtocolError> {
     if block.len() + payload.len() > header_bytes + BLOCK_EXTRA_BYTES {
-        return Err(Misdeed::HeaderFlood);
+        return Err(ProtocolError::HeaderFlood);
     }
     block.extend_from_slice(payload);
     Ok(())
@@ -273,16 +283,16 @@ fn decode(
     decoder: &mut Decoder<Option<Note>>,
     bytes: &[u8],
     mut sink: impl FnMut(&[u8], &[u8], &mut Option<Note>),
-) -> Result<(), Misdeed> {
+) -> Result<(), ProtocolError> {
     let mut nameless = false;
     let take = |name: &[u8], value: &[u8], note: &mut _| {
         nameless |= name.is_empty();
         sink(name, value, note);
     };
     let result = decoder.decode_noting(bytes, take);
-    result.map_err(Misdeed::Compression)?;
+    result.map_err(ProtocolError::Compression)?;
     if nameless {
-        return Err(Misdeed::EmptyFieldName);
+        return Err(ProtocolError::EmptyFieldName);
     }
     Ok(())
 }

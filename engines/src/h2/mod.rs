@@ -6,14 +6,14 @@
 //!
 //! - Bytes enter by [`Conn::receive`], preface included; the end of the peer's bytes by [`Conn::receive_eof`].
 //! - [`Conn::event`] tells what they mean, with the number of the stream.
-//! - A response is `push`*, `send_interim`*, `send_head`, then what [`Conn::advance`] asks for: `Want::Body` is answered by
-//!   `send_data`, `send_end` or `stall`; after `Want::Sent` the exchange is over.
+//! - A response is `push`*, `send_interim`*, `send_head`, then what [`Conn::advance`] asks for: `SendAction::Body` is answered by
+//!   `send_data`, `send_end` or `stall`; after `SendAction::Sent` the exchange is over.
 //! - Bytes leave by [`Conn::transmit`].
 //! - [`Conn::drain`] and [`Conn::end`] announce the end; at [`Conn::is_over`] the connection is closed.
 //!
 //! The same bytes give the same events and the same output wherever they are cut.
 //!
-//! A peer's misdeed is answered where the protocol says so: a broken message by 400 and a reset of its stream, a broken
+//! A peer's error is answered where the protocol says so: a broken message by 400 and a reset of its stream, a broken
 //! stream by RST_STREAM, a broken connection by GOAWAY. What costs work and brings nothing is paid from a budget.
 //!
 //! Absent: timers, the meaning of a request, TLS, and the priorities of RFC 7540.
@@ -43,7 +43,7 @@ pub use client::{Client, Event as ClientEvent, Http2};
 pub use conn::{Conn, Http2Server, PREFACE};
 pub use error::{
     CANCEL, COMPRESSION_ERROR, ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR,
-    INTERNAL_ERROR, Misdeed, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, STREAM_CLOSED,
+    INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR, ProtocolError, REFUSED_STREAM, STREAM_CLOSED,
 };
-pub use event::{Event, Plan, Want};
+pub use event::{Event, SendAction, SendOptions};
 pub use settings::Settings;

@@ -5,7 +5,7 @@
 
 use super::budget;
 use super::conn::{Conn, Ending};
-use super::error::{self, Misdeed};
+use super::error::{self, ProtocolError};
 use super::event::Event;
 use super::frame::{self, FrameHead, unpadded};
 use crate::http::Fault;
@@ -14,18 +14,18 @@ use crate::mux::Incoming;
 impl Conn {
     /// Refuses a frame whose payload is of no interest.
     #[inline]
-    pub(super) fn refuse_by_head(&self, head: FrameHead) -> Result<(), Misdeed> {
+    pub(super) fn refuse_by_head(&self, head: FrameHead) -> Result<(), ProtocolError> {
         if self.protocol.block.is_some() && head.kind != frame::CONTINUATION {
-            return Err(Misdeed::BrokenHeaderBlock);
+            return Err(ProtocolError::BrokenHeaderBlock);
         }
         if head.kind == frame::PUSH_PROMISE {
-            return Err(Misdeed::PushFromClient);
+            return Err(ProtocolError::PushFromClient);
         }
         Ok(())
     }
 
     /// Takes one frame.
-    pub(super) fn frame(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    pub(super) fn frame(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         match head.kind {
             frame::DATA => self.data(head, payload),
             frame::HEADERS => self.headers(head, payload),
@@ -43,23 +43,23 @@ impl Conn {
     }
 
     /// A frame on a stream that is not in the table: whether it may be dropped.
-    pub(super) fn absent(&self, id: u32) -> Result<(), Misdeed> {
+    pub(super) fn absent(&self, id: u32) -> Result<(), ProtocolError> {
         if id > self.last_stream || id.is_multiple_of(2) {
-            return Err(Misdeed::BadStreamNumber);
+            return Err(ProtocolError::BadStreamNumber);
         }
         let refused = matches!(self.ending, Ending::After(last) if id > last);
         if refused || self.protocol.reset_lately.contains(&id) {
             return Ok(());
         }
-        Err(Misdeed::ClosedStream)
+        Err(ProtocolError::ClosedStream)
     }
 
-    fn data(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    fn data(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         if head.stream == 0 {
-            return Err(Misdeed::WrongStream);
+            return Err(ProtocolError::WrongStream);
         }
         let size = payload.len() as u64;
-        let bytes = unpadded(head, payload).ok_or(Misdeed::BadPadding)?;
+        let bytes = unpadded(head, payload).ok_or(ProtocolError::BadPadding)?;
         self.take_allowed(size)?;
         if bytes.len() >= budget::USEFUL_BYTES {
             self.budget.earn(budget::DATA);
@@ -83,7 +83,7 @@ impl Conn {
     }
 
     /// Takes body bytes on an open stream.
-    fn body(&mut self, head: FrameHead, bytes: &[u8], size: u64) -> Result<(), Misdeed> {
+    fn body(&mut self, head: FrameHead, bytes: &[u8], size: u64) -> Result<(), ProtocolError> {
         let id = head.stream;
         let Some(stream) = self.streams.get(id) else {
             return Ok(());
@@ -118,7 +118,7 @@ impl Conn {
     }
 
     /// The body is not as long as announced (RFC 9113 section 8.1.1).
-    pub(super) fn wrong_length(&mut self, id: u32) -> Result<(), Misdeed> {
+    pub(super) fn wrong_length(&mut self, id: u32) -> Result<(), ProtocolError> {
         self.spend(budget::RESET)?;
         let Some(stream) = self.streams.get(id) else {
             return Ok(());
@@ -149,15 +149,15 @@ impl Conn {
         }
     }
 
-    fn rst_stream(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    fn rst_stream(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         if head.stream == 0 {
-            return Err(Misdeed::WrongStream);
+            return Err(ProtocolError::WrongStream);
         }
         if payload.len() != 4 {
-            return Err(Misdeed::FrameSize);
+            return Err(ProtocolError::FrameSize);
         }
         if self.is_idle(head.stream) {
-            return Err(Misdeed::BadStreamNumber);
+            return Err(ProtocolError::BadStreamNumber);
         }
         self.peer_reset(head.stream)
     }
@@ -167,8 +167,8 @@ impl Conn {
 pub(super) fn rest_is_allowed(incoming: &Incoming) -> bool {
     match incoming.length_left {
         // What was allowed for the sake of the whole body is more than is worth reading past.
-        None => incoming.allowed_bytes > 0 && !incoming.wide,
-        Some(left) if incoming.wide => left <= incoming.allowed_bytes.min(PAST_BYTES),
+        None => incoming.allowed_bytes > 0 && !incoming.unlimited,
+        Some(left) if incoming.unlimited => left <= incoming.allowed_bytes.min(PAST_BYTES),
         Some(left) => incoming.allowed_bytes > 0 && left <= incoming.allowed_bytes,
     }
 }

@@ -1,6 +1,6 @@
 //! What an HTTP/2 connection is told by the configuration, and what the peer's SETTINGS tell.
 
-use super::error::Misdeed;
+use super::error::ProtocolError;
 use super::frame::number;
 use crate::hpack::Encoder;
 
@@ -56,11 +56,11 @@ pub(super) fn take(
     payload: &[u8],
     encoder: &mut Encoder,
     frame_bytes: &mut usize,
-    mut others: impl FnMut(Setting) -> Result<(), Misdeed>,
-) -> Result<Option<u32>, Misdeed> {
+    mut others: impl FnMut(Setting) -> Result<(), ProtocolError>,
+) -> Result<Option<u32>, ProtocolError> {
     let (settings, rest) = payload.as_chunks::<6>();
     if !rest.is_empty() {
-        return Err(Misdeed::FrameSize);
+        return Err(ProtocolError::FrameSize);
     }
     let mut window = None;
     for setting in settings {
@@ -88,18 +88,18 @@ pub(super) enum Setting {
 
 impl Setting {
     /// Reads six bytes.
-    pub(super) fn parse(bytes: &[u8; 6]) -> Result<Self, Misdeed> {
+    pub(super) fn parse(bytes: &[u8; 6]) -> Result<Self, ProtocolError> {
         let value = number(&bytes[2..]).unwrap_or_default();
         Ok(match u16::from_be_bytes([bytes[0], bytes[1]]) {
             HEADER_TABLE_SIZE => Self::HeaderTableSize(value),
             ENABLE_PUSH if value <= 1 => Self::EnablePush(value == 1),
             MAX_CONCURRENT_STREAMS => Self::MaxConcurrentStreams(value),
             INITIAL_WINDOW_SIZE if value < 1 << 31 => Self::InitialWindowSize(value),
-            INITIAL_WINDOW_SIZE => return Err(Misdeed::WindowOverflow),
+            INITIAL_WINDOW_SIZE => return Err(ProtocolError::WindowOverflow),
             MAX_FRAME_SIZE if (1 << 14..1 << 24).contains(&value) => Self::MaxFrameSize(value),
-            ENABLE_PUSH | MAX_FRAME_SIZE => return Err(Misdeed::BadSetting),
+            ENABLE_PUSH | MAX_FRAME_SIZE => return Err(ProtocolError::BadSetting),
             ENABLE_CONNECT_PROTOCOL | NO_RFC7540_PRIORITIES if value > 1 => {
-                return Err(Misdeed::BadSetting);
+                return Err(ProtocolError::BadSetting);
             }
             _ => Self::Other,
         })

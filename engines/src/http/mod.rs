@@ -2,7 +2,7 @@
 //!
 //! Heads keep their text in one arena and point into it with [`Span`]s, so a
 //! head is two allocations that are reused from request to request. Bodies
-//! travel as [`Chunk`]s; what leaves in one turn is a [`Gather`]. The parsers
+//! travel as [`Chunk`]s; what leaves in one turn is a [`OutputQueue`]. The parsers
 //! for URIs, hosts, dates, ranges and entity tags work on plain byte slices.
 //!
 //! Absent on purpose: sockets, clocks, and any knowledge of a configuration.
@@ -16,10 +16,10 @@ mod fault;
 mod field;
 mod field_id;
 mod fields;
-mod gather;
 mod host;
 mod length;
 mod method;
+mod output_queue;
 mod range;
 mod request;
 mod response;
@@ -37,11 +37,11 @@ pub use fault::Fault;
 pub use field::{Field, Span};
 pub use field_id::FieldId;
 pub use fields::Fields;
-pub use gather::{Front, Gather};
 pub(crate) use host::check_host;
 pub use host::{BadHost, parse_host};
 pub(crate) use length::parse_length;
 pub use method::Method;
+pub use output_queue::{Front, OutputQueue};
 pub use range::{Ranges, UNLIMITED_RANGES, parse_range};
 pub use request::{BodyLength, RequestHead};
 pub use response::ResponseHead;

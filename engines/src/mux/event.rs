@@ -2,9 +2,9 @@
 
 use crate::http::{Fault, Fields, RequestHead};
 
-/// Something the peer sent, in order; `Misdeed` is what can be wrong with a connection of the protocol.
+/// Something the peer sent, in order; `ProtocolError` is what can be wrong with a connection of the protocol.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Event<Misdeed> {
+pub enum Event<ProtocolError> {
     /// A request head on a new stream. If its `fault` is set, answer it; no body event follows.
     Head {
         /// Number of the stream.
@@ -38,12 +38,12 @@ pub enum Event<Misdeed> {
         sent_bytes: u64,
     },
     /// The peer has broken the connection: what waits to be transmitted is the last.
-    Failed(Misdeed),
+    Failed(ProtocolError),
     /// The peer has closed its side.
     Eof,
 }
 
-impl<Misdeed> Event<Misdeed> {
+impl<ProtocolError> Event<ProtocolError> {
     /// The stream that it is about, if it is about one.
     #[must_use]
     pub fn stream(&self) -> Option<u32> {
@@ -76,7 +76,7 @@ pub enum Broken {
 
 /// What a connection asks for while it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Want {
+pub enum SendAction {
     /// The next piece, or the end, of the body of this stream.
     Body(u32),
     /// A response has been sent whole: its exchange ends.
@@ -92,7 +92,7 @@ pub enum Want {
 
 /// How a response is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct SendOptions {
     /// Trailers may come: the body is asked for even where it is known to be empty.
     pub trailers: bool,
     /// Most bytes of a DATA frame; no more than the peer takes.

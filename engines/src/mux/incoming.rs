@@ -12,7 +12,7 @@ pub(crate) struct Incoming {
     /// Bytes that were taken and not yet allowed anew.
     consumed_bytes: u64,
     /// The whole body is wanted: it has been allowed as much as there can be.
-    pub(crate) wide: bool,
+    pub(crate) unlimited: bool,
     /// What `content-length` leaves.
     pub(crate) length_left: Option<u64>,
 }
@@ -60,7 +60,11 @@ impl Incoming {
     #[must_use]
     pub(crate) fn consumed(&mut self, bytes: u64, window_bytes: u64) -> Option<u64> {
         self.consumed_bytes += bytes;
-        let window_bytes = if self.wide { MAX_WINDOW } else { window_bytes };
+        let window_bytes = if self.unlimited {
+            MAX_WINDOW
+        } else {
+            window_bytes
+        };
         if self.consumed_bytes <= window_bytes / 2 {
             return None;
         }
@@ -69,17 +73,17 @@ impl Incoming {
         Some(grant)
     }
 
-    /// Allows as much as there can be: how many bytes more that are, unless it has been done.
+    /// Raises the receive window to the maximum; returns the increment in bytes, or `None` if this has been done already.
     #[must_use]
-    pub(crate) fn widen(&mut self) -> Option<u64> {
-        if self.wide {
+    pub(crate) fn open_fully(&mut self) -> Option<u64> {
+        if self.unlimited {
             return None;
         }
         let grant = MAX_WINDOW - self.allowed_bytes;
         *self = Self {
             allowed_bytes: MAX_WINDOW,
             consumed_bytes: 0,
-            wide: true,
+            unlimited: true,
             ..*self
         };
         Some(grant)
@@ -88,11 +92,11 @@ impl Incoming {
 
 /// Bytes of data that the peer may still send on a connection: so many that they stop nobody.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Allowance {
+pub(crate) struct RecvWindow {
     pub(crate) left_bytes: u64,
 }
 
-impl Allowance {
+impl RecvWindow {
     pub(crate) fn new() -> Self {
         Self {
             left_bytes: MAX_WINDOW,
@@ -133,14 +137,14 @@ mod tests {
         let mut incoming = Incoming::new(0);
         assert_eq!(incoming.consumed(5, 10), None);
         assert_eq!(incoming.consumed(1, 10), Some(6));
-        assert_eq!(incoming.widen(), Some(MAX_WINDOW - 6));
-        assert_eq!(incoming.widen(), None);
+        assert_eq!(incoming.open_fully(), Some(MAX_WINDOW - 6));
+        assert_eq!(incoming.open_fully(), None);
         assert_eq!(incoming.consumed(MAX_WINDOW / 2, 10), None);
     }
 
     #[test]
     fn connection_is_opened_again_before_it_could_stop_anybody() {
-        let mut allowance = Allowance::new();
+        let mut allowance = RecvWindow::new();
         assert_eq!(allowance.take(MAX_WINDOW / 2 + 1), Some(0));
         assert_eq!(allowance.take(1), Some(MAX_WINDOW / 2 + 2));
         assert_eq!(allowance.take(MAX_WINDOW + 1), None);

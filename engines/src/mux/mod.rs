@@ -6,18 +6,18 @@
 pub(crate) mod budget;
 pub mod client;
 mod event;
+mod header_cache;
 mod incoming;
 mod outgoing;
-mod repeated;
 mod scheduler;
 pub mod server;
 mod table;
 mod window;
 
-pub use event::{Broken, Event, Plan, Want};
-pub(crate) use incoming::{Allowance, Incoming};
+pub use event::{Broken, Event, SendAction, SendOptions};
+pub(crate) use header_cache::HeaderCache;
+pub(crate) use incoming::{Incoming, RecvWindow};
 pub(crate) use outgoing::{Outgoing, Sender, Step};
-pub(crate) use repeated::Repeated;
 pub use scheduler::{Priority, Scheduler};
 pub use table::StreamTable;
 pub(crate) use window::MAX_WINDOW;

@@ -8,8 +8,8 @@
 
 use std::collections::VecDeque;
 
-use super::{Plan, Priority, Scheduler, StreamTable, Want, Window};
-use crate::http::{BodyLength, Chunk, Gather, ResponseHead};
+use super::{Priority, Scheduler, SendAction, SendOptions, StreamTable, Window};
+use crate::http::{BodyLength, Chunk, OutputQueue, ResponseHead};
 
 /// What is sent on one stream.
 #[derive(Debug, Default)]
@@ -80,7 +80,7 @@ impl Outgoing {
     pub(crate) fn begin(
         &mut self,
         head: &ResponseHead,
-        plan: Plan,
+        plan: SendOptions,
         answers_head: bool,
     ) -> Option<bool> {
         if self.state != Sending::Waiting {
@@ -148,7 +148,7 @@ impl Outgoing {
 
     /// Moves bytes that wait to the end of `out`.
     #[inline]
-    fn give(&mut self, len: u64, out: &mut Gather) {
+    fn give(&mut self, len: u64, out: &mut OutputQueue) {
         let mut left = len;
         while left > 0 {
             let Some(mut chunk) = self.pending.pop_front() else {
@@ -190,7 +190,7 @@ pub(crate) struct Sender {
 #[derive(Debug)]
 pub(crate) enum Step {
     /// The driver is asked, or told.
-    Tell(Want),
+    Tell(SendAction),
     /// A DATA frame of `len` bytes.
     Data { stream: u32, len: u64 },
     /// The end of a stream that has no byte left.
@@ -222,20 +222,20 @@ impl Sender {
     pub(crate) fn next<S: AsMut<Outgoing>>(
         &mut self,
         streams: &mut StreamTable<S>,
-        out: &Gather,
+        out: &OutputQueue,
         room: u64,
         most_bytes: usize,
         now_ms: u64,
     ) -> Step {
         loop {
             if let Some((stream, bytes)) = self.sent.pop_front() {
-                return Step::Tell(Want::Sent { stream, bytes });
+                return Step::Tell(SendAction::Sent { stream, bytes });
             }
             if out.len() >= room {
-                return Step::Tell(Want::Nothing);
+                return Step::Tell(SendAction::Nothing);
             }
             let Some(id) = self.scheduler.pop() else {
-                return Step::Tell(Want::Nothing);
+                return Step::Tell(SendAction::Nothing);
             };
             let Some(stream) = streams.get(id) else {
                 continue;
@@ -253,7 +253,7 @@ impl Sender {
                     || (stream.window.available() > 0 && self.window.available() > 0)
                 {
                     self.keep_turn(id, stream);
-                    return Step::Tell(Want::Body(id));
+                    return Step::Tell(SendAction::Body(id));
                 }
             } else if stream.pending_bytes == 0 {
                 return Step::End(id);
@@ -268,7 +268,7 @@ impl Sender {
             if len == 0 {
                 self.blocked_ms.get_or_insert(now_ms);
                 self.keep_turn(id, stream);
-                return Step::Tell(Want::Nothing);
+                return Step::Tell(SendAction::Nothing);
             }
             return Step::Data { stream: id, len };
         }
@@ -293,7 +293,7 @@ impl Sender {
         id: u32,
         stream: &mut Outgoing,
         len: u64,
-        out: &mut Gather,
+        out: &mut OutputQueue,
         head_bytes: usize,
         put_head: impl FnOnce(&mut Vec<u8>, bool),
     ) -> Piece {
@@ -313,7 +313,7 @@ impl Sender {
         Piece { last, all }
     }
 
-    /// Our side of a stream has ended: [`Want::Sent`] will tell so.
+    /// Our side of a stream has ended: [`SendAction::Sent`] will tell so.
     #[inline(always)]
     pub(crate) fn finish(&mut self, id: u32, stream: &mut Outgoing) {
         stream.state = Sending::Ended;

@@ -3,14 +3,14 @@
 
 use std::rc::Rc;
 
-use super::error::{self, Misdeed};
+use super::error::{self, ProtocolError};
 use super::frame::{self, FrameHead, HEAD_BYTES, Kind, put_control, put_pair};
 use super::known::Known;
 use super::pairs::Writer;
 use super::settings::{self, DEFAULT_WINDOW, MAX_WINDOW, Settings};
 use super::zlib::{Deflater, Inflater};
 use crate::http::ResponseHead;
-use crate::mux::Repeated;
+use crate::mux::HeaderCache;
 pub(super) use crate::mux::server::Ending;
 use crate::mux::server::{self, Protocol};
 
@@ -103,7 +103,7 @@ impl Conn {
         self.protocol.inflater.rest();
         self.protocol.deflater.rest();
         self.protocol.known = Known::default();
-        self.repeated = Repeated::default();
+        self.repeated = HeaderCache::default();
     }
 
     /// Whether a frame has begun to come and is not whole.
@@ -137,12 +137,12 @@ impl Conn {
 }
 
 impl Protocol for SpdyServer {
-    type Misdeed = Misdeed;
+    type ProtocolError = ProtocolError;
     const HEAD_BYTES: usize = HEAD_BYTES;
     const FLOW_CONTROL_ERROR: u32 = error::FLOW_CONTROL_ERROR;
 
     /// Takes whole control frames, and data in pieces that do not depend on how it comes; gives how many bytes they were.
-    fn frames(conn: &mut Conn, input: &[u8]) -> Result<usize, Misdeed> {
+    fn frames(conn: &mut Conn, input: &[u8]) -> Result<usize, ProtocolError> {
         let mut at = 0;
         loop {
             let rest = &input[at..];
@@ -230,8 +230,8 @@ impl Protocol for SpdyServer {
         put_pair(out, frame::WINDOW_UPDATE, stream, bytes);
     }
 
-    fn put_goaway(out: &mut Vec<u8>, last: u32, misdeed: Option<&Misdeed>) {
-        let code = misdeed.map_or(error::OK, |_| error::PROTOCOL_ERROR);
+    fn put_goaway(out: &mut Vec<u8>, last: u32, error: Option<&ProtocolError>) {
+        let code = error.map_or(error::OK, |_| error::PROTOCOL_ERROR);
         put_pair(out, frame::GOAWAY, last, code);
     }
 

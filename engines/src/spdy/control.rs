@@ -4,23 +4,25 @@
 
 use super::budget;
 use super::conn::Conn;
-use super::error::{self, Misdeed};
+use super::error::{self, ProtocolError};
 use super::frame::{self, one, put_control, two};
 use super::settings::{INITIAL_WINDOW_SIZE, MAX_WINDOW, PERSISTED};
 
 impl Conn {
-    pub(super) fn peer_settings(&mut self, payload: &[u8]) -> Result<(), Misdeed> {
+    pub(super) fn peer_settings(&mut self, payload: &[u8]) -> Result<(), ProtocolError> {
         if self.settled {
             self.spend(budget::FRAME)?;
         }
         self.settled = true;
-        let (count, entries) = payload.split_at_checked(4).ok_or(Misdeed::FrameSize)?;
-        let count = one(count).ok_or(Misdeed::FrameSize)? as usize;
+        let (count, entries) = payload
+            .split_at_checked(4)
+            .ok_or(ProtocolError::FrameSize)?;
+        let count = one(count).ok_or(ProtocolError::FrameSize)? as usize;
         let (entries, _) = entries.as_chunks::<8>();
         // As in nginx, what is behind the entries does no harm.
-        let entries = entries.get(..count).ok_or(Misdeed::FrameSize)?;
+        let entries = entries.get(..count).ok_or(ProtocolError::FrameSize)?;
         for entry in entries {
-            let (id, value) = two(entry).ok_or(Misdeed::FrameSize)?;
+            let (id, value) = two(entry).ok_or(ProtocolError::FrameSize)?;
             let flags = (id >> 24) as u8;
             if id & NUMBER == INITIAL_WINDOW_SIZE && flags != PERSISTED {
                 self.initial_window(value)?;
@@ -30,9 +32,9 @@ impl Conn {
     }
 
     /// The window of new streams, and by how much it changes the others.
-    fn initial_window(&mut self, bytes: u32) -> Result<(), Misdeed> {
+    fn initial_window(&mut self, bytes: u32) -> Result<(), ProtocolError> {
         if u64::from(bytes) > MAX_WINDOW {
-            return Err(Misdeed::BadSetting);
+            return Err(ProtocolError::BadSetting);
         }
         for id in self.change_windows(bytes) {
             self.break_stream(id, error::FLOW_CONTROL_ERROR)?;
@@ -41,7 +43,7 @@ impl Conn {
     }
 
     /// Any PING is answered, as in nginx: the server sends none of its own that an answer could be to.
-    pub(super) fn ping(&mut self, payload: &[u8]) -> Result<(), Misdeed> {
+    pub(super) fn ping(&mut self, payload: &[u8]) -> Result<(), ProtocolError> {
         self.spend(budget::FRAME)?;
         self.out.push_with(|out| {
             put_control(out, frame::PING, 0, payload.len());
@@ -50,8 +52,8 @@ impl Conn {
         Ok(())
     }
 
-    pub(super) fn window_update(&mut self, payload: &[u8]) -> Result<(), Misdeed> {
-        let (id, grant) = two(payload).ok_or(Misdeed::FrameSize)?;
+    pub(super) fn window_update(&mut self, payload: &[u8]) -> Result<(), ProtocolError> {
+        let (id, grant) = two(payload).ok_or(ProtocolError::FrameSize)?;
         self.spend(budget::FRAME)?;
         self.grow_window(id & frame::MAX_STREAM, grant & frame::MAX_STREAM)
     }

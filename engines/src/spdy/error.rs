@@ -1,4 +1,4 @@
-//! What a peer can do wrong, and what each misdeed gets.
+//! What a peer can do wrong, and what each error gets.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::mux::Broken;
 
 /// One way a peer breaks SPDY; all of them end the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misdeed {
+pub enum ProtocolError {
     /// A control frame of another version.
     BadVersion,
     /// A frame whose length is none of its kind's.
@@ -34,7 +34,7 @@ pub enum Misdeed {
     Flood,
 }
 
-impl Misdeed {
+impl ProtocolError {
     /// The text for the error log.
     #[must_use]
     pub const fn message(self) -> &'static str {
@@ -59,7 +59,7 @@ impl Misdeed {
     }
 }
 
-impl Misdeed {
+impl ProtocolError {
     /// The text where the peer is a server.
     #[must_use]
     pub fn of_server(self) -> String {
@@ -67,7 +67,7 @@ impl Misdeed {
     }
 }
 
-impl From<Broken> for Misdeed {
+impl From<Broken> for ProtocolError {
     fn from(broken: Broken) -> Self {
         match broken {
             Broken::StreamNumber => Self::BadStreamNumber,
@@ -79,7 +79,7 @@ impl From<Broken> for Misdeed {
     }
 }
 
-impl From<Unreadable> for Misdeed {
+impl From<Unreadable> for ProtocolError {
     fn from(unreadable: Unreadable) -> Self {
         match unreadable {
             Unreadable::Corrupted => Self::Compression,
@@ -89,7 +89,7 @@ impl From<Unreadable> for Misdeed {
     }
 }
 
-impl fmt::Display for Misdeed {
+impl fmt::Display for ProtocolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.message())
     }

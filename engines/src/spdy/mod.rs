@@ -6,14 +6,14 @@
 //!
 //! - Bytes enter by [`Conn::receive`]; the end of the peer's bytes by [`Conn::receive_eof`].
 //! - [`Conn::event`] tells what they mean, with the number of the stream.
-//! - A response is `send_head`, then what [`Conn::advance`] asks for: `Want::Body` is answered by `send_data`, `send_end` or
-//!   `stall`; after `Want::Sent` the exchange is over.
+//! - A response is `send_head`, then what [`Conn::advance`] asks for: `SendAction::Body` is answered by `send_data`, `send_end` or
+//!   `stall`; after `SendAction::Sent` the exchange is over.
 //! - Bytes leave by [`Conn::transmit`].
 //! - [`Conn::end`] announces the end; at [`Conn::is_over`] the connection is closed.
 //!
 //! The same bytes give the same events and the same output wherever they are cut.
 //!
-//! A peer's misdeed is answered as nginx did: a wrong request by 400, a broken header block or stream by RST_STREAM, a broken
+//! A peer's error is answered as nginx did: a wrong request by 400, a broken header block or stream by RST_STREAM, a broken
 //! connection by its end, which GOAWAY announces here. What costs work and brings nothing is paid from a budget.
 //!
 //! Absent: timers, the meaning of a request, TLS, server push, CREDENTIAL, trailers of requests, settings that the client is
@@ -45,8 +45,8 @@ use crate::mux::budget;
 pub use client::{Client, Event as ClientEvent, Spdy};
 pub use conn::{Conn, SpdyServer};
 pub use error::{
-    CANCEL, FLOW_CONTROL_ERROR, INTERNAL_ERROR, INVALID_STREAM, Misdeed, OK, PROTOCOL_ERROR,
+    CANCEL, FLOW_CONTROL_ERROR, INTERNAL_ERROR, INVALID_STREAM, OK, PROTOCOL_ERROR, ProtocolError,
     REFUSED_STREAM, STREAM_ALREADY_CLOSED,
 };
-pub use event::{Event, Plan, Want};
+pub use event::{Event, SendAction, SendOptions};
 pub use settings::{DEFAULT_WINDOW, Settings};

@@ -5,7 +5,7 @@
 
 use super::budget;
 use super::conn::{Conn, Ending, Part};
-use super::error::{self, Misdeed};
+use super::error::{self, ProtocolError};
 use super::event::Event;
 use super::frame::{self, FrameHead, Kind};
 use super::settings::MAX_ENTRIES;
@@ -13,20 +13,22 @@ use crate::http::Fault;
 
 impl Conn {
     /// Whether a frame is taken when all of it is here; refuses one by its head.
-    pub(super) fn is_taken_whole(&self, head: FrameHead) -> Result<bool, Misdeed> {
+    pub(super) fn is_taken_whole(&self, head: FrameHead) -> Result<bool, ProtocolError> {
         let kind = match head.kind {
             Kind::Data(_) => return Ok(false),
-            Kind::OtherVersion => return Err(Misdeed::BadVersion),
+            Kind::OtherVersion => return Err(ProtocolError::BadVersion),
             Kind::Control(kind) => kind,
         };
         match kind {
-            frame::SYN_STREAM if head.len > self.most_block_bytes() => Err(Misdeed::HeaderFlood),
-            frame::SETTINGS if head.len > 4 + 8 * MAX_ENTRIES => Err(Misdeed::FrameSize),
-            frame::RST_STREAM | frame::WINDOW_UPDATE | frame::GOAWAY if head.len != 8 => {
-                Err(Misdeed::FrameSize)
+            frame::SYN_STREAM if head.len > self.most_block_bytes() => {
+                Err(ProtocolError::HeaderFlood)
             }
-            frame::PING if head.len != 4 => Err(Misdeed::FrameSize),
-            frame::SYN_REPLY | frame::HEADERS => Err(Misdeed::WrongFrame),
+            frame::SETTINGS if head.len > 4 + 8 * MAX_ENTRIES => Err(ProtocolError::FrameSize),
+            frame::RST_STREAM | frame::WINDOW_UPDATE | frame::GOAWAY if head.len != 8 => {
+                Err(ProtocolError::FrameSize)
+            }
+            frame::PING if head.len != 4 => Err(ProtocolError::FrameSize),
+            frame::SYN_REPLY | frame::HEADERS => Err(ProtocolError::WrongFrame),
             frame::SYN_STREAM | frame::RST_STREAM | frame::SETTINGS => Ok(true),
             frame::PING | frame::GOAWAY | frame::WINDOW_UPDATE => Ok(true),
             _ => Ok(false),
@@ -34,7 +36,7 @@ impl Conn {
     }
 
     /// Takes a whole control frame.
-    pub(super) fn control(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    pub(super) fn control(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         let Kind::Control(kind) = head.kind else {
             return Ok(());
         };
@@ -50,7 +52,7 @@ impl Conn {
     }
 
     /// Begins a frame that is not taken whole: data, or something unknown, which is ignored.
-    pub(super) fn begin_part(&mut self, head: FrameHead) -> Result<Part, Misdeed> {
+    pub(super) fn begin_part(&mut self, head: FrameHead) -> Result<Part, ProtocolError> {
         let skipped = Part::Skipped(head.len);
         let Kind::Data(id) = head.kind else {
             self.spend(budget::FRAME)?;
@@ -83,7 +85,7 @@ impl Conn {
     }
 
     /// Data on a stream that is not open: one that was may have been reset meanwhile.
-    fn data_for_nobody(&mut self, id: u32) -> Result<(), Misdeed> {
+    fn data_for_nobody(&mut self, id: u32) -> Result<(), ProtocolError> {
         if self.is_idle(id) && id != 0 && self.ending == Ending::Open {
             return self.break_stream(id, error::INVALID_STREAM);
         }
@@ -91,7 +93,7 @@ impl Conn {
     }
 
     /// Takes a piece of a request body.
-    pub(super) fn data(&mut self, id: u32, bytes: &[u8], ended: bool) -> Result<(), Misdeed> {
+    pub(super) fn data(&mut self, id: u32, bytes: &[u8], ended: bool) -> Result<(), ProtocolError> {
         let Some(stream) = self.streams.get(id) else {
             return Ok(());
         };
@@ -118,7 +120,7 @@ impl Conn {
     }
 
     /// The body is not as long as announced: what comes of it is read past, up to its end.
-    fn wrong_length(&mut self, id: u32) -> Result<(), Misdeed> {
+    fn wrong_length(&mut self, id: u32) -> Result<(), ProtocolError> {
         self.spend(budget::RESET)?;
         let Some(stream) = self.streams.get(id) else {
             return Ok(());
@@ -156,8 +158,8 @@ impl Conn {
         }
     }
 
-    fn rst_stream(&mut self, payload: &[u8]) -> Result<(), Misdeed> {
-        let (id, _) = frame::two(payload).ok_or(Misdeed::FrameSize)?;
+    fn rst_stream(&mut self, payload: &[u8]) -> Result<(), ProtocolError> {
+        let (id, _) = frame::two(payload).ok_or(ProtocolError::FrameSize)?;
         self.peer_reset(id & frame::MAX_STREAM)
     }
 }

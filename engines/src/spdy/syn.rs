@@ -4,7 +4,7 @@
 
 use super::budget;
 use super::conn::{Conn, Ending};
-use super::error::{self, Misdeed};
+use super::error::{self, ProtocolError};
 use super::frame::{self, FrameHead, two};
 use super::pairs;
 use super::request::{Builder, Built, Note};
@@ -24,14 +24,18 @@ impl Conn {
         (FIXED_BYTES + self.protocol.settings.header_bytes).saturating_add(BLOCK_EXTRA_BYTES)
     }
 
-    pub(super) fn syn_stream(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    pub(super) fn syn_stream(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+    ) -> Result<(), ProtocolError> {
         let Some((fixed, block)) = payload.split_first_chunk::<FIXED_BYTES>() else {
-            return Err(Misdeed::FrameSize);
+            return Err(ProtocolError::FrameSize);
         };
         if block.is_empty() {
-            return Err(Misdeed::FrameSize);
+            return Err(ProtocolError::FrameSize);
         }
-        let (id, _) = two(&fixed[..8]).ok_or(Misdeed::FrameSize)?;
+        let (id, _) = two(&fixed[..8]).ok_or(ProtocolError::FrameSize)?;
         let id = id & frame::MAX_STREAM;
         let priority = Priority {
             urgency: fixed[8] >> 5,
@@ -63,15 +67,15 @@ impl Conn {
         result
     }
 
-    fn use_of_block(&mut self, id: u32, head: FrameHead) -> Result<Use, Misdeed> {
+    fn use_of_block(&mut self, id: u32, head: FrameHead) -> Result<Use, ProtocolError> {
         if id == 0 || id.is_multiple_of(2) {
-            return Err(Misdeed::BadStreamNumber);
+            return Err(ProtocolError::BadStreamNumber);
         }
         if id == self.last_stream || self.streams.get(id).is_some() {
             return Ok(Use::Dropped(Some(error::PROTOCOL_ERROR)));
         }
         if id < self.last_stream {
-            return Err(Misdeed::BadStreamNumber);
+            return Err(ProtocolError::BadStreamNumber);
         }
         let most = self.protocol.settings.max_concurrent_streams as usize;
         Ok(match self.ending {
@@ -99,7 +103,7 @@ impl Conn {
     }
 
     /// Gives the text of a block; where that is longer than a request may be, its beginning.
-    fn inflate(&mut self, block: &[u8], text: &mut Vec<u8>) -> Result<(), Misdeed> {
+    fn inflate(&mut self, block: &[u8], text: &mut Vec<u8>) -> Result<(), ProtocolError> {
         let keep = self
             .protocol
             .settings
@@ -117,7 +121,7 @@ impl Conn {
         priority: Priority,
         text: &[u8],
         size_bytes: u64,
-    ) -> Result<(), Misdeed> {
+    ) -> Result<(), ProtocolError> {
         let (settings, known) = (&*self.protocol.settings, &mut self.protocol.known);
         let mut builder = Builder::new(settings, self.spares.pop().unwrap_or_default());
         known.begin();

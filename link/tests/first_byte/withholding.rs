@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use engines::http::{BodyLength, Chunk, Front, Gather, ResponseHead};
-use engines::spdy::{self, Event, Plan, Want};
+use engines::http::{BodyLength, Chunk, Front, OutputQueue, ResponseHead};
+use engines::spdy::{self, Event, SendAction, SendOptions};
 use firstbyte_tests::h2::{ACK, DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame};
 use firstbyte_tests::hpack::{self, Reader};
 use rustls::pki_types::pem::PemObject;
@@ -177,7 +177,7 @@ fn converse_in_spdy(mut wire: Wire) -> io::Result<()> {
             };
             let size = size(&String::from_utf8_lossy(head.bytes(head.target)));
             answer_in_spdy(&mut conn, stream, size);
-            let mut out = Gather::default();
+            let mut out = OutputQueue::default();
             conn.transmit(&mut out);
             let mut before = Vec::new();
             while let Some(Front::Bytes(bytes)) = out.front() {
@@ -198,7 +198,7 @@ fn answer_in_spdy(conn: &mut spdy::Conn, stream: u32, size: usize) {
         body: BodyLength::Length(size as u64),
         ..ResponseHead::default()
     };
-    let plan = Plan {
+    let plan = SendOptions {
         trailers: false,
         chunk_bytes: size,
     };
@@ -206,9 +206,9 @@ fn answer_in_spdy(conn: &mut spdy::Conn, stream: u32, size: usize) {
     let mut body = Some(vec![b'x'; size]);
     loop {
         match (conn.advance(u64::MAX, 0), body.take()) {
-            (Want::Body(_), Some(body)) => conn.send_data(stream, Chunk::Owned(body)),
-            (Want::Body(_), None) => conn.send_end(stream, None),
-            (Want::Sent { .. } | Want::Nothing, _) => return,
+            (SendAction::Body(_), Some(body)) => conn.send_data(stream, Chunk::Owned(body)),
+            (SendAction::Body(_), None) => conn.send_end(stream, None),
+            (SendAction::Sent { .. } | SendAction::Nothing, _) => return,
         }
     }
 }

@@ -19,7 +19,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use engines::http::{FileRange, Gather};
+use engines::http::{FileRange, OutputQueue};
 
 pub use random::Random;
 pub use wire::{Faults, Hands, Moment, Wire};
@@ -59,7 +59,7 @@ impl Net for SimNet {
     fn send(
         &mut self,
         socket: &mut SimSocket,
-        out: &mut Gather,
+        out: &mut OutputQueue,
         limit: u64,
         _chunk: u64,
     ) -> io::Result<Sent> {
@@ -128,7 +128,7 @@ mod tests {
     fn a_send_without_room_is_told_when_there_is_some() {
         let wire = wire(Faults::default(), 4);
         let mut socket = SimSocket::new(Rc::clone(&wire));
-        let mut out = Gather::default();
+        let mut out = OutputQueue::default();
         out.push_bytes(b"abcdef");
         wire.borrow_mut().event();
         let sent = SimNet.send(&mut socket, &mut out, 100, 0).ok();

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 
-use engines::http::{FileRange, Front, Gather};
+use engines::http::{FileRange, Front, OutputQueue};
 
 use super::Random;
 use driver::io::send::{INLINE_FILE_BYTES, read_range};
@@ -307,7 +307,7 @@ impl Wire {
         self.edge = true;
     }
 
-    pub(super) fn send(&mut self, out: &mut Gather, limit: u64) -> io::Result<Sent> {
+    pub(super) fn send(&mut self, out: &mut OutputQueue, limit: u64) -> io::Result<Sent> {
         if self.reset {
             return Err(self.broken());
         }
@@ -342,7 +342,7 @@ impl Wire {
     }
 
     /// Takes `most` bytes from the front, pieces of memory one by one or as a list.
-    fn take_from(&mut self, out: &mut Gather, most: usize) -> io::Result<usize> {
+    fn take_from(&mut self, out: &mut OutputQueue, most: usize) -> io::Result<usize> {
         let mut done = 0;
         while done < most {
             let room = most - done;
@@ -359,7 +359,7 @@ impl Wire {
 }
 
 /// As `send_gather` does: a small file leaves with what is before it.
-fn inline(out: &mut Gather) -> io::Result<()> {
+fn inline(out: &mut OutputQueue) -> io::Result<()> {
     let result = out.inline_front_file(|range, bytes| {
         if range.len > INLINE_FILE_BYTES {
             return Err(None);
@@ -372,7 +372,7 @@ fn inline(out: &mut Gather) -> io::Result<()> {
     }
 }
 
-fn take_front(out: &Gather, room: usize, to: &mut Vec<u8>) -> io::Result<usize> {
+fn take_front(out: &OutputQueue, room: usize, to: &mut Vec<u8>) -> io::Result<usize> {
     match out.front() {
         None => Err(io::Error::other("the queue ends before its length")),
         Some(Front::Bytes(bytes)) => {
@@ -394,7 +394,7 @@ fn take_front(out: &Gather, room: usize, to: &mut Vec<u8>) -> io::Result<usize> 
 }
 
 /// The leading pieces of memory, as one call of `writev` takes them; 0 in front of a file.
-fn take_list(out: &Gather, room: usize, to: &mut Vec<u8>) -> usize {
+fn take_list(out: &OutputQueue, room: usize, to: &mut Vec<u8>) -> usize {
     let mut slices = [io::IoSlice::new(&[]); LIST_MAX];
     let count = out.slices(&mut slices);
     let mut done = 0;

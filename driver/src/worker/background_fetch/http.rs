@@ -4,7 +4,7 @@
 //! connection does. Redirects are a status like others. Absent: the socket, which is the attempt's.
 
 use engines::client::{Bodies, Refusal};
-use engines::h1::{Client, ClientEvent, Misdeed, Settings};
+use engines::h1::{Client, ClientEvent, ProtocolError, Settings};
 use engines::http::{BodyLength, FieldId, ResponseHead};
 use server_base::background_fetch::FetchRequest;
 
@@ -49,10 +49,10 @@ impl HttpError {
     }
 }
 
-impl From<Misdeed> for HttpError {
-    fn from(misdeed: Misdeed) -> Self {
-        match misdeed {
-            Misdeed::NoResponse | Misdeed::Truncated => Self::Truncated,
+impl From<ProtocolError> for HttpError {
+    fn from(error: ProtocolError) -> Self {
+        match error {
+            ProtocolError::NoResponse | ProtocolError::Truncated => Self::Truncated,
             _ => Self::Invalid,
         }
     }
@@ -123,7 +123,7 @@ impl HttpFetch {
                 ClientEvent::Head { head, .. } => self.check(&head)?,
                 ClientEvent::Data { bytes, .. } => self.body.extend_from_slice(&bytes),
                 ClientEvent::End { .. } => return Ok(Some(std::mem::take(&mut self.body))),
-                ClientEvent::Failed(misdeed) => return Err(misdeed.into()),
+                ClientEvent::Failed(error) => return Err(error.into()),
                 // Interim responses mean nothing here.
                 _ => {}
             }

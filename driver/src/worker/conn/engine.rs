@@ -2,8 +2,8 @@
 //!
 //! HTTP/2's lies in the connection itself, so that a choice costs its hot path a branch and no pointer.
 
-use engines::http::{Chunk, Gather, RequestHead, ResponseHead};
-use engines::mux::{Plan, Want};
+use engines::http::{Chunk, OutputQueue, RequestHead, ResponseHead};
+use engines::mux::{SendAction, SendOptions};
 use engines::{h2, spdy};
 use server_http::conf_core::{Http2Loc, SpdyLoc};
 use server_http::exchange::{Exchange, Offers};
@@ -66,7 +66,7 @@ impl Engine {
     /// Sends the head of a response; trailers may follow its body where an exchange has something to say at its end.
     #[inline]
     pub(super) fn send_head(&mut self, stream: u32, x: &Exchange) -> u64 {
-        let plan = |chunk_bytes: u64| Plan {
+        let plan = |chunk_bytes: u64| SendOptions {
             trailers: x.on_end.is_some(),
             chunk_bytes: chunk_bytes as usize,
         };
@@ -170,9 +170,9 @@ macro_rules! forward {
 forward! {
     receive_eof();
     #[inline]
-    transmit(out: &mut Gather);
+    transmit(out: &mut OutputQueue);
     #[inline]
-    advance(room: u64, now_ms: u64) -> Want;
+    advance(room: u64, now_ms: u64) -> SendAction;
     #[inline]
     send_data(stream: u32, chunk: Chunk);
     #[inline]

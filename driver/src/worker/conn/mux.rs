@@ -97,7 +97,7 @@ fn take<N: Net, M: Display>(
         Event::Trailers { .. } => {}
         Event::BodyFault(stream, fault) => body::fault(c, sh, stream, fault),
         Event::Reset { stream, sent_bytes } => drop_exchange(c, sh, stream, sent_bytes),
-        Event::Failed(misdeed) => log(c, sh, Level::Info, format_args!("{misdeed}")),
+        Event::Failed(error) => log(c, sh, Level::Info, format_args!("{error}")),
         Event::Eof => return Err(Closed),
     }
     Ok(())

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use engines::h1::{self, Next};
-use engines::http::{Gather, RequestHead};
+use engines::http::{OutputQueue, RequestHead};
 use server_http::conf_core::{CoreLoc, Lingering};
 use server_http::exchange::{Exchange, State};
 use server_http::stats::Activity;
@@ -72,7 +72,7 @@ pub(super) struct SpdyTimes {
 /// The exchanges in progress, and the queue of what they send.
 pub(super) struct Exchanges {
     /// What is to be written.
-    pub(super) out: Gather,
+    pub(super) out: OutputQueue,
     /// Bytes put into `out` since serving began.
     pub(super) queued: u64,
     /// Bytes written from it.
@@ -258,7 +258,7 @@ impl MuxState {
 impl Exchanges {
     fn new() -> Self {
         Self {
-            out: Gather::default(),
+            out: OutputQueue::default(),
             queued: 0,
             sent: 0,
             active: Vec::new(),
@@ -274,7 +274,7 @@ impl Exchanges {
 
     /// Puts something at the end of the output queue.
     #[inline(always)]
-    fn queue(&mut self, put: impl FnOnce(&mut Gather)) {
+    fn queue(&mut self, put: impl FnOnce(&mut OutputQueue)) {
         let before = self.out.len();
         put(&mut self.out);
         self.queued += self.out.len() - before;

@@ -8,7 +8,7 @@ use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use engines::http::{Front, Gather};
+use engines::http::{Front, OutputQueue};
 use server_http::exchange;
 use server_http::meters::{self, Event};
 use tls::{Fault, Scratch};
@@ -132,7 +132,7 @@ impl Tls {
 pub(super) fn send<N: Net>(
     tls: &mut Tls,
     socket: &mut N::Socket,
-    out: &mut Gather,
+    out: &mut OutputQueue,
     net: &mut N,
     buffers: &mut TlsBuffers,
     now_ms: u64,
@@ -176,7 +176,7 @@ pub(super) fn send<N: Net>(
 pub(super) fn send_stamped<N: Net>(
     tls: &mut Tls,
     socket: &mut N::Socket,
-    out: &mut Gather,
+    out: &mut OutputQueue,
     net: &mut N,
     buffers: &mut TlsBuffers,
     now_ms: u64,
@@ -219,7 +219,7 @@ pub(super) fn send_stamped<N: Net>(
 /// Encrypts up to [`SEALED_BYTES`] from the front of `out`; returns how many bytes of it.
 fn seal<N: Net>(
     tls: &mut Tls,
-    out: &mut Gather,
+    out: &mut OutputQueue,
     net: &mut N,
     buffers: &mut TlsBuffers,
     now_ms: u64,
@@ -264,7 +264,7 @@ fn encrypt(tls: &mut Tls, plain: &[u8], records: &mut Scratch, now_ms: u64) -> i
 
 /// Takes up to `most` bytes from the front of `out`; files are read.
 fn collect<N: Net>(
-    out: &mut Gather,
+    out: &mut OutputQueue,
     net: &mut N,
     plain: &mut Scratch,
     most: usize,

@@ -10,7 +10,7 @@ use super::super::Settings;
 use super::super::framing::Framing;
 use super::super::header::{self, Line};
 use super::super::limit::LineBudget;
-use super::Misdeed;
+use super::ProtocolError;
 use crate::client::parse_status;
 use crate::http::{BodyLength, Fault, Field, FieldId, ResponseHead, Span, Version};
 
@@ -64,7 +64,7 @@ impl ResponseParser {
         &mut self,
         input: &[u8],
         settings: &Settings,
-    ) -> Result<(usize, bool), Misdeed> {
+    ) -> Result<(usize, bool), ProtocolError> {
         let mut at = 0;
         let done = loop {
             let rest = &input[at..];
@@ -101,8 +101,11 @@ impl ResponseParser {
         &mut self,
         spare: Box<ResponseHead>,
         settings: &Settings,
-    ) -> Result<Parsed, Misdeed> {
-        let body = self.framing.body(self.version).map_err(Misdeed::Head)?;
+    ) -> Result<Parsed, ProtocolError> {
+        let body = self
+            .framing
+            .body(self.version)
+            .map_err(ProtocolError::Head)?;
         let mut head = std::mem::replace(&mut self.head, spare);
         head.body = body;
         let keep = match self.version {
@@ -123,7 +126,7 @@ impl ResponseParser {
         Ok(parsed)
     }
 
-    fn check_part(&mut self, part: &[u8], capacity: usize) -> Result<(), Misdeed> {
+    fn check_part(&mut self, part: &[u8], capacity: usize) -> Result<(), ProtocolError> {
         if part.len() >= capacity {
             return Err(self.too_long(&part[..capacity]));
         }
@@ -131,52 +134,60 @@ impl ResponseParser {
         self.check_bytes(part)
     }
 
-    fn check_bytes(&self, part: &[u8]) -> Result<(), Misdeed> {
+    fn check_bytes(&self, part: &[u8]) -> Result<(), ProtocolError> {
         if self.in_fields {
-            return header::check_part(part).map_err(Misdeed::Head);
+            return header::check_part(part).map_err(ProtocolError::Head);
         }
         let known = part.len().min(PREFIX.len());
         if part[..known] == PREFIX[..known] {
             Ok(())
         } else {
-            Err(Misdeed::BadStatusLine)
+            Err(ProtocolError::BadStatusLine)
         }
     }
 
-    fn too_long(&self, part: &[u8]) -> Misdeed {
+    fn too_long(&self, part: &[u8]) -> ProtocolError {
         match self.check_bytes(part) {
-            Err(misdeed) => misdeed,
-            Ok(()) => Misdeed::Head(Fault::HeaderTooLarge),
+            Err(error) => error,
+            Ok(()) => ProtocolError::Head(Fault::HeaderTooLarge),
         }
     }
 
     /// Takes one line, whose first byte will be at `offset` in the arena. Gives whether the head is complete.
     #[inline]
-    fn line(&mut self, line: &[u8], offset: usize, settings: &Settings) -> Result<bool, Misdeed> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        offset: usize,
+        settings: &Settings,
+    ) -> Result<bool, ProtocolError> {
         if !self.in_fields {
-            let (version, status) = status_line(line).ok_or(Misdeed::BadStatusLine)?;
+            let (version, status) = status_line(line).ok_or(ProtocolError::BadStatusLine)?;
             self.version = version;
             self.head.status = status;
             self.in_fields = true;
             return Ok(false);
         }
-        let (name, value) = match header::parse(line, settings).map_err(Misdeed::Head)? {
+        let (name, value) = match header::parse(line, settings).map_err(ProtocolError::Head)? {
             Line::End => return Ok(true),
-            Line::NoColon => return Err(Misdeed::Head(Fault::BadHeader)),
+            Line::NoColon => return Err(ProtocolError::Head(Fault::BadHeader)),
             Line::OddName { .. } if settings.ignore_invalid_headers => return Ok(false),
             Line::OddName { name, value } | Line::Field { name, value } => (name, value),
         };
         if self.head.fields.len() >= settings.max_headers as usize {
-            return Err(Misdeed::Head(Fault::TooManyHeaders));
+            return Err(ProtocolError::Head(Fault::TooManyHeaders));
         }
         let id = FieldId::of(&line[name.clone()]);
         let text = &line[value.clone()];
         match id {
-            FieldId::ContentLength => self.framing.content_length(text).map_err(Misdeed::Head)?,
+            FieldId::ContentLength => self
+                .framing
+                .content_length(text)
+                .map_err(ProtocolError::Head)?,
             FieldId::TransferEncoding => {
                 self.framing
                     .transfer_encoding(text)
-                    .map_err(Misdeed::Head)?;
+                    .map_err(ProtocolError::Head)?;
             }
             FieldId::Connection => self.connection(text),
             _ => {}

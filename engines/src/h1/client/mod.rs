@@ -12,7 +12,7 @@
 //! Source: RFC 9112, RFC 9110 section 15.
 
 mod head;
-mod misdeed;
+mod protocol_error;
 mod request;
 
 use std::collections::VecDeque;
@@ -20,14 +20,14 @@ use std::collections::VecDeque;
 use super::Settings;
 use super::chunked::ChunkedDecoder;
 use crate::client::{self, Bodies, HeadSize, MAX_INTERIM, Refusal, Spares};
-use crate::held::Held;
 use crate::http::{BodyLength, Fault, Fields, ResponseHead, Version};
+use crate::reassembly::ReassemblyBuffer;
 use head::{Ends, Parsed, ResponseParser, ends};
-pub use misdeed::Misdeed;
+pub use protocol_error::ProtocolError;
 use request::Asked;
 
 /// What a client of HTTP/1 tells its driver.
-pub type Event = client::Event<Misdeed>;
+pub type Event = client::Event<ProtocolError>;
 
 /// One HTTP/1 connection in the client role.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub struct Client {
     version: Version,
     keep_alive: bool,
     /// A part of a head.
-    held: Held,
+    held: ReassemblyBuffer,
     parser: ResponseParser,
     receiving: Receiving,
     sending: Sending,
@@ -93,7 +93,7 @@ impl Client {
             bodies,
             version: Version::Http11,
             keep_alive,
-            held: Held::default(),
+            held: ReassemblyBuffer::default(),
             receiving: Receiving::Idle,
             sending: Sending::Ended,
             asked: Asked::default(),
@@ -203,7 +203,7 @@ impl Client {
         let all = self.held.join(input);
         match self.advance(&all) {
             Ok(used) => self.held.keep(all, used),
-            Err(misdeed) => self.fail(misdeed),
+            Err(error) => self.fail(error),
         }
     }
 
@@ -221,20 +221,20 @@ impl Client {
                 self.receiving = Receiving::Over;
             }
             Receiving::Head if self.interim == 0 && self.parser.is_fresh() => {
-                self.fail(Misdeed::NoResponse);
+                self.fail(ProtocolError::NoResponse);
             }
-            _ => self.fail(Misdeed::Truncated),
+            _ => self.fail(ProtocolError::Truncated),
         }
     }
 
     /// Consumes bytes; gives how many. What is left is a part of a head.
-    fn advance(&mut self, input: &[u8]) -> Result<usize, Misdeed> {
+    fn advance(&mut self, input: &[u8]) -> Result<usize, ProtocolError> {
         let mut at = 0;
         while at < input.len() {
             let rest = &input[at..];
             match &mut self.receiving {
                 Receiving::Over => return Ok(input.len()),
-                Receiving::Idle => return Err(Misdeed::Unasked),
+                Receiving::Idle => return Err(ProtocolError::Unasked),
                 Receiving::Head => {
                     let (used, done) = self.parser.advance(rest, &self.settings)?;
                     at += used;
@@ -264,7 +264,7 @@ impl Client {
                     let data = std::mem::take(&mut self.scratch);
                     self.data(&data);
                     self.scratch = data;
-                    at += result.map_err(Misdeed::Body)?;
+                    at += result.map_err(ProtocolError::Body)?;
                     if let Some(fields) = trailers {
                         self.trailers(fields);
                         self.end();
@@ -279,7 +279,7 @@ impl Client {
         Ok(at)
     }
 
-    fn head(&mut self, parsed: Parsed) -> Result<(), Misdeed> {
+    fn head(&mut self, parsed: Parsed) -> Result<(), ProtocolError> {
         let Parsed {
             head,
             keep,
@@ -288,19 +288,19 @@ impl Client {
         let stream = self.stream;
         let status = head.status;
         if status == 101 && !self.asked.upgrade {
-            return Err(Misdeed::UnaskedUpgrade);
+            return Err(ProtocolError::UnaskedUpgrade);
         }
         if (100..200).contains(&status) && status != 101 {
             self.interim += 1;
             if self.interim > MAX_INTERIM {
-                return Err(Misdeed::TooManyInterim);
+                return Err(ProtocolError::TooManyInterim);
             }
             self.events.push_back(Event::Interim { stream, head });
             return Ok(());
         }
         // RFC 9112 section 6.1: a server sends no coding to who may not know it.
         if self.version == Version::Http10 && head.body == BodyLength::Unknown {
-            return Err(Misdeed::Head(Fault::EncodingInHttp10));
+            return Err(ProtocolError::Head(Fault::EncodingInHttp10));
         }
         let tunnel = status == 101 || (self.asked.is_connect && (200..300).contains(&status));
         let ends = ends(&head, self.asked.is_head);
@@ -361,12 +361,12 @@ impl Client {
         matches!(self.receiving, Receiving::Idle) && self.sending == Sending::Ended
     }
 
-    fn fail(&mut self, misdeed: Misdeed) {
+    fn fail(&mut self, error: ProtocolError) {
         self.receiving = Receiving::Over;
         self.sending = Sending::Ended;
         self.keep = false;
         self.held.clear();
-        self.events.push_back(Event::Failed(misdeed));
+        self.events.push_back(Event::Failed(error));
     }
 
     /// Panics if the connection contradicts itself; for tests and fuzzing.

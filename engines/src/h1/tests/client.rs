@@ -1,6 +1,6 @@
 //! The client role: responses in, requests out, and both roles against each other.
 
-use super::super::{Client, ClientEvent, Misdeed};
+use super::super::{Client, ClientEvent, ProtocolError};
 use super::*;
 use crate::client::{Bodies, MAX_INTERIM, Refusal};
 use crate::http::Fields;
@@ -54,7 +54,7 @@ fn line(event: &ClientEvent) -> String {
         ClientEvent::Data { bytes, .. } => format!("+{}", String::from_utf8_lossy(bytes)),
         ClientEvent::Trailers { fields, .. } => format!("trailers {}", fields.fields.len()),
         ClientEvent::End { body_bytes, .. } => format!("end {body_bytes}"),
-        ClientEvent::Failed(misdeed) => format!("{misdeed:?}"),
+        ClientEvent::Failed(error) => format!("{error:?}"),
         other => format!("{other:?}"),
     }
 }
@@ -222,7 +222,7 @@ fn ends_are_told_apart_by_what_was_under_way() {
     let mut idle = client();
     idle.receive_eof(true);
     assert_eq!(events(&mut idle), ["Eof"]);
-    for (input, misdeed) in [
+    for (input, error) in [
         ("", "NoResponse"),
         ("HTTP/1.1 200 OK\r\n", "Truncated"),
         ("H", "Truncated"),
@@ -237,7 +237,7 @@ fn ends_are_told_apart_by_what_was_under_way() {
         client.receive(input.as_bytes());
         client.receive_eof(true);
         let last = events(&mut client).pop();
-        assert_eq!(last.as_deref(), Some(misdeed), "{input:?}");
+        assert_eq!(last.as_deref(), Some(error), "{input:?}");
     }
 }
 
@@ -303,7 +303,7 @@ fn upgrades_need_to_be_asked_for() {
 /// What two readers could understand in two ways ends the connection.
 #[test]
 fn framing_that_can_be_read_in_two_ways_is_refused() {
-    for (lines, misdeed) in [
+    for (lines, error) in [
         (
             "Content-Length: 1\r\nContent-Length: 1",
             "Head(DuplicateContentLength)",
@@ -327,7 +327,7 @@ fn framing_that_can_be_read_in_two_ways_is_refused() {
         ("no colon", "Head(BadHeader)"),
     ] {
         let input = format!("HTTP/1.1 200 OK\r\n{lines}\r\n\r\n");
-        assert_eq!(told(&input), [misdeed], "{lines:?}");
+        assert_eq!(told(&input), [error], "{lines:?}");
     }
     let old = "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     assert_eq!(told(old), ["Head(EncodingInHttp10)"]);
@@ -480,7 +480,10 @@ fn counted_bodies_are_not_told() {
         events(&mut client),
         ["200 Transfer-Encoding=chunked", "end 3"]
     );
-    assert_eq!(Misdeed::Truncated.to_string(), Misdeed::Truncated.message());
+    assert_eq!(
+        ProtocolError::Truncated.to_string(),
+        ProtocolError::Truncated.message()
+    );
 }
 
 #[test]

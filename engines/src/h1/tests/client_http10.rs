@@ -1,6 +1,6 @@
 //! The client role with requests of HTTP/1.0 (RFC 9112 appendix C.2.1).
 
-use super::super::{Client, ClientEvent, Misdeed};
+use super::super::{Client, ClientEvent, ProtocolError};
 use super::*;
 use crate::client::{Bodies, Refusal};
 use crate::http::Fault;
@@ -36,6 +36,6 @@ fn body_without_a_length_cannot_be_sent_over_http10() {
 fn chunked_response_to_http10_is_a_misdeed() {
     let mut client = asked();
     client.receive(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
-    let failed = ClientEvent::Failed(Misdeed::Head(Fault::EncodingInHttp10));
+    let failed = ClientEvent::Failed(ProtocolError::Head(Fault::EncodingInHttp10));
     assert_eq!(client.event(), Some(failed));
 }

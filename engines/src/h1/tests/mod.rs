@@ -10,7 +10,9 @@ mod limits;
 mod response;
 
 use super::{Conn, Event, Next, Settings};
-use crate::http::{BodyLength, Chunk, Fault, FieldId, Front, Gather, RequestHead, ResponseHead};
+use crate::http::{
+    BodyLength, Chunk, Fault, FieldId, Front, OutputQueue, RequestHead, ResponseHead,
+};
 use std::rc::Rc;
 
 /// A connection with nginx's default settings.
@@ -68,7 +70,7 @@ fn fault_of_lines(lines: &str) -> Option<Fault> {
 
 /// Everything waiting to be sent.
 fn sent(conn: &mut Conn) -> String {
-    let mut gather = Gather::default();
+    let mut gather = OutputQueue::default();
     conn.transmit(&mut gather);
     let mut out = Vec::new();
     while let Some(front) = gather.front() {

@@ -15,7 +15,7 @@ mod request;
 mod response;
 
 use super::conn::PREFACE;
-use super::error::{self, Misdeed};
+use super::error::{self, ProtocolError};
 use super::frame::{self, FrameHead, HEAD_BYTES, put_head, put_number};
 use super::settings::{self, DEFAULT_WINDOW, FRAME_BYTES, Settings};
 use crate::client::{self, Bodies};
@@ -26,7 +26,7 @@ use receive::Block;
 use response::Note;
 
 /// What a client of HTTP/2 tells its driver.
-pub type Event = client::Event<Misdeed>;
+pub type Event = client::Event<ProtocolError>;
 
 /// One HTTP/2 connection in the client role.
 pub type Client = crate::mux::client::Client<Http2>;
@@ -120,7 +120,7 @@ fn greeting(settings: &Settings) -> Vec<u8> {
 }
 
 impl Protocol for Http2 {
-    type Misdeed = Misdeed;
+    type ProtocolError = ProtocolError;
     type Head = FrameHead;
     const HEAD_BYTES: usize = HEAD_BYTES;
     const CODES: Codes = Codes {
@@ -135,11 +135,11 @@ impl Protocol for Http2 {
         Some((head, head.len))
     }
 
-    fn refuse_by_head(client: &Client, head: FrameHead) -> Result<(), Misdeed> {
+    fn refuse_by_head(client: &Client, head: FrameHead) -> Result<(), ProtocolError> {
         client.refuse_by_head(head)
     }
 
-    fn frame(client: &mut Client, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    fn frame(client: &mut Client, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         client.frame(head, payload)
     }
 
@@ -170,9 +170,9 @@ impl Protocol for Http2 {
         put_number(out, frame::WINDOW_UPDATE, stream, bytes);
     }
 
-    fn put_goaway(out: &mut Vec<u8>, misdeed: &Misdeed) {
+    fn put_goaway(out: &mut Vec<u8>, error: &ProtocolError) {
         // We take no streams of the server.
-        frame::put_goaway(out, 0, misdeed.code());
+        frame::put_goaway(out, 0, error.code());
     }
 
     fn check_invariants(client: &Client) {

@@ -3,7 +3,7 @@
 //! Source: RFC 9113 sections 5.1, 6 and 8.1.
 
 use super::super::budget;
-use super::super::error::Misdeed;
+use super::super::error::ProtocolError;
 use super::super::frame::{self, FrameHead, number, put_head, unpadded};
 use super::super::headers::{KEEP_BYTES, add_piece, spend_piece};
 use super::super::request::Trailers;
@@ -25,22 +25,22 @@ pub(super) struct Block {
 
 impl Client {
     /// Refuses a frame before it is whole.
-    pub(super) fn refuse_by_head(&self, head: FrameHead) -> Result<(), Misdeed> {
+    pub(super) fn refuse_by_head(&self, head: FrameHead) -> Result<(), ProtocolError> {
         // What is no HTTP/2 at all is told as that (RFC 9113 section 3.4).
         if !self.protocol.settled && (head.kind != frame::SETTINGS || head.has(frame::ACK)) {
-            return Err(Misdeed::BadPreface);
+            return Err(ProtocolError::BadPreface);
         }
         if head.len > FRAME_BYTES {
-            return Err(Misdeed::FrameSize);
+            return Err(ProtocolError::FrameSize);
         }
         if self.protocol.block.is_some() && head.kind != frame::CONTINUATION {
-            return Err(Misdeed::BrokenHeaderBlock);
+            return Err(ProtocolError::BrokenHeaderBlock);
         }
         Ok(())
     }
 
     /// Takes one frame.
-    pub(super) fn frame(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    pub(super) fn frame(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         match head.kind {
             frame::DATA => self.body(head, payload),
             frame::HEADERS => self.headers(head, payload),
@@ -51,30 +51,30 @@ impl Client {
             frame::GOAWAY => self.goaway(head, payload),
             frame::WINDOW_UPDATE => self.window_update(head, payload),
             // Our SETTINGS refuse them (RFC 9113 section 6.6).
-            frame::PUSH_PROMISE => Err(Misdeed::PushUnasked),
-            frame::PRIORITY if head.stream == 0 => Err(Misdeed::WrongStream),
+            frame::PUSH_PROMISE => Err(ProtocolError::PushUnasked),
+            frame::PRIORITY if head.stream == 0 => Err(ProtocolError::WrongStream),
             // RFC 9113 section 5.5: what is not known is ignored.
             _ => self.spend(budget::FRAME),
         }
     }
 
-    fn body(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    fn body(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         if head.stream == 0 {
-            return Err(Misdeed::WrongStream);
+            return Err(ProtocolError::WrongStream);
         }
-        let bytes = unpadded(head, payload).ok_or(Misdeed::BadPadding)?;
+        let bytes = unpadded(head, payload).ok_or(ProtocolError::BadPadding)?;
         let (size, ended) = (payload.len() as u64, head.has(frame::END_STREAM));
         self.data(head.stream, bytes, size, ended)
     }
 
-    fn headers(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    fn headers(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         let id = head.stream;
         if id == 0 {
-            return Err(Misdeed::WrongStream);
+            return Err(ProtocolError::WrongStream);
         }
-        let mut fragment = unpadded(head, payload).ok_or(Misdeed::BadPadding)?;
+        let mut fragment = unpadded(head, payload).ok_or(ProtocolError::BadPadding)?;
         if head.has(frame::HAS_PRIORITY) {
-            fragment = fragment.get(5..).ok_or(Misdeed::FrameSize)?;
+            fragment = fragment.get(5..).ok_or(ProtocolError::FrameSize)?;
         }
         if self.streams.get(id).is_none() {
             self.absent(id)?;
@@ -94,11 +94,11 @@ impl Client {
         Ok(())
     }
 
-    fn continuation(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    fn continuation(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         let protocol = &mut self.protocol;
         let block = protocol.block.as_mut();
         let block = block.filter(|block| block.stream == head.stream);
-        let block = block.ok_or(Misdeed::BrokenHeaderBlock)?;
+        let block = block.ok_or(ProtocolError::BrokenHeaderBlock)?;
         spend_piece(&mut block.short_pieces, head, payload, &mut self.budget)?;
         let block = *block;
         let most = protocol.settings.header_bytes;
@@ -114,7 +114,7 @@ impl Client {
         result
     }
 
-    fn whole_block(&mut self, block: Block, bytes: &[u8]) -> Result<(), Misdeed> {
+    fn whole_block(&mut self, block: Block, bytes: &[u8]) -> Result<(), ProtocolError> {
         let id = block.stream;
         let state = self.streams.get(id).map(|stream| stream.receiving);
         match state {
@@ -129,12 +129,12 @@ impl Client {
     }
 
     /// Decodes a block only because that changes the table.
-    fn dropped(&mut self, bytes: &[u8]) -> Result<(), Misdeed> {
+    fn dropped(&mut self, bytes: &[u8]) -> Result<(), ProtocolError> {
         let result = self.protocol.decoder.decode(bytes, |_, _| {});
-        result.map_err(Misdeed::Compression)
+        result.map_err(ProtocolError::Compression)
     }
 
-    fn response(&mut self, block: Block, bytes: &[u8]) -> Result<(), Misdeed> {
+    fn response(&mut self, block: Block, bytes: &[u8]) -> Result<(), ProtocolError> {
         let id = block.stream;
         let stored = self.bodies == Bodies::Told;
         let mut builder = Builder::new(&self.protocol.settings, self.spares.take(), stored);
@@ -142,7 +142,7 @@ impl Client {
             .protocol
             .decoder
             .decode_noting(bytes, |name, value, note| builder.field(name, value, note));
-        result.map_err(Misdeed::Compression)?;
+        result.map_err(ProtocolError::Compression)?;
         let Built {
             head,
             text_bytes,
@@ -161,7 +161,7 @@ impl Client {
         self.answered(id, head, size, block.end_stream)
     }
 
-    fn interim(&mut self, block: Block, head: Box<ResponseHead>) -> Result<(), Misdeed> {
+    fn interim(&mut self, block: Block, head: Box<ResponseHead>) -> Result<(), ProtocolError> {
         let id = block.stream;
         let Some(stream) = self.streams.get(id) else {
             return Ok(());
@@ -175,14 +175,14 @@ impl Client {
         Ok(())
     }
 
-    fn trailers(&mut self, block: Block, bytes: &[u8]) -> Result<(), Misdeed> {
+    fn trailers(&mut self, block: Block, bytes: &[u8]) -> Result<(), ProtocolError> {
         let id = block.stream;
         let mut trailers = Trailers::new(&self.protocol.settings);
         let result = self
             .protocol
             .decoder
             .decode(bytes, |name, value| trailers.field(name, value));
-        result.map_err(Misdeed::Compression)?;
+        result.map_err(ProtocolError::Compression)?;
         if !block.end_stream {
             return self.malformed(id, Malformed::Order);
         }
@@ -192,24 +192,24 @@ impl Client {
         self.trailed(id, trailers.fields, true)
     }
 
-    fn rst_stream(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    fn rst_stream(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         let id = head.stream;
         if id == 0 {
-            return Err(Misdeed::WrongStream);
+            return Err(ProtocolError::WrongStream);
         }
         let code = number(payload).filter(|_| payload.len() == 4);
-        let code = code.ok_or(Misdeed::FrameSize)?;
+        let code = code.ok_or(ProtocolError::FrameSize)?;
         self.reset(id, code)
     }
 
-    fn peer_settings(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    fn peer_settings(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         let protocol = &mut self.protocol;
         if head.stream != 0 {
-            return Err(Misdeed::WrongStream);
+            return Err(ProtocolError::WrongStream);
         }
         if head.has(frame::ACK) {
             if !payload.is_empty() {
-                return Err(Misdeed::FrameSize);
+                return Err(ProtocolError::FrameSize);
             }
             if std::mem::replace(&mut protocol.acknowledged, true) {
                 return self.spend(budget::FRAME);
@@ -230,7 +230,7 @@ impl Client {
             match setting {
                 Setting::MaxConcurrentStreams(most) => self.max_streams = most as usize,
                 // RFC 9113 section 6.5.2: a server must not offer to take pushes.
-                Setting::EnablePush(true) => return Err(Misdeed::BadSetting),
+                Setting::EnablePush(true) => return Err(ProtocolError::BadSetting),
                 _ => {}
             }
             Ok(())
@@ -239,11 +239,11 @@ impl Client {
         window.map_or(Ok(()), |bytes| self.change_windows(bytes))
     }
 
-    fn pinged(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    fn pinged(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         if head.stream != 0 {
-            return Err(Misdeed::WrongStream);
+            return Err(ProtocolError::WrongStream);
         }
-        let data = <[u8; 8]>::try_from(payload).map_err(|_| Misdeed::FrameSize)?;
+        let data = <[u8; 8]>::try_from(payload).map_err(|_| ProtocolError::FrameSize)?;
         self.spend(budget::FRAME)?;
         if head.has(frame::ACK) {
             self.events.push_back(Event::Pong(u64::from_be_bytes(data)));
@@ -254,23 +254,23 @@ impl Client {
         Ok(())
     }
 
-    fn goaway(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    fn goaway(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         if head.stream != 0 {
-            return Err(Misdeed::WrongStream);
+            return Err(ProtocolError::WrongStream);
         }
         let (Some(last), Some(code)) = (number(payload), payload.get(4..).and_then(number)) else {
-            return Err(Misdeed::FrameSize);
+            return Err(ProtocolError::FrameSize);
         };
         self.gone_away(last & frame::MAX_STREAM, code)
     }
 
-    fn window_update(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    fn window_update(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         let id = head.stream;
         let grant = number(payload).filter(|_| payload.len() == 4);
-        let grant = grant.ok_or(Misdeed::FrameSize)? & frame::MAX_STREAM;
+        let grant = grant.ok_or(ProtocolError::FrameSize)? & frame::MAX_STREAM;
         self.spend(budget::FRAME)?;
         if grant == 0 && id == 0 {
-            return Err(Misdeed::ZeroWindowUpdate);
+            return Err(ProtocolError::ZeroWindowUpdate);
         }
         if grant == 0 && self.streams.get(id).is_some() {
             return self.malformed(id, Malformed::Order);

@@ -108,7 +108,7 @@ fn line(event: &ClientEvent) -> String {
         }
         ClientEvent::End { stream, body_bytes } => format!("{stream} end {body_bytes}"),
         ClientEvent::Malformed { stream, what } => format!("{stream} {what:?}"),
-        ClientEvent::Failed(misdeed) => format!("{misdeed:?}"),
+        ClientEvent::Failed(error) => format!("{error:?}"),
         other => format!("{other:?}"),
     }
 }
@@ -382,13 +382,13 @@ fn frames_that_break_the_rules_cost_the_connection() {
         (frame::PING, 0, 0, &[0; 7], "FrameSize"),
         (frame::GOAWAY, 0, 0, &[0; 7], "FrameSize"),
     ];
-    for (kind, flags, stream, payload, misdeed) in cases {
+    for (kind, flags, stream, payload, error) in cases {
         let mut server = Wrong::new();
         let lines = server.told(&frame_of(kind, flags, stream, payload));
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        match misdeed {
+        match error {
             "Compression(BadIndex)" => assert!(lines[0].starts_with("Compression("), "{lines:?}"),
-            _ => assert_eq!(lines, [misdeed], "frame {kind}"),
+            _ => assert_eq!(lines, [error], "frame {kind}"),
         }
         assert!(server.client.is_closed());
         assert_eq!(
@@ -438,7 +438,7 @@ fn closing_inside_of_a_response_is_told() {
     server.client.receive_eof(true);
     assert_eq!(events(&mut server.client), ["Closed"]);
     assert_eq!(
-        Misdeed::Closed.of_server(),
+        ProtocolError::Closed.of_server(),
         "server closed the connection inside of a response"
     );
 }

@@ -142,7 +142,7 @@ fn frames_are_as_large_as_the_client_takes_them_now() {
         .setting(4, 1 << 20)
         .window(0, 1 << 20);
     peer.get(1, "/");
-    let plan = Plan {
+    let plan = SendOptions {
         trailers: false,
         chunk_bytes: 1 << 20,
     };

@@ -1,4 +1,4 @@
-//! Every misdeed and what it gets: the end of the connection with its code, or of the stream.
+//! Every error and what it gets: the end of the connection with its code, or of the stream.
 //!
 //! Source: RFC 9113 sections 5.1, 5.4, 6.
 
@@ -7,7 +7,7 @@ use crate::hpack::Fault;
 
 /// What a connection with a request under way on stream 1 (with a body) and 3 (without), and stream 5 closed, makes of a
 /// frame.
-fn after(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Result<Vec<String>, Misdeed> {
+fn after(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Result<Vec<String>, ProtocolError> {
     let mut peer = Peer::new();
     peer.post(1, &[])
         .get(3, "/")
@@ -20,27 +20,27 @@ fn after(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Result<Vec<String>
 }
 
 /// What was told of streams, or how the connection has failed, with the code of that.
-fn outcome(peer: &mut Peer) -> Result<Vec<String>, Misdeed> {
+fn outcome(peer: &mut Peer) -> Result<Vec<String>, ProtocolError> {
     let mut failed = None;
     while let Some(event) = peer.conn.event() {
-        if let Event::Failed(misdeed) = event {
-            failed = Some(misdeed);
+        if let Event::Failed(error) = event {
+            failed = Some(error);
         }
     }
     let told = peer.told();
-    let Some(misdeed) = failed else {
+    let Some(error) = failed else {
         return Ok(told);
     };
-    let code = wire::code_name(misdeed.code());
+    let code = wire::code_name(error.code());
     let last = told.last().expect("a GOAWAY");
     assert!(
         last.starts_with("GOAWAY ") && last.ends_with(code),
-        "{last} for {misdeed:?}"
+        "{last} for {error:?}"
     );
-    Err(misdeed)
+    Err(error)
 }
 
-fn reset(stream: u32, code: u32) -> Result<Vec<String>, Misdeed> {
+fn reset(stream: u32, code: u32) -> Result<Vec<String>, ProtocolError> {
     Ok(vec![format!("{stream} RST {}", wire::code_name(code))])
 }
 
@@ -52,13 +52,13 @@ fn other_bytes_than_the_preface() {
     ] {
         let mut peer = Peer::silent(Settings::default());
         peer.receive(bytes);
-        assert_eq!(outcome(&mut peer), Err(Misdeed::BadPreface));
+        assert_eq!(outcome(&mut peer), Err(ProtocolError::BadPreface));
     }
 }
 
 #[test]
 fn lengths_that_no_frame_of_the_kind_has() {
-    let size = Err(Misdeed::FrameSize);
+    let size = Err(ProtocolError::FrameSize);
     assert_eq!(after(frame::DATA, 0, 1, &[0; 16_385]), size);
     assert_eq!(after(frame::HEADERS, 0, 7, &[0; 16_385]), size);
     assert_eq!(after(0xff, 0, 0, &[0; 16_385]), size);
@@ -84,7 +84,7 @@ fn lengths_that_no_frame_of_the_kind_has() {
 
 #[test]
 fn frames_on_the_wrong_side_of_stream_0() {
-    let wrong = Err(Misdeed::WrongStream);
+    let wrong = Err(ProtocolError::WrongStream);
     let block = [0x82];
     assert_eq!(after(frame::DATA, 0, 0, b"x"), wrong);
     assert_eq!(after(frame::HEADERS, frame::END_HEADERS, 0, &block), wrong);
@@ -103,15 +103,15 @@ fn header_block_that_is_interrupted() {
     let mut peer = Peer::new();
     peer.frame(frame::HEADERS, 0, 1, &[0x82]);
     peer.frame(frame::PING, 0, 0, &[0; 8]);
-    assert_eq!(outcome(&mut peer), Err(Misdeed::BrokenHeaderBlock));
+    assert_eq!(outcome(&mut peer), Err(ProtocolError::BrokenHeaderBlock));
     let mut peer = Peer::new();
     peer.frame(frame::HEADERS, 0, 1, &[0x82]);
     peer.frame(frame::CONTINUATION, frame::END_HEADERS, 3, &[]);
-    assert_eq!(outcome(&mut peer), Err(Misdeed::BrokenHeaderBlock));
+    assert_eq!(outcome(&mut peer), Err(ProtocolError::BrokenHeaderBlock));
     let stray = after(frame::CONTINUATION, frame::END_HEADERS, 3, &[]);
-    assert_eq!(stray, Err(Misdeed::BrokenHeaderBlock));
+    assert_eq!(stray, Err(ProtocolError::BrokenHeaderBlock));
     let whole = after(frame::CONTINUATION, frame::END_HEADERS, 5, &[]);
-    assert_eq!(whole, Err(Misdeed::BrokenHeaderBlock));
+    assert_eq!(whole, Err(ProtocolError::BrokenHeaderBlock));
 }
 
 #[test]
@@ -124,34 +124,37 @@ fn header_blocks_that_are_no_hpack() {
             block,
         )
     };
-    assert_eq!(of(&[0x80]), Err(Misdeed::Compression(Fault::BadIndex)));
+    assert_eq!(
+        of(&[0x80]),
+        Err(ProtocolError::Compression(Fault::BadIndex))
+    );
     assert_eq!(
         of(&[0x41, 0x81, 0xff]),
-        Err(Misdeed::Compression(Fault::BadHuffman))
+        Err(ProtocolError::Compression(Fault::BadHuffman))
     );
     assert_eq!(
         of(&[0x3f, 0xe2, 0x1f]),
-        Err(Misdeed::Compression(Fault::BadTableSize))
+        Err(ProtocolError::Compression(Fault::BadTableSize))
     );
     let long = [0xff, 0xff, 0xff, 0xff, 0xff];
-    assert_eq!(of(&long), Err(Misdeed::Compression(Fault::TooLong)));
+    assert_eq!(of(&long), Err(ProtocolError::Compression(Fault::TooLong)));
     assert_eq!(
-        Misdeed::Compression(Fault::TooLong).code(),
+        ProtocolError::Compression(Fault::TooLong).code(),
         COMPRESSION_ERROR
     );
     // As in nginx: the frame is too small for what it begins.
     assert_eq!(
         of(&[0x42, 0xff]),
-        Err(Misdeed::Compression(Fault::Truncated))
+        Err(ProtocolError::Compression(Fault::Truncated))
     );
     assert_eq!(
-        Misdeed::Compression(Fault::Truncated).code(),
+        ProtocolError::Compression(Fault::Truncated).code(),
         FRAME_SIZE_ERROR
     );
     // A field without a name.
     assert_eq!(
         of(&[0x82, 0x40, 0x00, 0x01, b'x']),
-        Err(Misdeed::EmptyFieldName)
+        Err(ProtocolError::EmptyFieldName)
     );
 }
 
@@ -164,12 +167,12 @@ fn blocks_that_are_dropped_are_decoded_all_the_same() {
         3,
         &[0x80],
     );
-    assert_eq!(block, Err(Misdeed::Compression(Fault::BadIndex)));
+    assert_eq!(block, Err(ProtocolError::Compression(Fault::BadIndex)));
 }
 
 #[test]
 fn padding_that_is_longer_than_the_frame() {
-    let padding = Err(Misdeed::BadPadding);
+    let padding = Err(ProtocolError::BadPadding);
     assert_eq!(after(frame::DATA, frame::PADDED, 1, &[]), padding);
     assert_eq!(after(frame::DATA, frame::PADDED, 1, &[3, 0, 0]), padding);
     assert_eq!(after(frame::HEADERS, frame::PADDED, 7, &[3, 0, 0]), padding);
@@ -178,7 +181,7 @@ fn padding_that_is_longer_than_the_frame() {
 
 #[test]
 fn numbers_of_streams_that_were_never_opened() {
-    let number = Err(Misdeed::BadStreamNumber);
+    let number = Err(ProtocolError::BadStreamNumber);
     let flags = frame::END_HEADERS | frame::END_STREAM;
     assert_eq!(after(frame::DATA, 0, 7, b"x"), number);
     assert_eq!(after(frame::DATA, 0, 2, b"x"), number);
@@ -201,7 +204,10 @@ fn frames_on_streams_that_the_client_has_closed() {
         after(frame::HEADERS, frame::END_HEADERS, 3, &[0x82]),
         closed
     );
-    assert_eq!(after(frame::DATA, 0, 5, b"x"), Err(Misdeed::ClosedStream));
+    assert_eq!(
+        after(frame::DATA, 0, 5, b"x"),
+        Err(ProtocolError::ClosedStream)
+    );
 }
 
 #[test]
@@ -211,15 +217,15 @@ fn settings_out_of_their_range() {
         after(frame::SETTINGS, 0, 0, &payload)
     };
     let taken = Ok(vec!["SETTINGS ACK".to_owned()]);
-    assert_eq!(of(2, 2), Err(Misdeed::BadSetting));
+    assert_eq!(of(2, 2), Err(ProtocolError::BadSetting));
     assert_eq!(of(2, 1), taken);
-    assert_eq!(of(5, (1 << 14) - 1), Err(Misdeed::BadSetting));
-    assert_eq!(of(5, 1 << 24), Err(Misdeed::BadSetting));
+    assert_eq!(of(5, (1 << 14) - 1), Err(ProtocolError::BadSetting));
+    assert_eq!(of(5, 1 << 24), Err(ProtocolError::BadSetting));
     assert_eq!(of(5, (1 << 24) - 1), taken);
     assert_eq!(of(5, 1 << 14), taken);
-    assert_eq!(of(8, 2), Err(Misdeed::BadSetting));
-    assert_eq!(of(9, 2), Err(Misdeed::BadSetting));
-    assert_eq!(of(4, 1 << 31), Err(Misdeed::WindowOverflow));
+    assert_eq!(of(8, 2), Err(ProtocolError::BadSetting));
+    assert_eq!(of(9, 2), Err(ProtocolError::BadSetting));
+    assert_eq!(of(4, 1 << 31), Err(ProtocolError::WindowOverflow));
     assert_eq!(of(4, (1 << 31) - 1), taken);
 }
 
@@ -227,17 +233,17 @@ fn settings_out_of_their_range() {
 fn windows_that_grow_by_nothing_or_too_much() {
     let update = |stream, by: u32| after(frame::WINDOW_UPDATE, 0, stream, &by.to_be_bytes());
     let most = (1 << 31) - 1 - 65_535;
-    assert_eq!(update(0, 0), Err(Misdeed::ZeroWindowUpdate));
-    assert_eq!(update(3, 0), Err(Misdeed::ZeroWindowUpdate));
-    assert_eq!(update(99, 0), Err(Misdeed::ZeroWindowUpdate));
+    assert_eq!(update(0, 0), Err(ProtocolError::ZeroWindowUpdate));
+    assert_eq!(update(3, 0), Err(ProtocolError::ZeroWindowUpdate));
+    assert_eq!(update(99, 0), Err(ProtocolError::ZeroWindowUpdate));
     assert_eq!(update(0, most), Ok(vec![]));
-    assert_eq!(update(0, most + 1), Err(Misdeed::WindowOverflow));
+    assert_eq!(update(0, most + 1), Err(ProtocolError::WindowOverflow));
     assert_eq!(update(3, most), Ok(vec![]));
     assert_eq!(update(3, most + 1), reset(3, FLOW_CONTROL_ERROR));
     // By a setting (RFC 9113 section 6.9.2).
     let mut peer = Peer::new();
     peer.get(1, "/").window(1, 1).setting(4, (1 << 31) - 1);
-    assert_eq!(outcome(&mut peer), Err(Misdeed::WindowOverflow));
+    assert_eq!(outcome(&mut peer), Err(ProtocolError::WindowOverflow));
 }
 
 #[test]
@@ -246,12 +252,12 @@ fn more_data_than_the_connection_allows() {
     peer.post(1, &[]);
     peer.conn.allowance.left_bytes = 3;
     peer.data(1, b"four", false);
-    assert_eq!(outcome(&mut peer), Err(Misdeed::WindowExceeded));
+    assert_eq!(outcome(&mut peer), Err(ProtocolError::WindowExceeded));
 }
 
 #[test]
 fn push_from_a_client() {
-    let push = Err(Misdeed::PushFromClient);
+    let push = Err(ProtocolError::PushFromClient);
     assert_eq!(after(frame::PUSH_PROMISE, 0, 3, &[0, 0, 0, 2]), push);
     // Its head is enough.
     let mut peer = Peer::new();
@@ -271,7 +277,7 @@ fn stream_that_depends_on_itself() {
     let block = [&7_u32.to_be_bytes()[..], &[0, 0x82]].concat();
     assert_eq!(
         after(frame::PRIORITY, 0, 7, &block[..5]),
-        Err(Misdeed::WrongStream)
+        Err(ProtocolError::WrongStream)
     );
     let flags = frame::END_HEADERS | frame::END_STREAM | frame::HAS_PRIORITY;
     assert_eq!(
@@ -282,9 +288,9 @@ fn stream_that_depends_on_itself() {
 
 #[test]
 fn misdeeds_have_their_words() {
-    assert_eq!(Misdeed::Flood.to_string(), "http2 flood detected");
-    assert_eq!(Misdeed::HeaderFlood.code(), ENHANCE_YOUR_CALM);
-    assert_eq!(Misdeed::Flood.code(), ENHANCE_YOUR_CALM);
-    assert_eq!(Misdeed::ClosedStream.code(), STREAM_CLOSED);
-    assert_eq!(Misdeed::WindowExceeded.code(), FLOW_CONTROL_ERROR);
+    assert_eq!(ProtocolError::Flood.to_string(), "http2 flood detected");
+    assert_eq!(ProtocolError::HeaderFlood.code(), ENHANCE_YOUR_CALM);
+    assert_eq!(ProtocolError::Flood.code(), ENHANCE_YOUR_CALM);
+    assert_eq!(ProtocolError::ClosedStream.code(), STREAM_CLOSED);
+    assert_eq!(ProtocolError::WindowExceeded.code(), FLOW_CONTROL_ERROR);
 }

@@ -156,7 +156,7 @@ impl Peer {
     }
 
     fn answer_with(&mut self, stream: u32, head: &ResponseHead, pieces: &[&[u8]]) -> &mut Self {
-        let plan = Plan {
+        let plan = SendOptions {
             trailers: self.trailers.contains_key(&stream),
             chunk_bytes: CHUNK_BYTES,
         };
@@ -171,9 +171,9 @@ impl Peer {
     fn pump(&mut self) {
         loop {
             match self.conn.advance(self.room, self.now_ms) {
-                Want::Nothing => return,
-                Want::Sent { stream, .. } => self.finished.push(stream),
-                Want::Body(stream) => self.feed(stream),
+                SendAction::Nothing => return,
+                SendAction::Sent { stream, .. } => self.finished.push(stream),
+                SendAction::Body(stream) => self.feed(stream),
             }
             self.conn.check_invariants();
         }

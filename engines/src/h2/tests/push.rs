@@ -282,7 +282,7 @@ fn promises_count_for_the_response_that_they_come_with() {
     peer.get(1, "/");
     let head = peer.head();
     let promised = peer.conn.push(1, b"/a", &head);
-    let plan = Plan {
+    let plan = SendOptions {
         trailers: false,
         chunk_bytes: CHUNK_BYTES,
     };
@@ -291,5 +291,5 @@ fn promises_count_for_the_response_that_they_come_with() {
         .send_head(1, &response(204, BodyLength::None), plan);
     let sent = peer.conn.advance(u64::MAX, 1);
     let bytes = promised + told;
-    assert_eq!(sent, Want::Sent { stream: 1, bytes });
+    assert_eq!(sent, SendAction::Sent { stream: 1, bytes });
 }

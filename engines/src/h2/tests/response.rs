@@ -180,7 +180,7 @@ fn no_more_is_made_than_there_is_room_for() {
 fn bytes_of_a_response_are_counted_with_their_frames() {
     let mut peer = Peer::new();
     peer.get(1, "/");
-    let plan = Plan {
+    let plan = SendOptions {
         trailers: false,
         chunk_bytes: 10,
     };
@@ -197,12 +197,12 @@ fn bytes_of_a_response_are_counted_with_their_frames() {
     let mut sent = None;
     while sent.is_none() {
         match peer.conn.advance(u64::MAX, 1) {
-            Want::Body(id) => peer.feed(id),
+            SendAction::Body(id) => peer.feed(id),
             other => sent = Some(other),
         }
     }
     let bytes = head_bytes + 3 * 9 + 25;
-    assert_eq!(sent, Some(Want::Sent { stream: 1, bytes }));
+    assert_eq!(sent, Some(SendAction::Sent { stream: 1, bytes }));
     assert_eq!(wire::transmitted(&mut peer.conn).len() as u64, bytes);
 }
 

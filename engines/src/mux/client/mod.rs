@@ -17,10 +17,10 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use super::budget::{self, Budget};
-use super::{Allowance, Broken, StreamTable, Window};
+use super::{Broken, RecvWindow, StreamTable, Window};
 use crate::client::{self, Bodies, Event, Refusal, Spares};
-use crate::held::Held;
 use crate::http::ResponseHead;
+use crate::reassembly::ReassemblyBuffer;
 pub(crate) use stream::{Pairs, Receiving, Stream};
 
 /// One connection in the client role.
@@ -29,7 +29,7 @@ pub struct Client<P: Protocol> {
     pub(crate) protocol: P,
     pub(crate) bodies: Bodies,
     /// A part of a frame.
-    pub(crate) held: Held,
+    pub(crate) held: ReassemblyBuffer,
     pub(crate) streams: StreamTable<Stream>,
     next_stream: u32,
     /// Streams that the server lets us have open.
@@ -40,11 +40,11 @@ pub struct Client<P: Protocol> {
     /// Streams with a body that waits for the window of the connection, in turn.
     waiting: VecDeque<u32>,
     /// What the server may still send on the connection, and on a new stream.
-    allowance: Allowance,
+    allowance: RecvWindow,
     preread_bytes: u32,
     ending: Ending,
     pub(crate) budget: Budget,
-    pub(crate) events: VecDeque<Event<P::Misdeed>>,
+    pub(crate) events: VecDeque<Event<P::ProtocolError>>,
     pub(crate) out: Vec<u8>,
     pub(crate) spares: Spares,
 }
@@ -52,7 +52,7 @@ pub struct Client<P: Protocol> {
 /// What the protocols do differently, and what only they need.
 pub trait Protocol: fmt::Debug + Sized {
     /// What can be wrong with a connection.
-    type Misdeed: fmt::Debug + From<Broken>;
+    type ProtocolError: fmt::Debug + From<Broken>;
     /// The head of a frame.
     type Head: Copy;
     /// How long it is.
@@ -67,7 +67,7 @@ pub trait Protocol: fmt::Debug + Sized {
     ///
     /// # Errors
     /// The server breaks the connection.
-    fn refuse_by_head(client: &Client<Self>, head: Self::Head) -> Result<(), Self::Misdeed>;
+    fn refuse_by_head(client: &Client<Self>, head: Self::Head) -> Result<(), Self::ProtocolError>;
 
     /// Takes a frame.
     ///
@@ -77,7 +77,7 @@ pub trait Protocol: fmt::Debug + Sized {
         client: &mut Client<Self>,
         head: Self::Head,
         payload: &[u8],
-    ) -> Result<(), Self::Misdeed>;
+    ) -> Result<(), Self::ProtocolError>;
 
     /// Longest body of a DATA frame that is sent.
     fn frame_bytes(&self) -> usize;
@@ -94,8 +94,8 @@ pub trait Protocol: fmt::Debug + Sized {
     /// Appends WINDOW_UPDATE; stream 0 is the connection.
     fn put_grant(out: &mut Vec<u8>, stream: u32, bytes: u32);
 
-    /// Appends the GOAWAY that tells a misdeed.
-    fn put_goaway(out: &mut Vec<u8>, misdeed: &Self::Misdeed);
+    /// Appends the GOAWAY that tells an error.
+    fn put_goaway(out: &mut Vec<u8>, error: &Self::ProtocolError);
 
     /// Panics if its part of the connection contradicts itself.
     fn check_invariants(client: &Client<Self>);
@@ -138,14 +138,14 @@ impl<P: Protocol> Client<P> {
         Self {
             protocol,
             bodies,
-            held: Held::default(),
+            held: ReassemblyBuffer::default(),
             streams: StreamTable::default(),
             next_stream: 1,
             max_streams: STREAMS_BEFORE_SETTINGS,
             window: Window::new(window_bytes),
             window_bytes,
             waiting: VecDeque::new(),
-            allowance: Allowance::new(),
+            allowance: RecvWindow::new(),
             preread_bytes,
             ending: Ending::Open,
             budget: Budget::new(abuse_budget),
@@ -205,7 +205,7 @@ impl<P: Protocol> Client<P> {
 
     /// The next event.
     #[inline]
-    pub fn event(&mut self) -> Option<Event<P::Misdeed>> {
+    pub fn event(&mut self) -> Option<Event<P::ProtocolError>> {
         self.events.pop_front()
     }
 
@@ -234,15 +234,15 @@ impl<P: Protocol> Client<P> {
         let all = self.held.join(input);
         match self.frames(&all) {
             Ok(used) => self.held.keep(all, used),
-            Err(misdeed) => {
-                P::put_goaway(&mut self.out, &misdeed);
-                self.end_with(Event::Failed(misdeed));
+            Err(error) => {
+                P::put_goaway(&mut self.out, &error);
+                self.end_with(Event::Failed(error));
             }
         }
     }
 
     /// Takes whole frames; gives how many bytes they were.
-    fn frames(&mut self, input: &[u8]) -> Result<usize, P::Misdeed> {
+    fn frames(&mut self, input: &[u8]) -> Result<usize, P::ProtocolError> {
         let mut at = 0;
         while let Some((head, len)) = P::head(&input[at..]) {
             P::refuse_by_head(self, head)?;
@@ -281,7 +281,7 @@ impl<P: Protocol> Client<P> {
     }
 
     /// Ends the connection, with all its exchanges.
-    fn end_with(&mut self, event: Event<P::Misdeed>) {
+    fn end_with(&mut self, event: Event<P::ProtocolError>) {
         self.ending = Ending::Over;
         self.held.clear();
         let ids: Vec<u32> = self.streams.ids().collect();

@@ -10,13 +10,13 @@ use crate::mux::budget;
 
 impl<P: Protocol> Client<P> {
     /// Pays for a frame.
-    pub(crate) fn spend(&mut self, cost: u32) -> Result<(), P::Misdeed> {
+    pub(crate) fn spend(&mut self, cost: u32) -> Result<(), P::ProtocolError> {
         let paid = self.budget.spend(cost).then_some(());
         paid.ok_or_else(|| Broken::Flood.into())
     }
 
     /// A frame on a stream that is not open: one that we have given up or that is complete may still get some.
-    pub(crate) fn absent(&mut self, id: u32) -> Result<(), P::Misdeed> {
+    pub(crate) fn absent(&mut self, id: u32) -> Result<(), P::ProtocolError> {
         if id >= self.next_stream || id.is_multiple_of(2) {
             return Err(Broken::StreamNumber.into());
         }
@@ -24,7 +24,11 @@ impl<P: Protocol> Client<P> {
     }
 
     /// Gives up a stream whose response breaks the protocol.
-    pub(crate) fn malformed(&mut self, stream: u32, what: Malformed) -> Result<(), P::Misdeed> {
+    pub(crate) fn malformed(
+        &mut self,
+        stream: u32,
+        what: Malformed,
+    ) -> Result<(), P::ProtocolError> {
         self.spend(budget::RESET)?;
         let code = match what {
             Malformed::Window => P::CODES.flow_control_error,
@@ -36,7 +40,7 @@ impl<P: Protocol> Client<P> {
     }
 
     /// Forgets a stream; `event` tells how its exchange has ended, unless its response had come whole.
-    fn lose(&mut self, id: u32, event: Event<P::Misdeed>) {
+    fn lose(&mut self, id: u32, event: Event<P::ProtocolError>) {
         let stream = self.streams.get(id);
         let ended = stream.is_some_and(|stream| stream.receiving == Receiving::Ended);
         self.streams.remove(id);
@@ -52,7 +56,7 @@ impl<P: Protocol> Client<P> {
         head: Box<ResponseHead>,
         size: HeadSize,
         ended: bool,
-    ) -> Result<(), P::Misdeed> {
+    ) -> Result<(), P::ProtocolError> {
         let Some(stream) = self.streams.get(id) else {
             return Ok(());
         };
@@ -84,7 +88,7 @@ impl<P: Protocol> Client<P> {
         bytes: &[u8],
         size: u64,
         ended: bool,
-    ) -> Result<(), P::Misdeed> {
+    ) -> Result<(), P::ProtocolError> {
         let grant = self.allowance.take(size).ok_or(Broken::WindowExceeded)?;
         if grant > 0 {
             P::put_grant(&mut self.out, 0, grant as u32);
@@ -142,7 +146,7 @@ impl<P: Protocol> Client<P> {
         id: u32,
         fields: Fields,
         ended: bool,
-    ) -> Result<(), P::Misdeed> {
+    ) -> Result<(), P::ProtocolError> {
         let stream = self.streams.get(id);
         if ended && stream.is_some_and(|stream| stream.incoming.is_short()) {
             return self.malformed(id, Malformed::Length);
@@ -176,7 +180,7 @@ impl<P: Protocol> Client<P> {
 
     /// The server gives a stream up. After a whole response it says that the rest of the request is not needed (RFC 9113
     /// section 8.1).
-    pub(crate) fn reset(&mut self, stream: u32, code: u32) -> Result<(), P::Misdeed> {
+    pub(crate) fn reset(&mut self, stream: u32, code: u32) -> Result<(), P::ProtocolError> {
         if self.streams.get(stream).is_none() {
             return self.absent(stream);
         }
@@ -186,7 +190,7 @@ impl<P: Protocol> Client<P> {
 
     /// The server takes no stream after the last one: later ones were not begun, and may be asked for elsewhere (RFC 9113
     /// section 6.8).
-    pub(crate) fn gone_away(&mut self, last: u32, code: u32) -> Result<(), P::Misdeed> {
+    pub(crate) fn gone_away(&mut self, last: u32, code: u32) -> Result<(), P::ProtocolError> {
         self.spend(budget::FRAME)?;
         self.close();
         self.events.push_back(Event::Closing { last, code });

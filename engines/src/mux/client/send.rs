@@ -93,7 +93,7 @@ impl<P: Protocol> Client<P> {
     }
 
     /// The server has opened a window, by some bytes: that of the connection has the number 0.
-    pub(crate) fn granted(&mut self, id: u32, bytes: u32) -> Result<(), P::Misdeed> {
+    pub(crate) fn granted(&mut self, id: u32, bytes: u32) -> Result<(), P::ProtocolError> {
         if id == 0 {
             let grown = self.window.adjust(i64::from(bytes));
             grown.map_err(|_| Broken::WindowOverflow)?;
@@ -125,7 +125,7 @@ impl<P: Protocol> Client<P> {
     }
 
     /// Another initial window changes those of all streams (RFC 9113 section 6.9.2).
-    pub(crate) fn change_windows(&mut self, bytes: u32) -> Result<(), P::Misdeed> {
+    pub(crate) fn change_windows(&mut self, bytes: u32) -> Result<(), P::ProtocolError> {
         let change = i64::from(bytes) - i64::from(self.window_bytes);
         self.window_bytes = bytes;
         let mut overflow = false;

@@ -15,9 +15,9 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use super::budget::{self, Budget};
-use super::{Allowance, Broken, Event, Repeated, Sender, StreamTable, Window};
-use crate::held::Held;
-use crate::http::{Gather, RequestHead, ResponseHead};
+use super::{Broken, Event, HeaderCache, RecvWindow, Sender, StreamTable, Window};
+use crate::http::{OutputQueue, RequestHead, ResponseHead};
+use crate::reassembly::ReassemblyBuffer;
 pub(crate) use stream::Stream;
 
 /// One connection in the server role.
@@ -25,7 +25,7 @@ pub(crate) use stream::Stream;
 pub struct Conn<P: Protocol> {
     pub(crate) protocol: P,
     /// A part of what comes next.
-    pub(crate) held: Held,
+    pub(crate) held: ReassemblyBuffer,
     /// SETTINGS of the peer have come: the first are free.
     pub(crate) settled: bool,
     eof: bool,
@@ -33,14 +33,14 @@ pub struct Conn<P: Protocol> {
     pub(crate) window_bytes: u32,
     pub(crate) streams: StreamTable<Stream>,
     pub(crate) sender: Sender,
-    pub(crate) allowance: Allowance,
+    pub(crate) allowance: RecvWindow,
     /// The response head that was encoded last.
-    pub(crate) repeated: Repeated,
+    pub(crate) repeated: HeaderCache,
     /// Highest number of a stream of the client.
     pub(crate) last_stream: u32,
     pub(crate) ending: Ending,
-    pub(crate) events: VecDeque<Event<P::Misdeed>>,
-    pub(crate) out: Gather,
+    pub(crate) events: VecDeque<Event<P::ProtocolError>>,
+    pub(crate) out: OutputQueue,
     pub(crate) budget: Budget,
     #[allow(clippy::vec_box, reason = "heads move as pointers")]
     pub(crate) spares: Vec<Box<RequestHead>>,
@@ -49,7 +49,7 @@ pub struct Conn<P: Protocol> {
 /// What the protocols do differently, and what only they need.
 pub trait Protocol: fmt::Debug + Sized {
     /// What can be wrong with a connection.
-    type Misdeed: fmt::Debug + From<Broken>;
+    type ProtocolError: fmt::Debug + From<Broken>;
     /// How long the head of a frame is.
     const HEAD_BYTES: usize;
     /// What RST_STREAM says where the peer breaks flow control.
@@ -59,7 +59,7 @@ pub trait Protocol: fmt::Debug + Sized {
     ///
     /// # Errors
     /// The client breaks the connection.
-    fn frames(conn: &mut Conn<Self>, input: &[u8]) -> Result<usize, Self::Misdeed>;
+    fn frames(conn: &mut Conn<Self>, input: &[u8]) -> Result<usize, Self::ProtocolError>;
 
     /// Forgets a frame or a header block of which a part has come.
     fn forget_part(&mut self);
@@ -88,8 +88,8 @@ pub trait Protocol: fmt::Debug + Sized {
     /// Appends WINDOW_UPDATE; stream 0 is the connection.
     fn put_grant(out: &mut Vec<u8>, stream: u32, bytes: u32);
 
-    /// Appends the GOAWAY that tells the last stream that is served, and a misdeed, if any.
-    fn put_goaway(out: &mut Vec<u8>, last: u32, misdeed: Option<&Self::Misdeed>);
+    /// Appends the GOAWAY that tells the last stream that is served, and an error, if any.
+    fn put_goaway(out: &mut Vec<u8>, last: u32, error: Option<&Self::ProtocolError>);
 
     /// Panics if its part of the connection contradicts itself.
     fn check_invariants(conn: &Conn<Self>);
@@ -112,18 +112,18 @@ impl<P: Protocol> Conn<P> {
     pub(crate) fn begin(protocol: P, window_bytes: u32, abuse_budget: u32) -> Self {
         Self {
             protocol,
-            held: Held::default(),
+            held: ReassemblyBuffer::default(),
             settled: false,
             eof: false,
             window_bytes,
             streams: StreamTable::default(),
             sender: Sender::new(Window::new(window_bytes)),
-            allowance: Allowance::new(),
-            repeated: Repeated::default(),
+            allowance: RecvWindow::new(),
+            repeated: HeaderCache::default(),
             last_stream: 0,
             ending: Ending::Open,
             events: VecDeque::new(),
-            out: Gather::default(),
+            out: OutputQueue::default(),
             budget: Budget::new(abuse_budget),
             spares: Vec::new(),
         }
@@ -139,7 +139,7 @@ impl<P: Protocol> Conn<P> {
         let all = self.held.join(input);
         match P::frames(self, &all) {
             Ok(used) => self.held.keep(all, used),
-            Err(misdeed) => self.fail(misdeed),
+            Err(error) => self.fail(error),
         }
     }
 
@@ -158,12 +158,12 @@ impl<P: Protocol> Conn<P> {
     }
 
     /// The next event.
-    pub fn event(&mut self) -> Option<Event<P::Misdeed>> {
+    pub fn event(&mut self) -> Option<Event<P::ProtocolError>> {
         self.events.pop_front()
     }
 
     /// Moves the bytes to send to the end of `out`.
-    pub fn transmit(&mut self, out: &mut Gather) {
+    pub fn transmit(&mut self, out: &mut OutputQueue) {
         out.append(&mut self.out);
     }
 
@@ -217,8 +217,8 @@ impl<P: Protocol> Conn<P> {
         self.out.push_with(|out| P::put_goaway(out, last, None));
     }
 
-    /// Ends the connection because of a misdeed.
-    fn fail(&mut self, misdeed: P::Misdeed) {
+    /// Ends the connection because of an error.
+    fn fail(&mut self, error: P::ProtocolError) {
         // What was told before does not grow (RFC 9113 section 6.8).
         let last = match self.ending {
             Ending::After(last) => last,
@@ -233,8 +233,8 @@ impl<P: Protocol> Conn<P> {
         }
         self.sender.clear();
         self.out
-            .push_with(|out| P::put_goaway(out, last, Some(&misdeed)));
-        self.events.push_back(Event::Failed(misdeed));
+            .push_with(|out| P::put_goaway(out, last, Some(&error)));
+        self.events.push_back(Event::Failed(error));
     }
 
     /// Forgets a stream; tells so where a response was still to be sent on it.

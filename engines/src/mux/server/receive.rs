@@ -7,7 +7,7 @@ use crate::http::{BodyLength, Method, RequestHead};
 use crate::mux::{Broken, Event, Priority, Window, budget};
 
 impl<P: Protocol> Conn<P> {
-    pub(crate) fn spend(&mut self, cost: u32) -> Result<(), P::Misdeed> {
+    pub(crate) fn spend(&mut self, cost: u32) -> Result<(), P::ProtocolError> {
         let is_spent = self.budget.spend(cost);
         is_spent.then_some(()).ok_or_else(|| Broken::Flood.into())
     }
@@ -36,7 +36,7 @@ impl<P: Protocol> Conn<P> {
     }
 
     /// Takes from the window of the connection, which is opened again long before it could stop anybody.
-    pub(crate) fn take_allowed(&mut self, size: u64) -> Result<(), P::Misdeed> {
+    pub(crate) fn take_allowed(&mut self, size: u64) -> Result<(), P::ProtocolError> {
         let grant = self.allowance.take(size).ok_or(Broken::WindowExceeded)?;
         if grant > 0 {
             self.put_grant(0, grant);
@@ -70,7 +70,7 @@ impl<P: Protocol> Conn<P> {
         if stream.received || stream.discarding {
             return;
         }
-        if let Some(grant) = stream.incoming.widen() {
+        if let Some(grant) = stream.incoming.open_fully() {
             self.put_grant(id, grant);
         }
     }
@@ -83,7 +83,7 @@ impl<P: Protocol> Conn<P> {
     }
 
     /// Ends a stream that the peer has broken.
-    pub(crate) fn break_stream(&mut self, id: u32, code: u32) -> Result<(), P::Misdeed> {
+    pub(crate) fn break_stream(&mut self, id: u32, code: u32) -> Result<(), P::ProtocolError> {
         self.spend(budget::RESET)?;
         self.lose(id);
         self.put_reset(id, code);
@@ -91,14 +91,14 @@ impl<P: Protocol> Conn<P> {
     }
 
     /// The peer has reset a stream.
-    pub(crate) fn peer_reset(&mut self, id: u32) -> Result<(), P::Misdeed> {
+    pub(crate) fn peer_reset(&mut self, id: u32) -> Result<(), P::ProtocolError> {
         self.spend(budget::RESET)?;
         self.lose(id);
         Ok(())
     }
 
     /// The peer lets us send more, on a stream or on the connection, whose number is 0.
-    pub(crate) fn grow_window(&mut self, id: u32, grant: u32) -> Result<(), P::Misdeed> {
+    pub(crate) fn grow_window(&mut self, id: u32, grant: u32) -> Result<(), P::ProtocolError> {
         let grant = i64::from(grant);
         if id == 0 {
             let grown = self.sender.window.adjust(grant);

@@ -6,11 +6,11 @@
 
 use super::{Conn, Protocol};
 use crate::http::{Chunk, ResponseHead};
-use crate::mux::{Plan, Step, Want, budget};
+use crate::mux::{SendAction, SendOptions, Step, budget};
 
 impl<P: Protocol> Conn<P> {
     /// Sends the head of the response and gives the bytes it has on the wire.
-    pub fn send_head(&mut self, id: u32, head: &ResponseHead, plan: Plan) -> u64 {
+    pub fn send_head(&mut self, id: u32, head: &ResponseHead, plan: SendOptions) -> u64 {
         let stream = self.streams.get(id);
         let Some(ended) = stream.and_then(|stream| stream.out.begin(head, plan, stream.is_head))
         else {
@@ -65,7 +65,7 @@ impl<P: Protocol> Conn<P> {
     /// Does what can be done until something is needed, or `room` bytes wait to be transmitted.
     // Inlined into a turn of the driver it would make the turns of HTTP/1 longer, too.
     #[inline(never)]
-    pub fn advance(&mut self, room: u64, now_ms: u64) -> Want {
+    pub fn advance(&mut self, room: u64, now_ms: u64) -> SendAction {
         loop {
             let most = self.protocol.frame_bytes();
             match self

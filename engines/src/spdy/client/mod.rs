@@ -14,7 +14,7 @@
 mod receive;
 mod response;
 
-use super::error::{self, Misdeed};
+use super::error::{self, ProtocolError};
 use super::frame::{self, FrameHead, HEAD_BYTES, put_control, put_pair};
 use super::pairs::Writer;
 use super::settings::{DEFAULT_WINDOW, INITIAL_WINDOW_SIZE, MAX_WINDOW, Settings};
@@ -24,7 +24,7 @@ use crate::http::{FieldId, is_token};
 use crate::mux::client::{Codes, Pairs, Protocol};
 
 /// What a client of SPDY tells its driver.
-pub type Event = client::Event<Misdeed>;
+pub type Event = client::Event<ProtocolError>;
 
 /// One SPDY/3.1 connection in the client role.
 pub type Client = crate::mux::client::Client<Spdy>;
@@ -165,7 +165,7 @@ fn write<'a>(
 }
 
 impl Protocol for Spdy {
-    type Misdeed = Misdeed;
+    type ProtocolError = ProtocolError;
     type Head = FrameHead;
     const HEAD_BYTES: usize = HEAD_BYTES;
     const CODES: Codes = Codes {
@@ -180,11 +180,11 @@ impl Protocol for Spdy {
         Some((head, head.len))
     }
 
-    fn refuse_by_head(client: &Client, head: FrameHead) -> Result<(), Misdeed> {
+    fn refuse_by_head(client: &Client, head: FrameHead) -> Result<(), ProtocolError> {
         client.refuse_by_head(head)
     }
 
-    fn frame(client: &mut Client, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    fn frame(client: &mut Client, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         client.frame(head, payload)
     }
 
@@ -209,7 +209,7 @@ impl Protocol for Spdy {
         put_pair(out, frame::WINDOW_UPDATE, stream, bytes);
     }
 
-    fn put_goaway(out: &mut Vec<u8>, _misdeed: &Misdeed) {
+    fn put_goaway(out: &mut Vec<u8>, _misdeed: &ProtocolError) {
         put_pair(out, frame::GOAWAY, 0, error::PROTOCOL_ERROR);
     }
 

@@ -3,7 +3,7 @@
 //! Source: draft-mbelshe-httpbis-spdy-00 sections 2.2 and 2.6; the window of the connection is SPDY/3.1's.
 
 use super::super::budget;
-use super::super::error::{Misdeed, REFUSED_STREAM};
+use super::super::error::{ProtocolError, REFUSED_STREAM};
 use super::super::frame::{self, FrameHead, Kind, one, put_control, put_pair, two};
 use super::super::settings::{
     INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS, MAX_ENTRIES, MAX_WINDOW,
@@ -14,29 +14,29 @@ use crate::mux::client::Receiving;
 
 impl Client {
     /// Refuses a frame before it is whole.
-    pub(super) fn refuse_by_head(&self, head: FrameHead) -> Result<(), Misdeed> {
+    pub(super) fn refuse_by_head(&self, head: FrameHead) -> Result<(), ProtocolError> {
         match head.kind {
-            Kind::OtherVersion => Err(Misdeed::BadVersion),
+            Kind::OtherVersion => Err(ProtocolError::BadVersion),
             Kind::Control(_)
                 if head.len > self.protocol.settings.header_bytes + BLOCK_EXTRA_BYTES =>
             {
-                Err(Misdeed::HeaderFlood)
+                Err(ProtocolError::HeaderFlood)
             }
             _ => Ok(()),
         }
     }
 
     /// Takes one frame.
-    pub(super) fn frame(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Misdeed> {
+    pub(super) fn frame(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         let kind = match head.kind {
             Kind::Data(id) => {
                 let size = payload.len() as u64;
                 return self.data(id, payload, size, head.has(frame::FIN));
             }
-            Kind::OtherVersion => return Err(Misdeed::BadVersion),
+            Kind::OtherVersion => return Err(ProtocolError::BadVersion),
             Kind::Control(kind) => kind,
         };
-        let size = Misdeed::FrameSize;
+        let size = ProtocolError::FrameSize;
         match kind {
             frame::SYN_REPLY | frame::HEADERS => {
                 let (id, block) = payload.split_at_checked(4).ok_or(size)?;
@@ -70,7 +70,7 @@ impl Client {
     }
 
     /// The text of a header block, into `text`.
-    fn inflate(&mut self, block: &[u8]) -> Result<(), Misdeed> {
+    fn inflate(&mut self, block: &[u8]) -> Result<(), ProtocolError> {
         let Spdy {
             settings,
             inflater,
@@ -82,7 +82,7 @@ impl Client {
         Ok(inflater.block(block, most, most, text)?)
     }
 
-    fn head(&mut self, kind: u16, id: u32, block: &[u8], ended: bool) -> Result<(), Misdeed> {
+    fn head(&mut self, kind: u16, id: u32, block: &[u8], ended: bool) -> Result<(), ProtocolError> {
         self.inflate(block)?;
         let Some(stream) = self.streams.get(id) else {
             return self.absent(id);
@@ -94,7 +94,7 @@ impl Client {
         }
     }
 
-    fn reply(&mut self, id: u32, wire_bytes: usize, ended: bool) -> Result<(), Misdeed> {
+    fn reply(&mut self, id: u32, wire_bytes: usize, ended: bool) -> Result<(), ProtocolError> {
         let stored = self.bodies == Bodies::Told;
         let mut head = self.spares.take();
         let Spdy { settings, text, .. } = &self.protocol;
@@ -109,27 +109,27 @@ impl Client {
         self.answered(id, head, size, ended)
     }
 
-    fn trailers(&mut self, id: u32, ended: bool) -> Result<(), Misdeed> {
+    fn trailers(&mut self, id: u32, ended: bool) -> Result<(), ProtocolError> {
         match response::trailers(&self.protocol.text, &self.protocol.settings) {
             Ok(fields) => self.trailed(id, fields, ended),
             Err(what) => self.malformed(id, what),
         }
     }
 
-    fn peer_settings(&mut self, payload: &[u8]) -> Result<(), Misdeed> {
+    fn peer_settings(&mut self, payload: &[u8]) -> Result<(), ProtocolError> {
         self.spend(budget::FRAME)?;
-        let entries = payload.get(4..).ok_or(Misdeed::FrameSize)?;
+        let entries = payload.get(4..).ok_or(ProtocolError::FrameSize)?;
         let (entries, rest) = entries.as_chunks::<8>();
         if !rest.is_empty() || entries.len() > MAX_ENTRIES {
-            return Err(Misdeed::FrameSize);
+            return Err(ProtocolError::FrameSize);
         }
         for entry in entries {
-            let (id, value) = two(entry).ok_or(Misdeed::FrameSize)?;
+            let (id, value) = two(entry).ok_or(ProtocolError::FrameSize)?;
             match id & 0x00ff_ffff {
                 INITIAL_WINDOW_SIZE if u64::from(value) <= MAX_WINDOW => {
                     self.change_windows(value)?;
                 }
-                INITIAL_WINDOW_SIZE => return Err(Misdeed::BadSetting),
+                INITIAL_WINDOW_SIZE => return Err(ProtocolError::BadSetting),
                 MAX_CONCURRENT_STREAMS => self.max_streams = value as usize,
                 _ => {}
             }
@@ -137,7 +137,7 @@ impl Client {
         Ok(())
     }
 
-    fn pinged(&mut self, number: u32) -> Result<(), Misdeed> {
+    fn pinged(&mut self, number: u32) -> Result<(), ProtocolError> {
         self.spend(budget::FRAME)?;
         if number % 2 == 1 {
             self.events.push_back(Event::Pong(u64::from(number)));

@@ -12,9 +12,9 @@ fn answer_to(bytes: &[u8]) -> (Vec<String>, Vec<String>) {
 }
 
 #[track_caller]
-fn ends(bytes: &[u8], misdeed: &str) {
+fn ends(bytes: &[u8], error: &str) {
     let (events, told) = answer_to(bytes);
-    assert_eq!(events, ["5 reset", misdeed]);
+    assert_eq!(events, ["5 reset", error]);
     assert_eq!(told, ["GOAWAY 5 PROTOCOL_ERROR"]);
 }
 

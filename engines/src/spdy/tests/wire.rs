@@ -3,7 +3,7 @@
 use super::super::frame::{FrameHead, HEAD_BYTES, Kind, one, two};
 use super::super::pairs;
 use super::*;
-use crate::http::{Front, Gather};
+use crate::http::{Front, OutputQueue};
 
 pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -11,7 +11,7 @@ pub(super) fn text(bytes: &[u8]) -> String {
 
 /// Everything the engine has to send.
 pub(super) fn transmitted(conn: &mut Conn) -> Vec<u8> {
-    let mut gather = Gather::default();
+    let mut gather = OutputQueue::default();
     conn.transmit(&mut gather);
     let mut out = Vec::new();
     while let Some(Front::Bytes(bytes)) = gather.front() {
@@ -129,7 +129,7 @@ pub(super) fn event_line(event: &Event) -> String {
         Event::BodyEnd(stream) => format!("{stream} end"),
         Event::BodyFault(stream, fault) => format!("{stream} {fault:?}"),
         Event::Reset { stream, .. } => format!("{stream} reset"),
-        Event::Failed(misdeed) => format!("{misdeed:?}"),
+        Event::Failed(error) => format!("{error:?}"),
         Event::Eof => "eof".to_owned(),
     }
 }

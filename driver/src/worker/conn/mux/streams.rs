@@ -1,6 +1,6 @@
 //! What is sent on streams: heads, bodies in the order that the engine asks for, resets.
 
-use engines::mux::Want;
+use engines::mux::SendAction;
 use server_http::debug_http;
 use server_http::exchange::{Exchange, Pulled, State as Progress};
 use server_http::reply::REQUEST_TIMEOUT;
@@ -59,12 +59,12 @@ pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     loop {
         let room = QUEUE_BYTES.saturating_sub(mux.exchanges.out.len());
         match mux.engine.advance(room, sh.clock.mono_ms) {
-            Want::Nothing => break,
-            Want::Sent { stream, bytes } => {
+            SendAction::Nothing => break,
+            SendAction::Sent { stream, bytes } => {
                 mux.transmit();
                 flush(mux, stream, bytes);
             }
-            Want::Body(stream) => feed(mux, sh, stream),
+            SendAction::Body(stream) => feed(mux, sh, stream),
         }
     }
     mux.transmit();
@@ -76,7 +76,7 @@ pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
 
 /// Queues GOAWAY, and before it whatever the engine has ready.
 pub(crate) fn queue_goaway(mux: &mut MuxState) {
-    while let Want::Sent { stream, bytes } = mux.engine.advance(0, 0) {
+    while let SendAction::Sent { stream, bytes } = mux.engine.advance(0, 0) {
         mux.transmit();
         flush(mux, stream, bytes);
     }

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// One way a server breaks HTTP/1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misdeed {
+pub enum ProtocolError {
     /// The first line is no status line (RFC 9112 section 4).
     BadStatusLine,
     /// The head is malformed, or contradicts itself about where the body ends.
@@ -24,7 +24,7 @@ pub enum Misdeed {
     Truncated,
 }
 
-impl Misdeed {
+impl ProtocolError {
     /// The text for a log.
     #[must_use]
     pub const fn message(self) -> &'static str {
@@ -53,7 +53,7 @@ impl Misdeed {
     }
 }
 
-impl fmt::Display for Misdeed {
+impl fmt::Display for ProtocolError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.message())
     }

@@ -1,20 +1,20 @@
-//! Bytes that were received and are not yet a whole of what an engine takes: a line, a frame.
+//! Received bytes that do not make a whole line or frame yet.
 //!
 //! ```text
 //! let all = self.held.join(input);
 //! match self.frames(&all) {
 //!     Ok(used) => self.held.keep(all, used),
-//!     Err(misdeed) => self.fail(misdeed),
+//!     Err(error) => self.fail(error),
 //! }
 //! ```
 
 use std::borrow::Cow;
 
-/// What is held back.
+/// The bytes that wait for the rest of their line or frame.
 #[derive(Debug, Default)]
-pub(crate) struct Held(Vec<u8>);
+pub(crate) struct ReassemblyBuffer(Vec<u8>);
 
-impl Held {
+impl ReassemblyBuffer {
     /// What was held back with what has come now; nothing is copied where nothing was.
     #[inline]
     pub(crate) fn join<'a>(&mut self, input: &'a [u8]) -> Cow<'a, [u8]> {
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn bytes_are_held_until_they_are_used() {
-        let mut held = Held::default();
+        let mut held = ReassemblyBuffer::default();
         for (input, all, used) in [
             ("abc", "abc", 2),
             ("d", "cd", 0),

@@ -11,7 +11,7 @@ use std::io::IoSlice;
 
 /// Bytes and file ranges waiting to be sent, in order.
 #[derive(Debug, Default)]
-pub struct Gather {
+pub struct OutputQueue {
     /// All copied bytes in order; the first `run_sent` of them are gone.
     run: Vec<u8>,
     run_sent: usize,
@@ -19,7 +19,7 @@ pub struct Gather {
     len: u64,
 }
 
-/// The first contiguous piece of a [`Gather`].
+/// The first contiguous piece of a [`OutputQueue`].
 #[derive(Debug)]
 pub enum Front<'a> {
     /// Bytes in memory.
@@ -37,7 +37,7 @@ enum Piece {
     File(FileRange),
 }
 
-impl Gather {
+impl OutputQueue {
     /// Whether nothing is waiting.
     #[inline]
     #[must_use]
@@ -265,7 +265,7 @@ impl Gather {
     }
 
     /// Drops sent bytes from the run once they are most of it, so that a
-    /// gather that never empties does not grow.
+    /// queue that never empties does not grow.
     #[inline]
     fn compact(&mut self) {
         if self.run_sent > COPY_BYTES && self.run_sent > self.run.len() / 2 {
@@ -317,7 +317,7 @@ impl Piece {
 /// Memory pieces up to this size are copied into the byte run.
 const COPY_BYTES: usize = 4096;
 
-/// Capacity of the byte run that an empty gather keeps.
+/// Capacity of the byte run that an empty queue keeps.
 const KEEP_BYTES: usize = 64 * 1024;
 
 #[cfg(test)]
@@ -337,9 +337,9 @@ mod tests {
     }
 
     /// What would be sent: bytes as text, file ranges as "<offset+len>".
-    fn drain(gather: &mut Gather) -> String {
+    fn drain(queue: &mut OutputQueue) -> String {
         let mut out = String::new();
-        while let Some(front) = gather.front() {
+        while let Some(front) = queue.front() {
             let len = match front {
                 Front::Bytes(bytes) => {
                     out.push_str(std::str::from_utf8(bytes).unwrap());
@@ -351,34 +351,34 @@ mod tests {
                 }
             };
             assert!(len > 0, "no piece is empty");
-            gather.advance(len);
+            queue.advance(len);
         }
-        assert_eq!(gather.len(), 0);
+        assert_eq!(queue.len(), 0);
         out
     }
 
-    fn head_and_file() -> Gather {
-        let mut gather = Gather::default();
-        gather.push_bytes(b"head ");
-        gather.push(file(7, 4));
-        gather
+    fn head_and_file() -> OutputQueue {
+        let mut queue = OutputQueue::default();
+        queue.push_bytes(b"head ");
+        queue.push(file(7, 4));
+        queue
     }
 
     #[test]
     fn small_pieces_become_one_run_and_large_ones_are_not_copied() {
-        let mut gather = Gather::default();
-        gather.push_bytes(b"a");
-        gather.push(Chunk::Owned(vec![b'b'; COPY_BYTES]));
+        let mut queue = OutputQueue::default();
+        queue.push_bytes(b"a");
+        queue.push(Chunk::Owned(vec![b'b'; COPY_BYTES]));
         assert!(
-            matches!(gather.front(), Some(Front::Bytes(bytes)) if bytes.len() == COPY_BYTES + 1)
+            matches!(queue.front(), Some(Front::Bytes(bytes)) if bytes.len() == COPY_BYTES + 1)
         );
         let large: Rc<[u8]> = Rc::from(vec![b'c'; COPY_BYTES + 1]);
-        gather.push(Chunk::from(Rc::clone(&large)));
-        gather.push(Chunk::Static(b""));
-        assert_eq!(gather.pieces.len(), 2);
-        assert_eq!(gather.len(), 2 * COPY_BYTES as u64 + 2);
-        gather.advance(COPY_BYTES as u64 + 1);
-        let Some(Front::Bytes(front)) = gather.front() else {
+        queue.push(Chunk::from(Rc::clone(&large)));
+        queue.push(Chunk::Static(b""));
+        assert_eq!(queue.pieces.len(), 2);
+        assert_eq!(queue.len(), 2 * COPY_BYTES as u64 + 2);
+        queue.advance(COPY_BYTES as u64 + 1);
+        let Some(Front::Bytes(front)) = queue.front() else {
             panic!("memory is left")
         };
         assert!(std::ptr::eq(front, &*large));
@@ -387,47 +387,47 @@ mod tests {
     #[test]
     fn pieces_leave_in_order_in_steps_of_any_size() {
         for step in 1..12 {
-            let mut gather = head_and_file();
-            gather.push_bytes(b" tail");
+            let mut queue = head_and_file();
+            queue.push_bytes(b" tail");
             let mut left = 14;
             while left > 0 {
-                assert_eq!(gather.len(), left);
-                gather.advance(step);
+                assert_eq!(queue.len(), left);
+                queue.advance(step);
                 left = left.saturating_sub(step);
             }
-            assert!(gather.is_empty() && gather.front().is_none());
+            assert!(queue.is_empty() && queue.front().is_none());
         }
-        let mut gather = head_and_file();
-        gather.advance(6);
-        assert_eq!(drain(&mut gather), "<8+3>");
-        gather.advance(99);
-        assert!(gather.is_empty());
+        let mut queue = head_and_file();
+        queue.advance(6);
+        assert_eq!(drain(&mut queue), "<8+3>");
+        queue.advance(99);
+        assert!(queue.is_empty());
     }
 
     #[test]
     fn slices_are_the_memory_before_the_first_file() {
-        let mut gather = Gather::default();
-        gather.push_bytes(b"head ");
-        gather.push(Chunk::Owned(vec![b'x'; COPY_BYTES + 1]));
-        gather.push_bytes(b"more");
-        assert!(!gather.file_after());
-        gather.push(file(0, 1));
-        gather.push_bytes(b"tail");
-        assert!(gather.file_after());
-        gather.advance(2);
+        let mut queue = OutputQueue::default();
+        queue.push_bytes(b"head ");
+        queue.push(Chunk::Owned(vec![b'x'; COPY_BYTES + 1]));
+        queue.push_bytes(b"more");
+        assert!(!queue.file_after());
+        queue.push(file(0, 1));
+        queue.push_bytes(b"tail");
+        assert!(queue.file_after());
+        queue.advance(2);
         let mut slices = [IoSlice::new(&[]); 8];
-        assert_eq!(gather.slices(&mut slices), 3);
+        assert_eq!(queue.slices(&mut slices), 3);
         assert_eq!(
             (&*slices[0], slices[1].len(), &*slices[2]),
             (&b"ad "[..], COPY_BYTES + 1, &b"more"[..])
         );
         let mut few = [IoSlice::new(&[]); 1];
-        assert_eq!(gather.slices(&mut few), 1);
+        assert_eq!(queue.slices(&mut few), 1);
     }
 
     #[test]
     fn append_moves_everything_behind_what_is_there() {
-        let mut first = Gather::default();
+        let mut first = OutputQueue::default();
         let mut second = head_and_file();
         second.push_bytes(b" tail");
         second.advance(2);
@@ -447,21 +447,21 @@ mod tests {
             run.extend(std::iter::repeat_n(b'f', range.len as usize));
             Ok::<(), ()>(())
         };
-        let mut gather = head_and_file();
-        assert_eq!(gather.inline_front_file(read), Ok(()));
-        assert_eq!(gather.pieces.len(), 1, "head and file are one run");
-        assert_eq!(drain(&mut gather), "head ffff");
+        let mut queue = head_and_file();
+        assert_eq!(queue.inline_front_file(read), Ok(()));
+        assert_eq!(queue.pieces.len(), 1, "head and file are one run");
+        assert_eq!(drain(&mut queue), "head ffff");
 
-        let mut gather = head_and_file();
-        gather.push_bytes(b" middle ");
-        gather.push(file(0, 2));
-        gather.push_bytes(b" tail");
-        gather.advance(1);
-        assert_eq!(gather.inline_front_file(read), Ok(()));
-        assert_eq!(gather.len(), 23);
-        assert_eq!(drain(&mut gather), "ead ffff middle <0+2> tail");
+        let mut queue = head_and_file();
+        queue.push_bytes(b" middle ");
+        queue.push(file(0, 2));
+        queue.push_bytes(b" tail");
+        queue.advance(1);
+        assert_eq!(queue.inline_front_file(read), Ok(()));
+        assert_eq!(queue.len(), 23);
+        assert_eq!(drain(&mut queue), "ead ffff middle <0+2> tail");
         assert_eq!(
-            gather.inline_front_file(read),
+            queue.inline_front_file(read),
             Ok(()),
             "without a file nothing happens"
         );
@@ -469,25 +469,25 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_read_stays() {
-        let mut gather = head_and_file();
-        gather.push_bytes(b" tail");
-        let result = gather.inline_front_file(|_, run| {
+        let mut queue = head_and_file();
+        queue.push_bytes(b" tail");
+        let result = queue.inline_front_file(|_, run| {
             run.extend_from_slice(b"half");
             Err("cannot read")
         });
         assert_eq!(result, Err("cannot read"));
-        assert_eq!(drain(&mut gather), "head <7+4> tail");
+        assert_eq!(drain(&mut queue), "head <7+4> tail");
     }
 
     #[test]
     fn a_gather_that_never_empties_does_not_grow() {
-        let mut gather = Gather::default();
-        gather.push_bytes(&[b'x'; 100]);
+        let mut queue = OutputQueue::default();
+        queue.push_bytes(&[b'x'; 100]);
         for _ in 0..10_000 {
-            gather.push_bytes(&[b'y'; 100]);
-            gather.advance(100);
+            queue.push_bytes(&[b'y'; 100]);
+            queue.advance(100);
         }
-        assert_eq!(gather.len(), 100);
-        assert!(gather.run.len() < 4 * COPY_BYTES);
+        assert_eq!(queue.len(), 100);
+        assert!(queue.run.len() < 4 * COPY_BYTES);
     }
 }

@@ -1,11 +1,10 @@
-//! The response head that was encoded last, with its block: a client that asks for one object again and again, or for
-//! many that are alike, gets it as it was.
+//! The response head that was encoded last, with its header block: the block is sent again where the next head is equal.
 
 use crate::http::{Field, ResponseHead};
 
 /// A response head and its block.
 #[derive(Debug, Default)]
-pub(crate) struct Repeated {
+pub(crate) struct HeaderCache {
     status: u16,
     arena: Vec<u8>,
     fields: Vec<Field>,
@@ -14,7 +13,7 @@ pub(crate) struct Repeated {
     state: u64,
 }
 
-impl Repeated {
+impl HeaderCache {
     /// The block of this head, if it is the one that was kept in this state of the encoder.
     #[inline]
     pub(crate) fn block(&self, status: u16, head: &ResponseHead, state: u64) -> Option<&[u8]> {
