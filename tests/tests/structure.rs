@@ -1,11 +1,13 @@
-//! Rules of the tree's structure: import circles, and long functions with their reasons.
+//! Rules of the tree's structure: import circles, long functions with their reasons, protocols in their rooms, words.
 //!
 //! A number here may only fall: when a change makes it lower, the test asks for the new one, so that what was won is kept.
 
 use std::path::PathBuf;
 
 use firstbyte_tests::circles::{largest, sources};
-use firstbyte_tests::source::{functions, is_test_file, read, rust_files, shipped_lines, shown};
+use firstbyte_tests::source::{
+    code, functions, is_test_file, read, rust_files, shipped_lines, shown,
+};
 
 /// The lines of the largest import circle of each crate that is shipped.
 const CIRCLES: [(&str, usize); 11] = [
@@ -94,6 +96,103 @@ fn long_functions_say_why() {
     assert!(findings.is_empty(), "{}", findings.join("\n"));
 }
 
+/// What a crate above the engines may import of them.
+const ENGINES_USED: [(&str, &[&str]); 3] = [
+    ("server/base/src", &["http"]),
+    ("server/http/src", &["http", "proxy_protocol"]),
+    ("server/modules/src", &["http", "proxy_protocol"]),
+];
+/// Where a server may ask which protocol carries an exchange: variables, logs and counters.
+const PROTOCOLS_ASKED: [&str; 4] = [
+    "server/http/src/builtin.rs",
+    "server/http/src/meters.rs",
+    "server/http/src/stats.rs",
+    "server/modules/src/metrics/page.rs",
+];
+/// Names of protocols besides HTTP/1, whose versions are semantics of a message (RFC 9110 section 2.5).
+const PROTOCOLS: [&str; 5] = [
+    "Version::Http2",
+    "Version::Http3",
+    "Version::Spdy31",
+    "Protocol::Http2",
+    "Protocol::Spdy",
+];
+
+/// The names that follow `engines::` in a line.
+fn engines_named(line: &str) -> Vec<String> {
+    let behind = code(line).split("engines::").skip(1);
+    let name = |rest: &str| {
+        rest.chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect()
+    };
+    behind.map(name).collect()
+}
+
+#[test]
+fn protocols_stay_in_their_rooms() {
+    let mut findings = Vec::new();
+    for (folder, allowed) in ENGINES_USED {
+        let shipped = |path: &PathBuf| !is_test_file(path);
+        for path in rust_files(folder).into_iter().filter(shipped) {
+            let (name, text) = (shown(&path), read(&path));
+            for (n, line) in shipped_lines(&text) {
+                for engine in engines_named(line) {
+                    if !allowed.contains(&engine.as_str()) {
+                        findings.push(format!("{name}:{n}: engines::{engine}"));
+                    }
+                }
+                let asked = PROTOCOLS.iter().any(|word| code(line).contains(word));
+                if asked && !PROTOCOLS_ASKED.contains(&name.as_str()) {
+                    findings.push(format!("{name}:{n}: {}", line.trim()));
+                }
+            }
+        }
+    }
+    assert!(findings.is_empty(), "{}", findings.join("\n"));
+}
+
+/// Names that the terms of the glossary (ARCHITECTURE.md) have replaced.
+const REPLACED: [&str; 18] = [
+    "Gather",
+    "Misdeed",
+    "Errand",
+    "Upkeep",
+    "Chores",
+    "Intake",
+    "Supply",
+    "Supplied",
+    "Joint",
+    "Family",
+    "Lane",
+    "Moments",
+    "Cells",
+    "Meters",
+    "Allowance",
+    "Repeated",
+    "Cause",
+    "Conversation",
+];
+
+/// The words of a text's code.
+fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let is_end = |c: char| !(c.is_alphanumeric() || c == '_');
+    let lines = text.lines().enumerate();
+    lines.flat_map(move |(n, line)| code(line).split(is_end).map(move |word| (n + 1, word)))
+}
+
+#[test]
+fn replaced_names_do_not_come_back() {
+    let mut findings = Vec::new();
+    let sources = |path: &PathBuf| !shown(path).ends_with("tests/tests/structure.rs");
+    for path in rust_files("").into_iter().filter(sources) {
+        let text = read(&path);
+        let found = words(&text).filter(|(_, word)| REPLACED.contains(word));
+        findings.extend(found.map(|(n, word)| format!("{}:{n}: {word}", shown(&path))));
+    }
+    assert!(findings.is_empty(), "{}", findings.join("\n"));
+}
+
 #[test]
 fn the_rules_see_what_they_look_for() {
     let body = |lines: usize| "    x();\n".repeat(lines);
@@ -113,6 +212,14 @@ fn the_rules_see_what_they_look_for() {
     assert_eq!(unexplained(&commented(98)).len(), 1);
     let declared = format!("fn g(\n    x: u8,\n) -> u8;\n{}", body(120));
     assert!(unexplained(&declared).is_empty());
+    assert_eq!(engines_named("use engines::h1; // engines::h2"), ["h1"]);
+    assert_eq!(
+        words("a_b(C) // D")
+            .map(|(_, word)| word)
+            .filter(|w| !w.is_empty())
+            .collect::<Vec<_>>(),
+        ["a_b", "C"]
+    );
     let tests = format!(
         "#[cfg(test)]\nmod tests {{\n    {}}}\n",
         function(&body(60))

@@ -49,13 +49,13 @@ pub struct Shared<N: Net> {
     pub stopping: bool,
     /// Passes of one turn of a connection.
     pub passes_a_turn: usize,
-    /// Moments of exchanges are noted.
+    /// Timings of exchanges are noted.
     pub timed: bool,
     /// Of how many, in hundredths of a percent.
     pub timed_share: u64,
     /// Some responses are sampled.
     pub sampled: bool,
-    /// When bytes were last read, monotonic microseconds, where moments are noted.
+    /// When bytes were last read, monotonic microseconds, where timings are noted.
     pub read_us: u64,
     /// Requests served, for the process's counters.
     pub requests: u64,

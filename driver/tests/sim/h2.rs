@@ -24,7 +24,7 @@ use sim::{Link, Random, Wire};
 
 use super::judge::Court;
 use super::run::Guest;
-use super::verdict::moments;
+use super::verdict::timings;
 use ask::Ask;
 
 /// One client.
@@ -304,8 +304,8 @@ impl Guest for Peer {
             self.out.len(),
             wire.taken(),
             self.window,
-            moments(&wire.takes),
-            moments(&wire.puts),
+            timings(&wire.takes),
+            timings(&wire.puts),
             self.log[skipped..].join("\n  ")
         );
         story

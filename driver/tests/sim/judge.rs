@@ -416,8 +416,8 @@ fn raw(request: &Request, bytes: &[u8], ended: bool, court: &Court<'_>) -> Read 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// When so many bytes had passed.
-pub(super) fn reached(moments: &[Moment], total: usize) -> Option<Moment> {
-    moments
-        .get(moments.partition_point(|m| m.total < total))
+pub(super) fn reached(timings: &[Moment], total: usize) -> Option<Moment> {
+    timings
+        .get(timings.partition_point(|m| m.total < total))
         .copied()
 }

@@ -187,9 +187,9 @@ impl Judge {
         );
         story += &format!(
             "  read{}; {} bytes wait\n  sent{}\n",
-            moments(&wire.takes),
+            timings(&wire.takes),
             wire.waiting(),
-            moments(&wire.puts)
+            timings(&wire.puts)
         );
         story += &format!(
             "  end sent {}, read {}; shutdown {:?}\n",
@@ -207,13 +207,13 @@ impl Judge {
     }
 }
 
-/// The last of these moments, for a story.
-pub(super) fn moments(list: &[Moment]) -> String {
+/// The last of these timings, for a story.
+pub(super) fn timings(list: &[Moment]) -> String {
     let skipped = list.len().saturating_sub(STORY_MOMENTS);
     let shown = list[skipped..].iter();
     shown.map(|m| format!(" {}@{}", m.total, m.at_ms)).collect()
 }
 
-/// Bytes of a request and moments of a direction that a story shows.
+/// Bytes of a request and timings of a direction that a story shows.
 const STORY_BYTES: usize = 160;
 const STORY_MOMENTS: usize = 12;

@@ -30,7 +30,7 @@ use crate::handler::Phase;
 use crate::http::{Http, LocalHttp, Location, PortAddr, Server};
 use crate::known_host::KnownHost;
 use crate::request_body::RequestBody;
-use crate::timing::{Moments, Sampled};
+use crate::timing::{Sampled, Timings};
 use crate::trace::Trace;
 use server_base::clock::Clock;
 use server_base::files::Opened;
@@ -257,7 +257,7 @@ pub struct Exchange {
     /// Bytes on the wire of the response head and of what leaves ahead of it.
     pub header_bytes: u64,
     /// When it came how far, where the configuration asks for that.
-    pub moments: Moments,
+    pub timings: Timings,
     /// What the kernel told of its first byte, where the configuration asks for that of some responses.
     pub sampled: Sampled,
     /// Its place among subrequests, and those of its own.
@@ -328,7 +328,7 @@ impl Exchange {
             on_end: None,
             ahead: None,
             header_bytes: 0,
-            moments: Moments::default(),
+            timings: Timings::default(),
             sampled: Sampled::default(),
             subrequests: SubrequestState::default(),
             trace: None,
@@ -392,7 +392,7 @@ impl Exchange {
         self.on_end = None;
         self.ahead = None;
         self.header_bytes = 0;
-        self.moments = Moments::default();
+        self.timings = Timings::default();
         self.subrequests.begin();
     }
 

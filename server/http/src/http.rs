@@ -50,7 +50,7 @@ pub struct Http {
     pub prefix: PathBuf,
     /// The opened logs; set once, by whoever opened them.
     pub logs: OnceLock<OpenedLogs>,
-    /// Moments of exchanges are asked for ([`crate::timing`]).
+    /// Timings of exchanges are asked for ([`crate::timing`]).
     pub timed: bool,
     /// Of how many: all ([`crate::timing::ALL`]), or, where they are for samples alone, the largest share that a location
     /// samples, so that the clock is not read for the others.

@@ -1,4 +1,4 @@
-//! Moments of an exchange, to the microsecond.
+//! Timings of an exchange, to the microsecond.
 //!
 //! The driver notes them where the configuration asks for any of them ([`crate::http::Http::timed`]); else they stay 0 and
 //! cost nothing. They are monotonic, from an arbitrary start that lies before all of them.
@@ -31,7 +31,7 @@ pub fn is_drawn(share: u64, of: u64) -> bool {
 
 /// When things happened, microseconds; 0 is not yet, or not noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moments {
+pub struct Timings {
     /// The last byte of the request head was read.
     pub head_read_us: u64,
     /// The phases began.
@@ -40,7 +40,7 @@ pub struct Moments {
     pub first_byte_us: u64,
 }
 
-impl Moments {
+impl Timings {
     /// Time from the end of the request head to a moment, microseconds; `None` where one of them was not noted.
     pub fn since_head(&self, moment_us: u64) -> Option<u64> {
         between(self.head_read_us, moment_us)
@@ -85,7 +85,7 @@ impl Stall {
 
 /// What the kernel told of the first byte of a response.
 ///
-/// It is not part of [`Moments`], and no exchange is begun with it: whoever draws responses sets it, and sets it back when
+/// It is not part of [`Timings`], and no exchange is begun with it: whoever draws responses sets it, and sets it back when
 /// the exchange has been logged, so that it costs the others nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sampled {
@@ -101,7 +101,7 @@ pub struct Sampled {
     pub ended_us: Option<u64>,
 }
 
-/// Time between two moments, microseconds; `None` where one of them was not noted.
+/// Time between two timings, microseconds; `None` where one of them was not noted.
 pub fn between(earlier_us: u64, later_us: u64) -> Option<u64> {
     if earlier_us == 0 || later_us == 0 {
         return None;
@@ -123,13 +123,13 @@ mod tests {
 
     #[test]
     fn a_moment_that_was_not_noted_has_no_distance() {
-        let moments = Moments {
+        let timings = Timings {
             head_read_us: 5,
-            ..Moments::default()
+            ..Timings::default()
         };
-        assert_eq!(moments.since_head(7), Some(2));
-        assert_eq!(moments.since_head(0), None);
-        assert_eq!(moments.since_head(4), Some(0));
-        assert_eq!(Moments::default().since_head(7), None);
+        assert_eq!(timings.since_head(7), Some(2));
+        assert_eq!(timings.since_head(0), None);
+        assert_eq!(timings.since_head(4), Some(0));
+        assert_eq!(Timings::default().since_head(7), None);
     }
 }

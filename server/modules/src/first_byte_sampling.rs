@@ -74,7 +74,7 @@ fn finish(b: &mut Build) -> Result<(), ConfError> {
 /// Draws from those for which the driver has read the clock.
 fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     x.sampled = Sampled::default();
-    if x.moments.head_read_us != 0 {
+    if x.timings.head_read_us != 0 {
         let http = Rc::clone(&x.http);
         let Share(share) = *x.loc::<SamplingLoc>(&http).share;
         if share > 0 && is_drawn(share, http.timed_share) {

@@ -64,12 +64,12 @@ fn count(x: &mut Exchange, cx: &mut Ctx<'_>) {
         x.reply.status
     };
     meters::request(x.head.version, status, x.request_bytes, x.bytes_sent);
-    let moments = &x.moments;
+    let timings = &x.timings;
     let ended_us = x.sampled.ended_us.unwrap_or_else(|| cx.env.now_us());
-    if let Some(us) = moments.since_head(ended_us) {
+    if let Some(us) = timings.since_head(ended_us) {
         meters::time(Time::Request, us);
     }
-    if let Some(us) = moments.since_head(moments.first_byte_us) {
+    if let Some(us) = timings.since_head(timings.first_byte_us) {
         meters::time(Time::FirstByte, us);
     }
 }

@@ -52,9 +52,9 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     if !*x.loc::<TimingLoc>(&http).on {
         return Ok(());
     }
-    let moments = &x.moments;
+    let timings = &x.timings;
     let mut value = String::new();
-    part(&mut value, "wait", moments.since_head(moments.begun_us));
+    part(&mut value, "wait", timings.since_head(timings.begun_us));
     if let Some(tls) = x.tls.as_ref().filter(|_| x.client.requests == 1) {
         part(
             &mut value,
@@ -65,7 +65,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     part(
         &mut value,
         "head",
-        between(moments.begun_us, cx.env.now_us()),
+        between(timings.begun_us, cx.env.now_us()),
     );
     if !value.is_empty() {
         x.reply.fields.push(FIELD, value.as_bytes());
@@ -93,7 +93,7 @@ fn takes_trailers(x: &Exchange) -> bool {
 fn tell_end(x: &mut Exchange, cx: &mut Ctx<'_>) {
     write_trailers(x, cx);
     let mut value = String::new();
-    part(&mut value, "total", x.moments.since_head(cx.env.now_us()));
+    part(&mut value, "total", x.timings.since_head(cx.env.now_us()));
     part(&mut value, "sent", x.sampled.sent_us);
     part(&mut value, "acked", x.sampled.acked_us);
     if !value.is_empty() {

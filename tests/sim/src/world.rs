@@ -117,7 +117,7 @@ impl World {
         self.hands.now_ms.get()
     }
 
-    /// When the loop had its last turn: timers of later moments are not its fault.
+    /// When the loop had its last turn: timers of later timings are not its fault.
     pub fn polled_ms(&self) -> u64 {
         self.polled_ms
     }

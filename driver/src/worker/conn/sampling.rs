@@ -92,7 +92,7 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     // The exchange may be logged before the kernel has told its times, so the sample keeps what it needs of it.
     let mut head_read_us = 0;
     if let Some(x) = at(exchanges, start) {
-        head_read_us = x.moments.head_read_us;
+        head_read_us = x.timings.head_read_us;
         x.sampled.state = state;
     }
     match (told, idle) {

@@ -30,9 +30,9 @@ pub(super) fn begun<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, x: &mut Exchang
         return;
     }
     let exchanges = c.state.exchanges();
-    x.moments.head_read_us = exchanges.map_or(0, |exchanges| exchanges.read_us);
+    x.timings.head_read_us = exchanges.map_or(0, |exchanges| exchanges.read_us);
     if sh.timed_share == ALL {
-        x.moments.begun_us = sh.env.now_us();
+        x.timings.begun_us = sh.env.now_us();
     }
 }
 
@@ -44,8 +44,8 @@ pub(super) fn sent<N: Net>(exchanges: &mut Exchanges, sh: &Shared<N>) {
     }
     let (now_us, sent) = (sh.env.now_us(), exchanges.sent);
     for (start, x) in exchanges.in_progress() {
-        if start < sent && x.moments.first_byte_us == 0 {
-            x.moments.first_byte_us = now_us;
+        if start < sent && x.timings.first_byte_us == 0 {
+            x.timings.first_byte_us = now_us;
         }
     }
 }

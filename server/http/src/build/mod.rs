@@ -87,7 +87,7 @@ pub struct Build {
     syslogs: Vec<SyslogTarget>,
     memory_logs: Vec<MemoryBuffer>,
     seen_events: bool,
-    /// A directive asks for the moments of exchanges.
+    /// A directive asks for the timings of exchanges.
     timed: bool,
     /// The largest share of responses that a directive asks to be sampled.
     sampled_share: u64,
@@ -317,7 +317,7 @@ impl Build {
         })
     }
 
-    /// Asks for the moments of exchanges to be noted ([`crate::timing`]).
+    /// Asks for the timings of exchanges to be noted ([`crate::timing`]).
     pub fn time_requests(&mut self) {
         self.timed = true;
     }

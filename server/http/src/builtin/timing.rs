@@ -1,6 +1,6 @@
 //! Variables that tell how long the parts of a request took, in seconds to the microsecond.
 //!
-//! They are ours; docs/metrics.md says from when to when each counts. The driver notes the moments if one of [`TIMED`] is
+//! They are ours; docs/metrics.md says from when to when each counts. The driver notes the timings if one of [`TIMED`] is
 //! named anywhere in the configuration. What the kernel tells of a first byte is known for responses that are sampled.
 
 use super::out::{Out, put};
@@ -12,12 +12,12 @@ pub(super) const VARIABLES: &[Variable] = &[
     var!(
         "first_byte_time",
         "time from the end of the request head to the first byte given to the kernel, seconds",
-        |x, _, _, o| put_us(o, x.moments.since_head(x.moments.first_byte_us))
+        |x, _, _, o| put_us(o, x.timings.since_head(x.timings.first_byte_us))
     ),
     var!(
         "request_wait_time",
         "time for which the request waited before work on it began, seconds",
-        |x, _, _, o| put_us(o, x.moments.since_head(x.moments.begun_us))
+        |x, _, _, o| put_us(o, x.timings.since_head(x.timings.begun_us))
     ),
     var!(
         "handshake_time",
@@ -49,7 +49,7 @@ pub(super) const VARIABLES: &[Variable] = &[
     ),
 ];
 
-/// Those for which moments are noted.
+/// Those for which timings are noted.
 pub(crate) const TIMED: &[&str] = &["first_byte_time", "request_wait_time", "handshake_time"];
 
 /// Those for which the log of a sampled response waits.

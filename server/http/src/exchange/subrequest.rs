@@ -256,7 +256,7 @@ fn open(x: &mut Exchange, cx: &Ctx<'_>, uri: &[u8], args: &[u8]) -> Result<Box<E
     child.started_ms = cx.clock.mono_ms;
     child.started_unix_ms = cx.clock.unix_ms;
     child.request_bytes = x.request_bytes;
-    child.moments = x.moments;
+    child.timings = x.timings;
     child.subrequests.nesting = x.subrequests.nesting + 1;
     let main = if x.is_subrequest() {
         &x.subrequests.charset

@@ -47,7 +47,7 @@ impl Bucket {
 }
 
 /// Milliseconds that have passed; as many as can be where nothing was counted yet. Threads read the clock at different
-/// moments: backwards is no time.
+/// timings: backwards is no time.
 fn elapsed(last_ms: Option<u64>, now_ms: u64) -> u64 {
     last_ms.map_or(u64::MAX, |last_ms| now_ms.saturating_sub(last_ms))
 }
