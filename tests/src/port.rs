@@ -6,12 +6,14 @@
 //! test processes of one user apart; the lock goes with the process that holds it.
 
 use std::fs::{File, OpenOptions};
-use std::net::TcpListener;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 
 /// The lowest port handed out.
 const FIRST: u32 = 10_240;
@@ -58,13 +60,23 @@ impl Port {
         options.create(true).truncate(false).write(true).mode(0o600);
         let lock = options.open(path).ok()?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).ok()?;
-        // Probed on every address: a listener anywhere on the number would be in the way.
-        TcpListener::bind(("0.0.0.0", number)).ok()?;
+        is_free(number).ok()?;
         Some(Self {
             number,
             _lock: lock,
         })
     }
+}
+
+/// Tries to bind a port on every address: a listener anywhere on the number would be in the way. The socket does not listen:
+/// a child that another thread forks meanwhile has it until it runs its program, and a listening one would be in the way of
+/// the server.
+fn is_free(number: u16) -> io::Result<()> {
+    let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
+    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, number))?;
+    Ok(())
 }
 
 /// One past the highest port handed out: where the system's source ports begin.
