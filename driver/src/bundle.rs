@@ -11,7 +11,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-
 use sys::fdpass;
 
 /// One generation of the configuration, with what root opened for it.

@@ -7,8 +7,9 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use crate::bundle::FromWorker;
 use sys::fdpass;
+
+use crate::bundle::FromWorker;
 
 /// The bytes of the message that is coming.
 #[derive(Debug, Default)]

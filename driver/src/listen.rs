@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use server_base::listen::{KeepAlive, ListenAddr, SocketOptions};
-
 use sys::socket::{set_tcp_defer_accept, set_tcp_fastopen};
 
 /// A socket that listens, and the options that could not be set.

@@ -107,8 +107,7 @@ impl Engine {
                     abuse_budget: u32::MAX,
                     ..h2::Settings::default()
                 };
-                let client = h2::Client::new(settings, Bodies::Counted);
-                Self::H2(Box::new(client))
+                Self::H2(Box::new(h2::Client::new(settings, Bodies::Counted)))
             }
             Protocol::Spdy => {
                 let settings = spdy::Settings {
@@ -118,8 +117,7 @@ impl Engine {
                     abuse_budget: u32::MAX,
                     ..spdy::Settings::default()
                 };
-                let client = spdy::Client::new(settings, Bodies::Counted);
-                Self::Spdy(Box::new(client))
+                Self::Spdy(Box::new(spdy::Client::new(settings, Bodies::Counted)))
             }
         }
     }

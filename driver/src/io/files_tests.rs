@@ -1,6 +1,5 @@
 //! Tests of the file cache on real files in a directory of their own.
 
-use super::*;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -9,6 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use engines::http::FileRange;
 use server_base::files::{OpenFileCache, Symlinks};
+
+use super::*;
 
 /// A directory that is removed with its content.
 struct Dir(PathBuf);

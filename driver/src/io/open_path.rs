@@ -10,7 +10,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use server_base::files::{FileError, Meta, SymlinkMode, Symlinks};
-
 use sys::retry;
 
 /// A path that was opened, and what fstat says of it.

@@ -25,7 +25,6 @@ use engines::dns::{
 };
 use server_base::errlog::{ErrorLog, Level};
 use server_http::conf_core::NameServers;
-
 use sys::poll::{Interest, Poller, Ready};
 use sys::{connect, random, socket};
 

@@ -1,6 +1,5 @@
 //! A resolver against name servers of its own on loopback sockets.
 
-use super::*;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -9,8 +8,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use engines::dns::{Answer, Failure};
-
 use sys::poll::{Events, Waker};
+
+use super::*;
 
 /// What a server does with a query.
 enum Act {

@@ -8,7 +8,6 @@ use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 
 use engines::http::{FileRange, Front, OutputQueue};
-
 use sys::socket::{self, Sent};
 
 /// Sends from the front of `gather` until it is empty, the socket is full or `limit` bytes are sent.

@@ -1,7 +1,6 @@
 //! `TCP_INFO` of a connection as the core takes it, which knows no system calls.
 
 use server_base::transport::TcpInfo;
-
 use sys::tcp_info;
 
 /// Asks the kernel about the connection of a socket; `None` where the socket is none of TCP.

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use server_base::errlog::{ErrorLog, Level};
 use server_base::memory;
-
 use sys::heap::Resident;
 
 /// Who looks.

@@ -14,11 +14,11 @@ use server_base::errlog::{self, ErrorLog, Level, Ring};
 use server_base::opened::OpenedLogs;
 use server_http::Cycle;
 use server_http::http::Http;
+use sys::process;
 
 use super::Worker;
 use super::orders::Order;
 use crate::io::syslog;
-use sys::process;
 
 impl Worker {
     /// Gives a new configuration its logs. What requests under an older one still say goes by the new levels at once.

@@ -34,6 +34,9 @@ use server_http::Cycle;
 use server_http::exchange::Env;
 use server_http::http::Http;
 use server_http::meters::{self, Event};
+use sys::poll::{Events, Interest, Poller, Waker};
+use sys::signal::{self, Signals};
+use sys::{clock, process};
 
 use crate::bundle::{Bundle, FromWorker, ToWorker};
 use crate::io::tcp_info::tcp_info;
@@ -42,9 +45,6 @@ use limit::MemoryWatch;
 use orders::{Counters, Order, Setup};
 use periodic_task::TaskTimer;
 use reserve::Reserve;
-use sys::poll::{Events, Interest, Poller, Waker};
-use sys::signal::{self, Signals};
-use sys::{clock, process};
 use thread::Thread;
 
 /// Builds a configuration from a bundle.

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use engines::http::{FileRange, OutputQueue};
-
-use crate::io::send;
 use sys::socket::{self, Sent};
 use sys::timestamps::{self, Stamp};
+
+use crate::io::send;
 
 /// Sockets as the worker sees them.
 pub trait Net {

@@ -9,7 +9,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use server_base::offload::{Full, Work};
-
 use sys::process;
 
 /// Has work done by one of the threads.

@@ -10,9 +10,10 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::orders::Counters;
 use sys::poll::Waker;
 use sys::process;
+
+use super::orders::Counters;
 
 /// What is held.
 pub(super) struct Reserve {

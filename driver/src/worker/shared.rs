@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use engines::http::{OutputQueue, RequestHead};
-
 use server_base::clock::Clock;
 use server_base::logs::Logs;
 use server_base::memory;

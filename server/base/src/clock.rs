@@ -50,49 +50,41 @@ impl Clock {
 
     /// `$time_iso8601`: `2026-11-21T03:41:18+00:00`.
     pub fn iso_time(&self) -> String {
-        let offset = utc_offset_s();
-        let Civil {
-            year: y,
-            month: mo,
-            day: d,
-            hour: h,
-            minute: mi,
-            second: s,
-            ..
-        } = civil(self.unix_s() + i64::from(offset));
-        let (sign, minutes) = offset_parts(offset);
+        let (t, sign, minutes) = local(self.unix_s());
         format!(
-            "{y}-{mo:02}-{d:02}T{h:02}:{mi:02}:{s:02}{sign}{:02}:{:02}",
+            "{}-{:02}-{:02}T{}{sign}{:02}:{:02}",
+            t.year,
+            t.month,
+            t.day,
+            day_time(&t),
             minutes / 60,
             minutes % 60
         )
     }
 }
 
-fn log_time(unix_s: i64) -> String {
+/// The local time, with the sign of its offset from UTC and the offset in minutes.
+fn local(unix_s: i64) -> (Civil, char, u32) {
     let offset = utc_offset_s();
-    let Civil {
-        year: y,
-        month: mo,
-        day: d,
-        hour: h,
-        minute: mi,
-        second: s,
-        ..
-    } = civil(unix_s + i64::from(offset));
-    let (sign, minutes) = offset_parts(offset);
-    format!(
-        "{d:02}/{}/{y}:{h:02}:{mi:02}:{s:02} {sign}{:02}{:02}",
-        MONTHS[mo as usize - 1],
-        minutes / 60,
-        minutes % 60
-    )
+    let sign = if offset < 0 { '-' } else { '+' };
+    let at = civil(unix_s + i64::from(offset));
+    (at, sign, offset.unsigned_abs() / 60)
 }
 
-fn offset_parts(offset_s: i32) -> (char, u32) {
-    (
-        if offset_s < 0 { '-' } else { '+' },
-        offset_s.unsigned_abs() / 60,
+fn day_time(t: &Civil) -> String {
+    format!("{:02}:{:02}:{:02}", t.hour, t.minute, t.second)
+}
+
+fn log_time(unix_s: i64) -> String {
+    let (t, sign, minutes) = local(unix_s);
+    let month = MONTHS[t.month as usize - 1];
+    format!(
+        "{:02}/{month}/{}:{} {sign}{:02}{:02}",
+        t.day,
+        t.year,
+        day_time(&t),
+        minutes / 60,
+        minutes % 60
     )
 }
 

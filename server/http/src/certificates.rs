@@ -10,11 +10,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engines::http::parse_host;
+use server_base::regex::FailedMatch;
 use tls::{Config, Info};
 
 use crate::client_cert;
 use crate::exchange::{Ctx, Exchange, Tls};
-use server_base::regex::FailedMatch;
 
 /// Loads the certificates of a server for one handshake.
 pub trait LateCertificates: Send + Sync {

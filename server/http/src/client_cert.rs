@@ -7,11 +7,11 @@
 
 use std::rc::Rc;
 
+use server_base::errlog::Level;
 use tls::{Refusal, Verified};
 
 use crate::exchange::{Exchange, Tls};
 use crate::http::{Http, LocalHttp};
-use server_base::errlog::Level;
 
 /// The server whose settings count until the host of a request is known.
 fn first_server(x: &Exchange, http: &LocalHttp) -> usize {

@@ -23,6 +23,10 @@ use std::rc::Rc;
 
 use engines::http::{Chunk, Method, RequestHead, ResponseHead};
 use engines::proxy_protocol;
+use server_base::clock::Clock;
+use server_base::files::Opened;
+use server_base::regex::{Captures, FailedMatch};
+use server_base::waker::{WakeKey, Waker};
 
 use crate::conf_core::CoreLoc;
 use crate::confs::Conf;
@@ -32,10 +36,6 @@ use crate::known_host::KnownHost;
 use crate::request_body::RequestBody;
 use crate::timing::{Sampled, Timings};
 use crate::trace::Trace;
-use server_base::clock::Clock;
-use server_base::files::Opened;
-use server_base::regex::{Captures, FailedMatch};
-use server_base::waker::{WakeKey, Waker};
 
 pub use ahead::Ahead;
 pub use body::{Act, BodyStage, Broken, Pulled};

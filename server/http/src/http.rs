@@ -11,6 +11,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use conf::Pos;
+use server_base::background_fetch::BackgroundFetch;
+use server_base::errlog::{ErrorLog, Level, Shown};
+use server_base::listen::Listen;
+use server_base::opened::OpenedLogs;
+use server_base::periodic_task::PeriodicTask;
 
 use crate::certificates::LateCertificates;
 use crate::conf_core::{CoreLoc, Http2Srv};
@@ -20,11 +25,6 @@ use crate::handler::{Content, Handler, Handlers, HeaderStage};
 use crate::location::{LocationKind, LocationSet};
 use crate::names::ServerNames;
 use crate::vars::VarTable;
-use server_base::background_fetch::BackgroundFetch;
-use server_base::errlog::{ErrorLog, Level, Shown};
-use server_base::listen::Listen;
-use server_base::opened::OpenedLogs;
-use server_base::periodic_task::PeriodicTask;
 
 /// One configuration.
 pub struct Http {

@@ -9,12 +9,12 @@
 use std::rc::Rc;
 
 use engines::http::Method;
+use server_base::regex::{MatchLimit, Regex};
 
 use crate::debug_http;
 use crate::exchange::Exchange;
 use crate::http::Http;
 use crate::trace::Event;
-use server_base::regex::{MatchLimit, Regex};
 
 /// How a location is chosen.
 #[derive(Debug)]

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use engines::http::Version;
-
 use server_base::per_thread::{PerThread, add};
 
 /// Protocols that requests are counted by, as `$server_protocol` names them.

@@ -8,12 +8,12 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use engines::http::parse_host;
+use server_base::regex::MatchLimit;
 
 use crate::conf_core::{CoreSrv, NameKind, ServerName};
 use crate::exchange::Exchange;
 use crate::http::{Http, PortAddr};
 use crate::trace::Event;
-use server_base::regex::MatchLimit;
 
 /// Host names and wildcards, each with an index.
 #[derive(Debug, Default)]

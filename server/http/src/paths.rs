@@ -8,14 +8,15 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use crate::conf_core::{Alias, Root};
-use crate::exchange::{Ctx, Exchange};
-use crate::http::Http;
-use crate::value::{Part, Value};
 use server_base::config::full_path;
 use server_base::errlog::Level;
 use server_base::files::{FileError, OpenPolicy, SymlinkMode};
 use server_base::regex::FailedMatch;
+
+use crate::conf_core::{Alias, Root};
+use crate::exchange::{Ctx, Exchange};
+use crate::http::Http;
+use crate::value::{Part, Value};
 
 /// The path of the exchange's URI.
 ///

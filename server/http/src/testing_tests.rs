@@ -19,12 +19,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use conf::{Arity, Contexts, Memory, Row};
 use engines::h1::{self, Event};
 use engines::http::{Chunk, FileRange};
-
-use crate::build::{Cycle, LoadError, LoadOptions, load};
-use crate::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State, Wait};
-use crate::http::LocalHttp;
-use crate::module::{Access, Content, Handler, Module, Step};
-use crate::{phases, reply};
 use server_base::clock::Clock;
 use server_base::errlog::{ErrorLog, Level, Sink};
 use server_base::files::{FileError, Files, Keep, Meta, OpenPolicy, Opened, TempDir, TempFile};
@@ -32,6 +26,12 @@ use server_base::logs::Logs;
 use server_base::opened::OpenedLogs;
 use server_base::transport::NO_SOCKET;
 use server_base::waker::{WakeKey, WakeQueue};
+
+use crate::build::{Cycle, LoadError, LoadOptions, load};
+use crate::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State, Wait};
+use crate::http::LocalHttp;
+use crate::module::{Access, Content, Handler, Module, Step};
+use crate::{phases, reply};
 
 pub(crate) use page::{Holding, Page, Part, Parts, begun, page, text, whole};
 

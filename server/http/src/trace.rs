@@ -6,11 +6,11 @@
 use std::cell::RefCell;
 
 use conf::Pos;
+use server_base::errlog::Level;
+use server_base::files::FileError;
 
 use crate::handler::Phase;
 use crate::names::NameMatch;
-use server_base::errlog::Level;
-use server_base::files::FileError;
 
 /// What has happened to an exchange.
 #[derive(Debug, Default)]

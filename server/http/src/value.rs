@@ -3,11 +3,11 @@
 //! Source: nginx documentation, "Complex values" in the development guide, `ngx_http_script`.
 
 use conf::{Arity, ConfError, Directive, Word};
+use server_base::config::{ConfigContext, VarId};
+use server_base::typed::Typed;
 
 use crate::exchange::{Ctx, Exchange};
 use crate::vars;
-use server_base::config::{ConfigContext, VarId};
-use server_base::typed::Typed;
 
 /// A compiled complex value.
 #[derive(Clone, Debug, Default)]

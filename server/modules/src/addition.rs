@@ -12,9 +12,8 @@ use server_base::mime::{ALWAYS, MimeTypes};
 use server_base::typed::Text;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
-use server_http::settings;
-
 use server_http::reply::weaken;
+use server_http::settings;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {

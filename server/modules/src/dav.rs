@@ -25,9 +25,9 @@ use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Handler, Module};
 use server_http::paths;
+use server_http::paths::{log_failed, reason};
 
 use destination::{parent, refuse_links};
-use server_http::paths::{log_failed, reason};
 use settings::DavLoc;
 
 /// The module.

@@ -23,10 +23,10 @@ use server_base::typed::Size;
 use server_http::build::Build;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
+use server_http::reply::change_content;
 use server_http::settings;
 use server_http::vars::Variable;
 
-use server_http::reply::change_content;
 use stage::Stage;
 
 /// The module.

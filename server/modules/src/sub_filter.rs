@@ -17,11 +17,11 @@ use server_base::mime::{ALWAYS, MimeTypes};
 use server_http::build::Build;
 use server_http::exchange::{BodyStage, Broken, Ctx, Exchange};
 use server_http::module::Module;
+use server_http::reply::change_content;
 use server_http::settings;
 use server_http::value::Value;
 
 use replace::{Pair, Replace};
-use server_http::reply::change_content;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {

@@ -7,11 +7,11 @@ use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 
+use driver::io::send::{INLINE_FILE_BYTES, read_range};
 use engines::http::{FileRange, Front, OutputQueue};
+use sys::socket::Sent;
 
 use super::Random;
-use driver::io::send::{INLINE_FILE_BYTES, read_range};
-use sys::socket::Sent;
 
 /// The virtual time, and the number of the configuration in force.
 #[derive(Debug, Default)]

@@ -8,15 +8,15 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use server_base::waker::WakeKey;
-use server_http::exchange::{Env, Peer};
-
-use super::{Hands, Random, SimNet, SimSocket, Wire};
 use driver::worker::config::ThreadConfig;
 use driver::worker::conn::{Conn, PlainProtocols, Readiness, drain};
 use driver::worker::shared::Shared;
 use driver::worker::slab::Key;
 use driver::worker::tables::{EventLoop, Tables};
+use server_base::waker::WakeKey;
+use server_http::exchange::{Env, Peer};
+
+use super::{Hands, Random, SimNet, SimSocket, Wire};
 
 /// What ended a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

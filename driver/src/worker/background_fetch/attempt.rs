@@ -7,11 +7,11 @@ use std::os::fd::OwnedFd;
 
 use server_base::background_fetch::{BackgroundFetch, Endpoint};
 use server_base::errlog::{ErrorLog, Level};
+use sys::poll::{Interest, Poller};
+use sys::{connect, socket};
 
 use super::http::HttpFetch;
 use super::unix_s;
-use sys::poll::{Interest, Poller};
-use sys::{connect, socket};
 
 /// A fetch in progress.
 pub(super) struct Attempt {

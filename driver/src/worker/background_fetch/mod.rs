@@ -18,11 +18,11 @@ use engines::dns::{Answer, Event, Subject};
 use server_base::background_fetch::BackgroundFetch;
 use server_base::errlog::{ErrorLog, Level};
 use server_base::name_servers::NameServers;
+use sys::poll::{Poller, Ready};
 
 use super::unix_s;
 use crate::io::resolver::Resolver;
 use attempt::{Attempt, Outcome, write_log};
-use sys::poll::{Poller, Ready};
 
 /// All background fetches of a configuration.
 pub(super) struct BackgroundFetches {

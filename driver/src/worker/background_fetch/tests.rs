@@ -1,6 +1,5 @@
 //! Background fetches from servers of their own on loopback sockets.
 
-use super::*;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -9,8 +8,9 @@ use std::time::Duration;
 
 use server_base::background_fetch::{Endpoint, FetchRequest};
 use server_base::errlog::Sink;
-
 use sys::poll::Events;
+
+use super::*;
 
 /// Asks for a text and accepts "yes!"; how each attempt ended is noted.
 struct Fetch {

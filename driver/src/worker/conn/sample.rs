@@ -4,7 +4,6 @@ use server_base::clock::Clock;
 use server_base::transport::TcpInfo;
 use server_http::exchange::Exchange;
 use server_http::timing::Stall;
-
 use sys::socket::Sent;
 
 /// A response that the kernel was asked about.

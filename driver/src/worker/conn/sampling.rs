@@ -17,6 +17,9 @@ use server_base::transport::TcpInfo;
 use server_http::exchange::{Exchange, Peer};
 use server_http::meters::{self, Event, Time};
 use server_http::timing::{ALL, Sampling, Stall, between};
+use sys::clock::wall_us;
+use sys::socket::Sent;
+use sys::timestamps::Passed;
 
 use super::client::log_truncated;
 use super::sample::{HeldLog, STALL_US, Sample, Stamped, Told};
@@ -25,9 +28,6 @@ use super::state::{Closed, Conn};
 use super::{timings, tls};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
-use sys::clock::wall_us;
-use sys::socket::Sent;
-use sys::timestamps::Passed;
 
 /// The first response in the queue that was drawn and has not begun to leave: its position, and how many bytes are before it.
 fn first_drawn(exchanges: &mut Exchanges) -> Option<(u64, u64)> {

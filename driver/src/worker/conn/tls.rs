@@ -11,11 +11,11 @@ use std::sync::Arc;
 use engines::http::{Front, OutputQueue};
 use server_http::exchange;
 use server_http::meters::{self, Event};
+use sys::socket::Sent;
 use tls::{Fault, Scratch};
 
 use super::sample::{Stamped, Told};
 use crate::worker::net::Net;
-use sys::socket::Sent;
 
 /// The TLS side of a connection.
 pub(crate) struct Tls {

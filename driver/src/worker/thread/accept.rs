@@ -6,10 +6,10 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use server_base::errlog::{self, Level, Topics};
 use server_http::exchange::Peer;
 use server_http::http::PortAddr;
+use sys::socket;
 
 use super::{Accepting, EventLoop, Interest, LISTENER_BIT, Ordering, Readiness, Thread};
 use crate::worker::conn::{Conn, PlainProtocols, debug};
-use sys::socket;
 
 impl Thread {
     /// Accepts from a port.

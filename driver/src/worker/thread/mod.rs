@@ -15,6 +15,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use server_base::errlog::Level;
 use server_base::waker::WakeQueue;
 use server_http::exchange::Env;
+use sys::heap::trim;
+use sys::poll::{Events, Interest, Poller, Waker};
 
 use super::config::ThreadConfig;
 use super::conn::{Readiness, drain};
@@ -24,8 +26,6 @@ use super::shared::Shared;
 use super::slab::Key;
 use super::tables::{EventLoop, Tables};
 use room::Candidates;
-use sys::heap::trim;
-use sys::poll::{Events, Interest, Poller, Waker};
 
 /// One worker thread.
 pub struct Thread {

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use engines::http::Method;
+use server_base::regex::Regex;
 
 use super::draft::{HttpDraft, LocationDraft, ServerDraft};
 use super::ports::{ListenDraft, Listens};
@@ -14,7 +15,6 @@ use crate::conf_core::{CoreLoc, CoreSrv};
 use crate::confs::{ConfsDraft, Scope};
 use crate::http::ContentHandler;
 use crate::location::{LocationKind, method_bit};
-use server_base::regex::Regex;
 
 /// The block directives.
 pub(super) const ROWS: &[Row<Build>] = &[

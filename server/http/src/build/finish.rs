@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use conf::ConfError;
+use server_base::files::TempDir;
+use server_base::listen::Listen;
 
 use super::draft::LocationDraft;
 use super::{Build, ports, protocols};
@@ -17,8 +19,6 @@ use crate::location::{LocationKind, LocationSet};
 use crate::module::Module;
 use crate::timing::ALL;
 use crate::value::Value;
-use server_base::files::TempDir;
-use server_base::listen::Listen;
 
 impl Build {
     /// Turns the drafts of `http` into an [`Http`].

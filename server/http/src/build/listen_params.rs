@@ -3,7 +3,6 @@
 //! Source: nginx documentation, directive `listen`; nginx 1.31.4 for what is ignored on Linux.
 
 use conf::{ConfError, Directive};
-
 use server_base::listen::{KeepAlive, SocketOptions};
 
 /// The parameters of one `listen` directive.

@@ -4,13 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use conf::{ConfError, Contexts, Directive, Row, Source};
-
-use super::{Build, Parts, Written, blocks, main};
-use crate::confs::Unit;
-use crate::http::Http;
-use crate::module::Module;
-use crate::vars::VarRegistry;
-use crate::{builtin, conf_core};
 use server_base::config::LoadOptions;
 use server_base::errlog::MemoryBuffer;
 use server_base::listen::Listen;
@@ -21,6 +14,12 @@ use server_base::syslog::SyslogTarget;
 use server_base::watch::Watch;
 
 use super::meaningless::MEANINGLESS;
+use super::{Build, Parts, Written, blocks, main};
+use crate::confs::Unit;
+use crate::http::Http;
+use crate::module::Module;
+use crate::vars::VarRegistry;
+use crate::{builtin, conf_core};
 
 /// A loaded configuration: what the supervisor needs, and what the worker serves.
 pub struct Cycle {

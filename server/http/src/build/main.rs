@@ -5,10 +5,10 @@
 use std::path::PathBuf;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
-
-use super::Build;
 use server_base::affinity::cpu_affinity;
 use server_base::logging::{debug_connection, error_log};
+
+use super::Build;
 
 macro_rules! row {
     ($name:literal, $contexts:expr, $arity:ident, $default:literal, $syntax:literal, $doc:literal, $apply:expr) => {

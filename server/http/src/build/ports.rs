@@ -8,13 +8,13 @@
 use std::collections::{HashMap, HashSet};
 
 use conf::{ConfError, Directive};
+use server_base::listen::{Listen, ListenAddr, SocketOptions, parse_address};
 
 use super::Build;
 use super::listen_params::ListenParams;
 use crate::conf_core::{CoreSrv, NameKind};
 use crate::http::{Port, PortAddr, Server};
 use crate::names::ServerNames;
-use server_base::listen::{Listen, ListenAddr, SocketOptions, parse_address};
 
 /// One address of one `listen` directive.
 #[derive(Clone, Debug)]

@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 
 use conf::{ConfError, Directive};
+use server_base::listen::ListenAddr;
 
 use super::draft::ServerDraft;
 use super::ports::{ListenDraft, by_address};
-use server_base::listen::ListenAddr;
 
 /// What the servers read so far say about the protocols of each address.
 #[derive(Default)]

@@ -5,11 +5,11 @@
 use std::net::SocketAddr;
 
 use engines::proxy_protocol::{Header, TlvError};
+use server_base::errlog::Level;
 
 use super::out::{Out, put, put_number};
 use crate::exchange::Exchange;
 use crate::vars::Variable;
-use server_base::errlog::Level;
 
 /// The variables.
 pub(super) const VARIABLES: &[Variable] = &[

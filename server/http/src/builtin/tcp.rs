@@ -5,10 +5,11 @@
 //!
 //! Source: nginx documentation, `ngx_http_core_module`, "Embedded Variables"; tcp(7).
 
+use server_base::transport::TcpInfo;
+
 use super::out::{Out, put_number};
 use crate::exchange::{Ctx, Exchange};
 use crate::vars::Variable;
-use server_base::transport::TcpInfo;
 
 macro_rules! tcp_var {
     ($name:literal, $doc:literal, $field:expr) => {

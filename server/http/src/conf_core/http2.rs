@@ -3,10 +3,10 @@
 //! Source: nginx documentation, `ngx_http_v2_module`.
 
 use conf::{Arity, ConfError, Contexts, Directive};
-
-use crate::settings;
 use server_base::config::ConfigContext;
 use server_base::typed::{Between, Number, Typed};
+
+use crate::settings;
 
 const HS: Contexts = Contexts::HTTP_SERVER;
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;

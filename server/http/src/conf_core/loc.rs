@@ -3,10 +3,6 @@
 use std::sync::{Arc, OnceLock};
 
 use conf::{Arity, ConfError, Contexts, Directive, Pos};
-
-use crate::request_body::{BodyRate, InFile};
-use crate::settings;
-use crate::value::{SizeValue, Value};
 use server_base::config::ConfigContext;
 use server_base::errlog::ErrorLog;
 use server_base::files::{OpenFileCache, SymlinkMode, TempDir};
@@ -15,6 +11,10 @@ use server_base::keyword;
 use server_base::opened::{ErrorLogConf, LogTarget, OpenedLogs};
 use server_base::shared_list::SharedList;
 use server_base::typed::{Millis, Number, Offset, Size, Text, Typed};
+
+use crate::request_body::{BodyRate, InFile};
+use crate::settings;
+use crate::value::{SizeValue, Value};
 
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 const HSLI: Contexts = Contexts::HTTP_TO_IF;

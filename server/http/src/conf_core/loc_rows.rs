@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use conf::{ConfError, Directive};
+use server_base::files::{SymlinkMode, TempDir};
+use server_base::opened::LogTarget;
 
 use super::loc::{Alias, ErrorPage, KeepaliveDisable, Root};
 use crate::build::Build;
 use crate::location::LocationKind;
 use crate::value::Value;
-use server_base::files::{SymlinkMode, TempDir};
-use server_base::opened::LogTarget;
 
 fn duplicate<T>(slot: &Option<T>, d: &Directive) -> Result<(), ConfError> {
     if slot.is_some() {

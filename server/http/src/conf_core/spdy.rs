@@ -6,11 +6,11 @@
 //! Source: nginx documentation up to 1.9.4, `ngx_http_spdy_module`.
 
 use conf::{Arity, ConfError, Contexts, Directive};
+use server_base::config::ConfigContext;
+use server_base::typed::{Between, Millis, Typed};
 
 use super::http2::{ChunkSize, Streams};
 use crate::settings;
-use server_base::config::ConfigContext;
-use server_base::typed::{Between, Millis, Typed};
 
 const HS: Contexts = Contexts::HTTP_SERVER;
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;

@@ -1,10 +1,10 @@
 //! Core settings at server scope: names, request head limits.
 
 use conf::Contexts;
-
-use crate::settings;
 use server_base::regex::Regex;
 use server_base::typed::{Buffers, Millis, Number, Size};
+
+use crate::settings;
 
 const HS: Contexts = Contexts::HTTP_SERVER;
 

@@ -3,10 +3,10 @@
 //! Source: nginx documentation, `ngx_http_core_module`.
 
 use conf::{ConfError, Directive};
+use server_base::regex::Regex;
 
 use super::srv::{CoreSrv, NameKind, ServerName};
 use crate::build::Build;
-use server_base::regex::Regex;
 
 pub(super) fn server_name(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     for word in &d.args {

@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 use std::io;
 
 use engines::http::{Chunk, FileRange, Method};
+use server_base::errlog::Level;
 
 use super::stage_queue::{QueueState, StageQueue};
 use super::subrequest::Subrequest;
 use super::subrequest_queue::QueueRead;
 use super::{BodyRead, Ctx, Exchange, Wait};
-use server_base::errlog::Level;
 
 /// A transformation of the response body, added for one response by a header stage.
 pub trait BodyStage {

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use engines::http::Chunk;
+use server_base::memory::RETRY_MS;
 
 use super::{BodyStage, Broken, READ_BYTES};
 use crate::exchange::{BodyRead, BodySource, Ctx, Exchange, Pulled, Wait};
 use crate::testing::{World, file_of};
-use server_base::memory::RETRY_MS;
 
 /// What all stages of a test were called for, in order.
 type Calls = Rc<RefCell<Vec<String>>>;

@@ -2,8 +2,9 @@
 
 use std::any::Any;
 
-use super::{Ctx, Exchange, State, Wait};
 use server_base::memory;
+
+use super::{Ctx, Exchange, State, Wait};
 
 /// Something taken for an exchange that is given back when its response has left, where the log is written later, too.
 pub struct Lease {

@@ -5,13 +5,13 @@
 use std::fmt;
 
 use engines::http::{BodyLength, FieldId};
+use server_base::errlog::{self, Details, Level, Record, Shown, Topics};
 
 use super::{Ctx, Exchange};
 use crate::conf_core::CoreSrv;
 use crate::debug_http;
 use crate::handler::Phase;
 use crate::trace::Event;
-use server_base::errlog::{self, Details, Level, Record, Shown, Topics};
 
 impl Exchange {
     /// Writes to the location's error log with the client, server and request line, as nginx does.

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use super::Exchange;
 use server_base::errlog::Level;
 use server_base::regex::{Captures, FailedMatch, MatchState};
+
+use super::Exchange;
 
 impl MatchState for Exchange {
     fn captures(&mut self) -> &mut Captures {

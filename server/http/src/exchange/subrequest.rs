@@ -11,13 +11,14 @@
 
 use std::rc::Rc;
 
+use server_base::errlog::{Level, Shown};
+use server_base::regex::FailedMatch;
+
 use super::subrequest_queue::SubrequestQueue;
 use super::{Ctx, Exchange, MAX_URI_CHANGES, State, Wait};
 use crate::debug_http;
 use crate::handler::Phase;
 use crate::phases;
-use server_base::errlog::{Level, Shown};
-use server_base::regex::FailedMatch;
 
 /// What an exchange has to do with subrequests.
 #[derive(Default)]

@@ -13,12 +13,12 @@
 use std::collections::VecDeque;
 
 use engines::http::Chunk;
+use server_base::errlog::{Level, Shown};
 
 use super::body::{Act, BodyStage, Broken, Stepped};
 use super::subrequest::{Subrequest, go_on};
 use super::{Ctx, Exchange, Pulled, State, Wait};
 use crate::{phases, reply};
-use server_base::errlog::{Level, Shown};
 
 /// The queue and what it is fed from.
 #[derive(Default)]

@@ -1,7 +1,8 @@
 //! What an exchange waits for, and whether that has come.
 
-use super::{Ctx, Exchange, State};
 use server_base::waker::Waker;
+
+use super::{Ctx, Exchange, State};
 
 /// What ends a wait, whichever comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use engines::http::Chunk;
+use server_base::waker::{WakeKey, Waker};
 
 use super::Wait;
 use crate::exchange::{Answer, BodyRead, BodySource, Ctx, Exchange, State, Subrequest};
 use crate::testing::{Outcome, Ran, Reaction, START_MS, World, get};
-use server_base::waker::{WakeKey, Waker};
 
 /// Waits to be woken; the waker is kept.
 const WAITS: Reaction = |x, cx| {

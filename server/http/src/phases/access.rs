@@ -7,6 +7,7 @@
 //! Source: nginx documentation, directives `satisfy` and `auth_delay`.
 
 use engines::http::FieldId;
+use server_base::errlog::Level;
 
 use super::{Phase, enter, refused};
 use crate::conf_core::Satisfy;
@@ -16,7 +17,6 @@ use crate::handler::Access;
 use crate::http::Http;
 use crate::reply;
 use crate::trace::Event;
-use server_base::errlog::Level;
 
 /// The answer that is held back until then, monotonic milliseconds.
 struct Held {

@@ -6,10 +6,11 @@
 
 use std::rc::Rc;
 
+use server_base::regex::FailedMatch;
+
 use super::{Phase, enter, phase};
 use crate::exchange::{Ctx, Exchange, State};
 use crate::http::Http;
-use server_base::regex::FailedMatch;
 
 /// The location of another URI of the same server, if the client may make its request there; `uri` is decoded.
 pub fn permitted(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8]) -> Option<usize> {

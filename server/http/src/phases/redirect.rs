@@ -4,12 +4,13 @@
 
 use std::rc::Rc;
 
+use server_base::errlog::{Level, Shown};
+
 use super::{Phase, enter, location_changed, spend_redirect};
 use crate::debug_http;
 use crate::exchange::{Ctx, Exchange, State};
 use crate::reply;
 use crate::trace::Event;
-use server_base::errlog::{Level, Shown};
 
 /// Sends the exchange through the phases again under another URI.
 pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {

@@ -3,15 +3,15 @@
 use std::rc::Rc;
 
 use engines::http::BodyLength;
+use server_base::errlog::{Level, Shown};
+use server_base::files::{FileError, Keep, TempFile};
+use server_base::keyword;
 
 use super::pace::Pace;
 use crate::conf_core::CoreLoc;
 use crate::debug_http;
 use crate::exchange::{Ctx, Exchange, State, Wait};
 use crate::handler::REQUEST_TIMEOUT;
-use server_base::errlog::{Level, Shown};
-use server_base::files::{FileError, Keep, TempFile};
-use server_base::keyword;
 
 keyword! {
     /// `client_body_in_file_only`.

@@ -2,11 +2,12 @@
 
 use std::os::unix::fs::FileExt;
 
+use server_base::errlog::Level;
+use server_base::files::{FileError, Keep};
+
 use super::{Collected, InFile, Plan, collect};
 use crate::exchange::{Exchange, State, Wait};
 use crate::testing::{START_MS, World, refused};
-use server_base::errlog::Level;
-use server_base::files::{FileError, Keep};
 
 /// A request whose handler asks for the body, and asks again when it is told.
 struct Reading {

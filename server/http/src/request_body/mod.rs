@@ -19,11 +19,10 @@ mod pace;
 use std::collections::VecDeque;
 
 use engines::http::BodyLength;
-
-use crate::exchange::{Ctx, Exchange, State, Wait};
 use server_base::errlog::Level;
 use server_base::files::TempFile;
 
+use crate::exchange::{Ctx, Exchange, State, Wait};
 use collect::Reader;
 pub use collect::{Collected, InFile, Plan, collect};
 pub use pace::BodyRate;

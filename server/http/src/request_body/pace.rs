@@ -6,10 +6,10 @@
 //! Source: nginx documentation, `client_body_timeout`; `client_body_deadline` and `client_body_min_rate` are firstbyte's.
 
 use conf::{Arity, ConfError, Directive};
-
-use crate::conf_core::CoreLoc;
 use server_base::config::ConfigContext;
 use server_base::typed::Typed;
+
+use crate::conf_core::CoreLoc;
 
 /// `client_body_min_rate`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -12,9 +12,9 @@ use engines::http::FileRange;
 use server_base::errlog::Level;
 use server_base::files::{ENOENT, FileError, OpenPolicy};
 use server_http::exchange::{Ctx, Exchange};
+use server_http::paths::log_failed;
 
 use super::entries::{Entry, Search};
-use server_http::paths::log_failed;
 
 /// Looks for a user.
 ///

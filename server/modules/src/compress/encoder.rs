@@ -10,11 +10,10 @@ use std::cell::RefCell;
 use brotlic::encode::BrotliOperation;
 use brotlic::{BrotliEncoder, BrotliEncoderOptions, Quality, WindowSize};
 use flate2::{Compress, Compression, FlushCompress, Status};
-use zstd_safe::zstd_sys::ZSTD_EndDirective;
-use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective};
-
 use server_base::memory;
 use server_http::exchange::Broken;
+use zstd_safe::zstd_sys::ZSTD_EndDirective;
+use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective};
 
 use super::coding::{Coding, Params};
 use super::fit;

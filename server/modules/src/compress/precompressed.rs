@@ -13,13 +13,13 @@ use server_base::files::Opened;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Handler, Module};
+use server_http::paths::log_failed;
 use server_http::{paths, reply, settings};
 
 use super::coding::{CODINGS, Coding};
 use super::settings::CompressLoc;
 use super::{allowed, vary};
 use crate::file;
-use server_http::paths::log_failed;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {

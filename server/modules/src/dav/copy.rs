@@ -7,12 +7,12 @@ use engines::http::{FieldId, Method};
 use server_base::errlog::{Level, Shown};
 use server_base::files::{Change, EEXIST, ENOENT, Meta, OpenPolicy};
 use server_http::exchange::{Ctx, Exchange};
+use server_http::paths::reason;
 
 use super::destination::{Way, ask_inside, lies_in, parent, refuse_links, way};
 use super::settings::DavLoc;
 use super::tree::{self, Kept, TREE_DEPTH};
 use super::{Answer, Depth, cut_slash, depth, failed, of_errno, refuse, refuse_body, remove};
-use server_http::paths::reason;
 
 /// Does either.
 pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {

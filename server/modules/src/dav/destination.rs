@@ -11,10 +11,10 @@ use server_http::conf_core::{Alias, CoreSrv};
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::paths;
+use server_http::paths::log_failed;
 use server_http::phases::permitted;
 
 use super::{cut_slash, failed, refuse};
-use server_http::paths::log_failed;
 
 /// Where a file or directory goes, and where it is.
 pub(super) struct Way {

@@ -7,12 +7,12 @@ use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Content;
 use server_http::paths;
+use server_http::paths::reason;
 use server_http::request_body::{self, Collected, InFile, Plan};
 
 use super::destination::{parent, refuse_links};
 use super::settings::DavLoc;
 use super::{Answer, of_errno, refuse, set_location, tree};
-use server_http::paths::reason;
 
 /// Collects the body, then puts it in its place.
 pub(super) fn put(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Content {

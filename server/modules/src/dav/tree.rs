@@ -3,9 +3,9 @@
 use server_base::errlog::{Level, Shown};
 use server_base::files::{Change, DirEntry, EACCES, EEXIST, ENOENT, EXDEV, FileError, Meta};
 use server_http::exchange::{Ctx, Exchange};
+use server_http::paths::reason;
 
 use super::{failed, of_errno};
-use server_http::paths::reason;
 
 /// What a file keeps when it is copied.
 #[derive(Clone, Copy)]

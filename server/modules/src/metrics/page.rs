@@ -116,31 +116,21 @@ fn requests(page: &mut Writer, sums: &Sums) {
             );
         }
     }
-    page.family(
-        "firstbyte_received_bytes",
-        Kind::Counter,
-        "bytes",
-        "Bytes of requests, heads and bodies.",
-    );
-    for (at, protocol) in protocols() {
-        page.sample(
-            "firstbyte_received_bytes_total",
-            &[("protocol", protocol)],
-            sums.received(at),
-        );
-    }
-    page.family(
-        "firstbyte_sent_bytes",
-        Kind::Counter,
-        "bytes",
-        "Bytes of responses, heads and bodies.",
-    );
-    for (at, protocol) in protocols() {
-        page.sample(
-            "firstbyte_sent_bytes_total",
-            &[("protocol", protocol)],
-            sums.sent(at),
-        );
+    let bytes: [(&str, &str, fn(&Sums, usize) -> u64); 2] = [
+        ("received", "requests", Sums::received),
+        ("sent", "responses", Sums::sent),
+    ];
+    for (name, of, sum) in bytes {
+        let help = format!("Bytes of {of}, heads and bodies.");
+        let name = format!("firstbyte_{name}_bytes");
+        page.family(&name, Kind::Counter, "bytes", &help);
+        for (at, protocol) in protocols() {
+            page.sample(
+                &format!("{name}_total"),
+                &[("protocol", protocol)],
+                sum(sums, at),
+            );
+        }
     }
 }
 
