@@ -33,7 +33,7 @@ pub enum Phase {
 /// A status to answer with in place of the response; fields in `reply.fields` stay.
 pub type HeaderStage = fn(&mut Exchange, &mut Ctx<'_>) -> Result<(), u16>;
 
-/// A handler in one of the phases. nginx's eleven phases less the four that only the core runs.
+/// A handler in one of the phases. nginx's eleven phases less the three that only the core runs.
 #[derive(Clone, Copy)]
 pub enum Handler {
     /// After the head was read, before any rewriting (`realip`).
