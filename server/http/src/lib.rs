@@ -3,7 +3,7 @@
 //! A request head comes in as an [`exchange::Exchange`], runs through the phases and leaves as a response head and
 //! pulled body chunks. The core knows no sockets, and which protocol carries an exchange only where variables and logs tell
 //! it: bytes are the engines' business, descriptors and clocks the driver's. What is not about requests is in
-//! [`server_base`], whose modules stand here under their names, too.
+//! [`server_base`].
 #![forbid(unsafe_code)]
 
 pub mod agent;
