@@ -98,8 +98,12 @@ fn connections(page: &mut Writer, facts: &Facts) {
     );
 }
 
+/// The protocols that are counted, with their places in the counters.
+fn protocols() -> impl Iterator<Item = (usize, &'static str)> {
+    meters::PROTOCOLS.iter().map(|v| v.as_str()).enumerate()
+}
+
 fn requests(page: &mut Writer, sums: &Sums) {
-    let protocols = || meters::PROTOCOLS.iter().map(|v| v.as_str()).enumerate();
     page.family(
         "firstbyte_requests",
         Kind::Counter,
@@ -116,21 +120,16 @@ fn requests(page: &mut Writer, sums: &Sums) {
             );
         }
     }
-    let bytes: [(&str, &str, fn(&Sums, usize) -> u64); 2] = [
-        ("received", "requests", Sums::received),
-        ("sent", "responses", Sums::sent),
-    ];
-    for (name, of, sum) in bytes {
-        let help = format!("Bytes of {of}, heads and bodies.");
-        let name = format!("firstbyte_{name}_bytes");
-        page.family(&name, Kind::Counter, "bytes", &help);
-        for (at, protocol) in protocols() {
-            page.sample(
-                &format!("{name}_total"),
-                &[("protocol", protocol)],
-                sum(sums, at),
-            );
-        }
+    bytes(page, "received", "requests", |at| sums.received(at));
+    bytes(page, "sent", "responses", |at| sums.sent(at));
+}
+
+fn bytes(page: &mut Writer, name: &str, of: &str, sum: impl Fn(usize) -> u64) {
+    let help = format!("Bytes of {of}, heads and bodies.");
+    let name = format!("firstbyte_{name}_bytes");
+    page.family(&name, Kind::Counter, "bytes", &help);
+    for (at, protocol) in protocols() {
+        page.sample(&format!("{name}_total"), &[("protocol", protocol)], sum(at));
     }
 }
 
