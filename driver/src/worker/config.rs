@@ -30,7 +30,7 @@ impl ThreadConfig {
             h1: each_port(&http, h1_settings),
             h2: each_port(&http, h2_settings),
             spdy: each_port(&http, spdy_settings),
-            http: Rc::new(LocalHttp { http, number }),
+            http: Rc::new(LocalHttp::new(http, number)),
         }
     }
 }

@@ -7,6 +7,7 @@ mod background_fetch;
 pub mod config;
 pub mod conn;
 mod control;
+pub mod dialer;
 mod limit;
 mod logs;
 pub mod net;

@@ -13,6 +13,7 @@ use server_http::phases;
 
 use super::config::ThreadConfig;
 use super::conn::{H1State, PASSES_A_TURN, Pool, TlsBuffers};
+use super::dialer::Dialer;
 use super::net::Net;
 use crate::io::files::FileCache;
 
@@ -24,6 +25,8 @@ pub struct Shared<N: Net> {
     pub generation: ThreadConfig,
     /// The time, set once a turn of the loop.
     pub clock: Clock,
+    /// Attempts with servers, on their way to connections.
+    pub dialer: Dialer,
     /// Open files.
     pub files: FileCache,
     /// Access logs.
@@ -67,6 +70,7 @@ pub struct Shared<N: Net> {
 impl<N: Net> Shared<N> {
     /// The state of a new thread.
     pub fn new(net: N, generation: ThreadConfig, env: Env) -> Self {
+        let wakers = WakeQueue::default();
         Self {
             net,
             timed: generation.timed,
@@ -75,11 +79,12 @@ impl<N: Net> Shared<N> {
             read_us: 0,
             generation,
             clock: Clock::new(0, 0),
+            dialer: Dialer::new(wakers.clone()),
             files: FileCache::new(),
             logs: Logs::default(),
             env,
             budget: Cell::new(BODY_BUDGET_BYTES),
-            wakers: WakeQueue::default(),
+            wakers,
             owner: 0,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             tls_buffers: TlsBuffers::default(),
@@ -116,6 +121,7 @@ impl<N: Net> Shared<N> {
     pub fn ctx(&mut self) -> Ctx<'_> {
         Ctx {
             files: &mut self.files,
+            connector: &mut self.dialer,
             clock: &self.clock,
             logs: &mut self.logs,
             env: &self.env,

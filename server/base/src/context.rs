@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use crate::clock::{Clock, ReadClock};
+use crate::connector::Connector;
 use crate::files::Files;
 use crate::logs::Logs;
 use crate::offload::Offload;
@@ -13,6 +14,8 @@ use crate::waker::WakeQueue;
 pub struct Ctx<'a> {
     /// The file system.
     pub files: &'a mut dyn Files,
+    /// Connections to other servers.
+    pub connector: &'a mut dyn Connector,
     /// The time.
     pub clock: &'a Clock,
     /// The access logs.

@@ -223,6 +223,13 @@ pub struct LocalHttp {
     pub number: u64,
 }
 
+impl LocalHttp {
+    /// A thread's reference to a configuration, the `number`th.
+    pub fn new(http: Arc<Http>, number: u64) -> Self {
+        Self { http, number }
+    }
+}
+
 impl Deref for LocalHttp {
     type Target = Http;
 

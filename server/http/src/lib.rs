@@ -32,6 +32,7 @@ mod status_page;
 mod testing;
 pub mod timing;
 pub mod trace;
+pub mod upstream;
 pub mod value;
 pub mod vars;
 

@@ -20,6 +20,7 @@ use conf::{Arity, Contexts, Memory, Row};
 use engines::h1::{self, Event};
 use engines::http::{Chunk, FileRange};
 use server_base::clock::Clock;
+use server_base::connector::NoServers;
 use server_base::errlog::{ErrorLog, Level, Sink};
 use server_base::files::{FileError, Files, Keep, Meta, OpenPolicy, Opened, TempDir, TempFile};
 use server_base::logs::Logs;
@@ -45,6 +46,7 @@ pub(crate) struct World {
     logs: Logs,
     env: Env,
     pub(crate) wakers: WakeQueue,
+    pub(crate) connector: NoServers,
     /// The error log, and how much of it was read.
     log: File,
     read: u64,
@@ -105,13 +107,14 @@ impl World {
         let error_log = ErrorLog::new(vec![Sink::file(Arc::new(sink), Level::Info)]);
         http.attach_logs(OpenedLogs::default(), &error_log);
         Self {
-            generation: Rc::new(LocalHttp { http, number: 1 }),
+            generation: Rc::new(LocalHttp::new(http, 1)),
             clock: Clock::new(START_MS, START_UNIX_MS),
             budget: Cell::new(u64::MAX),
             files: Disk::default(),
             logs: Logs::default(),
             env: Env::default(),
             wakers: WakeQueue::default(),
+            connector: NoServers,
             log,
             read: 0,
         }
@@ -120,6 +123,7 @@ impl World {
     pub(crate) fn cx(&mut self) -> Ctx<'_> {
         Ctx {
             files: &mut self.files,
+            connector: &mut self.connector,
             clock: &self.clock,
             logs: &mut self.logs,
             env: &self.env,

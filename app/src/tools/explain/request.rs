@@ -14,6 +14,7 @@ use driver::worker::config::ThreadConfig;
 use engines::h1::{self, Event as Received};
 use engines::http::FileRange;
 use server_base::clock::Clock;
+use server_base::connector::NoServers;
 use server_base::logs::Logs;
 use server_base::transport::NO_SOCKET;
 use server_base::waker::{WakeKey, WakeQueue};
@@ -85,6 +86,7 @@ pub(super) fn run(options: &Options, config: &ThreadConfig, taken: &Taken) -> Re
     for _ in 0..WAITS_MAX {
         let mut cx = Ctx {
             files: &mut files,
+            connector: &mut NoServers,
             clock: &clock,
             logs: &mut logs,
             env: &env,

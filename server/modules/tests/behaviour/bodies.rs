@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use conf::Memory;
 use engines::h1::{self, Event};
 use server_base::clock::Clock;
+use server_base::connector::NoServers;
 use server_base::files::{FileError, Files, Keep, Meta, OpenPolicy, Opened, TempDir, TempFile};
 use server_base::logs::Logs;
 use server_base::waker::{WakeKey, WakeQueue};
@@ -97,7 +98,7 @@ impl Reading {
         let cycle = load(source, &options, MODULES)
             .unwrap_or_else(|refused| panic!("{}", refused.error.render(&refused.files)));
         let http = cycle.http.expect("a configuration with http");
-        let generation = Rc::new(LocalHttp { http, number: 1 });
+        let generation = Rc::new(LocalHttp::new(http, 1));
         let mut engine = h1::Conn::new(Rc::default());
         engine.receive(format!("POST / HTTP/1.1\r\nHost: h\r\n{fields}\r\n\r\n").as_bytes());
         let Some(Event::Head(head)) = engine.event() else {
@@ -129,6 +130,7 @@ impl Reading {
             &mut self.x,
             &mut Ctx {
                 files: &mut Disk,
+                connector: &mut NoServers,
                 clock: &self.clock,
                 logs: &mut logs,
                 env: &env,

@@ -11,6 +11,7 @@ use conf::{DataFile, Memory};
 use engines::h1::{self, Event};
 use engines::http::Chunk;
 use server_base::clock::Clock;
+use server_base::connector::NoServers;
 use server_base::errlog::{ErrorLog, Level, Sink};
 use server_base::logs::Logs;
 use server_base::offload::Offload;
@@ -100,7 +101,7 @@ impl Site {
             .unwrap_or_else(|refused| panic!("{}", refused.error.render(&refused.files)));
         let http = cycle.http.expect("a configuration with http");
         Self {
-            generation: Rc::new(LocalHttp { http, number: 1 }),
+            generation: Rc::new(LocalHttp::new(http, 1)),
             disk: Disk::default(),
             peer: Peer::Inet(([192, 0, 2, 1], 4000).into()),
             tls: None,
@@ -430,6 +431,7 @@ fn context<'a>(
 ) -> Ctx<'a> {
     Ctx {
         files,
+        connector: Box::leak(Box::new(NoServers)),
         clock,
         logs,
         env,

@@ -1,0 +1,43 @@
+//! Attempts with servers, between the exchange that asks for one and the connection that gets it.
+//!
+//! An exchange has its turn while the tables of the loop cannot be touched, so attempts wait here until that turn is over.
+//! Absent: connections and the pool of idle ones, which are the loop's.
+
+use std::sync::Arc;
+
+use server_base::connector::{Connector, Lookup, Route};
+use server_base::name_servers::NameServers;
+use server_base::upstream_request::{RequestSpec, UpstreamCall, UpstreamRequest, attempt};
+use server_base::waker::{WakeQueue, Waker};
+
+/// What exchanges have asked for in this turn.
+pub struct Dialer {
+    /// Attempts that have no connection yet.
+    pub calls: Vec<(Route, UpstreamCall)>,
+    wakers: WakeQueue,
+    /// Monotonic milliseconds.
+    now_ms: u64,
+}
+
+impl Dialer {
+    /// Without attempts; connections are woken by way of this queue.
+    pub fn new(wakers: WakeQueue) -> Self {
+        Self {
+            calls: Vec::new(),
+            wakers,
+            now_ms: 0,
+        }
+    }
+}
+
+impl Connector for Dialer {
+    fn call(&mut self, route: Route, request: RequestSpec, waker: Waker) -> UpstreamRequest {
+        let (ours, theirs) = attempt(request, waker, &self.wakers, self.now_ms);
+        self.calls.push((route, theirs));
+        ours
+    }
+
+    fn resolve(&mut self, _: Option<&Arc<NameServers>>, _: &str, _: u64, _: Waker) -> Lookup {
+        Lookup::pending()
+    }
+}

@@ -1,0 +1,191 @@
+//! Connections to the servers behind this one, as handlers see them.
+//!
+//! A handler never opens a socket itself. It asks a [`Connector`] for an attempt with one server, and gets an
+//! [`UpstreamRequest`]: pieces go in, events come out, a waker tells when there are some. The driver implements the trait
+//! with sockets, a pool of idle connections and its resolver; the simulator and the tests of modules have their own.
+//!
+//! Source: nginx documentation, `ngx_http_proxy_module`, `ngx_http_upstream_module`.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::name_servers::NameServers;
+use crate::upstream_request::{
+    Failure, RequestSpec, UpstreamError, UpstreamEvent, UpstreamRequest, attempt,
+};
+use crate::waker::{WakeQueue, Waker};
+
+/// Whoever connects to servers and resolves names.
+pub trait Connector {
+    /// Begins an attempt with a server, over an idle connection of the route's pool or over a new one. It never blocks and
+    /// never fails: what goes wrong is an event of the request.
+    fn call(&mut self, route: Route, request: RequestSpec, waker: Waker) -> UpstreamRequest;
+
+    /// Asks for the addresses of a name: these name servers, or those of the system. What is known already is there at
+    /// once; otherwise the waker wakes when it is, after `timeout_ms` milliseconds at the latest (0: no limit).
+    fn resolve(
+        &mut self,
+        servers: Option<&Arc<NameServers>>,
+        name: &str,
+        timeout_ms: u64,
+        waker: Waker,
+    ) -> Lookup;
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum UpstreamAddr {
+    /// An address and a port.
+    Inet(SocketAddr),
+    /// The path of a UNIX-domain socket.
+    Unix(Arc<[u8]>),
+}
+
+impl fmt::Display for UpstreamAddr {
+    /// As `$upstream_addr` shows it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Inet(addr) => write!(f, "{addr}"),
+            Self::Unix(path) => write!(f, "unix:{}", String::from_utf8_lossy(path)),
+        }
+    }
+}
+
+/// How an attempt reaches its server.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// The server.
+    pub addr: UpstreamAddr,
+    /// What is spoken.
+    pub protocol: UpstreamProtocol,
+    /// Where the connection comes from and goes to when it is idle; `None`: it is new, and closed after the request.
+    pub pool: Option<Pool>,
+    /// How a new connection is made.
+    pub options: SocketOptions,
+    /// How long things may take.
+    pub timeouts: Timeouts,
+}
+
+/// A protocol spoken with servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UpstreamProtocol {
+    /// HTTP/1.
+    Http1 {
+        /// Most bytes of a response head; 64 KiB unless the configuration says otherwise.
+        head_bytes: usize,
+    },
+}
+
+/// A pool of idle connections of one thread, and its limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// A digest of all that connections of the pool have in common besides the server's address: the name of the group, the
+    /// location where pools are `local`, the address they are bound to. It names no configuration, so that idle connections
+    /// outlive a reload.
+    pub id: u64,
+    /// `keepalive`: idle connections kept, of all servers together.
+    pub connections: usize,
+    /// `keepalive_requests`.
+    pub requests: u64,
+    /// `keepalive_time`, milliseconds.
+    pub time_ms: u64,
+    /// `keepalive_timeout`, milliseconds.
+    pub timeout_ms: u64,
+}
+
+/// Options of the socket of a new connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SocketOptions {
+    /// The local address; a port of 0 leaves the choice to the system.
+    pub bind: Option<SocketAddr>,
+    /// IP_TRANSPARENT: the local address may be any.
+    pub transparent: bool,
+    /// SO_KEEPALIVE.
+    pub keepalive: bool,
+    /// SO_RCVBUF, bytes.
+    pub receive_buffer: Option<u32>,
+    /// SO_SNDBUF, bytes.
+    pub send_buffer: Option<u32>,
+    /// SO_SNDLOWAT, bytes.
+    pub send_low: Option<u32>,
+}
+
+/// How long an attempt may take, milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// From the call until the connection stands.
+    pub connect_ms: u64,
+    /// Between two writes, while there is something to write.
+    pub send_ms: u64,
+    /// Between two reads, while something is waited for and may be read.
+    pub read_ms: u64,
+}
+
+/// A name being resolved. Dropping it takes the question back.
+#[derive(Clone, Debug, Default)]
+pub struct Lookup(Rc<RefCell<Option<Result<Resolved, String>>>>);
+
+/// The addresses of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// The addresses, at least one.
+    pub addresses: Rc<[IpAddr]>,
+    /// Until when they are valid, monotonic milliseconds.
+    pub valid_until_ms: u64,
+}
+
+impl Lookup {
+    /// A lookup whose answer is still to come.
+    #[must_use]
+    pub fn pending() -> Self {
+        Self::default()
+    }
+
+    /// The answer, if it is there; an error is as the log words it, such as "Host not found".
+    pub fn answer(&self) -> Option<Result<Resolved, String>> {
+        self.0.borrow().clone()
+    }
+
+    /// Sets the answer; called by the connector, which wakes the exchange then.
+    pub fn complete(&self, answer: Result<Resolved, String>) {
+        *self.0.borrow_mut() = Some(answer);
+    }
+
+    /// Whether nobody waits for the answer any more; for the connector, which has one copy.
+    pub fn is_abandoned(&self) -> bool {
+        Rc::strong_count(&self.0) == 1
+    }
+}
+
+/// A connector that reaches no server: every attempt fails, no name is found.
+#[derive(Debug, Default)]
+pub struct NoServers;
+
+impl Connector for NoServers {
+    fn call(&mut self, _: Route, request: RequestSpec, waker: Waker) -> UpstreamRequest {
+        let (ours, theirs) = attempt(request, waker, &WakeQueue::default(), 0);
+        theirs.tell(UpstreamEvent::Failed(UpstreamError {
+            failure: Failure::Socket {
+                call: "connect()",
+                errno: ENETUNREACH,
+            },
+            sent_bytes: 0,
+            reused: false,
+            untouched: true,
+        }));
+        ours
+    }
+
+    fn resolve(&mut self, _: Option<&Arc<NameServers>>, _: &str, _: u64, waker: Waker) -> Lookup {
+        let lookup = Lookup::pending();
+        lookup.complete(Err("Host not found".to_owned()));
+        waker.wake();
+        lookup
+    }
+}
+
+/// No way to the network.
+const ENETUNREACH: i32 = 101;

@@ -1,0 +1,158 @@
+//! The settings that all modules which pass requests on have in common, whatever their directives' prefix.
+//!
+//! Source: nginx documentation, `ngx_http_proxy_module`; defaults are nginx's.
+
+use std::sync::Arc;
+
+use server_base::files::TempDir;
+
+use crate::value::{SizeValue, Value};
+
+/// Settings of one location.
+#[derive(Clone, Debug, Default)]
+pub struct UpstreamConf {
+    /// `*_buffering`.
+    pub buffering: bool,
+    /// `*_request_buffering`.
+    pub request_buffering: bool,
+    /// `*_buffer_size`: most bytes of a response head; `None`: not written, so that a head may grow to 64 KiB.
+    pub buffer_size: Option<u64>,
+    /// `*_buffers`: how many, and the size of each in bytes.
+    pub buffers: (u64, u64),
+    /// `*_busy_buffers_size`, bytes.
+    pub busy_buffers_size: u64,
+    /// `*_max_temp_file_size`, bytes; 0: no file.
+    pub max_temp_file_size: u64,
+    /// `*_temp_file_write_size`, bytes.
+    pub temp_file_write_size: u64,
+    /// `*_temp_path`.
+    pub temp_path: Option<TempDir>,
+    /// `*_ignore_client_abort`.
+    pub ignore_client_abort: bool,
+    /// `*_intercept_errors`.
+    pub intercept_errors: bool,
+    /// `*_connect_timeout`, milliseconds.
+    pub connect_timeout_ms: u64,
+    /// `*_send_timeout`, milliseconds.
+    pub send_timeout_ms: u64,
+    /// `*_read_timeout`, milliseconds.
+    pub read_timeout_ms: u64,
+    /// `*_next_upstream`.
+    pub next_upstream: NextUpstream,
+    /// `*_next_upstream_tries`; 0: no limit.
+    pub next_upstream_tries: u32,
+    /// `*_next_upstream_timeout`, milliseconds; 0: no limit.
+    pub next_upstream_timeout_ms: u64,
+    /// `*_limit_rate`.
+    pub limit_rate: SizeValue,
+    /// `*_force_ranges`.
+    pub force_ranges: bool,
+    /// `*_bind`, and whether it is transparent; `None` for none or `off`.
+    pub bind: Option<(Value, bool)>,
+    /// `*_bind_dynamic`.
+    pub bind_dynamic: bool,
+    /// `*_request_dynamic`.
+    pub request_dynamic: bool,
+    /// `*_allow_upstream`: all values must hold; empty: no condition.
+    pub allow_upstream: Vec<Value>,
+    /// `*_socket_keepalive`.
+    pub socket_keepalive: bool,
+    /// `*_socket_rcvbuf`, bytes; 0: not set.
+    pub socket_rcvbuf: u32,
+    /// `*_socket_sndbuf`, bytes; 0: not set.
+    pub socket_sndbuf: u32,
+    /// `*_send_lowat`, bytes; 0: not set.
+    pub send_lowat: u32,
+    /// Fields of responses that are not passed on, in lower case: nginx's own list with `*_hide_header`, without
+    /// `*_pass_header`.
+    pub hidden: Arc<[Box<[u8]>]>,
+    /// `*_ignore_headers`.
+    pub ignored: IgnoredHeaders,
+    /// `*_pass_request_headers`.
+    pub pass_request_headers: bool,
+    /// `*_pass_request_body`.
+    pub pass_request_body: bool,
+    /// `*_pass_trailers`.
+    pub pass_trailers: bool,
+    /// `*_store`; `None`: off.
+    pub store: Option<Store>,
+    /// `*_store_access`: permission bits.
+    pub store_access: u32,
+}
+
+/// `*_store`.
+#[derive(Clone, Debug)]
+pub enum Store {
+    /// `on`: under the path that the URI maps to.
+    Mapped,
+    /// Under this path.
+    Path(Value),
+}
+
+/// `*_next_upstream`: on what another server is tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NextUpstream(pub u32);
+
+impl NextUpstream {
+    /// A connection failed.
+    pub const ERROR: u32 = 1;
+    /// A time was over.
+    pub const TIMEOUT: u32 = 1 << 1;
+    /// A response that is none.
+    pub const INVALID_HEADER: u32 = 1 << 2;
+    /// The status of the same number, and so on.
+    pub const HTTP_500: u32 = 1 << 3;
+    /// See [`Self::HTTP_500`].
+    pub const HTTP_502: u32 = 1 << 4;
+    /// See [`Self::HTTP_500`].
+    pub const HTTP_503: u32 = 1 << 5;
+    /// See [`Self::HTTP_500`].
+    pub const HTTP_504: u32 = 1 << 6;
+    /// See [`Self::HTTP_500`].
+    pub const HTTP_403: u32 = 1 << 7;
+    /// See [`Self::HTTP_500`].
+    pub const HTTP_404: u32 = 1 << 8;
+    /// See [`Self::HTTP_500`].
+    pub const HTTP_429: u32 = 1 << 9;
+    /// Also requests whose method is not idempotent.
+    pub const NON_IDEMPOTENT: u32 = 1 << 10;
+    /// None.
+    pub const OFF: u32 = 1 << 11;
+
+    /// Whether one of these is written.
+    #[must_use]
+    pub fn has(self, of: u32) -> bool {
+        self.0 & of != 0
+    }
+}
+
+/// `*_ignore_headers`: fields of responses that are passed on and not acted on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IgnoredHeaders(pub u32);
+
+impl IgnoredHeaders {
+    /// `X-Accel-Redirect`.
+    pub const XA_REDIRECT: u32 = 1;
+    /// `X-Accel-Expires`.
+    pub const XA_EXPIRES: u32 = 1 << 1;
+    /// `X-Accel-Limit-Rate`.
+    pub const XA_LIMIT_RATE: u32 = 1 << 2;
+    /// `X-Accel-Buffering`.
+    pub const XA_BUFFERING: u32 = 1 << 3;
+    /// `X-Accel-Charset`.
+    pub const XA_CHARSET: u32 = 1 << 4;
+    /// `Expires`.
+    pub const EXPIRES: u32 = 1 << 5;
+    /// `Cache-Control`.
+    pub const CACHE_CONTROL: u32 = 1 << 6;
+    /// `Set-Cookie`.
+    pub const SET_COOKIE: u32 = 1 << 7;
+    /// `Vary`.
+    pub const VARY: u32 = 1 << 8;
+
+    /// Whether one of these is written.
+    #[must_use]
+    pub fn has(self, of: u32) -> bool {
+        self.0 & of != 0
+    }
+}

@@ -1,0 +1,67 @@
+//! What a protocol spoken with servers does differently: data and four functions.
+
+use engines::http::ResponseHead;
+use server_base::connector::{UpstreamAddr, UpstreamProtocol};
+use server_base::upstream_request::RequestSpec;
+
+use super::UpstreamConf;
+use super::group::GroupId;
+use crate::exchange::{Ctx, Exchange};
+use crate::http::Http;
+
+/// A protocol spoken with servers, as the upstream machine needs it.
+pub trait Gateway: Sync {
+    /// The settings of the exchange's location.
+    fn conf<'h>(&self, x: &Exchange, http: &'h Http) -> &'h UpstreamConf;
+
+    /// Which servers are meant.
+    ///
+    /// # Errors
+    /// The status that answers the request; the log says why.
+    fn target(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16>;
+
+    /// The request as it is sent. Called once before the first attempt, and again before each with `*_request_dynamic on`.
+    /// The body's length is that of `body`.
+    ///
+    /// # Errors
+    /// The status that answers the request; the log says why.
+    fn request(
+        &self,
+        x: &mut Exchange,
+        cx: &mut Ctx<'_>,
+        outgoing: &Outgoing,
+    ) -> Result<RequestSpec, u16>;
+
+    /// What is spoken with a server.
+    fn protocol(&self, x: &Exchange, http: &Http) -> UpstreamProtocol;
+
+    /// Changes the head of a response, in `x.reply`, before header stages see it: `Location`, `Refresh`, cookies.
+    fn head(&self, x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead) -> Verdict;
+}
+
+/// Which servers a request is passed to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A group of the configuration, named by `upstream` or made of a constant address.
+    Group(GroupId),
+    /// These addresses, for this request alone.
+    Addresses(Vec<UpstreamAddr>),
+    /// A name that is resolved now, and the port for its addresses.
+    Name(String, u16),
+}
+
+/// What the request is to be made for.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing {
+    /// The length of the request body as it will be sent.
+    pub body: engines::http::BodyLength,
+}
+
+/// What a gateway makes of a response head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is passed on.
+    Pass,
+    /// It is invalid; the attempt has failed.
+    Invalid(&'static str),
+}
