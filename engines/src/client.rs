@@ -1,9 +1,9 @@
 //! What a connection in the client role tells its driver: one vocabulary for HTTP/1, HTTP/2 and SPDY.
 //!
 //! A client of each protocol has the same upper edge: `request` opens an exchange and gives its number, `send` and
-//! `cancel` go on with it, `receive` and `receive_eof` take what comes, `event` tells what it means, `consumed` opens
-//! windows again, `transmit` gives the bytes to send, `recycle` takes the memory of heads back. Nothing blocks, and what a
-//! server does never panics.
+//! `cancel` go on with it, `receive` and `receive_eof` take what comes, `event` tells what it means, `transmit` gives the
+//! bytes to send, `recycle` takes the memory of heads back; where there are streams, `consumed` opens windows again.
+//! Nothing blocks, and what a server does never panics.
 //!
 //! An exchange ends by exactly one of [`Event::End`], [`Event::Reset`] and [`Event::Malformed`], or with its connection by
 //! [`Event::Failed`] or [`Event::Eof`].
@@ -134,8 +134,43 @@ pub enum Refusal {
     Busy,
     /// The connection takes no further request.
     Closed,
-    /// A field cannot be sent: its name is no token, its value has a control, or it contradicts the body.
+    /// A field of a protocol with streams cannot be sent: its name is no token, its value has a control, or it contradicts
+    /// the body.
     BadField,
+    /// The method is no token, or one whose answer the caller is not prepared for.
+    BadMethod,
+    /// The request target is empty, or has a blank or a control.
+    BadTarget,
+    /// The name of a field is empty, or has a blank, a control or a colon.
+    BadName,
+    /// The value of a field has a CR, LF or NUL.
+    BadValue,
+    /// The fields contradict each other about the length of the body, or name a coding other than chunked.
+    BadFraming,
+    /// The fields announce no body, or less than there is.
+    BodyTooLong,
+}
+
+impl Refusal {
+    /// A few words for people, behind the name of what was refused.
+    #[must_use]
+    pub const fn message(self) -> &'static str {
+        match self {
+            Self::Busy => "the connection is busy",
+            Self::Closed => "the connection is closed",
+            Self::BadField => "a field cannot be sent",
+            Self::BadMethod => "the method cannot be sent",
+            Self::BadTarget => "the URI is empty, or has a space or a control character",
+            Self::BadName => {
+                "a header name is empty, or has a space, a control character or a colon"
+            }
+            Self::BadValue => "a header value has a line break or a null character",
+            Self::BadFraming => {
+                "\"Content-Length\" and \"Transfer-Encoding\" are repeated, invalid or contradict each other"
+            }
+            Self::BodyTooLong => "the body is longer than \"Content-Length\" says",
+        }
+    }
 }
 
 /// What becomes of the bytes of bodies.

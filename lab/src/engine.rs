@@ -1,7 +1,7 @@
 //! The three protocols behind one face: what the load loop needs of an engine in the client role.
 
 use engines::client::{Bodies, Event, HeadSize, Refusal};
-use engines::http::ResponseHead;
+use engines::http::{BodyLength, Chunk, OutputQueue, ResponseHead};
 use engines::{h1, h2, spdy};
 
 /// What is spoken.
@@ -57,9 +57,41 @@ impl Protocol {
 
 /// An engine.
 pub(crate) enum Engine {
-    H1(Box<h1::Client>),
+    H1(Box<Http1>),
     H2(Box<h2::Client>),
     Spdy(Box<spdy::Client>),
+}
+
+/// HTTP/1, whose requests say themselves what becomes of the connection.
+pub(crate) struct Http1 {
+    client: h1::Client,
+    keep_alive: bool,
+    /// Memory for what is sent.
+    out: OutputQueue,
+}
+
+impl Http1 {
+    fn request(&mut self, fields: &[(Vec<u8>, Vec<u8>)], body: &[u8]) -> Result<u32, Refusal> {
+        let own = fields.iter().filter_map(|(name, value)| match &name[..] {
+            b":scheme" => None,
+            b":authority" => Some((&b"host"[..], &value[..])),
+            name => Some((name, &value[..])),
+        });
+        let close = (!self.keep_alive).then_some((&b"connection"[..], &b"close"[..]));
+        let options = h1::RequestOptions {
+            body: match body.len() as u64 {
+                0 => BodyLength::None,
+                length => BodyLength::Length(length),
+            },
+            head_bytes: HEADER_BYTES,
+            ..h1::RequestOptions::default()
+        };
+        let stream = self.client.request(own.chain(close), options)?;
+        if !body.is_empty() {
+            self.client.send(Chunk::Owned(body.to_vec()));
+        }
+        Ok(stream)
+    }
 }
 
 /// What an engine tells, as far as load is concerned.
@@ -90,15 +122,11 @@ impl Engine {
     /// An engine that counts bodies and drops them.
     pub(crate) fn new(protocol: Protocol, keep_alive: bool, spdy_level: u8) -> Self {
         match protocol {
-            Protocol::H1 => {
-                let settings = h1::Settings {
-                    header_buffer_bytes: HEADER_BYTES,
-                    large_header_buffers: (0, 0),
-                    ..h1::Settings::default()
-                };
-                let client = h1::Client::new(settings, Bodies::Counted, keep_alive);
-                Self::H1(Box::new(client))
-            }
+            Protocol::H1 => Self::H1(Box::new(Http1 {
+                client: h1::Client::new(Bodies::Counted),
+                keep_alive,
+                out: OutputQueue::default(),
+            })),
             Protocol::H2 => {
                 let settings = h2::Settings {
                     preread_bytes: WINDOW_BYTES,
@@ -134,7 +162,7 @@ impl Engine {
     #[inline]
     pub(crate) fn room(&self) -> usize {
         match self {
-            Self::H1(client) => client.room(),
+            Self::H1(http1) => usize::from(http1.client.is_reusable()),
             Self::H2(client) => client.room(),
             Self::Spdy(client) => client.room(),
         }
@@ -142,7 +170,7 @@ impl Engine {
 
     pub(crate) fn is_closed(&self) -> bool {
         match self {
-            Self::H1(client) => client.is_closed(),
+            Self::H1(http1) => http1.client.is_closed(),
             Self::H2(client) => client.is_closed(),
             Self::Spdy(client) => client.is_closed(),
         }
@@ -159,11 +187,7 @@ impl Engine {
             .iter()
             .map(|(name, value)| (name.as_slice(), value.as_slice()));
         match self {
-            Self::H1(client) => {
-                let stream = client.request(pairs, ended)?;
-                client.send(stream, body, true);
-                Ok(stream)
-            }
+            Self::H1(http1) => http1.request(fields, body),
             Self::H2(client) => {
                 let stream = client.request(pairs, ended)?;
                 client.send(stream, body, true);
@@ -180,7 +204,7 @@ impl Engine {
     #[inline]
     pub(crate) fn receive(&mut self, input: &[u8]) {
         match self {
-            Self::H1(client) => client.receive(input),
+            Self::H1(http1) => http1.client.receive(input),
             Self::H2(client) => client.receive(input),
             Self::Spdy(client) => client.receive(input),
         }
@@ -188,7 +212,7 @@ impl Engine {
 
     pub(crate) fn receive_eof(&mut self, whole: bool) {
         match self {
-            Self::H1(client) => client.receive_eof(whole),
+            Self::H1(http1) => http1.client.receive_eof(whole),
             Self::H2(client) => client.receive_eof(whole),
             Self::Spdy(client) => client.receive_eof(whole),
         }
@@ -197,7 +221,10 @@ impl Engine {
     #[inline]
     pub(crate) fn transmit(&mut self, out: &mut Vec<u8>) {
         match self {
-            Self::H1(client) => client.transmit(out),
+            Self::H1(http1) => {
+                http1.client.transmit(&mut http1.out);
+                http1.out.drain_bytes(out);
+            }
             Self::H2(client) => client.transmit(out),
             Self::Spdy(client) => client.transmit(out),
         }
@@ -206,9 +233,10 @@ impl Engine {
     #[inline]
     pub(crate) fn event(&mut self) -> Option<Told> {
         match self {
-            Self::H1(client) => {
+            Self::H1(http1) => {
+                let client = &mut http1.client;
                 let event = client.event()?;
-                let (told, head) = told(event, |error| error.message().to_owned());
+                let (told, head) = told(event, |error| format!("server {error}"));
                 head.into_iter().for_each(|head| client.recycle(head));
                 Some(told)
             }

@@ -33,8 +33,8 @@ impl Request {
         let mut all = vec![
             (":method", method),
             (":scheme", scheme),
-            (":authority", authority),
             (":path", path),
+            (":authority", authority),
         ];
         let given = |name: &str| {
             fields
@@ -45,7 +45,8 @@ impl Request {
             all.push(("user-agent", USER_AGENT));
         }
         let length = body.len().to_string();
-        if !body.is_empty() && !given("content-length") {
+        // RFC 9110 section 8.6: methods that have a body say so where it is empty.
+        if (!body.is_empty() || has_body(method)) && !given("content-length") {
             all.push(("content-length", &length));
         }
         let own = all

@@ -1,4 +1,4 @@
-//! The chunked transfer coding of a request body, decoded as bytes arrive.
+//! The chunked transfer coding of a body, decoded as bytes arrive.
 //!
 //! Stricter than nginx where leniency lets two readers disagree: every line
 //! ends with CRLF, a size has at most 16 digits, extensions follow the grammar
@@ -69,31 +69,73 @@ impl ChunkedDecoder {
     ) -> Result<usize, Fault> {
         let mut at = 0;
         while at < input.len() && !self.is_done() {
-            let rest = &input[at..];
-            at += match &mut self.state {
-                State::Data { left } => {
-                    let len = (*left).min(rest.len() as u64) as usize;
-                    data.extend_from_slice(&rest[..len]);
-                    *left -= len as u64;
-                    if *left == 0 {
-                        self.state = State::DataCr;
-                    }
-                    len
-                }
-                State::Trailers(reader) => {
-                    let (len, done) = reader.read(rest, settings, trailers)?;
-                    if done {
-                        self.state = State::Done;
-                    }
-                    len
-                }
-                _ => {
-                    self.framing_byte(rest[0], settings)?;
-                    1
-                }
-            };
+            let (used, is_data) = self.step(&input[at..], settings, trailers)?;
+            if is_data {
+                data.extend_from_slice(&input[at..at + used]);
+            }
+            at += used;
         }
         Ok(at)
+    }
+
+    /// Decodes what is in `buffer` from `from` on, so that the data alone is left in it. Gives how many bytes behind the end
+    /// of the body were dropped. After a fault the data before it is left.
+    pub(super) fn decode_in_place(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        from: usize,
+        settings: &Settings,
+        trailers: &mut Fields,
+    ) -> Result<usize, Fault> {
+        let (mut at, mut kept) = (from, 0);
+        let result = loop {
+            if at == buffer.len() || self.is_done() {
+                break Ok(buffer.len() - at);
+            }
+            match self.step(&buffer[at..], settings, trailers) {
+                Ok((used, is_data)) => {
+                    if is_data {
+                        buffer.copy_within(at..at + used, kept);
+                        kept += used;
+                    }
+                    at += used;
+                }
+                Err(fault) => break Err(fault),
+            }
+        };
+        buffer.truncate(kept);
+        result
+    }
+
+    /// Takes bytes of one kind, at least one; gives how many, and whether they are data.
+    #[inline]
+    fn step(
+        &mut self,
+        rest: &[u8],
+        settings: &Settings,
+        trailers: &mut Fields,
+    ) -> Result<(usize, bool), Fault> {
+        match &mut self.state {
+            State::Data { left } => {
+                let used = (*left).min(rest.len() as u64) as usize;
+                *left -= used as u64;
+                if *left == 0 {
+                    self.state = State::DataCr;
+                }
+                Ok((used, true))
+            }
+            State::Trailers(reader) => {
+                let (used, done) = reader.read(rest, settings, trailers)?;
+                if done {
+                    self.state = State::Done;
+                }
+                Ok((used, false))
+            }
+            _ => {
+                self.framing_byte(rest[0], settings)?;
+                Ok((1, false))
+            }
+        }
     }
 
     /// Takes one byte that is neither data nor of the trailer section.
@@ -182,10 +224,23 @@ mod tests {
             .then_some((data, list, input.len() - used)))
     }
 
-    /// Decodes whole, and byte by byte, and wants the same.
+    /// The data of a body that is decoded where it lies, behind other bytes.
+    fn decode_in_place(input: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+        let (mut decoder, mut trailers) = (ChunkedDecoder::new(), Fields::default());
+        let mut buffer = [b"head", input].concat();
+        let settings = Settings::default();
+        decoder.decode_in_place(&mut buffer, 4, &settings, &mut trailers)?;
+        Ok(decoder.is_done().then_some(buffer))
+    }
+
+    /// Decodes whole, byte by byte and in place, and wants the same.
     fn decode(input: &[u8]) -> Result<Option<Decoded>, Fault> {
         let whole = decode_with(input, &Settings::default(), input.len().max(1));
         assert_eq!(whole, decode_with(input, &Settings::default(), 1));
+        assert_eq!(
+            whole.clone().map(|decoded| decoded.map(|(data, ..)| data)),
+            decode_in_place(input)
+        );
         whole
     }
 

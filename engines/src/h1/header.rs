@@ -68,7 +68,7 @@ pub(super) fn check_part(part: &[u8]) -> Result<(), Fault> {
 /// Where the name ends (at the colon, or the end of the line), and whether it
 /// has a byte that does not belong in a name.
 #[inline]
-fn scan_name(line: &[u8], underscores: bool) -> Result<(usize, bool), Fault> {
+pub(super) fn scan_name(line: &[u8], underscores: bool) -> Result<(usize, bool), Fault> {
     let mut odd = false;
     for (at, &byte) in line.iter().enumerate() {
         match NAME[byte as usize] {
@@ -95,7 +95,7 @@ fn check_value(value: &[u8]) -> Result<(), Fault> {
 /// The value that begins at `start`, without spaces around it. A tab stays, as in nginx: RFC 9110 would have it go, but
 /// then two hops could see different framing fields.
 #[inline]
-fn trim(line: &[u8], mut start: usize) -> Range<usize> {
+pub(super) fn trim(line: &[u8], mut start: usize) -> Range<usize> {
     let mut end = line.len();
     while start < end && line[start] == b' ' {
         start += 1;

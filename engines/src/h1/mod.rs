@@ -48,7 +48,7 @@ mod trailer;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Client, Event as ClientEvent, ProtocolError};
+pub use client::{Client, Event as ClientEvent, ProtocolError, RequestOptions};
 pub use conn::{Conn, PIPELINE_BUFFER_BYTES};
 pub use event::{Event, Next, Phase};
 pub use settings::Settings;

@@ -154,6 +154,15 @@ impl OutputQueue {
         filled
     }
 
+    /// Moves the bytes up to the first file piece to the end of `out`.
+    pub fn drain_bytes(&mut self, out: &mut Vec<u8>) {
+        while let Some(Front::Bytes(bytes)) = self.front() {
+            let len = bytes.len() as u64;
+            out.extend_from_slice(bytes);
+            self.advance(len);
+        }
+    }
+
     /// Whether a file piece follows the leading memory pieces, so that a write
     /// of them is better sent with MSG_MORE.
     #[must_use]
@@ -423,6 +432,16 @@ mod tests {
         );
         let mut few = [IoSlice::new(&[]); 1];
         assert_eq!(queue.slices(&mut few), 1);
+    }
+
+    #[test]
+    fn bytes_are_drained_up_to_the_first_file() {
+        let (mut queue, mut out) = (head_and_file(), b"> ".to_vec());
+        queue.push_bytes(b"tail");
+        queue.advance(1);
+        queue.drain_bytes(&mut out);
+        assert_eq!(out, b"> ead ");
+        assert_eq!(drain(&mut queue), "<7+4>tail");
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! connection does. Redirects are a status like others. Absent: the socket, which is the attempt's.
 
 use engines::client::{Bodies, Refusal};
-use engines::h1::{Client, ClientEvent, ProtocolError, Settings};
-use engines::http::{BodyLength, FieldId, ResponseHead};
+use engines::h1::{Client, ClientEvent, ProtocolError, RequestOptions};
+use engines::http::{BodyLength, FieldId, OutputQueue, ResponseHead};
 use server_base::background_fetch::FetchRequest;
 
 /// A response while it is received.
@@ -65,22 +65,22 @@ impl HttpFetch {
     /// The target or the host cannot be part of a request.
     pub(super) fn new(request: &FetchRequest) -> Result<(Self, Vec<u8>), Refusal> {
         let bytes_max = request.response_bytes_max;
-        // The limit is that of the whole response, so none of its parts may have a lower one.
-        let settings = Settings {
-            header_buffer_bytes: bytes_max + 1,
-            large_header_buffers: (1, bytes_max + 1),
-            max_headers: u32::MAX,
-            ..Settings::default()
-        };
-        let mut client = Client::http10(settings, Bodies::Told);
+        let mut client = Client::new(Bodies::Told);
         let fields: [(&[u8], &[u8]); 3] = [
             (b":method", b"GET"),
             (b":path", request.target.as_bytes()),
-            (b":authority", request.host.as_bytes()),
+            (b"Host", request.host.as_bytes()),
         ];
-        client.request(fields, true)?;
-        let mut bytes = Vec::new();
-        client.transmit(&mut bytes);
+        let options = RequestOptions {
+            http10: true,
+            // The limit is that of the whole response, so none of its parts may have a lower one.
+            head_bytes: bytes_max + 1,
+            ..RequestOptions::default()
+        };
+        client.request(fields, options)?;
+        let (mut out, mut bytes) = (OutputQueue::default(), Vec::new());
+        client.transmit(&mut out);
+        out.drain_bytes(&mut bytes);
         let fetch = Self {
             client,
             media_type: request.media_type,
@@ -147,6 +147,8 @@ impl HttpFetch {
             BodyLength::Length(bytes) if bytes > self.bytes_max as u64 => {
                 Err(HttpError::TooLong(self.bytes_max))
             }
+            // Nobody who is asked in HTTP/1.0 may answer so (RFC 9112 section 6.1).
+            BodyLength::Unknown => Err(HttpError::Invalid),
             _ => Ok(()),
         }
     }

@@ -1,18 +1,20 @@
 //! A response head from bytes that arrive in any pieces.
 //!
 //! As in the server role, complete lines are parsed where they lie, an incomplete one stays with the caller and is checked
-//! as far as it came; lines, framing fields and limits are the same code. Stricter than a request: a line without a colon
-//! ends the connection.
+//! as far as it came. What servers send is read as nginx reads it: names with odd bytes stay, a line without a colon is a
+//! field without a value, a second status line is skipped. Stricter: a NUL or CR anywhere, a status below 100, and framing
+//! that can be read in two ways.
 //!
-//! Source: RFC 9112 sections 2 to 6.
+//! Source: RFC 9112 sections 2 to 6; nginx's leniencies.
 
 use super::super::Settings;
 use super::super::framing::Framing;
-use super::super::header::{self, Line};
+use super::super::header;
 use super::super::limit::LineBudget;
-use super::ProtocolError;
+use super::{ConnectionOptions, ProtocolError};
 use crate::client::parse_status;
 use crate::http::{BodyLength, Fault, Field, FieldId, ResponseHead, Span, Version};
+use std::ops::Range;
 
 /// Parses one response head after the other.
 #[derive(Debug)]
@@ -24,8 +26,7 @@ pub(super) struct ResponseParser {
     /// Leading bytes of the incomplete line that are known to have no LF.
     searched: usize,
     framing: Framing,
-    said_close: bool,
-    said_keep_alive: bool,
+    connection: ConnectionOptions,
     size_bytes: u64,
 }
 
@@ -33,24 +34,49 @@ pub(super) struct ResponseParser {
 #[derive(Debug)]
 pub(super) struct Parsed {
     pub(super) head: Box<ResponseHead>,
+    pub(super) version: Version,
     /// The connection may be used again after a body whose end is known.
     pub(super) keep: bool,
     pub(super) size_bytes: u64,
 }
 
+/// What a line of a response's head is.
+enum Line {
+    /// The empty line: the head is complete.
+    End,
+    /// One more status line, which some servers send.
+    Skipped,
+    /// A field, as ranges of the line.
+    Field {
+        name: Range<usize>,
+        value: Range<usize>,
+    },
+}
+
 impl ResponseParser {
-    pub(super) fn new(settings: &Settings) -> Self {
+    /// `head` gives the memory.
+    pub(super) fn new(head: Box<ResponseHead>, settings: &Settings) -> Self {
         Self {
-            head: Box::default(),
+            head,
             version: Version::Http11,
             in_fields: false,
             budget: LineBudget::of_head(settings),
             searched: 0,
             framing: Framing::default(),
-            said_close: false,
-            said_keep_alive: false,
+            connection: ConnectionOptions::default(),
             size_bytes: 0,
         }
+    }
+
+    /// Forgets what has come of a head.
+    pub(super) fn reset(&mut self, settings: &Settings) {
+        self.head.clear();
+        self.in_fields = false;
+        self.budget = LineBudget::of_head(settings);
+        self.searched = 0;
+        self.framing = Framing::default();
+        self.connection = ConnectionOptions::default();
+        self.size_bytes = 0;
     }
 
     /// Whether no byte of a head has been seen.
@@ -59,12 +85,8 @@ impl ResponseParser {
     }
 
     /// Parses the lines at the start of `input`, which begins with the bytes not consumed before. Gives how many bytes are
-    /// consumed, and whether the head is complete; `spare` gives the memory for the next one.
-    pub(super) fn advance(
-        &mut self,
-        input: &[u8],
-        settings: &Settings,
-    ) -> Result<(usize, bool), ProtocolError> {
+    /// consumed, and whether the head is complete.
+    pub(super) fn advance(&mut self, input: &[u8]) -> Result<(usize, bool), ProtocolError> {
         let mut at = 0;
         let done = loop {
             let rest = &input[at..];
@@ -83,8 +105,7 @@ impl ResponseParser {
             self.searched = 0;
             let line = &rest[..lf];
             let line = line.strip_suffix(b"\r").unwrap_or(line);
-            let offset = self.head.arena.len() + at;
-            let done = self.line(line, offset, settings)?;
+            let done = self.line(line, self.head.arena.len() + at)?;
             at += lf + 1;
             self.budget.take(lf + 1);
             self.size_bytes += lf as u64 + 1;
@@ -102,28 +123,18 @@ impl ResponseParser {
         spare: Box<ResponseHead>,
         settings: &Settings,
     ) -> Result<Parsed, ProtocolError> {
-        let body = self
-            .framing
-            .body(self.version)
-            .map_err(ProtocolError::Head)?;
-        let mut head = std::mem::replace(&mut self.head, spare);
-        head.body = body;
-        let keep = match self.version {
-            Version::Http11 => !self.said_close,
-            _ => self.said_keep_alive && !self.said_close,
-        };
-        head.keep_alive = keep;
-        let parsed = Parsed {
+        let body = self.framing.body(self.version);
+        let next = Self::new(spare, settings);
+        let done = std::mem::replace(self, next);
+        let mut head = done.head;
+        head.body = body.map_err(ProtocolError::Head)?;
+        head.keep_alive = done.connection.keeps(done.version);
+        Ok(Parsed {
+            version: done.version,
+            keep: head.keep_alive,
+            size_bytes: done.size_bytes,
             head,
-            keep,
-            size_bytes: self.size_bytes,
-        };
-        let head = std::mem::take(&mut self.head);
-        *self = Self {
-            head,
-            ..Self::new(settings)
-        };
-        Ok(parsed)
+        })
     }
 
     fn check_part(&mut self, part: &[u8], capacity: usize) -> Result<(), ProtocolError> {
@@ -136,13 +147,15 @@ impl ResponseParser {
 
     fn check_bytes(&self, part: &[u8]) -> Result<(), ProtocolError> {
         if self.in_fields {
-            return header::check_part(part).map_err(ProtocolError::Head);
+            // The CR may turn out to be half of the line end.
+            let part = part.strip_suffix(b"\r").unwrap_or(part);
+            return field_line(part).map(drop).map_err(ProtocolError::Head);
         }
         let known = part.len().min(PREFIX.len());
-        if part[..known] == PREFIX[..known] {
-            Ok(())
-        } else {
-            Err(ProtocolError::BadStatusLine)
+        match part.iter().zip(PREFIX).take_while(|(a, b)| a == b).count() {
+            same if same == known => Ok(()),
+            same if same < NAME_BYTES => Err(ProtocolError::NotHttp),
+            _ => Err(ProtocolError::BadStatusLine),
         }
     }
 
@@ -155,43 +168,29 @@ impl ResponseParser {
 
     /// Takes one line, whose first byte will be at `offset` in the arena. Gives whether the head is complete.
     #[inline]
-    fn line(
-        &mut self,
-        line: &[u8],
-        offset: usize,
-        settings: &Settings,
-    ) -> Result<bool, ProtocolError> {
+    fn line(&mut self, line: &[u8], offset: usize) -> Result<bool, ProtocolError> {
         if !self.in_fields {
-            let (version, status) = status_line(line).ok_or(ProtocolError::BadStatusLine)?;
-            self.version = version;
-            self.head.status = status;
+            (self.version, self.head.status) = status_line(line)?;
             self.in_fields = true;
             return Ok(false);
         }
-        let (name, value) = match header::parse(line, settings).map_err(ProtocolError::Head)? {
+        let (name, value) = match field_line(line).map_err(ProtocolError::Head)? {
             Line::End => return Ok(true),
-            Line::NoColon => return Err(ProtocolError::Head(Fault::BadHeader)),
-            Line::OddName { .. } if settings.ignore_invalid_headers => return Ok(false),
-            Line::OddName { name, value } | Line::Field { name, value } => (name, value),
+            Line::Skipped => return Ok(false),
+            Line::Field { name, value } => (name, value),
         };
-        if self.head.fields.len() >= settings.max_headers as usize {
-            return Err(ProtocolError::Head(Fault::TooManyHeaders));
-        }
         let id = FieldId::of(&line[name.clone()]);
         let text = &line[value.clone()];
         match id {
-            FieldId::ContentLength => self
-                .framing
-                .content_length(text)
-                .map_err(ProtocolError::Head)?,
-            FieldId::TransferEncoding => {
-                self.framing
-                    .transfer_encoding(text)
-                    .map_err(ProtocolError::Head)?;
+            FieldId::ContentLength => self.framing.content_length(text),
+            FieldId::TransferEncoding => self.framing.transfer_encoding(text),
+            FieldId::Connection => {
+                self.connection.take(text);
+                Ok(())
             }
-            FieldId::Connection => self.connection(text),
-            _ => {}
+            _ => Ok(()),
         }
+        .map_err(ProtocolError::Head)?;
         self.head.fields.push(Field {
             name: Span::new(offset + name.start, name.len()),
             value: Span::new(offset + value.start, value.len()),
@@ -199,30 +198,59 @@ impl ResponseParser {
         });
         Ok(false)
     }
+}
 
-    /// The options of a Connection field (RFC 9112 section 9.3).
-    fn connection(&mut self, value: &[u8]) {
-        for option in value.split(|byte| *byte == b',') {
-            let option = option.trim_ascii();
-            self.said_close |= option.eq_ignore_ascii_case(b"close");
-            self.said_keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
-        }
+/// Parses a line after the first, which may be the beginning of one.
+#[inline]
+fn field_line(line: &[u8]) -> Result<Line, Fault> {
+    if line.is_empty() {
+        return Ok(Line::End);
+    }
+    if line.starts_with(&PREFIX[..NAME_BYTES]) {
+        check_text(line)?;
+        return Ok(Line::Skipped);
+    }
+    let (name_end, _) = header::scan_name(line, true)?;
+    let value = header::trim(line, line.len().min(name_end + 1));
+    check_text(&line[value.clone()])?;
+    let name = 0..name_end;
+    Ok(Line::Field { name, value })
+}
+
+/// Refuses what could end a line or a text for somebody else.
+#[inline]
+fn check_text(text: &[u8]) -> Result<(), Fault> {
+    match memchr::memchr2(b'\r', 0, text) {
+        Some(_) => Err(Fault::BadHeader),
+        None => Ok(()),
     }
 }
 
-/// "HTTP/1.1 200 OK"; the phrase, and with it the space before, may be missing.
-fn status_line(line: &[u8]) -> Option<(Version, u16)> {
-    let rest = line.strip_prefix(PREFIX)?;
-    let (minor, rest) = rest.split_first()?;
+/// "HTTP/1.1 200 OK". There may be several spaces before the status, a further number after it ("403.1"), and no phrase.
+fn status_line(line: &[u8]) -> Result<(Version, u16), ProtocolError> {
+    if !line.starts_with(&PREFIX[..NAME_BYTES]) {
+        return Err(ProtocolError::NotHttp);
+    }
+    let bad = ProtocolError::BadStatusLine;
+    let rest = line.strip_prefix(PREFIX).ok_or(bad)?;
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (minor, rest) = rest.split_at(digits);
     let version = match minor {
-        b'0' => Version::Http10,
-        b'1'..=b'9' => Version::Http11,
-        _ => return None,
+        [] | [_, _, _, ..] => return Err(bad),
+        [b'0'] | [b'0', b'0'] => Version::Http10,
+        _ => Version::Http11,
     };
-    let (status, phrase) = rest.strip_prefix(b" ")?.split_at_checked(3)?;
-    let control = |byte: &u8| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f;
-    let fits = matches!(phrase.first(), None | Some(b' ')) && !phrase.iter().any(control);
-    fits.then_some((version, parse_status(status)?))
+    let rest = rest.strip_prefix(b" ").ok_or(bad)?;
+    let spaces = rest.iter().take_while(|byte| **byte == b' ').count();
+    let (status, phrase) = rest[spaces..].split_at_checked(3).ok_or(bad)?;
+    let fits = status.iter().all(u8::is_ascii_digit)
+        && matches!(phrase.first(), None | Some(b' ' | b'.'))
+        && check_text(phrase).is_ok();
+    if !fits {
+        return Err(bad);
+    }
+    let status = parse_status(status).ok_or(ProtocolError::BadStatus)?;
+    Ok((version, status))
 }
 
 /// Where the body of a response ends, besides its framing fields (RFC 9112 section 6.3).
@@ -246,3 +274,5 @@ pub(super) fn ends(head: &ResponseHead, of_head_request: bool) -> Ends {
 }
 
 const PREFIX: &[u8] = b"HTTP/1.";
+/// Bytes of "HTTP/".
+const NAME_BYTES: usize = 5;

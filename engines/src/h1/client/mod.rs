@@ -3,9 +3,16 @@
 //! One exchange at a time: the next request is taken when the response before it, and the body of its own request, are
 //! complete. Exchanges are numbered from 1.
 //!
-//! What servers and proxies could read in two ways is an error and never repaired: a body may have one length, chunked is
-//! the only coding, a line needs its colon, nothing may come that was not asked for. Whether the end of the connection ends
-//! a body is the driver's to say, since TLS knows of ends that somebody else has made.
+//! Requests are sent as the caller writes them; how the body is framed follows from their fields. Responses are read with
+//! nginx's leniencies as long as they mean one thing: a body has one length, chunked is the only coding, nothing may come
+//! that was not asked for. Heads keep all their fields, verbatim. Whether the end of the connection ends a body is the
+//! driver's to say, since TLS knows of ends that somebody else has made.
+//!
+//! A response may end before its request has. The connection is then of no further use, unless the rest of the request is
+//! sent all the same. Bytes behind a response leave it whole, and end the connection.
+//!
+//! A tunnel has two ends: the server's is told as the end of the exchange, ours is [`Client::end`]. Either goes on when the
+//! other has ended.
 //!
 //! Absent: HTTP/0.9, pipelining.
 //!
@@ -13,18 +20,20 @@
 
 mod head;
 mod protocol_error;
+mod receive;
 mod request;
 
 use std::collections::VecDeque;
 
 use super::Settings;
 use super::chunked::ChunkedDecoder;
-use crate::client::{self, Bodies, HeadSize, MAX_INTERIM, Refusal, Spares};
-use crate::http::{BodyLength, Fault, Fields, ResponseHead, Version};
+use crate::client::{self, Bodies, Spares};
+use crate::http::{Fields, OutputQueue, ResponseHead, Version};
 use crate::reassembly::ReassemblyBuffer;
-use head::{Ends, Parsed, ResponseParser, ends};
+use head::ResponseParser;
 pub use protocol_error::ProtocolError;
 use request::Asked;
+pub use request::RequestOptions;
 
 /// What a client of HTTP/1 tells its driver.
 pub type Event = client::Event<ProtocolError>;
@@ -35,9 +44,6 @@ pub struct Client {
     /// Limits of heads and trailer sections.
     settings: Settings,
     bodies: Bodies,
-    /// Version of the requests.
-    version: Version,
-    keep_alive: bool,
     /// A part of a head.
     held: ReassemblyBuffer,
     parser: ResponseParser,
@@ -48,10 +54,14 @@ pub struct Client {
     stream: u32,
     /// The connection may be used for another exchange.
     keep: bool,
+    has_answer: bool,
     interim: u32,
     body_bytes: u64,
+    sent_bytes: u64,
+    /// What bytes that come while nothing is asked are.
+    surplus: ProtocolError,
     events: VecDeque<Event>,
-    out: Vec<u8>,
+    out: OutputQueue,
     spares: Spares,
     scratch: Vec<u8>,
 }
@@ -76,84 +86,89 @@ enum Receiving {
 /// How far the request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sending {
-    Counted { left: u64 },
+    /// `left` is never 0, unless there is no byte of the body at all.
+    Counted {
+        left: u64,
+    },
     Chunked,
     Tunnel,
     Ended,
 }
 
+/// What the Connection fields of a head say (RFC 9112 section 9.3).
+#[derive(Clone, Copy, Debug, Default)]
+struct ConnectionOptions {
+    close: bool,
+    keep_alive: bool,
+}
+
+impl ConnectionOptions {
+    /// Takes one field.
+    fn take(&mut self, value: &[u8]) {
+        for option in value.split(|byte| *byte == b',') {
+            let option = option.trim_ascii();
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+
+    /// Whether the sender of a head of this version leaves the connection open.
+    fn keeps(self, version: Version) -> bool {
+        !self.close && (version >= Version::Http11 || self.keep_alive)
+    }
+}
+
 impl Client {
-    /// A connection on which nothing has been sent. `settings` limit heads and trailer sections as they do for requests;
-    /// without `keep_alive` every request asks the server to close.
+    /// A connection on which nothing has been sent.
     #[must_use]
-    pub fn new(settings: Settings, bodies: Bodies, keep_alive: bool) -> Self {
+    pub fn new(bodies: Bodies) -> Self {
+        let settings = Settings {
+            max_headers: u32::MAX,
+            ignore_invalid_headers: false,
+            underscores_in_headers: true,
+            ..Settings::default()
+        };
         Self {
-            parser: ResponseParser::new(&settings),
+            parser: ResponseParser::new(Box::default(), &settings),
             settings,
             bodies,
-            version: Version::Http11,
-            keep_alive,
             held: ReassemblyBuffer::default(),
             receiving: Receiving::Idle,
             sending: Sending::Ended,
             asked: Asked::default(),
             stream: 0,
             keep: true,
+            has_answer: false,
             interim: 0,
             body_bytes: 0,
+            sent_bytes: 0,
+            surplus: ProtocolError::Unasked,
             events: VecDeque::new(),
-            out: Vec::new(),
+            out: OutputQueue::default(),
             spares: Spares::default(),
             scratch: Vec::new(),
         }
     }
 
-    /// A connection for one request of HTTP/1.0. Its body and that of the response have a length, or the response ends with
-    /// the connection.
-    #[must_use]
-    pub fn http10(settings: Settings, bodies: Bodies) -> Self {
-        Self {
-            version: Version::Http10,
-            ..Self::new(settings, bodies, false)
-        }
+    /// Makes this a new connection and keeps the memory.
+    pub fn reset(&mut self) {
+        self.close();
+        self.events.clear();
+        self.out.clear();
+        self.receiving = Receiving::Idle;
+        self.keep = true;
+        self.has_answer = false;
+        self.stream = 0;
+        self.sent_bytes = 0;
+        self.surplus = ProtocolError::Unasked;
     }
 
-    /// Sends a request with these fields, `:method`, `:path` and `:authority` first, and gives its number. With `ended` it
-    /// has no body; else the body follows by [`Self::send`], chunked unless a `content-length` is among the fields.
-    ///
-    /// # Errors
-    /// The connection cannot take it, or it cannot be sent; nothing has been sent then.
-    pub fn request<'a>(
-        &mut self,
-        fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
-        ended: bool,
-    ) -> Result<u32, Refusal> {
-        match self.receiving {
-            Receiving::Over | Receiving::Tunnel => return Err(Refusal::Closed),
-            Receiving::Idle if !self.keep => return Err(Refusal::Closed),
-            Receiving::Idle if self.sending == Sending::Ended => {}
-            _ => return Err(Refusal::Busy),
-        }
-        let before = self.out.len();
-        match request::encode(fields, ended, self.version, self.keep_alive, &mut self.out) {
-            Ok((asked, sending)) => (self.asked, self.sending) = (asked, sending),
-            Err(refusal) => {
-                self.out.truncate(before);
-                return Err(refusal);
-            }
-        }
-        self.keep &= !self.asked.close;
-        self.receiving = Receiving::Head;
-        self.stream += 1;
-        self.interim = 0;
-        Ok(self.stream)
-    }
-
-    /// How many exchanges can be begun now: 1 or 0.
+    /// Whether a request can be begun: the exchange before it is complete in both directions, all of it has been
+    /// transmitted, and both sides keep the connection.
     #[must_use]
-    pub fn room(&self) -> usize {
+    pub fn is_reusable(&self) -> bool {
         let idle = matches!(self.receiving, Receiving::Idle) && self.sending == Sending::Ended;
-        usize::from(idle && self.keep)
+        idle && self.keep && self.out.is_empty()
     }
 
     /// Whether the connection takes no further request, now or later.
@@ -166,19 +181,25 @@ impl Client {
         }
     }
 
+    /// Bytes of the request, or of its tunnel, that have been transmitted.
+    #[must_use]
+    pub fn sent_bytes(&self) -> u64 {
+        self.sent_bytes
+    }
+
+    /// Whether a byte has come in answer to the request.
+    #[must_use]
+    pub fn has_answer(&self) -> bool {
+        self.has_answer
+    }
+
     /// Gives the exchange up, and with it the connection.
-    pub fn cancel(&mut self, stream: u32) {
-        if stream == self.stream && !self.is_idle() {
-            self.receiving = Receiving::Over;
-            self.sending = Sending::Ended;
-            self.keep = false;
-            self.held.clear();
+    pub fn cancel(&mut self) {
+        if !matches!(self.receiving, Receiving::Idle) || self.sending != Sending::Ended {
+            self.close();
             self.events.clear();
         }
     }
-
-    /// Windows are those of the transport, which opens them itself.
-    pub fn consumed(&mut self, _stream: u32, _bytes: u64) {}
 
     /// The next event.
     #[inline]
@@ -188,8 +209,9 @@ impl Client {
 
     /// Moves the bytes to send to the end of `out`.
     #[inline]
-    pub fn transmit(&mut self, out: &mut Vec<u8>) {
-        client::hand_over(&mut self.out, out);
+    pub fn transmit(&mut self, out: &mut OutputQueue) {
+        self.sent_bytes += self.out.len();
+        out.append(&mut self.out);
     }
 
     /// Takes back the memory of a head.
@@ -198,187 +220,21 @@ impl Client {
         self.spares.give(head);
     }
 
-    /// Takes bytes from the server.
-    pub fn receive(&mut self, input: &[u8]) {
-        let all = self.held.join(input);
-        match self.advance(&all) {
-            Ok(used) => self.held.keep(all, used),
-            Err(error) => self.fail(error),
-        }
-    }
-
-    /// Takes the end of the server's bytes. It ends a body without a length only where it is `whole`: with TLS, where the
-    /// server has said so before it closed.
-    pub fn receive_eof(&mut self, whole: bool) {
-        match self.receiving {
-            Receiving::Over => {}
-            Receiving::Idle => {
-                self.receiving = Receiving::Over;
-                self.events.push_back(Event::Eof);
-            }
-            Receiving::UntilClose | Receiving::Tunnel if whole => {
-                self.end();
-                self.receiving = Receiving::Over;
-            }
-            Receiving::Head if self.interim == 0 && self.parser.is_fresh() => {
-                self.fail(ProtocolError::NoResponse);
-            }
-            _ => self.fail(ProtocolError::Truncated),
-        }
-    }
-
-    /// Consumes bytes; gives how many. What is left is a part of a head.
-    fn advance(&mut self, input: &[u8]) -> Result<usize, ProtocolError> {
-        let mut at = 0;
-        while at < input.len() {
-            let rest = &input[at..];
-            match &mut self.receiving {
-                Receiving::Over => return Ok(input.len()),
-                Receiving::Idle => return Err(ProtocolError::Unasked),
-                Receiving::Head => {
-                    let (used, done) = self.parser.advance(rest, &self.settings)?;
-                    at += used;
-                    if !done {
-                        return Ok(at);
-                    }
-                    let spare = self.spares.take();
-                    let parsed = self.parser.take(spare, &self.settings)?;
-                    self.head(parsed)?;
-                }
-                Receiving::Length { left } => {
-                    let used = (*left).min(rest.len() as u64) as usize;
-                    *left -= used as u64;
-                    let done = *left == 0;
-                    self.data(&rest[..used]);
-                    at += used;
-                    if done {
-                        self.end();
-                    }
-                }
-                Receiving::Chunked(decoder, trailers) => {
-                    self.scratch.clear();
-                    let data = &mut self.scratch;
-                    let result = decoder.decode(rest, &self.settings, data, trailers);
-                    let done = decoder.is_done();
-                    let trailers = done.then(|| std::mem::take(trailers));
-                    let data = std::mem::take(&mut self.scratch);
-                    self.data(&data);
-                    self.scratch = data;
-                    at += result.map_err(ProtocolError::Body)?;
-                    if let Some(fields) = trailers {
-                        self.trailers(fields);
-                        self.end();
-                    }
-                }
-                Receiving::UntilClose | Receiving::Tunnel => {
-                    self.data(rest);
-                    return Ok(input.len());
-                }
-            }
-        }
-        Ok(at)
-    }
-
-    fn head(&mut self, parsed: Parsed) -> Result<(), ProtocolError> {
-        let Parsed {
-            head,
-            keep,
-            size_bytes,
-        } = parsed;
-        let stream = self.stream;
-        let status = head.status;
-        if status == 101 && !self.asked.upgrade {
-            return Err(ProtocolError::UnaskedUpgrade);
-        }
-        if (100..200).contains(&status) && status != 101 {
-            self.interim += 1;
-            if self.interim > MAX_INTERIM {
-                return Err(ProtocolError::TooManyInterim);
-            }
-            self.events.push_back(Event::Interim { stream, head });
-            return Ok(());
-        }
-        // RFC 9112 section 6.1: a server sends no coding to who may not know it.
-        if self.version == Version::Http10 && head.body == BodyLength::Unknown {
-            return Err(ProtocolError::Head(Fault::EncodingInHttp10));
-        }
-        let tunnel = status == 101 || (self.asked.is_connect && (200..300).contains(&status));
-        let ends = ends(&head, self.asked.is_head);
-        let size = HeadSize {
-            wire_bytes: size_bytes,
-            text_bytes: size_bytes,
-        };
-        self.keep &= keep && ends != Ends::AtClose && !tunnel;
-        self.body_bytes = 0;
-        self.events.push_back(Event::Head { stream, head, size });
-        if tunnel {
-            self.events.push_back(Event::Upgraded(stream));
-            self.receiving = Receiving::Tunnel;
-            self.sending = Sending::Tunnel;
-            return Ok(());
-        }
-        match ends {
-            Ends::Now => self.end(),
-            Ends::After(left) => self.receiving = Receiving::Length { left },
-            Ends::Chunked => {
-                self.receiving = Receiving::Chunked(ChunkedDecoder::new(), Fields::default());
-            }
-            Ends::AtClose => self.receiving = Receiving::UntilClose,
-        }
-        Ok(())
-    }
-
-    fn data(&mut self, bytes: &[u8]) {
-        self.body_bytes += bytes.len() as u64;
-        if bytes.is_empty() || self.bodies == Bodies::Counted {
-            return;
-        }
-        match self.events.back_mut() {
-            Some(Event::Data { bytes: last, .. }) => last.extend_from_slice(bytes),
-            _ => self.events.push_back(Event::Data {
-                stream: self.stream,
-                bytes: bytes.to_vec(),
-            }),
-        }
-    }
-
-    fn trailers(&mut self, fields: Fields) {
-        if !fields.is_empty() && self.bodies == Bodies::Told {
-            let stream = self.stream;
-            self.events.push_back(Event::Trailers { stream, fields });
-        }
-    }
-
-    fn end(&mut self) {
-        self.receiving = Receiving::Idle;
-        self.events.push_back(Event::End {
-            stream: self.stream,
-            body_bytes: self.body_bytes,
-        });
-    }
-
-    fn is_idle(&self) -> bool {
-        matches!(self.receiving, Receiving::Idle) && self.sending == Sending::Ended
-    }
-
-    fn fail(&mut self, error: ProtocolError) {
+    /// From here on nothing is read, nor taken to be sent.
+    fn close(&mut self) {
         self.receiving = Receiving::Over;
         self.sending = Sending::Ended;
         self.keep = false;
         self.held.clear();
-        self.events.push_back(Event::Failed(error));
     }
 
     /// Panics if the connection contradicts itself; for tests and fuzzing.
     pub fn check_invariants(&self) {
         match self.receiving {
             Receiving::Head => {
-                let (_, large) = self.settings.large_header_buffers;
-                let limit = large.max(self.settings.header_buffer_bytes);
-                assert!(
-                    self.held.bytes().len() <= limit,
-                    "a part of a line exceeds its limit"
-                );
+                let limit = self.settings.header_buffer_bytes;
+                let held = self.held.bytes().len();
+                assert!(held <= limit, "a part of a line exceeds its limit");
             }
             Receiving::Length { left } => assert!(left > 0, "a complete body is not recognised"),
             Receiving::Chunked(ref decoder, _) => assert!(!decoder.is_done(), "a body has ended"),

@@ -6,49 +6,65 @@ use std::fmt;
 /// One way a server breaks HTTP/1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtocolError {
-    /// The first line is no status line (RFC 9112 section 4).
+    /// The first bytes are not "HTTP/": an answer of HTTP/0.9, or another protocol.
+    NotHttp,
+    /// The first line is no status line of HTTP/1 (RFC 9112 section 4).
     BadStatusLine,
-    /// The head is malformed, or contradicts itself about where the body ends.
+    /// The status is below 100.
+    BadStatus,
+    /// The head is malformed, too large, or contradicts itself about where the body ends.
     Head(Fault),
     /// The framing of the body is broken.
     Body(Fault),
+    /// 103 in a response of HTTP/1.0.
+    EarlyHintsInHttp10,
     /// More interim responses than the limit.
     TooManyInterim,
-    /// 101 without a request for it.
+    /// 101 without a request for it, or before that was sent whole.
     UnaskedUpgrade,
-    /// Bytes that no request has asked for.
+    /// Bytes after a body with a length; the response is complete.
+    DataAfterLength,
+    /// Bytes after a chunked body; the response is complete.
+    DataAfterChunks,
+    /// Bytes that no request has asked for; the response before them, if there was one, is complete.
     Unasked,
-    /// The server has closed its side before it answered; a request that may be repeated is safe to repeat.
+    /// The server has closed its side before it answered.
     NoResponse,
     /// The server has closed its side inside of a response.
     Truncated,
 }
 
 impl ProtocolError {
-    /// The text for a log.
+    /// What the server did, in nginx's words as far as it has some; "upstream " or "server " goes before them.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {
-            Self::BadStatusLine => "server sent an invalid status line",
+            Self::NotHttp | Self::BadStatusLine => "sent no valid HTTP/1.0 header",
+            Self::BadStatus => "sent invalid status",
             Self::Head(fault) => match fault {
-                Fault::HeaderTooLarge | Fault::TooManyHeaders => "server sent too big a header",
-                Fault::BadHeader => "server sent an invalid header line",
-                Fault::DuplicateContentLength => "server sent duplicate \"Content-Length\"",
-                Fault::BadContentLength => "server sent an invalid \"Content-Length\"",
+                Fault::HeaderTooLarge => "sent too big header",
+                Fault::DuplicateContentLength => "sent duplicate header line: \"Content-Length\"",
+                Fault::BadContentLength => "sent invalid \"Content-Length\" header",
                 Fault::LengthAndEncoding => {
-                    "server sent \"Content-Length\" and \"Transfer-Encoding\" at the same time"
+                    "sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same time"
                 }
-                Fault::EncodingInHttp10 => "server sent \"Transfer-Encoding\" in HTTP/1.0",
-                Fault::UnknownEncoding => "server sent an unknown \"Transfer-Encoding\"",
-                Fault::DuplicateEncoding => "server sent duplicate \"Transfer-Encoding\"",
-                _ => "server sent an invalid header",
+                Fault::EncodingInHttp10 => "sent HTTP/1.0 response with \"Transfer-Encoding\"",
+                Fault::UnknownEncoding => "sent unknown \"Transfer-Encoding\"",
+                Fault::DuplicateEncoding => "sent duplicate header line: \"Transfer-Encoding\"",
+                _ => "sent invalid header",
             },
-            Self::Body(_) => "server sent an invalid chunked body",
-            Self::TooManyInterim => "server sent too many interim responses",
-            Self::UnaskedUpgrade => "server switched protocols unasked",
-            Self::Unasked => "server sent bytes that nobody asked for",
-            Self::NoResponse => "server closed the connection without a response",
-            Self::Truncated => "server closed the connection inside of a response",
+            Self::Body(fault) => match fault {
+                Fault::BadTrailer => "sent invalid trailer",
+                Fault::TrailerTooLarge => "sent too big trailers",
+                _ => "sent invalid chunked response",
+            },
+            Self::EarlyHintsInHttp10 => "sent HTTP/1.0 response with early hints",
+            Self::TooManyInterim => "sent too many interim responses",
+            Self::UnaskedUpgrade => "switched protocols without being asked",
+            Self::DataAfterLength => "sent more data than specified in \"Content-Length\" header",
+            Self::DataAfterChunks => "sent data after final chunk",
+            Self::Unasked => "sent data without being asked",
+            Self::NoResponse | Self::Truncated => "prematurely closed connection",
         }
     }
 }

@@ -1,12 +1,41 @@
-//! Requests, as bytes: the line, the fields, and what frames the body.
+//! Requests, as bytes: the line, the fields as they are given, and the body as these frame it.
 //!
-//! Fields that say where the body ends or what becomes of the connection are the engine's own.
+//! Nothing is added to what the caller says, and nothing is sent that the server could read in another way: lines that end
+//! early, two lengths, more body than announced.
+//!
 //! Source: RFC 9112 sections 3, 6 and 7.
 
 use super::super::encode;
-use super::{Client, Sending};
+use super::super::framing::Framing;
+use super::{Client, ConnectionOptions, Receiving, Sending};
 use crate::client::{Refusal, is_sendable};
-use crate::http::{FieldId, Fields, Method, Version, is_token, parse_length};
+use crate::http::{BodyLength, Chunk, FieldId, Fields, Method, Version, is_token};
+
+/// What is to be known of a request besides its fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestOptions {
+    /// The request line names HTTP/1.0.
+    pub http10: bool,
+    /// The length of the body, which is not more than `Content-Length` says where that is among the fields. It is chunked
+    /// where they say so.
+    pub body: BodyLength,
+    /// The caller is prepared for a tunnel: 101, or success of CONNECT.
+    pub upgrade: bool,
+    /// Most bytes of a response head, interim or not, and of a trailer section.
+    pub head_bytes: usize,
+}
+
+impl Default for RequestOptions {
+    /// HTTP/1.1 without a body.
+    fn default() -> Self {
+        Self {
+            http10: false,
+            body: BodyLength::None,
+            upgrade: false,
+            head_bytes: HEAD_BYTES,
+        }
+    }
+}
 
 /// What the response needs to know about its request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,136 +43,120 @@ pub(super) struct Asked {
     pub(super) is_head: bool,
     pub(super) is_connect: bool,
     pub(super) upgrade: bool,
-    pub(super) close: bool,
-}
-
-/// The pseudo-fields, of which the line is made.
-#[derive(Default)]
-struct Control<'a> {
-    method: &'a [u8],
-    path: &'a [u8],
-    authority: Option<&'a [u8]>,
+    /// The request leaves the connection open.
+    pub(super) keep: bool,
 }
 
 /// Appends a request head; gives what is to be known of it, and how its body is sent.
-pub(super) fn encode<'a>(
+fn encode<'a>(
     fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
-    ended: bool,
-    version: Version,
-    keep_alive: bool,
+    options: RequestOptions,
     out: &mut Vec<u8>,
 ) -> Result<(Asked, Sending), Refusal> {
-    let mut control = Control::default();
-    let mut asked = Asked::default();
+    let (mut method, mut target): (&[u8], &[u8]) = (b"", b"");
     let mut begun = false;
-    let mut length = None;
+    let mut framing = Framing::default();
+    let mut connection = ConnectionOptions::default();
     for (name, value) in fields {
-        // Pseudo-fields come first, as in HTTP/2: the request line is complete at the first other one.
-        if let [b':', pseudo @ ..] = name {
-            if begun || !is_sendable(value) {
-                return Err(Refusal::BadField);
-            }
-            match pseudo {
-                b"method" => control.method = value,
-                b"path" => control.path = value,
-                b"authority" => control.authority = Some(value),
-                _ => {}
-            }
-            continue;
-        }
-        if !begun {
-            begun = true;
-            line(&control, version, out)?;
-        }
-        match FieldId::of(name) {
-            FieldId::Connection => {
-                asked.close |= value.eq_ignore_ascii_case(b"close");
-                continue;
-            }
-            // The engine frames the body and keeps the connection; what the caller says of either could contradict it.
-            FieldId::TransferEncoding | FieldId::KeepAlive => continue,
-            FieldId::Host if control.authority.is_some() => continue,
-            FieldId::ContentLength => {
-                let repeated = length.is_some();
-                length = parse_length(value).filter(|_| !repeated);
-                if length.is_none() {
-                    return Err(Refusal::BadField);
+        // The request line is complete at the first field that is not of it.
+        match name {
+            b":method" if !begun => method = value,
+            b":path" if !begun => target = value,
+            _ if !is_name(name) => return Err(Refusal::BadName),
+            _ if !is_sendable(value) => return Err(Refusal::BadValue),
+            _ => {
+                if !begun {
+                    begun = true;
+                    line(method, target, options, out)?;
                 }
+                let framed = match FieldId::of(name) {
+                    FieldId::ContentLength => framing.content_length(value),
+                    FieldId::TransferEncoding => framing.transfer_encoding(value),
+                    FieldId::Connection => {
+                        connection.take(value);
+                        Ok(())
+                    }
+                    _ => Ok(()),
+                };
+                framed.map_err(|_| Refusal::BadFraming)?;
+                field(name, value, out);
             }
-            FieldId::Upgrade => asked.upgrade = true,
-            FieldId::Other if !is_token(name) => return Err(Refusal::BadField),
-            _ => {}
         }
-        if !is_sendable(value) {
-            return Err(Refusal::BadField);
-        }
-        field(name, value, out);
     }
     if !begun {
-        line(&control, version, out)?;
-    }
-    let method = Method::parse(control.method);
-    asked.is_head = method == Method::Head;
-    asked.is_connect = method == Method::Connect;
-    asked.close |= !keep_alive;
-    let sending = framing(method, version, ended, length, out)?;
-    if asked.upgrade {
-        field(b"Connection", b"upgrade", out);
-    } else if asked.close && version != Version::Http10 {
-        field(b"Connection", b"close", out);
+        line(method, target, options, out)?;
     }
     out.extend_from_slice(b"\r\n");
+    let version = version(options);
+    let announced = framing.body(version).map_err(|_| Refusal::BadFraming)?;
+    let method = Method::parse(method);
+    let mut asked = Asked {
+        is_head: method == Method::Head,
+        is_connect: method == Method::Connect,
+        upgrade: options.upgrade,
+        keep: connection.keeps(version),
+    };
+    let sending = match (announced, options.body) {
+        (BodyLength::Unknown, BodyLength::None | BodyLength::Length(0)) => {
+            encode::last_chunk(out, None);
+            Sending::Ended
+        }
+        (BodyLength::Unknown, _) => Sending::Chunked,
+        (BodyLength::None | BodyLength::Length(0), BodyLength::None | BodyLength::Length(0)) => {
+            Sending::Ended
+        }
+        (BodyLength::Length(_), BodyLength::None) => {
+            // The server waits for a body that does not come.
+            asked.keep = false;
+            Sending::Ended
+        }
+        (BodyLength::Length(left), BodyLength::Length(body)) if body > left => {
+            return Err(Refusal::BodyTooLong);
+        }
+        (BodyLength::Length(left), _) => Sending::Counted { left },
+        (BodyLength::None, _) => return Err(Refusal::BodyTooLong),
+    };
     Ok((asked, sending))
 }
 
-/// How the body is sent; appends the field that says so where none has.
-fn framing(
-    method: Method,
-    version: Version,
-    ended: bool,
-    length: Option<u64>,
+/// The request line.
+fn line(
+    method: &[u8],
+    target: &[u8],
+    options: RequestOptions,
     out: &mut Vec<u8>,
-) -> Result<Sending, Refusal> {
-    Ok(match (ended, length) {
-        (true, None) => {
-            // RFC 9110 section 8.6: methods that have a body say so where it is empty.
-            if matches!(method, Method::Post | Method::Put | Method::Patch) {
-                field(b"Content-Length", b"0", out);
-            }
-            Sending::Ended
-        }
-        (true, Some(0)) => Sending::Ended,
-        (true, Some(_)) => return Err(Refusal::BadField),
-        (false, Some(left)) => Sending::Counted { left },
-        (false, None) if version == Version::Http10 => return Err(Refusal::BadField),
-        (false, None) => {
-            field(b"Transfer-Encoding", b"chunked", out);
-            Sending::Chunked
-        }
-    })
-}
-
-/// The request line, and Host.
-fn line(control: &Control<'_>, version: Version, out: &mut Vec<u8>) -> Result<(), Refusal> {
-    let target = match control.method {
-        b"CONNECT" => control.authority.unwrap_or_default(),
-        _ => control.path,
-    };
-    let bad = |byte: &u8| *byte <= b' ' || *byte == 0x7f;
-    if !is_token(control.method) || target.is_empty() || target.iter().any(bad) {
-        return Err(Refusal::BadField);
+) -> Result<(), Refusal> {
+    let is_tunnel = Method::parse(method) == Method::Connect;
+    if !is_token(method) || (is_tunnel && !options.upgrade) {
+        return Err(Refusal::BadMethod);
     }
-    let version: &[u8] = match version {
+    let bad = |byte: &u8| *byte <= b' ' || *byte == 0x7f;
+    if target.is_empty() || target.iter().any(bad) {
+        return Err(Refusal::BadTarget);
+    }
+    let version: &[u8] = match version(options) {
         Version::Http10 => b" HTTP/1.0\r\n",
         _ => b" HTTP/1.1\r\n",
     };
-    for part in [control.method, b" ", target, version] {
+    for part in [method, b" ", target, version] {
         out.extend_from_slice(part);
     }
-    if let Some(authority) = control.authority {
-        field(b"Host", authority, out);
-    }
     Ok(())
+}
+
+const fn version(options: RequestOptions) -> Version {
+    if options.http10 {
+        Version::Http10
+    } else {
+        Version::Http11
+    }
+}
+
+/// Whether a name is one for every reader. It need not be a token: fields of clients are passed on with odd names where the
+/// configuration lets them in.
+fn is_name(name: &[u8]) -> bool {
+    let bad = |byte: &u8| *byte <= b' ' || *byte == 0x7f || *byte == b':';
+    !name.is_empty() && !name.iter().any(bad)
 }
 
 fn field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
@@ -153,53 +166,95 @@ fn field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
 }
 
 impl Client {
-    /// Sends bytes of the request's body; with `ended` they are the last. What exceeds the length that was announced is
-    /// dropped, and ends the connection after the response; so does less.
-    pub fn send(&mut self, stream: u32, bytes: &[u8], ended: bool) {
-        if stream != self.stream {
+    /// Sends a request head with these fields, `:method` and `:path` first, the others as they are and in their order. Gives
+    /// its number. A body follows by [`Self::send`] and [`Self::end`].
+    ///
+    /// # Errors
+    /// The connection cannot take it, or it cannot be sent; nothing has been sent then.
+    pub fn request<'a>(
+        &mut self,
+        fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+        options: RequestOptions,
+    ) -> Result<u32, Refusal> {
+        if self.is_closed() {
+            return Err(Refusal::Closed);
+        }
+        if !self.is_reusable() {
+            return Err(Refusal::Busy);
+        }
+        let mut result = Err(Refusal::Busy);
+        self.out.push_with(|run| {
+            let before = run.len();
+            result = encode(fields, options, run);
+            if result.is_err() {
+                run.truncate(before);
+            }
+        });
+        (self.asked, self.sending) = result?;
+        self.keep = self.asked.keep;
+        self.begin_response(options.head_bytes);
+        self.sent_bytes = 0;
+        self.stream = self.stream.wrapping_add(1);
+        Ok(self.stream)
+    }
+
+    /// Sends a piece of the request's body, or of a tunnel. What exceeds the length that was announced is dropped, and ends
+    /// the connection after the response.
+    pub fn send(&mut self, mut chunk: Chunk) {
+        let len = chunk.len();
+        if len == 0 {
             return;
         }
-        let out = &mut self.out;
         match &mut self.sending {
-            Sending::Ended => return,
+            Sending::Ended => self.keep = false,
             Sending::Counted { left } => {
-                let fits = bytes
-                    .len()
-                    .min(usize::try_from(*left).unwrap_or(usize::MAX));
-                out.extend_from_slice(&bytes[..fits]);
-                *left -= fits as u64;
-                self.keep &= fits == bytes.len() && !(ended && *left > 0);
+                self.keep &= len <= *left;
+                chunk = chunk.truncated(*left);
+                *left -= chunk.len();
+                if *left == 0 {
+                    self.sending = Sending::Ended;
+                }
+                self.out.push(chunk);
             }
             Sending::Chunked => {
-                if !bytes.is_empty() {
-                    encode::chunk_size(out, bytes.len() as u64);
-                    out.extend_from_slice(bytes);
-                    out.extend_from_slice(b"\r\n");
-                }
-                if ended {
-                    encode::last_chunk(out, None);
-                }
+                self.out.push_with(|run| encode::chunk_size(run, len));
+                self.out.push(chunk);
+                self.out.push_bytes(b"\r\n");
             }
-            Sending::Tunnel => out.extend_from_slice(bytes),
-        }
-        if ended {
-            self.sending = Sending::Ended;
+            Sending::Tunnel => self.out.push(chunk),
         }
     }
 
-    /// Ends the request's body with a trailer section, where it is chunked; fields that cannot be sent are left out.
-    pub fn send_trailers(&mut self, stream: u32, trailers: &Fields) {
-        if stream != self.stream || self.sending != Sending::Chunked {
-            return self.send(stream, &[], true);
+    /// Ends the request's body, or our side of a tunnel. Trailers are sent where the body is chunked; those that cannot be are
+    /// left out. A body shorter than announced ends the connection after the response.
+    pub fn end(&mut self, trailers: Option<&Fields>) {
+        match std::mem::replace(&mut self.sending, Sending::Ended) {
+            Sending::Counted { left } => self.keep &= left == 0,
+            Sending::Chunked => self.out.push_with(|run| {
+                run.extend_from_slice(b"0\r\n");
+                for line in trailers.iter().flat_map(|trailers| &trailers.fields) {
+                    let of = |span| trailers.map_or(&b""[..], |trailers| trailers.bytes(span));
+                    let (name, value) = (of(line.name), of(line.value));
+                    if is_token(name) && is_sendable(value) && encode::is_trailer(line.id) {
+                        field(name, value, run);
+                    }
+                }
+                run.extend_from_slice(b"\r\n");
+            }),
+            Sending::Tunnel | Sending::Ended => {}
         }
-        self.out.extend_from_slice(b"0\r\n");
-        for line in &trailers.fields {
-            let (name, value) = (trailers.bytes(line.name), trailers.bytes(line.value));
-            if is_token(name) && is_sendable(value) && encode::is_trailer(line.id) {
-                field(name, value, &mut self.out);
-            }
-        }
-        self.out.extend_from_slice(b"\r\n");
-        self.sending = Sending::Ended;
+    }
+
+    /// Gets ready for the response to a request.
+    fn begin_response(&mut self, head_bytes: usize) {
+        self.settings.header_buffer_bytes = head_bytes;
+        self.settings.large_header_buffers = (0, head_bytes);
+        self.parser.reset(&self.settings);
+        self.receiving = Receiving::Head;
+        self.has_answer = false;
+        self.interim = 0;
     }
 }
+
+/// Most bytes of a response head unless the caller says otherwise.
+const HEAD_BYTES: usize = 64 << 10;

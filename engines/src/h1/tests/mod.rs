@@ -2,7 +2,6 @@
 
 mod body;
 mod client;
-mod client_http10;
 mod differential;
 mod head;
 mod keep_alive;
