@@ -144,9 +144,14 @@ impl Lookup {
         Self::default()
     }
 
-    /// The answer, if it is there; an error is as the log words it, such as "Host not found".
+    /// The answer, if it is there; an error is as the log words it, such as "3: Host not found".
     pub fn answer(&self) -> Option<Result<Resolved, String>> {
         self.0.borrow().clone()
+    }
+
+    /// Whether the answer is there.
+    pub fn is_answered(&self) -> bool {
+        self.0.borrow().is_some()
     }
 
     /// Sets the answer; called by the connector, which wakes the exchange then.
@@ -181,7 +186,7 @@ impl Connector for NoServers {
 
     fn resolve(&mut self, _: Option<&Arc<NameServers>>, _: &str, _: u64, waker: Waker) -> Lookup {
         let lookup = Lookup::pending();
-        lookup.complete(Err("Host not found".to_owned()));
+        lookup.complete(Err("3: Host not found".to_owned()));
         waker.wake();
         lookup
     }

@@ -3,11 +3,13 @@
 //! Exchanges refer to a server or location by its index. A [`LocalHttp`] is one thread's counted reference
 //! to one configuration, so that nothing shared between threads is touched for each request.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use conf::Pos;
@@ -24,6 +26,7 @@ use crate::exchange::{Ctx, Exchange};
 use crate::handler::{Content, Handler, Handlers, HeaderStage};
 use crate::location::{LocationKind, LocationSet};
 use crate::names::ServerNames;
+use crate::upstream::group::{Groups, LocalGroup};
 use crate::vars::VarTable;
 
 /// One configuration.
@@ -221,12 +224,22 @@ pub struct LocalHttp {
     pub http: Arc<Http>,
     /// Counts reloads, from 1.
     pub number: u64,
+    /// The groups of servers, as this thread knows them.
+    pub(crate) groups: Box<[Rc<LocalGroup>]>,
+    /// Digests of locations, where they have been asked for; else 0.
+    pub(crate) location_digests: Box<[Cell<u64>]>,
 }
 
 impl LocalHttp {
     /// A thread's reference to a configuration, the `number`th.
     pub fn new(http: Arc<Http>, number: u64) -> Self {
-        Self { http, number }
+        let groups = http.main::<Groups>().iter().map(LocalGroup::new);
+        Self {
+            groups: groups.collect(),
+            location_digests: vec![Cell::new(0); http.locations.len()].into(),
+            http,
+            number,
+        }
     }
 }
 

@@ -1,45 +1,141 @@
-//! `upstream`: a named group of servers, read and checked.
+//! `upstream`: a named group of servers, and the idle connections that it keeps.
 //!
-//! Nothing passes requests to a group yet, so a group only has to be right: its servers, their parameters, its name.
+//! What a group is and how one of its servers is chosen is in [`server_http::upstream::group`]; here are the directives.
 //! Methods of choosing a server, and zones, are refused as directives that are not built.
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row, Word};
-use server_base::address::parse_endpoint;
+use server_base::connector::UpstreamAddr;
 use server_base::listen::MAX_UNIX_PATH;
+use server_base::name_servers::{NameServers, name_servers};
 use server_http::build::Build;
 use server_http::confs::{Conf, Scope, Unit};
 use server_http::module::Module;
+use server_http::upstream::group::{self, Groups, Keepalive, Server};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "upstream",
     directives: &[ROWS],
-    units: &[<Groups as Conf>::unit],
+    units: &[<Block as Conf>::unit],
     ..Module::EMPTY
 };
 
-const ROWS: &[Row<Build>] = &[Row {
-    name: "upstream",
-    contexts: Contexts::HTTP,
-    arity: Arity::TAKE1,
-    block: true,
-    default: "",
-    doc: "Defines a group of servers; nothing passes requests to one yet.",
-    syntax: "name { server address [parameters]; ... }",
-    apply: upstream,
-}];
+macro_rules! row {
+    ($name:literal, $arity:ident, $default:literal, $syntax:literal, $doc:literal, $apply:expr) => {
+        Row {
+            name: $name,
+            contexts: Contexts::UPSTREAM,
+            arity: Arity::$arity,
+            block: false,
+            default: $default,
+            doc: $doc,
+            syntax: $syntax,
+            apply: $apply,
+        }
+    };
+}
 
-/// The names of the groups.
+const ROWS: &[Row<Build>] = &[
+    Row {
+        name: "upstream",
+        contexts: Contexts::HTTP,
+        arity: Arity::TAKE1,
+        block: true,
+        default: "",
+        doc: "Defines a group of servers that requests are passed to.",
+        syntax: "name { ... }",
+        apply: upstream,
+    },
+    Row {
+        name: "upstream_unresolved",
+        contexts: Contexts::HTTP,
+        arity: Arity::TAKE1,
+        block: false,
+        default: "down",
+        doc: "What a server's host that is not found when the configuration is read means: the server is down until its name \
+              resolves, or an error as in nginx.",
+        syntax: "down | error",
+        apply: unresolved,
+    },
+    row!(
+        "server",
+        ONE_MORE,
+        "",
+        "address [parameters]",
+        "A server of the group; parameters are weight, max_conns, max_fails, fail_timeout, backup and down.",
+        server
+    ),
+    row!(
+        "keepalive",
+        TAKE12,
+        "32 local",
+        "connections [local]",
+        "How many idle connections to the group's servers a worker thread keeps, 0 for none; with local each location has its \
+         own.",
+        keepalive
+    ),
+    row!(
+        "keepalive_requests",
+        TAKE1,
+        "1000",
+        "number",
+        "Largest number of requests of one connection to a server.",
+        |b, d| set(b, d, |block| &mut block.requests, conf::number)
+    ),
+    row!(
+        "keepalive_time",
+        TAKE1,
+        "1h",
+        "time",
+        "Time after which a connection to a server is closed behind its next response.",
+        |b, d| set(b, d, |block| &mut block.time_ms, conf::time_ms)
+    ),
+    row!(
+        "keepalive_timeout",
+        TAKE1,
+        "60s",
+        "timeout",
+        "How long an idle connection to a server is kept.",
+        |b, d| set(b, d, |block| &mut block.timeout_ms, conf::time_ms)
+    ),
+    row!(
+        "resolver",
+        ONE_MORE,
+        "",
+        "address ... [valid=time] [ipv4=on|off] [ipv6=on|off]",
+        "Name servers for the names of the group's servers that were not found when the configuration was read.",
+        resolver
+    ),
+    row!(
+        "resolver_timeout",
+        TAKE1,
+        "30s",
+        "time",
+        "How long to wait for such a name to be resolved.",
+        |b, d| set(b, d, |block| &mut block.resolver_timeout_ms, conf::time_ms)
+    ),
+];
+
+/// The `upstream` block that is being read: what is written in it so far.
 #[derive(Default)]
-struct Groups(HashSet<Vec<u8>>);
+struct Block {
+    servers: Vec<Server>,
+    /// How many connections, and whether locations share them not.
+    keepalive: Option<(usize, bool)>,
+    requests: Option<u64>,
+    time_ms: Option<u64>,
+    timeout_ms: Option<u64>,
+    resolver: Option<Arc<NameServers>>,
+    resolver_timeout_ms: Option<u64>,
+}
 
-impl Conf for Groups {
+impl Conf for Block {
     fn unit() -> &'static Unit {
-        static UNIT: Unit = Unit::new(Scope::Main, || Box::new(Groups::default()));
+        static UNIT: Unit = Unit::new(Scope::Main, || Box::new(Block::default()));
         &UNIT
     }
 
@@ -47,77 +143,163 @@ impl Conf for Groups {
 }
 
 fn upstream(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
-    let name = d.arg(0).to_vec();
-    let groups = &mut b.conf_mut::<Groups>().0;
-    if !groups.insert(name) {
-        let text = format!("duplicate upstream \"{}\"", d.arg_str(0));
-        return Err(ConfError::word(d, d.word(0), text));
-    }
-    let mut servers = 0;
-    conf::each(b, d.items(), |b, line| {
-        if line.name() != "server" {
-            return Err(conf::unknown(
-                line,
-                Contexts::UPSTREAM,
-                ["server"].into_iter(),
-            ));
-        }
-        servers += 1;
-        server(b, line)
-    })?;
-    if servers == 0 {
+    let id = group::define(b, d)?;
+    *b.conf_mut() = Block::default();
+    conf::walk(b, d.items(), Contexts::UPSTREAM)?;
+    let block = std::mem::take(b.conf_mut::<Block>());
+    if block.servers.is_empty() {
         return Err(ConfError::at_close(d, "no servers are inside upstream"));
     }
+    let group = b.conf_mut::<Groups>().get_mut(id);
+    group.keepalive = block.kept();
+    group.servers = block.servers;
+    group.resolver = block.resolver;
+    group.resolver_timeout_ms = block.resolver_timeout_ms;
+    Ok(())
+}
+
+impl Block {
+    /// The idle connections that are kept.
+    fn kept(&self) -> Option<Keepalive> {
+        let (connections, is_local) = self.keepalive.unwrap_or(KEPT);
+        (connections > 0).then_some(Keepalive {
+            connections,
+            is_local,
+            requests: self.requests.unwrap_or(REQUESTS),
+            time_ms: self.time_ms.unwrap_or(TIME_MS),
+            timeout_ms: self.timeout_ms.unwrap_or(TIMEOUT_MS),
+        })
+    }
+}
+
+fn unresolved(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let is_error = match d.arg(0) {
+        b"down" => false,
+        b"error" => true,
+        _ => return Err(ConfError::invalid(d, d.word(0))),
+    };
+    let groups = b.conf_mut::<Groups>();
+    match groups.unresolved_is_error.replace(is_error) {
+        Some(_) => Err(ConfError::directive(d, "is duplicate")),
+        None => Ok(()),
+    }
+}
+
+/// Sets a value that may be written once.
+fn set<T>(
+    b: &mut Build,
+    d: &Directive,
+    place: fn(&mut Block) -> &mut Option<T>,
+    parse: fn(&Directive) -> Result<T, ConfError>,
+) -> Result<(), ConfError> {
+    let place = place(b.conf_mut());
+    if place.is_some() {
+        return Err(ConfError::directive(d, "is duplicate"));
+    }
+    *place = Some(parse(d)?);
+    Ok(())
+}
+
+fn keepalive(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let parse = |d: &Directive| {
+        let connections = conf::parse_number(d.arg(0)).and_then(|n| usize::try_from(n).ok());
+        let connections = connections.ok_or_else(|| {
+            let text = format!(
+                "invalid value \"{}\" in \"keepalive\" directive",
+                d.arg_str(0)
+            );
+            ConfError::word(d, d.word(0), text)
+        })?;
+        match d.args.get(1) {
+            None => Ok((connections, false)),
+            Some(word) if word.text == b"local" => Ok((connections, true)),
+            Some(word) => Err(invalid_parameter(d, word)),
+        }
+    };
+    set(b, d, |block| &mut block.keepalive, parse)
+}
+
+fn resolver(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    if b.conf_mut::<Block>().resolver.is_some() {
+        return Err(ConfError::directive(d, "is duplicate"));
+    }
+    let servers = name_servers(b, d)?;
+    b.conf_mut::<Block>().resolver = Some(Arc::new(servers));
     Ok(())
 }
 
 /// One `server`.
 fn server(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
-    if d.args.is_empty() {
-        let text = "invalid number of arguments in \"server\" directive";
-        return Err(ConfError::at(d, text));
-    }
+    let mut server = Server::new();
     for word in &d.args[1..] {
-        parameter(d, word)?;
+        parameter(&mut server, d, word)?;
     }
     let text = d.arg_str(0);
     let wrong = |why: &str| {
         let text = format!("{why} in upstream \"{text}\"");
         Err(ConfError::word(d, d.word(0), text))
     };
-    if let Some(path) = text.strip_prefix("unix:") {
-        return match path.len() {
-            0 => wrong("no path in the unix domain socket"),
-            n if n > MAX_UNIX_PATH => wrong("too long path in the unix domain socket"),
-            _ => Ok(()),
-        };
+    match d.arg(0).strip_prefix(b"unix:") {
+        Some(b"") => return wrong("no path in the unix domain socket"),
+        Some(path) if path.len() > MAX_UNIX_PATH => {
+            return wrong("too long path in the unix domain socket");
+        }
+        Some(path) => {
+            server.name = Arc::from(d.arg(0));
+            server.addresses = vec![UpstreamAddr::Unix(Arc::from(path))];
+        }
+        None => group::server_address(b, d, &mut server)?,
     }
-    match parse_endpoint(text, DEFAULT_PORT, &mut |host| b.look_up(host)) {
-        Ok(_) => Ok(()),
-        Err(why) => wrong(why),
-    }
+    b.conf_mut::<Block>().servers.push(server);
+    Ok(())
 }
 
-fn parameter(d: &Directive, word: &Word) -> Result<(), ConfError> {
+fn parameter(server: &mut Server, d: &Directive, word: &Word) -> Result<(), ConfError> {
     let text = word.text.as_slice();
     let at = text.iter().position(|byte| *byte == b'=');
     let (key, value) = match at {
         Some(at) => (&text[..at], Some(&text[at + 1..])),
         None => (text, None),
     };
-    let right = match (key, value) {
-        (b"weight", Some(value)) => conf::parse_number(value).is_some_and(|n| n > 0),
-        (b"max_conns" | b"max_fails", Some(value)) => conf::parse_number(value).is_some(),
-        (b"fail_timeout", Some(value)) => conf::parse_time_s(value).is_some(),
-        (b"backup" | b"down", None) => true,
-        _ => false,
+    let read = match (key, value) {
+        (b"weight", Some(value)) => conf::parse_number(value)
+            .filter(|weight| *weight > 0)
+            .map(|weight| server.weight = weight.min(WEIGHT_MAX) as i64),
+        (b"max_conns", Some(value)) => conf::parse_number(value).map(|n| server.max_conns = n),
+        (b"max_fails", Some(value)) => conf::parse_number(value).map(|n| server.max_fails = n),
+        (b"fail_timeout", Some(value)) => {
+            conf::parse_time_s(value).map(|seconds| server.fail_timeout_s = seconds)
+        }
+        (b"backup", None) => {
+            server.is_backup = true;
+            Some(())
+        }
+        (b"down", None) => {
+            server.is_down = true;
+            Some(())
+        }
+        (b"resolve" | b"drain", None) | (b"service" | b"slow_start" | b"route", Some(_)) => {
+            let name = String::from_utf8_lossy(key);
+            let text = format!(
+                "the \"{name}\" parameter is not built yet: it belongs to ngx_http_upstream_module"
+            );
+            return Err(ConfError::word(d, word, text));
+        }
+        _ => None,
     };
-    if right {
-        return Ok(());
-    }
-    let text = format!("invalid parameter \"{}\"", word.as_str());
-    Err(ConfError::word(d, word, text))
+    read.ok_or_else(|| invalid_parameter(d, word))
 }
 
-/// Port of a server that names none.
-const DEFAULT_PORT: u16 = 80;
+fn invalid_parameter(d: &Directive, word: &Word) -> ConfError {
+    let text = format!("invalid parameter \"{}\"", word.as_str());
+    ConfError::word(d, word, text)
+}
+
+/// Idle connections where `keepalive` is not written, which locations do not share.
+const KEPT: (usize, bool) = (32, true);
+/// Defaults of the directives about them.
+const REQUESTS: u64 = 1000;
+const TIME_MS: u64 = 3_600_000;
+const TIMEOUT_MS: u64 = 60_000;
+/// The largest weight that has an effect: sums of weights cannot overflow then.
+const WEIGHT_MAX: u64 = 1 << 31;

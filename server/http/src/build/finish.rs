@@ -18,6 +18,7 @@ use crate::http::{Http, Location, Server};
 use crate::location::{LocationKind, LocationSet};
 use crate::module::Module;
 use crate::timing::ALL;
+use crate::upstream::group;
 use crate::value::Value;
 
 impl Build {
@@ -25,6 +26,7 @@ impl Build {
     pub(super) fn finish_http(&mut self) -> Result<(), ConfError> {
         self.default_root();
         self.merge();
+        group::finish(self)?;
         for finish in self.modules.iter().filter_map(|m| m.finish) {
             finish(self)?;
         }

@@ -271,6 +271,13 @@ impl Build {
         http.locations[http.servers[server].location].confs.get()
     }
 
+    /// The settings of unit `T`, of locations, that `http` itself has; for modules' `finish`.
+    pub fn http_base_conf<T: Conf>(&self) -> &T {
+        let http = self.http.as_ref();
+        let http = http.expect("modules are finished inside http");
+        http.locations[0].confs.get()
+    }
+
     /// Sets how a server speaks TLS; for modules' `finish`.
     pub fn set_tls(&mut self, server: usize, config: Arc<tls::Config>) {
         let http = self.http.as_mut();

@@ -28,6 +28,7 @@ use conf::{Arity, Contexts, Row};
 use crate::build::Build;
 use crate::confs::{Conf, Unit};
 use crate::module::Inherit;
+use crate::upstream::group::Groups;
 
 /// The core's structs of settings.
 pub fn units() -> Vec<&'static Unit> {
@@ -39,6 +40,7 @@ pub fn units() -> Vec<&'static Unit> {
         SpdySrv::unit(),
         SpdyLoc::unit(),
         ResolverLoc::unit(),
+        Groups::unit(),
     ]
 }
 

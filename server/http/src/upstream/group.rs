@@ -1,16 +1,29 @@
 //! Groups of servers, and which of them is tried next.
 //!
-//! A group is data of the configuration ([`Group`]); how its servers fare is state of each thread ([`Peers`]), which begins
+//! A group is data of the configuration ([`Group`]); how its servers fare is state of each thread (`Peers`), which begins
 //! anew with each configuration, as in nginx without `zone`.
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`.
 
+mod conf;
+mod names;
+mod peers;
+mod pool;
+
+use std::rc::Rc;
 use std::sync::Arc;
 
 use server_base::connector::{Pool, UpstreamAddr};
 
 use super::gateway::Target;
+use crate::conf_core::ResolverLoc;
 use crate::exchange::{Ctx, Exchange, Wait};
+
+pub use conf::{
+    Group, Groups, Keepalive, Server, UnresolvedHost, add, define, finish, server_address, target,
+};
+use names::{Asked, Followed};
+use peers::{Peer, Peers, Tried, choose};
 
 /// The index of a group in its configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,10 +55,6 @@ pub enum Pick {
     Unresolved(String),
 }
 
-/// Chooses servers for one request, each at most once.
-#[derive(Debug)]
-pub struct Picker {}
-
 /// How an attempt ended, as the group counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -57,27 +66,215 @@ pub enum Outcome {
     Next,
 }
 
+/// Chooses servers for one request, each at most once; the server of a group that has one address any number of times.
+#[derive(Debug)]
+pub struct Picker {
+    group: Rc<LocalGroup>,
+    /// Whose place among `max_conns` is taken.
+    current: Option<Rc<Peer>>,
+    /// The group had no choice when `current` was chosen.
+    is_single: bool,
+    /// Backup servers are used from here on.
+    in_backup: bool,
+    tried: Tried,
+    /// The state of the lists that `tried` is about.
+    changes: u32,
+    asked: Asked,
+}
+
+/// A group of one thread: of the configuration, or of a request alone.
+#[derive(Debug)]
+pub(crate) struct LocalGroup {
+    name: Box<[u8]>,
+    peers: Peers,
+    followed: Option<Box<Followed>>,
+    keepalive: Option<Keepalive>,
+    digest: u64,
+}
+
 impl Picker {
     /// For these servers.
-    pub fn new(_: &Exchange, _: Target) -> Self {
-        Self {}
+    pub fn new(x: &Exchange, target: Target) -> Self {
+        let group = match target {
+            Target::Group(id) => Rc::clone(&x.http.groups[id.0]),
+            Target::Addresses(addresses) => Rc::new(LocalGroup::of_addresses(addresses)),
+            Target::Name(name, port) => Rc::new(LocalGroup::of_name(x, name, port)),
+        };
+        Self {
+            changes: group.peers.changes.get(),
+            group,
+            current: None,
+            is_single: false,
+            in_backup: false,
+            tried: Tried::default(),
+            asked: Asked::default(),
+        }
     }
 
-    /// How many attempts there may be, as nginx counts them (`pc->tries`).
+    /// How many attempts there may be, as nginx counts them (`pc->tries`); known once a server was chosen, since names may
+    /// have to be resolved before.
     pub fn tries(&self) -> u32 {
-        0
+        u32::try_from(self.group.peers.tries()).unwrap_or(u32::MAX)
     }
 
     /// Chooses a server; what it holds (a place among `max_conns`) it gives back by [`Picker::finish`] or when dropped.
-    pub fn pick(&mut self, _: &mut Exchange, _: &mut Ctx<'_>) -> Pick {
-        Pick::None
+    pub fn pick(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Pick {
+        self.give_back();
+        let group = Rc::clone(&self.group);
+        let Some(followed) = &group.followed else {
+            return match self.choose(x, cx) {
+                Some(chosen) => Pick::Chosen(chosen),
+                None => Pick::None,
+            };
+        };
+        // First without waiting, where what is known is not stale; then with all that can be known.
+        for needed in [false, true] {
+            followed.ask(&mut self.asked, needed, x, cx);
+            followed.receive(&mut self.asked, &group.peers);
+            if self.asked.is_waiting() {
+                return Pick::Wait(Wait::woken());
+            }
+            if let Some(chosen) = self.choose(x, cx) {
+                followed.refresh(x, cx);
+                return Pick::Chosen(chosen);
+            }
+        }
+        let error = followed.error(&self.asked);
+        match error.filter(|_| group.peers.is_empty()) {
+            Some(error) => Pick::Unresolved(error),
+            None => Pick::None,
+        }
     }
 
-    /// The attempt with the server that was chosen last has ended.
-    pub fn finish(&mut self, _: &Exchange, _: &Ctx<'_>, _: Outcome) {}
+    /// The attempt with the server that was chosen last has ended. Returns whether that server is now left out for a while,
+    /// which the caller logs ("upstream server temporarily disabled").
+    pub fn finish(&mut self, _: &Exchange, cx: &Ctx<'_>, outcome: Outcome) -> bool {
+        let Some(peer) = self.current.take() else {
+            return false;
+        };
+        peer.give_back();
+        if self.is_single {
+            peer.forgive();
+            return false;
+        }
+        if outcome == Outcome::Failed {
+            return peer.fail(now_s(cx));
+        }
+        peer.succeed();
+        false
+    }
 
     /// The name of the group, or the host that is resolved: for logs, `$proxy_host`-like variables and pools.
     pub fn name(&self) -> &[u8] {
-        b""
+        &self.group.name
+    }
+
+    fn choose(&mut self, x: &Exchange, cx: &Ctx<'_>) -> Option<Chosen> {
+        let group = Rc::clone(&self.group);
+        let peers = &group.peers;
+        self.is_single = peers.is_single();
+        let peer = match self.is_single {
+            true => peers.single()?,
+            false => self.choose_of_many(peers, now_s(cx))?,
+        };
+        peer.take();
+        let keepalive = group.keepalive.as_ref();
+        let chosen = Chosen {
+            addr: peer.addr.clone(),
+            name: Arc::clone(&peer.name),
+            server: Arc::clone(&peer.server),
+            pool: keepalive.map(|keepalive| pool::pool(x, group.digest, keepalive)),
+        };
+        self.current = Some(peer);
+        Some(chosen)
+    }
+
+    fn choose_of_many(&mut self, peers: &Peers, now_s: u64) -> Option<Rc<Peer>> {
+        if self.changes != peers.changes.get() {
+            // The marks are about a list that is no more; how often a server is tried has a limit of its own.
+            self.changes = peers.changes.get();
+            self.tried = Tried::default();
+        }
+        if !self.in_backup {
+            let found = choose(&peers.primary.borrow(), &mut self.tried, now_s);
+            if found.is_some() || peers.backup.borrow().is_empty() {
+                return found;
+            }
+            self.in_backup = true;
+            self.tried = Tried::default();
+        }
+        choose(&peers.backup.borrow(), &mut self.tried, now_s)
+    }
+
+    fn give_back(&mut self) {
+        if let Some(peer) = self.current.take() {
+            peer.give_back();
+        }
     }
 }
+
+impl Drop for Picker {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+impl LocalGroup {
+    /// A group of the configuration.
+    pub(crate) fn new(group: &Group) -> Rc<Self> {
+        let resolver = group.resolver.as_ref();
+        let timeout_ms = group.resolver_timeout_ms.unwrap_or_default();
+        Rc::new(Self {
+            name: group.name.to_vec().into(),
+            peers: Peers::new(group.servers.iter()),
+            followed: Followed::new(group.servers.iter(), resolver, timeout_ms),
+            keepalive: group.keepalive,
+            digest: pool::group_digest(&group.name),
+        })
+    }
+
+    /// Servers of one request, which are known by their addresses.
+    fn of_addresses(addresses: Vec<UpstreamAddr>) -> Self {
+        let name = addresses
+            .first()
+            .map_or_else(String::new, UpstreamAddr::to_string);
+        let server = Server {
+            name: name.as_bytes().into(),
+            addresses,
+            ..Server::new()
+        };
+        Self::of_request(name, &server, None)
+    }
+
+    /// Servers of one request, whose name is resolved for it.
+    fn of_name(x: &Exchange, name: String, port: u16) -> Self {
+        let server = Server {
+            name: name.as_bytes().into(),
+            unresolved: Some(UnresolvedHost::new(&name, port)),
+            ..Server::new()
+        };
+        let conf: &ResolverLoc = x.loc(&x.http);
+        let servers = std::iter::once(&server);
+        let followed = Followed::new(servers, conf.servers.as_ref(), conf.timeout.0);
+        Self::of_request(name, &server, followed)
+    }
+
+    fn of_request(name: String, server: &Server, followed: Option<Box<Followed>>) -> Self {
+        Self {
+            peers: Peers::new(std::iter::once(server)),
+            name: name.into_bytes().into(),
+            followed,
+            keepalive: None,
+            digest: 0,
+        }
+    }
+}
+
+/// Failures are counted in whole seconds, as in nginx.
+fn now_s(cx: &Ctx<'_>) -> u64 {
+    cx.clock.mono_ms / 1000
+}
+
+#[cfg(test)]
+#[path = "group/tests.rs"]
+mod tests;

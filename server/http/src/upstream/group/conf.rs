@@ -1,0 +1,405 @@
+//! Groups as the configuration has them: named by `upstream`, or made of the constant address of a `proxy_pass`.
+//!
+//! A group may be used before it is defined, so that what it lacks is known at the end of `http` only ([`finish`]): there
+//! hosts of groups that nobody defined are looked up.
+//!
+//! Source: nginx documentation, `ngx_http_upstream_module`; nginx's behaviour.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::Index;
+use std::sync::Arc;
+
+use conf::{ConfError, Directive};
+use server_base::address::{host_addresses, parse_endpoint};
+use server_base::connector::UpstreamAddr;
+use server_base::name_servers::NameServers;
+
+use super::GroupId;
+use crate::build::Build;
+use crate::conf_core::ResolverLoc;
+use crate::confs::{Conf, Scope, Unit};
+use crate::http::Http;
+use crate::upstream::gateway::Target;
+
+/// The groups of a configuration, in the order in which they were first named.
+#[derive(Default)]
+pub struct Groups {
+    list: Vec<Group>,
+    /// `upstream_unresolved error`: a host that is not found is an error, as in nginx; `None`: not written.
+    pub unresolved_is_error: Option<bool>,
+}
+
+/// One group.
+#[derive(Debug)]
+pub struct Group {
+    /// Its name as it was written first, or the host.
+    pub name: Arc<[u8]>,
+    /// An `upstream` block defines it.
+    pub is_defined: bool,
+    /// The port of all servers of a group that nobody defines; 0 for a UNIX-domain socket and for groups that are defined.
+    pub port: u16,
+    /// The servers, in the order in which they are written.
+    pub servers: Vec<Server>,
+    /// `keepalive`; `None` where no connections are kept.
+    pub keepalive: Option<Keepalive>,
+    /// Who is asked for servers whose hosts were not found; `None`: the name servers of the system.
+    pub resolver: Option<Arc<NameServers>>,
+    /// `resolver_timeout`, milliseconds; `None` until the end of `http` where it is not written.
+    pub resolver_timeout_ms: Option<u64>,
+    /// No port is written where it was named first.
+    has_no_port: bool,
+    /// Where it was named first: a directive whose first word names it.
+    at: Directive,
+}
+
+/// One `server`.
+#[derive(Clone, Debug, Default)]
+pub struct Server {
+    /// As it is written.
+    pub name: Arc<[u8]>,
+    /// Its addresses; none while its host is not found.
+    pub addresses: Vec<UpstreamAddr>,
+    /// The host that was not found when the configuration was read: it is asked for at run time.
+    pub unresolved: Option<UnresolvedHost>,
+    /// `weight`.
+    pub weight: i64,
+    /// `max_conns`; 0: no limit.
+    pub max_conns: u64,
+    /// `max_fails`; 0: failures do not count.
+    pub max_fails: u64,
+    /// `fail_timeout`, seconds.
+    pub fail_timeout_s: u64,
+    /// `backup`.
+    pub is_backup: bool,
+    /// `down`.
+    pub is_down: bool,
+}
+
+/// A host that is asked for at run time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnresolvedHost {
+    /// The name.
+    pub name: String,
+    /// The port of its addresses.
+    pub port: u16,
+    /// What is wrong, with the place where it is written; `None` for the host of one request.
+    error: Option<ConfError>,
+}
+
+impl UnresolvedHost {
+    /// The host of one request.
+    pub(super) fn new(name: &str, port: u16) -> Self {
+        Self {
+            name: name.to_owned(),
+            port,
+            error: None,
+        }
+    }
+}
+
+/// The idle connections of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keepalive {
+    /// Connections kept.
+    pub connections: usize,
+    /// Locations do not share them.
+    pub is_local: bool,
+    /// `keepalive_requests`.
+    pub requests: u64,
+    /// `keepalive_time`, milliseconds.
+    pub time_ms: u64,
+    /// `keepalive_timeout`, milliseconds.
+    pub timeout_ms: u64,
+}
+
+impl Conf for Groups {
+    fn unit() -> &'static Unit {
+        static UNIT: Unit = Unit::new(Scope::Main, || Box::new(Groups::default()));
+        &UNIT
+    }
+
+    fn merge(&mut self, _: Option<&Self>) {}
+}
+
+impl Index<GroupId> for Groups {
+    type Output = Group;
+
+    fn index(&self, id: GroupId) -> &Group {
+        &self.list[id.0]
+    }
+}
+
+impl Groups {
+    /// All groups.
+    pub fn iter(&self) -> impl Iterator<Item = &Group> {
+        self.list.iter()
+    }
+
+    /// The group being defined.
+    pub fn get_mut(&mut self, id: GroupId) -> &mut Group {
+        &mut self.list[id.0]
+    }
+
+    fn push(&mut self, d: &Directive, name: &str, port: u16, has_no_port: bool) -> GroupId {
+        self.list.push(Group {
+            name: Arc::from(name.as_bytes()),
+            is_defined: false,
+            port,
+            servers: Vec::new(),
+            keepalive: None,
+            resolver: None,
+            resolver_timeout_ms: None,
+            has_no_port,
+            at: Directive {
+                block: None,
+                ..d.clone()
+            },
+        });
+        GroupId(self.list.len() - 1)
+    }
+}
+
+impl Group {
+    fn is_named(&self, host: &str) -> bool {
+        self.name.eq_ignore_ascii_case(host.as_bytes())
+    }
+
+    /// An error about the group, where it was named first.
+    fn error(&self, text: String) -> ConfError {
+        ConfError::word(&self.at, self.at.word(0), text)
+    }
+}
+
+/// Begins the definition of the group that the first word of an `upstream` names.
+///
+/// # Errors
+/// It is defined already, or was used with a port.
+pub fn define(b: &mut Build, d: &Directive) -> Result<GroupId, ConfError> {
+    let name = d.arg_str(0).to_owned();
+    let groups = b.conf_mut::<Groups>();
+    let Some(id) = groups.list.iter().position(|group| group.is_named(&name)) else {
+        let id = groups.push(d, &name, 0, true);
+        groups.list[id.0].is_defined = true;
+        return Ok(id);
+    };
+    let group = &mut groups.list[id];
+    if group.is_defined {
+        let text = format!("duplicate upstream \"{name}\"");
+        return Err(ConfError::word(d, d.word(0), text));
+    }
+    if !group.has_no_port {
+        return Err(group.error(format!(
+            "upstream \"{name}\" may not have port {}",
+            group.port
+        )));
+    }
+    group.is_defined = true;
+    group.port = 0;
+    group.servers.clear();
+    Ok(GroupId(id))
+}
+
+/// The group that a constant address means: the one of that name, defined before or after this use, or else one of the host's
+/// addresses. `host` is as in a URL: a name, an IPv4 address, an IPv6 address in brackets, or `unix:` and a path. `port` is
+/// what is written.
+///
+/// # Errors
+/// A group that is defined has no port.
+pub fn add(
+    b: &mut Build,
+    d: &Directive,
+    host: &str,
+    port: Option<u16>,
+    default_port: u16,
+) -> Result<GroupId, ConfError> {
+    let groups = b.conf_mut::<Groups>();
+    let is_unix = host.starts_with("unix:");
+    let meant = match is_unix {
+        true => 0,
+        false => port.unwrap_or(default_port),
+    };
+    for (id, group) in groups.list.iter().enumerate() {
+        if !group.is_named(host) {
+            continue;
+        }
+        if let Some(port) = port.filter(|_| group.is_defined) {
+            let text = format!("upstream \"{host}\" may not have port {port}");
+            return Err(ConfError::word(d, d.word(0), text));
+        }
+        if group.port == 0 || meant == 0 || group.port == meant {
+            return Ok(GroupId(id));
+        }
+    }
+    let id = groups.push(d, host, meant, port.is_none() && !is_unix);
+    let literal = literal(host, meant).filter(|_| is_unix || meant != 0);
+    let server = literal.map(|address| Server {
+        addresses: vec![address],
+        // As in nginx nothing is counted against an address that is written as such.
+        max_fails: 0,
+        fail_timeout_s: 0,
+        ..Server::implicit(host)
+    });
+    groups.list[id.0].servers.extend(server);
+    Ok(id)
+}
+
+/// Where a request goes whose address was made of variables; words as for [`add`].
+///
+/// # Errors
+/// What the log says: there is no port.
+pub fn target(
+    http: &Http,
+    host: &str,
+    port: Option<u16>,
+    default_port: u16,
+) -> Result<Target, String> {
+    let meant = port.unwrap_or(default_port);
+    let groups = &http.main::<Groups>().list;
+    let found = groups.iter().position(|group| {
+        let same_port = (group.port == 0 && port.is_none()) || group.port == meant;
+        same_port && group.is_named(host)
+    });
+    if let Some(id) = found {
+        return Ok(Target::Group(GroupId(id)));
+    }
+    if meant == 0 && !host.starts_with("unix:") {
+        return Err(format!("no port in upstream \"{host}\""));
+    }
+    Ok(match literal(host, meant) {
+        Some(address) => Target::Addresses(vec![address]),
+        None => Target::Name(host.to_owned(), meant),
+    })
+}
+
+/// Reads the address of a `server`, and looks its host up.
+///
+/// # Errors
+/// nginx's.
+pub fn server_address(b: &mut Build, d: &Directive, server: &mut Server) -> Result<(), ConfError> {
+    let text = d.arg_str(0);
+    server.name = Arc::from(d.arg(0));
+    let mut missing = None;
+    let mut look_up = |host: &str| {
+        let found = b.look_up(host);
+        if found.is_none() {
+            missing = Some(host.to_owned());
+        }
+        found
+    };
+    let error = |why: &str| {
+        let text = format!("{why} in upstream \"{text}\"");
+        ConfError::word(d, d.word(0), text)
+    };
+    match (
+        parse_endpoint(text, SERVER_PORT, &mut look_up),
+        &mut missing,
+    ) {
+        (Ok(found), _) => server.addresses = found.into_iter().map(UpstreamAddr::Inet).collect(),
+        (Err(why), Some(name)) => {
+            // The port was found right before the host was looked up.
+            let port = text.split_once(':').and_then(|(_, port)| port.parse().ok());
+            server.unresolved = Some(UnresolvedHost {
+                name: std::mem::take(name),
+                port: port.unwrap_or(SERVER_PORT),
+                error: Some(error(why)),
+            });
+        }
+        (Err(why), None) => return Err(error(why)),
+    }
+    Ok(())
+}
+
+/// At the end of `http`: looks up the hosts of groups that nobody defines, and judges each group as a whole.
+///
+/// # Errors
+/// nginx's: a group has no servers or no port. With `upstream_unresolved error` also hosts that are not found.
+pub fn finish(b: &mut Build) -> Result<(), ConfError> {
+    let resolver: &ResolverLoc = b.http_base_conf();
+    let (servers, timeout_ms) = (resolver.servers.clone(), resolver.timeout.0);
+    let mut groups = std::mem::take(b.conf_mut::<Groups>());
+    for group in &mut groups.list {
+        look_up_host(b, group)?;
+        if group.servers.iter().all(|server| server.is_backup) {
+            let name = String::from_utf8_lossy(&group.name);
+            return Err(group.error(format!("no servers in upstream \"{name}\"")));
+        }
+        group.resolver = group.resolver.take().or_else(|| servers.clone());
+        group.resolver_timeout_ms.get_or_insert(timeout_ms);
+        let unresolved = group.servers.iter().filter_map(|s| s.unresolved.as_ref());
+        for error in unresolved.filter_map(|host| host.error.as_ref()) {
+            if groups.unresolved_is_error == Some(true) {
+                return Err(error.clone());
+            }
+            b.warn(error.clone().with_hint(UNRESOLVED_HINT));
+        }
+    }
+    *b.conf_mut::<Groups>() = groups;
+    Ok(())
+}
+
+fn look_up_host(b: &mut Build, group: &mut Group) -> Result<(), ConfError> {
+    if group.is_defined || !group.servers.is_empty() {
+        return Ok(());
+    }
+    let name = String::from_utf8_lossy(&group.name).into_owned();
+    if group.port == 0 {
+        return Err(group.error(format!("no port in upstream \"{name}\"")));
+    }
+    let mut server = Server::implicit(&name);
+    match host_addresses(&name, &mut |host| b.look_up(host)) {
+        Ok(found) => {
+            let socket = |ip| UpstreamAddr::Inet(SocketAddr::new(ip, group.port));
+            server.addresses = found.into_iter().map(socket).collect();
+        }
+        Err(why) => {
+            let error = group.error(format!("{why} in upstream \"{name}\""));
+            if name.is_empty() {
+                return Err(error);
+            }
+            server.unresolved = Some(UnresolvedHost {
+                name,
+                port: group.port,
+                error: Some(error),
+            });
+        }
+    }
+    group.servers.push(server);
+    Ok(())
+}
+
+impl Server {
+    /// A server as `server` makes it without parameters.
+    pub fn new() -> Self {
+        Self {
+            weight: 1,
+            max_fails: 1,
+            fail_timeout_s: 10,
+            ..Self::default()
+        }
+    }
+
+    /// The server of a group that nobody defines.
+    fn implicit(host: &str) -> Self {
+        Self {
+            name: Arc::from(host.as_bytes()),
+            ..Self::new()
+        }
+    }
+}
+
+/// The address that a host of a URL is already.
+fn literal(host: &str, port: u16) -> Option<UpstreamAddr> {
+    if let Some(path) = host.strip_prefix("unix:") {
+        return Some(UpstreamAddr::Unix(Arc::from(path.as_bytes())));
+    }
+    let ip: IpAddr = match host.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {
+        Some(v6) => v6.parse::<Ipv6Addr>().ok()?.into(),
+        None => host.parse::<Ipv4Addr>().ok()?.into(),
+    };
+    Some(UpstreamAddr::Inet(SocketAddr::new(ip, port)))
+}
+
+/// Port of a `server` that names none.
+const SERVER_PORT: u16 = 80;
+/// What a host that is not found means.
+const UNRESOLVED_HINT: &str = "the server is down until the name resolves; \"upstream_unresolved error;\" makes this an error";
