@@ -10,11 +10,13 @@
 //! it receives, would hide what these tests look for.
 
 pub mod answers;
+pub mod backend;
 pub mod busy;
 pub mod cases;
 pub mod change;
 pub mod circles;
 pub mod client;
+pub mod closing;
 pub mod command;
 pub mod dir;
 pub mod explain;
@@ -26,16 +28,20 @@ pub mod node;
 pub mod peer;
 pub mod port;
 pub mod process;
+pub mod programs;
+pub mod received;
 pub mod response;
 pub mod server;
 pub mod source;
 pub mod spdy;
 pub mod syslog;
 mod template;
+pub mod tls_pipe;
 pub mod trusting;
 pub mod via;
 pub mod wait;
 
+pub use backend::Backend;
 pub use client::Client;
 pub use command::{Outcome, run};
 pub use dir::TempDir;

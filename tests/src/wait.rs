@@ -33,3 +33,8 @@ pub fn holds_within(limit: Duration, mut condition: impl FnMut() -> bool) -> boo
         std::thread::sleep(PAUSE);
     }
 }
+
+/// Does nothing for a time: for scripted peers that are slow on purpose, never to wait for the server.
+pub fn pause(time: Duration) {
+    std::thread::sleep(time);
+}

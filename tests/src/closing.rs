@@ -1,0 +1,158 @@
+//! A server that closes kept connections at the very moment at which the next request may come, and counts.
+//!
+//! It ends a connection with `shutdown`, keeps the socket, and then reads: what the kernel had taken before its FIN can
+//! still be read, and has been acknowledged; what comes later is answered by a reset, and nobody has touched it. So for
+//! each request it is known whether the one who sent it was right to send it again.
+//! Source: RFC 9110 section 9.2.2, RFC 9112 section 9.3.1.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The longest that a connection is kept after its response, microseconds.
+const KEPT_US: u64 = 400;
+
+/// How often a request has been received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Times it was read and answered.
+    pub answered: usize,
+    /// Times it was read after the end had been sent, and not answered.
+    pub dropped: usize,
+}
+
+/// The server; it ends with the process, or when it is dropped.
+#[derive(Debug)]
+pub struct ClosingServer {
+    /// Where it listens.
+    pub address: SocketAddr,
+    counts: Arc<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    received: Mutex<HashMap<String, Received>>,
+    refused: AtomicUsize,
+    stopped: AtomicBool,
+}
+
+impl ClosingServer {
+    /// Starts it on a free port.
+    ///
+    /// # Panics
+    /// When none is free.
+    #[must_use]
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = listener.local_addr().expect("it is bound");
+        let counts = Arc::new(Counts::default());
+        let of_thread = Arc::clone(&counts);
+        thread::spawn(move || {
+            for (n, stream) in listener.incoming().map_while(Result::ok).enumerate() {
+                if of_thread.stopped.load(Ordering::Relaxed) {
+                    return;
+                }
+                let counts = Arc::clone(&of_thread);
+                thread::spawn(move || serve(stream, n as u64, &counts));
+            }
+        });
+        Self { address, counts }
+    }
+
+    /// How often the request with this target has been received.
+    ///
+    /// # Panics
+    /// Never: the lock cannot be poisoned for good.
+    #[must_use]
+    pub fn received(&self, target: &str) -> Received {
+        let received = self.counts.received.lock();
+        let received = received.unwrap_or_else(PoisonError::into_inner);
+        received.get(target).copied().unwrap_or_default()
+    }
+
+    /// How many connections have met something after their end, and answered with a reset.
+    #[must_use]
+    pub fn refused(&self) -> usize {
+        self.counts.refused.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for ClosingServer {
+    fn drop(&mut self) {
+        self.counts.stopped.store(true, Ordering::Relaxed);
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+/// Answers one or two requests, and closes at some moment after.
+fn serve(stream: TcpStream, number: u64, counts: &Counts) -> Option<()> {
+    let mut random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    stream.set_nodelay(true).ok()?;
+    let mut reader = BufReader::new(stream.try_clone().ok()?);
+    for _ in 0..1 + random_below(&mut random, 2) {
+        let target = request(&mut reader)?;
+        count(counts, target, |received| received.answered += 1);
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+        (&stream).write_all(answer).ok()?;
+    }
+    let kept = Duration::from_micros(random_below(&mut random, KEPT_US));
+    let start = Instant::now();
+    // A rest is too coarse for this: a timer of the kernel rounds by more than the moment takes.
+    while start.elapsed() < kept {
+        std::hint::spin_loop();
+    }
+    stream.shutdown(Shutdown::Both).ok()?;
+    while let Some(target) = request(&mut reader) {
+        count(counts, target, |received| received.dropped += 1);
+    }
+    // Whatever is still to come comes now: the peer has seen the end, and closes.
+    let watch = Instant::now();
+    while watch.elapsed() < Duration::from_millis(20) {
+        if stream.take_error().ok()?.is_some() {
+            counts.refused.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        thread::park_timeout(Duration::from_millis(1));
+    }
+    None
+}
+
+/// Reads a request with its body; gives its target, or `None` at the end.
+fn request(reader: &mut impl BufRead) -> Option<String> {
+    let (mut target, mut length) = (None, 0);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|&read| read > 0)?;
+        let line = line.trim_end();
+        if line.is_empty() {
+            break;
+        }
+        if target.is_none() {
+            target = line.split(' ').nth(1).map(str::to_owned);
+        }
+        if let Some(value) = line.strip_prefix("Content-Length: ") {
+            length = value.parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    target
+}
+
+fn count(counts: &Counts, target: String, add: impl FnOnce(&mut Received)) {
+    let received = counts.received.lock();
+    let mut received = received.unwrap_or_else(PoisonError::into_inner);
+    add(received.entry(target).or_default());
+}
+
+/// A number below `limit`, by xorshift.
+pub fn random_below(state: &mut u64, limit: u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    (*state >> 11) % limit
+}

@@ -1,0 +1,117 @@
+//! Servers and tools by other people, run by tests beside the server under test.
+//!
+//! `.ci/setup` installs them, so that no package starts a daemon of its own. A test says where one is missing; with
+//! `CI=true` that is a failure, since nobody would read it.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::Signal;
+
+use crate::client::Client;
+use crate::dir::TempDir;
+use crate::process;
+use crate::wait::{DEADLINE, holds_within};
+
+/// Where a command of the system is; says it where there is none, and that the test is skipped.
+///
+/// # Panics
+/// When it is missing and `CI=true`.
+#[must_use]
+pub fn command(name: &str) -> Option<PathBuf> {
+    let found = ["/usr/sbin", "/usr/bin", "/usr/local/bin"]
+        .map(|folder| Path::new(folder).join(name))
+        .into_iter()
+        .find(|path| path.is_file());
+    if found.is_none() {
+        skipped(&format!("{name} is not installed; .ci/setup installs it"));
+    }
+    found
+}
+
+/// Says why a test is skipped, past the capture of the tests' output.
+///
+/// # Panics
+/// When `CI=true`.
+pub fn skipped(why: &str) {
+    let required = std::env::var("CI").is_ok_and(|value| value == "true");
+    assert!(!required, "{why}");
+    let line = format!("\nskipped: {why}\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// A program that runs in the foreground until it is dropped.
+#[derive(Debug)]
+pub struct Program {
+    child: Child,
+    output: PathBuf,
+}
+
+impl Program {
+    /// Starts it, with all it prints in a file `NAME.output` of the directory.
+    ///
+    /// # Panics
+    /// When it does not start.
+    #[must_use]
+    #[track_caller]
+    pub fn start(dir: &TempDir, name: &str, command: &mut Command) -> Self {
+        let output = dir.path().join(format!("{name}.output"));
+        let file = File::create(&output).expect("the test's directory is writable");
+        let second = file.try_clone().expect("a file can be opened twice");
+        command.stdin(Stdio::null()).stdout(file).stderr(second);
+        let child = command.spawn();
+        let child = child.unwrap_or_else(|e| panic!("{name} does not start: {e}"));
+        Self { child, output }
+    }
+
+    /// Waits until a port accepts.
+    ///
+    /// # Panics
+    /// When it never does; the message holds what the program has printed.
+    #[must_use]
+    #[track_caller]
+    pub fn accepting(mut self, port: u16) -> Self {
+        let mut ended = None;
+        // Interpreters take seconds to start on a busy machine.
+        let accepts = holds_within(DEADLINE * 3, || {
+            ended = self.child.try_wait().ok().flatten();
+            ended.is_some() || Client::try_connect_to("127.0.0.1", port).is_ok()
+        });
+        assert!(
+            accepts && ended.is_none(),
+            "nobody accepts on {port}, {ended:?}: {}",
+            self.printed()
+        );
+        self
+    }
+
+    /// What it has printed so far.
+    #[must_use]
+    pub fn printed(&self) -> String {
+        std::fs::read_to_string(&self.output).unwrap_or_default()
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Asked first: a server of several processes ends the others.
+        process::signal(self.child.id(), Signal::TERM);
+        if !holds_within(DEADLINE / 4, || {
+            self.child.try_wait().is_ok_and(|status| status.is_some())
+        }) {
+            for child in process::children(self.child.id()) {
+                process::signal(child, Signal::KILL);
+            }
+            let _ = self.child.kill();
+        }
+        let _ = self.child.wait();
+    }
+}
