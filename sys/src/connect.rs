@@ -1,16 +1,59 @@
 //! Sockets that are connected to a server: datagrams and streams, non-blocking, closed on exec.
 //!
-//! The system chooses the source address, and the source port by chance. Source: udp(7), tcp(7),
-//! connect(2).
+//! The system chooses the source address, and the source port by chance, unless [`Options`] name one. Source: udp(7),
+//! tcp(7), ip(7), unix(7), connect(2).
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
-use super::retry;
+use super::{check, retry};
+
+/// Where a stream goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Address<'a> {
+    /// An address and a port.
+    Inet(SocketAddr),
+    /// The path of a UNIX-domain socket.
+    Unix(&'a [u8]),
+}
+
+/// Options of the socket of a stream, set before it connects.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// The local address; the system chooses the port where it is 0, and only when it knows the server, so that there is a
+    /// range of ports for each server.
+    pub bind: Option<SocketAddr>,
+    /// IP_TRANSPARENT: the local address may be any.
+    pub transparent: bool,
+    /// SO_KEEPALIVE.
+    pub keepalive: bool,
+    /// SO_RCVBUF, bytes.
+    pub receive_buffer: Option<u32>,
+    /// SO_SNDBUF, bytes.
+    pub send_buffer: Option<u32>,
+}
+
+/// A stream on its way.
+#[derive(Debug)]
+pub struct Connecting<S> {
+    /// Its socket.
+    pub socket: S,
+    /// It is connected already; otherwise it becomes writable when it is, or fails.
+    pub established: bool,
+}
+
+/// Why a stream could not be begun.
+#[derive(Debug)]
+pub struct ConnectError {
+    /// The call that failed, as nginx's log names it.
+    pub call: &'static str,
+    /// Its error.
+    pub error: io::Error,
+}
 
 /// A socket that sends datagrams to `server` and receives from nobody else.
 ///
@@ -32,6 +75,109 @@ pub fn stream(server: SocketAddr) -> io::Result<OwnedFd> {
         // An interrupted connect goes on by itself, as one that takes longer does.
         Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(socket),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// A stream with these options, which may not be connected yet. Segments of TCP leave at once (TCP_NODELAY).
+///
+/// # Errors
+/// Those of socket(2), setsockopt(2), bind(2) and connect(2); `WouldBlock` where the backlog of a UNIX-domain socket is full.
+pub fn stream_to(
+    address: Address<'_>,
+    options: &Options,
+) -> Result<Connecting<OwnedFd>, ConnectError> {
+    let family = match address {
+        Address::Inet(SocketAddr::V4(_)) => AddressFamily::INET,
+        Address::Inet(SocketAddr::V6(_)) => AddressFamily::INET6,
+        Address::Unix(_) => AddressFamily::UNIX,
+    };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None);
+    let socket = socket.map_err(failed("socket()"))?;
+    configure(socket.as_fd(), address, options)?;
+    let result = match address {
+        Address::Inet(address) => {
+            // It only makes a connection faster.
+            let _ = sockopt::set_tcp_nodelay(&socket, true);
+            rustix::net::connect(&socket, &address)
+        }
+        Address::Unix(path) => {
+            SocketAddrUnix::new(path).and_then(|address| rustix::net::connect(&socket, &address))
+        }
+    };
+    match result {
+        Ok(()) => Ok(Connecting {
+            socket,
+            established: true,
+        }),
+        // An interrupted connect goes on by itself, as one that takes longer does.
+        Err(Errno::INPROGRESS | Errno::INTR) => Ok(Connecting {
+            socket,
+            established: false,
+        }),
+        Err(errno) => Err(failed("connect()")(errno)),
+    }
+}
+
+fn configure(
+    socket: BorrowedFd<'_>,
+    address: Address<'_>,
+    options: &Options,
+) -> Result<(), ConnectError> {
+    if let Some(bytes) = options.receive_buffer {
+        sockopt::set_socket_recv_buffer_size(socket, bytes as usize)
+            .map_err(failed("setsockopt(SO_RCVBUF)"))?;
+    }
+    if let Some(bytes) = options.send_buffer {
+        sockopt::set_socket_send_buffer_size(socket, bytes as usize)
+            .map_err(failed("setsockopt(SO_SNDBUF)"))?;
+    }
+    if options.keepalive {
+        sockopt::set_socket_keepalive(socket, true).map_err(failed("setsockopt(SO_KEEPALIVE)"))?;
+    }
+    if let (Some(local), Address::Inet(_)) = (options.bind, address) {
+        bind(socket, local, options.transparent)?;
+    }
+    Ok(())
+}
+
+fn bind(socket: BorrowedFd<'_>, local: SocketAddr, transparent: bool) -> Result<(), ConnectError> {
+    if transparent {
+        let (level, option) = match local {
+            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TRANSPARENT),
+            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT),
+        };
+        set_option(socket, level, option).map_err(|error| ConnectError {
+            call: "setsockopt(IP_TRANSPARENT)",
+            error,
+        })?;
+    }
+    if local.port() == 0 {
+        // Without it a port is taken that is free for all servers. A kernel that does not know it chooses so.
+        let _ = set_option(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT);
+    }
+    rustix::net::bind(socket, &local).map_err(failed("bind()"))
+}
+
+fn set_option(socket: BorrowedFd<'_>, level: libc::c_int, option: libc::c_int) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: `on` is an int that lives through the call, and its size is the length given.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    })?;
+    Ok(())
+}
+
+fn failed(call: &'static str) -> impl Fn(Errno) -> ConnectError {
+    move |errno| ConnectError {
+        call,
+        error: errno.into(),
     }
 }
 

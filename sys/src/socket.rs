@@ -56,6 +56,23 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(received)
 }
 
+/// Receives at most `most` bytes behind those of `buffer`, which grows by them; 0 is the end of the stream.
+///
+/// # Errors
+/// As [`receive`].
+pub fn receive_into(socket: impl AsFd, buffer: &mut Vec<u8>, most: usize) -> io::Result<usize> {
+    buffer.reserve(most);
+    let flags = rustix::net::RecvFlags::empty();
+    let before = buffer.len();
+    let received = retry(|| {
+        let room = &mut buffer.spare_capacity_mut()[..most];
+        rustix::net::recv(socket.as_fd(), room, flags).map(|((bytes, _), _)| bytes.len())
+    })?;
+    // SAFETY: recv has initialized the first `received` bytes of the spare capacity.
+    unsafe { buffer.set_len(before + received) };
+    Ok(received)
+}
+
 /// Sends from the front of `bytes` in one call. `more` says that other bytes follow at once: the kernel may wait for
 /// them to fill a segment.
 ///

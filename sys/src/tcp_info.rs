@@ -23,6 +23,8 @@ pub struct TcpInfo {
     pub total_retrans: u32,
     /// Bytes that wait to be sent for the first time.
     pub notsent_bytes: u32,
+    /// Bytes that the peer has acknowledged; on a connection that this side has begun, one more for its first segment.
+    pub bytes_acked: Option<u64>,
     /// Segments sent again of which the peer said that it had them already.
     pub dsack_dups: Option<u32>,
     /// The least round-trip time of late, microseconds.
@@ -78,6 +80,7 @@ impl Answer {
             rcv_space: self.u32_at(96)?,
             total_retrans: self.u32_at(100)?,
             notsent_bytes: self.u32_at(144).unwrap_or(0),
+            bytes_acked: self.u64_at(120),
             dsack_dups: self.u32_at(216),
             min_rtt_us: self.u32_at(148).filter(|us| *us != UNMEASURED),
             delivery_rate: self.u64_at(160),

@@ -28,6 +28,11 @@ impl Dialer {
             now_ms: 0,
         }
     }
+
+    /// Sets the time, monotonic milliseconds.
+    pub fn set_now(&mut self, now_ms: u64) {
+        self.now_ms = now_ms;
+    }
 }
 
 impl Connector for Dialer {

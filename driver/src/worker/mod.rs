@@ -1,13 +1,14 @@
 //! The worker process: one main thread that obeys the supervisor, and the threads that serve.
 //!
 //! [`run`] takes a bundle, builds its configuration and hands it to every thread; on a reload it swaps one reference.
-//! `conn` is the way of a byte, `thread` the loop around it, `shared` what the connections of one thread have in common.
+//! `conn` is the way of a byte, `upstream` that of one to a server, `thread` the loop around it, `shared` what the connections of one thread have in common.
 
 mod background_fetch;
 pub mod config;
 pub mod conn;
 mod control;
 pub mod dialer;
+pub mod event_loop;
 mod limit;
 mod logs;
 pub mod net;
@@ -19,6 +20,7 @@ pub mod shared;
 pub mod slab;
 pub mod tables;
 pub mod thread;
+pub mod upstream;
 pub mod wakes;
 
 use std::collections::HashMap;

@@ -5,7 +5,10 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use engines::http::{FileRange, OutputQueue};
+use server_base::connector::{SocketOptions, UpstreamAddr};
+use sys::connect::{self, Address, ConnectError, Connecting};
 use sys::socket::{self, Sent};
+use sys::tcp_info::tcp_info;
 use sys::timestamps::{self, Stamp};
 
 use crate::io::send;
@@ -20,6 +23,23 @@ pub trait Net {
     /// # Errors
     /// `WouldBlock` when nothing has come, else the socket's error.
     fn receive(&mut self, socket: &mut Self::Socket, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Reads at most `most` bytes behind those of `buffer`; 0 is the end.
+    ///
+    /// # Errors
+    /// As [`Self::receive`].
+    fn receive_into(
+        &mut self,
+        socket: &mut Self::Socket,
+        buffer: &mut Vec<u8>,
+        most: usize,
+    ) -> io::Result<usize> {
+        let before = buffer.len();
+        buffer.resize(before + most, 0);
+        let result = self.receive(socket, &mut buffer[before..]);
+        buffer.truncate(before + result.as_ref().map_or(0, |read| *read));
+        result
+    }
 
     /// Sends from the front of `out`, at most `limit` bytes; file pieces in calls of at most `chunk` bytes.
     ///
@@ -76,6 +96,32 @@ pub trait Net {
         None
     }
 
+    /// Begins a connection to a server.
+    ///
+    /// # Errors
+    /// The call that failed, and why.
+    fn connect(
+        &mut self,
+        _: &UpstreamAddr,
+        _: &SocketOptions,
+    ) -> Result<Connecting<Self::Socket>, ConnectError> {
+        Err(ConnectError {
+            call: "connect()",
+            error: io::ErrorKind::Unsupported.into(),
+        })
+    }
+
+    /// Takes the pending error of a socket: why a connection was not established, or has been reset.
+    fn take_error(&mut self, _: &mut Self::Socket) -> Option<io::Error> {
+        None
+    }
+
+    /// Bytes that a server has acknowledged, from the begin of a connection that this side has begun; `None` where that is
+    /// not known.
+    fn acknowledged_bytes(&mut self, _: &mut Self::Socket) -> Option<u64> {
+        None
+    }
+
     /// The number of the descriptor, for debugging messages; -1 where there is none.
     fn number(&self, _: &Self::Socket) -> i32 {
         -1
@@ -127,6 +173,45 @@ impl Net for Sockets {
     fn set_nodelay(&mut self, socket: &mut OwnedFd, on: bool) {
         // A UNIX-domain socket has no such option.
         let _ = socket::set_nodelay(socket, on);
+    }
+
+    fn receive_into(
+        &mut self,
+        socket: &mut OwnedFd,
+        buffer: &mut Vec<u8>,
+        most: usize,
+    ) -> io::Result<usize> {
+        socket::receive_into(socket, buffer, most)
+    }
+
+    fn connect(
+        &mut self,
+        addr: &UpstreamAddr,
+        options: &SocketOptions,
+    ) -> Result<Connecting<OwnedFd>, ConnectError> {
+        let address = match addr {
+            UpstreamAddr::Inet(addr) => Address::Inet(*addr),
+            UpstreamAddr::Unix(path) => Address::Unix(path),
+        };
+        // SO_SNDLOWAT is missing: Linux lets nobody set it.
+        let options = connect::Options {
+            bind: options.bind,
+            transparent: options.transparent,
+            keepalive: options.keepalive,
+            receive_buffer: options.receive_buffer,
+            send_buffer: options.send_buffer,
+        };
+        connect::stream_to(address, &options)
+    }
+
+    fn take_error(&mut self, socket: &mut OwnedFd) -> Option<io::Error> {
+        socket::so_error(socket).unwrap_or_else(Some)
+    }
+
+    fn acknowledged_bytes(&mut self, socket: &mut OwnedFd) -> Option<u64> {
+        let acknowledged = tcp_info(socket.as_raw_fd())?.bytes_acked?;
+        // The segment that began the connection counts as a byte.
+        Some(acknowledged.saturating_sub(1))
     }
 
     fn enable_stamps(&mut self, socket: &mut OwnedFd) -> bool {

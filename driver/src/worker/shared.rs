@@ -15,6 +15,7 @@ use super::config::ThreadConfig;
 use super::conn::{H1State, PASSES_A_TURN, Pool, TlsBuffers};
 use super::dialer::Dialer;
 use super::net::Net;
+use super::upstream::Attempts;
 use crate::io::files::FileCache;
 
 /// One thread's shared state.
@@ -27,6 +28,8 @@ pub struct Shared<N: Net> {
     pub clock: Clock,
     /// Attempts with servers, on their way to connections.
     pub dialer: Dialer,
+    /// Memory for attempts with servers.
+    pub attempts: Attempts,
     /// Open files.
     pub files: FileCache,
     /// Access logs.
@@ -80,6 +83,7 @@ impl<N: Net> Shared<N> {
             generation,
             clock: Clock::new(0, 0),
             dialer: Dialer::new(wakers.clone()),
+            attempts: Attempts::default(),
             files: FileCache::new(),
             logs: Logs::default(),
             env,
@@ -99,6 +103,19 @@ impl<N: Net> Shared<N> {
         }
     }
 
+    /// Sets the time: monotonic milliseconds, and those of the wall clock.
+    pub fn set_now(&mut self, mono_ms: u64, unix_ms: u64) {
+        self.clock.set(mono_ms, unix_ms);
+        self.files.set_now(mono_ms, unix_ms);
+        self.dialer.set_now(mono_ms);
+    }
+
+    /// Changes the queue by which exchanges and connections are woken, before there are any.
+    pub fn set_wakers(&mut self, wakers: WakeQueue) {
+        self.dialer = Dialer::new(wakers.clone());
+        self.wakers = wakers;
+    }
+
     /// Changes the configuration for new requests; gives the one before. Unused exchanges would keep that alive.
     pub fn configure(&mut self, generation: ThreadConfig) -> ThreadConfig {
         self.exchanges.clear();
@@ -113,6 +130,7 @@ impl<N: Net> Shared<N> {
         (self.h1_states, self.exchanges, self.heads) = Default::default();
         self.tls_buffers = TlsBuffers::default();
         self.nothing = OutputQueue::default();
+        self.attempts = Attempts::default();
         self.files.clear();
         memory::relieve();
     }

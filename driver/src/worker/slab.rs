@@ -39,6 +39,9 @@ struct Slot<T> {
 }
 
 impl<T> Slab<T> {
+    /// Bytes of one value with its slot.
+    pub const SLOT_BYTES: usize = size_of::<Slot<T>>();
+
     /// An empty slab.
     pub fn new() -> Self {
         Self {

@@ -1,23 +1,13 @@
-//! The things that a loop has, in a table for each kind, and the order of a turn of the loop.
+//! The things that a loop has, in a table for each kind.
 //!
-//! A thread and the simulator are both an [`EventLoop`]: they say where events come from, what a panic costs and what is
-//! noted when a connection is closed. Everything else about a turn is here, so that the order under test is the order that
-//! serves:
-//!
-//! ```text
-//! intake    reads from all that is ready, and carries out orders
-//! turns     of clients that were read from
-//! wakes     turns of clients whose exchanges were woken; again while there are wakes, up to a limit
-//! timers    turns of clients whose deadline has passed
-//! ```
+//! A key names a thing of its table, a token one of all kinds: what a poller and [`WakeKey`](server_base::waker::WakeKey)
+//! carry. Each thing has a timer.
 
-use std::ops::ControlFlow;
-
-use super::conn::{Conn, Disposition, Readiness, end_sampling, read_ready, turn, wake};
+use super::conn::Conn;
 use super::net::Net;
-use super::shared::Shared;
 use super::slab::{Key, Slab};
-use super::wakes::run_woken;
+use super::upstream::UpstreamConn;
+use super::upstream::pool::IdleConnections;
 use crate::io::timer::Timers;
 
 /// Things of one kind, each with a timer.
@@ -33,6 +23,28 @@ pub struct Table<T> {
 pub enum Kind {
     /// Connections of clients.
     Client,
+    /// Connections to servers.
+    Upstream,
+    /// Sockets of resolvers; they are in no table.
+    Resolver,
+}
+
+impl Kind {
+    /// The kind of things that a token names; `None` for the tokens that the loop uses for itself.
+    #[inline]
+    pub fn of(token: u64) -> Option<Self> {
+        match token >> KIND_SHIFT {
+            0 => Some(Self::Client),
+            1 => Some(Self::Upstream),
+            2 => Some(Self::Resolver),
+            _ => None,
+        }
+    }
+
+    /// The first of the tokens of this kind.
+    pub fn first_token(self) -> u64 {
+        (self as u64) << KIND_SHIFT
+    }
 }
 
 /// All tables of a loop.
@@ -41,6 +53,12 @@ pub struct Tables<N: Net> {
     pub clients: Table<Conn<N::Socket>>,
     /// Clients that have been read from and wait for their turn.
     pub ready: Vec<Key>,
+    /// Connections to servers.
+    pub upstreams: Table<UpstreamConn<N::Socket>>,
+    /// Connections to servers that are ready and wait for their turn.
+    pub ready_upstreams: Vec<Key>,
+    /// Connections to servers that are idle.
+    pub idle: IdleConnections,
 }
 
 impl<T> Table<T> {
@@ -56,7 +74,7 @@ impl<T> Table<T> {
     /// The token that names a thing among those of all kinds.
     #[inline]
     pub fn token(&self, key: Key) -> u64 {
-        (self.kind as u64) << KIND_SHIFT | key.token()
+        self.kind.first_token() | key.token()
     }
 
     /// Adds a thing.
@@ -105,7 +123,7 @@ impl<T> Table<T> {
     /// Sets the timer of a thing, unless it is due before. One that comes too early finds the real deadline; most never come
     /// at all.
     #[inline]
-    fn arm(&mut self, key: Key, deadline_ms: u64) {
+    pub(super) fn arm(&mut self, key: Key, deadline_ms: u64) {
         let armed = self.timers.deadline(key.index);
         if armed.is_none_or(|at_ms| deadline_ms < at_ms) {
             self.timers.arm(key.index, deadline_ms);
@@ -113,7 +131,7 @@ impl<T> Table<T> {
     }
 
     /// Takes the keys of things whose timer is due.
-    fn expire(&mut self, now_ms: u64) -> Vec<Key> {
+    pub(super) fn expire(&mut self, now_ms: u64) -> Vec<Key> {
         let mut expired = Vec::new();
         self.timers.expire(now_ms, &mut expired);
         let keys = expired.into_iter().filter_map(|at| self.slab.key_at(at));
@@ -127,139 +145,66 @@ impl<N: Net> Tables<N> {
         Self {
             clients: Table::new(Kind::Client, now_ms),
             ready: Vec::new(),
+            upstreams: Table::new(Kind::Upstream, now_ms),
+            ready_upstreams: Vec::new(),
+            idle: IdleConnections::default(),
         }
+    }
+
+    /// When the first timer is due.
+    pub fn next_deadline(&self) -> Option<u64> {
+        let clients = self.clients.next_deadline();
+        let upstreams = self.upstreams.next_deadline();
+        clients.into_iter().chain(upstreams).min()
+    }
+
+    /// How many connections there are.
+    pub fn connections(&self) -> usize {
+        self.clients.len() + self.upstreams.len()
     }
 }
-
-/// What has tables and gives the things in them their turns.
-pub trait EventLoop: Sized {
-    /// The sockets of the connections.
-    type Net: Net;
-
-    /// The tables, and what all connections share.
-    fn parts(&mut self) -> (&mut Tables<Self::Net>, &mut Shared<Self::Net>);
-
-    /// Reads from all that is ready ([`Self::read`]), and carries out orders; breaks where the loop is to end.
-    fn intake(&mut self) -> ControlFlow<()>;
-
-    /// Calls a step of one connection; `None` if it panicked and that costs no more than the connection.
-    fn contain<T>(step: impl FnOnce() -> T) -> Option<T>;
-
-    /// A panic was contained to a connection, which is closed now.
-    fn panicked(&mut self);
-
-    /// A connection was closed.
-    fn closed(&mut self, key: Key);
-
-    /// One turn of the loop, in the order of the module's documentation.
-    fn turn_all(&mut self) -> ControlFlow<()> {
-        self.intake()?;
-        // The list is put back with its memory; nobody is read from meanwhile.
-        let mut ready = std::mem::take(&mut self.parts().0.ready);
-        for key in ready.drain(..) {
-            self.turn(key, Readiness::default());
-        }
-        self.parts().0.ready = ready;
-        let (_, shared) = self.parts();
-        if !shared.wakers.is_empty() {
-            let wakers = shared.wakers.clone();
-            run_woken(&wakers, |key, keys| {
-                self.decide(key, |conn, shared| wake(conn, shared, keys));
-            });
-        }
-        let (tables, shared) = self.parts();
-        let expired = Readiness {
-            expired: true,
-            ..Readiness::default()
-        };
-        for key in tables.clients.expire(shared.clock.mono_ms) {
-            self.turn(key, expired);
-        }
-        ControlFlow::Continue(())
-    }
-
-    /// Reads from a client that is ready and notes it for its turn.
-    fn read(&mut self, key: Key, ready: Readiness) {
-        match self.step(key, |conn, shared| read_ready(conn, shared, ready)) {
-            Some(true) => self.parts().0.ready.push(key),
-            // The turn that follows logs what was in progress.
-            Some(false) => self.abort(key),
-            None => {}
-        }
-    }
-
-    /// Gives a client its turn.
-    fn turn(&mut self, key: Key, ready: Readiness) {
-        self.decide(key, |conn, shared| turn(conn, shared, ready));
-    }
-
-    /// Closes a client at once; what was in progress is logged as far as it came.
-    fn abort(&mut self, key: Key) {
-        let broken = Readiness {
-            broken: true,
-            ..Readiness::default()
-        };
-        self.turn(key, broken);
-    }
-
-    /// Does something with a client that decides over it.
-    fn decide(
-        &mut self,
-        key: Key,
-        step: impl FnOnce(&mut ConnOf<Self>, &mut Shared<Self::Net>) -> Disposition,
-    ) {
-        match self.step(key, step) {
-            Some(Disposition::Keep { deadline_ms }) => {
-                self.parts().0.clients.arm(key, deadline_ms);
-            }
-            Some(Disposition::Close) => self.close(key),
-            None => {}
-        }
-    }
-
-    /// Does something with a client; `None` if it is gone, or has gone by a panic.
-    fn step<T>(
-        &mut self,
-        key: Key,
-        step: impl FnOnce(&mut ConnOf<Self>, &mut Shared<Self::Net>) -> T,
-    ) -> Option<T> {
-        let (tables, shared) = self.parts();
-        shared.owner = tables.clients.token(key);
-        let conn = tables.clients.get_mut(key)?;
-        let result = Self::contain(|| step(conn, shared));
-        if result.is_none() {
-            self.panicked();
-            self.close(key);
-        }
-        result
-    }
-
-    /// Takes a client out.
-    fn close(&mut self, key: Key) {
-        let (tables, shared) = self.parts();
-        if let Some(mut conn) = tables.clients.remove(key) {
-            end_sampling(&mut conn, shared);
-        }
-        self.closed(key);
-    }
-}
-
-/// A connection of a loop.
-type ConnOf<L> = Conn<<<L as EventLoop>::Net as Net>::Socket>;
 
 /// Where the kind stands in a token, above the life of a slot.
 const KIND_SHIFT: u32 = 60;
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::OwnedFd;
+
     use super::*;
+    use crate::worker::upstream::pool::IDLE_BYTES;
 
     #[test]
     fn a_token_names_a_thing_of_a_kind() {
         let mut table = Table::new(Kind::Client, 0);
         let key = table.insert('a');
         assert_eq!(Key::from_token(table.token(key)), key);
-        assert_eq!(table.token(key) >> KIND_SHIFT, Kind::Client as u64);
+        assert_eq!(Kind::of(table.token(key)), Some(Kind::Client));
+        let mut other = Table::new(Kind::Upstream, 0);
+        let same = other.insert('b');
+        assert_eq!(same, key);
+        let token = other.token(same);
+        assert_eq!(
+            (Kind::of(token), Key::from_token(token)),
+            (Some(Kind::Upstream), same)
+        );
+        assert_eq!(
+            Kind::of(Kind::Resolver.first_token() + 7),
+            Some(Kind::Resolver)
+        );
+        assert_eq!((Kind::of(u64::MAX), Kind::of(1 << 63)), (None, None));
+    }
+
+    #[test]
+    fn an_idle_connection_to_a_server_costs_less_than_300_bytes() {
+        const TIMER_BYTES: usize = 16;
+        let slot_bytes = Slab::<UpstreamConn<OwnedFd>>::SLOT_BYTES;
+        let bytes = slot_bytes + TIMER_BYTES + IDLE_BYTES;
+        // Slabs and lists grow by doubling: up to half of a list is unused.
+        assert!(
+            slot_bytes + 2 * (bytes - slot_bytes) <= 300,
+            "{slot_bytes} + {IDLE_BYTES}"
+        );
     }
 
     #[test]

@@ -113,6 +113,8 @@ pub struct AttemptFacts {
 pub struct UpstreamRequest(Rc<Mailbox>);
 
 /// The connection's side of an attempt.
+///
+/// Dropping it fails the attempt, unless it has ended.
 #[derive(Debug)]
 pub struct UpstreamCall(Rc<Mailbox>);
 
@@ -140,6 +142,8 @@ struct State {
     /// The connection that has the attempt.
     connection: Option<WakeKey>,
     given_up: bool,
+    /// The server's last event is in `events`, or has been taken.
+    over: bool,
 }
 
 /// Makes both sides of an attempt.
@@ -281,8 +285,10 @@ impl UpstreamCall {
     /// Tells the exchange of something, and wakes it.
     pub fn tell(&self, event: UpstreamEvent) {
         let mut state = self.0.state.borrow_mut();
-        if let UpstreamEvent::Data(chunk) = &event {
-            state.event_bytes += chunk.len();
+        match &event {
+            UpstreamEvent::Data(chunk) => state.event_bytes += chunk.len(),
+            UpstreamEvent::End | UpstreamEvent::Failed(_) => state.over = true,
+            _ => {}
         }
         state.events.push_back(event);
         drop(state);
@@ -306,7 +312,30 @@ impl UpstreamCall {
     }
 }
 
+impl Drop for UpstreamCall {
+    /// An attempt whose connection is gone has failed: the exchange is not left to wait for ever.
+    fn drop(&mut self) {
+        let mut state = self.0.state.borrow_mut();
+        state.connection = None;
+        if state.over || state.given_up {
+            return;
+        }
+        let facts = state.facts;
+        drop(state);
+        self.tell(UpstreamEvent::Failed(UpstreamError {
+            failure: Failure::Closed,
+            sent_bytes: facts.sent_bytes,
+            reused: facts.reused,
+            untouched: facts.sent_bytes == 0,
+        }));
+    }
+}
+
 /// How many bytes of a response body wait in a mailbox unless [`UpstreamRequest::set_window`] says otherwise.
 pub const WINDOW_BYTES: u64 = 64 << 10;
 /// How many bytes of a request body wait in a mailbox.
 pub const BODY_WINDOW_BYTES: u64 = 64 << 10;
+
+#[cfg(test)]
+#[path = "upstream_request_tests.rs"]
+mod tests;

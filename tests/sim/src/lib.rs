@@ -26,6 +26,8 @@ pub use wire::{Faults, Hands, Moment, Wire};
 pub use world::{ClosedBy, Link, Order, World};
 
 use driver::worker::net::Net;
+use server_base::connector::{SocketOptions, UpstreamAddr};
+use sys::connect::{ConnectError, Connecting};
 use sys::socket::Sent;
 
 /// The server's end of a wire; dropping it closes the connection.
@@ -39,6 +41,13 @@ impl SimSocket {
     }
 }
 
+impl SimSocket {
+    /// Both directions of the connection.
+    pub fn wire(&self) -> &Rc<RefCell<Wire>> {
+        &self.0
+    }
+}
+
 impl Drop for SimSocket {
     fn drop(&mut self) {
         self.0.borrow_mut().close();
@@ -46,8 +55,20 @@ impl Drop for SimSocket {
 }
 
 /// Sockets of the simulation.
-#[derive(Debug, Default)]
-pub struct SimNet;
+#[derive(Default)]
+pub struct SimNet {
+    /// What stands where a connection to a server goes; without it every connection is refused.
+    pub servers: Option<Box<dyn Servers>>,
+}
+
+/// The servers behind the one that is simulated.
+pub trait Servers {
+    /// A connection to one of them: its wire, whose client's side is the server behind.
+    ///
+    /// # Errors
+    /// It is refused.
+    fn connect(&mut self, addr: &UpstreamAddr) -> io::Result<Rc<RefCell<Wire>>>;
+}
 
 impl Net for SimNet {
     type Socket = SimSocket;
@@ -85,6 +106,27 @@ impl Net for SimNet {
         None
     }
 
+    /// It is established when the wire tells of room.
+    fn connect(
+        &mut self,
+        addr: &UpstreamAddr,
+        _: &SocketOptions,
+    ) -> Result<Connecting<SimSocket>, ConnectError> {
+        let refused = || Err(io::ErrorKind::ConnectionRefused.into());
+        let wire = self.servers.as_mut();
+        let wire = wire.map_or_else(refused, |servers| servers.connect(addr));
+        match wire {
+            Ok(wire) => Ok(Connecting {
+                socket: SimSocket::new(wire),
+                established: false,
+            }),
+            Err(error) => Err(ConnectError {
+                call: "connect()",
+                error,
+            }),
+        }
+    }
+
     fn set_nodelay(&mut self, socket: &mut SimSocket, on: bool) {
         socket.0.borrow_mut().nodelay = on;
     }
@@ -105,7 +147,9 @@ mod tests {
 
     fn receive(socket: &mut SimSocket) -> Result<Vec<u8>, io::ErrorKind> {
         let mut buffer = [0; 64];
-        let len = SimNet.receive(socket, &mut buffer).map_err(|e| e.kind())?;
+        let len = SimNet::default()
+            .receive(socket, &mut buffer)
+            .map_err(|e| e.kind())?;
         Ok(buffer[..len].to_vec())
     }
 
@@ -131,7 +175,7 @@ mod tests {
         let mut out = OutputQueue::default();
         out.push_bytes(b"abcdef");
         wire.borrow_mut().event();
-        let sent = SimNet.send(&mut socket, &mut out, 100, 0).ok();
+        let sent = SimNet::default().send(&mut socket, &mut out, 100, 0).ok();
         assert_eq!(
             sent,
             Some(Sent {
@@ -142,7 +186,7 @@ mod tests {
         assert!(!wire.borrow().is_ready() && wire.borrow().is_full());
         assert_eq!(wire.borrow_mut().fetch(3), 3);
         assert!(wire.borrow().is_ready());
-        let sent = SimNet.send(&mut socket, &mut out, 100, 0).ok();
+        let sent = SimNet::default().send(&mut socket, &mut out, 100, 0).ok();
         assert_eq!(
             sent,
             Some(Sent {

@@ -5,14 +5,16 @@
 //! contained: it ends the run.
 
 use std::cell::RefCell;
+use std::io;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use driver::worker::config::ThreadConfig;
 use driver::worker::conn::{Conn, PlainProtocols, Readiness, drain};
+use driver::worker::event_loop::EventLoop;
 use driver::worker::shared::Shared;
 use driver::worker::slab::Key;
-use driver::worker::tables::{EventLoop, Tables};
+use driver::worker::tables::Tables;
 use server_base::waker::WakeKey;
 use server_http::exchange::{Env, Peer};
 
@@ -56,6 +58,8 @@ pub struct World {
     /// All connections of the run.
     pub links: Vec<Link>,
     tables: Tables<SimNet>,
+    /// Connections to servers.
+    dialed: Vec<(Key, Rc<RefCell<Wire>>)>,
     /// Of how many events the loop is told, times in a thousand.
     permille: u32,
     random: Random,
@@ -91,7 +95,7 @@ impl World {
         let hands = Rc::new(Hands::default());
         hands.now_ms.set(1);
         hands.generation.set(generation.http.number);
-        let mut shared = Shared::new(SimNet, generation, Env::default());
+        let mut shared = Shared::new(SimNet::default(), generation, Env::default());
         shared.scratch = vec![0; scratch].into_boxed_slice();
         // What can be done at once is done at once, so that a judge may ask for it.
         shared.passes_a_turn = usize::MAX;
@@ -101,6 +105,7 @@ impl World {
             hands,
             links: Vec::new(),
             tables: Tables::new(0),
+            dialed: Vec::new(),
             permille: 1000,
             random,
             unix_start_ms,
@@ -133,12 +138,7 @@ impl World {
             return Some(self.now_ms());
         }
         let sweep = self.sweep.map(|(at, _)| at);
-        self.tables
-            .clients
-            .next_deadline()
-            .into_iter()
-            .chain(sweep)
-            .min()
+        self.tables.next_deadline().into_iter().chain(sweep).min()
     }
 
     /// Open connections and armed timers.
@@ -152,16 +152,16 @@ impl World {
             || self.is_woken()
             || self
                 .tables
-                .clients
                 .next_deadline()
                 .is_some_and(|at| at <= self.now_ms())
             || self.links.iter().any(|l| l.wire.borrow().is_ready())
+            || self.dialed.iter().any(|(_, wire)| wire.borrow().is_ready())
     }
 
     /// Whether an exchange was woken and waits for the next turn of the loop.
     fn is_woken(&self) -> bool {
         self.shared.wakers.receive();
-        !self.shared.wakers.is_empty()
+        !self.shared.wakers.is_empty() || !self.shared.dialer.calls.is_empty()
     }
 
     /// Accepts a connection on a port; gives its index in [`World::links`].
@@ -229,8 +229,7 @@ impl World {
     fn tick(&mut self) {
         let now_ms = self.now_ms();
         let unix_ms = self.unix_start_ms + now_ms;
-        self.shared.clock.set(now_ms, unix_ms);
-        self.shared.files.set_now(now_ms, unix_ms);
+        self.shared.set_now(now_ms, unix_ms);
     }
 
     /// Reads from a connection that is ready.
@@ -248,6 +247,25 @@ impl World {
             ..Readiness::default()
         };
         self.read(key, ready);
+    }
+
+    /// Reads from the connections to servers that are ready.
+    fn hear_servers(&mut self) {
+        self.dialed.retain(|(_, wire)| !wire.borrow().closed);
+        for at in 0..self.dialed.len() {
+            let (key, wire) = &self.dialed[at];
+            if !wire.borrow().is_ready() {
+                continue;
+            }
+            let (key, (readable, writable, hung_up)) = (*key, wire.borrow_mut().event());
+            let ready = Readiness {
+                readable,
+                writable,
+                hung_up,
+                ..Readiness::default()
+            };
+            self.read_upstream(key, ready);
+        }
     }
 
     /// Notes that a connection was closed because the configuration or the server changes.
@@ -324,6 +342,7 @@ impl World {
 
     fn quit(&mut self) {
         self.shared.stopping = true;
+        while self.close_idle_upstream() {}
         for key in self.tables.clients.keys() {
             self.retire(key);
         }
@@ -373,6 +392,7 @@ impl EventLoop for World {
 
     /// Some connections that are ready, in any order, with the order that was given somewhere between them.
     fn intake(&mut self) -> ControlFlow<()> {
+        self.hear_servers();
         let is_ready = |n: &usize| self.links[*n].wire.borrow().is_ready();
         let mut ready: Vec<usize> = (0..self.links.len()).filter(is_ready).collect();
         self.random.shuffle(&mut ready);
@@ -387,6 +407,24 @@ impl EventLoop for World {
         }
         self.obey();
         ControlFlow::Continue(())
+    }
+
+    fn upstream_closed(&mut self) {}
+
+    fn admit_upstream(&mut self) -> bool {
+        true
+    }
+
+    fn free_descriptor(&mut self) -> bool {
+        false
+    }
+
+    /// Connections to servers are looked at as those of clients are.
+    fn register_upstream(&mut self, key: Key) -> io::Result<()> {
+        let conn = self.tables.upstreams.get_mut(key);
+        let wire = conn.map(|conn| Rc::clone(conn.socket().wire()));
+        self.dialed.extend(wire.map(|wire| (key, wire)));
+        Ok(())
     }
 
     /// A panic ends the run.

@@ -140,11 +140,7 @@ impl Thread {
         match error.raw_os_error() {
             // The client is gone already, or a firewall refused it.
             Some(ECONNABORTED | EPROTO | EPERM) => true,
-            Some(EMFILE | ENFILE) if !self.shared.files.is_empty() => {
-                self.shared.files.clear();
-                true
-            }
-            Some(EMFILE | ENFILE) if self.make_room() => true,
+            Some(EMFILE | ENFILE) if self.close_what_is_spare() => true,
             _ => {
                 self.tell(Level::Crit, format_args!("accept4() failed ({error})"));
                 self.rest();
@@ -155,7 +151,35 @@ impl Thread {
 
     /// Whether one more connection can be accepted without closing another.
     fn has_room(&self) -> bool {
-        self.tables.clients.len() < self.setup.worker_connections && !self.lacks_descriptors()
+        self.tables.connections() < self.setup.worker_connections && !self.lacks_descriptors()
+    }
+
+    /// Whether there may be one more connection to a server; another connection may be closed for it.
+    pub(super) fn has_room_for_upstream(&mut self) -> bool {
+        if self.tables.connections() < self.setup.worker_connections || self.make_room() {
+            return true;
+        }
+        let most = self.setup.worker_connections;
+        let text = format_args!("{most} worker_connections are not enough");
+        self.tell(Level::Alert, text);
+        false
+    }
+
+    /// Closes open files that nobody reads, or else a connection; false if there is none.
+    pub(super) fn close_what_is_spare(&mut self) -> bool {
+        if self.shared.files.is_empty() {
+            return self.make_room();
+        }
+        self.shared.files.clear();
+        true
+    }
+
+    /// A connection has ended: another may take its place.
+    pub(super) fn freed(&mut self) {
+        self.tight = false;
+        if matches!(self.accepting, Accepting::NotBefore(_)) {
+            self.listen();
+        }
     }
 
     fn lacks_descriptors(&self) -> bool {

@@ -5,6 +5,7 @@
 mod accept;
 mod room;
 
+use std::io;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -20,11 +21,12 @@ use sys::poll::{Events, Interest, Poller, Waker};
 
 use super::config::ThreadConfig;
 use super::conn::{Readiness, drain};
+use super::event_loop::EventLoop;
 use super::net::Sockets;
 use super::orders::{Counters, Order, Setup};
 use super::shared::Shared;
 use super::slab::Key;
-use super::tables::{EventLoop, Tables};
+use super::tables::{Kind, Tables};
 use room::Candidates;
 
 /// One worker thread.
@@ -85,13 +87,13 @@ impl Thread {
         orders: Receiver<Order>,
         counters: Arc<Counters>,
         env: Env,
-    ) -> std::io::Result<Self> {
+    ) -> io::Result<Self> {
         let poller = Poller::new()?;
         poller.add(&*waker, WAKER_TOKEN, Interest::Readable)?;
         let generation = ThreadConfig::new(Arc::clone(&setup.http), setup.number);
         let mut shared = Shared::new(Sockets, generation, env);
         let theirs = Arc::clone(&waker);
-        shared.wakers = WakeQueue::new(move || theirs.wake());
+        shared.set_wakers(WakeQueue::new(move || theirs.wake()));
         let mut thread = Self {
             poller,
             waker,
@@ -146,17 +148,16 @@ impl Thread {
         let unix_ms = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |d| d.as_millis() as u64);
-        self.shared.clock.set(mono_ms, unix_ms);
-        self.shared.files.set_now(mono_ms, unix_ms);
+        self.shared.set_now(mono_ms, unix_ms);
     }
 
     /// How long to wait for events.
     fn timeout(&mut self) -> Option<u64> {
-        if !self.shared.wakers.is_empty() {
+        if !self.shared.wakers.is_empty() || !self.shared.dialer.calls.is_empty() {
             return Some(0);
         }
         let now = self.shared.clock.mono_ms;
-        let mut next = self.tables.clients.next_deadline();
+        let mut next = self.tables.next_deadline();
         let mut consider = |at: Option<u64>| {
             if let Some(at) = at {
                 next = Some(next.map_or(at, |n| n.min(at)));
@@ -205,6 +206,7 @@ impl Thread {
                 self.drain(key);
             }
         }
+        while self.close_idle_upstream() {}
         self.shared.relieve();
         trim();
     }
@@ -276,6 +278,7 @@ impl Thread {
         self.accept_last();
         self.setup.listeners.clear();
         self.shared.stopping = true;
+        while self.close_idle_upstream() {}
         for key in self.tables.clients.keys() {
             self.drain(key);
         }
@@ -332,13 +335,17 @@ impl EventLoop for Thread {
                 }
                 token if token & LISTENER_BIT != 0 => self.accept((token & !LISTENER_BIT) as usize),
                 token => {
+                    let key = Key::from_token(token);
                     let ready = Readiness {
                         readable: ready.readable,
                         writable: ready.writable,
                         hung_up: ready.closed,
                         ..Readiness::default()
                     };
-                    self.read(Key::from_token(token), ready);
+                    match Kind::of(token) {
+                        Some(Kind::Upstream) => self.read_upstream(key, ready),
+                        _ => self.read(key, ready),
+                    }
                 }
             }
         }
@@ -356,10 +363,28 @@ impl EventLoop for Thread {
     }
 
     fn closed(&mut self, _: Key) {
-        self.tight = false;
-        if matches!(self.accepting, Accepting::NotBefore(_)) {
-            self.listen();
-        }
+        self.freed();
+    }
+
+    fn upstream_closed(&mut self) {
+        self.freed();
+    }
+
+    fn admit_upstream(&mut self) -> bool {
+        self.has_room_for_upstream()
+    }
+
+    fn free_descriptor(&mut self) -> bool {
+        self.close_what_is_spare()
+    }
+
+    fn register_upstream(&mut self, key: Key) -> io::Result<()> {
+        let upstreams = &mut self.tables.upstreams;
+        let token = upstreams.token(key);
+        let Some(conn) = upstreams.get_mut(key) else {
+            return Ok(());
+        };
+        self.poller.add(conn.socket(), token, Interest::Connection)
     }
 }
 

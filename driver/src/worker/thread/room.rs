@@ -1,9 +1,10 @@
 //! Making room for a connection when there are as many as there may be.
 //!
-//! Who waits without a request goes first, so that nobody can keep others out by being silent: kept-alive connections,
-//! idle for longest; then those whose first request is not whole, the oldest. A connection that has a whole request in
-//! progress is never closed. Looking for them reads the whole table, so an eighth of what is found is kept for the next
-//! times: each is looked at again before it goes, and whatever else may go by then is younger.
+//! Idle connections to servers go first, since nobody waits for them. Then goes who waits without a request, so that nobody
+//! can keep others out by being silent: kept-alive connections, idle for longest; then those whose first request is not
+//! whole, the oldest. A connection that has a whole request in progress is never closed. Looking for clients reads the whole
+//! table, so an eighth of what is found is kept for the next times: each is looked at again before it goes, and whatever
+//! else may go by then is younger.
 //!
 //! Absent: an order that is kept up to date, which would cost every request something.
 
@@ -16,7 +17,7 @@ pub(super) type Candidates = Vec<(Standing, Key)>;
 impl Thread {
     /// Closes the connection that can be spared first; false if there is none.
     pub(super) fn make_room(&mut self) -> bool {
-        if self.close_candidate() {
+        if self.close_idle_upstream() || self.close_candidate() {
             return true;
         }
         self.find_candidates();

@@ -1,0 +1,366 @@
+//! The order of a turn of the loop.
+//!
+//! A thread and the simulator are both an [`EventLoop`]: they say where events come from, what a panic costs and what is
+//! noted when a connection is closed. Everything else about a turn is here, so that the order under test is the order that
+//! serves:
+//!
+//! ```text
+//! intake    reads from all that is ready, and carries out orders; idle connections to servers that have ended are closed
+//! turns     of connections to servers that are ready: what they say wakes exchanges
+//! turns     of clients that were read from
+//! rounds    turns of what was woken; then attempts that were asked for get connections, so that requests leave in this turn;
+//!           again while there are wakes or attempts, up to a limit
+//! timers    turns of connections whose deadline has passed
+//! ```
+
+use std::io;
+use std::ops::ControlFlow;
+
+use server_base::connector::Route;
+use server_base::upstream_request::{Failure, UpstreamCall, UpstreamError, UpstreamEvent};
+use server_base::waker::WakeKey;
+use sys::connect::{ConnectError, Connecting};
+
+use super::conn::{Conn, Disposition, Readiness, end_sampling, read_ready, turn, wake};
+use super::net::Net;
+use super::shared::Shared;
+use super::slab::Key;
+use super::tables::{Kind, Tables};
+use super::upstream::{self, UpstreamConn};
+use super::wakes::{ROUNDS_MAX, run_woken};
+
+/// What has tables and gives the things in them their turns.
+pub trait EventLoop: Sized {
+    /// The sockets of the connections.
+    type Net: Net;
+
+    /// The tables, and what all connections share.
+    fn parts(&mut self) -> (&mut Tables<Self::Net>, &mut Shared<Self::Net>);
+
+    /// Reads from all that is ready ([`Self::read`]), and carries out orders; breaks where the loop is to end.
+    fn intake(&mut self) -> ControlFlow<()>;
+
+    /// Calls a step of one connection; `None` if it panicked and that costs no more than the connection.
+    fn contain<T>(step: impl FnOnce() -> T) -> Option<T>;
+
+    /// A panic was contained to a connection, which is closed now.
+    fn panicked(&mut self);
+
+    /// A connection of a client was closed.
+    fn closed(&mut self, key: Key);
+
+    /// A connection to a server was closed.
+    fn upstream_closed(&mut self);
+
+    /// Whether one more connection to a server may be made; another one may be closed for it.
+    fn admit_upstream(&mut self) -> bool;
+
+    /// Lets go of something that holds a descriptor, since there are no more; false if there is nothing.
+    fn free_descriptor(&mut self) -> bool;
+
+    /// Has events of a new connection to a server told to [`Self::intake`].
+    ///
+    /// # Errors
+    /// The poller cannot.
+    fn register_upstream(&mut self, key: Key) -> io::Result<()>;
+
+    /// One turn of the loop, in the order of the module's documentation.
+    fn turn_all(&mut self) -> ControlFlow<()> {
+        self.intake()?;
+        if !self.parts().0.ready_upstreams.is_empty() {
+            let mut ready = std::mem::take(&mut self.parts().0.ready_upstreams);
+            for key in ready.drain(..) {
+                self.turn_upstream(key, Readiness::default());
+            }
+            self.parts().0.ready_upstreams = ready;
+        }
+        // The list is put back with its memory; nobody is read from meanwhile.
+        let mut ready = std::mem::take(&mut self.parts().0.ready);
+        for key in ready.drain(..) {
+            self.turn(key, Readiness::default());
+        }
+        self.parts().0.ready = ready;
+        let (_, shared) = self.parts();
+        if !shared.wakers.is_empty() || !shared.dialer.calls.is_empty() {
+            self.run_rounds();
+        }
+        let (tables, shared) = self.parts();
+        let expired = Readiness {
+            expired: true,
+            ..Readiness::default()
+        };
+        let now_ms = shared.clock.mono_ms;
+        let upstreams = tables.upstreams.expire(now_ms);
+        for key in tables.clients.expire(now_ms) {
+            self.turn(key, expired);
+        }
+        for key in upstreams {
+            self.turn_upstream(key, expired);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Turns of what was woken, and attempts that were asked for in them: rounds, since each may wake others.
+    fn run_rounds(&mut self) {
+        for _ in 0..ROUNDS_MAX {
+            let (_, shared) = self.parts();
+            if shared.wakers.is_empty() && shared.dialer.calls.is_empty() {
+                return;
+            }
+            let wakers = shared.wakers.clone();
+            run_woken(&wakers, |token, keys| {
+                let key = Key::from_token(token);
+                match Kind::of(token) {
+                    Some(Kind::Client) => {
+                        self.decide(key, |conn, shared| wake(conn, shared, keys));
+                    }
+                    Some(Kind::Upstream) => self.turn_upstream(key, Readiness::default()),
+                    _ => {}
+                }
+            });
+            self.dial();
+        }
+    }
+
+    /// Reads from a client that is ready and notes it for its turn.
+    fn read(&mut self, key: Key, ready: Readiness) {
+        match self.step(key, |conn, shared| read_ready(conn, shared, ready)) {
+            Some(true) => self.parts().0.ready.push(key),
+            // The turn that follows logs what was in progress.
+            Some(false) => self.abort(key),
+            None => {}
+        }
+    }
+
+    /// Gives a client its turn.
+    fn turn(&mut self, key: Key, ready: Readiness) {
+        self.decide(key, |conn, shared| turn(conn, shared, ready));
+    }
+
+    /// Closes a client at once; what was in progress is logged as far as it came.
+    fn abort(&mut self, key: Key) {
+        let broken = Readiness {
+            broken: true,
+            ..Readiness::default()
+        };
+        self.turn(key, broken);
+    }
+
+    /// Does something with a client that decides over it.
+    fn decide(
+        &mut self,
+        key: Key,
+        step: impl FnOnce(&mut ConnOf<Self>, &mut Shared<Self::Net>) -> Disposition,
+    ) {
+        match self.step(key, step) {
+            Some(Disposition::Keep { deadline_ms }) => {
+                self.parts().0.clients.arm(key, deadline_ms);
+            }
+            Some(Disposition::Close) => self.close(key),
+            None => {}
+        }
+    }
+
+    /// Does something with a client; `None` if it is gone, or has gone by a panic.
+    fn step<T>(
+        &mut self,
+        key: Key,
+        step: impl FnOnce(&mut ConnOf<Self>, &mut Shared<Self::Net>) -> T,
+    ) -> Option<T> {
+        let (tables, shared) = self.parts();
+        shared.owner = tables.clients.token(key);
+        let conn = tables.clients.get_mut(key)?;
+        let result = Self::contain(|| step(conn, shared));
+        if result.is_none() {
+            self.panicked();
+            self.close(key);
+        }
+        result
+    }
+
+    /// Takes a client out.
+    fn close(&mut self, key: Key) {
+        let (tables, shared) = self.parts();
+        if let Some(mut conn) = tables.clients.remove(key) {
+            end_sampling(&mut conn, shared);
+        }
+        self.closed(key);
+    }
+
+    /// Notes a connection to a server that is ready for its turn; one that is idle and has ended is closed.
+    fn read_upstream(&mut self, key: Key, ready: Readiness) {
+        match self.step_upstream(key, |conn, shared| {
+            upstream::read_ready(conn, shared, ready)
+        }) {
+            Some(true) => self.parts().0.ready_upstreams.push(key),
+            Some(false) => self.close_upstream(key),
+            None => {}
+        }
+    }
+
+    /// Gives a connection to a server its turn.
+    fn turn_upstream(&mut self, key: Key, ready: Readiness) {
+        self.decide_upstream(key, |conn, shared| upstream::turn(conn, shared, ready));
+    }
+
+    /// Gives connections to the attempts that were asked for.
+    fn dial(&mut self) {
+        let mut calls = std::mem::take(&mut self.parts().1.dialer.calls);
+        for (route, call) in calls.drain(..) {
+            if !call.is_given_up() {
+                self.begin_attempt(route, call);
+            }
+        }
+        let dialer = &mut self.parts().1.dialer;
+        if dialer.calls.is_empty() {
+            // The list is put back with its memory.
+            dialer.calls = calls;
+        }
+    }
+
+    /// Begins an attempt on the idle connection that was used last, or on a new one.
+    fn begin_attempt(&mut self, route: Route, call: UpstreamCall) {
+        let (tables, _) = self.parts();
+        let pool = route.pool.as_ref();
+        let idle = pool.and_then(|pool| tables.idle.take(pool.id, &route.addr));
+        let (key, established) = match idle {
+            Some(key) => (key, true),
+            None => match self.connect(&route) {
+                Ok(connected) => connected,
+                Err(error) => {
+                    let errno = error.error.raw_os_error();
+                    call.tell(UpstreamEvent::Failed(UpstreamError {
+                        failure: Failure::Socket {
+                            call: error.call,
+                            errno: errno.unwrap_or(EINVAL),
+                        },
+                        sent_bytes: 0,
+                        reused: false,
+                        untouched: true,
+                    }));
+                    return;
+                }
+            },
+        };
+        let wake_key = WakeKey {
+            owner: self.parts().0.upstreams.token(key),
+            stream: 0,
+        };
+        self.decide_upstream(key, |conn, shared| {
+            upstream::begin(conn, shared, (route, call), wake_key, established)
+        });
+    }
+
+    /// Begins a connection; gives its key and whether it is established.
+    fn connect(&mut self, route: &Route) -> Result<(Key, bool), ConnectError> {
+        let too_many = || ConnectError {
+            call: "socket()",
+            error: io::Error::from_raw_os_error(EMFILE),
+        };
+        if !self.admit_upstream() {
+            return Err(too_many());
+        }
+        let net = &mut self.parts().1.net;
+        let mut result = net.connect(&route.addr, &route.options);
+        if let Err(error) = &result
+            && matches!(error.error.raw_os_error(), Some(EMFILE | ENFILE))
+            && self.free_descriptor()
+        {
+            let net = &mut self.parts().1.net;
+            result = net.connect(&route.addr, &route.options);
+        }
+        let Connecting {
+            socket,
+            established,
+        } = result?;
+        let (tables, shared) = self.parts();
+        let conn = UpstreamConn::new(socket, established, shared.clock.mono_ms);
+        let key = tables.upstreams.insert(conn);
+        match self.register_upstream(key) {
+            Ok(()) => Ok((key, established)),
+            Err(error) => {
+                self.close_upstream(key);
+                Err(ConnectError {
+                    call: "epoll_ctl()",
+                    error,
+                })
+            }
+        }
+    }
+
+    /// Does something with a connection to a server that decides over it.
+    fn decide_upstream(
+        &mut self,
+        key: Key,
+        step: impl FnOnce(&mut UpstreamOf<Self>, &mut Shared<Self::Net>) -> upstream::Disposition,
+    ) {
+        match self.step_upstream(key, step) {
+            Some(upstream::Disposition::Keep { deadline_ms }) => {
+                self.parts().0.upstreams.arm(key, deadline_ms);
+            }
+            Some(upstream::Disposition::Pool {
+                pool,
+                addr,
+                deadline_ms,
+            }) => {
+                let (tables, shared) = self.parts();
+                tables.upstreams.arm(key, deadline_ms);
+                let since_ms = shared.clock.mono_ms;
+                tables.idle.insert(pool.id, addr, key, since_ms);
+                while let Some(surplus) =
+                    self.parts().0.idle.take_surplus(pool.id, pool.connections)
+                {
+                    self.close_upstream(surplus);
+                }
+            }
+            Some(upstream::Disposition::Close) => self.close_upstream(key),
+            None => {}
+        }
+    }
+
+    /// Does something with a connection to a server; `None` if it is gone, or has gone by a panic.
+    fn step_upstream<T>(
+        &mut self,
+        key: Key,
+        step: impl FnOnce(&mut UpstreamOf<Self>, &mut Shared<Self::Net>) -> T,
+    ) -> Option<T> {
+        let (tables, shared) = self.parts();
+        let conn = tables.upstreams.get_mut(key)?;
+        let result = Self::contain(|| step(conn, shared));
+        if result.is_none() {
+            self.panicked();
+            self.close_upstream(key);
+        }
+        result
+    }
+
+    /// Takes a connection to a server out. The attempt in progress fails by that (`UpstreamCall` as it is dropped).
+    fn close_upstream(&mut self, key: Key) {
+        let tables = self.parts().0;
+        let Some(conn) = tables.upstreams.remove(key) else {
+            return;
+        };
+        if let Some(pool) = conn.idle_pool() {
+            tables.idle.remove(pool, key);
+        }
+        drop(conn);
+        self.upstream_closed();
+    }
+
+    /// Closes the connection to a server that has been idle for longest; false if there is none.
+    fn close_idle_upstream(&mut self) -> bool {
+        let oldest = self.parts().0.idle.take_oldest();
+        if let Some(key) = oldest {
+            self.close_upstream(key);
+        }
+        oldest.is_some()
+    }
+}
+
+/// A connection of a loop.
+type ConnOf<L> = Conn<<<L as EventLoop>::Net as Net>::Socket>;
+/// A connection to a server of a loop.
+type UpstreamOf<L> = UpstreamConn<<<L as EventLoop>::Net as Net>::Socket>;
+const EINVAL: i32 = 22;
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;

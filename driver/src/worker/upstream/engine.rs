@@ -1,0 +1,116 @@
+//! The engine below a connection to a server: the one place that knows which protocols there are.
+
+use engines::client::{self, Bodies};
+use engines::h1;
+use engines::http::{BodyLength, Chunk, Fields, OutputQueue};
+use server_base::connector::UpstreamProtocol;
+use server_base::upstream_request::{Failure, RequestSpec, UpstreamEvent};
+
+/// An engine in the client role.
+pub(super) enum Engine {
+    /// HTTP/1.
+    Http1(Box<h1::Client>),
+}
+
+/// What an engine tells.
+pub(super) enum Event {
+    /// Something for the exchange.
+    Upstream(UpstreamEvent),
+    /// The server has broken the protocol, or has closed the connection too early.
+    Failed(Failure),
+}
+
+impl Engine {
+    /// An engine for a protocol.
+    pub(super) fn new(_: &UpstreamProtocol) -> Self {
+        Self::Http1(Box::new(h1::Client::new(
+            h1::Settings::default(),
+            Bodies::Told,
+            true,
+        )))
+    }
+
+    /// Begins a request on a connection on which nothing is in progress; the error says what is wrong with it.
+    pub(super) fn begin(
+        &mut self,
+        _: &UpstreamProtocol,
+        request: &RequestSpec,
+    ) -> Result<(), &'static str> {
+        let Self::Http1(client) = self;
+        **client = h1::Client::new(h1::Settings::default(), Bodies::Told, true);
+        let fields = &request.fields;
+        let lines = fields.fields.iter();
+        let lines = lines.map(|line| (fields.bytes(line.name), fields.bytes(line.value)));
+        let ended = request.body == BodyLength::None;
+        match client.request(lines, ended) {
+            Ok(_) => Ok(()),
+            Err(_) => Err("invalid request"),
+        }
+    }
+
+    /// Sends a piece of the request body, or of a tunnel.
+    pub(super) fn send(&mut self, chunk: Chunk) {
+        let Self::Http1(client) = self;
+        client.send(1, chunk.bytes(), false);
+    }
+
+    /// Ends the request body, or our side of a tunnel.
+    pub(super) fn end(&mut self, trailers: Option<&Fields>) {
+        let Self::Http1(client) = self;
+        match trailers {
+            Some(trailers) => client.send_trailers(1, trailers),
+            None => client.send(1, &[], true),
+        }
+    }
+
+    /// Moves what is to be sent to the end of `out`.
+    pub(super) fn transmit(&mut self, out: &mut OutputQueue) {
+        let Self::Http1(client) = self;
+        let mut bytes = Vec::new();
+        client.transmit(&mut bytes);
+        if !bytes.is_empty() {
+            out.push(Chunk::Owned(bytes));
+        }
+    }
+
+    /// Takes what has come, and leaves `buffer` empty; its memory may go along.
+    pub(super) fn receive(&mut self, buffer: &mut Vec<u8>) {
+        let Self::Http1(client) = self;
+        client.receive(buffer);
+        buffer.clear();
+    }
+
+    /// Takes the end of the server's side.
+    pub(super) fn receive_eof(&mut self) {
+        let Self::Http1(client) = self;
+        client.receive_eof(true);
+    }
+
+    /// What has happened next.
+    pub(super) fn event(&mut self) -> Option<Event> {
+        let Self::Http1(client) = self;
+        Some(Event::Upstream(match client.event()? {
+            client::Event::Interim { head, .. } => UpstreamEvent::Interim(head),
+            client::Event::Head { head, size, .. } => UpstreamEvent::Head(head, size.wire_bytes),
+            client::Event::Data { bytes, .. } => UpstreamEvent::Data(Chunk::Owned(bytes)),
+            client::Event::Trailers { fields, .. } => UpstreamEvent::Trailers(fields),
+            client::Event::End { .. } => UpstreamEvent::End,
+            client::Event::Upgraded(_) => UpstreamEvent::Upgraded,
+            client::Event::Failed(error) => return Some(Event::Failed(failure(error))),
+            _ => return None,
+        }))
+    }
+
+    /// Whether the connection may be used for another request; asked after the end of a response.
+    pub(super) fn is_reusable(&self) -> bool {
+        let Self::Http1(client) = self;
+        client.room() > 0
+    }
+}
+
+fn failure(error: h1::ProtocolError) -> Failure {
+    match error {
+        h1::ProtocolError::NoResponse | h1::ProtocolError::Truncated => Failure::Closed,
+        error => Failure::Invalid(error.message()),
+    }
+}

@@ -1,0 +1,132 @@
+//! Connections to servers: [`read_ready`] and [`turn`] do for them what those of `conn` do for connections of clients.
+//!
+//! ```text
+//! attempt     a route and a request           -> Connecting, or an idle connection of the pool
+//! receive     socket -> engine.receive -> events -> the mailbox of the exchange, which is woken
+//! feed        the mailbox -> engine.send -> output queue -> socket
+//! ending      the end of the response -> Idle, in its pool, or closed
+//! ```
+//!
+//! The loop connects, registers and keeps the table; a connection says by its [`Disposition`] what is to become of it. No
+//! more is read than the exchange has room for (`UpstreamCall::window`). An idle connection holds a socket and two numbers:
+//! engine and queues are the thread's ([`Attempts`]). It holds no configuration.
+//!
+//! Source: nginx documentation, `ngx_http_upstream_module`, `ngx_http_proxy_module`.
+
+mod ending;
+mod engine;
+pub mod pool;
+mod state;
+mod turn;
+
+use engines::http::BodyLength;
+use server_base::connector::Route;
+use server_base::upstream_request::{Failure, UpstreamCall};
+use server_base::waker::WakeKey;
+
+use super::conn::Readiness;
+use super::net::Net;
+use super::shared::Shared;
+use ending::{deadline, expire, finish};
+use state::{Active, Ending, Receiving, Sending, State};
+
+pub use state::{Attempts, Disposition, UpstreamConn};
+
+/// Begins an attempt on a new connection or on one that was idle, and gives it its first turn; `key` is how it is woken.
+/// The time for connecting counts where the connection is not `established`.
+pub fn begin<N: Net>(
+    c: &mut UpstreamConn<N::Socket>,
+    sh: &mut Shared<N>,
+    (route, call): (Route, UpstreamCall),
+    key: WakeKey,
+    established: bool,
+) -> Disposition {
+    let now_ms = sh.clock.mono_ms;
+    let reused = c.requests > 0;
+    c.requests = c.requests.saturating_add(1);
+    call.attach(key);
+    call.note(|facts| {
+        facts.reused = reused;
+        facts.connected_ms = established.then_some(now_ms);
+    });
+    let spec = call.take_head().unwrap_or_default();
+    let mut tools = sh.attempts.take(&route.protocol);
+    let refused = tools.engine.begin(&route.protocol, &spec).err();
+    tools.engine.transmit(&mut tools.out);
+    let active = Box::new(Active {
+        call,
+        tools,
+        addr: route.addr,
+        pool: route.pool,
+        timeouts: route.timeouts,
+        since_ms: now_ms,
+        wrote_ms: now_ms,
+        read_ms: now_ms,
+        sent_bytes: 0,
+        reused,
+        request: match spec.body {
+            BodyLength::None if !spec.upgrade => Sending::Queued,
+            _ => Sending::Body,
+        },
+        response: Receiving::Nothing,
+        paused: false,
+        unwritable: None,
+    });
+    c.state = match established {
+        true => State::Busy(active),
+        false => State::Connecting(active),
+    };
+    match refused {
+        Some(why) => finish(c, sh, Ending::Failed(Failure::Unsendable(why))),
+        None => turn(c, sh, Readiness::default()),
+    }
+}
+
+/// Notes what an event told, and reads ahead of the turn: all connections that are ready are read before any exchange has its
+/// turn. False where it is an idle connection that the server has ended, or on which it has sent something.
+pub fn read_ready<N: Net>(
+    c: &mut UpstreamConn<N::Socket>,
+    sh: &mut Shared<N>,
+    ready: Readiness,
+) -> bool {
+    c.add(ready);
+    match c.state {
+        State::Idle { .. } => !c.readable || turn::is_silent(c, sh),
+        _ => true,
+    }
+}
+
+/// Does all that can be done on a connection now.
+pub fn turn<N: Net>(
+    c: &mut UpstreamConn<N::Socket>,
+    sh: &mut Shared<N>,
+    ready: Readiness,
+) -> Disposition {
+    c.add(ready);
+    let mut passes = 0;
+    let outcome = loop {
+        match turn::pass(c, sh) {
+            Ok(true) if passes < PASSES_A_TURN => passes += 1,
+            Ok(more) => {
+                if ready.expired
+                    && !more
+                    && let Err(ending) = expire(c, sh)
+                {
+                    break ending;
+                }
+                let deadline_ms = match more {
+                    // There is more to do, but it is the others' turn.
+                    true => sh.clock.mono_ms,
+                    false => deadline(c),
+                };
+                return Disposition::Keep { deadline_ms };
+            }
+            Err(ending) => break ending,
+        }
+    };
+    finish(c, sh, outcome)
+}
+
+/// Reads and writes of a connection in one turn. A window is read in one, so that this is the bound where an exchange has let
+/// a large one.
+const PASSES_A_TURN: usize = 16;

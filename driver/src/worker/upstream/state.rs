@@ -1,0 +1,215 @@
+//! A connection to a server and the states it goes through.
+//!
+//! ```text
+//! Connecting -> Busy <-> Idle
+//!               Busy  -> Draining -> Idle      an exchange has given its attempt up, and little of the response is left
+//! ```
+//!
+//! Any state can become `Closed`. This file changes no state; `mod`, `turn` and `ending` do.
+
+use engines::http::OutputQueue;
+use server_base::connector::{Pool, Timeouts, UpstreamAddr, UpstreamProtocol};
+use server_base::upstream_request::{Failure, UpstreamCall};
+
+use super::engine::Engine;
+use crate::worker::conn::Readiness;
+
+/// A connection to a server.
+pub struct UpstreamConn<S> {
+    pub(super) socket: S,
+    pub(super) state: State,
+    /// When it was begun.
+    pub(super) since_ms: u64,
+    /// Bytes of the requests before the one in progress.
+    pub(super) sent_before: u64,
+    /// Requests, with the one in progress.
+    pub(super) requests: u32,
+    /// Input may be waiting in the socket.
+    pub(super) readable: bool,
+    /// The socket may take output.
+    pub(super) writable: bool,
+    /// The server has ended its side or reset the connection: read until that is seen.
+    pub(super) hung_up: bool,
+}
+
+pub(super) enum State {
+    /// The connection is not established yet.
+    Connecting(Box<Active>),
+    /// An attempt is in progress.
+    Busy(Box<Active>),
+    /// What is left of a response that nobody wants is read and dropped.
+    Draining(Box<Active>, Draining),
+    /// It waits in its pool for the next attempt.
+    Idle {
+        /// The number of the pool.
+        pool: u64,
+        /// Until when.
+        until_ms: u64,
+    },
+    /// Over.
+    Closed,
+}
+
+/// The limits of a response that is dropped.
+pub(super) struct Draining {
+    pub(super) left_bytes: u64,
+    pub(super) until_ms: u64,
+}
+
+/// An attempt in progress, and the memory that it needs.
+pub(super) struct Active {
+    pub(super) call: UpstreamCall,
+    pub(super) tools: Tools,
+    pub(super) addr: UpstreamAddr,
+    pub(super) pool: Option<Pool>,
+    pub(super) timeouts: Timeouts,
+    pub(super) since_ms: u64,
+    /// When the socket last took something, or there was something for it first.
+    pub(super) wrote_ms: u64,
+    /// When something last came, or could first be waited for.
+    pub(super) read_ms: u64,
+    /// Bytes of the request that the socket took.
+    pub(super) sent_bytes: u64,
+    /// The connection was idle before.
+    pub(super) reused: bool,
+    pub(super) request: Sending,
+    pub(super) response: Receiving,
+    /// Nothing is read, since the exchange has no room.
+    pub(super) paused: bool,
+    /// Why nothing can be written any more; what the server has said before is still read.
+    pub(super) unwritable: Option<i32>,
+}
+
+/// How far the request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sending {
+    /// Its body is still to come, or a part of it; or the tunnel is open.
+    Body,
+    /// All of it is in the output queue.
+    Queued,
+    /// The socket has taken all of it.
+    Sent,
+}
+
+/// How far the response is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Receiving {
+    /// Nothing of it has come.
+    Nothing,
+    /// A part of its head has come, or an interim response.
+    Head,
+    /// Its head has come; so many bytes are left, where that is known.
+    Body(Option<u64>),
+    /// The connection is a tunnel.
+    Tunnel,
+    /// The server has ended its side of the tunnel.
+    TunnelEnded,
+    /// The server has ended its side before it said anything: a reset may follow, until then.
+    Unanswered {
+        /// Monotonic milliseconds.
+        until_ms: u64,
+    },
+}
+
+/// Memory for one attempt.
+pub(super) struct Tools {
+    pub(super) engine: Engine,
+    pub(super) out: OutputQueue,
+}
+
+/// Memory for the attempts of a thread.
+#[derive(Default)]
+pub struct Attempts {
+    /// Tools that nobody uses.
+    spare: Vec<Tools>,
+    /// Where sockets are read into; a body takes it along.
+    pub(super) buffer: Vec<u8>,
+}
+
+/// What is to be done with a connection after its turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Disposition {
+    /// Keep it; take a turn at this time at the latest.
+    Keep {
+        /// Monotonic milliseconds.
+        deadline_ms: u64,
+    },
+    /// Put it into its pool; it is closed at this time.
+    Pool {
+        /// The pool.
+        pool: Pool,
+        /// Its server.
+        addr: UpstreamAddr,
+        /// Monotonic milliseconds.
+        deadline_ms: u64,
+    },
+    /// Close it.
+    Close,
+}
+
+/// Why an attempt is over.
+pub(super) enum Ending {
+    /// The response is complete, or its rest has been dropped.
+    Complete,
+    /// The exchange does not want it any more.
+    GivenUp,
+    /// It has failed.
+    Failed(Failure),
+}
+
+impl Attempts {
+    /// Memory for an attempt.
+    pub(super) fn take(&mut self, protocol: &UpstreamProtocol) -> Tools {
+        self.spare.pop().unwrap_or_else(|| Tools {
+            engine: Engine::new(protocol),
+            out: OutputQueue::default(),
+        })
+    }
+
+    /// Takes the memory of an attempt back.
+    pub(super) fn give(&mut self, mut tools: Tools) {
+        if self.spare.len() < SPARE_MAX {
+            tools.out.clear();
+            self.spare.push(tools);
+        }
+    }
+}
+
+impl<S> UpstreamConn<S> {
+    /// A connection that has just been begun, for an attempt, and may be established already.
+    pub fn new(socket: S, established: bool, now_ms: u64) -> Self {
+        Self {
+            socket,
+            state: State::Closed,
+            since_ms: now_ms,
+            sent_before: 0,
+            requests: 0,
+            readable: false,
+            writable: established,
+            hung_up: false,
+        }
+    }
+
+    /// Notes what an event told.
+    pub(super) fn add(&mut self, ready: Readiness) {
+        self.readable |= ready.readable || ready.hung_up;
+        self.writable |= ready.writable;
+        self.hung_up |= ready.hung_up;
+    }
+
+    /// The number of the pool in which the connection is idle.
+    pub fn idle_pool(&self) -> Option<u64> {
+        match self.state {
+            State::Idle { pool, .. } => Some(pool),
+            _ => None,
+        }
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> &S {
+        &self.socket
+    }
+}
+
+/// Memory kept for the next attempts.
+const SPARE_MAX: usize = 256;

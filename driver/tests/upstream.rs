@@ -1,0 +1,9 @@
+//! Attempts with servers over real sockets: one worker thread, a handler that passes requests on, and servers that do what
+//! each story says.
+//!
+//! The handler collects the response and tells it in one line. Absent: what the upstream machine makes of it.
+
+#[path = "upstream/attempts.rs"]
+mod attempts;
+#[path = "upstream/site.rs"]
+mod site;

@@ -1,0 +1,312 @@
+//! Attempts: what servers say and do, and what the handler is told.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixListener;
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+
+use driver::worker::orders::Order;
+use sys::socket::set_linger_reset;
+
+use super::site::Site;
+
+/// A server whose connections are given to a function one after the other.
+struct Server {
+    port: u16,
+    thread: JoinHandle<()>,
+}
+
+fn server(serve: impl FnOnce(TcpListener) + Send + 'static) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = listener.local_addr().expect("it is bound").port();
+    Server {
+        port,
+        thread: std::thread::spawn(move || serve(listener)),
+    }
+}
+
+impl Server {
+    fn join(self) {
+        self.thread.join().expect("it does not panic");
+    }
+}
+
+/// Reads a request up to the end of its head, and `body` more bytes; "" at the end.
+fn request(socket: &mut impl Read, body: usize) -> String {
+    let mut heard = Vec::new();
+    let mut byte = [0];
+    while !heard.ends_with(b"\r\n\r\n") {
+        match socket.read(&mut byte) {
+            Ok(1) => heard.push(byte[0]),
+            _ => break,
+        }
+    }
+    let head = heard.len();
+    heard.resize(head + body, 0);
+    socket.read_exact(&mut heard[head..]).expect("the body");
+    String::from_utf8(heard).expect("it is text")
+}
+
+fn say(socket: &mut TcpStream, text: &str) {
+    socket.write_all(text.as_bytes()).expect("it is open");
+}
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+
+fn accept(listener: &TcpListener) -> TcpStream {
+    listener.accept().expect("a connection comes").0
+}
+
+#[test]
+fn a_request_goes_through() {
+    let server = server(|listener| {
+        let mut socket = accept(&listener);
+        let heard = request(&mut socket, 3);
+        assert!(heard.starts_with("POST /path HTTP/1.1\r\n"), "{heard}");
+        assert!(heard.ends_with("\r\n\r\nabc"), "{heard}");
+        say(&mut socket, "HTTP/1.1 103 Early Hints\r\n\r\n");
+        say(&mut socket, OK);
+        assert_eq!(request(&mut socket, 0), "", "without a pool it is closed");
+    });
+    let site = Site::new(16);
+    let heard = site.get(&format!("/{}/post", server.port));
+    assert_eq!(heard, "(103) 200 hello");
+    server.join();
+}
+
+#[test]
+fn a_connection_of_a_pool_is_used_again_as_often_as_it_may_be() {
+    let server = server(|listener| {
+        let mut socket = accept(&listener);
+        for _ in 0..2 {
+            request(&mut socket, 0);
+            say(&mut socket, OK);
+        }
+        assert_eq!(request(&mut socket, 0), "", "it has served two");
+        let mut socket = accept(&listener);
+        request(&mut socket, 0);
+        say(&mut socket, OK);
+    });
+    let site = Site::new(16);
+    let uri = format!("/{}/pool/twice", server.port);
+    assert_eq!(site.get(&uri), "200 hello");
+    assert_eq!(site.get(&uri), "200 hello reused");
+    assert_eq!(site.get(&uri), "200 hello");
+    server.join();
+}
+
+#[test]
+fn an_idle_connection_that_the_server_ends_is_not_used() {
+    let (closed, is_closed) = channel();
+    let server = server(move |listener| {
+        for _ in 0..2 {
+            let mut socket = accept(&listener);
+            request(&mut socket, 0);
+            say(&mut socket, OK);
+            drop(socket);
+            closed.send(()).expect("the test waits");
+        }
+    });
+    let site = Site::new(16);
+    let uri = format!("/{}/pool", server.port);
+    assert_eq!(site.get(&uri), "200 hello");
+    is_closed.recv().expect("the server closes");
+    assert_eq!(site.get(&uri), "200 hello");
+    server.join();
+}
+
+#[test]
+fn bytes_that_nobody_asked_for_end_an_idle_connection() {
+    let server = server(|listener| {
+        for _ in 0..2 {
+            let mut socket = accept(&listener);
+            request(&mut socket, 0);
+            say(&mut socket, &format!("{OK}surplus"));
+            assert_eq!(request(&mut socket, 0), "");
+        }
+    });
+    let site = Site::new(16);
+    let uri = format!("/{}/pool", server.port);
+    assert_eq!(site.get(&uri), "200 hello");
+    assert_eq!(site.get(&uri), "200 hello");
+    server.join();
+}
+
+#[test]
+fn a_refused_connection_is_told() {
+    let gone = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = gone.local_addr().expect("it is bound").port();
+    drop(gone);
+    let heard = Site::new(16).get(&format!("/{port}"));
+    let expected = "Socket { call: \"connect()\", errno: 111 } sent 0 reused false untouched true";
+    assert_eq!(heard, expected);
+}
+
+#[test]
+fn unix_domain_sockets_are_connected_to_or_say_why_not() {
+    let name = format!("firstbyte-upstream-{}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let uri = format!("/{}", path.to_string_lossy().replace('/', "|"));
+    let site = Site::new(16);
+    let heard = site.get(&uri);
+    let expected = "Socket { call: \"connect()\", errno: 2 } sent 0 reused false untouched true";
+    assert_eq!(heard, expected);
+    let listener = UnixListener::bind(&path).expect("the directory is writable");
+    let served = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().expect("a connection comes");
+        request(&mut socket, 0);
+        socket.write_all(OK.as_bytes()).expect("it is open");
+    });
+    assert_eq!(site.get(&uri), "200 hello");
+    served.join().expect("it does not panic");
+    std::fs::remove_file(path).expect("it is there");
+}
+
+#[test]
+fn a_server_that_ends_too_early_is_told_of() {
+    for (text, told) in [
+        ("", "Closed"),
+        ("HTTP/1.1 200 OK\r\nContent-Le", "Closed"),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhell",
+            "200 hellClosed",
+        ),
+    ] {
+        let server = server(move |listener| {
+            let mut socket = accept(&listener);
+            request(&mut socket, 0);
+            say(&mut socket, text);
+        });
+        let heard = Site::new(16).get(&format!("/{}", server.port));
+        let (failure, rest) = heard.split_once(" sent ").expect("it failed");
+        assert_eq!(failure, told);
+        assert!(rest.ends_with("reused false untouched false"), "{rest}");
+        server.join();
+    }
+}
+
+#[test]
+fn a_reset_is_told_by_its_call() {
+    let server = server(|listener| {
+        let mut socket = accept(&listener);
+        request(&mut socket, 0);
+        set_linger_reset(socket.as_fd()).expect("a TCP socket");
+    });
+    let heard = Site::new(16).get(&format!("/{}", server.port));
+    assert!(
+        heard.starts_with("Socket { call: \"recv()\", errno: 104 }"),
+        "{heard}"
+    );
+    assert!(heard.ends_with("untouched false"), "{heard}");
+    server.join();
+}
+
+#[test]
+fn a_silent_server_times_out() {
+    let server = server(|listener| {
+        let mut socket = accept(&listener);
+        request(&mut socket, 0);
+        assert_eq!(request(&mut socket, 0), "", "it is closed");
+    });
+    let heard = Site::new(16).get(&format!("/{}/read_soon", server.port));
+    assert!(heard.starts_with("TimedOut sent "), "{heard}");
+    server.join();
+}
+
+#[test]
+fn the_rest_of_a_short_response_that_nobody_wants_is_dropped_and_the_connection_kept() {
+    let (given_up, is_given_up) = channel();
+    let (said, is_said) = channel();
+    let server = server(move |listener| {
+        let mut socket = accept(&listener);
+        request(&mut socket, 0);
+        say(&mut socket, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
+        is_given_up.recv().expect("the test goes on");
+        say(&mut socket, "hello");
+        said.send(()).expect("the test waits");
+        request(&mut socket, 0);
+        say(&mut socket, OK);
+    });
+    let site = Site::new(16);
+    let uri = format!("/{}/pool", server.port);
+    assert_eq!(site.get(&format!("{uri}/give_up")), "200 ");
+    given_up.send(()).expect("the server waits");
+    is_said.recv().expect("the server goes on");
+    assert_eq!(site.get(&uri), "200 hello reused");
+    server.join();
+}
+
+#[test]
+fn the_rest_of_a_long_response_that_nobody_wants_ends_the_connection() {
+    let server = server(|listener| {
+        let mut socket = accept(&listener);
+        request(&mut socket, 0);
+        say(
+            &mut socket,
+            "HTTP/1.1 200 OK\r\nContent-Length: 65537\r\n\r\n",
+        );
+        assert_eq!(request(&mut socket, 0), "");
+    });
+    let heard = Site::new(16).get(&format!("/{}/pool/give_up", server.port));
+    assert_eq!(heard, "200 ");
+    server.join();
+}
+
+#[test]
+fn a_long_response_comes_whole() {
+    const BYTES: usize = 5_000_000;
+    let server = server(|listener| {
+        let mut socket = accept(&listener);
+        request(&mut socket, 0);
+        say(
+            &mut socket,
+            &format!("HTTP/1.1 200 OK\r\nContent-Length: {BYTES}\r\n\r\n"),
+        );
+        say(&mut socket, &"0123456789".repeat(BYTES / 10));
+    });
+    let heard = Site::new(16).get(&format!("/{}", server.port));
+    assert_eq!(heard.len(), 4 + BYTES);
+    assert!(
+        heard["200 ".len()..]
+            .as_bytes()
+            .chunks(10)
+            .all(|ten| ten == b"0123456789")
+    );
+    server.join();
+}
+
+#[test]
+fn a_thread_that_quits_does_not_wait_for_idle_connections() {
+    let server = server(|listener| {
+        let mut socket = accept(&listener);
+        request(&mut socket, 0);
+        say(&mut socket, OK);
+        assert_eq!(request(&mut socket, 0), "", "it is closed");
+    });
+    let site = Site::new(16);
+    assert_eq!(site.get(&format!("/{}/pool", server.port)), "200 hello");
+    site.order(Order::Quit(None));
+    site.join();
+    server.join();
+}
+
+#[test]
+fn idle_connections_make_room_for_clients_and_others() {
+    let server = server(|listener| {
+        let mut idle = accept(&listener);
+        request(&mut idle, 0);
+        say(&mut idle, OK);
+        // The second client takes its place.
+        assert_eq!(request(&mut idle, 0), "");
+    });
+    let site = Site::new(2);
+    let mut first = site.client();
+    assert_eq!(first.get(&format!("/{}/pool", server.port)), "200 hello");
+    let mut second = site.client();
+    let gone = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = gone.local_addr().expect("it is bound").port();
+    second.ask(&format!("/{port}"));
+    server.join();
+}
