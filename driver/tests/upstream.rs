@@ -5,5 +5,9 @@
 
 #[path = "upstream/attempts.rs"]
 mod attempts;
+#[path = "upstream/server.rs"]
+mod server;
 #[path = "upstream/site.rs"]
 mod site;
+#[path = "upstream/untouched.rs"]
+mod untouched;

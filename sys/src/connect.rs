@@ -205,8 +205,11 @@ fn open(server: SocketAddr, kind: SocketType) -> io::Result<OwnedFd> {
 mod tests {
     use super::*;
     use crate::poll::{Events, Interest, Poller};
-    use crate::socket::{receive, so_error};
+    use crate::socket::{receive, receive_into, so_error};
+    use crate::tcp_info::tcp_info;
+    use std::io::{Read, Write};
     use std::net::{TcpListener, UdpSocket};
+    use std::os::unix::net::UnixListener;
 
     /// Waits for the socket.
     fn ready(socket: &OwnedFd, interest: Interest) {
@@ -245,6 +248,115 @@ mod tests {
         ready(&socket, Interest::Readable);
         let error = receive(&socket, &mut [0; 16]).expect_err("nobody is there");
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+    }
+
+    fn to(listener: &TcpListener, options: &Options) -> Connecting<OwnedFd> {
+        let address = listener.local_addr().expect("address");
+        stream_to(Address::Inet(address), options).expect("it listens")
+    }
+
+    #[test]
+    fn options_are_set_before_it_connects() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+        let options = Options {
+            bind: Some("127.0.0.9:0".parse().expect("an address")),
+            keepalive: true,
+            receive_buffer: Some(20_000),
+            send_buffer: Some(30_000),
+            ..Options::default()
+        };
+        let stream = to(&listener, &options).socket;
+        let (_, peer) = listener.accept().expect("accept");
+        assert_eq!(peer.ip().to_string(), "127.0.0.9");
+        assert!(sockopt::socket_keepalive(&stream).expect("a socket"));
+        assert!(sockopt::tcp_nodelay(&stream).expect("a socket"));
+        // The kernel doubles what it is asked for.
+        assert_eq!(sockopt::socket_recv_buffer_size(&stream), Ok(40_000));
+        assert_eq!(sockopt::socket_send_buffer_size(&stream), Ok(60_000));
+    }
+
+    #[test]
+    fn a_local_port_serves_one_server_each() {
+        let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("bind"));
+        let mut options = Options::default();
+        // With its port, an address is one of this host, and is bound at once.
+        let free = TcpListener::bind("127.0.0.10:0").expect("bind");
+        options.bind = free.local_addr().ok();
+        drop(free);
+        let _first = to(&listeners[0], &options);
+        let address = listeners[1].local_addr().expect("address");
+        let second = stream_to(Address::Inet(address), &options).expect_err("it is taken");
+        assert_eq!(second.call, "bind()");
+        assert_eq!(second.error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn a_foreign_address_needs_a_right_or_is_refused() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+        let address = listener.local_addr().expect("address");
+        let mut options = Options {
+            bind: Some("192.0.2.1:0".parse().expect("an address")),
+            ..Options::default()
+        };
+        let error = stream_to(Address::Inet(address), &options).expect_err("it is not ours");
+        assert_eq!(error.call, "bind()");
+        assert_eq!(error.error.kind(), io::ErrorKind::AddrNotAvailable);
+        options.transparent = true;
+        // Whether that may be set depends on who runs the test.
+        if let Err(error) = stream_to(Address::Inet(address), &options) {
+            assert_eq!(error.call, "setsockopt(IP_TRANSPARENT)");
+        }
+    }
+
+    #[test]
+    fn a_unix_domain_socket_is_established_at_once_or_says_why_not() {
+        let name = format!("firstbyte-sys-connect-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let bytes = path.as_os_str().as_encoded_bytes();
+        let error = stream_to(Address::Unix(bytes), &Options::default()).expect_err("no file");
+        assert_eq!(error.call, "connect()");
+        assert_eq!(error.error.kind(), io::ErrorKind::NotFound);
+        let listener = UnixListener::bind(&path).expect("bind");
+        let stream = stream_to(Address::Unix(bytes), &Options::default()).expect("it listens");
+        assert!(stream.established);
+        listener.accept().expect("accept");
+        std::fs::remove_file(&path).expect("it is there");
+        let long = vec![b'a'; 200];
+        assert!(stream_to(Address::Unix(&long), &Options::default()).is_err());
+    }
+
+    #[test]
+    fn acknowledged_bytes_count_the_first_segment_as_one() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+        let stream = to(&listener, &Options::default()).socket;
+        let (mut served, _) = listener.accept().expect("accept");
+        ready(&stream, Interest::Writable);
+        let acknowledged = || tcp_info(stream.as_raw_fd()).and_then(|info| info.bytes_acked);
+        assert_eq!(acknowledged(), Some(1));
+        send(&stream, b"hello").expect("send");
+        served.read_exact(&mut [0; 5]).expect("receive");
+        // An answer acknowledges what was read.
+        served.write_all(b"x").expect("send");
+        ready(&stream, Interest::Readable);
+        assert_eq!(acknowledged(), Some(6));
+    }
+
+    #[test]
+    fn a_read_appends_no_more_than_it_may() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+        let stream = to(&listener, &Options::default()).socket;
+        let (mut served, _) = listener.accept().expect("accept");
+        served.write_all(b"hello").expect("send");
+        ready(&stream, Interest::Readable);
+        let mut buffer = b"> ".to_vec();
+        assert_eq!(receive_into(&stream, &mut buffer, 4).ok(), Some(4));
+        assert_eq!(receive_into(&stream, &mut buffer, 4).ok(), Some(1));
+        assert_eq!(buffer, b"> hello");
+        let empty = receive_into(&stream, &mut buffer, 4).expect_err("nothing is left");
+        assert_eq!((empty.kind(), buffer.len()), (io::ErrorKind::WouldBlock, 7));
+        drop(served);
+        ready(&stream, Interest::Readable);
+        assert_eq!(receive_into(&stream, &mut buffer, 4).ok(), Some(0));
     }
 
     #[test]

@@ -1,63 +1,16 @@
 //! Attempts: what servers say and do, and what the handler is told.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 use std::sync::mpsc::channel;
-use std::thread::JoinHandle;
 
 use driver::worker::orders::Order;
 use sys::socket::set_linger_reset;
 
-use super::site::Site;
-
-/// A server whose connections are given to a function one after the other.
-struct Server {
-    port: u16,
-    thread: JoinHandle<()>,
-}
-
-fn server(serve: impl FnOnce(TcpListener) + Send + 'static) -> Server {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let port = listener.local_addr().expect("it is bound").port();
-    Server {
-        port,
-        thread: std::thread::spawn(move || serve(listener)),
-    }
-}
-
-impl Server {
-    fn join(self) {
-        self.thread.join().expect("it does not panic");
-    }
-}
-
-/// Reads a request up to the end of its head, and `body` more bytes; "" at the end.
-fn request(socket: &mut impl Read, body: usize) -> String {
-    let mut heard = Vec::new();
-    let mut byte = [0];
-    while !heard.ends_with(b"\r\n\r\n") {
-        match socket.read(&mut byte) {
-            Ok(1) => heard.push(byte[0]),
-            _ => break,
-        }
-    }
-    let head = heard.len();
-    heard.resize(head + body, 0);
-    socket.read_exact(&mut heard[head..]).expect("the body");
-    String::from_utf8(heard).expect("it is text")
-}
-
-fn say(socket: &mut TcpStream, text: &str) {
-    socket.write_all(text.as_bytes()).expect("it is open");
-}
-
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-
-fn accept(listener: &TcpListener) -> TcpStream {
-    listener.accept().expect("a connection comes").0
-}
+use super::server::{OK, accept, request, say, server};
+use super::site::{FILE_BYTES, Site};
 
 #[test]
 fn a_request_goes_through() {
@@ -308,5 +261,128 @@ fn idle_connections_make_room_for_clients_and_others() {
     let gone = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = gone.local_addr().expect("it is bound").port();
     second.ask(&format!("/{port}"));
+    server.join();
+}
+
+#[test]
+fn no_more_is_read_than_the_exchange_has_room_for() {
+    let server = server(|listener| {
+        let mut socket = accept(&listener);
+        request(&mut socket, 0);
+        say(&mut socket, "HTTP/1.1 200 OK\r\n");
+        say(&mut socket, "Content-Length: 1000\r\n\r\n");
+        say(&mut socket, &"x".repeat(1000));
+    });
+    let heard = Site::new(16).get(&format!("/{}/narrow", server.port));
+    assert_eq!(heard, format!("200 {}", "x".repeat(1000)));
+    server.join();
+}
+
+#[test]
+fn a_body_in_a_file_goes_whole_to_a_server_that_reads_late() {
+    let server = server(|listener| {
+        let mut socket = accept(&listener);
+        let heard = request(&mut socket, FILE_BYTES as usize);
+        let body = heard.split_once("\r\n\r\n").expect("a head").1;
+        assert!(body.bytes().all(|byte| byte == b'f'));
+        say(&mut socket, OK);
+    });
+    let heard = Site::new(16).get(&format!("/{}/file", server.port));
+    assert_eq!(heard, "200 hello");
+    server.join();
+}
+
+#[test]
+fn an_answer_before_the_end_of_the_request_is_heard_though_the_server_closes() {
+    let server = server(|listener| {
+        let mut socket = accept(&listener);
+        request(&mut socket, 0);
+        say(
+            &mut socket,
+            "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno",
+        );
+        // Closing with the request unread resets the connection.
+    });
+    let heard = Site::new(16).get(&format!("/{}/file/pool", server.port));
+    assert_eq!(heard, "413 no");
+    server.join();
+}
+
+#[test]
+fn a_server_that_takes_nothing_times_out() {
+    let (end, ended) = channel::<()>();
+    let server = server(move |listener| {
+        let mut socket = accept(&listener);
+        request(&mut socket, 0);
+        assert!(ended.recv().is_err());
+    });
+    let heard = Site::new(16).get(&format!("/{}/file/send_soon", server.port));
+    assert!(heard.starts_with("TimedOut sent "), "{heard}");
+    drop(end);
+    server.join();
+}
+
+#[test]
+fn a_connection_that_is_not_established_times_out() {
+    // A backlog takes one more than its length; what comes then is not answered.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let addr = listener.local_addr().expect("it is bound");
+    rustix::net::listen(&listener, 0).expect("a backlog can be changed");
+    let _queued = TcpStream::connect(addr).expect("there is room for one");
+    let heard = Site::new(16).get(&format!("/{}/connect_soon", addr.port()));
+    assert_eq!(heard, "TimedOut sent 0 reused false untouched true");
+}
+
+#[test]
+fn a_tunnel_carries_both_ways_and_ends_side_by_side() {
+    for server_first in [false, true] {
+        let server = server(move |listener| {
+            let mut socket = accept(&listener);
+            let heard = request(&mut socket, 0);
+            assert!(heard.contains("\r\nUpgrade: echo\r\n"), "{heard}");
+            say(
+                &mut socket,
+                "HTTP/1.1 101 Switching\r\nUpgrade: echo\r\n\r\nhi ",
+            );
+            let mut ping = [0; 4];
+            socket.read_exact(&mut ping).expect("it comes");
+            assert_eq!(&ping, b"ping");
+            say(&mut socket, "bye");
+            if server_first {
+                socket.shutdown(Shutdown::Write).expect("it is open");
+            }
+            assert_eq!(socket.read(&mut ping).ok(), Some(0), "the other side ends");
+        });
+        let heard = Site::new(16).get(&format!("/{}/tunnel/pool", server.port));
+        assert_eq!(heard, "101 upgraded hi bye");
+        server.join();
+    }
+}
+
+#[test]
+fn a_tunnel_in_which_nobody_says_anything_times_out() {
+    let server = server(|listener| {
+        let mut socket = accept(&listener);
+        request(&mut socket, 0);
+        say(&mut socket, "HTTP/1.1 101 Switching\r\n\r\n");
+        assert_eq!(request(&mut socket, 0), "ping", "then it is closed");
+    });
+    let heard = Site::new(16).get(&format!("/{}/tunnel/read_soon", server.port));
+    assert!(heard.starts_with("101 upgraded TimedOut"), "{heard}");
+    server.join();
+}
+
+#[test]
+fn a_request_that_cannot_be_sent_is_told_and_nobody_is_connected() {
+    let server = server(|listener| {
+        let mut socket = accept(&listener);
+        assert_eq!(request(&mut socket, 0), "");
+    });
+    let heard = Site::new(16).get(&format!("/{}/bad_field", server.port));
+    assert!(heard.starts_with("Unsendable("), "{heard}");
+    assert!(
+        heard.ends_with("sent 0 reused false untouched true"),
+        "{heard}"
+    );
     server.join();
 }

@@ -1,16 +1,20 @@
 //! A worker thread with a handler that passes requests on, and a client of it.
 
+use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use driver::worker::orders::{Counters, Order, Setup};
 use driver::worker::thread::Thread;
-use engines::http::{BodyLength, Chunk, Fields};
+use engines::http::{BodyLength, Chunk, Fields, FileRange};
 use server_base::connector::{
     Pool, Route, SocketOptions, Timeouts, UpstreamAddr, UpstreamProtocol,
 };
@@ -34,7 +38,7 @@ struct Passing {
     told: Vec<u8>,
 }
 
-/// Passes a request on: `/<port>/<words>`. The words say how: `pool`, `post`, `give_up` once the head is there.
+/// Passes a request on: `/<port>/<words>`. The words say how.
 fn pass(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     let uri = String::from_utf8_lossy(&x.uri).into_owned();
     let words: Vec<&str> = uri.split('/').skip(1).collect();
@@ -42,11 +46,21 @@ fn pass(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     let mut passing = match x.guards.take::<Passing>() {
         Some(passing) => passing,
         None => {
+            if has("hold") {
+                wait_in_turn(words[0]);
+            }
             let waker = x.waker(cx);
             let request = cx.connector.call(route(&words), spec(&words), waker);
             if has("post") {
                 request.send(Chunk::Static(b"abc"));
                 request.end(None);
+            }
+            if has("file") {
+                request.send(file());
+                request.end(None);
+            }
+            if has("narrow") {
+                request.set_window(7);
             }
             Passing {
                 request,
@@ -65,9 +79,18 @@ fn pass(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
                     return Content::Sent;
                 }
             }
-            UpstreamEvent::Data(chunk) => told.extend_from_slice(chunk.bytes()),
+            UpstreamEvent::Data(chunk) => {
+                assert!(!has("narrow") || chunk.len() <= 7, "more than the window");
+                told.extend_from_slice(chunk.bytes());
+                if has("tunnel") && chunk.bytes().ends_with(b"bye") {
+                    passing.request.end(None);
+                }
+            }
             UpstreamEvent::Trailers(_) => told.extend(b" trailers"),
-            UpstreamEvent::Upgraded => told.extend(b" upgraded"),
+            UpstreamEvent::Upgraded => {
+                told.extend(b"upgraded ");
+                passing.request.send(Chunk::Static(b"ping"));
+            }
             UpstreamEvent::End => {
                 let facts = passing.request.facts();
                 assert!(facts.connected_ms >= Some(facts.started_ms), "{facts:?}");
@@ -91,6 +114,25 @@ fn pass(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     x.guards.push(passing);
     x.state = State::Waiting(Wait::woken());
     Content::Wait
+}
+
+/// Handlers that wait within their turn, by the port of their server: whom they tell so, and whose end they wait for.
+static HELD: Mutex<Vec<(u16, Sender<()>, Receiver<()>)>> = Mutex::new(Vec::new());
+
+/// Holds the next request that says so: it tells `held` and goes on when `may_go` has nobody who could say more.
+pub(crate) fn hold(port: u16, held: Sender<()>, may_go: Receiver<()>) {
+    HELD.lock()
+        .expect("nobody panics with it")
+        .push((port, held, may_go));
+}
+
+fn wait_in_turn(port: &str) {
+    let mut all = HELD.lock().expect("nobody panics with it");
+    let at = all.iter().position(|(of, ..)| of.to_string() == port);
+    let (_, held, may_go) = all.swap_remove(at.expect("it is announced"));
+    drop(all);
+    held.send(()).expect("the server waits");
+    assert!(may_go.recv().is_err(), "nothing is said");
 }
 
 fn route(words: &[&str]) -> Route {
@@ -122,23 +164,59 @@ fn route(words: &[&str]) -> Route {
 
 fn spec(words: &[&str]) -> RequestSpec {
     let mut fields = Fields::default();
-    let post = words.contains(&"post");
-    fields.push(b":method", if post { b"POST" } else { b"GET" });
+    let has = |word| words.contains(&word);
+    let body = match (has("post"), has("file")) {
+        (true, _) => BodyLength::Length(3),
+        (_, true) => BodyLength::Length(FILE_BYTES),
+        _ => BodyLength::None,
+    };
+    let upgrade = has("tunnel");
+    let method: &[u8] = match body {
+        BodyLength::None => b"GET",
+        _ => b"POST",
+    };
+    fields.push(b":method", method);
     fields.push(b":path", b"/path");
     fields.push(b"Host", b"upstream");
-    if post {
-        fields.push(b"Content-Length", b"3");
+    if has("bad_field") {
+        fields.push(b"X", b"a\r\nb");
+    }
+    if let BodyLength::Length(bytes) = body {
+        fields.push(b"Content-Length", bytes.to_string().as_bytes());
+    }
+    if upgrade {
+        fields.push(b"Connection", b"upgrade");
+        fields.push(b"Upgrade", b"echo");
     }
     RequestSpec {
         fields,
         http10: false,
-        body: match post {
-            true => BodyLength::Length(3),
-            false => BodyLength::None,
-        },
-        upgrade: false,
+        body,
+        upgrade,
     }
 }
+
+/// A request body in a file that nobody else can open.
+fn file() -> Chunk {
+    static FILES: AtomicU32 = AtomicU32::new(0);
+    let number = FILES.fetch_add(1, Ordering::Relaxed);
+    let name = format!("firstbyte-upstream-{}-{number}.body", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let mut options = OpenOptions::new();
+    let options = options.read(true).write(true).create_new(true).mode(0o600);
+    let mut file = options.open(&path).expect("the directory is writable");
+    std::fs::remove_file(path).expect("the file was made above");
+    let bytes = vec![b'f'; FILE_BYTES as usize];
+    file.write_all(&bytes).expect("there is room");
+    Chunk::File(FileRange {
+        file: Rc::new(file.into()),
+        offset: 0,
+        len: FILE_BYTES,
+    })
+}
+
+/// Bytes of a body in a file: more than one write takes.
+pub(crate) const FILE_BYTES: u64 = 5_000_000;
 
 /// A worker thread.
 pub(crate) struct Site {

@@ -83,10 +83,13 @@ fn is_reusable<N: Net>(
         && (!(c.readable || c.hung_up) || is_silent(c, sh))
 }
 
-/// Whether the server is known to have processed nothing of a request of which something was sent. The server has ended its
-/// side first: only then a reset is EPIPE to this side (tcp(7) does not say so; Linux does since its beginning). Nothing of the
-/// request was acknowledged, so that it reached no socket, and the reset says that there is none. Each of the three may be
-/// without the others where a server has read the request, or could.
+/// Whether the server is known to have processed nothing of a request of which something was sent: it had ended its side
+/// before (only then a reset is EPIPE for this side and not ECONNRESET), it has acknowledged no byte of the request, and it has
+/// answered with a reset, as systems do for a socket that is closed. Each of the three also occurs where a server has read
+/// the request, or could have.
+///
+/// One server is taken for a closed one that is not: it has ended its side, reads on, and resets the connection before its
+/// system acknowledges what it read. It could not have answered.
 fn is_untouched<N: Net>(
     c: &mut UpstreamConn<N::Socket>,
     sh: &mut Shared<N>,

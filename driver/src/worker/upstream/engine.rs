@@ -2,7 +2,7 @@
 
 use engines::client::{self, Bodies};
 use engines::h1;
-use engines::http::{BodyLength, Chunk, Fields, OutputQueue};
+use engines::http::{Chunk, Fields, OutputQueue};
 use server_base::connector::UpstreamProtocol;
 use server_base::upstream_request::{Failure, RequestSpec, UpstreamEvent};
 
@@ -22,62 +22,57 @@ pub(super) enum Event {
 
 impl Engine {
     /// An engine for a protocol.
-    pub(super) fn new(_: &UpstreamProtocol) -> Self {
-        Self::Http1(Box::new(h1::Client::new(
-            h1::Settings::default(),
-            Bodies::Told,
-            true,
-        )))
+    pub(super) fn new(protocol: &UpstreamProtocol) -> Self {
+        match protocol {
+            UpstreamProtocol::Http1 { .. } => Self::Http1(Box::new(h1::Client::new(Bodies::Told))),
+        }
     }
 
-    /// Begins a request on a connection on which nothing is in progress; the error says what is wrong with it.
+    /// Begins a request as the first one of a connection; the error says what is wrong with it.
     pub(super) fn begin(
         &mut self,
-        _: &UpstreamProtocol,
+        protocol: &UpstreamProtocol,
         request: &RequestSpec,
     ) -> Result<(), &'static str> {
-        let Self::Http1(client) = self;
-        **client = h1::Client::new(h1::Settings::default(), Bodies::Told, true);
+        let (Self::Http1(client), UpstreamProtocol::Http1 { head_bytes }) = (self, protocol);
+        client.reset();
+        let options = h1::RequestOptions {
+            http10: request.http10,
+            body: request.body,
+            upgrade: request.upgrade,
+            head_bytes: *head_bytes,
+        };
         let fields = &request.fields;
         let lines = fields.fields.iter();
         let lines = lines.map(|line| (fields.bytes(line.name), fields.bytes(line.value)));
-        let ended = request.body == BodyLength::None;
-        match client.request(lines, ended) {
+        match client.request(lines, options) {
             Ok(_) => Ok(()),
-            Err(_) => Err("invalid request"),
+            Err(refusal) => Err(refusal.message()),
         }
     }
 
     /// Sends a piece of the request body, or of a tunnel.
     pub(super) fn send(&mut self, chunk: Chunk) {
         let Self::Http1(client) = self;
-        client.send(1, chunk.bytes(), false);
+        client.send(chunk);
     }
 
     /// Ends the request body, or our side of a tunnel.
     pub(super) fn end(&mut self, trailers: Option<&Fields>) {
         let Self::Http1(client) = self;
-        match trailers {
-            Some(trailers) => client.send_trailers(1, trailers),
-            None => client.send(1, &[], true),
-        }
+        client.end(trailers);
     }
 
     /// Moves what is to be sent to the end of `out`.
     pub(super) fn transmit(&mut self, out: &mut OutputQueue) {
         let Self::Http1(client) = self;
-        let mut bytes = Vec::new();
-        client.transmit(&mut bytes);
-        if !bytes.is_empty() {
-            out.push(Chunk::Owned(bytes));
-        }
+        client.transmit(out);
     }
 
     /// Takes what has come, and leaves `buffer` empty; its memory may go along.
     pub(super) fn receive(&mut self, buffer: &mut Vec<u8>) {
         let Self::Http1(client) = self;
-        client.receive(buffer);
-        buffer.clear();
+        client.receive_buffer(buffer);
     }
 
     /// Takes the end of the server's side.
@@ -104,7 +99,7 @@ impl Engine {
     /// Whether the connection may be used for another request; asked after the end of a response.
     pub(super) fn is_reusable(&self) -> bool {
         let Self::Http1(client) = self;
-        client.room() > 0
+        client.is_reusable()
     }
 }
 

@@ -65,7 +65,7 @@ pub fn begin<N: Net>(
         sent_bytes: 0,
         reused,
         request: match spec.body {
-            BodyLength::None if !spec.upgrade => Sending::Queued,
+            BodyLength::None => Sending::Queued,
             _ => Sending::Body,
         },
         response: Receiving::Nothing,

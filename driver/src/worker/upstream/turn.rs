@@ -233,7 +233,10 @@ fn tell(a: &mut Active, now_ms: u64) -> Result<(), Ending> {
                     *left = left.saturating_sub(chunk.len());
                 }
             }
-            UpstreamEvent::Upgraded => a.response = Receiving::Tunnel,
+            UpstreamEvent::Upgraded => {
+                a.response = Receiving::Tunnel;
+                a.request = Sending::Body;
+            }
             UpstreamEvent::End if a.response == Receiving::Tunnel => {
                 a.response = Receiving::TunnelEnded;
             }

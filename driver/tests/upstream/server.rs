@@ -1,0 +1,53 @@
+//! Servers behind the worker: threads with a listener.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread::JoinHandle;
+
+/// A server whose connections are given to a function one after the other.
+pub(crate) struct Server {
+    pub(crate) port: u16,
+    thread: JoinHandle<()>,
+}
+
+pub(crate) fn server(serve: impl FnOnce(TcpListener) + Send + 'static) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = listener.local_addr().expect("it is bound").port();
+    Server {
+        port,
+        thread: std::thread::spawn(move || serve(listener)),
+    }
+}
+
+impl Server {
+    pub(crate) fn join(self) {
+        self.thread.join().expect("it does not panic");
+    }
+}
+
+/// Reads a request up to the end of its head, and `body` more bytes; "" at the end.
+pub(crate) fn request(socket: &mut impl Read, body: usize) -> String {
+    let mut heard = Vec::new();
+    let mut byte = [0];
+    while !heard.ends_with(b"\r\n\r\n") {
+        match socket.read(&mut byte) {
+            Ok(1) => heard.push(byte[0]),
+            _ => break,
+        }
+    }
+    let head = heard.len();
+    heard.resize(head + body, 0);
+    socket.read_exact(&mut heard[head..]).expect("the body");
+    String::from_utf8(heard).expect("it is text")
+}
+
+pub(crate) fn say(socket: &mut TcpStream, text: &str) {
+    socket.write_all(text.as_bytes()).expect("it is open");
+}
+
+/// A response that keeps the connection.
+pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+
+pub(crate) fn accept(listener: &TcpListener) -> TcpStream {
+    listener.accept().expect("a connection comes").0
+}

@@ -1,0 +1,123 @@
+//! What is known of a request on a connection that the server ends at that moment: with real sockets, since it is the
+//! kernel that knows.
+//!
+//! A worker that sees the end of an idle connection does not use it, so the handler of the second request waits in its turn
+//! until the server has done its part.
+
+use std::io::Read;
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use rustix::net::sockopt::set_tcp_quickack;
+use sys::socket::set_linger_reset;
+
+use super::server::{OK, accept, request, say, server};
+use super::site::{Site, hold};
+
+/// The second request, until it is dropped.
+struct Held(#[expect(dead_code, reason = "its end is the message")] Sender<()>);
+
+/// One request that makes a connection idle, then a POST that is held in its handler until the server lets it go. Gives what
+/// the POST was told.
+fn second(meet: impl FnOnce(TcpStream, Held) + Send + 'static) -> String {
+    let (held, is_held) = channel();
+    let (go, may_go) = channel();
+    let server = server(move |listener| {
+        let mut socket = accept(&listener);
+        request(&mut socket, 0);
+        say(&mut socket, OK);
+        is_held.recv().expect("the second request comes");
+        meet(socket, Held(go));
+    });
+    let site = Site::new(16);
+    let mut client = site.client();
+    assert_eq!(client.get(&format!("/{}/pool", server.port)), "200 hello");
+    hold(server.port, held, may_go);
+    let heard = client.get(&format!("/{}/pool/post/hold", server.port));
+    server.join();
+    heard
+}
+
+#[test]
+fn an_end_before_the_request_and_a_reset_in_answer_leave_it_untouched() {
+    let heard = second(|socket, held| {
+        drop(socket);
+        drop(held);
+    });
+    assert!(heard.ends_with(" reused true untouched true"), "{heard}");
+    assert!(!heard.contains(" sent 0 "), "{heard}");
+}
+
+#[test]
+fn a_reset_before_the_request_leaves_it_untouched_since_nothing_is_sent() {
+    let heard = second(|socket, held| {
+        set_linger_reset(socket.as_fd()).expect("a TCP socket");
+        drop(socket);
+        drop(held);
+    });
+    assert!(
+        heard.ends_with(" sent 0 reused true untouched true"),
+        "{heard}"
+    );
+}
+
+#[test]
+fn an_end_after_the_request_was_acknowledged_is_not_known_to_leave_it_untouched() {
+    let heard = second(|mut socket, held| {
+        drop(held);
+        request(&mut socket, 3);
+    });
+    assert!(heard.starts_with("Closed sent "), "{heard}");
+    assert!(heard.ends_with(" reused true untouched false"), "{heard}");
+}
+
+#[test]
+fn a_reset_with_the_request_unread_is_not_known_to_leave_it_untouched() {
+    let heard = second(|socket, held| {
+        drop(held);
+        socket.peek(&mut [0]).expect("the request comes");
+    });
+    assert!(heard.ends_with(" reused true untouched false"), "{heard}");
+    assert!(heard.contains("errno: 104"), "{heard}");
+}
+
+#[test]
+fn a_reset_with_the_acknowledgement_delayed_is_not_known_to_leave_it_untouched() {
+    let heard = second(|mut socket, held| {
+        set_tcp_quickack(&socket, false).expect("a TCP socket");
+        drop(held);
+        request(&mut socket, 3);
+        set_linger_reset(socket.as_fd()).expect("a TCP socket");
+    });
+    assert!(heard.ends_with(" reused true untouched false"), "{heard}");
+    assert!(heard.contains("errno: 104"), "{heard}");
+}
+
+#[test]
+fn a_reset_behind_an_end_is_not_enough_where_the_request_was_acknowledged() {
+    let heard = second(|mut socket, held| {
+        socket.shutdown(Shutdown::Write).expect("it is open");
+        drop(held);
+        request(&mut socket, 3);
+        // An acknowledgement is delayed for less than that.
+        let delay = Some(Duration::from_millis(250));
+        socket.set_read_timeout(delay).expect("it is a time");
+        assert!(socket.read(&mut [0]).is_err(), "nothing more comes");
+        set_linger_reset(socket.as_fd()).expect("a TCP socket");
+    });
+    assert!(heard.ends_with(" reused true untouched false"), "{heard}");
+}
+
+#[test]
+fn an_end_without_a_reset_is_not_known_to_leave_it_untouched() {
+    let heard = second(|mut socket, held| {
+        socket.shutdown(Shutdown::Write).expect("it is open");
+        drop(held);
+        request(&mut socket, 3);
+        assert_eq!(request(&mut socket, 0), "", "the other side ends as well");
+    });
+    assert!(heard.starts_with("Closed sent "), "{heard}");
+    assert!(heard.ends_with(" reused true untouched false"), "{heard}");
+}
