@@ -3,11 +3,14 @@
 //! Safe code over `sys`. Timers and files belong to one thread each and take the time as an argument.
 
 pub mod files;
+pub mod hosts;
 mod lru;
 mod open_cache;
 mod open_path;
+pub mod resolv_conf;
 pub mod resolver;
 pub mod send;
 pub mod syslog;
+pub mod system_names;
 pub mod tcp_info;
 pub mod timer;

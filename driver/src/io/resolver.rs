@@ -9,8 +9,9 @@
 //! [`Resolver::ready`], counts [`Resolver::deadline`] among its own, calls [`Resolver::expire`] when
 //! that has come, and then fetches [`Resolver::event`], which says whom to wake. None of this blocks.
 //!
-//! The worker's main thread has resolvers for its background fetches. Absent: one in `worker::thread`, since no request needs a
-//! name yet; upstreams will bring it.
+//! The worker's main thread has resolvers for its background fetches; a thread that serves has them in `worker::names`, where
+//! requests ask while the poller cannot be touched: what they ask by [`Resolver::ask_later`] leaves with the next
+//! [`Resolver::transmit`].
 //!
 //! Source: nginx documentation, `resolver`; RFC 1035, section 4.2; RFC 7766.
 
@@ -70,7 +71,11 @@ impl<W> Resolver<W> {
         Self::with_settings(&servers.servers, settings, first_token, log)
     }
 
-    fn with_settings(
+    /// A resolver with settings that `resolver` does not have.
+    ///
+    /// # Errors
+    /// As [`Resolver::new`].
+    pub fn with_settings(
         addresses: &[SocketAddr],
         settings: Settings,
         first_token: u64,
@@ -107,11 +112,31 @@ impl<W> Resolver<W> {
         timeout_ms: u64,
         who: W,
     ) -> Key {
+        let key = self.ask_later(now_ms, subject, timeout_ms, who);
+        self.transmit(poller, now_ms);
+        key
+    }
+
+    /// As [`Resolver::ask`]; the question leaves with the next [`Resolver::transmit`].
+    pub fn ask_later(&mut self, now_ms: u64, subject: Subject<'_>, timeout_ms: u64, who: W) -> Key {
         let chance = u64::from_le_bytes(self.numbers.take());
         let key = self.names.ask(now_ms, subject, timeout_ms, chance);
         self.waiting.insert(key, who);
-        self.settle(poller, now_ms);
         key
+    }
+
+    /// How many questions have no answer that was fetched.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Takes back the questions of those who are gone.
+    pub fn retain(&mut self, stays: impl Fn(&W) -> bool) {
+        let gone = self.waiting.iter().filter(|(_, who)| !stays(who));
+        let gone: Vec<Key> = gone.map(|(key, _)| *key).collect();
+        for key in gone {
+            self.cancel(key);
+        }
     }
 
     /// Takes a question back; gives who would have been woken.
@@ -159,7 +184,7 @@ impl<W> Resolver<W> {
             }
         }
         self.names.expire(now_ms);
-        self.settle(poller, now_ms);
+        self.transmit(poller, now_ms);
     }
 
     /// A socket of [`Resolver::tokens`] is ready.
@@ -175,7 +200,7 @@ impl<W> Resolver<W> {
         if let Err(failed) = result {
             self.failed(now_ms, route, &failed);
         }
-        self.settle(poller, now_ms);
+        self.transmit(poller, now_ms);
     }
 
     /// Whether no socket is open, which is so while no server is asked.
@@ -185,7 +210,7 @@ impl<W> Resolver<W> {
     }
 
     /// Sends what is to be sent; closes what is not needed.
-    fn settle(&mut self, poller: &Poller, now_ms: u64) {
+    pub fn transmit(&mut self, poller: &Poller, now_ms: u64) {
         while self.names.wants_transmit() {
             let id = u16::from_le_bytes(self.numbers.take());
             let Some(route) = self.names.transmit(id, &mut self.query) else {
@@ -418,4 +443,4 @@ const READS_MAX: usize = 64;
 
 #[cfg(test)]
 #[path = "resolver_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -13,7 +13,7 @@ use sys::poll::{Events, Waker};
 use super::*;
 
 /// What a server does with a query.
-enum Act {
+pub(crate) enum Act {
     /// Nothing.
     Silence,
     /// It sends these messages.
@@ -22,14 +22,14 @@ enum Act {
 
 /// A query as the server got it.
 #[derive(Clone)]
-struct Heard {
+pub(crate) struct Heard {
     message: Vec<u8>,
     port: u16,
     tcp: bool,
 }
 
 impl Heard {
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let mut labels = Vec::new();
         let mut rest = &self.message[12..];
         while rest[0] != 0 {
@@ -40,7 +40,7 @@ impl Heard {
         labels.join(".")
     }
 
-    fn reply(&self) -> Vec<u8> {
+    pub(crate) fn reply(&self) -> Vec<u8> {
         let mut message = self.message.clone();
         message[2] = 0x81;
         message[3] = 0x80;
@@ -48,7 +48,7 @@ impl Heard {
     }
 
     /// A response with one address.
-    fn address(&self, last: u8) -> Vec<u8> {
+    pub(crate) fn address(&self, last: u8) -> Vec<u8> {
         let mut message = self.reply();
         message[7] = 1;
         message.extend(b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x3c\x00\x04");
@@ -64,8 +64,8 @@ impl Heard {
 }
 
 /// A name server in a thread of its own.
-struct NameServer {
-    address: SocketAddr,
+pub(crate) struct NameServer {
+    pub(crate) address: SocketAddr,
     heard: Arc<Mutex<Vec<Heard>>>,
     stop: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
@@ -76,7 +76,7 @@ const DATAGRAM: u64 = 1;
 const CONNECTION: u64 = 2;
 
 impl NameServer {
-    fn start(act: impl Fn(&Heard) -> Act + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(act: impl Fn(&Heard) -> Act + Send + Sync + 'static) -> Self {
         let act: Arc<dyn Fn(&Heard) -> Act + Send + Sync> = Arc::new(act);
         let (datagrams, connections) = sockets();
         let address = datagrams.local_addr().expect("an address");
@@ -125,7 +125,7 @@ impl NameServer {
         }
     }
 
-    fn heard(&self) -> Vec<Heard> {
+    pub(crate) fn heard(&self) -> Vec<Heard> {
         self.heard.lock().expect("no panic before").clone()
     }
 }

@@ -10,10 +10,14 @@ use server_base::name_servers::NameServers;
 use server_base::upstream_request::{RequestSpec, UpstreamCall, UpstreamRequest, attempt};
 use server_base::waker::{WakeQueue, Waker};
 
+use super::names::Names;
+
 /// What exchanges have asked for in this turn.
 pub struct Dialer {
     /// Attempts that have no connection yet.
     pub calls: Vec<(Route, UpstreamCall)>,
+    /// Names that are asked for.
+    pub names: Names,
     wakers: WakeQueue,
     /// Monotonic milliseconds.
     now_ms: u64,
@@ -24,6 +28,7 @@ impl Dialer {
     pub fn new(wakers: WakeQueue) -> Self {
         Self {
             calls: Vec::new(),
+            names: Names::default(),
             wakers,
             now_ms: 0,
         }
@@ -42,7 +47,14 @@ impl Connector for Dialer {
         ours
     }
 
-    fn resolve(&mut self, _: Option<&Arc<NameServers>>, _: &str, _: u64, _: Waker) -> Lookup {
-        Lookup::pending()
+    fn resolve(
+        &mut self,
+        servers: Option<&Arc<NameServers>>,
+        name: &str,
+        timeout_ms: u64,
+        waker: Waker,
+    ) -> Lookup {
+        let now_ms = self.now_ms;
+        self.names.resolve(now_ms, servers, name, timeout_ms, waker)
     }
 }

@@ -11,6 +11,7 @@ pub mod dialer;
 pub mod event_loop;
 mod limit;
 mod logs;
+pub mod names;
 pub mod net;
 mod offload;
 pub mod orders;

@@ -284,7 +284,9 @@ impl Resolver {
         let Some(mut asking) = asking else {
             return self.fail(now_ms, key, Failure::NotFound);
         };
-        self.next_server = (server + 1) % self.settings.servers;
+        if self.settings.rotate {
+            self.next_server = (server + 1) % self.settings.servers;
+        }
         asking.waiters.push(key);
         let (queries, resend_at_ms) = (asking.queries.len(), asking.resend_at_ms);
         let entry = self.entries.insert(Entry {

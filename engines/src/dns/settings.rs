@@ -17,6 +17,8 @@ pub struct Settings {
     /// After how long without an answer the next server is asked,
     /// milliseconds.
     pub resend_ms: u64,
+    /// Whether servers take turns at being asked first; else the first one always is.
+    pub rotate: bool,
 }
 
 impl Default for Settings {
@@ -27,6 +29,7 @@ impl Default for Settings {
             ipv4: true,
             ipv6: true,
             resend_ms: RESEND_MS,
+            rotate: true,
         }
     }
 }

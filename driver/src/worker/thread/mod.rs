@@ -22,6 +22,7 @@ use sys::poll::{Events, Interest, Poller, Waker};
 use super::config::ThreadConfig;
 use super::conn::{Readiness, drain};
 use super::event_loop::EventLoop;
+use super::names;
 use super::net::Sockets;
 use super::orders::{Counters, Order, Setup};
 use super::shared::Shared;
@@ -94,6 +95,7 @@ impl Thread {
         let mut shared = Shared::new(Sockets, generation, env);
         let theirs = Arc::clone(&waker);
         shared.set_wakers(WakeQueue::new(move || theirs.wake()));
+        shared.dialer.names.set_log(setup.log.clone());
         let mut thread = Self {
             poller,
             waker,
@@ -131,11 +133,13 @@ impl Thread {
                 // end of the wait would tell how long it took.
                 self.tick();
             }
+            self.ask_names();
             let timeout = self.timeout();
             if self.poller.wait(&mut self.events, timeout).is_err() {
                 return;
             }
             self.tick();
+            self.expire_names();
             if self.turn_all().is_break() || self.housekeep() {
                 return;
             }
@@ -151,6 +155,18 @@ impl Thread {
         self.shared.set_now(mono_ms, unix_ms);
     }
 
+    /// Sends what requests have asked of name servers.
+    fn ask_names(&mut self) {
+        let now_ms = self.shared.clock.mono_ms;
+        self.shared.dialer.names.transmit(&self.poller, now_ms);
+    }
+
+    /// Wakes requests whose names have not been resolved in time.
+    fn expire_names(&mut self) {
+        let now_ms = self.shared.clock.mono_ms;
+        self.shared.dialer.names.expire(&self.poller, now_ms);
+    }
+
     /// How long to wait for events.
     fn timeout(&mut self) -> Option<u64> {
         if !self.shared.wakers.is_empty() || !self.shared.dialer.calls.is_empty() {
@@ -164,6 +180,7 @@ impl Thread {
             }
         };
         consider(self.shared.logs.flush_due(now));
+        consider(self.shared.dialer.names.deadline());
         consider(self.quit.and_then(|q| q.deadline_ms));
         consider(self.sweep.map(|(at, _)| at));
         if let Accepting::NotBefore(at) = self.accepting {
@@ -219,6 +236,7 @@ impl Thread {
         let old = std::mem::replace(&mut self.setup, setup);
         let generation = ThreadConfig::new(Arc::clone(&self.setup.http), self.setup.number);
         self.shared.configure(generation);
+        self.shared.dialer.names.set_log(self.setup.log.clone());
         self.move_connections(&old);
         if let Some(timeout_ms) = old.shutdown_timeout_ms {
             self.sweep = Some((self.shared.clock.mono_ms + timeout_ms, self.setup.number));
@@ -332,6 +350,10 @@ impl EventLoop for Thread {
                     if self.handle_commands() {
                         return ControlFlow::Break(());
                     }
+                }
+                token if names::is_token(token) => {
+                    let now_ms = self.shared.clock.mono_ms;
+                    self.shared.dialer.names.ready(&self.poller, now_ms, ready);
                 }
                 token if token & LISTENER_BIT != 0 => self.accept((token & !LISTENER_BIT) as usize),
                 token => {

@@ -13,6 +13,23 @@ fn servers_take_turns() {
 }
 
 #[test]
+fn the_first_server_is_asked_first_where_they_do_not_take_turns() {
+    let mut lab = Lab::new(Settings {
+        servers: 2,
+        ipv6: false,
+        rotate: false,
+        ..Settings::default()
+    });
+    let turns = ["a", "b"].map(|name| {
+        lab.ask(name);
+        lab.sent_one().route.server
+    });
+    assert_eq!(turns, [0, 0]);
+    lab.pass(5_000);
+    assert!(lab.sent().iter().all(|query| query.route.server == 1));
+}
+
+#[test]
 fn what_is_not_answered_in_5_s_goes_to_the_next_server() {
     let mut lab = Lab::new(Settings {
         servers: 2,

@@ -1,0 +1,292 @@
+//! Names that requests ask for, on a thread that serves.
+//!
+//! There is a resolver for each set of name servers that was asked, with its cache, which outlives a reload; where a request
+//! names none the system's files and servers are asked. A question that has its answer here is answered at once. The
+//! others leave when the poller can be touched ([`Names::transmit`]); answers wake whoever waits.
+//!
+//! ```text
+//! exchange:  resolve                      a Lookup, answered or pending
+//! thread:    transmit, ready, expire      answers complete lookups and wake
+//! ```
+//!
+//! A name may have several candidates, since the system completes short ones; they are asked for one after the other.
+//! Limits are the engine's: names asked for and askers waiting at a time. Absent: what asks.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engines::dns::{Answer, Event, Failure, Settings, Subject};
+use server_base::connector::{Lookup, Resolved};
+use server_base::errlog::ErrorLog;
+use server_base::name_servers::NameServers;
+use server_base::waker::Waker;
+use sys::poll::{Poller, Ready};
+
+use crate::io::resolver::Resolver;
+use crate::io::system_names::SystemNames;
+
+/// The resolvers of a thread.
+pub struct Names {
+    known: Vec<Known>,
+    system: SystemNames,
+    log: ErrorLog,
+    next_token: u64,
+    /// Questions may wait to be sent.
+    unsent: bool,
+}
+
+/// A resolver, and whom it asks.
+struct Known {
+    by: By,
+    resolver: Resolver<Question>,
+    /// How many may wait before those are looked for whose exchange has ended.
+    purge_at: usize,
+}
+
+#[derive(PartialEq)]
+enum By {
+    Configured(Arc<NameServers>),
+    /// The system's servers, as they were after so many changes.
+    System(u64),
+}
+
+/// One name that somebody waits for.
+struct Question {
+    lookup: Lookup,
+    waker: Waker,
+    /// What is asked for next if there is no such name.
+    candidates: VecDeque<String>,
+    /// How long one candidate has, milliseconds; 0: no limit but the next.
+    each_ms: u64,
+    /// When the time for all is over, monotonic milliseconds.
+    until_ms: u64,
+    /// Why there is no answer, where that is more than that there is no such name.
+    failure: Option<Failure>,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self::new(SystemNames::default())
+    }
+}
+
+impl Names {
+    /// No resolver yet.
+    pub fn new(system: SystemNames) -> Self {
+        Self {
+            known: Vec::new(),
+            system,
+            log: ErrorLog::new(Vec::new()),
+            next_token: FIRST_TOKEN,
+            unsent: false,
+        }
+    }
+
+    /// Sets where resolvers that are made from here on tell of servers that cannot be reached.
+    pub fn set_log(&mut self, log: ErrorLog) {
+        self.log = log;
+    }
+
+    /// Asks for the addresses of a name.
+    pub fn resolve(
+        &mut self,
+        now_ms: u64,
+        servers: Option<&Arc<NameServers>>,
+        name: &str,
+        timeout_ms: u64,
+        waker: Waker,
+    ) -> Lookup {
+        let lookup = Lookup::pending();
+        let until_ms = match timeout_ms {
+            0 => u64::MAX,
+            timeout_ms => now_ms.saturating_add(timeout_ms),
+        };
+        let mut question = Question {
+            lookup: lookup.clone(),
+            waker,
+            candidates: VecDeque::from([name.to_owned()]),
+            each_ms: 0,
+            until_ms,
+            failure: None,
+        };
+        let place = match servers {
+            Some(servers) => self.place(&By::Configured(Arc::clone(servers))),
+            None => {
+                self.system.refresh(now_ms);
+                if let Some(addresses) = self.system.addresses(name) {
+                    lookup.complete(Ok(Resolved {
+                        addresses: addresses.into(),
+                        valid_until_ms: now_ms + HOSTS_VALID_MS,
+                    }));
+                    return lookup;
+                }
+                let conf = self.system.conf();
+                question.candidates = conf.candidates(name).into();
+                question.each_ms = conf.name_timeout_ms();
+                self.place(&By::System(self.system.changes()))
+            }
+        };
+        match place {
+            Ok(place) => {
+                self.ask(place, now_ms, question);
+                self.deliver(place, now_ms);
+            }
+            Err(error) => lookup.complete(Err(error.to_string())),
+        }
+        lookup
+    }
+
+    /// Sends what is to be sent.
+    pub fn transmit(&mut self, poller: &Poller, now_ms: u64) {
+        if !std::mem::take(&mut self.unsent) {
+            return;
+        }
+        for place in 0..self.known.len() {
+            self.known[place].resolver.transmit(poller, now_ms);
+            self.deliver(place, now_ms);
+        }
+        // What was asked in the place of a name that does not exist leaves in the next turn, which begins at once.
+    }
+
+    /// A socket of a resolver is ready.
+    pub fn ready(&mut self, poller: &Poller, now_ms: u64, ready: Ready) {
+        let of_token = |known: &Known| known.resolver.tokens().contains(&ready.token);
+        let Some(place) = self.known.iter().position(of_token) else {
+            return;
+        };
+        self.known[place].resolver.ready(poller, now_ms, ready);
+        self.deliver(place, now_ms);
+    }
+
+    /// When to call [`Names::expire`], monotonic milliseconds; at once where something is to be sent.
+    pub fn deadline(&self) -> Option<u64> {
+        if self.unsent {
+            return Some(0);
+        }
+        let deadlines = self.known.iter().filter_map(|k| k.resolver.deadline());
+        deadlines.min()
+    }
+
+    /// Does what is due.
+    pub fn expire(&mut self, poller: &Poller, now_ms: u64) {
+        for place in 0..self.known.len() {
+            let resolver = &mut self.known[place].resolver;
+            if resolver.deadline().is_some_and(|at_ms| at_ms <= now_ms) {
+                resolver.expire(poller, now_ms);
+                self.deliver(place, now_ms);
+            }
+        }
+    }
+
+    /// The resolver that asks these servers.
+    fn place(&mut self, by: &By) -> std::io::Result<usize> {
+        if let Some(place) = self.known.iter().position(|known| known.by == *by) {
+            return Ok(place);
+        }
+        if self.known.len() >= RESOLVERS_MAX {
+            self.known.retain(|known| known.resolver.waiting() > 0);
+        }
+        let (first, log) = (self.next_token, self.log.clone());
+        let (by, resolver) = match by {
+            By::Configured(servers) => {
+                let resolver = Resolver::new(servers, first, log)?;
+                (By::Configured(Arc::clone(servers)), resolver)
+            }
+            By::System(changes) => {
+                let conf = self.system.conf();
+                let settings = Settings {
+                    servers: conf.servers.len(),
+                    ipv6: self.system.has_ipv6(),
+                    resend_ms: conf.timeout_ms,
+                    rotate: conf.rotate,
+                    ..Settings::default()
+                };
+                let made = Resolver::with_settings(&conf.servers, settings, first, log)?;
+                (By::System(*changes), made)
+            }
+        };
+        self.next_token = resolver.tokens().end;
+        self.known.push(Known {
+            by,
+            resolver,
+            purge_at: PURGE_MIN,
+        });
+        Ok(self.known.len() - 1)
+    }
+
+    /// Asks for the next candidate.
+    fn ask(&mut self, place: usize, now_ms: u64, mut question: Question) {
+        let known = &mut self.known[place];
+        if known.resolver.waiting() >= known.purge_at {
+            known.resolver.retain(|q| !q.lookup.is_abandoned());
+            known.purge_at = (known.resolver.waiting() * 2).max(PURGE_MIN);
+        }
+        let name = question.candidates.pop_front().unwrap_or_default();
+        // A limit of 0 is none, so that a time that is over is told as the shortest.
+        let left_ms = question.until_ms.saturating_sub(now_ms).max(1);
+        let timeout_ms = match (question.each_ms, question.until_ms) {
+            (0, u64::MAX) => 0,
+            (0, _) => left_ms,
+            (each_ms, _) => each_ms.min(left_ms),
+        };
+        let subject = Subject::Addresses(name.as_bytes());
+        known
+            .resolver
+            .ask_later(now_ms, subject, timeout_ms, question);
+        self.unsent = true;
+    }
+
+    /// Takes the answers that a resolver has.
+    fn deliver(&mut self, place: usize, now_ms: u64) {
+        while let Some((mut question, event)) = self.known[place].resolver.event() {
+            if question.lookup.is_abandoned() {
+                continue;
+            }
+            let answer = match event {
+                Event::Resolved {
+                    answer: Answer::Addresses(addresses),
+                    valid_until_ms,
+                    ..
+                } => Ok(Resolved {
+                    addresses: Rc::from(addresses),
+                    valid_until_ms,
+                }),
+                Event::Resolved { .. } => continue,
+                Event::Failed { why, .. } => {
+                    let told = question.failure.filter(|_| why == Failure::NotFound);
+                    let told = told.unwrap_or(why);
+                    let goes_on = why != Failure::TimedOut && why != Failure::TooMany;
+                    if goes_on && !question.candidates.is_empty() {
+                        question.failure = (told != Failure::NotFound).then_some(told);
+                        self.ask(place, now_ms, question);
+                        continue;
+                    }
+                    Err(format!("{}: {told}", told.code()))
+                }
+            };
+            question.lookup.complete(answer);
+            question.waker.wake();
+        }
+    }
+}
+
+/// Whether a token is of a resolver's socket.
+pub fn is_token(token: u64) -> bool {
+    token >> KIND_SHIFT == KIND
+}
+
+/// The kind in the tokens of resolvers' sockets, and where it stands.
+const KIND: u64 = 2;
+const KIND_SHIFT: u32 = 60;
+const FIRST_TOKEN: u64 = KIND << KIND_SHIFT;
+/// Resolvers kept before those that nobody waits for are dropped.
+const RESOLVERS_MAX: usize = 64;
+/// Questions of one resolver before those are looked for that nobody waits for any more.
+const PURGE_MIN: usize = 64;
+/// How long what `/etc/hosts` says is valid, milliseconds.
+const HOSTS_VALID_MS: u64 = 5_000;
+
+#[cfg(test)]
+#[path = "names_tests.rs"]
+mod tests;
