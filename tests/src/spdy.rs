@@ -234,6 +234,18 @@ impl SpdyClient {
         self.until("the connection ends", |c| c.closed);
     }
 
+    /// Whether `done` says so within some time.
+    pub fn holds_within(&mut self, limit: Duration, done: impl Fn(&Self) -> bool) -> bool {
+        let start = Instant::now();
+        while !done(self) {
+            let left = limit.saturating_sub(start.elapsed());
+            if self.closed || left.is_zero() || !self.read_within(left) {
+                break;
+            }
+        }
+        done(self)
+    }
+
     /// Reads once; false if nothing came in time.
     fn read_within(&mut self, limit: Duration) -> bool {
         let limit = limit.max(Duration::from_millis(1));
