@@ -55,26 +55,28 @@ const LATE: Module = Module {
 };
 
 /// Answers with a page that is made in pieces; `?head` has none of them at hand with the head, `?unmarked` is a source
-/// that flushes nothing.
+/// that flushes nothing; `?paused` is one that makes all of them, and has nothing in between.
 fn answer(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     let (mut gzip, packed) = (Gzip::default(), is_packed(&x.uri));
     let mut pieces = PIECES.map(|piece| match packed {
         true => gzip.piece(piece, piece == PIECES[1]),
         false => piece.as_bytes().to_vec(),
     });
-    let head_alone = x.args == b"head";
-    let first = (!head_alone).then(|| std::mem::take(&mut pieces[0]));
+    let mut first = (x.args != b"head").then(|| std::mem::take(&mut pieces[0]));
     let late_ms = cx.clock.mono_ms + LATE_MS;
     x.reply.status = 200;
     x.reply.content_type = b"text/html".to_vec();
     if packed {
         x.reply.fields.push(b"Content-Encoding", b"gzip");
     }
+    let paused = x.args == b"paused";
+    let made = first.take_if(|_| paused);
     x.body.extend(first.map(Chunk::Owned));
-    if x.args != b"unmarked" {
+    if x.args != b"unmarked" && !paused {
         x.body.push_back(Chunk::Flush);
     }
     x.body_source = Some(Box::new(Late {
+        first: made,
         late_ms,
         rest: Some(pieces.concat()),
     }));
@@ -88,12 +90,16 @@ fn is_packed(uri: &[u8]) -> bool {
 
 /// The rest of a page.
 struct Late {
+    first: Option<Vec<u8>>,
     late_ms: u64,
     rest: Option<Vec<u8>>,
 }
 
 impl BodySource for Late {
     fn next(&mut self, cx: &mut Ctx<'_>) -> BodyRead {
+        if let Some(first) = self.first.take() {
+            return BodyRead::Chunk(Chunk::Owned(first));
+        }
         if cx.clock.mono_ms < self.late_ms {
             return BodyRead::Pending(Wait::until(self.late_ms));
         }
@@ -243,6 +249,19 @@ fn a_flushed_piece_leaves_in_its_turn() {
             let got = watch(&http, protocol, "/all/page", accepts);
             let wanted = [REPLACED[0].to_owned(), REPLACED.concat()];
             assert_eq!(got, wanted, "{protocol:?} {accepts}");
+        }
+    }
+}
+
+#[test]
+fn what_came_before_a_pause_leaves_in_its_turn() {
+    let http = http();
+    for (protocol, accepts) in cases() {
+        for (place, pieces) in [("plain", PIECES), ("sub", REPLACED), ("gunzip", PIECES)] {
+            let target = format!("/{place}/page?paused");
+            let got = watch(&http, protocol, &target, accepts);
+            let wanted = [pieces[0].to_owned(), pieces.concat()];
+            assert_eq!(got, wanted, "{protocol:?} {target} {accepts}");
         }
     }
 }

@@ -6,15 +6,21 @@
 
 #[path = "turns/bodies.rs"]
 mod bodies;
+#[path = "turns/duplex.rs"]
+mod duplex;
 #[path = "turns/ends.rs"]
 mod ends;
 #[path = "turns/frames.rs"]
 mod frames;
+#[path = "turns/passing.rs"]
+mod passing;
 #[path = "turns/queue.rs"]
 mod queue;
 #[path = "turns/site.rs"]
 mod site;
 #[path = "turns/streams.rs"]
 mod streams;
+#[path = "turns/tunnels.rs"]
+mod tunnels;
 #[path = "turns/wakes.rs"]
 mod wakes;

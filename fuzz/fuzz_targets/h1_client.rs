@@ -1,68 +1,79 @@
-//! HTTP/1, client role: the same bytes, whole and cut, tell the same story, an exchange ends once, the connection never
-//! contradicts itself, and nothing panics.
+//! HTTP/1, client role: the same bytes, whole, cut, and out of buffers that are given away tell the same story, an exchange
+//! ends once, the connection never contradicts itself, nothing panics, and what is sent is one request for every reader.
 //!
-//! The first four bytes choose limits, what becomes of bodies, how the rest is cut and whether the end is whole. The rest
-//! is turns, told apart by 0xff: a byte that chooses the request, if there is room for one, then what the server sends.
+//! The first four bytes choose the limit of heads, what becomes of bodies, how the rest is cut and whether the end is whole.
+//! The rest is turns, told apart by 0xff: a byte that chooses the request, if there is room for one, with one of its bits
+//! fields of any bytes up to 0xfe, then what the server sends.
 #![no_main]
 
 use engines::client::{Bodies, MAX_INTERIM};
-use engines::h1::{Client, ClientEvent, Settings};
-use engines::http::Fields;
+use engines::h1::{Client, ClientEvent, Conn, Event, RequestOptions, Settings};
+use engines::http::{BodyLength, Chunk, Fault, Fields, OutputQueue};
 use libfuzzer_sys::fuzz_target;
+use std::rc::Rc;
 
 fuzz_target!(|input: &[u8]| {
     let Some((&[limits, mode, step, at], rest)) = input.split_first_chunk::<4>() else {
         return;
     };
     let turns: Vec<Turn> = rest.split(|byte| *byte == 0xff).map(Turn::new).collect();
-    let bodies = [Bodies::Told, Bodies::Counted][usize::from(mode & 1)];
-    let peer = |bodies| Peer::new(settings(limits), bodies, mode);
-    let whole = peer(bodies).run(&turns, |bytes| vec![bytes]);
+    let [bodies, others] = match mode & 1 {
+        0 => [Bodies::Told, Bodies::Counted],
+        _ => [Bodies::Counted, Bodies::Told],
+    };
+    let peer = |bodies| Peer::new(limits, bodies, mode);
+    let mut whole = peer(bodies).run(&turns, |bytes| vec![bytes]);
     let step = usize::from(step % 61) + 1;
     let cut = peer(bodies).run(&turns, |bytes| bytes.chunks(step).collect());
     assert_eq!(whole, cut, "cut into pieces of {step}");
-    let halves = peer(bodies).run(&turns, |bytes| {
+    // Read into buffers, full ones or others.
+    let capacity = [step, 2 * step + 1][usize::from(at & 1)];
+    let mut buffered = peer(bodies);
+    buffered.buffer_bytes = Some(capacity);
+    let buffered = buffered.run(&turns, |bytes| bytes.chunks(step).collect());
+    assert_eq!(whole, buffered, "pieces of {step} in buffers of {capacity}");
+    let mut halves = peer(bodies);
+    halves.buffer_bytes = Some(0);
+    let halves = halves.run(&turns, |bytes| {
         let (front, back) = bytes.split_at(bytes.len() * usize::from(at) / 256);
         vec![front, back]
     });
     assert_eq!(whole, halves, "cut at {at} of 256");
     // What becomes of bodies changes nothing else.
-    let [told, counted] = [Bodies::Told, Bodies::Counted].map(|bodies| {
-        let mut story = peer(bodies).run(&turns, |bytes| vec![bytes]);
-        story.events.retain(|line| !is_of_body(line));
-        story
-    });
-    assert_eq!(told, counted, "told and counted");
-});
-
-fn settings(limits: u8) -> Settings {
-    Settings {
-        header_buffer_bytes: if limits & 1 == 0 { 1024 } else { 32 },
-        large_header_buffers: if limits & 2 == 0 { (4, 8192) } else { (2, 64) },
-        max_headers: if limits & 4 == 0 { 1000 } else { 3 },
-        ignore_invalid_headers: limits & 8 == 0,
-        underscores_in_headers: limits & 16 != 0,
-        ..Settings::default()
+    let mut other = peer(others).run(&turns, |bytes| vec![bytes]);
+    for story in [&mut whole, &mut other] {
+        story.events.retain(|event| !is_of_body(event));
     }
-}
+    assert_eq!(whole, other, "told and counted");
+});
 
 /// What the server sends, and the request it comes after.
 struct Turn {
     choice: u8,
+    /// Names and values in turn.
+    fields: Vec<Vec<u8>>,
     bytes: Vec<u8>,
 }
 
 impl Turn {
     fn new(short: &[u8]) -> Self {
-        let (choice, bytes) = short.split_first().unwrap_or((&0, &[]));
-        // Enough for more interim responses than are taken.
-        let times = if choice & 0x80 == 0 {
+        let (choice, mut bytes) = short.split_first().unwrap_or((&0, &[]));
+        let mut fields = Vec::new();
+        if choice & 0x40 != 0 {
+            let end = memchr::memchr(0xfe, bytes).unwrap_or(0);
+            let all = bytes[..end].split(|byte| *byte == 0xfd);
+            fields = all.map(<[u8]>::to_vec).collect();
+            bytes = bytes.get(end + 1..).unwrap_or_default();
+        }
+        // Enough for more interim responses than are taken; no more than that, since it costs time.
+        let times = if choice & 0x80 == 0 || bytes.len() > 48 {
             1
         } else {
             MAX_INTERIM as usize + 1
         };
         Self {
             choice: *choice,
+            fields,
             bytes: bytes.repeat(times),
         }
     }
@@ -70,22 +81,29 @@ impl Turn {
 
 #[derive(Debug, PartialEq)]
 struct Story {
-    events: Vec<String>,
+    events: Vec<ClientEvent>,
     sent: Vec<u8>,
-    room: usize,
+    reusable: bool,
     closed: bool,
 }
 
 struct Peer {
     client: Client,
+    head_bytes: usize,
+    /// Bytes are received in buffers of this capacity.
+    buffer_bytes: Option<usize>,
+    resets: bool,
     whole_end: bool,
-    events: Vec<String>,
-    /// Bytes of the last line, if that is about data.
-    data: Vec<u8>,
+    /// How data is divided depends on how it comes, so it is joined.
+    events: Vec<ClientEvent>,
+    /// All that was sent, and where the last request begins.
+    sent: Vec<u8>,
+    begun_at: usize,
     /// The exchange that is under way, and how far it is.
     stream: u32,
     progress: Progress,
     interim: u32,
+    is_tunnel: bool,
 }
 
 #[derive(Debug, PartialEq, PartialOrd)]
@@ -98,23 +116,28 @@ enum Progress {
 }
 
 impl Peer {
-    fn new(settings: Settings, bodies: Bodies, mode: u8) -> Self {
+    fn new(limits: u8, bodies: Bodies, mode: u8) -> Self {
         Self {
-            client: Client::new(settings, bodies, mode & 2 == 0),
+            client: Client::new(bodies),
+            head_bytes: [64 << 10, 128, 64, usize::from(limits)][usize::from(limits & 3)],
+            buffer_bytes: None,
+            resets: mode & 2 != 0,
             whole_end: mode & 4 == 0,
             events: Vec::new(),
-            data: Vec::new(),
+            sent: Vec::new(),
+            begun_at: 0,
             stream: 0,
             progress: Progress::Ended,
             interim: 0,
+            is_tunnel: false,
         }
     }
 
     fn run<'a>(mut self, turns: &'a [Turn], cut: impl Fn(&'a [u8]) -> Vec<&'a [u8]>) -> Story {
         for turn in turns {
-            self.ask(turn.choice);
+            self.ask(turn);
             for piece in cut(&turn.bytes) {
-                self.client.receive(piece);
+                self.receive(piece);
                 self.listen();
             }
             self.go_on(turn.choice);
@@ -122,112 +145,205 @@ impl Peer {
         }
         self.client.receive_eof(self.whole_end);
         self.listen();
-        self.told_data();
-        let mut sent = Vec::new();
-        self.client.transmit(&mut sent);
+        self.transmit();
+        self.check_sent();
         Story {
-            room: self.client.room(),
+            reusable: self.client.is_reusable(),
             closed: self.client.is_closed(),
             events: self.events,
-            sent,
+            sent: self.sent,
         }
     }
 
-    /// Sends a request, if one can be sent.
-    fn ask(&mut self, choice: u8) {
-        let (method, more, ended): (&[u8], &[(&[u8], &[u8])], bool) = match choice & 7 {
-            0 => (b"GET", &[], true),
-            1 => (b"HEAD", &[], true),
-            2 => (b"POST", &[(b"content-length", b"5")], false),
-            3 => (b"PUT", &[], false),
-            4 => (b"GET", &[(b"upgrade", b"x")], true),
-            5 => (b"CONNECT", &[], true),
-            6 => (b"GET", &[(b"connection", b"close")], true),
-            _ => (b"GET", &[(b"x", b"a\nb")], true),
+    fn receive(&mut self, piece: &[u8]) {
+        let Some(capacity) = self.buffer_bytes else {
+            return self.client.receive(piece);
         };
-        let control: [(&[u8], &[u8]); 3] = [
-            (b":method", method),
-            (b":path", b"/"),
-            (b":authority", b"h"),
-        ];
-        let room = self.client.room();
-        let result = self.client.request([&control[..], more].concat(), ended);
+        let mut buffer = Vec::with_capacity(capacity);
+        buffer.extend_from_slice(piece);
+        self.client.receive_buffer(&mut buffer);
+        assert!(buffer.is_empty(), "a buffer is received whole");
+    }
+
+    /// Sends a request, if one can be sent.
+    fn ask(&mut self, turn: &Turn) {
+        self.transmit();
+        if self.resets && self.client.is_closed() {
+            self.check_sent();
+            self.client.reset();
+            (self.stream, self.progress, self.is_tunnel) = (0, Progress::Ended, false);
+        }
+        let (length, chunked) = (&b"Content-Length"[..], &b"Transfer-Encoding"[..]);
+        let (method, more, body): (&[u8], &[(&[u8], &[u8])], _) = match turn.choice & 7 {
+            0 => (b"GET", &[], BodyLength::None),
+            1 => (b"HEAD", &[], BodyLength::None),
+            2 => (b"POST", &[(length, b"5")], BodyLength::Length(5)),
+            3 => (b"PUT", &[(chunked, b"chunked")], BodyLength::Unknown),
+            4 => (b"GET", &[(b"Upgrade", b"x")], BodyLength::None),
+            5 => (b"CONNECT", &[], BodyLength::None),
+            6 => (b"GET", &[(b"Connection", b"close")], BodyLength::None),
+            _ => (b"POST", &[(length, b"7")], BodyLength::Length(5)),
+        };
+        let path: &[u8] = if method == b"CONNECT" { b"h:1" } else { b"/" };
+        let line = [(&b":method"[..], method), (b":path", path), (b"Host", b"h")];
+        let mut fields = [&line[..], more].concat();
+        let pairs = turn.fields.chunks_exact(2);
+        fields.extend(pairs.map(|pair| (&pair[0][..], &pair[1][..])));
+        let options = RequestOptions {
+            http10: turn.choice & 0xc0 == 0xc0,
+            body,
+            upgrade: matches!(turn.choice & 7, 4 | 5),
+            head_bytes: self.head_bytes,
+        };
+        let could = self.client.is_reusable();
+        let result = self.client.request(fields.iter().copied(), options);
         self.client.check_invariants();
-        assert!(result.is_err() || room == 1, "a request without room");
+        assert!(result.is_err() || could, "a request without room");
         let Ok(stream) = result else { return };
-        self.told_data();
+        assert!(!self.client.has_answer() && self.client.sent_bytes() == 0);
+        self.check_sent();
         assert!(stream == self.stream + 1 && self.progress == Progress::Ended);
         (self.stream, self.progress, self.interim) = (stream, Progress::Asked, 0);
-        if !ended {
-            self.client.send(stream, b"bod", false);
+        self.transmit();
+        self.check_head(&fields, options.http10);
+        self.client.send(Chunk::Flush);
+        if body != BodyLength::None {
+            self.client.send(Chunk::Static(b"bod"));
         }
+    }
+
+    /// The head is what was asked for, to the byte.
+    fn check_head(&mut self, fields: &[(&[u8], &[u8])], http10: bool) {
+        let minor = if http10 { b'0' } else { b'1' };
+        let (method, path) = (fields[0].1, fields[1].1);
+        let mut wanted = [method, b" ", path, b" HTTP/1.", &[minor], b"\r\n"].concat();
+        for (name, value) in &fields[2..] {
+            wanted.extend_from_slice(&[name, &b": "[..], value, b"\r\n"].concat());
+            let bad = |byte: &u8| matches!(byte, b'\r' | b'\n' | 0);
+            assert!(!name.iter().chain(*value).any(bad), "a line ends early");
+        }
+        wanted.extend_from_slice(b"\r\n");
+        assert!(self.sent[self.begun_at..].starts_with(&wanted));
+    }
+
+    /// The server role finds one request at most in what was sent for one, and no fault of framing.
+    fn check_sent(&mut self) {
+        let sent = &self.sent[self.begun_at..];
+        self.begun_at = self.sent.len();
+        if self.is_tunnel {
+            return;
+        }
+        let settings = Settings {
+            large_header_buffers: (1, 64 << 10),
+            ignore_invalid_headers: false,
+            underscores_in_headers: true,
+            ..Settings::default()
+        };
+        let mut server = Conn::new(Rc::new(settings));
+        server.receive(sent);
+        let mut over = false;
+        while let Some(event) = server.event() {
+            let fault = match event {
+                Event::Head(head) => head.fault,
+                Event::BodyFault(fault) => Some(fault),
+                _ => None,
+            };
+            over |= fault.is_some();
+            assert!(
+                !matches!(
+                    fault,
+                    Some(
+                        Fault::BadRequestLine
+                            | Fault::BadContentLength
+                            | Fault::DuplicateContentLength
+                            | Fault::LengthAndEncoding
+                            | Fault::EncodingInHttp10
+                            | Fault::UnknownEncoding
+                            | Fault::DuplicateEncoding
+                            | Fault::BadChunk
+                            | Fault::BadTrailer
+                    )
+                ),
+                "{fault:?} in {:?}",
+                String::from_utf8_lossy(sent)
+            );
+        }
+        assert!(over || !server.has_buffered(), "two requests were sent");
     }
 
     /// The turn has ended: the request may, too, or is given up.
     fn go_on(&mut self, choice: u8) {
-        let stream = self.stream;
         match choice >> 3 & 7 {
-            0 => self.client.send(stream, b"y!", true),
-            1 => self.client.send(stream, b"y, longer", false),
+            0 => {
+                self.client.send(Chunk::Static(b"y!"));
+                self.client.end(None);
+            }
+            1 => self.client.send(Chunk::Static(b"y, longer")),
             2 => {
                 let mut trailers = Fields::default();
                 trailers.push(b"x-sum", b"1");
                 trailers.push(b"content-length", b"1");
-                self.client.send_trailers(stream, &trailers);
+                self.client.end(Some(&trailers));
             }
             3 => {
-                self.client.cancel(stream);
+                self.client.cancel();
                 if self.progress < Progress::Ended {
                     assert!(self.client.is_closed());
                     self.progress = Progress::Over;
                 }
             }
-            4 => self.client.send(stream, b"", true),
+            4 => self.client.end(None),
             _ => {}
         }
         self.client.check_invariants();
+    }
+
+    fn transmit(&mut self) {
+        let mut queue = OutputQueue::default();
+        self.client.transmit(&mut queue);
+        queue.drain_bytes(&mut self.sent);
     }
 
     fn listen(&mut self) {
         self.client.check_invariants();
         while let Some(event) = self.client.event() {
             self.judge(&event);
-            match event {
-                ClientEvent::Data { bytes, .. } => self.data.extend_from_slice(&bytes),
-                other => {
-                    self.told_data();
-                    self.events.push(format!("{other:?}"));
-                    if let ClientEvent::Head { head, .. } | ClientEvent::Interim { head, .. } =
-                        other
-                    {
-                        self.client.recycle(head);
-                    }
-                }
+            if let ClientEvent::Head { head, .. } | ClientEvent::Interim { head, .. } = &event {
+                self.client.recycle(head.clone());
             }
-        }
-    }
-
-    /// How data is divided depends on how it comes.
-    fn told_data(&mut self) {
-        if !self.data.is_empty() {
-            let bytes = std::mem::take(&mut self.data);
-            self.events.push(format!("Data {bytes:?}"));
+            match (self.events.last_mut(), event) {
+                (
+                    Some(ClientEvent::Data { bytes: all, .. }),
+                    ClientEvent::Data { mut bytes, .. },
+                ) => all.append(&mut bytes),
+                (_, event) => self.events.push(event),
+            }
         }
     }
 
     /// Events come in their order, and about the exchange that is under way.
     fn judge(&mut self, event: &ClientEvent) {
         assert_ne!(self.progress, Progress::Over, "{event:?} after the end");
+        assert!(self.stream == 0 || self.client.has_answer() || is_end(event));
         let (stream, from, to) = match event {
             ClientEvent::Interim { stream, .. } => {
                 self.interim += 1;
                 assert!(self.interim <= MAX_INTERIM);
                 (*stream, Progress::Asked, Progress::Asked)
             }
-            ClientEvent::Head { stream, .. } => (*stream, Progress::Asked, Progress::Head),
-            ClientEvent::Upgraded(stream)
-            | ClientEvent::Data { stream, .. }
-            | ClientEvent::Trailers { stream, .. } => (*stream, Progress::Head, Progress::Head),
+            ClientEvent::Head { stream, head, .. } => {
+                assert!((100..1000).contains(&head.status));
+                (*stream, Progress::Asked, Progress::Head)
+            }
+            ClientEvent::Upgraded(stream) => {
+                self.is_tunnel = true;
+                (*stream, Progress::Head, Progress::Head)
+            }
+            ClientEvent::Data { stream, bytes } => {
+                assert!(!bytes.is_empty(), "data is some");
+                (*stream, Progress::Head, Progress::Head)
+            }
+            ClientEvent::Trailers { stream, .. } => (*stream, Progress::Head, Progress::Head),
             ClientEvent::End { stream, .. } => (*stream, Progress::Head, Progress::Ended),
             ClientEvent::Eof => (self.stream, Progress::Ended, Progress::Over),
             ClientEvent::Failed(_) => {
@@ -241,6 +357,13 @@ impl Peer {
     }
 }
 
-fn is_of_body(line: &str) -> bool {
-    line.starts_with("Data") || line.starts_with("Trailers")
+fn is_of_body(event: &ClientEvent) -> bool {
+    matches!(
+        event,
+        ClientEvent::Data { .. } | ClientEvent::Trailers { .. }
+    )
+}
+
+fn is_end(event: &ClientEvent) -> bool {
+    matches!(event, ClientEvent::Eof | ClientEvent::Failed(_))
 }

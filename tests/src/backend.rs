@@ -24,6 +24,8 @@ use crate::wait::{DEADLINE, pause, wait_until};
 pub enum Step {
     /// Sends bytes.
     Send(Vec<u8>),
+    /// Sends the letter `x` so many times, without having them all in memory.
+    Fill(usize),
     /// Waits for so many milliseconds.
     Wait(u64),
     /// Waits until the test opens the gate.
@@ -366,6 +368,13 @@ fn play(inbox: &mut Inbox, shared: &Shared, steps: Vec<Step>) -> io::Result<Opti
     for step in steps {
         match step {
             Step::Send(bytes) => inbox.wire().write(&bytes)?,
+            Step::Fill(count) => {
+                let piece = [b'x'; 64 << 10];
+                for from in (0..count).step_by(piece.len()) {
+                    let len = piece.len().min(count - from);
+                    inbox.wire().write(&piece[..len])?;
+                }
+            }
             Step::Wait(time_ms) => pause(Duration::from_millis(time_ms)),
             Step::Gate(gate) => gate.wait(),
             Step::Read(count) => drop(inbox.take(count)?),

@@ -8,6 +8,8 @@ pub(crate) struct Frames {
     encoder: Encoder,
     decoder: Decoder,
     held: Vec<u8>,
+    /// Streams, and by how much their windows were opened.
+    grants: Vec<(u32, u64)>,
 }
 
 /// What it hears.
@@ -29,6 +31,7 @@ impl Frames {
             encoder: Encoder::new(4096, true),
             decoder: Decoder::new(4096),
             held: Vec::new(),
+            grants: Vec::new(),
         };
         (frames, [&PREFACE[..], &frame(SETTINGS, 0, 0, b"")].concat())
     }
@@ -43,6 +46,21 @@ impl Frames {
     pub(crate) fn post(&mut self, stream: u32, target: &str) -> Vec<u8> {
         let block = self.block("POST", target);
         frame(HEADERS, END_HEADERS, stream, &block)
+    }
+
+    /// The same with the length of the body.
+    pub(crate) fn post_with(&mut self, stream: u32, target: &str, length: &str) -> Vec<u8> {
+        let mut block = self.block("POST", target);
+        let length = length.as_bytes();
+        self.encoder
+            .field(b"content-length", length, Indexing::No, &mut block);
+        frame(HEADERS, END_HEADERS, stream, &block)
+    }
+
+    /// How many bytes more may be sent on a stream than at first, as far as that was said since this was asked.
+    pub(crate) fn grants(&mut self, stream: u32) -> u64 {
+        let of_stream = self.grants.extract_if(.., |(of, _)| *of == stream);
+        of_stream.map(|(_, bytes)| bytes).sum()
     }
 
     /// The header block of a request.
@@ -82,6 +100,7 @@ impl Frames {
                 DATA if len > 0 => heard.push(Heard::Data(stream, len)),
                 HEADERS => heard.push(Heard::Head(stream, self.status(&payload))),
                 RESET => heard.push(Heard::Reset(stream, word(0))),
+                WINDOW_UPDATE => self.grants.push((stream, u64::from(word(0)))),
                 GOAWAY => heard.push(Heard::Goaway(word(0), word(4))),
                 _ => {}
             }
@@ -116,7 +135,9 @@ pub(crate) const RESET: u8 = 3;
 pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const PING: u8 = 6;
 pub(crate) const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
 pub(crate) const CONTINUATION: u8 = 9;
+pub(crate) const ACK: u8 = 1;
 pub(crate) const END_STREAM: u8 = 1;
 pub(crate) const END_HEADERS: u8 = 4;
 /// Reasons, RFC 9113 section 7.

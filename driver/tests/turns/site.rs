@@ -15,13 +15,14 @@ use engines::http::{Chunk, FileRange, ResponseHead};
 use server_base::errlog::{ErrorLog, Level, Sink};
 use server_base::opened::OpenedLogs;
 use server_http::exchange::{
-    Ahead, BodyRead, BodySource, BodyStage, Broken, Ctx, Exchange, Peer, State, Wait,
+    BodyRead, BodySource, BodyStage, Broken, Ctx, Exchange, Peer, State, Wait,
 };
 use server_http::module::{Content, Handler, Module};
 use server_http::request_body::{Collected, Plan, collect};
 use server_http::{LoadOptions, load, reply};
 use sim::{Faults, Random, Wire, World};
 
+use super::passing::pass;
 use super::wakes::{ending, feeding};
 
 /// A connection of a client.
@@ -292,10 +293,8 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             if x.guards.get::<Until>().is_none() {
                 let mut hints = ResponseHead::default();
                 hints.push(b"Link", b"</a>");
-                x.ahead = Some(Box::new(Ahead {
-                    hints: Some(hints),
-                    pushes: Vec::new(),
-                }));
+                hints.status = 103;
+                x.hint(hints);
             }
             if !has_waited(x, cx, number(1)) {
                 return Content::Wait;
@@ -325,6 +324,7 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
                 return Content::Wait;
             }
         },
+        "pass" => return pass(x, cx, &words[1..]),
         "fed" => {
             x.body_source = Some(Box::new(feeding(x, cx)));
             return send(x, cx, None);

@@ -11,7 +11,7 @@ use super::site::{Talk, get, logged, notes, statuses};
 /// A client of HTTP/2 that has said its preface.
 pub(crate) struct Client {
     pub(crate) talk: Talk,
-    frames: Frames,
+    pub(crate) frames: Frames,
 }
 
 impl Client {
@@ -20,7 +20,7 @@ impl Client {
     }
 
     /// It reads nothing; the wire has room for so many bytes.
-    fn deaf(server: &str, room: usize) -> Self {
+    pub(crate) fn deaf(server: &str, room: usize) -> Self {
         Self::of(Talk::deaf(&format!("http2 on; {server}"), room))
     }
 

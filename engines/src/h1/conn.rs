@@ -291,6 +291,12 @@ impl Conn {
         }
     }
 
+    /// Whether the connection belongs to another protocol, after 101.
+    #[must_use]
+    pub fn is_tunnel(&self) -> bool {
+        matches!(self.receiving, Receiving::Tunnel)
+    }
+
     /// Whether bytes are held that no event has told yet.
     #[must_use]
     pub fn has_buffered(&self) -> bool {
@@ -394,6 +400,11 @@ impl Conn {
         if matches!(self.receiving, Receiving::Complete) {
             self.receiving = Receiving::Tunnel;
             self.resume();
+            // There are no more heads, and a tunnel may be idle for long.
+            if !self.has_buffered() {
+                self.buffer = Vec::new();
+            }
+            self.head = RequestHead::default();
         }
     }
 

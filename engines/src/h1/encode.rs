@@ -28,7 +28,7 @@ pub(super) enum Connection {
 /// Appends a status line, the fields of `head` and those of `plan`.
 pub(super) fn head(out: &mut Vec<u8>, head: &ResponseHead, plan: HeadPlan) {
     out.reserve(head.arena.len() + OWN_FIELDS_BYTES);
-    status_line(out, head.status);
+    status_line(out, head.status, head.phrase());
     fields(out, head, |id| match id {
         FieldId::Connection | FieldId::KeepAlive | FieldId::TransferEncoding => false,
         FieldId::ContentLength => !plan.chunked,
@@ -57,7 +57,7 @@ pub(super) fn head(out: &mut Vec<u8>, head: &ResponseHead, plan: HeadPlan) {
 
 /// Appends an interim response: 1xx with `hints` as its fields.
 pub(super) fn interim(out: &mut Vec<u8>, status: u16, hints: Option<&ResponseHead>) {
-    status_line(out, status);
+    status_line(out, status, reason_phrase(status).as_bytes());
     if let Some(hints) = hints {
         fields(out, hints, |id| !HOP_BY_HOP.contains(&id));
     }
@@ -89,12 +89,12 @@ pub(super) fn last_chunk(out: &mut Vec<u8>, trailers: Option<&ResponseHead>) {
 
 /// "HTTP/1.1 200 OK": the version is always 1.1, for an HTTP/1.0 request too
 /// (RFC 9112 section 2.3, and nginx).
-fn status_line(out: &mut Vec<u8>, status: u16) {
+fn status_line(out: &mut Vec<u8>, status: u16, phrase: &[u8]) {
     out.extend_from_slice(b"HTTP/1.1 ");
     let digits = [status / 100 % 10, status / 10 % 10, status % 10];
     out.extend(digits.map(|digit| b'0' + digit as u8));
     out.push(b' ');
-    out.extend_from_slice(reason_phrase(status).as_bytes());
+    out.extend_from_slice(phrase);
     out.extend_from_slice(b"\r\n");
 }
 
@@ -261,8 +261,31 @@ mod tests {
     #[test]
     fn a_status_without_a_phrase_keeps_its_space() {
         let mut out = Vec::new();
-        status_line(&mut out, 418);
+        status_line(&mut out, 418, b"");
         assert_eq!(out, b"HTTP/1.1 418 \r\n");
+    }
+
+    #[test]
+    fn phrase_that_was_set_is_that_of_its_status_alone() {
+        let line = |head: &ResponseHead| {
+            let text = encoded(head, KEEP);
+            text.lines().next().map(str::to_owned)
+        };
+        let mut response = ResponseHead {
+            status: 200,
+            ..ResponseHead::default()
+        };
+        response.push(b"A", b"1");
+        assert_eq!(line(&response).as_deref(), Some("HTTP/1.1 200 OK"));
+        response.set_phrase(200, b"Fine\r\nX: y");
+        assert_eq!(line(&response).as_deref(), Some("HTTP/1.1 200 OK"));
+        response.set_phrase(200, b"Fine");
+        response.push(b"B", b"2");
+        assert!(encoded(&response, KEEP).starts_with("HTTP/1.1 200 Fine\r\nA: 1\r\nB: 2\r\n"));
+        response.set_phrase(200, b"");
+        assert_eq!(line(&response).as_deref(), Some("HTTP/1.1 200 "));
+        response.status = 404;
+        assert_eq!(line(&response).as_deref(), Some("HTTP/1.1 404 Not Found"));
     }
 
     #[test]

@@ -9,13 +9,17 @@
 use super::class::is_token;
 use super::escape::{Escape, escape};
 use super::field::{self, Field, Span};
-use super::{BodyLength, FieldId};
+use super::{BodyLength, FieldId, reason_phrase};
 
 /// A response head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResponseHead {
     /// The status code, 100 to 999.
     pub status: u16,
+    /// The status whose reason phrase is not the usual one; 0 for none.
+    pub phrase_status: u16,
+    /// That phrase; see [`Self::phrase`].
+    pub phrase_text: Span,
     /// The text all spans point into.
     pub arena: Vec<u8>,
     /// The fields in the order they are sent.
@@ -44,6 +48,31 @@ impl ResponseHead {
         };
         self.arena.clear();
         self.fields.clear();
+    }
+
+    /// Sets the reason phrase of a status, for as long as it is the status; one with a CR, LF or NUL is not taken.
+    pub fn set_phrase(&mut self, status: u16, phrase: &[u8]) {
+        if memchr::memchr3(b'\r', b'\n', 0, phrase).is_none() {
+            let start = self.arena.len();
+            self.arena.extend_from_slice(phrase);
+            self.set_phrase_span(status, Span::new(start, phrase.len()));
+        }
+    }
+
+    /// As [`Self::set_phrase`], of text that is in the arena.
+    pub(crate) fn set_phrase_span(&mut self, status: u16, phrase: Span) {
+        self.phrase_status = status;
+        self.phrase_text = phrase;
+    }
+
+    /// The reason phrase: the one that was set for the status, else the usual one.
+    #[inline]
+    #[must_use]
+    pub fn phrase(&self) -> &[u8] {
+        if self.phrase_status == self.status && self.status != 0 {
+            return self.bytes(self.phrase_text);
+        }
+        reason_phrase(self.status).as_bytes()
     }
 
     /// Appends a field. CR, LF and NUL in `value` become `%0D`, `%0A` and `%00`; a
@@ -82,6 +111,17 @@ impl ResponseHead {
             }
         });
         self.fields.extend(replacement);
+    }
+
+    /// Replaces the value of the field at an index; see [`Self::push`].
+    pub fn replace_value(&mut self, index: usize, value: &[u8]) {
+        let Some(&Field { name, id, .. }) = self.fields.get(index) else {
+            return;
+        };
+        let name = name.of(&self.arena).to_vec();
+        if let Some(start) = self.store(id, &name, value) {
+            self.fields[index] = self.last_line(id, start, name.len());
+        }
     }
 
     /// Removes every field with the number `id`.

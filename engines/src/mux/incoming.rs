@@ -11,6 +11,8 @@ pub(crate) struct Incoming {
     pub(crate) allowed_bytes: u64,
     /// Bytes that were taken and not yet allowed anew.
     consumed_bytes: u64,
+    /// Bytes that may be on their way unused, as far as that was said for this stream.
+    window_bytes: u64,
     /// The whole body is wanted: it has been allowed as much as there can be.
     pub(crate) unlimited: bool,
     /// What `content-length` leaves.
@@ -21,6 +23,7 @@ impl Incoming {
     pub(crate) fn new(allowed_bytes: u64) -> Self {
         Self {
             allowed_bytes,
+            window_bytes: allowed_bytes,
             ..Self::default()
         }
     }
@@ -63,12 +66,24 @@ impl Incoming {
         let window_bytes = if self.unlimited {
             MAX_WINDOW
         } else {
-            window_bytes
+            window_bytes.max(self.window_bytes)
         };
         if self.consumed_bytes <= window_bytes / 2 {
             return None;
         }
         let grant = std::mem::take(&mut self.consumed_bytes);
+        self.allowed_bytes += grant;
+        Some(grant)
+    }
+
+    /// Raises the receive window to `bytes`; returns the increment in bytes, or `None` if it is as large already.
+    #[must_use]
+    pub(crate) fn open_to(&mut self, bytes: u64) -> Option<u64> {
+        let grant = bytes.saturating_sub(self.window_bytes);
+        if self.unlimited || grant == 0 {
+            return None;
+        }
+        self.window_bytes = bytes;
         self.allowed_bytes += grant;
         Some(grant)
     }
@@ -140,6 +155,21 @@ mod tests {
         assert_eq!(incoming.open_fully(), Some(MAX_WINDOW - 6));
         assert_eq!(incoming.open_fully(), None);
         assert_eq!(incoming.consumed(MAX_WINDOW / 2, 10), None);
+    }
+
+    #[test]
+    fn a_window_is_raised_once_and_kept_as_large() {
+        let mut incoming = Incoming::new(10);
+        assert_eq!(
+            (incoming.open_to(10), incoming.open_to(30)),
+            (None, Some(20))
+        );
+        assert_eq!(incoming.open_to(30), None);
+        assert!(incoming.take(30) && !incoming.take(1));
+        assert_eq!(incoming.consumed(15, 10), None);
+        assert_eq!(incoming.consumed(1, 10), Some(16));
+        assert!(incoming.take(16) && incoming.open_fully().is_some());
+        assert_eq!(incoming.open_to(40), None);
     }
 
     #[test]

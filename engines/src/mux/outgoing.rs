@@ -46,6 +46,8 @@ enum Sending {
     Body,
     /// The last piece of the body is here; then come these trailers, if any.
     Last(Option<Box<ResponseHead>>),
+    /// The last piece that leaves is here; then the stream is reset with this code.
+    Broken(u32),
     /// Our end of the stream is sent.
     Ended,
 }
@@ -117,6 +119,23 @@ impl Outgoing {
         ends
     }
 
+    /// The body breaks off behind what is here; false if there is none to break off.
+    pub(crate) fn break_off(&mut self, code: u32) -> bool {
+        let breaks = self.state == Sending::Body;
+        if breaks {
+            self.state = Sending::Broken(code);
+        }
+        breaks
+    }
+
+    /// The code of the reset that is to be sent, if the body is broken.
+    pub(crate) fn broken(&self) -> Option<u32> {
+        match self.state {
+            Sending::Broken(code) => Some(code),
+            _ => None,
+        }
+    }
+
     /// Takes the trailers that are to be sent now; `None` if it is not time for the end.
     pub(crate) fn take_trailers(&mut self) -> Option<Option<Box<ResponseHead>>> {
         match &mut self.state {
@@ -131,7 +150,7 @@ impl Outgoing {
         match self.state {
             Sending::Waiting | Sending::Ended => false,
             Sending::Body => self.pending_bytes > 0 || !self.stalled,
-            Sending::Last(_) => true,
+            Sending::Last(_) | Sending::Broken(_) => true,
         }
     }
 
@@ -374,6 +393,23 @@ impl Sender {
         }
     }
 
+    /// Breaks off the body of a stream; false if there is none to break off.
+    pub(crate) fn break_off<S: AsMut<Outgoing>>(
+        &mut self,
+        streams: &mut StreamTable<S>,
+        id: u32,
+        code: u32,
+    ) -> bool {
+        let Some(stream) = streams.get(id).map(AsMut::as_mut) else {
+            return false;
+        };
+        let breaks = stream.break_off(code);
+        if breaks {
+            self.requeue(id, stream);
+        }
+        breaks
+    }
+
     /// The source of a stream's body has nothing now, or has more.
     pub(crate) fn stall<S: AsMut<Outgoing>>(
         &mut self,
@@ -394,6 +430,11 @@ impl Sender {
     pub(crate) fn blocked_since(&self, stream: &Outgoing) -> Option<u64> {
         let waits = stream.could_send();
         stream.blocked_ms.or(self.blocked_ms.filter(|_| waits))
+    }
+
+    /// A stream that was broken off is to be reset: [`SendAction::Sent`] will tell so.
+    pub(crate) fn finish_broken(&mut self, id: u32, sent_bytes: u64) {
+        self.sent.push_back((id, sent_bytes));
     }
 
     /// Forgets all turns.

@@ -137,6 +137,8 @@ pub struct Details<'a> {
     pub request: Option<&'a [u8]>,
     /// The URI of the subrequest it happened in.
     pub subrequest: Option<&'a [u8]>,
+    /// The server that the request is passed to, and what it is asked for, as a URL.
+    pub upstream: Option<&'a [u8]>,
     /// `Host`.
     pub host: Option<&'a [u8]>,
     /// `Referer`.

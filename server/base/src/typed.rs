@@ -141,6 +141,46 @@ impl Typed for Text {
     }
 }
 
+/// Permissions of files that are made, as `dav_access` and its kin say them: permission bits.
+#[derive(Clone, Copy, Debug)]
+pub struct Access(pub u32);
+
+impl Typed for Access {
+    const ARITY: Arity = Arity::TAKE123;
+    const SYNTAX: &'static str = "users:permissions ...";
+
+    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        let (mut access, mut user) = (0, 0o600);
+        for word in &d.args {
+            let (who, right) = word.as_str().split_once(':').unwrap_or_default();
+            let shift = match who {
+                "user" => {
+                    user = 0;
+                    6
+                }
+                "group" => 3,
+                "all" => 0,
+                _ => return Err(ConfError::invalid(d, word)),
+            };
+            let right = match right {
+                "rw" => 6,
+                "r" => 4,
+                _ => return Err(ConfError::invalid(d, word)),
+            };
+            access |= right << shift;
+        }
+        Ok(Self(access | user))
+    }
+}
+
+impl Access {
+    /// Those of directories: who may read may also enter.
+    #[must_use]
+    pub fn of_directories(self) -> u32 {
+        self.0 | (self.0 & 0o444) >> 2
+    }
+}
+
 /// Declares an enum that is one word of a fixed list.
 #[macro_export]
 macro_rules! keyword {

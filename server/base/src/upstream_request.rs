@@ -112,6 +112,10 @@ pub struct AttemptFacts {
 #[derive(Debug)]
 pub struct UpstreamRequest(Rc<Mailbox>);
 
+/// What is known of an attempt, also after it was given up.
+#[derive(Clone, Debug)]
+pub struct AttemptWatch(Rc<Mailbox>);
+
 /// The connection's side of an attempt.
 ///
 /// Dropping it fails the attempt, unless it has ended.
@@ -224,6 +228,18 @@ impl UpstreamRequest {
     }
 
     /// What is known of the attempt so far.
+    pub fn facts(&self) -> AttemptFacts {
+        self.0.state.borrow().facts
+    }
+
+    /// For those who ask what is known when the attempt is over.
+    pub fn watch(&self) -> AttemptWatch {
+        AttemptWatch(Rc::clone(&self.0))
+    }
+}
+
+impl AttemptWatch {
+    /// What is known of the attempt.
     pub fn facts(&self) -> AttemptFacts {
         self.0.state.borrow().facts
     }

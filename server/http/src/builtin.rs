@@ -399,6 +399,7 @@ fn set_args(x: &mut Exchange, value: &[u8]) {
     x.args.clear();
     x.args.extend_from_slice(value);
     x.has_args = true;
+    x.valid_target = false;
 }
 
 fn server_name(x: &Exchange, out: &mut Out) -> bool {

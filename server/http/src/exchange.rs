@@ -4,6 +4,7 @@
 //! capacity. Nothing here knows which protocol carries the exchange or how its connection waits.
 
 mod ahead;
+mod arrival;
 mod body;
 mod body_source;
 mod guards;
@@ -14,6 +15,7 @@ mod stage_queue;
 mod subrequest;
 mod subrequest_queue;
 mod tls;
+mod uri;
 mod wait;
 
 use std::collections::VecDeque;
@@ -36,8 +38,10 @@ use crate::known_host::KnownHost;
 use crate::request_body::RequestBody;
 use crate::timing::{Sampled, Timings};
 use crate::trace::Trace;
+use crate::upstream::Upstream;
 
-pub use ahead::Ahead;
+pub use ahead::{Ahead, HINTS_MAX};
+pub use arrival::OnArrival;
 pub use body::{Act, BodyStage, Broken, Pulled};
 pub use body_source::{BodyRead, BodySource};
 pub use guards::{Guards, Lease};
@@ -102,6 +106,10 @@ pub struct Reply {
     pub source: Option<Rc<Opened>>,
     /// Whether range requests may be served from it.
     pub allow_ranges: bool,
+    /// Of several ranges that are asked for at once, none is served.
+    pub single_range: bool,
+    /// The request's conditions are not looked at: who made the response has done that.
+    pub unconditional: bool,
     /// `add_header` and `expires` have had their say: an error met after that does not get their fields twice.
     pub headers_added: bool,
     /// Other fields in the order in which they are sent.
@@ -122,6 +130,8 @@ impl Reply {
         self.location.clear();
         self.source = None;
         self.allow_ranges = false;
+        self.single_range = false;
+        self.unconditional = false;
         self.headers_added = false;
         self.fields.clear();
         self.trailers.clear();
@@ -186,6 +196,8 @@ pub struct Exchange {
     pub quoted_uri: bool,
     /// The URI still lies in the location it was found for; not after `rewrite ... break`.
     pub valid_location: bool,
+    /// URI and arguments are those of the request's target; never in a subrequest.
+    pub valid_target: bool,
     /// `try_files` found a file below the `alias` of a regular expression: the URI is appended to it.
     pub uri_below_alias: bool,
     /// The request body was found too large: it is dropped, whatever the location of the error page says of it.
@@ -204,6 +216,12 @@ pub struct Exchange {
     pub body: VecDeque<Chunk>,
     /// Who makes what comes behind them, if anything does.
     pub body_source: Option<Box<dyn BodySource>>,
+    /// Who is told of what arrives while the response is on its way; set where a server is asked.
+    pub on_arrival: Option<OnArrival>,
+    /// The source has given something that stages may still hold.
+    unflushed: bool,
+    /// The exchange goes on although its client has ended its side.
+    pub ignore_abort: bool,
     /// Body stages, first the one nearest to the source.
     pub stages: Vec<Box<dyn BodyStage>>,
     stage_queues: Vec<StageQueue>,
@@ -252,6 +270,8 @@ pub struct Exchange {
     pub bytes_sent: u64,
     /// Called when the body has ended, before trailers are sent.
     pub on_end: Option<OnEnd>,
+    /// What is known of the servers that it is passed to.
+    pub upstream: Option<Box<Upstream>>,
     /// What leaves ahead of the response, if anything does.
     pub ahead: Option<Box<Ahead>>,
     /// Bytes on the wire of the response head and of what leaves ahead of it.
@@ -290,6 +310,7 @@ impl Exchange {
             ext: 0..0,
             quoted_uri: false,
             valid_location: true,
+            valid_target: false,
             uri_below_alias: false,
             too_large: false,
             request_body: None,
@@ -299,6 +320,9 @@ impl Exchange {
             response: ResponseHead::default(),
             body: VecDeque::new(),
             body_source: None,
+            on_arrival: None,
+            unflushed: false,
+            ignore_abort: false,
             stages: Vec::new(),
             stage_queues: Vec::new(),
             captures: Captures::default(),
@@ -326,6 +350,7 @@ impl Exchange {
             request_bytes: 0,
             bytes_sent: 0,
             on_end: None,
+            upstream: None,
             ahead: None,
             header_bytes: 0,
             timings: Timings::default(),
@@ -359,6 +384,7 @@ impl Exchange {
         self.ext = 0..0;
         self.quoted_uri = false;
         self.valid_location = true;
+        self.valid_target = false;
         self.uri_below_alias = false;
         self.too_large = false;
         self.request_body = None;
@@ -374,6 +400,7 @@ impl Exchange {
         self.guards.clear();
         self.state = State::Running;
         self.pull_wait = None;
+        self.ignore_abort = false;
         self.phase = Phase::PostRead;
         self.handler = 0;
         self.internal = false;
@@ -390,6 +417,7 @@ impl Exchange {
         self.request_bytes = 0;
         self.bytes_sent = 0;
         self.on_end = None;
+        self.upstream = None;
         self.ahead = None;
         self.header_bytes = 0;
         self.timings = Timings::default();
@@ -406,6 +434,8 @@ impl Exchange {
     pub fn drop_body(&mut self) {
         self.body.clear();
         self.body_source = None;
+        self.on_arrival = None;
+        self.unflushed = false;
         self.clear_stages();
     }
 
@@ -457,33 +487,6 @@ impl Exchange {
     pub fn set_slot(&mut self, slot: usize, value: Option<Vec<u8>>) {
         self.slots[slot] = value;
         self.known[slot] = true;
-    }
-
-    /// Replaces the URI and its extension.
-    pub fn set_uri(&mut self, uri: &[u8]) {
-        self.uri.clear();
-        self.uri.extend_from_slice(uri);
-        self.set_ext();
-    }
-
-    /// Finds the extension of the URI: after the last dot of the last segment.
-    pub fn set_ext(&mut self) {
-        let segment = memchr::memrchr(b'/', &self.uri).map_or(0, |at| at + 1);
-        self.ext = match memchr::memrchr(b'.', &self.uri[segment..]) {
-            Some(at)
-                if self.uri[segment..]
-                    .get(at.wrapping_sub(1))
-                    .is_some_and(|b| *b != b'/') =>
-            {
-                segment + at + 1..self.uri.len()
-            }
-            _ => 0..0,
-        };
-    }
-
-    /// The extension of the URI, empty if none.
-    pub fn extension(&self) -> &[u8] {
-        &self.uri[self.ext.clone()]
     }
 }
 

@@ -39,6 +39,8 @@ pub struct LocationSet {
     exact: Vec<(Vec<u8>, usize)>,
     prefix: Vec<Prefix>,
     regex: Vec<usize>,
+    /// Locations whose names end with a slash, without it, where a request for that is redirected.
+    slashes: Vec<(Vec<u8>, usize)>,
 }
 
 #[derive(Debug)]
@@ -70,6 +72,7 @@ impl LocationSet {
             exact,
             prefix: Vec::new(),
             regex,
+            slashes: Vec::new(),
         };
         set.exact.sort();
         let mut sorted = prefix;
@@ -89,6 +92,30 @@ impl LocationSet {
             });
         }
         set
+    }
+
+    /// With locations whose names end with a slash, to which requests for their names without it are redirected.
+    #[must_use]
+    pub fn with_slashes(mut self, named: Vec<(Vec<u8>, usize)>) -> Self {
+        self.slashes = named;
+        for (name, _) in &mut self.slashes {
+            name.pop();
+        }
+        self.slashes.sort();
+        self
+    }
+
+    /// The location to whose name a URI lacks a slash, unless there is a location of that very name.
+    #[cold]
+    fn find_slash(&self, uri: &[u8]) -> Option<usize> {
+        let at = self
+            .slashes
+            .binary_search_by(|(name, _)| name.as_slice().cmp(uri))
+            .ok()?;
+        match self.prefix.iter().any(|prefix| prefix.name == uri) {
+            true => None,
+            false => Some(self.slashes[at].1),
+        }
     }
 
     /// The exact match or the longest prefix.
@@ -114,35 +141,56 @@ impl LocationSet {
     }
 }
 
+/// How a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// With the location of the exchange, unless an expression around it says otherwise.
+    Open,
+    /// With the location of the exchange.
+    Over,
+    /// With a location to whose name the URI lacks a slash.
+    Slash,
+}
+
 /// Chooses the location of an exchange, starting from the server's own.
 ///
 /// # Errors
 /// A regular expression ran into its match limit.
 #[inline(always)] // See `phases::phase`.
-pub fn find_location(x: &mut Exchange) -> Result<(), MatchLimit> {
+pub fn find_location(x: &mut Exchange) -> Result<Search, MatchLimit> {
     let http = Rc::clone(&x.http);
     x.location = http.servers[x.server].location;
-    descend(&http, x).map(|_| ())
+    descend(&http, x)
 }
 
-/// Looks inside the current location; true when the search is over.
-fn descend(http: &Http, x: &mut Exchange) -> Result<bool, MatchLimit> {
+/// Looks inside the current location.
+fn descend(http: &Http, x: &mut Exchange) -> Result<Search, MatchLimit> {
     let set = &http.locations[x.location].inner;
     let mut try_regex = true;
-    match set.find(&x.uri) {
+    let found = set.find(&x.uri);
+    if !set.slashes.is_empty()
+        && !matches!(found, Static::Exact(_))
+        && let Some(id) = set.find_slash(&x.uri)
+    {
+        x.note(|| Event::Compared(id, true));
+        x.location = id;
+        return Ok(Search::Slash);
+    }
+    match found {
         Static::Exact(id) => {
             debug_http!(x, "test location: \"{}\"", http.locations[id]);
             x.note(|| Event::Compared(id, true));
             x.location = id;
-            return Ok(true);
+            return Ok(Search::Over);
         }
         Static::Prefix(id) => {
             debug_http!(x, "test location: \"{}\"", http.locations[id]);
             x.note(|| Event::Compared(id, true));
             x.location = id;
             try_regex = !matches!(http.locations[id].kind, LocationKind::PrefixOnly);
-            if descend(http, x)? {
-                return Ok(true);
+            match descend(http, x)? {
+                Search::Open => {}
+                ended => return Ok(ended),
             }
         }
         Static::None => {}
@@ -153,11 +201,11 @@ fn descend(http: &Http, x: &mut Exchange) -> Result<bool, MatchLimit> {
         x.uri = uri;
         if let Some(id) = found? {
             x.location = id;
-            descend(http, x)?;
-            return Ok(true);
+            let slash = descend(http, x)? == Search::Slash;
+            return Ok(if slash { Search::Slash } else { Search::Over });
         }
     }
-    Ok(false)
+    Ok(Search::Open)
 }
 
 fn first_regex(

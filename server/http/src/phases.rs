@@ -22,7 +22,7 @@ use crate::exchange::{Ctx, Exchange, State};
 use crate::handler::{Content, Step, StepFn};
 pub use crate::handler::{Handlers, Phase};
 use crate::http::Http;
-use crate::location::{find_location, method_bit};
+use crate::location::{Search, find_location, method_bit};
 use crate::names::find_server;
 use crate::reply;
 use crate::trace::Event;
@@ -121,8 +121,15 @@ pub fn log(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let http = Rc::clone(&x.http);
     debug_http!(x, "http close request");
     debug_http!(x, "http log handler");
+    if let Some(upstream) = &mut x.upstream {
+        upstream.close(cx.clock.mono_ms);
+    }
     for handler in &http.handlers.log {
         handler(x, cx);
+    }
+    if x.upstream.is_some() {
+        // An attempt that is not over is given up now, not when the exchange's memory is used again.
+        x.upstream = None;
     }
     x.guards.clear();
     x.drop_waker();
@@ -207,6 +214,7 @@ fn take_target(x: &mut Exchange) -> bool {
                 x.has_args = true;
             }
             x.ext = parsed.ext.unwrap_or(0..0);
+            x.valid_target = true;
             x.quoted_uri = parsed.quoted || x.uri.contains(&b'+');
             true
         }
@@ -269,9 +277,9 @@ fn steps(x: &mut Exchange, cx: &mut Ctx<'_>, handlers: &[StepFn], next: Phase) {
 fn find_config(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     x.uri_changed = false;
     x.note(|| Event::Search(x.uri.clone()));
-    if find_location(x).is_err() {
+    let Ok(search) = find_location(x) else {
         return reply::status(x, cx, 500);
-    }
+    };
     x.note(|| Event::Found(x.location));
     if !x.internal && x.core_loc(http).internal {
         return reply::status(x, cx, 404);
@@ -291,6 +299,10 @@ fn find_config(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
             format_args!("client intended to send too large body: {n} bytes"),
         );
         return reply::status(x, cx, 413);
+    }
+    if search == Search::Slash {
+        reply::slash_redirect(x);
+        return reply::status(x, cx, 301);
     }
     enter(x, Phase::Rewrite);
 }

@@ -163,6 +163,7 @@ fn forget_content(x: &mut Exchange) {
     }
     x.body.clear();
     x.body_source = None;
+    x.on_arrival = None;
 }
 
 fn browser(x: &Exchange) -> Option<Browser> {

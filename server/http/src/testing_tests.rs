@@ -6,6 +6,8 @@
 
 #[path = "testing/page_tests.rs"]
 mod page;
+#[path = "testing/servers_tests.rs"]
+pub(crate) mod servers;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -20,9 +22,10 @@ use conf::{Arity, Contexts, Memory, Row};
 use engines::h1::{self, Event};
 use engines::http::{Chunk, FileRange};
 use server_base::clock::Clock;
-use server_base::connector::NoServers;
 use server_base::errlog::{ErrorLog, Level, Sink};
-use server_base::files::{FileError, Files, Keep, Meta, OpenPolicy, Opened, TempDir, TempFile};
+use server_base::files::{
+    Change, FileError, Files, Keep, Meta, OpenPolicy, Opened, TempDir, TempFile,
+};
 use server_base::logs::Logs;
 use server_base::opened::OpenedLogs;
 use server_base::transport::NO_SOCKET;
@@ -46,7 +49,7 @@ pub(crate) struct World {
     logs: Logs,
     env: Env,
     pub(crate) wakers: WakeQueue,
-    pub(crate) connector: NoServers,
+    pub(crate) connector: servers::Servers,
     /// The error log, and how much of it was read.
     log: File,
     read: u64,
@@ -106,6 +109,7 @@ impl World {
         let sink = log.try_clone().expect("a descriptor is free");
         let error_log = ErrorLog::new(vec![Sink::file(Arc::new(sink), Level::Info)]);
         http.attach_logs(OpenedLogs::default(), &error_log);
+        let wakers = WakeQueue::default();
         Self {
             generation: Rc::new(LocalHttp::new(http, 1)),
             clock: Clock::new(START_MS, START_UNIX_MS),
@@ -113,8 +117,8 @@ impl World {
             files: Disk::default(),
             logs: Logs::default(),
             env: Env::default(),
-            wakers: WakeQueue::default(),
-            connector: NoServers,
+            connector: servers::Servers::new(&wakers),
+            wakers,
             log,
             read: 0,
         }
@@ -288,6 +292,9 @@ pub(crate) struct Disk {
     pub(crate) fault: Option<FileError>,
     /// What is written to temporary files is lost for want of room.
     pub(crate) is_full: bool,
+    /// Changes that were asked for, and what is to become of those to come, in order; then they succeed.
+    pub(crate) changes: Vec<String>,
+    pub(crate) outcomes: VecDeque<Result<(), FileError>>,
 }
 
 impl Files for Disk {
@@ -301,6 +308,19 @@ impl Files for Disk {
 
     fn stat(&mut self, _: &[u8], _: &OpenPolicy) -> Result<Meta, FileError> {
         Err(MISSING)
+    }
+
+    fn change(&mut self, change: &Change<'_>) -> Result<(), FileError> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        self.changes.push(match change {
+            Change::Rename { from, to } => format!("{} -> {}", text(from), text(to)),
+            Change::Copy { from, to, .. } => format!("{} => {}", text(from), text(to)),
+            Change::Mode { path, mode } => format!("{} {mode:o}", text(path)),
+            Change::MakeDir { path, mode } => format!("{}/ {mode:o}", text(path)),
+            Change::Modified { path, time_s } => format!("{} at {time_s}", text(path)),
+            other => format!("{other:?}"),
+        });
+        self.outcomes.pop_front().unwrap_or(Ok(()))
     }
 
     fn create_temp(&mut self, _: &TempDir, mode: u32, keep: Keep) -> Result<TempFile, FileError> {

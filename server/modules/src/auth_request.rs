@@ -120,7 +120,16 @@ fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
     match answer.reply.status {
         200..=299 => Access::Allow,
         401 => {
-            for challenge in answer.reply.fields.named(b"www-authenticate") {
+            let name = b"www-authenticate";
+            let sent = answer.reply.fields.named(name).next().is_some();
+            let upstream = answer.upstream.as_ref();
+            // Where an error page took the place of a server's answer, its challenge still counts.
+            let of_server = upstream.and_then(|upstream| upstream.head.as_deref());
+            let head = match of_server {
+                Some(head) if !sent => head,
+                _ => &answer.reply.fields,
+            };
+            for challenge in head.named(name) {
                 let fields = &mut x.reply.fields;
                 fields.push_id(FieldId::WwwAuthenticate, b"WWW-Authenticate", challenge);
             }

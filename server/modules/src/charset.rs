@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use engines::http::FieldId;
-use server_base::errlog::Level;
+use server_base::errlog::{Level, Shown};
 use server_base::mime::MimeTypes;
 use server_http::build::Build;
 use server_http::exchange::{Ctx, Exchange};
@@ -254,12 +254,12 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
         adapt(x, cx, main, conf);
         return Ok(());
     }
-    if !applies(x, conf) {
-        return Ok(());
-    }
-    let Some(to) = resolve(conf.charset.as_ref(), main, x, cx) else {
-        return Ok(());
+    let to = match overridden(x, main) {
+        Some(to) => to,
+        None if applies(x, conf) => resolve(conf.charset.as_ref(), main, x, cx),
+        None => None,
     };
+    let Some(to) = to else { return Ok(()) };
     let from = if x.reply.charset.is_empty() {
         resolve(conf.source.as_ref(), main, x, cx)
     } else {
@@ -270,6 +270,24 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
         _ => name_charset(x, &to),
     }
     Ok(())
+}
+
+/// The charset that the server behind names in `X-Accel-Charset`, if it names one; `None` inside if nobody knows it.
+fn overridden(x: &Exchange, main: &CharsetMain) -> Option<Option<Vec<u8>>> {
+    let name = &x.upstream.as_ref()?.charset;
+    if name.is_empty() || x.reply.content_type.is_empty() {
+        return None;
+    }
+    let mut known = main.names.iter();
+    let known = known.find(|known| known.eq_ignore_ascii_case(name));
+    if known.is_none() {
+        let name = Shown(name);
+        x.log(
+            Level::Error,
+            format_args!("unknown charset \"{name}\" to override"),
+        );
+    }
+    Some(known.cloned())
 }
 
 /// Brings the body of a subrequest into the charset of the response that it becomes part of.

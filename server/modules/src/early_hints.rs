@@ -4,7 +4,7 @@
 //! before the first wait, but not before access has been decided, or in one write with the response. A request that is
 //! refused by an access handler, or without a wait, gets none.
 //!
-//! Absent: the 103 of an upstream, which is passed on under the same conditions once there are upstreams.
+//! The 103 of a server behind this one is passed on under the same conditions ([`are_wanted`]).
 //!
 //! Source: nginx documentation, directive `early_hints`; RFC 8297. `early_hints_link` is not nginx's.
 
@@ -13,7 +13,7 @@ use std::rc::Rc;
 use conf::{Arity, ConfError, Contexts, Row};
 use engines::http::{ResponseHead, Version};
 use server_http::build::Build;
-use server_http::exchange::{Ahead, Ctx, Exchange};
+use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Handler, Module, Step};
 use server_http::settings;
 use server_http::value::Value;
@@ -105,6 +105,13 @@ fn warn_of_missing_conditions(b: &mut Build) -> Result<(), ConfError> {
     Ok(())
 }
 
+/// Whether one of the conditions of `early_hints` holds.
+pub(crate) fn are_wanted(x: &mut Exchange, cx: &mut Ctx<'_>) -> bool {
+    let http = Rc::clone(&x.http);
+    let conf: &EarlyLoc = x.loc(&http);
+    conf.conditions.iter().any(|value| value.is_true(x, cx))
+}
+
 fn hint(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     if x.loc::<EarlyLoc>(&x.http).links.is_empty()
         || x.head.version < Version::Http11
@@ -115,7 +122,7 @@ fn hint(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     }
     let http = Rc::clone(&x.http);
     let conf: &EarlyLoc = x.loc(&http);
-    if !conf.conditions.iter().any(|value| value.is_true(x, cx)) {
+    if !are_wanted(x, cx) {
         return Step::Next;
     }
     let mut hints = ResponseHead::default();
@@ -126,10 +133,11 @@ fn hint(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
         }
     }
     if !hints.fields.is_empty() {
-        x.ahead = Some(Box::new(Ahead {
-            hints: Some(hints),
-            ..Ahead::default()
-        }));
+        hints.status = EARLY_HINTS;
+        x.hint(hints);
     }
     Step::Next
 }
+
+/// RFC 8297.
+const EARLY_HINTS: u16 = 103;

@@ -34,6 +34,7 @@ mod metrics;
 mod mp4;
 mod networks;
 mod not_modified;
+mod proxy;
 mod random_index;
 mod range;
 mod realip;
@@ -81,6 +82,7 @@ pub const MODULES: &[&Module] = &[
     &dav::MODULE,
     &compress::GZIP_STATIC,
     &static_files::MODULE,
+    &proxy::MODULE,
     &empty_gif::MODULE,
     &flv::MODULE,
     &mp4::MODULE,
@@ -191,7 +193,8 @@ mod tests {
     #[test]
     fn what_is_built_is_not_listed_as_missing() {
         let list = without();
-        assert!(list.contains(&"--without-http_proxy_module".to_owned()));
+        assert!(list.contains(&"--without-http_fastcgi_module".to_owned()));
+        assert!(!list.contains(&"--without-http_proxy_module".to_owned()));
         assert!(!list.contains(&"--without-http_rewrite_module".to_owned()));
     }
 }

@@ -24,7 +24,10 @@ pub(crate) const MODULE: Module = Module {
 
 fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     let http = Rc::clone(&x.http);
-    let max_ranges = x.core_loc(&http).max_ranges.0;
+    let mut max_ranges = x.core_loc(&http).max_ranges.0;
+    if x.reply.single_range {
+        max_ranges = max_ranges.min(1);
+    }
     let (Some(size), true) = (x.reply.content_length, x.reply.allow_ranges) else {
         return Ok(());
     };

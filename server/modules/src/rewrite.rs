@@ -456,6 +456,7 @@ fn change_uri(
 ) -> Flow {
     state.quote = false;
     x.internal = true;
+    x.valid_target = false;
     x.uri_changed = rewrite.flag != Flag::Break;
     x.valid_location &= rewrite.flag != Flag::Break;
     let (uri, args) = rewrite.replacement.uri(x, cx);

@@ -21,6 +21,7 @@ pub(crate) const MODULE: Module = Module {
     name: "upstream",
     directives: &[ROWS],
     units: &[<Block as Conf>::unit],
+    variables: server_http::upstream::VARIABLES,
     ..Module::EMPTY
 };
 

@@ -1,8 +1,8 @@
-//! What leaves ahead of a response: hints with the first wait or with the head, promises with the head.
+//! What leaves ahead of a response: interim responses whenever it waits or with the head, promises with the head.
 //!
-//! Hints that were not sent before an error was decided are left out: they belong to the response that was meant.
+//! Interim responses that were not sent before an error was decided are left out: they belong to the response that was meant.
 //!
-//! Source: RFC 8297; RFC 9113 section 8.4.
+//! Source: RFC 8297; RFC 9110 section 15.2; RFC 9113 section 8.4.
 
 use engines::http::ResponseHead;
 use engines::{h1, h2};
@@ -10,20 +10,20 @@ use server_http::debug_http;
 use server_http::exchange::{Exchange, State};
 use server_http::phases::Phase;
 
-/// Sends the hints of an exchange over HTTP/1.
+/// Sends the interim responses of an exchange over HTTP/1.
 #[cold]
 pub(super) fn over_h1(x: &mut Exchange, engine: &mut h1::Conn) {
-    if let Some(hints) = hints(x) {
-        x.header_bytes += engine.send_interim(EARLY_HINTS, Some(&hints));
+    while let Some(hints) = next_hints(x) {
+        x.header_bytes += engine.send_interim(hints.status, Some(&hints));
     }
 }
 
-/// Sends the hints of an exchange over HTTP/2, and promises what is to be pushed with its response.
+/// Sends the interim responses of an exchange over HTTP/2, and promises what is to be pushed with its response.
 #[cold]
 pub(super) fn over_h2(x: &mut Exchange, engine: &mut h2::Conn, stream: u32) {
-    if let Some(hints) = hints(x) {
+    while let Some(hints) = next_hints(x) {
         let before = engine.sent_bytes(stream);
-        engine.send_interim(stream, EARLY_HINTS, Some(&hints));
+        engine.send_interim(stream, hints.status, Some(&hints));
         x.header_bytes += engine.sent_bytes(stream) - before;
     }
     if x.state != State::Responding {
@@ -36,20 +36,17 @@ pub(super) fn over_h2(x: &mut Exchange, engine: &mut h2::Conn, stream: u32) {
     }
 }
 
-/// Takes the hints that are to be sent now.
-fn hints(x: &mut Exchange) -> Option<ResponseHead> {
+/// Takes the next interim response that is to be sent now.
+fn next_hints(x: &mut Exchange) -> Option<ResponseHead> {
     let judged = !matches!(x.phase, Phase::Access | Phase::PostAccess);
     if !judged && x.state != State::Responding {
         // Whoever has not been let in yet, or whose refusal is held back, is told nothing of the page.
         return None;
     }
-    let hints = x.ahead.as_mut()?.hints.take()?;
+    let hints = x.ahead.as_mut()?.hints.pop_front()?;
     match x.state {
         State::Waiting(_) => Some(hints),
         State::Responding if x.response.status < 400 => Some(hints),
         _ => None,
     }
 }
-
-/// RFC 8297.
-const EARLY_HINTS: u16 = 103;

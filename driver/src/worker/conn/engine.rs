@@ -130,23 +130,24 @@ impl Engine {
     }
 
     pub(super) fn reset(&mut self, stream: u32, reason: Reason) {
-        match self {
-            Self::H2(engine) => {
-                let code = match reason {
-                    Reason::Refused => h2::REFUSED_STREAM,
-                    Reason::Internal => h2::INTERNAL_ERROR,
-                    // As in nginx, whose code for it this is.
-                    Reason::TimedOut => h2::PROTOCOL_ERROR,
-                };
-                engine.reset(stream, code);
-            }
-            Self::Spdy(engine) => {
-                let code = match reason {
-                    Reason::Refused => spdy::REFUSED_STREAM,
-                    Reason::Internal | Reason::TimedOut => spdy::INTERNAL_ERROR,
-                };
-                engine.reset(stream, code);
-            }
+        let code = self.code(reason);
+        both!(self, engine => engine.reset(stream, code));
+    }
+
+    /// Resets a stream behind what it was given; false if no body is being sent on it.
+    pub(super) fn break_off(&mut self, stream: u32, reason: Reason) -> bool {
+        let code = self.code(reason);
+        both!(self, engine => engine.break_off(stream, code))
+    }
+
+    fn code(&self, reason: Reason) -> u32 {
+        match (self, reason) {
+            (Self::H2(_), Reason::Refused) => h2::REFUSED_STREAM,
+            (Self::H2(_), Reason::Internal) => h2::INTERNAL_ERROR,
+            // As in nginx, whose code for it this is.
+            (Self::H2(_), Reason::TimedOut) => h2::PROTOCOL_ERROR,
+            (Self::Spdy(_), Reason::Refused) => spdy::REFUSED_STREAM,
+            (Self::Spdy(_), Reason::Internal | Reason::TimedOut) => spdy::INTERNAL_ERROR,
         }
     }
 
@@ -182,6 +183,8 @@ forward! {
     consumed(stream: u32, bytes: u64);
     /// Lets the whole body of a request come without waiting for windows.
     want_whole_body(stream: u32);
+    /// Lets the body come by pieces, of which so many bytes may be on their way unused.
+    want_body(stream: u32, bytes: u32);
     stall(stream: u32);
     resume(stream: u32);
     blocked_since(stream: u32) -> Option<u64>;

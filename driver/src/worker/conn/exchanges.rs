@@ -5,6 +5,7 @@
 
 use server_base::waker::WakeKey;
 use server_http::conf_core;
+use server_http::exchange::State as Progress;
 use server_http::phases;
 
 use super::client::abandon;
@@ -54,15 +55,17 @@ fn resume<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, at: usize) {
         return;
     };
     let active = &mut exchanges.active[at];
-    let (x, stream) = (&mut active.exchange, active.stream);
+    let x = &mut active.exchange;
     if x.is_waiting() {
         phases::resume(x, &mut sh.ctx());
         respond(c, sh, at);
-    } else if x.pull_wait.take().is_some()
-        && let Some(mux) = c.state.mux()
-    {
+        return;
+    }
+    let waited = x.pull_wait.take().is_some();
+    x.arrived(&mut sh.ctx());
+    if let Some(mux) = c.state.mux() {
         // HTTP/1 needs no such word: it pulls in every turn.
-        mux.engine.resume(stream);
+        mux::arrived(mux, at, waited);
     }
 }
 
@@ -93,7 +96,8 @@ pub(super) fn finish_sent<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -
         c.min_idle_ms = loc.keepalive_min_timeout.0;
         c.lingering_allowed = *loc.lingering_close != conf_core::Lingering::Off;
         x.bytes_sent = flushed.bytes;
-        x.completed = true;
+        // One of streams may have broken off.
+        x.completed = x.state != Progress::Aborted;
         sampling::finish(&mut c.sample, sh, x);
     }
     any

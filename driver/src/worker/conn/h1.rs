@@ -33,6 +33,7 @@ pub(super) fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
         match event {
             // The request is here, if not all of its body: it is answered, and that is the end.
             Event::Eof if started.is_some() => h1.engine.close_after(),
+            Event::Eof if h1.engine.is_tunnel() => end_tunnel(h1, sh),
             Event::Eof => return end_of_input(c, sh),
             event => {
                 deliver_body(h1, sh, event, started.is_some(), &mut early);
@@ -98,7 +99,7 @@ fn deliver_body<N: Net>(
         Event::BodyFault(found) => match x {
             // The response is not decided yet: answer the broken body instead.
             _ if with_head => early.fault = Some(found),
-            Some(x) if x.is_waiting() => early.fault = Some(found),
+            Some(x) if x.wants_body() => early.fault = Some(found),
             _ if h1.next == Next::AwaitBody => end_discarding(h1),
             _ => h1.engine.close_after(),
         },
@@ -128,8 +129,16 @@ fn go_on<N: Net>(
     let x = &mut active.exchange;
     x.request_bytes += h1.engine.body_bytes();
     match fault {
-        Some(fault) => phases::refuse_body(x, &mut sh.ctx(), fault),
+        Some(fault) if x.is_waiting() => phases::refuse_body(x, &mut sh.ctx(), fault),
+        Some(fault) => {
+            x.break_body(fault);
+            return Ok(());
+        }
         None if x.is_body_due() => phases::resume(x, &mut sh.ctx()),
+        None if x.has_body_arrived() => {
+            x.arrived(&mut sh.ctx());
+            return Ok(());
+        }
         None => return Ok(()),
     }
     respond(h1, &mut c.last_progress_ms, sh);
@@ -160,18 +169,31 @@ fn end_of_input<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(
     Err(Closed)
 }
 
-/// Ends an exchange that waits if the peer is gone: nobody waits for the answer any more. The engine tells of the end only
-/// where a request may begin.
+/// The peer has ended its side of a tunnel, which goes on in the other direction.
+#[cold]
+fn end_tunnel<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) {
+    if let Some(active) = h1.exchanges.active.first_mut()
+        && active.exchange.wants_body()
+    {
+        active.exchange.end_body(&mut sh.ctx());
+    }
+}
+
+/// Ends an exchange that waits, or asks a server, if the peer is gone: nobody waits for the answer any more. The engine tells
+/// of the end only where a request may begin.
 fn abandon<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) -> Result<(), Closed> {
     if let Some(active) = h1.exchanges.active.first_mut()
-        && active.exchange.is_waiting()
+        && (active.exchange.is_waiting() || active.exchange.on_arrival.is_some())
         && h1.engine.input_ended()
         && !h1.engine.has_buffered()
         && h1.exchanges.flushing.is_empty()
+        && !h1.engine.is_tunnel()
     {
-        if active.exchange.awaits_body()
-            && let Some(mut active) = h1.exchanges.active.pop()
-        {
+        let lacks_body = active.exchange.lacks_body();
+        if active.exchange.ignore_abort && !lacks_body {
+            return Ok(());
+        }
+        if lacks_body && let Some(mut active) = h1.exchanges.active.pop() {
             // The body is what was missing, which is an error of its own.
             active.exchange.lose_body();
             active.exchange.bytes_sent = h1.exchanges.sent.saturating_sub(active.start);
@@ -224,6 +246,8 @@ fn take_early<N: Net>(x: &mut Exchange, sh: &mut Shared<N>, early: EarlyBody) {
     }
     if x.is_body_due() {
         phases::resume(x, &mut sh.ctx());
+    } else if x.has_body_arrived() {
+        x.arrived(&mut sh.ctx());
     }
 }
 
@@ -239,7 +263,9 @@ fn send_interim<N: Net>(h1: &mut H1State, last_progress_ms: &mut u64, sh: &mut S
     if x.ahead.is_none() && !continues {
         return;
     }
-    early_responses::over_h1(x, &mut h1.engine);
+    if h1.exchanges.out.len() < QUEUE_BYTES {
+        early_responses::over_h1(x, &mut h1.engine);
+    }
     if continues {
         h1.engine.send_interim(100, None);
         x.head.expect_continue = false;
@@ -270,7 +296,9 @@ pub(super) fn respond<N: Net>(h1: &mut H1State, last_progress_ms: &mut u64, sh: 
                 if x.head.expect_continue && x.err_status == 0 {
                     h1.engine.send_interim(100, None);
                 }
-                h1.engine.discard_body();
+                if !x.wants_body() {
+                    h1.engine.discard_body();
+                }
             }
             debug_http!(x, "{}", trace::Head(&x.response));
             x.header_bytes += h1.engine.send_head(&x.response);

@@ -28,7 +28,7 @@ use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 use streams::{pump, remove};
 
-pub(super) use streams::{queue_goaway, respond};
+pub(super) use streams::{arrived, queue_goaway, respond};
 pub(super) use timeouts::{deadline_ms, on_deadline};
 
 /// Begins HTTP/2 on a connection.

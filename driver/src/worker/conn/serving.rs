@@ -12,7 +12,7 @@ use std::rc::Rc;
 use engines::h1::{self, Next};
 use engines::http::{OutputQueue, RequestHead};
 use server_http::conf_core::{CoreLoc, Lingering};
-use server_http::exchange::{Exchange, State};
+use server_http::exchange::Exchange;
 use server_http::stats::Activity;
 
 use super::engine::{Engine, NO_STREAM, Pool};
@@ -366,10 +366,7 @@ impl ActiveExchange {
     /// Until when it waits at most, for itself or for the next piece of its response.
     #[inline]
     pub(super) fn waits_until_ms(&self) -> Option<u64> {
-        match self.exchange.state {
-            State::Waiting(wait) => Some(wait.until_ms),
-            _ => self.exchange.pull_wait.map(|wait| wait.until_ms),
-        }
+        self.exchange.due_ms()
     }
 }
 

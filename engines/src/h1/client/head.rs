@@ -25,6 +25,8 @@ pub(super) struct ResponseParser {
     budget: LineBudget,
     /// Leading bytes of the incomplete line that are known to have no LF.
     searched: usize,
+    /// The incomplete line has a colon, so that it need not be checked from its start again.
+    in_value: bool,
     framing: Framing,
     connection: ConnectionOptions,
     size_bytes: u64,
@@ -62,6 +64,7 @@ impl ResponseParser {
             in_fields: false,
             budget: LineBudget::of_head(settings),
             searched: 0,
+            in_value: false,
             framing: Framing::default(),
             connection: ConnectionOptions::default(),
             size_bytes: 0,
@@ -74,6 +77,7 @@ impl ResponseParser {
         self.in_fields = false;
         self.budget = LineBudget::of_head(settings);
         self.searched = 0;
+        self.in_value = false;
         self.framing = Framing::default();
         self.connection = ConnectionOptions::default();
         self.size_bytes = 0;
@@ -103,8 +107,8 @@ impl ResponseParser {
                 return Err(self.too_long(&rest[..capacity]));
             }
             self.searched = 0;
-            let line = &rest[..lf];
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            self.in_value = false;
+            let line = strip_cr(&rest[..lf]);
             let done = self.line(line, self.head.arena.len() + at)?;
             at += lf + 1;
             self.budget.take(lf + 1);
@@ -141,15 +145,20 @@ impl ResponseParser {
         if part.len() >= capacity {
             return Err(self.too_long(&part[..capacity]));
         }
-        self.searched = part.len();
+        let before = std::mem::replace(&mut self.searched, part.len());
+        if self.in_value {
+            // The last byte may have been a CR, of which nothing was known.
+            let more = strip_cr(part).get(before.saturating_sub(1)..);
+            return check_text(more.unwrap_or_default()).map_err(ProtocolError::Head);
+        }
+        self.in_value = self.in_fields && memchr::memchr(b':', part).is_some();
         self.check_bytes(part)
     }
 
     fn check_bytes(&self, part: &[u8]) -> Result<(), ProtocolError> {
         if self.in_fields {
-            // The CR may turn out to be half of the line end.
-            let part = part.strip_suffix(b"\r").unwrap_or(part);
-            return field_line(part).map(drop).map_err(ProtocolError::Head);
+            let parsed = field_line(strip_cr(part));
+            return parsed.map(drop).map_err(ProtocolError::Head);
         }
         let known = part.len().min(PREFIX.len());
         match part.iter().zip(PREFIX).take_while(|(a, b)| a == b).count() {
@@ -170,7 +179,12 @@ impl ResponseParser {
     #[inline]
     fn line(&mut self, line: &[u8], offset: usize) -> Result<bool, ProtocolError> {
         if !self.in_fields {
-            (self.version, self.head.status) = status_line(line)?;
+            let (version, status, phrase) = status_line(line)?;
+            (self.version, self.head.status) = (version, status);
+            if let Some(start) = phrase {
+                let phrase = Span::new(offset + start, line.len() - start);
+                self.head.set_phrase_span(status, phrase);
+            }
             self.in_fields = true;
             return Ok(false);
         }
@@ -200,6 +214,12 @@ impl ResponseParser {
     }
 }
 
+/// The line without the CR of its line end, or what may turn out to be that.
+#[inline]
+fn strip_cr(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
 /// Parses a line after the first, which may be the beginning of one.
 #[inline]
 fn field_line(line: &[u8]) -> Result<Line, Fault> {
@@ -227,7 +247,8 @@ fn check_text(text: &[u8]) -> Result<(), Fault> {
 }
 
 /// "HTTP/1.1 200 OK". There may be several spaces before the status, a further number after it ("403.1"), and no phrase.
-fn status_line(line: &[u8]) -> Result<(Version, u16), ProtocolError> {
+/// Gives where the phrase begins, too, unless there is such a number.
+fn status_line(line: &[u8]) -> Result<(Version, u16, Option<usize>), ProtocolError> {
     if !line.starts_with(&PREFIX[..NAME_BYTES]) {
         return Err(ProtocolError::NotHttp);
     }
@@ -250,7 +271,12 @@ fn status_line(line: &[u8]) -> Result<(Version, u16), ProtocolError> {
         return Err(bad);
     }
     let status = parse_status(status).ok_or(ProtocolError::BadStatus)?;
-    Ok((version, status))
+    let phrase = match phrase {
+        [] => Some(line.len()),
+        [b' ', text @ ..] => Some(line.len() - text.len()),
+        _ => None,
+    };
+    Ok((version, status, phrase))
 }
 
 /// Where the body of a response ends, besides its framing fields (RFC 9112 section 6.3).

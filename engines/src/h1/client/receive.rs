@@ -9,7 +9,7 @@ use super::super::chunked::ChunkedDecoder;
 use super::head::{Ends, Parsed, ends};
 use super::{Client, Event, ProtocolError, Receiving, Sending};
 use crate::client::{Bodies, HeadSize, MAX_INTERIM};
-use crate::http::{BodyLength, Fields, Version};
+use crate::http::{BodyLength, Fields, ResponseHead, Version};
 
 impl Client {
     /// Takes bytes from the server.
@@ -166,15 +166,7 @@ impl Client {
             return Err(ProtocolError::UnaskedUpgrade);
         }
         if (100..200).contains(&status) && status != 101 {
-            if status == 103 && version == Version::Http10 {
-                return Err(ProtocolError::EarlyHintsInHttp10);
-            }
-            self.interim += 1;
-            if self.interim > MAX_INTERIM {
-                return Err(ProtocolError::TooManyInterim);
-            }
-            self.events.push_back(Event::Interim { stream, head });
-            return Ok(());
+            return self.interim(head, version);
         }
         let tunnel = status == 101 || (self.asked.is_connect && (200..300).contains(&status));
         let ends = ends(&head, self.asked.is_head);
@@ -204,6 +196,19 @@ impl Client {
             }
             Ends::AtClose => self.receiving = Receiving::UntilClose,
         }
+        Ok(())
+    }
+
+    fn interim(&mut self, head: Box<ResponseHead>, version: Version) -> Result<(), ProtocolError> {
+        if head.status == 103 && version == Version::Http10 {
+            return Err(ProtocolError::EarlyHintsInHttp10);
+        }
+        self.interim += 1;
+        if self.interim > MAX_INTERIM {
+            return Err(ProtocolError::TooManyInterim);
+        }
+        let stream = self.stream;
+        self.events.push_back(Event::Interim { stream, head });
         Ok(())
     }
 

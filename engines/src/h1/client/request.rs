@@ -90,33 +90,34 @@ fn encode<'a>(
     let version = version(options);
     let announced = framing.body(version).map_err(|_| Refusal::BadFraming)?;
     let method = Method::parse(method);
-    let mut asked = Asked {
+    let sending = sending(announced, options.body, out)?;
+    // Where a body is announced that does not come, the server may wait for it.
+    let is_short = matches!(announced, BodyLength::Length(1..)) && sending == Sending::Ended;
+    let asked = Asked {
         is_head: method == Method::Head,
         is_connect: method == Method::Connect,
         upgrade: options.upgrade,
-        keep: connection.keeps(version),
+        keep: connection.keeps(version) && !is_short,
     };
-    let sending = match (announced, options.body) {
-        (BodyLength::Unknown, BodyLength::None | BodyLength::Length(0)) => {
+    Ok((asked, sending))
+}
+
+/// How a body of this length is sent where the fields announce another; appends all of a coded one that is empty.
+fn sending(announced: BodyLength, body: BodyLength, out: &mut Vec<u8>) -> Result<Sending, Refusal> {
+    let is_empty = matches!(body, BodyLength::None | BodyLength::Length(0));
+    Ok(match (announced, body) {
+        (BodyLength::Unknown, _) if is_empty => {
             encode::last_chunk(out, None);
             Sending::Ended
         }
         (BodyLength::Unknown, _) => Sending::Chunked,
-        (BodyLength::None | BodyLength::Length(0), BodyLength::None | BodyLength::Length(0)) => {
-            Sending::Ended
-        }
-        (BodyLength::Length(_), BodyLength::None) => {
-            // The server waits for a body that does not come.
-            asked.keep = false;
-            Sending::Ended
-        }
+        _ if is_empty => Sending::Ended,
         (BodyLength::Length(left), BodyLength::Length(body)) if body > left => {
             return Err(Refusal::BodyTooLong);
         }
         (BodyLength::Length(left), _) => Sending::Counted { left },
         (BodyLength::None, _) => return Err(Refusal::BodyTooLong),
-    };
-    Ok((asked, sending))
+    })
 }
 
 /// The request line.

@@ -240,3 +240,24 @@ fn body_that_was_wanted_whole_is_stopped_after_the_answer() {
     let told = peer.answer(1, &[]).told();
     assert_eq!(told.last().map(String::as_str), Some("1 RST NO_ERROR"));
 }
+
+/// Whoever passes a body on has it sent by pieces, as many as are taken.
+#[test]
+fn body_that_is_wanted_by_pieces_has_a_window_of_its_own() {
+    let mut peer = Peer::new();
+    peer.post(1, &[]).told();
+    peer.conn.want_body(1, 64 << 10);
+    assert_eq!(peer.told(), [""; 0], "so much may come unasked");
+    peer.conn.want_body(1, 100_000);
+    peer.conn.want_body(1, 100_000);
+    let grant = 100_000 - (64 << 10);
+    assert_eq!(peer.told(), [format!("1 WINDOW {grant}")], "once");
+    peer.conn.consumed(1, 50_000);
+    assert_eq!(peer.told(), [""; 0]);
+    peer.conn.consumed(1, 1);
+    assert_eq!(peer.told(), ["1 WINDOW 50001"]);
+    peer.conn.want_body(3, 1);
+    peer.data(1, b"x", true).told();
+    peer.conn.want_body(1, 200_000);
+    assert_eq!(peer.told(), [""; 0], "nothing more comes");
+}

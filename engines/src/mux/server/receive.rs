@@ -75,6 +75,20 @@ impl<P: Protocol> Conn<P> {
         }
     }
 
+    /// Lets the peer send the body by pieces, of which `bytes` may be on their way unused: more than it may send unasked where
+    /// that is less.
+    pub fn want_body(&mut self, id: u32, bytes: u32) {
+        let Some(stream) = self.streams.get(id) else {
+            return;
+        };
+        if stream.received || stream.discarding {
+            return;
+        }
+        if let Some(grant) = stream.incoming.open_to(u64::from(bytes)) {
+            self.put_grant(id, grant);
+        }
+    }
+
     /// Gives no more `Data` and `Trailers` of this request.
     pub fn discard_body(&mut self, id: u32) {
         if let Some(stream) = self.streams.get(id) {

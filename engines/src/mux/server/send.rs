@@ -38,6 +38,12 @@ impl<P: Protocol> Conn<P> {
         self.sender.end(&mut self.streams, id, trailers);
     }
 
+    /// The body breaks off: what was given before leaves, then the stream is reset, and [`SendAction::Sent`] tells so. False
+    /// if there is no body to break off.
+    pub fn break_off(&mut self, id: u32, code: u32) -> bool {
+        self.sender.break_off(&mut self.streams, id, code)
+    }
+
     /// The source of a body has nothing now: it is not asked for until [`Self::resume`].
     pub fn stall(&mut self, id: u32) {
         self.sender.stall(&mut self.streams, id, true);
@@ -110,8 +116,14 @@ impl<P: Protocol> Conn<P> {
 
     /// Ends a stream that has no byte left: with its trailers, or with an empty frame.
     fn put_end(&mut self, id: u32) {
-        let stream = self.streams.get(id);
-        let Some(trailers) = stream.and_then(|stream| stream.out.take_trailers()) else {
+        let Some(stream) = self.streams.get(id) else {
+            return;
+        };
+        if let Some(code) = stream.out.broken() {
+            self.sender.finish_broken(id, stream.out.sent_bytes);
+            return self.reset(id, code);
+        }
+        let Some(trailers) = stream.out.take_trailers() else {
             return;
         };
         let bytes = if let Some(trailers) = trailers {

@@ -160,10 +160,11 @@ fn told<'a>(record: &Record<'a>) -> Option<&'a Details<'a>> {
     record.request.filter(|_| record.level != Level::Debug)
 }
 
-fn quoted<'a>(details: &Details<'a>) -> [(&'static str, Option<&'a [u8]>); 4] {
+fn quoted<'a>(details: &Details<'a>) -> [(&'static str, Option<&'a [u8]>); 5] {
     [
         ("request", details.request),
         ("subrequest", details.subrequest),
+        ("upstream", details.upstream),
         ("host", details.host),
         ("referrer", details.referrer),
     ]
@@ -243,6 +244,7 @@ mod tests {
             server: b"localhost",
             request: Some(bytes),
             subrequest: None,
+            upstream: None,
             host: Some(bytes),
             referrer: None,
         }

@@ -73,6 +73,7 @@ pub(super) fn http(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         server: None,
         handler: None,
         except: None,
+        auto_redirect: false,
         mapped: true,
     };
     b.http = Some(HttpDraft {
@@ -199,6 +200,7 @@ impl Build {
             server,
             handler: None,
             except: None,
+            auto_redirect: false,
             mapped,
         });
         http.location = http.locations.len() - 1;

@@ -53,6 +53,8 @@ pub struct LocationDraft {
     pub handler: Option<ContentHandler>,
     /// `limit_except` inside it: excluded methods and their location.
     pub except: Option<(u32, usize)>,
+    /// A request for its name without the slash at the end is redirected to its name.
+    pub auto_redirect: bool,
     /// Whether it is chosen by URI, not an `if` or `limit_except` block.
     pub mapped: bool,
 }

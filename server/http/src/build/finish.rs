@@ -167,22 +167,30 @@ fn merge_locations(locations: &mut [LocationDraft]) {
 /// Names and the locations that have them.
 type Named = Vec<(Vec<u8>, usize)>;
 
+/// The locations inside a level: compared with the whole URI, with its beginning, by expression; and those of the first
+/// two to which requests without their last slash are redirected.
+#[derive(Default)]
+struct Inner {
+    exact: Named,
+    prefix: Named,
+    regex: Vec<usize>,
+    slashes: Named,
+}
+
 fn flatten(
     drafts: Vec<LocationDraft>,
     parents: &[Option<usize>],
     servers: &mut [Server],
 ) -> Vec<Location> {
-    let mut sets: Vec<(Named, Named, Vec<usize>)> =
-        drafts.iter().map(|_| Default::default()).collect();
+    let mut sets: Vec<Inner> = drafts.iter().map(|_| Inner::default()).collect();
     for (id, draft) in drafts.iter().enumerate() {
         let Some(parent) = draft.parent else { continue };
-        let (exact, prefix, regex) = &mut sets[parent];
+        let set = &mut sets[parent];
+        let named = || (draft.name.clone(), id);
         match &draft.kind {
-            LocationKind::Exact => exact.push((draft.name.clone(), id)),
-            LocationKind::Prefix | LocationKind::PrefixOnly => {
-                prefix.push((draft.name.clone(), id))
-            }
-            LocationKind::Regex(_) => regex.push(id),
+            LocationKind::Exact => set.exact.push(named()),
+            LocationKind::Prefix | LocationKind::PrefixOnly => set.prefix.push(named()),
+            LocationKind::Regex(_) => set.regex.push(id),
             LocationKind::Named => {
                 if let Some(server) = draft.server {
                     servers[server]
@@ -193,6 +201,13 @@ fn flatten(
             }
             LocationKind::Block => {}
         }
+        let by_name = matches!(
+            draft.kind,
+            LocationKind::Exact | LocationKind::Prefix | LocationKind::PrefixOnly
+        );
+        if draft.auto_redirect && by_name {
+            set.slashes.push(named());
+        }
     }
     let mapped: Vec<bool> = drafts.iter().map(|d| d.mapped).collect();
     let handlers: Vec<_> = drafts.iter().map(|d| d.handler).collect();
@@ -200,7 +215,7 @@ fn flatten(
         .into_iter()
         .zip(sets)
         .enumerate()
-        .map(|(id, (draft, (exact, prefix, regex)))| {
+        .map(|(id, (draft, set))| {
             let around = (draft.kind_is_if()).then_some(parents[id]).flatten();
             let confs: Confs = draft.confs.finish();
             Location {
@@ -209,7 +224,7 @@ fn flatten(
                 parent: parents[id],
                 kind: draft.kind,
                 confs,
-                inner: LocationSet::new(exact, prefix, regex),
+                inner: LocationSet::new(set.exact, set.prefix, set.regex).with_slashes(set.slashes),
                 handler: draft.handler.or_else(|| around.and_then(|p| handlers[p])),
                 mapped: mapped_of(id, parents, &mapped),
                 except: draft.except,

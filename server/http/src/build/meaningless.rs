@@ -46,6 +46,8 @@ rows! {
     "referer_hash_bucket_size", SL, TAKE1, "Tables size themselves.";
     "types_hash_max_size", HSL, TAKE1, "Tables size themselves.";
     "types_hash_bucket_size", HSL, TAKE1, "Tables size themselves.";
+    "proxy_headers_hash_max_size", HSL, TAKE1, "Tables size themselves.";
+    "proxy_headers_hash_bucket_size", HSL, TAKE1, "Tables size themselves.";
     "connection_pool_size", HS, TAKE1, "Connections do not allocate from pools of a set size.";
     "request_pool_size", HS, TAKE1, "Requests do not allocate from pools of a set size.";
     "output_buffers", HSL, TAKE2, "Bodies are sent from the page cache, not copied through buffers of a set size.";

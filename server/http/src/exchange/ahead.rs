@@ -1,17 +1,38 @@
-//! What leaves ahead of a response: an interim head, and promises of what the client will ask for next.
+//! What leaves ahead of a response: interim heads, and promises of what the client will ask for next.
 //!
-//! Modules put it here, the driver takes it when it can leave: the interim head with the first wait or with the response,
+//! Handlers put it here, the driver takes it when it can leave: interim heads whenever the exchange waits or has a response,
 //! the promises with the response.
 //!
-//! Source: RFC 8297; RFC 9113 section 8.4.
+//! Source: RFC 8297; RFC 9110 section 15.2; RFC 9113 section 8.4.
+
+use std::collections::VecDeque;
 
 use engines::http::ResponseHead;
+
+use super::Exchange;
 
 /// What leaves ahead of a response.
 #[derive(Debug, Default)]
 pub struct Ahead {
-    /// The fields of a 103 that has not left yet.
-    pub hints: Option<ResponseHead>,
+    /// Interim responses that have not left yet, with their statuses.
+    pub hints: VecDeque<ResponseHead>,
     /// Paths, with their queries, that are to be pushed.
     pub pushes: Vec<Vec<u8>>,
 }
+
+impl Exchange {
+    /// Has an interim response leave ahead of the response, 1xx but not 101. False if too many wait already: it is dropped,
+    /// as any of them may be.
+    pub fn hint(&mut self, head: ResponseHead) -> bool {
+        debug_assert!(matches!(head.status, 100 | 102..=199), "an interim status");
+        let hints = &mut self.ahead.get_or_insert_default().hints;
+        let fits = hints.len() < HINTS_MAX;
+        if fits {
+            hints.push_back(head);
+        }
+        fits
+    }
+}
+
+/// Most interim responses that wait to leave.
+pub const HINTS_MAX: usize = 16;

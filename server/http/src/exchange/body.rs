@@ -9,6 +9,7 @@ use std::io;
 use engines::http::{Chunk, FileRange, Method};
 use server_base::errlog::Level;
 
+use super::body_source::BrokenSource;
 use super::stage_queue::{QueueState, StageQueue};
 use super::subrequest::Subrequest;
 use super::subrequest_queue::QueueRead;
@@ -194,7 +195,23 @@ impl Exchange {
         };
         self.pull_wait = None;
         match source.next(cx) {
-            BodyRead::Chunk(chunk) => Pulled::Chunk(chunk),
+            BodyRead::Chunk(chunk) => {
+                let held = !self.stages.is_empty() || self.is_subrequest();
+                self.unflushed = held && !matches!(chunk, Chunk::Flush);
+                Pulled::Chunk(chunk)
+            }
+            // Stages let go of what they hold, once: the source is asked again behind the mark.
+            BodyRead::Pending(_) if self.unflushed => {
+                self.unflushed = false;
+                Pulled::Chunk(Chunk::Flush)
+            }
+            BodyRead::Broken => {
+                self.body_source = Some(Box::new(BrokenSource));
+                match std::mem::take(&mut self.unflushed) {
+                    true => Pulled::Chunk(Chunk::Flush),
+                    false => Pulled::Broken,
+                }
+            }
             BodyRead::Pending(wait) => {
                 self.pull_wait = Some(wait);
                 Pulled::Pending
@@ -285,9 +302,8 @@ impl Exchange {
                     Some(read)
                 }
                 Pulled::End => None,
-                Pulled::Pending | Pulled::BudgetSpent | Pulled::Broken => {
-                    return Ok(Stepped::Pending);
-                }
+                Pulled::Pending | Pulled::BudgetSpent => return Ok(Stepped::Pending),
+                Pulled::Broken => return Err(Broken("")),
             }
         };
         let (stage, lane) = (&mut self.stages[i], &mut self.stage_queues[i]);

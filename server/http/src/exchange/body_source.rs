@@ -13,10 +13,25 @@ pub trait BodySource {
 /// What a [`BodySource`] gives.
 #[derive(Debug)]
 pub enum BodyRead {
-    /// A piece of the body. What is to leave before there is more has [`Chunk::Flush`] behind it.
+    /// A piece of the body. What came before a pause leaves at once; [`Chunk::Flush`] has it leave where there is none.
     Chunk(Chunk),
     /// Nothing before this wait ends.
     Pending(Wait),
     /// The body has ended.
     End,
+    /// It cannot be given to its end: the response breaks off behind what came before.
+    Broken,
 }
+
+/// The source of a body that is broken.
+pub(super) struct BrokenSource;
+
+impl BodySource for BrokenSource {
+    fn next(&mut self, _: &mut Ctx<'_>) -> BodyRead {
+        BodyRead::Broken
+    }
+}
+
+#[cfg(test)]
+#[path = "body_source_tests.rs"]
+mod tests;

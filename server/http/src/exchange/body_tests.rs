@@ -290,12 +290,14 @@ fn a_source_that_waits_makes_the_stages_wait_and_keeps_their_time() {
     let mut x = exchange(&world, &[]);
     x.body_source = source(vec![
         BodyRead::Chunk(text("a")),
+        // It is asked again behind the mark.
+        BodyRead::Pending(Wait::until(4321)),
         BodyRead::Pending(Wait::until(4321)),
         BodyRead::Chunk(text("b")),
         BodyRead::End,
     ]);
     x.stages.push(Named::new("one", &calls));
-    assert_eq!(world.pull(&mut x), ("a".to_owned(), "later"));
+    assert_eq!(world.pull(&mut x), ("a|".to_owned(), "later"));
     assert_eq!(x.due_ms(), Some(4321));
     assert_eq!(world.pull(&mut x), ("b<one>".to_owned(), "end"));
 }

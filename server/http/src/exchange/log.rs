@@ -22,11 +22,13 @@ impl Exchange {
             return;
         }
         let known = |id| self.head.field(id);
+        let upstream = self.upstream.as_ref().and_then(|upstream| upstream.url());
         let details = Details {
             client: self.client.peer,
             server: &self.srv::<CoreSrv>(&self.http).name,
             request: (self.head.line.len > 0).then(|| self.head.bytes(self.head.line)),
             subrequest: self.is_subrequest().then_some(&self.uri),
+            upstream: upstream.as_deref(),
             host: known(FieldId::Host),
             referrer: known(FieldId::Referer),
         };

@@ -40,6 +40,8 @@ pub(super) struct SubrequestQueue {
     own_wait: Option<Wait>,
     /// What has come out has been told to leave at once.
     flushed: bool,
+    /// The exchange's own body is broken behind what is in the queue.
+    broken: Option<Broken>,
 }
 
 enum Piece {
@@ -71,7 +73,7 @@ impl SubrequestQueue {
             match self.pieces.pop_front() {
                 Some(Piece::Chunk(chunk)) => {
                     self.ahead_bytes -= chunk.bytes().len() as u64;
-                    self.flushed = false;
+                    self.flushed = matches!(chunk, Chunk::Flush);
                     return Ok(QueueRead::Chunk(chunk));
                 }
                 Some(Piece::Subrequest(mut child)) => match pull_child(&mut child, x, cx)? {
@@ -80,7 +82,7 @@ impl SubrequestQueue {
                         self.waited &= !child.waited;
                     }
                     QueueRead::Chunk(chunk) => {
-                        self.flushed = false;
+                        self.flushed = matches!(chunk, Chunk::Flush);
                         self.pieces.push_front(Piece::Subrequest(child));
                         return Ok(QueueRead::Chunk(chunk));
                     }
@@ -91,6 +93,9 @@ impl SubrequestQueue {
                     }
                 },
                 None if self.advance(x, cx)? => {}
+                None if self.broken.is_some() => {
+                    return self.broken.take().map_or(Ok(QueueRead::End), Err);
+                }
                 None if self.held.is_some() || self.own_wait.is_some() => return Ok(self.wait(x)),
                 None => return Ok(QueueRead::End),
             }
@@ -144,20 +149,25 @@ impl SubrequestQueue {
         }
         self.own_wait = None;
         if !self.own_ended {
-            match x.own_piece(cx)? {
-                Own::Chunk(chunk) => {
+            match x.own_piece(cx) {
+                Ok(Own::Chunk(chunk)) => {
                     self.push(chunk);
                     return Ok(true);
                 }
-                Own::Subrequest(child) => {
+                Ok(Own::Subrequest(child)) => {
                     self.join(child, x, cx);
                     return Ok(true);
                 }
-                Own::Pending => {
+                Ok(Own::Pending) => {
                     self.own_wait = x.pull_wait;
                     return Ok(false);
                 }
-                Own::End => self.own_ended = true,
+                Ok(Own::End) => self.own_ended = true,
+                // What is in the queue still leaves, and nothing comes behind it.
+                Err(broken) => {
+                    (self.own_ended, self.after) = (true, None);
+                    self.broken = Some(broken);
+                }
             }
         }
         let Some(uri) = self.after.take() else {
@@ -328,6 +338,22 @@ impl Exchange {
         next
     }
 
+    /// Tells subrequests that something may have arrived, whether they are first or not.
+    pub(super) fn subrequests_arrived(&mut self, cx: &mut Ctx<'_>) {
+        let Some(mut queue) = self.subrequests.queue.take() else {
+            return;
+        };
+        let held = queue.held.iter_mut().map(|held| &mut held.0);
+        let pieces = queue.pieces.iter_mut().filter_map(|piece| match piece {
+            Piece::Subrequest(child) => Some(&mut **child),
+            Piece::Chunk(_) => None,
+        });
+        for child in held.chain(pieces) {
+            self.with_parent_state(&mut child.exchange, |child| child.arrived(cx));
+        }
+        self.subrequests.queue = Some(queue);
+    }
+
     /// Takes back what came out of the queue.
     pub(super) fn put_back_queued(&mut self, chunk: Chunk) {
         if let Some(queue) = &mut self.subrequests.queue {
@@ -348,7 +374,8 @@ impl Exchange {
             return Ok(match self.next_own(cx) {
                 Pulled::Chunk(chunk) => Own::Chunk(chunk),
                 Pulled::Pending | Pulled::BudgetSpent => Own::Pending,
-                Pulled::End | Pulled::Broken => Own::End,
+                Pulled::End => Own::End,
+                Pulled::Broken => return Err(Broken("")),
             });
         };
         self.stage_queues

@@ -56,10 +56,10 @@ impl Exchange {
         matches!(self.state, State::Waiting(_))
     }
 
-    /// Whether what comes of the request body is delivered: until the response is decided.
+    /// Whether what comes of the request body is delivered: until the response is decided, or as long as it is passed on.
     #[inline]
     pub fn wants_body(&self) -> bool {
-        self.is_waiting()
+        self.is_waiting() || (self.on_arrival.is_some() && self.passes_body())
     }
 
     /// Whether the exchange waits for something that has come.
@@ -89,10 +89,15 @@ impl Exchange {
     }
 
     /// The time of its own at which the exchange is to be looked at, monotonic milliseconds.
-    pub(super) fn due_ms(&self) -> Option<u64> {
-        match self.state {
+    #[inline]
+    pub fn due_ms(&self) -> Option<u64> {
+        let until_ms = match self.state {
             State::Waiting(wait) => Some(wait.until_ms),
             _ => self.pull_wait.map(|wait| wait.until_ms),
+        };
+        match &self.request_body {
+            None => until_ms,
+            Some(body) => until_ms.into_iter().chain(body.due_ms()).min(),
         }
     }
 

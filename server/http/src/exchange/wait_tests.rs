@@ -182,6 +182,13 @@ fn slow() -> Box<Slow> {
     ])))
 }
 
+/// As [`slow`], for one that is asked twice before it waits.
+fn slow_subrequest() -> Box<Slow> {
+    let mut slow = slow();
+    slow.0.insert(1, BodyRead::Pending(Wait::woken()));
+    slow
+}
+
 #[test]
 fn a_source_that_is_to_wake_has_no_time() {
     let mut world = World::new("");
@@ -199,13 +206,13 @@ fn a_subrequest_waits_for_its_source_and_its_parent_with_it() {
     let mut world = World::new("");
     let mut ran = world.run(&get("/say/own"), &[]);
     ran.react(&[("say", |x, cx| {
-        x.body_source = Some(slow());
+        x.body_source = Some(slow_subrequest());
         x.reply.status = 200;
         crate::reply::send(x, cx, None);
         Outcome::Sent
     })]);
     ran.x.add_around(Some(b"/slow".to_vec()), None);
-    assert_eq!(world.pull(&mut ran.x), ("a".to_owned(), "later"));
+    assert_eq!(world.pull(&mut ran.x), ("a|".to_owned(), "later"));
     assert_eq!(ran.x.due_ms(), Some(u64::MAX));
     assert_eq!(world.pull(&mut ran.x), ("bown".to_owned(), "end"));
 }

@@ -36,6 +36,7 @@ pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
     location_changed(x);
     x.internal = true;
     x.valid_location = true;
+    x.valid_target = false;
     x.uri_below_alias = false;
     x.state = State::Running;
     enter(x, Phase::ServerRewrite);

@@ -124,7 +124,7 @@ fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &Plan) {
         },
         file: None,
         most: loc.client_max_body_size.0,
-        pace: Pace::begin(loc, cx.clock.mono_ms),
+        pace: super::pace_of(loc, cx.clock.mono_ms),
         end: None,
         told: false,
     };

@@ -5,27 +5,33 @@
 //!           body_used                     bytes that are used up: the peer may send as many again
 //!           has_body_room                 whether more may be read where nobody gives back windows
 //! handler:  collect                       the whole body, in memory or in a file; Wait until it is there
+//!           stream::take                  the next piece of it, or of a tunnel
 //! ```
 //!
 //! Nothing asks for a body but the handler that needs it; until one does, what comes is held, up to what the peer may send
-//! unasked, and once a response has been decided nothing is delivered any more. A handler that takes pieces as they come
-//! would stand beside `collect`, and take from what is held.
+//! unasked. Once a response has been decided nothing is delivered any more, unless a handler passes the body on: then both
+//! go on at the same time ([`Exchange::on_arrival`]).
 //!
 //! Source: nginx documentation, directives `client_body_*`, `client_max_body_size`.
 
 mod collect;
 mod pace;
+mod pieces;
+pub mod stream;
 
 use std::collections::VecDeque;
 
-use engines::http::BodyLength;
+use engines::http::{BodyLength, Fault};
 use server_base::errlog::Level;
 use server_base::files::TempFile;
 
+use crate::conf_core::CoreLoc;
 use crate::exchange::{Ctx, Exchange, State, Wait};
 use collect::Reader;
 pub use collect::{Collected, InFile, Plan, collect};
 pub use pace::BodyRate;
+use pace::Pace;
+use pieces::Stream;
 
 /// What has come of the body of a request.
 #[derive(Default)]
@@ -39,25 +45,23 @@ pub struct RequestBody {
     used: u64,
     /// Nothing comes any more.
     ended: bool,
-    /// Who takes it.
+    /// Who takes it whole.
     reader: Option<Reader>,
+    /// Or piece by piece.
+    stream: Option<Stream>,
 }
 
 impl Exchange {
-    /// Takes a piece of the body. Called while the response is not decided.
+    /// Takes a piece of the body. Called while [`Exchange::wants_body`].
     pub fn deliver_body(&mut self, bytes: Vec<u8>, cx: &mut Ctx<'_>) {
         let mut request_body = self.request_body.take().unwrap_or_default();
         let len = bytes.len() as u64;
         request_body.received += len;
         match &mut request_body.reader {
             None => {
-                request_body.held_bytes += len;
-                // Small pieces are joined: what is held is not to be more than its bytes.
-                match request_body.held.back_mut() {
-                    Some(last) if last.len() + bytes.len() <= JOINED_BYTES => {
-                        last.extend_from_slice(&bytes);
-                    }
-                    _ => request_body.held.push_back(bytes),
+                request_body.hold(bytes);
+                if request_body.stream.is_some() {
+                    request_body.pass(self, len, cx.clock.mono_ms);
                 }
             }
             Some(reader) => {
@@ -78,26 +82,58 @@ impl Exchange {
         if let Some(reader) = &mut request_body.reader {
             reader.end(self, cx);
         }
+        if let Some(stream) = &mut request_body.stream {
+            stream.end();
+        }
         self.request_body = Some(request_body);
     }
 
     /// Whether the exchange waits for something of the body that is there now.
     #[inline]
     pub fn is_body_due(&self) -> bool {
-        let reader = self
-            .request_body
-            .as_ref()
-            .and_then(|request_body| request_body.reader.as_ref());
-        reader.is_some_and(Reader::is_due) && self.is_waiting()
+        let Some(request_body) = &self.request_body else {
+            return false;
+        };
+        request_body.is_due() && self.is_waiting()
     }
 
-    /// Whether the exchange waits for more of the body.
-    pub fn awaits_body(&self) -> bool {
+    /// Whether something of the body is there now for a handler that passes it on while the response is on its way.
+    #[inline]
+    pub fn has_body_arrived(&self) -> bool {
+        let request_body = self.request_body.as_ref();
+        self.on_arrival.is_some()
+            && self.passes_body()
+            && request_body.is_some_and(|request_body| request_body.is_due())
+    }
+
+    /// Whether the whole body is collected, and is not there yet.
+    pub fn collects_body(&self) -> bool {
         let reader = self
             .request_body
             .as_ref()
             .and_then(|request_body| request_body.reader.as_ref());
         reader.is_some_and(|reader| !reader.is_done()) && self.is_waiting()
+    }
+
+    /// Whether a handler waits for more of the body.
+    pub fn awaits_body(&self) -> bool {
+        let request_body = self.request_body.as_ref();
+        let stream = request_body.and_then(|request_body| request_body.stream.as_ref());
+        self.collects_body() || (stream.is_some_and(Stream::is_waiting) && self.wants_body())
+    }
+
+    /// Whether a handler takes the body, and its end has not come.
+    pub fn lacks_body(&self) -> bool {
+        let request_body = self.request_body.as_ref();
+        let lacks = |body: &RequestBody| body.stream.is_some() && !body.ended;
+        self.collects_body() || (request_body.is_some_and(|body| lacks(body)) && self.wants_body())
+    }
+
+    /// Whether the response is on its way, and a handler takes pieces of the body or of a tunnel.
+    pub(crate) fn passes_body(&self) -> bool {
+        let request_body = self.request_body.as_ref();
+        self.state == State::Responding
+            && request_body.is_some_and(|request_body| request_body.stream.is_some())
     }
 
     /// Bytes that were used up since this was asked.
@@ -121,8 +157,17 @@ impl Exchange {
             Level::Info,
             format_args!("client prematurely closed connection"),
         );
-        self.err_status = 400;
-        self.reply.status = 400;
+        if !self.header_sent {
+            self.err_status = 400;
+            self.reply.status = 400;
+        }
+    }
+
+    /// The body breaks the protocol while it is passed on and the response is on its way, which breaks off as well.
+    pub fn break_body(&mut self, fault: Fault) {
+        self.log(Level::Info, format_args!("{}", fault.message()));
+        self.keep_alive = false;
+        self.state = State::Aborted;
     }
 
     /// The whole body, where it was collected and lies in memory.
@@ -158,8 +203,39 @@ impl Exchange {
     }
 }
 
-/// Bytes of a body that are held before anybody has asked for it; as much is read ahead over HTTP/2.
-const HELD_BYTES: u64 = 64 << 10;
+/// How long a body may take that is read from now on.
+fn pace_of(loc: &CoreLoc, now_ms: u64) -> Pace {
+    let (gap_ms, all_ms) = (loc.client_body_timeout.0, loc.client_body_deadline.0);
+    Pace::begin(gap_ms, all_ms, *loc.client_body_min_rate, now_ms)
+}
+
+impl RequestBody {
+    /// Holds a piece until somebody asks.
+    fn hold(&mut self, bytes: Vec<u8>) {
+        self.held_bytes += bytes.len() as u64;
+        // Small pieces are joined: what is held is not to be more than its bytes.
+        match self.held.back_mut() {
+            Some(last) if last.len() + bytes.len() <= JOINED_BYTES => {
+                last.extend_from_slice(&bytes);
+            }
+            _ => self.held.push_back(bytes),
+        }
+    }
+
+    /// Whether something has come that the handler has not been told of.
+    fn is_due(&self) -> bool {
+        self.reader.as_ref().is_some_and(Reader::is_due)
+            || self.stream.as_ref().is_some_and(Stream::is_due)
+    }
+
+    /// When more of it must have come for the handler that takes pieces, monotonic milliseconds.
+    pub(crate) fn due_ms(&self) -> Option<u64> {
+        self.stream.as_ref()?.until_ms()
+    }
+}
+
+/// Bytes of a body that are held before anybody takes them; as much is read ahead over HTTP/2.
+pub const HELD_BYTES: u64 = 64 << 10;
 /// Bytes up to which pieces that are held are joined.
 const JOINED_BYTES: usize = 4 << 10;
 

@@ -9,8 +9,6 @@ use conf::{Arity, ConfError, Directive};
 use server_base::config::ConfigContext;
 use server_base::typed::Typed;
 
-use crate::conf_core::CoreLoc;
-
 /// `client_body_min_rate`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BodyRate {
@@ -60,17 +58,16 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// The times of a body that is read from now on.
-    pub(super) fn begin(loc: &CoreLoc, now_ms: u64) -> Self {
+    /// The times of a body that is read from now on: between two reads, in all (0 for any), and its rate.
+    pub(super) fn begin(gap_ms: u64, all_ms: u64, rate: BodyRate, now_ms: u64) -> Self {
         let after = |ms: u64| match ms {
             0 => u64::MAX,
             _ => now_ms.saturating_add(ms),
         };
-        let rate = *loc.client_body_min_rate;
         Self {
-            gap_ms: loc.client_body_timeout.0,
+            gap_ms,
             mark_ms: now_ms,
-            end_ms: after(loc.client_body_deadline.0),
+            end_ms: after(all_ms),
             rate,
             due_ns: match rate.bytes_a_second {
                 0 => u64::MAX,
@@ -92,6 +89,14 @@ impl Pace {
             .saturating_add(self.rate.grace_ms)
             .saturating_mul(NS_PER_MS);
         self.due_ns = self.due_ns.saturating_add(bought_ns).min(most_ns);
+    }
+
+    /// Between these times nothing had to come.
+    pub(super) fn excuse(&mut self, since_ms: u64, now_ms: u64) {
+        let ms = now_ms.saturating_sub(since_ms);
+        self.mark_ms = self.mark_ms.max(now_ms);
+        self.end_ms = self.end_ms.saturating_add(ms);
+        self.due_ns = self.due_ns.saturating_add(ms.saturating_mul(NS_PER_MS));
     }
 
     /// When it must have gone on, monotonic milliseconds.
@@ -164,6 +169,24 @@ mod tests {
             pace.broken(1500)
                 .is_some_and(|text| text.contains("slower"))
         );
+    }
+
+    #[test]
+    fn time_in_which_nothing_was_to_come_counts_for_nothing() {
+        let mut pace = pace(100);
+        pace.end_ms = 5000;
+        pace.excuse(0, 10_000);
+        assert_eq!(pace.broken(10_999), None);
+        assert!(
+            pace.broken(11_000)
+                .is_some_and(|text| text.contains("slower"))
+        );
+        pace.due_ns = u64::MAX;
+        assert_eq!(pace.until_ms(), 15_000);
+        pace.end_ms = u64::MAX;
+        pace.excuse(20_000, 20_001);
+        let times = (pace.until_ms(), pace.end_ms, pace.due_ns);
+        assert_eq!(times, (80_001, u64::MAX, u64::MAX));
     }
 
     #[test]

@@ -118,11 +118,41 @@ impl NextUpstream {
     pub const NON_IDEMPOTENT: u32 = 1 << 10;
     /// None.
     pub const OFF: u32 = 1 << 11;
+    /// `*_allow_upstream` does not admit the server.
+    pub const DENIED: u32 = 1 << 12;
+    /// No server is alive; no directive says so.
+    pub const NO_LIVE: u32 = 1 << 13;
+    /// A response of the cache is out of date; taken, and without meaning before there is a cache.
+    pub const UPDATING: u32 = 1 << 14;
+
+    /// The words of the directive.
+    pub const NAMES: &[(&str, u32)] = &[
+        ("error", Self::ERROR),
+        ("timeout", Self::TIMEOUT),
+        ("invalid_header", Self::INVALID_HEADER),
+        ("non_idempotent", Self::NON_IDEMPOTENT),
+        ("http_500", Self::HTTP_500),
+        ("http_502", Self::HTTP_502),
+        ("http_503", Self::HTTP_503),
+        ("http_504", Self::HTTP_504),
+        ("http_403", Self::HTTP_403),
+        ("http_404", Self::HTTP_404),
+        ("http_429", Self::HTTP_429),
+        ("denied", Self::DENIED),
+        ("updating", Self::UPDATING),
+        ("off", Self::OFF),
+    ];
 
     /// Whether one of these is written.
     #[must_use]
     pub fn has(self, of: u32) -> bool {
         self.0 & of != 0
+    }
+
+    /// Whether all of these are written.
+    #[must_use]
+    pub fn has_all(self, of: u32) -> bool {
+        self.0 & of == of
     }
 }
 
@@ -149,6 +179,19 @@ impl IgnoredHeaders {
     pub const SET_COOKIE: u32 = 1 << 7;
     /// `Vary`.
     pub const VARY: u32 = 1 << 8;
+
+    /// The words of the directive.
+    pub const NAMES: &[(&str, u32)] = &[
+        ("X-Accel-Redirect", Self::XA_REDIRECT),
+        ("X-Accel-Expires", Self::XA_EXPIRES),
+        ("X-Accel-Limit-Rate", Self::XA_LIMIT_RATE),
+        ("X-Accel-Buffering", Self::XA_BUFFERING),
+        ("X-Accel-Charset", Self::XA_CHARSET),
+        ("Expires", Self::EXPIRES),
+        ("Cache-Control", Self::CACHE_CONTROL),
+        ("Set-Cookie", Self::SET_COOKIE),
+        ("Vary", Self::VARY),
+    ];
 
     /// Whether one of these is written.
     #[must_use]

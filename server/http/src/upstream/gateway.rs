@@ -37,6 +37,31 @@ pub trait Gateway: Sync {
 
     /// Changes the head of a response, in `x.reply`, before header stages see it: `Location`, `Refresh`, cookies.
     fn head(&self, x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead) -> Verdict;
+
+    /// What stands before a server's name in the log.
+    fn scheme(&self) -> &'static str {
+        "http://"
+    }
+
+    /// Whether the location has a body that is sent in the place of the client's (`*_set_body`).
+    fn has_body(&self, _: &Exchange, _: &Http) -> bool {
+        false
+    }
+
+    /// That body.
+    fn body(&self, _: &mut Exchange, _: &mut Ctx<'_>) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Whether a body can be sent whose length is not known.
+    fn sends_unknown_length(&self, _: &Exchange, _: &Http) -> bool {
+        true
+    }
+
+    /// Whether early hints of a server are passed on.
+    fn passes_hints(&self, _: &mut Exchange, _: &mut Ctx<'_>) -> bool {
+        false
+    }
 }
 
 /// Which servers a request is passed to.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use server_base::connector::{Pool, UpstreamAddr};
 
 use super::gateway::Target;
-use crate::conf_core::ResolverLoc;
+use crate::conf_core::{NameServers, ResolverLoc};
 use crate::exchange::{Ctx, Exchange, Wait};
 
 pub use conf::{
@@ -98,8 +98,12 @@ impl Picker {
         let group = match target {
             Target::Group(id) => Rc::clone(&x.http.groups[id.0]),
             Target::Addresses(addresses) => Rc::new(LocalGroup::of_addresses(addresses)),
-            Target::Name(name, port) => Rc::new(LocalGroup::of_name(x, name, port)),
+            Target::Name(name, port) => Rc::new(LocalGroup::of_name(x, &name, port)),
         };
+        Self::of(group)
+    }
+
+    fn of(group: Rc<LocalGroup>) -> Self {
         Self {
             changes: group.peers.changes.get(),
             group,
@@ -222,47 +226,49 @@ impl Drop for Picker {
 impl LocalGroup {
     /// A group of the configuration.
     pub(crate) fn new(group: &Group) -> Rc<Self> {
-        let resolver = group.resolver.as_ref();
         let timeout_ms = group.resolver_timeout_ms.unwrap_or_default();
+        let by = (group.resolver.as_ref(), timeout_ms);
         Rc::new(Self {
-            name: group.name.to_vec().into(),
-            peers: Peers::new(group.servers.iter()),
-            followed: Followed::new(group.servers.iter(), resolver, timeout_ms),
             keepalive: group.keepalive,
             digest: pool::group_digest(&group.name),
+            ..Self::of(&group.name, &group.servers, by)
         })
     }
 
     /// Servers of one request, which are known by their addresses.
     fn of_addresses(addresses: Vec<UpstreamAddr>) -> Self {
-        let name = addresses
-            .first()
-            .map_or_else(String::new, UpstreamAddr::to_string);
+        let name = addresses.first().map(ToString::to_string);
+        let name = name.unwrap_or_default();
         let server = Server {
             name: name.as_bytes().into(),
             addresses,
             ..Server::new()
         };
-        Self::of_request(name, &server, None)
+        Self::of(name.as_bytes(), &[server], (None, 0))
     }
 
     /// Servers of one request, whose name is resolved for it.
-    fn of_name(x: &Exchange, name: String, port: u16) -> Self {
+    fn of_name(x: &Exchange, name: &str, port: u16) -> Self {
         let server = Server {
             name: name.as_bytes().into(),
-            unresolved: Some(UnresolvedHost::new(&name, port)),
+            unresolved: Some(UnresolvedHost::new(name, port)),
             ..Server::new()
         };
         let conf: &ResolverLoc = x.loc(&x.http);
-        let servers = std::iter::once(&server);
-        let followed = Followed::new(servers, conf.servers.as_ref(), conf.timeout.0);
-        Self::of_request(name, &server, followed)
+        let by = (conf.servers.as_ref(), conf.timeout.0);
+        Self::of(name.as_bytes(), &[server], by)
     }
 
-    fn of_request(name: String, server: &Server, followed: Option<Box<Followed>>) -> Self {
+    /// Servers, and who is asked for hosts without addresses, with how long that may take.
+    fn of(name: &[u8], servers: &[Server], by: (Option<&Arc<NameServers>>, u64)) -> Self {
+        let followed = Followed::new(servers, by.0, by.1);
+        let peers = match &followed {
+            Some(followed) => followed.peers(),
+            None => Peers::new(servers),
+        };
         Self {
-            peers: Peers::new(std::iter::once(server)),
-            name: name.into_bytes().into(),
+            name: name.into(),
+            peers,
             followed,
             keepalive: None,
             digest: 0,

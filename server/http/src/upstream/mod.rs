@@ -1,26 +1,92 @@
 //! Requests that other servers answer: what `proxy_pass` and its kin have in common.
 //!
-//! An exchange that is passed on keeps an [`Upstream`]: which server is tried, how far the attempt is, what has come of its
-//! response. [`handle`] is the content handler; run again after each wait, it goes on with the step it is at. What a protocol
-//! does differently is in its [`Gateway`]. Sockets are the business of a
-//! [`Connector`](server_base::connector::Connector).
+//! An exchange that is passed on keeps an [`Upstream`]: which servers were tried, what has come of the response. [`handle`] is
+//! the content handler; run again after each wait, it goes on with the step it is at. What a protocol does differently is in
+//! its [`Gateway`]. Sockets are the business of a [`Connector`](server_base::connector::Connector).
+//!
+//! ```text
+//! body      the request body is collected, or left to be passed on as it comes
+//! choose    a server is chosen, the request is made, an attempt begins
+//! head      its response head comes; a failure leads to the next server (tries, next)
+//! answer    redirects (accel), error pages, or fields and body of the response (fields)
+//! arrival   while the response is pulled: what comes of it (response_buffer), what comes of the request
+//! ```
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`, `ngx_http_proxy_module`.
 
+mod accel;
+mod answer;
+mod arrival;
+mod body;
+mod choose;
 pub mod conf;
+mod fields;
 pub mod gateway;
 pub mod group;
+mod head;
+mod next;
+mod record;
+mod response_buffer;
+mod rows;
+mod run;
+pub mod settings;
+mod store;
+mod tries;
+pub mod types;
+pub mod values;
+mod variables;
+mod wording;
+mod written;
 
 use crate::exchange::{Ctx, Exchange};
 use crate::handler::Content;
 pub use conf::UpstreamConf;
 pub use gateway::{Gateway, Outgoing, Target, Verdict};
-
-/// How far a request is that another server answers; kept with its exchange until the log.
-#[derive(Default)]
-pub struct Upstream {}
+pub use record::Upstream;
+use run::{Flow, Run, Step, record};
+pub use settings::{Defaults, PassesOn, UpstreamSettings};
+pub use variables::VARIABLES;
 
 /// Passes the request on, or goes on with that.
-pub fn handle(_: &mut Exchange, _: &mut Ctx<'_>, _: &'static dyn Gateway) -> Content {
-    Content::Status(500)
+pub fn handle(x: &mut Exchange, cx: &mut Ctx<'_>, gateway: &'static dyn Gateway) -> Content {
+    let mut run = match Run::take(x) {
+        Some(run) if !matches!(run.step, Step::Answered) => run,
+        _ => match gateway.target(x, cx) {
+            Ok(target) => {
+                record(x).begin_pass();
+                Box::new(Run::new(x, gateway, target))
+            }
+            Err(status) => return Content::Status(status),
+        },
+    };
+    loop {
+        let step = std::mem::replace(&mut run.step, Step::Answered);
+        let flow = match step {
+            Step::Body => body::step(&mut run, x, cx),
+            Step::Choose => choose::step(&mut run, x, cx),
+            Step::Again => choose::again(&mut run, x, cx),
+            Step::Head(attempt) => head::step(&mut run, x, cx, attempt),
+            Step::Answered => return Content::Status(500),
+        };
+        match flow {
+            Flow::Next(step) => run.step = step,
+            Flow::Wait(step) => {
+                run.step = step;
+                run.keep(x);
+                return Content::Wait;
+            }
+            Flow::Done(content) => {
+                if content == Content::Sent {
+                    run.keep(x);
+                } else {
+                    x.on_arrival = None;
+                    x.ignore_abort = false;
+                }
+                return content;
+            }
+        }
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use conf::{Arity, ConfError, Contexts, Directive};
 use engines::http::Method;
 use server_base::config::ConfigContext;
-use server_base::typed::{Number, Typed};
+use server_base::typed::{Access, Number, Typed};
 use server_http::build::method_bit;
 use server_http::settings;
 
@@ -57,44 +57,5 @@ impl Typed for Methods {
             b.warn(ConfError::at(d, text));
         }
         Ok(Self(mask))
-    }
-}
-
-/// `dav_access`: permission bits.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Access(pub(crate) u32);
-
-impl Typed for Access {
-    const ARITY: Arity = Arity::TAKE123;
-    const SYNTAX: &'static str = "users:permissions ...";
-
-    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
-        let (mut access, mut user) = (0, 0o600);
-        for word in &d.args {
-            let (who, right) = word.as_str().split_once(':').unwrap_or_default();
-            let shift = match who {
-                "user" => {
-                    user = 0;
-                    6
-                }
-                "group" => 3,
-                "all" => 0,
-                _ => return Err(ConfError::invalid(d, word)),
-            };
-            let right = match right {
-                "rw" => 6,
-                "r" => 4,
-                _ => return Err(ConfError::invalid(d, word)),
-            };
-            access |= right << shift;
-        }
-        Ok(Self(access | user))
-    }
-}
-
-impl Access {
-    /// Those of directories: who may read may also enter.
-    pub(crate) fn of_directories(self) -> u32 {
-        self.0 | (self.0 & 0o444) >> 2
     }
 }

@@ -21,7 +21,7 @@ fn pushes_of(site: &mut Site, request: &str) -> Vec<String> {
 /// The hints for a request, a line each.
 fn hints(site: &mut Site, request: &str) -> String {
     let (x, _) = site.begin_with(request);
-    let hints = x.ahead.as_ref().and_then(|ahead| ahead.hints.as_ref());
+    let hints = x.ahead.as_ref().and_then(|ahead| ahead.hints.front());
     hints.map_or(String::new(), |hints| {
         String::from_utf8_lossy(&hints.arena).replace('\r', "")
     })

@@ -1,5 +1,5 @@
-//! Request bodies over HTTP/2 and SPDY: pieces go to the exchange that waits for them, windows are given back as it uses
-//! them up. What nobody waits for is dropped.
+//! Request bodies over HTTP/2 and SPDY: pieces go to the exchange that waits for them or passes them on, windows are given
+//! back as it uses them up. What nobody wants is dropped.
 //!
 //! Source: RFC 9113 section 5.2.
 
@@ -8,7 +8,7 @@ use server_http::phases;
 
 use super::super::serving::MuxState;
 use super::super::state::Conn;
-use super::streams::{ask, respond};
+use super::streams::{arrived, ask, break_off, respond};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -61,6 +61,9 @@ pub(super) fn fault<N: Net>(
     if x.is_waiting() {
         phases::refuse_body(x, &mut sh.ctx(), fault);
         respond(mux, sh, at);
+    } else if x.wants_body() {
+        x.break_body(fault);
+        break_off(mux, at);
     }
 }
 
@@ -70,6 +73,10 @@ fn go_on<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize) {
     if x.is_body_due() {
         phases::resume(x, &mut sh.ctx());
         respond(mux, sh, at);
+    } else if x.has_body_arrived() {
+        let waited = x.pull_wait.take().is_some();
+        x.arrived(&mut sh.ctx());
+        arrived(mux, at, waited);
     } else {
         ask(mux, at);
     }

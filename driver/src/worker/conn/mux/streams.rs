@@ -4,6 +4,7 @@ use engines::mux::SendAction;
 use server_http::debug_http;
 use server_http::exchange::{Exchange, Pulled, State as Progress};
 use server_http::reply::REQUEST_TIMEOUT;
+use server_http::request_body::HELD_BYTES;
 use server_http::timing::{ALL, Sampling};
 
 use super::super::early_responses;
@@ -19,6 +20,7 @@ pub(crate) fn respond<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize)
     let active = &mut mux.exchanges.active[at];
     let (x, stream) = (&mut active.exchange, active.stream);
     if x.ahead.is_some()
+        && mux.exchanges.out.len() < QUEUE_BYTES
         && let Engine::H2(engine) = &mut mux.engine
     {
         early_responses::over_h2(x, engine, stream);
@@ -31,7 +33,9 @@ pub(crate) fn respond<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize)
         }
         Progress::Aborted => mux.any_aborted = true,
         Progress::Responding => {
-            mux.engine.discard_body(stream);
+            if !x.wants_body() {
+                mux.engine.discard_body(stream);
+            }
             debug_http!(x, "{}", trace::Head(&x.response));
             if x.http.timed && (x.http.timed_share == ALL || x.sampled.state == Sampling::Drawn) {
                 // What the engine has ready goes before the head, so that its position in the queue is known.
@@ -43,8 +47,32 @@ pub(crate) fn respond<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize)
             }
             x.header_bytes += mux.engine.send_head(stream, x);
             active.bytes = x.header_bytes;
+            if x.wants_body() {
+                ask(mux, at);
+            }
         }
     }
+}
+
+/// Goes on with a response whose exchange was told of an arrival; `waited`: its body had to be waited for.
+pub(crate) fn arrived(mux: &mut MuxState, at: usize, waited: bool) {
+    let active = &mux.exchanges.active[at];
+    match active.exchange.state {
+        Progress::Aborted => break_off(mux, at),
+        _ => {
+            if waited {
+                mux.engine.resume(active.stream);
+            }
+            ask(mux, at);
+        }
+    }
+}
+
+/// Breaks off a response: what came before leaves, then its stream is reset.
+pub(super) fn break_off(mux: &mut MuxState, at: usize) {
+    let active = &mut mux.exchanges.active[at];
+    active.exchange.state = Progress::Aborted;
+    mux.engine.break_off(active.stream, Reason::Internal);
 }
 
 /// Moves bodies to the engine as it asks for them, and what it transmits to the queue.
@@ -86,7 +114,9 @@ pub(crate) fn queue_goaway(mux: &mut MuxState) {
 
 /// Resets the streams of exchanges that are to get no response.
 fn reset_aborted<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>) {
-    let is_aborted = |active: &ActiveExchange| active.exchange.state == Progress::Aborted;
+    let is_aborted = |active: &ActiveExchange| {
+        active.exchange.state == Progress::Aborted && !active.exchange.header_sent
+    };
     while let Some(at) = mux.exchanges.active.iter().position(is_aborted) {
         let reason = match mux.exchanges.active[at].exchange.reply.status {
             REQUEST_TIMEOUT => Reason::TimedOut,
@@ -122,7 +152,7 @@ fn feed<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, stream: u32) {
             let trailers = (!x.reply.trailers.fields.is_empty()).then_some(&x.reply.trailers);
             mux.engine.send_end(stream, trailers);
         }
-        Pulled::Broken => reset(mux, sh, at, Reason::Internal),
+        Pulled::Broken => break_off(mux, at),
     }
 }
 
@@ -136,12 +166,14 @@ fn flush(mux: &mut MuxState, stream: u32, bytes: u64) {
     mux.exchanges.flush(active.exchange, active.start, bytes);
 }
 
-/// Lets the client send on, as far as an exchange that waits has asked for its body.
+/// Lets the client send on, as far as an exchange has asked for its body. Of one that is passed on no more comes than is taken.
 pub(super) fn ask(mux: &mut MuxState, at: usize) {
     let active = &mut mux.exchanges.active[at];
     let (x, stream) = (&mut active.exchange, active.stream);
-    if x.awaits_body() {
+    if x.collects_body() {
         mux.engine.want_whole_body(stream);
+    } else if x.awaits_body() {
+        mux.engine.want_body(stream, HELD_BYTES as u32);
     }
     let used = x.body_used();
     if used > 0 {

@@ -47,6 +47,27 @@ fn heads_are_read_as_nginx_reads_them() {
 }
 
 #[test]
+fn phrases_are_the_servers() {
+    for (line, phrase) in [
+        ("200 Very good", "Very good"),
+        ("200  two ", " two "),
+        ("200 ", ""),
+        ("200", ""),
+        ("403.12 Forbidden", "Forbidden"),
+        ("599 Own", "Own"),
+    ] {
+        let mut client = asked("GET");
+        client.receive(b"HTTP/1.1 100 Go on\r\n\r\n");
+        client.receive(format!("HTTP/1.1 {line}\r\nA: b\r\n\r\n").as_bytes());
+        client.event();
+        let Some(ClientEvent::Head { head, .. }) = client.event() else {
+            panic!("a head is due")
+        };
+        assert_eq!(head.phrase(), phrase.as_bytes(), "{line:?}");
+    }
+}
+
+#[test]
 fn status_lines_that_are_none_are_refused() {
     for (line, error) in [
         ("HTTP/2 200 OK", "BadStatusLine"),

@@ -403,3 +403,7 @@ fn literal(host: &str, port: u16) -> Option<UpstreamAddr> {
 const SERVER_PORT: u16 = 80;
 /// What a host that is not found means.
 const UNRESOLVED_HINT: &str = "the server is down until the name resolves; \"upstream_unresolved error;\" makes this an error";
+
+#[cfg(test)]
+#[path = "conf_tests.rs"]
+mod tests;

@@ -53,12 +53,12 @@ pub(super) struct Asked(Vec<(usize, Option<Lookup>)>);
 
 impl Followed {
     /// Follows the servers that have no addresses; `None` where all have.
-    pub(super) fn new<'s>(
-        servers: impl Iterator<Item = &'s Server> + Clone,
+    pub(super) fn new(
+        servers: &[Server],
         resolver: Option<&Arc<NameServers>>,
         timeout_ms: u64,
     ) -> Option<Box<Self>> {
-        if servers.clone().all(|server| server.unresolved.is_none()) {
+        if servers.iter().all(|server| server.unresolved.is_none()) {
             return None;
         }
         let slot = |server: &Server| Slot {
@@ -76,14 +76,21 @@ impl Followed {
             server: server.clone(),
         };
         Some(Box::new(Self {
-            slots: RefCell::new(servers.map(slot).collect()),
+            slots: RefCell::new(servers.iter().map(slot).collect()),
             resolver: resolver.cloned(),
             timeout_ms,
         }))
     }
 
+    /// The peers of the servers that have addresses.
+    pub(super) fn peers(&self) -> Peers {
+        let peers = Peers::default();
+        self.fill(&peers);
+        peers
+    }
+
     /// Puts the peers into the lists of a group.
-    pub(super) fn fill(&self, peers: &Peers) {
+    fn fill(&self, peers: &Peers) {
         let slots = self.slots.borrow();
         for (list, is_backup) in [(&peers.primary, false), (&peers.backup, true)] {
             let of_list = slots.iter().filter(|s| s.server.is_backup == is_backup);

@@ -157,7 +157,7 @@ impl Peer {
 
 impl Peers {
     /// The peers of these servers.
-    pub(super) fn new<'s>(servers: impl Iterator<Item = &'s Server>) -> Self {
+    pub(super) fn new(servers: &[Server]) -> Self {
         let peers = Self::default();
         for server in servers {
             let list = match server.is_backup {

@@ -15,7 +15,7 @@ fn server(port: u16, weight: i64) -> Server {
 }
 
 fn peers(servers: &[Server]) -> Peers {
-    Peers::new(servers.iter())
+    Peers::new(servers)
 }
 
 /// The port of a peer.

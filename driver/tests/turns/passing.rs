@@ -1,0 +1,154 @@
+//! A handler that passes request bodies on as one that asks a server does, to a server that sends back what it gets.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use engines::http::{Chunk, ResponseHead};
+use server_base::waker::Waker;
+use server_http::exchange::{BodyRead, BodySource, Ctx, Exchange, State, Wait};
+use server_http::module::Content;
+use server_http::reply;
+use server_http::request_body::stream::{Piece, begin, open_tunnel, take};
+
+thread_local! {
+    /// Bytes that the server still takes.
+    static ROOM: Cell<u64> = const { Cell::new(u64::MAX) };
+    /// Bytes that it has taken, and how often the handler was told of something.
+    static TAKEN: Cell<(u64, usize)> = const { Cell::new((0, 0)) };
+    static WAKER: RefCell<Option<Waker>> = const { RefCell::new(None) };
+}
+
+/// From here on the server takes so many bytes; whoever waits for that is woken.
+pub(crate) fn give_room(bytes: u64) {
+    ROOM.set(bytes);
+    wake();
+}
+
+/// Wakes the exchange that came last.
+pub(crate) fn wake() {
+    WAKER.with_borrow(|waker| waker.iter().for_each(Waker::wake));
+}
+
+/// Bytes taken and how often the handler was told of something, since this was asked.
+pub(crate) fn taken() -> (u64, usize) {
+    TAKEN.take()
+}
+
+/// What the server has sent, and nobody has pulled.
+#[derive(Clone, Default)]
+struct Sent(Rc<RefCell<VecDeque<BodyRead>>>);
+
+impl BodySource for Sent {
+    fn next(&mut self, _: &mut Ctx<'_>) -> BodyRead {
+        let next = self.0.borrow_mut().pop_front();
+        next.unwrap_or(BodyRead::Pending(Wait::woken()))
+    }
+}
+
+/// Passes the body on, by the first word of the URI behind `/pass`.
+pub(crate) fn pass(x: &mut Exchange, cx: &mut Ctx<'_>, words: &[&str]) -> Content {
+    if x.guards.get::<Sent>().is_none() {
+        let waker = x.waker(cx);
+        WAKER.set(Some(waker));
+        x.on_arrival = Some(pass_on);
+        x.guards.push(Sent::default());
+    }
+    x.ignore_abort = words.contains(&"ignore");
+    match words[0] {
+        // The head comes at once, before anything of the body.
+        "echo" => {
+            begin(x, cx);
+            pass_on(x, cx);
+            answer(x, cx, 200)
+        }
+        // It comes with the first piece, or what is wrong with it.
+        "first" => {
+            begin(x, cx);
+            match pass_pieces(x, cx) {
+                Some(status) => Content::Status(status),
+                None if sent(x).0.borrow().is_empty() => wait(x),
+                None => answer(x, cx, 200),
+            }
+        }
+        // It never comes.
+        "never" => wait(x),
+        // The server has sent all there is, whatever comes of the body.
+        "short" => {
+            let pieces = [BodyRead::Chunk(Chunk::Static(b"short")), BodyRead::End];
+            sent(x).0.borrow_mut().extend(pieces);
+            begin(x, cx);
+            give_room(0);
+            answer(x, cx, 200)
+        }
+        // It breaks behind a piece.
+        "broken" => {
+            let pieces = [BodyRead::Chunk(Chunk::Static(b"whole")), BodyRead::Broken];
+            sent(x).0.borrow_mut().extend(pieces);
+            answer(x, cx, 200)
+        }
+        // Interim responses, as many as it says, at each run.
+        "hints" => {
+            let number = words[1].parse().expect("a number");
+            for at in 0..number {
+                let mut head = ResponseHead {
+                    status: 103,
+                    ..ResponseHead::default()
+                };
+                head.push(b"Link", format!("</{at}>").as_bytes());
+                x.hint(head);
+            }
+            wait(x)
+        }
+        "tunnel" => {
+            open_tunnel(x, cx);
+            x.reply.fields.push(b"Upgrade", b"echo");
+            answer(x, cx, 101)
+        }
+        _ => Content::Status(404),
+    }
+}
+
+fn wait(x: &mut Exchange) -> Content {
+    x.state = State::Waiting(Wait::woken());
+    Content::Wait
+}
+
+fn answer(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) -> Content {
+    x.body_source = Some(Box::new(sent(x)));
+    x.reply.status = status;
+    reply::send(x, cx, None);
+    Content::Sent
+}
+
+fn sent(x: &Exchange) -> Sent {
+    x.guards.get::<Sent>().cloned().expect("it was begun")
+}
+
+fn pass_on(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    if pass_pieces(x, cx).is_some() {
+        sent(x).0.borrow_mut().push_back(BodyRead::Broken);
+    }
+}
+
+/// Takes what the server has room for; gives the status of what cannot be had.
+fn pass_pieces(x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<u16> {
+    let sent = sent(x);
+    TAKEN.set((TAKEN.get().0, TAKEN.get().1 + 1));
+    while ROOM.get() > 0 {
+        match take(x, cx) {
+            Piece::Chunk(chunk) => {
+                ROOM.set(ROOM.get().saturating_sub(chunk.len()));
+                TAKEN.set((TAKEN.get().0 + chunk.len(), TAKEN.get().1));
+                sent.0.borrow_mut().push_back(BodyRead::Chunk(chunk));
+            }
+            Piece::Later => return None,
+            Piece::End => {
+                sent.0.borrow_mut().push_back(BodyRead::End);
+                return None;
+            }
+            Piece::Failed(status) => return Some(status),
+        }
+    }
+    None
+}

@@ -1,0 +1,112 @@
+//! Connections that belong to another protocol, after 101.
+
+use driver::worker::conn::Readiness;
+use sim::Order;
+
+use super::passing::{give_room, taken, wake};
+use super::site::{Talk, get, notes};
+
+const HEAD: &str = "HTTP/1.1 101 Switching Protocols\r\n";
+
+fn upgrade(target: &str) -> String {
+    format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n")
+}
+
+/// A client whose connection has become a tunnel.
+fn tunnel(server: &str) -> Talk {
+    give_room(u64::MAX);
+    let mut talk = Talk::new(server);
+    let got = talk.send(upgrade("/pass/tunnel"));
+    assert!(got.starts_with(HEAD) && got.ends_with("\r\n\r\n"), "{got}");
+    assert!(
+        got.contains("Upgrade: echo\r\nConnection: upgrade\r\n"),
+        "{got}"
+    );
+    taken();
+    talk
+}
+
+#[test]
+fn a_tunnel_carries_bytes_as_they_are() {
+    let mut talk = tunnel("");
+    for bytes in ["he", "llo", "0\r\n\r\n", &get("/text")] {
+        assert_eq!(talk.send(bytes), bytes);
+    }
+    let large = "x".repeat(300_000);
+    assert_eq!(talk.send(&large), large);
+    assert!(notes().is_empty() && talk.is_open());
+}
+
+#[test]
+fn bytes_that_came_with_the_request_go_into_the_tunnel() {
+    give_room(u64::MAX);
+    let mut talk = Talk::new("");
+    let got = talk.send(upgrade("/pass/tunnel") + "early");
+    assert!(
+        got.starts_with(HEAD) && got.ends_with("\r\n\r\nearly"),
+        "{got}"
+    );
+    assert_eq!(talk.send("more"), "more");
+}
+
+#[test]
+fn a_tunnel_ends_with_either_side_when_all_has_left() {
+    let mut talk = tunnel("");
+    talk.push("last words");
+    assert_eq!(talk.end(), "last words");
+    assert!(talk.is_closed());
+    let note = notes().remove(0);
+    assert_eq!((note.status, note.completed), (101, true));
+    assert_eq!(note.request_bytes, upgrade("/pass/tunnel").len() as u64);
+    assert!(note.bytes_sent > 10);
+}
+
+#[test]
+fn what_nobody_takes_of_a_tunnel_is_not_read() {
+    let mut talk = tunnel("");
+    give_room(0);
+    talk.send(vec![b'x'; 1 << 20]);
+    let read = talk.wire(|wire| wire.taken());
+    assert!(read < 300_000, "{read}");
+    talk.end();
+    assert!(!talk.is_closed(), "what is on its way still comes");
+    give_room(u64::MAX);
+    assert_eq!(talk.turn().len(), 1 << 20);
+    assert!(talk.is_closed());
+}
+
+#[test]
+fn an_idle_tunnel_has_no_time_of_its_own() {
+    let mut talk = tunnel(
+        "client_header_timeout 1s; client_body_timeout 1s; send_timeout 1s; keepalive_timeout 1s;",
+    );
+    talk.pass(1_000_000);
+    assert_eq!(talk.send("still"), "still");
+    talk.pass(1_000_000);
+    assert!(talk.is_open());
+    wake();
+    assert_eq!(talk.turn(), "");
+}
+
+#[test]
+fn a_client_that_takes_nothing_of_a_tunnel_is_given_up() {
+    give_room(u64::MAX);
+    let mut talk = Talk::deaf("send_timeout 3s;", 1000);
+    talk.send(upgrade("/pass/tunnel"));
+    talk.send("x".repeat(10_000));
+    talk.pass(2999);
+    assert!(!talk.is_closed());
+    talk.pass(1);
+    assert!(talk.is_closed());
+    assert!(!notes()[0].completed);
+}
+
+#[test]
+fn a_tunnel_outlives_the_end_of_keeping_connections() {
+    let mut talk = tunnel("");
+    talk.world.order(Order::Quit);
+    assert_eq!(talk.send("still"), "still");
+    talk.world.spurious(0, Readiness::default());
+    assert_eq!(talk.turn(), "");
+    assert!(talk.is_open());
+}

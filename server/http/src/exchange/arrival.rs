@@ -1,0 +1,29 @@
+//! What arrives while a response is on its way: wakes, and more of the request body.
+//!
+//! A body that is only pulled would never be read ahead of a slow client, and a request body that is passed on goes on
+//! whether or not anything can leave. So whoever asks a server is told of arrivals, also while the client's queue is full.
+
+use super::{Ctx, Exchange, State};
+
+/// What is called for what arrives while the response is on its way. A call too many is harmless.
+pub type OnArrival = fn(&mut Exchange, &mut Ctx<'_>);
+
+impl Exchange {
+    /// Tells the exchange, and subrequests whose bodies are to join its own, that something may have arrived. While it
+    /// waits in a phase that is run again instead.
+    pub fn arrived(&mut self, cx: &mut Ctx<'_>) {
+        if self.state != State::Responding {
+            return;
+        }
+        if let Some(on_arrival) = self.on_arrival {
+            on_arrival(self, cx);
+        }
+        if self.subrequests.has_queue() {
+            self.subrequests_arrived(cx);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "arrival_tests.rs"]
+mod tests;

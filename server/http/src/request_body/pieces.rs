@@ -1,0 +1,81 @@
+//! How far a body is that is taken piece by piece, and how long it may take.
+
+use super::pace::Pace;
+use crate::handler::REQUEST_TIMEOUT;
+
+/// A body that is taken piece by piece.
+pub(super) struct Stream {
+    /// What it must keep to; a tunnel has no limits.
+    pub(super) limits: Option<Limits>,
+    /// Something has come since the handler asked.
+    pub(super) due: bool,
+    /// Whether the handler waits for more; else since when it does not, monotonic milliseconds.
+    waits: Result<(), u64>,
+    /// Why there is no more.
+    pub(super) failed: Option<u16>,
+    /// Bytes that the handler has had.
+    pub(super) taken: u64,
+}
+
+/// What a body must keep to.
+pub(super) struct Limits {
+    pub(super) pace: Pace,
+    /// `client_max_body_size` of a body whose length was not announced; 0 for none.
+    pub(super) most: u64,
+}
+
+impl Stream {
+    pub(super) fn new(limits: Option<Limits>, now_ms: u64) -> Self {
+        Self {
+            limits,
+            due: false,
+            waits: Err(now_ms),
+            failed: None,
+            taken: 0,
+        }
+    }
+
+    /// Whether the handler waits for more.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waits.is_ok()
+    }
+
+    /// Whether something has come since the handler asked.
+    pub(super) fn is_due(&self) -> bool {
+        self.due
+    }
+
+    /// When more must have come, if the handler waits for it.
+    pub(super) fn until_ms(&self) -> Option<u64> {
+        let limits = self.limits.as_ref().filter(|_| self.is_waiting());
+        limits.map(|limits| limits.pace.until_ms())
+    }
+
+    /// There is no more than what is held.
+    pub(super) fn end(&mut self) {
+        self.due = true;
+        // Nothing is waited for any more.
+        if self.is_waiting() {
+            self.waits = Err(u64::MAX);
+        }
+    }
+
+    /// The handler has had all there is; gives what the client has broken by not sending more.
+    pub(super) fn wait(&mut self, now_ms: u64) -> Option<&'static str> {
+        let before = std::mem::replace(&mut self.waits, Ok(()));
+        let limits = self.limits.as_mut()?;
+        if let Err(since_ms) = before {
+            limits.pace.excuse(since_ms, now_ms);
+            return None;
+        }
+        let broken = limits.pace.broken(now_ms)?;
+        (self.failed, self.waits) = (Some(REQUEST_TIMEOUT), Err(u64::MAX));
+        Some(broken)
+    }
+
+    pub(super) fn stop_waiting(&mut self, now_ms: u64) {
+        if self.is_waiting() {
+            self.waits = Err(now_ms);
+        }
+    }
+}

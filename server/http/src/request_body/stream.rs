@@ -1,0 +1,152 @@
+//! The body of a request piece by piece, for a handler that passes it on while it still comes; or what a client sends through
+//! a tunnel.
+//!
+//! ```text
+//! take -> Chunk     a piece, in memory
+//!         Later     nothing now: the handler is run again, or told of the arrival, when there is more
+//!         End       all has been taken; of a tunnel, the client has ended its side
+//!         Failed    it cannot be had: the status to answer with, where there is no answer yet
+//! ```
+//!
+//! What nobody takes is held, and the client is not read while [`HELD_BYTES`](super::HELD_BYTES) are. The times of
+//! `client_body_timeout` and its kin run only while the handler waits: a client is not to pay for a slow server.
+//!
+//! Absent: trailers of requests, which are dropped.
+//!
+//! Source: nginx documentation, `proxy_request_buffering`, `client_body_timeout`, `client_max_body_size`.
+
+use std::rc::Rc;
+
+use engines::http::{BodyLength, Chunk};
+use server_base::errlog::Level;
+
+use super::RequestBody;
+use super::pieces::{Limits, Stream};
+use crate::debug_http;
+use crate::exchange::{Ctx, Exchange};
+use crate::handler::REQUEST_TIMEOUT;
+
+/// What [`take`] gives.
+#[derive(Debug)]
+pub enum Piece {
+    /// The next piece.
+    Chunk(Chunk),
+    /// Nothing now.
+    Later,
+    /// There is no more.
+    End,
+    /// It cannot be had.
+    Failed(u16),
+}
+
+/// Takes the next piece of the body; asked for the first time, it begins with what has come before. Neither for a body that
+/// is collected nor for subrequests.
+pub fn take(x: &mut Exchange, cx: &mut Ctx<'_>) -> Piece {
+    begin(x, cx);
+    let Some(request_body) = &mut x.request_body else {
+        return Piece::End;
+    };
+    let Some(stream) = &mut request_body.stream else {
+        return Piece::Failed(500);
+    };
+    stream.due = false;
+    if let Some(status) = stream.failed {
+        return Piece::Failed(status);
+    }
+    if let Some(bytes) = request_body.held.pop_front() {
+        let len = bytes.len() as u64;
+        request_body.held_bytes -= len;
+        request_body.used += len;
+        stream.taken += len;
+        return Piece::Chunk(Chunk::Owned(bytes));
+    }
+    if request_body.ended {
+        return Piece::End;
+    }
+    let broken = stream.wait(cx.clock.mono_ms);
+    if let Some(text) = broken {
+        x.log(Level::Info, format_args!("{text}"));
+        return Piece::Failed(REQUEST_TIMEOUT);
+    }
+    Piece::Later
+}
+
+/// Has the body be taken piece by piece from here on, if it is not yet.
+pub fn begin(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    let request_body = x.request_body.as_ref();
+    if request_body.is_none_or(|request_body| request_body.stream.is_none()) {
+        open(x, cx);
+    }
+}
+
+/// How many bytes of the body have been taken: they cannot be taken again.
+pub fn taken_bytes(x: &Exchange) -> u64 {
+    let request_body = x.request_body.as_ref();
+    let stream = request_body.and_then(|request_body| request_body.stream.as_ref());
+    stream.map_or(0, |stream| stream.taken)
+}
+
+/// Has [`take`] give what the client sends behind its request, up to its end. For a response that changes the protocol,
+/// before its head is sent.
+pub fn open_tunnel(x: &mut Exchange, cx: &Ctx<'_>) {
+    x.request_body = Some(Box::new(RequestBody {
+        stream: Some(Stream::new(None, cx.clock.mono_ms)),
+        ..RequestBody::default()
+    }));
+}
+
+fn open(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    debug_http!(x, "http read client request body");
+    let http = Rc::clone(&x.http);
+    let loc = x.core_loc(&http);
+    let now_ms = cx.clock.mono_ms;
+    let limits = Limits {
+        pace: super::pace_of(loc, now_ms),
+        // A length that was announced has been compared when the location was found.
+        most: match x.head.body {
+            BodyLength::Length(_) => 0,
+            _ => loc.client_max_body_size.0,
+        },
+    };
+    let complete = x.is_body_complete();
+    let mut request_body = x.request_body.take().unwrap_or_default();
+    debug_assert!(request_body.reader.is_none(), "it is collected");
+    request_body.ended |= complete;
+    request_body.stream = Some(Stream::new(Some(limits), now_ms));
+    request_body.pass(x, request_body.received, now_ms);
+    x.request_body = Some(request_body);
+}
+
+impl RequestBody {
+    /// Looks at what has been put behind what is held, `len` bytes, for the handler that takes pieces.
+    pub(super) fn pass(&mut self, x: &mut Exchange, len: u64, now_ms: u64) {
+        let Some(stream) = &mut self.stream else {
+            return;
+        };
+        stream.due = true;
+        stream.stop_waiting(now_ms);
+        let Some(limits) = &mut stream.limits else {
+            return;
+        };
+        limits.pace.took(len, now_ms);
+        if limits.most != 0 && self.received > limits.most && stream.failed.is_none() {
+            x.too_large = true;
+            let before = self.received - len;
+            x.log(
+                Level::Error,
+                format_args!(
+                    "client intended to send too large chunked body: {before}+{len} bytes"
+                ),
+            );
+            stream.failed = Some(413);
+        }
+        if stream.failed.is_some() {
+            self.held.clear();
+            self.used += std::mem::take(&mut self.held_bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;

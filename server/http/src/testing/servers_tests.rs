@@ -1,0 +1,315 @@
+//! Servers behind the one that is tested: a connector whose attempts a test answers by hand, and a location that passes
+//! requests on to them.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use conf::{Arity, Contexts, Row};
+use engines::http::{BodyLength, Chunk, Fields, Method, ResponseHead};
+use server_base::connector::{Connector, Lookup, Route, UpstreamAddr, UpstreamProtocol};
+use server_base::files::TempDir;
+use server_base::name_servers::NameServers;
+use server_base::upstream_request::{
+    Failure, RequestSpec, UpstreamCall, UpstreamError, UpstreamEvent, UpstreamRequest, attempt,
+};
+use server_base::waker::{WakeQueue, Waker};
+
+use super::PROBE;
+use crate::exchange::{Ctx, Exchange};
+use crate::http::Http;
+use crate::module::Module;
+use crate::upstream::conf::NextUpstream;
+use crate::upstream::{self, Gateway, Outgoing, Target, UpstreamConf, Verdict};
+
+/// A connector whose attempts lie here until a test answers them.
+pub(crate) struct Servers {
+    pub(crate) calls: Vec<Call>,
+    wakers: WakeQueue,
+}
+
+/// An attempt, from the server's side.
+pub(crate) struct Call {
+    pub(crate) route: Route,
+    call: UpstreamCall,
+    pub(crate) request: RequestSpec,
+}
+
+impl Servers {
+    pub(crate) fn new(wakers: &WakeQueue) -> Self {
+        Self {
+            calls: Vec::new(),
+            wakers: wakers.clone(),
+        }
+    }
+}
+
+impl Connector for Servers {
+    fn call(&mut self, route: Route, request: RequestSpec, waker: Waker) -> UpstreamRequest {
+        let (ours, call) = attempt(request, waker, &self.wakers, 0);
+        let request = call.take_head().expect("it was put in");
+        self.calls.push(Call {
+            route,
+            call,
+            request,
+        });
+        ours
+    }
+
+    fn resolve(&mut self, _: Option<&Arc<NameServers>>, _: &str, _: u64, waker: Waker) -> Lookup {
+        let lookup = Lookup::pending();
+        lookup.complete(Err("3: Host not found".to_owned()));
+        waker.wake();
+        lookup
+    }
+}
+
+impl Call {
+    /// The connection stands, and so many bytes of the request have left.
+    pub(crate) fn sent(&self, bytes: u64) -> &Self {
+        self.call.note(|facts| {
+            facts.connected_ms = Some(facts.connected_ms.unwrap_or(super::START_MS));
+            facts.sent_bytes = bytes;
+        });
+        self
+    }
+
+    /// What has come of the request body, and whether it has ended.
+    pub(crate) fn body(&self) -> (String, bool) {
+        let mut text = String::new();
+        while let Some(chunk) = self.call.take_body() {
+            text.push_str(&super::shown(&chunk));
+        }
+        (text, self.call.take_body_end().is_some())
+    }
+
+    /// A head: its status, and lines with fields.
+    pub(crate) fn head(&self, status: u16, fields: &[&str]) -> &Self {
+        self.sent(100);
+        let head = Box::new(head(status, fields));
+        self.call.tell(UpstreamEvent::Head(head, 0));
+        self
+    }
+
+    pub(crate) fn interim(&self, status: u16, fields: &[&str]) -> &Self {
+        let head = Box::new(head(status, fields));
+        self.call.tell(UpstreamEvent::Interim(head));
+        self
+    }
+
+    pub(crate) fn data(&self, text: &str) -> &Self {
+        self.bytes(text.as_bytes().to_vec())
+    }
+
+    pub(crate) fn bytes(&self, bytes: Vec<u8>) -> &Self {
+        self.call.tell(UpstreamEvent::Data(Chunk::Owned(bytes)));
+        self
+    }
+
+    pub(crate) fn tell(&self, event: UpstreamEvent) -> &Self {
+        self.call.tell(event);
+        self
+    }
+
+    pub(crate) fn end(&self) {
+        self.call.tell(UpstreamEvent::End);
+    }
+
+    pub(crate) fn fail(&self, failure: Failure) {
+        let sent_bytes = match failure {
+            Failure::Socket {
+                call: "connect()", ..
+            } => 0,
+            _ => 100,
+        };
+        self.tell_failed(failure, sent_bytes);
+    }
+
+    /// The attempt fails when so much has been sent.
+    pub(crate) fn tell_failed(&self, failure: Failure, sent_bytes: u64) {
+        if sent_bytes > 0 {
+            self.sent(sent_bytes);
+        }
+        self.call.tell(UpstreamEvent::Failed(UpstreamError {
+            failure,
+            sent_bytes,
+            reused: false,
+            untouched: false,
+        }));
+    }
+
+    /// The idle connection that was used turns out to be dead.
+    pub(crate) fn die(&self, untouched: bool) {
+        self.sent(100);
+        self.call.tell(UpstreamEvent::Failed(UpstreamError {
+            failure: Failure::Closed,
+            sent_bytes: 100,
+            reused: true,
+            untouched,
+        }));
+    }
+
+    pub(crate) fn window(&self) -> u64 {
+        self.call.window()
+    }
+
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.call.is_given_up()
+    }
+
+    /// The server's address, as text.
+    pub(crate) fn addr(&self) -> String {
+        self.route.addr.to_string()
+    }
+}
+
+/// A connection that the server's machine refused.
+pub(crate) fn refused() -> Failure {
+    Failure::Socket {
+        call: "connect()",
+        errno: 111,
+    }
+}
+
+fn head(status: u16, fields: &[&str]) -> ResponseHead {
+    let mut head = ResponseHead {
+        status,
+        ..ResponseHead::default()
+    };
+    for line in fields {
+        let (name, value) = line.split_once(": ").expect("a field");
+        head.push(name.as_bytes(), value.as_bytes());
+    }
+    head
+}
+
+/// What locations with `pass` do, in the thread of one test.
+pub(crate) struct Passing {
+    pub(crate) conf: UpstreamConf,
+    /// The last bytes of the servers' addresses.
+    pub(crate) servers: Vec<u8>,
+    pub(crate) hints: bool,
+    /// What the gateway finds of heads.
+    pub(crate) verdict: Verdict,
+}
+
+impl Passing {
+    /// nginx's defaults, with one server.
+    pub(crate) fn new() -> Self {
+        let hidden = ["date", "server", "x-accel-redirect", "x-accel-expires"];
+        Self {
+            conf: UpstreamConf {
+                buffering: true,
+                request_buffering: true,
+                buffers: (8, 4096),
+                temp_file_write_size: 8192,
+                temp_path: Some(TempDir {
+                    path: b"/temp".to_vec(),
+                    levels: [0; 3],
+                }),
+                max_temp_file_size: 1 << 30,
+                connect_timeout_ms: 60_000,
+                send_timeout_ms: 60_000,
+                read_timeout_ms: 60_000,
+                next_upstream: NextUpstream(NextUpstream::ERROR | NextUpstream::TIMEOUT),
+                hidden: hidden.iter().map(|name| name.as_bytes().into()).collect(),
+                pass_request_headers: true,
+                pass_request_body: true,
+                ..UpstreamConf::default()
+            },
+            servers: vec![1],
+            hints: false,
+            verdict: Verdict::Pass,
+        }
+    }
+
+    /// Has locations of this thread do so.
+    pub(crate) fn set(self) {
+        PASSING.set(Some(Box::leak(Box::new(self))));
+    }
+}
+
+thread_local! {
+    static PASSING: Cell<Option<&'static Passing>> = const { Cell::new(None) };
+    /// What was announced of request bodies.
+    pub(crate) static ANNOUNCED: RefCell<Vec<BodyLength>> = const { RefCell::new(Vec::new()) };
+}
+
+fn passing() -> &'static Passing {
+    PASSING.get().expect("the test has said what to do")
+}
+
+struct Test;
+
+impl Gateway for Test {
+    fn conf<'h>(&self, _: &Exchange, _: &'h Http) -> &'h UpstreamConf {
+        &passing().conf
+    }
+
+    fn target(&self, x: &mut Exchange, _: &mut Ctx<'_>) -> Result<Target, u16> {
+        if x.uri == b"/up/name" {
+            return Ok(Target::Name("a.example".to_owned(), 80));
+        }
+        let servers = passing().servers.iter();
+        let addr = |last: &u8| UpstreamAddr::Inet(SocketAddr::from(([10, 0, 0, *last], 80)));
+        Ok(Target::Addresses(servers.map(addr).collect()))
+    }
+
+    fn request(
+        &self,
+        x: &mut Exchange,
+        _: &mut Ctx<'_>,
+        outgoing: &Outgoing,
+    ) -> Result<RequestSpec, u16> {
+        ANNOUNCED.with_borrow_mut(|all| all.push(outgoing.body));
+        let mut fields = Fields::default();
+        let method = match x.method {
+            Method::Post => b"POST".as_slice(),
+            _ => b"GET",
+        };
+        fields.push(b":method", method);
+        fields.push(b":path", &x.uri);
+        Ok(RequestSpec {
+            fields,
+            body: outgoing.body,
+            ..RequestSpec::default()
+        })
+    }
+
+    fn protocol(&self, _: &Exchange, _: &Http) -> UpstreamProtocol {
+        UpstreamProtocol::Http1 {
+            head_bytes: 64 << 10,
+        }
+    }
+
+    fn head(&self, _: &mut Exchange, _: &mut Ctx<'_>, _: &ResponseHead) -> Verdict {
+        passing().verdict
+    }
+
+    fn passes_hints(&self, _: &mut Exchange, _: &mut Ctx<'_>) -> bool {
+        passing().hints
+    }
+}
+
+/// A module with the directive `pass`.
+pub(crate) const PASS: Module = Module {
+    name: "pass",
+    directives: &[&[Row {
+        name: "pass",
+        contexts: Contexts::LOCATION,
+        arity: Arity::NOARGS,
+        block: false,
+        default: "",
+        doc: "Passes requests on as the test says.",
+        syntax: "",
+        apply: |b, _| {
+            b.set_handler(|x, cx| upstream::handle(x, cx, &Test));
+            Ok(())
+        },
+    }]],
+    variables: upstream::VARIABLES,
+    ..Module::EMPTY
+};
+
+/// The modules of a configuration with `pass`.
+pub(crate) const MODULES: &[&Module] = &[&PROBE, &PASS];

@@ -1,0 +1,135 @@
+//! The `X-Accel-*` fields of a response, by which a server says what is to be done with it.
+//!
+//! Source: nginx documentation, `proxy_ignore_headers`.
+
+use engines::http::{FieldId, Method, ResponseHead, unescape};
+use server_base::errlog::{Level, Shown};
+
+use super::conf::{IgnoredHeaders, UpstreamConf};
+use super::run::record;
+use crate::exchange::{Ctx, Exchange};
+use crate::handler::Content;
+use crate::{phases, reply};
+
+/// What the fields say.
+#[derive(Default)]
+pub(super) struct Accel {
+    redirect: Option<Vec<u8>>,
+    expires: Option<Vec<u8>>,
+    limit_rate: Option<Vec<u8>>,
+    charset: Option<Vec<u8>>,
+    buffering: Option<bool>,
+}
+
+impl Accel {
+    /// The fields of a head in which none is repeated.
+    pub(super) fn of(head: &ResponseHead) -> Self {
+        let mut accel = Self::default();
+        let others = head.fields.iter().filter(|f| f.id == FieldId::Other);
+        for field in others {
+            let name = head.bytes(field.name);
+            let Some((prefix, rest)) = name.split_at_checked(PREFIX.len()) else {
+                continue;
+            };
+            if !prefix.eq_ignore_ascii_case(PREFIX) {
+                continue;
+            }
+            let value = head.bytes(field.value);
+            let is = |name: &[u8]| rest.eq_ignore_ascii_case(name);
+            if is(b"Redirect") {
+                accel.redirect = Some(value.to_vec());
+            } else if is(b"Expires") {
+                accel.expires = Some(value.to_vec());
+            } else if is(b"Limit-Rate") {
+                accel.limit_rate = Some(value.to_vec());
+            } else if is(b"Charset") {
+                accel.charset = Some(value.to_vec());
+            } else if is(b"Buffering") {
+                if value.eq_ignore_ascii_case(b"yes") {
+                    accel.buffering = Some(true);
+                } else if value.eq_ignore_ascii_case(b"no") {
+                    accel.buffering = Some(false);
+                }
+            }
+        }
+        accel
+    }
+
+    /// Whether the response is buffered.
+    pub(super) fn buffers(&self, conf: &UpstreamConf) -> bool {
+        match self.buffering {
+            Some(buffers) if !conf.ignored.has(IgnoredHeaders::XA_BUFFERING) => buffers,
+            _ => conf.buffering,
+        }
+    }
+
+    /// Where the exchange is to be redirected to.
+    pub(super) fn redirect(&self, conf: &UpstreamConf) -> Option<&[u8]> {
+        let to = self.redirect.as_deref();
+        to.filter(|_| !conf.ignored.has(IgnoredHeaders::XA_REDIRECT))
+    }
+}
+
+/// Does what the fields say of the response whatever becomes of it.
+pub(super) fn note(x: &mut Exchange, conf: &UpstreamConf, accel: &Accel) {
+    let obeyed = |flag| !conf.ignored.has(flag);
+    if let Some(rate) = &accel.limit_rate
+        && obeyed(IgnoredHeaders::XA_LIMIT_RATE)
+        && !rate.is_empty()
+        && rate.iter().all(u8::is_ascii_digit)
+    {
+        x.rate.set(rate);
+    }
+    if let Some(charset) = &accel.charset
+        && obeyed(IgnoredHeaders::XA_CHARSET)
+    {
+        record(x).charset.clone_from(charset);
+    }
+    if let Some(expires) = &accel.expires
+        && obeyed(IgnoredHeaders::XA_EXPIRES)
+    {
+        record(x).expires.clone_from(expires);
+    }
+}
+
+/// Redirects the exchange to where the server says.
+pub(super) fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, to: &[u8]) -> Content {
+    if to.starts_with(b"@") {
+        phases::redirect_named(x, cx, to);
+        return Content::Restart;
+    }
+    let Some((path, args)) = safe_path(to) else {
+        let to = Shown(to);
+        x.log(
+            Level::Error,
+            format_args!("unsafe URI \"{to}\" was detected"),
+        );
+        return Content::Status(404);
+    };
+    if x.method != Method::Head {
+        x.method = Method::Get;
+    }
+    phases::redirect(x, cx, &path, args);
+    Content::Restart
+}
+
+/// The decoded path and the arguments of a URI that does not leave what it lies in; `None` for one that does.
+fn safe_path(uri: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let (path, args) = reply::split_args(uri);
+    if path.is_empty() || climbs(path) {
+        return None;
+    }
+    let mut decoded = Vec::with_capacity(path.len());
+    match path.contains(&b'%') {
+        true => unescape(path, &mut decoded),
+        false => decoded.extend_from_slice(path),
+    }
+    (!climbs(&decoded)).then_some((decoded, args))
+}
+
+/// Whether a path has a segment `..` or a NUL.
+fn climbs(path: &[u8]) -> bool {
+    path.contains(&0) || path.split(|b| *b == b'/').any(|segment| segment == b"..")
+}
+
+const PREFIX: &[u8] = b"X-Accel-";

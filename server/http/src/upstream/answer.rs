@@ -1,0 +1,166 @@
+//! Answering with a server's response: redirects, error pages in its place, or its fields and body.
+//!
+//! Source: nginx documentation, `proxy_intercept_errors`, `proxy_buffering`.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use engines::http::FieldId;
+use server_base::errlog::Level;
+use server_base::upstream_request::{UpstreamRequest, WINDOW_BYTES};
+
+use super::accel::{self, Accel};
+use super::arrival;
+use super::body::{Body, Stream};
+use super::conf::{NextUpstream, UpstreamConf};
+use super::fields;
+use super::gateway::Verdict;
+use super::group::Outcome;
+use super::next::next;
+use super::response_buffer::{Limits, ResponseBuffer, Source};
+use super::run::{Flow, Run, Step, record};
+use super::store;
+use super::tries::Failed;
+use super::wording::Action;
+use crate::exchange::{Ctx, Exchange};
+use crate::handler::Content;
+use crate::reply;
+use crate::request_body::stream;
+
+/// Whether an error page takes the place of a response with this status.
+pub(super) fn intercepts(x: &Exchange, status: u16) -> bool {
+    let pages = x.core_loc(&x.http).error_pages.as_ref();
+    pages.is_some_and(|pages| pages.iter().any(|page| page.status == status))
+}
+
+/// Puts an error page in the place of the response.
+pub(super) fn intercept(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) -> Flow {
+    run.finish_attempt(x, cx, Outcome::Alive, Action::ReadingHead);
+    if status == 401
+        && let Some(head) = record(x).head.take()
+    {
+        let challenges = head.fields.iter();
+        for field in challenges.filter(|f| f.id == FieldId::WwwAuthenticate) {
+            let (name, value) = (head.bytes(field.name), head.bytes(field.value));
+            x.reply.fields.push_id(field.id, name, value);
+        }
+        record(x).head = Some(head);
+    }
+    Flow::Done(Content::Status(status))
+}
+
+/// Answers with the response whose head is in the record.
+pub(super) fn step(
+    run: &mut Run,
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    attempt: UpstreamRequest,
+    accel: &Accel,
+) -> Flow {
+    let http = Rc::clone(&x.http);
+    let conf = run.conf(x, &http);
+    let Some(head) = record(x).head.take() else {
+        return Flow::Done(Content::Status(500));
+    };
+    let to = accel.redirect(conf);
+    match to {
+        Some(_) => fields::copy_for_redirect(x, conf, &head),
+        None => fields::copy(x, conf, &head),
+    }
+    let verdict = run.gateway.head(x, cx, &head);
+    record(x).head = Some(head);
+    if let Verdict::Invalid(what) = verdict {
+        drop(attempt);
+        x.clear_reply();
+        let action = Action::ReadingHead;
+        let text = format_args!("upstream {what} while {}", action.text());
+        x.log(Level::Error, text);
+        return next(
+            run,
+            x,
+            cx,
+            Failed::answered(NextUpstream::INVALID_HEADER),
+            action,
+        );
+    }
+    if let Some(to) = to {
+        drop(attempt);
+        run.finish_attempt(x, cx, Outcome::Alive, Action::ReadingHead);
+        x.on_arrival = None;
+        return Flow::Done(accel::redirect(x, cx, to));
+    }
+    send(run, x, cx, attempt, accel)
+}
+
+/// Sends the head, and leaves the body to be pulled.
+fn send(
+    run: &mut Run,
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    attempt: UpstreamRequest,
+    accel: &Accel,
+) -> Flow {
+    let http = Rc::clone(&x.http);
+    let conf = run.conf(x, &http);
+    let is_tunnel = x.reply.status == SWITCHING_PROTOCOLS;
+    if is_tunnel {
+        if x.is_subrequest() {
+            x.log(
+                Level::Error,
+                format_args!("connection upgrade in subrequest"),
+            );
+            return Flow::Done(Content::Status(502));
+        }
+        x.keep_alive = false;
+        stream::open_tunnel(x, cx);
+        run.body = Body::Stream(Stream::tunnel());
+    }
+    let buffers = accel.buffers(conf) && !is_tunnel;
+    if !buffers && !is_tunnel {
+        // As nginx: what is passed on as it comes is not held back for the client's rate.
+        x.rate.set(b"0");
+    }
+    let limits = match buffers {
+        true => buffered(conf, x, cx),
+        false => Limits::unbuffered(conf.buffer_size.unwrap_or(WINDOW_BYTES)),
+    };
+    let buffer = ResponseBuffer::new(attempt, limits, is_tunnel, cx.clock.mono_ms);
+    let buffer = Rc::new(RefCell::new(buffer));
+    run.buffer = Some(Rc::clone(&buffer));
+    run.storing = store::begin(run, x, cx);
+    arrival::take(run, x, cx);
+    let whole = match x.reply.trailers.fields.is_empty() {
+        true => buffer.borrow_mut().take_whole(),
+        false => None,
+    };
+    match whole {
+        // It came with its head: what is small needs no source, and is compressed as a whole.
+        Some(pieces) => {
+            run.buffer = None;
+            x.body.extend(pieces);
+        }
+        None => x.body_source = Some(Box::new(Source(buffer))),
+    }
+    reply::send(x, cx, None);
+    run.step = Step::Answered;
+    Flow::Done(Content::Sent)
+}
+
+/// How much is read ahead of the client.
+fn buffered(conf: &UpstreamConf, x: &mut Exchange, cx: &mut Ctx<'_>) -> Limits {
+    let rate = conf.limit_rate.0.as_ref();
+    let rate = rate.and_then(|value| conf::parse_size(&value.to_vec(x, cx)));
+    let (count, size) = conf.buffers;
+    Limits {
+        memory: count.saturating_mul(size).max(1),
+        file: match conf.temp_path {
+            Some(_) => conf.max_temp_file_size,
+            None => 0,
+        },
+        ahead: conf.temp_file_write_size.max(size).max(1),
+        rate: rate.map_or(0, |bytes| bytes as u64),
+    }
+}
+
+/// The status of a response behind which both sides speak another protocol.
+const SWITCHING_PROTOCOLS: u16 = 101;

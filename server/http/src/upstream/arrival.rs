@@ -1,0 +1,172 @@
+//! What happens to an exchange while its response is pulled: more of it comes, and more of the request.
+
+use server_base::errlog::{Level, Shown};
+use server_base::files::{FileError, Keep};
+use server_base::upstream_request::{Failure, UpstreamEvent};
+
+use super::body::Body;
+use super::fields::is_hidden;
+use super::group::Outcome;
+use super::response_buffer::{Ended, ResponseBuffer};
+use super::run::{Run, record};
+use super::wording::{Action, log_failure};
+use crate::exchange::{Ctx, Exchange};
+use crate::reply;
+
+/// Called at each wake, and when more of the request body has come.
+pub(super) fn arrived(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    if let Some(mut run) = Run::take(x) {
+        take(&mut run, x, cx);
+        run.keep(x);
+    }
+}
+
+/// Takes what the server has done, and gives it what has come of the request.
+pub(super) fn take(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) {
+    let Some(shared) = run.buffer.clone() else {
+        return;
+    };
+    let mut buffer = shared.borrow_mut();
+    let now_ms = cx.clock.mono_ms;
+    while let Some(event) = buffer.event() {
+        match event {
+            UpstreamEvent::Data(chunk) => {
+                if buffer.overflows() {
+                    write_out(run, x, cx, &mut buffer);
+                }
+                if let Some(storing) = &mut run.storing
+                    && !storing.add(x, &chunk)
+                {
+                    run.storing = None;
+                }
+                buffer.push(chunk);
+            }
+            UpstreamEvent::Trailers(trailers) => {
+                pass_trailers(run, x, &trailers);
+                record(x).trailers = trailers;
+            }
+            UpstreamEvent::End => return ended(run, x, cx, &mut buffer, Ended::Whole),
+            UpstreamEvent::Failed(error) => {
+                let how = failed(x, &buffer, &error.failure);
+                return ended(run, x, cx, &mut buffer, how);
+            }
+            // Nothing of these comes behind a head but the last, which the head has told already.
+            UpstreamEvent::Interim(_) | UpstreamEvent::Head(..) | UpstreamEvent::Upgraded => {}
+        }
+    }
+    if let Body::Stream(stream) = &mut run.body
+        && let Some(attempt) = buffer.attempt()
+        && stream.pump(x, cx, attempt).is_err()
+    {
+        return ended(run, x, cx, &mut buffer, Ended::Broken);
+    }
+    buffer.set_window(now_ms);
+    if let Some(attempt) = record(x).last() {
+        attempt.body_bytes = buffer.received();
+    }
+}
+
+/// The response is complete, or breaks off.
+fn ended(
+    run: &mut Run,
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    buffer: &mut ResponseBuffer,
+    how: Ended,
+) {
+    buffer.end(how);
+    if let Some(attempt) = record(x).last() {
+        attempt.body_bytes = buffer.received();
+    }
+    run.finish_attempt(x, cx, Outcome::Alive, Action::Reading);
+    if let Some(storing) = run.storing.take()
+        && how == Ended::Whole
+    {
+        storing.finish(run, x, cx);
+    }
+    // Whatever the client still sends is wanted by nobody.
+    x.on_arrival = None;
+}
+
+/// What a failure means for what has come before it.
+fn failed(x: &Exchange, buffer: &ResponseBuffer, failure: &Failure) -> Ended {
+    if !buffer.is_tunnel {
+        log_failure(x, failure, Action::Reading);
+        return Ended::Broken;
+    }
+    // A tunnel has no end of its own: it is over when one side has gone.
+    if *failure == Failure::TimedOut {
+        log_failure(x, failure, Action::Tunnel);
+        return Ended::Broken;
+    }
+    Ended::Whole
+}
+
+/// Gives the client the trailers, where it may have them.
+fn pass_trailers(run: &Run, x: &mut Exchange, trailers: &engines::http::Fields) {
+    let http = std::rc::Rc::clone(&x.http);
+    let conf = run.conf(x, &http);
+    if !conf.pass_trailers || !reply::trailers_allowed(x) {
+        return;
+    }
+    for field in &trailers.fields {
+        let name = trailers.bytes(field.name);
+        if !is_hidden(conf, name) {
+            x.reply.trailers.push(name, trailers.bytes(field.value));
+        }
+    }
+}
+
+/// Writes what is in memory to a file. Where that cannot be done, it stays in memory and the server is read no further.
+fn write_out(run: &Run, x: &Exchange, cx: &mut Ctx<'_>, buffer: &mut ResponseBuffer) {
+    if !buffer.has_file()
+        && let Err(error) = make_file(run, x, cx, buffer)
+    {
+        buffer.break_file();
+        let http = &x.http;
+        let dir = run.conf(x, http).temp_path.as_ref();
+        let dir = Shown(dir.map_or(b"", |dir| &dir.path));
+        let reason = reason(error);
+        let call = error.call;
+        return x.log(
+            Level::Crit,
+            format_args!("{call} in \"{dir}\" failed ({reason}) while reading upstream"),
+        );
+    }
+    if let Err((error, name)) = buffer.write_out() {
+        buffer.break_file();
+        let (call, reason, name) = (error.call, reason(error), Shown(&name));
+        x.log(
+            Level::Crit,
+            format_args!("{call} \"{name}\" failed ({reason}) while reading upstream"),
+        );
+    }
+}
+
+fn make_file(
+    run: &Run,
+    x: &Exchange,
+    cx: &mut Ctx<'_>,
+    buffer: &mut ResponseBuffer,
+) -> Result<(), FileError> {
+    let Some(dir) = &run.conf(x, &x.http).temp_path else {
+        return Ok(());
+    };
+    let file = cx.files.create_temp(dir, FILE_MODE, Keep::Nameless)?;
+    let name = Shown(&file.path);
+    x.log(
+        Level::Warn,
+        format_args!(
+            "an upstream response is buffered to a temporary file {name} while reading upstream"
+        ),
+    );
+    buffer.set_file(file)
+}
+
+/// Why a call failed.
+pub(super) fn reason(error: FileError) -> String {
+    conf::os_error(&std::io::Error::from_raw_os_error(error.errno))
+}
+
+/// Only the worker reads it.
+const FILE_MODE: u32 = 0o600;

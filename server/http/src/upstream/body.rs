@@ -1,0 +1,211 @@
+//! The request body on its way to servers: collected first, or passed on as it comes.
+//!
+//! A collected body is kept, so that it can be sent to another server again. What is passed on as it comes is kept no longer
+//! than until the first byte of the request has been given to a socket.
+//!
+//! Source: nginx documentation, `proxy_request_buffering`, `proxy_pass_request_body`, `proxy_set_body`.
+
+use std::io;
+use std::rc::Rc;
+
+use engines::http::{BodyLength, Chunk, FileRange};
+use server_base::errlog::Level;
+use server_base::upstream_request::UpstreamRequest;
+
+use super::run::{Flow, Run, Step};
+use crate::exchange::{Ctx, Exchange};
+use crate::handler::Content;
+use crate::http::Http;
+use crate::request_body::stream::{self, Piece};
+use crate::request_body::{Collected, Plan, collect};
+
+/// A request body as it is sent.
+pub(super) enum Body {
+    None,
+    /// It is known whole, and its pieces are sent to each server.
+    Whole(Vec<Chunk>, u64),
+    /// It is passed on as it comes.
+    Stream(Stream),
+}
+
+/// A body that is passed on as it comes.
+#[derive(Default)]
+pub(super) struct Stream {
+    /// What was passed on while nothing had been sent.
+    kept: Vec<Chunk>,
+    /// Something of it has been sent, and is kept nowhere.
+    is_gone: bool,
+    ended: bool,
+}
+
+impl Body {
+    /// Its length as it is announced to servers.
+    pub(super) fn length(&self, x: &Exchange) -> BodyLength {
+        match self {
+            Self::None => BodyLength::None,
+            Self::Whole(_, length) => BodyLength::Length(*length),
+            Self::Stream(_) => x.head.body,
+        }
+    }
+
+    /// Whether some of it cannot be sent again.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self, Self::Stream(stream) if stream.is_gone)
+    }
+
+    fn bytes(bytes: Rc<[u8]>) -> Self {
+        let length = bytes.len() as u64;
+        let pieces = match length {
+            0 => Vec::new(),
+            _ => vec![Chunk::from(bytes)],
+        };
+        Self::Whole(pieces, length)
+    }
+
+    /// Begins to send it in a new attempt.
+    pub(super) fn begin(&self, request: &UpstreamRequest) {
+        match self {
+            Self::None => {}
+            Self::Whole(pieces, _) => {
+                for piece in pieces {
+                    request.send(piece.clone());
+                }
+                request.end(None);
+            }
+            Self::Stream(stream) => {
+                for piece in &stream.kept {
+                    request.send(piece.clone());
+                }
+                if stream.ended {
+                    request.end(None);
+                }
+            }
+        }
+    }
+}
+
+impl Stream {
+    /// Passes on what has come, as far as there is room.
+    ///
+    /// # Errors
+    /// The body cannot be had: the status that answers the request.
+    pub(super) fn pump(
+        &mut self,
+        x: &mut Exchange,
+        cx: &mut Ctx<'_>,
+        request: &UpstreamRequest,
+    ) -> Result<(), u16> {
+        if !self.is_gone && request.facts().sent_bytes > 0 {
+            self.is_gone = true;
+            self.kept = Vec::new();
+        }
+        while !self.ended && request.room() > 0 {
+            match stream::take(x, cx) {
+                Piece::Chunk(chunk) if self.is_gone => request.send(chunk),
+                Piece::Chunk(Chunk::Owned(bytes)) => {
+                    let chunk = Chunk::from(Rc::<[u8]>::from(bytes));
+                    self.kept.push(chunk.clone());
+                    request.send(chunk);
+                }
+                Piece::Chunk(chunk) => {
+                    self.kept.push(chunk.clone());
+                    request.send(chunk);
+                }
+                Piece::Later => return Ok(()),
+                Piece::End => {
+                    self.ended = true;
+                    request.end(None);
+                }
+                Piece::Failed(status) => return Err(status),
+            }
+        }
+        Ok(())
+    }
+
+    /// From here on it is one direction of a tunnel, and nothing of it is sent again.
+    pub(super) fn tunnel() -> Self {
+        Self {
+            is_gone: true,
+            ..Self::default()
+        }
+    }
+}
+
+/// Collects the body, or leaves it to be passed on.
+pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
+    let http = Rc::clone(&x.http);
+    if x.is_subrequest() {
+        // It may send what has been collected, and asks the client for nothing.
+        return replaced(run, x, cx);
+    }
+    if stream::taken_bytes(x) > 0 {
+        // It went to the servers of another location, and is kept nowhere.
+        return replaced(run, x, cx);
+    }
+    if streams(run, x, &http) {
+        run.body = Body::Stream(Stream::default());
+        return Flow::Next(Step::Choose);
+    }
+    if x.head.body == BodyLength::None {
+        return replaced(run, x, cx);
+    }
+    let plan = Plan::of(x.core_loc(&http));
+    match collect(x, cx, &plan) {
+        Collected::Wait => return Flow::Wait(Step::Body),
+        Collected::Status(status) => return Flow::Done(Content::Status(status)),
+        Collected::Done => {}
+    }
+    replaced(run, x, cx)
+}
+
+/// Takes what was collected, or the body that the configuration has in its place.
+fn replaced(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
+    let http = Rc::clone(&x.http);
+    let body = match run.gateway.body(x, cx) {
+        Some(bytes) => Ok(Body::bytes(bytes.into())),
+        None if run.conf(x, &http).pass_request_body => collected(x),
+        None => Ok(Body::None),
+    };
+    match body {
+        Ok(body) => run.body = body,
+        Err(error) => {
+            let reason = conf::os_error(&error);
+            x.log(Level::Crit, format_args!("dup() failed ({reason})"));
+            return Flow::Done(Content::Status(500));
+        }
+    }
+    Flow::Next(Step::Choose)
+}
+
+/// Whether the body is passed on as it comes.
+fn streams(run: &Run, x: &Exchange, http: &Http) -> bool {
+    let conf = run.conf(x, http);
+    let can_be = match x.head.body {
+        BodyLength::None | BodyLength::Length(0) => false,
+        BodyLength::Length(_) => true,
+        BodyLength::Unknown => run.gateway.sends_unknown_length(x, http),
+    };
+    // What was collected for somebody else cannot come once more.
+    can_be
+        && !conf.request_buffering
+        && conf.pass_request_body
+        && !run.gateway.has_body(x, http)
+        && x.body_bytes().is_none()
+        && x.body_file().is_none()
+}
+
+/// The body that has been collected, if any was.
+fn collected(x: &Exchange) -> io::Result<Body> {
+    if let Some(bytes) = x.body_bytes() {
+        return Ok(Body::bytes(bytes.into()));
+    }
+    let Some(file) = x.body_file() else {
+        return Ok(Body::None);
+    };
+    let range = FileRange {
+        file: Rc::new(file.file.try_clone()?.into()),
+        offset: 0,
+        len: file.len,
+    };
+    Ok(Body::Whole(vec![Chunk::File(range)], file.len))
+}

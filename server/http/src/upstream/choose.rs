@@ -1,0 +1,254 @@
+//! Choosing a server, and beginning an attempt with it.
+
+use std::hash::Hasher;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+
+use engines::http::{FieldId, Fields};
+use server_base::connector::{Pool, Route, SocketOptions, Timeouts, UpstreamAddr};
+use server_base::errlog::{Level, Shown};
+use server_base::hash::Fnv;
+use server_base::upstream_request::RequestSpec;
+
+use super::arrival::arrived;
+use super::conf::{NextUpstream, UpstreamConf};
+use super::gateway::Outgoing;
+use super::group::Pick;
+use super::next::next;
+use super::run::{Flow, Run, Step, record};
+use super::tries::{Failed, Tries};
+use super::wording::Action;
+use crate::exchange::{Ctx, Exchange, State};
+use crate::handler::Content;
+
+/// Chooses a server and begins an attempt with it.
+pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
+    let http = Rc::clone(&x.http);
+    let conf = run.conf(x, &http);
+    // The first time the request is made before there is a server: it is one for all of them.
+    if run.request.is_none()
+        && !conf.request_dynamic
+        && let Err(status) = make_request(run, x, cx)
+    {
+        return Flow::Done(Content::Status(status));
+    }
+    let chosen = match run.picker.pick(x, cx) {
+        Pick::Chosen(chosen) => chosen,
+        Pick::None => return no_server(run, x, cx),
+        Pick::Wait(wait) => {
+            x.state = State::Waiting(wait);
+            return Flow::Wait(Step::Choose);
+        }
+        Pick::Unresolved(why) => {
+            x.log(Level::Error, format_args!("{why}"));
+            return Flow::Done(Content::Status(502));
+        }
+    };
+    let now_ms = cx.clock.mono_ms;
+    let servers = run.picker.tries();
+    run.tries.get_or_insert_with(|| {
+        let (most, timeout_ms) = (conf.next_upstream_tries, conf.next_upstream_timeout_ms);
+        Tries::new(servers, most, timeout_ms, now_ms)
+    });
+    let is_unix = matches!(chosen.addr, UpstreamAddr::Unix(_));
+    let scheme = run.gateway.scheme();
+    record(x).choose(scheme, &chosen.name, &chosen.server, is_unix);
+    let keeps = conf.allow_upstream.is_empty();
+    let name = chosen.name.clone();
+    run.chosen = Some(chosen);
+    if !keeps && !conf.allow_upstream.iter().all(|value| value.is_true(x, cx)) {
+        record(x).begin_attempt(name, now_ms, None);
+        let action = Action::Connecting.text();
+        let text = format_args!("access to upstream server denied while {action}");
+        x.log(Level::Error, text);
+        return next(
+            run,
+            x,
+            cx,
+            Failed::before(NextUpstream::DENIED),
+            Action::Connecting,
+        );
+    }
+    if conf.request_dynamic
+        && let Err(status) = make_request(run, x, cx)
+    {
+        return Flow::Done(Content::Status(status));
+    }
+    call(run, x, cx, true)
+}
+
+/// Asks the server that was chosen last once more, over a new connection.
+pub(super) fn again(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
+    call(run, x, cx, false)
+}
+
+fn no_server(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
+    let name = run.picker.name().into();
+    let upstream = record(x);
+    upstream.choose(run.gateway.scheme(), &name, &name, false);
+    upstream.begin_attempt(name, cx.clock.mono_ms, None);
+    let action = Action::Connecting.text();
+    x.log(
+        Level::Error,
+        format_args!("no live upstreams while {action}"),
+    );
+    let failed = Failed::before(NextUpstream::NO_LIVE);
+    next(run, x, cx, failed, Action::Connecting)
+}
+
+fn make_request(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
+    let outgoing = Outgoing {
+        body: run.body.length(x),
+    };
+    let request = run.gateway.request(x, cx, &outgoing)?;
+    record(x).set_uri(path(&request.fields));
+    run.request = Some(request);
+    Ok(())
+}
+
+/// `:path` of a request.
+fn path(fields: &Fields) -> &[u8] {
+    fields.named(b":path").next().unwrap_or_default()
+}
+
+/// Begins an attempt with the server that was chosen.
+fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> Flow {
+    let http = Rc::clone(&x.http);
+    let conf = run.conf(x, &http);
+    let Some(chosen) = &run.chosen else {
+        return Flow::Done(Content::Status(500));
+    };
+    let name = chosen.name.clone();
+    let options = match &run.options {
+        Some(options) if !conf.bind_dynamic => options.clone(),
+        _ => socket_options(conf, x, cx),
+    };
+    let chosen = run.chosen.as_ref().expect("it was there above");
+    let Some(request) = run.request.take() else {
+        return Flow::Done(Content::Status(500));
+    };
+    let pool = chosen.pool.filter(|_| may_reuse && keeps(&request));
+    let route = Route {
+        addr: chosen.addr.clone(),
+        protocol: run.gateway.protocol(x, &http),
+        pool: pool.map(|pool| bound(pool, &options)),
+        options: options.clone(),
+        timeouts: Timeouts {
+            connect_ms: conf.connect_timeout_ms,
+            send_ms: conf.send_timeout_ms,
+            read_ms: conf.read_timeout_ms,
+        },
+    };
+    run.options = Some(options);
+    if pool.is_some() || run.tries.is_some_and(Tries::may_repeat) {
+        run.request = Some(request.clone());
+    }
+    x.on_arrival = Some(arrived);
+    x.ignore_abort = conf.ignore_client_abort;
+    let waker = x.waker(cx);
+    let attempt = cx.connector.call(route, request, waker);
+    record(x).begin_attempt(name, cx.clock.mono_ms, Some(attempt.watch()));
+    run.body.begin(&attempt);
+    Flow::Next(Step::Head(attempt))
+}
+
+/// Whether a connection may serve more than this request.
+fn keeps(request: &RequestSpec) -> bool {
+    let connection = request.fields.field(FieldId::Connection);
+    let has = |token: &[u8]| {
+        let mut tokens = connection.unwrap_or_default().split(|b| *b == b',');
+        tokens.any(|named| named.trim_ascii().eq_ignore_ascii_case(token))
+    };
+    match request.http10 {
+        true => has(b"keep-alive"),
+        false => !has(b"close"),
+    }
+}
+
+/// A pool of connections from this address alone.
+fn bound(pool: Pool, options: &SocketOptions) -> Pool {
+    let Some(addr) = options.bind else {
+        return pool;
+    };
+    let mut hash = Fnv::default();
+    hash.write(&pool.id.to_ne_bytes());
+    hash.write(addr.to_string().as_bytes());
+    Pool {
+        id: hash.finish(),
+        ..pool
+    }
+}
+
+/// How connections are made.
+fn socket_options(conf: &UpstreamConf, x: &mut Exchange, cx: &mut Ctx<'_>) -> SocketOptions {
+    let set = |bytes: u32| (bytes != 0).then_some(bytes);
+    let mut options = SocketOptions {
+        keepalive: conf.socket_keepalive,
+        receive_buffer: set(conf.socket_rcvbuf),
+        send_buffer: set(conf.socket_sndbuf),
+        send_low: set(conf.send_lowat),
+        ..SocketOptions::default()
+    };
+    let Some((value, transparent)) = &conf.bind else {
+        return options;
+    };
+    let text = value.to_vec(x, cx);
+    options.transparent = *transparent;
+    options.bind = local_addr(&text);
+    if options.bind.is_none() && !text.is_empty() {
+        let text = Shown(&text);
+        x.log(
+            Level::Error,
+            format_args!("invalid local address \"{text}\""),
+        );
+    }
+    options
+}
+
+/// An address, with or without a port.
+fn local_addr(text: &[u8]) -> Option<SocketAddr> {
+    let text = str::from_utf8(text).ok()?;
+    if let Ok(addr) = text.parse() {
+        return Some(addr);
+    }
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let ip: IpAddr = bare.unwrap_or(text).parse().ok()?;
+    Some(SocketAddr::new(ip, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn local_addresses_have_a_port_or_none() {
+        let shown = |text: &str| local_addr(text.as_bytes()).map(|addr| addr.to_string());
+        assert_eq!(shown("127.0.0.2").as_deref(), Some("127.0.0.2:0"));
+        assert_eq!(shown("127.0.0.2:81").as_deref(), Some("127.0.0.2:81"));
+        assert_eq!(shown("[::1]").as_deref(), Some("[::1]:0"));
+        assert_eq!(shown("[::1]:81").as_deref(), Some("[::1]:81"));
+        for bad in ["", "a", "1.2.3", "127.0.0.1:99999", "unix:/x", "[::1"] {
+            assert_eq!(shown(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn connections_are_kept_as_the_request_says() {
+        let request = |http10, connection: &[u8]| {
+            let mut fields = Fields::default();
+            fields.push(b"Connection", connection);
+            keeps(&RequestSpec {
+                fields,
+                http10,
+                ..RequestSpec::default()
+            })
+        };
+        assert!(keeps(&RequestSpec::default()));
+        assert!(request(false, b"a, b") && request(false, b"upgrade"));
+        assert!(!request(false, b"a, Close"));
+        assert!(!request(true, b"close") && !request(true, b""));
+        assert!(request(true, b"keep-alive"));
+    }
+}

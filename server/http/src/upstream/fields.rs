@@ -1,0 +1,200 @@
+//! The fields of a server's response: which are passed on, and which describe the response to header stages.
+//!
+//! Source: nginx documentation, `proxy_hide_header`, `proxy_pass_header`, `proxy_force_ranges`.
+
+use engines::http::{Field, FieldId, ResponseHead, Version, parse_http_date};
+use server_base::errlog::{Level, Shown};
+
+use super::conf::UpstreamConf;
+use crate::exchange::{Exchange, Reply};
+
+/// Whether a field is not passed on.
+pub(super) fn is_hidden(conf: &UpstreamConf, name: &[u8]) -> bool {
+    let hidden = |known: &[u8]| known.len() == name.len() && known.eq_ignore_ascii_case(name);
+    conf.hidden.iter().any(|known| hidden(known))
+}
+
+/// Drops the second of fields that may stand there once, as nginx does; the log says so.
+pub(super) fn drop_repeated(x: &Exchange, head: &mut ResponseHead) {
+    let mut repeated = Vec::new();
+    for (at, field) in head.fields.iter().enumerate() {
+        if !stands_once(head, field) {
+            continue;
+        }
+        let name = head.bytes(field.name);
+        let is_same = |other: &&Field| {
+            other.id == field.id && head.bytes(other.name).eq_ignore_ascii_case(name)
+        };
+        let Some(first) = head.fields[..at].iter().find(is_same) else {
+            continue;
+        };
+        let shown = |field: &Field| {
+            let (name, value) = (head.bytes(field.name), head.bytes(field.value));
+            format!("{}: {}", Shown(name), Shown(value))
+        };
+        let (again, before) = (shown(field), shown(first));
+        x.log(
+            Level::Warn,
+            format_args!(
+                "upstream sent duplicate header line: \"{again}\", previous value: \"{before}\", \
+                 ignored while reading response header from upstream"
+            ),
+        );
+        repeated.push(at);
+    }
+    for at in repeated.into_iter().rev() {
+        head.fields.remove(at);
+    }
+}
+
+/// Whether nginx takes the first of fields of this name alone.
+fn stands_once(head: &ResponseHead, field: &Field) -> bool {
+    match field.id {
+        FieldId::ContentType
+        | FieldId::Date
+        | FieldId::LastModified
+        | FieldId::Etag
+        | FieldId::Server
+        | FieldId::Location
+        | FieldId::Expires => true,
+        FieldId::Other => {
+            let name = head.bytes(field.name);
+            ONCE.iter().any(|known| name.eq_ignore_ascii_case(known))
+        }
+        _ => false,
+    }
+}
+
+/// Fields without a number that stand there once.
+const ONCE: [&[u8]; 6] = [
+    b"Status",
+    b"Refresh",
+    b"X-Accel-Expires",
+    b"X-Accel-Redirect",
+    b"X-Accel-Limit-Rate",
+    b"X-Accel-Charset",
+];
+
+/// Makes the response that header stages see of a server's.
+pub(super) fn copy(x: &mut Exchange, conf: &UpstreamConf, head: &ResponseHead) {
+    let multiplexed = x.head.version > Version::Http11;
+    let reply = &mut x.reply;
+    reply.status = head.status;
+    for field in &head.fields {
+        let (name, value) = (head.bytes(field.name), head.bytes(field.value));
+        if is_hidden(conf, name) {
+            continue;
+        }
+        match field.id {
+            FieldId::ContentLength
+            | FieldId::Connection
+            | FieldId::KeepAlive
+            | FieldId::TransferEncoding => {}
+            FieldId::Upgrade if multiplexed => {}
+            FieldId::AcceptRanges if conf.force_ranges => {}
+            FieldId::ContentType => content_type(reply, value),
+            FieldId::Etag => reply.etag = Some(value.into()),
+            // What the last header stage writes of other statuses has none.
+            FieldId::LastModified if matches!(head.status, 200 | 206 | 304) => {
+                reply.last_modified = parse_http_date(value);
+                reply.last_modified_text = Some(value.into());
+            }
+            id => reply.fields.push_id(id, name, value),
+        }
+    }
+    reply.content_length = content_length(head);
+    reply.unconditional = true;
+    if conf.force_ranges {
+        reply.allow_ranges = true;
+        reply.single_range = true;
+    }
+}
+
+/// Keeps the fields that a redirect by `X-Accel-Redirect` passes on.
+pub(super) fn copy_for_redirect(x: &mut Exchange, conf: &UpstreamConf, head: &ResponseHead) {
+    let reply = &mut x.reply;
+    for field in &head.fields {
+        let (name, value) = (head.bytes(field.name), head.bytes(field.value));
+        match field.id {
+            FieldId::ContentType => content_type(reply, value),
+            FieldId::AcceptRanges if conf.force_ranges => {}
+            FieldId::SetCookie
+            | FieldId::CacheControl
+            | FieldId::Expires
+            | FieldId::AcceptRanges => reply.fields.push_id(field.id, name, value),
+            _ if name.eq_ignore_ascii_case(b"Content-Disposition") => {
+                reply.fields.push_id(field.id, name, value);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The length of the body as the head tells it, of a response to HEAD too.
+fn content_length(head: &ResponseHead) -> Option<u64> {
+    if head.get(FieldId::TransferEncoding).is_some() {
+        return None;
+    }
+    let digits = head.get(FieldId::ContentLength)?;
+    str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// Takes a charset out of a media type, as nginx does: the first parameter of that name, with all behind it.
+fn content_type(reply: &mut Reply, value: &[u8]) {
+    reply.content_type.clear();
+    reply.charset.clear();
+    let semicolons = memchr::memchr_iter(b';', value);
+    for at in semicolons {
+        let rest = value[at + 1..].trim_ascii_start();
+        let Some((name, charset)) = rest.split_at_checked(CHARSET.len()) else {
+            continue;
+        };
+        if name.eq_ignore_ascii_case(CHARSET) {
+            let charset = charset.strip_prefix(b"\"").unwrap_or(charset);
+            let charset = charset.strip_suffix(b"\"").unwrap_or(charset);
+            reply.content_type.extend_from_slice(&value[..at]);
+            reply.charset.extend_from_slice(charset);
+            return;
+        }
+    }
+    reply.content_type.extend_from_slice(value);
+}
+
+const CHARSET: &[u8] = b"charset=";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_charset_is_taken_out_of_a_media_type() {
+        let parts = |value: &str| {
+            let mut reply = Reply::default();
+            content_type(&mut reply, value.as_bytes());
+            [reply.content_type, reply.charset].map(|text| String::from_utf8(text).expect("text"))
+        };
+        assert_eq!(parts("text/html"), ["text/html", ""]);
+        assert_eq!(parts("text/html; charset=utf-8"), ["text/html", "utf-8"]);
+        assert_eq!(parts("text/html;Charset=\"a\""), ["text/html", "a"]);
+        assert_eq!(parts("text/html; a=b; charset=c"), ["text/html; a=b", "c"]);
+        assert_eq!(parts("text/html; charset=c; d"), ["text/html", "c; d"]);
+        assert_eq!(parts("text/html; a=b"), ["text/html; a=b", ""]);
+        assert_eq!(parts("text/html; charset="), ["text/html", ""]);
+        assert_eq!(parts("text/html;"), ["text/html;", ""]);
+    }
+
+    #[test]
+    fn a_length_is_a_number_and_stands_without_a_coding() {
+        let length = |fields: &[(&str, &str)]| {
+            let mut head = ResponseHead::default();
+            for (name, value) in fields {
+                head.push(name.as_bytes(), value.as_bytes());
+            }
+            content_length(&head)
+        };
+        assert_eq!(length(&[("Content-Length", "12")]), Some(12));
+        assert_eq!(length(&[]), None);
+        let both = [("Content-Length", "12"), ("Transfer-Encoding", "chunked")];
+        assert_eq!(length(&both), None);
+    }
+}

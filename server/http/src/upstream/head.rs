@@ -1,0 +1,152 @@
+//! Waiting for the head of a response, while the request body is passed on.
+
+use std::rc::Rc;
+
+use engines::http::ResponseHead;
+use server_base::errlog::Level;
+use server_base::upstream_request::{
+    BODY_WINDOW_BYTES, Failure, UpstreamError, UpstreamEvent, UpstreamRequest,
+};
+
+use super::accel::{self, Accel};
+use super::answer;
+use super::body::Body;
+use super::fields::{drop_repeated, is_hidden};
+use super::next::{next, rules};
+use super::run::{Flow, Run, Step, record};
+use super::tries::{Failed, reason_of};
+use super::wording::{Action, BIND, log_failure};
+use crate::exchange::{Ctx, Exchange, State, Wait};
+use crate::handler::Content;
+
+/// Takes what the server has done.
+pub(super) fn step(
+    run: &mut Run,
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    attempt: UpstreamRequest,
+) -> Flow {
+    loop {
+        match attempt.next() {
+            Some(UpstreamEvent::Interim(head)) => hint(run, x, cx, &head),
+            Some(UpstreamEvent::Head(head, _)) => return received(run, x, cx, attempt, head),
+            Some(UpstreamEvent::Failed(error)) => return failed(run, x, cx, &attempt, &error),
+            // Nothing of these comes before a head.
+            Some(
+                UpstreamEvent::Data(_)
+                | UpstreamEvent::Trailers(_)
+                | UpstreamEvent::End
+                | UpstreamEvent::Upgraded,
+            ) => {}
+            None => break,
+        }
+    }
+    if let Body::Stream(stream) = &mut run.body
+        && let Err(status) = stream.pump(x, cx, &attempt)
+    {
+        drop(attempt);
+        record(x).close(cx.clock.mono_ms);
+        return Flow::Done(Content::Status(status));
+    }
+    x.state = State::Waiting(Wait::woken());
+    Flow::Wait(Step::Head(attempt))
+}
+
+/// Passes early hints on.
+fn hint(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead) {
+    if head.status != EARLY_HINTS || !run.gateway.passes_hints(x, cx) {
+        return;
+    }
+    let http = Rc::clone(&x.http);
+    let conf = run.conf(x, &http);
+    run.hints_bytes += head.arena.len() as u64;
+    if run.hints_bytes > conf.buffer_size.unwrap_or(HINTS_BYTES) {
+        let action = Action::ReadingHead.text();
+        let text = format_args!("upstream sent too big early hints while {action}");
+        return x.log(Level::Info, text);
+    }
+    let mut hints = ResponseHead {
+        status: EARLY_HINTS,
+        ..ResponseHead::default()
+    };
+    for field in &head.fields {
+        let name = head.bytes(field.name);
+        if !is_hidden(conf, name) {
+            hints.push_id(field.id, name, head.bytes(field.value));
+        }
+    }
+    x.hint(hints);
+}
+
+/// An attempt has failed before there was a head.
+fn failed(
+    run: &mut Run,
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    attempt: &UpstreamRequest,
+    error: &UpstreamError,
+) -> Flow {
+    let action = action(attempt);
+    log_failure(x, &error.failure, action);
+    match error.failure {
+        // These are faults of ours, and no other server mends them.
+        Failure::Unsendable(_) | Failure::Socket { call: BIND, .. } => {
+            record(x).close(cx.clock.mono_ms);
+            Flow::Done(Content::Status(500))
+        }
+        _ => next(run, x, cx, Failed::of(error), action),
+    }
+}
+
+/// What was being done when the attempt failed.
+fn action(attempt: &UpstreamRequest) -> Action {
+    if attempt.facts().connected_ms.is_none() {
+        Action::Connecting
+    } else if attempt.room() < BODY_WINDOW_BYTES {
+        Action::Sending
+    } else {
+        Action::ReadingHead
+    }
+}
+
+/// There is a head: it is passed on, or leads elsewhere.
+fn received(
+    run: &mut Run,
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    attempt: UpstreamRequest,
+    mut head: Box<ResponseHead>,
+) -> Flow {
+    let http = Rc::clone(&x.http);
+    let conf = run.conf(x, &http);
+    let status = head.status;
+    drop_repeated(x, &mut head);
+    let accel = Accel::of(&head);
+    let upstream = record(x);
+    if let Some(last) = upstream.last() {
+        last.status = status;
+        last.head_ms = Some(cx.clock.mono_ms);
+    }
+    upstream.head = Some(head);
+    accel::note(x, conf, &accel);
+    if status >= 300 {
+        let failed = reason_of(status).map(Failed::answered);
+        let rules = rules(run, x, cx);
+        if let (Some(failed), Some(tries)) = (failed, run.tries)
+            && tries.passes_by(failed, rules)
+        {
+            drop(attempt);
+            return next(run, x, cx, failed, Action::ReadingHead);
+        }
+        if conf.intercept_errors && answer::intercepts(x, status) {
+            drop(attempt);
+            return answer::intercept(run, x, cx, status);
+        }
+    }
+    answer::step(run, x, cx, attempt, &accel)
+}
+
+/// RFC 8297.
+const EARLY_HINTS: u16 = 103;
+/// Bytes of early hints that one response may have, where no buffer size is written.
+const HINTS_BYTES: u64 = 64 << 10;

@@ -1,0 +1,56 @@
+//! What follows a failed attempt: another one, or the status that stands for the failure.
+
+use std::rc::Rc;
+
+use super::conf::NextUpstream;
+use super::group::Outcome;
+use super::run::{Flow, Run, Step, record};
+use super::tries::{Failed, Next, Rules};
+use super::wording::Action;
+use crate::exchange::{Ctx, Exchange};
+use crate::handler::Content;
+
+/// Goes on behind a failed attempt, which has been logged.
+pub(super) fn next(
+    run: &mut Run,
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    failed: Failed,
+    action: Action,
+) -> Flow {
+    let rules = rules(run, x, cx);
+    let status = failed.status();
+    let upstream = record(x);
+    if let Some(attempt) = upstream.last() {
+        attempt.status = status;
+    }
+    let follows = match &mut run.tries {
+        Some(tries) => tries.after(failed, rules),
+        None => Next::GiveUp,
+    };
+    if follows == Next::Again {
+        record(x).close(cx.clock.mono_ms);
+        return Flow::Next(Step::Again);
+    }
+    let outcome = match failed.reason {
+        NextUpstream::HTTP_403 | NextUpstream::HTTP_404 => Outcome::Next,
+        _ => Outcome::Failed,
+    };
+    run.finish_attempt(x, cx, outcome, action);
+    x.on_arrival = None;
+    match follows {
+        Next::Other => Flow::Next(Step::Choose),
+        Next::Again | Next::GiveUp => Flow::Done(Content::Status(status)),
+    }
+}
+
+/// What decides besides the failure.
+pub(super) fn rules(run: &Run, x: &Exchange, cx: &Ctx<'_>) -> Rules {
+    let http = Rc::clone(&x.http);
+    Rules {
+        on: run.conf(x, &http).next_upstream,
+        method: x.method,
+        body_is_gone: run.body.is_gone(),
+        now_ms: cx.clock.mono_ms,
+    }
+}

@@ -1,0 +1,162 @@
+//! What is known of the servers that an exchange is passed to: for variables, logs and those who look at their answers.
+//!
+//! It is kept until the exchange is logged, over internal redirects too: each pass to servers adds its attempts. What is
+//! done with them is the machine's ([`super::handle`]), whose state lies here without a type, so that an exchange does not
+//! depend on the machine.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use engines::http::{Fields, ResponseHead};
+use server_base::upstream_request::{AttemptFacts, AttemptWatch};
+
+/// What is known of the servers that an exchange is passed to.
+#[derive(Default)]
+pub struct Upstream {
+    entries: Vec<Entry>,
+    /// The head of the last response.
+    pub head: Option<Box<ResponseHead>>,
+    /// Its trailer section.
+    pub trailers: Fields,
+    /// `X-Accel-Charset`; empty for none.
+    pub charset: Vec<u8>,
+    /// `X-Accel-Expires`; empty for none.
+    pub expires: Vec<u8>,
+    /// The server that was chosen last.
+    server: Option<Server>,
+    /// What it is asked for.
+    uri: Vec<u8>,
+    /// The machine's state, while it has one.
+    pub(super) run: Option<Box<dyn Any>>,
+}
+
+struct Server {
+    scheme: &'static str,
+    /// Its address.
+    name: Arc<[u8]>,
+    /// Its name in the configuration.
+    server: Arc<[u8]>,
+    is_unix: bool,
+}
+
+/// An attempt, or what stands between two passes.
+pub(super) enum Entry {
+    Attempt(Attempt),
+    /// An internal redirect led to other servers.
+    Redirect,
+}
+
+/// An attempt with a server.
+pub(super) struct Attempt {
+    /// Its address, or the name of a group without a server that lives.
+    pub(super) name: Arc<[u8]>,
+    /// The status of its response, or the one that stands for its failure; 0 while there is none.
+    pub(super) status: u16,
+    pub(super) started_ms: u64,
+    pub(super) head_ms: Option<u64>,
+    pub(super) ended_ms: Option<u64>,
+    /// Bytes of the response body.
+    pub(super) body_bytes: u64,
+    watch: Option<AttemptWatch>,
+}
+
+impl Attempt {
+    /// What the connection knows of it.
+    pub(super) fn facts(&self) -> AttemptFacts {
+        self.watch
+            .as_ref()
+            .map_or_else(AttemptFacts::default, AttemptWatch::facts)
+    }
+}
+
+impl Upstream {
+    /// Begins to pass the exchange on.
+    pub(super) fn begin_pass(&mut self) {
+        if !self.entries.is_empty() {
+            self.entries.push(Entry::Redirect);
+        }
+        self.head = None;
+        self.trailers.clear();
+        self.server = None;
+        self.uri.clear();
+    }
+
+    /// A server was chosen.
+    pub(super) fn choose(
+        &mut self,
+        scheme: &'static str,
+        name: &Arc<[u8]>,
+        server: &Arc<[u8]>,
+        is_unix: bool,
+    ) {
+        self.server = Some(Server {
+            scheme,
+            name: Arc::clone(name),
+            server: Arc::clone(server),
+            is_unix,
+        });
+    }
+
+    /// The servers are asked for this.
+    pub(super) fn set_uri(&mut self, uri: &[u8]) {
+        self.uri.clear();
+        self.uri.extend_from_slice(uri);
+    }
+
+    /// An attempt begins.
+    pub(super) fn begin_attempt(
+        &mut self,
+        name: Arc<[u8]>,
+        now_ms: u64,
+        watch: Option<AttemptWatch>,
+    ) {
+        self.head = None;
+        self.trailers.clear();
+        self.entries.push(Entry::Attempt(Attempt {
+            name,
+            status: 0,
+            started_ms: now_ms,
+            head_ms: None,
+            ended_ms: None,
+            body_bytes: 0,
+            watch,
+        }));
+    }
+
+    /// The attempt that began last.
+    pub(super) fn last(&mut self) -> Option<&mut Attempt> {
+        match self.entries.last_mut()? {
+            Entry::Attempt(attempt) => Some(attempt),
+            Entry::Redirect => None,
+        }
+    }
+
+    /// The last attempt has ended, if it had not before.
+    pub fn close(&mut self, now_ms: u64) {
+        if let Some(attempt) = self.last() {
+            attempt.ended_ms.get_or_insert(now_ms);
+        }
+    }
+
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The address of the server that was chosen last.
+    pub(super) fn last_name(&self) -> Option<&[u8]> {
+        self.server.as_ref().map(|server| &*server.name)
+    }
+
+    /// The name in the configuration of the server that was chosen last.
+    pub(super) fn last_server(&self) -> Option<&[u8]> {
+        self.server.as_ref().map(|server| &*server.server)
+    }
+
+    /// The server that was chosen last and what it is asked for, as a URL.
+    pub fn url(&self) -> Option<Vec<u8>> {
+        let server = self.server.as_ref()?;
+        let separator: &[u8] = if server.is_unix { b":" } else { b"" };
+        let scheme = server.scheme.as_bytes();
+        Some([scheme, &server.name, separator, &self.uri].concat())
+    }
+}

@@ -1,0 +1,286 @@
+//! What has come of a response body and has not been pulled.
+//!
+//! Whatever is there can be pulled at once: buffering means no more than that the server is read ahead of the client. Up to
+//! a limit of bytes lie in memory; what is older goes to a temporary file when more comes, as long as the file may grow; then
+//! the server is not read any more ([`UpstreamRequest::set_window`]).
+//!
+//! Source: nginx documentation, `proxy_buffers`, `proxy_max_temp_file_size`, `proxy_limit_rate`.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use engines::http::{Chunk, FileHandle, FileRange};
+use server_base::files::{FileError, TempFile};
+use server_base::upstream_request::{UpstreamEvent, UpstreamRequest, WINDOW_BYTES};
+
+use crate::exchange::{BodyRead, BodySource, Ctx, Wait};
+
+/// How far the server is read ahead of the client.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Bytes in memory from which on the server is not read, or what is there goes to a file.
+    pub(super) memory: u64,
+    /// Most bytes of the file; 0 for none.
+    pub(super) file: u64,
+    /// Bytes that are read at a time while the file grows.
+    pub(super) ahead: u64,
+    /// Bytes a second that are read; 0 for no limit.
+    pub(super) rate: u64,
+}
+
+impl Limits {
+    /// No more is read than this, and nothing goes to a file.
+    pub(super) fn unbuffered(bytes: u64) -> Self {
+        Self {
+            memory: bytes.max(1),
+            file: 0,
+            ahead: 0,
+            rate: 0,
+        }
+    }
+}
+
+/// What has come of a response body and has not been pulled.
+pub(super) struct ResponseBuffer {
+    /// Gone when the response is complete or given up.
+    attempt: Option<UpstreamRequest>,
+    pieces: VecDeque<Chunk>,
+    /// Bytes of them that are in memory.
+    memory_bytes: u64,
+    limits: Limits,
+    file: Overflow,
+    /// Bytes of the body that have come.
+    received: u64,
+    began_ms: u64,
+    end: Option<Ended>,
+    pub(super) is_tunnel: bool,
+}
+
+/// The temporary file.
+enum Overflow {
+    None,
+    Open(TempFile, FileHandle),
+    /// It could not be made or written to.
+    Broken,
+}
+
+/// How a body has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Whole,
+    Broken,
+}
+
+impl ResponseBuffer {
+    /// For the response of an attempt.
+    pub(super) fn new(
+        attempt: UpstreamRequest,
+        limits: Limits,
+        is_tunnel: bool,
+        now_ms: u64,
+    ) -> Self {
+        let mut buffer = Self {
+            attempt: Some(attempt),
+            pieces: VecDeque::new(),
+            memory_bytes: 0,
+            limits,
+            file: Overflow::None,
+            received: 0,
+            began_ms: now_ms,
+            end: None,
+            is_tunnel,
+        };
+        buffer.set_window(now_ms);
+        buffer
+    }
+
+    /// The attempt, while more may come.
+    pub(super) fn attempt(&self) -> Option<&UpstreamRequest> {
+        self.attempt.as_ref()
+    }
+
+    /// The next thing that the server did.
+    pub(super) fn event(&self) -> Option<UpstreamEvent> {
+        self.attempt.as_ref()?.next()
+    }
+
+    /// Bytes of the body that have come.
+    pub(super) fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// A piece has come.
+    pub(super) fn push(&mut self, chunk: Chunk) {
+        self.received += chunk.len();
+        self.memory_bytes += chunk.bytes().len() as u64;
+        self.pieces.push_back(chunk);
+    }
+
+    /// Nothing more comes.
+    pub(super) fn end(&mut self, how: Ended) {
+        self.end.get_or_insert(how);
+        self.attempt = None;
+    }
+
+    /// All of the body, if it is there and in memory.
+    pub(super) fn take_whole(&mut self) -> Option<VecDeque<Chunk>> {
+        let whole = self.end == Some(Ended::Whole) && !self.is_tunnel && !self.has_file();
+        whole.then(|| std::mem::take(&mut self.pieces))
+    }
+
+    /// Whether memory is to be written to the file before more comes.
+    pub(super) fn overflows(&self) -> bool {
+        self.memory_bytes >= self.limits.memory && self.file_has_room()
+    }
+
+    fn file_has_room(&self) -> bool {
+        let used = match &self.file {
+            Overflow::None => 0,
+            Overflow::Open(file, _) => file.len,
+            Overflow::Broken => return false,
+        };
+        // What is in memory goes to the file as a whole.
+        self.limits.file >= used.saturating_add(self.memory_bytes)
+    }
+
+    /// Whether there is a file yet.
+    pub(super) fn has_file(&self) -> bool {
+        matches!(self.file, Overflow::Open(..))
+    }
+
+    /// Gives it a file.
+    pub(super) fn set_file(&mut self, file: TempFile) -> Result<(), FileError> {
+        let handle = file.file.try_clone().map_err(|error| FileError {
+            errno: error.raw_os_error().unwrap_or_default(),
+            call: "dup()",
+        })?;
+        self.file = Overflow::Open(file, Rc::new(handle.into()));
+        Ok(())
+    }
+
+    /// The file cannot be used: what is in it stays to be pulled, and nothing is added.
+    pub(super) fn break_file(&mut self) {
+        self.file = Overflow::Broken;
+    }
+
+    /// Writes what is in memory to the file. Where that fails it stays in memory.
+    ///
+    /// # Errors
+    /// With the name of the file.
+    pub(super) fn write_out(&mut self) -> Result<(), (FileError, Vec<u8>)> {
+        let Overflow::Open(file, handle) = &mut self.file else {
+            return Ok(());
+        };
+        for piece in &mut self.pieces {
+            if piece.bytes().is_empty() {
+                continue;
+            }
+            let (offset, len) = (file.len, piece.len());
+            if let Err(error) = file.append(piece.bytes()) {
+                let name = file.path.clone();
+                return Err((error, name));
+            }
+            self.memory_bytes -= len;
+            *piece = Chunk::File(FileRange {
+                file: Rc::clone(handle),
+                offset,
+                len,
+            });
+        }
+        self.join_ranges();
+        Ok(())
+    }
+
+    /// Makes one range of those that follow each other in the file.
+    fn join_ranges(&mut self) {
+        let mut joined: VecDeque<Chunk> = VecDeque::with_capacity(self.pieces.len());
+        for piece in self.pieces.drain(..) {
+            match (joined.back_mut(), piece) {
+                (Some(Chunk::File(last)), Chunk::File(next))
+                    if last.offset + last.len == next.offset =>
+                {
+                    last.len += next.len;
+                }
+                (_, piece) => joined.push_back(piece),
+            }
+        }
+        self.pieces = joined;
+    }
+
+    /// Says how much more may come; returns when more may, if the rate forbids it now.
+    pub(super) fn set_window(&mut self, now_ms: u64) -> Option<u64> {
+        let attempt = self.attempt.as_ref()?;
+        let limits = self.limits;
+        let room = if self.memory_bytes == 0 {
+            // Nobody has to wait for it: it is read in large pieces, whatever the size of buffers is.
+            match limits.file {
+                0 => limits.memory,
+                _ => limits.memory.max(WINDOW_BYTES),
+            }
+        } else if self.memory_bytes < limits.memory {
+            limits.memory - self.memory_bytes
+        } else if self.file_has_room() {
+            limits.ahead
+        } else {
+            0
+        };
+        if limits.rate == 0 {
+            attempt.set_window(room);
+            return None;
+        }
+        let elapsed_ms = now_ms.saturating_sub(self.began_ms);
+        let earned = u128::from(limits.rate) * u128::from(elapsed_ms + 1000) / 1000;
+        let earned = u64::try_from(earned).unwrap_or(u64::MAX);
+        let allowed = earned.saturating_sub(self.received);
+        attempt.set_window(room.min(allowed));
+        (allowed < room).then(|| {
+            let missing = (self.received + 1)
+                .saturating_sub(earned)
+                .max(RATE_STEP.min(limits.rate / 10));
+            now_ms + missing.saturating_mul(1000) / limits.rate + 1
+        })
+    }
+
+    /// What is pulled next.
+    fn pull(&mut self, now_ms: u64) -> BodyRead {
+        if let Some(chunk) = self.pieces.pop_front() {
+            self.memory_bytes -= chunk.bytes().len() as u64;
+            self.set_window(now_ms);
+            return BodyRead::Chunk(chunk);
+        }
+        match self.end {
+            Some(Ended::Whole) => BodyRead::End,
+            Some(Ended::Broken) => BodyRead::Broken,
+            None => {
+                let due_ms = self.set_window(now_ms);
+                BodyRead::Pending(Wait::woken_or_until(due_ms.unwrap_or(u64::MAX)))
+            }
+        }
+    }
+
+    /// Nobody pulls it any more.
+    fn give_up(&mut self) {
+        self.pieces.clear();
+        self.memory_bytes = 0;
+        self.end(Ended::Broken);
+    }
+}
+
+/// The buffer as the source of a body.
+pub(super) struct Source(pub(super) Rc<RefCell<ResponseBuffer>>);
+
+impl BodySource for Source {
+    fn next(&mut self, cx: &mut Ctx<'_>) -> BodyRead {
+        self.0.borrow_mut().pull(cx.clock.mono_ms)
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        self.0.borrow_mut().give_up();
+    }
+}
+
+/// So many bytes are waited for at least where a rate holds the server back, or a tenth of a second's.
+const RATE_STEP: u64 = 4 << 10;

@@ -1,0 +1,127 @@
+//! The machine's state of one pass to servers, and what its steps have in common.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use server_base::connector::SocketOptions;
+use server_base::upstream_request::{RequestSpec, UpstreamRequest};
+
+use super::body::Body;
+use super::conf::UpstreamConf;
+use super::gateway::{Gateway, Target};
+use super::group::{Chosen, Outcome, Picker};
+use super::record::Upstream;
+use super::response_buffer::ResponseBuffer;
+use super::store::Storing;
+use super::tries::Tries;
+use super::wording::Action;
+use crate::exchange::{Ctx, Exchange};
+use crate::handler::Content;
+use crate::http::Http;
+use server_base::errlog::Level;
+
+/// One pass to servers, from the handler's first run to the end of the response.
+pub(super) struct Run {
+    pub(super) gateway: &'static dyn Gateway,
+    pub(super) step: Step,
+    pub(super) picker: Picker,
+    /// Known once the first server is.
+    pub(super) tries: Option<Tries>,
+    /// What is sent of the request body.
+    pub(super) body: Body,
+    /// The request, if it may have to be sent again.
+    pub(super) request: Option<RequestSpec>,
+    /// How connections are made.
+    pub(super) options: Option<SocketOptions>,
+    /// The server of the attempt.
+    pub(super) chosen: Option<Chosen>,
+    /// Bytes of early hints that the server has sent.
+    pub(super) hints_bytes: u64,
+    /// What has come of the response.
+    pub(super) buffer: Option<Rc<RefCell<ResponseBuffer>>>,
+    /// The file that it is kept in, if it is.
+    pub(super) storing: Option<Storing>,
+}
+
+/// What comes next.
+pub(super) enum Step {
+    /// The request body, as far as it is collected.
+    Body,
+    /// A server.
+    Choose,
+    /// The server that was chosen last, over a new connection.
+    Again,
+    /// The head of its response.
+    Head(UpstreamRequest),
+    /// Its body, which is pulled.
+    Answered,
+}
+
+/// What a step has come to.
+pub(super) enum Flow {
+    /// This is next.
+    Next(Step),
+    /// The exchange waits; the step is run again.
+    Wait(Step),
+    /// The pass is over, or its response is pulled.
+    Done(Content),
+}
+
+impl Run {
+    /// A pass to these servers.
+    pub(super) fn new(x: &Exchange, gateway: &'static dyn Gateway, target: Target) -> Self {
+        Self {
+            gateway,
+            step: Step::Body,
+            picker: Picker::new(x, target),
+            tries: None,
+            body: Body::None,
+            request: None,
+            options: None,
+            chosen: None,
+            hints_bytes: 0,
+            buffer: None,
+            storing: None,
+        }
+    }
+
+    /// Takes the pass that is in progress.
+    pub(super) fn take(x: &mut Exchange) -> Option<Box<Self>> {
+        let run: Box<dyn Any> = x.upstream.as_mut()?.run.take()?;
+        run.downcast().ok()
+    }
+
+    /// Keeps the pass with its exchange.
+    pub(super) fn keep(self: Box<Self>, x: &mut Exchange) {
+        record(x).run = Some(self);
+    }
+
+    /// The settings of its location.
+    pub(super) fn conf<'h>(&self, x: &Exchange, http: &'h Http) -> &'h UpstreamConf {
+        self.gateway.conf(x, http)
+    }
+
+    /// The attempt is over, and the group is told so.
+    pub(super) fn finish_attempt(
+        &mut self,
+        x: &mut Exchange,
+        cx: &Ctx<'_>,
+        outcome: Outcome,
+        action: Action,
+    ) {
+        record(x).close(cx.clock.mono_ms);
+        if self.chosen.take().is_some() && self.picker.finish(x, cx, outcome) {
+            let action = action.text();
+            x.log(
+                Level::Warn,
+                format_args!("upstream server temporarily disabled while {action}"),
+            );
+        }
+    }
+}
+
+/// What is known of the exchange's servers.
+pub(super) fn record(x: &mut Exchange) -> &mut Upstream {
+    x.upstream.get_or_insert_default()
+}

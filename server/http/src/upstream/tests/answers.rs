@@ -1,0 +1,329 @@
+//! Responses that are passed on.
+
+use server_base::upstream_request::UpstreamEvent;
+
+use super::{Site, fields};
+use crate::exchange::State;
+use crate::testing::servers::Passing;
+
+#[test]
+fn a_response_comes_through() {
+    let mut site = Site::new(Passing::new());
+    let mut x = site.get("/up/a");
+    assert!(matches!(x.state, State::Waiting(wait) if wait.wake));
+    assert_eq!(site.call().addr(), "10.0.0.1:80");
+    site.wake(&mut x);
+    assert!(matches!(x.state, State::Waiting(_)), "woken for nothing");
+    let type_ = "Content-Type: text/plain; charset=utf-8";
+    site.call().head(200, &[type_, "X-A: 1", "Server: them"]);
+    site.wake(&mut x);
+    assert_eq!((x.state, x.response.status), (State::Responding, 200));
+    let sent = fields(&x);
+    assert!(sent.contains("Content-Type: text/plain; charset=utf-8\nX-A: 1\n"));
+    assert!(sent.contains("Server: firstbyte") && !sent.contains("them"));
+    assert_eq!(site.pull(&mut x), (String::new(), "later"));
+    site.call().data("one");
+    assert_eq!(site.pull(&mut x).0, "one");
+    site.wake(&mut x);
+    site.call().data("two").end();
+    assert_eq!(site.pull(&mut x), ("two".to_owned(), "end"));
+    assert_eq!(site.value(&mut x, "upstream_addr"), "10.0.0.1:80");
+    assert_eq!(site.value(&mut x, "upstream_status"), "200");
+    assert_eq!(site.value(&mut x, "upstream_response_length"), "6");
+    assert_eq!(site.world.said(), "");
+}
+
+#[test]
+fn hidden_fields_and_those_of_the_connection_stay_here() {
+    let mut site = Site::new(Passing::new());
+    let mut x = site.get("/up/a");
+    let head = [
+        "Connection: close",
+        "Keep-Alive: timeout=5",
+        "Transfer-Encoding: chunked",
+        "X-Accel-Expires: 5",
+        "Date: yesterday",
+        "ETag: \"a\"",
+        "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT",
+        "Set-Cookie: a=1; path=/",
+        "Set-Cookie: b=2",
+        "Accept-Ranges: bytes",
+        "Upgrade: h2c",
+    ];
+    site.call().head(200, &head).end();
+    site.wake(&mut x);
+    let sent = fields(&x);
+    for name in [
+        "Connection",
+        "Keep-Alive",
+        "Transfer-Encoding",
+        "X-Accel",
+        "yesterday",
+    ] {
+        assert!(!sent.contains(name), "{name}: {sent}");
+    }
+    for line in &head[5..] {
+        assert!(sent.contains(line), "{line}: {sent}");
+    }
+    assert_eq!(site.value(&mut x, "upstream_http_x_accel_expires"), "5");
+    assert_eq!(site.value(&mut x, "upstream_http_date"), "yesterday");
+    assert_eq!(site.value(&mut x, "upstream_http_no_such"), "(none)");
+    assert_eq!(site.value(&mut x, "upstream_cookie_a"), "1");
+    assert_eq!(site.value(&mut x, "upstream_cookie_b"), "2");
+    assert_eq!(site.value(&mut x, "upstream_cookie_c"), "(none)");
+}
+
+#[test]
+fn a_length_is_passed_on() {
+    let mut site = Site::new(Passing::new());
+    let mut x = site.get("/up/a");
+    site.call()
+        .head(200, &["Content-Length: 3"])
+        .data("abc")
+        .end();
+    site.wake(&mut x);
+    assert!(fields(&x).contains("Content-Length: 3\n"));
+    assert_eq!(site.pull(&mut x), ("abc".to_owned(), "end"));
+}
+
+#[test]
+fn the_first_of_repeated_fields_counts() {
+    let mut site = Site::new(Passing::new());
+    let mut x = site.get("/up/a");
+    let head = [
+        "Location: /a",
+        "Location: /b",
+        "Refresh: 1",
+        "refresh: 2",
+        "X-A: 1",
+        "X-A: 2",
+    ];
+    site.call().head(200, &head).end();
+    site.wake(&mut x);
+    let sent = fields(&x);
+    assert!(
+        sent.contains("Location: /a") && !sent.contains("/b"),
+        "{sent}"
+    );
+    assert!(
+        sent.contains("Refresh: 1") && !sent.contains("refresh: 2"),
+        "{sent}"
+    );
+    assert!(sent.contains("X-A: 1\nX-A: 2\n"), "{sent}");
+    let said = site.world.said();
+    assert!(
+        said.contains(
+            "upstream sent duplicate header line: \"Location: /b\", previous value: \
+             \"Location: /a\", ignored while reading response header from upstream"
+        ),
+        "{said}"
+    );
+    assert_eq!(site.value(&mut x, "upstream_http_location"), "/a");
+}
+
+#[test]
+fn a_response_may_lead_elsewhere() {
+    let more = "location /in/ { internal; }";
+    let mut site = Site::with(Passing::new(), more);
+    let mut x = site.get("/up/a");
+    let head = [
+        "X-Accel-Redirect: /in/b%20c?d=e",
+        "Content-Type: a/b; charset=c",
+        "Set-Cookie: f=1",
+        "Content-Disposition: g",
+        "Cache-Control: h",
+        "X-Other: i",
+        "Content-Length: 100",
+    ];
+    site.call().head(200, &head);
+    site.wake(&mut x);
+    assert!(site.call().is_given_up(), "the body is not wanted");
+    assert_eq!(
+        (x.uri.as_slice(), x.args.as_slice()),
+        (&b"/in/b c"[..], &b"d=e"[..])
+    );
+    assert_eq!(x.response.status, 200);
+    let sent = fields(&x);
+    for line in [
+        "Set-Cookie: f=1",
+        "Content-Disposition: g",
+        "Cache-Control: h",
+    ] {
+        assert!(sent.contains(line), "{line}: {sent}");
+    }
+    assert!(!sent.contains("X-Other") && !sent.contains("100"), "{sent}");
+    assert_eq!(site.pull(&mut x), ("/in/b c".to_owned(), "end"));
+    assert_eq!(site.value(&mut x, "upstream_status"), "200");
+}
+
+#[test]
+fn a_redirect_may_name_a_location_and_may_not_climb() {
+    let more = "location @there { }";
+    for (to, uri) in [
+        ("@there", "/up/a"),
+        ("/../x", ""),
+        ("/a/%2e%2e/x", ""),
+        ("..", ""),
+        ("?a", ""),
+    ] {
+        let mut site = Site::with(Passing::new(), more);
+        let mut x = site.get("/up/a");
+        site.call()
+            .head(200, &[&format!("X-Accel-Redirect: {to}")])
+            .end();
+        site.wake(&mut x);
+        match uri {
+            "" => {
+                assert_eq!(x.response.status, 404, "{to}");
+                let said = site.world.said();
+                assert!(
+                    said.contains(&format!("unsafe URI \"{to}\" was detected")),
+                    "{said}"
+                );
+            }
+            uri => assert_eq!(site.pull(&mut x), (uri.to_owned(), "end")),
+        }
+    }
+}
+
+#[test]
+fn a_redirect_that_is_ignored_is_a_field() {
+    let mut passing = Passing::new();
+    passing.conf.ignored.0 = 1;
+    passing.conf.hidden = [].into();
+    let mut site = Site::new(passing);
+    let mut x = site.get("/up/a");
+    site.call()
+        .head(200, &["X-Accel-Redirect: /b"])
+        .data("a")
+        .end();
+    site.wake(&mut x);
+    assert!(fields(&x).contains("X-Accel-Redirect: /b"));
+    assert_eq!(site.pull(&mut x), ("a".to_owned(), "end"));
+}
+
+#[test]
+fn error_pages_take_the_place_of_responses_where_they_may() {
+    let more = "location /page { pass; error_page 401 500 /say/sorry; }";
+    for (intercepts, code, text) in [(true, 500, "sorry"), (false, 500, "a"), (true, 501, "a")] {
+        let mut passing = Passing::new();
+        passing.conf.intercept_errors = intercepts;
+        let mut site = Site::with(passing, more);
+        let mut x = site.get("/page");
+        site.call().head(code, &[]).data("a").end();
+        site.wake(&mut x);
+        assert_eq!(x.response.status, code);
+        assert_eq!(site.pull(&mut x).0, text);
+    }
+    let mut passing = Passing::new();
+    passing.conf.intercept_errors = true;
+    let mut site = Site::with(passing, more);
+    let mut x = site.get("/page");
+    site.call()
+        .head(401, &["WWW-Authenticate: Basic", "X-A: 1"])
+        .end();
+    site.wake(&mut x);
+    assert!(fields(&x).contains("WWW-Authenticate: Basic\n"));
+    assert!(!fields(&x).contains("X-A"));
+}
+
+#[test]
+fn early_hints_are_passed_on_where_they_may_be() {
+    for (passes, status, expected) in [(true, 103, true), (false, 103, false), (true, 102, false)] {
+        let mut passing = Passing::new();
+        passing.hints = passes;
+        let mut site = Site::new(passing);
+        let mut x = site.get("/up/a");
+        site.call().interim(status, &["Link: <a>", "Server: b"]);
+        site.wake(&mut x);
+        assert!(x.is_waiting());
+        assert_eq!(x.ahead.is_some(), expected, "{passes} {status}");
+    }
+}
+
+#[test]
+fn early_hints_are_limited() {
+    for (link, expected) in [(92, true), (93, false)] {
+        let mut passing = Passing::new();
+        passing.hints = true;
+        passing.conf.buffer_size = Some(100);
+        let mut site = Site::new(passing);
+        let mut x = site.get("/up/a");
+        // The line has eight bytes more.
+        site.call()
+            .interim(103, &[&format!("Link: <{}>", "a".repeat(link - 2))]);
+        site.wake(&mut x);
+        assert_eq!(x.ahead.is_some(), expected, "{link}");
+        let said = site.world.said();
+        assert_eq!(
+            said.contains("upstream sent too big early hints"),
+            !expected
+        );
+    }
+}
+
+#[test]
+fn trailers_are_passed_on_to_those_who_may_have_them() {
+    for (passes, version, expected) in [
+        (true, "1.1", true),
+        (false, "1.1", false),
+        (true, "1.0", false),
+    ] {
+        let mut passing = Passing::new();
+        passing.conf.pass_trailers = passes;
+        let mut site = Site::new(passing);
+        let mut x = site.run(&format!("GET /up/a HTTP/{version}\r\nHost: a\r\n\r\n"));
+        site.call().head(200, &[]);
+        site.wake(&mut x);
+        site.call().data("a");
+        let mut trailers = engines::http::Fields::default();
+        trailers.push(b"X-Sum", b"1");
+        trailers.push(b"Server", b"b");
+        site.call().tell(UpstreamEvent::Trailers(trailers)).end();
+        assert_eq!(site.pull(&mut x), ("a".to_owned(), "end"));
+        let names = x.reply.trailers.fields.len();
+        assert_eq!(names, usize::from(expected), "{passes} {version}");
+        assert_eq!(site.value(&mut x, "upstream_trailer_x_sum"), "1");
+    }
+}
+
+#[test]
+fn times_are_told_when_they_are_known() {
+    let mut site = Site::new(Passing::new());
+    let mut x = site.get("/up/a");
+    assert_eq!(site.value(&mut x, "upstream_header_time"), "-");
+    site.world.pass(1500);
+    site.call().head(200, &[]);
+    site.wake(&mut x);
+    assert_eq!(site.value(&mut x, "upstream_header_time"), "1.500");
+    assert_eq!(site.value(&mut x, "upstream_response_time"), "-");
+    site.world.pass(20);
+    site.call().end();
+    site.wake(&mut x);
+    site.world.pass(1000);
+    assert_eq!(site.value(&mut x, "upstream_response_time"), "1.520");
+}
+
+#[test]
+fn a_subrequest_is_answered_by_a_server() {
+    let mut site = Site::with(Passing::new(), "location /page { }");
+    let mut x = site.world.exchange(&crate::testing::get("/page"));
+    x.add_around(None, Some(b"/up/b".to_vec()));
+    let mut x = site.world.begin(x, &[]).x;
+    let (text, how) = site.world.pull(&mut x);
+    assert_eq!((text.trim_end_matches('|'), how), ("/page", "later"));
+    site.call().head(200, &[]).data("part").end();
+    assert_eq!(site.world.pull(&mut x), ("part".to_owned(), "end"));
+}
+
+#[test]
+fn what_has_come_with_its_head_is_at_hand() {
+    let mut site = Site::new(Passing::new());
+    let mut x = site.get("/up/a");
+    site.call().head(200, &[]).data("a").data("b").end();
+    site.wake(&mut x);
+    assert!(x.body_source.is_none() && x.body.len() == 2);
+    assert!(x.on_arrival.is_none(), "nothing more comes");
+    assert_eq!(site.pull(&mut x), ("ab".to_owned(), "end"));
+    assert_eq!(site.value(&mut x, "upstream_response_length"), "2");
+}

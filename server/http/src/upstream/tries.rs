@@ -1,0 +1,177 @@
+//! Whether another server is tried when an attempt has failed.
+//!
+//! The rules are nginx's, and one more: a request that is known to have reached nobody, since the server had closed the
+//! idle connection that it was sent over, is sent again over a new one, whatever its method is (RFC 9110, section 9.2.2).
+//!
+//! Source: nginx documentation, `proxy_next_upstream`, `proxy_next_upstream_tries`, `proxy_next_upstream_timeout`.
+
+use engines::http::Method;
+use server_base::upstream_request::{Failure, UpstreamError};
+
+use super::conf::NextUpstream;
+
+/// Why an attempt brought no response that is passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Failed {
+    /// One of the reasons of [`NextUpstream`].
+    pub(super) reason: u32,
+    /// Something of the request was sent.
+    pub(super) sent: bool,
+    /// The connection had been idle.
+    pub(super) reused: bool,
+    /// The server has processed nothing of the request.
+    pub(super) untouched: bool,
+}
+
+impl Failed {
+    /// By a failure of the connection.
+    pub(super) fn of(error: &UpstreamError) -> Self {
+        let reason = match error.failure {
+            Failure::TimedOut => NextUpstream::TIMEOUT,
+            Failure::Invalid(_) => NextUpstream::INVALID_HEADER,
+            Failure::Socket { .. } | Failure::Closed | Failure::Unsendable(_) => {
+                NextUpstream::ERROR
+            }
+        };
+        Self {
+            reason,
+            sent: error.sent_bytes > 0,
+            reused: error.reused,
+            untouched: error.untouched,
+        }
+    }
+
+    /// By what the server answered.
+    pub(super) fn answered(reason: u32) -> Self {
+        Self {
+            reason,
+            sent: true,
+            reused: false,
+            untouched: false,
+        }
+    }
+
+    /// Before anything was sent.
+    pub(super) fn before(reason: u32) -> Self {
+        Self {
+            sent: false,
+            ..Self::answered(reason)
+        }
+    }
+
+    /// The status that stands for it.
+    pub(super) fn status(self) -> u16 {
+        match self.reason {
+            NextUpstream::TIMEOUT | NextUpstream::HTTP_504 => 504,
+            NextUpstream::HTTP_500 => 500,
+            NextUpstream::HTTP_503 => 503,
+            NextUpstream::HTTP_403 | NextUpstream::DENIED => 403,
+            NextUpstream::HTTP_404 => 404,
+            NextUpstream::HTTP_429 => 429,
+            _ => 502,
+        }
+    }
+}
+
+/// The reason for which a status may lead to another server.
+pub(super) fn reason_of(status: u16) -> Option<u32> {
+    Some(match status {
+        500 => NextUpstream::HTTP_500,
+        502 => NextUpstream::HTTP_502,
+        503 => NextUpstream::HTTP_503,
+        504 => NextUpstream::HTTP_504,
+        403 => NextUpstream::HTTP_403,
+        404 => NextUpstream::HTTP_404,
+        429 => NextUpstream::HTTP_429,
+        _ => return None,
+    })
+}
+
+/// What is done about a failed attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// The same server is asked again, over a new connection.
+    Again,
+    /// Another server is asked.
+    Other,
+    /// The failure is the answer.
+    GiveUp,
+}
+
+/// The attempts that are left to a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tries {
+    left: u32,
+    /// When no further attempt begins any more, monotonic milliseconds.
+    until_ms: u64,
+}
+
+/// What decides besides the failure.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    /// `*_next_upstream`.
+    pub(super) on: NextUpstream,
+    /// The method of the request.
+    pub(super) method: Method,
+    /// Its body has been passed on and is kept nowhere.
+    pub(super) body_is_gone: bool,
+    /// Monotonic milliseconds.
+    pub(super) now_ms: u64,
+}
+
+impl Tries {
+    /// As many as the group has servers, `*_next_upstream_tries` at most (0: no limit), begun within
+    /// `*_next_upstream_timeout` (0: no limit).
+    pub(super) fn new(servers: u32, most: u32, timeout_ms: u64, now_ms: u64) -> Self {
+        Self {
+            left: if most == 0 {
+                servers
+            } else {
+                servers.min(most)
+            },
+            until_ms: match timeout_ms {
+                0 => u64::MAX,
+                _ => now_ms.saturating_add(timeout_ms),
+            },
+        }
+    }
+
+    /// Whether a request may have to be sent again.
+    pub(super) fn may_repeat(self) -> bool {
+        self.left > 1
+    }
+
+    /// Whether a response is left for another server's. Nothing is counted yet.
+    pub(super) fn passes_by(self, failed: Failed, rules: Rules) -> bool {
+        self.left > 1 && self.admits(failed, rules)
+    }
+
+    /// An attempt has failed: counts it, and says what is done.
+    pub(super) fn after(&mut self, failed: Failed, rules: Rules) -> Next {
+        if failed.reason == NextUpstream::NO_LIVE {
+            return Next::GiveUp;
+        }
+        if failed.reused && failed.untouched && !rules.body_is_gone {
+            return Next::Again;
+        }
+        // An idle connection that turns out to be dead says nothing of the server.
+        if !(failed.reused && failed.reason == NextUpstream::ERROR) {
+            self.left = self.left.saturating_sub(1);
+        }
+        match self.left > 0 && self.admits(failed, rules) {
+            true => Next::Other,
+            false => Next::GiveUp,
+        }
+    }
+
+    fn admits(self, failed: Failed, rules: Rules) -> bool {
+        let idempotent = !matches!(rules.method, Method::Post | Method::Lock | Method::Patch);
+        let needed = match failed.sent && !failed.untouched && !idempotent {
+            true => failed.reason | NextUpstream::NON_IDEMPOTENT,
+            false => failed.reason,
+        };
+        rules.on.has_all(needed)
+            && !(failed.sent && rules.body_is_gone)
+            && rules.now_ms < self.until_ms
+    }
+}

@@ -1,0 +1,10 @@
+//! The types of upstream directives, for [`upstream_rows!`](crate::upstream_rows).
+
+pub use server_base::typed::{Access, Millis, Number, Size};
+
+pub use super::conf::{IgnoredHeaders, NextUpstream};
+pub use super::values::{
+    Bind, CacheConditions, Conditions, FieldNames, NoCache, ResponseBuffers, SendLowat,
+    SocketBuffer, Stored, TempPath,
+};
+pub use crate::value::SizeValue;

@@ -1,0 +1,83 @@
+//! What the error log says of servers that fail, in nginx's words.
+
+use std::io;
+
+use server_base::errlog::{Level, Shown};
+use server_base::upstream_request::Failure;
+
+use crate::exchange::Exchange;
+
+/// What is being done with a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Connecting,
+    Sending,
+    ReadingHead,
+    Reading,
+    Tunnel,
+}
+
+impl Action {
+    /// Behind "while".
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting to upstream",
+            Self::Sending => "sending request to upstream",
+            Self::ReadingHead => "reading response header from upstream",
+            Self::Reading => "reading upstream",
+            Self::Tunnel => "proxying upgraded connection",
+        }
+    }
+}
+
+/// Logs a failure.
+pub(super) fn log_failure(x: &Exchange, failure: &Failure, action: Action) {
+    let action = action.text();
+    match *failure {
+        Failure::Socket { call, errno } => log_socket(x, call, errno, action),
+        Failure::TimedOut => x.log(
+            Level::Error,
+            format_args!("upstream timed out (110: Connection timed out) while {action}"),
+        ),
+        Failure::Closed => x.log(
+            Level::Error,
+            format_args!("upstream prematurely closed connection while {action}"),
+        ),
+        Failure::Invalid(what) => {
+            x.log(Level::Error, format_args!("upstream {what} while {action}"))
+        }
+        Failure::Unsendable(what) => {
+            x.log(Level::Error, format_args!("{what} while {action}"));
+        }
+    }
+}
+
+fn log_socket(x: &Exchange, call: &str, errno: i32, action: &str) {
+    let reason = conf::os_error(&io::Error::from_raw_os_error(errno));
+    let name = x.upstream.as_deref().and_then(|up| up.last_name());
+    let name = name.unwrap_or_default();
+    // What the call itself returns is told with the address; what becomes known later is not.
+    let at_once = call == BIND
+        || call == CONNECT && (name.starts_with(b"unix:") || !BECOMES_KNOWN.contains(&errno));
+    if !at_once {
+        let text = format_args!("{call} failed ({reason}) while {action}");
+        return x.log(Level::Error, text);
+    }
+    let level = match UNREACHED.contains(&errno) {
+        true => Level::Error,
+        false => Level::Crit,
+    };
+    let name = Shown(name);
+    x.log(
+        level,
+        format_args!("{call} to {name} failed ({reason}) while {action}"),
+    );
+}
+
+/// Calls that are told with the address.
+const CONNECT: &str = "connect()";
+pub(super) const BIND: &str = "bind()";
+/// ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ECONNRESET: what a server or a router answers.
+const BECOMES_KNOWN: [i32; 4] = [111, 110, 113, 104];
+/// ECONNREFUSED, EAGAIN, ECONNRESET, ENETDOWN, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH.
+const UNREACHED: [i32; 7] = [111, 11, 104, 100, 101, 112, 113];

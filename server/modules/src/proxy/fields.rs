@@ -1,0 +1,186 @@
+//! Fields of requests to servers: those that `proxy_set_header` sets, and which of the client's pass.
+//!
+//! A field that is set takes the place of the client's of its name. Without being set, the fields about one connection
+//! alone are left out, and those that frame the body are made by us.
+
+use std::sync::Arc;
+
+use conf::{Arity, ConfError, Directive};
+use engines::http::{Escape, Field, FieldId, Fields, Span, escape};
+use server_base::config::ConfigContext;
+use server_base::typed::Typed;
+use server_http::value::Value;
+
+/// `proxy_set_header`: what is written at a level.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SetHeaders(Arc<Vec<SetHeader>>);
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub(super) struct SetHeader {
+    name: Box<[u8]>,
+    id: FieldId,
+    value: Value,
+}
+
+impl Typed for SetHeaders {
+    const ARITY: Arity = Arity::TAKE2;
+    const SYNTAX: &'static str = "field value";
+
+    fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        Self::default().parse_again(cx, d)
+    }
+
+    fn parse_again(mut self, cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        let value = Value::compile(cx, d, d.word(1))?;
+        let name = d.arg(0);
+        if !is_token(name) {
+            let text = format!("\"{}\" is no name of a field, ignored", d.arg_str(0));
+            cx.warn(ConfError::word(d, d.word(0), text));
+        }
+        Arc::make_mut(&mut self.0).push(SetHeader {
+            name: name.into(),
+            id: FieldId::of(name),
+            value,
+        });
+        Ok(self)
+    }
+}
+
+impl SetHeaders {
+    /// Whether both are the same list, because one level has that of another.
+    pub(super) fn is_shared_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// What is set, and which of the client's fields are left out for that.
+#[derive(Debug, Default)]
+pub(crate) struct SetFields {
+    /// `Host`, the last where it is written more than once.
+    pub(super) host: Option<Value>,
+    /// `Content-Length`, where it is written.
+    pub(super) length: Option<Value>,
+    /// All others, in order.
+    pub(super) set: Vec<SetHeader>,
+    /// The client's fields that are left out, a bit for each number.
+    known: u64,
+    /// The same by name, for those without a number.
+    others: Vec<Box<[u8]>>,
+}
+
+impl SetFields {
+    /// What is written, and what is set by itself.
+    pub(super) fn new(written: &SetHeaders) -> Self {
+        let mut all = Self::default();
+        for id in ALWAYS_OURS {
+            all.known |= bit(id);
+        }
+        all.others.push(b"Proxy-Connection".as_slice().into());
+        for header in written.0.iter() {
+            match header.id {
+                FieldId::Other => all.others.push(header.name.clone()),
+                id => all.known |= bit(id),
+            }
+            match header.id {
+                FieldId::Host => all.host = Some(header.value.clone()),
+                FieldId::ContentLength => all.length = Some(header.value.clone()),
+                // How a body is framed is known only when it is sent.
+                FieldId::TransferEncoding => {}
+                _ if !is_token(&header.name) => {}
+                // An empty value only leaves the client's out.
+                _ if header.value.parts.is_empty() => {}
+                _ => all.set.push(header.clone()),
+            }
+        }
+        all
+    }
+
+    /// Whether a field of the client's is passed on.
+    #[inline]
+    pub(super) fn passes(&self, id: FieldId, name: &[u8]) -> bool {
+        match id {
+            FieldId::Other => !self
+                .others
+                .iter()
+                .any(|other| other.eq_ignore_ascii_case(name)),
+            id => self.known & bit(id) == 0,
+        }
+    }
+}
+
+impl SetHeader {
+    pub(super) fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    pub(super) fn id(&self) -> FieldId {
+        self.id
+    }
+
+    pub(super) fn value(&self) -> &Value {
+        &self.value
+    }
+}
+
+/// Appends a field whose value is written by a function; nothing where it is empty. CR, LF and NUL, which could end the
+/// field, become `%0D`, `%0A` and `%00`, as in responses.
+pub(super) fn push_with(
+    fields: &mut Fields,
+    id: FieldId,
+    name: &[u8],
+    write: impl FnOnce(&mut Vec<u8>),
+) -> bool {
+    let start = fields.arena.len();
+    fields.arena.extend_from_slice(name);
+    let value = fields.arena.len();
+    write(&mut fields.arena);
+    if fields.arena.len() == value {
+        fields.arena.truncate(start);
+        return false;
+    }
+    if memchr::memchr3(b'\r', b'\n', 0, &fields.arena[value..]).is_some() {
+        let raw = fields.arena.split_off(value);
+        escape(&raw, Escape::LineEnds, &mut fields.arena);
+    }
+    fields.fields.push(Field {
+        name: Span::new(start, name.len()),
+        value: Span::new(value, fields.arena.len() - value),
+        id,
+    });
+    true
+}
+
+/// Appends a field as it is.
+pub(super) fn push(fields: &mut Fields, id: FieldId, name: &[u8], value: &[u8]) {
+    let start = fields.arena.len();
+    fields.arena.extend_from_slice(name);
+    fields.arena.extend_from_slice(value);
+    fields.fields.push(Field {
+        name: Span::new(start, name.len()),
+        value: Span::new(start + name.len(), value.len()),
+        id,
+    });
+}
+
+/// Whether a name may be that of a field (RFC 9110 section 5.6.2).
+pub(super) fn is_token(name: &[u8]) -> bool {
+    let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    !name.is_empty() && name.iter().all(token)
+}
+
+fn bit(id: FieldId) -> u64 {
+    1 << id as u8
+}
+
+/// Fields of the client's that are about its connection or its framing, and are left out.
+const ALWAYS_OURS: [FieldId; 8] = [
+    FieldId::Host,
+    FieldId::Connection,
+    FieldId::ContentLength,
+    FieldId::TransferEncoding,
+    FieldId::Te,
+    FieldId::KeepAlive,
+    FieldId::Expect,
+    FieldId::Upgrade,
+];

@@ -1,0 +1,127 @@
+//! `proxy_pass`: requests are passed on to servers that speak HTTP/1.
+//!
+//! ```text
+//! conf       settings of a location          pass       proxy_pass: URL, group, what of the URI it replaces
+//! fields     proxy_set_header, the client's  request    method, target and fields of a request
+//! redirect   Location and Refresh            cookies    Set-Cookie
+//! ```
+//!
+//! Trying servers, connections, responses and their bodies are the business of [`server_http::upstream`]. Absent: a cache,
+//! TLS and HTTP/2 towards servers.
+//!
+//! Source: nginx documentation, `ngx_http_proxy_module`; RFC 9110 section 7.6.
+
+mod conf;
+mod cookies;
+mod fields;
+mod pass;
+mod redirect;
+mod request;
+mod variables;
+
+use std::rc::Rc;
+
+use ::conf::{ConfError, Row};
+use engines::http::ResponseHead;
+use server_base::connector::UpstreamProtocol;
+use server_base::upstream_request::RequestSpec;
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::http::Http;
+use server_http::module::{Content, Module};
+use server_http::upstream::settings::finish;
+use server_http::upstream::{self, Gateway, Outgoing, Target, UpstreamConf, Verdict};
+use server_http::upstream_rows;
+
+use crate::early_hints;
+use conf::{HttpVersion, ProxyLoc};
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "proxy",
+    directives: &[
+        conf::ROWS,
+        conf::PLAIN,
+        CONNECTION,
+        HEADERS,
+        BUFFERED,
+        TRAILERS,
+    ],
+    units: &[<ProxyLoc as server_http::confs::Conf>::unit],
+    variables: variables::VARIABLES,
+    defaults: variables::DEFAULTS,
+    finish: Some(finish_all),
+    inherits: conf::INHERITS,
+    ..Module::EMPTY
+};
+
+const CONNECTION: &[Row<Build>] = upstream_rows!(connection "proxy_" ProxyLoc);
+const HEADERS: &[Row<Build>] = upstream_rows!(headers "proxy_" ProxyLoc);
+const BUFFERED: &[Row<Build>] =
+    upstream_rows!(buffered "proxy_" ProxyLoc, temp_path "proxy_temp 1 2");
+const TRAILERS: &[Row<Build>] = upstream_rows!(trailers "proxy_" ProxyLoc);
+
+fn finish_all(b: &mut Build) -> Result<(), ConfError> {
+    finish::<ProxyLoc>(b)
+}
+
+/// The content handler of locations with `proxy_pass`.
+pub(crate) fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+    upstream::handle(x, cx, &Proxy)
+}
+
+/// What HTTP/1 does differently from other protocols of servers.
+struct Proxy;
+
+impl Gateway for Proxy {
+    fn conf<'h>(&self, x: &Exchange, http: &'h Http) -> &'h UpstreamConf {
+        x.loc::<ProxyLoc>(http).upstream.conf()
+    }
+
+    fn target(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> {
+        pass::target(x, cx)
+    }
+
+    fn request(
+        &self,
+        x: &mut Exchange,
+        cx: &mut Ctx<'_>,
+        outgoing: &Outgoing,
+    ) -> Result<RequestSpec, u16> {
+        request::request(x, cx, outgoing)
+    }
+
+    fn has_body(&self, x: &Exchange, http: &Http) -> bool {
+        x.loc::<ProxyLoc>(http).set_body.0.is_some()
+    }
+
+    fn body(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<Vec<u8>> {
+        let http = Rc::clone(&x.http);
+        let body = x.loc::<ProxyLoc>(&http).set_body.0.as_ref();
+        body.map(|body| body.to_vec(x, cx))
+    }
+
+    fn sends_unknown_length(&self, x: &Exchange, http: &Http) -> bool {
+        *x.loc::<ProxyLoc>(http).http_version == HttpVersion::V11
+    }
+
+    fn passes_hints(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> bool {
+        early_hints::are_wanted(x, cx)
+    }
+
+    fn protocol(&self, x: &Exchange, http: &Http) -> UpstreamProtocol {
+        let size = self.conf(x, http).buffer_size;
+        UpstreamProtocol::Http1 {
+            head_bytes: size.map_or(HEAD_BYTES, |bytes| bytes as usize),
+        }
+    }
+
+    fn head(&self, x: &mut Exchange, cx: &mut Ctx<'_>, _: &ResponseHead) -> Verdict {
+        redirect::rewrite(x, cx);
+        cookies::rewrite(x, cx);
+        Verdict::Pass
+    }
+}
+
+/// Most bytes of the head of a response unless `proxy_buffer_size` is written.
+const HEAD_BYTES: usize = 64 << 10;

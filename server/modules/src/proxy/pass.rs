@@ -1,0 +1,273 @@
+//! `proxy_pass`: which server a URL names, and what of the request's URI its own URI replaces.
+//!
+//! Source: nginx documentation, directive `proxy_pass`; nginx's rules for URLs.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use conf::{ConfError, Directive};
+use server_base::errlog::{Level, Shown};
+use server_base::listen::MAX_UNIX_PATH;
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::http::Http;
+use server_http::location::LocationKind;
+use server_http::upstream::Target;
+use server_http::upstream::group::{self, GroupId};
+use server_http::value::Value;
+
+use super::conf::ProxyLoc;
+use super::handle;
+
+/// Where requests of a location are passed to.
+#[derive(Debug)]
+pub(crate) enum Pass {
+    /// A URL without variables.
+    Fixed(Fixed),
+    /// A URL that is made for each request.
+    Computed(Value),
+}
+
+/// A URL without variables, and the location that it was written in.
+#[derive(Debug)]
+pub(crate) struct Fixed {
+    /// The URL as written.
+    pub(super) url: Box<[u8]>,
+    /// What it says.
+    pub(super) parts: UrlParts,
+    group: GroupId,
+    /// What the URI of the URL replaces: the location's name, nothing for one that is not a prefix of URIs.
+    pub(super) location: Box<[u8]>,
+}
+
+/// What a URL says besides which server it means.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UrlParts {
+    /// `$proxy_host`: the host, with the port where it is not the usual one.
+    pub(super) host: Box<[u8]>,
+    /// `$proxy_port`; empty for a UNIX-domain socket.
+    pub(super) port: Box<[u8]>,
+    /// The URI; empty if there is none.
+    pub(super) uri: Box<[u8]>,
+}
+
+/// What a URL with variables is for a request; kept with the exchange.
+struct Made(UrlParts);
+
+pub(super) fn proxy_pass(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    if b.conf_mut::<ProxyLoc>().pass.is_some() {
+        return Err(ConfError::directive(d, "is duplicate"));
+    }
+    b.set_handler(handle);
+    let location = b.location();
+    let draft = b.draft(location);
+    draft.auto_redirect = draft.name.ends_with(b"/");
+    let word = d.word(0);
+    let value = Value::compile(b, d, word)?;
+    let pass = match value.constant() {
+        None => Pass::Computed(value),
+        Some(url) => Pass::Fixed(fixed(b, d, url)?),
+    };
+    b.conf_mut::<ProxyLoc>().pass = Some(Arc::new(pass));
+    Ok(())
+}
+
+/// A URL without variables.
+fn fixed(b: &mut Build, d: &Directive, url: &[u8]) -> Result<Fixed, ConfError> {
+    let wrong = |text: String| ConfError::word(d, d.word(0), text);
+    let rest = match schema(url) {
+        Some(Schema::Http(rest)) => rest,
+        Some(Schema::Https) => {
+            let text = "\"proxy_pass\" to \"https://\" is not built yet: TLS to servers is missing";
+            return Err(wrong(text.to_owned()));
+        }
+        None => return Err(wrong("invalid URL prefix".to_owned())),
+    };
+    let parsed =
+        parse(rest).map_err(|why| wrong(format!("{why} in upstream \"{}\"", Shown(rest))))?;
+    let group = group::add(b, d, &parsed.host, parsed.port, HTTP_PORT)?;
+    let location = b.location();
+    let draft = b.draft(location);
+    let prefix = matches!(
+        draft.kind,
+        LocationKind::Exact | LocationKind::Prefix | LocationKind::PrefixOnly
+    );
+    if !prefix && !parsed.parts.uri.is_empty() {
+        let text = "\"proxy_pass\" cannot have URI part in location given by regular expression, or inside named \
+                    location, or inside \"if\" statement, or inside \"limit_except\" block";
+        return Err(ConfError::at(d, text));
+    }
+    let location = match prefix {
+        true => draft.name.as_slice().into(),
+        false => Box::default(),
+    };
+    Ok(Fixed {
+        url: url.into(),
+        parts: parsed.parts,
+        group,
+        location,
+    })
+}
+
+/// What a URL begins with.
+enum Schema<'u> {
+    /// `http://`, and what follows.
+    Http(&'u [u8]),
+    /// `https://`.
+    Https,
+}
+
+fn schema(url: &[u8]) -> Option<Schema<'_>> {
+    let begins = |prefix: &[u8]| {
+        url.get(..prefix.len())
+            .is_some_and(|own| own.eq_ignore_ascii_case(prefix))
+    };
+    match url {
+        _ if begins(b"http://") => Some(Schema::Http(&url[b"http://".len()..])),
+        _ if begins(b"https://") => Some(Schema::Https),
+        _ => None,
+    }
+}
+
+/// A URL behind its `http://`.
+#[derive(Debug, PartialEq, Eq)]
+struct Parsed {
+    /// The host as groups are looked up by: a name, an address, or `unix:` and a path.
+    host: String,
+    /// The port, if one is written.
+    port: Option<u16>,
+    parts: UrlParts,
+}
+
+/// Reads a URL behind its `http://`: `host[:port][/uri]`, `[address][:port][/uri]` or `unix:path[:uri]`.
+fn parse(rest: &[u8]) -> Result<Parsed, &'static str> {
+    if rest.len() >= UNIX.len() && rest[..UNIX.len()].eq_ignore_ascii_case(UNIX) {
+        return parse_unix(&rest[UNIX.len()..]);
+    }
+    let uri_at = |from: usize, marks: &[u8]| {
+        let at = rest[from..].iter().position(|byte| marks.contains(byte));
+        at.map_or(rest.len(), |at| from + at)
+    };
+    let (host_end, end) = if rest.first() == Some(&b'[') {
+        let close = memchr::memchr(b']', rest).ok_or("invalid host")? + 1;
+        (close, uri_at(close, b"/"))
+    } else {
+        let end = uri_at(0, b"/?");
+        (memchr::memchr(b':', &rest[..end]).unwrap_or(end), end)
+    };
+    let (host, port_text) = (&rest[..host_end], &rest[host_end..end]);
+    let port = match port_text {
+        [] => None,
+        [b':', digits @ ..] => Some(parse_port(digits).ok_or("invalid port")?),
+        _ => return Err("invalid host"),
+    };
+    if host.is_empty() || host == b"[]" {
+        return Err("no host");
+    }
+    if host.starts_with(b"[") && !is_ipv6(&host[1..host.len() - 1]) {
+        return Err("invalid IPv6 address");
+    }
+    let shown_port = port.filter(|port| *port != HTTP_PORT).map(|_| port_text);
+    let text = std::str::from_utf8(host).map_err(|_| "invalid host")?;
+    Ok(Parsed {
+        host: text.to_owned(),
+        port,
+        parts: UrlParts {
+            host: [host, shown_port.unwrap_or_default()].concat().into(),
+            port: shown_port.map_or(&b"80"[..], |port| &port[1..]).into(),
+            uri: with_slash(&rest[end..]),
+        },
+    })
+}
+
+fn parse_unix(rest: &[u8]) -> Result<Parsed, &'static str> {
+    let (path, uri) = match memchr::memchr(b':', rest) {
+        Some(at) => (&rest[..at], &rest[at + 1..]),
+        None => (rest, &[][..]),
+    };
+    match path.len() {
+        0 => return Err("no path in the unix domain socket"),
+        n if n > MAX_UNIX_PATH => return Err("too long path in the unix domain socket"),
+        _ => {}
+    }
+    let path = std::str::from_utf8(path).map_err(|_| "invalid host")?;
+    Ok(Parsed {
+        host: format!("unix:{path}"),
+        port: None,
+        parts: UrlParts {
+            host: b"localhost".as_slice().into(),
+            port: Box::default(),
+            uri: with_slash(uri),
+        },
+    })
+}
+
+/// A query without a path is that of the root.
+fn with_slash(uri: &[u8]) -> Box<[u8]> {
+    match uri {
+        [b'?', ..] => [b"/", uri].concat().into(),
+        _ => uri.into(),
+    }
+}
+
+fn parse_port(digits: &[u8]) -> Option<u16> {
+    let port = conf::parse_number(digits)?;
+    u16::try_from(port).ok().filter(|port| *port != 0)
+}
+
+fn is_ipv6(text: &[u8]) -> bool {
+    let text = std::str::from_utf8(text).ok();
+    text.is_some_and(|text| text.parse::<std::net::Ipv6Addr>().is_ok())
+}
+
+/// Which servers a request is passed to.
+///
+/// # Errors
+/// 500 for a URL made of variables that is none; the log says so.
+pub(super) fn target(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> {
+    let http = Rc::clone(&x.http);
+    let value = match x.loc::<ProxyLoc>(&http).pass.as_deref() {
+        Some(Pass::Fixed(fixed)) => return Ok(Target::Group(fixed.group)),
+        Some(Pass::Computed(value)) => value,
+        None => return Err(500),
+    };
+    let url = value.to_vec(x, cx);
+    let refuse = |x: &Exchange, text: &str| {
+        x.log(Level::Error, format_args!("{text}"));
+        500
+    };
+    let rest = match schema(&url) {
+        // A prefix alone is no URL, as for nginx.
+        Some(Schema::Http(rest)) if !rest.is_empty() => rest,
+        Some(Schema::Https) => {
+            let text = format!("\"https://\" is not built yet in \"{}\"", Shown(&url));
+            return Err(refuse(x, &text));
+        }
+        _ => {
+            let text = format!("invalid URL prefix in \"{}\"", Shown(&url));
+            return Err(refuse(x, &text));
+        }
+    };
+    let parsed =
+        parse(rest).map_err(|why| refuse(x, &format!("{why} in upstream \"{}\"", Shown(rest))))?;
+    let target = group::target(&http, &parsed.host, parsed.port, HTTP_PORT)
+        .map_err(|text| refuse(x, &text))?;
+    x.guards.set(Made(parsed.parts));
+    Ok(target)
+}
+
+/// What the URL of the exchange's location says; of one with variables once a server was looked for.
+pub(super) fn parts<'x>(x: &'x Exchange, http: &'x Http) -> Option<&'x UrlParts> {
+    match x.loc::<ProxyLoc>(http).pass.as_deref()? {
+        Pass::Fixed(fixed) => Some(&fixed.parts),
+        Pass::Computed(_) => x.guards.get::<Made>().map(|made| &made.0),
+    }
+}
+
+const UNIX: &[u8] = b"unix:";
+/// The port of `http://`.
+const HTTP_PORT: u16 = 80;
+
+#[cfg(test)]
+#[path = "pass_tests.rs"]
+mod tests;

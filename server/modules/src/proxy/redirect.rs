@@ -1,0 +1,243 @@
+//! `proxy_redirect`: `Location` and `Refresh` of responses, in which servers name themselves, changed to name us.
+//!
+//! Source: nginx documentation, directive `proxy_redirect`.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use conf::{ConfError, Directive, Word};
+use engines::http::FieldId;
+use server_base::config::ConfigContext;
+use server_base::regex::Regex;
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::value::Value;
+
+use super::conf::ProxyLoc;
+use super::pass::{Fixed, Pass};
+
+/// `proxy_redirect` of a level.
+#[derive(Default)]
+pub(crate) struct Redirects {
+    /// Whether anything is changed, where that is said.
+    on: Option<bool>,
+    list: Option<Arc<Vec<Rewrite>>>,
+}
+
+/// What part of a value is changed into what.
+#[derive(Clone, Debug)]
+pub(super) struct Rewrite {
+    pattern: Pattern,
+    replacement: Value,
+}
+
+/// Which part of a value is changed.
+#[derive(Clone, Debug)]
+enum Pattern {
+    /// This text in front.
+    Prefix(Value),
+    /// This domain, with or without a dot before it, in any case.
+    Domain(Value),
+    /// All of it, if it matches.
+    Regex(Arc<Regex>),
+}
+
+pub(super) fn proxy_redirect(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    let own = &mut b.conf_mut::<ProxyLoc>().redirects;
+    let off = d.args.len() == 1 && d.arg(0) == b"off";
+    if own.on == Some(false) || (off && own.list.is_some()) {
+        return Err(ConfError::directive(d, "is duplicate"));
+    }
+    own.on = Some(!off);
+    if off {
+        return Ok(());
+    }
+    let rewrite = match d.args.len() {
+        1 if d.arg(0) == b"default" => usual(b, d)?,
+        1 => {
+            let text = format!("invalid parameter \"{}\"", d.arg_str(0));
+            return Err(ConfError::word(d, d.word(0), text));
+        }
+        _ => Rewrite::of_prefix(b, d)?,
+    };
+    let own = &mut b.conf_mut::<ProxyLoc>().redirects;
+    Arc::make_mut(own.list.get_or_insert_default()).push(rewrite);
+    Ok(())
+}
+
+/// `proxy_redirect default`.
+fn usual(b: &mut Build, d: &Directive) -> Result<Rewrite, ConfError> {
+    let text = match b.conf_mut::<ProxyLoc>().pass.as_deref() {
+        Some(Pass::Fixed(fixed)) => return Ok(Rewrite::default_for(fixed)),
+        Some(Pass::Computed(_)) => {
+            "\"proxy_redirect default\" cannot be used with \"proxy_pass\" directive with variables"
+        }
+        None => "\"proxy_redirect default\" should be placed after the \"proxy_pass\" directive",
+    };
+    Err(ConfError::at(d, text))
+}
+
+impl Redirects {
+    /// Takes from `parent` what is not set here, else the default for a `proxy_pass` at the same level.
+    pub(super) fn inherit(&mut self, parent: Option<&Self>, pass: Option<&Pass>) {
+        self.on = self.on.or(parent.and_then(|parent| parent.on));
+        if self.on == Some(false) {
+            return;
+        }
+        // As in nginx, a location inside another one has the default that was made for the outer one.
+        if self.list.is_none() {
+            self.list = parent.and_then(|parent| parent.list.clone());
+        }
+        if let (None, Some(Pass::Fixed(fixed))) = (&self.list, pass) {
+            self.list = Some(Arc::new(vec![Rewrite::default_for(fixed)]));
+        }
+    }
+}
+
+impl Rewrite {
+    /// The URL of `proxy_pass` becomes the location, or what is below it the root.
+    fn default_for(fixed: &Fixed) -> Self {
+        let (from, to) = match &fixed.parts.uri[..] {
+            b"" => ([&fixed.url[..], b"/"].concat(), &b"/"[..]),
+            _ => (fixed.url.to_vec(), &fixed.location[..]),
+        };
+        Self {
+            pattern: Pattern::Prefix(Value::text(&from)),
+            replacement: Value::text(to),
+        }
+    }
+
+    /// The words of `proxy_redirect` and `proxy_cookie_path`: a text in front, or `~` or `~*` and an expression.
+    ///
+    /// # Errors
+    /// An expression or a variable that is none.
+    pub(super) fn of_prefix(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        let pattern = match d.arg(0) {
+            [b'~', b'*', rest @ ..] => Pattern::regex(cx, d, rest, true)?,
+            [b'~', rest @ ..] => Pattern::regex(cx, d, rest, false)?,
+            _ => Pattern::Prefix(Value::compile(cx, d, d.word(0))?),
+        };
+        let replacement = Value::compile(cx, d, d.word(1))?;
+        Ok(Self {
+            pattern,
+            replacement,
+        })
+    }
+
+    /// The words of `proxy_cookie_domain`: a domain, or `~` and an expression, which has no regard to case.
+    ///
+    /// # Errors
+    /// As [`Rewrite::of_prefix`].
+    pub(super) fn of_domain(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        let bare = |word: &Word| {
+            let text = word.text.as_slice();
+            text.strip_prefix(b".").unwrap_or(text).to_vec()
+        };
+        let (pattern, to) = match d.arg(0) {
+            [b'~', rest @ ..] => (Pattern::regex(cx, d, rest, true)?, d.arg(1).to_vec()),
+            _ => {
+                let domain = Value::compile_bytes(cx, d, d.word(0), &bare(d.word(0)))?;
+                (Pattern::Domain(domain), bare(d.word(1)))
+            }
+        };
+        let replacement = Value::compile_bytes(cx, d, d.word(1), &to)?;
+        Ok(Self {
+            pattern,
+            replacement,
+        })
+    }
+
+    /// Changes a value from this byte on; whether it fits.
+    pub(super) fn apply(
+        &self,
+        x: &mut Exchange,
+        cx: &mut Ctx<'_>,
+        value: &mut Vec<u8>,
+        from: usize,
+    ) -> bool {
+        let (from, len) = match &self.pattern {
+            Pattern::Prefix(pattern) => {
+                let pattern = pattern.to_vec(x, cx);
+                if !value[from..].starts_with(&pattern) {
+                    return false;
+                }
+                (from, pattern.len())
+            }
+            Pattern::Domain(pattern) => {
+                let pattern = pattern.to_vec(x, cx);
+                let from = from + usize::from(value[from..].starts_with(b"."));
+                if !value[from..].eq_ignore_ascii_case(&pattern) {
+                    return false;
+                }
+                (from, pattern.len())
+            }
+            Pattern::Regex(regex) => {
+                if !regex.exec(x, &value[from..]).is_ok_and(|hit| hit) {
+                    return false;
+                }
+                (from, value.len() - from)
+            }
+        };
+        let replacement = self.replacement.to_vec(x, cx);
+        value.splice(from..from + len, replacement);
+        true
+    }
+}
+
+impl Pattern {
+    fn regex(
+        cx: &mut dyn ConfigContext,
+        d: &Directive,
+        text: &[u8],
+        caseless: bool,
+    ) -> Result<Self, ConfError> {
+        Regex::compile(cx, d, d.word(0), text, caseless).map(|regex| Self::Regex(Arc::new(regex)))
+    }
+}
+
+/// Changes `Location` and `Refresh` of the response.
+pub(super) fn rewrite(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    let http = Rc::clone(&x.http);
+    let Some(list) = &x.loc::<ProxyLoc>(&http).redirects.list else {
+        return;
+    };
+    for index in 0..x.reply.fields.fields.len() {
+        let field = x.reply.fields.fields[index];
+        let is_refresh = x
+            .reply
+            .fields
+            .bytes(field.name)
+            .eq_ignore_ascii_case(b"Refresh");
+        if field.id != FieldId::Location && !is_refresh {
+            continue;
+        }
+        let mut value = x.reply.fields.bytes(field.value).to_vec();
+        let from = match is_refresh {
+            true => url_of_refresh(&value),
+            false => Some(0),
+        };
+        let Some(from) = from else { continue };
+        if !list.iter().any(|rule| rule.apply(x, cx, &mut value, from)) {
+            continue;
+        }
+        if is_refresh {
+            x.reply.fields.replace_value(index, &value);
+        } else {
+            // It is ours now, so that a path becomes a URL of ours where redirects are absolute.
+            x.reply.location = value;
+        }
+    }
+    if !x.reply.location.is_empty() {
+        x.reply.fields.remove(FieldId::Location);
+    }
+}
+
+/// Where the URL of a `Refresh` begins: behind `url=`.
+fn url_of_refresh(value: &[u8]) -> Option<usize> {
+    let at = value
+        .windows(URL.len())
+        .position(|text| text.eq_ignore_ascii_case(URL))?;
+    Some(at + URL.len())
+}
+
+const URL: &[u8] = b"url=";

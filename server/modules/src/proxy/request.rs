@@ -1,0 +1,242 @@
+//! The request as it is sent to a server: method, target, fields.
+//!
+//! Source: nginx documentation, directives `proxy_pass`, `proxy_set_header`, `proxy_method`; RFC 9112 sections 3 and 6.
+
+use std::rc::Rc;
+
+use engines::http::{BodyLength, Escape, FieldId, Fields, Method, escape};
+use server_base::errlog::{Level, Shown};
+use server_base::regex::FailedMatch;
+use server_base::upstream_request::RequestSpec;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::http::Http;
+use server_http::reply::decimal;
+use server_http::upstream::Outgoing;
+use server_http::value::Value;
+
+use super::conf::{HttpVersion, ProxyLoc};
+use super::fields::{self, SetFields, is_token};
+use super::pass::{self, Pass};
+
+/// The request as it is sent.
+///
+/// # Errors
+/// 500 where there is no URI or method that could be sent; the log says so.
+pub(super) fn request(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    outgoing: &Outgoing,
+) -> Result<RequestSpec, u16> {
+    let http = Rc::clone(&x.http);
+    let conf: &ProxyLoc = x.loc(&http);
+    let set = conf.fields.as_deref().ok_or(500u16)?;
+    let http10 = *conf.http_version == HttpVersion::V10;
+    let mut fields = Fields::default();
+    fields.arena.reserve(x.head.arena.len() + ARENA_BYTES);
+    fields
+        .fields
+        .reserve(x.head.fields.len() + set.set.len() + 4);
+    push_method(x, cx, conf, &mut fields)?;
+    push_target(x, cx, &http, &mut fields)?;
+    push_host(x, cx, &http, set, http10, &mut fields);
+    let mut upgrade = false;
+    for header in &set.set {
+        let value = header.value();
+        if header.id() == FieldId::Upgrade {
+            upgrade |= push_upgrade(x, cx, conf, value, &mut fields);
+            continue;
+        }
+        fields::push_with(&mut fields, header.id(), header.name(), |out| {
+            value.eval(x, cx, out);
+        });
+    }
+    push_framing(x, cx, set, outgoing.body, &mut fields);
+    if conf.upstream.conf().pass_request_headers {
+        for field in &x.head.fields {
+            let name = x.head.bytes(field.name);
+            if set.passes(field.id, name) {
+                fields::push(&mut fields, field.id, name, x.head.bytes(field.value));
+            }
+        }
+    }
+    if x.failed_match == FailedMatch::New {
+        return Err(500);
+    }
+    Ok(RequestSpec {
+        fields,
+        http10,
+        body: outgoing.body,
+        upgrade,
+    })
+}
+
+/// The client's method, or that of an error page, or that of `proxy_method`.
+fn push_method(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    conf: &ProxyLoc,
+    fields: &mut Fields,
+) -> Result<(), u16> {
+    if conf.method.parts.is_empty() {
+        let name = match x.method == x.head.method {
+            true => x.head.bytes(x.head.method_name),
+            false => method_name(x.method),
+        };
+        fields::push(fields, FieldId::Other, b":method", name);
+        return Ok(());
+    }
+    let method = conf.method.to_vec(x, cx);
+    if !is_token(&method) {
+        let text = format_args!("invalid method \"{}\" to proxy", Shown(&method));
+        x.log(Level::Error, text);
+        return Err(500);
+    }
+    fields::push(fields, FieldId::Other, b":method", &method);
+    Ok(())
+}
+
+/// The methods that a request can be turned into.
+fn method_name(method: Method) -> &'static [u8] {
+    match method {
+        Method::Head => b"HEAD",
+        _ => b"GET",
+    }
+}
+
+/// The target: that of the request as it came where nothing has changed it, else the URI, in which the URI of `proxy_pass`
+/// takes the place of the location's name.
+fn push_target(x: &Exchange, _: &mut Ctx<'_>, http: &Http, fields: &mut Fields) -> Result<(), u16> {
+    let conf: &ProxyLoc = x.loc(http);
+    let parts = pass::parts(x, http).ok_or(500u16)?;
+    let sent = fields::push_with(fields, FieldId::Other, b":path", |out| {
+        let start = out.len();
+        write_target(x, conf.pass.as_deref(), &parts.uri, out);
+        make_sendable(out, start);
+    });
+    if !sent {
+        x.log(Level::Error, format_args!("zero length URI to proxy"));
+        return Err(500);
+    }
+    Ok(())
+}
+
+fn write_target(x: &Exchange, pass: Option<&Pass>, uri: &[u8], out: &mut Vec<u8>) {
+    let location = match pass {
+        // Variables say all of the URI.
+        Some(Pass::Computed(_)) if !uri.is_empty() => return out.extend_from_slice(uri),
+        Some(Pass::Fixed(fixed)) => &fixed.location[..],
+        _ => b"",
+    };
+    if uri.is_empty() && x.valid_target {
+        return out.extend_from_slice(x.head.bytes(x.head.target));
+    }
+    let skip = match x.valid_location && !uri.is_empty() {
+        true => location.len().min(x.uri.len()),
+        false => 0,
+    };
+    if x.valid_location {
+        out.extend_from_slice(uri);
+    }
+    if x.internal || is_quoted(x) {
+        escape(&x.uri[skip..], Escape::Uri, out);
+    } else {
+        out.extend_from_slice(&x.uri[skip..]);
+    }
+    if !x.args.is_empty() {
+        out.push(b'?');
+        out.extend_from_slice(&x.args);
+    }
+}
+
+/// Whether the path of the target held escapes.
+fn is_quoted(x: &Exchange) -> bool {
+    // The flag is also set by a plus sign, which changes nothing here.
+    x.quoted_uri && x.head.bytes(x.head.target).contains(&b'%')
+}
+
+/// Escapes what would end the target or the request line: blanks and controls, which a variable can bring in.
+fn make_sendable(out: &mut Vec<u8>, start: usize) {
+    let ends = |byte: &u8| *byte <= b' ' || *byte == 0x7f;
+    if !out[start..].iter().any(ends) {
+        return;
+    }
+    for byte in out.split_off(start) {
+        match ends(&byte) {
+            true => out.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+            false => out.push(byte),
+        }
+    }
+}
+
+/// `Host`: what `proxy_set_header` says, else the host of the URL. An empty value is left out of HTTP/1.0 alone.
+fn push_host(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    http: &Http,
+    set: &SetFields,
+    http10: bool,
+    fields: &mut Fields,
+) {
+    if let Some(host) = &set.host {
+        let sent = fields::push_with(fields, FieldId::Host, b"Host", |out| host.eval(x, cx, out));
+        if sent || http10 {
+            return;
+        }
+    }
+    let host = pass::parts(x, http).map_or(&b""[..], |parts| &parts.host);
+    fields::push_with(fields, FieldId::Host, b"Host", |out| {
+        out.extend_from_slice(host);
+    });
+}
+
+/// `Upgrade`, without the protocols that may not be asked for; whether any is left.
+fn push_upgrade(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    conf: &ProxyLoc,
+    value: &Value,
+    fields: &mut Fields,
+) -> bool {
+    let wanted = value.to_vec(x, cx);
+    let protocols = wanted.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    let allowed: Vec<&[u8]> = protocols
+        .filter(|protocol| !protocol.is_empty() && conf.upgrade.allow(protocol))
+        .collect();
+    fields::push_with(fields, FieldId::Upgrade, b"Upgrade", |out| {
+        out.extend_from_slice(&allowed.join(&b", "[..]));
+    })
+}
+
+/// The fields that frame the body. They say how it is sent, whatever `proxy_set_header` says: a server that read another
+/// length than we send would take the rest for a request. Where there is no body, a `Content-Length` that says so may be set
+/// or left out.
+fn push_framing(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    set: &SetFields,
+    body: BodyLength,
+    fields: &mut Fields,
+) {
+    const NAME: &[u8] = b"Content-Length";
+    let mut digits = [0; 20];
+    match (body, &set.length) {
+        (BodyLength::Unknown, _) => {
+            let name = b"Transfer-Encoding";
+            fields::push(fields, FieldId::TransferEncoding, name, b"chunked");
+        }
+        (BodyLength::None | BodyLength::Length(0), Some(length)) => {
+            let written = length.to_vec(x, cx);
+            if written == b"0" {
+                fields::push(fields, FieldId::ContentLength, NAME, &written);
+            }
+        }
+        (BodyLength::None, None) => {}
+        (BodyLength::Length(n), _) => {
+            let digits = decimal(n, &mut digits);
+            fields::push(fields, FieldId::ContentLength, NAME, digits);
+        }
+    }
+}
+
+/// Room for the fields of a request besides the client's.
+const ARENA_BYTES: usize = 256;

@@ -1,0 +1,86 @@
+//! Variables: where a request is passed to, and what is added to fields that name its way.
+//!
+//! Source: nginx documentation, `ngx_http_proxy_module`, "Embedded Variables"; RFC 9110 section 7.6.3.
+//! `$proxy_add_via` is not nginx's.
+
+use std::rc::Rc;
+
+use engines::http::{FieldId, Version};
+use server_base::peer::Peer;
+use server_http::conf_core::CoreSrv;
+use server_http::exchange::Exchange;
+use server_http::vars::Variable;
+
+use super::pass::{self, UrlParts};
+
+/// Variables that the configuration may define anew.
+pub(super) const DEFAULTS: &[Variable] = &[
+    Variable {
+        name: "proxy_host",
+        read: |x, _, _, out| of_url(x, out, |parts| &parts.host),
+        write: None,
+        doc: "host and port of the server of proxy_pass",
+    },
+    Variable {
+        name: "proxy_port",
+        read: |x, _, _, out| of_url(x, out, |parts| &parts.port),
+        write: None,
+        doc: "port of the server of proxy_pass",
+    },
+];
+
+/// The others.
+pub(super) const VARIABLES: &[Variable] = &[
+    Variable {
+        name: "proxy_add_x_forwarded_for",
+        read: |x, _, _, out| {
+            append_list(x, FieldId::XForwardedFor, out);
+            match x.client.peer {
+                Peer::Inet(addr) => out.extend_from_slice(addr.ip().to_string().as_bytes()),
+                Peer::Unix => out.extend_from_slice(b"unix:"),
+            }
+            true
+        },
+        write: None,
+        doc: "X-Forwarded-For of the request with the client's address behind it",
+    },
+    Variable {
+        name: "proxy_add_via",
+        read: |x, cx, _, out| {
+            append_list(x, FieldId::Via, out);
+            out.extend_from_slice(version(x.head.version));
+            out.push(b' ');
+            let http = Rc::clone(&x.http);
+            match x.srv::<CoreSrv>(&http).name.as_slice() {
+                b"" => out.extend_from_slice(&cx.env.hostname),
+                name => out.extend_from_slice(name),
+            }
+            true
+        },
+        write: None,
+        doc: "Via of the request with the version of its protocol and the name of this server behind it",
+    },
+];
+
+fn of_url(x: &Exchange, out: &mut Vec<u8>, part: fn(&UrlParts) -> &[u8]) -> bool {
+    let http = Rc::clone(&x.http);
+    let Some(parts) = pass::parts(x, &http) else {
+        return false;
+    };
+    out.extend_from_slice(part(parts));
+    true
+}
+
+/// All values of a field, each with a comma behind it.
+fn append_list(x: &Exchange, id: FieldId, out: &mut Vec<u8>) {
+    for value in x.head.fields_by_id(id) {
+        out.extend_from_slice(value);
+        out.extend_from_slice(b", ");
+    }
+}
+
+/// The version of the request as `Via` has it; the name of the protocol may be left out where it is HTTP.
+fn version(version: Version) -> &'static [u8] {
+    let text = version.as_str();
+    text.strip_prefix("HTTP/").unwrap_or(text).as_bytes()
+}
