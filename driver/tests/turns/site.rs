@@ -23,6 +23,7 @@ use server_http::{LoadOptions, load, reply};
 use sim::{Faults, Random, Wire, World};
 
 use super::passing::pass;
+use super::servers::pass as passed;
 use super::wakes::{ending, feeding};
 
 /// A connection of a client.
@@ -325,6 +326,10 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             }
         },
         "pass" => return pass(x, cx, &words[1..]),
+        "passed" => match passed(x, cx, number(1), number(2)) {
+            Some(text) => text,
+            None => return Content::Wait,
+        },
         "fed" => {
             x.body_source = Some(Box::new(feeding(x, cx)));
             return send(x, cx, None);

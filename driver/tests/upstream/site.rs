@@ -116,8 +116,10 @@ fn pass(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     Content::Wait
 }
 
-/// Handlers that wait within their turn, by the port of their server: whom they tell so, and whose end they wait for.
-static HELD: Mutex<Vec<(u16, Sender<()>, Receiver<()>)>> = Mutex::new(Vec::new());
+/// A handler that waits within its turn: the port of its server, whom it tells so, and whose end it waits for.
+type Waiting = (u16, Sender<()>, Receiver<()>);
+
+static HELD: Mutex<Vec<Waiting>> = Mutex::new(Vec::new());
 
 /// Holds the next request that says so: it tells `held` and goes on when `may_go` has nobody who could say more.
 pub(crate) fn hold(port: u16, held: Sender<()>, may_go: Receiver<()>) {

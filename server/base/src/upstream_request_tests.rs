@@ -1,3 +1,5 @@
+//! Both sides of an attempt: what each sees of the other, and who is woken when.
+
 use super::*;
 
 const EXCHANGE: WakeKey = WakeKey {

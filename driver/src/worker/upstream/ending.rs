@@ -23,7 +23,9 @@ pub(super) fn finish<N: Net>(
     };
     let now_ms = sh.clock.mono_ms;
     let mut disposition = Disposition::Close;
-    a.call.note(|facts| facts.ended_ms = Some(now_ms));
+    a.call.note(|facts| {
+        facts.ended_ms.get_or_insert(now_ms);
+    });
     match ending {
         Ending::GivenUp => {}
         Ending::Complete => {
@@ -33,6 +35,7 @@ pub(super) fn finish<N: Net>(
             if is_reusable(c, sh, &mut a)
                 && let Some(pool) = a.pool
             {
+                // What is acknowledged beyond that is of the next request.
                 c.sent_before += a.sent_bytes;
                 let until_ms = now_ms.saturating_add(pool.timeout_ms);
                 c.state = State::Idle {

@@ -239,6 +239,7 @@ fn tell(a: &mut Active, now_ms: u64) -> Result<(), Ending> {
             }
             UpstreamEvent::End if a.response == Receiving::Tunnel => {
                 a.response = Receiving::TunnelEnded;
+                a.call.note(|facts| facts.ended_ms = Some(now_ms));
             }
             UpstreamEvent::End => return Err(Ending::Complete),
             _ => {}

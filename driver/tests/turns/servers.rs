@@ -1,0 +1,330 @@
+//! Connections to servers: what leaves and comes in one turn of the loop, which connection is used, and when they are closed.
+//!
+//! The handler of `/passed/CONNECTIONS/WINDOW` passes a request on by a pool of so many connections (0: by none), reads so many
+//! bytes at a time, and tells what came once all is there.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+
+use engines::http::Fields;
+use server_base::connector::{
+    Pool, Route, SocketOptions, Timeouts, UpstreamAddr, UpstreamProtocol,
+};
+use server_base::upstream_request::{RequestSpec, UpstreamEvent, UpstreamRequest};
+use server_http::exchange::{Ctx, Exchange, Peer, State, Wait};
+use sim::{Faults, Hands, Order, Random, Servers, Wire};
+
+use super::site::{Talk, body, generation, get};
+
+/// An attempt, and what has come of it.
+struct Passing {
+    request: UpstreamRequest,
+    told: Vec<u8>,
+}
+
+/// Passes the request on; gives what came of it once that is known.
+pub(crate) fn pass(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    connections: u64,
+    window: u64,
+) -> Option<String> {
+    let mut passing = match x.guards.take::<Passing>() {
+        Some(passing) => passing,
+        None => {
+            let waker = x.waker(cx);
+            let request = cx.connector.call(route(connections), spec(), waker);
+            request.set_window(window);
+            Passing {
+                request,
+                told: Vec::new(),
+            }
+        }
+    };
+    while let Some(event) = passing.request.next() {
+        match event {
+            UpstreamEvent::Data(chunk) => {
+                assert!(chunk.len() <= window);
+                passing.told.extend_from_slice(chunk.bytes());
+            }
+            UpstreamEvent::End => return String::from_utf8(passing.told).ok(),
+            UpstreamEvent::Failed(error) => return Some(format!("{:?}", error.failure)),
+            _ => {}
+        }
+    }
+    x.guards.push(passing);
+    x.state = State::Waiting(Wait::woken());
+    None
+}
+
+fn route(connections: u64) -> Route {
+    Route {
+        addr: UpstreamAddr::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 81))),
+        protocol: UpstreamProtocol::Http1 { head_bytes: 4096 },
+        pool: (connections > 0).then_some(Pool {
+            id: 1,
+            connections: connections as usize,
+            requests: 1000,
+            time_ms: 3_600_000,
+            timeout_ms: 60_000,
+        }),
+        options: SocketOptions::default(),
+        timeouts: Timeouts {
+            connect_ms: 1000,
+            send_ms: 2000,
+            read_ms: 3000,
+        },
+    }
+}
+
+fn spec() -> RequestSpec {
+    let mut fields = Fields::default();
+    fields.push(b":method", b"GET");
+    fields.push(b":path", b"/");
+    fields.push(b"Host", b"b");
+    RequestSpec {
+        fields,
+        ..RequestSpec::default()
+    }
+}
+
+const REQUEST: &str = "GET / HTTP/1.1\r\nHost: b\r\n\r\n";
+
+/// The wires of all connections to servers so far.
+#[derive(Clone, Default)]
+struct Behind {
+    wires: Rc<RefCell<Vec<Rc<RefCell<Wire>>>>>,
+    hands: Rc<Hands>,
+}
+
+impl Servers for Behind {
+    fn connect(&mut self, _: &UpstreamAddr) -> io::Result<Rc<RefCell<Wire>>> {
+        let (hands, dice) = (Rc::clone(&self.hands), Random::new(5));
+        let wire = Wire::new(hands, dice, Faults::default(), 1 << 20);
+        let wire = Rc::new(RefCell::new(wire));
+        self.wires.borrow_mut().push(Rc::clone(&wire));
+        Ok(wire)
+    }
+}
+
+impl Behind {
+    fn count(&self) -> usize {
+        self.wires.borrow().len()
+    }
+
+    fn with<T>(&self, at: usize, act: impl FnOnce(&mut Wire) -> T) -> T {
+        act(&mut self.wires.borrow()[at].borrow_mut())
+    }
+
+    fn push(&self, at: usize, bytes: impl AsRef<[u8]>) {
+        self.with(at, |wire| wire.push(bytes.as_ref()));
+    }
+
+    /// How many requests a server has got.
+    fn requests(&self, at: usize) -> usize {
+        self.with(at, |wire| {
+            let text = String::from_utf8_lossy(wire.sent()).into_owned();
+            assert_eq!(text.replace(REQUEST, ""), "");
+            text.len() / REQUEST.len()
+        })
+    }
+
+    /// The connections that are open.
+    fn open(&self) -> Vec<usize> {
+        let is_open = |at: &usize| self.with(*at, |wire| !wire.closed);
+        (0..self.count()).filter(is_open).collect()
+    }
+}
+
+fn ok(text: &str) -> String {
+    let length = text.len();
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{text}")
+}
+
+/// A client, and servers behind.
+fn talk() -> (Talk, Behind) {
+    let mut talk = Talk::new("");
+    let behind = Behind {
+        wires: Rc::default(),
+        hands: Rc::clone(&talk.world.hands),
+    };
+    talk.world.shared.net.servers = Some(Box::new(behind.clone()));
+    (talk, behind)
+}
+
+/// As [`talk`], with a connection that has become idle.
+fn idle() -> (Talk, Behind) {
+    let (mut talk, behind) = talk();
+    assert_eq!(talk.send(get("/passed/2/9999")), "");
+    behind.push(0, ok("first"));
+    assert_eq!(body(&talk.turn()), "first");
+    (talk, behind)
+}
+
+/// Another client: its index in the world.
+fn accept(talk: &mut Talk) -> usize {
+    let (hands, dice) = (Rc::clone(&talk.world.hands), Random::new(3));
+    let wire = Wire::new(hands, dice, Faults::default(), 1 << 20);
+    let peer = Peer::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 40_001)));
+    talk.world.accept(wire, 0, peer)
+}
+
+#[test]
+fn a_request_and_its_response_leave_in_the_turn_in_which_they_come() {
+    let (mut talk, behind) = idle();
+    talk.push(get("/passed/2/9999"));
+    talk.world.poll(1000);
+    assert_eq!((behind.count(), behind.requests(0)), (1, 2));
+    behind.push(0, ok("second"));
+    talk.world.poll(1000);
+    let heard = talk.heard();
+    assert_eq!(body(&String::from_utf8_lossy(&heard)), "second");
+}
+
+#[test]
+fn a_connection_that_ends_in_the_turn_of_a_request_is_not_used() {
+    for surplus in [false, true] {
+        let (mut talk, behind) = idle();
+        talk.push(get("/passed/2/9999"));
+        match surplus {
+            true => behind.push(0, "HTTP/1.1 408 Request Timeout\r\n\r\n"),
+            false => behind.with(0, Wire::end),
+        }
+        talk.turn();
+        assert_eq!((behind.count(), behind.requests(0)), (2, 1));
+        assert_eq!((behind.open(), behind.requests(1)), (vec![1], 1));
+    }
+}
+
+#[test]
+fn the_one_used_last_is_used_first_and_no_more_are_kept_than_may_be() {
+    let (mut talk, behind) = talk();
+    let others = [accept(&mut talk), accept(&mut talk)];
+    talk.send(get("/passed/2/9999"));
+    for other in others {
+        let wire = Rc::clone(&talk.world.links[other].wire);
+        wire.borrow_mut().push(get("/passed/2/9999").as_bytes());
+        talk.turn();
+    }
+    assert_eq!(behind.open(), [0, 1, 2]);
+    for at in 0..3 {
+        behind.push(at, ok("x"));
+        talk.pass(10);
+    }
+    assert_eq!(behind.open(), [1, 2], "the first has been idle for longest");
+    talk.send(get("/passed/2/9999"));
+    assert_eq!((behind.requests(2), behind.requests(1)), (2, 1));
+}
+
+#[test]
+fn an_idle_connection_is_closed_in_time_and_over_a_reload_it_stays() {
+    let (mut talk, behind) = idle();
+    let old = Rc::downgrade(&talk.world.shared.generation.http);
+    talk.pass(59_000);
+    let (next, _) = generation("listen 127.0.0.1:8000;", 2);
+    talk.world.order(Order::Configure {
+        generation: next,
+        keep: false,
+        timeout_ms: None,
+    });
+    talk.turn();
+    talk.pass(900);
+    assert!(talk.is_closed());
+    assert_eq!(behind.open(), [0]);
+    assert!(old.upgrade().is_none(), "it holds no configuration");
+    let other = accept(&mut talk);
+    let wire = Rc::clone(&talk.world.links[other].wire);
+    wire.borrow_mut().push(get("/passed/2/9999").as_bytes());
+    talk.turn();
+    assert_eq!((behind.count(), behind.requests(0)), (1, 2));
+    behind.push(0, ok("x"));
+    talk.turn();
+    talk.pass(59_999);
+    assert_eq!(behind.open(), [0]);
+    talk.pass(1);
+    assert_eq!(behind.open(), NONE);
+}
+
+#[test]
+fn a_worker_that_ends_closes_what_is_idle_and_finishes_what_is_not() {
+    let (mut talk, behind) = idle();
+    let other = accept(&mut talk);
+    let wire = Rc::clone(&talk.world.links[other].wire);
+    wire.borrow_mut().push(get("/passed/2/9999").as_bytes());
+    talk.send(get("/passed/2/9999"));
+    assert_eq!(behind.open(), [0, 1]);
+    behind.push(0, ok("x"));
+    talk.turn();
+    talk.world.order(Order::Quit);
+    talk.turn();
+    assert_eq!(behind.open(), [1]);
+    behind.push(1, ok("last"));
+    talk.turn();
+    assert_eq!(behind.open(), NONE, "none is kept any more");
+    let sent = wire.borrow().sent().to_vec();
+    assert!(sent.ends_with(b"last") || talk.heard().ends_with(b"last"));
+}
+
+#[test]
+fn no_more_is_read_than_the_window_and_a_turn_of_the_loop_has_a_limit() {
+    let (mut talk, behind) = talk();
+    talk.send(get("/passed/1/10"));
+    let text = "0123456789".repeat(100);
+    behind.push(0, ok(&text));
+    talk.world.poll(1000);
+    let taken = behind.with(0, |wire| wire.taken());
+    assert!(taken > 100 && taken < 400, "{taken}");
+    assert_eq!(body(&talk.turn()), text);
+}
+
+#[test]
+fn an_exchange_without_room_stops_the_server_for_as_long_as_it_likes() {
+    let (mut talk, behind) = talk();
+    talk.send(get("/passed/1/0"));
+    behind.push(0, ok("x"));
+    assert_eq!(talk.pass(1_000_000), "");
+    assert_eq!(behind.with(0, |wire| wire.taken()), 0);
+    assert_eq!(behind.open(), [0], "the time for reading does not count");
+}
+
+#[test]
+fn a_client_that_leaves_takes_its_connection_along() {
+    let (mut talk, behind) = talk();
+    talk.send(get("/passed/1/9999"));
+    assert_eq!(behind.open(), [0]);
+    talk.end();
+    talk.turn();
+    assert_eq!(behind.open(), NONE);
+}
+
+#[test]
+fn times_end_connections_that_do_nothing() {
+    let (mut talk, behind) = talk();
+    talk.send(get("/passed/1/9999"));
+    assert_eq!(talk.pass(2999), "");
+    behind.push(0, "HTTP/1.1 200 OK\r\n");
+    assert_eq!(talk.turn(), "");
+    assert_eq!(talk.pass(2999), "");
+    assert_eq!(body(&talk.pass(1)), "TimedOut");
+    assert_eq!(behind.open(), NONE);
+}
+
+#[test]
+fn connections_without_a_pool_are_closed_and_refusals_told() {
+    let (mut talk, behind) = talk();
+    talk.send(get("/passed/0/9999"));
+    behind.push(0, ok("x"));
+    assert_eq!(body(&talk.turn()), "x");
+    assert_eq!(behind.open(), NONE);
+    talk.world.shared.net.servers = None;
+    let heard = talk.send(get("/passed/0/9999"));
+    assert!(
+        body(&heard).starts_with("Socket { call: \"connect()\""),
+        "{heard}"
+    );
+}
+
+/// No connection.
+const NONE: [usize; 0] = [];
