@@ -90,12 +90,14 @@ pub trait EventLoop: Sized {
             ..Readiness::default()
         };
         let now_ms = shared.clock.mono_ms;
-        let upstreams = tables.upstreams.expire(now_ms);
         for key in tables.clients.expire(now_ms) {
             self.turn(key, expired);
         }
-        for key in upstreams {
-            self.turn_upstream(key, expired);
+        let tables = self.parts().0;
+        if !tables.upstreams.is_empty() {
+            for key in tables.upstreams.expire(now_ms) {
+                self.turn_upstream(key, expired);
+            }
         }
         ControlFlow::Continue(())
     }

@@ -95,6 +95,7 @@ fn pass(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
                 let facts = passing.request.facts();
                 assert!(facts.connected_ms >= Some(facts.started_ms), "{facts:?}");
                 assert!(facts.head_ms >= facts.connected_ms && facts.ended_ms >= facts.head_ms);
+                assert!(facts.sent_ms >= facts.connected_ms || has("file"));
                 let reused = if facts.reused { " reused" } else { "" };
                 told.extend_from_slice(reused.as_bytes());
                 reply::text(x, cx, 200, passing.told, Some(b"text/plain"));

@@ -96,6 +96,8 @@ pub struct AttemptFacts {
     pub started_ms: u64,
     /// When the connection stood; at once for one that was idle.
     pub connected_ms: Option<u64>,
+    /// When the connection had taken all of the request.
+    pub sent_ms: Option<u64>,
     /// When the head of the response was complete.
     pub head_ms: Option<u64>,
     /// When the attempt ended.

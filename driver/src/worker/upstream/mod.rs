@@ -127,6 +127,5 @@ pub fn turn<N: Net>(
     finish(c, sh, outcome)
 }
 
-/// Reads and writes of a connection in one turn. A window is read in one, so that this is the bound where an exchange has let
-/// a large one.
-const PASSES_A_TURN: usize = 16;
+/// Reads and writes of a connection in one turn, where the exchange has room for more than one read.
+const PASSES_A_TURN: usize = 4;

@@ -19,7 +19,7 @@ pub(super) fn pass<N: Net>(
     match &mut c.state {
         State::Connecting(a) if a.call.is_given_up() => Err(Ending::GivenUp),
         State::Connecting(_) => connecting(c, sh),
-        State::Busy(a) if a.call.is_given_up() => give_up(c),
+        State::Busy(a) if a.call.is_given_up() => give_up(c, sh.clock.mono_ms),
         State::Busy(_) => {
             let read = receive(c, sh)?;
             let wrote = write(c, sh)?;
@@ -65,7 +65,7 @@ fn connecting<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Re
 }
 
 /// The exchange has given its attempt up: where little of the response is left, that is dropped and the connection kept.
-fn give_up<S>(c: &mut UpstreamConn<S>) -> Result<bool, Ending> {
+fn give_up<S>(c: &mut UpstreamConn<S>, now_ms: u64) -> Result<bool, Ending> {
     let State::Busy(a) = std::mem::replace(&mut c.state, State::Closed) else {
         return Err(Ending::GivenUp);
     };
@@ -80,7 +80,7 @@ fn give_up<S>(c: &mut UpstreamConn<S>) -> Result<bool, Ending> {
     }
     let draining = Draining {
         left_bytes: DRAIN_BYTES,
-        until_ms: a.read_ms.saturating_add(DRAIN_MS),
+        until_ms: now_ms.saturating_add(DRAIN_MS),
     };
     c.state = State::Draining(a, draining);
     Ok(true)
@@ -292,6 +292,9 @@ fn write<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<
     if a.tools.out.is_empty() && a.request == Sending::Queued {
         a.request = Sending::Sent;
         a.read_ms = now_ms;
+        a.call.note(|facts| {
+            facts.sent_ms.get_or_insert(now_ms);
+        });
         if matches!(a.response, Receiving::Tunnel | Receiving::TunnelEnded) {
             sh.net.shutdown(&mut c.socket);
         }
