@@ -2,6 +2,7 @@
 
 use engines::h1::{Event, Next, Phase};
 use engines::http::Fault;
+use server_base::errlog::Level;
 use server_http::debug_http;
 use server_http::exchange::{Exchange, Pulled, State as Progress};
 use server_http::phases;
@@ -198,6 +199,12 @@ fn abandon<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) -> Result<(), Closed> {
             active.exchange.lose_body();
             active.exchange.bytes_sent = h1.exchanges.sent.saturating_sub(active.start);
             sh.finish(active.exchange);
+        } else if let Some(active) = h1.exchanges.active.first()
+            && active.exchange.on_arrival.is_some()
+        {
+            active
+                .exchange
+                .log(Level::Info, format_args!("{CLIENT_GONE}"));
         }
         return Err(Closed);
     }
@@ -385,3 +392,7 @@ fn pump<N: Net>(h1: &mut H1State, last_progress_ms: &mut u64, sh: &mut Shared<N>
         && h1.exchanges.out.len() < QUEUE_BYTES
         && h1.exchanges.flushing.len() < PIPELINE_DEPTH
 }
+
+/// As nginx words it.
+const CLIENT_GONE: &str = "epoll_wait() reported that client prematurely closed connection, \
+     so upstream connection is closed too";

@@ -8,6 +8,7 @@
 //! `keepalive_min_timeout`, `lingering_close`.
 
 use engines::h1::{Next, Phase};
+use engines::http::OutputQueue;
 use server_base::errlog::Level;
 use server_http::conf_core::{CoreSrv, Lingering as Rule};
 use server_http::exchange::State as Progress;
@@ -96,6 +97,10 @@ fn end_aborted<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bo
         return Ok(false);
     }
     let Some(active) = exchanges.active.pop_if(is_aborted) else {
+        if h1.engine.is_tunnel() {
+            // It may be idle for long now.
+            exchanges.out = OutputQueue::default();
+        }
         return Ok(false);
     };
     let mut x = active.exchange;

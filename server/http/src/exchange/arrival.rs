@@ -15,6 +15,7 @@ impl Exchange {
         if self.state != State::Responding {
             return;
         }
+        self.forget_wakes();
         if let Some(on_arrival) = self.on_arrival {
             on_arrival(self, cx);
         }

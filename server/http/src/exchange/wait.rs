@@ -76,10 +76,13 @@ impl Exchange {
         self.waker.as_ref().is_some_and(Waker::is_woken) || awaited()
     }
 
-    /// Has only wakes count from here on that are still to come.
-    pub(crate) fn forget_wakes(&self) {
+    /// Has only wakes count from here on that are still to come, and pieces of the request body.
+    pub(crate) fn forget_wakes(&mut self) {
         if let Some(waker) = &self.waker {
             waker.take();
+        }
+        if let Some(request_body) = &mut self.request_body {
+            request_body.forget_arrivals();
         }
     }
 

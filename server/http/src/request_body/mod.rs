@@ -228,6 +228,13 @@ impl RequestBody {
             || self.stream.as_ref().is_some_and(Stream::is_due)
     }
 
+    /// The handler is told now of what has come so far.
+    pub(crate) fn forget_arrivals(&mut self) {
+        if let Some(stream) = &mut self.stream {
+            stream.due = false;
+        }
+    }
+
     /// When more of it must have come for the handler that takes pieces, monotonic milliseconds.
     pub(crate) fn due_ms(&self) -> Option<u64> {
         self.stream.as_ref()?.until_ms()

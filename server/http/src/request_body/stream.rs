@@ -87,12 +87,16 @@ pub fn taken_bytes(x: &Exchange) -> u64 {
 }
 
 /// Has [`take`] give what the client sends behind its request, up to its end. For a response that changes the protocol,
-/// before its head is sent.
-pub fn open_tunnel(x: &mut Exchange, cx: &Ctx<'_>) {
+/// before its head is sent; false where that cannot be, since the request is not over.
+pub fn open_tunnel(x: &mut Exchange, cx: &Ctx<'_>) -> bool {
+    if !x.is_body_complete() {
+        return false;
+    }
     x.request_body = Some(Box::new(RequestBody {
         stream: Some(Stream::new(None, cx.clock.mono_ms)),
         ..RequestBody::default()
     }));
+    true
 }
 
 fn open(x: &mut Exchange, cx: &mut Ctx<'_>) {

@@ -179,7 +179,7 @@ fn a_tunnel_has_neither_limits_nor_times() {
     let mut world = World::new("client_max_body_size 4; client_body_timeout 1s;");
     let mut x = world.exchange("GET /a HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(all(&mut world, &mut x), ".", "the request has no body");
-    open_tunnel(&mut x, &world.cx());
+    assert!(open_tunnel(&mut x, &world.cx()));
     x.state = State::Responding;
     x.on_arrival = Some(nobody);
     assert_eq!(
@@ -191,6 +191,18 @@ fn a_tunnel_has_neither_limits_nor_times() {
     assert_eq!(all(&mut world, &mut x), "abcdef...");
     x.end_body(&mut world.cx());
     assert_eq!(all(&mut world, &mut x), ".");
+}
+
+#[test]
+fn a_tunnel_begins_behind_the_body_of_its_request() {
+    let mut world = World::new("");
+    let mut x = exchange(&world);
+    deliver(&mut world, &mut x, b"a");
+    assert!(!open_tunnel(&mut x, &world.cx()));
+    assert_eq!(all(&mut world, &mut x), "a...", "nothing is lost");
+    x.end_body(&mut world.cx());
+    assert!(open_tunnel(&mut x, &world.cx()));
+    assert_eq!(all(&mut world, &mut x), "...");
 }
 
 #[test]
