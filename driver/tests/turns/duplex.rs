@@ -4,7 +4,7 @@ use server_http::exchange::HINTS_MAX;
 use server_http::request_body::HELD_BYTES;
 
 use super::frames::{ACK, CANCEL, DATA, END_STREAM, Heard, INTERNAL_ERROR, RESET, SETTINGS, frame};
-use super::passing::{give_room, taken, wake};
+use super::passing::{CUT_BYTES, give_room, taken, wake};
 use super::site::{Talk, body, get, logged, notes, statuses};
 use super::streams::{Client, head};
 
@@ -314,6 +314,32 @@ fn talk_with_large_rest() -> Talk {
     talk.push(vec![b'x'; 500_000]);
     assert_eq!(body(&talk.turn()), "5\r\nshort\r\n0\r\n\r\n");
     talk
+}
+
+/// A client may read nothing before it has sent all.
+#[test]
+fn the_rest_of_a_body_is_read_past_while_a_large_response_leaves() {
+    const LEN: usize = 500_000;
+    give_room(u64::MAX);
+    let mut talk = Talk::deaf("", 1000);
+    talk.send(post("/pass/cut", &format!("Content-Length: {LEN}")));
+    let head = talk.wire(|wire| wire.taken());
+    for _ in 0..10 {
+        talk.send(vec![b'x'; LEN / 10]);
+    }
+    assert_eq!(talk.wire(|wire| wire.taken()), head + LEN);
+    let got = talk.listen();
+    assert!(got.len() > CUT_BYTES - 1000 && got.ends_with("\r\n0\r\n\r\n"));
+    assert_eq!(logged(), [200]);
+    assert_eq!(statuses(&talk.send(get("/next"))), ["200"]);
+    let mut client = Client::deaf("", 1 << 20);
+    let request = client.frames.post(1, "/pass/cut");
+    client.send(&request);
+    for _ in 0..5 {
+        client.send(&frame(DATA, 0, 1, &[b'x'; 16_000]));
+    }
+    assert!(client.frames.grants(1) > 0, "and may be sent");
+    assert!(client.talk.is_open());
 }
 
 #[test]

@@ -81,6 +81,12 @@ pub(crate) fn pass(x: &mut Exchange, cx: &mut Ctx<'_>, words: &[&str]) -> Conten
             give_room(0);
             answer(x, cx, 200)
         }
+        // It is a large one, and the server has it end with the first that comes of the body.
+        "cut" => {
+            begin(x, cx);
+            x.on_arrival = Some(cut);
+            answer(x, cx, 200)
+        }
         // It breaks behind a piece.
         "broken" => {
             let pieces = [BodyRead::Chunk(Chunk::Static(b"whole")), BodyRead::Broken];
@@ -125,6 +131,12 @@ fn sent(x: &Exchange) -> Sent {
     x.guards.get::<Sent>().cloned().expect("it was begun")
 }
 
+fn cut(x: &mut Exchange, _: &mut Ctx<'_>) {
+    let piece = BodyRead::Chunk(Chunk::Owned(vec![b'y'; CUT_BYTES]));
+    sent(x).0.borrow_mut().extend([piece, BodyRead::End]);
+    x.on_arrival = None;
+}
+
 fn pass_on(x: &mut Exchange, cx: &mut Ctx<'_>) {
     if pass_pieces(x, cx).is_some() {
         sent(x).0.borrow_mut().push_back(BodyRead::Broken);
@@ -152,3 +164,6 @@ fn pass_pieces(x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<u16> {
     }
     None
 }
+
+/// How long the response of `/pass/cut` is.
+pub(crate) const CUT_BYTES: usize = 200_000;

@@ -63,9 +63,11 @@ fn resume<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, at: usize) {
     }
     let waited = x.pull_wait.take().is_some();
     x.arrived(&mut sh.ctx());
-    if let Some(mux) = c.state.mux() {
-        // HTTP/1 needs no such word: it pulls in every turn.
-        mux::arrived(mux, at, waited);
+    match &mut c.state {
+        // It pulls in every turn.
+        State::Serving(Protocol::H1(h1)) => h1::arrived(h1),
+        State::Serving(Protocol::Mux(mux)) => mux::arrived(mux, at, waited),
+        _ => {}
     }
 }
 

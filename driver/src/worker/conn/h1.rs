@@ -138,12 +138,23 @@ fn go_on<N: Net>(
         None if x.is_body_due() => phases::resume(x, &mut sh.ctx()),
         None if x.has_body_arrived() => {
             x.arrived(&mut sh.ctx());
+            arrived(h1);
             return Ok(());
         }
         None => return Ok(()),
     }
     respond(h1, &mut c.last_progress_ms, sh);
     Ok(())
+}
+
+/// Goes on with a response whose exchange was told of an arrival: the rest of a body that is not passed on any more is read
+/// past, since its client may read nothing before all of it is sent.
+pub(super) fn arrived(h1: &mut H1State) {
+    if let Some(active) = h1.exchanges.active.first_mut()
+        && active.exchange.drop_unwanted_body()
+    {
+        h1.engine.discard_body();
+    }
 }
 
 /// The peer ended its side between requests, or inside of one.

@@ -151,6 +151,17 @@ impl Exchange {
             .is_none_or(|request_body| request_body.held_bytes < HELD_BYTES)
     }
 
+    /// Whether a handler has ceased to pass the body on while the response is on its way. What is held of it is let go.
+    pub fn drop_unwanted_body(&mut self) -> bool {
+        let unwanted = self.passes_body() && !self.wants_body();
+        if unwanted && let Some(request_body) = &mut self.request_body {
+            request_body.stream = None;
+            request_body.held.clear();
+            request_body.used += std::mem::take(&mut request_body.held_bytes);
+        }
+        unwanted
+    }
+
     /// The peer has gone in the middle of the body: there is nobody to answer.
     pub fn lose_body(&mut self) {
         self.log(

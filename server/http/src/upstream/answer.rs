@@ -112,7 +112,13 @@ fn send(
             return Flow::Done(Content::Status(502));
         }
         x.keep_alive = false;
-        stream::open_tunnel(x, cx);
+        if !stream::open_tunnel(x, cx) {
+            x.log(
+                Level::Error,
+                format_args!("upstream switched protocols before the request was complete"),
+            );
+            return Flow::Done(Content::Status(502));
+        }
         run.body = Body::Stream(Stream::tunnel());
     }
     let buffers = accel.buffers(conf) && !is_tunnel;

@@ -56,7 +56,10 @@ pub(crate) fn respond<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize)
 
 /// Goes on with a response whose exchange was told of an arrival; `waited`: its body had to be waited for.
 pub(crate) fn arrived(mux: &mut MuxState, at: usize, waited: bool) {
-    let active = &mux.exchanges.active[at];
+    let active = &mut mux.exchanges.active[at];
+    if active.exchange.drop_unwanted_body() {
+        mux.engine.discard_body(active.stream);
+    }
     match active.exchange.state {
         Progress::Aborted => break_off(mux, at),
         _ => {
