@@ -144,7 +144,8 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
         run.request = Some(request.clone());
     }
     x.on_arrival = Some(arrived);
-    x.ignore_abort = conf.ignore_client_abort;
+    // What is stored is worth having without its client.
+    x.ignore_abort = conf.ignore_client_abort || conf.store.is_some();
     let waker = x.waker(cx);
     let attempt = cx.connector.call(route, request, waker);
     record(x).begin_attempt(name, cx.clock.mono_ms, Some(attempt.watch()));
