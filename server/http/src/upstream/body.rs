@@ -1,7 +1,7 @@
 //! The request body on its way to servers: collected first, or passed on as it comes.
 //!
-//! A collected body is kept, so that it can be sent to another server again. What is passed on as it comes is kept no longer
-//! than until the first byte of the request has been given to a socket.
+//! A collected body is kept, so that it can be sent to another server again. What is passed on as it comes is sent to one server
+//! alone, as in nginx; its beginning is kept until there is a response, should the connection turn out to have been dead.
 //!
 //! Source: nginx documentation, `proxy_request_buffering`, `proxy_pass_request_body`, `proxy_set_body`.
 
@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use engines::http::{BodyLength, Chunk, FileRange};
 use server_base::errlog::Level;
-use server_base::upstream_request::UpstreamRequest;
+use server_base::upstream_request::{BODY_WINDOW_BYTES, UpstreamRequest};
 
 use super::run::{Flow, Run, Step};
 use crate::exchange::{Ctx, Exchange};
@@ -31,9 +31,10 @@ pub(super) enum Body {
 /// A body that is passed on as it comes.
 #[derive(Default)]
 pub(super) struct Stream {
-    /// What was passed on while nothing had been sent.
+    /// What was passed on, [`KEPT_BYTES`] at most.
     kept: Vec<Chunk>,
-    /// Something of it has been sent, and is kept nowhere.
+    kept_bytes: u64,
+    /// More was passed on, and is kept nowhere.
     is_gone: bool,
     ended: bool,
 }
@@ -51,6 +52,18 @@ impl Body {
     /// Whether some of it cannot be sent again.
     pub(super) fn is_gone(&self) -> bool {
         matches!(self, Self::Stream(stream) if stream.is_gone)
+    }
+
+    /// Whether it is passed on as it comes.
+    pub(super) fn is_stream(&self) -> bool {
+        matches!(self, Self::Stream(_))
+    }
+
+    /// There is a response: nothing is sent again.
+    pub(super) fn forget(&mut self) {
+        if let Self::Stream(stream) = self {
+            stream.forget();
+        }
     }
 
     fn bytes(bytes: Rc<[u8]>) -> Self {
@@ -95,22 +108,9 @@ impl Stream {
         cx: &mut Ctx<'_>,
         request: &UpstreamRequest,
     ) -> Result<(), u16> {
-        if !self.is_gone && request.facts().sent_bytes > 0 {
-            self.is_gone = true;
-            self.kept = Vec::new();
-        }
         while !self.ended && request.room() > 0 {
             match stream::take(x, cx) {
-                Piece::Chunk(chunk) if self.is_gone => request.send(chunk),
-                Piece::Chunk(Chunk::Owned(bytes)) => {
-                    let chunk = Chunk::from(Rc::<[u8]>::from(bytes));
-                    self.kept.push(chunk.clone());
-                    request.send(chunk);
-                }
-                Piece::Chunk(chunk) => {
-                    self.kept.push(chunk.clone());
-                    request.send(chunk);
-                }
+                Piece::Chunk(chunk) => request.send(self.keep(chunk)),
                 Piece::Later => return Ok(()),
                 Piece::End => {
                     self.ended = true;
@@ -120,6 +120,28 @@ impl Stream {
             }
         }
         Ok(())
+    }
+
+    /// Keeps a piece that is passed on, if there is room for it.
+    fn keep(&mut self, chunk: Chunk) -> Chunk {
+        self.kept_bytes += chunk.len();
+        if self.kept_bytes > KEPT_BYTES {
+            self.forget();
+        }
+        if self.is_gone {
+            return chunk;
+        }
+        let chunk = match chunk {
+            Chunk::Owned(bytes) => Chunk::from(Rc::<[u8]>::from(bytes)),
+            other => other,
+        };
+        self.kept.push(chunk.clone());
+        chunk
+    }
+
+    fn forget(&mut self) {
+        self.is_gone = true;
+        self.kept = Vec::new();
     }
 
     /// From here on it is one direction of a tunnel, and nothing of it is sent again.
@@ -209,3 +231,6 @@ fn collected(x: &Exchange) -> io::Result<Body> {
     };
     Ok(Body::Whole(vec![Chunk::File(range)], file.len))
 }
+
+/// Bytes of a body that are kept while they are passed on: as many as wait for a connection.
+const KEPT_BYTES: u64 = BODY_WINDOW_BYTES;

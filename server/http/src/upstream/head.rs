@@ -143,6 +143,7 @@ fn received(
             return answer::intercept(run, x, cx, status);
         }
     }
+    run.body.forget();
     answer::step(run, x, cx, attempt, &accel)
 }
 

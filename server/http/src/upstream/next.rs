@@ -50,6 +50,7 @@ pub(super) fn rules(run: &Run, x: &Exchange, cx: &Ctx<'_>) -> Rules {
     Rules {
         on: run.conf(x, &http).next_upstream,
         method: x.method,
+        unbuffered: run.body.is_stream(),
         body_is_gone: run.body.is_gone(),
         now_ms: cx.clock.mono_ms,
     }

@@ -113,7 +113,9 @@ pub(super) struct Rules {
     pub(super) on: NextUpstream,
     /// The method of the request.
     pub(super) method: Method,
-    /// Its body has been passed on and is kept nowhere.
+    /// Its body is passed on as it comes.
+    pub(super) unbuffered: bool,
+    /// Some of it is kept nowhere.
     pub(super) body_is_gone: bool,
     /// Monotonic milliseconds.
     pub(super) now_ms: u64,
@@ -171,7 +173,8 @@ impl Tries {
             false => failed.reason,
         };
         rules.on.has_all(needed)
-            && !(failed.sent && rules.body_is_gone)
+            && !(failed.sent && rules.unbuffered)
+            && !rules.body_is_gone
             && rules.now_ms < self.until_ms
     }
 }

@@ -1,6 +1,7 @@
 //! Request bodies on their way to servers.
 
 use engines::http::BodyLength;
+use server_base::upstream_request::{Failure, UpstreamEvent};
 
 use super::Site;
 use crate::exchange::State;
@@ -70,4 +71,122 @@ fn a_request_without_a_body_waits_for_none() {
     let x = site.get("/up/a");
     assert!(matches!(x.state, State::Waiting(_)));
     assert_eq!((site.calls(), announced()), (1, vec![BodyLength::None]));
+}
+
+/// A site that passes bodies on as they come, to two servers.
+fn streaming(on: u32) -> Site {
+    let mut passing = Passing::new();
+    passing.servers = vec![1, 2];
+    passing.conf.request_buffering = false;
+    passing.conf.next_upstream = NextUpstream(on);
+    Site::new(passing)
+}
+
+#[test]
+fn a_body_is_passed_on_as_it_comes() {
+    let mut site = streaming(NextUpstream::ERROR);
+    let mut x = site.run(POST);
+    assert_eq!(site.calls(), 1, "nothing of it is there yet");
+    assert_eq!(announced(), [BodyLength::Length(3)]);
+    x.deliver_body(b"ab".to_vec(), &mut site.world.cx());
+    site.wake(&mut x);
+    assert_eq!(site.call().body(), ("ab".to_owned(), false));
+    // The response begins before the request has ended.
+    site.call().head(200, &[]).data("x");
+    site.wake(&mut x);
+    assert_eq!(site.pull(&mut x).0, "x");
+    x.deliver_body(b"c".to_vec(), &mut site.world.cx());
+    x.end_body(&mut site.world.cx());
+    site.wake(&mut x);
+    assert_eq!(site.call().body(), ("c".to_owned(), true));
+    site.call().end();
+    assert_eq!(site.pull(&mut x).1, "end");
+}
+
+#[test]
+fn what_was_passed_on_goes_to_no_other_server() {
+    for (failure, calls) in [(refused(), 2), (Failure::Closed, 1)] {
+        let mut site = streaming(NextUpstream::ERROR | NextUpstream::NON_IDEMPOTENT);
+        let mut x = site.run(POST);
+        x.deliver_body(b"ab".to_vec(), &mut site.world.cx());
+        site.wake(&mut x);
+        site.call().fail(failure);
+        site.wake(&mut x);
+        assert_eq!(site.calls(), calls);
+        if calls == 2 {
+            assert_eq!(site.call().body(), ("ab".to_owned(), false));
+        } else {
+            assert_eq!(x.response.status, 502);
+        }
+    }
+}
+
+#[test]
+fn what_reached_nobody_is_sent_again_as_far_as_it_is_kept() {
+    for (bytes, calls) in [(64 << 10, 2), ((64 << 10) + 1, 1)] {
+        let mut site = streaming(NextUpstream::OFF);
+        let mut x = site.run(CHUNKED);
+        x.deliver_body(vec![b'x'; bytes], &mut site.world.cx());
+        site.wake(&mut x);
+        assert_eq!(site.call().body().0.len(), bytes);
+        site.call().die(true);
+        site.wake(&mut x);
+        assert_eq!(site.calls(), calls, "{bytes}");
+        if calls == 2 {
+            assert_eq!(site.call().body().0.len(), bytes);
+        }
+    }
+}
+
+#[test]
+fn no_more_is_taken_than_the_server_takes() {
+    let mut site = streaming(NextUpstream::ERROR);
+    let mut x = site.run(CHUNKED);
+    for _ in 0..3 {
+        x.deliver_body(vec![b'x'; 32 << 10], &mut site.world.cx());
+        site.wake(&mut x);
+    }
+    assert_eq!(crate::request_body::stream::taken_bytes(&x), 64 << 10);
+    assert_eq!(site.call().body().0.len(), 64 << 10);
+    site.wake(&mut x);
+    assert_eq!(site.call().body().0.len(), 32 << 10);
+}
+
+#[test]
+fn a_tunnel_has_two_directions() {
+    let mut site = Site::new(Passing::new());
+    let mut x = site.get("/up/a");
+    site.call().head(101, &["Upgrade: x"]);
+    site.call().tell(UpstreamEvent::Upgraded).data("hello");
+    site.wake(&mut x);
+    assert_eq!((x.state, x.response.status), (State::Responding, 101));
+    assert_eq!(site.pull(&mut x).0.trim_end_matches('|'), "hello");
+    x.deliver_body(b"ping".to_vec(), &mut site.world.cx());
+    site.wake(&mut x);
+    assert_eq!(site.call().body(), ("ping".to_owned(), false));
+    site.call().data("pong");
+    assert_eq!(site.pull(&mut x).0.trim_end_matches('|'), "pong");
+    x.end_body(&mut site.world.cx());
+    site.wake(&mut x);
+    assert_eq!(
+        site.call().body(),
+        (String::new(), true),
+        "the client has ended its side"
+    );
+    site.call().end();
+    assert_eq!(site.pull(&mut x).1, "end");
+    assert_eq!(site.world.said(), "");
+}
+
+#[test]
+fn a_tunnel_whose_time_is_over_breaks() {
+    let mut site = Site::new(Passing::new());
+    let mut x = site.get("/up/a");
+    site.call().head(101, &[]).tell(UpstreamEvent::Upgraded);
+    site.wake(&mut x);
+    site.call().fail(Failure::TimedOut);
+    assert_eq!(site.pull(&mut x).1, "broken");
+    let said = site.world.said();
+    let text = "upstream timed out (110: Connection timed out) while proxying upgraded connection";
+    assert!(said.contains(text), "{said}");
 }
