@@ -125,7 +125,8 @@ pub fn finish<C: PassesOn>(b: &mut Build) -> Result<(), ConfError> {
     let mut known: HashMap<*const Written, Arc<UpstreamConf>> = HashMap::new();
     let mut dirs: Vec<Vec<u8>> = Vec::new();
     let mut passes_on = false;
-    for conf in b.location_confs_mut::<C>() {
+    // What `http` itself says need not go together, as in nginx: what counts is what servers and locations have.
+    for conf in b.location_confs_mut::<C>().skip(1) {
         let used = conf.passes_on();
         let settings = conf.upstream();
         let merged = settings.merged.as_ref();

@@ -11,7 +11,7 @@ use conf::{DataFile, Memory};
 use engines::h1::{self, Event};
 use engines::http::Chunk;
 use server_base::clock::Clock;
-use server_base::connector::NoServers;
+use server_base::connector::Connector;
 use server_base::errlog::{ErrorLog, Level, Sink};
 use server_base::logs::Logs;
 use server_base::offload::Offload;
@@ -23,6 +23,7 @@ use server_http::names::handshake;
 use server_http::{Cycle, LoadError, LoadOptions, phases};
 
 use crate::disk::{Disk, Node};
+use crate::servers::Servers;
 
 const MAIN_FILE: &str = "/etc/nginx/nginx.conf";
 /// What a configuration may include, relative to the main file.
@@ -38,6 +39,8 @@ const START_MS: u64 = 1000;
 pub(crate) struct Site {
     generation: Rc<LocalHttp>,
     disk: Disk,
+    /// The servers behind it.
+    pub(crate) servers: Servers,
     peer: Peer,
     /// The TLS connection that requests come over.
     tls: Option<Rc<Tls>>,
@@ -103,6 +106,7 @@ impl Site {
         Self {
             generation: Rc::new(LocalHttp::new(http, 1)),
             disk: Disk::default(),
+            servers: Servers::default(),
             peer: Peer::Inet(([192, 0, 2, 1], 4000).into()),
             tls: None,
             port: 0,
@@ -235,7 +239,7 @@ impl Site {
     pub(crate) fn send(&mut self, request: &str) -> Answer {
         let (mut x, waited_ms) = self.run(request);
         let mut clock = Clock::new(START_MS + waited_ms, NOW_S * 1000);
-        let mut answer = answer(&mut x, &mut self.disk, &mut clock);
+        let mut answer = answer(&mut x, &mut self.disk, &mut self.servers, &mut clock);
         answer.waited_ms = clock.mono_ms - START_MS;
         answer
     }
@@ -262,6 +266,7 @@ impl Site {
         let (mut logs, env) = (Logs::default(), Env::default());
         x.pull_marked(&mut context(
             &mut self.disk,
+            &mut self.servers,
             &clock,
             &mut logs,
             &env,
@@ -295,17 +300,38 @@ impl Site {
         let wakers = WakeQueue::default();
         let mut x = Exchange::new(Rc::clone(&self.generation), client);
         let mut wakes_early = self.wakes_early;
+        let mut ended = false;
         x.begin(Rc::clone(&self.generation), self.port, client, &clock);
         x.tls.clone_from(&self.tls);
         x.head = head;
         loop {
             let budget = Cell::new(u64::MAX);
-            let mut cx = context(&mut self.disk, &clock, &mut logs, &env, &budget, &wakers);
+            let mut cx = context(
+                &mut self.disk,
+                &mut self.servers,
+                &clock,
+                &mut logs,
+                &env,
+                &budget,
+                &wakers,
+            );
             match x.state {
                 State::Waiting(_) => phases::resume(&mut x, &mut cx),
                 _ => phases::begin(&mut x, &mut cx),
             }
             match x.state {
+                State::Waiting(_) if x.awaits_body() && !ended => {
+                    while let Some(event) = engine.event() {
+                        match event {
+                            Event::Data(bytes) => x.deliver_body(bytes, &mut cx),
+                            Event::BodyEnd => {
+                                ended = true;
+                                x.end_body(&mut cx);
+                            }
+                            _ => {}
+                        }
+                    }
+                }
                 State::Waiting(_) if std::mem::take(&mut wakes_early) => {}
                 State::Waiting(wait) if wait.until_ms == u64::MAX => {
                     // It is resumed by nothing but its waker.
@@ -372,7 +398,7 @@ fn load(inner: &str, data: &[(&str, &[u8])]) -> Result<Cycle, Box<LoadError>> {
     server_http::load(source, &options, server_modules::MODULES)
 }
 
-fn answer(x: &mut Exchange, disk: &mut Disk, clock: &mut Clock) -> Answer {
+fn answer(x: &mut Exchange, disk: &mut Disk, servers: &mut Servers, clock: &mut Clock) -> Answer {
     let (mut logs, env) = (Logs::default(), Env::default());
     let mut answer = Answer {
         status: 0,
@@ -393,7 +419,7 @@ fn answer(x: &mut Exchange, disk: &mut Disk, clock: &mut Clock) -> Answer {
     answer.head = String::from_utf8_lossy(&x.response.arena).replace('\r', "");
     loop {
         let (budget, wakers) = (Cell::new(u64::MAX), WakeQueue::default());
-        let mut cx = context(disk, clock, &mut logs, &env, &budget, &wakers);
+        let mut cx = context(disk, servers, clock, &mut logs, &env, &budget, &wakers);
         match x.pull(&mut cx) {
             Pulled::BudgetSpent => {}
             Pulled::Pending => {
@@ -413,7 +439,7 @@ fn answer(x: &mut Exchange, disk: &mut Disk, clock: &mut Clock) -> Answer {
     answer.body = String::from_utf8_lossy(&answer.bytes).into_owned();
     if let Some(on_end) = x.on_end {
         let (budget, wakers) = (Cell::new(u64::MAX), WakeQueue::default());
-        let mut cx = context(disk, clock, &mut logs, &env, &budget, &wakers);
+        let mut cx = context(disk, servers, clock, &mut logs, &env, &budget, &wakers);
         on_end(x, &mut cx);
         answer.trailers = String::from_utf8_lossy(&x.reply.trailers.arena).replace('\r', "");
     }
@@ -423,6 +449,7 @@ fn answer(x: &mut Exchange, disk: &mut Disk, clock: &mut Clock) -> Answer {
 /// What the core needs of the world.
 fn context<'a>(
     files: &'a mut Disk,
+    connector: &'a mut dyn Connector,
     clock: &'a Clock,
     logs: &'a mut Logs,
     env: &'a Env,
@@ -431,7 +458,7 @@ fn context<'a>(
 ) -> Ctx<'a> {
     Ctx {
         files,
-        connector: Box::leak(Box::new(NoServers)),
+        connector,
         clock,
         logs,
         env,

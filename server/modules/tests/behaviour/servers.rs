@@ -1,0 +1,138 @@
+//! Servers behind the site: they answer as a script says and keep the requests that they get.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engines::http::{BodyLength, Chunk, Fields, ResponseHead};
+use server_base::connector::{Connector, Lookup, NoServers, Route};
+use server_base::name_servers::NameServers;
+use server_base::upstream_request::{
+    RequestSpec, UpstreamCall, UpstreamEvent, UpstreamRequest, attempt,
+};
+use server_base::waker::{WakeQueue, Waker};
+
+/// Servers, by way of a connector; clones are the same servers.
+#[derive(Clone, Default)]
+pub(crate) struct Servers(Rc<RefCell<Script>>);
+
+#[derive(Default)]
+struct Script {
+    /// Responses as HTTP/1 has them, the next one first; without any it is an empty 200.
+    answers: VecDeque<String>,
+    sent: Vec<Sent>,
+}
+
+/// A request that a server got.
+#[derive(Clone)]
+pub(crate) struct Sent {
+    /// How it was to be sent.
+    pub(crate) route: Route,
+    pub(crate) request: RequestSpec,
+    call: Rc<UpstreamCall>,
+}
+
+impl Sent {
+    /// The request line without the version, and the fields, a line each.
+    pub(crate) fn text(&self) -> String {
+        let text = |span| String::from_utf8_lossy(self.request.fields.bytes(span)).into_owned();
+        let fields = &self.request.fields.fields;
+        let mut lines = format!("{} {}\n", text(fields[0].value), text(fields[1].value));
+        for field in &fields[2..] {
+            lines.push_str(&format!("{}: {}\n", text(field.name), text(field.value)));
+        }
+        lines
+    }
+
+    /// The method and the target.
+    pub(crate) fn line(&self) -> String {
+        let text = self.text();
+        text.lines().next().unwrap_or_default().to_owned()
+    }
+
+    /// The values of a field, with commas between them.
+    pub(crate) fn field(&self, name: &str) -> String {
+        let values = self.request.fields.named(name.as_bytes());
+        let values: Vec<_> = values.map(String::from_utf8_lossy).collect();
+        values.join(", ")
+    }
+
+    /// What has come of the body.
+    pub(crate) fn body(&self) -> String {
+        let mut body = Vec::new();
+        while let Some(chunk) = self.call.take_body() {
+            body.extend_from_slice(chunk.bytes());
+        }
+        String::from_utf8_lossy(&body).into_owned()
+    }
+}
+
+impl Servers {
+    /// The next request that nothing else is said of gets this response.
+    pub(crate) fn answer(&self, response: &str) {
+        self.0.borrow_mut().answers.push_back(response.to_owned());
+    }
+
+    /// The requests since this was asked.
+    pub(crate) fn sent(&self) -> Vec<Sent> {
+        std::mem::take(&mut self.0.borrow_mut().sent)
+    }
+}
+
+impl Connector for Servers {
+    fn call(&mut self, route: Route, request: RequestSpec, waker: Waker) -> UpstreamRequest {
+        let mut script = self.0.borrow_mut();
+        let answer = script.answers.pop_front();
+        let (ours, theirs) = attempt(request.clone(), waker, &WakeQueue::default(), 0);
+        play(&theirs, &answer.unwrap_or_default());
+        script.sent.push(Sent {
+            route,
+            request,
+            call: Rc::new(theirs),
+        });
+        ours
+    }
+
+    fn resolve(
+        &mut self,
+        servers: Option<&Arc<NameServers>>,
+        name: &str,
+        timeout_ms: u64,
+        waker: Waker,
+    ) -> Lookup {
+        NoServers.resolve(servers, name, timeout_ms, waker)
+    }
+}
+
+/// Tells a response that is there at once.
+fn play(call: &UpstreamCall, text: &str) {
+    let (head, body) = text.split_once("\n\n").unwrap_or((text, ""));
+    let mut lines = head.lines();
+    let mut response = ResponseHead {
+        status: lines
+            .next()
+            .map_or(200, |line| line.parse().expect("a status")),
+        body: BodyLength::Length(body.len() as u64),
+        ..ResponseHead::default()
+    };
+    for line in lines {
+        let (name, value) = line.split_once(": ").expect("a field");
+        response.push(name.as_bytes(), value.as_bytes());
+    }
+    let (body, trailers) = body.split_once("\n--\n").unwrap_or((body, ""));
+    call.note(|facts| {
+        facts.connected_ms = Some(0);
+        facts.head_ms = Some(0);
+    });
+    call.tell(UpstreamEvent::Head(Box::new(response), head.len() as u64));
+    if !body.is_empty() {
+        call.tell(UpstreamEvent::Data(Chunk::Owned(body.as_bytes().to_vec())));
+    }
+    if let Some((name, value)) = trailers.split_once(": ") {
+        let mut fields = Fields::default();
+        fields.push(name.as_bytes(), value.as_bytes());
+        call.tell(UpstreamEvent::Trailers(fields));
+    }
+    call.tell(UpstreamEvent::End);
+}
