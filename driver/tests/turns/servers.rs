@@ -300,6 +300,23 @@ fn a_client_that_leaves_takes_its_connection_along() {
 }
 
 #[test]
+fn a_short_rest_that_nobody_wants_is_waited_for_and_a_long_one_is_not() {
+    for (length, kept) in [(65_536, true), (65_537, false)] {
+        let (mut talk, behind) = talk();
+        talk.send(get("/passed/1/9999"));
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+        behind.push(0, head);
+        talk.turn();
+        talk.end();
+        assert_eq!(behind.open() == [0], kept);
+        talk.pass(999);
+        assert_eq!(behind.open() == [0], kept);
+        talk.pass(1);
+        assert_eq!(behind.open(), NONE);
+    }
+}
+
+#[test]
 fn times_end_connections_that_do_nothing() {
     let (mut talk, behind) = talk();
     talk.send(get("/passed/1/9999"));
