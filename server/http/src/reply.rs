@@ -312,6 +312,10 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
             reply.fields.bytes(field.value),
         );
     }
+    if reply.fields.phrase_status == status {
+        // A server behind has words of its own for it.
+        head.set_phrase(status, reply.fields.bytes(reply.fields.phrase_text));
+    }
     head.keep_alive = x.keep_alive;
     head.keep_alive_hint_s = loc.keepalive().header_s.filter(|_| x.keep_alive);
     head.forbid_chunked = !*loc.chunked_transfer_encoding;

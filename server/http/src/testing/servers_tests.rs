@@ -91,6 +91,15 @@ impl Call {
         self
     }
 
+    /// A head with a reason phrase.
+    pub(crate) fn phrased(&self, status: u16, phrase: &[u8]) -> &Self {
+        self.sent(100);
+        let mut head = head(status, &[]);
+        head.set_phrase(status, phrase);
+        self.call.tell(UpstreamEvent::Head(Box::new(head), 0));
+        self
+    }
+
     pub(crate) fn interim(&self, status: u16, fields: &[&str]) -> &Self {
         let head = Box::new(head(status, fields));
         self.call.tell(UpstreamEvent::Interim(head));

@@ -80,6 +80,9 @@ pub(super) fn copy(x: &mut Exchange, conf: &UpstreamConf, head: &ResponseHead) {
     let multiplexed = x.head.version > Version::Http11;
     let reply = &mut x.reply;
     reply.status = head.status;
+    if head.phrase_status == head.status {
+        reply.fields.set_phrase(head.status, head.phrase());
+    }
     for field in &head.fields {
         let (name, value) = (head.bytes(field.name), head.bytes(field.value));
         if is_hidden(conf, name) {

@@ -74,6 +74,19 @@ fn hidden_fields_and_those_of_the_connection_stay_here() {
 }
 
 #[test]
+fn a_server_has_words_of_its_own_for_a_status() {
+    let mut site = Site::new(Passing::new());
+    let mut x = site.get("/up/a");
+    site.call().phrased(200, b"Fine").end();
+    site.wake(&mut x);
+    assert_eq!(x.response.phrase(), b"Fine");
+    let mut x = site.get("/up/a");
+    site.call().head(200, &[]).end();
+    site.wake(&mut x);
+    assert_eq!(x.response.phrase(), b"OK");
+}
+
+#[test]
 fn a_length_is_passed_on() {
     let mut site = Site::new(Passing::new());
     let mut x = site.get("/up/a");
