@@ -18,6 +18,8 @@ fuzz_target!(|input: &[u8]| {
             servers: usize::from(settings & 3),
             ipv4: settings & 4 == 0,
             ipv6: settings & 8 == 0,
+            rotate: settings & 16 == 0,
+            gives_up: settings & 32 != 0,
             valid_ms: (valid > 0).then(|| u64::from(valid) * 500),
             ..Settings::default()
         }),

@@ -200,6 +200,7 @@ impl Names {
                     ipv6: self.system.has_ipv6(),
                     resend_ms: conf.timeout_ms,
                     rotate: conf.rotate,
+                    gives_up: true,
                     ..Settings::default()
                 };
                 let made = Resolver::with_settings(&conf.servers, settings, first, log)?;
@@ -256,7 +257,14 @@ impl Names {
                 Event::Failed { why, .. } => {
                     let told = question.failure.filter(|_| why == Failure::NotFound);
                     let told = told.unwrap_or(why);
-                    let goes_on = why != Failure::TimedOut && why != Failure::TooMany;
+                    // Who says nothing of this name may say something of the next.
+                    let goes_on = matches!(
+                        why,
+                        Failure::NotFound
+                            | Failure::ServerFailure
+                            | Failure::Refused
+                            | Failure::Unimplemented
+                    );
                     if goes_on && !question.candidates.is_empty() {
                         question.failure = (told != Failure::NotFound).then_some(told);
                         self.ask(place, now_ms, question);

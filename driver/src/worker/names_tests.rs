@@ -1,6 +1,6 @@
 //! Names of requests against name servers on loopback sockets.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use server_base::waker::{WakeKey, WakeQueue};
@@ -201,6 +201,18 @@ fn a_silent_server_costs_the_time_that_the_request_has() {
         let took_ms = began.elapsed().as_millis();
         assert!((150..3_000).contains(&took_ms), "{took_ms}");
     }
+}
+
+#[test]
+fn a_server_of_the_system_that_is_not_there_costs_no_time() {
+    // Bound, so that nobody else takes it, and connected to itself, so that it takes nothing of others.
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+    let address = socket.local_addr().expect("it has one");
+    socket.connect(address).expect("it is its own");
+    let mut turns = Loop::new(address, "search a.test b.test", "");
+    let began = Instant::now();
+    assert_eq!(turns.system("app"), "-1: No name server can be reached");
+    assert!(began.elapsed() < Duration::from_secs(3));
 }
 
 #[test]

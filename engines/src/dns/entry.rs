@@ -57,6 +57,8 @@ pub(super) struct Asking {
     pub(super) asked: Vec<usize>,
     /// Whether the next server was asked before the time because one could not be reached.
     pub(super) hurried: bool,
+    /// The servers that could not be reached, where that may end the question.
+    pub(super) unreached: Vec<usize>,
     /// Who waits; some may be gone.
     pub(super) waiters: Vec<Key>,
     /// How many waiters there may be before those that are gone are taken out.
@@ -150,6 +152,7 @@ impl Asking {
             server,
             asked: Vec::new(),
             hurried: false,
+            unreached: Vec::new(),
             waiters: Vec::new(),
             purge_at: PURGE_MIN,
             resend_at_ms: now_ms.saturating_add(settings.resend_ms),

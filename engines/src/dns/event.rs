@@ -101,6 +101,8 @@ pub enum Failure {
     TooMany,
     /// There are no servers to ask.
     NoServers,
+    /// None of the servers could be reached.
+    Unreachable,
 }
 
 impl Failure {
@@ -113,7 +115,7 @@ impl Failure {
             Self::Unimplemented => 4,
             Self::Refused => 5,
             Self::TimedOut => ETIMEDOUT,
-            Self::TooMany | Self::NoServers => -1,
+            Self::TooMany | Self::NoServers | Self::Unreachable => -1,
         }
     }
 
@@ -135,6 +137,7 @@ impl fmt::Display for Failure {
             Self::TimedOut => "Operation timed out",
             Self::TooMany => "Too many names are being resolved",
             Self::NoServers => "No name servers defined",
+            Self::Unreachable => "No name server can be reached",
             other => rcode_text(other.code() as u8),
         })
     }

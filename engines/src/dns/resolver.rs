@@ -5,7 +5,7 @@
 use core::net::IpAddr;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::entry::{Asking, Entry, Held, Kind, PURGE_MIN, Query, Question, Stage, State};
+use super::entry::{Asking, Entry, Held, Kind, Outcome, PURGE_MIN, Query, Question, Stage, State};
 use super::event::{Answer, Event, Failure, Route, Subject};
 use super::message::encode_query;
 use super::name::Name;
@@ -139,9 +139,11 @@ impl Resolver {
         None
     }
 
-    /// Says that a server could not be reached: what it was asked goes to the next one, once before the time.
+    /// Says that a server could not be reached: what it was asked goes to the next one, once before the time, or fails where
+    /// the settings say so.
     pub fn unreachable(&mut self, now_ms: u64, route: Route) {
-        if self.settings.servers < 2 {
+        let (servers, gives_up) = (self.settings.servers, self.settings.gives_up);
+        if servers < 2 && !gives_up {
             return;
         }
         let lost = |asking: &Asking| {
@@ -149,7 +151,7 @@ impl Resolver {
                 .queries
                 .iter()
                 .any(|query| query.stage == Stage::Sent && query.transport == route.transport);
-            asking.server == route.server && !asking.hurried && sent
+            asking.server == route.server && (gives_up || !asking.hurried) && sent
         };
         let keys: Vec<Key> = self
             .entries
@@ -158,8 +160,24 @@ impl Resolver {
             .map(|(key, _)| key)
             .collect();
         for key in keys {
-            self.ask_next_server(now_ms, key, true);
+            if gives_up && self.has_reached_none(key, route.server) {
+                self.finish(now_ms, key, Outcome::Failed(Failure::Unreachable));
+            } else {
+                self.ask_next_server(now_ms, key, true);
+            }
         }
+    }
+
+    /// Notes that a server could not be reached for a question; whether that is so of all.
+    fn has_reached_none(&mut self, key: Key, server: usize) -> bool {
+        let servers = self.settings.servers;
+        let asking = self.entries.get_mut(key).and_then(Entry::asking_mut);
+        asking.is_some_and(|asking| {
+            if !asking.unreached.contains(&server) {
+                asking.unreached.push(server);
+            }
+            asking.unreached.len() >= servers
+        })
     }
 
     /// Whether servers are being asked.

@@ -19,6 +19,9 @@ pub struct Settings {
     pub resend_ms: u64,
     /// Whether servers take turns at being asked first; else the first one always is.
     pub rotate: bool,
+    /// Whether a question fails as soon as no server can be reached; else one of
+    /// them may be there when it is asked again.
+    pub gives_up: bool,
 }
 
 impl Default for Settings {
@@ -30,6 +33,7 @@ impl Default for Settings {
             ipv6: true,
             resend_ms: RESEND_MS,
             rotate: true,
+            gives_up: false,
         }
     }
 }

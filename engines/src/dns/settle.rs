@@ -119,8 +119,8 @@ impl Resolver {
         self.send_again(now_ms, key, |query| query.kind == kind);
     }
 
-    /// All queries of an entry are answered.
-    fn finish(&mut self, now_ms: u64, key: Key, outcome: Outcome) {
+    /// All queries of an entry are answered, or need no answer.
+    pub(super) fn finish(&mut self, now_ms: u64, key: Key, outcome: Outcome) {
         let Some(asking) = self.entries.get_mut(key).and_then(Entry::asking_mut) else {
             return;
         };

@@ -117,6 +117,13 @@ impl ConfError {
         }
     }
 
+    /// Adds to the message, before the place.
+    #[must_use]
+    pub fn with_more(mut self, text: &str) -> Self {
+        self.0.message.push_str(text);
+        self
+    }
+
     /// Adds a line of advice, shown last.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {

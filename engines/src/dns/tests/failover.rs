@@ -30,6 +30,33 @@ fn the_first_server_is_asked_first_where_they_do_not_take_turns() {
 }
 
 #[test]
+fn a_question_fails_once_no_server_can_be_reached_where_it_may() {
+    for (servers, gives_up) in [(1, true), (2, true), (2, false), (1, false)] {
+        let mut lab = Lab::new(Settings {
+            servers,
+            ipv6: false,
+            gives_up,
+            ..Settings::default()
+        });
+        lab.ask("a.test");
+        for server in 0..servers {
+            let query = lab.sent_one();
+            assert_eq!(query.route.server, server);
+            lab.resolver.unreachable(lab.now_ms, query.route);
+            lab.resolver.check_invariants();
+        }
+        assert!(lab.sent().is_empty());
+        if gives_up {
+            let why = lab.failure();
+            assert_eq!(why.to_string(), "No name server can be reached");
+            assert_eq!(why.code(), -1);
+        } else {
+            lab.told_nothing();
+        }
+    }
+}
+
+#[test]
 fn what_is_not_answered_in_5_s_goes_to_the_next_server() {
     let mut lab = Lab::new(Settings {
         servers: 2,

@@ -330,7 +330,8 @@ pub fn finish(b: &mut Build) -> Result<(), ConfError> {
             if groups.unresolved_is_error == Some(true) {
                 return Err(error.clone());
             }
-            b.warn(error.clone().with_hint(UNRESOLVED_HINT));
+            let warning = error.clone().with_more(" (down until it resolves)");
+            b.warn(warning.with_hint(UNRESOLVED_HINT));
         }
     }
     *b.conf_mut::<Groups>() = groups;
@@ -402,7 +403,7 @@ fn literal(host: &str, port: u16) -> Option<UpstreamAddr> {
 /// Port of a `server` that names none.
 const SERVER_PORT: u16 = 80;
 /// What a host that is not found means.
-const UNRESOLVED_HINT: &str = "the server is down until the name resolves; \"upstream_unresolved error;\" makes this an error";
+const UNRESOLVED_HINT: &str = "\"upstream_unresolved error;\" makes this an error";
 
 #[cfg(test)]
 #[path = "conf_tests.rs"]

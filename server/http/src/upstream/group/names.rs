@@ -196,22 +196,22 @@ impl Slot {
         host.ask_again_ms = 0;
         let port = host.at.port;
         let known = std::mem::take(&mut self.peers);
-        let mut addresses: Vec<SocketAddr> = Vec::new();
+        let mut left: Vec<Option<Rc<Peer>>> = known.iter().cloned().map(Some).collect();
+        let mut more = Vec::new();
+        // What stays keeps its place and what is known of it; an answer has its addresses in any order. An address that
+        // comes twice is two peers, as in nginx.
+        let mut stay = vec![false; left.len()];
         for ip in &*resolved.addresses {
-            let address = SocketAddr::new(*ip, port);
-            if !addresses.contains(&address) {
-                addresses.push(address);
+            let address = UpstreamAddr::Inet(SocketAddr::new(*ip, port));
+            let is_same =
+                |peer: &Option<Rc<Peer>>| peer.as_ref().is_some_and(|p| p.addr == address);
+            match left.iter().position(is_same) {
+                Some(at) => (left[at], stay[at]) = (None, true),
+                None => more.push(Peer::new(&self.server, &address)),
             }
         }
-        // An answer has its addresses in any order; a group keeps its own.
-        addresses.sort_unstable();
-        let peer = |address: SocketAddr| {
-            let address = UpstreamAddr::Inet(address);
-            let same = known.iter().find(|peer| peer.addr == address);
-            same.cloned()
-                .unwrap_or_else(|| Peer::new(&self.server, &address))
-        };
-        self.peers = addresses.into_iter().map(peer).collect();
+        let stays = known.iter().zip(stay).filter(|(_, stays)| *stays);
+        self.peers = stays.map(|(peer, _)| Rc::clone(peer)).chain(more).collect();
         let same = |(a, b): (&Rc<Peer>, &Rc<Peer>)| Rc::ptr_eq(a, b);
         self.peers.len() != known.len() || !self.peers.iter().zip(&known).all(same)
     }

@@ -241,14 +241,18 @@ fn a_request_waits_for_the_name_of_its_only_server() {
     let mut picker = bench.picker();
     assert_eq!(bench.pick(&mut picker), "wait");
     assert_eq!(bench.pick(&mut picker), "wait", "it is asked once");
-    bench.names.tell(Ok(vec![2, 1, 2]));
+    bench.names.tell(Ok(vec![2, 1, 1]));
     assert_eq!(bench.names.asked(), "app.test");
-    assert_eq!(bench.pick(&mut picker), "192.0.2.1:80");
-    assert_eq!(picker.tries(), 2);
-    bench.finish(&mut picker, Outcome::Failed);
     assert_eq!(bench.pick(&mut picker), "192.0.2.2:80");
+    assert_eq!(
+        picker.tries(),
+        3,
+        "an address that comes twice is tried twice"
+    );
+    bench.finish(&mut picker, Outcome::Failed);
+    assert_eq!(bench.pick(&mut picker), "192.0.2.1:80");
     // Others know the addresses.
-    assert_eq!(bench.request(Outcome::Alive), "192.0.2.2:80");
+    assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");
     assert_eq!(bench.names.asked(), "");
 }
 
@@ -351,6 +355,9 @@ fn an_address_that_stays_keeps_how_it_fared() {
     bench.request(Outcome::Alive);
     let told: Vec<_> = (0..3).map(|_| bench.request(Outcome::Alive)).collect();
     assert_eq!(told, ["192.0.2.3:80"; 3], "the other one has failed");
+    bench.world.pass(11_000);
+    let told: Vec<_> = (0..2).map(|_| bench.request(Outcome::Alive)).collect();
+    assert_eq!(told, ["192.0.2.1:80", "192.0.2.3:80"], "in its old place");
 }
 
 #[test]
