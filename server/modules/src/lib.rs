@@ -151,7 +151,7 @@ const NGINX_OPTIONAL: &[&str] = &[
     "slice",
 ];
 
-/// Modules that nginx builds unless told otherwise.
+/// Modules that nginx builds unless told otherwise, but for `upstream_keepalive`, which is part of `upstream` here.
 const NGINX_STANDARD: &[&str] = &[
     "charset",
     "gzip",
@@ -182,7 +182,6 @@ const NGINX_STANDARD: &[&str] = &[
     "upstream_least_conn",
     "upstream_least_time",
     "upstream_random",
-    "upstream_keepalive",
     "upstream_zone",
 ];
 
@@ -196,5 +195,6 @@ mod tests {
         assert!(list.contains(&"--without-http_fastcgi_module".to_owned()));
         assert!(!list.contains(&"--without-http_proxy_module".to_owned()));
         assert!(!list.contains(&"--without-http_rewrite_module".to_owned()));
+        assert!(!list.contains(&"--without-http_upstream_keepalive_module".to_owned()));
     }
 }
