@@ -106,8 +106,10 @@ fn serve(stream: TcpStream, number: u64, counts: &Counts) -> Option<()> {
         std::hint::spin_loop();
     }
     stream.shutdown(Shutdown::Both).ok()?;
-    while let Some(target) = request(&mut reader) {
+    // A part of a request has been acknowledged, too.
+    while let Some(target) = target(&mut reader) {
         count(counts, target, |received| received.dropped += 1);
+        rest(&mut reader);
     }
     // Whatever is still to come comes now: the peer has seen the end, and closes.
     let watch = Instant::now();
@@ -123,7 +125,21 @@ fn serve(stream: TcpStream, number: u64, counts: &Counts) -> Option<()> {
 
 /// Reads a request with its body; gives its target, or `None` at the end.
 fn request(reader: &mut impl BufRead) -> Option<String> {
-    let (mut target, mut length) = (None, 0);
+    let target = target(reader)?;
+    rest(reader)?;
+    Some(target)
+}
+
+/// Reads a request line, or what there is of it.
+fn target(reader: &mut impl BufRead) -> Option<String> {
+    let mut line = String::new();
+    let _ = reader.read_line(&mut line);
+    line.split(' ').nth(1).map(str::to_owned)
+}
+
+/// Reads the fields of a request and its body.
+fn rest(reader: &mut impl BufRead) -> Option<()> {
+    let mut length = 0;
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).ok().filter(|&read| read > 0)?;
@@ -131,16 +147,12 @@ fn request(reader: &mut impl BufRead) -> Option<String> {
         if line.is_empty() {
             break;
         }
-        if target.is_none() {
-            target = line.split(' ').nth(1).map(str::to_owned);
-        }
         if let Some(value) = line.strip_prefix("Content-Length: ") {
             length = value.parse().ok()?;
         }
     }
     let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    target
+    reader.read_exact(&mut body).ok()
 }
 
 fn count(counts: &Counts, target: String, add: impl FnOnce(&mut Received)) {
