@@ -7,6 +7,7 @@
 mod handshake;
 mod listener;
 mod options;
+mod passed;
 mod report;
 mod request;
 mod sections;
@@ -84,6 +85,7 @@ fn explain(options: &Options, http: &Arc<Http>, teller: &Teller<'_>) -> Result<R
         handshake: handshake::report(&run.greeting, teller),
         server: sections::server_of(&run, teller),
         steps: teller.steps(&run.events),
+        passed: run.passed.report(http, teller.url_behind(run.x.location)),
         answer: sections::answer_of(&run),
         location: teller.level(run.x.location),
         settings: teller.settings(run.x.location, options.all),

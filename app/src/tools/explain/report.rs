@@ -10,6 +10,7 @@ pub(super) struct Report {
     pub(super) handshake: Option<Handshake>,
     pub(super) server: Server,
     pub(super) steps: Vec<Step>,
+    pub(super) passed: Option<Passed>,
     pub(super) answer: Answer,
     pub(super) location: Location,
     pub(super) settings: Vec<Setting>,
@@ -77,6 +78,19 @@ pub(super) struct Step {
     pub(super) step: &'static str,
     pub(super) text: String,
     pub(super) at: Option<Place>,
+}
+
+/// Whom the request is passed on to.
+#[derive(Debug, Serialize)]
+pub(super) struct Passed {
+    /// The first server that is tried; none where its name has to be resolved first.
+    pub(super) server: Option<String>,
+    /// The name that is resolved.
+    pub(super) name: Option<String>,
+    /// The group that the server is in, where `upstream` defines it.
+    pub(super) group: Option<String>,
+    /// The request line and the fields that it gets, a line each.
+    pub(super) request: Vec<String>,
 }
 
 /// What the client gets.

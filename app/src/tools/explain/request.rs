@@ -14,7 +14,6 @@ use driver::worker::config::ThreadConfig;
 use engines::h1::{self, Event as Received};
 use engines::http::FileRange;
 use server_base::clock::Clock;
-use server_base::connector::NoServers;
 use server_base::logs::Logs;
 use server_base::transport::NO_SOCKET;
 use server_base::waker::{WakeKey, WakeQueue};
@@ -32,6 +31,7 @@ use server_http::trace::{Event, FileKind, Noted, Trace};
 use super::handshake::{self, Greeting};
 use super::listener::Taken;
 use super::options::{CLIENT_PORT, Options};
+use super::passed::Calls;
 
 /// An exchange that has come to its end, and how it came there.
 pub(super) struct Run {
@@ -41,6 +41,8 @@ pub(super) struct Run {
     pub(super) greeting: Greeting,
     /// What happened, in order.
     pub(super) events: Vec<Noted>,
+    /// What servers behind were asked.
+    pub(super) passed: Calls,
 }
 
 /// Runs the request.
@@ -66,6 +68,7 @@ pub(super) fn run(options: &Options, config: &ThreadConfig, taken: &Taken) -> Re
     files.inner.set_now(START_MS, unix_ms);
     let (mut logs, env) = (Logs::default(), environment());
     let wakers = WakeQueue::default();
+    let mut passed = Calls::default();
     let mut x = Exchange::new(Rc::clone(&config.http), client);
     x.begin(Rc::clone(&config.http), taken.port, client, &clock);
     let greeting = handshake::begin(&mut x, &options.url, &config.http, taken)?;
@@ -77,6 +80,7 @@ pub(super) fn run(options: &Options, config: &ThreadConfig, taken: &Taken) -> Re
             x,
             greeting,
             events,
+            passed: Calls::default(),
         });
     }
     head.fault = head.fault.or(greeting.fault);
@@ -86,7 +90,7 @@ pub(super) fn run(options: &Options, config: &ThreadConfig, taken: &Taken) -> Re
     for _ in 0..WAITS_MAX {
         let mut cx = Ctx {
             files: &mut files,
-            connector: &mut NoServers,
+            connector: &mut passed,
             clock: &clock,
             logs: &mut logs,
             env: &env,
@@ -100,7 +104,7 @@ pub(super) fn run(options: &Options, config: &ThreadConfig, taken: &Taken) -> Re
         let State::Waiting(Wait { until_ms, .. }) = x.state else {
             break;
         };
-        if until_ms == u64::MAX {
+        if until_ms == u64::MAX || passed.is_asked() {
             // It waits for others, and there are none.
             break;
         }
@@ -113,6 +117,7 @@ pub(super) fn run(options: &Options, config: &ThreadConfig, taken: &Taken) -> Re
         x,
         greeting,
         events,
+        passed,
     })
 }
 

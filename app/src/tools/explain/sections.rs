@@ -110,6 +110,7 @@ pub(super) fn answer_of(run: &Run) -> Answer {
     answer.reason = match x.state {
         State::Responding => String::new(),
         State::Aborted => format!("the connection is closed ({})", x.reply.status),
+        _ if run.passed.is_asked() => "the server behind is not asked".to_owned(),
         _ => "the request waits for what is not asked here".to_owned(),
     };
     if x.state != State::Responding {

@@ -200,6 +200,12 @@ impl Teller<'_> {
         }
     }
 
+    /// The URL that a location passes requests on to, as it is written.
+    pub(super) fn url_behind(&self, location: usize) -> &str {
+        let line = self.written.installs_handler(location, self.http);
+        line.map_or("", |line| line.value.as_str())
+    }
+
     /// The settings in effect in a location.
     pub(super) fn settings(&self, location: usize, all: bool) -> Vec<Setting> {
         let mut told = Vec::new();

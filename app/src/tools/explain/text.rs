@@ -2,7 +2,7 @@
 
 use server_base::errlog;
 
-use super::report::{Answer, Place, Report, Setting};
+use super::report::{Answer, Passed, Place, Report, Setting};
 use super::steps::status_line;
 
 /// Writes a report.
@@ -39,6 +39,10 @@ pub(super) fn render(report: &Report) -> String {
         rows.push(&format!("  {:<10}  {}", step.step, step.text), &step.at);
     }
     rows.plain("");
+    if let Some(passed) = &report.passed {
+        passed_on(&mut rows, passed);
+        rows.plain("");
+    }
     answer(&mut rows, &report.answer);
     rows.plain("");
     let location = &report.location;
@@ -53,6 +57,23 @@ fn or_nameless(name: &str) -> &str {
     match name {
         "" => "without a name",
         name => name,
+    }
+}
+
+fn passed_on(rows: &mut Rows, passed: &Passed) {
+    let mut text = match (&passed.server, &passed.name) {
+        (Some(server), _) => format!("passed    to {server}"),
+        (None, name) => {
+            let name = name.as_deref().unwrap_or_default();
+            format!("passed    to an address of {name}, which is not asked for")
+        }
+    };
+    if let Some(group) = &passed.group {
+        text.push_str(&format!(", of upstream {group}"));
+    }
+    rows.plain(&text);
+    for line in &passed.request {
+        rows.plain(&format!("  {line}"));
     }
 }
 

@@ -331,6 +331,16 @@ fn a_url_of_variables_that_is_none_is_an_error() {
 }
 
 #[test]
+fn the_fields_of_proxy_params_are_those_that_applications_know() {
+    let params = include_str!("../../../../conf/proxy_params");
+    let get = "GET /a HTTP/1.1\r\nHost: one:8080\r\nX-Forwarded-For: a\r\n\r\n";
+    assert_eq!(
+        sent(params, get).text(),
+        "GET /a\nHost: one:8080\nX-Real-IP: 192.0.2.1\nX-Forwarded-For: a, 192.0.2.1\nX-Forwarded-Proto: http\n"
+    );
+}
+
+#[test]
 fn timeouts_and_sockets_are_those_that_are_written() {
     let usual = sent("", GET).route;
     let timeouts = usual.timeouts;

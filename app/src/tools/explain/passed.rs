@@ -1,0 +1,94 @@
+//! Servers behind, who are not asked: what they would be asked is kept.
+
+use std::sync::Arc;
+
+use server_base::connector::{Connector, Lookup, Route};
+use server_base::name_servers::NameServers;
+use server_base::upstream_request::{RequestSpec, UpstreamCall, UpstreamRequest, attempt};
+use server_base::waker::{WakeQueue, Waker};
+use server_http::http::Http;
+use server_http::upstream::group::Groups;
+
+use super::report::Passed;
+use super::steps::shown;
+
+/// What servers and name servers were asked; nobody answers.
+#[derive(Default)]
+pub(super) struct Calls {
+    first: Option<(Route, RequestSpec)>,
+    name: Option<String>,
+    /// Attempts in progress, which nobody ends.
+    open: Vec<UpstreamCall>,
+}
+
+impl Connector for Calls {
+    fn call(&mut self, route: Route, request: RequestSpec, waker: Waker) -> UpstreamRequest {
+        let (ours, theirs) = attempt(request.clone(), waker, &WakeQueue::default(), 0);
+        self.open.push(theirs);
+        self.first.get_or_insert((route, request));
+        ours
+    }
+
+    fn resolve(&mut self, _: Option<&Arc<NameServers>>, name: &str, _: u64, _: Waker) -> Lookup {
+        self.name.get_or_insert_with(|| name.to_owned());
+        Lookup::pending()
+    }
+}
+
+impl Calls {
+    /// Whether anybody was asked.
+    pub(super) fn is_asked(&self) -> bool {
+        self.first.is_some() || self.name.is_some()
+    }
+
+    /// What is told of it; `url` is the one that led there, as it is written.
+    pub(super) fn report(&self, http: &Http, url: &str) -> Option<Passed> {
+        if !self.is_asked() {
+            return None;
+        }
+        let mut passed = Passed {
+            server: None,
+            name: self.name.clone(),
+            group: None,
+            request: Vec::new(),
+        };
+        if let Some((route, request)) = &self.first {
+            passed.server = Some(route.addr.to_string());
+            passed.group = group_of(http, route, url);
+            passed.request = lines(request);
+        }
+        Some(passed)
+    }
+}
+
+/// The group of the server, if the URL that leads to it can name one.
+fn group_of(http: &Http, route: &Route, url: &str) -> Option<String> {
+    let host = url.split_once("//").map_or(url, |(_, rest)| rest);
+    let host = host.split(['/', '?']).next().unwrap_or_default();
+    let groups = http.main::<Groups>();
+    let has_server = groups.iter().filter(|group| {
+        let mut servers = group.servers.iter();
+        group.is_defined && servers.any(|server| server.addresses.contains(&route.addr))
+    });
+    let mut names = has_server.map(|group| shown(&group.name));
+    names.find(|name| host.contains('$') || host.eq_ignore_ascii_case(name))
+}
+
+/// The request line and the fields, a line each.
+fn lines(request: &RequestSpec) -> Vec<String> {
+    let fields = &request.fields;
+    let text = |span| shown(fields.bytes(span));
+    let [method, target, rest @ ..] = &fields.fields[..] else {
+        return Vec::new();
+    };
+    let version = if request.http10 { "1.0" } else { "1.1" };
+    let line = format!(
+        "{} {} HTTP/{version}",
+        text(method.value),
+        text(target.value)
+    );
+    let rest = rest
+        .iter()
+        .map(|field| format!("{}: {}", text(field.name), text(field.value)));
+    std::iter::once(line).chain(rest).collect()
+}
