@@ -280,6 +280,8 @@ fn what_came_before_a_broken_response_leaves_and_nothing_else() {
     let got = talk.send(get("/pass/broken"));
     assert_eq!(body(&got), "5\r\nwhole\r\n");
     assert!(!talk.is_open());
+    let none = self::talk("").send(get("/pass/broken/none"));
+    assert_eq!((statuses(&none), body(&none)), (vec!["200"], ""));
     let mut stream = client("");
     let heard = stream.get(1, "/pass/broken");
     let broken = [head(1), Heard::Data(1, 5), Heard::Reset(1, INTERNAL_ERROR)];

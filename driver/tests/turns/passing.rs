@@ -87,9 +87,11 @@ pub(crate) fn pass(x: &mut Exchange, cx: &mut Ctx<'_>, words: &[&str]) -> Conten
             x.on_arrival = Some(cut);
             answer(x, cx, 200)
         }
-        // It breaks behind a piece.
+        // It breaks behind a piece, or with none.
         "broken" => {
-            let pieces = [BodyRead::Chunk(Chunk::Static(b"whole")), BodyRead::Broken];
+            let first = BodyRead::Chunk(Chunk::Static(b"whole"));
+            let first = words.get(1).is_none().then_some(first);
+            let pieces = first.into_iter().chain([BodyRead::Broken]);
             sent(x).0.borrow_mut().extend(pieces);
             answer(x, cx, 200)
         }

@@ -133,6 +133,7 @@ fn go_on<N: Net>(
         Some(fault) if x.is_waiting() => phases::refuse_body(x, &mut sh.ctx(), fault),
         Some(fault) => {
             x.break_body(fault);
+            h1.transmit();
             return Ok(());
         }
         None if x.is_body_due() => phases::resume(x, &mut sh.ctx()),
@@ -371,7 +372,7 @@ fn pump<N: Net>(h1: &mut H1State, last_progress_ms: &mut u64, sh: &mut Shared<N>
             Pulled::Broken => {
                 // Nothing more of it leaves. What was queued before it does, and then the connection ends.
                 x.state = Progress::Aborted;
-                return false;
+                later = true;
             }
             Pulled::Chunk(chunk) => h1.engine.send_data(chunk),
             Pulled::Pending | Pulled::BudgetSpent => later = true,
