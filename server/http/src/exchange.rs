@@ -288,6 +288,7 @@ pub struct Exchange {
 
 impl Exchange {
     /// An empty exchange.
+    // Long: a line for each field.
     pub fn new(http: Rc<LocalHttp>, client: Client) -> Self {
         Self {
             http,

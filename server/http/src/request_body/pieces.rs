@@ -1,7 +1,6 @@
 //! How far a body is that is taken piece by piece, and how long it may take.
 
 use super::pace::Pace;
-use crate::handler::REQUEST_TIMEOUT;
 
 /// A body that is taken piece by piece.
 pub(super) struct Stream {
@@ -60,8 +59,9 @@ impl Stream {
         }
     }
 
-    /// The handler has had all there is; gives what the client has broken by not sending more.
-    pub(super) fn wait(&mut self, now_ms: u64) -> Option<&'static str> {
+    /// The handler has had all there is; gives what the client has broken by not sending more, if it has: with that the body
+    /// fails with this status.
+    pub(super) fn wait(&mut self, now_ms: u64, too_late: u16) -> Option<&'static str> {
         let before = std::mem::replace(&mut self.waits, Ok(()));
         let limits = self.limits.as_mut()?;
         if let Err(since_ms) = before {
@@ -69,7 +69,7 @@ impl Stream {
             return None;
         }
         let broken = limits.pace.broken(now_ms)?;
-        (self.failed, self.waits) = (Some(REQUEST_TIMEOUT), Err(u64::MAX));
+        (self.failed, self.waits) = (Some(too_late), Err(u64::MAX));
         Some(broken)
     }
 

@@ -63,7 +63,7 @@ pub fn take(x: &mut Exchange, cx: &mut Ctx<'_>) -> Piece {
     if request_body.ended {
         return Piece::End;
     }
-    let broken = stream.wait(cx.clock.mono_ms);
+    let broken = stream.wait(cx.clock.mono_ms, REQUEST_TIMEOUT);
     if let Some(text) = broken {
         x.log(Level::Info, format_args!("{text}"));
         return Piece::Failed(REQUEST_TIMEOUT);
