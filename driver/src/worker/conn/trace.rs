@@ -87,8 +87,7 @@ impl fmt::Display for Head<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use server_base::errlog::Shown;
         let Self(head) = self;
-        let reason = engines::http::reason_phrase(head.status);
-        write!(f, "HTTP/1.1 {} {reason}", head.status)?;
+        write!(f, "HTTP/1.1 {} {}", head.status, Shown(head.phrase()))?;
         for field in &head.fields {
             let (name, value) = (head.bytes(field.name), head.bytes(field.value));
             write!(f, " {}: {}", Shown(name), Shown(value))?;
