@@ -3,13 +3,13 @@
 //! Exchanges refer to a server or location by its index. A [`LocalHttp`] is one thread's counted reference
 //! to one configuration, so that nothing shared between threads is touched for each request.
 
-use std::cell::Cell;
+use std::any::Any;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use conf::Pos;
@@ -26,7 +26,6 @@ use crate::exchange::{Ctx, Exchange};
 use crate::handler::{Content, Handler, Handlers, HeaderStage};
 use crate::location::{LocationKind, LocationSet};
 use crate::names::ServerNames;
-use crate::upstream::group::{Groups, LocalGroup};
 use crate::vars::VarTable;
 
 /// One configuration.
@@ -224,22 +223,27 @@ pub struct LocalHttp {
     pub http: Arc<Http>,
     /// Counts reloads, from 1.
     pub number: u64,
-    /// The groups of servers, as this thread knows them.
-    pub(crate) groups: Box<[Rc<LocalGroup>]>,
-    /// Digests of locations, where they have been asked for; else 0.
-    pub(crate) location_digests: Box<[Cell<u64>]>,
+    /// What this thread knows of servers behind this one, once a request is passed on.
+    upstreams: OnceCell<Box<dyn Any>>,
 }
 
 impl LocalHttp {
     /// A thread's reference to a configuration, the `number`th.
     pub fn new(http: Arc<Http>, number: u64) -> Self {
-        let groups = http.main::<Groups>().iter().map(LocalGroup::new);
         Self {
-            groups: groups.collect(),
-            location_digests: vec![Cell::new(0); http.locations.len()].into(),
             http,
             number,
+            upstreams: OnceCell::new(),
         }
+    }
+
+    /// What this thread knows of servers behind this one, made when it is asked for first.
+    ///
+    /// # Panics
+    /// When it was made as another type.
+    pub fn upstreams<T: Any>(&self, make: impl FnOnce(&Http) -> T) -> &T {
+        let made = self.upstreams.get_or_init(|| Box::new(make(&self.http)));
+        made.downcast_ref().expect("one type knows them")
     }
 }
 

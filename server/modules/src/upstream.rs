@@ -20,7 +20,8 @@ use server_http::upstream::group::{self, Groups, Keepalive, Server};
 pub(crate) const MODULE: Module = Module {
     name: "upstream",
     directives: &[ROWS],
-    units: &[<Block as Conf>::unit],
+    units: &[<Block as Conf>::unit, <Groups as Conf>::unit],
+    finish: Some(group::finish),
     variables: server_http::upstream::VARIABLES,
     ..Module::EMPTY
 };

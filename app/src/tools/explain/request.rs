@@ -49,6 +49,7 @@ pub(super) struct Run {
 ///
 /// # Errors
 /// It is no request.
+// Long: what a driver would have is made here, piece by piece, before the one loop.
 pub(super) fn run(options: &Options, config: &ThreadConfig, taken: &Taken) -> Result<Run, String> {
     let mut engine = h1::Conn::new(Rc::clone(&config.h1[taken.port]));
     engine.receive(text(options).as_bytes());
@@ -80,7 +81,7 @@ pub(super) fn run(options: &Options, config: &ThreadConfig, taken: &Taken) -> Re
             x,
             greeting,
             events,
-            passed: Calls::default(),
+            passed,
         });
     }
     head.fault = head.fault.or(greeting.fault);

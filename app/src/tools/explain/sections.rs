@@ -128,6 +128,7 @@ pub(super) fn answer_of(run: &Run) -> Answer {
             )
         })
         .collect();
+    // A body is shown as it is only where nothing on the way changes it and it is short.
     answer.file = file_of(&run.events);
     answer.own_page = own_page(&run.events) && answer.location.is_none() && !x.body.is_empty();
     if let Some(chunk) = x.body.front()

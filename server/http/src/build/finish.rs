@@ -18,7 +18,6 @@ use crate::http::{Http, Location, Server};
 use crate::location::{LocationKind, LocationSet};
 use crate::module::Module;
 use crate::timing::ALL;
-use crate::upstream::group;
 use crate::value::Value;
 
 impl Build {
@@ -26,7 +25,6 @@ impl Build {
     pub(super) fn finish_http(&mut self) -> Result<(), ConfError> {
         self.default_root();
         self.merge();
-        group::finish(self)?;
         for finish in self.modules.iter().filter_map(|m| m.finish) {
             finish(self)?;
         }
@@ -191,6 +189,7 @@ fn flatten(
             LocationKind::Exact => set.exact.push(named()),
             LocationKind::Prefix | LocationKind::PrefixOnly => set.prefix.push(named()),
             LocationKind::Regex(_) => set.regex.push(id),
+            // Of several with one name the first counts, as in nginx.
             LocationKind::Named => {
                 if let Some(server) = draft.server {
                     servers[server]

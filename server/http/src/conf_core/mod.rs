@@ -28,7 +28,6 @@ use conf::{Arity, Contexts, Row};
 use crate::build::Build;
 use crate::confs::{Conf, Unit};
 use crate::module::Inherit;
-use crate::upstream::group::Groups;
 
 /// The core's structs of settings.
 pub fn units() -> Vec<&'static Unit> {
@@ -40,7 +39,6 @@ pub fn units() -> Vec<&'static Unit> {
         SpdySrv::unit(),
         SpdyLoc::unit(),
         ResolverLoc::unit(),
-        Groups::unit(),
     ]
 }
 

@@ -16,10 +16,12 @@ use server_base::upstream_request::{
 use server_base::waker::{WakeQueue, Waker};
 
 use super::PROBE;
+use crate::confs::Conf;
 use crate::exchange::{Ctx, Exchange};
 use crate::http::Http;
 use crate::module::Module;
 use crate::upstream::conf::NextUpstream;
+use crate::upstream::group::{self, Groups};
 use crate::upstream::{self, Gateway, Outgoing, Target, UpstreamConf, Verdict};
 
 /// A connector whose attempts lie here until a test answers them.
@@ -303,6 +305,8 @@ impl Gateway for Test {
 /// A module with the directive `pass`.
 pub(crate) const PASS: Module = Module {
     name: "pass",
+    units: &[<Groups as Conf>::unit],
+    finish: Some(group::finish),
     directives: &[&[Row {
         name: "pass",
         contexts: Contexts::LOCATION,

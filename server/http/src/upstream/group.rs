@@ -10,6 +10,7 @@ mod names;
 mod peers;
 mod pool;
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -82,6 +83,23 @@ pub struct Picker {
     asked: Asked,
 }
 
+/// What a thread knows of servers, for one configuration.
+struct LocalGroups {
+    groups: Box<[Rc<LocalGroup>]>,
+    /// Digests of locations, where they have been asked for; else 0.
+    location_digests: Box<[Cell<u64>]>,
+}
+
+impl LocalGroups {
+    /// What the exchange's thread knows.
+    fn of(x: &Exchange) -> &Self {
+        x.http.upstreams(|http| Self {
+            groups: http.main::<Groups>().iter().map(LocalGroup::new).collect(),
+            location_digests: vec![Cell::new(0); http.locations.len()].into(),
+        })
+    }
+}
+
 /// A group of one thread: of the configuration, or of a request alone.
 #[derive(Debug)]
 pub(crate) struct LocalGroup {
@@ -96,7 +114,7 @@ impl Picker {
     /// For these servers.
     pub fn new(x: &Exchange, target: Target) -> Self {
         let group = match target {
-            Target::Group(id) => Rc::clone(&x.http.groups[id.0]),
+            Target::Group(id) => Rc::clone(&LocalGroups::of(x).groups[id.0]),
             Target::Addresses(addresses) => Rc::new(LocalGroup::of_addresses(addresses)),
             Target::Name(name, port) => Rc::new(LocalGroup::of_name(x, &name, port)),
         };

@@ -9,10 +9,11 @@ use std::hash::Hasher;
 use server_base::connector::Pool;
 use server_base::hash::Fnv;
 
+use super::LocalGroups;
 use super::conf::Keepalive;
 use crate::conf_core::CoreSrv;
 use crate::exchange::Exchange;
-use crate::http::{Http, LocalHttp};
+use crate::http::Http;
 use crate::location::LocationKind;
 
 /// The digest of a group's name.
@@ -26,7 +27,7 @@ pub(super) fn group_digest(name: &[u8]) -> u64 {
 /// The pool for an exchange's location.
 pub(super) fn pool(x: &Exchange, group: u64, keepalive: &Keepalive) -> Pool {
     let id = match keepalive.is_local {
-        true => mix(group ^ mix(x.http.location_digest(x.location))),
+        true => mix(group ^ mix(known_digest(x))),
         false => mix(group),
     };
     Pool {
@@ -38,15 +39,13 @@ pub(super) fn pool(x: &Exchange, group: u64, keepalive: &Keepalive) -> Pool {
     }
 }
 
-impl LocalHttp {
-    /// The digest of a location, computed when it is asked for first.
-    fn location_digest(&self, location: usize) -> u64 {
-        let known = &self.location_digests[location];
-        if known.get() == 0 {
-            known.set(location_digest(&self.http, location));
-        }
-        known.get()
+/// The digest of an exchange's location, computed when it is asked for first.
+fn known_digest(x: &Exchange) -> u64 {
+    let known = &LocalGroups::of(x).location_digests[x.location];
+    if known.get() == 0 {
+        known.set(location_digest(&x.http, x.location));
     }
+    known.get()
 }
 
 /// The digest of a location's name and kind, of the locations around it and of its server; never 0.
