@@ -181,10 +181,14 @@ impl Exchange {
         self.state = State::Aborted;
     }
 
-    /// The whole body, where it was collected and lies in memory.
+    /// The whole body, where it was collected and lies in memory, or was passed on and fits into a buffer.
     pub fn body_bytes(&self) -> Option<&[u8]> {
-        let reader = self.request_body.as_ref()?.reader.as_ref()?;
-        reader.whole_in_memory()
+        let request_body = self.request_body.as_ref()?;
+        if let Some(stream) = &request_body.stream {
+            let all_taken = request_body.ended && request_body.held.is_empty();
+            return stream.copy().filter(|_| all_taken);
+        }
+        request_body.reader.as_ref()?.whole_in_memory()
     }
 
     /// The file with the body, where it was collected and lies in one.

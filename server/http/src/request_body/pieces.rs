@@ -14,6 +14,9 @@ pub(super) struct Stream {
     pub(super) failed: Option<u16>,
     /// Bytes that the handler has had.
     pub(super) taken: u64,
+    /// All of them, for `$request_body`; `None` where they are more than a buffer.
+    copy: Option<Vec<u8>>,
+    copy_most: u64,
 }
 
 /// What a body must keep to.
@@ -31,7 +34,30 @@ impl Stream {
             waits: Err(now_ms),
             failed: None,
             taken: 0,
+            copy: None,
+            copy_most: 0,
         }
+    }
+
+    /// Keeps a copy of a body of so many bytes at most.
+    pub(super) fn keep_copy(&mut self, most: u64) {
+        (self.copy, self.copy_most) = (Some(Vec::new()), most);
+    }
+
+    /// The handler takes a piece.
+    pub(super) fn taken(&mut self, bytes: &[u8]) {
+        self.taken += bytes.len() as u64;
+        if self.taken > self.copy_most {
+            self.copy = None;
+        }
+        if let Some(copy) = &mut self.copy {
+            copy.extend_from_slice(bytes);
+        }
+    }
+
+    /// What the handler has had, if it is no more than a buffer.
+    pub(super) fn copy(&self) -> Option<&[u8]> {
+        self.copy.as_deref()
     }
 
     /// Whether the handler waits for more.

@@ -57,7 +57,7 @@ pub fn take(x: &mut Exchange, cx: &mut Ctx<'_>) -> Piece {
         let len = bytes.len() as u64;
         request_body.held_bytes -= len;
         request_body.used += len;
-        stream.taken += len;
+        stream.taken(&bytes);
         return Piece::Chunk(Chunk::Owned(bytes));
     }
     if request_body.ended {
@@ -116,7 +116,9 @@ fn open(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let mut request_body = x.request_body.take().unwrap_or_default();
     debug_assert!(request_body.reader.is_none(), "it is collected");
     request_body.ended |= complete;
-    request_body.stream = Some(Stream::new(Some(limits), now_ms));
+    let mut stream = Stream::new(Some(limits), now_ms);
+    stream.keep_copy(loc.client_body_buffer_size.0);
+    request_body.stream = Some(stream);
     request_body.pass(x, request_body.received, now_ms);
     x.request_body = Some(request_body);
 }

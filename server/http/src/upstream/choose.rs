@@ -148,6 +148,10 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
     x.ignore_abort = conf.ignore_client_abort || conf.store.is_some();
     let waker = x.waker(cx);
     let attempt = cx.connector.call(route, request, waker);
+    if conf.limit_rate.0.is_some() || !conf.buffering {
+        // What comes with the head is not more than a buffer either.
+        attempt.set_window(conf.buffer_size.unwrap_or(HEAD_WINDOW_BYTES));
+    }
     record(x).begin_attempt(name, cx.clock.mono_ms, Some(attempt.watch()));
     run.body.begin(&attempt);
     Flow::Next(Step::Head(attempt))
@@ -218,6 +222,9 @@ fn local_addr(text: &[u8]) -> Option<SocketAddr> {
     let ip: IpAddr = bare.unwrap_or(text).parse().ok()?;
     Some(SocketAddr::new(ip, 0))
 }
+
+/// Bytes of a body that may come with their head, where reading is limited and no buffer size is written.
+const HEAD_WINDOW_BYTES: u64 = 4 << 10;
 
 #[cfg(test)]
 mod tests {

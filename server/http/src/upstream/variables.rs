@@ -200,13 +200,19 @@ fn cookie(x: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
     let value = fields
         .filter_map(|field| {
             let (key, rest) = head.bytes(field.value).split_at_checked(name.len())?;
-            let value = rest.trim_ascii_start().strip_prefix(b"=")?;
+            let value = without_spaces(rest).strip_prefix(b"=")?;
             key.eq_ignore_ascii_case(name).then_some(value)
         })
         .next();
     let value = value.map(|value: &[u8]| {
         let end = memchr::memchr(b';', value).unwrap_or(value.len());
-        value[..end].trim_ascii_start()
+        without_spaces(&value[..end])
     });
     put(out, value)
+}
+
+/// Spaces alone do not count, as in nginx.
+fn without_spaces(text: &[u8]) -> &[u8] {
+    let at = text.iter().position(|b| *b != b' ').unwrap_or(text.len());
+    &text[at..]
 }

@@ -99,6 +99,7 @@ fn a_body_is_passed_on_as_it_comes() {
     x.end_body(&mut site.world.cx());
     site.wake(&mut x);
     assert_eq!(site.call().body(), ("c".to_owned(), true));
+    assert_eq!(x.body_bytes(), Some(&b"abc"[..]), "$request_body");
     site.call().end();
     assert_eq!(site.pull(&mut x).1, "end");
 }
@@ -189,4 +190,21 @@ fn a_tunnel_whose_time_is_over_breaks() {
     let said = site.world.said();
     let text = "upstream timed out (110: Connection timed out) while proxying upgraded connection";
     assert!(said.contains(text), "{said}");
+}
+
+#[test]
+fn a_body_that_was_passed_on_is_known_as_far_as_a_buffer_goes() {
+    for (bytes, known) in [(4, true), (5, false)] {
+        let mut passing = Passing::new();
+        passing.conf.request_buffering = false;
+        let mut site = Site::with(passing, "client_body_buffer_size 4;");
+        let mut x = site.run(CHUNKED);
+        x.deliver_body(vec![b'x'; bytes], &mut site.world.cx());
+        assert_eq!(x.body_bytes(), None, "nobody has taken it");
+        site.wake(&mut x);
+        assert_eq!(x.body_bytes(), None, "there may be more");
+        x.end_body(&mut site.world.cx());
+        site.wake(&mut x);
+        assert_eq!(x.body_bytes().is_some(), known, "{bytes}");
+    }
 }

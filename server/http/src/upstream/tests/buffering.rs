@@ -196,3 +196,20 @@ fn a_body_that_nobody_wants_gives_the_attempt_up() {
     x.drop_body();
     assert!(site.call().is_given_up());
 }
+
+#[test]
+fn what_comes_with_a_head_is_limited_too() {
+    for (buffering, rate, size, window) in [
+        (true, None, None, WINDOW_BYTES),
+        (true, Some(b"9"), None, 4096),
+        (false, None, Some(100), 100),
+    ] {
+        let mut passing = Passing::new();
+        passing.conf.buffering = buffering;
+        passing.conf.buffer_size = size;
+        passing.conf.limit_rate.0 = rate.map(|rate| crate::value::Value::text(rate));
+        let mut site = Site::new(passing);
+        site.get("/up/a");
+        assert_eq!(site.call().window(), window);
+    }
+}
