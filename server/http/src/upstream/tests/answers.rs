@@ -190,7 +190,7 @@ fn a_redirect_may_name_a_location_and_may_not_climb() {
                 assert_eq!(x.response.status, 404, "{to}");
                 let said = site.world.said();
                 assert!(
-                    said.contains(&format!("unsafe URI \"{to}\" was detected")),
+                    said.contains(&format!("safe URI \"{to}\" was detected")),
                     "{said}"
                 );
             }
