@@ -18,8 +18,9 @@ use firstbyte_tests::{Client, Server, wait_until};
 
 /// A response for a slow reader: far more than a connection may hold.
 const RESPONSE_BYTES: usize = 4 << 20;
-/// What a slow reader may cost: the head's buffer and those of the body by their defaults, and what a connection costs.
-const READER_MAX_BYTES: u64 = 96 << 10;
+/// What a slow reader may cost: the buffers by their defaults (36 KiB), one read of the server behind and one piece on its way
+/// to the client (64 KiB each), and what two connections cost. However long the response, it is no more.
+const READER_MAX_BYTES: u64 = 192 << 10;
 /// What sending a body may cost a connection: `client_body_buffer_size` by its default, twice, and the connection.
 const SENDER_MAX_BYTES: u64 = 64 << 10;
 /// What the allocator may keep besides.
@@ -108,6 +109,7 @@ fn growth_bytes(path: &str, count: usize) -> (u64, u64) {
 
 #[test]
 fn slow_readers_hold_little_memory() {
+    let mut findings = Vec::new();
     for (what, path) in [
         ("temporary files", "/file"),
         ("no temporary files", "/memory"),
@@ -119,11 +121,11 @@ fn slow_readers_hold_little_memory() {
             growth >> 10,
             growth / count
         );
-        assert!(
-            growth <= count * READER_MAX_BYTES + SLACK_BYTES,
-            "{what}: {growth} bytes"
-        );
+        if growth > count * READER_MAX_BYTES + SLACK_BYTES {
+            findings.push(format!("{what}: {} bytes each", growth / count));
+        }
     }
+    assert!(findings.is_empty(), "{}", findings.join("\n"));
 }
 
 /// The body of an upload: its number is in all of it.
