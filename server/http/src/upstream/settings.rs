@@ -282,7 +282,3 @@ struct Sizes {
 const PAGE_BYTES: u64 = 4096;
 /// `*_max_temp_file_size` where it is not written.
 const TEMP_FILE_BYTES: u64 = 1 << 30;
-
-#[cfg(test)]
-#[path = "settings_tests.rs"]
-mod tests;

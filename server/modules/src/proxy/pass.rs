@@ -267,7 +267,3 @@ pub(super) fn parts<'x>(x: &'x Exchange, http: &'x Http) -> Option<&'x UrlParts>
 const UNIX: &[u8] = b"unix:";
 /// The port of `http://`.
 const HTTP_PORT: u16 = 80;
-
-#[cfg(test)]
-#[path = "pass_tests.rs"]
-mod tests;
