@@ -33,6 +33,8 @@ const MODULE: Module = Module {
             Ok(())
         }),
     ]],
+    units: &[<Groups as Conf>::unit],
+    finish: Some(finish),
     ..Module::EMPTY
 };
 

@@ -1,11 +1,19 @@
 //! Which requests share idle connections, before and after a reload.
 
 use super::*;
-use crate::testing::World;
+use crate::confs::Conf;
+use crate::module::Module;
+use crate::testing::{PROBE, World};
+use crate::upstream::group::Groups;
+
+const GROUPS: Module = Module {
+    units: &[<Groups as Conf>::unit],
+    ..Module::EMPTY
+};
 
 /// The number of the pool for a request, where the group is `g`.
 fn id(inner: &str, target: &str, is_local: bool) -> u64 {
-    let mut world = World::http(inner);
+    let mut world = World::with(inner, &[&PROBE, &GROUPS]);
     let x = world.get(target);
     let keepalive = Keepalive {
         connections: 1,
