@@ -414,3 +414,28 @@ fn h2c_is_never_passed_on() {
         );
     }
 }
+
+/// An upgrade is between two neighbours: it is passed on where the configuration says so, and `proxy_upgrade` narrows that.
+#[test]
+fn upgrade_is_passed_on_only_where_it_is_configured() {
+    let backend = mirror();
+    let set = "proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade;";
+    let narrow = format!("{set} proxy_upgrade websocket;");
+    let mut cases = vec![
+        ("", "websocket", None),
+        (set, "websocket", Some("websocket")),
+        (set, "other/1", Some("other/1")),
+    ];
+    if peer::is_firstbyte() {
+        cases.push((&narrow, "WebSocket", Some("WebSocket")));
+        cases.push((&narrow, "other/1", None));
+        cases.push((&narrow, "h2c", None));
+    }
+    for (directives, name, expected) in cases {
+        let server = backend.proxied(directives).start();
+        let fields = [&format!("Upgrade: {name}"), "Connection: Upgrade"];
+        assert_eq!(server.client().get_with("/", &fields).status, 200);
+        let seen = backend.latest();
+        assert_eq!(seen.header("Upgrade"), expected, "{directives} {name}");
+    }
+}
