@@ -9,6 +9,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 
 use rustix::process::DumpableBehavior;
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_keep_capabilities};
 
 use super::check;
 
@@ -98,12 +99,13 @@ pub struct BecomeError {
     pub fatal: bool,
 }
 
-/// Makes the whole process run as `user` with group `gid` and the groups of `name`.
+/// Makes the whole process run as `user` with group `gid` and the groups of `name`; called before it has threads. Of root's
+/// rights it may keep CAP_NET_RAW, by which sockets are bound to addresses that are not local (IP_TRANSPARENT).
 ///
 /// # Errors
 /// The step that failed. Only `initgroups` failing is not fatal, as in nginx, and only where the process is left without
 /// the groups it had; the user has changed then.
-pub fn become_user(uid: u32, gid: u32, name: &str) -> Result<(), BecomeError> {
+pub fn become_user(uid: u32, gid: u32, name: &str, keep_net_raw: bool) -> Result<(), BecomeError> {
     let failed = |call: String, fatal| move |error| BecomeError { call, error, fatal };
     // SAFETY: the call takes a number.
     check(unsafe { libc::setgid(gid) }).map_err(failed(format!("setgid({gid})"), true))?;
@@ -118,8 +120,23 @@ pub fn become_user(uid: u32, gid: u32, name: &str) -> Result<(), BecomeError> {
             ));
         }
     }
+    // Who stays root has that right and all others.
+    let keep_net_raw = keep_net_raw && uid != 0;
+    if keep_net_raw {
+        let kept = set_keep_capabilities(true).map_err(io::Error::from);
+        kept.map_err(failed("prctl(PR_SET_KEEPCAPS, 1)".to_owned(), true))?;
+    }
     // SAFETY: the call takes a number.
     check(unsafe { libc::setuid(uid) }).map_err(failed(format!("setuid({uid})"), true))?;
+    if keep_net_raw {
+        let sets = CapabilitySets {
+            effective: CapabilitySet::NET_RAW,
+            permitted: CapabilitySet::NET_RAW,
+            inheritable: CapabilitySet::empty(),
+        };
+        let taken = set_capabilities(None, sets).map_err(io::Error::from);
+        taken.map_err(failed("capset()".to_owned(), true))?;
+    }
     groups.map_err(failed(format!("initgroups({name}, {gid})"), false))
 }
 

@@ -75,7 +75,7 @@ fn become_worker(
         alert(format!("setrlimit(RLIMIT_CORE, {bytes})"), result);
     }
     if let Some(account) = account {
-        change_user(account, console)?;
+        change_user(account, main.binds_transparently, console)?;
     }
     alert(
         "prctl(PR_SET_NO_NEW_PRIVS)".to_owned(),
@@ -107,13 +107,13 @@ fn become_worker(
 /// What kept it from doing so, which has been reported.
 pub(crate) fn take_on_user(main: &MainConf, console: &Console) -> Result<(), Reported> {
     match Account::of(main, console)? {
-        Some(account) if main.master_process => change_user(&account, console),
+        Some(account) if main.master_process => change_user(&account, false, console),
         _ => Ok(()),
     }
 }
 
-fn change_user(account: &Account, console: &Console) -> Result<(), Reported> {
-    match identity::become_user(account.uid, account.gid, &account.name) {
+fn change_user(account: &Account, keep_net_raw: bool, console: &Console) -> Result<(), Reported> {
+    match identity::become_user(account.uid, account.gid, &account.name, keep_net_raw) {
         Ok(()) => Ok(()),
         Err(failed) => {
             console.failed(Level::Emerg, format_args!("{}", failed.call), &failed.error);

@@ -50,6 +50,8 @@ pub struct MainConf {
     pub debug_connections: Vec<Network>,
     /// An error log somewhere goes to standard error.
     pub uses_stderr: bool,
+    /// Connections to servers come from addresses that are not local: the worker needs the right to that.
+    pub binds_transparently: bool,
     /// Keep connections over a reload.
     pub reload_keep: bool,
     /// Certificates and the like outlive a reload while their files have not been replaced.
@@ -83,6 +85,7 @@ impl MainConf {
             error_logs: Vec::new(),
             debug_connections: Vec::new(),
             uses_stderr: false,
+            binds_transparently: false,
             reload_keep: true,
             ssl_object_cache_inheritable: true,
             temp_paths: Vec::new(),

@@ -125,6 +125,7 @@ pub fn finish<C: PassesOn>(b: &mut Build) -> Result<(), ConfError> {
     let mut known: HashMap<*const Written, Arc<UpstreamConf>> = HashMap::new();
     let mut dirs: Vec<Vec<u8>> = Vec::new();
     let mut passes_on = false;
+    let mut transparent = false;
     // What `http` itself says need not go together, as in nginx: what counts is what servers and locations have.
     for conf in b.location_confs_mut::<C>().skip(1) {
         let used = conf.passes_on();
@@ -142,6 +143,7 @@ pub fn finish<C: PassesOn>(b: &mut Build) -> Result<(), ConfError> {
         };
         if used {
             passes_on = true;
+            transparent |= resolved.bind.as_ref().is_some_and(|(_, is)| *is);
             let dir = resolved.temp_path.as_ref().map(|dir| dir.path.clone());
             dirs.extend(dir);
         }
@@ -150,6 +152,7 @@ pub fn finish<C: PassesOn>(b: &mut Build) -> Result<(), ConfError> {
     if passes_on {
         b.read_bodies();
     }
+    b.main.binds_transparently |= transparent;
     dirs.sort();
     dirs.dedup();
     for dir in dirs {

@@ -1,0 +1,36 @@
+//! `proxy_bind`: where connections to servers come from.
+
+use firstbyte_tests::{Server, peer};
+
+/// Two locations that are passed on to a server which says who asks.
+fn site(bound: &str) -> Server {
+    Server::http(&format!(
+        "server {{ listen 127.0.0.1:%%PORT%%;
+            location / {{ proxy_pass http://127.0.0.1:%%PORT2%%; }}
+            location /bound {{ proxy_pass http://127.0.0.1:%%PORT2%%; {bound} }} }}
+        server {{ listen 127.0.0.1:%%PORT2%%; location / {{ return 200 $remote_addr; }} }}"
+    ))
+    .start()
+}
+
+#[test]
+fn connections_come_from_the_address_that_is_written() {
+    let server = site("proxy_bind $arg_from;");
+    assert_eq!(server.get("/").text(), "127.0.0.1");
+    assert_eq!(server.get("/bound?from=127.0.0.2").text(), "127.0.0.2");
+    assert_eq!(
+        server.get("/bound").text(),
+        "127.0.0.1",
+        "an empty address is none"
+    );
+}
+
+#[test]
+fn a_worker_of_another_user_may_still_bind_transparently() {
+    // Only root has the right that the worker keeps.
+    if !peer::is_root() {
+        return;
+    }
+    let server = site("proxy_bind 127.0.0.3 transparent;");
+    assert_eq!(server.get("/bound").text(), "127.0.0.3");
+}
