@@ -1,0 +1,37 @@
+//! `firstbyte explain` of requests that are passed on: the server that would be tried, and what it would get.
+
+use firstbyte_tests::explain::explained;
+use firstbyte_tests::{Server, peer};
+
+#[test]
+fn a_request_that_is_passed_on_is_told_with_its_server_and_not_sent() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    // Whoever connected there would be refused, and the answer be 502.
+    let http = "upstream app { server 127.0.0.1:9; server 127.0.0.1:10 backup; }\n\
+                server {\nlisten 127.0.0.1:%%PORT%%;\nserver_name localhost;\n\
+                location /app/ {\nproxy_pass http://app/base/;\nproxy_set_header X-Path $uri;\n}\n\
+                location /by-name { set $name nobody.invalid; proxy_pass http://$name:81; }\n}";
+    let server = Server::http(http).written();
+    let report = explained(
+        &server,
+        &["http://localhost:%%PORT%%/app/x?y", "-H", "X-One: 1"],
+    );
+    let passed = &report["passed"];
+    assert_eq!(passed["server"], "127.0.0.1:9", "{report:#}");
+    assert_eq!(passed["group"], "app");
+    let request: Vec<_> = [
+        "GET /base/x?y HTTP/1.1",
+        "Host: app",
+        "X-Path: /app/x",
+        "X-One: 1",
+    ]
+    .into();
+    assert_eq!(passed["request"], serde_json::json!(request));
+    assert!(report["answer"]["status"].is_null());
+    assert_eq!(report["answer"]["reason"], "the server behind is not asked");
+    let report = explained(&server, &["http://localhost:%%PORT%%/by-name"]);
+    assert_eq!(report["passed"]["name"], "nobody.invalid", "{report:#}");
+    assert!(report["passed"]["server"].is_null());
+}
