@@ -188,7 +188,15 @@ impl UpstreamRequest {
     pub fn send(&self, chunk: Chunk) {
         let mut state = self.0.state.borrow_mut();
         state.body_bytes += chunk.len();
-        state.body.push_back(chunk);
+        // Small pieces of one turn are joined: each might become a chunk of its own.
+        match (state.body.back_mut(), chunk) {
+            (Some(Chunk::Owned(last)), Chunk::Owned(next))
+                if last.len() + next.len() <= JOINED_BYTES =>
+            {
+                last.extend_from_slice(&next);
+            }
+            (_, chunk) => state.body.push_back(chunk),
+        }
         self.0.wake_connection(&state);
     }
 
@@ -351,6 +359,8 @@ impl Drop for UpstreamCall {
 
 /// How many bytes of a response body wait in a mailbox unless [`UpstreamRequest::set_window`] says otherwise.
 pub const WINDOW_BYTES: u64 = 64 << 10;
+/// Bytes up to which pieces of a request body are joined.
+const JOINED_BYTES: usize = 16 << 10;
 /// How many bytes of a request body wait in a mailbox.
 pub const BODY_WINDOW_BYTES: u64 = 64 << 10;
 

@@ -1,7 +1,7 @@
 //! HTTP/1: one exchange at a time, pipelined responses queued behind each other.
 
 use engines::h1::{Event, Next, Phase};
-use engines::http::Fault;
+use engines::http::{BodyLength, Fault};
 use server_base::errlog::Level;
 use server_http::debug_http;
 use server_http::exchange::{Exchange, Pulled, State as Progress};
@@ -278,7 +278,10 @@ fn send_interim<N: Net>(h1: &mut H1State, last_progress_ms: &mut u64, sh: &mut S
         return;
     };
     let x = &mut active.exchange;
-    let continues = x.head.expect_continue && x.awaits_body() && !h1.engine.body_done();
+    // As in nginx, who passes a request on answers the expectation of an empty body too.
+    let passes_empty = x.on_arrival.is_some() && x.head.body == BodyLength::Length(0);
+    let awaited = x.awaits_body() && !h1.engine.body_done();
+    let continues = x.head.expect_continue && (awaited || passes_empty);
     if x.ahead.is_none() && !continues {
         return;
     }

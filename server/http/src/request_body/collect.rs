@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use engines::http::BodyLength;
+use engines::http::{BodyLength, Version};
 use server_base::errlog::{Level, Shown};
 use server_base::files::{FileError, Keep, TempFile};
 use server_base::keyword;
@@ -117,9 +117,13 @@ fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &Plan) {
     let mut reader = Reader {
         plan: *plan,
         memory: Vec::new(),
-        // A body that is a little longer than the buffer is worth no file.
+        // A body that is a little longer than the buffer is worth no file; as in nginx not where streams come in frames.
         memory_limit: match x.head.body {
-            BodyLength::Length(n) if n < buffer + buffer / 4 => n,
+            BodyLength::Length(n)
+                if n < buffer + buffer / 4 && x.head.version <= Version::Http11 =>
+            {
+                n
+            }
             _ => buffer,
         },
         file: None,

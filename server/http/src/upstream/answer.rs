@@ -147,7 +147,12 @@ fn send(
         }
         None => x.body_source = Some(Box::new(Source(buffer))),
     }
+    // Fields made of variables are made while the response still comes, even if all of it is here.
+    let ended_ms = record(x).last().and_then(|attempt| attempt.ended_ms.take());
     reply::send(x, cx, None);
+    if let Some(attempt) = record(x).last() {
+        attempt.ended_ms = attempt.ended_ms.or(ended_ms);
+    }
     run.step = Step::Answered;
     Flow::Done(Content::Sent)
 }
