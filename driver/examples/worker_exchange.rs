@@ -2,8 +2,12 @@
 //!
 //! `worker_exchange CASE N` does it N times on one keep-alive connection whose socket is a piece of memory. The file is
 //! a real one and is looked at each time. The cases `h2` and `h2-32` do it over HTTP/2, one and 32 requests a
-//! read, `spdy-32` over SPDY, whose client compresses each request anew, which is counted, too. `benches/run` counts the instructions of two runs with different N; their
+//! read, `spdy-32` over SPDY, whose client compresses each request anew, which is counted, too; `proxied` and
+//! `proxied-h2` pass their requests on to a server whose sockets are memory, too. `benches/run` counts the instructions of two runs with different N; their
 //! difference is the cost of the exchanges alone.
+
+#[path = "worker_exchange/proxied.rs"]
+mod proxied;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,20 +21,22 @@ use std::sync::Arc;
 use driver::worker::config::ThreadConfig;
 use driver::worker::conn::{Conn, Disposition, PlainProtocols, Readiness, read_ready, turn};
 use driver::worker::net::Net;
-use driver::worker::shared::Shared;
+use driver::worker::shared::{SCRATCH_BYTES, Shared};
 use engines::client::Bodies;
 use engines::h2::PREFACE;
 use engines::hpack::{Encoder, Indexing};
 use engines::http::{FileRange, OutputQueue};
 use engines::spdy;
+use server_base::connector::{SocketOptions, UpstreamAddr};
 use server_base::errlog::ErrorLog;
 use server_base::opened::OpenedLogs;
 use server_http::exchange::{Env, Peer};
 use server_http::{LoadOptions, load};
+use sys::connect::{ConnectError, Connecting};
 use sys::socket::Sent;
 
 /// What is asked for, and how many times in one read.
-const CASES: [(&str, &str, usize); 8] = [
+const CASES: [(&str, &str, usize); 10] = [
     ("return", "/text", 1),
     ("file", "/page.html", 1),
     ("logged", "/logged/page.html", 1),
@@ -39,6 +45,8 @@ const CASES: [(&str, &str, usize); 8] = [
     ("h2", "/page.html", 1),
     ("h2-32", "/page.html", 32),
     ("spdy-32", "/page.html", 32),
+    ("proxied", "/px/page", 1),
+    ("proxied-h2", "/px/page", 32),
 ];
 
 /// Bytes of the small file and of the large one.
@@ -78,15 +86,14 @@ fn site(root: &Path) -> io::Result<()> {
 fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io::Result<bool> {
     let generation = ThreadConfig::new(Arc::clone(&configuration(root)?), 1);
     let mut shared = Shared::new(Memory, generation, Env::default());
-    let mut http2 = name.starts_with("h2").then(Http2::new);
+    let mut http2 = name.contains("h2").then(Http2::new);
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: www.example.org\r\nUser-Agent: client/1.0\r\nAccept: */*\r\n\
          Accept-Encoding: gzip\r\nConnection: keep-alive\r\n\r\n"
     );
     let socket = Socket {
         request: request.repeat(times).into_bytes(),
-        asked: false,
-        sent: 0,
+        ..Socket::default()
     };
     let peer = Peer::Inet(SocketAddr::from(([127, 0, 0, 1], 40_000)));
     let mut conn = Conn::new(socket, peer, 0, 1, 1);
@@ -95,6 +102,10 @@ fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io:
         http2: http2.is_some(),
         spdy: spdy.is_some(),
     });
+    if name.starts_with("proxied") {
+        let client = proxied::Loop::new(shared, conn);
+        return Ok(pass_on(client, http2, (path, times), count));
+    }
     for n in 0..count {
         let now_ms = n as u64 / EXCHANGES_A_MS + 1;
         shared.clock.set(now_ms, UNIX_MS + now_ms);
@@ -120,6 +131,29 @@ fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io:
         }
     }
     Ok(shared.requests == (count * times) as u64 && conn.socket().sent > 0)
+}
+
+/// Asks `count` times for what is passed on; false if a connection was not kept or a response is missing.
+fn pass_on(
+    mut client: proxied::Loop,
+    mut http2: Option<Http2>,
+    (path, times): (&str, usize),
+    count: usize,
+) -> bool {
+    for n in 0..count {
+        let now_ms = n as u64 / EXCHANGES_A_MS + 1;
+        let Some(socket) = client.client() else {
+            return false;
+        };
+        socket.asked = true;
+        if let Some(http2) = &mut http2 {
+            http2.ask(path, times, &mut socket.request);
+        }
+        if !client.exchange(now_ms, UNIX_MS + now_ms) {
+            return false;
+        }
+    }
+    client.requests() == (count * times) as u64 && client.client().is_some_and(|s| s.sent > 0)
 }
 
 /// A client's side of HTTP/2: what it sends. It encodes twice, since from then on all fields are indices and blocks the same.
@@ -246,11 +280,17 @@ fn configuration(root: &Path) -> io::Result<Arc<server_http::http::Http>> {
             root {root};
             access_log off;
             keepalive_requests 1000000000;
+            upstream back {{ server 127.0.0.1:8001; keepalive 64; }}
             server {{
                 listen 127.0.0.1:8000 spdy;
                 http2 on;
                 server_name www.example.org;
                 location = /text {{ return 200 'a few words of text'; }}
+                location /px/ {{
+                    proxy_pass http://back/;
+                    proxy_http_version 1.1;
+                    proxy_set_header Connection '';
+                }}
                 location /logged/ {{ alias {root}/; access_log /dev/null; }}
             }}
         }}",
@@ -281,10 +321,14 @@ fn configuration(root: &Path) -> io::Result<Arc<server_http::http::Http>> {
 /// Sockets that cost nothing: a request is there when it is asked for, and there is always room.
 struct Memory;
 
+#[derive(Default)]
 struct Socket {
+    /// What is read from it; of one to a server, the answer.
     request: Vec<u8>,
+    /// It is there.
     asked: bool,
     sent: u64,
+    to_server: bool,
 }
 
 impl Net for Memory {
@@ -299,6 +343,36 @@ impl Net for Memory {
         Ok(len)
     }
 
+    fn receive_into(
+        &mut self,
+        socket: &mut Socket,
+        buffer: &mut Vec<u8>,
+        _: usize,
+    ) -> io::Result<usize> {
+        if !std::mem::take(&mut socket.asked) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        // As a read from a socket has it, the buffer has room for more than what comes.
+        buffer.reserve(SCRATCH_BYTES);
+        buffer.extend_from_slice(&socket.request);
+        Ok(socket.request.len())
+    }
+
+    fn connect(
+        &mut self,
+        _: &UpstreamAddr,
+        _: &SocketOptions,
+    ) -> Result<Connecting<Socket>, ConnectError> {
+        Ok(Connecting {
+            socket: Socket {
+                request: ANSWER.into(),
+                to_server: true,
+                ..Socket::default()
+            },
+            established: true,
+        })
+    }
+
     fn send(
         &mut self,
         socket: &mut Socket,
@@ -309,6 +383,7 @@ impl Net for Memory {
         let bytes = out.len().min(limit);
         out.advance(bytes);
         socket.sent += bytes;
+        socket.asked |= socket.to_server && bytes > 0;
         Ok(Sent {
             bytes,
             blocked: false,
@@ -339,3 +414,9 @@ const UNIX_MS: u64 = 4_000_000_000_000;
 
 /// How fast the clock goes.
 const EXCHANGES_A_MS: u64 = 100;
+
+/// What a server answers.
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx/1.31.4\r\nDate: Sun, 22 Nov 2026 17:00:00 GMT\r\n\
+    Content-Type: application/octet-stream\r\nContent-Length: 100\r\nLast-Modified: Sun, 22 Nov 2026 16:00:00 GMT\r\n\
+    Connection: keep-alive\r\nETag: \"6921e110-64\"\r\nAccept-Ranges: bytes\r\n\r\n\
+    xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
