@@ -370,8 +370,8 @@ fn a_directive_of_nginx_that_is_not_built_is_named_as_such() {
     }
     for (name, text) in [
         (
-            "proxy_pass",
-            "server { location / { proxy_pass http://127.0.0.1:1; } }",
+            "proxy_ssl_verify",
+            "server { location / { proxy_ssl_verify on; } }",
         ),
         ("mirror", "server { mirror /m; }"),
         ("slice", "server { slice 1m; }"),
