@@ -298,7 +298,7 @@ impl SpdyClient {
                 let fields = self.fields(&payload[4..]);
                 let reply = self.replies.entry(number(payload)).or_default();
                 let status = fields.iter().find(|(name, _)| name == ":status");
-                let status = status.and_then(|(_, value)| value.parse().ok());
+                let status = status.and_then(|(_, value)| value.split(' ').next()?.parse().ok());
                 (reply.status, reply.fields) = (status.unwrap_or(0), fields);
                 reply.ended |= fin;
             }

@@ -69,10 +69,16 @@ impl ResponseHead {
     #[inline]
     #[must_use]
     pub fn phrase(&self) -> &[u8] {
-        if self.phrase_status == self.status && self.status != 0 {
-            return self.bytes(self.phrase_text);
-        }
-        reason_phrase(self.status).as_bytes()
+        let own = self.own_phrase();
+        own.unwrap_or_else(|| reason_phrase(self.status).as_bytes())
+    }
+
+    /// The reason phrase that was set for the status, usual or not.
+    #[inline]
+    #[must_use]
+    pub fn own_phrase(&self) -> Option<&[u8]> {
+        let is_own = self.phrase_status == self.status && self.status != 0;
+        is_own.then(|| self.bytes(self.phrase_text))
     }
 
     /// Appends a field. CR, LF and NUL in `value` become `%0D`, `%0A` and `%00`; a

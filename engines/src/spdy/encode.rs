@@ -10,14 +10,21 @@ impl Conn {
     /// The text of a reply's header block.
     pub(super) fn write_head(&mut self, head: &ResponseHead) {
         let writer = &mut self.protocol.writer;
-        if let Some(text) = self.repeated.block(head.status, head, 0) {
+        // A server's own reason phrase stands beside its status, as nginx 1.9.4 has it.
+        let phrase = head.own_phrase().filter(|phrase| !phrase.is_empty());
+        if phrase.is_none()
+            && let Some(text) = self.repeated.block(head.status, head, 0)
+        {
             writer.repeat(text);
             return;
         }
         writer.begin();
         writer.single(b":version", b"HTTP/1.1");
         let digits = wire_status(head.status).to_string();
-        writer.single(b":status", digits.as_bytes());
+        match phrase {
+            Some(phrase) => writer.single(b":status", &[digits.as_bytes(), b" ", phrase].concat()),
+            None => writer.single(b":status", digits.as_bytes()),
+        }
         for (n, field) in head.fields.iter().enumerate() {
             let name = head.bytes(field.name);
             let same = |other: &&crate::http::Field| {
@@ -33,7 +40,7 @@ impl Conn {
             writer.pair(name, values, field.id == FieldId::SetCookie);
         }
         writer.finish();
-        if writer.secrets.is_empty() {
+        if writer.secrets.is_empty() && phrase.is_none() {
             self.repeated.keep(head.status, head, &writer.text, 0);
         }
     }

@@ -35,6 +35,25 @@ fn reply_and_data_end_with_the_last_byte() {
     assert_eq!(peer.finished, [1, 3]);
 }
 
+/// As nginx 1.9.4: the status line of a server is passed on, and a response without one has the number alone.
+#[test]
+fn a_reason_phrase_that_was_set_stands_beside_the_status() {
+    let mut peer = Peer::new();
+    let mut head = response(204, BodyLength::None);
+    for (stream, phrase, told) in [
+        (1, "", "1 REPLY 204 END"),
+        (3, "No Content", "3 REPLY 204 No Content END"),
+        (5, "Gone", "5 REPLY 204 Gone END"),
+    ] {
+        head.set_phrase(204, phrase.as_bytes());
+        peer.get(stream, "/").answer_with(stream, &head, &[]);
+        assert_eq!(peer.told(), [told]);
+    }
+    let plain = response(204, BodyLength::None);
+    peer.get(7, "/").answer_with(7, &plain, &[]);
+    assert_eq!(peer.told(), ["7 REPLY 204 END"]);
+}
+
 #[test]
 fn names_are_lower_case_and_stand_once() {
     for headers_level in [0, 1, 9] {
