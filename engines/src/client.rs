@@ -10,7 +10,7 @@
 //!
 //! Absent: retries, redirects, connection pools and timers, which are the driver's.
 
-use crate::http::{BodyLength, Fields, ResponseHead, parse_length};
+use crate::http::{BodyLength, Fields, ResponseHead, has_control, parse_length};
 
 /// Something the server sent, in order; `ProtocolError` is what can be wrong with a connection of the protocol.
 #[derive(Debug, PartialEq, Eq)]
@@ -241,7 +241,8 @@ impl Announced {
 
 /// Whether a value may be sent: no CR, LF or NUL, by which it could become something else.
 pub(crate) fn is_sendable(value: &[u8]) -> bool {
-    !value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0))
+    // Nearly no value has a control; where one has, it is looked at byte by byte.
+    !has_control(value) || !value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0))
 }
 
 /// Three digits of a status, 100 to 999.

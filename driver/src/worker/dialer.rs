@@ -5,9 +5,12 @@
 
 use std::sync::Arc;
 
+use engines::http::{Fields, ResponseHead};
 use server_base::connector::{Connector, Lookup, Route};
 use server_base::name_servers::NameServers;
-use server_base::upstream_request::{RequestSpec, UpstreamCall, UpstreamRequest, attempt};
+use server_base::upstream_request::{
+    AttemptWatch, RequestSpec, Spares, UpstreamCall, UpstreamRequest,
+};
 use server_base::waker::{WakeQueue, Waker};
 
 use super::names::Names;
@@ -16,6 +19,8 @@ use super::names::Names;
 pub struct Dialer {
     /// Attempts that have no connection yet.
     pub calls: Vec<(Route, UpstreamCall)>,
+    /// Memory for attempts.
+    pub spares: Spares,
     /// Names that are asked for.
     pub names: Names,
     wakers: WakeQueue,
@@ -28,6 +33,7 @@ impl Dialer {
     pub fn new(wakers: WakeQueue) -> Self {
         Self {
             calls: Vec::new(),
+            spares: Spares::default(),
             names: Names::default(),
             wakers,
             now_ms: 0,
@@ -42,9 +48,21 @@ impl Dialer {
 
 impl Connector for Dialer {
     fn call(&mut self, route: Route, request: RequestSpec, waker: Waker) -> UpstreamRequest {
-        let (ours, theirs) = attempt(request, waker, &self.wakers, self.now_ms);
+        let (ours, theirs) = (self.spares).attempt(request, waker, &self.wakers, self.now_ms);
         self.calls.push((route, theirs));
         ours
+    }
+
+    fn recycle(&mut self, watch: AttemptWatch) {
+        self.spares.give(watch);
+    }
+
+    fn recycle_head(&mut self, head: Box<ResponseHead>) {
+        self.spares.give_head(head);
+    }
+
+    fn fields(&mut self) -> Fields {
+        self.spares.fields()
     }
 
     fn resolve(

@@ -7,6 +7,7 @@ use engines::http::{OutputQueue, RequestHead};
 use server_base::clock::Clock;
 use server_base::logs::Logs;
 use server_base::memory;
+use server_base::upstream_request::Spares;
 use server_base::waker::WakeQueue;
 use server_http::exchange::{BODY_BUDGET_BYTES, Client, Ctx, Env, Exchange};
 use server_http::phases;
@@ -131,6 +132,7 @@ impl<N: Net> Shared<N> {
         self.tls_buffers = TlsBuffers::default();
         self.nothing = OutputQueue::default();
         self.attempts = Attempts::default();
+        self.dialer.spares = Spares::default();
         self.files.clear();
         memory::relieve();
     }

@@ -187,7 +187,7 @@ impl ResponseHead {
 
 /// Whether a byte is below 0x20; eight at a time.
 #[inline]
-fn has_control(text: &[u8]) -> bool {
+pub(crate) fn has_control(text: &[u8]) -> bool {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let below = |word: u64| word.wrapping_sub(ONES * 0x20) & !word & (ONES * 0x80) != 0;
     let (words, tail) = text.as_chunks::<8>();

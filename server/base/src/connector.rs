@@ -12,9 +12,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use engines::http::{Fields, ResponseHead};
+
 use crate::name_servers::NameServers;
 use crate::upstream_request::{
-    Failure, RequestSpec, UpstreamError, UpstreamEvent, UpstreamRequest, attempt,
+    AttemptWatch, Failure, RequestSpec, UpstreamError, UpstreamEvent, UpstreamRequest, attempt,
 };
 use crate::waker::{WakeQueue, Waker};
 
@@ -23,6 +25,17 @@ pub trait Connector {
     /// Begins an attempt with a server, over an idle connection of the route's pool or over a new one. It never blocks and
     /// never fails: what goes wrong is an event of the request.
     fn call(&mut self, route: Route, request: RequestSpec, waker: Waker) -> UpstreamRequest;
+
+    /// Takes back the memory of an attempt that is over.
+    fn recycle(&mut self, _: AttemptWatch) {}
+
+    /// Takes back the memory of a response's head.
+    fn recycle_head(&mut self, _: Box<ResponseHead>) {}
+
+    /// An empty list of fields, for a request.
+    fn fields(&mut self) -> Fields {
+        Fields::default()
+    }
 
     /// Asks for the addresses of a name: these name servers, or those of the system. What is known already is there at
     /// once; otherwise the waker wakes when it is, after `timeout_ms` milliseconds at the latest (0: no limit).

@@ -126,10 +126,19 @@ pub struct UpstreamCall(Rc<Mailbox>);
 
 #[derive(Debug)]
 struct Mailbox {
-    /// The exchange's.
-    waker: Waker,
+    /// The exchange's; none while nobody has the mailbox.
+    waker: Option<Waker>,
     queue: WakeQueue,
     state: RefCell<State>,
+}
+
+/// Memory of attempts that are over, for the next ones of the thread.
+#[derive(Debug, Default)]
+pub struct Spares {
+    mailboxes: Vec<Rc<Mailbox>>,
+    fields: Vec<Fields>,
+    #[allow(clippy::vec_box, reason = "heads move as pointers")]
+    heads: Vec<Box<ResponseHead>>,
 }
 
 #[derive(Debug, Default)]
@@ -160,22 +169,107 @@ pub fn attempt(
     now_ms: u64,
 ) -> (UpstreamRequest, UpstreamCall) {
     let mailbox = Rc::new(Mailbox {
-        waker,
+        waker: Some(waker),
         queue: queue.clone(),
-        state: RefCell::new(State {
+        state: RefCell::new(State::of(head, now_ms)),
+    });
+    (UpstreamRequest(Rc::clone(&mailbox)), UpstreamCall(mailbox))
+}
+
+impl Spares {
+    /// As [`attempt`], in the memory of one that is over, if there is any; all of them are of one queue.
+    pub fn attempt(
+        &mut self,
+        head: RequestSpec,
+        waker: Waker,
+        queue: &WakeQueue,
+        now_ms: u64,
+    ) -> (UpstreamRequest, UpstreamCall) {
+        let Some(mut mailbox) = self.mailboxes.pop() else {
+            return attempt(head, waker, queue, now_ms);
+        };
+        if let Some(mailbox) = Rc::get_mut(&mut mailbox) {
+            mailbox.waker = Some(waker);
+            mailbox.state.get_mut().begin(head, now_ms);
+        }
+        (UpstreamRequest(Rc::clone(&mailbox)), UpstreamCall(mailbox))
+    }
+
+    /// Takes the memory of an attempt, if nobody else looks at it any more.
+    pub fn give(&mut self, watch: AttemptWatch) {
+        let AttemptWatch(mut mailbox) = watch;
+        let Some(unshared) = Rc::get_mut(&mut mailbox) else {
+            return;
+        };
+        let state = unshared.state.get_mut();
+        if let Some(spec) = state.head.take() {
+            self.give_fields(spec.fields);
+        }
+        state.body.clear();
+        state.events.clear();
+        unshared.waker = None;
+        let is_small = state.body.capacity().max(state.events.capacity()) <= SPARE_EVENTS;
+        if is_small && self.mailboxes.len() < SPARES_MAX {
+            self.mailboxes.push(mailbox);
+        }
+    }
+
+    /// Takes the memory of a list of fields.
+    fn give_fields(&mut self, mut fields: Fields) {
+        if self.fields.len() < SPARES_MAX && fields.arena.capacity() <= SPARE_BYTES {
+            fields.clear();
+            self.fields.push(fields);
+        }
+    }
+
+    /// An empty list of fields.
+    pub fn fields(&mut self) -> Fields {
+        self.fields.pop().unwrap_or_default()
+    }
+
+    /// Takes the memory of a response's head.
+    pub fn give_head(&mut self, head: Box<ResponseHead>) {
+        if self.heads.len() < SPARES_MAX && head.arena.capacity() <= SPARE_BYTES {
+            self.heads.push(head);
+        }
+    }
+
+    /// The memory of a head, with what was in it.
+    pub fn head(&mut self) -> Option<Box<ResponseHead>> {
+        self.heads.pop()
+    }
+}
+
+impl State {
+    fn of(head: RequestSpec, now_ms: u64) -> Self {
+        let mut state = Self::default();
+        state.begin(head, now_ms);
+        state
+    }
+
+    /// Makes this the state of a new attempt; the queues are empty.
+    fn begin(&mut self, head: RequestSpec, now_ms: u64) {
+        *self = Self {
             head: Some(head),
             window: WINDOW_BYTES,
             facts: AttemptFacts {
                 started_ms: now_ms,
                 ..AttemptFacts::default()
             },
-            ..State::default()
-        }),
-    });
-    (UpstreamRequest(Rc::clone(&mailbox)), UpstreamCall(mailbox))
+            body: std::mem::take(&mut self.body),
+            events: std::mem::take(&mut self.events),
+            ..Self::default()
+        };
+    }
 }
 
 impl Mailbox {
+    fn wake(&self) {
+        if let Some(waker) = &self.waker {
+            waker.wake();
+        }
+    }
+
     fn wake_connection(&self, state: &RefMut<'_, State>) {
         if let Some(key) = state.connection {
             self.queue.push(key);
@@ -226,6 +320,30 @@ impl UpstreamRequest {
         Some(event)
     }
 
+    /// The request, where the connection has put it back: for another attempt.
+    pub fn take_head(&self) -> Option<RequestSpec> {
+        self.0.state.borrow_mut().head.take()
+    }
+
+    /// Takes what is left of a response, if it is there to its end and nothing but pieces of a body; gives how many bytes.
+    pub fn take_whole(&self, to: &mut VecDeque<Chunk>) -> Option<u64> {
+        let mut state = self.0.state.borrow_mut();
+        if !matches!(state.events.back(), Some(UpstreamEvent::End)) {
+            return None;
+        }
+        let before = state.events.len() - 1;
+        let is_data = |event: &UpstreamEvent| matches!(event, UpstreamEvent::Data(_));
+        if !state.events.iter().take(before).all(is_data) {
+            return None;
+        }
+        for event in state.events.drain(..) {
+            if let UpstreamEvent::Data(chunk) = event {
+                to.push_back(chunk);
+            }
+        }
+        Some(std::mem::take(&mut state.event_bytes))
+    }
+
     /// Sets how many bytes of the response body may wait to be taken; 0 stops reading. No more than the window leaves room
     /// for is read from the socket.
     pub fn set_window(&self, bytes: u64) {
@@ -274,7 +392,7 @@ impl UpstreamCall {
         self.0.state.borrow_mut().head.take()
     }
 
-    /// Puts the head back, for an attempt that is begun again on another connection.
+    /// Puts the head back once it was read, for another attempt.
     pub fn put_head_back(&self, head: RequestSpec) {
         self.0.state.borrow_mut().head = Some(head);
     }
@@ -288,7 +406,7 @@ impl UpstreamCall {
         let wakes = was_full && state.body_bytes < BODY_WINDOW_BYTES;
         drop(state);
         if wakes {
-            self.0.waker.wake();
+            self.0.wake();
         }
         Some(chunk)
     }
@@ -318,7 +436,7 @@ impl UpstreamCall {
         }
         state.events.push_back(event);
         drop(state);
-        self.0.waker.wake();
+        self.0.wake();
     }
 
     /// How many bytes of the response body may be read now.
@@ -361,6 +479,10 @@ impl Drop for UpstreamCall {
 pub const WINDOW_BYTES: u64 = 64 << 10;
 /// Bytes up to which pieces of a request body are joined.
 const JOINED_BYTES: usize = 16 << 10;
+/// How many attempts' memory is kept, and up to what size that of a head and of a list of events.
+const SPARES_MAX: usize = 256;
+const SPARE_BYTES: usize = 4096;
+const SPARE_EVENTS: usize = 32;
 /// How many bytes of a request body wait in a mailbox.
 pub const BODY_WINDOW_BYTES: u64 = 64 << 10;
 

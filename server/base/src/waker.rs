@@ -117,10 +117,20 @@ impl RemoteWaker {
 #[derive(Clone, Debug, Default)]
 pub struct WakeQueue(Rc<Queue>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Queue {
     woken: RefCell<Vec<WakeKey>>,
+    /// Memory for the next keys.
+    spare: Cell<Vec<WakeKey>>,
     inbox: Arc<Inbox>,
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue")
+            .field("woken", &self.woken)
+            .finish_non_exhaustive()
+    }
 }
 
 impl WakeQueue {
@@ -128,6 +138,7 @@ impl WakeQueue {
     pub fn new(notify: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Rc::new(Queue {
             woken: RefCell::default(),
+            spare: Cell::default(),
             inbox: Arc::new(Inbox {
                 woken: Mutex::default(),
                 notify: Notify(Some(Box::new(notify))),
@@ -153,12 +164,22 @@ impl WakeQueue {
 
     /// Takes all keys, each once, those of one connection beside each other.
     pub fn take(&self) -> Vec<WakeKey> {
-        let mut keys = self.0.woken.take();
+        let mut keys = self.0.woken.replace(self.0.spare.take());
         keys.sort_unstable();
         keys.dedup();
         keys
     }
+
+    /// Takes back the memory of keys that were taken.
+    pub fn give_back(&self, mut keys: Vec<WakeKey>) {
+        keys.clear();
+        keys.shrink_to(SPARE_KEYS);
+        self.0.spare.set(keys);
+    }
 }
+
+/// Keys for which memory is kept.
+const SPARE_KEYS: usize = 4096;
 
 /// What other threads have woken on a thread.
 #[derive(Debug, Default)]

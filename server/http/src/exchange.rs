@@ -272,6 +272,8 @@ pub struct Exchange {
     pub on_end: Option<OnEnd>,
     /// What is known of the servers that it is passed to.
     pub upstream: Option<Box<Upstream>>,
+    /// The memory of that of an earlier request.
+    pub(crate) spare_upstream: Option<Box<Upstream>>,
     /// What leaves ahead of the response, if anything does.
     pub ahead: Option<Box<Ahead>>,
     /// Bytes on the wire of the response head and of what leaves ahead of it.
@@ -352,6 +354,7 @@ impl Exchange {
             bytes_sent: 0,
             on_end: None,
             upstream: None,
+            spare_upstream: None,
             ahead: None,
             header_bytes: 0,
             timings: Timings::default(),

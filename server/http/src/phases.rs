@@ -127,9 +127,10 @@ pub fn log(x: &mut Exchange, cx: &mut Ctx<'_>) {
     for handler in &http.handlers.log {
         handler(x, cx);
     }
-    if x.upstream.is_some() {
+    if let Some(mut upstream) = x.upstream.take() {
         // An attempt that is not over is given up now, not when the exchange's memory is used again.
-        x.upstream = None;
+        upstream.recycle(cx.connector);
+        x.spare_upstream = Some(upstream);
     }
     x.guards.clear();
     x.drop_waker();

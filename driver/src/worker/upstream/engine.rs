@@ -2,7 +2,7 @@
 
 use engines::client::{self, Bodies};
 use engines::h1;
-use engines::http::{Chunk, Fields, OutputQueue};
+use engines::http::{Chunk, Fields, OutputQueue, ResponseHead};
 use server_base::connector::UpstreamProtocol;
 use server_base::upstream_request::{Failure, RequestSpec, UpstreamEvent};
 
@@ -42,10 +42,7 @@ impl Engine {
             upgrade: request.upgrade,
             head_bytes: *head_bytes,
         };
-        let fields = &request.fields;
-        let lines = fields.fields.iter();
-        let lines = lines.map(|line| (fields.bytes(line.name), fields.bytes(line.value)));
-        match client.request(lines, options) {
+        match client.request_fields(&request.fields, options) {
             Ok(_) => Ok(()),
             Err(refusal) => Err(refusal.message()),
         }
@@ -94,6 +91,12 @@ impl Engine {
             client::Event::Failed(error) => return Some(Event::Failed(failure(error))),
             _ => return None,
         }))
+    }
+
+    /// Takes the memory of a head.
+    pub(super) fn recycle(&mut self, head: Box<ResponseHead>) {
+        let Self::Http1(client) = self;
+        client.recycle(head);
     }
 
     /// Whether the connection may be used for another request; asked after the end of a response.

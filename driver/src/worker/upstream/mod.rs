@@ -51,7 +51,12 @@ pub fn begin<N: Net>(
     });
     let spec = call.take_head().unwrap_or_default();
     let mut tools = sh.attempts.take(&route.protocol);
+    if let Some(head) = sh.dialer.spares.head() {
+        tools.engine.recycle(head);
+    }
     let refused = tools.engine.begin(&route.protocol, &spec).err();
+    let body = spec.body;
+    call.put_head_back(spec);
     tools.engine.transmit(&mut tools.out);
     let active = Box::new(Active {
         call,
@@ -64,7 +69,7 @@ pub fn begin<N: Net>(
         read_ms: now_ms,
         sent_bytes: 0,
         reused,
-        request: match spec.body {
+        request: match body {
             BodyLength::None => Sending::Queued,
             _ => Sending::Body,
         },

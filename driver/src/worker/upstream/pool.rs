@@ -5,6 +5,7 @@
 //! outlive a reload; one that has become empty is forgotten.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use server_base::connector::UpstreamAddr;
 
@@ -13,7 +14,9 @@ use crate::worker::slab::Key;
 /// The idle connections of a thread.
 #[derive(Default)]
 pub struct IdleConnections {
-    pools: HashMap<u64, VecDeque<Idle>>,
+    pools: HashMap<u64, VecDeque<Idle>, BuildHasherDefault<Digest>>,
+    /// The memory of a pool that has become empty: one connection at a time comes and goes in the pool of a calm server.
+    spare: VecDeque<Idle>,
     len: usize,
 }
 
@@ -32,7 +35,10 @@ impl IdleConnections {
             addr,
             since_ms,
         };
-        self.pools.entry(pool).or_default().push_back(idle);
+        let spare = &mut self.spare;
+        let pool = self.pools.entry(pool);
+        let pool = pool.or_insert_with(|| std::mem::take(spare));
+        pool.push_back(idle);
     }
 
     /// Takes the connection of a pool to a server that was used last.
@@ -79,13 +85,41 @@ impl IdleConnections {
         let idle = self.pools.get_mut(&pool);
         let idle = idle.expect("the caller has found it there");
         let taken = idle.remove(at).expect("the caller has found it there");
-        if idle.is_empty() {
-            self.pools.remove(&pool);
+        if idle.is_empty()
+            && let Some(emptied) = self.pools.remove(&pool)
+            && emptied.capacity() <= SPARE_MAX
+        {
+            self.spare = emptied;
         }
         self.len -= 1;
         taken.key
     }
 }
+
+/// Numbers of pools are digests, which need no further hash.
+#[derive(Default)]
+struct Digest(u64);
+
+impl Hasher for Digest {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    #[inline]
+    fn write_u64(&mut self, digest: u64) {
+        self.0 = digest;
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// Places of an empty pool's list that are kept.
+const SPARE_MAX: usize = 64;
 
 /// Bytes of an idle connection in its pool.
 pub const IDLE_BYTES: usize = size_of::<Idle>();

@@ -13,7 +13,7 @@ use super::super::header;
 use super::super::limit::LineBudget;
 use super::{ConnectionOptions, ProtocolError};
 use crate::client::parse_status;
-use crate::http::{BodyLength, Fault, Field, FieldId, ResponseHead, Span, Version};
+use crate::http::{BodyLength, Fault, Field, FieldId, ResponseHead, Span, Version, has_control};
 use std::ops::Range;
 
 /// Parses one response head after the other.
@@ -240,6 +240,9 @@ fn field_line(line: &[u8]) -> Result<Line, Fault> {
 /// Refuses what could end a line or a text for somebody else.
 #[inline]
 fn check_text(text: &[u8]) -> Result<(), Fault> {
+    if !has_control(text) {
+        return Ok(());
+    }
     match memchr::memchr2(b'\r', 0, text) {
         Some(_) => Err(Fault::BadHeader),
         None => Ok(()),

@@ -50,6 +50,7 @@ impl Connector for Servers {
     fn call(&mut self, route: Route, request: RequestSpec, waker: Waker) -> UpstreamRequest {
         let (ours, call) = attempt(request, waker, &self.wakers, 0);
         let request = call.take_head().expect("it was put in");
+        call.put_head_back(request.clone());
         self.calls.push(Call {
             route,
             call,

@@ -70,6 +70,7 @@ pub(super) fn step(
     let verdict = run.gateway.head(x, cx, &head);
     record(x).head = Some(head);
     if let Verdict::Invalid(what) = verdict {
+        run.request = attempt.take_head();
         drop(attempt);
         x.clear_reply();
         let action = Action::ReadingHead;
@@ -125,6 +126,20 @@ fn send(
     if !buffers && !is_tunnel {
         // As nginx: what is passed on as it comes is not held back for the client's rate.
         x.rate.set(b"0");
+    }
+    if !is_tunnel
+        && conf.store.is_none()
+        && let Some(bytes) = attempt.take_whole(&mut x.body)
+    {
+        // It came with its head: what is small needs no buffer, and is compressed as a whole.
+        if let Some(attempt) = record(x).last() {
+            attempt.body_bytes = bytes;
+        }
+        run.finish_attempt(x, cx, Outcome::Alive, Action::Reading);
+        x.on_arrival = None;
+        reply::send(x, cx, None);
+        run.step = Step::Answered;
+        return Flow::Done(Content::Sent);
     }
     let limits = match buffers {
         true => buffered(conf, x, cx),

@@ -5,7 +5,6 @@ use server_base::files::{FileError, Keep};
 use server_base::upstream_request::{Failure, UpstreamEvent};
 
 use super::body::Body;
-use super::fields::is_hidden;
 use super::group::Outcome;
 use super::response_buffer::{Ended, ResponseBuffer};
 use super::run::{Run, record};
@@ -111,7 +110,7 @@ fn pass_trailers(run: &Run, x: &mut Exchange, trailers: &engines::http::Fields) 
     }
     for field in &trailers.fields {
         let name = trailers.bytes(field.name);
-        if !is_hidden(conf, name) {
+        if !conf.hidden.has(field.id, name) {
             x.reply.trailers.push(name, trailers.bytes(field.value));
         }
     }

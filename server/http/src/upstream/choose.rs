@@ -140,9 +140,6 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
         },
     };
     run.options = Some(options);
-    if pool.is_some() || run.tries.is_some_and(Tries::may_repeat) {
-        run.request = Some(request.clone());
-    }
     x.on_arrival = Some(arrived);
     // What is stored is worth having without its client.
     x.ignore_abort = conf.ignore_client_abort || conf.store.is_some();

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use engines::http::FieldId;
 use server_base::files::TempDir;
 
 use crate::value::{SizeValue, Value};
@@ -63,9 +64,8 @@ pub struct UpstreamConf {
     pub socket_sndbuf: u32,
     /// `*_send_lowat`, bytes; 0: not set.
     pub send_lowat: u32,
-    /// Fields of responses that are not passed on, in lower case: nginx's own list with `*_hide_header`, without
-    /// `*_pass_header`.
-    pub hidden: Arc<[Box<[u8]>]>,
+    /// Fields of responses that are not passed on: nginx's own list with `*_hide_header`, without `*_pass_header`.
+    pub hidden: Hidden,
     /// `*_ignore_headers`.
     pub ignored: IgnoredHeaders,
     /// `*_pass_request_headers`.
@@ -78,6 +78,38 @@ pub struct UpstreamConf {
     pub store: Option<Store>,
     /// `*_store_access`: permission bits.
     pub store_access: u32,
+}
+
+/// Names of fields.
+#[derive(Clone, Debug, Default)]
+pub struct Hidden {
+    /// A bit for each that has a number.
+    known: u64,
+    others: Arc<[Box<[u8]>]>,
+}
+
+impl Hidden {
+    /// Whether a name is among them, in any case.
+    #[inline]
+    pub fn has(&self, id: FieldId, name: &[u8]) -> bool {
+        let same = |known: &[u8]| known.len() == name.len() && known.eq_ignore_ascii_case(name);
+        match id {
+            FieldId::Other => self.others.iter().any(|known| same(known)),
+            id => self.known >> id as u8 & 1 == 1,
+        }
+    }
+}
+
+impl From<Vec<Box<[u8]>>> for Hidden {
+    fn from(names: Vec<Box<[u8]>>) -> Self {
+        let (others, known): (Vec<_>, Vec<_>) =
+            (names.into_iter()).partition(|name| FieldId::of(name) == FieldId::Other);
+        let bit = |name: &Box<[u8]>| 1_u64 << FieldId::of(name) as u8;
+        Self {
+            known: known.iter().map(bit).fold(0, |all, bit| all | bit),
+            others: others.into(),
+        }
+    }
 }
 
 /// `*_store`.

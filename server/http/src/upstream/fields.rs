@@ -8,16 +8,17 @@ use server_base::errlog::{Level, Shown};
 use super::conf::UpstreamConf;
 use crate::exchange::{Exchange, Reply};
 
-/// Whether a field is not passed on.
-pub(super) fn is_hidden(conf: &UpstreamConf, name: &[u8]) -> bool {
-    let hidden = |known: &[u8]| known.len() == name.len() && known.eq_ignore_ascii_case(name);
-    conf.hidden.iter().any(|known| hidden(known))
-}
-
 /// Drops the second of fields that may stand there once, as nginx does; the log says so.
 pub(super) fn drop_repeated(x: &Exchange, head: &mut ResponseHead) {
     let mut repeated = Vec::new();
+    let mut seen = 0_u64;
     for (at, field) in head.fields.iter().enumerate() {
+        // Most are the first of their number: those before them are not looked at. Names without one share a bit.
+        let bit = 1 << field.id as u8;
+        if seen & bit == 0 {
+            seen |= bit;
+            continue;
+        }
         if !stands_once(head, field) {
             continue;
         }
@@ -85,7 +86,7 @@ pub(super) fn copy(x: &mut Exchange, conf: &UpstreamConf, head: &ResponseHead) {
     }
     for field in &head.fields {
         let (name, value) = (head.bytes(field.name), head.bytes(field.value));
-        if is_hidden(conf, name) {
+        if conf.hidden.has(field.id, name) {
             continue;
         }
         match field.id {

@@ -36,9 +36,9 @@ pub struct Chosen {
     /// Its address.
     pub addr: UpstreamAddr,
     /// The address as `$upstream_addr` shows it.
-    pub name: Arc<[u8]>,
+    pub name: Rc<[u8]>,
     /// The server as it is written in the configuration, for `$upstream_last_server_name`.
-    pub server: Arc<[u8]>,
+    pub server: Rc<[u8]>,
     /// The pool of idle connections of its group, if the group keeps any.
     pub pool: Option<Pool>,
 }
@@ -203,8 +203,8 @@ impl Picker {
         let keepalive = group.keepalive.as_ref();
         let chosen = Chosen {
             addr: peer.addr.clone(),
-            name: Arc::clone(&peer.name),
-            server: Arc::clone(&peer.server),
+            name: Rc::clone(&peer.name),
+            server: Rc::clone(&peer.server),
             pool: keepalive.map(|keepalive| pool::pool(x, group.digest, keepalive)),
         };
         self.current = Some(peer);

@@ -11,7 +11,7 @@ use server_base::upstream_request::{
 use super::accel::{self, Accel};
 use super::answer;
 use super::body::Body;
-use super::fields::{drop_repeated, is_hidden};
+use super::fields::drop_repeated;
 use super::next::{next, rules};
 use super::run::{Flow, Run, Step, record};
 use super::tries::{Failed, reason_of};
@@ -71,7 +71,7 @@ fn hint(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead) 
     };
     for field in &head.fields {
         let name = head.bytes(field.name);
-        if !is_hidden(conf, name) {
+        if !conf.hidden.has(field.id, name) {
             hints.push_id(field.id, name, head.bytes(field.value));
         }
     }
@@ -87,6 +87,7 @@ fn failed(
     error: &UpstreamError,
 ) -> Flow {
     let action = action(attempt);
+    run.request = attempt.take_head();
     log_failure(x, &error.failure, action);
     match error.failure {
         // These are faults of ours, and no other server mends them.
@@ -135,6 +136,7 @@ fn received(
         if let (Some(failed), Some(tries)) = (failed, run.tries)
             && tries.passes_by(failed, rules)
         {
+            run.request = attempt.take_head();
             drop(attempt);
             return next(run, x, cx, failed, Action::ReadingHead);
         }

@@ -5,9 +5,10 @@
 //! depend on the machine.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::rc::Rc;
 
 use engines::http::{Fields, ResponseHead};
+use server_base::connector::Connector;
 use server_base::upstream_request::{AttemptFacts, AttemptWatch};
 
 /// What is known of the servers that an exchange is passed to.
@@ -33,9 +34,9 @@ pub struct Upstream {
 struct Server {
     scheme: &'static str,
     /// Its address.
-    name: Arc<[u8]>,
+    name: Rc<[u8]>,
     /// Its name in the configuration.
-    server: Arc<[u8]>,
+    server: Rc<[u8]>,
     is_unix: bool,
 }
 
@@ -49,7 +50,7 @@ pub(super) enum Entry {
 /// An attempt with a server.
 pub(super) struct Attempt {
     /// Its address, or the name of a group without a server that lives.
-    pub(super) name: Arc<[u8]>,
+    pub(super) name: Rc<[u8]>,
     /// The status of its response, or the one that stands for its failure; 0 while there is none.
     pub(super) status: u16,
     pub(super) started_ms: u64,
@@ -70,6 +71,27 @@ impl Attempt {
 }
 
 impl Upstream {
+    /// Empties it for another exchange. An attempt that is not over is given up; the memory of the others goes back to
+    /// where it came from.
+    pub fn recycle(&mut self, connector: &mut dyn Connector) {
+        self.run = None;
+        for entry in self.entries.drain(..) {
+            if let Entry::Attempt(attempt) = entry
+                && let Some(watch) = attempt.watch
+            {
+                connector.recycle(watch);
+            }
+        }
+        if let Some(head) = self.head.take() {
+            connector.recycle_head(head);
+        }
+        self.trailers.clear();
+        self.charset.clear();
+        self.expires.clear();
+        self.server = None;
+        self.uri.clear();
+    }
+
     /// Begins to pass the exchange on.
     pub(super) fn begin_pass(&mut self) {
         if !self.entries.is_empty() {
@@ -85,14 +107,14 @@ impl Upstream {
     pub(super) fn choose(
         &mut self,
         scheme: &'static str,
-        name: &Arc<[u8]>,
-        server: &Arc<[u8]>,
+        name: &Rc<[u8]>,
+        server: &Rc<[u8]>,
         is_unix: bool,
     ) {
         self.server = Some(Server {
             scheme,
-            name: Arc::clone(name),
-            server: Arc::clone(server),
+            name: Rc::clone(name),
+            server: Rc::clone(server),
             is_unix,
         });
     }
@@ -106,7 +128,7 @@ impl Upstream {
     /// An attempt begins.
     pub(super) fn begin_attempt(
         &mut self,
-        name: Arc<[u8]>,
+        name: Rc<[u8]>,
         now_ms: u64,
         watch: Option<AttemptWatch>,
     ) {

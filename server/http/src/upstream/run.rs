@@ -30,7 +30,7 @@ pub(super) struct Run {
     pub(super) tries: Option<Tries>,
     /// What is sent of the request body.
     pub(super) body: Body,
-    /// The request, if it may have to be sent again.
+    /// The request, while no attempt has it.
     pub(super) request: Option<RequestSpec>,
     /// How connections are made.
     pub(super) options: Option<SocketOptions>,
@@ -123,5 +123,6 @@ impl Run {
 
 /// What is known of the exchange's servers.
 pub(super) fn record(x: &mut Exchange) -> &mut Upstream {
-    x.upstream.get_or_insert_default()
+    let spare = &mut x.spare_upstream;
+    (x.upstream).get_or_insert_with(|| spare.take().unwrap_or_default())
 }

@@ -15,7 +15,7 @@ use conf::{ConfError, Directive, Setting};
 use server_base::files::TempDir;
 use server_base::typed::{Size, Typed};
 
-use super::conf::{NextUpstream, UpstreamConf};
+use super::conf::{Hidden, NextUpstream, UpstreamConf};
 use super::values::ResponseBuffers;
 use super::written::Written;
 use crate::build::Build;
@@ -259,7 +259,7 @@ impl Written {
     }
 
     /// The module's own list with those of `*_hide_header`, without those of `*_pass_header`.
-    fn hidden(&self, own: &[&str]) -> Arc<[Box<[u8]>]> {
+    fn hidden(&self, own: &[&str]) -> Hidden {
         let mut hidden: Vec<Box<[u8]>> = own.iter().map(|name| name.as_bytes().into()).collect();
         let more = self.hide_header.get().map_or(&[][..], |names| &names.0);
         for name in more {

@@ -138,11 +138,6 @@ impl Tries {
         }
     }
 
-    /// Whether a request may have to be sent again.
-    pub(super) fn may_repeat(self) -> bool {
-        self.left > 1
-    }
-
     /// Whether a response is left for another server's. Nothing is counted yet.
     pub(super) fn passes_by(self, failed: Failed, rules: Rules) -> bool {
         self.left > 1 && self.admits(failed, rules)

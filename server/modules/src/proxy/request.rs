@@ -31,7 +31,7 @@ pub(super) fn request(
     let conf: &ProxyLoc = x.loc(&http);
     let set = conf.fields.as_deref().ok_or(500u16)?;
     let http10 = *conf.http_version == HttpVersion::V10;
-    let mut fields = Fields::default();
+    let mut fields = cx.connector.fields();
     fields.arena.reserve(x.head.arena.len() + ARENA_BYTES);
     fields
         .fields

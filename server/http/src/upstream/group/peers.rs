@@ -20,9 +20,9 @@ use super::conf::Server;
 pub(super) struct Peer {
     pub(super) addr: UpstreamAddr,
     /// As `$upstream_addr` shows it.
-    pub(super) name: Arc<[u8]>,
+    pub(super) name: Rc<[u8]>,
     /// The server as it is written.
-    pub(super) server: Arc<[u8]>,
+    pub(super) server: Rc<[u8]>,
     weight: i64,
     max_conns: u64,
     max_fails: u64,
@@ -92,7 +92,7 @@ impl Peer {
         Rc::new(Self {
             addr,
             name: name.into(),
-            server: Arc::from(&*server.name),
+            server: Rc::from(&*server.name),
             weight: server.weight,
             max_conns: server.max_conns,
             max_fails: server.max_fails,

@@ -203,7 +203,7 @@ fn a_redirect_may_name_a_location_and_may_not_climb() {
 fn a_redirect_that_is_ignored_is_a_field() {
     let mut passing = Passing::new();
     passing.conf.ignored.0 = 1;
-    passing.conf.hidden = [].into();
+    passing.conf.hidden = Vec::new().into();
     let mut site = Site::new(passing);
     let mut x = site.get("/up/a");
     site.call()
