@@ -22,6 +22,8 @@ mod response;
 mod run;
 #[path = "sim/script.rs"]
 mod script;
+#[path = "sim/seeds.rs"]
+mod seeds;
 #[path = "sim/site.rs"]
 mod site;
 #[path = "sim/verdict.rs"]
@@ -29,51 +31,13 @@ mod verdict;
 #[path = "sim/waits.rs"]
 mod waits;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// A number from the environment.
-fn setting(name: &str, default: u64) -> u64 {
-    match std::env::var(name) {
-        Ok(text) => text
-            .parse()
-            .unwrap_or_else(|_| panic!("{name} is not a number")),
-        Err(_) => default,
-    }
-}
-
-/// Runs the seeds; `run` gives what happened in one.
-fn seeds<T>(test: &str, mut run: impl FnMut(u64) -> Result<T, String>, mut add: impl FnMut(&T)) {
-    let first = setting("SIM_SEED", 1);
-    let mut failed = Vec::new();
-    for seed in first..first + setting("SIM_SEEDS", 300) {
-        let result = catch_unwind(AssertUnwindSafe(|| run(seed)));
-        let fault = match result {
-            Ok(Ok(tally)) => {
-                add(&tally);
-                continue;
-            }
-            Ok(Err(fault)) => fault,
-            Err(_) => "a panic".to_owned(),
-        };
-        println!("seed {seed}: {fault}");
-        println!(
-            "  again: SIM_SEED={seed} SIM_SEEDS=1 cargo test -p firstbyte-driver --test sim -- --nocapture {test}"
-        );
-        failed.push(seed);
-        if failed.len() == FAULTS_MAX {
-            break;
-        }
-    }
-    assert!(failed.is_empty(), "seeds that failed: {failed:?}");
-}
-
 #[test]
 fn no_seed_finds_a_fault() {
     let site = site::Site::new("");
     let mut total = run::Tally::default();
     let test = "no_seed_finds_a_fault";
     let run = |seed| run::run::<client::Client>(seed, &site);
-    seeds(test, run, |tally| total.add(tally));
+    seeds::seeds("sim", test, run, |tally| total.add(tally));
     println!("{total:?}");
 }
 
@@ -86,9 +50,6 @@ fn no_seed_of_http2_finds_a_fault() {
     let mut total = run::Tally::default();
     let test = "no_seed_of_http2_finds_a_fault";
     let run = |seed| run::run::<h2::Peer>(seed, &site);
-    seeds(test, run, |tally| total.add(tally));
+    seeds::seeds("sim", test, run, |tally| total.add(tally));
     println!("{total:?}");
 }
-
-/// Faults shown before the rest is left.
-const FAULTS_MAX: usize = 10;

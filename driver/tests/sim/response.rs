@@ -51,11 +51,11 @@ pub(crate) fn read(bytes: &[u8], is_head: bool) -> Result<Read, String> {
         };
         let (status, fields) = head(&bytes[at..at + end + 2])?;
         at += end + 4;
-        if status == 100 {
+        if status < 200 && status != 101 {
             interim += 1;
             continue;
         }
-        let bare = is_head || status == 204 || status == 304;
+        let bare = is_head || matches!(status, 101 | 204 | 304);
         let framed = framing(&fields, bare)?;
         let rest = &bytes[at..];
         let mut response = Response {

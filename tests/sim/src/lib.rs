@@ -10,6 +10,7 @@
 //! urgent data, half-open connections, the loss of a reset.
 #![forbid(unsafe_code)]
 
+mod dialled;
 mod random;
 mod wire;
 mod world;
@@ -125,6 +126,15 @@ impl Net for SimNet {
                 error,
             }),
         }
+    }
+
+    fn take_error(&mut self, socket: &mut SimSocket) -> Option<io::Error> {
+        socket.0.borrow_mut().take_error()
+    }
+
+    /// What has come to a peer that is there is acknowledged at once.
+    fn acknowledged_bytes(&mut self, socket: &mut SimSocket) -> Option<u64> {
+        Some(socket.0.borrow().sent().len() as u64)
     }
 
     fn set_nodelay(&mut self, socket: &mut SimSocket, on: bool) {

@@ -89,6 +89,25 @@ pub struct Wire {
     pub closed_on_input: bool,
     /// What no server may do.
     pub violations: Vec<String>,
+    /// What the peer behind a dialled wire did to it.
+    pub(super) dialled: Dialled,
+}
+
+/// What is so of connections that the server has begun, and of no others.
+#[derive(Debug, Default)]
+pub(super) struct Dialled {
+    /// It is not established, and nothing is told of it.
+    pub(super) pending: bool,
+    /// Its peer has closed both sides: what is sent is answered with a reset.
+    pub(super) left: bool,
+    /// Its peer closes when the next byte is on its way.
+    pub(super) leaving: bool,
+    /// What was sent to a peer that had closed.
+    pub(super) lost: Vec<u8>,
+    /// The error that waits to be taken.
+    pub(super) errno: Option<i32>,
+    /// A reset has come behind the peer's end: no send succeeds any more.
+    pub(super) unsendable: bool,
 }
 
 impl Wire {
@@ -119,6 +138,7 @@ impl Wire {
             closed: false,
             closed_on_input: false,
             violations: Vec::new(),
+            dialled: Dialled::default(),
         }
     }
 
@@ -205,7 +225,7 @@ impl Wire {
 
     /// Whether a poller would tell of this connection.
     pub fn is_ready(&self) -> bool {
-        !self.closed && (self.edge || (self.full && self.room() > 0))
+        !self.closed && !self.dialled.pending && (self.edge || (self.full && self.room() > 0))
     }
 
     /// The event as a poller tells it: readable, writable, hung up.
@@ -216,12 +236,9 @@ impl Wire {
             (self.full, self.blocked) = (false, false);
         }
         self.announced = self.inbox.len();
-        let readable = self.taken < self.inbox.len() || self.fin || self.reset;
-        (
-            readable,
-            self.room() > 0 || self.reset,
-            self.fin || self.reset,
-        )
+        let failed = self.reset || self.dialled.errno.is_some();
+        let readable = self.taken < self.inbox.len() || self.fin || failed;
+        (readable, self.room() > 0 || failed, self.fin || failed)
     }
 
     fn room(&self) -> usize {
@@ -315,8 +332,17 @@ impl Wire {
             self.violations
                 .push("a send after the end of the server's side".to_owned());
         }
+        if self.dialled.unsendable {
+            return Err(io::Error::from_raw_os_error(EPIPE));
+        }
         if !self.random.chance(self.faults.no_inline) {
             inline(out)?;
+        }
+        if std::mem::take(&mut self.dialled.leaving) {
+            self.leave();
+        }
+        if self.dialled.left {
+            return self.lose(out, limit);
         }
         let wanted = usize::try_from(out.len().min(limit)).unwrap_or(usize::MAX);
         let mut most = wanted.min(self.room());
@@ -338,6 +364,21 @@ impl Wire {
         Ok(Sent {
             bytes: bytes as u64,
             blocked,
+        })
+    }
+
+    /// A send to a peer that has closed: the system takes the bytes, and the reset follows.
+    fn lose(&mut self, out: &mut OutputQueue, limit: u64) -> io::Result<Sent> {
+        let wanted = usize::try_from(out.len().min(limit)).unwrap_or(usize::MAX);
+        let before = self.outbox.len();
+        let bytes = self.take_from(out, wanted)?;
+        self.dialled.lost.extend(self.outbox.drain(before..));
+        self.dialled.errno = Some(EPIPE);
+        self.dialled.unsendable = true;
+        self.edge = true;
+        Ok(Sent {
+            bytes: bytes as u64,
+            blocked: false,
         })
     }
 
@@ -406,6 +447,7 @@ fn take_list(out: &OutputQueue, room: usize, to: &mut Vec<u8>) -> usize {
     done
 }
 
+const EPIPE: i32 = 32;
 /// Fruitless calls between two events; spurious turns make some.
 const FRUITLESS_MAX: u32 = 1000;
 /// Pieces of memory of one send.

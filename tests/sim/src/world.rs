@@ -146,6 +146,11 @@ impl World {
         (self.tables.clients.len(), self.tables.clients.timers())
     }
 
+    /// Open connections to servers and armed timers.
+    pub fn upstream_counts(&self) -> (usize, usize) {
+        (self.tables.upstreams.len(), self.tables.upstreams.timers())
+    }
+
     /// Whether an event or a timer waits for the next turn of the loop.
     pub fn is_ready(&self) -> bool {
         self.pending.is_some()
@@ -220,6 +225,14 @@ impl World {
         self.turn(self.links[index].key, cause);
     }
 
+    /// A turn for nothing, of a connection to a server.
+    pub fn spurious_upstream(&mut self, dice: u64, cause: Readiness) {
+        self.tick();
+        if let Some((key, _)) = self.dialed.get(dice as usize % self.dialed.len().max(1)) {
+            self.turn_upstream(*key, cause);
+        }
+    }
+
     /// A wake for nothing, of a stream of a connection, either of which may be gone.
     pub fn wake_spuriously(&mut self, index: usize, stream: u32) {
         let owner = self.tables.clients.token(self.links[index].key);
@@ -254,7 +267,7 @@ impl World {
         self.dialed.retain(|(_, wire)| !wire.borrow().closed);
         for at in 0..self.dialed.len() {
             let (key, wire) = &self.dialed[at];
-            if !wire.borrow().is_ready() {
+            if !wire.borrow().is_ready() || !self.random.chance(self.permille) {
                 continue;
             }
             let (key, (readable, writable, hung_up)) = (*key, wire.borrow_mut().event());

@@ -1,0 +1,45 @@
+//! Seeded simulation of a worker with servers behind it: clients ask, servers answer, split, reset, stall and lie.
+//!
+//! A run is made from its seed alone, as in `sim`: `SIM_SEED` is the first seed (1), `SIM_SEEDS` how many are run (300). Clients
+//! of HTTP/1, HTTP/2 and SPDY send requests in pieces to locations that pass them on in different ways (`site`). Each
+//! connection to a server has a script drawn from the dice (`plan`, `server`): it answers whole, in pieces, late or early, with
+//! interim responses and trailers, stops or breaks anywhere, lies about its length, talks nonsense, says nothing, switches
+//! protocols, leaves while it is idle, and refuses connections or keeps them waiting.
+//!
+//! What was asked and what was answered is in one account (`ledger`). The servers' judge (`server`, `request`) wants every
+//! request to be one that a client made, whole, in order, and no more often than may be; the clients' judge (`verdict`)
+//! wants every response to be one server's whole answer, an error of ours with a reason, or visibly broken with a reason.
+
+#[path = "behind/h1.rs"]
+mod h1;
+#[path = "behind/ledger.rs"]
+mod ledger;
+#[path = "behind/mux.rs"]
+mod mux;
+#[path = "behind/plan.rs"]
+mod plan;
+#[path = "behind/request.rs"]
+mod request;
+#[path = "sim/response.rs"]
+mod response;
+#[path = "behind/run.rs"]
+mod run;
+#[path = "sim/seeds.rs"]
+mod seeds;
+#[path = "behind/server.rs"]
+mod server;
+#[path = "behind/site.rs"]
+mod site;
+#[path = "behind/verdict.rs"]
+mod verdict;
+
+#[test]
+fn no_seed_finds_a_fault() {
+    let site = site::Site::new();
+    let mut total = run::Tally::default();
+    let run = |seed| run::run(seed, &site);
+    seeds::seeds("behind", "no_seed_finds_a_fault", run, |tally| {
+        total.add(tally)
+    });
+    println!("{total:?}");
+}

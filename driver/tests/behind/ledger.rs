@@ -1,0 +1,166 @@
+//! What clients asked and what servers got and said of it: the one account that both judges read.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use sim::Random;
+
+use super::plan::Plan;
+use super::site::{PLACES, Place};
+
+/// What a client asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    pub(crate) id: usize,
+    pub(crate) place: usize,
+    pub(crate) method: &'static str,
+    /// Its body; where it asks for an upgrade, what it sends through the tunnel.
+    pub(crate) body: Rc<[u8]>,
+    pub(crate) has_body: bool,
+    pub(crate) upgrade: bool,
+    pub(crate) gzip: bool,
+    /// When its first byte was sent.
+    pub(crate) begun_ms: u64,
+    /// All of it was sent, and the client waits as it should.
+    pub(crate) is_sent: bool,
+    /// The client has ended, reset or cancelled, or does not read.
+    pub(crate) spoiled: bool,
+}
+
+impl Ask {
+    pub(crate) fn place(&self) -> &'static Place {
+        &PLACES[self.place]
+    }
+
+    pub(crate) fn path(&self) -> String {
+        format!("/{}/{}", self.place().name, self.id)
+    }
+
+    pub(crate) fn is_head(&self) -> bool {
+        self.method == "HEAD"
+    }
+}
+
+/// For what a server was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Whole,
+    /// Behind `X-Accel-Redirect`.
+    Inner,
+    /// Whether the request may pass.
+    Auth,
+}
+
+/// A request as a server got it.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    pub(crate) ask: usize,
+    pub(crate) part: Part,
+    /// The first one of its connection.
+    pub(crate) is_fresh: bool,
+    pub(crate) begun_ms: u64,
+    pub(crate) is_whole: bool,
+    pub(crate) plan: Option<Plan>,
+    /// Bytes of the answer that were sent, and whether what follows was done.
+    pub(crate) said: usize,
+    pub(crate) is_over: bool,
+}
+
+impl Attempt {
+    /// Whether the client may have got the answer whole.
+    pub(crate) fn may_be_whole(&self) -> bool {
+        self.plan.as_ref().is_some_and(|plan| {
+            let ended = !plan.until_close || self.is_over;
+            !plan.bad && self.said >= plan.whole_at && ended
+        })
+    }
+
+    /// Whether the answer must reach the client whole, were it the last.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.may_be_whole() && self.plan.as_ref().is_some_and(Plan::is_sound)
+    }
+
+    /// Whether the head of an answer was sent whole.
+    pub(crate) fn has_head(&self) -> bool {
+        let said = |plan: &Plan| !plan.bad_head && self.said >= plan.head_at;
+        self.plan.as_ref().is_some_and(said)
+    }
+}
+
+/// The account of one run.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    pub(crate) asks: Vec<Ask>,
+    pub(crate) attempts: Vec<Attempt>,
+    /// Requests that were sent to servers that had closed, and when.
+    pub(crate) lost: Vec<(usize, u64)>,
+    /// Connections that were refused or held back.
+    pub(crate) unconnected: usize,
+    /// Connections that are not established yet.
+    pub(crate) pending: usize,
+    /// What servers have to say against the proxy.
+    pub(crate) faults: Vec<String>,
+}
+
+pub(crate) type Book = Rc<RefCell<Ledger>>;
+
+impl Ledger {
+    /// A request of any kind.
+    pub(crate) fn ask(&mut self, random: &mut Random) -> usize {
+        let id = self.asks.len();
+        let place = random.within(0..PLACES.len());
+        let upgrade = PLACES[place].upgrades && random.chance(700);
+        let method = match random.below(10) {
+            _ if upgrade => "GET",
+            0..5 => "GET",
+            5 => "HEAD",
+            6 => "PUT",
+            _ => "POST",
+        };
+        let has_body = matches!(method, "PUT" | "POST");
+        let len = match random.below(10) {
+            0 => 0,
+            1..4 => random.within(0..20),
+            4..8 => random.within(0..5000),
+            8 => random.within(0..40_000),
+            _ if random.chance(300) => random.within(60_000..200_000),
+            _ => 1,
+        };
+        let len = if has_body || upgrade { len } else { 0 };
+        self.asks.push(Ask {
+            id,
+            place,
+            method,
+            body: bytes(id * 2, len),
+            has_body,
+            upgrade,
+            gzip: random.chance(300),
+            begun_ms: 0,
+            is_sent: false,
+            spoiled: false,
+        });
+        id
+    }
+
+    /// Numbers of the attempts of which a client may get the answer.
+    pub(crate) fn attempts_of(&self, ask: usize) -> impl Iterator<Item = (usize, &Attempt)> {
+        let attempts = self.attempts.iter().enumerate();
+        attempts.filter(move |(_, a)| a.ask == ask && a.part != Part::Auth)
+    }
+
+    /// The same with those that decide whether the request may pass.
+    pub(crate) fn all_of(&self, ask: usize) -> impl Iterator<Item = &Attempt> {
+        self.attempts.iter().filter(move |a| a.ask == ask)
+    }
+}
+
+/// Bytes such that a piece from the wrong place or body shows.
+pub(crate) fn bytes(seed: usize, len: usize) -> Rc<[u8]> {
+    let byte = |at: usize| {
+        let mixed = (at as u32 + 1)
+            .wrapping_mul(2_654_435_761)
+            .wrapping_add(seed as u32 * 97);
+        b'a' + ((mixed >> 13) % 26) as u8
+    };
+    (0..len).map(byte).collect()
+}

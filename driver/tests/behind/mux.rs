@@ -1,0 +1,435 @@
+//! Clients of HTTP/2 and SPDY: several requests at a time, bodies in pieces as windows allow, some of them given up.
+
+use engines::client::{Bodies, Event, Refusal};
+use engines::{h2, spdy};
+use sim::{Link, Random, Wire};
+
+use super::ledger::Book;
+use super::run::{Guest, Manner};
+use super::verdict::{End, Got};
+
+/// What clients of both protocols do.
+pub(crate) trait Speaks {
+    fn begin(random: &mut Random) -> Self;
+    fn request(&mut self, fields: &[(String, String)], ended: bool) -> Result<u32, Refusal>;
+    fn send(&mut self, id: u32, bytes: &[u8], ended: bool);
+    fn cancel(&mut self, id: u32);
+    fn receive(&mut self, bytes: &[u8]);
+    fn event(&mut self) -> Option<Event<String>>;
+    fn consumed(&mut self, id: u32, bytes: u64);
+    fn transmit(&mut self, out: &mut Vec<u8>);
+    const NAMES: [&'static str; 4];
+}
+
+macro_rules! speaks {
+    ($kind:ty, $new:expr, $names:expr) => {
+        impl Speaks for $kind {
+            const NAMES: [&'static str; 4] = $names;
+            fn begin(random: &mut Random) -> Self {
+                #[allow(clippy::redundant_closure_call, reason = "one for each protocol")]
+                $new(random)
+            }
+            fn request(
+                &mut self,
+                fields: &[(String, String)],
+                ended: bool,
+            ) -> Result<u32, Refusal> {
+                let fields = fields.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
+                <$kind>::request(self, fields, ended)
+            }
+            fn send(&mut self, id: u32, bytes: &[u8], ended: bool) {
+                <$kind>::send(self, id, bytes, ended);
+            }
+            fn cancel(&mut self, id: u32) {
+                <$kind>::cancel(self, id);
+            }
+            fn receive(&mut self, bytes: &[u8]) {
+                <$kind>::receive(self, bytes);
+            }
+            fn event(&mut self) -> Option<Event<String>> {
+                <$kind>::event(self).map(plain)
+            }
+            fn consumed(&mut self, id: u32, bytes: u64) {
+                <$kind>::consumed(self, id, bytes);
+            }
+            fn transmit(&mut self, out: &mut Vec<u8>) {
+                <$kind>::transmit(self, out);
+            }
+        }
+    };
+}
+
+speaks!(
+    h2::Client,
+    |random: &mut Random| h2::Client::new(
+        h2::Settings {
+            preread_bytes: *random.pick(&[1000, 65_535]),
+            abuse_budget: u32::MAX,
+            ..h2::Settings::default()
+        },
+        Bodies::Told
+    ),
+    [":method", ":scheme", ":authority", ":path"]
+);
+speaks!(
+    spdy::Client,
+    |random: &mut Random| spdy::Client::new(
+        spdy::Settings {
+            headers_level: 6,
+            preread_bytes: *random.pick(&[1000, 65_536]),
+            abuse_budget: u32::MAX,
+            ..spdy::Settings::default()
+        },
+        Bodies::Told
+    ),
+    [":method", ":scheme", ":host", ":path"]
+);
+
+/// The same event without the errors of its protocol.
+fn plain<E: std::fmt::Debug>(event: Event<E>) -> Event<String> {
+    match event {
+        Event::Interim { stream, head } => Event::Interim { stream, head },
+        Event::Head { stream, head, size } => Event::Head { stream, head, size },
+        Event::Data { stream, bytes } => Event::Data { stream, bytes },
+        Event::Trailers { stream, fields } => Event::Trailers { stream, fields },
+        Event::End { stream, body_bytes } => Event::End { stream, body_bytes },
+        Event::Upgraded(stream) => Event::Upgraded(stream),
+        Event::Reset { stream, code } => Event::Reset { stream, code },
+        Event::Malformed { stream, what } => Event::Malformed { stream, what },
+        Event::Pong(number) => Event::Pong(number),
+        Event::Closing { last, code } => Event::Closing { last, code },
+        Event::Failed(error) => Event::Failed(format!("{error:?}")),
+        Event::Eof => Event::Eof,
+    }
+}
+
+pub(crate) struct Client<S> {
+    manner: Manner,
+    book: Book,
+    speaker: S,
+    left: usize,
+    streams: Vec<Stream>,
+    out: Vec<u8>,
+    pushed: usize,
+    heard: usize,
+    answered: usize,
+    closed: bool,
+}
+
+struct Stream {
+    id: u32,
+    ask: usize,
+    /// Bytes of its body that were given to the speaker; `None` where all were.
+    sent: Option<usize>,
+    /// What the client says until its end.
+    end: usize,
+    got: Got,
+    cancelled: bool,
+    is_checked: bool,
+    /// It was not begun by the server.
+    refused: bool,
+}
+
+impl<S: Speaks> Client<S> {
+    pub(crate) fn new(manner: Manner, book: &Book, random: &mut Random) -> Self {
+        let mut client = Self {
+            manner,
+            book: Book::clone(book),
+            speaker: S::begin(random),
+            left: random.within(1..12),
+            streams: Vec::new(),
+            out: Vec::new(),
+            pushed: 0,
+            heard: 0,
+            answered: 0,
+            closed: false,
+        };
+        client.speaker.transmit(&mut client.out);
+        client
+    }
+
+    fn open(&mut self, now_ms: u64, random: &mut Random) {
+        if self.left == 0 {
+            return;
+        }
+        self.left -= 1;
+        let mut book = self.book.borrow_mut();
+        let number = book.ask(random);
+        let ask = &mut book.asks[number];
+        ask.upgrade = false;
+        ask.begun_ms = now_ms;
+        if !ask.has_body {
+            ask.body = std::rc::Rc::from([]);
+        }
+        let [method, scheme, host, path] = S::NAMES;
+        let mut fields: Vec<(String, String)> = [
+            (method, ask.method.to_owned()),
+            (scheme, "http".to_owned()),
+            (host, "a.test".to_owned()),
+            (path, ask.path()),
+        ]
+        .map(|(n, v)| (n.to_owned(), v))
+        .to_vec();
+        if host == ":host" {
+            fields.push((":version".to_owned(), "HTTP/1.1".to_owned()));
+        }
+        fields.push(("x-id".to_owned(), number.to_string()));
+        if ask.gzip {
+            fields.push(("accept-encoding".to_owned(), "gzip".to_owned()));
+        }
+        if ask.has_body && random.chance(500) {
+            fields.push(("content-length".to_owned(), ask.body.len().to_string()));
+        }
+        let ended = !ask.has_body;
+        let Ok(id) = self.speaker.request(&fields, ended) else {
+            self.left = 0;
+            book.asks[number].spoiled = true;
+            return;
+        };
+        self.streams.push(Stream {
+            id,
+            ask: number,
+            sent: (!ended).then_some(0),
+            end: usize::MAX,
+            got: Got::default(),
+            cancelled: false,
+            is_checked: false,
+            refused: false,
+        });
+    }
+
+    /// Sends more of a body.
+    fn upload(&mut self, at: usize, all: bool, random: &mut Random) {
+        let stream = &mut self.streams[at];
+        let Some(sent) = stream
+            .sent
+            .filter(|_| !stream.cancelled && stream.got.end == End::Open)
+        else {
+            return;
+        };
+        let body = std::rc::Rc::clone(&self.book.borrow().asks[stream.ask].body);
+        let left = body.len() - sent;
+        let len = if all { left } else { random.piece(left) };
+        let ended = len == left && (all || random.chance(700));
+        self.speaker.send(stream.id, &body[sent..sent + len], ended);
+        stream.sent = (!ended).then_some(sent + len);
+    }
+
+    fn push(&mut self, wire: &mut Wire, all: bool, random: &mut Random) {
+        self.speaker.transmit(&mut self.out);
+        for stream in &mut self.streams {
+            if stream.end == usize::MAX && stream.sent.is_none() {
+                stream.end = self.out.len();
+            }
+        }
+        let there = self.out.len().min(self.manner.limit);
+        let Some(left) = there.checked_sub(self.pushed).filter(|left| *left > 0) else {
+            return;
+        };
+        let len = if all { left } else { random.piece(left) };
+        wire.push(&self.out[self.pushed..self.pushed + len]);
+        self.pushed += len;
+    }
+
+    fn hear(&mut self) -> Result<(), String> {
+        while let Some(event) = self.speaker.event() {
+            let stream = match &event {
+                Event::Head { stream, .. }
+                | Event::Data { stream, .. }
+                | Event::Trailers { stream, .. }
+                | Event::End { stream, .. }
+                | Event::Reset { stream, .. }
+                | Event::Malformed { stream, .. } => *stream,
+                Event::Failed(error) => {
+                    return Err(format!("the server breaks the protocol: {error}"));
+                }
+                Event::Closing { last, .. } => {
+                    for stream in self.streams.iter_mut().filter(|s| s.id > *last) {
+                        stream.refused = true;
+                    }
+                    self.left = 0;
+                    continue;
+                }
+                _ => continue,
+            };
+            let Some(stream) = self.streams.iter_mut().find(|s| s.id == stream) else {
+                return Err(format!("an event of nobody: {event:?}"));
+            };
+            match event {
+                Event::Head { head, .. } => {
+                    stream.got.status = head.status;
+                    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                    let fields = head.fields.iter();
+                    stream.got.fields = fields
+                        .map(|f| (text(head.bytes(f.name)), text(head.bytes(f.value))))
+                        .collect();
+                }
+                Event::Data { bytes, .. } => {
+                    stream.got.body.extend_from_slice(&bytes);
+                    self.speaker.consumed(stream.id, bytes.len() as u64);
+                }
+                Event::Trailers { .. } => stream.got.trailers += 1,
+                Event::End { .. } => {
+                    stream.got.end = End::Whole;
+                    self.answered += 1;
+                }
+                Event::Reset { code, .. } => {
+                    // REFUSED_STREAM: it may be sent again.
+                    stream.refused |= code == 7 && stream.got.status == 0;
+                    stream.got.end = End::Broken;
+                }
+                Event::Malformed { what, .. } => {
+                    return Err(format!("a response is malformed: {what:?}"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<S: Speaks> Guest for Client<S> {
+    fn act(&mut self, wire: &mut Wire, now_ms: u64, random: &mut Random) {
+        match random.below(10) {
+            0..2 => self.open(now_ms, random),
+            2..5 if !self.streams.is_empty() => {
+                let at = random.within(0..self.streams.len());
+                self.upload(at, false, random);
+            }
+            5 if !self.streams.is_empty() && random.chance(60) => {
+                let at = random.within(0..self.streams.len());
+                let stream = &mut self.streams[at];
+                self.speaker.cancel(stream.id);
+                stream.cancelled = true;
+            }
+            6 => self.manner.fetch(wire, random),
+            _ => self.push(wire, false, random),
+        }
+        let done =
+            self.left == 0 && self.pushed == self.out.len() || self.pushed >= self.manner.limit;
+        self.manner.leave(wire, done, random);
+    }
+
+    fn finish(&mut self, wire: &mut Wire, _: u64, random: &mut Random) -> bool {
+        let before = (self.pushed, wire.fetched());
+        self.manner.hurry();
+        self.left = 0;
+        for at in 0..self.streams.len() {
+            self.upload(at, true, random);
+        }
+        self.push(wire, true, random);
+        self.manner.fetch(wire, random);
+        before != (self.pushed, wire.fetched())
+    }
+
+    fn look(&mut self, link: &Link, now_ms: u64) -> Result<(), String> {
+        if self.closed {
+            return Ok(());
+        }
+        let wire = link.wire.borrow();
+        if let Some(violation) = wire.violations.first() {
+            return Err(violation.clone());
+        }
+        self.speaker.receive(&wire.sent()[self.heard..]);
+        self.heard = wire.sent().len();
+        self.closed = wire.closed;
+        let gone = wire.is_ended()
+            || wire.is_reset()
+            || self.manner.is_stalled()
+            || link.swept.is_some()
+            || link.lost;
+        {
+            let mut book = self.book.borrow_mut();
+            for stream in &self.streams {
+                let ask = &mut book.asks[stream.ask];
+                ask.is_sent = wire.taken() >= stream.end && self.pushed >= stream.end;
+                ask.spoiled |= gone || stream.cancelled;
+            }
+        }
+        self.hear()?;
+        let retired = link.retired.is_some();
+        for stream in &mut self.streams {
+            if self.closed && stream.got.end == End::Open {
+                stream.got.end = End::Broken;
+            }
+            let unbegun = stream.got.status == 0 && (retired || stream.refused);
+            if stream.cancelled || stream.is_checked || unbegun {
+                continue;
+            }
+            stream.is_checked = stream.got.end != End::Open;
+            self.book.borrow().check(stream.ask, &stream.got, now_ms)?;
+        }
+        Ok(())
+    }
+
+    fn quiet(&self, link: &Link, _: u64) -> Result<(), String> {
+        let wire = link.wire.borrow();
+        if wire.closed
+            || wire.is_full()
+            || wire.shutdown_ms.is_some()
+            || self.pushed < self.out.len()
+        {
+            return Ok(());
+        }
+        for stream in self
+            .streams
+            .iter()
+            .filter(|s| s.got.end == End::Open && !s.refused)
+        {
+            if self.book.borrow().is_due(stream.ask) {
+                return Err(format!(
+                    "request {} is not answered, though its server has",
+                    stream.ask
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn waits(&self, link: &Link) -> bool {
+        let wire = link.wire.borrow();
+        !wire.closed && !wire.is_reset()
+    }
+
+    fn story(&self, link: &Link) -> String {
+        let wire = link.wire.borrow();
+        let mut story = format!(
+            "  {} {:?}: pushed {} of {}, taken {}, sent {}, fetched {}, closed {:?} shutdown {:?} retired {:?}\n",
+            S::NAMES[2],
+            self.manner,
+            self.pushed,
+            self.out.len(),
+            wire.taken(),
+            wire.sent().len(),
+            wire.fetched(),
+            link.closed,
+            wire.shutdown_ms,
+            link.retired
+        );
+        for stream in &self.streams {
+            let ask = &self.book.borrow().asks[stream.ask];
+            story += &format!(
+                "    stream {}: {} {} {} bytes, sent {:?} begun {} all {} spoiled {} cancelled {} refused {}: {:?} {} {} bytes {:?}\n",
+                stream.id,
+                ask.method,
+                ask.path(),
+                ask.body.len(),
+                stream.sent,
+                ask.begun_ms,
+                ask.is_sent,
+                ask.spoiled,
+                stream.cancelled,
+                stream.refused,
+                stream.got.end,
+                stream.got.status,
+                stream.got.body.len(),
+                stream.got.fields
+            );
+        }
+        story
+    }
+
+    fn answered(&self) -> usize {
+        self.answered
+    }
+}

@@ -1,0 +1,319 @@
+//! What a server says to a request: drawn from the dice when its head is there.
+
+use std::rc::Rc;
+
+use sim::Random;
+
+use super::ledger::{Ask, Part, bytes};
+
+/// What a server does when it has said what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// Waits for the next request.
+    Keep,
+    /// Closes.
+    Leave,
+    /// Ends its side and reads on.
+    End,
+    Reset,
+    /// Says nothing any more, and reads on.
+    Silent,
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) status: u16,
+    pub(crate) body: Rc<[u8]>,
+    /// All that is sent.
+    pub(crate) text: Vec<u8>,
+    /// Where in the text the final head ends, and where the answer is complete.
+    pub(crate) head_at: usize,
+    pub(crate) whole_at: usize,
+    pub(crate) until_close: bool,
+    pub(crate) trailers: bool,
+    pub(crate) accel: Accel,
+    /// No answer that anybody may take for a whole one.
+    pub(crate) bad: bool,
+    /// Not even its head is one.
+    pub(crate) bad_head: bool,
+    /// It is begun before the request body is there.
+    pub(crate) early: bool,
+    /// How long nothing is said, and where and how long again.
+    pub(crate) late_ms: u64,
+    pub(crate) pause: Option<(usize, u64)>,
+    pub(crate) after: After,
+}
+
+/// Where the answer sends the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Accel {
+    No,
+    File,
+    Inner,
+}
+
+impl Plan {
+    /// No answer at all.
+    pub(crate) fn nothing(after: After) -> Self {
+        Self {
+            status: 0,
+            body: Rc::from([]),
+            text: Vec::new(),
+            head_at: 0,
+            whole_at: 0,
+            until_close: false,
+            trailers: false,
+            accel: Accel::No,
+            bad: true,
+            bad_head: true,
+            early: false,
+            late_ms: 0,
+            pause: None,
+            after,
+        }
+    }
+
+    /// Whether it reaches the client, once it is said.
+    pub(crate) fn is_sound(&self) -> bool {
+        // A reset may overtake what was said, and closing on what was not read is one.
+        let lost = self.after == After::Reset || (self.early && self.after == After::Leave);
+        !self.bad && !lost && self.text.len() >= self.whole_at
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    Length,
+    Chunked,
+    Close,
+}
+
+/// What a server says to a request. One that is calm means well.
+pub(crate) fn draw(number: usize, ask: &Ask, part: Part, calm: bool, random: &mut Random) -> Plan {
+    let mut plan = answer(number, ask, part, random);
+    if !calm && random.chance(350) {
+        spoil(&mut plan, ask, random);
+    }
+    if random.chance(200) {
+        plan.late_ms = *random.pick(&[1, 50, 400, 1500]);
+    }
+    if random.chance(150) {
+        plan.pause = Some((random.within(0..plan.text.len() + 1), random.below(900)));
+    }
+    if !calm && random.chance(20) {
+        plan.late_ms = 9000;
+    }
+    plan.early = ask.has_body && random.chance(if calm { 0 } else { 150 });
+    plan
+}
+
+fn answer(number: usize, ask: &Ask, part: Part, random: &mut Random) -> Plan {
+    let tunnel = ask.upgrade && part == Part::Whole && random.chance(700);
+    let accel = match random.below(20) {
+        0 if is_plain(ask, part) => Accel::File,
+        1 if is_plain(ask, part) => Accel::Inner,
+        _ => Accel::No,
+    };
+    let status = match random.below(12) {
+        _ if tunnel => 101,
+        _ if accel != Accel::No => 200,
+        0 => 204,
+        1 => 404,
+        2 => 503,
+        3 => 500,
+        4 => 304,
+        _ => 200,
+    };
+    let len = match random.below(12) {
+        0 => 0,
+        1..4 => random.within(1..30),
+        4..9 => random.within(1..6000),
+        9 | 10 => random.within(5000..50_000),
+        _ if random.chance(300) => random.within(60_000..250_000),
+        _ => 1,
+    };
+    let bare = matches!(status, 204 | 304);
+    let body = bytes(number * 2 + 1, if bare { 0 } else { len });
+    let framing = *random.pick(&[
+        Framing::Length,
+        Framing::Length,
+        Framing::Chunked,
+        Framing::Close,
+    ]);
+    let trailers = framing == Framing::Chunked && random.chance(300);
+    let mut text = Vec::new();
+    for _ in 0..if random.chance(150) {
+        random.within(1..4)
+    } else {
+        0
+    } {
+        let interim = *random.pick(&[
+            "103 Early Hints\r\nLink: </x>",
+            "102 Processing",
+            "100 Continue",
+        ]);
+        text.extend_from_slice(format!("HTTP/1.1 {interim}\r\n\r\n").as_bytes());
+    }
+    let mut head = format!(
+        "HTTP/1.1 {status} Some Reason\r\nX-Answer: {number}\r\nContent-Type: text/plain\r\n"
+    );
+    match accel {
+        Accel::No => {}
+        Accel::File => head += "X-Accel-Redirect: /file\r\n",
+        Accel::Inner => head += &format!("X-Accel-Redirect: /inner/{}\r\n", ask.id),
+    }
+    let until_close = framing == Framing::Close && !bare && !tunnel;
+    let mut after = match random.below(10) {
+        0 => After::Leave,
+        1 => After::End,
+        _ => After::Keep,
+    };
+    if tunnel || until_close {
+        after = if random.chance(700) {
+            After::Leave
+        } else {
+            After::End
+        };
+    }
+    match framing {
+        _ if tunnel => head += "Connection: upgrade\r\nUpgrade: echo\r\n",
+        _ if bare => {}
+        Framing::Length => head += &format!("Content-Length: {}\r\n", body.len()),
+        Framing::Chunked => head += "Transfer-Encoding: chunked\r\n",
+        Framing::Close => {}
+    }
+    if after != After::Keep && !tunnel && random.chance(500) {
+        head += "Connection: close\r\n";
+    }
+    text.extend_from_slice(head.as_bytes());
+    text.extend_from_slice(b"\r\n");
+    let head_at = text.len();
+    let bodiless =
+        bare || (ask.is_head() && part != Part::Auth) || part == Part::Auth && ask.is_head();
+    if !bodiless {
+        match framing {
+            Framing::Chunked if !tunnel => chunks(&mut text, &body, trailers, random),
+            _ => text.extend_from_slice(&body),
+        }
+    }
+    let whole_at = text.len();
+    Plan {
+        status,
+        body,
+        text,
+        head_at,
+        whole_at,
+        until_close: until_close && !bodiless,
+        trailers: trailers && !bodiless && !tunnel,
+        accel,
+        bad: false,
+        bad_head: false,
+        early: false,
+        late_ms: 0,
+        pause: None,
+        after,
+    }
+}
+
+/// Whether its answer may send the request elsewhere.
+fn is_plain(ask: &Ask, part: Part) -> bool {
+    part == Part::Whole && !ask.has_body && !ask.upgrade && !ask.place().intercepts
+}
+
+fn chunks(text: &mut Vec<u8>, body: &[u8], trailers: bool, random: &mut Random) {
+    let mut rest = body;
+    while !rest.is_empty() {
+        let (piece, left) = rest.split_at(random.piece(rest.len()));
+        let extension = if random.chance(100) { ";a=b" } else { "" };
+        text.extend_from_slice(format!("{:x}{extension}\r\n", piece.len()).as_bytes());
+        text.extend_from_slice(piece);
+        text.extend_from_slice(b"\r\n");
+        rest = left;
+    }
+    text.extend_from_slice(match trailers {
+        true => b"0\r\nX-Sum: 1\r\n\r\n",
+        false => b"0\r\n\r\n",
+    });
+}
+
+/// Something goes wrong.
+fn spoil(plan: &mut Plan, ask: &Ask, random: &mut Random) {
+    let cut = match random.below(4) {
+        0 => 0,
+        1 => random.within(0..plan.head_at),
+        _ => random.within(0..plan.text.len()),
+    };
+    let ends = [After::Leave, After::End, After::Reset, After::Silent];
+    match random.below(10) {
+        0..5 => {
+            plan.text.truncate(cut);
+            plan.after = *random.pick(&ends);
+            // What only its end ends may end there as well.
+            if plan.until_close
+                && cut >= plan.head_at
+                && matches!(plan.after, After::Leave | After::End)
+            {
+                let len = plan.body.len() - (plan.whole_at - cut);
+                plan.body = plan.body[..len].into();
+                plan.whole_at = cut;
+            } else {
+                plan.bad = true;
+                plan.bad_head = cut < plan.head_at;
+            }
+        }
+        5 if plan.until_close || plan.status == 101 => {}
+        5 => {
+            // What follows belongs to nobody.
+            let more = random.within(1..300);
+            plan.text.extend(std::iter::repeat_n(b'?', more));
+        }
+        6 => {
+            // More is announced than comes.
+            let shown = String::from_utf8_lossy(&plan.text[..plan.head_at]).into_owned();
+            let told = format!("Content-Length: {}\r\n", plan.body.len());
+            if plan.whole_at > plan.head_at && shown.contains(&told) {
+                let lie = shown.replace(
+                    &told,
+                    &format!("Content-Length: {}\r\n", plan.body.len() + 7),
+                );
+                let by = lie.len() as isize - shown.len() as isize;
+                plan.text.splice(..plan.head_at, lie.into_bytes());
+                plan.head_at = plan.head_at.strict_add_signed(by);
+                plan.whole_at = plan.text.len() + 7;
+                plan.bad = true;
+                plan.after = *random.pick(&ends);
+            }
+        }
+        // A chunk without a size.
+        7 if plan.trailers => {
+            plan.text.truncate(plan.head_at);
+            plan.text.extend_from_slice(b"zz\r\n");
+            (plan.bad, plan.after) = (true, After::Silent);
+        }
+        7 => whole(plan, b"\x16\x03\x01 garbage\r\n\r\n".to_vec()),
+        8 => {
+            let line = *random.pick(&[
+                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: nonsense\r\nConnection: upgrade\r\n\r\n",
+                "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
+                "HTTP/1.1 200 OK\r\nno field\r\n\r\n",
+            ]);
+            if plan.status != 101 && !ask.upgrade {
+                whole(plan, line.as_bytes().to_vec());
+            }
+        }
+        _ => {
+            let count = if random.chance(500) { 101 } else { 3000 };
+            whole(plan, b"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(count));
+        }
+    }
+}
+
+/// This is said in place of an answer.
+fn whole(plan: &mut Plan, text: Vec<u8>) {
+    (plan.bad, plan.bad_head) = (true, true);
+    plan.text = text;
+    plan.head_at = plan.text.len();
+    plan.whole_at = plan.text.len();
+    plan.after = After::Silent;
+}

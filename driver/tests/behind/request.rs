@@ -1,0 +1,176 @@
+//! A strict reader of requests as servers get them: what one connection carries, one request after the other.
+
+use super::ledger::Part;
+
+/// The request that is read.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    /// Where it begins in what came, and where its head and all of it ends.
+    from: usize,
+    pub(crate) head_end: Option<usize>,
+    pub(crate) end: Option<usize>,
+    /// How far it has been read.
+    at: usize,
+    framing: Framing,
+    pub(crate) method: String,
+    pub(crate) body: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Framing {
+    #[default]
+    None,
+    Length(usize),
+    Chunked,
+    /// What follows 101.
+    Tunnel,
+}
+
+impl Reader {
+    /// Which request begins, as soon as its line tells.
+    ///
+    /// # Errors
+    /// It is for nobody.
+    pub(crate) fn begins(&self, came: &[u8]) -> Result<Option<(usize, Part)>, String> {
+        name(&came[self.from..])
+    }
+
+    /// Whether anything has come of it.
+    pub(crate) fn has_begun(&self, came: &[u8]) -> bool {
+        came.len() > self.from
+    }
+
+    /// Goes on to the next request.
+    pub(crate) fn next(&mut self) {
+        let from = self.end.unwrap_or(self.at);
+        *self = Self {
+            from,
+            at: from,
+            ..Self::default()
+        };
+    }
+
+    /// From here on it is a tunnel.
+    pub(crate) fn tunnel(&mut self) {
+        self.framing = Framing::Tunnel;
+        self.end = None;
+    }
+
+    /// Reads what came.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn read(&mut self, came: &[u8], id: usize) -> Result<(), String> {
+        if self.head_end.is_none() {
+            let Some(len) = find(&came[self.from..], b"\r\n\r\n") else {
+                return Ok(());
+            };
+            self.at = self.from + len + 4;
+            self.head_end = Some(self.at);
+            self.head(&came[self.from..self.at - 2], id)?;
+        }
+        if self.end.is_some() {
+            return Ok(());
+        }
+        match self.framing {
+            Framing::None => self.end = Some(self.at),
+            Framing::Length(len) => {
+                let more = (len - self.body.len()).min(came.len() - self.at);
+                self.take(came, more);
+                if self.body.len() == len {
+                    self.end = Some(self.at);
+                }
+            }
+            Framing::Chunked => return self.chunks(came),
+            Framing::Tunnel => self.take(came, came.len() - self.at),
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, came: &[u8], len: usize) {
+        self.body.extend_from_slice(&came[self.at..self.at + len]);
+        self.at += len;
+    }
+
+    fn head(&mut self, head: &[u8], id: usize) -> Result<(), String> {
+        let text = std::str::from_utf8(head).map_err(|_| "a request head is not text")?;
+        let mut lines = text.split_terminator("\r\n");
+        let line = lines.next().unwrap_or_default();
+        let words: Vec<&str> = line.split(' ').collect();
+        let [method, _, "HTTP/1.1"] = words[..] else {
+            return Err(format!("not a request line: {line:?}"));
+        };
+        self.method = method.to_owned();
+        let (mut hosts, mut ids) = (0, Vec::new());
+        let mut framings = Vec::new();
+        for line in lines {
+            let (name, value) = line
+                .split_once(": ")
+                .ok_or_else(|| format!("not a field: {line:?}"))?;
+            match name.to_ascii_lowercase().as_str() {
+                "host" => hosts += 1,
+                "x-id" => ids.push(value.to_owned()),
+                "content-length" => framings.push(Framing::Length(
+                    value.parse().map_err(|_| format!("length {value:?}"))?,
+                )),
+                "transfer-encoding" if value == "chunked" => framings.push(Framing::Chunked),
+                "transfer-encoding" => return Err(format!("coding {value:?}")),
+                _ => {}
+            }
+        }
+        if hosts != 1 || ids != [id.to_string()] || framings.len() > 1 {
+            return Err(format!("a head with the wrong fields: {text:?}"));
+        }
+        self.framing = framings.pop().unwrap_or_default();
+        Ok(())
+    }
+
+    fn chunks(&mut self, came: &[u8]) -> Result<(), String> {
+        loop {
+            let rest = &came[self.at..];
+            let Some(line) = find(rest, b"\r\n") else {
+                return Ok(());
+            };
+            let digits = String::from_utf8_lossy(&rest[..line]).into_owned();
+            let size =
+                usize::from_str_radix(&digits, 16).map_err(|_| format!("a chunk of {digits:?}"))?;
+            let begin = line + 2;
+            if rest.len() < begin + size + 2 {
+                return Ok(());
+            }
+            if &rest[begin + size..begin + size + 2] != b"\r\n" {
+                return Err("a chunk does not end with its line".to_owned());
+            }
+            self.body.extend_from_slice(&rest[begin..begin + size]);
+            self.at += begin + size + 2;
+            if size == 0 {
+                self.end = Some(self.at);
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The request that a request line names.
+///
+/// # Errors
+/// It names none.
+pub(crate) fn name(bytes: &[u8]) -> Result<Option<(usize, Part)>, String> {
+    let Some(len) = find(bytes, b" HTTP/") else {
+        return Ok(None);
+    };
+    let line = String::from_utf8_lossy(&bytes[..len]).into_owned();
+    let fault = || format!("a request that nobody made: {line:?}");
+    let (_, path) = line.split_once(' ').ok_or_else(fault)?;
+    let part = match path {
+        _ if path.starts_with("/auth/") => Part::Auth,
+        _ if path.starts_with("/inner/") => Part::Inner,
+        _ => Part::Whole,
+    };
+    let id = path.rsplit('/').next().unwrap_or_default();
+    Ok(Some((id.parse().map_err(|_| fault())?, part)))
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|w| w == what)
+}

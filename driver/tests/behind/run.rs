@@ -1,0 +1,474 @@
+//! One run: a seed becomes clients, servers behind, and a course of events; every turn is judged.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::{Rc, Weak};
+
+use driver::worker::conn::Readiness;
+use engines::{h2, spdy};
+use server_http::exchange::Peer;
+use server_http::http::LocalHttp;
+use sim::{Faults, Link, Order, Random, Wire, World};
+
+use super::h1;
+use super::ledger::Book;
+use super::mux;
+use super::server::Behind;
+use super::site::{CONFS, PORTS, Site};
+
+/// A client.
+pub(crate) trait Guest {
+    /// Does one thing.
+    fn act(&mut self, wire: &mut Wire, now_ms: u64, random: &mut Random);
+    /// Does all that it ever will, now; true if that was anything.
+    fn finish(&mut self, wire: &mut Wire, now_ms: u64, random: &mut Random) -> bool;
+    /// Looks at what has come since the last look.
+    fn look(&mut self, link: &Link, now_ms: u64) -> Result<(), String>;
+    /// With nothing left to do before time goes on: nothing that was answered may wait.
+    fn quiet(&self, link: &Link, now_ms: u64) -> Result<(), String>;
+    /// Whether its connection is open.
+    fn waits(&self, link: &Link) -> bool;
+    /// What happened, for whoever has to find out why it is wrong.
+    fn story(&self, link: &Link) -> String;
+    fn answered(&self) -> usize;
+}
+
+/// How a client behaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    /// It sends no more bytes than this.
+    pub(crate) limit: usize,
+    reading: Reading,
+    ending: Ending,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    Eager,
+    Slow,
+    Stalled(usize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Stay,
+    End,
+    Reset,
+}
+
+impl Manner {
+    fn new(calm: bool, random: &mut Random) -> Self {
+        let reading = match random.below(12) {
+            0 if !calm => Reading::Stalled(random.within(0..5000)),
+            1..4 => Reading::Slow,
+            _ => Reading::Eager,
+        };
+        let ending = match random.below(20) {
+            0 if !calm => Ending::End,
+            1 if !calm => Ending::Reset,
+            _ => Ending::Stay,
+        };
+        Self {
+            limit: match !calm && random.chance(80) {
+                true => random.within(0..3000),
+                false => usize::MAX,
+            },
+            reading,
+            ending,
+        }
+    }
+
+    pub(crate) fn is_stalled(&self) -> bool {
+        matches!(self.reading, Reading::Stalled(_))
+    }
+
+    /// From here on it reads whatever comes.
+    pub(crate) fn hurry(&mut self) {
+        if self.reading == Reading::Slow {
+            self.reading = Reading::Eager;
+        }
+    }
+
+    pub(crate) fn fetch(&self, wire: &mut Wire, random: &mut Random) {
+        wire.fetch(match self.reading {
+            Reading::Eager => usize::MAX,
+            Reading::Slow => random.piece(2000),
+            Reading::Stalled(limit) => limit.saturating_sub(wire.fetched()),
+        });
+    }
+
+    /// It goes away where it is of that kind and `done` with what it says.
+    pub(crate) fn leave(&self, wire: &mut Wire, done: bool, random: &mut Random) {
+        if done && random.chance(300) {
+            match self.ending {
+                Ending::Stay => {}
+                Ending::End => wire.end(),
+                Ending::Reset => wire.reset(),
+            }
+        }
+    }
+}
+
+/// What happened in a run, to see that everything does.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    connections: u64,
+    requests: u64,
+    responses: u64,
+    attempts: u64,
+    reused: u64,
+    sound: u64,
+    lost: u64,
+    unconnected: u64,
+    generations: u64,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.connections += other.connections;
+        self.requests += other.requests;
+        self.responses += other.responses;
+        self.attempts += other.attempts;
+        self.reused += other.reused;
+        self.sound += other.sound;
+        self.lost += other.lost;
+        self.unconnected += other.unconnected;
+        self.generations += other.generations;
+    }
+}
+
+/// Runs a seed.
+///
+/// # Errors
+/// What is wrong.
+pub(crate) fn run(seed: u64, site: &Site) -> Result<Tally, String> {
+    let mut run = Run::new(seed, site);
+    let result = run.course();
+    match result {
+        Ok(()) => run.check_end(),
+        Err(fault) => Err(format!("{fault}\n{}", run.story())),
+    }
+}
+
+struct Run<'a> {
+    site: &'a Site,
+    random: Random,
+    world: World,
+    book: Book,
+    behind: Behind,
+    clients: Vec<(usize, Box<dyn Guest>)>,
+    clients_max: usize,
+    lives: Vec<Weak<LocalHttp>>,
+    quitting: bool,
+    restless: u32,
+    /// The last digit of the numbers of connections that are woken for nothing.
+    woken: u64,
+    /// How often the clock jumps, times in a thousand.
+    jumps: u32,
+}
+
+impl<'a> Run<'a> {
+    fn new(seed: u64, site: &'a Site) -> Self {
+        let mut random = Random::new(seed);
+        let conf = random.within(0..CONFS);
+        let generation = site.generation(conf, 1);
+        let lives = vec![Rc::downgrade(&generation.http)];
+        let scratch = *random.pick(&[64, 1000, 4096, 65_536]);
+        let mut world = World::new(generation, random.fork(), 4_000_000_000_000, scratch);
+        let book = Book::default();
+        let behind = Behind::new(&book, &world.hands, random.fork());
+        behind.0.borrow_mut().faults = faults(&mut random);
+        world.shared.net.servers = Some(Box::new(behind.clone()));
+        Self {
+            site,
+            clients_max: random.within(1..7),
+            restless: *random.pick(&[0, 0, 5, 40]),
+            woken: random.below(WOKEN_ONE_IN),
+            jumps: *random.pick(&[0, 0, 10, 30]),
+            random,
+            world,
+            book,
+            behind,
+            clients: Vec::new(),
+            lives,
+            quitting: false,
+        }
+    }
+
+    fn course(&mut self) -> Result<(), String> {
+        for _ in 0..self.random.within(30..500) {
+            self.step()?;
+        }
+        self.wind_up()
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        if self.random.chance(self.restless) {
+            self.order();
+        }
+        if self.random.chance(self.jumps) {
+            let due = self
+                .next_deadline()
+                .unwrap_or(0)
+                .saturating_sub(self.world.now_ms());
+            let ms = match self.random.below(4) {
+                0 => due,
+                1 => due.saturating_sub(1),
+                2 => due + self.random.below(5),
+                _ => self.random.below(9_000),
+            };
+            self.world.advance(ms);
+        }
+        match self.random.below(100) {
+            0..5 => self.accept(),
+            5..45 => self.act(),
+            45..70 => self.behind.0.borrow_mut().act(),
+            70..90 => return self.poll(800),
+            90..94 => {
+                let ms = self.random.below(60);
+                self.world.advance(ms);
+            }
+            _ => return self.spurious(),
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) {
+        if self.clients.len() == self.clients_max || self.quitting {
+            return;
+        }
+        let random = &mut self.random;
+        let faults = faults(random);
+        let capacity = *random.pick(&[1000, 30_000, 1 << 20]);
+        let wire = Wire::new(
+            Rc::clone(&self.world.hands),
+            random.fork(),
+            faults,
+            capacity,
+        );
+        let port = random.within(0..PORTS);
+        let calm = self.behind.0.borrow().calm;
+        let manner = Manner::new(calm, random);
+        let book = &self.book;
+        let guest: Box<dyn Guest> = match random.below(2) {
+            0 => Box::new(h1::Client::new(manner, book, random)),
+            _ if port == 0 => Box::new(mux::Client::<h2::Client>::new(manner, book, random)),
+            _ => Box::new(mux::Client::<spdy::Client>::new(manner, book, random)),
+        };
+        let peer = Peer::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 40_000)));
+        let link = self.world.accept(wire, port, peer);
+        self.clients.push((link, guest));
+    }
+
+    fn act(&mut self) {
+        if self.clients.is_empty() {
+            return self.accept();
+        }
+        let at = self.random.within(0..self.clients.len());
+        let (link, client) = &mut self.clients[at];
+        let wire = Rc::clone(&self.world.links[*link].wire);
+        client.act(
+            &mut wire.borrow_mut(),
+            self.world.now_ms(),
+            &mut self.random,
+        );
+    }
+
+    fn poll(&mut self, permille: u32) -> Result<(), String> {
+        for index in 0..self.world.links.len() {
+            let woken = self.world.links[index].serial % WOKEN_ONE_IN == self.woken;
+            if woken && permille < 1000 && self.random.chance(300) {
+                let stream = self.random.below(16) as u32;
+                self.world.wake_spuriously(index, stream);
+            }
+        }
+        self.world.poll(permille);
+        self.look()
+    }
+
+    fn next_deadline(&self) -> Option<u64> {
+        let ours = self.world.next_deadline().into_iter();
+        ours.chain(self.behind.0.borrow().next_ms()).min()
+    }
+
+    /// A turn for nothing.
+    fn spurious(&mut self) -> Result<(), String> {
+        let cause = Readiness {
+            readable: self.random.chance(500),
+            writable: false,
+            hung_up: self.random.chance(200),
+            expired: self.random.chance(500),
+            broken: false,
+        };
+        if self.random.chance(500) {
+            let dice = self.random.next_u64();
+            self.world.spurious_upstream(dice, cause);
+        } else if !self.clients.is_empty() {
+            let index = self.random.within(0..self.clients.len());
+            self.world.spurious(index, cause);
+        }
+        self.look()
+    }
+
+    fn order(&mut self) {
+        if self.quitting || self.world.is_ordered() {
+            return;
+        }
+        if self.random.chance(100) {
+            self.quitting = true;
+            return self.world.order(Order::Quit);
+        }
+        let conf = self.random.within(0..CONFS);
+        let generation = self.site.generation(conf, self.lives.len() as u64 + 1);
+        self.lives.push(Rc::downgrade(&generation.http));
+        self.world.order(Order::Configure {
+            generation,
+            keep: self.random.chance(700),
+            timeout_ms: self.random.chance(300).then(|| self.random.below(10_000)),
+        });
+    }
+
+    /// Shows every connection to its judge.
+    fn look(&mut self) -> Result<(), String> {
+        self.behind.0.borrow_mut().look();
+        let now_ms = self.world.now_ms();
+        for (link, client) in &mut self.clients {
+            let link = &self.world.links[*link];
+            let looked = client.look(link, now_ms);
+            looked.map_err(|e| format!("connection {}: {e}", link.serial))?;
+        }
+        if let Some(fault) = self.book.borrow().faults.first() {
+            return Err(fault.clone());
+        }
+        let current = self.world.hands.generation.get() as usize;
+        if self.world.counts().0 == 0
+            && self.lives[..current - 1]
+                .iter()
+                .any(|life| life.strong_count() > 0)
+        {
+            return Err("a configuration is held without a client".to_owned());
+        }
+        Ok(())
+    }
+
+    /// All do what they have left, without faults; then time goes from deadline to deadline until all is closed.
+    fn wind_up(&mut self) -> Result<(), String> {
+        for link in &self.world.links {
+            link.wire.borrow_mut().behave(WIND_UP_CAPACITY);
+        }
+        self.behind.0.borrow_mut().faults = Faults::default();
+        self.behind.0.borrow().behave(WIND_UP_CAPACITY);
+        for _ in 0..DEADLINES_MAX {
+            self.settle()?;
+            let Some(next) = self.next_deadline() else {
+                return Ok(());
+            };
+            self.world.advance(next.saturating_sub(self.world.now_ms()));
+            self.poll(1000)?;
+        }
+        Err(format!(
+            "timers go on: {:?} {:?}",
+            self.world.counts(),
+            self.world.upstream_counts()
+        ))
+    }
+
+    /// Without time going on, all that can be done is done.
+    fn settle(&mut self) -> Result<(), String> {
+        for _ in 0..ROUNDS_MAX {
+            let mut busy = self.world.is_ready();
+            for (link, client) in &mut self.clients {
+                let wire = &self.world.links[*link].wire;
+                busy |= client.finish(
+                    &mut wire.borrow_mut(),
+                    self.world.hands.now_ms.get(),
+                    &mut self.random,
+                );
+            }
+            busy |= self.behind.0.borrow_mut().finish();
+            if !busy {
+                return self.quiet();
+            }
+            self.poll(1000)?;
+        }
+        Err("events go on without time".to_owned())
+    }
+
+    fn quiet(&self) -> Result<(), String> {
+        for (link, client) in &self.clients {
+            let link = &self.world.links[*link];
+            let quiet = client.quiet(link, self.world.now_ms());
+            quiet.map_err(|e| format!("connection {}: {e}", link.serial))?;
+        }
+        Ok(())
+    }
+
+    fn check_end(self) -> Result<Tally, String> {
+        let open = self
+            .clients
+            .iter()
+            .filter(|(link, client)| client.waits(&self.world.links[*link]))
+            .count();
+        let (ours, theirs) = (self.world.counts(), self.world.upstream_counts());
+        if (ours, theirs) != ((0, 0), (0, 0)) || open > 0 {
+            return Err(format!(
+                "what waits for ever: {ours:?}, to servers {theirs:?}, {open} open\n{}",
+                self.story()
+            ));
+        }
+        let mut tally = Tally {
+            connections: self.clients.len() as u64,
+            generations: self.lives.len() as u64,
+            ..Tally::default()
+        };
+        {
+            let book = self.book.borrow();
+            tally.requests = book.asks.len() as u64;
+            tally.attempts = book.attempts.len() as u64;
+            tally.reused = book.attempts.iter().filter(|a| !a.is_fresh).count() as u64;
+            tally.sound = book.attempts.iter().filter(|a| a.is_sound()).count() as u64;
+            tally.lost = book.lost.len() as u64;
+            tally.unconnected = book.unconnected as u64;
+        }
+        tally.responses = self
+            .clients
+            .iter()
+            .map(|(_, client)| client.answered() as u64)
+            .sum();
+        let lives = self.lives;
+        drop(self.world);
+        match lives.iter().position(|life| life.strong_count() > 0) {
+            Some(at) => Err(format!("generation {} is still held", at + 1)),
+            None => Ok(tally),
+        }
+    }
+
+    fn story(&self) -> String {
+        let mut story = format!("  now {}\n", self.world.now_ms());
+        for (link, client) in &self.clients {
+            let link = &self.world.links[*link];
+            story += &format!("  connection {}:\n{}", link.serial, client.story(link));
+        }
+        story + &self.behind.0.borrow().story()
+    }
+}
+
+/// How a connection misbehaves: mostly not at all, or much.
+fn faults(random: &mut Random) -> Faults {
+    let mut often = || *random.pick(&[0, 0, 50, 400]);
+    Faults {
+        short_read: often(),
+        late_read: often() / 2,
+        short_write: often(),
+        split_write: often(),
+        no_inline: often(),
+    }
+}
+
+/// Deadlines that a run may have; far more than any has.
+const DEADLINES_MAX: usize = 5000;
+/// One connection in so many is woken for nothing.
+const WOKEN_ONE_IN: u64 = 10;
+/// Turns of the loop without time going on.
+const ROUNDS_MAX: usize = 100_000;
+/// Bytes that a peer takes at a time in the end of a run, so that it comes to an end.
+const WIND_UP_CAPACITY: usize = 10_000;

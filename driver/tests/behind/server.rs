@@ -1,0 +1,504 @@
+//! The servers behind: each connection to one has a script of its own, drawn from the dice, and a judge of what it gets.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+
+use server_base::connector::UpstreamAddr;
+use sim::{Faults, Hands, Random, Servers, Wire};
+
+use super::ledger::{Attempt, Book, Ledger, Part};
+use super::plan::{self, After, Plan};
+use super::request::{Reader, name};
+
+/// All servers.
+#[derive(Clone)]
+pub(crate) struct Behind(pub(crate) Rc<RefCell<All>>);
+
+/// All connections to servers.
+pub(crate) struct All {
+    random: Random,
+    hands: Rc<Hands>,
+    book: Book,
+    pub(crate) calm: bool,
+    pub(crate) faults: Faults,
+    pub(crate) links: Vec<Server>,
+    /// All of them do what they have left.
+    pub(crate) hurries: bool,
+}
+
+/// One connection to a server.
+pub(crate) struct Server {
+    wire: Rc<RefCell<Wire>>,
+    /// When it is established, or refused.
+    pending: Option<(u64, Connect)>,
+    reader: Reader,
+    attempt: Option<usize>,
+    requests: usize,
+    /// When something is said.
+    due_ms: u64,
+    paused: bool,
+    is_over: bool,
+    /// The server says nothing any more.
+    is_done: bool,
+    /// How often it leaves while it is idle, times in a thousand.
+    leaves: u32,
+    counted_lost: bool,
+    /// What is still to be done after the answer before.
+    closing: Option<After>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Connect {
+    Takes,
+    Refuses,
+    Never,
+}
+
+impl Servers for Behind {
+    fn connect(&mut self, _: &UpstreamAddr) -> io::Result<Rc<RefCell<Wire>>> {
+        self.0.borrow_mut().connect()
+    }
+}
+
+impl Behind {
+    pub(crate) fn new(book: &Book, hands: &Rc<Hands>, mut random: Random) -> Self {
+        Self(Rc::new(RefCell::new(All {
+            hands: Rc::clone(hands),
+            book: Rc::clone(book),
+            calm: random.chance(300),
+            faults: Faults::default(),
+            random,
+            links: Vec::new(),
+            hurries: false,
+        })))
+    }
+}
+
+impl All {
+    fn connect(&mut self) -> io::Result<Rc<RefCell<Wire>>> {
+        let now_ms = self.hands.now_ms.get();
+        let random = &mut self.random;
+        let how = match random.below(100) {
+            _ if self.calm => Connect::Takes,
+            0..3 => {
+                self.book.borrow_mut().unconnected += 1;
+                return Err(io::ErrorKind::ConnectionRefused.into());
+            }
+            3..6 => Connect::Refuses,
+            6..8 => Connect::Never,
+            _ => Connect::Takes,
+        };
+        if how != Connect::Takes {
+            self.book.borrow_mut().unconnected += 1;
+        }
+        let late_ms = if random.chance(300) {
+            random.below(200)
+        } else {
+            0
+        };
+        let capacity = *random.pick(&[1000, 30_000, 1 << 20]);
+        let mut wire = Wire::new(Rc::clone(&self.hands), random.fork(), self.faults, capacity);
+        let at_once = how == Connect::Takes && late_ms == 0;
+        if !at_once {
+            wire.hold();
+        }
+        let wire = Rc::new(RefCell::new(wire));
+        self.links.push(Server {
+            wire: Rc::clone(&wire),
+            pending: (!at_once).then_some((now_ms + late_ms, how)),
+            reader: Reader::default(),
+            attempt: None,
+            requests: 0,
+            due_ms: 0,
+            paused: false,
+            is_over: false,
+            is_done: false,
+            leaves: *random.pick(&[0, 0, 30, 200]),
+            counted_lost: false,
+            closing: None,
+        });
+        Ok(wire)
+    }
+
+    /// Looks at what has come to all of them.
+    pub(crate) fn look(&mut self) {
+        let now_ms = self.hands.now_ms.get();
+        let mut book = self.book.borrow_mut();
+        book.pending = self
+            .links
+            .iter()
+            .filter(|s| s.pending.is_some() && !s.is_closed())
+            .count();
+        for (at, server) in self.links.iter_mut().enumerate() {
+            let done = book.faults.len();
+            if let Err(fault) = server.look(&mut book, now_ms, self.calm, &mut self.random) {
+                book.faults.push(format!("server {at}: {fault}"));
+            }
+            if book.faults.len() > done {
+                server.is_done = true;
+            }
+        }
+    }
+
+    /// One of them does something.
+    pub(crate) fn act(&mut self) {
+        let open: Vec<usize> = (0..self.links.len())
+            .filter(|at| !self.links[*at].is_closed())
+            .collect();
+        if !open.is_empty() {
+            let at = *self.random.pick(&open);
+            self.act_one(at);
+        }
+    }
+
+    fn act_one(&mut self, at: usize) -> bool {
+        self.look();
+        let now_ms = self.hands.now_ms.get();
+        let mut book = self.book.borrow_mut();
+        let hurries = self.hurries;
+        self.links[at].act(&mut book, now_ms, hurries, &mut self.random)
+    }
+
+    /// All do all that they can do now; true if that was anything.
+    pub(crate) fn finish(&mut self) -> bool {
+        self.hurries = true;
+        let mut busy = false;
+        for at in 0..self.links.len() {
+            busy |= !self.links[at].is_closed() && self.act_one(at);
+        }
+        busy
+    }
+
+    /// When one of them does something by itself.
+    pub(crate) fn next_ms(&self) -> Option<u64> {
+        let now_ms = self.hands.now_ms.get();
+        let open = self.links.iter().filter(|s| !s.is_closed());
+        let times = open.filter_map(|server| match server.pending {
+            Some((_, Connect::Never)) => None,
+            Some((at_ms, _)) => Some(at_ms),
+            None => (server.due_ms > now_ms).then_some(server.due_ms),
+        });
+        times.min()
+    }
+
+    pub(crate) fn behave(&self, capacity: usize) {
+        for server in &self.links {
+            server.wire.borrow_mut().behave(capacity);
+        }
+    }
+
+    /// What happened on them, for whoever has to find out why it is wrong.
+    pub(crate) fn story(&self) -> String {
+        let book = self.book.borrow();
+        let mut story = String::new();
+        for (at, server) in self.links.iter().enumerate() {
+            let wire = server.wire.borrow();
+            let text = String::from_utf8_lossy(wire.sent()).into_owned();
+            let lines: Vec<&str> = text
+                .lines()
+                .filter(|line| line.ends_with("HTTP/1.1"))
+                .collect();
+            story += &format!(
+                "  server {at}: got {lines:?} lost {:?}, attempt {:?}, due {}, closed {}, left {}, ended {}, reset {}, pending {}, \
+                 waiting {}, sent {} fetched {}\n",
+                String::from_utf8_lossy(wire.lost()).lines().next(),
+                server.attempt,
+                server.due_ms,
+                wire.closed,
+                wire.has_left(),
+                wire.is_ended(),
+                wire.is_reset(),
+                wire.is_pending(),
+                wire.waiting(),
+                wire.sent().len(),
+                wire.fetched(),
+            );
+        }
+        for (at, attempt) in book.attempts.iter().enumerate() {
+            let plan = attempt.plan.as_ref().map(|p| {
+                format!(
+                    "{} text {} head {} whole {} close {} bad {} early {} late {} pause {:?} {:?} {:?}",
+                    p.status, p.text.len(), p.head_at, p.whole_at, p.until_close, p.bad, p.early, p.late_ms, p.pause, p.after, p.accel
+                )
+            });
+            story += &format!(
+                "  attempt {at}: ask {} {:?} fresh {} at {} whole {} said {} over {}: {plan:?}\n",
+                attempt.ask,
+                attempt.part,
+                attempt.is_fresh,
+                attempt.begun_ms,
+                attempt.is_whole,
+                attempt.said,
+                attempt.is_over
+            );
+        }
+        story
+    }
+}
+
+impl Server {
+    fn is_closed(&self) -> bool {
+        self.wire.borrow().closed
+    }
+
+    /// Reads what has come, as its system does.
+    fn look(
+        &mut self,
+        book: &mut Ledger,
+        now_ms: u64,
+        calm: bool,
+        random: &mut Random,
+    ) -> Result<(), String> {
+        if self.is_done {
+            return Ok(());
+        }
+        let wire = Rc::clone(&self.wire);
+        let wire = wire.borrow();
+        if let Some(violation) = wire.violations.first() {
+            return Err(violation.clone());
+        }
+        if !self.counted_lost
+            && let Ok(Some((ask, _))) = name(wire.lost())
+        {
+            self.counted_lost = true;
+            book.lost.push((ask, now_ms));
+        }
+        let came = wire.sent();
+        self.pass(book, came);
+        if self.attempt.is_none() && self.reader.has_begun(came) {
+            let Some((ask, part)) = self.reader.begins(came)? else {
+                return Ok(());
+            };
+            if wire.fin_seen {
+                return Err(format!("request {ask} on a connection that had ended"));
+            }
+            self.begin(book, ask, part, now_ms)?;
+        }
+        let Some(attempt) = self.attempt else {
+            return Ok(());
+        };
+        let ask = book.attempts[attempt].ask;
+        self.reader.read(came, ask)?;
+        self.check(book, attempt)?;
+        if self.reader.head_end.is_some() && book.attempts[attempt].plan.is_none() {
+            let (asked, part) = (&book.asks[ask], book.attempts[attempt].part);
+            let plan = match (self.closing.take(), wire.is_ended()) {
+                (Some(after), _) => Plan::nothing(after),
+                (None, true) => Plan::nothing(After::Silent),
+                (None, false) => plan::draw(attempt, asked, part, calm, random),
+            };
+            self.due_ms = now_ms + plan.late_ms;
+            self.paused = false;
+            book.attempts[attempt].plan = Some(plan);
+        }
+        if self.reader.end.is_some_and(|end| came.len() > end) {
+            return Err(format!(
+                "something behind request {ask}, which is not answered"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Goes on to a request that came when all was said and nothing done yet of what follows.
+    fn pass(&mut self, book: &Ledger, came: &[u8]) {
+        let (Some(attempt), Some(end)) = (self.attempt, self.reader.end) else {
+            return;
+        };
+        let record = &book.attempts[attempt];
+        let Some(plan) = &record.plan else { return };
+        // What would have followed an answer that is whole is not said any more.
+        let is_said = !plan.bad && !plan.until_close && record.said >= plan.whole_at;
+        if came.len() > end && (is_said || record.said == plan.text.len()) {
+            if !record.is_over && plan.after != After::Keep {
+                self.closing = Some(plan.after);
+            }
+            self.reader.next();
+            self.attempt = None;
+        }
+    }
+
+    fn begin(
+        &mut self,
+        book: &mut Ledger,
+        ask: usize,
+        part: Part,
+        now_ms: u64,
+    ) -> Result<(), String> {
+        let Some(asked) = book.asks.get(ask) else {
+            return Err(format!("request {ask}, which nobody made"));
+        };
+        let place = asked.place();
+        let of_part = |a: &&Attempt| a.part == part;
+        let before = book.all_of(ask).filter(of_part).count();
+        let fresh = book
+            .all_of(ask)
+            .filter(of_part)
+            .filter(|a| a.is_fresh)
+            .count();
+        let is_fresh = self.requests == 0;
+        let tries = if part == Part::Whole { place.tries } else { 1 };
+        if is_fresh && fresh == tries {
+            return Err(format!(
+                "request {ask} is sent to more than {tries} servers"
+            ));
+        }
+        if before > 0 && asked.method == "POST" && part == Part::Whole && !place.repeats {
+            return Err(format!("request {ask}, a POST, is sent again"));
+        }
+        self.requests += 1;
+        self.attempt = Some(book.attempts.len());
+        book.attempts.push(Attempt {
+            ask,
+            part,
+            is_fresh,
+            begun_ms: now_ms,
+            is_whole: false,
+            plan: None,
+            said: 0,
+            is_over: false,
+        });
+        Ok(())
+    }
+
+    /// Compares the request with that of the client.
+    fn check(&mut self, book: &mut Ledger, attempt: usize) -> Result<(), String> {
+        let Attempt { ask, part, .. } = book.attempts[attempt];
+        let asked = &book.asks[ask];
+        if self.reader.head_end.is_none() {
+            return Ok(());
+        }
+        let method = match part {
+            Part::Auth => "GET",
+            _ => asked.method,
+        };
+        if self.reader.method != method {
+            return Err(format!("request {ask} has become {}", self.reader.method));
+        }
+        let is_tunnel = book.attempts[attempt]
+            .plan
+            .as_ref()
+            .is_some_and(|p| p.status == 101);
+        let body: &[u8] = match part {
+            Part::Auth => &[],
+            _ if asked.upgrade && !is_tunnel => &[],
+            _ => &asked.body,
+        };
+        if !body.starts_with(&self.reader.body) {
+            let at = body
+                .iter()
+                .zip(&self.reader.body)
+                .take_while(|(a, b)| a == b)
+                .count();
+            return Err(format!(
+                "the body of request {ask} is another from byte {at} on"
+            ));
+        }
+        if self.reader.end.is_some() && !is_tunnel {
+            if self.reader.body.len() != body.len() {
+                let len = self.reader.body.len();
+                return Err(format!("request {ask} has {len} bytes, not {}", body.len()));
+            }
+            book.attempts[attempt].is_whole = true;
+        }
+        Ok(())
+    }
+
+    /// Does something; true if it did.
+    fn act(&mut self, book: &mut Ledger, now_ms: u64, hurries: bool, random: &mut Random) -> bool {
+        if let Some((at_ms, how)) = self.pending {
+            if at_ms > now_ms || how == Connect::Never {
+                return false;
+            }
+            self.pending = None;
+            let mut wire = self.wire.borrow_mut();
+            match how {
+                Connect::Refuses => {
+                    wire.refuse();
+                    self.is_done = true;
+                }
+                _ => wire.establish(),
+            }
+            return true;
+        }
+        if self.is_done {
+            // Its system reads no more, an application that has ended its side does.
+            return self.wire.borrow_mut().fetch(usize::MAX) > 0;
+        }
+        let mut wire = self.wire.borrow_mut();
+        let most = if hurries {
+            usize::MAX
+        } else {
+            random.piece(20_000)
+        };
+        let busy = wire.fetch(most) > 0;
+        let fetched = wire.fetched();
+        if wire.is_reset() || wire.has_left() {
+            return busy;
+        }
+        let Some(attempt) = self.attempt else {
+            let idle = self.requests > 0 && fetched == wire.sent().len();
+            if idle && self.leaves > 0 && !hurries && random.chance(self.leaves) {
+                // A few bytes of a request tell nobody whose they were.
+                book.unconnected += usize::from(self.reader.has_begun(wire.sent()));
+                wire.leave();
+                return true;
+            }
+            return busy;
+        };
+        let record = &mut book.attempts[attempt];
+        let Some(plan) = &record.plan else {
+            return busy;
+        };
+        let heard = match plan.early {
+            true => self.reader.head_end.is_some_and(|end| fetched >= end),
+            false => self.reader.end.is_some_and(|end| fetched >= end),
+        };
+        if !heard && record.said == 0 || now_ms < self.due_ms {
+            return busy;
+        }
+        if record.said < plan.text.len() {
+            if let Some((at, ms)) = plan.pause
+                && record.said >= at
+                && !self.paused
+            {
+                self.paused = true;
+                self.due_ms = now_ms + ms;
+                return true;
+            }
+            let left = plan.text.len() - record.said;
+            let len = if hurries { left } else { random.piece(left) };
+            let len = match plan.pause {
+                Some((at, _)) if !self.paused && record.said < at => len.min(at - record.said),
+                _ => len,
+            };
+            wire.push(&plan.text[record.said..record.said + len]);
+            record.said += len;
+            if plan.status == 101 && !plan.bad_head && self.reader.end.is_some() {
+                self.reader.tunnel();
+            }
+            return true;
+        }
+        if !record.is_over {
+            record.is_over = true;
+            match plan.after {
+                After::Keep => {}
+                After::Leave => wire.leave(),
+                After::End => wire.end(),
+                After::Reset => wire.reset(),
+                After::Silent => {}
+            }
+            self.is_over = plan.after != After::Keep;
+            return true;
+        }
+        if !self.is_over && self.reader.end.is_some_and(|end| fetched >= end) {
+            self.reader.next();
+            self.attempt = None;
+            if random.chance(self.leaves) && fetched == wire.sent().len() {
+                wire.leave_next();
+            }
+            return true;
+        }
+        busy
+    }
+}

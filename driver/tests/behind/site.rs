@@ -1,0 +1,241 @@
+//! What the simulated server passes on, and to whom: one location for each way of doing so, in two configurations.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use driver::worker::config::ThreadConfig;
+use server_base::errlog::{ErrorLog, Level, Sink};
+use server_base::opened::OpenedLogs;
+use server_http::http::Http;
+use server_http::{LoadOptions, load};
+
+/// A location.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) name: &'static str,
+    /// Servers that one request may be sent to, over new connections.
+    pub(crate) tries: usize,
+    /// POST may be sent again.
+    pub(crate) repeats: bool,
+    /// Statuses that lead to the next server.
+    pub(crate) passes_by: &'static [u16],
+    /// Responses take time of their own.
+    pub(crate) is_slow: bool,
+    /// From this status on responses are replaced.
+    pub(crate) intercepts: bool,
+    /// A server may answer 101.
+    pub(crate) upgrades: bool,
+    conf: &'static str,
+}
+
+const PLACE: Place = Place {
+    name: "plain",
+    tries: 1,
+    repeats: false,
+    passes_by: &[],
+    is_slow: false,
+    intercepts: false,
+    upgrades: false,
+    conf: "proxy_pass http://one;",
+};
+
+/// The locations, `/NAME/ID`.
+pub(crate) const PLACES: [Place; 13] = [
+    PLACE,
+    Place {
+        name: "tries",
+        tries: 3,
+        passes_by: &[503, 404],
+        conf: "proxy_pass http://three; proxy_next_upstream error timeout invalid_header http_503 http_404;",
+        ..PLACE
+    },
+    Place {
+        name: "any",
+        tries: 3,
+        repeats: true,
+        conf: "proxy_pass http://three; proxy_next_upstream error timeout invalid_header non_idempotent;",
+        ..PLACE
+    },
+    Place {
+        name: "raw",
+        conf: "proxy_pass http://one; proxy_buffering off; proxy_buffer_size 1k;",
+        ..PLACE
+    },
+    Place {
+        name: "up",
+        tries: 3,
+        conf: "proxy_pass http://three; proxy_request_buffering off;",
+        ..PLACE
+    },
+    Place {
+        name: "through",
+        tries: 2,
+        conf: "proxy_pass http://three; proxy_next_upstream_tries 2; proxy_request_buffering off; proxy_buffering off;",
+        ..PLACE
+    },
+    Place {
+        name: "spool",
+        conf: "proxy_pass http://one; proxy_buffer_size 1k; proxy_buffers 2 1k; proxy_busy_buffers_size 1k; \
+               proxy_max_temp_file_size 30k; proxy_temp_file_write_size 2k;",
+        ..PLACE
+    },
+    Place {
+        name: "tight",
+        conf: "proxy_pass http://one; proxy_buffer_size 1k; proxy_buffers 2 1k; proxy_busy_buffers_size 1k; \
+               proxy_max_temp_file_size 0;",
+        ..PLACE
+    },
+    Place {
+        name: "rate",
+        is_slow: true,
+        conf: "proxy_pass http://one; proxy_limit_rate 5k;",
+        ..PLACE
+    },
+    Place {
+        name: "errors",
+        intercepts: true,
+        conf: "proxy_pass http://one; proxy_intercept_errors on; error_page 404 500 503 /oops;",
+        ..PLACE
+    },
+    Place {
+        name: "zip",
+        conf: "proxy_pass http://one; gzip on; gzip_types *; gzip_proxied any; gzip_min_length 1;",
+        ..PLACE
+    },
+    Place {
+        name: "guard",
+        conf: "auth_request /auth; proxy_pass http://one;",
+        ..PLACE
+    },
+    Place {
+        name: "ws",
+        upgrades: true,
+        conf: "proxy_pass http://one; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $http_connection;",
+        ..PLACE
+    },
+];
+
+/// The body in place of a response that is intercepted.
+pub(crate) const OOPS: &str = "something is wrong";
+/// The body behind `X-Accel-Redirect: /file`.
+pub(crate) const FILE: &str = "a text of ours";
+/// The least of all timeouts.
+pub(crate) const LEAST_MS: u64 = 3000;
+/// How long the reset is waited for that tells that a request reached nobody.
+pub(crate) const RESET_MS: u64 = 500;
+/// How many configurations there are.
+pub(crate) const CONFS: usize = 2;
+/// The ports: HTTP/1 and HTTP/2, HTTP/1 and SPDY.
+pub(crate) const PORTS: usize = 2;
+
+fn config(temp: &str, conf: usize) -> String {
+    let places: String = PLACES
+        .iter()
+        .map(|place| format!("location /{}/ {{ {} }}\n", place.name, place.conf))
+        .collect();
+    // The second keeps fewer connections, and request bodies in files.
+    let (kept, body) = match conf {
+        0 => (4, "1m"),
+        _ => (1, "1k"),
+    };
+    format!(
+        "events {{}}
+        http {{
+            access_log off;
+            http2 on; http2_abuse_budget 1000000;
+            client_body_buffer_size {body};
+            client_body_temp_path {temp}/body;
+            proxy_temp_path {temp}/proxy;
+            client_header_timeout 10s; client_body_timeout 8s; send_timeout 8s; keepalive_timeout 15s;
+            proxy_connect_timeout 3s; proxy_send_timeout 4s; proxy_read_timeout 5s;
+            upstream one {{ server 127.0.0.1:81 max_fails=0; keepalive {kept}; }}
+            upstream three {{
+                server 127.0.0.1:82 max_fails=0; server 127.0.0.1:83 max_fails=0; server 127.0.0.1:84 max_fails=0;
+                keepalive {kept};
+            }}
+            server {{
+                listen 127.0.0.1:8001;
+                listen 127.0.0.1:8002 spdy;
+                server_name a.test;
+                proxy_pass_trailers on;
+                {places}
+                location = /oops {{ internal; return 200 '{OOPS}'; }}
+                location = /file {{ internal; return 200 '{FILE}'; }}
+                location /inner/ {{ internal; proxy_pass http://one; }}
+                location = /auth {{
+                    internal;
+                    proxy_pass http://one/auth$request_uri;
+                    proxy_pass_request_body off;
+                    proxy_set_header Content-Length '';
+                }}
+            }}
+        }}"
+    )
+}
+
+/// Configurations, made once.
+pub(crate) struct Site {
+    temp: PathBuf,
+    https: Vec<Arc<Http>>,
+}
+
+impl Site {
+    pub(crate) fn new() -> Self {
+        static SITES: AtomicU32 = AtomicU32::new(0);
+        let number = SITES.fetch_add(1, Ordering::Relaxed);
+        let name = format!("firstbyte-behind-{}-{number}", std::process::id());
+        let temp = std::env::temp_dir().join(name);
+        for folder in ["body", "proxy"] {
+            std::fs::create_dir_all(temp.join(folder))
+                .expect("the temporary directory is writable");
+        }
+        let shown = temp
+            .to_str()
+            .expect("the temporary directory has a plain name");
+        let https = (0..CONFS).map(|conf| http(&config(shown, conf))).collect();
+        Self { temp, https }
+    }
+
+    /// A configuration as the `number`th of a run.
+    pub(crate) fn generation(&self, conf: usize, number: u64) -> ThreadConfig {
+        ThreadConfig::new(Arc::clone(&self.https[conf]), number)
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.temp);
+    }
+}
+
+fn http(text: &str) -> Arc<Http> {
+    let source = conf::Memory::default().with_file("/etc/sim.conf", text);
+    let options = LoadOptions {
+        conf_path: PathBuf::from("/etc/sim.conf"),
+        prefix: PathBuf::from("/etc"),
+        globals: None,
+        error_log: None,
+        access_log: PathBuf::from("/dev/null"),
+    };
+    let cycle = match load(source, &options, server_modules::MODULES) {
+        Ok(cycle) => cycle,
+        Err(refused) => panic!("{}", refused.error.render(&refused.files)),
+    };
+    let http = cycle.http.expect("the configuration has an http block");
+    // One run tells more with `SIM_LOG=/a/file`.
+    let sinks = std::env::var("SIM_LOG").ok().map(|path| {
+        let file = File::options()
+            .append(true)
+            .create(true)
+            .open(path)
+            .expect("the log can be made");
+        Sink::file(Arc::new(file), Level::Debug)
+    });
+    http.attach_logs(
+        OpenedLogs::default(),
+        &ErrorLog::new(sinks.into_iter().collect()),
+    );
+    http
+}

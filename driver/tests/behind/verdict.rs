@@ -1,0 +1,231 @@
+//! Whether what a client got is what became of its request: one server's whole answer, an error of ours with a reason, or
+//! visibly broken with a reason.
+
+use std::io::Read;
+
+use super::ledger::{Ask, Attempt, Ledger, Part};
+use super::plan::Accel;
+use super::site::{FILE, LEAST_MS, OOPS, RESET_MS};
+
+/// How far a response is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum End {
+    #[default]
+    Open,
+    Whole,
+    /// Visibly not whole.
+    Broken,
+    /// The end of the connection, which ends what has no other end.
+    Closed,
+}
+
+/// What a client has got.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Got {
+    pub(crate) status: u16,
+    pub(crate) fields: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) trailers: usize,
+    pub(crate) end: End,
+}
+
+impl Got {
+    fn field(&self, name: &str) -> Option<&str> {
+        let mut fields = self.fields.iter();
+        let found = fields.find(|(n, _)| n.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+impl Ledger {
+    /// Compares what came of a request with what servers said to it.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub(crate) fn check(&self, ask: usize, got: &Got, now_ms: u64) -> Result<(), String> {
+        let ask = &self.asks[ask];
+        let fault = |e: String| format!("request {} ({} {}): {e}", ask.id, ask.method, ask.path());
+        if got.status == 0 {
+            return match got.end {
+                End::Open => Ok(()),
+                _ => self.excuse(ask, now_ms, None).map_err(fault),
+            };
+        }
+        let result = match got.field("x-answer") {
+            Some(number) => self.answered(ask, got, number, now_ms),
+            None => self.ours(ask, got, now_ms),
+        };
+        result.map_err(fault)
+    }
+
+    /// A response of a server.
+    fn answered(&self, ask: &Ask, got: &Got, number: &str, now_ms: u64) -> Result<(), String> {
+        let number: usize = number.parse().map_err(|_| "the answer of nobody")?;
+        let last = self.attempts_of(ask.id).last();
+        let Some((_, attempt)) = last.filter(|(at, _)| *at == number) else {
+            return Err(format!(
+                "answer {number}, where {:?} is the last",
+                last.map(|l| l.0)
+            ));
+        };
+        let plan = attempt
+            .plan
+            .as_ref()
+            .ok_or("an answer before it was made")?;
+        if plan.status != got.status || !attempt.has_head() {
+            return Err(format!("answer {number} with status {}", got.status));
+        }
+        if plan.accel != Accel::No {
+            return Err("X-Accel-Redirect is passed on".to_owned());
+        }
+        let is_tunnel = got.status == 101;
+        let bodiless = ask.is_head() || matches!(got.status, 204 | 304);
+        let zipped = got.field("content-encoding") == Some("gzip");
+        if !zipped && !bodiless && !plan.body.starts_with(&got.body) {
+            let at = plan
+                .body
+                .iter()
+                .zip(&got.body)
+                .take_while(|(a, b)| a == b)
+                .count();
+            return Err(format!(
+                "{} bytes, of which those from {at} on are not those of answer {number}",
+                got.body.len()
+            ));
+        }
+        let is_whole = match got.end {
+            End::Open => return Ok(()),
+            End::Broken => return self.excuse(ask, now_ms, Some(attempt)),
+            // How a tunnel ended is not to be seen.
+            End::Closed if is_tunnel && (!attempt.is_sound() || ask.spoiled) => return Ok(()),
+            End::Closed if is_tunnel => !bodiless,
+            // HTTP/1.0 has nothing else to show that a response is not whole.
+            End::Closed if !zipped && self.excuse(ask, now_ms, Some(attempt)).is_ok() => {
+                return Ok(());
+            }
+            End::Whole | End::Closed => true,
+        };
+        if bodiless {
+            return match got.body.is_empty() {
+                true => Ok(()),
+                false => Err("a body where there is none".to_owned()),
+            };
+        }
+        if is_whole && !attempt.may_be_whole() {
+            return Err(format!(
+                "answer {number} is whole at the client and was not at the server"
+            ));
+        }
+        let body = match zipped {
+            true => unzip(&got.body)?,
+            false => got.body.clone(),
+        };
+        if body != *plan.body && !(is_tunnel && self.excuse(ask, now_ms, None).is_ok()) {
+            return Err(format!(
+                "{} bytes of {} as the whole of answer {number}",
+                body.len(),
+                plan.body.len()
+            ));
+        }
+        Ok(())
+    }
+
+    /// A response of ours.
+    fn ours(&self, ask: &Ask, got: &Got, now_ms: u64) -> Result<(), String> {
+        let last = self.attempts_of(ask.id).last().map(|(_, attempt)| attempt);
+        let plan = last.and_then(|attempt| attempt.plan.as_ref());
+        let text = String::from_utf8_lossy(&got.body);
+        if got.end == End::Open || got.end == End::Broken {
+            return Ok(());
+        }
+        let fits = |text: &str, wanted: &str| text == wanted || (ask.is_head() && text.is_empty());
+        if let Some(plan) = plan
+            && last.is_some_and(Attempt::has_head)
+        {
+            if plan.accel == Accel::File && got.status == 200 && fits(&text, FILE) {
+                return Ok(());
+            }
+            let intercepted = ask.place().intercepts && matches!(plan.status, 404 | 500 | 503);
+            if intercepted && got.status == plan.status && fits(&text, OOPS) {
+                return Ok(());
+            }
+            // A redirect that was followed brought no attempt yet.
+            if plan.accel == Accel::Inner && self.unconnected > 0 {
+                return Ok(());
+            }
+        }
+        if self.is_refused(ask, got.status) {
+            return Ok(());
+        }
+        if !matches!(got.status, 400 | 408 | 413 | 500 | 502 | 503 | 504)
+            && !(got.status == 200 && fits(&text, OOPS))
+        {
+            return Err(format!("{} of ours: {text:?}", got.status));
+        }
+        if !ask.is_head() && !text.ends_with("</html>\r\n") && text != OOPS {
+            return Err(format!("{} of ours is {text:?}", got.status));
+        }
+        self.excuse(ask, now_ms, None)
+            .map_err(|e| format!("{} of ours, {e}", got.status))
+    }
+
+    /// Whether the server that is asked first did not let it pass.
+    fn is_refused(&self, ask: &Ask, status: u16) -> bool {
+        let mut auths = self.all_of(ask.id).filter(|a| a.part == Part::Auth);
+        auths.any(|auth| {
+            let plan = auth.plan.as_ref();
+            plan.is_some_and(|p| p.status >= 300 && (status == 500 || status == p.status))
+        })
+    }
+
+    /// Whether there is a reason for an error of ours or for a broken response: of this attempt alone, where it was answered.
+    ///
+    /// # Errors
+    /// There is none.
+    fn excuse(&self, ask: &Ask, now_ms: u64, only: Option<&Attempt>) -> Result<(), String> {
+        let is_late = now_ms >= ask.begun_ms + LEAST_MS;
+        if ask.spoiled || !ask.is_sent || is_late {
+            return Ok(());
+        }
+        let lost = self
+            .lost
+            .iter()
+            .any(|(id, at_ms)| *id == ask.id && now_ms >= at_ms + RESET_MS);
+        let sick = match only {
+            Some(attempt) => !attempt.is_sound(),
+            None => lost || self.unconnected > 0 || self.all_of(ask.id).any(|a| !a.is_sound()),
+        };
+        match sick {
+            true => Ok(()),
+            false => Err("though nothing went wrong".to_owned()),
+        }
+    }
+
+    /// With nothing left to do before time goes on: whether the response must be there.
+    pub(crate) fn is_due(&self, ask: usize) -> bool {
+        let asked = &self.asks[ask];
+        if !asked.is_sent || asked.spoiled || asked.place().is_slow {
+            return false;
+        }
+        if asked.upgrade || self.lost.iter().any(|(id, _)| *id == ask) {
+            return false;
+        }
+        let Some((_, last)) = self.attempts_of(ask).last() else {
+            return false;
+        };
+        // Another attempt may wait for its connection.
+        let retried = asked.place().tries > 1 && self.unconnected + self.pending > 0;
+        let passed_by = |status| asked.place().passes_by.contains(&status);
+        let ends = |plan: &super::plan::Plan| !passed_by(plan.status) && plan.accel != Accel::Inner;
+        last.is_sound() && !retried && last.plan.as_ref().is_some_and(ends)
+    }
+}
+
+fn unzip(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let mut text = Vec::new();
+    let mut decoder = flate2::read::GzDecoder::new(bytes);
+    match decoder.read_to_end(&mut text) {
+        Ok(_) => Ok(text),
+        Err(e) => Err(format!("no whole gzip: {e}")),
+    }
+}

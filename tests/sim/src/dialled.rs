@@ -1,0 +1,61 @@
+//! The far end of a connection that the server has begun: what its peer, a server behind, does besides what clients do.
+//!
+//! As Linux has it: a peer that closes while bytes wait for it resets the connection; else its end is told, and what is sent to it
+//! then is acknowledged by nobody and answered with a reset, which shows as EPIPE behind the end.
+
+use std::io;
+
+use super::Wire;
+
+impl Wire {
+    /// Not established yet: nothing is told until [`Self::establish`] or [`Self::refuse`].
+    pub fn hold(&mut self) {
+        self.dialled.pending = true;
+    }
+
+    /// The connection is established.
+    pub fn establish(&mut self) {
+        self.dialled.pending = false;
+    }
+
+    /// The connection is refused, and that is told as an event.
+    pub fn refuse(&mut self) {
+        self.dialled.pending = false;
+        self.dialled.errno = Some(ECONNREFUSED);
+    }
+
+    /// Whether it is not established yet.
+    pub fn is_pending(&self) -> bool {
+        self.dialled.pending
+    }
+
+    /// The peer closes both sides.
+    pub fn leave(&mut self) {
+        if self.fetched() < self.sent().len() {
+            return self.reset();
+        }
+        self.end();
+        self.dialled.left = true;
+    }
+
+    /// The peer closes just before the next bytes come: its end and they pass each other.
+    pub fn leave_next(&mut self) {
+        self.dialled.leaving = true;
+    }
+
+    /// Whether the peer has closed both sides.
+    pub fn has_left(&self) -> bool {
+        self.dialled.left
+    }
+
+    /// What was sent to a peer that had closed.
+    pub fn lost(&self) -> &[u8] {
+        &self.dialled.lost
+    }
+
+    pub(super) fn take_error(&mut self) -> Option<io::Error> {
+        self.dialled.errno.take().map(io::Error::from_raw_os_error)
+    }
+}
+
+const ECONNREFUSED: i32 = 111;
