@@ -152,7 +152,7 @@ impl Picker {
         // First without waiting, where what is known is not stale; then with all that can be known.
         for needed in [false, true] {
             followed.ask(&mut self.asked, needed, x, cx);
-            followed.receive(&mut self.asked, &group.peers);
+            followed.receive(&mut self.asked, &group.peers, cx.clock.mono_ms);
             if self.asked.is_waiting() {
                 return Pick::Wait(Wait::woken());
             }

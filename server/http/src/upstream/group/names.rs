@@ -3,7 +3,7 @@
 //! Such a host is asked for when a request could use it: a request waits where it has no other server, else the answer
 //! serves those that come after it. Once it is resolved its addresses are followed: when their time is over, the next
 //! request asks again and goes on with what is known, unless that is stale by [`STALE_MS`]: then it waits. Addresses stay
-//! when a later answer is an error. Nothing is asked where no request comes.
+//! when a later answer is an error, which also ends the waits for as long. Nothing is asked where no request comes.
 //!
 //! Absent: sockets and the cache of answers, which are the connector's.
 
@@ -101,13 +101,17 @@ impl Followed {
     }
 
     /// Takes the answers that have come.
-    pub(super) fn receive(&self, asked: &mut Asked, peers: &Peers) {
+    pub(super) fn receive(&self, asked: &mut Asked, peers: &Peers, now_ms: u64) {
         let mut slots = self.slots.borrow_mut();
         let mut changed = false;
         for (n, lookup) in &mut asked.0 {
-            if let Some(Ok(resolved)) = lookup.as_ref().and_then(Lookup::answer) {
-                changed |= slots[*n].resolved(&resolved);
-                *lookup = None;
+            match lookup.as_ref().and_then(Lookup::answer) {
+                Some(Ok(resolved)) => {
+                    changed |= slots[*n].resolved(&resolved);
+                    *lookup = None;
+                }
+                Some(Err(_)) => slots[*n].keep(now_ms),
+                None => {}
             }
         }
         for slot in slots.iter_mut() {
@@ -117,8 +121,9 @@ impl Followed {
                 continue;
             };
             // The pause before the next question was set when this one was asked.
-            if let Some(Ok(resolved)) = lookup.take().and_then(|lookup| lookup.answer()) {
-                changed |= slot.resolved(&resolved);
+            match lookup.take().and_then(|lookup| lookup.answer()) {
+                Some(Ok(resolved)) => changed |= slot.resolved(&resolved),
+                _ => slot.keep(now_ms),
             }
         }
         drop(slots);
@@ -187,6 +192,14 @@ impl Asked {
 }
 
 impl Slot {
+    /// There is no answer: known addresses serve on, and for a while nobody waits again.
+    fn keep(&mut self, now_ms: u64) {
+        let until_ms = self.host.as_mut().and_then(|h| h.valid_until_ms.as_mut());
+        if let Some(until_ms) = until_ms {
+            *until_ms = now_ms.max(*until_ms);
+        }
+    }
+
     /// Takes the addresses of the host; peers whose addresses stay go on as they were. Returns whether any changed.
     fn resolved(&mut self, resolved: &Resolved) -> bool {
         let Some(host) = &mut self.host else {

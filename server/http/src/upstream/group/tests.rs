@@ -344,6 +344,30 @@ fn addresses_that_are_stale_are_not_used_before_an_answer() {
 }
 
 #[test]
+fn name_servers_that_fail_hold_up_one_request_at_a_time() {
+    let mut bench = Bench::new(&[named("app.test")]);
+    bench.names.knows("app.test", &[1]);
+    bench.names.valid_until_ms = bench.world.clock.mono_ms + 5_000;
+    assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");
+    bench.names.known.clear();
+    bench.world.pass(5_000 + 10_000);
+    let mut picker = bench.picker();
+    assert_eq!(bench.pick(&mut picker), "wait");
+    let why = || Err("110: Operation timed out".to_owned());
+    bench.names.tell(why());
+    assert_eq!(bench.pick(&mut picker), "192.0.2.1:80");
+    // Those that come after it are served at once, and each error prolongs that.
+    for _ in 0..3 {
+        bench.world.pass(9_000);
+        assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");
+        bench.names.tell(why());
+        assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");
+    }
+    bench.world.pass(10_000);
+    assert_eq!(bench.request(Outcome::Alive), "wait");
+}
+
+#[test]
 fn an_address_that_stays_keeps_how_it_fared() {
     let mut bench = Bench::new(&[named("app.test")]);
     bench.names.knows("app.test", &[1, 2]);
