@@ -15,7 +15,7 @@ use super::fields::drop_repeated;
 use super::next::{next, rules};
 use super::run::{Flow, Run, Step, record};
 use super::tries::{Failed, reason_of};
-use super::wording::{Action, BIND, log_failure};
+use super::wording::{Action, log_failure, makes_socket};
 use crate::exchange::{Ctx, Exchange, State, Wait};
 use crate::handler::Content;
 
@@ -89,14 +89,17 @@ fn failed(
     let action = action(attempt);
     run.request = attempt.take_head();
     log_failure(x, &error.failure, action);
-    match error.failure {
-        // These are faults of ours, and no other server mends them.
-        Failure::Unsendable(_) | Failure::Socket { call: BIND, .. } => {
-            record(x).close(cx.clock.mono_ms);
-            Flow::Done(Content::Status(500))
-        }
-        _ => next(run, x, cx, Failed::of(error), action),
+    // Faults of ours: no other server mends them, and they are not counted against this one.
+    let is_ours = match error.failure {
+        Failure::Unsendable(_) => true,
+        Failure::Socket { call, .. } => makes_socket(call),
+        _ => false,
+    };
+    if is_ours {
+        record(x).close(cx.clock.mono_ms);
+        return Flow::Done(Content::Status(500));
     }
+    next(run, x, cx, Failed::of(error), action)
 }
 
 /// What was being done when the attempt failed.

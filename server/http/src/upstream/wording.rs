@@ -74,9 +74,14 @@ fn log_socket(x: &Exchange, call: &str, errno: i32, action: &str) {
     );
 }
 
+/// Whether a call is one of those that make a socket before it connects: where it fails, no server was asked for anything.
+pub(super) fn makes_socket(call: &str) -> bool {
+    ![CONNECT, "recv()", "writev()"].contains(&call)
+}
+
 /// Calls that are told with the address.
 const CONNECT: &str = "connect()";
-pub(super) const BIND: &str = "bind()";
+const BIND: &str = "bind()";
 /// ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ECONNRESET: what a server or a router answers.
 const BECOMES_KNOWN: [i32; 4] = [111, 110, 113, 104];
 /// ECONNREFUSED, EAGAIN, ECONNRESET, ENETDOWN, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH.

@@ -146,17 +146,20 @@ fn connecting_and_sending_time_out_in_their_own_words() {
 
 #[test]
 fn faults_of_ours_are_500_and_try_nobody_else() {
-    let bind = Failure::Socket {
-        call: "bind()",
-        errno: 99,
-    };
-    for failure in [bind, Failure::Unsendable("no such method")] {
+    let calls = [("bind()", 99), ("socket()", 24), ("epoll_ctl()", 28)];
+    let of_sockets = calls.map(|(call, errno)| Failure::Socket { call, errno });
+    for failure in of_sockets
+        .into_iter()
+        .chain([Failure::Unsendable("no such method")])
+    {
         let mut site = Site::new(three(NextUpstream::ERROR));
         let mut x = site.get("/up/a");
         assert_eq!(
             after(&mut site, &mut x, |s| s.call().fail(failure.clone())),
             (1, 500)
         );
+        let said = site.world.said();
+        assert!(!said.contains("temporarily disabled"), "{said}");
     }
 }
 
