@@ -108,7 +108,7 @@ pub fn collect(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &Plan) -> Collected {
     Collected::Wait
 }
 
-/// Begins to take the body, with what has come before anybody asked.
+/// Begins to take the body, with what has come before anybody asked, and with what another location has passed on of it.
 fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &Plan) {
     debug_http!(x, "http read client request body");
     let http = Rc::clone(&x.http);
@@ -134,7 +134,21 @@ fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &Plan) {
     };
     let complete = x.is_body_complete();
     let mut request_body = x.request_body.take().unwrap_or_default();
+    let passed_on = request_body.stream.take();
     let mut so_far = 0;
+    if let Some(passed_on) = passed_on {
+        match passed_on.give_back() {
+            Ok(bytes) => {
+                so_far += bytes.len() as u64;
+                reader.take(x, cx, bytes, so_far);
+            }
+            Err(Some(status)) => reader.fail(status),
+            Err(None) => {
+                x.log(Level::Error, format_args!("{GONE}"));
+                reader.fail(500);
+            }
+        }
+    }
     for bytes in std::mem::take(&mut request_body.held) {
         so_far += bytes.len() as u64;
         reader.take(x, cx, bytes, so_far);
@@ -276,6 +290,9 @@ fn create(x: &Exchange, cx: &mut Ctx<'_>, plan: &Plan) -> Result<TempFile, FileE
     }
     Ok(file)
 }
+
+/// Why a body that was passed on cannot be collected any more.
+const GONE: &str = "the request body has been passed on and is not kept, it cannot be sent again";
 
 #[cfg(test)]
 #[path = "collect_tests.rs"]

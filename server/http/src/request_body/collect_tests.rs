@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 use server_base::errlog::Level;
 use server_base::files::{FileError, Keep};
 
+use super::super::stream;
 use super::{Collected, InFile, Plan, collect};
 use crate::exchange::{Exchange, State, Wait};
 use crate::testing::{START_MS, World, refused};
@@ -334,4 +335,41 @@ fn the_plan_of_the_first_who_asks_counts() {
     reading.piece(b"12");
     assert_eq!(reading.end(), Collected::Done);
     assert_eq!(reading.x.body_bytes(), Some(&b"12"[..]));
+}
+
+/// Takes a piece as a handler does that passes it on.
+fn pass_on(reading: &mut Reading) {
+    let x = &mut reading.x;
+    while let stream::Piece::Chunk(_) = stream::take(x, &mut reading.world.cx()) {}
+}
+
+#[test]
+fn what_another_location_has_passed_on_is_collected_with_the_rest() {
+    for passed in ["", "ab", "abcd"] {
+        for length in [CHUNKED, "Content-Length: 6"] {
+            let mut reading = Reading::new("client_body_buffer_size 4;", length);
+            reading.piece(passed.as_bytes());
+            pass_on(&mut reading);
+            assert_eq!(reading.ask(), Collected::Wait, "{passed}");
+            reading.piece(&b"abcdef"[passed.len()..]);
+            assert_eq!(reading.end(), Collected::Done);
+            assert_eq!(reading.x.body_bytes(), None, "it is larger than a buffer");
+            assert_eq!(reading.written(), "abcdef");
+            assert_eq!(reading.x.body_used(), 6, "each byte is told once");
+        }
+    }
+}
+
+#[test]
+fn what_was_passed_on_and_is_not_kept_cannot_be_collected() {
+    let mut reading = Reading::new("client_body_buffer_size 4;", CHUNKED);
+    reading.piece(b"abcde");
+    pass_on(&mut reading);
+    assert_eq!(reading.ask(), Collected::Status(500));
+    assert_eq!(reading.end(), Collected::Status(500));
+    let said = reading.world.said();
+    assert!(
+        said.contains("has been passed on and is not kept"),
+        "{said}"
+    );
 }

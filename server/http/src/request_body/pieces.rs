@@ -60,6 +60,18 @@ impl Stream {
         self.copy.as_deref()
     }
 
+    /// What the handler has had, for another one that needs the whole body.
+    ///
+    /// # Errors
+    /// It is not kept, or the body failed with this status.
+    pub(super) fn give_back(self) -> Result<Vec<u8>, Option<u16>> {
+        match self.failed {
+            Some(status) => Err(Some(status)),
+            None if self.taken == 0 => Ok(Vec::new()),
+            None => self.copy.ok_or(None),
+        }
+    }
+
     /// Whether the handler waits for more.
     pub(super) fn is_waiting(&self) -> bool {
         self.waits.is_ok()

@@ -160,11 +160,12 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
         // It may send what has been collected, and asks the client for nothing.
         return replaced(run, x, cx);
     }
-    if stream::taken_bytes(x) > 0 {
-        // It went to the servers of another location, and is kept nowhere.
+    // Some of it went to the servers of another location: it is not taken piece by piece once more.
+    let passed_on = stream::taken_bytes(x) > 0;
+    if passed_on && !needs_body(run, x, &http) {
         return replaced(run, x, cx);
     }
-    if streams(run, x, &http) {
+    if !passed_on && streams(run, x, &http) {
         run.body = Body::Stream(Stream::default());
         return Flow::Next(Step::Choose);
     }
@@ -197,6 +198,14 @@ fn replaced(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
         }
     }
     Flow::Next(Step::Choose)
+}
+
+/// Whether the request is another without the client's body: it is to be sent, and the request is still the client's own, not
+/// the `GET` of an error page.
+fn needs_body(run: &Run, x: &Exchange, http: &Http) -> bool {
+    x.method == x.head.method
+        && run.conf(x, http).pass_request_body
+        && !run.gateway.has_body(x, http)
 }
 
 /// Whether the body is passed on as it comes.

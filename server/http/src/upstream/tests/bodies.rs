@@ -122,6 +122,35 @@ fn what_was_passed_on_goes_to_no_other_server() {
     }
 }
 
+/// A site that passes bodies on as they come, and on to elsewhere where that fails.
+fn with_fallback() -> Site {
+    let mut passing = Passing::new();
+    passing.conf.request_buffering = false;
+    let more = "error_page 502 = @other; location @other { pass; } client_body_buffer_size 4;";
+    Site::with(passing, more)
+}
+
+#[test]
+fn a_fallback_gets_the_whole_body_or_is_not_asked() {
+    for (length, asked) in [(4, true), (5, false)] {
+        let mut site = with_fallback();
+        let mut x = site.run(CHUNKED);
+        x.deliver_body(vec![b'x'; length], &mut site.world.cx());
+        site.wake(&mut x);
+        site.call().fail(Failure::Closed);
+        site.wake(&mut x);
+        assert_eq!(site.calls(), 1, "{length}: there may be more of it");
+        x.deliver_body(b"yz".to_vec(), &mut site.world.cx());
+        x.end_body(&mut site.world.cx());
+        if asked {
+            site.wake(&mut x);
+            assert_eq!(site.call().body(), ("[0+6]".to_owned(), true));
+        } else {
+            assert_eq!((site.calls(), x.response.status), (1, 500));
+        }
+    }
+}
+
 #[test]
 fn what_reached_nobody_is_sent_again_as_far_as_it_is_kept() {
     for (bytes, calls) in [(64 << 10, 2), ((64 << 10) + 1, 1)] {
