@@ -98,6 +98,9 @@ pub trait EventLoop: Sized {
             for key in tables.upstreams.expire(now_ms) {
                 self.turn_upstream(key, expired);
             }
+            for key in self.parts().0.idle.take_surplus(now_ms) {
+                self.close_upstream(key);
+            }
         }
         ControlFlow::Continue(())
     }
@@ -308,10 +311,8 @@ pub trait EventLoop: Sized {
                 let (tables, shared) = self.parts();
                 tables.upstreams.arm(key, deadline_ms);
                 let since_ms = shared.clock.mono_ms;
-                tables.idle.insert(pool.id, addr, key, since_ms);
-                while let Some(surplus) =
-                    self.parts().0.idle.take_surplus(pool.id, pool.connections)
-                {
+                let pool = (pool.id, pool.connections);
+                if let Some(surplus) = tables.idle.insert(pool, addr, key, since_ms) {
                     self.close_upstream(surplus);
                 }
             }

@@ -155,7 +155,8 @@ impl<N: Net> Tables<N> {
     pub fn next_deadline(&self) -> Option<u64> {
         let clients = self.clients.next_deadline();
         let upstreams = self.upstreams.next_deadline();
-        clients.into_iter().chain(upstreams).min()
+        let times = clients.into_iter().chain(upstreams);
+        times.chain(self.idle.look_at_ms()).min()
     }
 
     /// How many connections there are.

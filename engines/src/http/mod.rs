@@ -45,7 +45,7 @@ pub use output_queue::{Front, OutputQueue};
 pub use range::{Ranges, UNLIMITED_RANGES, parse_range};
 pub use request::{BodyLength, RequestHead};
 pub use response::ResponseHead;
-pub(crate) use response::has_control;
+pub(crate) use response::{find_control, has_control};
 pub use status::reason_phrase;
 pub(crate) use status::wire_status;
 pub use uri::{BadUri, ParsedTarget, normalize};

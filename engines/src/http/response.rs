@@ -95,6 +95,31 @@ impl ResponseHead {
         }
     }
 
+    /// Appends a field of another head; see [`Self::push`].
+    pub fn push_field(&mut self, from: &Self, field: &Field) {
+        let (name, value) = (from.bytes(field.name), from.bytes(field.value));
+        let line = Span {
+            start: field.name.start,
+            len: field.name.len + 2 + field.value.len,
+        };
+        let line = from.bytes(line);
+        let is_whole = field.value.start == field.name.start + field.name.len + 2
+            && line.get(name.len()..name.len() + 2) == Some(b": ");
+        if !is_whole || has_control(value) {
+            return self.push_id(field.id, name, value);
+        }
+        if field.id == FieldId::Other && !is_token(name) {
+            return;
+        }
+        // As most servers write it, which is as it is sent: one copy.
+        let start = self.arena.len();
+        self.arena.reserve(line.len() + 2);
+        self.arena.extend_from_slice(line);
+        self.arena.extend_from_slice(b"\r\n");
+        let field = self.last_line(field.id, start, name.len());
+        self.fields.push(field);
+    }
+
     /// Replaces the first field called `name` and removes the others, or appends it.
     pub fn set(&mut self, name: &[u8], value: &[u8]) {
         let id = FieldId::of(name);
@@ -199,9 +224,81 @@ pub(crate) fn has_control(text: &[u8]) -> bool {
         }
 }
 
+/// Where the first byte below 0x20 is, from `start` on; eight at a time.
+#[inline]
+pub(crate) fn find_control(text: &[u8], start: usize) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let (words, tail) = text.get(start..)?.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        // A borrow can mark bytes behind one that is below, never before.
+        let below = word.wrapping_sub(ONES * 0x20) & !word & (ONES * 0x80);
+        if below != 0 {
+            return Some(start + at * 8 + below.trailing_zeros() as usize / 8);
+        }
+    }
+    let at = tail.iter().position(|byte| *byte < 0x20)?;
+    Some(start + words.len() * 8 + at)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_control_is_found() {
+        for len in 0..40 {
+            for at in 0..len {
+                for control in [0, 9, 0x1f] {
+                    let mut text = vec![0x80_u8; len];
+                    text[at] = control;
+                    // Another one behind it is not the first.
+                    text[len - 1] = text[len - 1].min(0x7f) & 0x1f;
+                    for start in 0..=at {
+                        assert_eq!(find_control(&text, start), Some(at.min(len - 1)));
+                    }
+                }
+            }
+            let plain = vec![b' '; len];
+            assert_eq!(find_control(&plain, 0), None);
+        }
+        assert_eq!(find_control(b"a", 2), None);
+    }
+
+    #[test]
+    fn a_field_of_another_head_is_copied_as_it_is_sent() {
+        let arena = b"A: 1\r\nB:2\r\nc d: 3\r\nDate: x\ty\r\n".to_vec();
+        let span = |text: &[u8]| {
+            let at = arena.windows(text.len()).position(|part| part == text);
+            Span::new(at.expect("it is there"), text.len())
+        };
+        let field = |name: &[u8], value: &[u8]| Field {
+            name: span(name),
+            value: span(value),
+            id: FieldId::of(name),
+        };
+        let from = ResponseHead {
+            fields: vec![
+                field(b"A", b"1"),
+                field(b"B", b"2"),
+                field(b"c d", b"3"),
+                field(b"Date", b"x\ty"),
+            ],
+            arena: arena.clone(),
+            ..ResponseHead::default()
+        };
+        let mut head = ResponseHead::default();
+        for field in &from.fields {
+            head.push_field(&from, field);
+        }
+        assert_eq!(head.arena, b"A: 1\r\nB: 2\r\nDate: x\ty\r\n");
+        let shown = |field: &Field| (head.bytes(field.name), head.bytes(field.value));
+        let shown: Vec<_> = head.fields.iter().map(shown).collect();
+        assert_eq!(
+            shown,
+            [(&b"A"[..], &b"1"[..]), (b"B", b"2"), (b"Date", b"x\ty")]
+        );
+    }
 
     /// A value built from decoded user input cannot start a second field.
     #[test]

@@ -23,14 +23,14 @@ pub(super) fn finish<N: Net>(
     };
     let now_ms = sh.clock.mono_ms;
     let mut disposition = Disposition::Close;
-    a.call.note(|facts| {
+    a.call().note(|facts| {
         facts.ended_ms.get_or_insert(now_ms);
     });
     match ending {
         Ending::GivenUp => {}
         Ending::Complete => {
             if wanted && a.response != Receiving::TunnelEnded {
-                a.call.tell(UpstreamEvent::End);
+                a.call().tell(UpstreamEvent::End);
             }
             if is_reusable(c, sh, &mut a)
                 && let Some(pool) = a.pool
@@ -51,7 +51,7 @@ pub(super) fn finish<N: Net>(
         }
         Ending::Failed(failure) => {
             let untouched = a.sent_bytes == 0 || is_untouched(c, sh, &a, &failure);
-            a.call.tell(UpstreamEvent::Failed(UpstreamError {
+            a.call().tell(UpstreamEvent::Failed(UpstreamError {
                 failure,
                 sent_bytes: a.sent_bytes,
                 reused: a.reused,
@@ -59,7 +59,7 @@ pub(super) fn finish<N: Net>(
             }));
         }
     }
-    sh.attempts.give(a.tools);
+    sh.attempts.give(a);
     disposition
 }
 
@@ -155,7 +155,7 @@ fn busy_deadline(a: &Active) -> u64 {
         Receiving::Body(_) | Receiving::Tunnel => true,
         Receiving::TunnelEnded | Receiving::Unanswered { .. } => false,
     };
-    if awaits && a.call.window() > 0 {
+    if awaits && a.call().window() > 0 {
         deadline_ms = deadline_ms.min(a.read_ms.saturating_add(a.timeouts.read_ms));
     }
     deadline_ms

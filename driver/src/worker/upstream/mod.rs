@@ -28,7 +28,7 @@ use super::conn::Readiness;
 use super::net::Net;
 use super::shared::Shared;
 use ending::{deadline, expire, finish};
-use state::{Active, Ending, Receiving, Sending, State};
+use state::{Ending, Sending, State};
 
 pub use state::{Attempts, Disposition, UpstreamConn};
 
@@ -49,34 +49,21 @@ pub fn begin<N: Net>(
         facts.reused = reused;
         facts.connected_ms = established.then_some(now_ms);
     });
+    let protocol = route.protocol.clone();
     let spec = call.take_head().unwrap_or_default();
-    let mut tools = sh.attempts.take(&route.protocol);
+    let mut active = sh.attempts.take(route, call, now_ms);
+    active.reused = reused;
+    active.request = match spec.body {
+        BodyLength::None => Sending::Queued,
+        _ => Sending::Body,
+    };
+    let tools = &mut active.tools;
     if let Some(head) = sh.dialer.spares.head() {
         tools.engine.recycle(head);
     }
-    let refused = tools.engine.begin(&route.protocol, &spec).err();
-    let body = spec.body;
-    call.put_head_back(spec);
+    let refused = tools.engine.begin(&protocol, &spec).err();
     tools.engine.transmit(&mut tools.out);
-    let active = Box::new(Active {
-        call,
-        tools,
-        addr: route.addr,
-        pool: route.pool,
-        timeouts: route.timeouts,
-        since_ms: now_ms,
-        wrote_ms: now_ms,
-        read_ms: now_ms,
-        sent_bytes: 0,
-        reused,
-        request: match body {
-            BodyLength::None => Sending::Queued,
-            _ => Sending::Body,
-        },
-        response: Receiving::Nothing,
-        paused: false,
-        unwritable: None,
-    });
+    active.call().put_head_back(spec);
     c.state = match established {
         true => State::Busy(active),
         false => State::Connecting(active),

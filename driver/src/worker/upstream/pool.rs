@@ -14,10 +14,21 @@ use crate::worker::slab::Key;
 /// The idle connections of a thread.
 #[derive(Default)]
 pub struct IdleConnections {
-    pools: HashMap<u64, VecDeque<Idle>, BuildHasherDefault<Digest>>,
+    pools: HashMap<u64, IdlePool, BuildHasherDefault<Digest>>,
+    len: usize,
+    /// When pools with more connections than they may keep are looked at.
+    look_at_ms: Option<u64>,
     /// The memory of a pool that has become empty: one connection at a time comes and goes in the pool of a calm server.
     spare: VecDeque<Idle>,
-    len: usize,
+}
+
+#[derive(Default)]
+struct IdlePool {
+    idle: VecDeque<Idle>,
+    /// How many are kept.
+    most: usize,
+    /// The fewest since the pools were looked at.
+    fewest: usize,
 }
 
 struct Idle {
@@ -27,46 +38,83 @@ struct Idle {
 }
 
 impl IdleConnections {
-    /// Adds a connection that has become idle to a pool.
-    pub fn insert(&mut self, pool: u64, addr: UpstreamAddr, key: Key, since_ms: u64) {
+    /// Adds a connection that has become idle to a pool that keeps so many. Gives one that is to be closed at once.
+    ///
+    /// Under load connections come and go between a turn and the next, and one that is closed is missing a moment later: up
+    /// to as many again as are kept stay for [`SURPLUS_MS`], until it is seen how many were not needed.
+    pub fn insert(
+        &mut self,
+        (pool, most): (u64, usize),
+        addr: UpstreamAddr,
+        key: Key,
+        since_ms: u64,
+    ) -> Option<Key> {
         self.len += 1;
-        let idle = Idle {
+        let spare = &mut self.spare;
+        let own = self.pools.entry(pool).or_insert_with(|| IdlePool {
+            idle: std::mem::take(spare),
+            ..IdlePool::default()
+        });
+        own.most = most;
+        own.idle.push_back(Idle {
             key,
             addr,
             since_ms,
-        };
-        let spare = &mut self.spare;
-        let pool = self.pools.entry(pool);
-        let pool = pool.or_insert_with(|| std::mem::take(spare));
-        pool.push_back(idle);
+        });
+        let len = own.idle.len();
+        if len > most && self.look_at_ms.is_none() {
+            self.look_at_ms = Some(since_ms + SURPLUS_MS);
+        }
+        (len > most.saturating_mul(2)).then(|| self.remove_at(pool, 0))
     }
 
     /// Takes the connection of a pool to a server that was used last.
     pub fn take(&mut self, pool: u64, addr: &UpstreamAddr) -> Option<Key> {
-        let idle = self.pools.get(&pool)?;
+        let idle = &self.pools.get(&pool)?.idle;
         let at = idle.iter().rposition(|idle| idle.addr == *addr)?;
         Some(self.remove_at(pool, at))
     }
 
     /// Takes out a connection that is closed.
     pub fn remove(&mut self, pool: u64, key: Key) {
-        let idle = self.pools.get(&pool);
+        let idle = self.pools.get(&pool).map(|own| &own.idle);
         // Those that time out, or whose server closes them, have mostly waited longest.
         if let Some(at) = idle.and_then(|idle| idle.iter().position(|idle| idle.key == key)) {
             self.remove_at(pool, at);
         }
     }
 
-    /// Takes the connection of a pool that was used longest ago, where there are more than `most`.
-    pub fn take_surplus(&mut self, pool: u64, most: usize) -> Option<Key> {
-        let idle = self.pools.get(&pool)?;
-        (idle.len() > most).then(|| self.remove_at(pool, 0))
+    /// When to call [`Self::take_surplus`].
+    pub fn look_at_ms(&self) -> Option<u64> {
+        self.look_at_ms
+    }
+
+    /// Takes the connections that their pools do not keep and that were not needed lately, those first that were used
+    /// longest ago.
+    pub fn take_surplus(&mut self, now_ms: u64) -> Vec<Key> {
+        if self.look_at_ms.is_none_or(|at_ms| now_ms < at_ms) {
+            return Vec::new();
+        }
+        let surplus = |own: &IdlePool| own.fewest.saturating_sub(own.most);
+        let pools = self.pools.iter();
+        let pools: Vec<(u64, usize)> = pools.map(|(pool, own)| (*pool, surplus(own))).collect();
+        let mut taken = Vec::new();
+        for (pool, count) in pools {
+            taken.extend((0..count).map(|_| self.remove_at(pool, 0)));
+        }
+        let mut more = false;
+        for own in self.pools.values_mut() {
+            own.fewest = own.idle.len();
+            more |= own.fewest > own.most;
+        }
+        self.look_at_ms = more.then_some(now_ms + SURPLUS_MS);
+        taken
     }
 
     /// Takes the connection that was used longest ago.
     pub fn take_oldest(&mut self) -> Option<Key> {
         let fronts = self.pools.iter();
-        let fronts = fronts.filter_map(|(pool, idle)| Some((idle.front()?.since_ms, *pool)));
+        let fronts = fronts.filter_map(|(pool, own)| Some((own.idle.front()?.since_ms, *pool)));
         let (_, pool) = fronts.min()?;
         Some(self.remove_at(pool, 0))
     }
@@ -82,19 +130,24 @@ impl IdleConnections {
     }
 
     fn remove_at(&mut self, pool: u64, at: usize) -> Key {
-        let idle = self.pools.get_mut(&pool);
-        let idle = idle.expect("the caller has found it there");
-        let taken = idle.remove(at).expect("the caller has found it there");
-        if idle.is_empty()
+        let own = self.pools.get_mut(&pool);
+        let own = own.expect("the caller has found it there");
+        let taken = own.idle.remove(at).expect("the caller has found it there");
+        own.fewest = own.fewest.min(own.idle.len());
+        if own.idle.is_empty()
             && let Some(emptied) = self.pools.remove(&pool)
-            && emptied.capacity() <= SPARE_MAX
+            && emptied.idle.capacity() <= SPARE_MAX
         {
-            self.spare = emptied;
+            self.spare = emptied.idle;
         }
         self.len -= 1;
         taken.key
     }
 }
+
+/// How long connections that a pool does not keep stay at least: longer than clients take from a response to their next
+/// request where many are busy, shorter than a server misses a connection.
+pub const SURPLUS_MS: u64 = 20;
 
 /// Numbers of pools are digests, which need no further hash.
 #[derive(Default)]
@@ -143,9 +196,9 @@ mod tests {
         let mut idle = IdleConnections::default();
         for index in 0..4 {
             let port = 80 + index as u16 % 2;
-            idle.insert(1, addr(port), key(index), 10 + u64::from(index));
+            idle.insert((1, 4), addr(port), key(index), 10 + u64::from(index));
         }
-        idle.insert(2, addr(80), key(4), 5);
+        idle.insert((2, 4), addr(80), key(4), 5);
         idle
     }
 
@@ -161,12 +214,31 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_keeps_as_many_as_it_may_and_lets_go_of_the_oldest() {
+    fn a_pool_lets_go_of_the_oldest_that_were_not_needed() {
         let mut idle = filled();
-        assert_eq!(idle.take_surplus(1, 4), None);
-        assert_eq!(idle.take_surplus(1, 3), Some(key(0)));
-        assert_eq!(idle.take_surplus(1, 3), None);
-        assert_eq!(idle.take_surplus(9, 0), None);
+        assert_eq!(idle.look_at_ms(), None, "none has too many");
+        assert_eq!(idle.insert((1, 3), addr(80), key(5), 100), None);
+        assert_eq!(idle.look_at_ms(), Some(100 + SURPLUS_MS));
+        assert_eq!(idle.take_surplus(100 + SURPLUS_MS - 1), []);
+        // What was before the pool had too many says nothing.
+        assert_eq!(idle.take_surplus(120), []);
+        assert_eq!(idle.look_at_ms(), Some(140));
+        assert_eq!(idle.take(1, &addr(81)), Some(key(3)));
+        assert_eq!(idle.insert((1, 3), addr(81), key(3), 130), None);
+        assert_eq!(idle.take_surplus(140), [key(0)], "the other was needed");
+        assert_eq!(idle.take_surplus(160), [key(1)]);
+        assert_eq!((idle.look_at_ms(), idle.len()), (None, 4));
+        assert_eq!(idle.take_surplus(1000), []);
+    }
+
+    #[test]
+    fn a_pool_has_twice_as_many_as_it_keeps_at_most() {
+        let mut idle = IdleConnections::default();
+        for index in 0..4 {
+            assert_eq!(idle.insert((1, 2), addr(80), key(index), 0), None);
+        }
+        assert_eq!(idle.insert((1, 2), addr(80), key(4), 0), Some(key(0)));
+        assert_eq!(idle.len(), 4);
     }
 
     #[test]

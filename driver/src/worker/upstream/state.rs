@@ -8,7 +8,7 @@
 //! Any state can become `Closed`. This file changes no state; `mod`, `turn` and `ending` do.
 
 use engines::http::OutputQueue;
-use server_base::connector::{Pool, Timeouts, UpstreamAddr, UpstreamProtocol};
+use server_base::connector::{Pool, Route, Timeouts, UpstreamAddr};
 use server_base::upstream_request::{Failure, UpstreamCall};
 
 use super::engine::Engine;
@@ -58,7 +58,8 @@ pub(super) struct Draining {
 
 /// An attempt in progress, and the memory that it needs.
 pub(super) struct Active {
-    pub(super) call: UpstreamCall,
+    /// None while the memory waits for an attempt.
+    call: Option<UpstreamCall>,
     pub(super) tools: Tools,
     pub(super) addr: UpstreamAddr,
     pub(super) pool: Option<Pool>,
@@ -111,7 +112,7 @@ pub(super) enum Receiving {
     },
 }
 
-/// Memory for one attempt.
+/// What works for one attempt.
 pub(super) struct Tools {
     pub(super) engine: Engine,
     pub(super) out: OutputQueue,
@@ -120,8 +121,9 @@ pub(super) struct Tools {
 /// Memory for the attempts of a thread.
 #[derive(Default)]
 pub struct Attempts {
-    /// Tools that nobody uses.
-    spare: Vec<Tools>,
+    /// What nobody uses.
+    #[allow(clippy::vec_box, reason = "attempts move as pointers")]
+    spare: Vec<Box<Active>>,
     /// Where sockets are read into; a body takes it along.
     pub(super) buffer: Vec<u8>,
 }
@@ -158,20 +160,59 @@ pub(super) enum Ending {
 }
 
 impl Attempts {
-    /// Memory for an attempt.
-    pub(super) fn take(&mut self, protocol: &UpstreamProtocol) -> Tools {
-        self.spare.pop().unwrap_or_else(|| Tools {
-            engine: Engine::new(protocol),
-            out: OutputQueue::default(),
-        })
+    /// An attempt that begins now, in the memory of another one if there is any.
+    pub(super) fn take(&mut self, route: Route, call: UpstreamCall, now_ms: u64) -> Box<Active> {
+        let Some(mut active) = self.spare.pop() else {
+            return Box::new(Active {
+                call: Some(call),
+                tools: Tools {
+                    engine: Engine::new(&route.protocol),
+                    out: OutputQueue::default(),
+                },
+                addr: route.addr,
+                pool: route.pool,
+                timeouts: route.timeouts,
+                since_ms: now_ms,
+                wrote_ms: now_ms,
+                read_ms: now_ms,
+                sent_bytes: 0,
+                reused: false,
+                request: Sending::Queued,
+                response: Receiving::Nothing,
+                paused: false,
+                unwritable: None,
+            });
+        };
+        let a = &mut *active;
+        a.call = Some(call);
+        a.addr = route.addr;
+        a.pool = route.pool;
+        a.timeouts = route.timeouts;
+        (a.since_ms, a.wrote_ms, a.read_ms) = (now_ms, now_ms, now_ms);
+        a.sent_bytes = 0;
+        a.reused = false;
+        a.request = Sending::Queued;
+        a.response = Receiving::Nothing;
+        a.paused = false;
+        a.unwritable = None;
+        active
     }
 
-    /// Takes the memory of an attempt back.
-    pub(super) fn give(&mut self, mut tools: Tools) {
+    /// Lets go of an attempt, and keeps its memory.
+    pub(super) fn give(&mut self, mut active: Box<Active>) {
+        active.call = None;
         if self.spare.len() < SPARE_MAX {
-            tools.out.clear();
-            self.spare.push(tools);
+            active.tools.out.clear();
+            self.spare.push(active);
         }
+    }
+}
+
+impl Active {
+    /// The exchange's attempt.
+    #[inline]
+    pub(super) fn call(&self) -> &UpstreamCall {
+        self.call.as_ref().expect("it has one until it is let go")
     }
 }
 

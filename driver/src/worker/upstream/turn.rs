@@ -17,9 +17,9 @@ pub(super) fn pass<N: Net>(
     sh: &mut Shared<N>,
 ) -> Result<bool, Ending> {
     match &mut c.state {
-        State::Connecting(a) if a.call.is_given_up() => Err(Ending::GivenUp),
+        State::Connecting(a) if a.call().is_given_up() => Err(Ending::GivenUp),
         State::Connecting(_) => connecting(c, sh),
-        State::Busy(a) if a.call.is_given_up() => give_up(c, sh.clock.mono_ms),
+        State::Busy(a) if a.call().is_given_up() => give_up(c, sh.clock.mono_ms),
         State::Busy(_) => {
             let read = receive(c, sh)?;
             let wrote = write(c, sh)?;
@@ -59,7 +59,7 @@ fn connecting<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Re
     };
     let now_ms = sh.clock.mono_ms;
     (a.wrote_ms, a.read_ms) = (now_ms, now_ms);
-    a.call.note(|facts| facts.connected_ms = Some(now_ms));
+    a.call().note(|facts| facts.connected_ms = Some(now_ms));
     c.state = State::Busy(a);
     Ok(true)
 }
@@ -129,7 +129,7 @@ fn receive<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Resul
         return Ok(false);
     };
     let now_ms = sh.clock.mono_ms;
-    let window = a.call.window();
+    let window = a.call().window();
     if std::mem::replace(&mut a.paused, window == 0) && window > 0 {
         a.read_ms = now_ms;
     }
@@ -149,7 +149,7 @@ fn receive<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Resul
             // A file that the server has just written must show, where its response names one.
             sh.files.input_received();
             a.read_ms = now_ms;
-            a.call.note(|facts| facts.received_bytes += read as u64);
+            a.call().note(|facts| facts.received_bytes += read as u64);
             if a.response == Receiving::Nothing {
                 a.response = Receiving::Head;
             }
@@ -225,7 +225,7 @@ fn tell(a: &mut Active, now_ms: u64) -> Result<(), Ending> {
         };
         match &event {
             UpstreamEvent::Head(head, _) => {
-                a.call.note(|facts| facts.head_ms = Some(now_ms));
+                a.call().note(|facts| facts.head_ms = Some(now_ms));
                 a.response = Receiving::Body(body_left(head));
             }
             UpstreamEvent::Data(chunk) => {
@@ -239,12 +239,12 @@ fn tell(a: &mut Active, now_ms: u64) -> Result<(), Ending> {
             }
             UpstreamEvent::End if a.response == Receiving::Tunnel => {
                 a.response = Receiving::TunnelEnded;
-                a.call.note(|facts| facts.ended_ms = Some(now_ms));
+                a.call().note(|facts| facts.ended_ms = Some(now_ms));
             }
             UpstreamEvent::End => return Err(Ending::Complete),
             _ => {}
         }
-        a.call.tell(event);
+        a.call().tell(event);
     }
     Ok(())
 }
@@ -292,7 +292,7 @@ fn write<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<
     if a.tools.out.is_empty() && a.request == Sending::Queued {
         a.request = Sending::Sent;
         a.read_ms = now_ms;
-        a.call.note(|facts| {
+        a.call().note(|facts| {
             facts.sent_ms.get_or_insert(now_ms);
         });
         if matches!(a.response, Receiving::Tunnel | Receiving::TunnelEnded) {
@@ -302,7 +302,7 @@ fn write<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<
     if a.request == Sending::Sent && a.response == Receiving::TunnelEnded {
         return Err(Ending::Complete);
     }
-    Ok(c.writable && a.call.has_body() && a.request == Sending::Body)
+    Ok(c.writable && a.call().has_body() && a.request == Sending::Body)
 }
 
 fn wrote(a: &mut Active, bytes: u64, now_ms: u64) {
@@ -311,7 +311,7 @@ fn wrote(a: &mut Active, bytes: u64, now_ms: u64) {
     }
     a.wrote_ms = now_ms;
     a.sent_bytes += bytes;
-    a.call.note(|facts| facts.sent_bytes += bytes);
+    a.call().note(|facts| facts.sent_bytes += bytes);
     if a.response == Receiving::Tunnel {
         // A tunnel is in use while either side says something.
         a.read_ms = now_ms;
@@ -321,9 +321,9 @@ fn wrote(a: &mut Active, bytes: u64, now_ms: u64) {
 /// Moves pieces of the request from the mailbox to the output queue.
 fn feed(a: &mut Active) {
     while a.request == Sending::Body && a.tools.out.len() < QUEUE_BYTES {
-        if let Some(chunk) = a.call.take_body() {
+        if let Some(chunk) = a.call().take_body() {
             a.tools.engine.send(chunk);
-        } else if let Some(trailers) = a.call.take_body_end() {
+        } else if let Some(trailers) = a.call().take_body_end() {
             a.tools.engine.end(trailers.as_ref());
             a.request = Sending::Queued;
         } else {

@@ -13,7 +13,9 @@ use super::super::header;
 use super::super::limit::LineBudget;
 use super::{ConnectionOptions, ProtocolError};
 use crate::client::parse_status;
-use crate::http::{BodyLength, Fault, Field, FieldId, ResponseHead, Span, Version, has_control};
+use crate::http::{
+    BodyLength, Fault, Field, FieldId, ResponseHead, Span, Version, find_control, has_control,
+};
 use std::ops::Range;
 
 /// Parses one response head after the other.
@@ -95,6 +97,18 @@ impl ResponseParser {
         let done = loop {
             let rest = &input[at..];
             let capacity = self.budget.capacity();
+            if self.in_fields
+                && self.searched == 0
+                && let Some(quick) = quick_field(rest)
+                && quick.len <= capacity
+            {
+                let offset = self.head.arena.len() + at;
+                self.field(rest, offset, quick.name, quick.value)?;
+                at += quick.len;
+                self.budget.take(quick.len);
+                self.size_bytes += quick.len as u64;
+                continue;
+            }
             let lf = rest
                 .get(self.searched..)
                 .and_then(|rest| memchr::memchr(b'\n', rest))
@@ -193,6 +207,19 @@ impl ResponseParser {
             Line::Skipped => return Ok(false),
             Line::Field { name, value } => (name, value),
         };
+        self.field(line, offset, name, value)?;
+        Ok(false)
+    }
+
+    /// Takes a field, as ranges of a text whose first byte will be at `offset` in the arena.
+    #[inline]
+    fn field(
+        &mut self,
+        line: &[u8],
+        offset: usize,
+        name: Range<usize>,
+        value: Range<usize>,
+    ) -> Result<(), ProtocolError> {
         let id = FieldId::of(&line[name.clone()]);
         let text = &line[value.clone()];
         match id {
@@ -210,7 +237,7 @@ impl ResponseParser {
             value: Span::new(offset + value.start, value.len()),
             id,
         });
-        Ok(false)
+        Ok(())
     }
 }
 
@@ -218,6 +245,34 @@ impl ResponseParser {
 #[inline]
 fn strip_cr(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// A field as most are, and its length with its line end.
+struct QuickField {
+    name: Range<usize>,
+    value: Range<usize>,
+    len: usize,
+}
+
+/// Parses a complete field at the start of `text` that has no byte of which anything could be said. Others, other lines and
+/// incomplete ones are for [`field_line`].
+#[inline]
+fn quick_field(text: &[u8]) -> Option<QuickField> {
+    let (name_end, _) = header::scan_name(text, true).ok()?;
+    let end = find_control(text, name_end + 1)?;
+    let len = match text[end..] {
+        [b'\r', b'\n', ..] => end + 2,
+        [b'\n', ..] => end + 1,
+        _ => return None,
+    };
+    if text.starts_with(&PREFIX[..NAME_BYTES]) {
+        return None;
+    }
+    Some(QuickField {
+        name: 0..name_end,
+        value: header::trim(&text[..end], name_end + 1),
+        len,
+    })
 }
 
 /// Parses a line after the first, which may be the beginning of one.

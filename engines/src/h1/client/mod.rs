@@ -105,6 +105,11 @@ struct ConnectionOptions {
 impl ConnectionOptions {
     /// Takes one field.
     fn take(&mut self, value: &[u8]) {
+        if value == b"keep-alive" {
+            // What most servers say, if anything.
+            self.keep_alive = true;
+            return;
+        }
         for option in value.split(|byte| *byte == b',') {
             let option = option.trim_ascii();
             self.close |= option.eq_ignore_ascii_case(b"close");

@@ -62,7 +62,8 @@ fn encode<'a>(
         match name {
             b":method" if !begun => method = value,
             b":path" if !begun => target = value,
-            _ if !is_name(name) => return Err(Refusal::BadName),
+            // The names of known fields are names.
+            _ if id == FieldId::Other && !is_name(name) => return Err(Refusal::BadName),
             _ if !is_sendable(value) => return Err(Refusal::BadValue),
             _ => {
                 if !begun {

@@ -224,7 +224,9 @@ impl Passing {
                 send_timeout_ms: 60_000,
                 read_timeout_ms: 60_000,
                 next_upstream: NextUpstream(NextUpstream::ERROR | NextUpstream::TIMEOUT),
-                hidden: hidden.iter().map(|name| name.as_bytes().into()).collect(),
+                hidden: (hidden.iter().map(|name| name.as_bytes().into()))
+                    .collect::<Vec<Box<[u8]>>>()
+                    .into(),
                 pass_request_headers: true,
                 pass_request_body: true,
                 ..UpstreamConf::default()

@@ -13,7 +13,7 @@ use server_base::upstream_request::RequestSpec;
 use super::arrival::arrived;
 use super::conf::{NextUpstream, UpstreamConf};
 use super::gateway::Outgoing;
-use super::group::Pick;
+use super::group::{Pick, Picker};
 use super::next::next;
 use super::run::{Flow, Run, Step, record};
 use super::tries::{Failed, Tries};
@@ -32,7 +32,10 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     {
         return Flow::Done(Content::Status(status));
     }
-    let chosen = match run.picker.pick(x, cx) {
+    let Some(picker) = &mut run.picker else {
+        return Flow::Done(Content::Status(500));
+    };
+    let chosen = match picker.pick(x, cx) {
         Pick::Chosen(chosen) => chosen,
         Pick::None => return no_server(run, x, cx),
         Pick::Wait(wait) => {
@@ -45,7 +48,7 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
         }
     };
     let now_ms = cx.clock.mono_ms;
-    let servers = run.picker.tries();
+    let servers = picker.tries();
     run.tries.get_or_insert_with(|| {
         let (most, timeout_ms) = (conf.next_upstream_tries, conf.next_upstream_timeout_ms);
         Tries::new(servers, most, timeout_ms, now_ms)
@@ -83,7 +86,7 @@ pub(super) fn again(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
 }
 
 fn no_server(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
-    let name = run.picker.name().into();
+    let name = run.picker.as_ref().map_or(&b""[..], Picker::name).into();
     let upstream = record(x);
     upstream.choose(run.gateway.scheme(), &name, &name, false);
     upstream.begin_attempt(name, cx.clock.mono_ms, None);

@@ -103,7 +103,7 @@ pub(super) fn copy(x: &mut Exchange, conf: &UpstreamConf, head: &ResponseHead) {
                 reply.last_modified = parse_http_date(value);
                 reply.last_modified_text = Some(value.into());
             }
-            id => reply.fields.push_id(id, name, value),
+            _ => reply.fields.push_field(head, field),
         }
     }
     reply.content_length = content_length(head);

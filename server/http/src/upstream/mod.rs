@@ -54,7 +54,7 @@ pub fn handle(x: &mut Exchange, cx: &mut Ctx<'_>, gateway: &'static dyn Gateway)
         _ => match gateway.target(x, cx) {
             Ok(target) => {
                 record(x).begin_pass();
-                Box::new(Run::new(x, gateway, target))
+                Run::begin(x, gateway, target)
             }
             Err(status) => return Content::Status(status),
         },

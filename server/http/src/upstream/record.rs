@@ -28,7 +28,15 @@ pub struct Upstream {
     /// What it is asked for.
     uri: Vec<u8>,
     /// The machine's state, while it has one.
-    pub(super) run: Option<Box<dyn Any>>,
+    pub(super) run: Option<Box<dyn Machine>>,
+    /// Its memory.
+    pub(super) spare_run: Option<Box<dyn Machine>>,
+}
+
+/// The machine's state.
+pub(super) trait Machine: Any {
+    /// Lets go of all that it has.
+    fn clear(&mut self);
 }
 
 struct Server {
@@ -74,7 +82,10 @@ impl Upstream {
     /// Empties it for another exchange. An attempt that is not over is given up; the memory of the others goes back to
     /// where it came from.
     pub fn recycle(&mut self, connector: &mut dyn Connector) {
-        self.run = None;
+        if let Some(mut run) = self.run.take() {
+            run.clear();
+            self.spare_run = Some(run);
+        }
         for entry in self.entries.drain(..) {
             if let Entry::Attempt(attempt) = entry
                 && let Some(watch) = attempt.watch

@@ -11,7 +11,7 @@ use super::body::Body;
 use super::conf::UpstreamConf;
 use super::gateway::{Gateway, Target};
 use super::group::{Chosen, Outcome, Picker};
-use super::record::Upstream;
+use super::record::{Machine, Upstream};
 use super::response_buffer::ResponseBuffer;
 use super::store::Storing;
 use super::tries::Tries;
@@ -25,7 +25,8 @@ use server_base::errlog::Level;
 pub(super) struct Run {
     pub(super) gateway: &'static dyn Gateway,
     pub(super) step: Step,
-    pub(super) picker: Picker,
+    /// None while the memory waits for a pass.
+    pub(super) picker: Option<Picker>,
     /// Known once the first server is.
     pub(super) tries: Option<Tries>,
     /// What is sent of the request body.
@@ -69,12 +70,33 @@ pub(super) enum Flow {
 }
 
 impl Run {
-    /// A pass to these servers.
-    pub(super) fn new(x: &Exchange, gateway: &'static dyn Gateway, target: Target) -> Self {
+    /// A pass to these servers, in the memory of another one if there is any.
+    pub(super) fn begin(
+        x: &mut Exchange,
+        gateway: &'static dyn Gateway,
+        target: Target,
+    ) -> Box<Self> {
+        let picker = Picker::new(x, target);
+        let spare = record(x).spare_run.take();
+        let spare: Option<Box<dyn Any>> = match spare {
+            Some(run) => Some(run),
+            None => None,
+        };
+        let mut run = match spare.map(<Box<dyn Any>>::downcast) {
+            Some(Ok(run)) => run,
+            _ => Box::new(Self::empty(gateway)),
+        };
+        run.gateway = gateway;
+        run.step = Step::Body;
+        run.picker = Some(picker);
+        run
+    }
+
+    fn empty(gateway: &'static dyn Gateway) -> Self {
         Self {
             gateway,
-            step: Step::Body,
-            picker: Picker::new(x, target),
+            step: Step::Answered,
+            picker: None,
             tries: None,
             body: Body::None,
             request: None,
@@ -111,13 +133,29 @@ impl Run {
         action: Action,
     ) {
         record(x).close(cx.clock.mono_ms);
-        if self.chosen.take().is_some() && self.picker.finish(x, cx, outcome) {
+        let picker = self.picker.as_mut();
+        if self.chosen.take().is_some() && picker.is_some_and(|p| p.finish(x, cx, outcome)) {
             let action = action.text();
             x.log(
                 Level::Warn,
                 format_args!("upstream server temporarily disabled while {action}"),
             );
         }
+    }
+}
+
+impl Machine for Run {
+    fn clear(&mut self) {
+        self.step = Step::Answered;
+        self.picker = None;
+        self.tries = None;
+        self.body = Body::None;
+        self.request = None;
+        self.options = None;
+        self.chosen = None;
+        self.hints_bytes = 0;
+        self.buffer = None;
+        self.storing = None;
     }
 }
 
