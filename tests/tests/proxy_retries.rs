@@ -260,7 +260,7 @@ fn connection_that_ended_while_idle_is_not_used() {
     let backend = Backend::answering(|_| [ok("good"), vec![Step::Close]].concat());
     let server = server(&format!("server {};", backend.name()), "").start();
     for n in 1..=50 {
-        assert_eq!(post(&server, "/"), 200);
+        assert_eq!(post(&server, "/"), 200, "{}", server.error_log());
         wait_until("it is closed", || backend.open() == 0);
         assert_eq!(backend.accepted(), n);
     }

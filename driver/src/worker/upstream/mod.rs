@@ -57,6 +57,7 @@ pub fn begin<N: Net>(
         BodyLength::None => Sending::Queued,
         _ => Sending::Body,
     };
+    // Heads of responses come from those that exchanges have given back.
     let tools = &mut active.tools;
     if let Some(head) = sh.dialer.spares.head() {
         tools.engine.recycle(head);

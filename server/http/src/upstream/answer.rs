@@ -104,23 +104,9 @@ fn send(
     let http = Rc::clone(&x.http);
     let conf = run.conf(x, &http);
     let is_tunnel = x.reply.status == SWITCHING_PROTOCOLS;
-    if is_tunnel {
-        if x.is_subrequest() {
-            x.log(
-                Level::Error,
-                format_args!("connection upgrade in subrequest"),
-            );
-            return Flow::Done(Content::Status(502));
-        }
-        x.keep_alive = false;
-        if !stream::open_tunnel(x, cx) {
-            x.log(
-                Level::Error,
-                format_args!("upstream switched protocols before the request was complete"),
-            );
-            return Flow::Done(Content::Status(502));
-        }
-        run.body = Body::Stream(Stream::tunnel());
+    if is_tunnel && let Err(why) = open_tunnel(run, x, cx) {
+        x.log(Level::Error, format_args!("{why}"));
+        return Flow::Done(Content::Status(502));
     }
     let buffers = accel.buffers(conf) && !is_tunnel;
     if !buffers && !is_tunnel {
@@ -137,9 +123,7 @@ fn send(
         }
         run.finish_attempt(x, cx, Outcome::Alive, Action::Reading);
         x.on_arrival = None;
-        reply::send(x, cx, None);
-        run.step = Step::Answered;
-        return Flow::Done(Content::Sent);
+        return send_head(run, x, cx);
     }
     let limits = match buffers {
         true => buffered(conf, x, cx),
@@ -162,6 +146,24 @@ fn send(
         }
         None => x.body_source = Some(Box::new(Source(buffer))),
     }
+    send_head(run, x, cx)
+}
+
+/// Has client and server speak another protocol from here on.
+fn open_tunnel(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), &'static str> {
+    if x.is_subrequest() {
+        return Err("connection upgrade in subrequest");
+    }
+    x.keep_alive = false;
+    if !stream::open_tunnel(x, cx) {
+        return Err("upstream switched protocols before the request was complete");
+    }
+    run.body = Body::Stream(Stream::tunnel());
+    Ok(())
+}
+
+/// Sends the head of the response.
+fn send_head(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     // Fields made of variables are made while the response still comes, even if all of it is here.
     let ended_ms = record(x).last().and_then(|attempt| attempt.ended_ms.take());
     reply::send(x, cx, None);
