@@ -157,3 +157,63 @@ fn an_attempt_that_has_ended_does_not_fail_when_its_connection_is_dropped() {
         assert!(ours.next().is_none());
     }
 }
+
+#[test]
+fn a_response_that_is_there_to_its_end_is_taken_at_once() {
+    let mut to = VecDeque::new();
+    let (ours, theirs, _) = mailbox();
+    theirs.tell(data(3));
+    assert_eq!(ours.take_whole(&mut to), None, "it has not ended");
+    theirs.tell(data(4));
+    theirs.tell(UpstreamEvent::End);
+    assert_eq!(ours.take_whole(&mut to), Some(7));
+    assert_eq!(to.len(), 2);
+    assert!(ours.next().is_none() && ours.take_whole(&mut to).is_none());
+    assert_eq!(theirs.window(), WINDOW_BYTES);
+
+    let (ours, theirs, _) = mailbox();
+    theirs.tell(data(3));
+    theirs.tell(UpstreamEvent::Trailers(Fields::default()));
+    theirs.tell(UpstreamEvent::End);
+    assert_eq!(ours.take_whole(&mut to), None, "trailers are told");
+    assert!(is_data(ours.next(), 3));
+}
+
+#[test]
+fn the_next_attempt_has_the_memory_of_one_that_nobody_looks_at() {
+    let queue = WakeQueue::default();
+    let mut spares = Spares::default();
+    let waker = Waker::new(EXCHANGE, &queue);
+    let mut spec = RequestSpec::default();
+    spec.fields.push(b"a", b"b");
+    let (ours, theirs) = spares.attempt(spec, waker.clone(), &queue, 1);
+    let (watch, other) = (ours.watch(), ours.watch());
+    theirs.note(|facts| facts.sent_bytes = 9);
+    theirs.attach(CONNECTION);
+    ours.set_window(7);
+    theirs.tell(data(3));
+    theirs.tell(UpstreamEvent::End);
+    drop((ours, theirs));
+    spares.give(other);
+    assert!(spares.mailboxes.is_empty(), "somebody looks at it");
+    spares.give(watch);
+    assert_eq!((spares.mailboxes.len(), spares.fields.len()), (1, 1));
+    assert!(waker.is_orphan(), "it wakes nobody");
+    let fields = spares.fields();
+    assert!(fields.is_empty() && fields.arena.capacity() > 0);
+    queue.take();
+
+    let (ours, theirs) = spares.attempt(RequestSpec::default(), waker, &queue, 2);
+    assert!(spares.mailboxes.is_empty());
+    let began = AttemptFacts {
+        started_ms: 2,
+        ..AttemptFacts::default()
+    };
+    assert_eq!(ours.facts(), began);
+    assert!(ours.next().is_none() && !theirs.is_given_up());
+    assert_eq!(theirs.window(), WINDOW_BYTES);
+    ours.end(None);
+    assert!(queue.is_empty(), "it has no connection yet");
+    theirs.tell(UpstreamEvent::End);
+    assert_eq!(queue.take(), [EXCHANGE]);
+}
