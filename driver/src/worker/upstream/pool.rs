@@ -41,7 +41,8 @@ impl IdleConnections {
     /// Adds a connection that has become idle to a pool that keeps so many. Gives one that is to be closed at once.
     ///
     /// Under load connections come and go between a turn and the next, and one that is closed is missing a moment later: up
-    /// to as many again as are kept stay for [`SURPLUS_MS`], until it is seen how many were not needed.
+    /// to as many again as are kept stay for [`SURPLUS_MS`], until it is seen how many were not needed. Who keeps few may
+    /// have a server with a thread for each: then the number is exact ([`EXACT_BELOW`]).
     pub fn insert(
         &mut self,
         (pool, most): (u64, usize),
@@ -62,10 +63,14 @@ impl IdleConnections {
             since_ms,
         });
         let len = own.idle.len();
-        if len > most && self.look_at_ms.is_none() {
-            self.look_at_ms = Some(since_ms + SURPLUS_MS);
+        if len <= most {
+            return None;
         }
-        (len > most.saturating_mul(2)).then(|| self.remove_at(pool, 0))
+        if most < EXACT_BELOW || len > most.saturating_mul(2) {
+            return Some(self.remove_at(pool, 0));
+        }
+        self.look_at_ms.get_or_insert(since_ms + SURPLUS_MS);
+        None
     }
 
     /// Takes the connection of a pool to a server that was used last.
@@ -148,6 +153,8 @@ impl IdleConnections {
 /// How long connections that a pool does not keep stay at least: longer than clients take from a response to their next
 /// request where many are busy, shorter than a server misses a connection.
 pub const SURPLUS_MS: u64 = 20;
+/// From how many on a pool may have more for a moment.
+pub const EXACT_BELOW: usize = 16;
 
 /// Numbers of pools are digests, which need no further hash.
 #[derive(Default)]
@@ -213,32 +220,43 @@ mod tests {
         assert_eq!((idle.len(), idle.is_empty()), (3, false));
     }
 
+    /// A pool that keeps so many, with connections of these numbers.
+    fn pool(most: usize, numbers: std::ops::Range<u32>) -> IdleConnections {
+        let mut idle = IdleConnections::default();
+        for n in numbers {
+            assert_eq!(idle.insert((1, most), addr(80), key(n), 100), None);
+        }
+        idle
+    }
+
     #[test]
     fn a_pool_lets_go_of_the_oldest_that_were_not_needed() {
-        let mut idle = filled();
-        assert_eq!(idle.look_at_ms(), None, "none has too many");
-        assert_eq!(idle.insert((1, 3), addr(80), key(5), 100), None);
+        let mut idle = pool(16, 0..16);
+        assert_eq!(idle.look_at_ms(), None, "it has not too many");
+        for n in 16..18 {
+            assert_eq!(idle.insert((1, 16), addr(80), key(n), 100), None);
+        }
         assert_eq!(idle.look_at_ms(), Some(100 + SURPLUS_MS));
         assert_eq!(idle.take_surplus(100 + SURPLUS_MS - 1), []);
         // What was before the pool had too many says nothing.
         assert_eq!(idle.take_surplus(120), []);
         assert_eq!(idle.look_at_ms(), Some(140));
-        assert_eq!(idle.take(1, &addr(81)), Some(key(3)));
-        assert_eq!(idle.insert((1, 3), addr(81), key(3), 130), None);
+        assert_eq!(idle.take(1, &addr(80)), Some(key(17)));
+        assert_eq!(idle.insert((1, 16), addr(80), key(17), 130), None);
         assert_eq!(idle.take_surplus(140), [key(0)], "the other was needed");
         assert_eq!(idle.take_surplus(160), [key(1)]);
-        assert_eq!((idle.look_at_ms(), idle.len()), (None, 4));
+        assert_eq!((idle.look_at_ms(), idle.len()), (None, 16));
         assert_eq!(idle.take_surplus(1000), []);
     }
 
     #[test]
-    fn a_pool_has_twice_as_many_as_it_keeps_at_most() {
-        let mut idle = IdleConnections::default();
-        for index in 0..4 {
-            assert_eq!(idle.insert((1, 2), addr(80), key(index), 0), None);
-        }
-        assert_eq!(idle.insert((1, 2), addr(80), key(4), 0), Some(key(0)));
-        assert_eq!(idle.len(), 4);
+    fn a_pool_has_twice_as_many_as_it_keeps_at_most_and_a_small_one_no_more() {
+        let mut idle = pool(16, 0..32);
+        assert_eq!(idle.insert((1, 16), addr(80), key(32), 0), Some(key(0)));
+        assert_eq!(idle.len(), 32);
+        let mut idle = pool(15, 0..15);
+        assert_eq!(idle.insert((1, 15), addr(80), key(15), 0), Some(key(0)));
+        assert_eq!((idle.len(), idle.look_at_ms()), (15, None));
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl Upstream {
         if let Some(head) = self.head.take() {
             connector.recycle_head(head);
         }
-        self.trailers.clear();
+        self.trailers = Fields::default();
         self.charset.clear();
         self.expires.clear();
         self.server = None;
