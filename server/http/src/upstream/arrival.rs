@@ -5,6 +5,7 @@ use server_base::files::{FileError, Keep};
 use server_base::upstream_request::{Failure, UpstreamEvent};
 
 use super::body::Body;
+use super::fields::passes_beside_head;
 use super::group::Outcome;
 use super::response_buffer::{Ended, ResponseBuffer};
 use super::run::{Run, record};
@@ -110,7 +111,7 @@ fn pass_trailers(run: &Run, x: &mut Exchange, trailers: &engines::http::Fields) 
     }
     for field in &trailers.fields {
         let name = trailers.bytes(field.name);
-        if !conf.hidden.has(field.id, name) {
+        if passes_beside_head(conf, field.id, name) {
             x.reply.trailers.push(name, trailers.bytes(field.value));
         }
     }

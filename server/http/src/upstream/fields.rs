@@ -94,7 +94,7 @@ pub(super) fn copy(x: &mut Exchange, conf: &UpstreamConf, head: &ResponseHead) {
             | FieldId::Connection
             | FieldId::KeepAlive
             | FieldId::TransferEncoding => {}
-            FieldId::Upgrade if multiplexed => {}
+            _ if multiplexed && is_of_connection(field.id, name) => {}
             FieldId::AcceptRanges if conf.force_ranges => {}
             FieldId::ContentType => content_type(reply, value),
             FieldId::Etag => reply.etag = Some(value.into()),
@@ -112,6 +112,29 @@ pub(super) fn copy(x: &mut Exchange, conf: &UpstreamConf, head: &ResponseHead) {
         reply.allow_ranges = true;
         reply.single_range = true;
     }
+}
+
+/// Whether a field is about a connection of HTTP/1: over HTTP/2 and 3 it would make the response malformed (RFC 9113 section
+/// 8.2.2).
+fn is_of_connection(id: FieldId, name: &[u8]) -> bool {
+    match id {
+        FieldId::Upgrade | FieldId::Te => true,
+        FieldId::Other => name.eq_ignore_ascii_case(b"Proxy-Connection"),
+        _ => false,
+    }
+}
+
+/// Whether a field of early hints or trailers may be passed on: neither is about the connection nor frames a body, which is
+/// the head's (RFC 9110 section 6.5.1).
+pub(super) fn passes_beside_head(conf: &UpstreamConf, id: FieldId, name: &[u8]) -> bool {
+    let of_head = matches!(
+        id,
+        FieldId::ContentLength
+            | FieldId::TransferEncoding
+            | FieldId::Connection
+            | FieldId::KeepAlive
+    );
+    !of_head && !is_of_connection(id, name) && !conf.hidden.has(id, name)
 }
 
 /// Keeps the fields that a redirect by `X-Accel-Redirect` passes on.

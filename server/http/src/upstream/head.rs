@@ -11,7 +11,7 @@ use server_base::upstream_request::{
 use super::accel::{self, Accel};
 use super::answer;
 use super::body::Body;
-use super::fields::drop_repeated;
+use super::fields::{drop_repeated, passes_beside_head};
 use super::next::{next, rules};
 use super::run::{Flow, Run, Step, record};
 use super::tries::{Failed, reason_of};
@@ -71,7 +71,7 @@ fn hint(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead) 
     };
     for field in &head.fields {
         let name = head.bytes(field.name);
-        if !conf.hidden.has(field.id, name) {
+        if passes_beside_head(conf, field.id, name) {
             hints.push_id(field.id, name, head.bytes(field.value));
         }
     }

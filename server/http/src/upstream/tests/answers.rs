@@ -1,5 +1,6 @@
 //! Responses that are passed on.
 
+use engines::http::Version;
 use server_base::upstream_request::UpstreamEvent;
 
 use super::{Site, fields};
@@ -292,6 +293,8 @@ fn trailers_are_passed_on_to_those_who_may_have_them() {
         let mut trailers = engines::http::Fields::default();
         trailers.push(b"X-Sum", b"1");
         trailers.push(b"Server", b"b");
+        trailers.push(b"Content-Length", b"3");
+        trailers.push(b"Proxy-Connection", b"close");
         site.call().tell(UpstreamEvent::Trailers(trailers)).end();
         assert_eq!(site.pull(&mut x), ("a".to_owned(), "end"));
         let names = x.reply.trailers.fields.len();
@@ -339,4 +342,35 @@ fn what_has_come_with_its_head_is_at_hand() {
     assert!(x.on_arrival.is_none(), "nothing more comes");
     assert_eq!(site.pull(&mut x), ("ab".to_owned(), "end"));
     assert_eq!(site.value(&mut x, "upstream_response_length"), "2");
+}
+
+#[test]
+fn what_is_about_a_connection_stays_out_of_multiplexed_responses() {
+    for (version, passes) in [(Version::Http11, true), (Version::Http2, false)] {
+        let mut site = Site::new(Passing::new());
+        let mut x = site.get("/up/a");
+        x.head.version = version;
+        let sent = ["TE: a", "Proxy-Connection: b", "Upgrade: c", "X-A: d"];
+        site.call().head(200, &sent).end();
+        site.wake(&mut x);
+        let got = fields(&x).to_ascii_lowercase();
+        for field in ["te: a\n", "proxy-connection: b\n", "upgrade: c\n"] {
+            assert_eq!(got.contains(field), passes, "{version:?}: {got}");
+        }
+        assert!(got.contains("x-a: d\n"), "{got}");
+    }
+}
+
+#[test]
+fn early_hints_say_nothing_of_bodies_and_connections() {
+    let mut passing = Passing::new();
+    passing.hints = true;
+    let mut site = Site::new(passing);
+    let mut x = site.get("/up/a");
+    let sent = ["Content-Length: 7", "Connection: close", "TE: a", "Link: b"];
+    site.call().interim(103, &sent);
+    site.wake(&mut x);
+    let hints = &x.ahead.as_ref().expect("hints").hints[0];
+    let names: Vec<&[u8]> = hints.fields.iter().map(|f| hints.bytes(f.name)).collect();
+    assert_eq!(names, [b"Link"]);
 }
