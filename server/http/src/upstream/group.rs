@@ -157,7 +157,7 @@ impl Picker {
                 return Pick::Wait(Wait::woken());
             }
             if let Some(chosen) = self.choose(x, cx) {
-                followed.refresh(x, cx);
+                followed.refresh(&self.asked, x, cx);
                 return Pick::Chosen(chosen);
             }
         }

@@ -144,7 +144,7 @@ impl Followed {
                 None => needed,
                 Some(until_ms) => until_ms.saturating_add(STALE_MS) <= now_ms,
             };
-            if wanted && asked.0.iter().all(|(known, _)| *known != n) {
+            if wanted && !asked.has(n) {
                 let waker = x.waker(cx);
                 let (by, timeout_ms) = (self.resolver.as_ref(), self.timeout_ms);
                 let lookup = cx.connector.resolve(by, &host.at.name, timeout_ms, waker);
@@ -153,12 +153,13 @@ impl Followed {
         }
     }
 
-    /// Asks for hosts that have no addresses, or whose addresses are old, without anybody waiting for the answer.
-    pub(super) fn refresh(&self, x: &mut Exchange, cx: &mut Ctx<'_>) {
+    /// Asks for hosts that have no addresses, or whose addresses are old, without anybody waiting for the answer. Those that
+    /// the request has asked for itself are as new as they can be, also where an answer has no time at all.
+    pub(super) fn refresh(&self, asked: &Asked, x: &mut Exchange, cx: &mut Ctx<'_>) {
         let now_ms = cx.clock.mono_ms;
-        for slot in self.slots.borrow_mut().iter_mut() {
-            let is_down = slot.server.is_down;
-            let Some(host) = slot.host.as_mut().filter(|_| !is_down) else {
+        for (n, slot) in self.slots.borrow_mut().iter_mut().enumerate() {
+            let is_idle = slot.server.is_down || asked.has(n);
+            let Some(host) = slot.host.as_mut().filter(|_| !is_idle) else {
                 continue;
             };
             let is_old = host.valid_until_ms.is_none_or(|until| until <= now_ms);
@@ -184,6 +185,11 @@ impl Followed {
 }
 
 impl Asked {
+    /// Whether the host of a server has been asked for.
+    fn has(&self, n: usize) -> bool {
+        self.0.iter().any(|(known, _)| *known == n)
+    }
+
     /// Whether an answer is still to come.
     pub(super) fn is_waiting(&self) -> bool {
         let mut lookups = self.0.iter().filter_map(|(_, lookup)| lookup.as_ref());

@@ -401,6 +401,21 @@ fn a_name_of_one_request_is_resolved_for_it() {
 }
 
 #[test]
+fn an_answer_without_a_time_serves_its_request_without_another_question() {
+    let mut bench = Bench::new(&[named("app.test")]);
+    bench.names.knows("app.test", &[1]);
+    bench.names.valid_until_ms = bench.world.clock.mono_ms;
+    let mut picker = Picker::new(&bench.x, Target::Name("app.test".to_owned(), 80));
+    assert_eq!(bench.pick(&mut picker), "192.0.2.1:80");
+    assert_eq!(bench.names.asked(), "app.test");
+    // In a group it is the next request that asks.
+    for _ in 0..2 {
+        assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");
+        assert_eq!(bench.names.asked(), "app.test");
+    }
+}
+
+#[test]
 fn addresses_of_one_request_are_tried_each_once() {
     let mut bench = Bench::new(&[]);
     let unix = UpstreamAddr::Unix(Arc::from(*b"/run/a"));
