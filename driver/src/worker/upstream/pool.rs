@@ -146,6 +146,10 @@ impl IdleConnections {
             self.spare = emptied.idle;
         }
         self.len -= 1;
+        if self.len == 0 {
+            // Nobody looks where there are no connections, and a time that has passed would be waited for without a pause.
+            self.look_at_ms = None;
+        }
         taken.key
     }
 }
@@ -257,6 +261,16 @@ mod tests {
         let mut idle = pool(15, 0..15);
         assert_eq!(idle.insert((1, 15), addr(80), key(15), 0), Some(key(0)));
         assert_eq!((idle.len(), idle.look_at_ms()), (15, None));
+    }
+
+    #[test]
+    fn nothing_is_looked_at_once_all_are_gone() {
+        let mut idle = pool(16, 0..17);
+        assert_eq!(idle.look_at_ms(), Some(SURPLUS_MS));
+        for index in 0..17 {
+            idle.remove(1, key(index));
+        }
+        assert_eq!(idle.look_at_ms(), None);
     }
 
     #[test]
