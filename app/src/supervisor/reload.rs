@@ -302,6 +302,8 @@ fn needs_new_worker(old: &MainConf, new: &MainConf) -> bool {
         || old.working_directory != new.working_directory
         || old.worker_priority != new.worker_priority
         || old.worker_processes > new.worker_processes
+        // The right to do so is kept or given up when the process becomes its user's.
+        || old.binds_transparently != new.binds_transparently
 }
 
 #[cfg(test)]
@@ -321,7 +323,7 @@ mod tests {
 
     #[test]
     fn settings_of_a_process_need_a_new_worker() {
-        let changes: [fn(&mut MainConf); 7] = [
+        let changes: [fn(&mut MainConf); 8] = [
             |main| main.user = Some(("www".to_owned(), None)),
             |main| main.env.push(("A".to_owned(), None)),
             |main| main.worker_rlimit_nofile = Some(1),
@@ -329,6 +331,7 @@ mod tests {
             |main| main.working_directory = Some("/".into()),
             |main| main.worker_priority = 1,
             |main| main.worker_processes = 1,
+            |main| main.binds_transparently = true,
         ];
         let mut old = main_conf();
         old.worker_processes = 2;
