@@ -30,6 +30,8 @@ mod seeds;
 mod server;
 #[path = "behind/site.rs"]
 mod site;
+#[path = "behind/story.rs"]
+mod story;
 #[path = "behind/verdict.rs"]
 mod verdict;
 

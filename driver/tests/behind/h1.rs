@@ -142,13 +142,13 @@ impl Client {
     }
 
     /// What the judge needs to know of how the client behaved.
-    fn note(&self, wire: &Wire, link: &Link, now_ms: u64) {
+    fn note(&self, wire: &Wire, link: &Link) {
         let mut book = self.book.borrow_mut();
         for (at, asked) in self.asks.iter().enumerate() {
             let ask = &mut book.asks[asked.ask];
-            // One behind another waits for that one.
-            if at >= self.answered && self.bursts && at > 0 && at != self.answered {
-                ask.begun_ms = now_ms;
+            // When its turn came is not known of one behind another.
+            if self.bursts && at > 0 {
+                ask.begun_ms = 0;
             }
             ask.is_sent = self.pushed >= asked.end && wire.taken() >= asked.end;
             ask.spoiled |= wire.is_ended()
@@ -284,7 +284,7 @@ impl Guest for Client {
         if let Some(violation) = wire.violations.first() {
             return Err(violation.clone());
         }
-        self.note(&wire, link, now_ms);
+        self.note(&wire, link);
         let first = self.answered;
         self.read(&wire)?;
         let ended = wire.closed || wire.shutdown_ms.is_some();

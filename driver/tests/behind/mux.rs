@@ -333,7 +333,10 @@ impl<S: Speaks> Guest for Client<S> {
         self.speaker.receive(&wire.sent()[self.heard..]);
         self.heard = wire.sent().len();
         self.closed = wire.closed;
-        let gone = wire.is_ended()
+        // Its time for reading was over, which takes all streams along.
+        let stuck = wire.closed && wire.fetched() < wire.sent().len();
+        let gone = stuck
+            || wire.is_ended()
             || wire.is_reset()
             || self.manner.is_stalled()
             || link.swept.is_some()

@@ -19,7 +19,7 @@ pub(crate) struct Behind(pub(crate) Rc<RefCell<All>>);
 pub(crate) struct All {
     random: Random,
     hands: Rc<Hands>,
-    book: Book,
+    pub(crate) book: Book,
     pub(crate) calm: bool,
     pub(crate) faults: Faults,
     pub(crate) links: Vec<Server>,
@@ -29,14 +29,14 @@ pub(crate) struct All {
 
 /// One connection to a server.
 pub(crate) struct Server {
-    wire: Rc<RefCell<Wire>>,
+    pub(crate) wire: Rc<RefCell<Wire>>,
     /// When it is established, or refused.
     pending: Option<(u64, Connect)>,
-    reader: Reader,
-    attempt: Option<usize>,
+    pub(crate) reader: Reader,
+    pub(crate) attempt: Option<usize>,
     requests: usize,
     /// When something is said.
-    due_ms: u64,
+    pub(crate) due_ms: u64,
     paused: bool,
     is_over: bool,
     /// The server says nothing any more.
@@ -187,54 +187,6 @@ impl All {
             server.wire.borrow_mut().behave(capacity);
         }
     }
-
-    /// What happened on them, for whoever has to find out why it is wrong.
-    pub(crate) fn story(&self) -> String {
-        let book = self.book.borrow();
-        let mut story = String::new();
-        for (at, server) in self.links.iter().enumerate() {
-            let wire = server.wire.borrow();
-            let text = String::from_utf8_lossy(wire.sent()).into_owned();
-            let lines: Vec<&str> = text
-                .lines()
-                .filter(|line| line.ends_with("HTTP/1.1"))
-                .collect();
-            story += &format!(
-                "  server {at}: got {lines:?} lost {:?}, attempt {:?}, due {}, closed {}, left {}, ended {}, reset {}, pending {}, \
-                 waiting {}, sent {} fetched {}\n",
-                String::from_utf8_lossy(wire.lost()).lines().next(),
-                server.attempt,
-                server.due_ms,
-                wire.closed,
-                wire.has_left(),
-                wire.is_ended(),
-                wire.is_reset(),
-                wire.is_pending(),
-                wire.waiting(),
-                wire.sent().len(),
-                wire.fetched(),
-            );
-        }
-        for (at, attempt) in book.attempts.iter().enumerate() {
-            let plan = attempt.plan.as_ref().map(|p| {
-                format!(
-                    "{} text {} head {} whole {} close {} bad {} early {} late {} pause {:?} {:?} {:?}",
-                    p.status, p.text.len(), p.head_at, p.whole_at, p.until_close, p.bad, p.early, p.late_ms, p.pause, p.after, p.accel
-                )
-            });
-            story += &format!(
-                "  attempt {at}: ask {} {:?} fresh {} at {} whole {} said {} over {}: {plan:?}\n",
-                attempt.ask,
-                attempt.part,
-                attempt.is_fresh,
-                attempt.begun_ms,
-                attempt.is_whole,
-                attempt.said,
-                attempt.is_over
-            );
-        }
-        story
-    }
 }
 
 impl Server {
@@ -262,6 +214,9 @@ impl Server {
             && let Ok(Some((ask, _))) = name(wire.lost())
         {
             self.counted_lost = true;
+            if wire.is_end_ignored() && !self.reader.has_begun(wire.sent()) {
+                return Err(format!("request {ask} on a connection whose end was told"));
+            }
             book.lost.push((ask, now_ms));
         }
         let came = wire.sent();
@@ -292,6 +247,7 @@ impl Server {
             self.paused = false;
             book.attempts[attempt].plan = Some(plan);
         }
+        self.pass(book, came);
         if self.reader.end.is_some_and(|end| came.len() > end) {
             return Err(format!(
                 "something behind request {ask}, which is not answered"
@@ -481,14 +437,22 @@ impl Server {
         }
         if !record.is_over {
             record.is_over = true;
+            let mut resets = false;
             match plan.after {
                 After::Keep => {}
-                After::Leave => wire.leave(),
+                After::Leave => {
+                    wire.leave();
+                    // It had not read all, so that what it said may be overtaken.
+                    resets = wire.is_reset();
+                }
                 After::End => wire.end(),
                 After::Reset => wire.reset(),
                 After::Silent => {}
             }
             self.is_over = plan.after != After::Keep;
+            if let Some(plan) = record.plan.as_mut().filter(|_| resets) {
+                plan.after = After::Reset;
+            }
             return true;
         }
         if !self.is_over && self.reader.end.is_some_and(|end| fetched >= end) {

@@ -25,6 +25,8 @@ pub(crate) struct Place {
     pub(crate) is_slow: bool,
     /// From this status on responses are replaced.
     pub(crate) intercepts: bool,
+    /// Request bodies are passed on as they come.
+    pub(crate) streams: bool,
     /// A server may answer 101.
     pub(crate) upgrades: bool,
     conf: &'static str,
@@ -37,6 +39,7 @@ const PLACE: Place = Place {
     passes_by: &[],
     is_slow: false,
     intercepts: false,
+    streams: false,
     upgrades: false,
     conf: "proxy_pass http://one;",
 };
@@ -66,12 +69,14 @@ pub(crate) const PLACES: [Place; 13] = [
     Place {
         name: "up",
         tries: 3,
+        streams: true,
         conf: "proxy_pass http://three; proxy_request_buffering off;",
         ..PLACE
     },
     Place {
         name: "through",
         tries: 2,
+        streams: true,
         conf: "proxy_pass http://three; proxy_next_upstream_tries 2; proxy_request_buffering off; proxy_buffering off;",
         ..PLACE
     },
@@ -125,6 +130,8 @@ pub(crate) const FILE: &str = "a text of ours";
 pub(crate) const LEAST_MS: u64 = 3000;
 /// How long the reset is waited for that tells that a request reached nobody.
 pub(crate) const RESET_MS: u64 = 500;
+/// What is kept of a body that is passed on as it comes, less a read.
+pub(crate) const KEPT_BYTES: usize = 60_000;
 /// How many configurations there are.
 pub(crate) const CONFS: usize = 2;
 /// The ports: HTTP/1 and HTTP/2, HTTP/1 and SPDY.

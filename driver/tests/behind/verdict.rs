@@ -5,7 +5,7 @@ use std::io::Read;
 
 use super::ledger::{Ask, Attempt, Ledger, Part};
 use super::plan::Accel;
-use super::site::{FILE, LEAST_MS, OOPS, RESET_MS};
+use super::site::{FILE, KEPT_BYTES, LEAST_MS, OOPS, RESET_MS};
 
 /// How far a response is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -187,10 +187,10 @@ impl Ledger {
         if ask.spoiled || !ask.is_sent || is_late {
             return Ok(());
         }
-        let lost = self
-            .lost
-            .iter()
-            .any(|(id, at_ms)| *id == ask.id && now_ms >= at_ms + RESET_MS);
+        // What is passed on as it comes is kept as far as there is room.
+        let is_gone = ask.place().streams && ask.body.len() > KEPT_BYTES;
+        let mut lost = self.lost.iter().filter(|(id, _)| *id == ask.id);
+        let lost = lost.any(|(_, at_ms)| is_gone || now_ms >= at_ms + RESET_MS);
         let sick = match only {
             Some(attempt) => !attempt.is_sound(),
             None => lost || self.unconnected > 0 || self.all_of(ask.id).any(|a| !a.is_sound()),

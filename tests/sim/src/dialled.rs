@@ -53,6 +53,11 @@ impl Wire {
         &self.dialled.lost
     }
 
+    /// Whether something was sent though the peer's end had been told.
+    pub fn is_end_ignored(&self) -> bool {
+        self.dialled.ignored
+    }
+
     pub(super) fn take_error(&mut self) -> Option<io::Error> {
         self.dialled.errno.take().map(io::Error::from_raw_os_error)
     }

@@ -102,6 +102,9 @@ pub(super) struct Dialled {
     pub(super) left: bool,
     /// Its peer closes when the next byte is on its way.
     pub(super) leaving: bool,
+    /// An event has told of its end, and then something was sent all the same.
+    pub(super) end_told: bool,
+    pub(super) ignored: bool,
     /// What was sent to a peer that had closed.
     pub(super) lost: Vec<u8>,
     /// The error that waits to be taken.
@@ -236,6 +239,7 @@ impl Wire {
             (self.full, self.blocked) = (false, false);
         }
         self.announced = self.inbox.len();
+        self.dialled.end_told = self.fin;
         let failed = self.reset || self.dialled.errno.is_some();
         let readable = self.taken < self.inbox.len() || self.fin || failed;
         (readable, self.room() > 0 || failed, self.fin || failed)
@@ -370,6 +374,7 @@ impl Wire {
     /// A send to a peer that has closed: the system takes the bytes, and the reset follows.
     fn lose(&mut self, out: &mut OutputQueue, limit: u64) -> io::Result<Sent> {
         let wanted = usize::try_from(out.len().min(limit)).unwrap_or(usize::MAX);
+        self.dialled.ignored |= self.dialled.end_told;
         let before = self.outbox.len();
         let bytes = self.take_from(out, wanted)?;
         self.dialled.lost.extend(self.outbox.drain(before..));

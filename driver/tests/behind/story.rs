@@ -1,0 +1,53 @@
+//! What happened on the connections to servers, for whoever has to find out why it is wrong.
+
+use super::server::All;
+
+impl All {
+    /// One line for each connection, and one for each request that came over one.
+    pub(crate) fn story(&self) -> String {
+        let book = self.book.borrow();
+        let mut story = String::new();
+        for (at, server) in self.links.iter().enumerate() {
+            let wire = server.wire.borrow();
+            let text = String::from_utf8_lossy(wire.sent()).into_owned();
+            let lines: Vec<&str> = text
+                .lines()
+                .filter(|line| line.ends_with("HTTP/1.1"))
+                .collect();
+            story += &format!(
+                "  server {at}: got {lines:?} lost {:?}, attempt {:?}, due {}, closed {}, left {}, ended {}, reset {}, pending {}, \
+                 waiting {}, sent {} fetched {}\n",
+                String::from_utf8_lossy(wire.lost()).lines().next(),
+                server.attempt,
+                server.due_ms,
+                wire.closed,
+                wire.has_left(),
+                wire.is_ended(),
+                wire.is_reset(),
+                wire.is_pending(),
+                wire.waiting(),
+                wire.sent().len(),
+                wire.fetched(),
+            );
+        }
+        for (at, attempt) in book.attempts.iter().enumerate() {
+            let plan = attempt.plan.as_ref().map(|p| {
+                format!(
+                    "{} text {} head {} whole {} close {} bad {} early {} late {} pause {:?} {:?} {:?}",
+                    p.status, p.text.len(), p.head_at, p.whole_at, p.until_close, p.bad, p.early, p.late_ms, p.pause, p.after, p.accel
+                )
+            });
+            story += &format!(
+                "  attempt {at}: ask {} {:?} fresh {} at {} whole {} said {} over {}: {plan:?}\n",
+                attempt.ask,
+                attempt.part,
+                attempt.is_fresh,
+                attempt.begun_ms,
+                attempt.is_whole,
+                attempt.said,
+                attempt.is_over
+            );
+        }
+        story
+    }
+}
