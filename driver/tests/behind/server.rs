@@ -219,6 +219,12 @@ impl Server {
             }
             book.lost.push((ask, now_ms));
         }
+        if let Some(attempt) = self.attempt.filter(|_| !wire.lost().is_empty())
+            && let Some(plan) = &mut book.attempts[attempt].plan
+        {
+            // What comes behind its end in a tunnel is answered with a reset, as anywhere.
+            plan.after = After::Reset;
+        }
         let came = wire.sent();
         self.pass(book, came);
         if self.attempt.is_none() && self.reader.has_begun(came) {
