@@ -220,6 +220,8 @@ pub struct Exchange {
     pub on_arrival: Option<OnArrival>,
     /// The source has given something that stages may still hold.
     unflushed: bool,
+    /// Bytes of the response that wait for a client that takes none now; 0 while it takes them.
+    pub unsent_bytes: u64,
     /// The exchange goes on although its client has ended its side.
     pub ignore_abort: bool,
     /// Body stages, first the one nearest to the source.
@@ -325,6 +327,7 @@ impl Exchange {
             body_source: None,
             on_arrival: None,
             unflushed: false,
+            unsent_bytes: 0,
             ignore_abort: false,
             stages: Vec::new(),
             stage_queues: Vec::new(),
@@ -440,6 +443,7 @@ impl Exchange {
         self.body_source = None;
         self.on_arrival = None;
         self.unflushed = false;
+        self.unsent_bytes = 0;
         self.clear_stages();
     }
 

@@ -158,6 +158,23 @@ pub(super) fn arrived(h1: &mut H1State) {
     }
 }
 
+/// Notes that the client takes nothing now of a response that comes from a server: no more is pulled until it does, and what
+/// waits for it holds no memory beyond its bytes.
+#[cold]
+pub(super) fn stall<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) {
+    let Some(active) = h1.exchanges.active.first_mut() else {
+        return;
+    };
+    let x = &mut active.exchange;
+    let left = h1.exchanges.out.len();
+    // What is left is copied, so that is done again only when it has become half of that.
+    if x.on_arrival.is_some() && (x.unsent_bytes == 0 || left <= x.unsent_bytes / 2) {
+        h1.exchanges.out.shrink();
+        x.stalled(left, &mut sh.ctx());
+        arrived(h1);
+    }
+}
+
 /// The peer ended its side between requests, or inside of one.
 fn end_of_input<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
     let Some(h1) = c.state.h1() else {
@@ -340,7 +357,7 @@ pub(super) fn run<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result
             return Ok(());
         };
         abandon(h1, sh)?;
-        if !pump(h1, &mut c.last_progress_ms, sh) {
+        if !pump(h1, &mut c.last_progress_ms, c.writable, sh) {
             return Ok(());
         }
     }
@@ -349,13 +366,24 @@ pub(super) fn run<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result
 /// Moves the body from the exchange to the engine and on to the queue; true if the response is queued whole and bytes
 /// of a next request are at hand, whose response can leave in the same write.
 #[inline(always)]
-fn pump<N: Net>(h1: &mut H1State, last_progress_ms: &mut u64, sh: &mut Shared<N>) -> bool {
+fn pump<N: Net>(
+    h1: &mut H1State,
+    last_progress_ms: &mut u64,
+    writable: bool,
+    sh: &mut Shared<N>,
+) -> bool {
     let Some(active) = h1.exchanges.active.first_mut() else {
         return false;
     };
     let (x, start) = (&mut active.exchange, active.start);
     if x.state != Progress::Responding {
         return false;
+    }
+    if x.unsent_bytes > 0 {
+        if !writable || h1.exchanges.out.len() > REFILL_BELOW_BYTES {
+            return false;
+        }
+        x.unsent_bytes = 0;
     }
     let limited = x.has_rate();
     if (limited || x.may_wait()) && h1.exchanges.out.is_empty() {
@@ -408,6 +436,9 @@ fn pump<N: Net>(h1: &mut H1State, last_progress_ms: &mut u64, sh: &mut Shared<N>
         && h1.exchanges.flushing.len() < PIPELINE_DEPTH
 }
 
+/// Bytes in the queue of a client that had taken nothing, above which it takes some of them before more are pulled: one that
+/// takes little at a time would have ever more waiting for it.
+const REFILL_BELOW_BYTES: u64 = 16 << 10;
 /// As nginx words it.
 const CLIENT_GONE: &str = "epoll_wait() reported that client prematurely closed connection, \
      so upstream connection is closed too";

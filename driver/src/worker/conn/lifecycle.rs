@@ -15,6 +15,7 @@ use server_http::exchange::State as Progress;
 
 use super::client::{log, log_unfinished};
 use super::exchanges::{finish_all, finish_sent, resume_due};
+use super::h1;
 use super::mux;
 use super::sampling;
 use super::serving::{ActiveExchange, H1Input, H1State, MuxState, Protocol};
@@ -94,6 +95,9 @@ fn end_aborted<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bo
     let exchanges = &mut h1.exchanges;
     let is_aborted = |active: &mut ActiveExchange| active.exchange.state == Progress::Aborted;
     if !exchanges.flushing.is_empty() || !exchanges.out.is_empty() {
+        if !c.writable {
+            h1::stall(h1, sh);
+        }
         return Ok(false);
     }
     let Some(active) = exchanges.active.pop_if(is_aborted) else {

@@ -23,6 +23,13 @@ impl Exchange {
             self.subrequests_arrived(cx);
         }
     }
+
+    /// Tells the exchange that its client takes nothing now, and that so many bytes of the response wait for it, so that a
+    /// server is not read as if somebody waited for what it sends.
+    pub fn stalled(&mut self, unsent_bytes: u64, cx: &mut Ctx<'_>) {
+        self.unsent_bytes = unsent_bytes;
+        self.arrived(cx);
+    }
 }
 
 #[cfg(test)]

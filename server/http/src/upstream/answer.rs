@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use engines::http::FieldId;
 use server_base::errlog::Level;
-use server_base::upstream_request::{UpstreamRequest, WINDOW_BYTES};
+use server_base::upstream_request::UpstreamRequest;
 
 use super::accel::{self, Accel};
 use super::arrival;
@@ -127,7 +127,7 @@ fn send(
     }
     let limits = match buffers {
         true => buffered(conf, x, cx),
-        false => Limits::unbuffered(conf.buffer_size.unwrap_or(WINDOW_BYTES)),
+        false => Limits::unbuffered(conf.buffer_size.unwrap_or(UNBUFFERED_BYTES)),
     };
     let buffer = ResponseBuffer::new(attempt, limits, is_tunnel, cx.clock.mono_ms);
     let buffer = Rc::new(RefCell::new(buffer));
@@ -179,8 +179,10 @@ fn buffered(conf: &UpstreamConf, x: &mut Exchange, cx: &mut Ctx<'_>) -> Limits {
     let rate = conf.limit_rate.0.as_ref();
     let rate = rate.and_then(|value| conf::parse_size(&value.to_vec(x, cx)));
     let (count, size) = conf.buffers;
+    let memory = count.saturating_mul(size).max(1);
     Limits {
-        memory: count.saturating_mul(size).max(1),
+        memory,
+        stalled: memory,
         file: match conf.temp_path {
             Some(_) => conf.max_temp_file_size,
             None => 0,
@@ -190,5 +192,8 @@ fn buffered(conf: &UpstreamConf, x: &mut Exchange, cx: &mut Ctx<'_>) -> Limits {
     }
 }
 
+/// Bytes that are read at a time where nothing is read ahead of the client and no buffer size is written: as many as the
+/// buffers have by their defaults where it is.
+const UNBUFFERED_BYTES: u64 = 32 << 10;
 /// The status of a response behind which both sides speak another protocol.
 const SWITCHING_PROTOCOLS: u16 = 101;

@@ -28,6 +28,7 @@ pub(super) fn take(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) {
     };
     let mut buffer = shared.borrow_mut();
     let now_ms = cx.clock.mono_ms;
+    buffer.set_unsent(x.unsent_bytes);
     while let Some(event) = buffer.event() {
         match event {
             UpstreamEvent::Data(chunk) => {

@@ -27,6 +27,9 @@ pub(super) struct Limits {
     pub(super) ahead: u64,
     /// Bytes a second that are read; 0 for no limit.
     pub(super) rate: u64,
+    /// Bytes in memory and in the client's queue from which on the server is not read while the client takes nothing, unless
+    /// what comes goes to a file.
+    pub(super) stalled: u64,
 }
 
 impl Limits {
@@ -37,6 +40,7 @@ impl Limits {
             file: 0,
             ahead: 0,
             rate: 0,
+            stalled: 0,
         }
     }
 }
@@ -48,6 +52,10 @@ pub(super) struct ResponseBuffer {
     pieces: VecDeque<Chunk>,
     /// Bytes of them that are in memory.
     memory_bytes: u64,
+    /// The client has taken all that was there, and waits for more.
+    is_awaited: bool,
+    /// Bytes in the client's queue, while it takes none of them.
+    unsent_bytes: u64,
     limits: Limits,
     file: Overflow,
     /// Bytes of the body that have come.
@@ -84,6 +92,8 @@ impl ResponseBuffer {
             attempt: Some(attempt),
             pieces: VecDeque::new(),
             memory_bytes: 0,
+            is_awaited: true,
+            unsent_bytes: 0,
             limits,
             file: Overflow::None,
             received: 0,
@@ -110,8 +120,21 @@ impl ResponseBuffer {
         self.received
     }
 
+    /// The client takes nothing now, and so many bytes wait for it; 0: it takes them.
+    pub(super) fn set_unsent(&mut self, bytes: u64) {
+        self.unsent_bytes = bytes;
+        self.is_awaited &= bytes == 0;
+    }
+
     /// A piece has come.
-    pub(super) fn push(&mut self, chunk: Chunk) {
+    pub(super) fn push(&mut self, mut chunk: Chunk) {
+        self.is_awaited = false;
+        if self.unsent_bytes > 0
+            && let Chunk::Owned(bytes) = &mut chunk
+        {
+            // It may wait for long.
+            bytes.shrink_to_fit();
+        }
         self.received += chunk.len();
         self.memory_bytes += chunk.bytes().len() as u64;
         self.pieces.push_back(chunk);
@@ -210,21 +233,9 @@ impl ResponseBuffer {
 
     /// Says how much more may come; returns when more may, if the rate forbids it now.
     pub(super) fn set_window(&mut self, now_ms: u64) -> Option<u64> {
+        let room = self.room();
         let attempt = self.attempt.as_ref()?;
         let limits = self.limits;
-        let room = if self.memory_bytes == 0 {
-            // Nobody has to wait for it: it is read in large pieces, whatever the size of buffers is.
-            match limits.file {
-                0 => limits.memory,
-                _ => limits.memory.max(WINDOW_BYTES),
-            }
-        } else if self.memory_bytes < limits.memory {
-            limits.memory - self.memory_bytes
-        } else if self.file_has_room() {
-            limits.ahead
-        } else {
-            0
-        };
         if limits.rate == 0 {
             attempt.set_window(room);
             return None;
@@ -242,8 +253,29 @@ impl ResponseBuffer {
         })
     }
 
+    /// How much more may come, as far as memory is concerned.
+    fn room(&self) -> u64 {
+        let limits = self.limits;
+        if self.is_awaited {
+            // It leaves at once: it is read in large pieces, whatever the size of buffers is.
+            return match limits.file {
+                0 => limits.memory,
+                _ => limits.memory.max(WINDOW_BYTES),
+            };
+        }
+        if self.unsent_bytes > 0 && limits.file == 0 {
+            let held = self.memory_bytes.saturating_add(self.unsent_bytes);
+            return limits.stalled.saturating_sub(held);
+        }
+        match limits.memory.saturating_sub(self.memory_bytes) {
+            0 if self.file_has_room() => limits.ahead,
+            room => room,
+        }
+    }
+
     /// What is pulled next.
     fn pull(&mut self, now_ms: u64) -> BodyRead {
+        self.unsent_bytes = 0;
         if let Some(chunk) = self.pieces.pop_front() {
             self.memory_bytes -= chunk.bytes().len() as u64;
             self.set_window(now_ms);
@@ -253,6 +285,7 @@ impl ResponseBuffer {
             Some(Ended::Whole) => BodyRead::End,
             Some(Ended::Broken) => BodyRead::Broken,
             None => {
+                self.is_awaited = true;
                 let due_ms = self.set_window(now_ms);
                 BodyRead::Pending(Wait::woken_or_until(due_ms.unwrap_or(u64::MAX)))
             }

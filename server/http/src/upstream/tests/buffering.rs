@@ -44,6 +44,53 @@ fn memory_is_limited_where_there_is_no_file() {
     assert_eq!(site.call().window(), 40);
 }
 
+/// The client has stopped with so many bytes in its queue.
+fn stall(site: &mut Site, x: &mut Exchange, unsent_bytes: u64) {
+    x.stalled(unsent_bytes, &mut site.world.cx());
+}
+
+#[test]
+fn what_waits_in_the_clients_queue_counts_while_it_takes_nothing() {
+    let (mut site, mut x) = begun(0);
+    assert_eq!(site.pull(&mut x).1, "later");
+    for (unsent, window) in [(1, 39), (39, 1), (40, 0), (41, 0)] {
+        stall(&mut site, &mut x, unsent);
+        assert_eq!(site.call().window(), window, "{unsent}");
+    }
+    stall(&mut site, &mut x, 30);
+    come(&mut site, &mut x, 6);
+    assert_eq!(site.call().window(), 4);
+    assert_eq!(site.pull(&mut x).0.len(), 6, "it takes some again");
+    assert_eq!(site.call().window(), 40);
+}
+
+#[test]
+fn a_client_that_stops_has_no_more_read_for_it_than_buffers_hold() {
+    let (mut site, mut x) = begun(1000);
+    assert_eq!(site.pull(&mut x).1, "later");
+    assert_eq!(site.call().window(), WINDOW_BYTES, "it waits for more");
+    stall(&mut site, &mut x, 60_000);
+    assert_eq!(site.call().window(), 40, "the file takes the rest");
+    come(&mut site, &mut x, 40);
+    come(&mut site, &mut x, 16);
+    assert_eq!(site.world.files.temps.len(), 1);
+    assert_eq!(site.call().window(), 24);
+}
+
+#[test]
+fn without_buffering_nothing_is_read_for_a_client_that_stops() {
+    let mut passing = Passing::new();
+    passing.conf.buffering = false;
+    let mut site = Site::new(passing);
+    let mut x = respond(&mut site);
+    assert_eq!(site.pull(&mut x).1, "later");
+    assert_eq!(site.call().window(), 32 << 10);
+    stall(&mut site, &mut x, 1);
+    assert_eq!(site.call().window(), 0);
+    assert_eq!(site.pull(&mut x).1, "later");
+    assert_eq!(site.call().window(), 32 << 10);
+}
+
 #[test]
 fn what_is_beyond_memory_goes_to_a_file_and_nothing_gets_lost() {
     let (mut site, mut x) = begun(1000);
