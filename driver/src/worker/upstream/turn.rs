@@ -302,7 +302,9 @@ fn write<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<
     if a.request == Sending::Sent && a.response == Receiving::TunnelEnded {
         return Err(Ending::Complete);
     }
-    Ok(c.writable && a.call().has_body() && a.request == Sending::Body)
+    // A send that ends at its limit leaves room in the socket, of which no event tells.
+    let has_more = !a.tools.out.is_empty() || (a.call().has_body() && a.request == Sending::Body);
+    Ok(c.writable && has_more)
 }
 
 fn wrote(a: &mut Active, bytes: u64, now_ms: u64) {
