@@ -157,9 +157,8 @@ impl Ledger {
         if self.is_refused(ask, got.status) {
             return Ok(());
         }
-        if !matches!(got.status, 400 | 408 | 413 | 500 | 502 | 503 | 504)
-            && !(got.status == 200 && fits(&text, OOPS))
-        {
+        let is_error = matches!(got.status, 400 | 408 | 413 | 500 | 502 | 503 | 504);
+        if !is_error && (got.status != 200 || !fits(&text, OOPS)) {
             return Err(format!("{} of ours: {text:?}", got.status));
         }
         if !ask.is_head() && !text.ends_with("</html>\r\n") && text != OOPS {
