@@ -1,3 +1,5 @@
+//! What waits in an output queue: order, lengths, memory.
+
 use super::*;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;

@@ -11,6 +11,7 @@ mod guards;
 mod log;
 mod matching;
 mod rate;
+mod slots;
 mod stage_queue;
 mod subrequest;
 mod subrequest_queue;
@@ -479,22 +480,6 @@ impl Exchange {
     /// The location.
     pub fn location_of<'h>(&self, http: &'h Http) -> &'h Location {
         &http.locations[self.location]
-    }
-
-    /// Value of a slot, if it has one.
-    pub fn slot(&self, slot: usize) -> Option<&[u8]> {
-        self.slots[slot].as_deref()
-    }
-
-    /// Whether a slot has been assigned, if only with "not found".
-    pub fn slot_known(&self, slot: usize) -> bool {
-        self.known[slot]
-    }
-
-    /// Assigns a slot.
-    pub fn set_slot(&mut self, slot: usize, value: Option<Vec<u8>>) {
-        self.slots[slot] = value;
-        self.known[slot] = true;
     }
 }
 

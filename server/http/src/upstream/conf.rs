@@ -104,9 +104,12 @@ impl From<Vec<Box<[u8]>>> for Hidden {
     fn from(names: Vec<Box<[u8]>>) -> Self {
         let (others, known): (Vec<_>, Vec<_>) =
             (names.into_iter()).partition(|name| FieldId::of(name) == FieldId::Other);
-        let bit = |name: &Box<[u8]>| 1_u64 << FieldId::of(name) as u8;
+        let bit = |name: &[u8]| 1_u64 << FieldId::of(name) as u8;
         Self {
-            known: known.iter().map(bit).fold(0, |all, bit| all | bit),
+            known: known
+                .iter()
+                .map(|name| bit(name))
+                .fold(0, |all, bit| all | bit),
             others: others.into(),
         }
     }
