@@ -13,6 +13,9 @@ use libfuzzer_sys::fuzz_target;
 #[path = "../../server/modules/tests/behaviour/disk.rs"]
 mod disk;
 #[allow(dead_code, reason = "the tests alone call the rest")]
+#[path = "../../server/modules/tests/behaviour/servers.rs"]
+mod servers;
+#[allow(dead_code, reason = "the tests alone call the rest")]
 #[path = "../../server/modules/tests/behaviour/site.rs"]
 mod site;
 
