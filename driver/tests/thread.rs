@@ -1,21 +1,23 @@
 //! One worker thread on real sockets, woken from another thread while it sleeps in its poller.
 
+#[path = "support/setup.rs"]
+mod setup;
+
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use driver::worker::orders::{Counters, Order, Setup};
+use driver::worker::orders::{Counters, Order};
 use driver::worker::thread::Thread;
-use server_base::errlog::ErrorLog;
-use server_base::opened::OpenedLogs;
 use server_base::waker::RemoteWaker;
 use server_http::exchange::{Ctx, Env, Exchange, State, Wait};
 use server_http::module::{Content, Handler, Module};
-use server_http::{LoadOptions, load, reply};
+use server_http::reply;
 use sys::poll::Waker;
+
+use setup::setup;
 
 const ASK: Module = Module {
     name: "ask",
@@ -44,42 +46,6 @@ fn ask(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     Content::Sent
 }
 
-/// A configuration for this socket.
-fn setup(listener: TcpListener) -> Setup {
-    let options = LoadOptions {
-        conf_path: PathBuf::from("/etc/thread.conf"),
-        prefix: PathBuf::from("/etc"),
-        globals: None,
-        error_log: None,
-        access_log: PathBuf::from("/dev/null"),
-    };
-    let address = listener.local_addr().expect("it is bound").to_string();
-    let text = format!("events {{}} http {{ server {{ listen {address}; http2 on; }} }}");
-    let source = conf::Memory::default().with_file("/etc/thread.conf", text);
-    let Ok(cycle) = load(source, &options, &[&ASK]) else {
-        panic!("the configuration is refused");
-    };
-    let http = cycle.http.expect("the configuration has an http block");
-    let log = ErrorLog::new(Vec::new());
-    http.attach_logs(OpenedLogs::default(), &log);
-    listener
-        .set_nonblocking(true)
-        .expect("a socket can be changed");
-    Setup {
-        http,
-        number: 1,
-        listeners: vec![Arc::new(listener.into())],
-        addresses: vec![address],
-        log,
-        worker_connections: 16,
-        descriptor_ceiling: i32::MAX,
-        debug_connections: Arc::new([]),
-        multi_accept: true,
-        keep_connections: true,
-        shutdown_timeout_ms: None,
-    }
-}
-
 fn answered(client: &mut TcpStream) -> bool {
     let mut heard = Vec::new();
     let mut piece = [0; 1024];
@@ -99,7 +65,7 @@ fn another_thread_wakes_a_thread_that_sleeps() {
     let address = listener.local_addr().expect("it is bound");
     let (asked, wakers): (_, Receiver<RemoteWaker>) = channel();
     *ASKED.lock().expect("nobody panics with it") = Some(asked);
-    let setup = setup(listener);
+    let setup = setup(listener, "http2 on;", &[&ASK], 16);
     let (orders, inbox) = channel();
     let waker = Arc::new(Waker::new().expect("a descriptor is free"));
     let theirs = Arc::clone(&waker);

@@ -7,6 +7,8 @@
 mod attempts;
 #[path = "upstream/server.rs"]
 mod server;
+#[path = "support/setup.rs"]
+mod setup;
 #[path = "upstream/site.rs"]
 mod site;
 #[path = "upstream/untouched.rs"]

@@ -32,6 +32,7 @@ pub mod programs;
 pub mod received;
 pub mod response;
 pub mod server;
+pub mod small_disk;
 pub mod source;
 pub mod spdy;
 pub mod syslog;

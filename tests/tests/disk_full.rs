@@ -3,13 +3,11 @@
 //! `/dev/full` says to every write that there is no room; where the tests may mount, uploads meet a small file system.
 //! Source: full(4); nginx documentation, `access_log`, `client_body_temp_path`.
 
-use std::fs;
-use std::io::Write;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 
 use firstbyte_tests::client::request;
 use firstbyte_tests::load::Load;
-use firstbyte_tests::server::OWN_BINARY;
+use firstbyte_tests::small_disk::on_small_disk;
 use firstbyte_tests::{Server, Signal, peer, wait_until};
 
 #[test]
@@ -48,35 +46,14 @@ fn logs_without_room_cost_no_request() {
     }
 }
 
-/// Starts the server through a script that mounts a small file system for itself alone.
-const SMALL_DISK: &str = "#!/bin/sh
-exec unshare --mount sh -c 'mount -t tmpfs -o size=96k,mode=0777 small \"$0\" && exec \"$@\"' ";
-
 #[test]
 fn uploads_without_room_are_refused_and_the_next_ones_served() {
     let http = "server { listen 127.0.0.1:%%PORT%%; root %%DIR%%/small/html; create_full_put_path on;
          client_max_body_size 0; client_body_buffer_size 1k; client_body_temp_path %%DIR%%/small/body; dav_methods PUT DELETE; }";
-    let can_mount = std::process::Command::new("unshare")
-        .args(["--mount", "true"])
-        .output()
-        .is_ok_and(|outcome| outcome.status.success());
-    if !can_mount {
-        let _ = std::io::stderr().write_all(b"\nskipped: nothing can be mounted here\n");
+    let Some(server) = on_small_disk(Server::http(http), 96) else {
         return;
-    }
-    let server = Server::http(http)
-        .prepare(|dir| {
-            let small = dir.join("small");
-            fs::create_dir(&small).expect("a folder");
-            let binary = peer::binary().display();
-            let script = format!("{SMALL_DISK} {} '{binary}' \"$@\"\n", small.display());
-            let path = dir.join(OWN_BINARY);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("it can be made");
-            fs::write(&path, script).expect("a script");
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("its mode");
-        })
-        .allow("No space left on device")
-        .start();
+    };
+    let server = server.start();
     let put = |bytes: usize| {
         let length = format!("Content-Length: {bytes}");
         let mut client = server.client();

@@ -3,33 +3,19 @@
 //! Where the tests may mount, temporary files meet a small file system. Source: nginx documentation, `proxy_temp_path`,
 //! `proxy_max_temp_file_size`, `client_body_temp_path`.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use firstbyte_tests::backend::{Backend, Step, ok, send};
 use firstbyte_tests::client::request;
-use firstbyte_tests::programs::skipped;
-use firstbyte_tests::server::OWN_BINARY;
+use firstbyte_tests::small_disk::on_small_disk;
 use firstbyte_tests::wait::{DEADLINE, holds_within};
-use firstbyte_tests::{H2Client, Server, peer, wait_until};
+use firstbyte_tests::{H2Client, Server, wait_until};
 
 /// A response that fits neither the buffers nor the disk nor the sockets.
 const LARGE: usize = 24 << 20;
 
-/// Starts the server through a script that mounts a small file system for itself alone.
-const SMALL_DISK: &str = "#!/bin/sh
-exec unshare --mount sh -c 'mount -t tmpfs -o size=256k,mode=0777 small \"$0\" && exec \"$@\"' ";
-
 /// A server whose temporary files find little room; `None` where nothing can be mounted.
 fn server(backend: &Backend) -> Option<Server> {
-    let tried = std::process::Command::new("unshare")
-        .args(["--mount", "true"])
-        .output();
-    if !tried.is_ok_and(|outcome| outcome.status.success()) {
-        skipped("nothing can be mounted here");
-        return None;
-    }
     let pass = backend.name();
     let http = format!(
         "proxy_temp_path %%DIR%%/small/proxy; client_body_temp_path %%DIR%%/small/body;
@@ -41,20 +27,7 @@ fn server(backend: &Backend) -> Option<Server> {
         "%%USER%%\ndaemon off; pid %%DIR%%/nginx.pid; error_log %%DIR%%/error.log info;
          events {{ worker_connections 512; }} http {{ access_log %%DIR%%/access.log; {http} }}"
     );
-    let server = Server::whole(&text)
-        .prepare(|dir| {
-            let small = dir.join("small");
-            fs::create_dir(&small).expect("a folder");
-            let binary = peer::binary().display();
-            let script = format!("{SMALL_DISK} {} '{binary}' \"$@\"\n", small.display());
-            let path = dir.join(OWN_BINARY);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("it can be made");
-            fs::write(&path, script).expect("a script");
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("its mode");
-        })
-        .allow("No space left on device")
-        .start();
-    Some(server)
+    Some(on_small_disk(Server::whole(&text), 256)?.start())
 }
 
 /// All of it, or an end that the client can tell from the end of all of it; and what came is right.

@@ -4,7 +4,6 @@ use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,19 +11,19 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use driver::worker::orders::{Counters, Order, Setup};
+use driver::worker::orders::{Counters, Order};
 use driver::worker::thread::Thread;
 use engines::http::{BodyLength, Chunk, Fields, FileRange};
 use server_base::connector::{
     Pool, Route, SocketOptions, Timeouts, UpstreamAddr, UpstreamProtocol,
 };
-use server_base::errlog::ErrorLog;
-use server_base::opened::OpenedLogs;
 use server_base::upstream_request::{RequestSpec, UpstreamEvent, UpstreamRequest};
 use server_http::exchange::{Ctx, Env, Exchange, State, Wait};
 use server_http::module::{Content, Handler, Module};
-use server_http::{LoadOptions, load, reply};
+use server_http::reply;
 use sys::poll::Waker;
+
+use super::setup::setup;
 
 const PASS: Module = Module {
     name: "pass",
@@ -237,7 +236,7 @@ impl Site {
         let (orders, inbox) = channel();
         let waker = Arc::new(Waker::new().expect("a descriptor is free"));
         let theirs = Arc::clone(&waker);
-        let setup = setup(listener, worker_connections);
+        let setup = setup(listener, "", &[&PASS], worker_connections);
         let thread = std::thread::spawn(move || {
             let counters = Arc::<Counters>::default();
             let thread = Thread::new(setup, theirs, inbox, counters, Env::default());
@@ -323,40 +322,5 @@ impl Client {
             );
             heard.extend_from_slice(&piece[..read]);
         }
-    }
-}
-
-fn setup(listener: TcpListener, worker_connections: usize) -> Setup {
-    let options = LoadOptions {
-        conf_path: PathBuf::from("/etc/upstream.conf"),
-        prefix: PathBuf::from("/etc"),
-        globals: None,
-        error_log: None,
-        access_log: PathBuf::from("/dev/null"),
-    };
-    let address = listener.local_addr().expect("it is bound").to_string();
-    let text = format!("events {{}} http {{ server {{ listen {address}; }} }}");
-    let source = conf::Memory::default().with_file("/etc/upstream.conf", text);
-    let Ok(cycle) = load(source, &options, &[&PASS]) else {
-        panic!("the configuration is refused");
-    };
-    let http = cycle.http.expect("the configuration has an http block");
-    let log = ErrorLog::new(Vec::new());
-    http.attach_logs(OpenedLogs::default(), &log);
-    listener
-        .set_nonblocking(true)
-        .expect("a socket can be changed");
-    Setup {
-        http,
-        number: 1,
-        listeners: vec![Arc::new(listener.into())],
-        addresses: vec![address],
-        log,
-        worker_connections,
-        descriptor_ceiling: i32::MAX,
-        debug_connections: Arc::new([]),
-        multi_accept: true,
-        keep_connections: true,
-        shutdown_timeout_ms: None,
     }
 }

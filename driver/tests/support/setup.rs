@@ -1,0 +1,52 @@
+//! The setup of one worker thread on a real socket, for tests of the loop.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use driver::worker::orders::Setup;
+use server_base::errlog::ErrorLog;
+use server_base::opened::OpenedLogs;
+use server_http::module::Module;
+use server_http::{LoadOptions, load};
+
+/// A thread that listens here, with this inside its server's block, and one module beside the core.
+pub(crate) fn setup(
+    listener: TcpListener,
+    inner: &str,
+    module: &'static [&'static Module],
+    worker_connections: usize,
+) -> Setup {
+    let options = LoadOptions {
+        conf_path: PathBuf::from("/etc/thread.conf"),
+        prefix: PathBuf::from("/etc"),
+        globals: None,
+        error_log: None,
+        access_log: PathBuf::from("/dev/null"),
+    };
+    let address = listener.local_addr().expect("it is bound").to_string();
+    let text = format!("events {{}} http {{ server {{ listen {address}; {inner} }} }}");
+    let source = conf::Memory::default().with_file("/etc/thread.conf", text);
+    let Ok(cycle) = load(source, &options, module) else {
+        panic!("the configuration is refused");
+    };
+    let http = cycle.http.expect("the configuration has an http block");
+    let log = ErrorLog::new(Vec::new());
+    http.attach_logs(OpenedLogs::default(), &log);
+    listener
+        .set_nonblocking(true)
+        .expect("a socket can be changed");
+    Setup {
+        http,
+        number: 1,
+        listeners: vec![Arc::new(listener.into())],
+        addresses: vec![address],
+        log,
+        worker_connections,
+        descriptor_ceiling: i32::MAX,
+        debug_connections: Arc::new([]),
+        multi_accept: true,
+        keep_connections: true,
+        shutdown_timeout_ms: None,
+    }
+}

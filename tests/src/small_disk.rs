@@ -1,0 +1,39 @@
+//! A server below which a small file system lies, for tests of full disks.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::peer;
+use crate::programs::skipped;
+use crate::server::{Builder, OWN_BINARY};
+
+/// Has the server start through a script that mounts a file system of so many KiB on `small` in its folder, for itself alone.
+/// `None` where nothing can be mounted, which is said.
+///
+/// # Panics
+/// When the folder of the test cannot be written to.
+#[must_use]
+pub fn on_small_disk(server: Builder, kib: u32) -> Option<Builder> {
+    let tried = std::process::Command::new("unshare")
+        .args(["--mount", "true"])
+        .output();
+    if !tried.is_ok_and(|outcome| outcome.status.success()) {
+        skipped("nothing can be mounted here");
+        return None;
+    }
+    let server = server.prepare(|dir| {
+        let small = dir.join("small");
+        fs::create_dir(&small).expect("a folder");
+        let binary = peer::binary().display();
+        let mount = format!("mount -t tmpfs -o size={kib}k,mode=0777 small \"$0\"");
+        let script = format!(
+            "#!/bin/sh\nexec unshare --mount sh -c '{mount} && exec \"$@\"' {} '{binary}' \"$@\"\n",
+            small.display()
+        );
+        let path = dir.join(OWN_BINARY);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("it can be made");
+        fs::write(&path, script).expect("a script");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("its mode");
+    });
+    Some(server.allow("No space left on device"))
+}
