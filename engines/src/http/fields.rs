@@ -15,13 +15,18 @@ pub struct Fields {
 impl Fields {
     /// Appends a field; `name` and `value` are taken as they are.
     pub fn push(&mut self, name: &[u8], value: &[u8]) {
+        self.push_id(FieldId::of(name), name, value);
+    }
+
+    /// Appends a field whose number is known; see [`Self::push`].
+    pub fn push_id(&mut self, id: FieldId, name: &[u8], value: &[u8]) {
         let at = self.arena.len();
         self.arena.extend_from_slice(name);
         self.arena.extend_from_slice(value);
         self.fields.push(Field {
             name: Span::new(at, name.len()),
             value: Span::new(at + name.len(), value.len()),
-            id: FieldId::of(name),
+            id,
         });
     }
 

@@ -122,8 +122,6 @@ pub struct SocketOptions {
     pub receive_buffer: Option<u32>,
     /// SO_SNDBUF, bytes.
     pub send_buffer: Option<u32>,
-    /// SO_SNDLOWAT, bytes.
-    pub send_low: Option<u32>,
 }
 
 /// How long an attempt may take, milliseconds.

@@ -2,8 +2,8 @@
 //!
 //! Source: nginx documentation, `ngx_http_core_module`, "Embedded Variables".
 
-mod lookup;
-mod out;
+pub(crate) mod lookup;
+pub(crate) mod out;
 
 use std::rc::Rc;
 
@@ -11,22 +11,12 @@ use engines::http::{FieldId, Method, Version};
 
 use crate::conf_core::CoreSrv;
 use crate::exchange::{Exchange, Peer};
+use crate::var;
 use crate::vars::Variable;
 
 pub use lookup::{basic_credentials, basic_user, decode_base64, find_arg, find_cookie};
 use lookup::{dashed, http_field, join, random_id, sent_field};
 use out::{Out, put, put_number, put_opt, put_seconds};
-
-macro_rules! var {
-    ($name:literal, $doc:literal, $read:expr) => {
-        Variable {
-            name: $name,
-            read: $read,
-            write: None,
-            doc: $doc,
-        }
-    };
-}
 
 mod proxied;
 mod tcp;

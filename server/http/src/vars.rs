@@ -36,6 +36,19 @@ pub struct Variable {
     pub doc: &'static str,
 }
 
+/// A variable that nobody assigns: its name, a line of documentation, how to read it.
+#[macro_export]
+macro_rules! var {
+    ($name:literal, $doc:literal, $read:expr) => {
+        $crate::vars::Variable {
+            name: $name,
+            read: $read,
+            write: None,
+            doc: $doc,
+        }
+    };
+}
+
 /// A value computed from the configuration and kept in a slot (`map`, `geo`, `split_clients`).
 pub trait Compute: Send + Sync {
     /// Computes the value; `None` is "not found".

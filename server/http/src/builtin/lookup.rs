@@ -74,7 +74,7 @@ pub(super) fn http_field(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
 }
 
 /// Compares a field's name with the suffix of a variable: no case, `-` is `_`.
-fn same_name(field: &[u8], suffix: &[u8]) -> bool {
+pub(crate) fn same_name(field: &[u8], suffix: &[u8]) -> bool {
     field.len() == suffix.len()
         && field.iter().zip(suffix).all(|(f, s)| {
             let f = f.to_ascii_lowercase();
@@ -82,7 +82,7 @@ fn same_name(field: &[u8], suffix: &[u8]) -> bool {
         })
 }
 
-pub(super) fn join<'a>(
+pub(crate) fn join<'a>(
     values: impl Iterator<Item = &'a [u8]>,
     separator: &[u8],
     out: &mut Out,

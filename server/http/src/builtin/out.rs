@@ -1,20 +1,20 @@
 //! How values of variables are written.
 
 /// What a variable is appended to.
-pub(super) type Out = Vec<u8>;
+pub(crate) type Out = Vec<u8>;
 
-pub(super) fn put(out: &mut Out, bytes: &[u8]) -> bool {
+pub(crate) fn put(out: &mut Out, bytes: &[u8]) -> bool {
     out.extend_from_slice(bytes);
     true
 }
 
-pub(super) fn put_number(out: &mut Out, n: u64) -> bool {
+pub(crate) fn put_number(out: &mut Out, n: u64) -> bool {
     let mut digits = [0; 20];
     out.extend_from_slice(crate::reply::decimal(n, &mut digits));
     true
 }
 
-pub(super) fn put_opt(out: &mut Out, bytes: Option<&[u8]>) -> bool {
+pub(crate) fn put_opt(out: &mut Out, bytes: Option<&[u8]>) -> bool {
     match bytes {
         Some(bytes) => put(out, bytes),
         None => false,
@@ -22,6 +22,6 @@ pub(super) fn put_opt(out: &mut Out, bytes: Option<&[u8]>) -> bool {
 }
 
 /// Seconds with milliseconds: `1.234`.
-pub(super) fn put_seconds(out: &mut Out, ms: u64) -> bool {
+pub(crate) fn put_seconds(out: &mut Out, ms: u64) -> bool {
     put(out, format!("{}.{:03}", ms / 1000, ms % 1000).as_bytes())
 }

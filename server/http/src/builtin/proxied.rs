@@ -9,6 +9,7 @@ use server_base::errlog::Level;
 
 use super::out::{Out, put, put_number};
 use crate::exchange::Exchange;
+use crate::var;
 use crate::vars::Variable;
 
 /// The variables.

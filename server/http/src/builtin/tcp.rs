@@ -9,6 +9,7 @@ use server_base::transport::TcpInfo;
 
 use super::out::{Out, put_number};
 use crate::exchange::{Ctx, Exchange};
+use crate::var;
 use crate::vars::Variable;
 
 macro_rules! tcp_var {

@@ -5,6 +5,7 @@
 
 use super::out::{Out, put};
 use crate::timing::{Stall, between};
+use crate::var;
 use crate::vars::Variable;
 
 /// The variables.

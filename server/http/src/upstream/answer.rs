@@ -134,18 +134,7 @@ fn send(
     run.buffer = Some(Rc::clone(&buffer));
     run.storing = store::begin(run, x, cx);
     arrival::take(run, x, cx);
-    let whole = match x.reply.trailers.fields.is_empty() {
-        true => buffer.borrow_mut().take_whole(),
-        false => None,
-    };
-    match whole {
-        // It came with its head: what is small needs no source, and is compressed as a whole.
-        Some(pieces) => {
-            run.buffer = None;
-            x.body.extend(pieces);
-        }
-        None => x.body_source = Some(Box::new(Source(buffer))),
-    }
+    x.body_source = Some(Box::new(Source(buffer)));
     send_head(run, x, cx)
 }
 

@@ -126,7 +126,6 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
         Some(options) if !conf.bind_dynamic => options.clone(),
         _ => socket_options(conf, x, cx),
     };
-    let chosen = run.chosen.as_ref().expect("it was there above");
     let Some(request) = run.request.take() else {
         return Flow::Done(Content::Status(500));
     };
@@ -191,7 +190,6 @@ fn socket_options(conf: &UpstreamConf, x: &mut Exchange, cx: &mut Ctx<'_>) -> So
         keepalive: conf.socket_keepalive,
         receive_buffer: set(conf.socket_rcvbuf),
         send_buffer: set(conf.socket_sndbuf),
-        send_low: set(conf.send_lowat),
         ..SocketOptions::default()
     };
     let Some((value, transparent)) = &conf.bind else {

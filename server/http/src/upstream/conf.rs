@@ -20,8 +20,6 @@ pub struct UpstreamConf {
     pub buffer_size: Option<u64>,
     /// `*_buffers`: how many, and the size of each in bytes.
     pub buffers: (u64, u64),
-    /// `*_busy_buffers_size`, bytes.
-    pub busy_buffers_size: u64,
     /// `*_max_temp_file_size`, bytes; 0: no file.
     pub max_temp_file_size: u64,
     /// `*_temp_file_write_size`, bytes.
@@ -62,8 +60,6 @@ pub struct UpstreamConf {
     pub socket_rcvbuf: u32,
     /// `*_socket_sndbuf`, bytes; 0: not set.
     pub socket_sndbuf: u32,
-    /// `*_send_lowat`, bytes; 0: not set.
-    pub send_lowat: u32,
     /// Fields of responses that are not passed on: nginx's own list with `*_hide_header`, without `*_pass_header`.
     pub hidden: Hidden,
     /// `*_ignore_headers`.

@@ -146,12 +146,6 @@ impl ResponseBuffer {
         self.attempt = None;
     }
 
-    /// All of the body, if it is there and in memory.
-    pub(super) fn take_whole(&mut self) -> Option<VecDeque<Chunk>> {
-        let whole = self.end == Some(Ended::Whole) && !self.is_tunnel && !self.has_file();
-        whole.then(|| std::mem::take(&mut self.pieces))
-    }
-
     /// Whether memory is to be written to the file before more comes.
     pub(super) fn overflows(&self) -> bool {
         self.memory_bytes >= self.limits.memory && self.file_has_room()

@@ -78,10 +78,7 @@ impl Run {
     ) -> Box<Self> {
         let picker = Picker::new(x, target);
         let spare = record(x).spare_run.take();
-        let spare: Option<Box<dyn Any>> = match spare {
-            Some(run) => Some(run),
-            None => None,
-        };
+        let spare = spare.map(|run| -> Box<dyn Any> { run });
         let mut run = match spare.map(<Box<dyn Any>>::downcast) {
             Some(Ok(run)) => run,
             _ => Box::new(Self::empty(gateway)),

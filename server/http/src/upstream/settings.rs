@@ -184,7 +184,6 @@ impl Written {
             request_buffering: *self.request_buffering,
             buffer_size: self.buffer_size.get().map(|size| size.0),
             buffers: sizes.buffers,
-            busy_buffers_size: sizes.busy_buffers_size,
             max_temp_file_size: sizes.max_temp_file_size,
             temp_file_write_size: sizes.temp_file_write_size,
             temp_path: Some(own_dir.unwrap_or_else(|| temp_path.clone())),
@@ -205,7 +204,6 @@ impl Written {
             socket_keepalive: *self.socket_keepalive,
             socket_rcvbuf: self.socket_rcvbuf.0,
             socket_sndbuf: self.socket_sndbuf.0,
-            send_lowat: 0,
             hidden: self.hidden(defaults.hidden),
             ignored: *self.ignore_headers,
             pass_request_headers: *self.pass_request_headers,
@@ -252,7 +250,6 @@ impl Written {
         }
         Ok(Sizes {
             buffers: (number, size),
-            busy_buffers_size: busy,
             max_temp_file_size: file,
             temp_file_write_size: write,
         })
@@ -276,7 +273,6 @@ impl Written {
 /// Sizes that go together.
 struct Sizes {
     buffers: (u64, u64),
-    busy_buffers_size: u64,
     max_temp_file_size: u64,
     temp_file_write_size: u64,
 }

@@ -4,46 +4,38 @@
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`, "Embedded Variables".
 
-use std::io::Write;
-
 use engines::http::{Field, FieldId, Span};
 
 use super::record::{Attempt, Entry};
+use crate::builtin::lookup::{find_cookie, join, same_name};
+use crate::builtin::out::{Out, put, put_number, put_opt, put_seconds};
 use crate::exchange::Exchange;
+use crate::var;
 use crate::vars::Variable;
-
-macro_rules! var {
-    ($name:literal, $doc:literal, $read:expr) => {
-        Variable {
-            name: $name,
-            read: $read,
-            write: None,
-            doc: $doc,
-        }
-    };
-}
 
 /// The variables.
 pub const VARIABLES: &[Variable] = &[
     var!(
         "upstream_addr",
         "addresses of the servers that were asked",
-        |x, _, _, out| list(x, out, |attempt, out| out.extend_from_slice(&attempt.name))
+        |x, _, _, out| list(x, out, |attempt, out| put(out, &attempt.name))
     ),
     var!(
         "upstream_status",
         "statuses of their responses",
         |x, _, _, out| list(x, out, |attempt, out| match attempt.status {
-            0 => out.push(b'-'),
-            status => number(out, u64::from(status)),
+            0 => put(out, b"-"),
+            status => put_number(out, u64::from(status)),
         })
     ),
     var!(
         "upstream_connect_time",
         "time until a connection to the server stood, seconds",
-        |x, _, _, out| list(x, out, |attempt, out| {
-            seconds(out, attempt, attempt.facts().connected_ms);
-        })
+        |x, _, _, out| list(x, out, |attempt, out| seconds(
+            out,
+            attempt,
+            attempt.facts().connected_ms
+        ))
     ),
     var!(
         "upstream_header_time",
@@ -66,19 +58,20 @@ pub const VARIABLES: &[Variable] = &[
     var!(
         "upstream_response_length",
         "bytes of the response body",
-        |x, _, _, out| list(x, out, |attempt, out| number(out, attempt.body_bytes))
+        |x, _, _, out| list(x, out, |attempt, out| put_number(out, attempt.body_bytes))
     ),
     var!(
         "upstream_bytes_received",
         "bytes received from the server",
-        |x, _, _, out| list(x, out, |attempt, out| {
-            number(out, attempt.facts().received_bytes);
-        })
+        |x, _, _, out| list(x, out, |attempt, out| put_number(
+            out,
+            attempt.facts().received_bytes
+        ))
     ),
     var!(
         "upstream_bytes_sent",
         "bytes sent to the server",
-        |x, _, _, out| list(x, out, |attempt, out| number(
+        |x, _, _, out| list(x, out, |attempt, out| put_number(
             out,
             attempt.facts().sent_bytes
         ))
@@ -110,7 +103,7 @@ pub const VARIABLES: &[Variable] = &[
         "address of the server that was chosen last",
         |x, _, _, out| {
             let upstream = x.upstream.as_deref();
-            put(out, upstream.and_then(|upstream| upstream.last_name()))
+            put_opt(out, upstream.and_then(|upstream| upstream.last_name()))
         }
     ),
     var!(
@@ -118,17 +111,13 @@ pub const VARIABLES: &[Variable] = &[
         "name of the server that was chosen last",
         |x, _, _, out| {
             let upstream = x.upstream.as_deref();
-            put(out, upstream.and_then(|upstream| upstream.last_server()))
+            put_opt(out, upstream.and_then(|upstream| upstream.last_server()))
         }
     ),
 ];
 
-fn put(out: &mut Vec<u8>, value: Option<&[u8]>) -> bool {
-    value.map(|value| out.extend_from_slice(value)).is_some()
-}
-
 /// The values of all attempts; false if there was none.
-fn list(x: &Exchange, out: &mut Vec<u8>, write: fn(&Attempt, &mut Vec<u8>)) -> bool {
+fn list(x: &Exchange, out: &mut Out, write: fn(&Attempt, &mut Out) -> bool) -> bool {
     let Some(upstream) = x.upstream.as_deref() else {
         return false;
     };
@@ -148,18 +137,12 @@ fn list(x: &Exchange, out: &mut Vec<u8>, write: fn(&Attempt, &mut Vec<u8>)) -> b
     before.is_some()
 }
 
-fn number(out: &mut Vec<u8>, n: u64) {
-    // A Vec takes everything.
-    let _ = write!(out, "{n}");
-}
-
-/// The time from the begin of an attempt, `1.234`.
-fn seconds(out: &mut Vec<u8>, attempt: &Attempt, until_ms: Option<u64>) {
-    let Some(until_ms) = until_ms else {
-        return out.push(b'-');
-    };
-    let ms = until_ms.saturating_sub(attempt.started_ms);
-    let _ = write!(out, "{}.{:03}", ms / 1000, ms % 1000);
+/// The time from the begin of an attempt.
+fn seconds(out: &mut Out, attempt: &Attempt, until_ms: Option<u64>) -> bool {
+    match until_ms {
+        Some(until_ms) => put_seconds(out, until_ms.saturating_sub(attempt.started_ms)),
+        None => put(out, b"-"),
+    }
 }
 
 /// The values of a field, whose name is written with underscores.
@@ -167,52 +150,23 @@ fn field<'a>(
     fields: &[Field],
     bytes: impl Fn(Span) -> &'a [u8],
     name: &[u8],
-    out: &mut Vec<u8>,
+    out: &mut Out,
 ) -> bool {
-    let mut found = false;
-    for field in fields.iter().filter(|f| is_named(bytes(f.name), name)) {
-        if found {
-            out.extend_from_slice(b", ");
-        }
-        out.extend_from_slice(bytes(field.value));
-        found = true;
-    }
-    found
-}
-
-/// Compares without case; `-` is written `_`.
-fn is_named(field: &[u8], name: &[u8]) -> bool {
-    field.len() == name.len()
-        && field.iter().zip(name).all(|(f, n)| match f {
-            b'-' => *n == b'_',
-            _ => f.to_ascii_lowercase() == *n,
-        })
+    let named = fields.iter().filter(|f| same_name(bytes(f.name), name));
+    let mut values = named.map(|f| bytes(f.value)).peekable();
+    values.peek().is_some() && join(values, b", ", out)
 }
 
 /// The value of a cookie in `Set-Cookie`, without its attributes.
-fn cookie(x: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
-    let head = x
-        .upstream
-        .as_deref()
-        .and_then(|upstream| upstream.head.as_deref());
-    let Some(head) = head else { return false };
-    let fields = head.fields.iter().filter(|f| f.id == FieldId::SetCookie);
-    let value = fields
-        .filter_map(|field| {
-            let (key, rest) = head.bytes(field.value).split_at_checked(name.len())?;
-            let value = without_spaces(rest).strip_prefix(b"=")?;
-            key.eq_ignore_ascii_case(name).then_some(value)
+fn cookie(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
+    let upstream = x.upstream.as_deref();
+    let head = upstream.and_then(|upstream| upstream.head.as_deref());
+    let value = head.and_then(|head| {
+        let mut fields = head.fields.iter().filter(|f| f.id == FieldId::SetCookie);
+        fields.find_map(|field| {
+            let pair = head.bytes(field.value).split(|b| *b == b';').next()?;
+            find_cookie(pair, name)
         })
-        .next();
-    let value = value.map(|value: &[u8]| {
-        let end = memchr::memchr(b';', value).unwrap_or(value.len());
-        without_spaces(&value[..end])
     });
-    put(out, value)
-}
-
-/// Spaces alone do not count, as in nginx.
-fn without_spaces(text: &[u8]) -> &[u8] {
-    let at = text.iter().position(|b| *b != b' ').unwrap_or(text.len());
-    &text[at..]
+    put_opt(out, value)
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use conf::{Arity, ConfError, Directive};
-use engines::http::{Escape, Field, FieldId, Fields, Span, escape};
+use engines::http::{Escape, Field, FieldId, Fields, Span, escape, is_token};
 use server_base::config::ConfigContext;
 use server_base::typed::Typed;
 use server_http::value::Value;
@@ -149,24 +149,6 @@ pub(super) fn push_with(
         id,
     });
     true
-}
-
-/// Appends a field as it is.
-pub(super) fn push(fields: &mut Fields, id: FieldId, name: &[u8], value: &[u8]) {
-    let start = fields.arena.len();
-    fields.arena.extend_from_slice(name);
-    fields.arena.extend_from_slice(value);
-    fields.fields.push(Field {
-        name: Span::new(start, name.len()),
-        value: Span::new(start + name.len(), value.len()),
-        id,
-    });
-}
-
-/// Whether a name may be that of a field (RFC 9110 section 5.6.2).
-pub(super) fn is_token(name: &[u8]) -> bool {
-    let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
-    !name.is_empty() && name.iter().all(token)
 }
 
 fn bit(id: FieldId) -> u64 {

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use conf::{ConfError, Directive};
+use server_base::address::parse_port;
 use server_base::errlog::{Level, Shown};
 use server_base::listen::MAX_UNIX_PATH;
 use server_http::build::Build;
@@ -158,7 +159,10 @@ fn parse(rest: &[u8]) -> Result<Parsed, &'static str> {
     let (host, port_text) = (&rest[..host_end], &rest[host_end..end]);
     let port = match port_text {
         [] => None,
-        [b':', digits @ ..] => Some(parse_port(digits).ok_or("invalid port")?),
+        [b':', digits @ ..] => {
+            let digits = std::str::from_utf8(digits).map_err(|_| "invalid port")?;
+            Some(parse_port(digits)?)
+        }
         _ => return Err("invalid host"),
     };
     if host.is_empty() || host == b"[]" {
@@ -208,11 +212,6 @@ fn with_slash(uri: &[u8]) -> Box<[u8]> {
         [b'?', ..] => [b"/", uri].concat().into(),
         _ => uri.into(),
     }
-}
-
-fn parse_port(digits: &[u8]) -> Option<u16> {
-    let port = conf::parse_number(digits)?;
-    u16::try_from(port).ok().filter(|port| *port != 0)
 }
 
 fn is_ipv6(text: &[u8]) -> bool {

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use engines::http::{BodyLength, Escape, FieldId, Fields, Method, escape};
+use engines::http::{BodyLength, Escape, FieldId, Fields, Method, escape, is_token};
 use server_base::errlog::{Level, Shown};
 use server_base::regex::FailedMatch;
 use server_base::upstream_request::RequestSpec;
@@ -15,7 +15,7 @@ use server_http::upstream::Outgoing;
 use server_http::value::Value;
 
 use super::conf::{HttpVersion, ProxyLoc};
-use super::fields::{self, SetFields, is_token};
+use super::fields::{SetFields, push_with};
 use super::pass::{self, Pass};
 
 /// The request as it is sent.
@@ -37,7 +37,7 @@ pub(super) fn request(
         .fields
         .reserve(x.head.fields.len() + set.set.len() + 4);
     push_method(x, cx, conf, &mut fields)?;
-    push_target(x, cx, &http, &mut fields)?;
+    push_target(x, &http, &mut fields)?;
     push_host(x, cx, &http, set, http10, &mut fields);
     let mut upgrade = false;
     for header in &set.set {
@@ -46,7 +46,7 @@ pub(super) fn request(
             upgrade |= push_upgrade(x, cx, conf, value, &mut fields);
             continue;
         }
-        fields::push_with(&mut fields, header.id(), header.name(), |out| {
+        push_with(&mut fields, header.id(), header.name(), |out| {
             value.eval(x, cx, out);
         });
     }
@@ -55,7 +55,7 @@ pub(super) fn request(
         for field in &x.head.fields {
             let name = x.head.bytes(field.name);
             if set.passes(field.id, name) {
-                fields::push(&mut fields, field.id, name, x.head.bytes(field.value));
+                fields.push_id(field.id, name, x.head.bytes(field.value));
             }
         }
     }
@@ -82,7 +82,7 @@ fn push_method(
             true => x.head.bytes(x.head.method_name),
             false => method_name(x.method),
         };
-        fields::push(fields, FieldId::Other, b":method", name);
+        fields.push_id(FieldId::Other, b":method", name);
         return Ok(());
     }
     let method = conf.method.to_vec(x, cx);
@@ -91,7 +91,7 @@ fn push_method(
         x.log(Level::Error, text);
         return Err(500);
     }
-    fields::push(fields, FieldId::Other, b":method", &method);
+    fields.push_id(FieldId::Other, b":method", &method);
     Ok(())
 }
 
@@ -105,10 +105,10 @@ fn method_name(method: Method) -> &'static [u8] {
 
 /// The target: that of the request as it came where nothing has changed it, else the URI, in which the URI of `proxy_pass`
 /// takes the place of the location's name.
-fn push_target(x: &Exchange, _: &mut Ctx<'_>, http: &Http, fields: &mut Fields) -> Result<(), u16> {
+fn push_target(x: &Exchange, http: &Http, fields: &mut Fields) -> Result<(), u16> {
     let conf: &ProxyLoc = x.loc(http);
     let parts = pass::parts(x, http).ok_or(500u16)?;
-    let sent = fields::push_with(fields, FieldId::Other, b":path", |out| {
+    let sent = push_with(fields, FieldId::Other, b":path", |out| {
         let start = out.len();
         write_target(x, conf.pass.as_deref(), &parts.uri, out);
         make_sendable(out, start);
@@ -178,13 +178,13 @@ fn push_host(
     fields: &mut Fields,
 ) {
     if let Some(host) = &set.host {
-        let sent = fields::push_with(fields, FieldId::Host, b"Host", |out| host.eval(x, cx, out));
+        let sent = push_with(fields, FieldId::Host, b"Host", |out| host.eval(x, cx, out));
         if sent || http10 {
             return;
         }
     }
     let host = pass::parts(x, http).map_or(&b""[..], |parts| &parts.host);
-    fields::push_with(fields, FieldId::Host, b"Host", |out| {
+    push_with(fields, FieldId::Host, b"Host", |out| {
         out.extend_from_slice(host);
     });
 }
@@ -202,7 +202,7 @@ fn push_upgrade(
     let allowed: Vec<&[u8]> = protocols
         .filter(|protocol| !protocol.is_empty() && conf.upgrade.allow(protocol))
         .collect();
-    fields::push_with(fields, FieldId::Upgrade, b"Upgrade", |out| {
+    push_with(fields, FieldId::Upgrade, b"Upgrade", |out| {
         out.extend_from_slice(&allowed.join(&b", "[..]));
     })
 }
@@ -222,18 +222,18 @@ fn push_framing(
     match (body, &set.length) {
         (BodyLength::Unknown, _) => {
             let name = b"Transfer-Encoding";
-            fields::push(fields, FieldId::TransferEncoding, name, b"chunked");
+            fields.push_id(FieldId::TransferEncoding, name, b"chunked");
         }
         (BodyLength::None | BodyLength::Length(0), Some(length)) => {
             let written = length.to_vec(x, cx);
             if written == b"0" {
-                fields::push(fields, FieldId::ContentLength, NAME, &written);
+                fields.push_id(FieldId::ContentLength, NAME, &written);
             }
         }
         (BodyLength::None, None) => {}
         (BodyLength::Length(n), _) => {
             let digits = decimal(n, &mut digits);
-            fields::push(fields, FieldId::ContentLength, NAME, digits);
+            fields.push_id(FieldId::ContentLength, NAME, digits);
         }
     }
 }

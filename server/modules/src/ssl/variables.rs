@@ -9,21 +9,11 @@ use std::rc::Rc;
 
 use engines::http::{Escape, escape};
 use server_http::exchange::{Ctx, Exchange, Tls};
+use server_http::var;
 use server_http::vars::Variable;
 use tls::{Certificate, Verified, names};
 
 type Out = Vec<u8>;
-
-macro_rules! var {
-    ($name:literal, $doc:literal, $read:expr) => {
-        Variable {
-            name: $name,
-            read: $read,
-            write: None,
-            doc: $doc,
-        }
-    };
-}
 
 /// Appends what a connection says; not found without TLS, and where it says nothing.
 fn tls(x: &Exchange, out: &mut Out, say: impl FnOnce(&Tls, &mut Out)) -> bool {
