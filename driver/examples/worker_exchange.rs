@@ -84,7 +84,10 @@ fn site(root: &Path) -> io::Result<()> {
 
 /// Asks `count` times; false if a connection was not kept or a response is missing.
 fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io::Result<bool> {
-    let generation = ThreadConfig::new(Arc::clone(&configuration(root)?), 1);
+    let generation = ThreadConfig::new(
+        Arc::clone(&configuration(root, name.starts_with("proxied"))?),
+        1,
+    );
     let mut shared = Shared::new(Memory, generation, Env::default());
     let mut http2 = name.contains("h2").then(Http2::new);
     let request = format!(
@@ -273,28 +276,26 @@ const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-fn configuration(root: &Path) -> io::Result<Arc<server_http::http::Http>> {
+fn configuration(root: &Path, proxies: bool) -> io::Result<Arc<server_http::http::Http>> {
     let text = format!(
         "events {{}}
         http {{
             root {root};
             access_log off;
             keepalive_requests 1000000000;
-            upstream back {{ server 127.0.0.1:8001; keepalive 64; }}
+            {group}
             server {{
                 listen 127.0.0.1:8000 spdy;
                 http2 on;
                 server_name www.example.org;
                 location = /text {{ return 200 'a few words of text'; }}
-                location /px/ {{
-                    proxy_pass http://back/;
-                    proxy_http_version 1.1;
-                    proxy_set_header Connection '';
-                }}
+                {proxied}
                 location /logged/ {{ alias {root}/; access_log /dev/null; }}
             }}
         }}",
-        root = root.display()
+        root = root.display(),
+        group = if proxies { proxied::GROUP } else { "" },
+        proxied = if proxies { proxied::LOCATION } else { "" },
     );
     let options = LoadOptions {
         conf_path: PathBuf::from("/bench/nginx.conf"),

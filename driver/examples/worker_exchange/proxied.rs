@@ -11,6 +11,14 @@ use driver::worker::tables::Tables;
 
 use super::{Memory, Socket};
 
+/// What the configuration of these cases has besides: those that pass nothing on do without.
+pub(super) const GROUP: &str = "upstream back { server 127.0.0.1:8001; keepalive 64; }";
+pub(super) const LOCATION: &str = "location /px/ {
+    proxy_pass http://back/;
+    proxy_http_version 1.1;
+    proxy_set_header Connection '';
+}";
+
 /// A loop with one client.
 pub(super) struct Loop {
     tables: Tables<Memory>,

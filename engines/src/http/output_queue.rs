@@ -117,6 +117,7 @@ impl OutputQueue {
     }
 
     /// Drops everything and keeps the memory, up to 64 KiB.
+    #[inline]
     pub fn clear(&mut self) {
         self.run.clear();
         self.run.shrink_to(KEEP_BYTES);

@@ -95,6 +95,21 @@ impl ResponseHead {
         }
     }
 
+    /// Appends a field of this server's own making; `name` has its colon and blank, `value` no byte below 0x20, which is not
+    /// looked at again.
+    #[inline]
+    pub fn push_own(&mut self, id: FieldId, name: &'static [u8], value: &[u8]) {
+        debug_assert!(name.ends_with(b": ") && !has_control(value));
+        let arena = &mut self.arena;
+        let start = arena.len();
+        arena.reserve(name.len() + value.len() + 2);
+        arena.extend_from_slice(name);
+        arena.extend_from_slice(value);
+        arena.extend_from_slice(b"\r\n");
+        let field = self.last_line(id, start, name.len() - 2);
+        self.fields.push(field);
+    }
+
     /// Appends a field of another head; see [`Self::push`].
     pub fn push_field(&mut self, from: &Self, field: &Field) {
         let (name, value) = (from.bytes(field.name), from.bytes(field.value));

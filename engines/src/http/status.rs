@@ -10,6 +10,7 @@ pub(crate) fn wire_status(status: u16) -> u16 {
 
 /// The phrase for `status`; empty for a status nginx sends without one.
 #[must_use]
+#[inline]
 pub const fn reason_phrase(status: u16) -> &'static str {
     match status {
         100 => "Continue",

@@ -37,7 +37,7 @@ pub(crate) struct Outgoing {
 }
 
 /// How far the response is.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 enum Sending {
     /// No head has been sent.
     #[default]
@@ -67,13 +67,14 @@ impl Outgoing {
     }
 
     /// Whether no head has been sent.
+    #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
-        self.state == Sending::Waiting
+        matches!(self.state, Sending::Waiting)
     }
 
     /// Whether a response may still be sent.
     pub(crate) fn is_running(&self) -> bool {
-        self.state != Sending::Ended
+        !matches!(self.state, Sending::Ended)
     }
 
     /// A head is about to be sent: tells whether it is the end as well, or `None` if it cannot be sent now. The response
@@ -85,7 +86,7 @@ impl Outgoing {
         plan: SendOptions,
         answers_head: bool,
     ) -> Option<bool> {
-        if self.state != Sending::Waiting {
+        if !matches!(self.state, Sending::Waiting) {
             return None;
         }
         let suppressed = answers_head || matches!(head.status, 100..=199 | 204 | 304);
@@ -99,7 +100,7 @@ impl Outgoing {
     /// Takes a piece of the body; false if there is nothing to be sent of it.
     #[inline]
     pub(crate) fn push(&mut self, chunk: Chunk) -> bool {
-        let taken = self.state == Sending::Body && !chunk.is_empty();
+        let taken = matches!(self.state, Sending::Body) && !chunk.is_empty();
         if taken {
             self.pending_bytes += chunk.len();
             self.pending.push_back(chunk);
@@ -110,7 +111,7 @@ impl Outgoing {
     /// The body ends with what is here; false if there is none to end.
     #[inline]
     pub(crate) fn end(&mut self, trailers: Option<&ResponseHead>) -> bool {
-        let ends = self.state == Sending::Body;
+        let ends = matches!(self.state, Sending::Body);
         if ends {
             // They are encoded only when they leave, since compression tables change with each block.
             let trailers = trailers.filter(|head| !head.fields.is_empty());
@@ -121,7 +122,7 @@ impl Outgoing {
 
     /// The body breaks off behind what is here; false if there is none to break off.
     pub(crate) fn break_off(&mut self, code: u32) -> bool {
-        let breaks = self.state == Sending::Body;
+        let breaks = matches!(self.state, Sending::Body);
         if breaks {
             self.state = Sending::Broken(code);
         }
@@ -264,7 +265,7 @@ impl Sender {
                 continue;
             }
             let chunk_bytes = stream.chunk_bytes.min(most_bytes) as u64;
-            if stream.state == Sending::Body
+            if matches!(stream.state, Sending::Body)
                 && !stream.stalled
                 && stream.pending_bytes <= chunk_bytes
             {
@@ -322,7 +323,7 @@ impl Sender {
         stream.sent_bytes += len + head_bytes as u64;
         stream.ends_soon = true;
         let all = stream.pending_bytes == len;
-        let last = all && stream.state == Sending::Last(None);
+        let last = all && matches!(stream.state, Sending::Last(None));
         out.push_with(|out| put_head(out, last));
         stream.give(len, out);
         if !last && stream.could_send() {

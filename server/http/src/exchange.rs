@@ -425,8 +425,13 @@ impl Exchange {
         self.request_bytes = 0;
         self.bytes_sent = 0;
         self.on_end = None;
-        self.upstream = None;
-        self.ahead = None;
+        // Most requests have neither, and looking is cheaper than dropping nothing.
+        if self.upstream.is_some() {
+            self.upstream = None;
+        }
+        if self.ahead.is_some() {
+            self.ahead = None;
+        }
         self.header_bytes = 0;
         self.timings = Timings::default();
         self.subrequests.begin();

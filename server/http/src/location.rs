@@ -41,6 +41,8 @@ pub struct LocationSet {
     regex: Vec<usize>,
     /// Locations whose names end with a slash, without it, where a request for that is redirected.
     slashes: Vec<(Vec<u8>, usize)>,
+    /// One bit for each length of those names, modulo 64: nearly every URI is none of them by its length.
+    slash_lengths: u64,
 }
 
 #[derive(Debug)]
@@ -61,6 +63,10 @@ pub enum Static {
     None,
 }
 
+fn length_bit(bytes: usize) -> u64 {
+    1 << (bytes % 64)
+}
+
 impl LocationSet {
     /// Makes a set of names and locations; regular expressions stay in the order given.
     pub fn new(
@@ -73,6 +79,7 @@ impl LocationSet {
             prefix: Vec::new(),
             regex,
             slashes: Vec::new(),
+            slash_lengths: 0,
         };
         set.exact.sort();
         let mut sorted = prefix;
@@ -100,6 +107,7 @@ impl LocationSet {
         self.slashes = named;
         for (name, _) in &mut self.slashes {
             name.pop();
+            self.slash_lengths |= length_bit(name.len());
         }
         self.slashes.sort();
         self
@@ -168,7 +176,7 @@ fn descend(http: &Http, x: &mut Exchange) -> Result<Search, MatchLimit> {
     let set = &http.locations[x.location].inner;
     let mut try_regex = true;
     let found = set.find(&x.uri);
-    if !set.slashes.is_empty()
+    if set.slash_lengths & length_bit(x.uri.len()) != 0
         && !matches!(found, Static::Exact(_))
         && let Some(id) = set.find_slash(&x.uri)
     {

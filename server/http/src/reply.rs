@@ -293,10 +293,10 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     let head = &mut x.response;
     let reply = &x.reply;
     if reply.fields.get(FieldId::Server).is_none() {
-        head.push_id(FieldId::Server, b"Server", server);
+        head.push_own(FieldId::Server, b"Server: ", server);
     }
     if reply.fields.get(FieldId::Date).is_none() {
-        head.push_id(FieldId::Date, b"Date", &cx.clock.date);
+        head.push_own(FieldId::Date, b"Date: ", &cx.clock.date);
     }
     describe_content(head, reply);
     if !reply.location.is_empty() {
@@ -329,11 +329,8 @@ fn describe_content(head: &mut ResponseHead, reply: &Reply) {
     head.body = BodyLength::Unknown;
     if let Some(length) = reply.content_length {
         let mut digits = [0; 20];
-        head.push_id(
-            FieldId::ContentLength,
-            b"Content-Length",
-            decimal(length, &mut digits),
-        );
+        let digits = decimal(length, &mut digits);
+        head.push_own(FieldId::ContentLength, b"Content-Length: ", digits);
         head.body = BodyLength::Length(length);
     }
     if reply.fields.get(FieldId::LastModified).is_some() {
@@ -341,11 +338,8 @@ fn describe_content(head: &mut ResponseHead, reply: &Reply) {
     } else if let Some(text) = &reply.last_modified_text {
         head.push_id(FieldId::LastModified, b"Last-Modified", text);
     } else if let Some(time) = reply.last_modified {
-        head.push_id(
-            FieldId::LastModified,
-            b"Last-Modified",
-            &engines::http::http_date(time),
-        );
+        let text = engines::http::http_date(time);
+        head.push_own(FieldId::LastModified, b"Last-Modified: ", &text);
     }
 }
 

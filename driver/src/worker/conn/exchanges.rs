@@ -81,7 +81,7 @@ fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, at: usize) {
 }
 
 /// Ends exchanges whose last byte has been written; true if there was one.
-#[inline]
+#[inline(always)] // Once a turn.
 pub(super) fn finish_sent<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> bool {
     let State::Serving(protocol) = &mut c.state else {
         return false;

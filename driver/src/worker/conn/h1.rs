@@ -211,10 +211,19 @@ fn end_tunnel<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) {
 
 /// Ends an exchange that waits, or asks a server, if the peer is gone: nobody waits for the answer any more. The engine tells
 /// of the end only where a request may begin.
+#[inline(always)] // Nearly no peer is gone.
 fn abandon<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) -> Result<(), Closed> {
+    match h1.engine.input_ended() {
+        true => abandon_ended(h1, sh),
+        false => Ok(()),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn abandon_ended<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) -> Result<(), Closed> {
     if let Some(active) = h1.exchanges.active.first_mut()
         && (active.exchange.is_waiting() || active.exchange.on_arrival.is_some())
-        && h1.engine.input_ended()
         && !h1.engine.has_buffered()
         && h1.exchanges.flushing.is_empty()
         && !h1.engine.is_tunnel()

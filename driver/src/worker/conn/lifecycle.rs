@@ -27,6 +27,7 @@ use crate::worker::shared::Shared;
 
 /// Ends exchanges whose last byte has been written; with nothing left, decides what becomes of the connection. True if
 /// there may be more to do at once.
+#[inline(always)] // Once a turn, and once where a deadline has passed.
 pub(super) fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
     let any = finish_sent(c, sh);
     match &c.state {
@@ -36,6 +37,7 @@ pub(super) fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
     }
 }
 
+#[inline(always)] // As `settle`, which alone calls it.
 fn settle_h1<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
@@ -88,6 +90,7 @@ fn release<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, next: State) {
 }
 
 /// Ends HTTP/1 whose exchange gets no response, or not to its end, when all that came before it has left.
+#[inline(never)]
 fn end_aborted<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
     let State::Serving(Protocol::H1(h1)) = &mut c.state else {
         return Ok(false);
@@ -124,6 +127,7 @@ fn end_aborted<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bo
     Err(Closed)
 }
 
+#[inline(never)]
 fn settle_mux<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
@@ -177,6 +181,7 @@ fn end_in_time(mux: &mut MuxState, now_ms: u64) -> bool {
 }
 
 /// Ends HTTP/1 after its last response; `unread` where input is known to be on its way.
+#[inline(never)]
 fn end_after_response<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
@@ -205,6 +210,7 @@ fn end_after_response<N: Net>(
 /// Ends our side of a connection on which nothing is in progress. A request may be on its way that the peer sent before it
 /// saw the end; a close now would answer it with a reset, which can take the last response with it. With
 /// `lingering_close off` in the location of the last request, the connection closes.
+#[inline(never)]
 pub(super) fn shutdown_write<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
@@ -250,6 +256,8 @@ fn flush_goaway<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
 }
 
 /// The deadline has passed, unless the connection has moved on since it was set.
+#[cold]
+#[inline(never)]
 pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
     sampling::expire(c, sh);
     // Room that was told of together with the deadline is progress, if the socket takes anything.
@@ -307,6 +315,7 @@ fn expire_h1_input<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
 }
 
 /// Returns when the connection is to take a turn if nothing happens before.
+#[inline(always)] // As `settle`.
 pub(super) fn deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
     let deadline_ms = match &c.state {
         State::Serving(protocol) => serving_deadline(c, sh, protocol),

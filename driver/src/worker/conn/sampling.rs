@@ -170,6 +170,7 @@ fn send<N: Net>(
 }
 
 /// Ends an exchange whose last byte has been written; one that is sampled may have to wait for its log.
+#[inline]
 pub(super) fn finish<N: Net>(
     sample: &mut Option<Box<Sample>>,
     sh: &mut Shared<N>,
