@@ -180,6 +180,7 @@ impl Http2 {
     }
 
     /// Puts requests into `out`; before the first of them, what a connection begins with.
+    #[inline(always)] // A call would count as the worker's.
     fn ask(&mut self, path: &str, times: usize, out: &mut Vec<u8>) {
         out.clear();
         if !std::mem::replace(&mut self.begun, true) {
@@ -235,6 +236,7 @@ impl Spdy {
     }
 
     /// Puts requests into `out`; before the first of them, what the client begins with.
+    #[inline(always)] // A call would count as the worker's.
     fn ask(&mut self, path: &str, times: usize, out: &mut Vec<u8>) {
         out.clear();
         let ask = |_| {

@@ -396,6 +396,7 @@ impl Conn {
     }
 
     /// From here on bytes are data of a tunnel (RFC 9110 section 7.8).
+    #[cold]
     pub(super) fn begin_tunnel(&mut self) {
         if matches!(self.receiving, Receiving::Complete) {
             self.receiving = Receiving::Tunnel;

@@ -28,7 +28,11 @@ pub(super) enum Connection {
 /// Appends a status line, the fields of `head` and those of `plan`.
 pub(super) fn head(out: &mut Vec<u8>, head: &ResponseHead, plan: HeadPlan) {
     out.reserve(head.arena.len() + OWN_FIELDS_BYTES);
-    status_line(out, head.status, head.phrase());
+    match head.own_phrase() {
+        // Nearly all responses.
+        None | Some(b"OK") if head.status == 200 => out.extend_from_slice(b"HTTP/1.1 200 OK\r\n"),
+        _ => status_line(out, head.status, head.phrase()),
+    }
     fields(out, head, |id| match id {
         FieldId::Connection | FieldId::KeepAlive | FieldId::TransferEncoding => false,
         FieldId::ContentLength => !plan.chunked,

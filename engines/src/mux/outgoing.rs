@@ -98,7 +98,7 @@ impl Outgoing {
     }
 
     /// Takes a piece of the body; false if there is nothing to be sent of it.
-    #[inline]
+    #[inline(always)] // As `Sender::push`.
     pub(crate) fn push(&mut self, chunk: Chunk) -> bool {
         let taken = matches!(self.state, Sending::Body) && !chunk.is_empty();
         if taken {
@@ -109,7 +109,7 @@ impl Outgoing {
     }
 
     /// The body ends with what is here; false if there is none to end.
-    #[inline]
+    #[inline(always)] // As `Sender::end`.
     pub(crate) fn end(&mut self, trailers: Option<&ResponseHead>) -> bool {
         let ends = matches!(self.state, Sending::Body);
         if ends {
@@ -365,7 +365,7 @@ impl Sender {
     }
 
     /// Takes a piece of the body of a stream.
-    #[inline]
+    #[inline(always)] // Each protocol has one place that calls it.
     pub(crate) fn push<S: AsMut<Outgoing>>(
         &mut self,
         streams: &mut StreamTable<S>,
@@ -380,7 +380,7 @@ impl Sender {
     }
 
     /// Ends the body of a stream.
-    #[inline]
+    #[inline(always)] // Each protocol has one place that calls it.
     pub(crate) fn end<S: AsMut<Outgoing>>(
         &mut self,
         streams: &mut StreamTable<S>,

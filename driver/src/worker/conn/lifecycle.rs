@@ -127,7 +127,6 @@ fn end_aborted<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bo
     Err(Closed)
 }
 
-#[inline(never)]
 fn settle_mux<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
@@ -338,6 +337,7 @@ pub(super) fn deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
 }
 
 /// The deadline of a connection that serves: that of its exchanges, or that of its input.
+#[inline(always)] // As `deadline`, which alone calls it.
 fn serving_deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, protocol: &Protocol) -> u64 {
     let exchanges = protocol.exchanges();
     let input_ms = match protocol {
