@@ -38,6 +38,13 @@ pub enum Event<ProtocolError> {
         /// The bytes.
         bytes: Vec<u8>,
     },
+    /// What an application wrote to its error stream (FastCGI).
+    Note {
+        /// Number of the exchange.
+        stream: u32,
+        /// The bytes.
+        text: Vec<u8>,
+    },
     /// The trailer section, if it had fields.
     Trailers {
         /// Number of the exchange.

@@ -281,9 +281,11 @@ fn told<M>(event: Event<M>, words: impl FnOnce(M) -> String) -> (Told, Option<Bo
         Event::Failed(error) => (Told::Failed(words(error)), None),
         Event::Closing { .. } | Event::Eof => (Told::Closing, None),
         Event::Interim { head, .. } => (Told::Other, Some(head)),
-        Event::Data { .. } | Event::Trailers { .. } | Event::Upgraded(_) | Event::Pong(_) => {
-            (Told::Other, None)
-        }
+        Event::Data { .. }
+        | Event::Note { .. }
+        | Event::Trailers { .. }
+        | Event::Upgraded(_)
+        | Event::Pong(_) => (Told::Other, None),
     }
 }
 

@@ -91,6 +91,7 @@ fn plain<E: std::fmt::Debug>(event: Event<E>) -> Event<String> {
         Event::Interim { stream, head } => Event::Interim { stream, head },
         Event::Head { stream, head, size } => Event::Head { stream, head, size },
         Event::Data { stream, bytes } => Event::Data { stream, bytes },
+        Event::Note { stream, text } => Event::Note { stream, text },
         Event::Trailers { stream, fields } => Event::Trailers { stream, fields },
         Event::End { stream, body_bytes } => Event::End { stream, body_bytes },
         Event::Upgraded(stream) => Event::Upgraded(stream),

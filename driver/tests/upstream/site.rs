@@ -85,6 +85,7 @@ fn pass(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
                     passing.request.end(None);
                 }
             }
+            UpstreamEvent::Note(text) => told.extend(text),
             UpstreamEvent::Trailers(_) => told.extend(b" trailers"),
             UpstreamEvent::Upgraded => {
                 told.extend(b"upgraded ");

@@ -90,6 +90,30 @@ pub enum UpstreamProtocol {
         /// Most bytes of a response head; 64 KiB unless the configuration says otherwise.
         head_bytes: usize,
     },
+    /// FastCGI, responder role.
+    FastCgi {
+        /// Most bytes of a response head.
+        head_bytes: usize,
+        /// `fastcgi_keep_conn`: FCGI_KEEP_CONN is asked for.
+        keep: bool,
+    },
+    /// SCGI.
+    Scgi {
+        /// Most bytes of a response head.
+        head_bytes: usize,
+    },
+    /// uwsgi.
+    Uwsgi {
+        /// Most bytes of a response head.
+        head_bytes: usize,
+        /// `uwsgi_modifier1` and `uwsgi_modifier2`.
+        modifiers: [u8; 2],
+    },
+    /// The text protocol of memcached: one `get`.
+    Memcached {
+        /// Most bytes of the line before a value.
+        line_bytes: usize,
+    },
 }
 
 /// A pool of idle connections of one thread, and its limits.

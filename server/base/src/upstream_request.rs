@@ -27,7 +27,9 @@ use crate::waker::{WakeKey, WakeQueue, Waker};
 /// A request as it is sent to a server.
 #[derive(Clone, Debug, Default)]
 pub struct RequestSpec {
-    /// `:method` and `:path`, then the fields as they are sent and in their order, `Host` and `Connection` among them.
+    /// HTTP: `:method` and `:path`, then the fields as they are sent and in their order, `Host` and `Connection` among them.
+    /// FastCGI, SCGI, uwsgi: the parameters in their order, `CONTENT_LENGTH` among them where the configuration says so.
+    /// memcached: one field, whose value is the key, escaped.
     pub fields: Fields,
     /// The version named in the request line, where the protocol has versions.
     pub http10: bool,
@@ -46,6 +48,8 @@ pub enum UpstreamEvent {
     Head(Box<ResponseHead>, u64),
     /// A piece of the body, or of a tunnel.
     Data(Chunk),
+    /// What a FastCGI application wrote to its error stream, a part of it at a time; before the head or behind it.
+    Note(Vec<u8>),
     /// The trailer section, if it has fields.
     Trailers(Fields),
     /// The response is complete; a tunnel has been ended by the server.

@@ -24,7 +24,7 @@ impl Engine {
     /// An engine for a protocol.
     pub(super) fn new(protocol: &UpstreamProtocol) -> Self {
         match protocol {
-            UpstreamProtocol::Http1 { .. } => Self::Http1(Box::new(h1::Client::new(Bodies::Told))),
+            _ => Self::Http1(Box::new(h1::Client::new(Bodies::Told))),
         }
     }
 
@@ -34,7 +34,9 @@ impl Engine {
         protocol: &UpstreamProtocol,
         request: &RequestSpec,
     ) -> Result<(), &'static str> {
-        let (Self::Http1(client), UpstreamProtocol::Http1 { head_bytes }) = (self, protocol);
+        let (Self::Http1(client), UpstreamProtocol::Http1 { head_bytes }) = (self, protocol) else {
+            return Err("the protocol is not built yet");
+        };
         client.reset();
         let options = h1::RequestOptions {
             http10: request.http10,
@@ -85,6 +87,7 @@ impl Engine {
             client::Event::Interim { head, .. } => UpstreamEvent::Interim(head),
             client::Event::Head { head, size, .. } => UpstreamEvent::Head(head, size.wire_bytes),
             client::Event::Data { bytes, .. } => UpstreamEvent::Data(Chunk::Owned(bytes)),
+            client::Event::Note { text, .. } => UpstreamEvent::Note(text),
             client::Event::Trailers { fields, .. } => UpstreamEvent::Trailers(fields),
             client::Event::End { .. } => UpstreamEvent::End,
             client::Event::Upgraded(_) => UpstreamEvent::Upgraded,

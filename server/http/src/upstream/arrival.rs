@@ -52,7 +52,10 @@ pub(super) fn take(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) {
                 return ended(run, x, cx, &mut buffer, how);
             }
             // Nothing of these comes behind a head but the last, which the head has told already.
-            UpstreamEvent::Interim(_) | UpstreamEvent::Head(..) | UpstreamEvent::Upgraded => {}
+            UpstreamEvent::Note(_)
+            | UpstreamEvent::Interim(_)
+            | UpstreamEvent::Head(..)
+            | UpstreamEvent::Upgraded => {}
         }
     }
     if let Body::Stream(stream) = &mut run.body

@@ -38,6 +38,11 @@ pub trait Gateway: Sync {
     /// Changes the head of a response, in `x.reply`, before header stages see it: `Location`, `Refresh`, cookies.
     fn head(&self, x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead) -> Verdict;
 
+    /// Takes what an application wrote to its error stream: logs it, and says whether the attempt has failed by that.
+    fn note(&self, _: &mut Exchange, _: &mut Ctx<'_>, _: &[u8]) -> Verdict {
+        Verdict::Pass
+    }
+
     /// What stands before a server's name in the log.
     fn scheme(&self) -> &'static str {
         "http://"

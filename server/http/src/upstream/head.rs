@@ -34,6 +34,7 @@ pub(super) fn step(
             // Nothing of these comes before a head.
             Some(
                 UpstreamEvent::Data(_)
+                | UpstreamEvent::Note(_)
                 | UpstreamEvent::Trailers(_)
                 | UpstreamEvent::End
                 | UpstreamEvent::Upgraded,
