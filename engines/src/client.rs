@@ -1,4 +1,4 @@
-//! What a connection in the client role tells its driver: one vocabulary for HTTP/1, HTTP/2 and SPDY.
+//! What a connection in the client role tells its driver: one vocabulary for all protocols.
 //!
 //! A client of each protocol has the same upper edge: `request` opens an exchange and gives its number, `send` and
 //! `cancel` go on with it, `receive` and `receive_eof` take what comes, `event` tells what it means, `transmit` gives the
@@ -156,6 +156,12 @@ pub enum Refusal {
     BadFraming,
     /// The fields announce no body, or less than there is.
     BodyTooLong,
+    /// The name of a parameter is empty, or a parameter has a byte that its protocol cannot send.
+    BadParameter,
+    /// The first parameter is not the length of the body, of SCGI.
+    NoLength,
+    /// The parameters are larger than the limit, or than their format can say.
+    ParametersTooLarge,
 }
 
 impl Refusal {
@@ -176,6 +182,9 @@ impl Refusal {
                 "\"Content-Length\" and \"Transfer-Encoding\" are repeated, invalid or contradict each other"
             }
             Self::BodyTooLong => "the body is longer than \"Content-Length\" says",
+            Self::BadParameter => "a parameter has no name, or has a null character",
+            Self::NoLength => "the first parameter is not \"CONTENT_LENGTH\" with a number",
+            Self::ParametersTooLarge => "the parameters are too large",
         }
     }
 }

@@ -8,6 +8,8 @@
 //!
 //! - [`http`]: the vocabulary all engines and the server share.
 //! - [`client`]: what all engines in the client role share.
+//! - [`cgi`]: responses as CGI has them.
+//! - [`scgi`], [`uwsgi`]: requests of these, client role.
 //! - [`dns`]: names to addresses, client role.
 //! - [`h1`]: HTTP/1.1, HTTP/1.0 and HTTP/0.9, server role; HTTP/1.1 and HTTP/1.0, client role.
 //! - [`h2`]: HTTP/2, both roles.
@@ -17,6 +19,7 @@
 //! - [`proxy_protocol`]: what a proxy says before a connection's first byte.
 #![forbid(unsafe_code)]
 
+pub mod cgi;
 pub mod client;
 pub mod dns;
 pub mod h1;
@@ -26,4 +29,6 @@ pub mod http;
 pub mod mux;
 pub mod proxy_protocol;
 mod reassembly;
+pub mod scgi;
 pub mod spdy;
+pub mod uwsgi;

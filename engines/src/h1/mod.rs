@@ -49,6 +49,7 @@ mod trailer;
 mod tests;
 
 pub use client::{Client, Event as ClientEvent, ProtocolError, RequestOptions};
+pub(crate) use client::{Ends, FirstLine, ResponseParser, ends};
 pub use conn::{Conn, PIPELINE_BUFFER_BYTES};
 pub use event::{Event, Next, Phase};
 pub use settings::Settings;

@@ -5,6 +5,8 @@
 //! field without a value, a second status line is skipped. Stricter: a NUL or CR anywhere, a status below 100, and framing
 //! that can be read in two ways.
 //!
+//! Heads of CGI (`crate::cgi`) are read here, too: they have no status line, or may have one ([`FirstLine`]).
+//!
 //! Source: RFC 9112 sections 2 to 6; nginx's leniencies.
 
 use super::super::Settings;
@@ -20,9 +22,10 @@ use std::ops::Range;
 
 /// Parses one response head after the other.
 #[derive(Debug)]
-pub(super) struct ResponseParser {
+pub(crate) struct ResponseParser {
     head: Box<ResponseHead>,
     version: Version,
+    first_line: FirstLine,
     in_fields: bool,
     budget: LineBudget,
     /// Leading bytes of the incomplete line that are known to have no LF.
@@ -34,14 +37,25 @@ pub(super) struct ResponseParser {
     size_bytes: u64,
 }
 
+/// What a head begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FirstLine {
+    /// A status line of HTTP/1.
+    Status,
+    /// A status line of any version, or a field: CGI as SCGI and uwsgi servers answer.
+    Either,
+    /// A field; status lines are skipped: CGI in FastCGI.
+    Field,
+}
+
 /// A head, and what it means for the connection.
 #[derive(Debug)]
-pub(super) struct Parsed {
-    pub(super) head: Box<ResponseHead>,
-    pub(super) version: Version,
+pub(crate) struct Parsed {
+    pub(crate) head: Box<ResponseHead>,
+    pub(crate) version: Version,
     /// The connection may be used again after a body whose end is known.
-    pub(super) keep: bool,
-    pub(super) size_bytes: u64,
+    pub(crate) keep: bool,
+    pub(crate) size_bytes: u64,
 }
 
 /// What a line of a response's head is.
@@ -59,11 +73,12 @@ enum Line {
 
 impl ResponseParser {
     /// `head` gives the memory.
-    pub(super) fn new(head: Box<ResponseHead>, settings: &Settings) -> Self {
+    pub(crate) fn new(head: Box<ResponseHead>, first_line: FirstLine, settings: &Settings) -> Self {
         Self {
             head,
             version: Version::Http11,
-            in_fields: false,
+            first_line,
+            in_fields: first_line == FirstLine::Field,
             budget: LineBudget::of_head(settings),
             searched: 0,
             in_value: false,
@@ -74,9 +89,9 @@ impl ResponseParser {
     }
 
     /// Forgets what has come of a head.
-    pub(super) fn reset(&mut self, settings: &Settings) {
+    pub(crate) fn reset(&mut self, settings: &Settings) {
         self.head.clear();
-        self.in_fields = false;
+        self.in_fields = self.first_line == FirstLine::Field;
         self.budget = LineBudget::of_head(settings);
         self.searched = 0;
         self.in_value = false;
@@ -86,13 +101,13 @@ impl ResponseParser {
     }
 
     /// Whether no byte of a head has been seen.
-    pub(super) fn is_fresh(&self) -> bool {
-        !self.in_fields && self.searched == 0
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.size_bytes == 0 && self.searched == 0
     }
 
     /// Parses the lines at the start of `input`, which begins with the bytes not consumed before. Gives how many bytes are
     /// consumed, and whether the head is complete.
-    pub(super) fn advance(&mut self, input: &[u8]) -> Result<(usize, bool), ProtocolError> {
+    pub(crate) fn advance(&mut self, input: &[u8]) -> Result<(usize, bool), ProtocolError> {
         let mut at = 0;
         let done = loop {
             let rest = &input[at..];
@@ -136,13 +151,13 @@ impl ResponseParser {
     }
 
     /// Hands out the head and starts over; `spare` gives the memory for the next one.
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         spare: Box<ResponseHead>,
         settings: &Settings,
     ) -> Result<Parsed, ProtocolError> {
         let body = self.framing.body(self.version);
-        let next = Self::new(spare, settings);
+        let next = Self::new(spare, self.first_line, settings);
         let done = std::mem::replace(self, next);
         let mut head = done.head;
         head.body = body.map_err(ProtocolError::Head)?;
@@ -165,14 +180,23 @@ impl ResponseParser {
             let more = strip_cr(part).get(before.saturating_sub(1)..);
             return check_text(more.unwrap_or_default()).map_err(ProtocolError::Head);
         }
-        self.in_value = self.in_fields && memchr::memchr(b':', part).is_some();
+        self.in_value = self.is_field(part) && memchr::memchr(b':', part).is_some();
         self.check_bytes(part)
     }
 
+    /// Whether a line that begins so is read as a field; a part of a name may still become a status line.
+    fn is_field(&self, part: &[u8]) -> bool {
+        let is_either = self.first_line == FirstLine::Either;
+        self.in_fields || (is_either && !part.starts_with(&PREFIX[..NAME_BYTES]))
+    }
+
     fn check_bytes(&self, part: &[u8]) -> Result<(), ProtocolError> {
-        if self.in_fields {
+        if self.is_field(part) {
             let parsed = field_line(strip_cr(part));
             return parsed.map(drop).map_err(ProtocolError::Head);
+        }
+        if self.first_line == FirstLine::Either {
+            return Ok(());
         }
         let known = part.len().min(PREFIX.len());
         match part.iter().zip(PREFIX).take_while(|(a, b)| a == b).count() {
@@ -193,14 +217,11 @@ impl ResponseParser {
     #[inline]
     fn line(&mut self, line: &[u8], offset: usize) -> Result<bool, ProtocolError> {
         if !self.in_fields {
-            let (version, status, phrase) = status_line(line)?;
-            (self.version, self.head.status) = (version, status);
-            if let Some(start) = phrase {
-                let phrase = Span::new(offset + start, line.len() - start);
-                self.head.set_phrase_span(status, phrase);
-            }
+            let is_status = !self.is_field(line);
             self.in_fields = true;
-            return Ok(false);
+            if is_status {
+                return self.status_line(line, offset);
+            }
         }
         let (name, value) = match field_line(line).map_err(ProtocolError::Head)? {
             Line::End => return Ok(true),
@@ -208,6 +229,17 @@ impl ResponseParser {
             Line::Field { name, value } => (name, value),
         };
         self.field(line, offset, name, value)?;
+        Ok(false)
+    }
+
+    fn status_line(&mut self, line: &[u8], offset: usize) -> Result<bool, ProtocolError> {
+        let any_version = self.first_line == FirstLine::Either;
+        let (version, status, phrase) = status_line(line, any_version)?;
+        (self.version, self.head.status) = (version, status);
+        if let Some(start) = phrase {
+            let phrase = Span::new(offset + start, line.len() - start);
+            self.head.set_phrase_span(status, phrase);
+        }
         Ok(false)
     }
 
@@ -305,13 +337,20 @@ fn check_text(text: &[u8]) -> Result<(), Fault> {
 }
 
 /// "HTTP/1.1 200 OK". There may be several spaces before the status, a further number after it ("403.1"), and no phrase.
-/// Gives where the phrase begins, too, unless there is such a number.
-fn status_line(line: &[u8]) -> Result<(Version, u16, Option<usize>), ProtocolError> {
+/// Gives where the phrase begins, too, unless there is such a number. Of `any_version`: servers of uwsgi answer with the version
+/// of the request, which may be "HTTP/2.0".
+fn status_line(
+    line: &[u8],
+    any_version: bool,
+) -> Result<(Version, u16, Option<usize>), ProtocolError> {
     if !line.starts_with(&PREFIX[..NAME_BYTES]) {
         return Err(ProtocolError::NotHttp);
     }
     let bad = ProtocolError::BadStatusLine;
-    let rest = line.strip_prefix(PREFIX).ok_or(bad)?;
+    let rest = match line[NAME_BYTES..] {
+        [b'1'..=b'9', b'.', ref rest @ ..] if any_version => rest,
+        _ => line.strip_prefix(PREFIX).ok_or(bad)?,
+    };
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (minor, rest) = rest.split_at(digits);
     let version = match minor {
@@ -339,7 +378,7 @@ fn status_line(line: &[u8]) -> Result<(Version, u16, Option<usize>), ProtocolErr
 
 /// Where the body of a response ends, besides its framing fields (RFC 9112 section 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ends {
+pub(crate) enum Ends {
     Now,
     After(u64),
     Chunked,
@@ -347,7 +386,7 @@ pub(super) enum Ends {
 }
 
 /// Where the body of a response with this head ends.
-pub(super) fn ends(head: &ResponseHead, of_head_request: bool) -> Ends {
+pub(crate) fn ends(head: &ResponseHead, of_head_request: bool) -> Ends {
     match (head.status, head.body) {
         _ if of_head_request => Ends::Now,
         (100..200 | 204 | 304, _) | (_, BodyLength::Length(0)) => Ends::Now,

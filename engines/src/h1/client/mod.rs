@@ -30,7 +30,7 @@ use super::chunked::ChunkedDecoder;
 use crate::client::{self, Bodies, Spares};
 use crate::http::{Fields, OutputQueue, ResponseHead, Version};
 use crate::reassembly::ReassemblyBuffer;
-use head::ResponseParser;
+pub(crate) use head::{Ends, FirstLine, ResponseParser, ends};
 pub use protocol_error::ProtocolError;
 use request::Asked;
 pub use request::RequestOptions;
@@ -134,7 +134,7 @@ impl Client {
             ..Settings::default()
         };
         Self {
-            parser: ResponseParser::new(Box::default(), &settings),
+            parser: ResponseParser::new(Box::default(), FirstLine::Status, &settings),
             settings,
             bodies,
             held: ReassemblyBuffer::default(),

@@ -1,0 +1,27 @@
+//! Responses as CGI has them, which servers of SCGI, uwsgi and FastCGI send, and connections of the first two.
+//!
+//! A head has fields alone; its status is in the field `Status`. Without one it is 302 where there is a `Location`, else 200.
+//! Servers of SCGI and uwsgi may send a status line of HTTP instead. A body has the length that `Content-Length` says, or
+//! ends with the connection.
+//!
+//! [`Client`] is one connection in the client role with one exchange; [`crate::scgi::request`] and
+//! [`crate::uwsgi::request`] begin that. FastCGI has records of its own and uses [`HeadParser`] alone.
+//!
+//! Absent: interim responses, trailers, local redirects (RFC 3875 section 6.2.2; nginx answers them with 302, too).
+//!
+//! Source: RFC 3875 section 6; nginx's `ngx_http_scgi_module`, `ngx_http_uwsgi_module`.
+
+mod client;
+mod head;
+mod protocol_error;
+#[cfg(test)]
+mod tests;
+
+pub use client::{Client, Event, RequestOptions};
+pub use head::{HeadParser, Parsed, StatusLine, is_head};
+pub use protocol_error::ProtocolError;
+
+pub(crate) use crate::h1::{Ends, ends};
+
+/// Most bytes that the parameters of a request have in all, as they are sent.
+pub const PARAMETER_BYTES: usize = 64 << 10;
