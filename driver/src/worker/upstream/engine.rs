@@ -1,8 +1,10 @@
 //! The engine below a connection to a server: the one place that knows which protocols there are.
+//!
+//! An engine has a [`Kind`]: the memory of an attempt serves another one of that kind alone.
 
 use engines::client::{self, Bodies};
-use engines::h1;
 use engines::http::{Chunk, Fields, OutputQueue, ResponseHead};
+use engines::{cgi, h1, scgi, uwsgi};
 use server_base::connector::UpstreamProtocol;
 use server_base::upstream_request::{Failure, RequestSpec, UpstreamEvent};
 
@@ -10,7 +12,19 @@ use server_base::upstream_request::{Failure, RequestSpec, UpstreamEvent};
 pub(super) enum Engine {
     /// HTTP/1.
     Http1(Box<h1::Client>),
+    /// SCGI and uwsgi, which differ in how a request is written.
+    Cgi(Box<cgi::Client>),
 }
+
+/// What kind of engine serves a protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Http1,
+    Cgi,
+}
+
+/// How many kinds there are.
+pub(super) const KINDS: usize = 2;
 
 /// What an engine tells.
 pub(super) enum Event {
@@ -20,11 +34,31 @@ pub(super) enum Event {
     Failed(Failure),
 }
 
+/// The kind of engine for a protocol.
+#[inline]
+pub(super) fn kind_of(protocol: &UpstreamProtocol) -> Kind {
+    match protocol {
+        UpstreamProtocol::Scgi { .. } | UpstreamProtocol::Uwsgi { .. } => Kind::Cgi,
+        // Those without an engine are refused by `Engine::begin`.
+        _ => Kind::Http1,
+    }
+}
+
 impl Engine {
     /// An engine for a protocol.
     pub(super) fn new(protocol: &UpstreamProtocol) -> Self {
-        match protocol {
-            _ => Self::Http1(Box::new(h1::Client::new(Bodies::Told))),
+        match kind_of(protocol) {
+            Kind::Http1 => Self::Http1(Box::new(h1::Client::new(Bodies::Told))),
+            Kind::Cgi => Self::Cgi(Box::default()),
+        }
+    }
+
+    /// Its kind.
+    #[inline]
+    pub(super) fn kind(&self) -> Kind {
+        match self {
+            Self::Http1(_) => Kind::Http1,
+            Self::Cgi(_) => Kind::Cgi,
         }
     }
 
@@ -34,84 +68,146 @@ impl Engine {
         protocol: &UpstreamProtocol,
         request: &RequestSpec,
     ) -> Result<(), &'static str> {
-        let (Self::Http1(client), UpstreamProtocol::Http1 { head_bytes }) = (self, protocol) else {
-            return Err("the protocol is not built yet");
+        let begun = match (self, protocol) {
+            (Self::Http1(client), UpstreamProtocol::Http1 { head_bytes }) => {
+                client.reset();
+                let options = h1::RequestOptions {
+                    http10: request.http10,
+                    body: request.body,
+                    upgrade: request.upgrade,
+                    head_bytes: *head_bytes,
+                };
+                client.request_fields(&request.fields, options)
+            }
+            (Self::Cgi(client), UpstreamProtocol::Scgi { head_bytes }) => {
+                client.reset();
+                scgi::request(client, &request.fields, cgi_options(request, *head_bytes))
+            }
+            (
+                Self::Cgi(client),
+                UpstreamProtocol::Uwsgi {
+                    head_bytes,
+                    modifiers,
+                },
+            ) => {
+                client.reset();
+                let options = cgi_options(request, *head_bytes);
+                uwsgi::request(client, &request.fields, *modifiers, options)
+            }
+            _ => return Err("the protocol is not built yet"),
         };
-        client.reset();
-        let options = h1::RequestOptions {
-            http10: request.http10,
-            body: request.body,
-            upgrade: request.upgrade,
-            head_bytes: *head_bytes,
-        };
-        match client.request_fields(&request.fields, options) {
+        match begun {
             Ok(_) => Ok(()),
             Err(refusal) => Err(refusal.message()),
         }
     }
 
     /// Sends a piece of the request body, or of a tunnel.
+    #[inline]
     pub(super) fn send(&mut self, chunk: Chunk) {
-        let Self::Http1(client) = self;
-        client.send(chunk);
+        match self {
+            Self::Http1(client) => client.send(chunk),
+            Self::Cgi(client) => client.send(chunk),
+        }
     }
 
     /// Ends the request body, or our side of a tunnel.
+    #[inline]
     pub(super) fn end(&mut self, trailers: Option<&Fields>) {
-        let Self::Http1(client) = self;
-        client.end(trailers);
+        match self {
+            Self::Http1(client) => client.end(trailers),
+            Self::Cgi(client) => client.end(),
+        }
     }
 
     /// Moves what is to be sent to the end of `out`.
+    #[inline]
     pub(super) fn transmit(&mut self, out: &mut OutputQueue) {
-        let Self::Http1(client) = self;
-        client.transmit(out);
+        match self {
+            Self::Http1(client) => client.transmit(out),
+            Self::Cgi(client) => client.transmit(out),
+        }
     }
 
     /// Takes what has come, and leaves `buffer` empty; its memory may go along.
+    #[inline]
     pub(super) fn receive(&mut self, buffer: &mut Vec<u8>) {
-        let Self::Http1(client) = self;
-        client.receive_buffer(buffer);
+        match self {
+            Self::Http1(client) => client.receive_buffer(buffer),
+            Self::Cgi(client) => client.receive_buffer(buffer),
+        }
     }
 
     /// Takes the end of the server's side.
     pub(super) fn receive_eof(&mut self) {
-        let Self::Http1(client) = self;
-        client.receive_eof(true);
+        match self {
+            Self::Http1(client) => client.receive_eof(true),
+            Self::Cgi(client) => client.receive_eof(true),
+        }
     }
 
     /// What has happened next.
+    #[inline]
     pub(super) fn event(&mut self) -> Option<Event> {
-        let Self::Http1(client) = self;
-        Some(Event::Upstream(match client.event()? {
-            client::Event::Interim { head, .. } => UpstreamEvent::Interim(head),
-            client::Event::Head { head, size, .. } => UpstreamEvent::Head(head, size.wire_bytes),
-            client::Event::Data { bytes, .. } => UpstreamEvent::Data(Chunk::Owned(bytes)),
-            client::Event::Note { text, .. } => UpstreamEvent::Note(text),
-            client::Event::Trailers { fields, .. } => UpstreamEvent::Trailers(fields),
-            client::Event::End { .. } => UpstreamEvent::End,
-            client::Event::Upgraded(_) => UpstreamEvent::Upgraded,
-            client::Event::Failed(error) => return Some(Event::Failed(failure(error))),
-            _ => return None,
-        }))
+        match self {
+            Self::Http1(client) => told(client.event()?, http1_failure),
+            Self::Cgi(client) => told(client.event()?, cgi_failure),
+        }
     }
 
     /// Takes the memory of a head.
+    #[inline]
     pub(super) fn recycle(&mut self, head: Box<ResponseHead>) {
-        let Self::Http1(client) = self;
-        client.recycle(head);
+        match self {
+            Self::Http1(client) => client.recycle(head),
+            Self::Cgi(client) => client.recycle(head),
+        }
     }
 
     /// Whether the connection may be used for another request; asked after the end of a response.
+    #[inline]
     pub(super) fn is_reusable(&self) -> bool {
-        let Self::Http1(client) = self;
-        client.is_reusable()
+        match self {
+            Self::Http1(client) => client.is_reusable(),
+            Self::Cgi(client) => client.is_reusable(),
+        }
     }
 }
 
-fn failure(error: h1::ProtocolError) -> Failure {
+/// An engine's event, where it is one for the exchange or its end.
+#[inline]
+fn told<E>(event: client::Event<E>, failure: impl FnOnce(E) -> Failure) -> Option<Event> {
+    Some(Event::Upstream(match event {
+        client::Event::Interim { head, .. } => UpstreamEvent::Interim(head),
+        client::Event::Head { head, size, .. } => UpstreamEvent::Head(head, size.wire_bytes),
+        client::Event::Data { bytes, .. } => UpstreamEvent::Data(Chunk::Owned(bytes)),
+        client::Event::Note { text, .. } => UpstreamEvent::Note(text),
+        client::Event::Trailers { fields, .. } => UpstreamEvent::Trailers(fields),
+        client::Event::End { .. } => UpstreamEvent::End,
+        client::Event::Upgraded(_) => UpstreamEvent::Upgraded,
+        client::Event::Failed(error) => return Some(Event::Failed(failure(error))),
+        _ => return None,
+    }))
+}
+
+fn cgi_options(request: &RequestSpec, head_bytes: usize) -> cgi::RequestOptions {
+    cgi::RequestOptions {
+        body: request.body,
+        upgrade: request.upgrade,
+        head_bytes,
+    }
+}
+
+fn http1_failure(error: h1::ProtocolError) -> Failure {
     match error {
         h1::ProtocolError::NoResponse | h1::ProtocolError::Truncated => Failure::Closed,
+        error => Failure::Invalid(error.message()),
+    }
+}
+
+fn cgi_failure(error: cgi::ProtocolError) -> Failure {
+    match error {
+        cgi::ProtocolError::NoResponse | cgi::ProtocolError::Truncated => Failure::Closed,
         error => Failure::Invalid(error.message()),
     }
 }

@@ -11,7 +11,7 @@ use engines::http::OutputQueue;
 use server_base::connector::{Pool, Route, Timeouts, UpstreamAddr};
 use server_base::upstream_request::{Failure, UpstreamCall};
 
-use super::engine::Engine;
+use super::engine::{self, Engine};
 use crate::worker::conn::Readiness;
 
 /// A connection to a server.
@@ -121,9 +121,9 @@ pub(super) struct Tools {
 /// Memory for the attempts of a thread.
 #[derive(Default)]
 pub struct Attempts {
-    /// What nobody uses.
+    /// What nobody uses, by the kind of its engine.
     #[allow(clippy::vec_box, reason = "attempts move as pointers")]
-    spare: Vec<Box<Active>>,
+    spare: [Vec<Box<Active>>; engine::KINDS],
     /// Where sockets are read into; a body takes it along.
     pub(super) buffer: Vec<u8>,
 }
@@ -162,7 +162,8 @@ pub(super) enum Ending {
 impl Attempts {
     /// An attempt that begins now, in the memory of another one if there is any.
     pub(super) fn take(&mut self, route: Route, call: UpstreamCall, now_ms: u64) -> Box<Active> {
-        let Some(mut active) = self.spare.pop() else {
+        let kind = engine::kind_of(&route.protocol);
+        let Some(mut active) = self.spare[kind as usize].pop() else {
             return Box::new(Active {
                 call: Some(call),
                 tools: Tools {
@@ -201,9 +202,10 @@ impl Attempts {
     /// Lets go of an attempt, and keeps its memory.
     pub(super) fn give(&mut self, mut active: Box<Active>) {
         active.call = None;
-        if self.spare.len() < SPARE_MAX {
+        let spare = &mut self.spare[active.tools.engine.kind() as usize];
+        if spare.len() < SPARE_MAX {
             active.tools.out.clear();
-            self.spare.push(active);
+            spare.push(active);
         }
     }
 }
@@ -252,5 +254,5 @@ impl<S> UpstreamConn<S> {
     }
 }
 
-/// Memory kept for the next attempts.
+/// Memory kept for the next attempts with each kind of engine.
 const SPARE_MAX: usize = 256;
