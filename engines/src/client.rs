@@ -162,6 +162,8 @@ pub enum Refusal {
     NoLength,
     /// The parameters are larger than the limit, or than their format can say.
     ParametersTooLarge,
+    /// The key of memcached is empty, or has a blank or a control.
+    BadKey,
 }
 
 impl Refusal {
@@ -185,6 +187,7 @@ impl Refusal {
             Self::BadParameter => "a parameter has no name, or has a null character",
             Self::NoLength => "the first parameter is not \"CONTENT_LENGTH\" with a number",
             Self::ParametersTooLarge => "the parameters are too large",
+            Self::BadKey => "the key is empty, or has a space or a control character",
         }
     }
 }

@@ -13,6 +13,7 @@
 //! - [`dns`]: names to addresses, client role.
 //! - [`h1`]: HTTP/1.1, HTTP/1.0 and HTTP/0.9, server role; HTTP/1.1 and HTTP/1.0, client role.
 //! - [`h2`]: HTTP/2, both roles.
+//! - [`memcached`]: the text protocol of memcached, client role.
 //! - [`mux`]: what multiplexed protocols share.
 //! - [`hpack`]: header compression of HTTP/2.
 //! - [`spdy`]: SPDY/3.1, both roles.
@@ -26,6 +27,7 @@ pub mod h1;
 pub mod h2;
 pub mod hpack;
 pub mod http;
+pub mod memcached;
 pub mod mux;
 pub mod proxy_protocol;
 mod reassembly;

@@ -89,6 +89,8 @@ pub enum Failure {
     Closed,
     /// The response is none, or breaks the protocol: what is wrong, behind "upstream ".
     Invalid(&'static str),
+    /// As `Invalid`, with what was sent: all of the text, its subject included.
+    InvalidDetail(Box<str>),
     /// The request cannot be sent: what is wrong with it.
     Unsendable(&'static str),
 }

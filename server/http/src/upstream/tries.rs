@@ -28,7 +28,7 @@ impl Failed {
     pub(super) fn of(error: &UpstreamError) -> Self {
         let reason = match error.failure {
             Failure::TimedOut => NextUpstream::TIMEOUT,
-            Failure::Invalid(_) => NextUpstream::INVALID_HEADER,
+            Failure::Invalid(_) | Failure::InvalidDetail(_) => NextUpstream::INVALID_HEADER,
             Failure::Socket { .. } | Failure::Closed | Failure::Unsendable(_) => {
                 NextUpstream::ERROR
             }

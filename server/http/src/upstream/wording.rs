@@ -46,6 +46,9 @@ pub(super) fn log_failure(x: &Exchange, failure: &Failure, action: Action) {
         Failure::Invalid(what) => {
             x.log(Level::Error, format_args!("upstream {what} while {action}"))
         }
+        Failure::InvalidDetail(ref text) => {
+            x.log(Level::Error, format_args!("{text} while {action}"));
+        }
         Failure::Unsendable(what) => {
             x.log(Level::Error, format_args!("{what} while {action}"));
         }

@@ -1,0 +1,446 @@
+//! The text protocol of memcached on one connection, client role: one `get` of one key at a time.
+//!
+//! ```text
+//! get KEY\r\n          VALUE KEY FLAGS LENGTH[ CAS]\r\n  the value  \r\nEND\r\n
+//!                      END\r\n                                        there is no such key
+//! ```
+//!
+//! A value is told as a response of HTTP: status 200 with `Content-Length`, and the flags as they were sent in the field
+//! `Flags`. Without one the status is 404. The value is as long as its line says; where something else than END follows it,
+//! that is a note, and the connection is of no further use.
+//!
+//! Absent: every other command, and the binary protocol.
+//!
+//! Source: memcached, doc/protocol.txt, "Retrieval command".
+
+mod protocol_error;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use crate::client::{self, HeadSize, Refusal, Spares};
+use crate::http::{BodyLength, FieldId, OutputQueue, ResponseHead, parse_length};
+use crate::reassembly::ReassemblyBuffer;
+pub use protocol_error::ProtocolError;
+
+/// What a client of memcached tells its driver.
+pub type Event = client::Event<ProtocolError>;
+
+/// One connection to a memcached server in the client role.
+#[derive(Debug)]
+pub struct Client {
+    key: Vec<u8>,
+    /// Most bytes of the line before the value, with its line end.
+    line_bytes: usize,
+    /// A part of that line.
+    held: ReassemblyBuffer,
+    receiving: Receiving,
+    /// Nothing has happened that forbids to use the connection again.
+    keep: bool,
+    has_answer: bool,
+    /// Number of the exchange in progress, or of the last one.
+    stream: u32,
+    body_bytes: u64,
+    sent_bytes: u64,
+    events: VecDeque<Event>,
+    out: OutputQueue,
+    spares: Spares,
+}
+
+/// What the next received byte belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Receiving {
+    /// Nothing has been asked.
+    Idle,
+    Line,
+    /// `left` is never 0.
+    Value {
+        left: u64,
+    },
+    /// What follows a value, of which so many bytes have come.
+    Trailer {
+        at: usize,
+    },
+    /// The response is complete; what still comes is dropped, and the connection is of no further use.
+    Dropped,
+    /// Nothing is read any more.
+    Over,
+}
+
+/// What a line says.
+#[derive(Debug, PartialEq, Eq)]
+enum Line<'a> {
+    NotFound,
+    Value { flags: &'a [u8], bytes: u64 },
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Client {
+    /// A connection on which nothing has been sent.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            key: Vec::new(),
+            line_bytes: 0,
+            held: ReassemblyBuffer::default(),
+            receiving: Receiving::Idle,
+            keep: true,
+            has_answer: false,
+            stream: 0,
+            body_bytes: 0,
+            sent_bytes: 0,
+            events: VecDeque::new(),
+            out: OutputQueue::default(),
+            spares: Spares::default(),
+        }
+    }
+
+    /// Makes this a new connection and keeps the memory.
+    pub fn reset(&mut self) {
+        self.close();
+        self.events.clear();
+        self.out.clear();
+        self.receiving = Receiving::Idle;
+        self.keep = true;
+        self.has_answer = false;
+        self.stream = 0;
+        self.sent_bytes = 0;
+    }
+
+    /// Asks for the value of a key. Gives the number of the request.
+    ///
+    /// # Errors
+    /// The connection cannot take it, or the key is empty or has a blank or a control, by which it would be another command.
+    pub fn request(&mut self, key: &[u8], line_bytes: usize) -> Result<u32, Refusal> {
+        if self.is_closed() {
+            return Err(Refusal::Closed);
+        }
+        if !self.is_reusable() {
+            return Err(Refusal::Busy);
+        }
+        if key.is_empty() || key.iter().any(|byte| *byte <= b' ' || *byte == 0x7f) {
+            return Err(Refusal::BadKey);
+        }
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        self.line_bytes = line_bytes;
+        self.out.push_with(|run| {
+            for part in [b"get ", key, b"\r\n"] {
+                run.extend_from_slice(part);
+            }
+        });
+        self.receiving = Receiving::Line;
+        self.has_answer = false;
+        self.body_bytes = 0;
+        self.sent_bytes = 0;
+        self.stream = self.stream.wrapping_add(1);
+        Ok(self.stream)
+    }
+
+    /// Whether a request can be begun: the response before it is complete, with END, and the request was transmitted.
+    #[must_use]
+    pub fn is_reusable(&self) -> bool {
+        self.receiving == Receiving::Idle && self.keep && self.out.is_empty()
+    }
+
+    /// Whether the connection takes no further request, now or later.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        match self.receiving {
+            Receiving::Dropped | Receiving::Over => true,
+            Receiving::Idle => !self.keep,
+            _ => false,
+        }
+    }
+
+    /// Bytes of the request that have been transmitted.
+    #[must_use]
+    pub fn sent_bytes(&self) -> u64 {
+        self.sent_bytes
+    }
+
+    /// Whether a byte has come in answer to the request.
+    #[must_use]
+    pub fn has_answer(&self) -> bool {
+        self.has_answer
+    }
+
+    /// Gives the exchange up, and with it the connection.
+    pub fn cancel(&mut self) {
+        if self.receiving != Receiving::Idle {
+            self.close();
+            self.events.clear();
+        }
+    }
+
+    /// The next event.
+    #[inline]
+    pub fn event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Moves the bytes to send to the end of `out`.
+    #[inline]
+    pub fn transmit(&mut self, out: &mut OutputQueue) {
+        self.sent_bytes += self.out.len();
+        out.append(&mut self.out);
+    }
+
+    /// Takes back the memory of a head.
+    #[inline]
+    pub fn recycle(&mut self, head: Box<ResponseHead>) {
+        self.spares.give(head);
+    }
+
+    /// Takes bytes from the server.
+    pub fn receive(&mut self, input: &[u8]) {
+        self.note_answer(input);
+        let all = self.held.join(input);
+        match self.advance(&all, false) {
+            Ok(used) => self.held.keep(all, used),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// Takes bytes from the server, and leaves the buffer empty. Where they are many for its capacity and of a value, but for
+    /// what is around it, the memory goes along with them and the buffer has none left.
+    pub fn receive_buffer(&mut self, buffer: &mut Vec<u8>) {
+        self.note_answer(buffer);
+        let is_full = buffer.len() >= buffer.capacity() / 2;
+        if !is_full || !self.held.bytes().is_empty() {
+            self.receive(buffer);
+        } else if let Err(error) = self.advance_buffer(buffer) {
+            self.fail(error);
+        }
+        buffer.clear();
+    }
+
+    /// Takes the end of the server's bytes.
+    pub fn receive_eof(&mut self) {
+        match self.receiving {
+            Receiving::Over => {}
+            Receiving::Idle | Receiving::Dropped => {
+                self.receiving = Receiving::Over;
+                self.keep = false;
+                self.events.push_back(Event::Eof);
+            }
+            Receiving::Trailer { .. } => {
+                self.end_without_trailer();
+                self.receiving = Receiving::Over;
+            }
+            Receiving::Line if !self.has_answer => self.fail(ProtocolError::NoResponse),
+            Receiving::Line | Receiving::Value { .. } => self.fail(ProtocolError::Truncated),
+        }
+    }
+
+    fn note_answer(&mut self, input: &[u8]) {
+        self.has_answer |= !input.is_empty() && self.receiving == Receiving::Line;
+    }
+
+    /// Consumes bytes; gives how many. What is left is a part of a line, or with `only_line` all behind it.
+    fn advance(&mut self, input: &[u8], only_line: bool) -> Result<usize, ProtocolError> {
+        let mut at = 0;
+        while at < input.len() {
+            let rest = &input[at..];
+            at += match self.receiving {
+                Receiving::Over | Receiving::Dropped => rest.len(),
+                Receiving::Idle => return Err(ProtocolError::Unasked),
+                Receiving::Value { .. } if only_line => return Ok(at),
+                Receiving::Line => match self.line(rest)? {
+                    Some(used) => used,
+                    None => return Ok(at),
+                },
+                Receiving::Value { left } => {
+                    let used =
+                        usize::try_from(left).map_or(rest.len(), |left| left.min(rest.len()));
+                    self.data(&rest[..used]);
+                    used
+                }
+                Receiving::Trailer { at } => self.trailer(at, rest),
+            };
+        }
+        Ok(at)
+    }
+
+    /// As [`Self::advance`], but all of a buffer, which may be given away.
+    fn advance_buffer(&mut self, buffer: &mut Vec<u8>) -> Result<(), ProtocolError> {
+        let from = self.advance(buffer, true)?;
+        let Receiving::Value { left } = self.receiving else {
+            self.held.keep(buffer.as_slice().into(), from);
+            return Ok(());
+        };
+        let rest = buffer.len() - from;
+        let used = usize::try_from(left).map_or(rest, |left| left.min(rest));
+        let behind = buffer.split_off(from + used);
+        buffer.drain(..from);
+        self.own_data(std::mem::take(buffer));
+        self.advance(&behind, false).map(drop)
+    }
+
+    /// Takes the line at the start of `input`, if it is there to its end; gives how long it is.
+    fn line(&mut self, input: &[u8]) -> Result<Option<usize>, ProtocolError> {
+        let within = &input[..input.len().min(self.line_bytes)];
+        let Some(lf) = memchr::memchr(b'\n', within) else {
+            return match input.len() >= self.line_bytes {
+                true => Err(ProtocolError::LineTooLong),
+                false => Ok(None),
+            };
+        };
+        let line = &input[..lf];
+        let parsed = parse(line, &self.key)?;
+        let (status, bytes) = match parsed {
+            Line::NotFound => (404, 0),
+            Line::Value { bytes, .. } => (200, bytes),
+        };
+        let mut head = self.spares.take();
+        head.status = status;
+        head.body = BodyLength::Length(bytes);
+        head.push_id(
+            FieldId::ContentLength,
+            b"Content-Length",
+            bytes.to_string().as_bytes(),
+        );
+        if let Line::Value { flags, .. } = parsed {
+            head.push(FLAGS_FIELD, flags);
+        }
+        let size_bytes = lf as u64 + 1;
+        self.events.push_back(Event::Head {
+            stream: self.stream,
+            head,
+            size: HeadSize {
+                wire_bytes: size_bytes,
+                text_bytes: size_bytes,
+            },
+        });
+        match (status, bytes) {
+            (404, _) => self.end_response(),
+            (_, 0) => self.receiving = Receiving::Trailer { at: 0 },
+            (_, left) => self.receiving = Receiving::Value { left },
+        }
+        Ok(Some(lf + 1))
+    }
+
+    /// Compares what follows a value; gives how many bytes it took.
+    fn trailer(&mut self, at: usize, input: &[u8]) -> usize {
+        let expected = &TRAILER[at..];
+        let used = expected.len().min(input.len());
+        if input[..used] != expected[..used] {
+            self.end_without_trailer();
+            self.receiving = Receiving::Dropped;
+        } else if used == expected.len() {
+            self.end_response();
+        } else {
+            self.receiving = Receiving::Trailer { at: at + used };
+        }
+        used
+    }
+
+    /// The value is whole by its length, though nobody says so.
+    fn end_without_trailer(&mut self) {
+        let stream = self.stream;
+        let text = b"memcached sent invalid trailer".to_vec();
+        self.events.push_back(Event::Note { stream, text });
+        self.end_response();
+        self.keep = false;
+    }
+
+    /// Takes bytes of the value.
+    fn data(&mut self, bytes: &[u8]) {
+        match self.events.back_mut() {
+            Some(Event::Data { bytes: last, .. }) => last.extend_from_slice(bytes),
+            _ => self.events.push_back(Event::Data {
+                stream: self.stream,
+                bytes: bytes.to_vec(),
+            }),
+        }
+        self.count(bytes.len());
+    }
+
+    /// Takes bytes of the value, in memory of their own.
+    fn own_data(&mut self, bytes: Vec<u8>) {
+        if !bytes.is_empty() {
+            self.count(bytes.len());
+            let stream = self.stream;
+            self.events.push_back(Event::Data { stream, bytes });
+        }
+    }
+
+    fn count(&mut self, bytes: usize) {
+        self.body_bytes += bytes as u64;
+        if let Receiving::Value { left } = self.receiving {
+            self.receiving = match left.saturating_sub(bytes as u64) {
+                0 => Receiving::Trailer { at: 0 },
+                left => Receiving::Value { left },
+            };
+        }
+    }
+
+    fn end_response(&mut self) {
+        self.receiving = Receiving::Idle;
+        self.events.push_back(Event::End {
+            stream: self.stream,
+            body_bytes: self.body_bytes,
+        });
+    }
+
+    fn fail(&mut self, error: ProtocolError) {
+        self.close();
+        self.events.push_back(Event::Failed(error));
+    }
+
+    /// From here on nothing is read.
+    fn close(&mut self) {
+        self.receiving = Receiving::Over;
+        self.keep = false;
+        self.held.clear();
+    }
+
+    /// Panics if the connection contradicts itself; for tests and fuzzing.
+    pub fn check_invariants(&self) {
+        let held = self.held.bytes().len();
+        match self.receiving {
+            Receiving::Line => assert!(held < self.line_bytes.max(1), "a line exceeds its limit"),
+            Receiving::Value { left } => assert!(left > 0, "a complete value is not recognised"),
+            Receiving::Trailer { at } => assert!(at < TRAILER.len(), "END is not recognised"),
+            _ => {}
+        }
+        let in_line = self.receiving == Receiving::Line;
+        assert!(in_line || held == 0, "bytes are held for nobody");
+    }
+}
+
+/// Parses the line in answer to a request for this key, without its LF.
+fn parse<'a>(line: &'a [u8], key: &[u8]) -> Result<Line<'a>, ProtocolError> {
+    let invalid = || ProtocolError::Response(line.into());
+    let line = line.strip_suffix(b"\r").ok_or_else(invalid)?;
+    if line == b"END" {
+        return Ok(Line::NotFound);
+    }
+    let rest = line.strip_prefix(b"VALUE ").ok_or_else(invalid)?;
+    let of = |wrong: fn(Box<[u8]>, Box<[u8]>) -> ProtocolError| wrong(line.into(), key.into());
+    let rest = rest.strip_prefix(key);
+    let rest = rest.ok_or_else(|| of(ProtocolError::Key))?;
+    let rest = rest.strip_prefix(b" ").ok_or_else(invalid)?;
+    let blank = memchr::memchr(b' ', rest).ok_or_else(invalid)?;
+    let (flags, rest) = (&rest[..blank], &rest[blank + 1..]);
+    let (length, cas) = match memchr::memchr(b' ', rest) {
+        Some(blank) => (&rest[..blank], Some(&rest[blank + 1..])),
+        None => (rest, None),
+    };
+    let is_number = |cas: &[u8]| !cas.is_empty() && cas.iter().all(u8::is_ascii_digit);
+    match parse_length(length).filter(|_| cas.is_none_or(is_number)) {
+        Some(bytes) => Ok(Line::Value { flags, bytes }),
+        None => Err(of(ProtocolError::Length)),
+    }
+}
+
+/// The field with the flags of a value, as they were sent.
+pub const FLAGS_FIELD: &[u8] = b"Flags";
+/// What follows a value.
+const TRAILER: &[u8] = b"\r\nEND\r\n";
