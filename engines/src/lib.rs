@@ -11,6 +11,7 @@
 //! - [`cgi`]: responses as CGI has them.
 //! - [`scgi`], [`uwsgi`]: requests of these, client role.
 //! - [`dns`]: names to addresses, client role.
+//! - [`fcgi`]: FastCGI, client role.
 //! - [`h1`]: HTTP/1.1, HTTP/1.0 and HTTP/0.9, server role; HTTP/1.1 and HTTP/1.0, client role.
 //! - [`h2`]: HTTP/2, both roles.
 //! - [`memcached`]: the text protocol of memcached, client role.
@@ -23,6 +24,7 @@
 pub mod cgi;
 pub mod client;
 pub mod dns;
+pub mod fcgi;
 pub mod h1;
 pub mod h2;
 pub mod hpack;

@@ -1,0 +1,233 @@
+//! FastCGI 1.0 on one connection, client role: one responder request at a time, whose id on the wire is always 1.
+//!
+//! Parameters are sent in one PARAMS record where they fit, and no parameter is split between two records, since servers
+//! parse each record by itself. Bodies go out between record headers without being copied. What comes is decoded as it
+//! lies: the content of STDOUT is a CGI response, STDERR becomes notes, END_REQUEST ends the response.
+//!
+//! A response is complete by END_REQUEST; where the connection is not to be kept, also by the empty STDOUT record. The end
+//! of the connection completes a response only if all bytes of its `Content-Length` are there, if it has no body, or if
+//! STDOUT has ended: what a killed application leaves is never taken for a whole page. Output behind `Content-Length` ends
+//! the response and the connection.
+//!
+//! Absent: the roles authorizer and filter, multiplexing, management records, ABORT_REQUEST (closing the connection says
+//! as much).
+//!
+//! Source: FastCGI Specification 1.0 sections 3 and 5.
+
+mod protocol_error;
+mod receive;
+mod record;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use crate::cgi::{HeadParser, StatusLine};
+use crate::client::{self, Spares};
+use crate::http::{OutputQueue, ResponseHead};
+use crate::reassembly::ReassemblyBuffer;
+pub use protocol_error::ProtocolError;
+use record::Decoder;
+pub use request::RequestOptions;
+
+/// What a client of FastCGI tells its driver.
+pub type Event = client::Event<ProtocolError>;
+
+/// One FastCGI connection in the client role.
+#[derive(Debug)]
+pub struct Client {
+    decoder: Decoder,
+    parser: HeadParser,
+    /// A part of a line of the head.
+    held: ReassemblyBuffer,
+    receiving: Receiving,
+    sending: Sending,
+    /// The application was told that the method is HEAD: it owes no body.
+    is_head: bool,
+    /// FCGI_KEEP_CONN was asked for, and nothing has happened that forbids to use the connection again.
+    keep: bool,
+    has_answer: bool,
+    /// Number of the exchange in progress, or of the last one.
+    stream: u32,
+    body_bytes: u64,
+    sent_bytes: u64,
+    /// What has come of a STDERR record and is to be told.
+    note: Vec<u8>,
+    /// All bytes of STDERR of the request, told or dropped.
+    stderr_bytes: u64,
+    events: VecDeque<Event>,
+    out: OutputQueue,
+    spares: Spares,
+    scratch: Vec<u8>,
+}
+
+/// What the next content of STDOUT belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Receiving {
+    /// Nothing has been asked.
+    Idle,
+    Head,
+    Body(Left),
+    /// STDOUT has ended, END_REQUEST is to come.
+    StdoutEnded,
+    /// The response is complete; what still comes is dropped, and the connection is of no further use.
+    Dropped,
+    /// Nothing is read any more.
+    Over,
+}
+
+/// How much of a body is to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    /// So many bytes.
+    Bytes(u64),
+    /// As many as come.
+    Unknown,
+    /// There is no body; what comes of one is dropped.
+    NoBody,
+}
+
+/// How far the request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sending {
+    /// `left` is never 0.
+    Counted {
+        left: u64,
+    },
+    Open,
+    Ended,
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Client {
+    /// A connection on which nothing has been sent.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            decoder: Decoder::default(),
+            parser: HeadParser::new(0, StatusLine::Skipped),
+            held: ReassemblyBuffer::default(),
+            receiving: Receiving::Idle,
+            sending: Sending::Ended,
+            is_head: false,
+            keep: true,
+            has_answer: false,
+            stream: 0,
+            body_bytes: 0,
+            sent_bytes: 0,
+            note: Vec::new(),
+            stderr_bytes: 0,
+            events: VecDeque::new(),
+            out: OutputQueue::default(),
+            spares: Spares::default(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Makes this a new connection and keeps the memory.
+    pub fn reset(&mut self) {
+        self.close();
+        self.events.clear();
+        self.out.clear();
+        self.receiving = Receiving::Idle;
+        self.keep = true;
+        self.has_answer = false;
+        self.stream = 0;
+        self.sent_bytes = 0;
+    }
+
+    /// Whether a request can be begun: END_REQUEST has come with its padding, the request before has been sent and
+    /// transmitted whole, and FCGI_KEEP_CONN was asked for.
+    #[must_use]
+    pub fn is_reusable(&self) -> bool {
+        let idle = self.receiving == Receiving::Idle && self.sending == Sending::Ended;
+        idle && self.keep && self.decoder.is_between_records() && self.out.is_empty()
+    }
+
+    /// Whether the connection takes no further request, now or later.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        match self.receiving {
+            Receiving::Dropped | Receiving::Over => true,
+            Receiving::Idle => !self.keep,
+            _ => false,
+        }
+    }
+
+    /// Bytes of the request that have been transmitted.
+    #[must_use]
+    pub fn sent_bytes(&self) -> u64 {
+        self.sent_bytes
+    }
+
+    /// Whether a byte has come in answer to the request.
+    #[must_use]
+    pub fn has_answer(&self) -> bool {
+        self.has_answer
+    }
+
+    /// Bytes that the application has written to STDERR in the request, told or not.
+    #[must_use]
+    pub fn stderr_bytes(&self) -> u64 {
+        self.stderr_bytes
+    }
+
+    /// Gives the exchange up, and with it the connection.
+    pub fn cancel(&mut self) {
+        if self.receiving != Receiving::Idle || self.sending != Sending::Ended {
+            self.close();
+            self.events.clear();
+        }
+    }
+
+    /// The next event.
+    #[inline]
+    pub fn event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Moves the bytes to send to the end of `out`.
+    #[inline]
+    pub fn transmit(&mut self, out: &mut OutputQueue) {
+        self.sent_bytes += self.out.len();
+        out.append(&mut self.out);
+    }
+
+    /// Takes back the memory of a head.
+    #[inline]
+    pub fn recycle(&mut self, head: Box<ResponseHead>) {
+        self.spares.give(head);
+    }
+
+    /// From here on nothing is read, nor taken to be sent.
+    fn close(&mut self) {
+        self.receiving = Receiving::Over;
+        self.sending = Sending::Ended;
+        self.keep = false;
+        self.decoder = Decoder::default();
+        self.held.clear();
+        self.note.clear();
+    }
+
+    /// Panics if the connection contradicts itself; for tests and fuzzing.
+    pub fn check_invariants(&self) {
+        let in_head = self.receiving == Receiving::Head;
+        assert!(
+            in_head || self.held.bytes().is_empty(),
+            "bytes are held for nobody"
+        );
+        let told = self.stderr_bytes.min(STDERR_BYTES as u64);
+        assert!(self.note.len() as u64 <= told, "a note exceeds its limit");
+        assert_ne!(self.sending, Sending::Counted { left: 0 });
+        self.decoder.check_invariants();
+    }
+}
+
+/// Most bytes of STDERR of one request that are told; the others are counted and dropped.
+pub const STDERR_BYTES: usize = 4096;

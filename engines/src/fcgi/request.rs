@@ -1,0 +1,186 @@
+//! Requests, as records: BEGIN_REQUEST, PARAMS and its end, then STDIN around the pieces of the body, and its end.
+//!
+//! Source: FastCGI Specification 1.0 sections 3.4, 5.1 to 5.3.
+
+use super::record::{self, BEGIN_REQUEST, HEADER_BYTES, PARAMS, RECORD_BYTES, STDIN};
+use super::{Client, Receiving, Sending};
+use crate::cgi;
+use crate::client::Refusal;
+use crate::http::{BodyLength, Chunk, Fields};
+
+/// What is to be known of a request besides its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestOptions {
+    /// Most bytes of a response head.
+    pub head_bytes: usize,
+    /// The application is asked to keep the connection open.
+    pub keep: bool,
+    /// The length of the body; what exceeds it is not sent.
+    pub body: BodyLength,
+}
+
+impl Client {
+    /// Sends a request with these parameters, in their order and as they are. Gives its number. A body follows by
+    /// [`Self::send`] and [`Self::end`].
+    ///
+    /// # Errors
+    /// The connection cannot take it, or a parameter is longer than a record; nothing has been sent then.
+    pub fn request(&mut self, params: &Fields, options: RequestOptions) -> Result<u32, Refusal> {
+        if self.is_closed() {
+            return Err(Refusal::Closed);
+        }
+        if !self.is_reusable() {
+            return Err(Refusal::Busy);
+        }
+        let has_body = !matches!(options.body, BodyLength::None | BodyLength::Length(0));
+        let mut result = Ok(());
+        self.out.push_with(|run| {
+            let before = run.len();
+            begin(options.keep, run);
+            result = encode(params, run);
+            match result {
+                Ok(()) if has_body => {}
+                Ok(()) => empty(STDIN, run),
+                Err(_) => run.truncate(before),
+            }
+        });
+        result?;
+        self.sending = match options.body {
+            _ if !has_body => Sending::Ended,
+            BodyLength::Length(left) => Sending::Counted { left },
+            _ => Sending::Open,
+        };
+        self.is_head = cgi::is_head(params);
+        self.keep = options.keep;
+        self.parser.reset(options.head_bytes);
+        self.receiving = Receiving::Head;
+        self.has_answer = false;
+        self.body_bytes = 0;
+        self.stderr_bytes = 0;
+        self.sent_bytes = 0;
+        self.stream = self.stream.wrapping_add(1);
+        Ok(self.stream)
+    }
+
+    /// Sends a piece of the request's body. What exceeds the length that was announced is dropped, and ends the connection
+    /// after the response.
+    pub fn send(&mut self, mut chunk: Chunk) {
+        let len = chunk.len();
+        if len == 0 {
+            return;
+        }
+        match self.sending {
+            Sending::Ended => {
+                self.keep = false;
+                return;
+            }
+            Sending::Counted { left } => {
+                self.keep &= len <= left;
+                chunk = chunk.truncated(left);
+                self.sending = match left.saturating_sub(len) {
+                    0 => Sending::Ended,
+                    left => Sending::Counted { left },
+                };
+            }
+            Sending::Open => {}
+        }
+        let mut rest = Some(chunk);
+        while let Some(mut piece) = rest {
+            rest = piece.split_off(STDIN_BYTES);
+            let (header, padding) = record::header(STDIN, piece.len() as usize);
+            self.out.push_bytes(&header);
+            self.out.push(piece);
+            self.out.push_bytes(&[0; HEADER_BYTES][..padding]);
+        }
+        if self.sending == Sending::Ended {
+            self.out.push_with(|run| empty(STDIN, run));
+        }
+    }
+
+    /// Ends the request's body. One shorter than announced ends the connection after the response.
+    pub fn end(&mut self) {
+        let sending = std::mem::replace(&mut self.sending, Sending::Ended);
+        if sending != Sending::Ended {
+            self.keep &= sending == Sending::Open;
+            self.out.push_with(|run| empty(STDIN, run));
+        }
+    }
+}
+
+fn begin(keep: bool, out: &mut Vec<u8>) {
+    let content = [0, RESPONDER, u8::from(keep), 0, 0, 0, 0, 0];
+    let (header, _) = record::header(BEGIN_REQUEST, content.len());
+    out.extend_from_slice(&header);
+    out.extend_from_slice(&content);
+}
+
+/// The empty record that ends a stream.
+fn empty(of: u8, out: &mut Vec<u8>) {
+    out.extend_from_slice(&record::header(of, 0).0);
+}
+
+/// Appends all parameters and the end of them.
+fn encode(params: &Fields, out: &mut Vec<u8>) -> Result<(), Refusal> {
+    let lines = params.fields.iter();
+    let bytes: usize = lines
+        .map(|field| 8 + field.name.range().len() + field.value.range().len())
+        .sum();
+    out.reserve(bytes + 4 * HEADER_BYTES);
+    let mut from = open(out);
+    for field in &params.fields {
+        let (name, value) = (params.bytes(field.name), params.bytes(field.value));
+        let len = length_bytes(name) + length_bytes(value) + name.len() + value.len();
+        if len > RECORD_BYTES {
+            return Err(Refusal::ParametersTooLarge);
+        }
+        // Servers parse the pairs of each record by themselves.
+        if out.len() - from + len > RECORD_BYTES {
+            close(from, out);
+            from = open(out);
+        }
+        length(name, out);
+        length(value, out);
+        out.extend_from_slice(name);
+        out.extend_from_slice(value);
+    }
+    if out.len() > from {
+        close(from, out);
+        empty(PARAMS, out);
+    } else {
+        // What was begun is the end already.
+        close(from, out);
+    }
+    Ok(())
+}
+
+/// Begins a PARAMS record; gives where its content begins.
+fn open(out: &mut Vec<u8>) -> usize {
+    out.extend_from_slice(&[0; HEADER_BYTES]);
+    out.len()
+}
+
+/// Ends the PARAMS record whose content begins at `from`.
+fn close(from: usize, out: &mut Vec<u8>) {
+    let (header, padding) = record::header(PARAMS, out.len() - from);
+    out[from - HEADER_BYTES..from].copy_from_slice(&header);
+    out.extend_from_slice(&[0; HEADER_BYTES][..padding]);
+}
+
+/// Bytes of the length of a name or value.
+fn length_bytes(text: &[u8]) -> usize {
+    if text.len() <= SHORT_LENGTH { 1 } else { 4 }
+}
+
+/// The length of a name or value: one byte, or four with the highest bit set.
+fn length(text: &[u8], out: &mut Vec<u8>) {
+    match text.len() {
+        short @ ..=SHORT_LENGTH => out.push(short as u8),
+        long => out.extend_from_slice(&(long as u32 | 1 << 31).to_be_bytes()),
+    }
+}
+
+const RESPONDER: u8 = 1;
+/// The longest length of one byte.
+const SHORT_LENGTH: usize = 127;
+/// Bytes of a body in one record: as many as fit without padding.
+const STDIN_BYTES: u64 = 65528;
