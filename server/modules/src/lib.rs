@@ -34,6 +34,7 @@ mod metrics;
 mod mp4;
 mod networks;
 mod not_modified;
+mod pass_address;
 mod proxy;
 mod random_index;
 mod range;

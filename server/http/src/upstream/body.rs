@@ -155,6 +155,9 @@ impl Stream {
 
 /// Collects the body, or leaves it to be passed on.
 pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
+    if !run.gateway.takes_body() {
+        return Flow::Next(Step::Choose);
+    }
     let http = Rc::clone(&x.http);
     if x.is_subrequest() {
         // It may send what has been collected, and asks the client for nothing.

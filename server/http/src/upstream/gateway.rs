@@ -35,6 +35,12 @@ pub trait Gateway: Sync {
     /// What is spoken with a server.
     fn protocol(&self, x: &Exchange, http: &Http) -> UpstreamProtocol;
 
+    /// Looks at the head of a response before anything is done about it. A status: an error page answers in the place of
+    /// the response, unless another server is tried.
+    fn received(&self, _: &mut Exchange, _: &mut Ctx<'_>, _: &ResponseHead) -> Option<u16> {
+        None
+    }
+
     /// Changes the head of a response, in `x.reply`, before header stages see it: `Location`, `Refresh`, cookies.
     fn head(&self, x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead) -> Verdict;
 
@@ -46,6 +52,11 @@ pub trait Gateway: Sync {
     /// What stands before a server's name in the log.
     fn scheme(&self) -> &'static str {
         "http://"
+    }
+
+    /// Whether requests have bodies; the client's is left alone where they have none.
+    fn takes_body(&self) -> bool {
+        true
     }
 
     /// Whether the location has a body that is sent in the place of the client's (`*_set_body`).

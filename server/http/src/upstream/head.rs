@@ -127,6 +127,7 @@ fn received(
     let status = head.status;
     drop_repeated(x, &mut head);
     let accel = Accel::of(&head);
+    let replaced = run.gateway.received(x, cx, &head);
     let upstream = record(x);
     if let Some(last) = upstream.last() {
         last.status = status;
@@ -143,6 +144,10 @@ fn received(
             run.request = attempt.take_head();
             drop(attempt);
             return next(run, x, cx, failed, Action::ReadingHead);
+        }
+        if let Some(status) = replaced {
+            drop(attempt);
+            return answer::intercept(run, x, cx, status);
         }
         if conf.intercept_errors && answer::intercepts(x, status) {
             drop(attempt);

@@ -3,7 +3,7 @@
 //! A module asks for the groups that it has:
 //!
 //! ```text
-//! const UPSTREAM: &[Row<Build>] = upstream_rows!(connection "proxy_" ProxyLoc, temp_path "proxy_temp 1 2");
+//! const BUFFERED: &[Row<Build>] = upstream_rows!(buffered "proxy_" ProxyLoc, temp_path "proxy_temp 1 2");
 //! ```
 
 /// One row: the suffix of its name, the field that it sets, its type, its default as shown, its documentation.
@@ -30,21 +30,26 @@ macro_rules! upstream_row {
 /// [passes on](crate::upstream::PassesOn).
 #[macro_export]
 macro_rules! upstream_rows {
-    // Who is spoken to, how, and what is done about failures.
-    (connection $prefix:literal $conf:ty) => {
+    // Connections to servers and failures, for every protocol.
+    (basic $prefix:literal $conf:ty) => {
         &[
             $crate::upstream_row!(assign $prefix $conf, "bind" bind: $crate::upstream::types::Bind = "", "Local address of connections to servers."),
             $crate::upstream_row!(assign $prefix $conf, "bind_dynamic" bind_dynamic: bool = "off", "Whether the local address is computed for each attempt anew."),
             $crate::upstream_row!(assign $prefix $conf, "allow_upstream" allow_upstream: $crate::upstream::types::Conditions = "", "An attempt with a server is made only if all values are neither empty nor 0."),
-            $crate::upstream_row!(assign $prefix $conf, "request_dynamic" request_dynamic: bool = "off", "Whether the request is made for each attempt anew."),
             $crate::upstream_row!(assign $prefix $conf, "connect_timeout" connect_timeout: $crate::upstream::types::Millis = "60s", "Longest time for connecting to a server."),
             $crate::upstream_row!(assign $prefix $conf, "send_timeout" send_timeout: $crate::upstream::types::Millis = "60s", "Longest time between two writes to a server."),
             $crate::upstream_row!(assign $prefix $conf, "read_timeout" read_timeout: $crate::upstream::types::Millis = "60s", "Longest time between two reads from a server."),
-            $crate::upstream_row!(assign $prefix $conf, "next_upstream" next_upstream: $crate::upstream::types::NextUpstream = "error timeout", "On what another server is tried."),
             $crate::upstream_row!(assign $prefix $conf, "next_upstream_tries" next_upstream_tries: $crate::upstream::types::Number = "0", "How many servers are tried for a request; 0 is all."),
             $crate::upstream_row!(assign $prefix $conf, "next_upstream_timeout" next_upstream_timeout: $crate::upstream::types::Millis = "0", "How long other servers are tried; 0 is no limit."),
             $crate::upstream_row!(assign_size $prefix $conf, "buffer_size" buffer_size: $crate::upstream::types::Size = "64k", "Most bytes of the head of a response."),
             $crate::upstream_row!(assign $prefix $conf, "socket_keepalive" socket_keepalive: bool = "off", "Whether the system probes connections to servers (SO_KEEPALIVE)."),
+        ]
+    };
+    // What is done about responses and failures, for protocols with statuses.
+    (connection $prefix:literal $conf:ty) => {
+        &[
+            $crate::upstream_row!(assign $prefix $conf, "request_dynamic" request_dynamic: bool = "off", "Whether the request is made for each attempt anew."),
+            $crate::upstream_row!(assign $prefix $conf, "next_upstream" next_upstream: $crate::upstream::types::NextUpstream = "error timeout", "On what another server is tried."),
             $crate::upstream_row!(assign $prefix $conf, "socket_rcvbuf" socket_rcvbuf: $crate::upstream::types::SocketBuffer = "0", "Receive buffer of connections to servers (SO_RCVBUF); 0 is the system's choice."),
             $crate::upstream_row!(assign $prefix $conf, "socket_sndbuf" socket_sndbuf: $crate::upstream::types::SocketBuffer = "0", "Send buffer of connections to servers (SO_SNDBUF); 0 is the system's choice."),
             $crate::upstream_row!(assign $prefix $conf, "force_ranges" force_ranges: bool = "off", "Whether ranges are served from responses that do not say that they may be."),

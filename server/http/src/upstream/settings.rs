@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use conf::{ConfError, Directive, Setting};
+use server_base::config::ConfigContext;
 use server_base::files::TempDir;
 use server_base::typed::{Size, Typed};
 
@@ -25,12 +26,17 @@ use crate::confs::Conf;
 pub trait PassesOn: Conf {
     /// What is the module's own.
     const DEFAULTS: Defaults;
+    /// Whether responses are read ahead of the client: the module has the directives about buffers.
+    const READS_AHEAD: bool = true;
 
     /// Those that all such modules have in common.
     fn upstream(&mut self) -> &mut UpstreamSettings;
 
     /// Whether requests are passed on in this location.
     fn passes_on(&self) -> bool;
+
+    /// Sets what no directive of the module decides.
+    fn fix(_: &mut UpstreamConf) {}
 }
 
 /// What the settings of a module begin with.
@@ -105,6 +111,23 @@ pub fn assign_size<C: PassesOn, T: Typed>(
     Ok(())
 }
 
+/// Sets `*_next_upstream`, by a directive with these words.
+///
+/// # Errors
+/// A word that is none of them.
+pub fn assign_next_upstream<C: PassesOn>(
+    b: &mut Build,
+    d: &Directive,
+    names: &[(&str, u32)],
+) -> Result<(), ConfError> {
+    let before = b.conf_mut::<C>().upstream().written().next_upstream.take();
+    let before = before.unwrap_or_default().0;
+    let all = conf::mask_more(b.conf_loader(), d, names, before)?;
+    let written = b.conf_mut::<C>().upstream().written();
+    written.next_upstream.replace(NextUpstream(all));
+    Ok(())
+}
+
 impl UpstreamSettings {
     fn written(&mut self) -> &mut Written {
         self.own.get_or_insert_default()
@@ -136,7 +159,9 @@ pub fn finish<C: PassesOn>(b: &mut Build) -> Result<(), ConfError> {
         let resolved = match known.get(&key) {
             Some(resolved) => Arc::clone(resolved),
             None => {
-                let resolved = Arc::new(merged.resolve(&C::DEFAULTS, &default)?);
+                let mut resolved = merged.resolve::<C>(&default)?;
+                C::fix(&mut resolved);
+                let resolved = Arc::new(resolved);
                 known.insert(key, Arc::clone(&resolved));
                 resolved
             }
@@ -166,8 +191,12 @@ pub fn finish<C: PassesOn>(b: &mut Build) -> Result<(), ConfError> {
 
 impl Written {
     /// The settings as the upstream machine reads them.
-    fn resolve(&self, defaults: &Defaults, temp_path: &TempDir) -> Result<UpstreamConf, ConfError> {
-        let sizes = self.sizes(defaults.prefix).map_err(|text| {
+    fn resolve<C: PassesOn>(&self, temp_path: &TempDir) -> Result<UpstreamConf, ConfError> {
+        let sizes = match C::READS_AHEAD {
+            true => self.sizes(C::DEFAULTS.prefix),
+            false => Ok(Sizes::default()),
+        };
+        let sizes = sizes.map_err(|text| {
             let at = self.sizes_at.as_ref();
             at.map_or_else(
                 || ConfError::new(text.clone()),
@@ -179,14 +208,15 @@ impl Written {
             next_upstream = NextUpstream(NextUpstream::OFF);
         }
         let own_dir = self.temp_path.get().map(|path| path.0.clone());
+        let temp_path = C::READS_AHEAD.then(|| own_dir.unwrap_or_else(|| temp_path.clone()));
         Ok(UpstreamConf {
-            buffering: *self.buffering,
+            buffering: C::READS_AHEAD && *self.buffering,
             request_buffering: *self.request_buffering,
             buffer_size: self.buffer_size.get().map(|size| size.0),
             buffers: sizes.buffers,
             max_temp_file_size: sizes.max_temp_file_size,
             temp_file_write_size: sizes.temp_file_write_size,
-            temp_path: Some(own_dir.unwrap_or_else(|| temp_path.clone())),
+            temp_path,
             ignore_client_abort: *self.ignore_client_abort,
             intercept_errors: *self.intercept_errors,
             connect_timeout_ms: self.connect_timeout.0,
@@ -204,7 +234,7 @@ impl Written {
             socket_keepalive: *self.socket_keepalive,
             socket_rcvbuf: self.socket_rcvbuf.0,
             socket_sndbuf: self.socket_sndbuf.0,
-            hidden: self.hidden(defaults.hidden),
+            hidden: self.hidden(C::DEFAULTS.hidden),
             ignored: *self.ignore_headers,
             pass_request_headers: *self.pass_request_headers,
             pass_request_body: *self.pass_request_body,
@@ -271,6 +301,7 @@ impl Written {
 }
 
 /// Sizes that go together.
+#[derive(Default)]
 struct Sizes {
     buffers: (u64, u64),
     max_temp_file_size: u64,

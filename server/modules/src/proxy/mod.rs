@@ -42,6 +42,7 @@ pub(crate) const MODULE: Module = Module {
     directives: &[
         conf::ROWS,
         conf::PLAIN,
+        BASIC,
         CONNECTION,
         HEADERS,
         BUFFERED,
@@ -55,6 +56,7 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
+const BASIC: &[Row<Build>] = upstream_rows!(basic "proxy_" ProxyLoc);
 const CONNECTION: &[Row<Build>] = upstream_rows!(connection "proxy_" ProxyLoc);
 const HEADERS: &[Row<Build>] = upstream_rows!(headers "proxy_" ProxyLoc);
 const BUFFERED: &[Row<Build>] =

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use conf::{ConfError, Directive};
 use server_base::address::parse_port;
 use server_base::errlog::{Level, Shown};
-use server_base::listen::MAX_UNIX_PATH;
 use server_http::build::Build;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
@@ -19,6 +18,7 @@ use server_http::value::Value;
 
 use super::conf::ProxyLoc;
 use super::handle;
+use crate::pass_address;
 
 /// Where requests of a location are passed to.
 #[derive(Debug)]
@@ -168,7 +168,7 @@ fn parse(rest: &[u8]) -> Result<Parsed, &'static str> {
     if host.is_empty() || host == b"[]" {
         return Err("no host");
     }
-    if host.starts_with(b"[") && !is_ipv6(&host[1..host.len() - 1]) {
+    if host.starts_with(b"[") && !pass_address::is_ipv6(&host[1..host.len() - 1]) {
         return Err("invalid IPv6 address");
     }
     let shown_port = port.filter(|port| *port != HTTP_PORT).map(|_| port_text);
@@ -189,14 +189,9 @@ fn parse_unix(rest: &[u8]) -> Result<Parsed, &'static str> {
         Some(at) => (&rest[..at], &rest[at + 1..]),
         None => (rest, &[][..]),
     };
-    match path.len() {
-        0 => return Err("no path in the unix domain socket"),
-        n if n > MAX_UNIX_PATH => return Err("too long path in the unix domain socket"),
-        _ => {}
-    }
-    let path = std::str::from_utf8(path).map_err(|_| "invalid host")?;
+    let host = pass_address::unix_host(path)?;
     Ok(Parsed {
-        host: format!("unix:{path}"),
+        host,
         port: None,
         parts: UrlParts {
             host: b"localhost".as_slice().into(),
@@ -212,11 +207,6 @@ fn with_slash(uri: &[u8]) -> Box<[u8]> {
         [b'?', ..] => [b"/", uri].concat().into(),
         _ => uri.into(),
     }
-}
-
-fn is_ipv6(text: &[u8]) -> bool {
-    let text = std::str::from_utf8(text).ok();
-    text.is_some_and(|text| text.parse::<std::net::Ipv6Addr>().is_ok())
 }
 
 /// Which servers a request is passed to.
