@@ -4,16 +4,15 @@ use std::hash::Hasher;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-use engines::http::{FieldId, Fields};
+use engines::http::Fields;
 use server_base::connector::{Pool, Route, SocketOptions, Timeouts, UpstreamAddr};
 use server_base::errlog::{Level, Shown};
 use server_base::hash::Fnv;
-use server_base::upstream_request::RequestSpec;
 
 use super::arrival::arrived;
 use super::conf::{NextUpstream, UpstreamConf};
 use super::gateway::Outgoing;
-use super::group::{Pick, Picker};
+use super::group::{Pick, Picker, of_protocol};
 use super::next::next;
 use super::run::{Flow, Run, Step, record};
 use super::tries::{Failed, Tries};
@@ -129,10 +128,12 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
     let Some(request) = run.request.take() else {
         return Flow::Done(Content::Status(500));
     };
-    let pool = chosen.pool.filter(|_| may_reuse && keeps(&request));
+    let protocol = run.gateway.protocol(x, &http);
+    let pool = chosen.pool.filter(|_| may_reuse);
+    let pool = pool.and_then(|pool| of_protocol(pool, &protocol, &request));
     let route = Route {
         addr: chosen.addr.clone(),
-        protocol: run.gateway.protocol(x, &http),
+        protocol,
         pool: pool.map(|pool| bound(pool, &options)),
         options: options.clone(),
         timeouts: Timeouts {
@@ -154,19 +155,6 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
     record(x).begin_attempt(name, cx.clock.mono_ms, Some(attempt.watch()));
     run.body.begin(&attempt);
     Flow::Next(Step::Head(attempt))
-}
-
-/// Whether a connection may serve more than this request.
-fn keeps(request: &RequestSpec) -> bool {
-    let connection = request.fields.field(FieldId::Connection);
-    let has = |token: &[u8]| {
-        let mut tokens = connection.unwrap_or_default().split(|b| *b == b',');
-        tokens.any(|named| named.trim_ascii().eq_ignore_ascii_case(token))
-    };
-    match request.http10 {
-        true => has(b"keep-alive"),
-        false => !has(b"close"),
-    }
 }
 
 /// A pool of connections from this address alone.
@@ -238,23 +226,5 @@ mod tests {
         for bad in ["", "a", "1.2.3", "127.0.0.1:99999", "unix:/x", "[::1"] {
             assert_eq!(shown(bad), None, "{bad}");
         }
-    }
-
-    #[test]
-    fn connections_are_kept_as_the_request_says() {
-        let request = |http10, connection: &[u8]| {
-            let mut fields = Fields::default();
-            fields.push(b"Connection", connection);
-            keeps(&RequestSpec {
-                fields,
-                http10,
-                ..RequestSpec::default()
-            })
-        };
-        assert!(keeps(&RequestSpec::default()));
-        assert!(request(false, b"a, b") && request(false, b"upgrade"));
-        assert!(!request(false, b"a, Close"));
-        assert!(!request(true, b"close") && !request(true, b""));
-        assert!(request(true, b"keep-alive"));
     }
 }

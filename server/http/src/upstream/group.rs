@@ -25,6 +25,7 @@ pub use conf::{
 };
 use names::{Asked, Followed};
 use peers::{Peer, Peers, Tried, choose};
+pub(super) use pool::of_protocol;
 
 /// The index of a group in its configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,10 @@
 
 use std::hash::Hasher;
 
-use server_base::connector::Pool;
+use engines::http::FieldId;
+use server_base::connector::{Pool, UpstreamProtocol};
 use server_base::hash::Fnv;
+use server_base::upstream_request::RequestSpec;
 
 use super::LocalGroups;
 use super::conf::Keepalive;
@@ -36,6 +38,39 @@ pub(super) fn pool(x: &Exchange, group: u64, keepalive: &Keepalive) -> Pool {
         requests: keepalive.requests,
         time_ms: keepalive.time_ms,
         timeout_ms: keepalive.timeout_ms,
+    }
+}
+
+/// The pool for connections that speak a protocol; `None` where the connection serves this request alone. Groups may be used
+/// by several modules: a connection that has spoken one protocol is never given to another.
+pub(crate) fn of_protocol(
+    pool: Pool,
+    protocol: &UpstreamProtocol,
+    request: &RequestSpec,
+) -> Option<Pool> {
+    let number = match protocol {
+        UpstreamProtocol::Http1 { .. } if keeps(request) => 0,
+        UpstreamProtocol::FastCgi { keep: true, .. } => 1,
+        UpstreamProtocol::Memcached { .. } => 2,
+        _ => return None,
+    };
+    let id = match number {
+        0 => pool.id,
+        number => mix(pool.id ^ number),
+    };
+    Some(Pool { id, ..pool })
+}
+
+/// Whether a connection may serve more than this request.
+fn keeps(request: &RequestSpec) -> bool {
+    let connection = request.fields.field(FieldId::Connection);
+    let has = |token: &[u8]| {
+        let mut tokens = connection.unwrap_or_default().split(|b| *b == b',');
+        tokens.any(|named| named.trim_ascii().eq_ignore_ascii_case(token))
+    };
+    match request.http10 {
+        true => has(b"keep-alive"),
+        false => !has(b"close"),
     }
 }
 
