@@ -51,11 +51,12 @@ pub(super) fn take(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) {
                 let how = failed(x, &buffer, &error.failure);
                 return ended(run, x, cx, &mut buffer, how);
             }
+            UpstreamEvent::Note(text) => {
+                // It is too late to fail for it.
+                run.note(x, &text, Action::Reading);
+            }
             // Nothing of these comes behind a head but the last, which the head has told already.
-            UpstreamEvent::Note(_)
-            | UpstreamEvent::Interim(_)
-            | UpstreamEvent::Head(..)
-            | UpstreamEvent::Upgraded => {}
+            UpstreamEvent::Interim(_) | UpstreamEvent::Head(..) | UpstreamEvent::Upgraded => {}
         }
     }
     if let Body::Stream(stream) = &mut run.body

@@ -44,8 +44,9 @@ pub trait Gateway: Sync {
     /// Changes the head of a response, in `x.reply`, before header stages see it: `Location`, `Refresh`, cookies.
     fn head(&self, x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead) -> Verdict;
 
-    /// Takes what an application wrote to its error stream: logs it, and says whether the attempt has failed by that.
-    fn note(&self, _: &mut Exchange, _: &mut Ctx<'_>, _: &[u8]) -> Verdict {
+    /// Takes what an application wrote to its error stream: logs it, and says whether the attempt has failed by that, which it
+    /// can only before there is a head.
+    fn note(&self, _: &Exchange, _: &Note<'_>) -> Verdict {
         Verdict::Pass
     }
 
@@ -96,6 +97,17 @@ pub enum Target {
 pub struct Outgoing {
     /// The length of the request body as it will be sent.
     pub body: engines::http::BodyLength,
+}
+
+/// What an application wrote to its error stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Note<'n> {
+    /// All of it.
+    pub text: &'n [u8],
+    /// How many of its bytes may still be logged for the request.
+    pub loggable_bytes: usize,
+    /// What is done with the server, as the log says it behind "while".
+    pub action: &'static str,
 }
 
 /// What a gateway makes of a response head.

@@ -11,7 +11,9 @@ use server_base::upstream_request::{
 use super::accel::{self, Accel};
 use super::answer;
 use super::body::Body;
+use super::conf::NextUpstream;
 use super::fields::{drop_repeated, passes_beside_head};
+use super::gateway::Verdict;
 use super::next::{next, rules};
 use super::run::{Flow, Run, Step, record};
 use super::tries::{Failed, reason_of};
@@ -31,10 +33,18 @@ pub(super) fn step(
             Some(UpstreamEvent::Interim(head)) => hint(run, x, cx, &head),
             Some(UpstreamEvent::Head(head, _)) => return received(run, x, cx, attempt, head),
             Some(UpstreamEvent::Failed(error)) => return failed(run, x, cx, &attempt, &error),
+            Some(UpstreamEvent::Note(text)) => {
+                let action = Action::ReadingHead;
+                if let Verdict::Invalid(_) = run.note(x, &text, action) {
+                    run.request = attempt.take_head();
+                    drop(attempt);
+                    let failed = Failed::answered(NextUpstream::INVALID_HEADER);
+                    return next(run, x, cx, failed, action);
+                }
+            }
             // Nothing of these comes before a head.
             Some(
                 UpstreamEvent::Data(_)
-                | UpstreamEvent::Note(_)
                 | UpstreamEvent::Trailers(_)
                 | UpstreamEvent::End
                 | UpstreamEvent::Upgraded,

@@ -41,7 +41,7 @@ mod written;
 use crate::exchange::{Ctx, Exchange};
 use crate::handler::Content;
 pub use conf::UpstreamConf;
-pub use gateway::{Gateway, Outgoing, Target, Verdict};
+pub use gateway::{Gateway, Note, Outgoing, Target, Verdict};
 pub use record::Upstream;
 use run::{Flow, Run, Step, record};
 pub use settings::{Defaults, PassesOn, UpstreamSettings};

@@ -9,7 +9,7 @@ use server_base::upstream_request::{RequestSpec, UpstreamRequest};
 
 use super::body::Body;
 use super::conf::UpstreamConf;
-use super::gateway::{Gateway, Target};
+use super::gateway::{Gateway, Note, Target, Verdict};
 use super::group::{Chosen, Outcome, Picker};
 use super::record::{Machine, Upstream};
 use super::response_buffer::ResponseBuffer;
@@ -39,6 +39,8 @@ pub(super) struct Run {
     pub(super) chosen: Option<Chosen>,
     /// Bytes of early hints that the server has sent.
     pub(super) hints_bytes: u64,
+    /// Bytes that applications have written to their error streams.
+    notes_bytes: usize,
     /// What has come of the response.
     pub(super) buffer: Option<Rc<RefCell<ResponseBuffer>>>,
     /// The file that it is kept in, if it is.
@@ -100,6 +102,7 @@ impl Run {
             options: None,
             chosen: None,
             hints_bytes: 0,
+            notes_bytes: 0,
             buffer: None,
             storing: None,
         }
@@ -119,6 +122,17 @@ impl Run {
     /// The settings of its location.
     pub(super) fn conf<'h>(&self, x: &Exchange, http: &'h Http) -> &'h UpstreamConf {
         self.gateway.conf(x, http)
+    }
+
+    /// An application has written to its error stream.
+    pub(super) fn note(&mut self, x: &Exchange, text: &[u8], action: Action) -> Verdict {
+        let note = Note {
+            text,
+            loggable_bytes: NOTES_BYTES.saturating_sub(self.notes_bytes),
+            action: action.text(),
+        };
+        self.notes_bytes = self.notes_bytes.saturating_add(text.len());
+        self.gateway.note(x, &note)
     }
 
     /// The attempt is over, and the group is told so.
@@ -151,6 +165,7 @@ impl Machine for Run {
         self.options = None;
         self.chosen = None;
         self.hints_bytes = 0;
+        self.notes_bytes = 0;
         self.buffer = None;
         self.storing = None;
     }
@@ -161,3 +176,6 @@ pub(super) fn record(x: &mut Exchange) -> &mut Upstream {
     let spare = &mut x.spare_upstream;
     (x.upstream).get_or_insert_with(|| spare.take().unwrap_or_default())
 }
+
+/// Bytes of what applications write to their error streams that are logged for one request.
+const NOTES_BYTES: usize = 4 << 10;
