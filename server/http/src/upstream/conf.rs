@@ -156,24 +156,6 @@ impl NextUpstream {
     /// A response of the cache is out of date; taken, and without meaning before there is a cache.
     pub const UPDATING: u32 = 1 << 14;
 
-    /// The words of the directive.
-    pub const NAMES: &[(&str, u32)] = &[
-        ("error", Self::ERROR),
-        ("timeout", Self::TIMEOUT),
-        ("invalid_header", Self::INVALID_HEADER),
-        ("non_idempotent", Self::NON_IDEMPOTENT),
-        ("http_500", Self::HTTP_500),
-        ("http_502", Self::HTTP_502),
-        ("http_503", Self::HTTP_503),
-        ("http_504", Self::HTTP_504),
-        ("http_403", Self::HTTP_403),
-        ("http_404", Self::HTTP_404),
-        ("http_429", Self::HTTP_429),
-        ("denied", Self::DENIED),
-        ("updating", Self::UPDATING),
-        ("off", Self::OFF),
-    ];
-
     /// Whether one of these is written.
     #[must_use]
     pub fn has(self, of: u32) -> bool {
@@ -186,6 +168,57 @@ impl NextUpstream {
         self.0 & of == of
     }
 }
+
+/// The words of `*_next_upstream` in a module.
+#[derive(Clone, Copy, Debug)]
+pub struct NextUpstreamWords {
+    /// Each with what it stands for.
+    pub names: &'static [(&'static str, u32)],
+    /// As the reference shows them.
+    pub syntax: &'static str,
+}
+
+/// The words of modules whose servers are HTTP servers.
+pub const HTTP_NEXT_UPSTREAM: NextUpstreamWords = NextUpstreamWords {
+    names: &[
+        ("error", NextUpstream::ERROR),
+        ("timeout", NextUpstream::TIMEOUT),
+        ("invalid_header", NextUpstream::INVALID_HEADER),
+        ("non_idempotent", NextUpstream::NON_IDEMPOTENT),
+        ("http_500", NextUpstream::HTTP_500),
+        ("http_502", NextUpstream::HTTP_502),
+        ("http_503", NextUpstream::HTTP_503),
+        ("http_504", NextUpstream::HTTP_504),
+        ("http_403", NextUpstream::HTTP_403),
+        ("http_404", NextUpstream::HTTP_404),
+        ("http_429", NextUpstream::HTTP_429),
+        ("denied", NextUpstream::DENIED),
+        ("updating", NextUpstream::UPDATING),
+        ("off", NextUpstream::OFF),
+    ],
+    syntax: "error | timeout | denied | invalid_header | non_idempotent | http_500 | http_502 | http_503 | \
+             http_504 | http_403 | http_404 | http_429 | off ...",
+};
+
+/// The words of modules whose servers are applications: 502 and 504 are statuses of gateways.
+pub const APPLICATION_NEXT_UPSTREAM: NextUpstreamWords = NextUpstreamWords {
+    names: &[
+        ("error", NextUpstream::ERROR),
+        ("timeout", NextUpstream::TIMEOUT),
+        ("invalid_header", NextUpstream::INVALID_HEADER),
+        ("non_idempotent", NextUpstream::NON_IDEMPOTENT),
+        ("http_500", NextUpstream::HTTP_500),
+        ("http_503", NextUpstream::HTTP_503),
+        ("http_403", NextUpstream::HTTP_403),
+        ("http_404", NextUpstream::HTTP_404),
+        ("http_429", NextUpstream::HTTP_429),
+        ("denied", NextUpstream::DENIED),
+        ("updating", NextUpstream::UPDATING),
+        ("off", NextUpstream::OFF),
+    ],
+    syntax: "error | timeout | denied | invalid_header | non_idempotent | http_500 | http_503 | http_403 | \
+             http_404 | http_429 | off ...",
+};
 
 /// `*_ignore_headers`: fields of responses that are passed on and not acted on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

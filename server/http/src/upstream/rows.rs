@@ -46,10 +46,21 @@ macro_rules! upstream_rows {
         ]
     };
     // What is done about responses and failures, for protocols with statuses.
-    (connection $prefix:literal $conf:ty) => {
+    (connection $prefix:literal $conf:ty, next_upstream $words:expr) => {
         &[
             $crate::upstream_row!(assign $prefix $conf, "request_dynamic" request_dynamic: bool = "off", "Whether the request is made for each attempt anew."),
-            $crate::upstream_row!(assign $prefix $conf, "next_upstream" next_upstream: $crate::upstream::types::NextUpstream = "error timeout", "On what another server is tried."),
+            ::conf::Row {
+                name: concat!($prefix, "next_upstream"),
+                contexts: ::conf::Contexts::HTTP_SERVER_LOCATION,
+                arity: ::conf::Arity::ONE_MORE,
+                block: false,
+                default: "error timeout",
+                doc: "On what another server is tried.",
+                syntax: $words.syntax,
+                apply: |b, d| {
+                    $crate::upstream::settings::assign_next_upstream::<$conf>(b, d, $words.names)
+                },
+            },
             $crate::upstream_row!(assign $prefix $conf, "socket_rcvbuf" socket_rcvbuf: $crate::upstream::types::SocketBuffer = "0", "Receive buffer of connections to servers (SO_RCVBUF); 0 is the system's choice."),
             $crate::upstream_row!(assign $prefix $conf, "socket_sndbuf" socket_sndbuf: $crate::upstream::types::SocketBuffer = "0", "Send buffer of connections to servers (SO_SNDBUF); 0 is the system's choice."),
             $crate::upstream_row!(assign $prefix $conf, "force_ranges" force_ranges: bool = "off", "Whether ranges are served from responses that do not say that they may be."),
@@ -78,12 +89,17 @@ macro_rules! upstream_rows {
             $crate::upstream_row!(assign $prefix $conf, "limit_rate" limit_rate: $crate::upstream::types::SizeValue = "0", "How many bytes of a response are read from the server in a second; 0 is no limit."),
             $crate::upstream_row!(assign $prefix $conf, "pass_request_headers" pass_request_headers: bool = "on", "Whether the fields of the request are passed on."),
             $crate::upstream_row!(assign $prefix $conf, "pass_request_body" pass_request_body: bool = "on", "Whether the body of the request is passed on."),
-            $crate::upstream_row!(assign $prefix $conf, "send_lowat" send_lowat: $crate::upstream::types::SendLowat = "0", "Without effect on Linux, as in nginx: a warning says so."),
             $crate::upstream_row!(assign $prefix $conf, "store" store: $crate::upstream::types::Stored = "off", "Whether responses are stored as files, and under which path."),
             $crate::upstream_row!(assign $prefix $conf, "store_access" store_access: $crate::upstream::types::Access = "user:rw", "Permissions of files that are stored."),
             $crate::upstream_row!(assign $prefix $conf, "cache" cache: $crate::upstream::types::NoCache = "off", "There is no cache: off says so too."),
             $crate::upstream_row!(assign $prefix $conf, "cache_bypass" cache_bypass: $crate::upstream::types::CacheConditions = "", "Without effect, since there is no cache that could be passed by."),
             $crate::upstream_row!(assign $prefix $conf, "no_cache" no_cache: $crate::upstream::types::CacheConditions = "", "Without effect, since there is no cache."),
+        ]
+    };
+    // An option of sockets that Linux does not have.
+    (send_lowat $prefix:literal $conf:ty) => {
+        &[
+            $crate::upstream_row!(assign $prefix $conf, "send_lowat" send_lowat: $crate::upstream::types::SendLowat = "0", "Without effect on Linux, as in nginx: a warning says so."),
         ]
     };
     // Trailer fields.

@@ -2,7 +2,7 @@
 
 pub use server_base::typed::{Access, Millis, Number, Size};
 
-pub use super::conf::{IgnoredHeaders, NextUpstream};
+pub use super::conf::IgnoredHeaders;
 pub use super::values::{
     Bind, CacheConditions, Conditions, FieldNames, NoCache, ResponseBuffers, SendLowat,
     SocketBuffer, Stored, TempPath,

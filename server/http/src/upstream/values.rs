@@ -9,22 +9,8 @@ use server_base::config::ConfigContext;
 use server_base::files::TempDir;
 use server_base::typed::{Size, Typed};
 
-use super::conf::{IgnoredHeaders, NextUpstream, Store};
+use super::conf::{IgnoredHeaders, Store};
 use crate::value::Value;
-
-impl Typed for NextUpstream {
-    const ARITY: Arity = Arity::ONE_MORE;
-    const SYNTAX: &'static str = "error | timeout | denied | invalid_header | non_idempotent | http_500 | http_502 | http_503 | \
-                                  http_504 | http_403 | http_404 | http_429 | off ...";
-
-    fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
-        Self::default().parse_again(cx, d)
-    }
-
-    fn parse_again(self, cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
-        conf::mask_more(cx.conf_loader(), d, Self::NAMES, self.0).map(Self)
-    }
-}
 
 impl Typed for IgnoredHeaders {
     const ARITY: Arity = Arity::ONE_MORE;

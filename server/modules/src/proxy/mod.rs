@@ -29,6 +29,7 @@ use server_http::build::Build;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::module::{Content, Module};
+use server_http::upstream::conf::HTTP_NEXT_UPSTREAM;
 use server_http::upstream::settings::finish;
 use server_http::upstream::{self, Gateway, Outgoing, Target, UpstreamConf, Verdict};
 use server_http::upstream_rows;
@@ -46,6 +47,7 @@ pub(crate) const MODULE: Module = Module {
         CONNECTION,
         HEADERS,
         BUFFERED,
+        SEND_LOWAT,
         TRAILERS,
     ],
     units: &[<ProxyLoc as server_http::confs::Conf>::unit],
@@ -57,10 +59,12 @@ pub(crate) const MODULE: Module = Module {
 };
 
 const BASIC: &[Row<Build>] = upstream_rows!(basic "proxy_" ProxyLoc);
-const CONNECTION: &[Row<Build>] = upstream_rows!(connection "proxy_" ProxyLoc);
+const CONNECTION: &[Row<Build>] =
+    upstream_rows!(connection "proxy_" ProxyLoc, next_upstream HTTP_NEXT_UPSTREAM);
 const HEADERS: &[Row<Build>] = upstream_rows!(headers "proxy_" ProxyLoc);
 const BUFFERED: &[Row<Build>] =
     upstream_rows!(buffered "proxy_" ProxyLoc, temp_path "proxy_temp 1 2");
+const SEND_LOWAT: &[Row<Build>] = upstream_rows!(send_lowat "proxy_" ProxyLoc);
 const TRAILERS: &[Row<Build>] = upstream_rows!(trailers "proxy_" ProxyLoc);
 
 fn finish_all(b: &mut Build) -> Result<(), ConfError> {
