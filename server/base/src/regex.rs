@@ -4,6 +4,7 @@
 //! is neither a match nor none: it is logged, and the request that needed it is answered with 500.
 
 use std::fmt;
+use std::ops::Range;
 
 use conf::{ConfError, Directive, Word};
 
@@ -148,6 +149,24 @@ impl Regex {
             state.set_slot(*slot, Some(value));
         }
         Ok(true)
+    }
+
+    /// Where the groups of the first match are, the whole match first; captures and variables stay what they were.
+    ///
+    /// # Errors
+    /// The match limit was reached, and `state` was told.
+    pub fn find(
+        &self,
+        state: &mut dyn MatchState,
+        subject: &[u8],
+    ) -> Result<Option<Vec<Option<Range<usize>>>>, MatchLimit> {
+        let mut locations = self.inner.capture_locations();
+        let found = self.inner.captures_read(&mut locations, subject);
+        let found = found
+            .map_err(MatchLimit::from)
+            .inspect_err(|limit| self.report(state, subject, *limit))?;
+        let group = |n| locations.get(n).map(|(start, end)| start..end);
+        Ok(found.map(|_| (0..=self.groups).map(group).collect()))
     }
 
     /// Whether `subject` matches; captures stay what they were.

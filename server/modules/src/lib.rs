@@ -15,10 +15,12 @@ mod compress;
 mod dav;
 mod early_hints;
 mod empty_gif;
+mod fastcgi;
 mod file;
 mod first_byte_sampling;
 mod flv;
 pub mod freeze_manifest;
+mod gateways;
 mod geo;
 mod geoip;
 mod geoip2;
@@ -41,6 +43,7 @@ mod range;
 mod realip;
 mod referer;
 mod rewrite;
+mod scgi;
 mod secrets;
 mod secure_link;
 mod server_timing;
@@ -53,6 +56,7 @@ mod sub_filter;
 mod try_files;
 mod upstream;
 mod userid;
+mod uwsgi;
 
 use server_http::module::Module;
 
@@ -84,6 +88,9 @@ pub const MODULES: &[&Module] = &[
     &compress::GZIP_STATIC,
     &static_files::MODULE,
     &proxy::MODULE,
+    &fastcgi::MODULE,
+    &uwsgi::MODULE,
+    &scgi::MODULE,
     &empty_gif::MODULE,
     &flv::MODULE,
     &mp4::MODULE,
@@ -193,7 +200,7 @@ mod tests {
     #[test]
     fn what_is_built_is_not_listed_as_missing() {
         let list = without();
-        assert!(list.contains(&"--without-http_fastcgi_module".to_owned()));
+        assert!(list.contains(&"--without-http_grpc_module".to_owned()));
         assert!(!list.contains(&"--without-http_proxy_module".to_owned()));
         assert!(!list.contains(&"--without-http_rewrite_module".to_owned()));
         assert!(!list.contains(&"--without-http_upstream_keepalive_module".to_owned()));

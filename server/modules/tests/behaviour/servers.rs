@@ -45,6 +45,15 @@ impl Sent {
         lines
     }
 
+    /// The parameters that an application gets, a line each.
+    pub(crate) fn params(&self) -> String {
+        let text = |span| String::from_utf8_lossy(self.request.fields.bytes(span)).into_owned();
+        let fields = self.request.fields.fields.iter();
+        fields
+            .map(|field| format!("{}={}\n", text(field.name), text(field.value)))
+            .collect()
+    }
+
     /// The method and the target.
     pub(crate) fn line(&self) -> String {
         let text = self.text();
@@ -105,8 +114,15 @@ impl Connector for Servers {
     }
 }
 
-/// Tells a response that is there at once.
-fn play(call: &UpstreamCall, text: &str) {
+/// Tells a response that is there at once. Lines that begin with "!" are notes of an application, before the head and behind the
+/// body.
+fn play(call: &UpstreamCall, mut text: &str) {
+    let note = |line: &str| call.tell(UpstreamEvent::Note(line.as_bytes().to_vec()));
+    while let Some((line, rest)) = text.strip_prefix('!').and_then(|t| t.split_once('\n')) {
+        note(line);
+        text = rest;
+    }
+    let (text, last_note) = text.split_once("\n!").unwrap_or((text, ""));
     let (head, body) = text.split_once("\n\n").unwrap_or((text, ""));
     let mut lines = head.lines();
     let mut response = ResponseHead {
@@ -128,6 +144,9 @@ fn play(call: &UpstreamCall, text: &str) {
     call.tell(UpstreamEvent::Head(Box::new(response), head.len() as u64));
     if !body.is_empty() {
         call.tell(UpstreamEvent::Data(Chunk::Owned(body.as_bytes().to_vec())));
+    }
+    if !last_note.is_empty() {
+        note(last_note);
     }
     if let Some((name, value)) = trailers.split_once(": ") {
         let mut fields = Fields::default();

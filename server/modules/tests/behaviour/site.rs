@@ -48,6 +48,7 @@ pub(crate) struct Site {
     port: usize,
     wakes_early: bool,
     may_push: bool,
+    any_names: bool,
     env: Env,
     /// What is done whenever a request waits.
     meanwhile: fn(),
@@ -112,6 +113,7 @@ impl Site {
             port: 0,
             wakes_early: false,
             may_push: false,
+            any_names: false,
             env: Env::default(),
             meanwhile: || {},
             wall_s: NOW_S,
@@ -190,6 +192,12 @@ impl Site {
     pub(crate) fn offload(&mut self, offload: Offload, meanwhile: fn()) -> &mut Self {
         self.env.offload = Some(offload);
         self.meanwhile = meanwhile;
+        self
+    }
+
+    /// From here on fields of requests may have any names.
+    pub(crate) fn allow_names(&mut self) -> &mut Self {
+        self.any_names = true;
         self
     }
 
@@ -277,7 +285,11 @@ impl Site {
 
     /// Runs a request up to its response head; gives how long it waited too.
     fn run(&mut self, request: &str) -> (Exchange, u64) {
-        let mut engine = h1::Conn::new(Rc::default());
+        let mut engine = h1::Conn::new(Rc::new(h1::Settings {
+            underscores_in_headers: self.any_names,
+            ignore_invalid_headers: !self.any_names,
+            ..h1::Settings::default()
+        }));
         engine.receive(request.as_bytes());
         let Some(Event::Head(head)) = engine.event() else {
             panic!("no head in {request:?}")

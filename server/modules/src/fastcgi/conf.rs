@@ -1,0 +1,134 @@
+//! Settings of a location, and the directives that FastCGI alone has.
+
+use conf::{Arity, ConfError, Contexts, Directive, Row};
+use server_base::config::ConfigContext;
+use server_base::regex::Regex;
+use server_base::typed::{Text, Typed};
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::module::{Content, Inherit};
+use server_http::settings;
+use server_http::upstream::{Defaults, PassesOn, UpstreamSettings};
+
+use std::sync::Arc;
+
+use super::handle;
+use crate::gateways::params::Params;
+use crate::gateways::{Common, PassesParams, hidden, pass};
+
+const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
+
+settings! {
+    /// Settings of the module.
+    pub(crate) struct FastCgiLoc: Location / PLAIN {
+        /// A parameter of requests to applications.
+        param "fastcgi_param": Params = Params::default(), "", HSL;
+        /// What $fastcgi_script_name has behind a URI that ends in "/".
+        index "fastcgi_index": Text = Text::default(), "", HSL;
+        /// An expression that splits the URI: its two groups are $fastcgi_script_name and $fastcgi_path_info.
+        split_path_info "fastcgi_split_path_info": SplitPathInfo = SplitPathInfo::default(), "", HSL;
+        /// A text that makes a response invalid where the application writes it to its error stream.
+        catch_stderr "fastcgi_catch_stderr": CaughtTexts = CaughtTexts::default(), "", HSL;
+        /// Whether applications are asked to keep connections open.
+        keep_conn "fastcgi_keep_conn": bool = false, "off", HSL;
+    }
+    extra {
+        /// What FastCGI has in common with other protocols of applications.
+        common: Common
+    }
+    merge inherit;
+}
+
+/// The directive with a shape of its own.
+pub(super) const ROWS: &[Row<Build>] = &[Row {
+    name: "fastcgi_pass",
+    contexts: Contexts::LOCATION.or(Contexts::IF_IN_LOCATION),
+    arity: Arity::TAKE1,
+    block: false,
+    default: "",
+    doc: "Passes requests on to a FastCGI application or a group of them.",
+    syntax: "address",
+    apply: pass::set::<FastCgiLoc>,
+}];
+
+/// How directives of inner levels are inherited.
+pub(super) const INHERITS: &[(&str, Inherit)] = &[("fastcgi_pass", Inherit::Blocks)];
+
+impl PassesOn for FastCgiLoc {
+    const DEFAULTS: Defaults = Defaults {
+        prefix: "fastcgi_",
+        temp_path: TEMP_PATH,
+        hidden: hidden!("status"),
+    };
+
+    fn upstream(&mut self) -> &mut UpstreamSettings {
+        &mut self.common.upstream
+    }
+
+    fn passes_on(&self) -> bool {
+        self.common.passes_on()
+    }
+}
+
+impl PassesParams for FastCgiLoc {
+    const HANDLE: fn(&mut Exchange, &mut Ctx<'_>) -> Content = handle;
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn common_mut(&mut self) -> &mut Common {
+        &mut self.common
+    }
+}
+
+fn inherit(own: &mut FastCgiLoc, parent: Option<&FastCgiLoc>) {
+    let parent = parent.map(|parent| (&parent.common, &*parent.param));
+    own.common.inherit(&own.param, parent);
+}
+
+/// `fastcgi_split_path_info`; the last where it is written more than once, as in nginx.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SplitPathInfo(pub(super) Option<Arc<Regex>>);
+
+impl Typed for SplitPathInfo {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "regex";
+
+    fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        let regex = Regex::compile(cx, d, d.word(0), d.arg(0), false)?;
+        if regex.groups != 2 {
+            let text = format!("pattern \"{}\" must have 2 captures", d.arg_str(0));
+            return Err(ConfError::word(d, d.word(0), text));
+        }
+        Ok(Self(Some(Arc::new(regex))))
+    }
+
+    fn parse_again(self, cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        Self::parse(cx, d)
+    }
+}
+
+/// `fastcgi_catch_stderr`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CaughtTexts(pub(super) Arc<Vec<Box<[u8]>>>);
+
+impl Typed for CaughtTexts {
+    const ARITY: Arity = Arity::TAKE1;
+    const SYNTAX: &'static str = "string";
+
+    fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        Self::default().parse_again(cx, d)
+    }
+
+    fn parse_again(mut self, _: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        Arc::make_mut(&mut self.0).push(d.arg(0).into());
+        Ok(self)
+    }
+}
+
+/// `fastcgi_temp_path` where it is not written; a build can set it.
+const TEMP_PATH: &str = match option_env!("FIRSTBYTE_FASTCGI_TEMP_PATH") {
+    Some(path) => path,
+    None => "fastcgi_temp",
+};

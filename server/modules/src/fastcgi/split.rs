@@ -1,0 +1,61 @@
+//! The name of a script and what follows it in the URI: `$fastcgi_script_name` and `$fastcgi_path_info`.
+//!
+//! Source: nginx documentation, directives `fastcgi_split_path_info`, `fastcgi_index`.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use server_http::exchange::Exchange;
+use server_http::http::Http;
+use server_http::vars::Variable;
+
+use super::conf::FastCgiLoc;
+
+/// The variables.
+pub(super) const VARIABLES: &[Variable] = &[
+    Variable {
+        name: "fastcgi_script_name",
+        read: |x, _, _, out| {
+            let http = Rc::clone(&x.http);
+            let (name, _) = split(x, &http);
+            out.extend_from_slice(&x.uri[name.clone()]);
+            if x.uri[name].ends_with(b"/") {
+                out.extend_from_slice(&x.loc::<FastCgiLoc>(&http).index.0);
+            }
+            true
+        },
+        write: None,
+        doc: "URI, or its part that fastcgi_split_path_info names; with fastcgi_index where it ends in \"/\"",
+    },
+    Variable {
+        name: "fastcgi_path_info",
+        read: |x, _, _, out| {
+            let http = Rc::clone(&x.http);
+            let (_, info) = split(x, &http);
+            out.extend_from_slice(&x.uri[info]);
+            true
+        },
+        write: None,
+        doc: "part of the URI that fastcgi_split_path_info names second",
+    },
+];
+
+/// Where the name of the script and the rest are in the URI. Computed anew each time, since `try_files` and `rewrite` change
+/// the URI in between.
+fn split(x: &mut Exchange, http: &Http) -> (Range<usize>, Range<usize>) {
+    let whole = (0..x.uri.len(), 0..0);
+    let Some(regex) = &x.loc::<FastCgiLoc>(http).split_path_info.0 else {
+        return whole;
+    };
+    let uri = std::mem::take(&mut x.uri);
+    let found = regex.find(x, &uri);
+    x.uri = uri;
+    match found {
+        Ok(Some(groups)) => {
+            let group = |n: usize| groups.get(n).cloned().flatten().unwrap_or(0..0);
+            (group(1), group(2))
+        }
+        // A match that could not be finished fails the request.
+        Ok(None) | Err(_) => whole,
+    }
+}

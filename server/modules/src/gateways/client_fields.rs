@@ -1,0 +1,142 @@
+//! The client's fields as parameters: `HTTP_` and the name, upper case, with `_` for `-`.
+//!
+//! Several names can give one parameter: `X-Y`, with `underscores_in_headers on` also `X_Y`, and what languages read as that,
+//! such as `X.Y`. A client could write one of them where a proxy before us sets the other, and an application would have no way
+//! to see which it got. So only one of them passes: the one that has nothing but letters, digits and `-`, else the first. A field `Proxy` never passes, since
+//! `HTTP_PROXY` means something else to programs (httpoxy, CVE-2016-5385).
+//!
+//! Source: RFC 3875 section 4.1.18; nginx's way to join fields.
+
+use engines::http::{Field, FieldId, Fields, RequestHead, Span};
+use server_base::errlog::{Level, Shown};
+use server_http::exchange::Exchange;
+
+use super::params::{ParamSet, bit};
+
+/// Appends the fields that pass. Fields of one name are joined to one.
+pub(super) fn push(x: &Exchange, set: &ParamSet, sends_body: bool, fields: &mut Fields) {
+    let head = &x.head;
+    let mut seen = 0;
+    for (at, field) in head.fields.iter().enumerate() {
+        let name = head.bytes(field.name);
+        if set.replaces(field.id, name) {
+            continue;
+        }
+        match field.id {
+            // The length of a body that is not sent would have an application wait for it.
+            FieldId::ContentLength if !sends_body => continue,
+            FieldId::Other => {
+                if let Some(why) = why_left_out(head, at, name, set) {
+                    let name = Shown(name);
+                    x.log(
+                        Level::Info,
+                        format_args!("client sent field \"{name}\" {why}, ignored"),
+                    );
+                    continue;
+                }
+                if same_before(head, at, name) {
+                    continue;
+                }
+            }
+            id if seen & bit(id) != 0 => continue,
+            id => seen |= bit(id),
+        }
+        push_joined(head, at, fields);
+    }
+}
+
+/// Why a field without a number does not pass, though no parameter takes its place as it is written.
+fn why_left_out(
+    head: &RequestHead,
+    at: usize,
+    name: &[u8],
+    set: &ParamSet,
+) -> Option<&'static str> {
+    if name.eq_ignore_ascii_case(b"Proxy") {
+        return Some("that programs take for a proxy to use");
+    }
+    if is_plain(name) {
+        return None;
+    }
+    // From here on nothing is in a hurry: names like this are refused by default.
+    let dashed = dashed(name);
+    let id = FieldId::of(&dashed);
+    if id != FieldId::Other && set.replaces(id, &dashed) {
+        return Some("in the place of a parameter");
+    }
+    let rivals = head.fields.iter().enumerate().any(|(other_at, other)| {
+        let other_name = head.bytes(other.name);
+        same_param(other_name, name)
+            && !other_name.eq_ignore_ascii_case(name)
+            && (is_plain(other_name) || other_at < at)
+    });
+    rivals.then_some("beside one that gives the same parameter")
+}
+
+/// Whether a name has only letters, digits and `-`.
+fn is_plain(name: &[u8]) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
+    name.iter().all(plain)
+}
+
+/// A name with `-` for what is neither letter nor digit.
+pub(super) fn dashed(name: &[u8]) -> Vec<u8> {
+    let dash = |byte: &u8| match byte.is_ascii_alphanumeric() {
+        true => *byte,
+        false => b'-',
+    };
+    name.iter().map(dash).collect()
+}
+
+/// Whether two names give the same parameter.
+pub(super) fn same_param(one: &[u8], other: &[u8]) -> bool {
+    let same = |(one, other): (&u8, &u8)| {
+        one.eq_ignore_ascii_case(other)
+            || !one.is_ascii_alphanumeric() && !other.is_ascii_alphanumeric()
+    };
+    one.len() == other.len() && one.iter().zip(other).all(same)
+}
+
+/// Whether a field of this name, which has no number, comes before.
+fn same_before(head: &RequestHead, at: usize, name: &[u8]) -> bool {
+    head.fields[..at]
+        .iter()
+        .any(|other| is_same(head, other, FieldId::Other, name))
+}
+
+fn is_same(head: &RequestHead, other: &Field, id: FieldId, name: &[u8]) -> bool {
+    other.id == id
+        && (id != FieldId::Other
+            || other.name.len as usize == name.len()
+                && head.bytes(other.name).eq_ignore_ascii_case(name))
+}
+
+/// Appends a field with the values of those of its name that follow.
+fn push_joined(head: &RequestHead, at: usize, fields: &mut Fields) {
+    let field = &head.fields[at];
+    let name = head.bytes(field.name);
+    let start = fields.arena.len();
+    fields.arena.extend_from_slice(PREFIX);
+    fields.arena.extend(name.iter().map(|byte| match byte {
+        b'-' => b'_',
+        byte => byte.to_ascii_uppercase(),
+    }));
+    let value = fields.arena.len();
+    fields.arena.extend_from_slice(head.bytes(field.value));
+    let separator: &[u8] = match field.id {
+        FieldId::Cookie => b"; ",
+        _ => b", ",
+    };
+    let rest = head.fields[at + 1..].iter();
+    for again in rest.filter(|other| is_same(head, other, field.id, name)) {
+        fields.arena.extend_from_slice(separator);
+        fields.arena.extend_from_slice(head.bytes(again.value));
+    }
+    fields.fields.push(Field {
+        name: Span::new(start, value - start),
+        value: Span::new(value, fields.arena.len() - value),
+        id: FieldId::Other,
+    });
+}
+
+const PREFIX: &[u8] = b"HTTP_";

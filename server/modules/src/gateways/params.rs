@@ -1,0 +1,207 @@
+//! `*_param`, and the parameters of a request: those that are configured, then the client's fields as `HTTP_*`.
+//!
+//! All are written one behind the other into one buffer, once for a request. A parameter `HTTP_*` that is configured takes the
+//! place of the client's field of that name.
+//!
+//! Source: RFC 3875 section 4.1; nginx documentation, directives `fastcgi_param`, `fastcgi_pass_request_headers`.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use conf::{Arity, ConfError, Directive};
+use engines::http::{BodyLength, Field, FieldId, Fields, Span};
+use server_base::config::ConfigContext;
+use server_base::errlog::Level;
+use server_base::regex::FailedMatch;
+use server_base::typed::Typed;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::upstream::Outgoing;
+use server_http::value::Value;
+
+use super::{PassesParams, client_fields};
+
+/// `*_param`: what is written at a level.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Params(Arc<Vec<Param>>);
+
+/// One of them.
+#[derive(Clone, Debug)]
+struct Param {
+    name: Box<[u8]>,
+    value: Value,
+    /// `if_not_empty`.
+    if_not_empty: bool,
+}
+
+impl Typed for Params {
+    const ARITY: Arity = Arity::TAKE23;
+    const SYNTAX: &'static str = "parameter value [if_not_empty]";
+
+    fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        Self::default().parse_again(cx, d)
+    }
+
+    fn parse_again(mut self, cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        let value = Value::compile(cx, d, d.word(1))?;
+        let if_not_empty = match d.args.get(2) {
+            None => false,
+            Some(word) if word.text == b"if_not_empty" => true,
+            Some(word) => {
+                let text = format!("invalid parameter \"{}\"", word.as_str());
+                return Err(ConfError::word(d, word, text));
+            }
+        };
+        Arc::make_mut(&mut self.0).push(Param {
+            name: d.arg(0).into(),
+            value,
+            if_not_empty,
+        });
+        Ok(self)
+    }
+}
+
+impl Params {
+    /// Whether both are the same list, because one level has that of another.
+    pub(super) fn is_shared_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// The parameters of a location, and which of the client's fields are left out for them.
+#[derive(Debug, Default)]
+pub(super) struct ParamSet {
+    /// In their order.
+    params: Vec<Param>,
+    /// Whether `HTTP_HOST` is among them.
+    has_host: bool,
+    /// The client's fields that are left out, a bit for each number.
+    known: u64,
+    /// Those without a number, by name.
+    others: Vec<Box<[u8]>>,
+}
+
+impl ParamSet {
+    /// What is written, and what follows from it.
+    pub(super) fn new(written: &Params) -> Self {
+        let mut set = Self::default();
+        for param in written.0.iter() {
+            set.has_host |= param.name.eq_ignore_ascii_case(b"HTTP_HOST");
+            if let Some(name) = param.name.strip_prefix(b"HTTP_").filter(|n| !n.is_empty()) {
+                set.leave_out(name);
+                // An empty value only leaves the client's out.
+                if param.value.parts.is_empty() {
+                    continue;
+                }
+            }
+            set.params.push(param.clone());
+        }
+        if !set.has_host {
+            set.known |= bit(FieldId::Host);
+        }
+        set
+    }
+
+    fn leave_out(&mut self, name: &[u8]) {
+        match FieldId::of(&client_fields::dashed(name)) {
+            FieldId::Other => self.others.push(name.into()),
+            id => self.known |= bit(id),
+        }
+    }
+
+    /// Whether a parameter takes the place of a field of the client's.
+    pub(super) fn replaces(&self, id: FieldId, name: &[u8]) -> bool {
+        match id {
+            FieldId::Other => (self.others.iter()).any(|own| client_fields::same_param(own, name)),
+            id => self.known & bit(id) != 0,
+        }
+    }
+}
+
+/// How a protocol writes parameters, as far as it matters for how many there may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Encoding {
+    /// Bytes of a parameter besides its name and its value, by the lengths of both.
+    pub(crate) overhead: fn(usize, usize) -> usize,
+    /// What the log says of too many, before their bytes.
+    pub(crate) too_big: &'static str,
+}
+
+/// The parameters of a request, behind those that are in `fields` already; `more_bytes` are written besides them.
+///
+/// # Errors
+/// 431 where they are too many; the log says so. 500 where a value could not be computed.
+pub(crate) fn push<C: PassesParams>(
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    outgoing: &Outgoing,
+    fields: &mut Fields,
+    (encoding, more_bytes): (&Encoding, usize),
+) -> Result<(), u16> {
+    let http = Rc::clone(&x.http);
+    let common = x.loc::<C>(&http).common();
+    let (Some(set), Some(pass)) = (&common.params, &common.pass) else {
+        return Err(500);
+    };
+    fields.arena.reserve(x.head.arena.len() + ARENA_BYTES);
+    fields
+        .fields
+        .reserve(x.head.fields.len() + set.params.len() + 2);
+    for param in &set.params {
+        push_one(fields, &param.name, param.if_not_empty, |out| {
+            param.value.eval(x, cx, out);
+        });
+    }
+    if !set.has_host {
+        push_one(fields, b"HTTP_HOST", true, |out| pass.host.eval(x, cx, out));
+    }
+    if common.conf().pass_request_headers {
+        let sends_body = !matches!(outgoing.body, BodyLength::None);
+        client_fields::push(x, set, sends_body, fields);
+    }
+    if x.failed_match == FailedMatch::New {
+        return Err(500);
+    }
+    let sizes = fields.fields.iter().map(|field| {
+        let (name, value) = (field.name.len as usize, field.value.len as usize);
+        name + value + (encoding.overhead)(name, value)
+    });
+    let bytes = sizes.sum::<usize>() + more_bytes;
+    if bytes > PARAMS_BYTES {
+        let what = encoding.too_big;
+        x.log(Level::Error, format_args!("{what} is too big: {bytes}"));
+        return Err(REQUEST_HEADER_FIELDS_TOO_LARGE);
+    }
+    Ok(())
+}
+
+/// Appends a parameter whose value is written by a function.
+pub(crate) fn push_one(
+    fields: &mut Fields,
+    name: &[u8],
+    if_not_empty: bool,
+    write: impl FnOnce(&mut Vec<u8>),
+) {
+    let start = fields.arena.len();
+    fields.arena.extend_from_slice(name);
+    let value = fields.arena.len();
+    write(&mut fields.arena);
+    if if_not_empty && fields.arena.len() == value {
+        return fields.arena.truncate(start);
+    }
+    fields.fields.push(Field {
+        name: Span::new(start, name.len()),
+        value: Span::new(value, fields.arena.len() - value),
+        id: FieldId::Other,
+    });
+}
+
+pub(super) fn bit(id: FieldId) -> u64 {
+    1 << id as u8
+}
+
+/// Most bytes of all parameters of a request, as they are sent: 64 KiB, of which lengths of two bytes can name all but one.
+pub(crate) const PARAMS_BYTES: usize = (64 << 10) - 1;
+/// RFC 6585 section 5.
+const REQUEST_HEADER_FIELDS_TOO_LARGE: u16 = 431;
+/// Room for parameters besides the client's.
+const ARENA_BYTES: usize = 1024;

@@ -1,0 +1,98 @@
+//! `*_pass`: the server or the group that gets requests.
+//!
+//! Source: nginx documentation, directive `fastcgi_pass`; nginx's rules for addresses.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use conf::{ConfError, Directive};
+use server_base::errlog::{Level, Shown};
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::upstream::Target;
+use server_http::upstream::group::{self, GroupId};
+use server_http::value::Value;
+
+use super::PassesParams;
+use crate::pass_address;
+
+/// Where requests of a location are passed to.
+#[derive(Debug)]
+pub(crate) struct Pass {
+    to: To,
+    /// `HTTP_HOST` where no parameter of that name is configured: the host that was chosen, not what the client wrote.
+    pub(super) host: Value,
+}
+
+#[derive(Debug)]
+enum To {
+    /// An address without variables.
+    Group(GroupId),
+    /// An address that is made for each request.
+    Computed(Value),
+}
+
+/// `*_pass`.
+pub(crate) fn set<C: PassesParams>(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    if b.conf_mut::<C>().common().passes_on() {
+        return Err(ConfError::directive(d, "is duplicate"));
+    }
+    b.set_handler(C::HANDLE);
+    let location = b.location();
+    let draft = b.draft(location);
+    draft.auto_redirect = draft.name.ends_with(b"/");
+    let word = d.word(0);
+    let value = Value::compile(b, d, word)?;
+    let to = match value.constant() {
+        None => To::Computed(value),
+        Some(text) => To::Group(fixed::<C>(b, d, text)?),
+    };
+    let host = Value::compile_bytes(b, d, word, HOST)?;
+    let pass = Arc::new(Pass { to, host });
+    b.conf_mut::<C>().common_mut().pass = Some(pass);
+    Ok(())
+}
+
+/// The group that an address without variables means.
+fn fixed<C: PassesParams>(b: &mut Build, d: &Directive, text: &[u8]) -> Result<GroupId, ConfError> {
+    let wrong = |text: String| ConfError::word(d, d.word(0), text);
+    let address = C::address(text).map_err(|schema| {
+        let name = d.name();
+        wrong(format!(
+            "\"{name}\" to \"{schema}\" is not built yet: TLS to servers is missing"
+        ))
+    })?;
+    let parsed = pass_address::parse(address)
+        .map_err(|why| wrong(format!("{why} in upstream \"{}\"", Shown(address))))?;
+    group::add(b, d, &parsed.host, parsed.port, NO_PORT)
+}
+
+/// Which servers a request is passed to.
+///
+/// # Errors
+/// 500 for an address made of variables that is none; the log says so.
+pub(crate) fn target<C: PassesParams>(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> {
+    let http = Rc::clone(&x.http);
+    let pass = x.loc::<C>(&http).common().pass.as_deref();
+    let value = match &pass.ok_or(500u16)?.to {
+        To::Group(group) => return Ok(Target::Group(*group)),
+        To::Computed(value) => value,
+    };
+    let text = value.to_vec(x, cx);
+    let refuse = |x: &Exchange, text: String| {
+        x.log(Level::Error, format_args!("{text}"));
+        500
+    };
+    let address = C::address(&text).map_err(|schema| {
+        let text = Shown(&text);
+        refuse(x, format!("\"{schema}\" is not built yet in \"{text}\""))
+    })?;
+    let parsed = pass_address::parse(address)
+        .map_err(|why| refuse(x, format!("{why} in upstream \"{}\"", Shown(address))))?;
+    group::target(&http, &parsed.host, parsed.port, NO_PORT).map_err(|text| refuse(x, text))
+}
+
+/// There is no usual port.
+const NO_PORT: u16 = 0;
+/// nginx's value of `HTTP_HOST`.
+const HOST: &[u8] = b"$host$is_request_port$request_port";

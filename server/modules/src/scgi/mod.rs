@@ -1,0 +1,120 @@
+//! `scgi_pass`: requests are passed on to applications that speak SCGI.
+//!
+//! Parameters are those of [`gateways`](crate::gateways), behind `CONTENT_LENGTH`, which comes first and is what is sent. Absent:
+//! a cache.
+//!
+//! Source: nginx documentation, `ngx_http_scgi_module`; SCGI: A Simple Common Gateway Interface alternative, 2008.
+
+mod conf;
+
+use ::conf::{ConfError, Row};
+use engines::http::{BodyLength, ResponseHead};
+use server_base::connector::UpstreamProtocol;
+use server_base::upstream_request::RequestSpec;
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::http::Http;
+use server_http::module::{Content, Module};
+use server_http::reply::decimal;
+use server_http::upstream::conf::APPLICATION_NEXT_UPSTREAM;
+use server_http::upstream::settings::finish;
+use server_http::upstream::{self, Gateway, Outgoing, Target, UpstreamConf, Verdict};
+use server_http::upstream_rows;
+
+use crate::gateways::params::{self, Encoding};
+use crate::gateways::{PassesParams, pass};
+use conf::ScgiLoc;
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "scgi",
+    directives: &[
+        conf::ROWS,
+        conf::PLAIN,
+        BASIC,
+        CONNECTION,
+        HEADERS,
+        BUFFERED,
+    ],
+    units: &[<ScgiLoc as server_http::confs::Conf>::unit],
+    finish: Some(finish_all),
+    inherits: conf::INHERITS,
+    ..Module::EMPTY
+};
+
+const BASIC: &[Row<Build>] = upstream_rows!(basic "scgi_" ScgiLoc);
+const CONNECTION: &[Row<Build>] =
+    upstream_rows!(connection "scgi_" ScgiLoc, next_upstream APPLICATION_NEXT_UPSTREAM);
+const HEADERS: &[Row<Build>] = upstream_rows!(headers "scgi_" ScgiLoc);
+const BUFFERED: &[Row<Build>] = upstream_rows!(buffered "scgi_" ScgiLoc, temp_path "scgi_temp 1 2");
+
+fn finish_all(b: &mut Build) -> Result<(), ConfError> {
+    finish::<ScgiLoc>(b)
+}
+
+/// The content handler of locations with `scgi_pass`.
+fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+    upstream::handle(x, cx, &Scgi)
+}
+
+/// What SCGI does differently from other protocols of servers.
+struct Scgi;
+
+impl Gateway for Scgi {
+    fn conf<'h>(&self, x: &Exchange, http: &'h Http) -> &'h UpstreamConf {
+        x.loc::<ScgiLoc>(http).common().conf()
+    }
+
+    fn target(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> {
+        pass::target::<ScgiLoc>(x, cx)
+    }
+
+    fn request(
+        &self,
+        x: &mut Exchange,
+        cx: &mut Ctx<'_>,
+        outgoing: &Outgoing,
+    ) -> Result<RequestSpec, u16> {
+        let mut fields = cx.connector.fields();
+        // What is sent is what it says, whatever the client said: an application waits for so much.
+        let length = match outgoing.body {
+            BodyLength::Length(length) => length,
+            BodyLength::None | BodyLength::Unknown => 0,
+        };
+        let mut digits = [0; 20];
+        let length = decimal(length, &mut digits);
+        params::push_one(&mut fields, b"CONTENT_LENGTH", false, |out| {
+            out.extend_from_slice(length);
+        });
+        params::push::<ScgiLoc>(x, cx, outgoing, &mut fields, (&ENCODING, 0))?;
+        Ok(RequestSpec {
+            fields,
+            body: outgoing.body,
+            ..RequestSpec::default()
+        })
+    }
+
+    fn sends_unknown_length(&self, _: &Exchange, _: &Http) -> bool {
+        false
+    }
+
+    fn protocol(&self, x: &Exchange, http: &Http) -> UpstreamProtocol {
+        UpstreamProtocol::Scgi {
+            head_bytes: x.loc::<ScgiLoc>(http).common().head_bytes(),
+        }
+    }
+
+    fn head(&self, _: &mut Exchange, _: &mut Ctx<'_>, _: &ResponseHead) -> Verdict {
+        Verdict::Pass
+    }
+
+    fn scheme(&self) -> &'static str {
+        "scgi://"
+    }
+}
+
+/// Names and values end with a NUL each.
+const ENCODING: Encoding = Encoding {
+    overhead: |_, _| 2,
+    too_big: "scgi request",
+};
