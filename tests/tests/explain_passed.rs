@@ -35,3 +35,33 @@ fn a_request_that_is_passed_on_is_told_with_its_server_and_not_sent() {
     assert_eq!(report["passed"]["name"], "nobody.invalid", "{report:#}");
     assert!(report["passed"]["server"].is_null());
 }
+
+#[test]
+fn the_parameters_of_an_application_are_told() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let http = "upstream php { server 127.0.0.1:9; }\n\
+                fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;\n\
+                fastcgi_param QUERY_STRING $query_string;\nfastcgi_param HTTPS $https if_not_empty;\n\
+                server {\nlisten 127.0.0.1:%%PORT%%;\nserver_name localhost;\nroot /srv;\n\
+                location / {\nfastcgi_pass php;\nfastcgi_index index.php;\n}\n\
+                location /s { scgi_pass 127.0.0.1:10; }\n}";
+    let server = Server::http(http).written();
+    let url = "http://localhost:%%PORT%%/app/?y";
+    let report = explained(&server, &[url, "-H", "X-One: 1", "-H", "Proxy: evil"]);
+    let passed = &report["passed"];
+    assert_eq!(passed["server"], "127.0.0.1:9", "{report:#}");
+    assert_eq!(passed["group"], "php");
+    assert_eq!(passed["request"], serde_json::json!([]));
+    let parameters = [
+        "SCRIPT_FILENAME=/srv/app/index.php",
+        "QUERY_STRING=y",
+        &format!("HTTP_HOST=localhost:{}", server.port()),
+        "HTTP_X_ONE=1",
+    ];
+    assert_eq!(passed["parameters"], serde_json::json!(parameters));
+    let scgi = explained(&server, &["http://localhost:%%PORT%%/s"]);
+    let first = &scgi["passed"]["parameters"][0];
+    assert_eq!(first, "CONTENT_LENGTH=0", "{scgi:#}");
+}

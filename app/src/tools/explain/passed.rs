@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use server_base::connector::{Connector, Lookup, Route};
+use server_base::connector::{Connector, Lookup, Route, UpstreamProtocol};
 use server_base::name_servers::NameServers;
 use server_base::upstream_request::{RequestSpec, UpstreamCall, UpstreamRequest, attempt};
 use server_base::waker::{WakeQueue, Waker};
@@ -51,11 +51,16 @@ impl Calls {
             name: self.name.clone(),
             group: None,
             request: Vec::new(),
+            parameters: Vec::new(),
         };
         if let Some((route, request)) = &self.first {
             passed.server = Some(route.addr.to_string());
             passed.group = group_of(http, route, url);
-            passed.request = lines(request);
+            match &route.protocol {
+                UpstreamProtocol::Http1 { .. } => passed.request = lines(request),
+                UpstreamProtocol::Memcached { .. } => passed.request = key(request),
+                _ => passed.parameters = parameters(request),
+            }
         }
         Some(passed)
     }
@@ -72,6 +77,23 @@ fn group_of(http: &Http, route: &Route, url: &str) -> Option<String> {
     });
     let mut names = has_server.map(|group| shown(&group.name));
     names.find(|name| host.contains('$') || host.eq_ignore_ascii_case(name))
+}
+
+/// The one command, by its key.
+fn key(request: &RequestSpec) -> Vec<String> {
+    let keys = request.fields.fields.iter();
+    keys.map(|key| format!("get {}", shown(request.fields.bytes(key.value))))
+        .collect()
+}
+
+/// The parameters, a line each.
+fn parameters(request: &RequestSpec) -> Vec<String> {
+    let fields = &request.fields;
+    let text = |span| shown(fields.bytes(span));
+    let lines = fields.fields.iter();
+    lines
+        .map(|field| format!("{}={}", text(field.name), text(field.value)))
+        .collect()
 }
 
 /// The request line and the fields, a line each.

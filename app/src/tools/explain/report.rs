@@ -91,6 +91,8 @@ pub(super) struct Passed {
     pub(super) group: Option<String>,
     /// The request line and the fields that it gets, a line each.
     pub(super) request: Vec<String>,
+    /// The parameters that it gets in their place, where it is an application.
+    pub(super) parameters: Vec<String>,
 }
 
 /// What the client gets.

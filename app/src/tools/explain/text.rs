@@ -72,7 +72,7 @@ fn passed_on(rows: &mut Rows, passed: &Passed) {
         text.push_str(&format!(", of upstream {group}"));
     }
     rows.plain(&text);
-    for line in &passed.request {
+    for line in passed.request.iter().chain(&passed.parameters) {
         rows.plain(&format!("  {line}"));
     }
 }

@@ -208,6 +208,7 @@ impl Written {
             next_upstream = NextUpstream(NextUpstream::OFF);
         }
         let own_dir = self.temp_path.get().map(|path| path.0.clone());
+        // What is not read ahead is kept in no file, and no directory is made for it.
         let temp_path = C::READS_AHEAD.then(|| own_dir.unwrap_or_else(|| temp_path.clone()));
         Ok(UpstreamConf {
             buffering: C::READS_AHEAD && *self.buffering,
