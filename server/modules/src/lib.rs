@@ -32,6 +32,7 @@ mod limit_req;
 mod limits;
 mod log;
 mod map;
+mod memcached;
 mod metrics;
 mod mp4;
 mod networks;
@@ -91,6 +92,7 @@ pub const MODULES: &[&Module] = &[
     &fastcgi::MODULE,
     &uwsgi::MODULE,
     &scgi::MODULE,
+    &memcached::MODULE,
     &empty_gif::MODULE,
     &flv::MODULE,
     &mp4::MODULE,

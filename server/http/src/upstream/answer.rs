@@ -69,20 +69,17 @@ pub(super) fn step(
     }
     let verdict = run.gateway.head(x, cx, &head);
     record(x).head = Some(head);
-    if let Verdict::Invalid(what) = verdict {
+    if verdict != Verdict::Pass {
         run.request = attempt.take_head();
         drop(attempt);
         x.clear_reply();
         let action = Action::ReadingHead;
-        let text = format_args!("upstream {what} while {}", action.text());
-        x.log(Level::Error, text);
-        return next(
-            run,
-            x,
-            cx,
-            Failed::answered(NextUpstream::INVALID_HEADER),
-            action,
-        );
+        if let Verdict::Invalid(what) = verdict {
+            let text = format_args!("upstream {what} while {}", action.text());
+            x.log(Level::Error, text);
+        }
+        let failed = Failed::answered(NextUpstream::INVALID_HEADER);
+        return next(run, x, cx, failed, action);
     }
     if let Some(to) = to {
         drop(attempt);

@@ -117,4 +117,6 @@ pub enum Verdict {
     Pass,
     /// It is invalid; the attempt has failed.
     Invalid(&'static str),
+    /// It is invalid, and the log says so already.
+    Refused,
 }

@@ -22,6 +22,7 @@ mod limits;
 mod links;
 mod listing;
 mod mapping;
+mod memcached;
 mod precompressed;
 mod proxy_fields;
 mod proxy_settings;

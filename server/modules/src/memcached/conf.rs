@@ -1,0 +1,135 @@
+//! Settings of a location, and `memcached_pass`.
+
+use std::sync::Arc;
+
+use conf::{Arity, ConfError, Contexts, Directive, Row};
+use server_base::errlog::Shown;
+use server_base::typed::Number;
+use server_http::build::Build;
+use server_http::module::Inherit;
+use server_http::settings;
+use server_http::upstream::conf::NextUpstream;
+use server_http::upstream::group::{self, GroupId};
+use server_http::upstream::settings::assign_next_upstream;
+use server_http::upstream::{Defaults, PassesOn, UpstreamConf, UpstreamSettings};
+use server_http::value::Value;
+
+use super::{FLAGS, handle};
+use crate::pass_address;
+
+const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
+
+settings! {
+    /// Settings of the module.
+    pub(crate) struct MemcachedLoc: Location / PLAIN {
+        /// Bits of a value's flags that say that it is compressed by gzip; 0 is none.
+        gzip_flag "memcached_gzip_flag": Number = Number(0), "0", HSL;
+    }
+    extra {
+        /// What this has in common with other modules.
+        upstream: UpstreamSettings,
+        /// `memcached_pass`.
+        pass: Option<Arc<Pass>>
+    }
+    merge inherit;
+}
+
+/// Where requests of a location are passed to.
+#[derive(Debug)]
+pub(crate) struct Pass {
+    pub(super) group: GroupId,
+    /// `$memcached_key`.
+    pub(super) key: Value,
+}
+
+/// The directives with a shape of their own.
+pub(super) const ROWS: &[Row<Build>] = &[
+    Row {
+        name: "memcached_pass",
+        contexts: Contexts::LOCATION.or(Contexts::IF_IN_LOCATION),
+        arity: Arity::TAKE1,
+        block: false,
+        default: "",
+        doc: "Answers with the value that a memcached server has under the key $memcached_key.",
+        syntax: "address",
+        apply: memcached_pass,
+    },
+    Row {
+        name: "memcached_next_upstream",
+        contexts: HSL,
+        arity: Arity::ONE_MORE,
+        block: false,
+        default: "error timeout",
+        doc: "On what another server is tried.",
+        syntax: "error | timeout | denied | invalid_response | not_found | off ...",
+        apply: |b, d| assign_next_upstream::<MemcachedLoc>(b, d, NEXT_UPSTREAM),
+    },
+];
+
+/// How directives of inner levels are inherited.
+pub(super) const INHERITS: &[(&str, Inherit)] = &[("memcached_pass", Inherit::Blocks)];
+
+/// The words of `memcached_next_upstream`.
+const NEXT_UPSTREAM: &[(&str, u32)] = &[
+    ("error", NextUpstream::ERROR),
+    ("timeout", NextUpstream::TIMEOUT),
+    ("denied", NextUpstream::DENIED),
+    ("invalid_response", NextUpstream::INVALID_HEADER),
+    ("not_found", NextUpstream::HTTP_404),
+    ("off", NextUpstream::OFF),
+];
+
+impl PassesOn for MemcachedLoc {
+    const DEFAULTS: Defaults = Defaults {
+        prefix: "memcached_",
+        temp_path: "",
+        hidden: &[FLAGS],
+    };
+    const READS_AHEAD: bool = false;
+
+    fn upstream(&mut self) -> &mut UpstreamSettings {
+        &mut self.upstream
+    }
+
+    fn passes_on(&self) -> bool {
+        self.pass.is_some()
+    }
+
+    fn fix(conf: &mut UpstreamConf) {
+        // A value has a length, so that ranges of it can be served.
+        conf.force_ranges = true;
+        conf.pass_request_headers = false;
+        conf.pass_request_body = false;
+    }
+}
+
+fn inherit(own: &mut MemcachedLoc, parent: Option<&MemcachedLoc>) {
+    own.upstream.merge(parent.map(|parent| &parent.upstream));
+    // A block inside a location has the handler of that location, and needs to know where it passes to.
+    if own.pass.is_none() {
+        own.pass = parent.and_then(|parent| parent.pass.clone());
+    }
+}
+
+fn memcached_pass(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    if b.conf_mut::<MemcachedLoc>().pass.is_some() {
+        return Err(ConfError::directive(d, "is duplicate"));
+    }
+    b.set_handler(handle);
+    let location = b.location();
+    let draft = b.draft(location);
+    draft.auto_redirect = draft.name.ends_with(b"/");
+    let word = d.word(0);
+    let address = pass_address::parse(&word.text).map_err(|why| {
+        let text = format!("{why} in upstream \"{}\"", Shown(&word.text));
+        ConfError::word(d, word, text)
+    })?;
+    let group = group::add(b, d, &address.host, address.port, NO_PORT)?;
+    // As in nginx nothing but `set`, `map` and the like makes the variable: without them its name is unknown.
+    let key = Value::compile_bytes(b, d, word, b"$memcached_key")?;
+    b.conf_mut::<MemcachedLoc>().pass = Some(Arc::new(Pass { group, key }));
+    Ok(())
+}
+
+/// The protocol has no usual port: one is written, or the address names a group.
+const NO_PORT: u16 = 0;

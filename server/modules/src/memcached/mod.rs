@@ -1,0 +1,160 @@
+//! `memcached_pass`: values of a memcached server are responses.
+//!
+//! The key is `$memcached_key`, escaped. A value is passed on as it comes and has the type of its URI's extension; a key
+//! that is not found is 404, by an error page if there is one. Trying servers and connections are the business of
+//! [`server_http::upstream`], the protocol that of the engine, which passes the flags of a value as a field
+//! that clients do not get.
+//!
+//! Source: nginx documentation, `ngx_http_memcached_module`.
+
+mod conf;
+
+use std::rc::Rc;
+
+use ::conf::{ConfError, Row};
+use engines::http::{Escape, FieldId, Method, ResponseHead, escape};
+use server_base::connector::UpstreamProtocol;
+use server_base::errlog::{Level, Shown};
+use server_base::upstream_request::RequestSpec;
+use server_http::build::Build;
+use server_http::exchange::{Ctx, Exchange};
+use server_http::http::Http;
+use server_http::module::{Content, Module};
+use server_http::reply;
+use server_http::upstream::settings::finish;
+use server_http::upstream::{self, Gateway, Outgoing, Target, UpstreamConf, Verdict};
+use server_http::upstream_rows;
+
+use conf::MemcachedLoc;
+
+/// The module.
+pub(crate) const MODULE: Module = Module {
+    name: "memcached",
+    directives: &[conf::ROWS, conf::PLAIN, BASIC],
+    units: &[<MemcachedLoc as server_http::confs::Conf>::unit],
+    finish: Some(finish_all),
+    inherits: conf::INHERITS,
+    ..Module::EMPTY
+};
+
+const BASIC: &[Row<Build>] = upstream_rows!(basic "memcached_" MemcachedLoc);
+
+fn finish_all(b: &mut Build) -> Result<(), ConfError> {
+    finish::<MemcachedLoc>(b)
+}
+
+/// The content handler of locations with `memcached_pass`.
+fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+    match x.method {
+        Method::Get | Method::Head => upstream::handle(x, cx, &Memcached),
+        _ => Content::Status(405),
+    }
+}
+
+/// What memcached does differently from other protocols of servers.
+struct Memcached;
+
+impl Gateway for Memcached {
+    fn conf<'h>(&self, x: &Exchange, http: &'h Http) -> &'h UpstreamConf {
+        x.loc::<MemcachedLoc>(http).upstream.conf()
+    }
+
+    fn target(&self, x: &mut Exchange, _: &mut Ctx<'_>) -> Result<Target, u16> {
+        let pass = x.loc::<MemcachedLoc>(&x.http).pass.as_ref().ok_or(500u16)?;
+        Ok(Target::Group(pass.group))
+    }
+
+    fn request(
+        &self,
+        x: &mut Exchange,
+        cx: &mut Ctx<'_>,
+        outgoing: &Outgoing,
+    ) -> Result<RequestSpec, u16> {
+        let key = escaped_key(x, cx);
+        if key.is_empty() {
+            let text = format_args!("the \"$memcached_key\" variable is not set");
+            x.log(Level::Error, text);
+            return Err(500);
+        }
+        let mut fields = cx.connector.fields();
+        fields.push_id(FieldId::Other, b"key", &key);
+        Ok(RequestSpec {
+            fields,
+            body: outgoing.body,
+            ..RequestSpec::default()
+        })
+    }
+
+    fn protocol(&self, x: &Exchange, http: &Http) -> UpstreamProtocol {
+        let size = self.conf(x, http).buffer_size;
+        UpstreamProtocol::Memcached {
+            line_bytes: size.map_or(LINE_BYTES, |bytes| bytes as usize),
+        }
+    }
+
+    fn scheme(&self) -> &'static str {
+        "memcached://"
+    }
+
+    fn takes_body(&self) -> bool {
+        false
+    }
+
+    fn received(&self, x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead) -> Option<u16> {
+        if head.status != 404 {
+            return None;
+        }
+        let key = escaped_key(x, cx);
+        let text = format_args!(
+            "key: \"{}\" was not found by memcached {READING_HEAD}",
+            Shown(&key)
+        );
+        x.log(Level::Info, text);
+        Some(404)
+    }
+
+    fn head(&self, x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead) -> Verdict {
+        reply::set_content_type(x);
+        let http = Rc::clone(&x.http);
+        let gzip_flag = x.loc::<MemcachedLoc>(&http).gzip_flag.0;
+        if gzip_flag == 0 {
+            return Verdict::Pass;
+        }
+        let flags = head.named(FLAGS.as_bytes()).next().unwrap_or_default();
+        let Some(number) = ::conf::parse_number(flags) else {
+            log_invalid_flags(x, cx, head, flags);
+            return Verdict::Refused;
+        };
+        if number & gzip_flag != 0 {
+            (x.reply.fields).push_id(FieldId::ContentEncoding, b"Content-Encoding", b"gzip");
+        }
+        Verdict::Pass
+    }
+}
+
+fn log_invalid_flags(x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead, flags: &[u8]) {
+    let key = escaped_key(x, cx);
+    let length = head.get(FieldId::ContentLength).unwrap_or_default();
+    let (key, flags, length) = (Shown(&key), Shown(flags), Shown(length));
+    let text = format_args!(
+        "memcached sent invalid flags in response \"VALUE {key} {flags} {length}\" for key \"{key}\" {READING_HEAD}"
+    );
+    x.log(Level::Error, text);
+}
+
+/// The key as it is sent: nothing in it ends a word or a line of the protocol. Empty where the variable is.
+fn escaped_key(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
+    let http = Rc::clone(&x.http);
+    let mut key = Vec::new();
+    if let Some(pass) = &x.loc::<MemcachedLoc>(&http).pass {
+        escape(&pass.key.to_vec(x, cx), Escape::Memcached, &mut key);
+    }
+    key
+}
+
+/// The field of a head by which the engine passes the flags of a value.
+const FLAGS: &str = "flags";
+/// What is being done when a head is looked at, as the log says it.
+const READING_HEAD: &str = "while reading response header from upstream";
+/// Most bytes of the line before a value unless `memcached_buffer_size` is written.
+const LINE_BYTES: usize = 64 << 10;
