@@ -142,15 +142,13 @@ fn refuses(tree: &Tree, location: Id) -> bool {
 /// FB205: `if (-f $request_filename)` instead of `try_files`.
 pub(super) fn if_file(tree: &Tree, warn: &mut Warn<'_>) {
     for id in tree.http("if") {
-        let words: Vec<&str> = tree.args(id).iter().map(|word| word.as_str()).collect();
-        let text = words.join(" ");
-        let inside = text.trim_start_matches('(').trim_start();
-        let (operator, path) = inside.split_once(' ').unwrap_or((inside, ""));
-        let operator = operator.trim_start_matches('!');
+        let Some(path) = asked_file(tree, id) else {
+            continue;
+        };
         let of_request = |name: String| {
             is_uri(&name) || matches!(name.as_str(), "request_filename" | "fastcgi_script_name")
         };
-        if matches!(operator, "-f" | "-d" | "-e") && variables(path).any(of_request) {
+        if variables(&path).any(of_request) {
             let message = "asking for the file in \"if\" looks at it twice, and \"if\" does not go well with other \
                            directives";
             warn.name(
@@ -160,6 +158,16 @@ pub(super) fn if_file(tree: &Tree, warn: &mut Warn<'_>) {
             );
         }
     }
+}
+
+/// The path that an `if` asks the file system for.
+pub(super) fn asked_file(tree: &Tree, id: Id) -> Option<String> {
+    let words: Vec<&str> = tree.args(id).iter().map(|word| word.as_str()).collect();
+    let text = words.join(" ");
+    let inside = text.trim_start_matches('(').trim_start();
+    let (operator, path) = inside.split_once(' ').unwrap_or((inside, ""));
+    let asks = matches!(operator.trim_start_matches('!'), "-f" | "-d" | "-e");
+    asks.then(|| path.to_owned())
 }
 
 /// FB206: `location ~ .php$`.
@@ -221,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_location_without_the_root_of_the_others_is_found() {
-        let php = r"location / { root /srv; } location ~ \.php$ { fastcgi_param A $document_root; fastcgi_pass a; }";
+        let php = r"location / { root /srv; } location ~ \.php$ { fastcgi_param SCRIPT_FILENAME $document_root/a; fastcgi_pass a; }";
         assert_eq!(in_server(php), ["FB204"]);
         assert_eq!(
             in_server("location / { root /srv; } location /img/ { expires 1d; }"),

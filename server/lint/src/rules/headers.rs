@@ -1,56 +1,31 @@
 //! FB301 to FB304: headers that are lost, broken or better not sent.
 
-use std::collections::BTreeSet;
-
 use crate::Warn;
+use crate::rules::lost::losses;
 use crate::tree::{Id, Tree};
 
 /// FB301: one `add_header` in a block undoes all of the blocks around it.
 pub(super) fn lost(tree: &Tree, warn: &mut Warn<'_>) {
     for (name, inherit) in LISTS {
-        let mut before = None;
-        for id in tree.http(name) {
-            let Some(block) = tree.parent(id) else {
-                continue;
-            };
-            // The first one of a block stands for all of them.
-            if before.replace(block) == Some(block) || tree.within(block, name).next() != Some(id) {
-                continue;
-            }
-            let mut outer = tree.parents(block);
-            let Some(outer) = outer.find(|outer| tree.has(*outer, &[name])) else {
-                continue;
-            };
-            let chosen = tree.inherited(block, inherit);
+        for loss in losses(tree, name) {
+            let chosen = tree.inherited(loss.block, inherit);
             if chosen.is_some_and(|chosen| ["merge", "off"].contains(&tree.arg(chosen, 0))) {
                 continue;
             }
-            let here = fields(tree, block, name);
-            let lost: Vec<String> = fields(tree, outer, name)
-                .difference(&here)
-                .cloned()
-                .collect();
-            let Some(first) = tree.within(outer, name).next().filter(|_| !lost.is_empty()) else {
-                continue;
-            };
             let message = format!(
                 "with a \"{name}\" of its own this block loses \"{}\" of {}",
-                lost.join("\", \""),
-                tree.place(first)
+                loss.names.join("\", \""),
+                tree.place(loss.outer)
             );
             let merge = if inherit.is_empty() {
                 String::new()
             } else {
                 format!(", or write \"{inherit} merge;\"")
             };
-            warn.name(id, message, format!("repeat here what should stay{merge}"));
+            let hint = format!("repeat here what should stay{merge}");
+            warn.name(loss.at, message, hint);
         }
     }
-}
-
-fn fields(tree: &Tree, block: Id, name: &str) -> BTreeSet<String> {
-    let all = tree.within(block, name);
-    all.map(|id| tree.arg(id, 0).to_ascii_lowercase()).collect()
 }
 
 /// FB302: a value with a line end in it.

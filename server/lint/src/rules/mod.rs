@@ -6,11 +6,13 @@ mod access;
 mod alias;
 mod endless;
 mod files;
+mod gateways;
 mod headers;
 mod host;
 mod ifs;
 mod location;
 mod logs;
+mod lost;
 mod origin;
 mod proxied;
 mod redirect;
@@ -89,6 +91,10 @@ pub(crate) const RULES: &[Rule] = &[
 
     rule("FB801", "obsolete versions of TLS", tls::protocols),
     rule("FB802", "broken ciphers", tls::ciphers),
+
+    rule("FB901", "a script that may not exist is given to PHP", gateways::unchecked_script),
+    rule("FB902", "parameters of the level above are lost", gateways::lost),
+    rule("FB903", "an application is not told what is asked for", gateways::untold),
 ];
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ mod tests {
             "location / { proxy_pass $arg_url; }",
             "location / { proxy_pass $http_x_scheme://a/b; }",
             "location / { proxy_pass http://a$arg_b.example.com; }",
-            "location / { fastcgi_pass $http_x; }",
+            "location / { fastcgi_param A 1; fastcgi_pass $http_x; }",
             "location / { proxy_pass http://$host; }",
             "location ~ ^/to/(.*)$ { proxy_pass http://$1; }",
             "location ~ ^/api(.*)$ { proxy_pass http://backend$1; }",

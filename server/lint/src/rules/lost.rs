@@ -1,0 +1,56 @@
+//! Directives that a block inherits only where it has none of its own: what it loses by one.
+
+use std::collections::BTreeMap;
+
+use crate::tree::{Id, Tree};
+
+/// What a block loses.
+pub(super) struct Loss {
+    /// The block.
+    pub(super) block: Id,
+    /// The first directive in it, which undoes those around.
+    pub(super) at: Id,
+    /// The first of those that are undone.
+    pub(super) outer: Id,
+    /// The names that are lost, as they are written.
+    pub(super) names: Vec<String>,
+}
+
+/// What blocks lose by a directive of theirs, whose first argument is a name in any case.
+pub(super) fn losses(tree: &Tree, name: &str) -> Vec<Loss> {
+    let mut all = Vec::new();
+    let mut before = None;
+    for at in tree.http(name) {
+        let Some(block) = tree.parent(at) else {
+            continue;
+        };
+        // The first one of a block stands for all of them.
+        if before.replace(block) == Some(block) || tree.within(block, name).next() != Some(at) {
+            continue;
+        }
+        let mut around = tree.parents(block);
+        let Some(level) = around.find(|level| tree.has(*level, &[name])) else {
+            continue;
+        };
+        let mut lost = names(tree, level, name);
+        for kept in names(tree, block, name).keys() {
+            lost.remove(kept);
+        }
+        if let Some(outer) = tree.within(level, name).next().filter(|_| !lost.is_empty()) {
+            all.push(Loss {
+                block,
+                at,
+                outer,
+                names: lost.into_values().collect(),
+            });
+        }
+    }
+    all
+}
+
+/// The names of a level, by their lower case.
+fn names(tree: &Tree, level: Id, name: &str) -> BTreeMap<String, String> {
+    let all = tree.within(level, name).map(|id| tree.arg(id, 0));
+    all.map(|name| (name.to_ascii_lowercase(), name.to_owned()))
+        .collect()
+}
