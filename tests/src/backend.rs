@@ -34,6 +34,8 @@ pub enum Step {
     ReadBody,
     /// Reads so many bytes, whatever they are.
     Read(usize),
+    /// Reads up to these bytes and past them.
+    Until(Vec<u8>),
     /// Reads the head of a request and keeps it, where the script is of a connection.
     ReadHead,
     /// Sends back what comes, until the peer ends its direction.
@@ -378,6 +380,7 @@ fn play(inbox: &mut Inbox, shared: &Shared, steps: Vec<Step>) -> io::Result<Opti
             Step::Wait(time_ms) => pause(Duration::from_millis(time_ms)),
             Step::Gate(gate) => gate.wait(),
             Step::Read(count) => drop(inbox.take(count)?),
+            Step::Until(mark) => inbox.past(&mark)?,
             Step::ReadHead => {
                 if let Some(request) = inbox.head()? {
                     keep(shared, &request);

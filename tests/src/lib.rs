@@ -20,6 +20,7 @@ pub mod closing;
 pub mod command;
 pub mod dir;
 pub mod explain;
+pub mod fastcgi;
 pub mod h2;
 pub mod hpack;
 pub mod limited;

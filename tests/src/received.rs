@@ -169,6 +169,22 @@ impl Inbox {
         Ok(self.buffer.drain(..count).collect())
     }
 
+    /// Takes all up to these bytes, and them.
+    pub(crate) fn past(&mut self, mark: &[u8]) -> io::Result<()> {
+        loop {
+            if let Some(at) = self.position(mark) {
+                self.buffer.drain(..at + mark.len());
+                return Ok(());
+            }
+            // The mark may come in two pieces.
+            let keep = self.buffer.len().min(mark.len() - 1);
+            self.buffer.drain(..self.buffer.len() - keep);
+            if self.more()? == 0 {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
     /// Sends back what comes until the peer ends its direction.
     pub(crate) fn echo(&mut self) -> io::Result<()> {
         loop {
