@@ -36,6 +36,8 @@ pub enum Step {
     Read(usize),
     /// Reads up to these bytes and past them.
     Until(Vec<u8>),
+    /// The same, and keeps them for [`Backend::kept`].
+    Keep(Vec<u8>),
     /// Reads the head of a request and keeps it, where the script is of a connection.
     ReadHead,
     /// Sends back what comes, until the peer ends its direction.
@@ -103,6 +105,7 @@ struct Shared {
     requests: Mutex<Vec<Request>>,
     accepted: AtomicUsize,
     open: AtomicUsize,
+    kept: Mutex<Vec<u8>>,
     stopped: AtomicBool,
     wires: Mutex<Vec<Arc<Wire>>>,
 }
@@ -233,6 +236,12 @@ impl Backend {
             lock(&self.shared.requests).last().is_some_and(|r| r.whole)
         });
         self.requests().pop().expect("it was there")
+    }
+
+    /// What [`Step::Keep`] has read so far, of all connections.
+    #[must_use]
+    pub fn kept(&self) -> Vec<u8> {
+        lock(&self.shared.kept).clone()
     }
 
     /// How many requests have come, whole or not.
@@ -380,7 +389,11 @@ fn play(inbox: &mut Inbox, shared: &Shared, steps: Vec<Step>) -> io::Result<Opti
             Step::Wait(time_ms) => pause(Duration::from_millis(time_ms)),
             Step::Gate(gate) => gate.wait(),
             Step::Read(count) => drop(inbox.take(count)?),
-            Step::Until(mark) => inbox.past(&mark)?,
+            Step::Until(mark) => drop(inbox.past(&mark)?),
+            Step::Keep(mark) => {
+                let bytes = inbox.past(&mark)?;
+                lock(&shared.kept).extend(bytes);
+            }
             Step::ReadHead => {
                 if let Some(request) = inbox.head()? {
                     keep(shared, &request);

@@ -170,15 +170,16 @@ impl Inbox {
     }
 
     /// Takes all up to these bytes, and them.
-    pub(crate) fn past(&mut self, mark: &[u8]) -> io::Result<()> {
+    pub(crate) fn past(&mut self, mark: &[u8]) -> io::Result<Vec<u8>> {
+        let mut taken = Vec::new();
         loop {
             if let Some(at) = self.position(mark) {
-                self.buffer.drain(..at + mark.len());
-                return Ok(());
+                taken.extend(self.buffer.drain(..at + mark.len()));
+                return Ok(taken);
             }
             // The mark may come in two pieces.
             let keep = self.buffer.len().min(mark.len() - 1);
-            self.buffer.drain(..self.buffer.len() - keep);
+            taken.extend(self.buffer.drain(..self.buffer.len() - keep));
             if self.more()? == 0 {
                 return Err(ErrorKind::UnexpectedEof.into());
             }
