@@ -4,7 +4,7 @@
 
 use engines::client::{self, Bodies};
 use engines::http::{Chunk, Fields, OutputQueue, ResponseHead};
-use engines::{cgi, h1, scgi, uwsgi};
+use engines::{cgi, fcgi, h1, memcached, scgi, uwsgi};
 use server_base::connector::UpstreamProtocol;
 use server_base::upstream_request::{Failure, RequestSpec, UpstreamEvent};
 
@@ -14,6 +14,10 @@ pub(super) enum Engine {
     Http1(Box<h1::Client>),
     /// SCGI and uwsgi, which differ in how a request is written.
     Cgi(Box<cgi::Client>),
+    /// FastCGI.
+    FastCgi(Box<fcgi::Client>),
+    /// The text protocol of memcached.
+    Memcached(Box<memcached::Client>),
 }
 
 /// What kind of engine serves a protocol.
@@ -21,10 +25,12 @@ pub(super) enum Engine {
 pub(super) enum Kind {
     Http1,
     Cgi,
+    FastCgi,
+    Memcached,
 }
 
 /// How many kinds there are.
-pub(super) const KINDS: usize = 2;
+pub(super) const KINDS: usize = 4;
 
 /// What an engine tells.
 pub(super) enum Event {
@@ -39,8 +45,9 @@ pub(super) enum Event {
 pub(super) fn kind_of(protocol: &UpstreamProtocol) -> Kind {
     match protocol {
         UpstreamProtocol::Scgi { .. } | UpstreamProtocol::Uwsgi { .. } => Kind::Cgi,
-        // Those without an engine are refused by `Engine::begin`.
-        _ => Kind::Http1,
+        UpstreamProtocol::FastCgi { .. } => Kind::FastCgi,
+        UpstreamProtocol::Memcached { .. } => Kind::Memcached,
+        UpstreamProtocol::Http1 { .. } => Kind::Http1,
     }
 }
 
@@ -50,6 +57,8 @@ impl Engine {
         match kind_of(protocol) {
             Kind::Http1 => Self::Http1(Box::new(h1::Client::new(Bodies::Told))),
             Kind::Cgi => Self::Cgi(Box::default()),
+            Kind::FastCgi => Self::FastCgi(Box::default()),
+            Kind::Memcached => Self::Memcached(Box::default()),
         }
     }
 
@@ -59,6 +68,8 @@ impl Engine {
         match self {
             Self::Http1(_) => Kind::Http1,
             Self::Cgi(_) => Kind::Cgi,
+            Self::FastCgi(_) => Kind::FastCgi,
+            Self::Memcached(_) => Kind::Memcached,
         }
     }
 
@@ -94,7 +105,23 @@ impl Engine {
                 let options = cgi_options(request, *head_bytes);
                 uwsgi::request(client, &request.fields, *modifiers, options)
             }
-            _ => return Err("the protocol is not built yet"),
+            (Self::FastCgi(client), UpstreamProtocol::FastCgi { head_bytes, keep }) => {
+                client.reset();
+                let options = fcgi::RequestOptions {
+                    head_bytes: *head_bytes,
+                    keep: *keep,
+                    body: request.body,
+                };
+                client.request(&request.fields, options)
+            }
+            (Self::Memcached(client), UpstreamProtocol::Memcached { line_bytes }) => {
+                client.reset();
+                let key = request.fields.fields.first();
+                let key = key.map_or(&b""[..], |field| request.fields.bytes(field.value));
+                client.request(key, *line_bytes)
+            }
+            // Attempts take memory of their kind.
+            _ => return Err("the engine speaks another protocol"),
         };
         match begun {
             Ok(_) => Ok(()),
@@ -108,6 +135,9 @@ impl Engine {
         match self {
             Self::Http1(client) => client.send(chunk),
             Self::Cgi(client) => client.send(chunk),
+            Self::FastCgi(client) => client.send(chunk),
+            // A `get` has no body.
+            Self::Memcached(_) => {}
         }
     }
 
@@ -117,6 +147,8 @@ impl Engine {
         match self {
             Self::Http1(client) => client.end(trailers),
             Self::Cgi(client) => client.end(),
+            Self::FastCgi(client) => client.end(),
+            Self::Memcached(_) => {}
         }
     }
 
@@ -126,6 +158,8 @@ impl Engine {
         match self {
             Self::Http1(client) => client.transmit(out),
             Self::Cgi(client) => client.transmit(out),
+            Self::FastCgi(client) => client.transmit(out),
+            Self::Memcached(client) => client.transmit(out),
         }
     }
 
@@ -135,6 +169,8 @@ impl Engine {
         match self {
             Self::Http1(client) => client.receive_buffer(buffer),
             Self::Cgi(client) => client.receive_buffer(buffer),
+            Self::FastCgi(client) => client.receive_buffer(buffer),
+            Self::Memcached(client) => client.receive_buffer(buffer),
         }
     }
 
@@ -143,6 +179,8 @@ impl Engine {
         match self {
             Self::Http1(client) => client.receive_eof(true),
             Self::Cgi(client) => client.receive_eof(true),
+            Self::FastCgi(client) => client.receive_eof(),
+            Self::Memcached(client) => client.receive_eof(),
         }
     }
 
@@ -152,6 +190,8 @@ impl Engine {
         match self {
             Self::Http1(client) => told(client.event()?, http1_failure),
             Self::Cgi(client) => told(client.event()?, cgi_failure),
+            Self::FastCgi(client) => told(client.event()?, fastcgi_failure),
+            Self::Memcached(client) => told(client.event()?, memcached_failure),
         }
     }
 
@@ -161,6 +201,8 @@ impl Engine {
         match self {
             Self::Http1(client) => client.recycle(head),
             Self::Cgi(client) => client.recycle(head),
+            Self::FastCgi(client) => client.recycle(head),
+            Self::Memcached(client) => client.recycle(head),
         }
     }
 
@@ -170,6 +212,8 @@ impl Engine {
         match self {
             Self::Http1(client) => client.is_reusable(),
             Self::Cgi(client) => client.is_reusable(),
+            Self::FastCgi(client) => client.is_reusable(),
+            Self::Memcached(client) => client.is_reusable(),
         }
     }
 }
@@ -209,5 +253,21 @@ fn cgi_failure(error: cgi::ProtocolError) -> Failure {
     match error {
         cgi::ProtocolError::NoResponse | cgi::ProtocolError::Truncated => Failure::Closed,
         error => Failure::Invalid(error.message()),
+    }
+}
+
+fn fastcgi_failure(error: fcgi::ProtocolError) -> Failure {
+    match error {
+        fcgi::ProtocolError::NoResponse | fcgi::ProtocolError::Truncated => Failure::Closed,
+        error => Failure::InvalidDetail(format!("upstream {error}").into()),
+    }
+}
+
+fn memcached_failure(error: memcached::ProtocolError) -> Failure {
+    match error {
+        memcached::ProtocolError::NoResponse | memcached::ProtocolError::Truncated => {
+            Failure::Closed
+        }
+        error => Failure::InvalidDetail(error.to_string().into()),
     }
 }
