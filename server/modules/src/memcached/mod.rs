@@ -22,7 +22,7 @@ use server_http::http::Http;
 use server_http::module::{Content, Module};
 use server_http::reply;
 use server_http::upstream::settings::finish;
-use server_http::upstream::{self, Gateway, Outgoing, Target, UpstreamConf, Verdict};
+use server_http::upstream::{self, Gateway, Note, Outgoing, Target, UpstreamConf, Verdict};
 use server_http::upstream_rows;
 
 use conf::MemcachedLoc;
@@ -90,6 +90,12 @@ impl Gateway for Memcached {
         UpstreamProtocol::Memcached {
             line_bytes: size.map_or(LINE_BYTES, |bytes| bytes as usize),
         }
+    }
+
+    fn note(&self, x: &Exchange, note: &Note<'_>) -> Verdict {
+        let (text, action) = (Shown(note.text), note.action);
+        x.log(Level::Error, format_args!("{text} while {action}"));
+        Verdict::Pass
     }
 
     fn scheme(&self) -> &'static str {
