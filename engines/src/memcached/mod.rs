@@ -124,7 +124,7 @@ impl Client {
         if !self.is_reusable() {
             return Err(Refusal::Busy);
         }
-        if key.is_empty() || key.iter().any(|byte| *byte <= b' ' || *byte == 0x7f) {
+        if key.is_empty() || key.iter().any(|byte| *byte <= b' ') {
             return Err(Refusal::BadKey);
         }
         self.key.clear();
