@@ -23,6 +23,7 @@ mod links;
 mod listing;
 mod mapping;
 mod memcached;
+mod packaged;
 mod precompressed;
 mod proxy_fields;
 mod proxy_settings;

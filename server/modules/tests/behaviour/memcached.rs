@@ -186,6 +186,17 @@ fn invalid_flags_are_told_in_the_log() {
 }
 
 #[test]
+fn an_end_that_is_none_is_told_in_the_log() {
+    let mut site = site("");
+    let note = "memcached sent invalid trailer";
+    let answer = format!("{}\n!{note}", value("0", "hello"));
+    site.servers.answer(&answer);
+    let log = site.logged(|site| assert_eq!(site.get("/a").body, "hello"));
+    let text = format!("{note} while reading upstream, client: ");
+    assert!(log.contains("[error]") && log.contains(&text), "{log}");
+}
+
+#[test]
 fn a_compressed_value_is_unpacked_for_those_who_cannot() {
     let mut site = site("memcached_gzip_flag 2; gunzip on;");
     for (fields, coding) in [("", ""), ("Accept-Encoding: gzip\r\n", "gzip")] {
