@@ -16,6 +16,7 @@ pub(crate) mod pass;
 
 use std::sync::Arc;
 
+use engines::http::FieldId;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::handler::Content;
 use server_http::upstream::{PassesOn, UpstreamConf, UpstreamSettings};
@@ -85,6 +86,16 @@ impl Common {
         let size = self.conf().buffer_size;
         size.map_or(HEAD_BYTES, |bytes| bytes as usize)
     }
+}
+
+/// Whether an application may turn the connection into a tunnel, as the client asks by a field that is passed on. Never to
+/// HTTP/2: requests in it would pass by all that is configured here.
+pub(crate) fn may_upgrade(x: &Exchange, conf: &UpstreamConf) -> bool {
+    let wanted = x.head.fields_by_id(FieldId::Upgrade);
+    let mut protocols = wanted.flat_map(|value| value.split(|byte| *byte == b','));
+    conf.pass_request_headers
+        && x.head.field(FieldId::Upgrade).is_some()
+        && !protocols.any(|name| name.trim_ascii().eq_ignore_ascii_case(b"h2c"))
 }
 
 /// Most bytes of the head of a response unless `*_buffer_size` is written.

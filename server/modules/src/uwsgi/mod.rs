@@ -22,7 +22,7 @@ use server_http::upstream::{self, Gateway, Outgoing, Target, UpstreamConf, Verdi
 use server_http::upstream_rows;
 
 use crate::gateways::params::{self, Encoding};
-use crate::gateways::{PassesParams, pass};
+use crate::gateways::{PassesParams, may_upgrade, pass};
 use conf::UwsgiLoc;
 
 /// The module.
@@ -88,6 +88,7 @@ impl Gateway for Uwsgi {
         Ok(RequestSpec {
             fields,
             body: outgoing.body,
+            upgrade: may_upgrade(x, self.conf(x, &x.http)),
             ..RequestSpec::default()
         })
     }

@@ -230,3 +230,23 @@ fn a_status_is_hidden_by_fastcgi_and_scgi_as_with_nginx() {
         assert_eq!(answer.field("X-Accel-Expires"), "");
     }
 }
+
+#[test]
+fn an_application_may_switch_protocols_where_the_client_asks_for_it() {
+    let upgrade = |directives: &str, fields: &str| {
+        let mut site = Site::server(&format!("location / {{ {directives} }}"));
+        site.get_with("/", fields);
+        site.servers.sent().remove(0).request.upgrade
+    };
+    let asked = "Upgrade: websocket\r\nConnection: upgrade\r\n";
+    for pass in ["scgi_pass 127.0.0.1:1;", "uwsgi_pass 127.0.0.1:1;"] {
+        assert!(upgrade(pass, asked), "{pass}");
+        assert!(!upgrade(pass, ""), "{pass}");
+        assert!(!upgrade(pass, "Upgrade: x, H2C\r\n"), "{pass}");
+    }
+    assert!(!upgrade(
+        "scgi_pass 127.0.0.1:1; scgi_pass_request_headers off;",
+        asked
+    ));
+    assert!(!upgrade("fastcgi_pass 127.0.0.1:1;", asked));
+}
