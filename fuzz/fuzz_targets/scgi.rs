@@ -1,0 +1,44 @@
+//! SCGI, client role: what is sent is read again to the same, by a reader that takes netstrings alone; a response tells the same
+//! story whole, cut, and out of buffers that are given away.
+#![no_main]
+
+mod cgi_peer;
+
+use cgi_peer::Format;
+use engines::cgi::{Client, RequestOptions};
+use engines::client::Refusal;
+use engines::http::Fields;
+use engines::scgi;
+use libfuzzer_sys::fuzz_target;
+
+struct Scgi;
+
+impl Format for Scgi {
+    fn request(
+        client: &mut Client,
+        params: &Fields,
+        _: u8,
+        options: RequestOptions,
+    ) -> Result<u32, Refusal> {
+        scgi::request(client, params, options)
+    }
+
+    fn read(sent: &[u8], _: u8) -> (Vec<(Vec<u8>, Vec<u8>)>, Vec<u8>) {
+        let colon = memchr::memchr(b':', sent).expect("a length");
+        let digits = std::str::from_utf8(&sent[..colon]).expect("digits");
+        let len: usize = digits.parse().expect("digits");
+        assert_eq!(digits, len.to_string());
+        let (text, rest) = sent[colon + 1..].split_at(len);
+        let text = text
+            .strip_suffix(b"\0")
+            .expect("a NUL behind the last value");
+        let words: Vec<&[u8]> = text.split(|byte| *byte == 0).collect();
+        assert_eq!(words.len() % 2, 0, "a name without a value");
+        let pairs = words.chunks(2);
+        let pairs = pairs.map(|pair| (pair[0].to_vec(), pair[1].to_vec()));
+        let body = rest.strip_prefix(b",").expect("the end of a netstring");
+        (pairs.collect(), body.to_vec())
+    }
+}
+
+fuzz_target!(|input: &[u8]| cgi_peer::run::<Scgi>(input));
