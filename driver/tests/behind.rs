@@ -4,7 +4,8 @@
 //! of HTTP/1, HTTP/2 and SPDY send requests in pieces to locations that pass them on in different ways (`site`). Each
 //! connection to a server has a script drawn from the dice (`plan`, `server`): it answers whole, in pieces, late or early, with
 //! interim responses and trailers, stops or breaks anywhere, lies about its length, talks nonsense, says nothing, switches
-//! protocols, leaves while it is idle, and refuses connections or keeps them waiting.
+//! protocols, leaves while it is idle, and refuses connections or keeps them waiting. Servers speak HTTP/1, SCGI and uwsgi
+//! (`speaks`).
 //!
 //! What was asked and what was answered is in one account (`ledger`). The servers' judge (`server`, `request`) wants every
 //! request to be one that a client made, whole, in order, and no more often than may be; the clients' judge (`verdict`)
@@ -31,6 +32,8 @@ mod seeds;
 mod server;
 #[path = "behind/site.rs"]
 mod site;
+#[path = "behind/speaks.rs"]
+mod speaks;
 #[path = "behind/story.rs"]
 mod story;
 #[path = "behind/verdict.rs"]

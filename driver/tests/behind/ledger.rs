@@ -7,6 +7,7 @@ use sim::Random;
 
 use super::plan::Plan;
 use super::site::{PLACES, Place};
+use super::speaks::Speaks;
 
 /// What a client asks for.
 #[derive(Clone, Debug)]
@@ -56,6 +57,7 @@ pub(crate) enum Part {
 pub(crate) struct Attempt {
     pub(crate) ask: usize,
     pub(crate) part: Part,
+    pub(crate) speaks: Speaks,
     /// The first one of its connection.
     pub(crate) is_fresh: bool,
     pub(crate) begun_ms: u64,

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use sim::Random;
 
 use super::ledger::{Ask, Part, bytes};
+use super::speaks::Speaks;
 
 /// What a server does when it has said what it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,10 +91,17 @@ enum Framing {
 }
 
 /// What a server says to a request. One that is calm means well.
-pub(crate) fn draw(number: usize, ask: &Ask, part: Part, calm: bool, random: &mut Random) -> Plan {
-    let mut plan = answer(number, ask, part, random);
+pub(crate) fn draw(
+    number: usize,
+    ask: &Ask,
+    part: Part,
+    speaks: Speaks,
+    calm: bool,
+    random: &mut Random,
+) -> Plan {
+    let mut plan = answer(number, ask, part, speaks, random);
     if !calm && random.chance(350) {
-        spoil(&mut plan, ask, random);
+        spoil(&mut plan, ask, speaks, random);
     }
     if random.chance(200) {
         plan.late_ms = *random.pick(&[1, 50, 400, 1500]);
@@ -108,7 +116,8 @@ pub(crate) fn draw(number: usize, ask: &Ask, part: Part, calm: bool, random: &mu
     plan
 }
 
-fn answer(number: usize, ask: &Ask, part: Part, random: &mut Random) -> Plan {
+fn answer(number: usize, ask: &Ask, part: Part, speaks: Speaks, random: &mut Random) -> Plan {
+    let is_http = speaks == Speaks::Http;
     let tunnel = ask.upgrade && part == Part::Whole && random.chance(700);
     let accel = match random.below(20) {
         0 if is_plain(ask, part) => Accel::File,
@@ -138,12 +147,16 @@ fn answer(number: usize, ask: &Ask, part: Part, random: &mut Random) -> Plan {
     let framing = *random.pick(&[
         Framing::Length,
         Framing::Length,
-        Framing::Chunked,
+        if is_http {
+            Framing::Chunked
+        } else {
+            Framing::Close
+        },
         Framing::Close,
     ]);
     let trailers = framing == Framing::Chunked && random.chance(300);
     let mut text = Vec::new();
-    for _ in 0..if random.chance(150) {
+    for _ in 0..if is_http && random.chance(150) {
         random.within(1..4)
     } else {
         0
@@ -155,9 +168,11 @@ fn answer(number: usize, ask: &Ask, part: Part, random: &mut Random) -> Plan {
         ]);
         text.extend_from_slice(format!("HTTP/1.1 {interim}\r\n\r\n").as_bytes());
     }
-    let mut head = format!(
-        "HTTP/1.1 {status} Some Reason\r\nX-Answer: {number}\r\nContent-Type: text/plain\r\n"
-    );
+    let mut head = match is_http {
+        true => format!("HTTP/1.1 {status} Some Reason\r\n"),
+        false => cgi_status(status, random),
+    };
+    head += &format!("X-Answer: {number}\r\nContent-Type: text/plain\r\n");
     match accel {
         Accel::No => {}
         Accel::File => head += "X-Accel-Redirect: /file\r\n",
@@ -183,11 +198,14 @@ fn answer(number: usize, ask: &Ask, part: Part, random: &mut Random) -> Plan {
         Framing::Chunked => head += "Transfer-Encoding: chunked\r\n",
         Framing::Close => {}
     }
-    if after != After::Keep && !tunnel && random.chance(500) {
+    if is_http && after != After::Keep && !tunnel && random.chance(500) {
         head += "Connection: close\r\n";
     }
+    head += "\r\n";
+    if !is_http && random.chance(300) {
+        head = head.replace('\r', "");
+    }
     text.extend_from_slice(head.as_bytes());
-    text.extend_from_slice(b"\r\n");
     let head_at = text.len();
     let bodiless =
         bare || (ask.is_head() && part != Part::Auth) || part == Part::Auth && ask.is_head();
@@ -216,6 +234,17 @@ fn answer(number: usize, ask: &Ask, part: Part, random: &mut Random) -> Plan {
     }
 }
 
+/// How a head of CGI says its status.
+fn cgi_status(status: u16, random: &mut Random) -> String {
+    match random.below(6) {
+        0 => format!("HTTP/1.1 {status} Some Reason\r\n"),
+        1 => format!("HTTP/2.0 {status} Some Reason\r\n"),
+        2 => format!("Status: {status}\r\n"),
+        3 if status == 200 => String::new(),
+        _ => format!("Status: {status} Some Reason\r\n"),
+    }
+}
+
 /// Whether its answer may send the request elsewhere.
 fn is_plain(ask: &Ask, part: Part) -> bool {
     part == Part::Whole && !ask.has_body && !ask.upgrade && !ask.place().intercepts
@@ -238,7 +267,7 @@ fn chunks(text: &mut Vec<u8>, body: &[u8], trailers: bool, random: &mut Random) 
 }
 
 /// Something goes wrong.
-fn spoil(plan: &mut Plan, ask: &Ask, random: &mut Random) {
+fn spoil(plan: &mut Plan, ask: &Ask, speaks: Speaks, random: &mut Random) {
     let cut = match random.below(4) {
         0 => 0,
         1 => random.within(0..plan.head_at),
@@ -301,6 +330,17 @@ fn spoil(plan: &mut Plan, ask: &Ask, random: &mut Random) {
             if plan.status != 101 && !ask.upgrade {
                 whole(plan, line.as_bytes().to_vec());
             }
+        }
+        _ if speaks != Speaks::Http => {
+            let head = *random.pick(&[
+                "Status: 200 OK\r\nStatus: 200 OK\r\n\r\nx",
+                "Status: 103 Early Hints\r\n\r\nStatus: 200 OK\r\n\r\nx",
+                "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+                "HTTP/1.1 OK\r\n\r\nx",
+                "A: b\0c\r\n\r\nx",
+                "A: b\rc\r\n\r\nx",
+            ]);
+            whole(plan, head.as_bytes().to_vec());
         }
         _ => {
             let count = if random.chance(500) { 101 } else { 3000 };

@@ -1,10 +1,12 @@
 //! A strict reader of requests as servers get them: what one connection carries, one request after the other.
 
 use super::ledger::Part;
+use super::speaks::{Params, Speaks, find};
 
 /// The request that is read.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
+    speaks: Speaks,
     /// Where it begins in what came, and where its head and all of it ends.
     from: usize,
     pub(crate) head_end: Option<usize>,
@@ -27,12 +29,19 @@ enum Framing {
 }
 
 impl Reader {
-    /// Which request begins, as soon as its line tells.
+    pub(crate) fn new(speaks: Speaks) -> Self {
+        Self {
+            speaks,
+            ..Self::default()
+        }
+    }
+
+    /// Which request begins, as soon as its target is there.
     ///
     /// # Errors
     /// It is for nobody.
     pub(crate) fn begins(&self, came: &[u8]) -> Result<Option<(usize, Part)>, String> {
-        name(&came[self.from..])
+        name(self.speaks, &came[self.from..])
     }
 
     /// Whether anything has come of it.
@@ -44,6 +53,7 @@ impl Reader {
     pub(crate) fn next(&mut self) {
         let from = self.end.unwrap_or(self.at);
         *self = Self {
+            speaks: self.speaks,
             from,
             at: from,
             ..Self::default()
@@ -61,6 +71,14 @@ impl Reader {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn read(&mut self, came: &[u8], id: usize) -> Result<(), String> {
+        if self.head_end.is_none() && self.speaks != Speaks::Http {
+            let Some((params, len)) = self.speaks.params(&came[self.from..])? else {
+                return Ok(());
+            };
+            self.at = self.from + len;
+            self.head_end = Some(self.at);
+            self.params(&params, id)?;
+        }
         if self.head_end.is_none() {
             let Some(len) = find(&came[self.from..], b"\r\n\r\n") else {
                 return Ok(());
@@ -125,6 +143,27 @@ impl Reader {
         Ok(())
     }
 
+    /// Takes the parameters of a request, each of which stands once.
+    fn params(&mut self, params: &Params, id: usize) -> Result<(), String> {
+        let one = |name: &str| {
+            let mut values = params.iter().filter(|(n, _)| n == name);
+            match (values.next(), values.next()) {
+                (Some((_, value)), None) => Ok(value),
+                _ => Err(format!("not one {name}: {params:?}")),
+            }
+        };
+        self.method = one("REQUEST_METHOD")?.clone();
+        one("HTTP_HOST")?;
+        if *one("HTTP_X_ID")? != id.to_string() {
+            return Err(format!("parameters of another request: {params:?}"));
+        }
+        self.framing = match one("CONTENT_LENGTH")?.as_str() {
+            "" => Framing::None,
+            length => Framing::Length(length.parse().map_err(|_| format!("length {length:?}"))?),
+        };
+        Ok(())
+    }
+
     fn chunks(&mut self, came: &[u8]) -> Result<(), String> {
         loop {
             let rest = &came[self.at..];
@@ -151,26 +190,22 @@ impl Reader {
     }
 }
 
-/// The request that a request line names.
+/// The request that a target names.
 ///
 /// # Errors
 /// It names none.
-pub(crate) fn name(bytes: &[u8]) -> Result<Option<(usize, Part)>, String> {
-    let Some(len) = find(bytes, b" HTTP/") else {
+pub(crate) fn name(speaks: Speaks, bytes: &[u8]) -> Result<Option<(usize, Part)>, String> {
+    let Some(target) = speaks.target(bytes) else {
         return Ok(None);
     };
-    let line = String::from_utf8_lossy(&bytes[..len]).into_owned();
-    let fault = || format!("a request that nobody made: {line:?}");
-    let (_, path) = line.split_once(' ').ok_or_else(fault)?;
-    let part = match path {
-        _ if path.starts_with("/auth/") => Part::Auth,
-        _ if path.starts_with("/inner/") => Part::Inner,
-        _ => Part::Whole,
+    let path = String::from_utf8_lossy(target);
+    let part = match () {
+        () if path.starts_with("/auth/") => Part::Auth,
+        () if path.starts_with("/inner/") => Part::Inner,
+        () => Part::Whole,
     };
     let id = path.rsplit('/').next().unwrap_or_default();
-    Ok(Some((id.parse().map_err(|_| fault())?, part)))
-}
-
-fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
-    bytes.windows(what.len()).position(|w| w == what)
+    let id = id.parse();
+    let id = id.map_err(|_| format!("a request that nobody made: {path:?}"))?;
+    Ok(Some((id, part)))
 }

@@ -14,6 +14,7 @@ use super::ledger::Book;
 use super::mux;
 use super::server::Behind;
 use super::site::{CONFS, PORTS, Site};
+use super::speaks::Speaks;
 
 /// A client.
 pub(crate) trait Guest {
@@ -117,6 +118,8 @@ pub(crate) struct Tally {
     attempts: u64,
     reused: u64,
     sound: u64,
+    sound_scgi: u64,
+    sound_uwsgi: u64,
     lost: u64,
     unconnected: u64,
     generations: u64,
@@ -130,6 +133,8 @@ impl Tally {
         self.attempts += other.attempts;
         self.reused += other.reused;
         self.sound += other.sound;
+        self.sound_scgi += other.sound_scgi;
+        self.sound_uwsgi += other.sound_uwsgi;
         self.lost += other.lost;
         self.unconnected += other.unconnected;
         self.generations += other.generations;
@@ -425,7 +430,11 @@ impl<'a> Run<'a> {
             tally.requests = book.asks.len() as u64;
             tally.attempts = book.attempts.len() as u64;
             tally.reused = book.attempts.iter().filter(|a| !a.is_fresh).count() as u64;
-            tally.sound = book.attempts.iter().filter(|a| a.is_sound()).count() as u64;
+            let sound = || book.attempts.iter().filter(|a| a.is_sound());
+            let spoken = |speaks| sound().filter(|a| a.speaks == speaks).count() as u64;
+            tally.sound = sound().count() as u64;
+            tally.sound_scgi = spoken(Speaks::Scgi);
+            tally.sound_uwsgi = spoken(Speaks::Uwsgi);
             tally.lost = book.lost.len() as u64;
             tally.unconnected = book.unconnected as u64;
         }

@@ -10,6 +10,7 @@ use sim::{Faults, Hands, Random, Servers, Wire};
 use super::ledger::{Attempt, Book, Ledger, Part};
 use super::plan::{self, After, Plan};
 use super::request::{Reader, name};
+use super::speaks::Speaks;
 
 /// All servers.
 #[derive(Clone)]
@@ -29,6 +30,7 @@ pub(crate) struct All {
 
 /// One connection to a server.
 pub(crate) struct Server {
+    pub(crate) speaks: Speaks,
     pub(crate) wire: Rc<RefCell<Wire>>,
     /// When it is established, or refused.
     pending: Option<(u64, Connect)>,
@@ -56,8 +58,8 @@ enum Connect {
 }
 
 impl Servers for Behind {
-    fn connect(&mut self, _: &UpstreamAddr) -> io::Result<Rc<RefCell<Wire>>> {
-        self.0.borrow_mut().connect()
+    fn connect(&mut self, addr: &UpstreamAddr) -> io::Result<Rc<RefCell<Wire>>> {
+        self.0.borrow_mut().connect(Speaks::at(addr))
     }
 }
 
@@ -76,7 +78,7 @@ impl Behind {
 }
 
 impl All {
-    fn connect(&mut self) -> io::Result<Rc<RefCell<Wire>>> {
+    fn connect(&mut self, speaks: Speaks) -> io::Result<Rc<RefCell<Wire>>> {
         let now_ms = self.hands.now_ms.get();
         let random = &mut self.random;
         let how = match random.below(100) {
@@ -107,7 +109,8 @@ impl All {
         self.links.push(Server {
             wire: Rc::clone(&wire),
             pending: (!at_once).then_some((now_ms + late_ms, how)),
-            reader: Reader::default(),
+            speaks,
+            reader: Reader::new(speaks),
             attempt: None,
             requests: 0,
             due_ms: 0,
@@ -211,7 +214,7 @@ impl Server {
             return Err(violation.clone());
         }
         if !self.counted_lost
-            && let Ok(Some((ask, _))) = name(wire.lost())
+            && let Ok(Some((ask, _))) = name(self.speaks, wire.lost())
         {
             self.counted_lost = true;
             if wire.is_end_ignored() && !self.reader.has_begun(wire.sent()) {
@@ -247,7 +250,7 @@ impl Server {
             let plan = match (self.closing.take(), wire.is_ended()) {
                 (Some(after), _) => Plan::nothing(after),
                 (None, true) => Plan::nothing(After::Silent),
-                (None, false) => plan::draw(attempt, asked, part, calm, random),
+                (None, false) => plan::draw(attempt, asked, part, self.speaks, calm, random),
             };
             self.due_ms = now_ms + plan.late_ms;
             self.paused = false;
@@ -308,11 +311,15 @@ impl Server {
         if before > 0 && asked.method == "POST" && part == Part::Whole && !place.repeats {
             return Err(format!("request {ask}, a POST, is sent again"));
         }
+        if !is_fresh && self.speaks != Speaks::Http {
+            return Err(format!("request {ask} is a second one on its connection"));
+        }
         self.requests += 1;
         self.attempt = Some(book.attempts.len());
         book.attempts.push(Attempt {
             ask,
             part,
+            speaks: self.speaks,
             is_fresh,
             begun_ms: now_ms,
             is_whole: false,

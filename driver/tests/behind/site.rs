@@ -1,6 +1,7 @@
 //! What the simulated server passes on, and to whom: one location for each way of doing so, in two configurations.
 
 use std::fs::File;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -45,7 +46,7 @@ const PLACE: Place = Place {
 };
 
 /// The locations, `/NAME/ID`.
-pub(crate) const PLACES: [Place; 13] = [
+pub(crate) const PLACES: [Place; 25] = [
     PLACE,
     Place {
         name: "tries",
@@ -120,7 +121,85 @@ pub(crate) const PLACES: [Place; 13] = [
         conf: "proxy_pass http://one; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $http_connection;",
         ..PLACE
     },
+    Place {
+        name: "scgi",
+        conf: "scgi_pass s_one;",
+        ..PLACE
+    },
+    Place {
+        name: "scgi-tries",
+        tries: 3,
+        passes_by: &[503, 404],
+        conf: "scgi_pass s_three; scgi_next_upstream error timeout invalid_header http_503 http_404;",
+        ..PLACE
+    },
+    Place {
+        name: "scgi-raw",
+        conf: "scgi_pass s_one; scgi_buffering off; scgi_buffer_size 1k;",
+        ..PLACE
+    },
+    Place {
+        name: "scgi-up",
+        tries: 3,
+        streams: true,
+        conf: "scgi_pass s_three; scgi_request_buffering off;",
+        ..PLACE
+    },
+    Place {
+        name: "scgi-zip",
+        conf: "scgi_pass s_one; gzip on; gzip_types *; gzip_proxied any; gzip_min_length 1;",
+        ..PLACE
+    },
+    Place {
+        name: "scgi-ws",
+        upgrades: true,
+        conf: "scgi_pass s_one;",
+        ..PLACE
+    },
+    Place {
+        name: "uwsgi",
+        conf: "uwsgi_pass u_one;",
+        ..PLACE
+    },
+    Place {
+        name: "uwsgi-any",
+        tries: 3,
+        repeats: true,
+        conf: "uwsgi_pass u_three; uwsgi_next_upstream error timeout invalid_header non_idempotent;",
+        ..PLACE
+    },
+    Place {
+        name: "uwsgi-through",
+        tries: 2,
+        streams: true,
+        conf: "uwsgi_pass u_three; uwsgi_next_upstream_tries 2; uwsgi_request_buffering off; uwsgi_buffering off;",
+        ..PLACE
+    },
+    Place {
+        name: "uwsgi-spool",
+        conf: "uwsgi_pass u_one; uwsgi_buffer_size 1k; uwsgi_buffers 2 1k; uwsgi_busy_buffers_size 1k; \
+               uwsgi_max_temp_file_size 30k; uwsgi_temp_file_write_size 2k;",
+        ..PLACE
+    },
+    Place {
+        name: "uwsgi-ws",
+        upgrades: true,
+        conf: "uwsgi_pass u_one;",
+        ..PLACE
+    },
+    Place {
+        name: "uwsgi-errors",
+        intercepts: true,
+        conf: "uwsgi_pass u_one; uwsgi_intercept_errors on; error_page 404 500 503 /oops;",
+        ..PLACE
+    },
 ];
+
+/// Where servers speak SCGI and uwsgi.
+pub(crate) const SCGI_PORTS: RangeInclusive<u16> = 85..=88;
+pub(crate) const UWSGI_PORTS: RangeInclusive<u16> = 91..=94;
+/// `uwsgi_modifier1` and `uwsgi_modifier2`.
+pub(crate) const MODIFIERS: [u8; 2] = [5, 9];
 
 /// The body in place of a response that is intercepted.
 pub(crate) const OOPS: &str = "something is wrong";
@@ -147,6 +226,16 @@ fn config(temp: &str, conf: usize) -> String {
         0 => (4, "1m"),
         _ => (1, "1k"),
     };
+    let gateways = gateway("scgi", temp, SCGI_PORTS, "scgi_param SCGI 1;")
+        + &gateway(
+            "uwsgi",
+            temp,
+            UWSGI_PORTS,
+            &format!(
+                "uwsgi_modifier1 {}; uwsgi_modifier2 {}; uwsgi_param CONTENT_LENGTH $content_length;",
+                MODIFIERS[0], MODIFIERS[1]
+            ),
+        );
     format!(
         "events {{}}
         http {{
@@ -162,6 +251,7 @@ fn config(temp: &str, conf: usize) -> String {
                 server 127.0.0.1:82 max_fails=0; server 127.0.0.1:83 max_fails=0; server 127.0.0.1:84 max_fails=0;
                 keepalive {kept};
             }}
+            {gateways}
             server {{
                 listen 127.0.0.1:8001;
                 listen 127.0.0.1:8002 spdy;
@@ -182,6 +272,26 @@ fn config(temp: &str, conf: usize) -> String {
     )
 }
 
+/// The servers of a protocol of applications, the parameters they get, and how long they may take.
+fn gateway(name: &str, temp: &str, ports: RangeInclusive<u16>, own: &str) -> String {
+    let short = &name[..1];
+    let mut servers: Vec<String> = ports
+        .map(|port| format!("server 127.0.0.1:{port} max_fails=0; "))
+        .collect();
+    let one = servers.remove(0);
+    let three = servers.concat();
+    format!(
+        "upstream {short}_one {{ {one} }}
+        upstream {short}_three {{ {three} }}
+        {name}_temp_path {temp}/{name};
+        {name}_connect_timeout 3s; {name}_send_timeout 4s; {name}_read_timeout 5s;
+        {name}_param REQUEST_URI $request_uri;
+        {name}_param REQUEST_METHOD $request_method;
+        {own}
+        "
+    )
+}
+
 /// Configurations, made once.
 pub(crate) struct Site {
     temp: PathBuf,
@@ -194,7 +304,7 @@ impl Site {
         let number = SITES.fetch_add(1, Ordering::Relaxed);
         let name = format!("firstbyte-behind-{}-{number}", std::process::id());
         let temp = std::env::temp_dir().join(name);
-        for folder in ["body", "proxy"] {
+        for folder in ["body", "proxy", "scgi", "uwsgi"] {
             std::fs::create_dir_all(temp.join(folder))
                 .expect("the temporary directory is writable");
         }

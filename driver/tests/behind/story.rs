@@ -1,6 +1,7 @@
 //! What happened on the connections to servers, for whoever has to find out why it is wrong.
 
 use super::server::All;
+use super::speaks::Speaks;
 
 impl All {
     /// One line for each connection, and one for each request that came over one.
@@ -10,10 +11,10 @@ impl All {
         for (at, server) in self.links.iter().enumerate() {
             let wire = server.wire.borrow();
             let text = String::from_utf8_lossy(wire.sent()).into_owned();
-            let lines: Vec<&str> = text
-                .lines()
-                .filter(|line| line.ends_with("HTTP/1.1"))
-                .collect();
+            let lines: Vec<&str> = match server.speaks {
+                Speaks::Http => text.lines().filter(|l| l.ends_with("HTTP/1.1")).collect(),
+                _ => text.lines().take(1).collect(),
+            };
             story += &format!(
                 "  server {at}: got {lines:?} lost {:?}, attempt {:?}, due {}, closed {}, left {}, ended {}, reset {}, pending {}, \
                  waiting {}, sent {} fetched {}\n",

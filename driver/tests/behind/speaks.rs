@@ -1,0 +1,123 @@
+//! The protocols that servers behind speak, and a strict reader of parameters as SCGI and uwsgi servers get them.
+
+use server_base::connector::UpstreamAddr;
+
+use super::site::{MODIFIERS, SCGI_PORTS, UWSGI_PORTS};
+
+/// What a server speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Speaks {
+    #[default]
+    Http,
+    Scgi,
+    Uwsgi,
+}
+
+/// Names and values.
+pub(crate) type Params = Vec<(String, String)>;
+
+impl Speaks {
+    /// What the server at an address speaks.
+    pub(crate) fn at(addr: &UpstreamAddr) -> Self {
+        match addr {
+            UpstreamAddr::Inet(addr) if SCGI_PORTS.contains(&addr.port()) => Self::Scgi,
+            UpstreamAddr::Inet(addr) if UWSGI_PORTS.contains(&addr.port()) => Self::Uwsgi,
+            _ => Self::Http,
+        }
+    }
+
+    /// The target of a request, as soon as what came of it tells.
+    pub(crate) fn target(self, came: &[u8]) -> Option<&[u8]> {
+        if self == Self::Http {
+            let line = &came[..find(came, b" HTTP/")?];
+            return line.splitn(2, |byte| *byte == b' ').nth(1);
+        }
+        let rest = &came[find(came, b"REQUEST_URI")? + 11..];
+        match self {
+            Self::Uwsgi => {
+                let (len, value) = rest.split_first_chunk()?;
+                value.get(..usize::from(u16::from_le_bytes(*len)))
+            }
+            _ => {
+                let value = rest.get(1..)?;
+                value.get(..find(value, b"\0")?)
+            }
+        }
+    }
+
+    /// The parameters of a request and how many bytes they are, once all of them are there.
+    ///
+    /// # Errors
+    /// They are not what the protocol says.
+    pub(crate) fn params(self, came: &[u8]) -> Result<Option<(Params, usize)>, String> {
+        match self {
+            Self::Http => Err("requests of HTTP have no parameters".to_owned()),
+            Self::Scgi => netstring(came),
+            Self::Uwsgi => packet(came),
+        }
+    }
+}
+
+fn netstring(came: &[u8]) -> Result<Option<(Params, usize)>, String> {
+    let Some(colon) = find(came, b":") else {
+        return match came.iter().all(u8::is_ascii_digit) && came.len() < 6 {
+            true => Ok(None),
+            false => Err("no netstring".to_owned()),
+        };
+    };
+    let len: usize = text(&came[..colon])?.parse().map_err(|_| "no length")?;
+    let Some(inside) = came.get(colon + 1..colon + 2 + len) else {
+        return Ok(None);
+    };
+    let inside = inside.strip_suffix(b"\0,").ok_or("no end of a netstring")?;
+    let words: Vec<&[u8]> = inside.split(|byte| *byte == 0).collect();
+    if words.len() % 2 != 0 {
+        return Err("a name without a value".to_owned());
+    }
+    let pairs = words.chunks(2);
+    let params: Params = pairs
+        .map(|pair| Ok((text(pair[0])?, text(pair[1])?)))
+        .collect::<Result<_, String>>()?;
+    let has = |at: usize, name: &str| params.get(at).is_some_and(|(n, _)| n == name);
+    let is_scgi = params.iter().any(|(n, v)| n == "SCGI" && v == "1");
+    if !has(0, "CONTENT_LENGTH") || !is_scgi {
+        return Err(format!("not the parameters of SCGI: {params:?}"));
+    }
+    Ok(Some((params, colon + 2 + len)))
+}
+
+fn packet(came: &[u8]) -> Result<Option<(Params, usize)>, String> {
+    let Some((&[first, low, high, second], rest)) = came.split_first_chunk() else {
+        return Ok(None);
+    };
+    if [first, second] != MODIFIERS {
+        return Err(format!("modifiers {first} {second}"));
+    }
+    let size = usize::from(u16::from_le_bytes([low, high]));
+    let Some(mut rest) = rest.get(..size) else {
+        return Ok(None);
+    };
+    let mut params = Params::new();
+    while !rest.is_empty() {
+        params.push((word(&mut rest)?, word(&mut rest)?));
+    }
+    Ok(Some((params, 4 + size)))
+}
+
+/// A length and what has it.
+fn word(rest: &mut &[u8]) -> Result<String, String> {
+    let (len, behind) = rest.split_first_chunk().ok_or("no length")?;
+    let len = usize::from(u16::from_le_bytes(*len));
+    let word = behind.get(..len).ok_or("a word beyond its packet")?;
+    *rest = &behind[len..];
+    text(word)
+}
+
+fn text(bytes: &[u8]) -> Result<String, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "a parameter is not text")?;
+    Ok(text.to_owned())
+}
+
+pub(crate) fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|w| w == what)
+}
