@@ -1,0 +1,74 @@
+//! memcached, client role: the same bytes, whole, cut, and out of buffers that are given away tell the same story, a part of a
+//! value is never told as the whole, and a request is one line with the key.
+#![no_main]
+
+#[path = "kept_peer.rs"]
+mod kept_peer;
+
+use engines::client::Refusal;
+use engines::http::ResponseHead;
+use engines::memcached::{Client, ProtocolError};
+use kept_peer::Spoken;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| kept_peer::run::<Memcached>(input));
+
+struct Memcached {
+    client: Client,
+    line_bytes: usize,
+    key: &'static [u8],
+}
+
+impl Spoken for Memcached {
+    edge!(ProtocolError);
+
+    const NOTE_BYTES: usize = 64;
+
+    fn new(limits: u8) -> Self {
+        Self {
+            client: Client::new(),
+            line_bytes: [4096, 32, 1, usize::from(limits)][usize::from(limits & 3)],
+            key: b"",
+        }
+    }
+
+    fn request(&mut self, choice: u8) -> Result<u32, Refusal> {
+        let keys = [
+            &b"k"[..],
+            b"/a%20b",
+            b"VALUE",
+            b"",
+            b"a b",
+            b"a\r\nb",
+            b"k",
+            b"\x7f\xfe",
+        ];
+        let key = keys[usize::from(choice & 7)];
+        let stream = self.client.request(key, self.line_bytes)?;
+        assert!(!matches!(choice & 7, 3..6), "a key that is none");
+        self.key = key;
+        Ok(stream)
+    }
+
+    fn go_on(&mut self, _: u8) {}
+
+    fn check_sent(&mut self, sent: &[u8]) {
+        let expected = [b"get ", self.key, b"\r\n"].concat();
+        assert!(sent.is_empty() || sent == expected);
+    }
+
+    /// With one bit of the mode every byte 0xfe is a line end, which is more than most inputs have.
+    fn said(mode: u8, bytes: &[u8]) -> Vec<u8> {
+        let ends = mode & 2 != 0;
+        let of = |byte: &u8| match byte {
+            0xfe if ends => b"\r\n".to_vec(),
+            byte => vec![*byte],
+        };
+        bytes.iter().flat_map(of).collect()
+    }
+
+    fn has_body(&self, head: &ResponseHead) -> bool {
+        assert!(matches!(head.status, 200 | 404));
+        true
+    }
+}
