@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -27,6 +28,26 @@ pub fn command(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file());
     if found.is_none() {
         skipped(&format!("{name} is not installed; .ci/setup installs it"));
+    }
+    found
+}
+
+/// The same for a command whose name ends with a version, as `php-fpm8.2`: the last of them.
+///
+/// # Panics
+/// When it is missing and `CI=true`.
+#[must_use]
+pub fn command_like(prefix: &str) -> Option<PathBuf> {
+    let folders = ["/usr/sbin", "/usr/bin", "/usr/local/sbin"].map(std::fs::read_dir);
+    let files = folders.into_iter().flatten().flatten().flatten();
+    let is_version = |rest: &str| rest.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let named = files.map(|file| file.path()).filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.strip_prefix(prefix).is_some_and(is_version)
+    });
+    let found = named.max();
+    if found.is_none() {
+        skipped(&format!("{prefix} is not installed; .ci/setup installs it"));
     }
     found
 }
@@ -72,19 +93,46 @@ impl Program {
     /// When it never does; the message holds what the program has printed.
     #[must_use]
     #[track_caller]
-    pub fn accepting(mut self, port: u16) -> Self {
+    pub fn accepting(self, port: u16) -> Self {
+        self.ready(&format!("on port {port}"), || {
+            Client::try_connect_to("127.0.0.1", port).is_ok()
+        })
+    }
+
+    /// Waits until a socket of the UNIX domain accepts.
+    ///
+    /// # Panics
+    /// When it never does; the message holds what the program has printed.
+    #[must_use]
+    #[track_caller]
+    pub fn listening(self, path: &Path) -> Self {
+        self.ready(&format!("at {}", path.display()), || {
+            UnixStream::connect(path).is_ok()
+        })
+    }
+
+    #[track_caller]
+    fn ready(mut self, place: &str, accepts: impl Fn() -> bool) -> Self {
         let mut ended = None;
         // Interpreters take seconds to start on a busy machine.
-        let accepts = holds_within(DEADLINE * 3, || {
+        let ready = holds_within(DEADLINE * 3, || {
             ended = self.child.try_wait().ok().flatten();
-            ended.is_some() || Client::try_connect_to("127.0.0.1", port).is_ok()
+            ended.is_some() || accepts()
         });
         assert!(
-            accepts && ended.is_none(),
-            "nobody accepts on {port}, {ended:?}: {}",
+            ready && ended.is_none(),
+            "nobody accepts {place}, {ended:?}: {}",
             self.printed()
         );
         self
+    }
+
+    /// Sends a signal to its process and to those that it has started.
+    pub fn signal_all(&self, signal: Signal) {
+        for child in process::children(self.pid()) {
+            process::signal(child, signal);
+        }
+        process::signal(self.pid(), signal);
     }
 
     /// What it has printed so far.
