@@ -1,4 +1,4 @@
-"""A WSGI application for gunicorn: logging in with a cookie, an upload, a download, an error."""
+"""A WSGI application for gunicorn, uWSGI and SCGI: logging in with a cookie, an upload, a download, an error."""
 
 import hashlib
 import secrets
@@ -55,7 +55,7 @@ def application(environ, start_response):
             size += len(piece)
         return answer('200 OK', f'{size} {digest.hexdigest()}')
     if path == '/download':
-        # No length: gunicorn sends it in chunks.
+        # No length: servers of HTTP send it in chunks, those of CGI end it.
         start_response('200 OK', [('Content-Type', 'application/octet-stream')])
         return pieces()
     if path == '/digest':

@@ -35,6 +35,7 @@ pub mod programs;
 pub mod received;
 pub mod response;
 pub mod server;
+pub mod shop;
 pub mod small_disk;
 pub mod source;
 pub mod spdy;

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use crate::server::Builder;
 
-/// Puts files of `packaging/conf` where `include` of the server finds them.
+/// Puts files of `conf` where `include` of the server finds them.
 ///
 /// # Panics
 /// When one is not there.
 #[must_use]
 pub fn with_packaged(server: Builder, names: &[&str]) -> Builder {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/conf");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../conf");
     names.iter().fold(server, |server, name| {
         let path = folder.join(name);
         let content = std::fs::read(&path);

@@ -150,15 +150,16 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Asked first: a server of several processes ends the others.
+        // Asked first: a server of several processes ends the others. Not every one does, and they would keep its port.
+        let children = process::children(self.child.id());
         process::signal(self.child.id(), Signal::TERM);
         if !holds_within(DEADLINE / 4, || {
             self.child.try_wait().is_ok_and(|status| status.is_some())
         }) {
-            for child in process::children(self.child.id()) {
-                process::signal(child, Signal::KILL);
-            }
             let _ = self.child.kill();
+        }
+        for child in children {
+            process::signal(child, Signal::KILL);
         }
         let _ = self.child.wait();
     }

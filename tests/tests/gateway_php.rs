@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use firstbyte_tests::client::request;
 use firstbyte_tests::packaged::with_packaged;
 use firstbyte_tests::php::{self, Listen};
-use firstbyte_tests::{Client, H2Client, Server, Signal, peer, wait_until};
+use firstbyte_tests::{Client, H2Client, Server, peer, shop};
 
 /// The parts of `/app.php/parts`.
 const PARTS: usize = 10;
@@ -303,17 +303,6 @@ fn page_in_ten_parts_comes_part_by_part() {
     }
 }
 
-/// Makes the server read its configuration again.
-#[track_caller]
-fn reload(server: &Server, generation: usize) {
-    let (before, now) = (generation - 1, format!("g{generation}"));
-    server.rewrite_conf(|text| text.replace(&format!("200 g{before};"), &format!("200 {now};")));
-    server.signal(Signal::HUP);
-    wait_until("the configuration is taken", || {
-        server.get("/generation").text() == now
-    });
-}
-
 #[test]
 fn reload_cuts_neither_downloads_nor_uploads() {
     for keep in [false, true] {
@@ -326,30 +315,12 @@ fn reload_cuts_neither_downloads_nor_uploads() {
         php::open(&server, "reload", 0);
         page.until("part 0\n");
         let digest = server.get("/app.php/digest").text();
-        let body = server.get("/app.php/download").body;
-        let (first, last) = body.split_at(body.len() / 2);
-        let length = format!("Content-Length: {}", body.len());
-        let mut upload = server.client();
-        upload
-            .send(request("POST", "/app.php/upload", &[&length]))
-            .send(first);
-        // A download that its client does not read on.
-        let mut download = server.client();
-        download.send(request("GET", "/app.php/download", &[]));
-        let began = String::from_utf8_lossy(&download.bytes(12)).into_owned();
-        assert_eq!(began, "HTTP/1.1 200");
-        for generation in 1..=2 {
-            reload(&server, generation);
-        }
+        shop::reload_in_transfers(&server, "/app.php/upload", "/app.php/download", &digest);
         for part in 1..PARTS {
             php::open(&server, "reload", part);
             page.until(&format!("part {part}\n"));
         }
         page.until("\r\n0\r\n\r\n");
-        assert_eq!(upload.send(last).response().text(), digest);
-        let rest = download.send(request("GET", "/plain.txt", &["Connection: close"]));
-        let rest = rest.rest();
-        assert!(rest.len() > body.len(), "{} bytes", rest.len());
         assert_eq!(server.get("/app.php/digest").text(), digest);
     }
 }

@@ -13,7 +13,9 @@ use firstbyte_tests::busy::{inconclusive, worst_stall_while};
 use firstbyte_tests::client::request;
 use firstbyte_tests::node::{modules, script};
 use firstbyte_tests::programs::{Program, command};
-use firstbyte_tests::{Client, H2Client, Server, Signal, SpdyClient, TempDir, peer, wait_until};
+use firstbyte_tests::{
+    Client, H2Client, Server, Signal, SpdyClient, TempDir, peer, shop, wait_until,
+};
 use tls_client::site;
 
 /// How long an event may take, through the application and to the last of all streams.
@@ -373,49 +375,7 @@ fn gunicorn_serves_behind_its_documented_configuration() {
     let host = "Host: www.example.com";
     let mut client = server.client();
     assert_eq!(client.get_with("/site.css", &[host]).text(), "css");
-    // The application's session: two cookies and a redirect that is left as it is.
-    assert_eq!(client.get_with("/me", &[host]).status, 403);
-    client.send(request("POST", "/login", &[host, "Content-Length: 8"]) + "name=ada");
-    let answer = client.response();
-    assert_eq!(
-        (answer.status, answer.header("Location")),
-        (302, Some("http://www.example.com/me"))
-    );
-    let cookies = answer.header_values("Set-Cookie");
-    assert_eq!((cookies.len(), cookies[1]), (2, "theme=dark"));
-    let session = cookies[0].split(';').next().expect("it has a value");
-    let cookie = format!("Cookie: {session}; {}", cookies[1]);
-    assert_eq!(client.get_with("/me", &[host, &cookie]).text(), "hello ada");
-    // 20 MB each way: gunicorn sends its own in chunks.
-    let download = client.get_with("/download", &[host]);
-    assert_eq!((download.status, download.body.len()), (200, 20 << 20));
-    let block: Vec<u8> = (0..=250).collect::<Vec<u8>>().repeat(261);
-    let mut blocks = download.body.chunks(block.len());
-    let in_place = blocks.all(|piece| *piece == block[..piece.len()]);
-    assert!(in_place, "something is lost or doubled");
-    let digest = client.get_with("/digest", &[host]).text();
-    for framing in ["Content-Length", "Transfer-Encoding"] {
-        if framing == "Content-Length" {
-            let length = format!("Content-Length: {}", download.body.len());
-            client
-                .send(request("POST", "/upload", &[host, &length]))
-                .send(&download.body);
-        } else {
-            client.send(request(
-                "POST",
-                "/upload",
-                &[host, "Transfer-Encoding: chunked"],
-            ));
-            for piece in download.body.chunks(1 << 16) {
-                client
-                    .send(format!("{:x}\r\n", piece.len()))
-                    .send(piece)
-                    .send("\r\n");
-            }
-            client.send("0\r\n\r\n");
-        }
-        assert_eq!(client.response().text(), digest, "{framing}");
-    }
+    shop::visit(&mut client, host);
     // Its own error page comes through; without it, the configured one.
     assert_eq!(client.get_with("/broken", &[host]).status, 500);
     assert!(
