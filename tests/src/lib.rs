@@ -21,6 +21,7 @@ pub mod command;
 pub mod dir;
 pub mod explain;
 pub mod fastcgi;
+pub mod flushed;
 pub mod h2;
 pub mod hpack;
 pub mod limited;

@@ -1,0 +1,274 @@
+//! Whether each piece of a response reaches its client when the server behind has sent it.
+//!
+//! The server behind sends its next piece only when the test lets it, which is when the client has the one before: what is held
+//! back never comes. `FLUSH_LATE_MS=5` is how late a byte may be, a generous time without.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::busy::{inconclusive, worst_stall_while};
+use crate::client::request;
+use crate::h2::H2Client;
+use crate::node::script;
+use crate::spdy::SpdyClient;
+use crate::wait::{DEADLINE, pause};
+
+/// How late a byte may be on a machine that does something else as well.
+const LATE: Duration = Duration::from_millis(20);
+/// A machine that keeps a thread from running for so long cannot judge that.
+const STALL_MAX: Duration = Duration::from_millis(5);
+/// How often a judgement is tried.
+const TRIES: usize = 4;
+/// A piece has come when nothing follows for so long.
+const QUIET: Duration = Duration::from_millis(3);
+
+/// A client in the middle of a response.
+#[derive(Debug)]
+pub enum Reader {
+    /// Over HTTP/1.1: the bytes so far.
+    Http1(TcpStream, Vec<u8>),
+    /// A stream of HTTP/2.
+    Http2(Box<H2Client>, u32),
+    /// A stream of SPDY.
+    Spdy(Box<SpdyClient>, u32),
+}
+
+impl Reader {
+    /// Asks over a protocol by its name in ALPN, for a path in a coding.
+    ///
+    /// # Panics
+    /// When nobody accepts.
+    #[must_use]
+    pub fn ask(protocol: &str, port: u16, path: &str, coding: &str) -> Self {
+        let fields = [("accept-encoding", coding)];
+        match protocol {
+            "h2" => {
+                let mut client = Box::new(H2Client::connect(port));
+                let stream = client.request("GET", path, &fields, true);
+                Self::Http2(client, stream)
+            }
+            "spdy/3.1" => {
+                let mut client = Box::new(SpdyClient::connect(port));
+                let stream = client.request("GET", path, &fields, true);
+                Self::Spdy(client, stream)
+            }
+            _ => {
+                let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it accepts");
+                let accept = format!("Accept-Encoding: {coding}");
+                let head = request("GET", path, &[&accept]);
+                stream.write_all(head.as_bytes()).expect("it reads");
+                Self::Http1(stream, Vec::new())
+            }
+        }
+    }
+
+    /// What has come of the body; `None` before the end of the head.
+    #[must_use]
+    pub fn body(&self) -> Option<Vec<u8>> {
+        let reply = match self {
+            Self::Http1(_, bytes) => return chunks_of(bytes),
+            Self::Http2(client, stream) => client.so_far(*stream),
+            Self::Spdy(client, stream) => client.so_far(*stream),
+        };
+        (reply.status != 0).then_some(reply.body)
+    }
+
+    /// Reads until `done` says so of the body.
+    pub fn holds_within(&mut self, limit: Duration, done: impl Fn(Option<usize>) -> bool) -> bool {
+        let start = Instant::now();
+        let len = |reader: &Self| reader.body().map(|body| body.len());
+        match self {
+            Self::Http2(client, stream) => {
+                let stream = *stream;
+                client.holds_within(limit, |c| {
+                    let reply = c.replies.get(&stream).filter(|reply| reply.status != 0);
+                    done(reply.map(|reply| reply.body.len()))
+                })
+            }
+            Self::Spdy(client, stream) => {
+                let stream = *stream;
+                client.holds_within(limit, |c| {
+                    let reply = c.replies.get(&stream).filter(|reply| reply.status != 0);
+                    done(reply.map(|reply| reply.body.len()))
+                })
+            }
+            Self::Http1(..) => {
+                while !done(len(self)) {
+                    let left = limit.saturating_sub(start.elapsed());
+                    if left.is_zero() || !self.read_http1(left) {
+                        break;
+                    }
+                }
+                done(len(self))
+            }
+        }
+    }
+
+    /// Reads once; false when nothing came.
+    fn read_http1(&mut self, limit: Duration) -> bool {
+        let Self::Http1(stream, bytes) = self else {
+            return false;
+        };
+        stream
+            .set_read_timeout(Some(limit))
+            .expect("it is not zero");
+        let mut piece = [0; 4096];
+        match stream.read(&mut piece) {
+            Ok(count) => {
+                bytes.extend_from_slice(&piece[..count]);
+                count > 0
+            }
+            Err(e) => e.kind() == ErrorKind::Interrupted,
+        }
+    }
+}
+
+/// The whole chunks behind a head; `None` before its end.
+fn chunks_of(bytes: &[u8]) -> Option<Vec<u8>> {
+    let text_end = |bytes: &[u8], mark: &[u8]| bytes.windows(mark.len()).position(|w| w == mark);
+    let mut rest = &bytes[text_end(bytes, b"\r\n\r\n")? + 4..];
+    let mut body = Vec::new();
+    while let Some(end) = text_end(rest, b"\r\n") {
+        let size = String::from_utf8_lossy(&rest[..end]).into_owned();
+        let size = usize::from_str_radix(&size, 16).expect("a chunk size");
+        let Some(data) = rest.get(end + 2..end + 2 + size) else {
+            break;
+        };
+        body.extend_from_slice(data);
+        rest = rest.get(end + 4 + size..).unwrap_or_default();
+    }
+    Some(body)
+}
+
+/// What can be decoded of a body whose end has not come.
+fn decoded(coding: &str, body: &[u8]) -> Vec<u8> {
+    let mut command = match coding {
+        "gzip" => Command::new("gzip"),
+        "zstd" => Command::new("zstd"),
+        "br" => {
+            let mut node = Command::new("node");
+            node.arg(script("inflate.js"));
+            node
+        }
+        _ => return body.to_vec(),
+    };
+    if coding != "br" {
+        command.arg("-dcq");
+    }
+    let piped = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut child = piped
+        .spawn()
+        .expect("the tool is there; .ci/setup installs it");
+    // It is far shorter than a pipe. That the end is missing is an error of the tool, which prints what it has.
+    let written = child.stdin.take().expect("it is piped").write_all(body);
+    written.expect("it reads");
+    child.wait_with_output().expect("it was started").stdout
+}
+
+/// What a response consists of: how it begins, and its pieces.
+#[derive(Debug)]
+pub struct Expected<'a> {
+    /// What comes with the head.
+    pub first: Vec<u8>,
+    /// How long nothing follows it.
+    pub pause: Duration,
+    /// What comes afterwards, each by itself.
+    pub pieces: Vec<Vec<u8>>,
+    /// The coding of all of it.
+    pub coding: &'a str,
+}
+
+impl Expected<'_> {
+    /// Lets piece by piece go with `open`; gives the worst delay of one.
+    ///
+    /// # Errors
+    /// What was held back, or is not what was sent.
+    ///
+    /// # Panics
+    /// When a tool that decodes is missing.
+    pub fn worst_delay(
+        &self,
+        reader: &mut Reader,
+        open: impl Fn(usize),
+    ) -> Result<Duration, String> {
+        let coding = self.coding;
+        let mut worst = Duration::ZERO;
+        if !self.first.is_empty() && !reader.holds_within(DEADLINE / 4, |len| len > Some(0)) {
+            return Err("what comes with the head is held back".to_owned());
+        }
+        pause(self.pause);
+        let mut text = self.first.clone();
+        for (n, piece) in self.pieces.iter().enumerate() {
+            // A stream that is compressed may begin with bytes of its own, before there is anything to compress.
+            let before = reader.body().map_or(0, |body| body.len());
+            let start = Instant::now();
+            open(n);
+            let last = if coding == "identity" {
+                let whole = Some(before + piece.len());
+                let came = reader.holds_within(DEADLINE / 4, |len| len >= whole);
+                came.then(|| start.elapsed())
+            } else {
+                last_growth(reader, before, start)
+            };
+            let Some(last) = last else {
+                return Err(format!("piece {n} is held back"));
+            };
+            worst = worst.max(last);
+            text.extend(piece);
+            // To decode every one would take seconds for all of them.
+            if n == 0 || n + 1 == self.pieces.len() {
+                let seen = decoded(coding, &reader.body().unwrap_or_default());
+                if seen != text {
+                    return Err(format!("after piece {n} a client can read {seen:?}"));
+                }
+            }
+        }
+        Ok(worst)
+    }
+}
+
+/// When the last bytes of a piece came, whose length nobody knows.
+fn last_growth(reader: &mut Reader, before: usize, start: Instant) -> Option<Duration> {
+    let mut came = before;
+    let mut last = None;
+    let mut limit = DEADLINE / 4;
+    while reader.holds_within(limit, |len| len > Some(came)) {
+        last = Some(start.elapsed());
+        came = reader.body().map_or(0, |body| body.len());
+        limit = QUIET;
+    }
+    last
+}
+
+/// Tries until all is in time, or the machine is not to blame; gives what was wrong, and with what.
+///
+/// # Panics
+/// When `FLUSH_LATE_MS` is no number.
+pub fn judge(what: &str, mut once: impl FnMut() -> Result<Duration, String>) -> Option<String> {
+    let limit = std::env::var("FLUSH_LATE_MS").map_or(LATE, |ms| {
+        Duration::from_millis(ms.parse().expect("a number"))
+    });
+    let mut stalls = Vec::new();
+    let mut finding = String::new();
+    for _ in 0..TRIES {
+        let mut outcome = Ok(Duration::ZERO);
+        let stall = worst_stall_while(|| outcome = once());
+        match outcome {
+            Ok(worst) if worst <= limit => return None,
+            Ok(worst) => finding = format!("{what}: {worst:?} late"),
+            // That is no matter of time.
+            Err(why) => return Some(format!("{what}: {why}")),
+        }
+        stalls.push(stall);
+    }
+    if stalls.iter().all(|stall| *stall >= STALL_MAX) {
+        inconclusive(&format!("{finding}, with stalls of {stalls:?}"));
+        return None;
+    }
+    Some(finding)
+}
