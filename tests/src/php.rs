@@ -6,11 +6,13 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::client::{Client, request};
 use crate::dir::set_mode;
 use crate::node::script;
 use crate::peer;
 use crate::programs::{Program, command_like};
 use crate::server::{Builder, Server};
+use crate::wait::wait_until;
 
 /// Where a pool listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +67,7 @@ pub fn start(server: &Server, listen: Listen, children: usize, more: &str) -> Op
     let at = server.expand(listen.name());
     let at = at.trim_start_matches("unix:");
     let text = format!(
-        "[global]\nerror_log = {dir}/fpm.log\n[www]\n{user}\nlisten = {at}\nlisten.mode = 0666\npm = static\n\
+        "[global]\nerror_log = {dir}/fpm.log\nprocess_control_timeout = 5s\n[www]\n{user}\nlisten = {at}\nlisten.mode = 0666\npm = static\n\
          pm.max_children = {children}\nphp_admin_value[session.save_path] = {dir}/sessions\n\
          php_admin_value[upload_max_filesize] = 32M\nphp_admin_value[post_max_size] = 32M\n{more}\n"
     );
@@ -95,4 +97,45 @@ pub fn gates(server: &Server, name: &str) {
 pub fn open(server: &Server, name: &str, number: usize) {
     let file = Path::new("gates").join(name).join(number.to_string());
     std::fs::write(server.path(&file.to_string_lossy()), "").expect("the folder is the test's");
+}
+
+/// Waits until a request for `/slow` with these gates has reached PHP.
+///
+/// # Panics
+/// When it never does.
+#[track_caller]
+pub fn wait_until_begun(server: &Server, name: &str) {
+    let file = server.path("gates").join(name).join("begun");
+    wait_until("the request has reached PHP", || file.exists());
+}
+
+/// A response whose end has not come: what is read of it grows part by part.
+#[derive(Debug)]
+pub struct Page {
+    /// The connection it comes on.
+    pub client: Client,
+    /// What has come, framing and all.
+    pub seen: String,
+}
+
+impl Page {
+    /// Asks for it.
+    #[must_use]
+    pub fn ask(server: &Server, target: &str) -> Self {
+        let mut client = server.client();
+        client.send(request("GET", target, &[]));
+        let seen = String::new();
+        Self { client, seen }
+    }
+
+    /// Reads until this has come.
+    ///
+    /// # Panics
+    /// When the response ends before.
+    #[track_caller]
+    pub fn until(&mut self, text: &str) {
+        while !self.seen.contains(text) {
+            self.seen += &String::from_utf8_lossy(&self.client.bytes(1));
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use firstbyte_tests::client::request;
 use firstbyte_tests::packaged::with_packaged;
-use firstbyte_tests::php::{self, Listen};
+use firstbyte_tests::php::{self, Listen, Page};
 use firstbyte_tests::{Client, H2Client, Server, peer, shop};
 
 /// The parts of `/app.php/parts`.
@@ -245,29 +245,6 @@ fn application_serves_over_tcp() {
 #[test]
 fn application_serves_over_tcp_with_kept_connections() {
     serves(Listen::Tcp, true);
-}
-
-/// A response whose end has not come: what is read of it grows part by part.
-struct Page {
-    client: Client,
-    seen: String,
-}
-
-impl Page {
-    fn ask(server: &Server, target: &str) -> Self {
-        let mut client = server.client();
-        client.send(request("GET", target, &[]));
-        let seen = String::new();
-        Self { client, seen }
-    }
-
-    /// Reads, framing and all, until this has come.
-    #[track_caller]
-    fn until(&mut self, text: &str) {
-        while !self.seen.contains(text) {
-            self.seen += &String::from_utf8_lossy(&self.client.bytes(1));
-        }
-    }
 }
 
 /// Each part leaves PHP when the one before has come, so that one held back would never come.

@@ -23,10 +23,16 @@ function let_go(): void
     flush();
 }
 
-// Waits until the test has made the file GATES/NUMBER, where GATES is what the request says.
+// A file in the folder of gates that the request names.
+function gate(string $name): string
+{
+    return dirname($_SERVER['DOCUMENT_ROOT']) . '/gates/' . basename($_GET['gates']) . '/' . $name;
+}
+
+// Waits until the test has made the file of this number.
 function wait_for_gate(int $number): void
 {
-    $file = dirname($_SERVER['DOCUMENT_ROOT']) . '/gates/' . basename($_GET['gates']) . '/' . $number;
+    $file = gate((string) $number);
     for ($tries = 0; !file_exists($file) && $tries < 16000; $tries++) {
         usleep(500);
         clearstatcache();
@@ -96,16 +102,19 @@ switch ($_SERVER['PATH_INFO'] ?? '') {
         }
         break;
     case '/slow':
+        touch(gate('begun'));
         wait_for_gate(0);
         answer(200, 'slow');
         break;
-    case '/late':
-        // The head and a line at once, the rest after half a second.
+    case '/page':
+        // In two halves, 2000 numbered lines in all.
         header('Content-Type: text/plain');
-        echo "head\n";
-        let_go();
-        usleep(500000);
-        echo "body\n";
+        for ($number = 0; $number < 2000; $number++) {
+            echo "line $number\n";
+            if ($number === 1000) {
+                let_go();
+            }
+        }
         break;
     case '/log':
         error_log('a line of the application');
