@@ -48,6 +48,12 @@ pub fn is_waiting(pid: u32) -> bool {
     state(pid) == Some('S')
 }
 
+/// True while a signal keeps the process stopped.
+#[must_use]
+pub fn is_stopped(pid: u32) -> bool {
+    state(pid) == Some('T')
+}
+
 /// How long a process has computed, hundredths of a second.
 #[must_use]
 pub fn cpu_ticks(pid: u32) -> u64 {

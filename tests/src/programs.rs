@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use crate::client::Client;
 use crate::dir::TempDir;
 use crate::process;
-use crate::wait::{DEADLINE, holds_within};
+use crate::wait::{DEADLINE, holds_within, wait_until};
 
 /// Where a command of the system is; says it where there is none, and that the test is skipped.
 ///
@@ -128,7 +128,14 @@ impl Program {
     }
 
     /// Sends a signal to its process and to those that it has started.
+    ///
+    /// # Panics
+    /// When it has ended.
+    #[track_caller]
     pub fn signal_all(&self, signal: Signal) {
+        // Stopped first, so that it does not start another for one that goes.
+        process::signal(self.pid(), Signal::STOP);
+        wait_until("it is stopped", || process::is_stopped(self.pid()));
         for child in process::children(self.pid()) {
             process::signal(child, signal);
         }
