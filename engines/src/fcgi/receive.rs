@@ -136,14 +136,12 @@ impl Client {
     }
 
     fn end_stdout(&mut self) -> Result<(), ProtocolError> {
-        match self.receiving {
-            Receiving::Head | Receiving::Body(Left::Bytes(1..)) => {
-                return Err(ProtocolError::StdoutClosed);
-            }
-            // As nginx: nobody waits for an end that may be late where nothing depends on it.
-            _ if !self.keep => self.drop_rest(),
-            _ => self.receiving = Receiving::StdoutEnded,
+        if let Receiving::Head | Receiving::Body(Left::Bytes(1..)) = self.receiving {
+            return Err(ProtocolError::StdoutClosed);
         }
+        // END_REQUEST is waited for on connections that are not kept, too: an application that writes it to one that is
+        // closed gets a signal.
+        self.receiving = Receiving::StdoutEnded;
         Ok(())
     }
 

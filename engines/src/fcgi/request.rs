@@ -32,7 +32,8 @@ impl Client {
         if !self.is_reusable() {
             return Err(Refusal::Busy);
         }
-        let has_body = !matches!(options.body, BodyLength::None | BodyLength::Length(0));
+        // A body of no bytes has an end, which may be yet to come.
+        let has_body = options.body != BodyLength::None;
         let mut result = Ok(());
         self.out.push_with(|run| {
             let before = run.len();
@@ -76,11 +77,13 @@ impl Client {
             }
             Sending::Counted { left } => {
                 self.keep &= len <= left;
+                if left == 0 {
+                    return;
+                }
                 chunk = chunk.truncated(left);
-                self.sending = match left.saturating_sub(len) {
-                    0 => Sending::Ended,
-                    left => Sending::Counted { left },
-                };
+                // The end is sent by `end` alone: a client that sends more than it announced is found out before.
+                let left = left.saturating_sub(len);
+                self.sending = Sending::Counted { left };
             }
             Sending::Open => {}
         }
@@ -92,16 +95,13 @@ impl Client {
             self.out.push(piece);
             self.out.push_bytes(&[0; HEADER_BYTES][..padding]);
         }
-        if self.sending == Sending::Ended {
-            self.out.push_with(|run| empty(STDIN, run));
-        }
     }
 
     /// Ends the request's body. One shorter than announced ends the connection after the response.
     pub fn end(&mut self) {
         let sending = std::mem::replace(&mut self.sending, Sending::Ended);
         if sending != Sending::Ended {
-            self.keep &= sending == Sending::Open;
+            self.keep &= matches!(sending, Sending::Open | Sending::Counted { left: 0 });
             self.out.push_with(|run| empty(STDIN, run));
         }
     }

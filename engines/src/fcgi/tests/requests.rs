@@ -109,12 +109,13 @@ fn a_body_goes_between_records() {
     client.send(Chunk::Flush);
     assert_eq!(records(&sent(&mut client)), [(5, b"hello ".to_vec(), 2)]);
     client.send(Chunk::Owned(b"world".to_vec()));
-    let rest = [(5, b"world".to_vec(), 3), (5, vec![], 0)];
     assert_eq!(
         records(&sent(&mut client)),
-        rest,
-        "its end follows its last byte"
+        [(5, b"world".to_vec(), 3)],
+        "more of it would be too much"
     );
+    client.end();
+    assert_eq!(records(&sent(&mut client)), [(5, vec![], 0)]);
     client.end();
     assert_eq!(sent(&mut client), b"");
 }
@@ -139,6 +140,7 @@ fn a_large_piece_is_several_records() {
     for chunk in kinds {
         let mut client = asked_for(BodyLength::Length(200_000));
         client.send(chunk);
+        client.end();
         let sent = records(&sent(&mut client));
         let lengths: Vec<usize> = sent.iter().map(|record| record.1.len()).collect();
         assert_eq!(lengths, [65528, 65528, 65528, 200_000 - 3 * 65528, 0]);
@@ -171,6 +173,7 @@ fn a_range_of_a_file_goes_between_records() {
         offset: 5,
         len: 70_001,
     }));
+    client.end();
     let mut queue = OutputQueue::default();
     client.transmit(&mut queue);
     let mut seen = Vec::new();
@@ -201,10 +204,19 @@ fn a_range_of_a_file_goes_between_records() {
 fn more_of_a_body_than_announced_is_not_sent() {
     let mut client = asked_for(BodyLength::Length(3));
     client.send(Chunk::Static(b"abcd"));
-    let expected = [(5, b"abc".to_vec(), 5), (5, vec![], 0)];
-    assert_eq!(records(&sent(&mut client)), expected);
+    assert_eq!(records(&sent(&mut client)), [(5, b"abc".to_vec(), 5)]);
     client.send(Chunk::Static(b"e"));
     assert_eq!(sent(&mut client), b"");
+    client.end();
+    assert_eq!(records(&sent(&mut client)), [(5, vec![], 0)]);
+}
+
+#[test]
+fn a_body_of_no_bytes_ends_when_it_is_said() {
+    let mut client = asked_for(BodyLength::Length(0));
+    assert_eq!(sent(&mut client), b"");
+    client.end();
+    assert_eq!(records(&sent(&mut client)), [(5, vec![], 0)]);
 }
 
 #[test]

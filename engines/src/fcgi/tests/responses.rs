@@ -134,19 +134,15 @@ fn stderr_is_told_up_to_its_limit() {
 }
 
 #[test]
-fn without_keep_an_empty_stdout_ends_the_response() {
+fn an_end_of_stdout_is_not_the_end_of_the_response() {
     let bytes = [stdout("X-A: b\r\n\r\nhello"), stdout("")].concat();
-    let short = || asked_with("GET", options(false));
-    let expected = ("200 X-A=b\n+hello\nend 5".to_owned(), false);
-    assert_eq!(told_to(short, &bytes, false), expected);
-    let more = [bytes.clone(), stderr("late"), end(0), end(0)].concat();
-    assert_eq!(
-        told_to(short, &more, false),
-        expected,
-        "nothing is told behind the end"
-    );
-    // With it END_REQUEST is waited for, since the connection is to be used again.
-    assert_eq!(told_to(asked, &bytes, false).0, "200 X-A=b\n+hello");
+    for keep in [true, false] {
+        let asked = || asked_with("GET", options(keep));
+        assert_eq!(told_to(asked, &bytes, false).0, "200 X-A=b\n+hello");
+        let more = [bytes.clone(), stderr("late"), end(0)].concat();
+        let expected = "200 X-A=b\n+hello\nnote late\nend 5".to_owned();
+        assert_eq!(told_to(asked, &more, false), (expected, keep));
+    }
 }
 
 #[test]
@@ -189,8 +185,10 @@ fn the_end_of_the_connection_ends_what_is_whole() {
     let ended = [stdout("X-A: b\r\n\r\nhello"), stdout("")].concat();
     let expected = "200 X-A=b\n+hello\nend 5";
     assert_eq!(told_to(asked, &ended, true), (expected.to_owned(), false));
+    assert_eq!(told_to(short, &ended, true), (expected.to_owned(), false));
+    let waiting = told_to(short, &ended, false).0;
+    assert_eq!(waiting, "200 X-A=b\n+hello", "END_REQUEST is yet to come");
     let eof = format!("{expected}\nEof");
-    assert_eq!(told_to(short, &ended, true), (eof.clone(), false));
     // An application that was asked to keep the connection may close it all the same.
     let closed = [ended, end(0)].concat();
     assert_eq!(told_to(asked, &closed, true), (eof, false));

@@ -49,6 +49,7 @@ fn a_response_before_the_request_is_whole_leaves_no_connection() {
     assert!(!client.is_reusable());
     // Unless the rest is sent all the same.
     client.send(Chunk::Static(b"abc"));
+    client.end();
     assert!(!client.is_reusable(), "it has not been transmitted");
     sent(&mut client);
     assert!(client.is_reusable());
