@@ -5,6 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use driver::worker::orders::Order;
 use sys::socket::set_linger_reset;
@@ -203,6 +204,28 @@ fn the_rest_of_a_long_response_that_nobody_wants_ends_the_connection() {
         assert_eq!(request(&mut socket, 0), "");
     });
     let heard = Site::new(16).get(&format!("/{}/pool/give_up", server.port));
+    assert_eq!(heard, "200 ");
+    server.join();
+}
+
+#[test]
+fn the_rest_of_a_response_of_an_application_that_nobody_wants_ends_the_connection() {
+    let server = server(|listener| {
+        let mut socket = accept(&listener);
+        let mut heard = [0; 4096];
+        assert!(socket.read(&mut heard).expect("a request comes") > 0);
+        // A head in a record; the five bytes of the body never come.
+        say(
+            &mut socket,
+            "\x01\x06\0\x01\0\x15\0\0Content-Length: 5\r\n\r\n",
+        );
+        // Sooner than what is drained is given up.
+        let timeout = Some(Duration::from_millis(500));
+        socket.set_read_timeout(timeout).expect("it is a time");
+        assert_eq!(socket.read(&mut heard).expect("it is closed"), 0);
+    });
+    let site = Site::new(16);
+    let heard = site.get(&format!("/{}/pool/fastcgi/give_up", server.port));
     assert_eq!(heard, "200 ");
     server.join();
 }

@@ -146,8 +146,14 @@ fn route(words: &[&str]) -> Route {
     let ms = |word| if words.contains(&word) { 50 } else { 20_000 };
     Route {
         addr,
-        protocol: UpstreamProtocol::Http1 {
-            head_bytes: 64 << 10,
+        protocol: match words.contains(&"fastcgi") {
+            true => UpstreamProtocol::FastCgi {
+                head_bytes: 64 << 10,
+                keep: true,
+            },
+            false => UpstreamProtocol::Http1 {
+                head_bytes: 64 << 10,
+            },
         },
         pool: words.contains(&"pool").then_some(Pool {
             id: 7,

@@ -206,6 +206,12 @@ impl Engine {
         }
     }
 
+    /// Whether the rest of a response that nobody wants is read for the connection's sake. Applications have a process for
+    /// each connection, which is better free for the next request than busy with that; nginx closes such connections, too.
+    pub(super) fn drains(&self) -> bool {
+        matches!(self, Self::Http1(_))
+    }
+
     /// Whether the connection may be used for another request; asked after the end of a response.
     #[inline]
     pub(super) fn is_reusable(&self) -> bool {

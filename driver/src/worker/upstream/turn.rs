@@ -70,7 +70,11 @@ fn give_up<S>(c: &mut UpstreamConn<S>, now_ms: u64) -> Result<bool, Ending> {
         return Err(Ending::GivenUp);
     };
     let left_bytes = match a.response {
-        Receiving::Body(left) if a.pool.is_some() && a.request == Sending::Sent => left,
+        Receiving::Body(left)
+            if a.pool.is_some() && a.request == Sending::Sent && a.tools.engine.drains() =>
+        {
+            left
+        }
         _ => Some(u64::MAX),
     };
     // A body whose length nobody has told may end soon.
