@@ -1,5 +1,7 @@
 //! What has come of a body before anybody asks for it, and what the driver is told.
 
+use engines::http::Version;
+
 use super::{Collected, HELD_BYTES, JOINED_BYTES, Plan, collect};
 use crate::exchange::{Exchange, State, Wait};
 use crate::testing::{START_MS, World};
@@ -68,6 +70,17 @@ fn a_request_without_a_body_has_an_empty_one() {
     }
     let mut x = world.exchange("POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n");
     assert_eq!(ask(&mut world, &mut x), Collected::Wait);
+}
+
+#[test]
+fn a_body_of_no_bytes_ends_where_its_stream_does() {
+    let mut world = World::new("");
+    let mut x = world.exchange("POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
+    x.head.version = Version::Http2;
+    assert_eq!(ask(&mut world, &mut x), Collected::Wait);
+    x.end_body(&mut world.cx());
+    assert_eq!(ask(&mut world, &mut x), Collected::Done);
+    assert_eq!(x.body_size(), Some(0));
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub mod stream;
 
 use std::collections::VecDeque;
 
-use engines::http::{BodyLength, Fault};
+use engines::http::{BodyLength, Fault, Version};
 use server_base::errlog::Level;
 use server_base::files::TempFile;
 
@@ -209,7 +209,12 @@ impl Exchange {
 
     /// Whether the body has come to its end, or there is none.
     fn is_body_complete(&self) -> bool {
-        let empty = matches!(self.head.body, BodyLength::None | BodyLength::Length(0));
+        let empty = match self.head.body {
+            BodyLength::None => true,
+            // Streams that have frames end by one of them, whatever length was announced.
+            BodyLength::Length(0) => self.head.version <= Version::Http11,
+            _ => false,
+        };
         empty
             || self
                 .request_body

@@ -8,7 +8,7 @@
 use std::io;
 use std::rc::Rc;
 
-use engines::http::{BodyLength, Chunk, FileRange};
+use engines::http::{BodyLength, Chunk, FileRange, Version};
 use server_base::errlog::Level;
 use server_base::upstream_request::{BODY_WINDOW_BYTES, UpstreamRequest};
 
@@ -215,7 +215,9 @@ fn needs_body(run: &Run, x: &Exchange, http: &Http) -> bool {
 fn streams(run: &Run, x: &Exchange, http: &Http) -> bool {
     let conf = run.conf(x, http);
     let can_be = match x.head.body {
-        BodyLength::None | BodyLength::Length(0) => false,
+        BodyLength::None => false,
+        // Over protocols with streams its end may be yet to come.
+        BodyLength::Length(0) => x.head.version > Version::Http11,
         BodyLength::Length(_) => true,
         BodyLength::Unknown => run.gateway.sends_unknown_length(x, http),
     };
