@@ -3,6 +3,8 @@
 //!
 //! The handler collects the response and tells it in one line. Absent: what the upstream machine makes of it.
 
+#[path = "upstream/applications.rs"]
+mod applications;
 #[path = "upstream/attempts.rs"]
 mod attempts;
 #[path = "upstream/server.rs"]

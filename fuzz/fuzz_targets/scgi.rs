@@ -33,7 +33,7 @@ impl Format for Scgi {
             .strip_suffix(b"\0")
             .expect("a NUL behind the last value");
         let words: Vec<&[u8]> = text.split(|byte| *byte == 0).collect();
-        assert_eq!(words.len() % 2, 0, "a name without a value");
+        assert!(words.len().is_multiple_of(2), "a name without a value");
         let pairs = words.chunks(2);
         let pairs = pairs.map(|pair| (pair[0].to_vec(), pair[1].to_vec()));
         let body = rest.strip_prefix(b",").expect("the end of a netstring");

@@ -71,7 +71,7 @@ fn netstring(came: &[u8]) -> Result<Option<(Params, usize)>, String> {
     };
     let inside = inside.strip_suffix(b"\0,").ok_or("no end of a netstring")?;
     let words: Vec<&[u8]> = inside.split(|byte| *byte == 0).collect();
-    if words.len() % 2 != 0 {
+    if !words.len().is_multiple_of(2) {
         return Err("a name without a value".to_owned());
     }
     let pairs = words.chunks(2);

@@ -146,15 +146,7 @@ fn route(words: &[&str]) -> Route {
     let ms = |word| if words.contains(&word) { 50 } else { 20_000 };
     Route {
         addr,
-        protocol: match words.contains(&"fastcgi") {
-            true => UpstreamProtocol::FastCgi {
-                head_bytes: 64 << 10,
-                keep: true,
-            },
-            false => UpstreamProtocol::Http1 {
-                head_bytes: 64 << 10,
-            },
-        },
+        protocol: protocol(words),
         pool: words.contains(&"pool").then_some(Pool {
             id: 7,
             connections: 2,
@@ -171,9 +163,51 @@ fn route(words: &[&str]) -> Route {
     }
 }
 
-fn spec(words: &[&str]) -> RequestSpec {
-    let mut fields = Fields::default();
+fn protocol(words: &[&str]) -> UpstreamProtocol {
     let has = |word| words.contains(&word);
+    let head_bytes = 64 << 10;
+    if has("scgi") {
+        UpstreamProtocol::Scgi { head_bytes }
+    } else if has("uwsgi") {
+        UpstreamProtocol::Uwsgi {
+            head_bytes,
+            modifiers: [5, 9],
+        }
+    } else if has("fastcgi") {
+        let keep = true;
+        UpstreamProtocol::FastCgi { head_bytes, keep }
+    } else {
+        UpstreamProtocol::Http1 { head_bytes }
+    }
+}
+
+/// The parameters of a request to an application.
+fn params(words: &[&str]) -> RequestSpec {
+    let has = |word| words.contains(&word);
+    let mut fields = Fields::default();
+    let length: &[u8] = if has("post") { b"3" } else { b"0" };
+    fields.push(b"CONTENT_LENGTH", length);
+    fields.push(b"A", if has("bad_field") { b"b\0c" } else { b"b" });
+    if has("huge") {
+        fields.push(b"B", &vec![b'x'; 65_536]);
+    }
+    RequestSpec {
+        fields,
+        body: match has("post") {
+            true => BodyLength::Length(3),
+            false => BodyLength::None,
+        },
+        upgrade: has("tunnel"),
+        ..RequestSpec::default()
+    }
+}
+
+fn spec(words: &[&str]) -> RequestSpec {
+    let has = |word| words.contains(&word);
+    if has("scgi") || has("uwsgi") {
+        return params(words);
+    }
+    let mut fields = Fields::default();
     let body = match (has("post"), has("file")) {
         (true, _) => BodyLength::Length(3),
         (_, true) => BodyLength::Length(FILE_BYTES),

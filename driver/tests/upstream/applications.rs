@@ -1,0 +1,139 @@
+//! Attempts with servers of SCGI and uwsgi.
+
+use std::io::Read;
+use std::net::{Shutdown, TcpStream};
+
+use super::server::{OK, accept, request, say, server};
+use super::site::Site;
+
+/// So many bytes of what comes.
+fn bytes(socket: &mut TcpStream, len: usize) -> Vec<u8> {
+    let mut heard = vec![0; len];
+    socket.read_exact(&mut heard).expect("they come");
+    heard
+}
+
+const SCGI_POST: &[u8] = b"21:CONTENT_LENGTH\x003\0A\0b\0,abc";
+const SCGI_GET: &[u8] = b"21:CONTENT_LENGTH\x000\0A\0b\0,";
+const UWSGI_POST: &[u8] = b"\x05\x19\0\x09\x0e\0CONTENT_LENGTH\x01\x003\x01\0A\x01\0babc";
+
+#[test]
+fn a_request_to_an_application_goes_through() {
+    for (name, wanted) in [("scgi", SCGI_POST), ("uwsgi", UWSGI_POST)] {
+        let server = server(move |listener| {
+            let mut socket = accept(&listener);
+            assert_eq!(bytes(&mut socket, wanted.len()), wanted);
+            say(
+                &mut socket,
+                "Status: 404 No\r\nContent-Length: 5\r\n\r\nhello, and more",
+            );
+            assert_eq!(
+                socket.read(&mut [0]).ok(),
+                Some(0),
+                "nothing comes behind it"
+            );
+        });
+        let site = Site::new(16);
+        // A pool changes nothing: there is one request a connection.
+        let heard = site.get(&format!("/{}/{name}/post/pool", server.port));
+        assert_eq!(heard, "404 hello");
+        server.join();
+    }
+}
+
+#[test]
+fn memory_of_one_protocol_is_not_used_for_another() {
+    let server = server(|listener| {
+        for _ in 0..3 {
+            let mut socket = accept(&listener);
+            request(&mut socket, 0);
+            say(&mut socket, OK);
+            let mut socket = accept(&listener);
+            assert_eq!(bytes(&mut socket, SCGI_GET.len()), SCGI_GET);
+            say(&mut socket, "A: b\n\nuntil the end");
+            socket.shutdown(Shutdown::Write).expect("it is open");
+            let mut socket = accept(&listener);
+            bytes(&mut socket, UWSGI_POST.len() - 3);
+            say(&mut socket, "HTTP/2.0 201 So\n\n");
+            drop(socket);
+        }
+    });
+    let site = Site::new(16);
+    for _ in 0..3 {
+        assert_eq!(site.get(&format!("/{}/http", server.port)), "200 hello");
+        let heard = site.get(&format!("/{}/scgi", server.port));
+        assert_eq!(heard, "200 until the end");
+        assert_eq!(site.get(&format!("/{}/uwsgi", server.port)), "201 ");
+    }
+    server.join();
+}
+
+#[test]
+fn an_answer_that_breaks_off_has_failed() {
+    let sent = SCGI_GET.len();
+    for (answer, heard) in [
+        ("", "Closed"),
+        ("Status: 200 OK\r\n", "Closed"),
+        ("Content-Length: 6\r\n\r\nhello", "200 helloClosed"),
+        (
+            "Status: 200\r\nStatus: 200\r\n\r\n",
+            "Invalid(\"sent duplicate header line: \\\"Status\\\"\")",
+        ),
+        ("Status: none\r\n\r\n", "Invalid(\"sent invalid status\")"),
+        (
+            "Status: 101 Up\r\n\r\n",
+            "Invalid(\"switched protocols without being asked\")",
+        ),
+    ] {
+        let server = server(move |listener| {
+            let mut socket = accept(&listener);
+            bytes(&mut socket, sent);
+            say(&mut socket, answer);
+        });
+        let site = Site::new(16);
+        let told = site.get(&format!("/{}/scgi", server.port));
+        let wanted = format!("{heard} sent {sent} reused false untouched false");
+        assert_eq!(told, wanted, "{answer:?}");
+        server.join();
+    }
+}
+
+#[test]
+fn parameters_that_cannot_be_sent_are_not() {
+    let server = server(|listener| {
+        for _ in 0..3 {
+            let heard = accept(&listener).read(&mut [0]).ok();
+            assert_eq!(heard, Some(0), "nothing is sent");
+        }
+    });
+    let site = Site::new(16);
+    let nothing = "sent 0 reused false untouched true";
+    for (words, why) in [
+        (
+            "scgi/bad_field",
+            "a parameter has no name, or has a null character",
+        ),
+        ("scgi/huge", "the parameters are too large"),
+        ("uwsgi/huge", "the parameters are too large"),
+    ] {
+        let told = site.get(&format!("/{}/{words}", server.port));
+        assert_eq!(told, format!("Unsendable({why:?}) {nothing}"));
+    }
+    server.join();
+}
+
+#[test]
+fn an_application_may_switch_protocols() {
+    let server = server(|listener| {
+        let mut socket = accept(&listener);
+        bytes(&mut socket, SCGI_GET.len());
+        say(&mut socket, "Status: 101 Up\r\nUpgrade: echo\r\n\r\n");
+        assert_eq!(bytes(&mut socket, 4), b"ping");
+        say(&mut socket, "pong, bye");
+        assert_eq!(socket.read(&mut [0]).ok(), Some(0), "our side ends");
+    });
+    let site = Site::new(16);
+    let heard = site.get(&format!("/{}/scgi/tunnel", server.port));
+    assert_eq!(heard, "101 upgraded pong, bye");
+    server.join();
+}
