@@ -7,13 +7,15 @@ use std::collections::{HashMap, HashSet};
 
 use conf::{ConfError, Directive, Item, Pos, Word};
 
-use crate::rules;
 use crate::tree::{Id, Tree};
 use crate::{Warn, comments};
 
+/// The code as the table of rules has it, if it has it.
+pub(crate) type Known = fn(&str) -> Option<&'static str>;
+
 /// Which codes are silent where.
-#[derive(Default)]
 pub(crate) struct Allows {
+    known: Known,
     seen: HashSet<u32>,
     files: HashSet<(u32, &'static str)>,
     directives: HashMap<(u32, u32, u32), Vec<&'static str>>,
@@ -35,6 +37,17 @@ enum Kind {
 }
 
 impl Allows {
+    /// Nothing is silent.
+    pub(crate) fn new(known: Known) -> Self {
+        Self {
+            known,
+            seen: HashSet::new(),
+            files: HashSet::new(),
+            directives: HashMap::new(),
+            faults: Vec::new(),
+        }
+    }
+
     /// Takes in the comments of a file; once for each file.
     pub(crate) fn add_file(&mut self, file: u32, text: &[u8], items: &[Item]) {
         let marked = text.windows(MARK.len()).any(|w| w == MARK.as_bytes());
@@ -77,7 +90,7 @@ impl Allows {
         let mut any = false;
         for (word, at) in words {
             any = true;
-            match rules::known(word) {
+            match (self.known)(word) {
                 Some(code) => self.allow(comment, code, whole_file),
                 None => self.faults.push(Fault {
                     kind: Kind::UnknownCode,

@@ -64,7 +64,7 @@ pub fn check(
     conf_path: &Path,
     globals: Option<&str>,
 ) -> Option<Report> {
-    let tree = Tree::read(source, conf_path, globals)?;
+    let tree = Tree::read(source, conf_path, globals, rules::known)?;
     let mut findings = Vec::new();
     for rule in rules::RULES {
         let mut warn = Warn {
@@ -151,7 +151,7 @@ mod testing {
     /// The tree of a text.
     pub(crate) fn tree(text: &str) -> Tree {
         let source = Memory::default().with_file(MAIN, text);
-        Tree::read(source, Path::new(MAIN), None).expect("the text is whole")
+        Tree::read(source, Path::new(MAIN), None, crate::rules::known).expect("the text is whole")
     }
 
     /// The warnings about a whole configuration, as `FB201 3:15`.

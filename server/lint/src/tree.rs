@@ -9,7 +9,7 @@ use std::path::Path;
 
 use conf::{Directive, Files, Item, Loader, Pos, Source, Word};
 
-use crate::allow::Allows;
+use crate::allow::{Allows, Known};
 
 /// Which node of a tree.
 pub(crate) type Id = usize;
@@ -67,17 +67,18 @@ pub(crate) struct Tree {
 
 impl Tree {
     /// Reads the file at `conf_path`, what it includes, and the argument of `-g`; `None` when a file cannot be read
-    /// or has an error of syntax.
+    /// or has an error of syntax. Codes that comments silence are `known`.
     pub(crate) fn read(
         source: impl Source + 'static,
         conf_path: &Path,
         globals: Option<&str>,
+        known: Known,
     ) -> Option<Self> {
         let prefix = conf_path.parent().unwrap_or(Path::new(""));
         let mut reader = Reader {
             loader: Loader::new(source, prefix),
             nodes: Vec::new(),
-            allows: Allows::default(),
+            allows: Allows::new(known),
         };
         if let Some(globals) = globals {
             let items = reader.loader.command_line(globals.as_bytes());
@@ -360,7 +361,8 @@ mod tests {
         let source = Memory::default()
             .with_file("/c/nginx.conf", "http { include a; server { root /b; } }")
             .with_file("/c/a", "root /a;");
-        let tree = Tree::read(source, Path::new("/c/nginx.conf"), None).expect("it is sound");
+        let tree =
+            Tree::read(source, Path::new("/c/nginx.conf"), None, |_| None).expect("it is sound");
         let roots: Vec<Id> = tree.http("root").collect();
         assert_eq!(roots.len(), 2);
         let [first, second] = [roots[0], roots[1]];
@@ -385,7 +387,7 @@ mod tests {
         for text in ["http { ", "a; }", "include missing;"] {
             let source = Memory::default().with_file("/c/nginx.conf", text);
             assert!(
-                Tree::read(source, Path::new("/c/nginx.conf"), None).is_none(),
+                Tree::read(source, Path::new("/c/nginx.conf"), None, |_| None).is_none(),
                 "{text}"
             );
         }
