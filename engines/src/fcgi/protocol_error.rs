@@ -19,8 +19,8 @@ pub enum ProtocolError {
     EndRequestLength(u16),
     /// END_REQUEST before the head is complete; with its protocol status.
     EndRequestInHead(u8),
-    /// END_REQUEST with a protocol status other than FCGI_REQUEST_COMPLETE: 1 (cannot multiplex), 2 (overloaded), 3 (unknown
-    /// role).
+    /// END_REQUEST with a protocol status other than FCGI_REQUEST_COMPLETE, where nothing else says that the response is whole:
+    /// 1 (cannot multiplex), 2 (overloaded), 3 (unknown role).
     Rejected(u8),
     /// END_REQUEST before as many bytes as the head announces.
     RequestClosed,

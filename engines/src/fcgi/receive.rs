@@ -233,9 +233,14 @@ impl Client {
         if let Some(&status) = status {
             match self.receiving {
                 Receiving::Head => return Err(ProtocolError::EndRequestInHead(status)),
-                _ if status != REQUEST_COMPLETE => return Err(ProtocolError::Rejected(status)),
-                Receiving::Body(Left::Bytes(1..)) => return Err(ProtocolError::RequestClosed),
-                _ => {}
+                Receiving::Body(Left::Bytes(1..)) if status == REQUEST_COMPLETE => {
+                    return Err(ProtocolError::RequestClosed);
+                }
+                Receiving::Body(Left::Bytes(1..) | Left::Unknown) if status != REQUEST_COMPLETE => {
+                    return Err(ProtocolError::Rejected(status));
+                }
+                // Something else has said that the response is whole.
+                _ => self.keep &= status == REQUEST_COMPLETE,
             }
         }
         if left == 0 {

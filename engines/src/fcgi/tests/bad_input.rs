@@ -111,6 +111,20 @@ fn a_protocol_status_behind_the_head_is_a_failure() {
 }
 
 #[test]
+fn a_protocol_status_behind_a_whole_response_ends_the_connection() {
+    for records in [
+        vec![stdout("Content-Length: 5\r\n\r\nhello"), end(2)],
+        vec![stdout(&format!("{HEAD}hello")), stdout(""), end(2)],
+    ] {
+        let (story, reusable) = told(&records);
+        assert!(story.ends_with("\n+hello\nend 5"), "{story}");
+        assert!(!reusable);
+    }
+    let (story, _) = told(&[stdout("Content-Length: 6\r\n\r\nhello"), end(2)]);
+    assert!(story.ends_with("\nrejected FastCGI request with protocol status: 2"));
+}
+
+#[test]
 fn a_second_end_request_ends_the_connection() {
     let whole = [stdout(&format!("{HEAD}hello")), stdout(""), end(0)];
     for behind in [end(0), stdout("more"), stderr("more"), b"x".to_vec()] {
