@@ -4,17 +4,21 @@
 //! of HTTP/1, HTTP/2 and SPDY send requests in pieces to locations that pass them on in different ways (`site`). Each
 //! connection to a server has a script drawn from the dice (`plan`, `server`): it answers whole, in pieces, late or early, with
 //! interim responses and trailers, stops or breaks anywhere, lies about its length, talks nonsense, says nothing, switches
-//! protocols, leaves while it is idle, and refuses connections or keeps them waiting. Servers speak HTTP/1, SCGI and uwsgi
-//! (`speaks`).
+//! protocols, leaves while it is idle, and refuses connections or keeps them waiting. Servers speak HTTP/1, SCGI,
+//! uwsgi, FastCGI and memcached (`speaks`).
 //!
 //! What was asked and what was answered is in one account (`ledger`). The servers' judge (`server`, `request`) wants every
 //! request to be one that a client made, whole, in order, and no more often than may be; the clients' judge (`verdict`)
 //! wants every response to be one server's whole answer, an error of ours with a reason, or visibly broken with a reason.
 
+#[path = "behind/fastcgi.rs"]
+mod fastcgi;
 #[path = "behind/h1.rs"]
 mod h1;
 #[path = "behind/ledger.rs"]
 mod ledger;
+#[path = "behind/memcached.rs"]
+mod memcached;
 #[path = "behind/mux.rs"]
 mod mux;
 #[path = "behind/plan.rs"]

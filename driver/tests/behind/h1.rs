@@ -144,7 +144,10 @@ impl Client {
     /// What the judge needs to know of how the client behaved.
     fn note(&self, wire: &Wire, link: &Link) {
         let mut book = self.book.borrow_mut();
+        let mut is_ended_before = false;
         for (at, asked) in self.asks.iter().enumerate() {
+            // What was whole for the client may have failed later, and with it the connection.
+            let fails_late = book.attempts_of(asked.ask).any(|(_, a)| a.may_fail_late());
             let ask = &mut book.asks[asked.ask];
             // When its turn came is not known of one behind another.
             if self.bursts && at > 0 {
@@ -155,7 +158,9 @@ impl Client {
                 || wire.is_reset()
                 || self.manner.is_stalled()
                 || link.swept.is_some()
-                || link.lost;
+                || link.lost
+                || is_ended_before;
+            is_ended_before |= fails_late;
         }
     }
 

@@ -73,13 +73,20 @@ impl Attempt {
     pub(crate) fn may_be_whole(&self) -> bool {
         self.plan.as_ref().is_some_and(|plan| {
             let ended = !plan.until_close || self.is_over;
-            !plan.bad && self.said >= plan.whole_at && ended
+            !plan.bad && self.said >= plan.enough_at.unwrap_or(plan.whole_at) && ended
         })
     }
 
     /// Whether the answer must reach the client whole, were it the last.
     pub(crate) fn is_sound(&self) -> bool {
-        self.may_be_whole() && self.plan.as_ref().is_some_and(Plan::is_sound)
+        let is_sound = |plan: &Plan| plan.is_sound() && self.said >= plan.whole_at;
+        self.may_be_whole() && self.plan.as_ref().is_some_and(is_sound)
+    }
+
+    /// Whether the attempt may fail though nothing of the answer is missing but its end.
+    pub(crate) fn may_fail_late(&self) -> bool {
+        let fails = |plan: &Plan| plan.enough_at.is_some() && !plan.is_sound();
+        self.may_be_whole() && self.plan.as_ref().is_some_and(fails)
     }
 
     /// Whether the head of an answer was sent whole.
@@ -114,6 +121,7 @@ impl Ledger {
         let upgrade = PLACES[place].upgrades && random.chance(700);
         let method = match random.below(10) {
             _ if upgrade => "GET",
+            6.. if PLACES[place].reads_only => "HEAD",
             0..5 => "GET",
             5 => "HEAD",
             6 => "PUT",

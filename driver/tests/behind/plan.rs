@@ -6,6 +6,7 @@ use sim::Random;
 
 use super::ledger::{Ask, Part, bytes};
 use super::speaks::Speaks;
+use super::{fastcgi, memcached};
 
 /// What a server does when it has said what it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub(crate) struct Plan {
     /// Where in the text the final head ends, and where the answer is complete.
     pub(crate) head_at: usize,
     pub(crate) whole_at: usize,
+    /// From where on nothing of it is missing though its end is, where that is earlier.
+    pub(crate) enough_at: Option<usize>,
     pub(crate) until_close: bool,
     pub(crate) trailers: bool,
     pub(crate) accel: Accel,
@@ -63,6 +66,7 @@ impl Plan {
             text: Vec::new(),
             head_at: 0,
             whole_at: 0,
+            enough_at: None,
             until_close: false,
             trailers: false,
             accel: Accel::No,
@@ -99,9 +103,16 @@ pub(crate) fn draw(
     calm: bool,
     random: &mut Random,
 ) -> Plan {
-    let mut plan = answer(number, ask, part, speaks, random);
-    if !calm && random.chance(350) {
-        spoil(&mut plan, ask, speaks, random);
+    let mut plan = match speaks {
+        Speaks::Memcached => memcached::answer(number, ask, random),
+        _ => answer(number, ask, part, speaks, random),
+    };
+    let spoiled = !calm && random.chance(350);
+    match speaks {
+        Speaks::FastCgi => fastcgi::encode(&mut plan, ask, spoiled, random),
+        Speaks::Memcached if spoiled => memcached::spoil(&mut plan, number, ask, random),
+        _ if spoiled => spoil(&mut plan, ask, speaks, random),
+        _ => {}
     }
     if random.chance(200) {
         plan.late_ms = *random.pick(&[1, 50, 400, 1500]);
@@ -170,7 +181,7 @@ fn answer(number: usize, ask: &Ask, part: Part, speaks: Speaks, random: &mut Ran
     }
     let mut head = match is_http {
         true => format!("HTTP/1.1 {status} Some Reason\r\n"),
-        false => cgi_status(status, random),
+        false => cgi_status(status, speaks, random),
     };
     head += &format!("X-Answer: {number}\r\nContent-Type: text/plain\r\n");
     match accel {
@@ -178,7 +189,8 @@ fn answer(number: usize, ask: &Ask, part: Part, speaks: Speaks, random: &mut Ran
         Accel::File => head += "X-Accel-Redirect: /file\r\n",
         Accel::Inner => head += &format!("X-Accel-Redirect: /inner/{}\r\n", ask.id),
     }
-    let until_close = framing == Framing::Close && !bare && !tunnel;
+    let is_ended = bare || tunnel || speaks == Speaks::FastCgi;
+    let until_close = framing == Framing::Close && !is_ended;
     let mut after = match random.below(10) {
         0 => After::Leave,
         1 => After::End,
@@ -222,6 +234,7 @@ fn answer(number: usize, ask: &Ask, part: Part, speaks: Speaks, random: &mut Ran
         text,
         head_at,
         whole_at,
+        enough_at: None,
         until_close: until_close && !bodiless,
         trailers: trailers && !bodiless && !tunnel,
         accel,
@@ -235,8 +248,9 @@ fn answer(number: usize, ask: &Ask, part: Part, speaks: Speaks, random: &mut Ran
 }
 
 /// How a head of CGI says its status.
-fn cgi_status(status: u16, random: &mut Random) -> String {
+fn cgi_status(status: u16, speaks: Speaks, random: &mut Random) -> String {
     match random.below(6) {
+        0 | 1 if speaks == Speaks::FastCgi => format!("Status: {status} Some Reason\r\n"),
         0 => format!("HTTP/1.1 {status} Some Reason\r\n"),
         1 => format!("HTTP/2.0 {status} Some Reason\r\n"),
         2 => format!("Status: {status}\r\n"),
@@ -350,7 +364,7 @@ fn spoil(plan: &mut Plan, ask: &Ask, speaks: Speaks, random: &mut Random) {
 }
 
 /// This is said in place of an answer.
-fn whole(plan: &mut Plan, text: Vec<u8>) {
+pub(crate) fn whole(plan: &mut Plan, text: Vec<u8>) {
     (plan.bad, plan.bad_head) = (true, true);
     plan.text = text;
     plan.head_at = plan.text.len();

@@ -1,5 +1,6 @@
 //! A strict reader of requests as servers get them: what one connection carries, one request after the other.
 
+use super::fastcgi;
 use super::ledger::Part;
 use super::speaks::{Params, Speaks, find};
 
@@ -15,6 +16,8 @@ pub(crate) struct Reader {
     at: usize,
     framing: Framing,
     pub(crate) method: String,
+    /// The connection may be used again, where the request says that.
+    pub(crate) keep: bool,
     pub(crate) body: Vec<u8>,
 }
 
@@ -24,6 +27,8 @@ enum Framing {
     None,
     Length(usize),
     Chunked,
+    /// STDIN of FastCGI.
+    Records,
     /// What follows 101.
     Tunnel,
 }
@@ -100,6 +105,7 @@ impl Reader {
                 }
             }
             Framing::Chunked => return self.chunks(came),
+            Framing::Records => return self.records(came),
             Framing::Tunnel => self.take(came, came.len() - self.at),
         }
         Ok(())
@@ -145,6 +151,10 @@ impl Reader {
 
     /// Takes the parameters of a request, each of which stands once.
     fn params(&mut self, params: &Params, id: usize) -> Result<(), String> {
+        if self.speaks == Speaks::Memcached {
+            self.keep = true;
+            return Ok(());
+        }
         let one = |name: &str| {
             let mut values = params.iter().filter(|(n, _)| n == name);
             match (values.next(), values.next()) {
@@ -161,6 +171,25 @@ impl Reader {
             "" => Framing::None,
             length => Framing::Length(length.parse().map_err(|_| format!("length {length:?}"))?),
         };
+        if self.speaks == Speaks::FastCgi {
+            self.framing = Framing::Records;
+            self.keep = one("keep")? == "1";
+        }
+        Ok(())
+    }
+
+    fn records(&mut self, came: &[u8]) -> Result<(), String> {
+        while let Some((of, content, len)) = fastcgi::record(&came[self.at..])? {
+            if of != 5 {
+                return Err(format!("a record of type {of} in a body"));
+            }
+            self.body.extend_from_slice(content);
+            self.at += len;
+            if content.is_empty() {
+                self.end = Some(self.at);
+                break;
+            }
+        }
         Ok(())
     }
 

@@ -120,6 +120,8 @@ pub(crate) struct Tally {
     sound: u64,
     sound_scgi: u64,
     sound_uwsgi: u64,
+    sound_fastcgi: u64,
+    sound_memcached: u64,
     lost: u64,
     unconnected: u64,
     generations: u64,
@@ -135,6 +137,8 @@ impl Tally {
         self.sound += other.sound;
         self.sound_scgi += other.sound_scgi;
         self.sound_uwsgi += other.sound_uwsgi;
+        self.sound_fastcgi += other.sound_fastcgi;
+        self.sound_memcached += other.sound_memcached;
         self.lost += other.lost;
         self.unconnected += other.unconnected;
         self.generations += other.generations;
@@ -435,6 +439,8 @@ impl<'a> Run<'a> {
             tally.sound = sound().count() as u64;
             tally.sound_scgi = spoken(Speaks::Scgi);
             tally.sound_uwsgi = spoken(Speaks::Uwsgi);
+            tally.sound_fastcgi = spoken(Speaks::FastCgi);
+            tally.sound_memcached = spoken(Speaks::Memcached);
             tally.lost = book.lost.len() as u64;
             tally.unconnected = book.unconnected as u64;
         }

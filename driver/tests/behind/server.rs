@@ -37,6 +37,8 @@ pub(crate) struct Server {
     pub(crate) reader: Reader,
     pub(crate) attempt: Option<usize>,
     requests: usize,
+    /// The request before has asked for the connection to be kept.
+    keeps: bool,
     /// When something is said.
     pub(crate) due_ms: u64,
     paused: bool,
@@ -113,6 +115,7 @@ impl All {
             reader: Reader::new(speaks),
             attempt: None,
             requests: 0,
+            keeps: false,
             due_ms: 0,
             paused: false,
             is_over: false,
@@ -311,7 +314,7 @@ impl Server {
         if before > 0 && asked.method == "POST" && part == Part::Whole && !place.repeats {
             return Err(format!("request {ask}, a POST, is sent again"));
         }
-        if !is_fresh && self.speaks != Speaks::Http {
+        if !is_fresh && self.speaks != Speaks::Http && !self.keeps {
             return Err(format!("request {ask} is a second one on its connection"));
         }
         self.requests += 1;
@@ -341,7 +344,8 @@ impl Server {
             Part::Auth => "GET",
             _ => asked.method,
         };
-        if self.reader.method != method {
+        self.keeps = self.reader.keep;
+        if self.reader.method != method && self.speaks != Speaks::Memcached {
             return Err(format!("request {ask} has become {}", self.reader.method));
         }
         let is_tunnel = book.attempts[attempt]

@@ -30,6 +30,8 @@ pub(crate) struct Place {
     pub(crate) streams: bool,
     /// A server may answer 101.
     pub(crate) upgrades: bool,
+    /// Nothing but reading is allowed.
+    pub(crate) reads_only: bool,
     conf: &'static str,
 }
 
@@ -42,11 +44,12 @@ const PLACE: Place = Place {
     intercepts: false,
     streams: false,
     upgrades: false,
+    reads_only: false,
     conf: "proxy_pass http://one;",
 };
 
 /// The locations, `/NAME/ID`.
-pub(crate) const PLACES: [Place; 25] = [
+pub(crate) const PLACES: [Place; 37] = [
     PLACE,
     Place {
         name: "tries",
@@ -193,11 +196,89 @@ pub(crate) const PLACES: [Place; 25] = [
         conf: "uwsgi_pass u_one; uwsgi_intercept_errors on; error_page 404 500 503 /oops;",
         ..PLACE
     },
+    Place {
+        name: "fcgi",
+        conf: "fastcgi_pass f_one;",
+        ..PLACE
+    },
+    Place {
+        name: "fcgi-kept",
+        conf: "fastcgi_pass f_one; fastcgi_keep_conn on;",
+        ..PLACE
+    },
+    Place {
+        name: "fcgi-tries",
+        tries: 3,
+        passes_by: &[503, 404],
+        conf: "fastcgi_pass f_three; fastcgi_keep_conn on; fastcgi_next_upstream error timeout invalid_header http_503 http_404;",
+        ..PLACE
+    },
+    Place {
+        name: "fcgi-any",
+        tries: 3,
+        repeats: true,
+        conf: "fastcgi_pass f_three; fastcgi_keep_conn on; fastcgi_next_upstream error timeout invalid_header non_idempotent;",
+        ..PLACE
+    },
+    Place {
+        name: "fcgi-raw",
+        conf: "fastcgi_pass f_one; fastcgi_keep_conn on; fastcgi_buffering off; fastcgi_buffer_size 1k;",
+        ..PLACE
+    },
+    Place {
+        name: "fcgi-up",
+        tries: 3,
+        streams: true,
+        conf: "fastcgi_pass f_three; fastcgi_request_buffering off;",
+        ..PLACE
+    },
+    Place {
+        name: "fcgi-through",
+        tries: 2,
+        streams: true,
+        conf: "fastcgi_pass f_three; fastcgi_keep_conn on; fastcgi_next_upstream_tries 2; fastcgi_request_buffering off; \
+               fastcgi_buffering off;",
+        ..PLACE
+    },
+    Place {
+        name: "fcgi-spool",
+        conf: "fastcgi_pass f_one; fastcgi_keep_conn on; fastcgi_buffer_size 1k; fastcgi_buffers 2 1k; \
+               fastcgi_busy_buffers_size 1k; fastcgi_max_temp_file_size 30k; fastcgi_temp_file_write_size 2k;",
+        ..PLACE
+    },
+    Place {
+        name: "fcgi-errors",
+        intercepts: true,
+        conf: "fastcgi_pass f_one; fastcgi_keep_conn on; fastcgi_intercept_errors on; error_page 404 500 503 /oops;",
+        ..PLACE
+    },
+    Place {
+        name: "fcgi-zip",
+        conf: "fastcgi_pass f_one; fastcgi_keep_conn on; gzip on; gzip_types *; gzip_proxied any; gzip_min_length 1;",
+        ..PLACE
+    },
+    Place {
+        name: "mc",
+        reads_only: true,
+        conf: "set $memcached_key $request_uri; memcached_pass m_one;",
+        ..PLACE
+    },
+    Place {
+        name: "mc-tries",
+        tries: 3,
+        passes_by: &[404],
+        reads_only: true,
+        conf: "set $memcached_key $request_uri; memcached_pass m_three; \
+               memcached_next_upstream error timeout invalid_response not_found;",
+        ..PLACE
+    },
 ];
 
-/// Where servers speak SCGI and uwsgi.
+/// Where servers speak SCGI, uwsgi, FastCGI and memcached.
 pub(crate) const SCGI_PORTS: RangeInclusive<u16> = 85..=88;
 pub(crate) const UWSGI_PORTS: RangeInclusive<u16> = 91..=94;
+pub(crate) const FASTCGI_PORTS: RangeInclusive<u16> = 95..=98;
+pub(crate) const MEMCACHED_PORTS: RangeInclusive<u16> = 101..=104;
 /// `uwsgi_modifier1` and `uwsgi_modifier2`.
 pub(crate) const MODIFIERS: [u8; 2] = [5, 9];
 
@@ -226,11 +307,22 @@ fn config(temp: &str, conf: usize) -> String {
         0 => (4, "1m"),
         _ => (1, "1k"),
     };
-    let gateways = gateway("scgi", temp, SCGI_PORTS, "scgi_param SCGI 1;")
+    let keepalive = format!("keepalive {kept};");
+    let gateways = group("m", MEMCACHED_PORTS, &keepalive)
+        + "memcached_connect_timeout 3s; memcached_send_timeout 4s; memcached_read_timeout 5s;\n"
+        + "add_header X-Answer $upstream_http_flags;\n"
+        + &group("f", FASTCGI_PORTS, &keepalive)
+        + &gateway(
+            "fastcgi",
+            temp,
+            "fastcgi_param CONTENT_LENGTH $content_length;",
+        )
+        + &group("s", SCGI_PORTS, "")
+        + &gateway("scgi", temp, "scgi_param SCGI 1;")
+        + &group("u", UWSGI_PORTS, "")
         + &gateway(
             "uwsgi",
             temp,
-            UWSGI_PORTS,
             &format!(
                 "uwsgi_modifier1 {}; uwsgi_modifier2 {}; uwsgi_param CONTENT_LENGTH $content_length;",
                 MODIFIERS[0], MODIFIERS[1]
@@ -272,18 +364,24 @@ fn config(temp: &str, conf: usize) -> String {
     )
 }
 
-/// The servers of a protocol of applications, the parameters they get, and how long they may take.
-fn gateway(name: &str, temp: &str, ports: RangeInclusive<u16>, own: &str) -> String {
-    let short = &name[..1];
+/// The servers of a protocol: one, and three others.
+fn group(short: &str, ports: RangeInclusive<u16>, keepalive: &str) -> String {
     let mut servers: Vec<String> = ports
         .map(|port| format!("server 127.0.0.1:{port} max_fails=0; "))
         .collect();
     let one = servers.remove(0);
     let three = servers.concat();
     format!(
-        "upstream {short}_one {{ {one} }}
-        upstream {short}_three {{ {three} }}
-        {name}_temp_path {temp}/{name};
+        "upstream {short}_one {{ {one} {keepalive} }}
+        upstream {short}_three {{ {three} {keepalive} }}
+        "
+    )
+}
+
+/// The parameters that applications get, and how long they may take.
+fn gateway(name: &str, temp: &str, own: &str) -> String {
+    format!(
+        "{name}_temp_path {temp}/{name};
         {name}_connect_timeout 3s; {name}_send_timeout 4s; {name}_read_timeout 5s;
         {name}_param REQUEST_URI $request_uri;
         {name}_param REQUEST_METHOD $request_method;
@@ -304,7 +402,7 @@ impl Site {
         let number = SITES.fetch_add(1, Ordering::Relaxed);
         let name = format!("firstbyte-behind-{}-{number}", std::process::id());
         let temp = std::env::temp_dir().join(name);
-        for folder in ["body", "proxy", "scgi", "uwsgi"] {
+        for folder in ["body", "proxy", "fastcgi", "scgi", "uwsgi"] {
             std::fs::create_dir_all(temp.join(folder))
                 .expect("the temporary directory is writable");
         }

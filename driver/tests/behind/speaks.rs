@@ -2,7 +2,8 @@
 
 use server_base::connector::UpstreamAddr;
 
-use super::site::{MODIFIERS, SCGI_PORTS, UWSGI_PORTS};
+use super::site::{FASTCGI_PORTS, MEMCACHED_PORTS, MODIFIERS, SCGI_PORTS, UWSGI_PORTS};
+use super::{fastcgi, memcached};
 
 /// What a server speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub(crate) enum Speaks {
     Http,
     Scgi,
     Uwsgi,
+    FastCgi,
+    Memcached,
 }
 
 /// Names and values.
@@ -22,6 +25,8 @@ impl Speaks {
         match addr {
             UpstreamAddr::Inet(addr) if SCGI_PORTS.contains(&addr.port()) => Self::Scgi,
             UpstreamAddr::Inet(addr) if UWSGI_PORTS.contains(&addr.port()) => Self::Uwsgi,
+            UpstreamAddr::Inet(addr) if FASTCGI_PORTS.contains(&addr.port()) => Self::FastCgi,
+            UpstreamAddr::Inet(addr) if MEMCACHED_PORTS.contains(&addr.port()) => Self::Memcached,
             _ => Self::Http,
         }
     }
@@ -32,12 +37,18 @@ impl Speaks {
             let line = &came[..find(came, b" HTTP/")?];
             return line.splitn(2, |byte| *byte == b' ').nth(1);
         }
-        let rest = &came[find(came, b"REQUEST_URI")? + 11..];
+        if self == Self::Memcached {
+            return came.get(4..find(came, b"\r\n")?);
+        }
+        let at = find(came, b"REQUEST_URI")?;
+        let rest = &came[at + 11..];
         match self {
             Self::Uwsgi => {
                 let (len, value) = rest.split_first_chunk()?;
                 value.get(..usize::from(u16::from_le_bytes(*len)))
             }
+            // The lengths of name and value are before both, in one byte each where they are short.
+            Self::FastCgi => rest.get(..usize::from(*came.get(at - 1)?)),
             _ => {
                 let value = rest.get(1..)?;
                 value.get(..find(value, b"\0")?)
@@ -54,6 +65,8 @@ impl Speaks {
             Self::Http => Err("requests of HTTP have no parameters".to_owned()),
             Self::Scgi => netstring(came),
             Self::Uwsgi => packet(came),
+            Self::FastCgi => fastcgi::params(came),
+            Self::Memcached => memcached::params(came),
         }
     }
 }

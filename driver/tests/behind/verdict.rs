@@ -149,6 +149,10 @@ impl Ledger {
             if intercepted && got.status == plan.status && fits(&text, OOPS) {
                 return Ok(());
             }
+            let is_missing = ask.place().reads_only && plan.status == 404;
+            if is_missing && got.status == 404 && (ask.is_head() || text.ends_with("</html>\r\n")) {
+                return Ok(());
+            }
             // A redirect that was followed brought no attempt yet.
             if plan.accel == Accel::Inner && self.unconnected > 0 {
                 return Ok(());
