@@ -376,8 +376,8 @@ fn a_directive_of_nginx_that_is_not_built_is_named_as_such() {
         ("mirror", "server { mirror /m; }"),
         ("slice", "server { slice 1m; }"),
         (
-            "fastcgi_pass",
-            "server { location / { fastcgi_pass 127.0.0.1:1; } }",
+            "grpc_pass",
+            "server { location / { grpc_pass 127.0.0.1:1; } }",
         ),
     ] {
         let (server, outcome) = test(&format!("events {{}} http {{\n{text}\n}}"));

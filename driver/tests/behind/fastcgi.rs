@@ -6,11 +6,14 @@ use super::ledger::Ask;
 use super::plan::{After, Plan, whole};
 use super::speaks::Params;
 
+/// A record: its type, its content, and all of its bytes.
+type Record<'a> = (u8, &'a [u8], usize);
+
 /// The first record: its type, its content, and how long it is in all; once it is there.
 ///
 /// # Errors
 /// It is none that a client sends.
-pub(crate) fn record(came: &[u8]) -> Result<Option<(u8, &[u8], usize)>, String> {
+pub(crate) fn record(came: &[u8]) -> Result<Option<Record<'_>>, String> {
     let Some((header, rest)) = came.split_first_chunk() else {
         return Ok(None);
     };
