@@ -144,4 +144,4 @@ fmt:
 
 clean:
 	$(CARGO) clean
-	rm -rf fuzz/target examples/site/run/*
+	rm -rf fuzz/target examples/site/run/* examples/php/run/*

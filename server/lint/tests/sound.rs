@@ -55,7 +55,11 @@ fn sound_configurations_give_no_warning() {
 
 #[test]
 fn our_own_configurations_give_no_warning() {
-    for path in ["conf/nginx.conf", "examples/site/nginx.conf"] {
+    for path in [
+        "conf/nginx.conf",
+        "examples/site/nginx.conf",
+        "examples/php/nginx.conf",
+    ] {
         assert_eq!(warnings(&text(&tree(path))), [""; 0], "{path}");
     }
 }
