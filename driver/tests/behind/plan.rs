@@ -135,15 +135,10 @@ fn answer(number: usize, ask: &Ask, part: Part, speaks: Speaks, random: &mut Ran
         1 if is_plain(ask, part) => Accel::Inner,
         _ => Accel::No,
     };
-    let status = match random.below(12) {
-        _ if tunnel => 101,
-        _ if accel != Accel::No => 200,
-        0 => 204,
-        1 => 404,
-        2 => 503,
-        3 => 500,
-        4 => 304,
-        _ => 200,
+    let status = match () {
+        () if tunnel => 101,
+        () if accel != Accel::No => 200,
+        () => *random.pick(&STATUSES),
     };
     let len = match random.below(12) {
         0 => 0,
@@ -166,19 +161,10 @@ fn answer(number: usize, ask: &Ask, part: Part, speaks: Speaks, random: &mut Ran
         Framing::Close,
     ]);
     let trailers = framing == Framing::Chunked && random.chance(300);
-    let mut text = Vec::new();
-    for _ in 0..if is_http && random.chance(150) {
-        random.within(1..4)
-    } else {
-        0
-    } {
-        let interim = *random.pick(&[
-            "103 Early Hints\r\nLink: </x>",
-            "102 Processing",
-            "100 Continue",
-        ]);
-        text.extend_from_slice(format!("HTTP/1.1 {interim}\r\n\r\n").as_bytes());
-    }
+    let mut text = match is_http && random.chance(150) {
+        true => interims(random),
+        false => Vec::new(),
+    };
     let mut head = match is_http {
         true => format!("HTTP/1.1 {status} Some Reason\r\n"),
         false => cgi_status(status, speaks, random),
@@ -245,6 +231,18 @@ fn answer(number: usize, ask: &Ask, part: Part, speaks: Speaks, random: &mut Ran
         pause: None,
         after,
     }
+}
+
+/// One response before the other, or several.
+fn interims(random: &mut Random) -> Vec<u8> {
+    let heads = [
+        "103 Early Hints\r\nLink: </x>",
+        "102 Processing",
+        "100 Continue",
+    ];
+    let count = random.within(1..4);
+    let head = |_| format!("HTTP/1.1 {}\r\n\r\n", random.pick(&heads)).into_bytes();
+    (0..count).flat_map(head).collect()
 }
 
 /// How a head of CGI says its status.
@@ -371,3 +369,6 @@ pub(crate) fn whole(plan: &mut Plan, text: Vec<u8>) {
     plan.whole_at = plan.text.len();
     plan.after = After::Silent;
 }
+
+/// Statuses of answers.
+const STATUSES: [u16; 12] = [204, 404, 503, 500, 304, 200, 200, 200, 200, 200, 200, 200];
