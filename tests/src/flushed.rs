@@ -20,7 +20,7 @@ const LATE: Duration = Duration::from_millis(20);
 /// A machine that keeps a thread from running for so long cannot judge that.
 const STALL_MAX: Duration = Duration::from_millis(5);
 /// How often a judgement is tried.
-const TRIES: usize = 4;
+const TRIES: usize = 6;
 /// A piece has come when nothing follows for so long.
 const QUIET: Duration = Duration::from_millis(3);
 
