@@ -84,10 +84,8 @@ fn site(root: &Path) -> io::Result<()> {
 
 /// Asks `count` times; false if a connection was not kept or a response is missing.
 fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io::Result<bool> {
-    let generation = ThreadConfig::new(
-        Arc::clone(&configuration(root, name.starts_with("proxied"))?),
-        1,
-    );
+    let proxies = name.starts_with("proxied");
+    let generation = ThreadConfig::new(configuration(root, proxies)?, 1);
     let mut shared = Shared::new(Memory, generation, Env::default());
     let mut http2 = name.contains("h2").then(Http2::new);
     let request = format!(
@@ -105,7 +103,8 @@ fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io:
         http2: http2.is_some(),
         spdy: spdy.is_some(),
     });
-    if name.starts_with("proxied") {
+    if proxies {
+        // Two connections take turns: that is the loop's to order.
         let client = proxied::Loop::new(shared, conn);
         return Ok(pass_on(client, http2, (path, times), count));
     }
