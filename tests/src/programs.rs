@@ -148,6 +148,20 @@ impl Program {
         std::fs::read_to_string(&self.output).unwrap_or_default()
     }
 
+    /// How many sockets the processes that it has started have open, together.
+    #[must_use]
+    pub fn sockets_of_children(&self) -> usize {
+        let folders = process::children(self.pid())
+            .into_iter()
+            .filter_map(|child| std::fs::read_dir(format!("/proc/{child}/fd")).ok());
+        let links = folders
+            .flatten()
+            .flatten()
+            .filter_map(|file| std::fs::read_link(file.path()).ok());
+        let is_socket = |link: &PathBuf| link.to_string_lossy().starts_with("socket:");
+        links.filter(is_socket).count()
+    }
+
     /// Its process.
     #[must_use]
     pub fn pid(&self) -> u32 {

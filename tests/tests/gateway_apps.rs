@@ -13,7 +13,7 @@ use firstbyte_tests::dir::set_mode;
 use firstbyte_tests::node::script;
 use firstbyte_tests::packaged::with_packaged;
 use firstbyte_tests::programs::{Program, command};
-use firstbyte_tests::{Builder, Client, H2Client, Server, shop};
+use firstbyte_tests::{Builder, Client, H2Client, Server, peer, shop};
 
 /// What `host` lines name.
 const HOST: &str = "Host: www.example.com";
@@ -134,7 +134,7 @@ fn scripts() -> [(&'static str, String); 9] {
         (
             "ask",
             format!(
-                "{PLAIN}cat >/dev/null\necho \"$REQUEST_METHOD $SCRIPT_NAME $QUERY_STRING $HTTP_X_NAME $CONTENT_LENGTH\"\n"
+                "{PLAIN}cat >/dev/null\necho \"$REQUEST_METHOD $SCRIPT_NAME $QUERY_STRING $HTTP_X_NAME $CONTENT_LENGTH ${{HTTP_PROXY-no}}\"\n"
             ),
         ),
         ("digest", format!("{PLAIN}sha256sum | cut -d' ' -f1\n")),
@@ -203,10 +203,14 @@ fn scripts_on_fcgiwrap_serve() {
     let asked = client.get_with("/cgi-bin/ask?a=b", &["X-Name: value"]);
     assert_eq!(
         (asked.header("Content-Type"), asked.text().as_str()),
-        (Some("text/plain"), "GET /cgi-bin/ask a=b value \n")
+        (Some("text/plain"), "GET /cgi-bin/ask a=b value  no\n")
     );
     client.send(request("POST", "/cgi-bin/ask", &["Content-Length: 4"]) + "body");
-    assert_eq!(client.response().text(), "POST /cgi-bin/ask   4\n");
+    assert_eq!(client.response().text(), "POST /cgi-bin/ask   4 no\n");
+    if peer::is_firstbyte() {
+        let asked = client.get_with("/cgi-bin/ask", &["Proxy: evil:80"]);
+        assert!(asked.text().ends_with(" no\n"), "{}", asked.text());
+    }
     let teapot = client.get("/cgi-bin/teapot");
     assert_eq!(teapot.status_line, "HTTP/1.1 418 Teapot");
     assert_eq!(teapot.text(), "short and stout");

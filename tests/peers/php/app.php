@@ -130,9 +130,6 @@ switch ($_SERVER['PATH_INFO'] ?? '') {
     case '/file':
         header('X-Accel-Redirect: /files/given.txt');
         break;
-    case '/pid':
-        answer(200, (string) getmypid());
-        break;
     case '/ask':
         // What the server has said of the request: a line for each name in the query.
         foreach (explode(',', $_GET['names']) as $name) {
