@@ -2,8 +2,8 @@
 //!
 //! Several names can give one parameter: `X-Y`, with `underscores_in_headers on` also `X_Y`, and what languages read as that,
 //! such as `X.Y`. A client could write one of them where a proxy before us sets the other, and an application would have no way
-//! to see which it got. So only one of them passes: the one that has nothing but letters, digits and `-`, else the first. A field `Proxy` never passes, since
-//! `HTTP_PROXY` means something else to programs (httpoxy, CVE-2016-5385).
+//! to see which it got. So only one of them passes: the one that has nothing but letters, digits and `-`, else the first. A
+//! field `Proxy` never passes, since `HTTP_PROXY` means something else to programs (httpoxy, CVE-2016-5385).
 //!
 //! Source: RFC 3875 section 4.1.18; nginx's way to join fields.
 
