@@ -5,6 +5,7 @@
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`; nginx's behaviour.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Index;
 use std::sync::Arc;
@@ -27,6 +28,8 @@ pub struct Groups {
     list: Vec<Group>,
     /// `upstream_unresolved error`: a host that is not found is an error, as in nginx; `None`: not written.
     pub unresolved_is_error: Option<bool>,
+    /// Where groups of a name, in lower case, are in the list: there may be thousands.
+    by_name: HashMap<Vec<u8>, Vec<usize>>,
 }
 
 /// One group.
@@ -155,15 +158,21 @@ impl Groups {
                 ..d.clone()
             },
         });
-        GroupId(self.list.len() - 1)
+        let id = self.list.len() - 1;
+        let name = name.to_ascii_lowercase().into_bytes();
+        self.by_name.entry(name).or_default().push(id);
+        GroupId(id)
+    }
+
+    /// The groups of a name, which are of different ports, in their order.
+    fn named(&self, host: &str) -> impl Iterator<Item = (usize, &Group)> {
+        let ids = self.by_name.get(host.to_ascii_lowercase().as_bytes());
+        let ids = ids.map_or(&[][..], Vec::as_slice);
+        ids.iter().map(|id| (*id, &self.list[*id]))
     }
 }
 
 impl Group {
-    fn is_named(&self, host: &str) -> bool {
-        self.name.eq_ignore_ascii_case(host.as_bytes())
-    }
-
     /// An error about the group, where it was named first.
     fn error(&self, text: String) -> ConfError {
         ConfError::word(&self.at, self.at.word(0), text)
@@ -177,7 +186,8 @@ impl Group {
 pub fn define(b: &mut Build, d: &Directive) -> Result<GroupId, ConfError> {
     let name = d.arg_str(0).to_owned();
     let groups = b.conf_mut::<Groups>();
-    let Some(id) = groups.list.iter().position(|group| group.is_named(&name)) else {
+    let first = groups.named(&name).next().map(|(id, _)| id);
+    let Some(id) = first else {
         let id = groups.push(d, &name, 0, true);
         groups.list[id.0].is_defined = true;
         return Ok(id);
@@ -218,10 +228,7 @@ pub fn add(
         true => 0,
         false => port.unwrap_or(default_port),
     };
-    for (id, group) in groups.list.iter().enumerate() {
-        if !group.is_named(host) {
-            continue;
-        }
+    for (id, group) in groups.named(host) {
         if let Some(port) = port.filter(|_| group.is_defined) {
             let text = format!("upstream \"{host}\" may not have port {port}");
             return Err(ConfError::word(d, d.word(0), text));
@@ -254,12 +261,9 @@ pub fn target(
     default_port: u16,
 ) -> Result<Target, String> {
     let meant = port.unwrap_or(default_port);
-    let groups = &http.main::<Groups>().list;
-    let found = groups.iter().position(|group| {
-        let same_port = (group.port == 0 && port.is_none()) || group.port == meant;
-        same_port && group.is_named(host)
-    });
-    if let Some(id) = found {
+    let mut named = http.main::<Groups>().named(host);
+    let found = named.find(|(_, group)| (group.port == 0 && port.is_none()) || group.port == meant);
+    if let Some((id, _)) = found {
         return Ok(Target::Group(GroupId(id)));
     }
     if meant == 0 && !host.starts_with("unix:") {
