@@ -234,7 +234,7 @@ impl<S: Spoken> Peer<S> {
                 assert!(self.open.is_empty(), "{:?} have no end", self.open);
                 self.over = true;
             }
-            Event::Upgraded(_) => panic!("{event:?} does not exist here"),
+            Event::Note { .. } | Event::Upgraded(_) => panic!("{event:?} does not exist here"),
         }
     }
 
