@@ -162,7 +162,6 @@ impl FastCgi {
         self.stdin.extend_from_slice(&bytes[..len]);
         if let Some(left) = &mut self.left {
             *left -= len;
-            self.ended = *left == 0;
         }
     }
 }
