@@ -51,7 +51,6 @@ pub struct Client {
     /// Number of the exchange in progress, or of the last one.
     stream: u32,
     body_bytes: u64,
-    sent_bytes: u64,
     /// What has come of a STDERR record and is to be told.
     note: Vec<u8>,
     /// All bytes of STDERR of the request, told or dropped.
@@ -120,7 +119,6 @@ impl Client {
             has_answer: false,
             stream: 0,
             body_bytes: 0,
-            sent_bytes: 0,
             note: Vec::new(),
             stderr_bytes: 0,
             events: VecDeque::new(),
@@ -139,7 +137,6 @@ impl Client {
         self.keep = true;
         self.has_answer = false;
         self.stream = 0;
-        self.sent_bytes = 0;
     }
 
     /// Whether a request can be begun: END_REQUEST has come with its padding, the request before has been sent and
@@ -158,12 +155,6 @@ impl Client {
             Receiving::Idle => !self.keep,
             _ => false,
         }
-    }
-
-    /// Bytes of the request that have been transmitted.
-    #[must_use]
-    pub fn sent_bytes(&self) -> u64 {
-        self.sent_bytes
     }
 
     /// Whether a byte has come in answer to the request.
@@ -195,7 +186,6 @@ impl Client {
     /// Moves the bytes to send to the end of `out`.
     #[inline]
     pub fn transmit(&mut self, out: &mut OutputQueue) {
-        self.sent_bytes += self.out.len();
         out.append(&mut self.out);
     }
 

@@ -58,7 +58,6 @@ impl Client {
         self.has_answer = false;
         self.body_bytes = 0;
         self.stderr_bytes = 0;
-        self.sent_bytes = 0;
         self.stream = self.stream.wrapping_add(1);
         Ok(self.stream)
     }

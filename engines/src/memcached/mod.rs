@@ -42,7 +42,6 @@ pub struct Client {
     /// Number of the exchange in progress, or of the last one.
     stream: u32,
     body_bytes: u64,
-    sent_bytes: u64,
     events: VecDeque<Event>,
     out: OutputQueue,
     spares: Spares,
@@ -94,7 +93,6 @@ impl Client {
             has_answer: false,
             stream: 0,
             body_bytes: 0,
-            sent_bytes: 0,
             events: VecDeque::new(),
             out: OutputQueue::default(),
             spares: Spares::default(),
@@ -110,7 +108,6 @@ impl Client {
         self.keep = true;
         self.has_answer = false;
         self.stream = 0;
-        self.sent_bytes = 0;
     }
 
     /// Asks for the value of a key. Gives the number of the request.
@@ -138,7 +135,6 @@ impl Client {
         self.receiving = Receiving::Line;
         self.has_answer = false;
         self.body_bytes = 0;
-        self.sent_bytes = 0;
         self.stream = self.stream.wrapping_add(1);
         Ok(self.stream)
     }
@@ -157,12 +153,6 @@ impl Client {
             Receiving::Idle => !self.keep,
             _ => false,
         }
-    }
-
-    /// Bytes of the request that have been transmitted.
-    #[must_use]
-    pub fn sent_bytes(&self) -> u64 {
-        self.sent_bytes
     }
 
     /// Whether a byte has come in answer to the request.
@@ -188,7 +178,6 @@ impl Client {
     /// Moves the bytes to send to the end of `out`.
     #[inline]
     pub fn transmit(&mut self, out: &mut OutputQueue) {
-        self.sent_bytes += self.out.len();
         out.append(&mut self.out);
     }
 

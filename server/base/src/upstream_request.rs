@@ -29,6 +29,7 @@ use crate::waker::{WakeKey, WakeQueue, Waker};
 pub struct RequestSpec {
     /// HTTP: `:method` and `:path`, then the fields as they are sent and in their order, `Host` and `Connection` among them.
     /// FastCGI, SCGI, uwsgi: the parameters in their order, `CONTENT_LENGTH` among them where the configuration says so.
+    /// A field without a name is sent as it is, behind the others, by uwsgi alone (`uwsgi_string`).
     /// memcached: one field, whose value is the key, escaped.
     pub fields: Fields,
     /// The version named in the request line, where the protocol has versions.

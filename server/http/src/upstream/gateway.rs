@@ -42,7 +42,9 @@ pub trait Gateway: Sync {
     }
 
     /// Changes the head of a response, in `x.reply`, before header stages see it: `Location`, `Refresh`, cookies.
-    fn head(&self, x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead) -> Verdict;
+    fn head(&self, _: &mut Exchange, _: &mut Ctx<'_>, _: &ResponseHead) -> Verdict {
+        Verdict::Pass
+    }
 
     /// Takes what an application wrote to its error stream: logs it, and says whether the attempt has failed by that, which it
     /// can only before there is a head.

@@ -12,8 +12,7 @@
 mod conf;
 mod split;
 
-use ::conf::{ConfError, Row};
-use engines::http::ResponseHead;
+use ::conf::Row;
 use server_base::connector::UpstreamProtocol;
 use server_base::errlog::{Level, Shown};
 use server_base::upstream_request::RequestSpec;
@@ -44,7 +43,7 @@ pub(crate) const MODULE: Module = Module {
     ],
     units: &[<FastCgiLoc as server_http::confs::Conf>::unit],
     variables: split::VARIABLES,
-    finish: Some(finish_all),
+    finish: Some(finish::<FastCgiLoc>),
     inherits: conf::INHERITS,
     ..Module::EMPTY
 };
@@ -56,10 +55,6 @@ const HEADERS: &[Row<Build>] = upstream_rows!(headers "fastcgi_" FastCgiLoc);
 const BUFFERED: &[Row<Build>] =
     upstream_rows!(buffered "fastcgi_" FastCgiLoc, temp_path "fastcgi_temp 1 2");
 const SEND_LOWAT: &[Row<Build>] = upstream_rows!(send_lowat "fastcgi_" FastCgiLoc);
-
-fn finish_all(b: &mut Build) -> Result<(), ConfError> {
-    finish::<FastCgiLoc>(b)
-}
 
 /// The content handler of locations with `fastcgi_pass`.
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
@@ -99,10 +94,6 @@ impl Gateway for FastCgi {
             head_bytes: conf.common().head_bytes(),
             keep: *conf.keep_conn,
         }
-    }
-
-    fn head(&self, _: &mut Exchange, _: &mut Ctx<'_>, _: &ResponseHead) -> Verdict {
-        Verdict::Pass
     }
 
     fn note(&self, x: &Exchange, note: &Note<'_>) -> Verdict {

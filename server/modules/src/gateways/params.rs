@@ -42,6 +42,10 @@ impl Typed for Params {
     }
 
     fn parse_again(mut self, cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        if d.arg(0).is_empty() {
+            let text = format!("\"{}\" needs a name", d.name());
+            return Err(ConfError::word(d, d.word(0), text));
+        }
         let value = Value::compile(cx, d, d.word(1))?;
         let if_not_empty = match d.args.get(2) {
             None => false,

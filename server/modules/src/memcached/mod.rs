@@ -11,7 +11,7 @@ mod conf;
 
 use std::rc::Rc;
 
-use ::conf::{ConfError, Row};
+use ::conf::Row;
 use engines::http::{Escape, FieldId, Method, ResponseHead, escape};
 use server_base::connector::UpstreamProtocol;
 use server_base::errlog::{Level, Shown};
@@ -32,16 +32,12 @@ pub(crate) const MODULE: Module = Module {
     name: "memcached",
     directives: &[conf::ROWS, conf::PLAIN, BASIC],
     units: &[<MemcachedLoc as server_http::confs::Conf>::unit],
-    finish: Some(finish_all),
+    finish: Some(finish::<MemcachedLoc>),
     inherits: conf::INHERITS,
     ..Module::EMPTY
 };
 
 const BASIC: &[Row<Build>] = upstream_rows!(basic "memcached_" MemcachedLoc);
-
-fn finish_all(b: &mut Build) -> Result<(), ConfError> {
-    finish::<MemcachedLoc>(b)
-}
 
 /// The content handler of locations with `memcached_pass`.
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {

@@ -21,7 +21,7 @@ mod variables;
 
 use std::rc::Rc;
 
-use ::conf::{ConfError, Row};
+use ::conf::Row;
 use engines::http::ResponseHead;
 use server_base::connector::UpstreamProtocol;
 use server_base::upstream_request::RequestSpec;
@@ -53,7 +53,7 @@ pub(crate) const MODULE: Module = Module {
     units: &[<ProxyLoc as server_http::confs::Conf>::unit],
     variables: variables::VARIABLES,
     defaults: variables::DEFAULTS,
-    finish: Some(finish_all),
+    finish: Some(finish::<ProxyLoc>),
     inherits: conf::INHERITS,
     ..Module::EMPTY
 };
@@ -66,10 +66,6 @@ const BUFFERED: &[Row<Build>] =
     upstream_rows!(buffered "proxy_" ProxyLoc, temp_path "proxy_temp 1 2");
 const SEND_LOWAT: &[Row<Build>] = upstream_rows!(send_lowat "proxy_" ProxyLoc);
 const TRAILERS: &[Row<Build>] = upstream_rows!(trailers "proxy_" ProxyLoc);
-
-fn finish_all(b: &mut Build) -> Result<(), ConfError> {
-    finish::<ProxyLoc>(b)
-}
 
 /// The content handler of locations with `proxy_pass`.
 pub(crate) fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {

@@ -7,8 +7,8 @@
 
 mod conf;
 
-use ::conf::{ConfError, Row};
-use engines::http::{BodyLength, ResponseHead};
+use ::conf::Row;
+use engines::http::BodyLength;
 use server_base::connector::UpstreamProtocol;
 use server_base::upstream_request::RequestSpec;
 use server_http::build::Build;
@@ -18,7 +18,7 @@ use server_http::module::{Content, Module};
 use server_http::reply::decimal;
 use server_http::upstream::conf::APPLICATION_NEXT_UPSTREAM;
 use server_http::upstream::settings::finish;
-use server_http::upstream::{self, Gateway, Outgoing, Target, UpstreamConf, Verdict};
+use server_http::upstream::{self, Gateway, Outgoing, Target, UpstreamConf};
 use server_http::upstream_rows;
 
 use crate::gateways::params::{self, Encoding};
@@ -37,7 +37,7 @@ pub(crate) const MODULE: Module = Module {
         BUFFERED,
     ],
     units: &[<ScgiLoc as server_http::confs::Conf>::unit],
-    finish: Some(finish_all),
+    finish: Some(finish::<ScgiLoc>),
     inherits: conf::INHERITS,
     ..Module::EMPTY
 };
@@ -47,10 +47,6 @@ const CONNECTION: &[Row<Build>] =
     upstream_rows!(connection "scgi_" ScgiLoc, next_upstream APPLICATION_NEXT_UPSTREAM);
 const HEADERS: &[Row<Build>] = upstream_rows!(headers "scgi_" ScgiLoc);
 const BUFFERED: &[Row<Build>] = upstream_rows!(buffered "scgi_" ScgiLoc, temp_path "scgi_temp 1 2");
-
-fn finish_all(b: &mut Build) -> Result<(), ConfError> {
-    finish::<ScgiLoc>(b)
-}
 
 /// The content handler of locations with `scgi_pass`.
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
@@ -103,10 +99,6 @@ impl Gateway for Scgi {
         UpstreamProtocol::Scgi {
             head_bytes: x.loc::<ScgiLoc>(http).common().head_bytes(),
         }
-    }
-
-    fn head(&self, _: &mut Exchange, _: &mut Ctx<'_>, _: &ResponseHead) -> Verdict {
-        Verdict::Pass
     }
 
     fn scheme(&self) -> &'static str {

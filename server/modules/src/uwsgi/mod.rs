@@ -8,8 +8,8 @@ mod conf;
 
 use std::rc::Rc;
 
-use ::conf::{ConfError, Row};
-use engines::http::{FieldId, ResponseHead};
+use ::conf::Row;
+use engines::http::FieldId;
 use server_base::connector::UpstreamProtocol;
 use server_base::upstream_request::RequestSpec;
 use server_http::build::Build;
@@ -18,7 +18,7 @@ use server_http::http::Http;
 use server_http::module::{Content, Module};
 use server_http::upstream::conf::APPLICATION_NEXT_UPSTREAM;
 use server_http::upstream::settings::finish;
-use server_http::upstream::{self, Gateway, Outgoing, Target, UpstreamConf, Verdict};
+use server_http::upstream::{self, Gateway, Outgoing, Target, UpstreamConf};
 use server_http::upstream_rows;
 
 use crate::gateways::params::{self, Encoding};
@@ -37,7 +37,7 @@ pub(crate) const MODULE: Module = Module {
         BUFFERED,
     ],
     units: &[<UwsgiLoc as server_http::confs::Conf>::unit],
-    finish: Some(finish_all),
+    finish: Some(finish::<UwsgiLoc>),
     inherits: conf::INHERITS,
     ..Module::EMPTY
 };
@@ -48,10 +48,6 @@ const CONNECTION: &[Row<Build>] =
 const HEADERS: &[Row<Build>] = upstream_rows!(headers "uwsgi_" UwsgiLoc);
 const BUFFERED: &[Row<Build>] =
     upstream_rows!(buffered "uwsgi_" UwsgiLoc, temp_path "uwsgi_temp 1 2");
-
-fn finish_all(b: &mut Build) -> Result<(), ConfError> {
-    finish::<UwsgiLoc>(b)
-}
 
 /// The content handler of locations with `uwsgi_pass`.
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
@@ -103,10 +99,6 @@ impl Gateway for Uwsgi {
             head_bytes: conf.common().head_bytes(),
             modifiers: [conf.modifier1.0 as u8, conf.modifier2.0 as u8],
         }
-    }
-
-    fn head(&self, _: &mut Exchange, _: &mut Ctx<'_>, _: &ResponseHead) -> Verdict {
-        Verdict::Pass
     }
 
     fn scheme(&self) -> &'static str {

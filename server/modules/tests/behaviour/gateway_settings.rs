@@ -161,6 +161,11 @@ const REFUSED: &[(&str, &str)] = &[
         "fastcgi_split_path_info \"^(.+\";",
         "pcre2_compile() failed: missing closing parenthesis in \"^(.+\"",
     ),
+    (
+        "fastcgi_param \"\" value;",
+        "\"fastcgi_param\" needs a name",
+    ),
+    ("uwsgi_param \"\" value;", "\"uwsgi_param\" needs a name"),
     ("uwsgi_modifier1 256;", "value must be between 0 and 255"),
     (
         "uwsgi_modifier1 -1;",
