@@ -78,7 +78,7 @@ pub fn stream(server: SocketAddr) -> io::Result<OwnedFd> {
     }
 }
 
-/// A stream with these options, which may not be connected yet. Segments of TCP leave at once (TCP_NODELAY).
+/// A stream with these options, which may not be connected yet.
 ///
 /// # Errors
 /// Those of socket(2), setsockopt(2), bind(2) and connect(2); `WouldBlock` where the backlog of a UNIX-domain socket is full.
@@ -96,11 +96,7 @@ pub fn stream_to(
     let socket = socket.map_err(failed("socket()"))?;
     configure(socket.as_fd(), address, options)?;
     let result = match address {
-        Address::Inet(address) => {
-            // It only makes a connection faster.
-            let _ = sockopt::set_tcp_nodelay(&socket, true);
-            rustix::net::connect(&socket, &address)
-        }
+        Address::Inet(address) => rustix::net::connect(&socket, &address),
         Address::Unix(path) => {
             SocketAddrUnix::new(path).and_then(|address| rustix::net::connect(&socket, &address))
         }
@@ -111,9 +107,11 @@ pub fn stream_to(
             established: true,
         }),
         // An interrupted connect goes on by itself, as one that takes longer does.
+        // A server on this host has accepted by then, which saves the wait for the event: only a connection that is
+        // established has a peer.
         Err(Errno::INPROGRESS | Errno::INTR) => Ok(Connecting {
+            established: rustix::net::getpeername(&socket).is_ok(),
             socket,
-            established: false,
         }),
         Err(errno) => Err(failed("connect()")(errno)),
     }
@@ -269,10 +267,31 @@ mod tests {
         let (_, peer) = listener.accept().expect("accept");
         assert_eq!(peer.ip().to_string(), "127.0.0.9");
         assert!(sockopt::socket_keepalive(&stream).expect("a socket"));
-        assert!(sockopt::tcp_nodelay(&stream).expect("a socket"));
         // The kernel doubles what it is asked for.
         assert_eq!(sockopt::socket_recv_buffer_size(&stream), Ok(40_000));
         assert_eq!(sockopt::socket_send_buffer_size(&stream), Ok(60_000));
+    }
+
+    #[test]
+    fn a_server_on_this_host_is_connected_at_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+        let stream = to(&listener, &Options::default());
+        assert!(stream.established);
+        assert_eq!(send(&stream.socket, b"ask").expect("send"), 3);
+        // Delayed for small pieces until somebody says otherwise, as any socket.
+        assert_eq!(sockopt::tcp_nodelay(&stream.socket), Ok(false));
+    }
+
+    #[test]
+    fn a_port_that_is_closed_is_not_connected() {
+        let closed = TcpListener::bind("127.0.0.1:0").expect("bind");
+        let address = closed.local_addr().expect("address");
+        drop(closed);
+        let stream = stream_to(Address::Inet(address), &Options::default()).expect("begun");
+        assert!(!stream.established);
+        let error = so_error(&stream.socket).expect("a socket");
+        let kind = error.map(|error| error.kind());
+        assert_eq!(kind, Some(io::ErrorKind::ConnectionRefused));
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub struct Ready {
     pub writable: bool,
     /// The peer closed its side, or the socket failed (RDHUP, HUP, ERR).
     pub closed: bool,
+    /// The peer closed its side, and the socket is whole: what can be read ends with the stream's end (RDHUP alone).
+    pub eof: bool,
 }
 
 /// The buffer `Poller::wait` fills, reused over turns.
@@ -229,6 +231,7 @@ fn ready(event: epoll::Event) -> Ready {
         readable: failed || flags.intersects(EventFlags::IN | EventFlags::RDHUP),
         writable: failed || flags.contains(EventFlags::OUT),
         closed: failed || flags.contains(EventFlags::RDHUP),
+        eof: !failed && flags.contains(EventFlags::RDHUP),
     }
 }
 

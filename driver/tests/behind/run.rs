@@ -305,6 +305,7 @@ impl<'a> Run<'a> {
             readable: self.random.chance(500),
             writable: false,
             hung_up: self.random.chance(200),
+            eof: false,
             expired: self.random.chance(500),
             broken: false,
         };

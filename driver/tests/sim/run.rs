@@ -223,6 +223,7 @@ impl<'a, G: Guest> Run<'a, G> {
             readable: self.random.chance(500),
             writable: self.random.chance(500),
             hung_up: self.random.chance(200),
+            eof: false,
             expired: self.random.chance(500),
             broken: false,
         };

@@ -107,7 +107,7 @@ impl Net for SimNet {
         None
     }
 
-    /// It is established when the wire tells of room.
+    /// It is established when the wire tells of room, or at once, as on one host.
     fn connect(
         &mut self,
         addr: &UpstreamAddr,
@@ -117,10 +117,13 @@ impl Net for SimNet {
         let wire = self.servers.as_mut();
         let wire = wire.map_or_else(refused, |servers| servers.connect(addr));
         match wire {
-            Ok(wire) => Ok(Connecting {
-                socket: SimSocket::new(wire),
-                established: false,
-            }),
+            Ok(wire) => {
+                let established = wire.borrow_mut().is_established_at_once();
+                Ok(Connecting {
+                    socket: SimSocket::new(wire),
+                    established,
+                })
+            }
             Err(error) => Err(ConnectError {
                 call: "connect()",
                 error,
@@ -144,6 +147,8 @@ impl Net for SimNet {
 
 #[cfg(test)]
 mod tests {
+    use driver::worker::conn::Readiness;
+
     use super::*;
 
     fn wire(faults: Faults, capacity: usize) -> Rc<RefCell<Wire>> {
@@ -167,12 +172,22 @@ mod tests {
     fn an_edge_comes_with_bytes_and_with_the_end() {
         let wire = wire(Faults::default(), 10);
         let mut socket = SimSocket::new(Rc::clone(&wire));
-        assert_eq!(wire.borrow_mut().event(), (false, true, false));
+        let room = Readiness {
+            writable: true,
+            ..Readiness::default()
+        };
+        assert_eq!(wire.borrow_mut().event(), room);
         assert!(!wire.borrow().is_ready());
         wire.borrow_mut().push(b"ab");
         wire.borrow_mut().end();
         assert!(wire.borrow().is_ready());
-        assert_eq!(wire.borrow_mut().event(), (true, true, true));
+        let end = Readiness {
+            readable: true,
+            hung_up: true,
+            eof: true,
+            ..room
+        };
+        assert_eq!(wire.borrow_mut().event(), end);
         assert_eq!(receive(&mut socket).as_deref(), Ok(&b"ab"[..]));
         assert_eq!(receive(&mut socket).as_deref(), Ok(&b""[..]));
         assert!(wire.borrow().fin_seen);

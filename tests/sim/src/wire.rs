@@ -8,6 +8,7 @@ use std::io;
 use std::rc::Rc;
 
 use driver::io::send::{INLINE_FILE_BYTES, read_range};
+use driver::worker::conn::Readiness;
 use engines::http::{FileRange, Front, OutputQueue};
 use sys::socket::Sent;
 
@@ -52,7 +53,7 @@ pub struct Moment {
 #[derive(Debug)]
 pub struct Wire {
     hands: Rc<Hands>,
-    random: Random,
+    pub(super) random: Random,
     faults: Faults,
     /// Bytes that wait for the client before a send finds no room.
     capacity: usize,
@@ -231,8 +232,8 @@ impl Wire {
         !self.closed && !self.dialled.pending && (self.edge || (self.full && self.room() > 0))
     }
 
-    /// The event as a poller tells it: readable, writable, hung up.
-    pub(super) fn event(&mut self) -> (bool, bool, bool) {
+    /// The event as a poller tells it.
+    pub(super) fn event(&mut self) -> Readiness {
         self.edge = false;
         self.fruitless = 0;
         if self.room() > 0 {
@@ -241,8 +242,13 @@ impl Wire {
         self.announced = self.inbox.len();
         self.dialled.end_told = self.fin;
         let failed = self.reset || self.dialled.errno.is_some();
-        let readable = self.taken < self.inbox.len() || self.fin || failed;
-        (readable, self.room() > 0 || failed, self.fin || failed)
+        Readiness {
+            readable: self.taken < self.inbox.len() || self.fin || failed,
+            writable: self.room() > 0 || failed,
+            hung_up: self.fin || failed,
+            eof: self.fin && !failed,
+            ..Readiness::default()
+        }
     }
 
     fn room(&self) -> usize {
@@ -277,12 +283,14 @@ impl Wire {
                 Err(io::ErrorKind::WouldBlock.into())
             };
         }
-        if self.random.chance(self.faults.late_read) {
+        // Once the end has been told, everything before it is there.
+        let is_whole = self.dialled.end_told;
+        if !is_whole && self.random.chance(self.faults.late_read) {
             self.come_later();
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let mut len = there.min(buffer.len());
-        if len > 1 && self.random.chance(self.faults.short_read) {
+        if !is_whole && len > 1 && self.random.chance(self.faults.short_read) {
             len = self.random.piece(len - 1);
         }
         buffer[..len].copy_from_slice(&self.inbox[self.taken..self.taken + len]);

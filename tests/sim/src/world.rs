@@ -252,13 +252,7 @@ impl World {
         if self.tables.clients.get_mut(key).is_none() {
             return;
         }
-        let (readable, writable, hung_up) = link.wire.borrow_mut().event();
-        let ready = Readiness {
-            readable,
-            writable,
-            hung_up,
-            ..Readiness::default()
-        };
+        let ready = link.wire.borrow_mut().event();
         self.read(key, ready);
     }
 
@@ -270,13 +264,7 @@ impl World {
             if !wire.borrow().is_ready() || !self.random.chance(self.permille) {
                 continue;
             }
-            let (key, (readable, writable, hung_up)) = (*key, wire.borrow_mut().event());
-            let ready = Readiness {
-                readable,
-                writable,
-                hung_up,
-                ..Readiness::default()
-            };
+            let (key, ready) = (*key, wire.borrow_mut().event());
             self.read_upstream(key, ready);
         }
     }

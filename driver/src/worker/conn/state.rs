@@ -127,6 +127,8 @@ pub struct Readiness {
     pub writable: bool,
     /// The peer has ended its side, or the connection is broken.
     pub hung_up: bool,
+    /// The peer has ended its side, and the connection is whole.
+    pub eof: bool,
     /// The deadline has passed.
     pub expired: bool,
     /// Reading found the connection at its end.

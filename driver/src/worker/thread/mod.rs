@@ -362,6 +362,7 @@ impl EventLoop for Thread {
                         readable: ready.readable,
                         writable: ready.writable,
                         hung_up: ready.closed,
+                        eof: ready.eof,
                         ..Readiness::default()
                     };
                     match Kind::of(token) {

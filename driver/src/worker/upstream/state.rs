@@ -30,6 +30,10 @@ pub struct UpstreamConn<S> {
     pub(super) writable: bool,
     /// The server has ended its side or reset the connection: read until that is seen.
     pub(super) hung_up: bool,
+    /// The server has ended its side, and the connection is whole: a read that empties the socket is the last.
+    pub(super) eof: bool,
+    /// TCP_NODELAY has been set.
+    pub(super) nodelay: bool,
 }
 
 pub(super) enum State {
@@ -230,6 +234,8 @@ impl<S> UpstreamConn<S> {
             readable: false,
             writable: established,
             hung_up: false,
+            eof: false,
+            nodelay: false,
         }
     }
 
@@ -238,6 +244,7 @@ impl<S> UpstreamConn<S> {
         self.readable |= ready.readable || ready.hung_up;
         self.writable |= ready.writable;
         self.hung_up |= ready.hung_up;
+        self.eof |= ready.eof;
     }
 
     /// The number of the pool in which the connection is idle.

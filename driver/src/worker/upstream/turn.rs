@@ -158,9 +158,13 @@ fn receive<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Resul
                 a.response = Receiving::Head;
             }
             // A short read has emptied the socket, unless the server's end is behind it.
-            c.readable = read == most || c.hung_up;
+            let is_last = c.eof && read < most;
+            c.readable = read == most || (c.hung_up && !is_last);
             a.tools.engine.receive(buffer);
             tell(a, now_ms)?;
+            if is_last {
+                receive_eof(c, sh)?;
+            }
             Ok(true)
         }
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
@@ -276,6 +280,15 @@ fn write<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<
         a.tools.out.clear();
     }
     if c.writable && !a.tools.out.is_empty() {
+        // A request that leaves in one write waits for no acknowledgement of what was sent before.
+        let is_alone = c.sent_before == 0
+            && a.sent_bytes == 0
+            && a.request == Sending::Queued
+            && a.tools.out.len() <= ONE_WRITE_BYTES;
+        if !is_alone && !c.nodelay {
+            sh.net.set_nodelay(&mut c.socket, true);
+            c.nodelay = true;
+        }
         match sh.net.send(&mut c.socket, &mut a.tools.out, WRITE_BYTES, 0) {
             Ok(sent) => {
                 c.writable = !sent.blocked;
@@ -361,6 +374,8 @@ pub(super) fn errno(error: &io::Error) -> i32 {
 pub(super) const READ_BYTES: usize = 64 << 10;
 /// Bytes of a request in the output queue before no more of its body is taken; file ranges count in full.
 const QUEUE_BYTES: u64 = 64 << 10;
+/// What a new socket takes in one write, whatever its pieces are: a buffer of 16 KiB is the least that systems are set to.
+const ONE_WRITE_BYTES: u64 = 8 << 10;
 /// How much of a response that nobody wants is read, so that the connection can be kept, and for how long.
 const DRAIN_BYTES: u64 = 64 << 10;
 const DRAIN_MS: u64 = 1000;
