@@ -11,6 +11,7 @@
 //! rounds    turns of what was woken; then attempts that were asked for get connections, so that requests leave in this turn;
 //!           again while there are wakes or attempts, up to a limit
 //! timers    turns of connections whose deadline has passed
+//! closing   of connections to servers that are over: what they brought has left by then
 //! ```
 
 use std::io;
@@ -102,6 +103,7 @@ pub trait EventLoop: Sized {
                 self.close_upstream(key);
             }
         }
+        self.parts().0.closing.clear();
         ControlFlow::Continue(())
     }
 
@@ -269,7 +271,7 @@ pub trait EventLoop: Sized {
         let mut result = net.connect(&route.addr, &route.options);
         if let Err(error) = &result
             && matches!(error.error.raw_os_error(), Some(EMFILE | ENFILE))
-            && self.free_descriptor()
+            && (self.close_sockets() || self.free_descriptor())
         {
             let net = &mut self.parts().1.net;
             result = net.connect(&route.addr, &route.options);
@@ -346,8 +348,16 @@ pub trait EventLoop: Sized {
         if let Some(pool) = conn.idle_pool() {
             tables.idle.remove(pool, key);
         }
-        drop(conn);
+        tables.closing.push(conn);
         self.upstream_closed();
+    }
+
+    /// Closes the sockets of connections to servers that are over; false if there are none.
+    fn close_sockets(&mut self) -> bool {
+        let closing = &mut self.parts().0.closing;
+        let any = !closing.is_empty();
+        closing.clear();
+        any
     }
 
     /// Closes the connection to a server that has been idle for longest; false if there is none.
@@ -355,6 +365,7 @@ pub trait EventLoop: Sized {
         let oldest = self.parts().0.idle.take_oldest();
         if let Some(key) = oldest {
             self.close_upstream(key);
+            self.close_sockets();
         }
         oldest.is_some()
     }

@@ -59,6 +59,8 @@ pub struct Tables<N: Net> {
     pub ready_upstreams: Vec<Key>,
     /// Connections to servers that are idle.
     pub idle: IdleConnections,
+    /// Connections to servers that are over; their sockets are closed at the end of the turn.
+    pub(super) closing: Vec<UpstreamConn<N::Socket>>,
 }
 
 impl<T> Table<T> {
@@ -148,6 +150,7 @@ impl<N: Net> Tables<N> {
             upstreams: Table::new(Kind::Upstream, now_ms),
             ready_upstreams: Vec::new(),
             idle: IdleConnections::default(),
+            closing: Vec::new(),
         }
     }
 
