@@ -33,7 +33,7 @@ def connections(run):
         with run.trying("connections", each):
             run.load(each, 64, 0.3, "/small.txt")
             before = each.pss()
-            opened = run.begin("open", each.port, many, 0, 256, "/small.txt")
+            opened = run.begin("load", "open", each.port, many, 0, 256, "/small.txt")
             line = run.first_line(opened)
             after = each.pss()
             run.end(opened)
@@ -46,10 +46,10 @@ def connections(run):
                 run.record("connections/busy", each, run.cost(each, busy, run.seconds(2), "/small.txt"))
                 time.sleep(0.3)
                 for with_burst in run.turns([False, True], turn):
-                    probe = run.begin("probe", "h1", each.port, 8, 1000, "/small.txt")
+                    probe = run.begin("probe", "rate", "h1", each.port, 8, 1000, "/small.txt")
                     time.sleep(0.6)
                     if with_burst:
-                        opened = run.begin("open", each.port, burst, burst, 4096, "/small.txt")
+                        opened = run.begin("load", "open", each.port, burst, burst, 4096, "/small.txt")
                         line = run.first_line(opened)
                         run.record("connections/burst-lost", each, line["failed"] + line["other"])
                         run.record("connections/burst", each, run.end(probe)["p99_us"] / 1000)

@@ -111,7 +111,7 @@ class Session:
         for protocol in PROTOCOLS:
             port = running.port if protocol == "h1" else running.conf.secure
             if protocol == "h1" or run.tls:
-                self.probes[protocol] = run.begin("probe", protocol, port, 16, 400, "/small.txt")
+                self.probes[protocol] = run.begin("probe", "rate", protocol, port, 16, 400, "/small.txt")
             if run.bench:
                 self.benches[protocol] = self.begin_bench(protocol, port)
         # Clients connect, and gather what TLS needs by chance; they begin to measure half a second or a second later.
@@ -164,30 +164,9 @@ def slowest_requests(run, prefix, running, reloads, memory_after):
                     run.record(f"{prefix}/memory-10", each, each.settled_pss() / 1e6)
 
 
-def start_times(run, prefix, make, threads=1):
-    """Starts each server several times, in turns; gives those of the last turn."""
-    running = []
-    for turn in range(run.rounds):
-        running = run.start_all(prefix, make, threads)
-        for each in running:
-            run.record(f"{prefix}/start", each, each.start_s)
-            run.record(f"{prefix}/start-cpu", each, each.start_cpu_s)
-        if turn < run.rounds - 1:
-            for each in running:
-                each.stop()
-    for each in running:
-        with run.trying(prefix, each):
-            run.record(f"{prefix}/memory", each, each.settled_pss() / 1e6)
-    return running
-
-
 def servers(run):
-    running = start_times(run, "servers", lambda _: Hosts(run))
-    for turn in range(3):
-        for each in run.turns(running, turn):
-            with run.trying("servers", each):
-                run.record("servers/reload", each, each.reload())
-                time.sleep(0.5)
+    running = run.starts("servers", lambda _: Hosts(run))
+    run.reloads("servers/reload", running, 3)
     for each in running:
         with run.trying("servers", each):
             run.record("servers/memory-3", each, each.settled_pss() / 1e6)
@@ -209,11 +188,7 @@ def split(run):
         with run.trying("split", each):
             run.record("split/start", each, each.start_s)
             run.record("split/memory", each, each.settled_pss() / 1e6)
-    for turn in range(run.rounds + 2):
-        for each in run.turns(running, turn):
-            with run.trying("split", each):
-                run.record("split/reload", each, each.reload())
-                time.sleep(0.5)
+    run.reloads("split/reload", running, run.rounds + 2)
     for each in running:
         with run.trying("split", each):
             run.record("split/memory-after", each, each.settled_pss() / 1e6)

@@ -16,7 +16,7 @@ COLD = [
     ("cold/slowest", "slowest beside a cold read", "ms", "most"),
     ("cold/aio-slowest", "  with aio threads", "ms", "most"),
     ("cold/quiet-slowest", "  without the cold read", "ms", "most"),
-    ("cold/read", "megabytes of it a second", "MB", "cost"),
+    ("cold/read", "megabytes of it a second", "MB", "rate"),
 ]
 
 
@@ -82,12 +82,12 @@ def drop(path):
 
 def small_requests(run, each, path, seconds):
     """Times of small requests, beside a read of a file that is not in the page cache, or without one."""
-    probe = run.begin("probe", "h1", each.port, 8, 1000, "/small.txt")
+    probe = run.begin("probe", "rate", "h1", each.port, 8, 1000, "/small.txt")
     time.sleep(0.6)
     read = 0
     if path:
         drop(path)
-        asked = run.client("read", each.port, seconds, "/" + os.path.basename(path))
+        asked = run.client("load", "read", each.port, seconds, "/" + os.path.basename(path))
         read = asked["bytes"] / 1e6 / asked["seconds"]
     else:
         time.sleep(seconds)

@@ -1,12 +1,14 @@
 """One run: servers, clients, the values of rows, and what could not be measured."""
 
-import contextlib, json, os, shutil, signal, statistics, subprocess, sys
+import contextlib, json, os, signal, statistics, subprocess, time
 
 from . import certificates
 from .servers import CLIENT_CPU, CPUS, Cannot, Running, descriptors
 
 # A row says nothing where its rounds lie further apart than this share of their median.
 SPREAD_MOST = 0.35
+# A start or a reload that takes longer than this is not repeated.
+SLOW_S = 10
 
 
 class Run:
@@ -25,17 +27,19 @@ class Run:
         for text, path in zip(next(certificates.make(["localhost"])), (self.certificate, self.key)):
             with open(path, "w") as out:
                 out.write(text)
-        self.build_client()
+        self.build_clients()
         self.bench = self.find_bench()
 
-    def build_client(self):
-        """The client in C, with TLS where OpenSSL's headers are."""
-        source, self.program = os.path.join(os.path.dirname(__file__), "client.c"), f"{self.directory}/client"
-        command = [os.environ.get("CC", "cc"), "-O2", "-o", self.program, source, "-lpthread"]
-        self.tls = subprocess.run([*command, "-DWITH_TLS", "-lssl", "-lcrypto"], capture_output=True).returncode == 0
+    def build_clients(self):
+        """The clients in C; that of TLS where OpenSSL's headers are."""
+        here = os.path.dirname(os.path.abspath(__file__))
+        command = [os.environ.get("CC", "cc"), "-O2", "-pthread"]
+        subprocess.run([*command, "-o", f"{self.directory}/load", f"{here}/load.c"], check=True)
+        probe = [*command, "-o", f"{self.directory}/probe", f"{here}/probe.c"]
+        self.tls = subprocess.run([*probe, "-DWITH_TLS", "-lssl", "-lcrypto"], capture_output=True).returncode == 0
         if not self.tls:
             self.note("no OpenSSL to build with: no handshakes, and over TLS no client but `firstbyte bench`")
-            subprocess.run(command, check=True)
+            subprocess.run(probe, check=True)
 
     def find_bench(self):
         here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -96,6 +100,39 @@ class Run:
         os.sched_setaffinity(0, {CLIENT_CPU} if threads == 1 or len(CPUS) <= threads else set(CPUS[threads:]))
         return started
 
+    def starts(self, row, make, only=None, prefix=None):
+        """Starts the servers once a round, and records how long that takes; gives those of the last round. What takes
+        long is done once."""
+        prefix, running = prefix or f"{row}/", []
+        for _ in range(self.rounds):
+            slow = [each for each in running if each.start_s > SLOW_S]
+            for each in running:
+                if each not in slow:
+                    each.stop()
+            again = [server for server in self.servers if server.name not in {each.name for each in slow}]
+            started = self.start_all(row, make, only=only, servers=again)
+            for each in started:
+                self.record(f"{prefix}start", each, each.start_s)
+                self.record(f"{prefix}start-cpu", each, each.start_cpu_s)
+            running = sorted(slow + started, key=lambda each: self.servers.index(each.server))
+        for each in running:
+            with self.trying(only or row, each):
+                self.record(f"{prefix}memory", each, each.settled_pss() / 1e6)
+        return running
+
+    def reloads(self, row, running, times):
+        """Records how long reloads take, once for a server where that is long."""
+        slow = set()
+        for turn in range(times):
+            for each in self.turns(running, turn):
+                if each not in slow:
+                    with self.trying(row, each):
+                        took = each.reload()
+                        self.record(row, each, took)
+                        time.sleep(0.5)
+                        if took > SLOW_S:
+                            slow.add(each)
+
     def stop_all(self):
         for client in list(self.clients):
             self.finish(client)
@@ -104,14 +141,13 @@ class Run:
 
     # Clients.
 
-    def client(self, *arguments):
-        """Runs the client to its end; what it says."""
-        process = self.begin(*arguments)
-        return self.end(process)
+    def client(self, program, *arguments):
+        """Runs a client to its end; what it says."""
+        return self.end(self.begin(program, *arguments))
 
-    def begin(self, *arguments):
-        process = subprocess.Popen([self.program, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                   text=True)
+    def begin(self, program, *arguments):
+        process = subprocess.Popen([f"{self.directory}/{program}", *map(str, arguments)],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         process.line = None
         self.clients.append(process)
         return process
@@ -146,25 +182,29 @@ class Run:
             process.stdout.close()
 
     def load(self, each, connections, seconds, path, modulus=1, seed=0):
-        said = self.client("load", each.port, connections, seconds, path, modulus, seed + 1)
+        """Keep-alive connections, each with one request at a time; what the client says, and the server's CPU time a
+        request, us, as `cost`. Connections are open before it is measured."""
+        process = self.begin("load", "keep", each.port, connections, seconds, path, modulus, seed + 1)
+        process.stdout.readline()
+        before = each.cpu_us()
+        process.stdin.write("\n")
+        said = self.end(process)
         if said["failed"] or said["other"]:
             raise Cannot(f"{path}: {said['failed']} requests failed, {said['other']} had another status than 200")
+        if not said["done"]:
+            raise Cannot(f"no response within {said['seconds']} s")
+        said["cost"] = (each.cpu_us() - before) / said["done"]
         return said
 
     def cost(self, each, *load):
-        """CPU time of a server for each request, us."""
-        before = each.cpu_us()
-        said = self.load(each, *load)
-        if not said["done"]:
-            raise Cannot(f"no response within {said['seconds']} s")
-        return (each.cpu_us() - before) / said["done"]
+        return self.load(each, *load)["cost"]
 
     def spent(self, each, *arguments):
         """CPU time of a server for each of the client's exchanges, us."""
         before = each.cpu_us()
         said = self.client(*arguments)
         if said["failed"] or said["other"]:
-            raise Cannot(f"{arguments[0]}: {said['failed']} failed, {said['other']} had another certificate")
+            raise Cannot(f"{arguments[1]}: {said['failed']} failed, {said['other']} had another certificate")
         return (each.cpu_us() - before) / said["done"]
 
     def begin_bench(self, *arguments):
@@ -204,8 +244,9 @@ class Run:
         for server in self.servers:
             values = self.values.get((row, server.name))
             if values:
+                worst = min(values) if kind == "rate" else max(values)
                 out["servers"][server.name] = {
-                    "median": statistics.median(values), "worst": max(values), "spread": spread(values), "rounds": values}
+                    "median": statistics.median(values), "worst": worst, "spread": spread(values), "rounds": values}
             else:
                 out["servers"][server.name] = {"reason": self.reason(row, server) or "not measured"}
         compared = [out["servers"][server.name] for server in self.servers[:2]]

@@ -39,7 +39,7 @@ class Server:
             raise ValueError(f"{text}: NAME=nginx:PATH or NAME=h2o:PATH")
         self.name, self.kind, self.path = match.groups()
         self.path = os.path.realpath(self.path)
-        if not os.access(self.path, os.X_OK):
+        if not os.path.isfile(self.path) or not os.access(self.path, os.X_OK):
             raise ValueError(f"{self.path} cannot be run")
 
     def version(self):

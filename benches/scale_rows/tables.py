@@ -1,6 +1,6 @@
 """Many names: certificates by SNI, map and geo of a million entries."""
 
-import os, socket, ssl, time
+import os, socket, ssl
 
 from . import certificates
 from .servers import Conf, free_port
@@ -16,14 +16,14 @@ CERTIFICATES = [
 ]
 MAPS = [
     ("maps/map-start", "map of 1,000,000 + 10,000: start", "s", "cost"),
-    ("maps/map-cpu", "  its CPU time", "s", "cost"),
+    ("maps/map-start-cpu", "  its CPU time", "s", "cost"),
     ("maps/map-memory", "  memory", "MB", "memory"),
     ("maps/map-exact", "  request with an exact name", "us", "cost"),
     ("maps/map-exact-more", "    more than without map", "us", "difference"),
     ("maps/map-wildcard", "  request with a wildcard's name", "us", "cost"),
     ("maps/map-wildcard-more", "    more than without map", "us", "difference"),
     ("maps/geo-start", "geo of 1,000,000: start", "s", "cost"),
-    ("maps/geo-cpu", "  its CPU time", "s", "cost"),
+    ("maps/geo-start-cpu", "  its CPU time", "s", "cost"),
     ("maps/geo-memory", "  memory", "MB", "memory"),
     ("maps/geo-request", "  request with an address", "us", "cost"),
     ("maps/geo-more", "    more than without geo", "us", "difference"),
@@ -86,36 +86,23 @@ class Names(Conf):
 
 
 def many_certificates(run):
-    count, handshakes = run.size(10_000, 100), run.size(1500, 100)
+    count, handshakes = run.size(10_000, 100), run.size(1000, 100)
     ones = {each.name: each for each in run.start_all("certificates", lambda server: Names(run, server, 1))}
     confs = {server.name: Names(run, server, count) for server in run.servers}
-    many = []
-    for turn in range(run.rounds):
-        for each in many:
-            each.stop()
-        many = run.start_all("certificates", lambda server: confs[server.name])
-        for each in many:
-            run.record("certificates/start", each, each.start_s)
-            run.record("certificates/start-cpu", each, each.start_cpu_s)
-    for each in many:
-        with run.trying("certificates", each):
-            run.record("certificates/memory", each, each.settled_pss() / 1e6)
+    many = run.starts("certificates", lambda server: confs[server.name])
     for turn in range(-1, run.rounds * 2):
         for each in run.turns([each for each in many if each.name in ones], turn):
             with run.trying("certificates", each):
                 cost = {}
                 # Who comes first changes with the turn; the turn before the first warms up.
                 for which, server, modulus in run.turns([("one", ones[each.name], 1), ("many", each, count)], turn):
-                    cost[which] = run.spent(server, "handshakes", server.port, handshakes, "s@.example", modulus, turn + 2)
+                    cost[which] = run.spent(server, "probe", "handshakes", server.port, handshakes, "s@.example",
+                                            modulus, turn + 2)
                 if turn >= 0:
                     run.record("certificates/one", each, cost["one"])
                     run.record("certificates/many", each, cost["many"])
                     run.record("certificates/more", each, (cost["many"] / cost["one"] - 1) * 100)
-    for turn in range(run.rounds):
-        for each in run.turns(many, turn):
-            with run.trying("certificates", each):
-                run.record("certificates/reload", each, each.reload())
-                time.sleep(0.5)
+    run.reloads("certificates/reload", many, run.rounds)
 
 
 class Table(Conf):
@@ -143,20 +130,6 @@ def pairs(run, running, keys):
                         run.record(more, each, cost["with"] - cost["without"])
 
 
-def start(run, what, make):
-    running = []
-    for _ in range(run.rounds):
-        for each in running:
-            each.stop()
-        running = run.start_all("maps", make, only=f"maps/{what}")
-        for each in running:
-            run.record(f"maps/{what}-start", each, each.start_s)
-            run.record(f"maps/{what}-cpu", each, each.start_cpu_s)
-    for each in running:
-        run.record(f"maps/{what}-memory", each, each.settled_pss() / 1e6)
-    return running
-
-
 def maps(run):
     entries, wildcards = run.size(1_000_000, 1000), run.size(10_000, 100)
     names, places = f"{run.directory}/map.txt", f"{run.directory}/geo.txt"
@@ -167,14 +140,17 @@ def maps(run):
         for number in range(entries):
             address = (10 << 24) + (number << 4)
             out.write(f"{address >> 24}.{address >> 16 & 255}.{address >> 8 & 255}.{address & 255}/28 {number};\n")
-    running = start(run, "map", lambda _: Table(
+    running = run.starts("maps", lambda _: Table(
         "map_hash_max_size 4194304; map_hash_bucket_size 128;\n"
-        f"map $arg_k $found {{ hostnames; default 0; include {names}; }}", "h2o has no map"))
+        f"map $arg_k $found {{ hostnames; default 0; include {names}; }}", "h2o has no map"),
+        only="maps/map", prefix="maps/map-")
     pairs(run, running, [
         ("maps/map-exact", "maps/map-exact-more", "k@.example", entries),
         ("maps/map-wildcard", "maps/map-wildcard-more", "a.w@.example", wildcards),
     ])
     for each in running:
         each.stop()
-    running = start(run, "geo", lambda _: Table(f"geo $arg_k $found {{ default 0; include {places}; }}", "h2o has no geo"))
+    running = run.starts("maps", lambda _: Table(
+        f"geo $arg_k $found {{ default 0; include {places}; }}", "h2o has no geo"),
+        only="maps/geo", prefix="maps/geo-")
     pairs(run, running, [("maps/geo-request", "maps/geo-more", "^", entries)])

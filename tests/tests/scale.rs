@@ -1,0 +1,52 @@
+//! `benches/scale` makes rows, writes them as JSON, and leaves neither files nor processes behind.
+//!
+//! Skipped where there is no python3 or no C compiler: its clients are written for them.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use firstbyte_tests::programs::command;
+use firstbyte_tests::{TempDir, peer};
+use serde_json::Value;
+
+/// Runs it on the binary under test, with a directory for its temporary files.
+fn scale(dir: &TempDir, words: &[&str]) -> Option<Output> {
+    let (Some(python), Some(_)) = (command("python3"), command("cc")) else {
+        return None;
+    };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/scale");
+    let mut start = Command::new(python);
+    start.arg(script).args(["--quick", "--rounds", "1"]);
+    start.arg(format!("ours=nginx:{}", peer::binary().display()));
+    start.args(words).env("TMPDIR", dir.path());
+    Some(start.output().expect("python3 starts"))
+}
+
+#[test]
+fn a_row_has_a_figure_or_a_reason_and_nothing_stays() {
+    let dir = TempDir::new();
+    let report = dir.path().join("report.json");
+    let missing = format!("lacking=nginx:{}", env!("CARGO_MANIFEST_DIR"));
+    let words = ["--only", "log", "--json", &report.to_string_lossy()];
+    let Some(output) = scale(&dir, &words) else {
+        return;
+    };
+    assert!(output.status.success(), "{output:?}");
+    let report: Value =
+        serde_json::from_slice(&fs::read(&report).expect("a report")).expect("JSON");
+    assert_eq!(report["format"], "firstbyte-scale/1");
+    let of_row = |name: &str| {
+        let rows = report["rows"].as_array().expect("rows");
+        let row = rows.iter().find(|row| row["row"] == name).expect("the row");
+        row["servers"]["ours"]["median"].as_f64().expect("a figure")
+    };
+    assert!(of_row("log/on") > 0.0 && of_row("log/off") > 0.0);
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(table.lines().all(|line| line.len() <= 100), "{table}");
+    let left: Vec<_> = fs::read_dir(dir.path()).expect("the directory").collect();
+    assert_eq!(left.len(), 1, "more than the report: {left:?}");
+    // A file that cannot be run is told before anything starts.
+    let refused = scale(&dir, &[&missing]).expect("python3 is there");
+    assert_eq!(refused.status.code(), Some(2));
+}
