@@ -213,7 +213,8 @@ static int command_keep(char **a)
         return 1;
     total.done = total.again = total.times.count = 0;
     uint64_t began = now_ns(), end = began + (uint64_t)(atof(a[2]) * 1e9);
-    while (now_ns() < end)
+    /* A machine that has much other work may leave no time for a response. */
+    while (now_ns() < end || (!total.done && now_ns() < end + OPENED_WITHIN_NS))
         load_events(10);
     total_print((now_ns() - began) / 1e9);
     return 0;
