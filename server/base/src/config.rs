@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use conf::{ConfError, Directive, Loader, Word};
 
 use crate::opened::LogTarget;
+use crate::regex::KnownRegexes;
 
 /// Where the configuration is and what the command line adds to it.
 #[derive(Debug, Clone)]
@@ -49,6 +50,9 @@ pub trait ConfigContext {
     /// The zone belongs to another module or has another size.
     fn zone(&mut self, name: &[u8], size_bytes: u64, module: &'static str)
     -> Result<usize, String>;
+
+    /// The expressions that were compiled so far.
+    fn regexes(&mut self) -> &mut KnownRegexes;
 
     /// Notes what an error log writes to, so that it is opened before anything is served.
     fn note_log(&mut self, target: &LogTarget);

@@ -3,17 +3,36 @@
 //! Numbered captures live in a [`MatchState`] until the next match; named ones are variables. A match that cannot be finished
 //! is neither a match nor none: it is logged, and the request that needed it is answered with 500.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 use conf::{ConfError, Directive, Word};
 
 use crate::config::ConfigContext;
 use crate::errlog::Shown;
 
-/// A compiled expression with the variables that its named groups set.
+/// A compiled expression with the variables that its named groups set; equal ones of a configuration are one.
+#[derive(Clone, Debug)]
+pub struct Regex(Arc<Compiled>);
+
+impl Deref for Regex {
+    type Target = Compiled;
+
+    fn deref(&self) -> &Compiled {
+        &self.0
+    }
+}
+
+/// The expressions of a configuration that is being read, by pattern and whether case does not matter: thousands of
+/// servers have the same ones, and compiling each takes longer than reading its server.
+#[derive(Default)]
+pub struct KnownRegexes(HashMap<(Vec<u8>, bool), Regex>);
+
+/// What is behind a [`Regex`].
 #[derive(Debug)]
-pub struct Regex {
+pub struct Compiled {
     inner: pcre2::bytes::Regex,
     /// Pattern as written, for the log.
     pub pattern: String,
@@ -78,6 +97,24 @@ impl Regex {
     /// # Errors
     /// The pattern's syntax error, in nginx's words.
     pub fn compile(
+        cx: &mut dyn ConfigContext,
+        d: &Directive,
+        word: &Word,
+        pattern: &[u8],
+        caseless: bool,
+    ) -> Result<Self, ConfError> {
+        let key = (pattern.to_vec(), caseless);
+        if let Some(known) = cx.regexes().0.get(&key) {
+            return Ok(known.clone());
+        }
+        let made = Self(Arc::new(Compiled::new(cx, d, word, pattern, caseless)?));
+        cx.regexes().0.insert(key, made.clone());
+        Ok(made)
+    }
+}
+
+impl Compiled {
+    fn new(
         cx: &mut dyn ConfigContext,
         d: &Directive,
         word: &Word,

@@ -35,16 +35,23 @@ pub trait Conf: Any + Send + Sync + Default {
 pub trait AnyConf: Any + Send + Sync {
     /// See [`Conf::merge`].
     fn merge_any(&mut self, parent: Option<&dyn AnyConf>);
+
+    /// Empty settings of the same unit.
+    fn create(&self) -> Arc<dyn AnyConf>;
 }
 
 impl<T: Conf> AnyConf for T {
     fn merge_any(&mut self, parent: Option<&dyn AnyConf>) {
         self.merge(parent.and_then(typed));
     }
+
+    fn create(&self) -> Arc<dyn AnyConf> {
+        (T::unit().create)()
+    }
 }
 
 /// The struct of settings behind its erased form.
-fn typed<T: Conf>(conf: &dyn AnyConf) -> Option<&T> {
+pub(crate) fn typed<T: Conf>(conf: &dyn AnyConf) -> Option<&T> {
     let any: &dyn Any = conf;
     any.downcast_ref()
 }
@@ -55,13 +62,13 @@ pub struct Unit {
     /// Where it exists.
     pub scope: Scope,
     /// Makes an empty one.
-    pub create: fn() -> Box<dyn AnyConf>,
+    pub create: fn() -> Arc<dyn AnyConf>,
     slot: AtomicUsize,
 }
 
 impl Unit {
     /// Describes a struct of settings.
-    pub const fn new(scope: Scope, create: fn() -> Box<dyn AnyConf>) -> Self {
+    pub const fn new(scope: Scope, create: fn() -> Arc<dyn AnyConf>) -> Self {
         Self {
             scope,
             create,
@@ -69,96 +76,108 @@ impl Unit {
         }
     }
 
-    /// Its index in every [`Confs`].
+    /// Its index in every [`Confs`] of its scope.
     pub fn slot(&self) -> usize {
         self.slot.load(Ordering::Relaxed)
     }
 
-    /// Gives it its index; the same at each load of a configuration, since the list of modules is fixed.
-    pub fn set_slot(&self, slot: usize) {
-        self.slot.store(slot, Ordering::Relaxed);
+    /// Gives each unit its index among those of its scope; the same at each load of a configuration, since the list of
+    /// modules is fixed.
+    pub fn number(units: &[&'static Self]) {
+        for scope in [Scope::Main, Scope::Server, Scope::Location] {
+            let of_scope = units.iter().filter(|unit| unit.scope == scope);
+            for (slot, unit) in of_scope.enumerate() {
+                unit.slot.store(slot, Ordering::Relaxed);
+            }
+        }
     }
 }
 
-/// The settings of one level while the configuration is read.
-pub struct ConfsDraft(Vec<Option<Box<dyn AnyConf>>>);
+/// The settings that are written at one level while the configuration is read: of most units none are.
+#[derive(Default)]
+pub struct ConfsDraft(Vec<(usize, Arc<dyn AnyConf>)>);
 
 impl ConfsDraft {
-    /// Empty settings of every unit that exists at this scope.
-    pub fn new(units: &[&'static Unit], scope: Scope) -> Self {
-        Self(
-            units
-                .iter()
-                .map(|u| (u.scope == scope).then(u.create))
-                .collect(),
-        )
+    /// Empty settings of every unit that exists at this scope, for the outermost level.
+    pub fn of_all(units: &[&'static Unit], scope: Scope) -> Self {
+        let of_scope = units.iter().filter(|unit| unit.scope == scope);
+        Self(of_scope.map(|u| (u.slot(), (u.create)())).collect())
     }
 
-    /// The settings of one unit.
+    /// The settings of one unit, empty where nothing was written.
     pub fn get_mut<T: Conf>(&mut self) -> &mut T {
-        self.0[T::unit().slot()]
-            .as_deref_mut()
-            .and_then(|conf| {
-                let any: &mut dyn Any = conf;
-                any.downcast_mut()
-            })
-            .expect("a unit is asked for at its own scope")
-    }
-
-    /// The settings of one unit.
-    pub fn get<T: Conf>(&self) -> &T {
-        self.0[T::unit().slot()]
-            .as_deref()
-            .and_then(typed)
-            .expect("a unit is asked for at its own scope")
-    }
-
-    /// Merges every unit with its parent's.
-    pub fn merge(&mut self, parent: Option<&Confs>) {
-        for (slot, conf) in self.0.iter_mut().enumerate() {
-            if let Some(conf) = conf {
-                conf.merge_any(parent.and_then(|p| p.units[slot].as_deref()));
-            }
-        }
-    }
-
-    /// Merges every unit with that of the level around it.
-    pub fn merge_with(&mut self, parent: &Self) {
-        for (slot, conf) in self.0.iter_mut().enumerate() {
-            if let Some(conf) = conf {
-                conf.merge_any(parent.0[slot].as_deref());
-            }
-        }
-    }
-
-    /// The finished settings.
-    pub fn finish(self) -> Confs {
-        let units: Box<[Option<Arc<dyn AnyConf>>]> =
-            self.0.into_iter().map(|c| c.map(Arc::from)).collect();
-        let core = units.get(CoreLoc::unit().slot()).cloned().flatten();
-        let core = core.and_then(|conf| {
-            let any: Arc<dyn Any + Send + Sync> = conf;
-            any.downcast().ok()
+        let unit = T::unit();
+        let slot = unit.slot();
+        let known = self.0.iter().position(|(known, _)| *known == slot);
+        let at = known.unwrap_or_else(|| {
+            self.0.push((slot, (unit.create)()));
+            self.0.len() - 1
         });
-        Confs { units, core }
+        typed_mut(&mut self.0[at].1)
+    }
+
+    /// The settings of one unit of the outermost level.
+    pub fn get<T: Conf>(&self) -> &T {
+        let slot = T::unit().slot();
+        let known = self.0.iter().find(|(known, _)| *known == slot);
+        known
+            .and_then(|(_, conf)| typed(&**conf))
+            .expect("a unit is asked for at its own scope")
+    }
+
+    /// Fills in the defaults of the outermost level.
+    pub fn merge(&mut self) {
+        for (_, conf) in &mut self.0 {
+            unshared(conf).merge_any(None);
+        }
+    }
+
+    /// What was written, by slot.
+    pub(crate) fn into_units(self) -> Vec<(usize, Arc<dyn AnyConf>)> {
+        self.0
+    }
+
+    /// The finished settings of the outermost level.
+    pub fn finish(mut self) -> Confs {
+        self.0.sort_by_key(|(slot, _)| *slot);
+        Confs::new(self.0.into_iter().map(|(_, conf)| conf))
     }
 }
 
-/// The merged settings of one level.
+/// Settings that nobody shares while a configuration is read.
+pub(crate) fn unshared(conf: &mut Arc<dyn AnyConf>) -> &mut dyn AnyConf {
+    Arc::get_mut(conf).expect("settings are shared only once they are finished")
+}
+
+/// The struct of settings of a unit, to write to.
+pub(crate) fn typed_mut<T: Conf>(conf: &mut Arc<dyn AnyConf>) -> &mut T {
+    let any: &mut dyn Any = unshared(conf);
+    any.downcast_mut()
+        .expect("a unit is asked for at its own scope")
+}
+
+/// The merged settings of one level; levels that write nothing share those of their kind.
 #[derive(Clone)]
 pub struct Confs {
-    units: Box<[Option<Arc<dyn AnyConf>>]>,
+    units: Arc<[Arc<dyn AnyConf>]>,
     /// One of the units, which is asked for many times a request.
     core: Option<Arc<CoreLoc>>,
 }
 
 impl Confs {
+    /// The settings of a level, of all units of its scope by slot.
+    pub(crate) fn new(units: impl IntoIterator<Item = Arc<dyn AnyConf>>) -> Self {
+        let units: Arc<[Arc<dyn AnyConf>]> = units.into_iter().collect();
+        let core = units.get(CoreLoc::unit().slot()).and_then(|conf| {
+            let any: Arc<dyn Any + Send + Sync> = Arc::<dyn AnyConf>::clone(conf);
+            any.downcast().ok()
+        });
+        Self { units, core }
+    }
+
     /// The settings of one unit.
     pub fn get<T: Conf>(&self) -> &T {
-        self.units[T::unit().slot()]
-            .as_deref()
-            .and_then(typed)
-            .expect("a unit is asked for at its own scope")
+        typed(&*self.units[T::unit().slot()]).expect("a unit is asked for at its own scope")
     }
 
     /// The core's settings of a location.

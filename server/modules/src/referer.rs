@@ -155,15 +155,18 @@ fn name(d: &Directive, word: &Word) -> Result<Name, ConfError> {
 /// Makes what requests are compared with, once for all levels that share it.
 fn finish(b: &mut Build) -> Result<(), ConfError> {
     let mut known: HashMap<*const Draft, Arc<Valid>> = HashMap::new();
-    for (conf, server) in b.location_and_server_confs_mut::<RefererLoc, CoreSrv>() {
-        let Some(draft) = &conf.draft else { continue };
+    b.each_location_and_server::<RefererLoc, CoreSrv>(|conf, server| {
+        let Some(draft) = &conf.draft else {
+            return Ok(());
+        };
         let valid = match known.get(&Arc::as_ptr(draft)) {
             Some(valid) => Arc::clone(valid),
             None => Arc::new(draft.finish(server)?),
         };
         known.insert(Arc::as_ptr(draft), Arc::clone(&valid));
         conf.valid = Some(valid);
-    }
+        Ok(())
+    })?;
     b.vars
         .define(VARIABLE, Arc::new(InvalidReferer))
         .map_err(ConfError::new)?;

@@ -137,7 +137,7 @@ struct Block {
 
 impl Conf for Block {
     fn unit() -> &'static Unit {
-        static UNIT: Unit = Unit::new(Scope::Main, || Box::new(Block::default()));
+        static UNIT: Unit = Unit::new(Scope::Main, || Arc::new(Block::default()));
         &UNIT
     }
 

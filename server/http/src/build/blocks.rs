@@ -9,6 +9,7 @@ use engines::http::Method;
 use server_base::regex::Regex;
 
 use super::draft::{HttpDraft, LocationDraft, ServerDraft};
+use super::layers::{LayerId, Layers};
 use super::ports::{ListenDraft, Listens};
 use super::{Build, protocols};
 use crate::conf_core::{CoreLoc, CoreSrv};
@@ -68,7 +69,8 @@ pub(super) fn http(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         name: Vec::new(),
         at: d.pos,
         kind: LocationKind::Block,
-        confs: ConfsDraft::new(&b.units, Scope::Location),
+        confs: ConfsDraft::of_all(&b.units, Scope::Location),
+        layer: LayerId::default(),
         parent: None,
         server: None,
         handler: None,
@@ -77,8 +79,10 @@ pub(super) fn http(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         mapped: true,
     };
     b.http = Some(HttpDraft {
-        main: ConfsDraft::new(&b.units, Scope::Main),
-        server_base: ConfsDraft::new(&b.units, Scope::Server),
+        main: ConfsDraft::of_all(&b.units, Scope::Main),
+        server_base: ConfsDraft::of_all(&b.units, Scope::Server),
+        server_layers: Layers::default(),
+        location_layers: Layers::default(),
         servers: Vec::new(),
         locations: vec![root],
         server: None,
@@ -92,11 +96,11 @@ pub(super) fn http(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 }
 
 fn server(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
-    let confs = ConfsDraft::new(&b.units, Scope::Server);
     let location = b.open_location(Vec::new(), LocationKind::Block, true);
     let http = b.http.as_mut().expect("server lies inside http");
     http.servers.push(ServerDraft {
-        confs,
+        confs: ConfsDraft::default(),
+        layer: LayerId::default(),
         location,
         at: protocols::head(d),
         tls: None,
@@ -187,7 +191,6 @@ fn limit_except(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 impl Build {
     /// Opens a level at location scope inside the current one and makes it current.
     pub fn open_location(&mut self, name: Vec<u8>, kind: LocationKind, mapped: bool) -> usize {
-        let confs = ConfsDraft::new(&self.units, Scope::Location);
         let http = self.http.as_mut().expect("locations lie inside http");
         let parent = Some(http.location);
         let server = http.server;
@@ -195,7 +198,8 @@ impl Build {
             name,
             at: self.applying,
             kind,
-            confs,
+            confs: ConfsDraft::default(),
+            layer: LayerId::default(),
             parent,
             server,
             handler: None,

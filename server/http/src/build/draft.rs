@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use conf::{Directive, Pos};
 
+use super::layers::{LayerId, Layers};
 use super::ports::Listens;
 use super::protocols::Protocols;
 use crate::certificates::LateCertificates;
@@ -18,6 +19,9 @@ pub(super) struct HttpDraft {
     pub(super) server_base: ConfsDraft,
     pub(super) servers: Vec<ServerDraft>,
     pub(super) locations: Vec<LocationDraft>,
+    /// The settings of servers and of locations once they are merged.
+    pub(super) server_layers: Layers,
+    pub(super) location_layers: Layers,
     pub(super) server: Option<usize>,
     pub(super) location: usize,
     /// The names of locations that are compared with the whole URI or with its beginning, by the level around them.
@@ -27,7 +31,10 @@ pub(super) struct HttpDraft {
 }
 
 pub(super) struct ServerDraft {
+    /// What is written in it; nothing once it is merged.
     pub(super) confs: ConfsDraft,
+    /// Its merged settings in [`HttpDraft::server_layers`].
+    pub(super) layer: LayerId,
     pub(super) location: usize,
     /// Where its block begins.
     pub(super) at: Directive,
@@ -43,8 +50,10 @@ pub struct LocationDraft {
     pub at: Pos,
     /// How it is chosen.
     pub kind: LocationKind,
-    /// Its settings.
+    /// What is written in it; nothing once it is merged.
     pub confs: ConfsDraft,
+    /// Its merged settings in [`HttpDraft::location_layers`].
+    pub(super) layer: LayerId,
     /// The location around it; `None` for that of `http`.
     pub parent: Option<usize>,
     /// The server it is in.

@@ -41,18 +41,20 @@ impl Build {
         let (main, listens) = (draft.main.finish(), draft.listens);
         // Indices are kept: modules have stored locations by their number while directives were read.
         let parents: Vec<Option<usize>> = draft.locations.iter().map(|l| l.parent).collect();
+        let server_confs = draft.server_layers.finish();
         let mut servers: Vec<Server> = draft
             .servers
             .into_iter()
             .map(|s| Server {
-                confs: s.confs.finish(),
+                confs: s.layer.of(&server_confs),
                 location: s.location,
                 named: HashMap::new(),
                 tls: s.tls,
                 certificates: s.certificates,
             })
             .collect();
-        let locations = flatten(draft.locations, &parents, &mut servers);
+        let location_confs = draft.location_layers.finish();
+        let locations = flatten(draft.locations, &location_confs, &parents, &mut servers);
         let (ports, warnings) = ports::ports(listens.all(), &servers, needs_local)?;
         for text in warnings {
             self.warn(ConfError::new(text));
@@ -136,28 +138,21 @@ impl Build {
             .http
             .as_mut()
             .expect("http is open until it is finished");
-        http.main.merge(None);
-        http.server_base.merge(None);
-        let units = &self.units;
-        let base = std::mem::replace(
-            &mut http.server_base,
-            crate::confs::ConfsDraft::new(units, crate::confs::Scope::Server),
-        )
-        .finish();
+        http.main.merge();
+        let base = std::mem::take(&mut http.server_base);
+        let base = http.server_layers.outermost(base);
         for server in &mut http.servers {
-            server.confs.merge(Some(&base));
+            let written = std::mem::take(&mut server.confs);
+            server.layer = http.server_layers.inside(base, written);
         }
-        merge_locations(&mut http.locations);
-    }
-}
-
-/// Parents come before their children in the list.
-fn merge_locations(locations: &mut [LocationDraft]) {
-    for i in 0..locations.len() {
-        let (before, rest) = locations.split_at_mut(i);
-        match rest[0].parent {
-            Some(parent) => rest[0].confs.merge_with(&before[parent].confs),
-            None => rest[0].confs.merge(None),
+        // Parents come before their children in the list.
+        for i in 0..http.locations.len() {
+            let written = std::mem::take(&mut http.locations[i].confs);
+            let layers = &mut http.location_layers;
+            http.locations[i].layer = match http.locations[i].parent {
+                Some(parent) => layers.inside(http.locations[parent].layer, written),
+                None => layers.outermost(written),
+            };
         }
     }
 }
@@ -177,6 +172,7 @@ struct Inner {
 
 fn flatten(
     drafts: Vec<LocationDraft>,
+    all_confs: &[Confs],
     parents: &[Option<usize>],
     servers: &mut [Server],
 ) -> Vec<Location> {
@@ -216,13 +212,12 @@ fn flatten(
         .enumerate()
         .map(|(id, (draft, set))| {
             let around = (draft.kind_is_if()).then_some(parents[id]).flatten();
-            let confs: Confs = draft.confs.finish();
             Location {
                 name: draft.name,
                 at: draft.at,
                 parent: parents[id],
                 kind: draft.kind,
-                confs,
+                confs: draft.layer.of(all_confs),
                 inner: LocationSet::new(set.exact, set.prefix, set.regex).with_slashes(set.slashes),
                 handler: draft.handler.or_else(|| around.and_then(|p| handlers[p])),
                 mapped: mapped_of(id, parents, &mapped),

@@ -43,6 +43,25 @@ pub struct Cycle {
     pub http: Option<Arc<Http>>,
 }
 
+impl Cycle {
+    /// The same for a worker that is forked from this process: without texts, warnings and watches, which the supervisor
+    /// alone needs.
+    #[must_use]
+    pub fn for_worker(&self) -> Self {
+        Self {
+            main: self.main.clone(),
+            listens: self.listens.clone(),
+            log_paths: self.log_paths.clone(),
+            syslogs: self.syslogs.clone(),
+            memory_logs: self.memory_logs.clone(),
+            watches: Vec::new(),
+            files: conf::Files::default(),
+            warnings: Vec::new(),
+            http: self.http.clone(),
+        }
+    }
+}
+
 /// Why a configuration was refused, with the files read so far.
 pub struct LoadError {
     /// What is wrong.

@@ -7,6 +7,7 @@
 mod blocks;
 mod draft;
 mod finish;
+mod layers;
 mod listen_params;
 mod load;
 mod main;
@@ -48,6 +49,7 @@ use server_base::config::{ConfigContext, VarId};
 use server_base::errlog::MemoryBuffer;
 use server_base::listen::Listen;
 use server_base::periodic_task::PeriodicTask;
+use server_base::regex::KnownRegexes;
 use server_base::syslog::SyslogTarget;
 use server_base::watch::Watch;
 use server_base::zone::Zones;
@@ -76,6 +78,7 @@ pub struct Build {
     finished: Option<(Arc<Http>, Vec<Listen>)>,
     /// The shared zones that directives name.
     zones: Zones,
+    regexes: KnownRegexes,
     /// Files that must be opened for appending before anything is served.
     pub log_paths: LogPaths,
     /// Tasks of the worker's main thread.
@@ -145,6 +148,10 @@ impl ConfigContext for Build {
         self.zones.refer(name, size_bytes, module)
     }
 
+    fn regexes(&mut self) -> &mut KnownRegexes {
+        &mut self.regexes
+    }
+
     fn note_log(&mut self, target: &LogTarget) {
         match target {
             LogTarget::File(_) => {}
@@ -168,9 +175,7 @@ impl Build {
     ) -> Self {
         let Parts { rows, units, vars } = parts;
         // The number of a unit is its index in each location's settings, so it depends on the modules of this build.
-        for (slot, unit) in units.iter().enumerate() {
-            unit.set_slot(slot);
-        }
+        Unit::number(&units);
         let conf_prefix = options
             .conf_path
             .parent()
@@ -187,6 +192,7 @@ impl Build {
             http: None,
             finished: None,
             zones: Zones::default(),
+            regexes: KnownRegexes::default(),
             log_paths: LogPaths::default(),
             periodic_tasks: Vec::new(),
             watches: Vec::new(),
@@ -228,28 +234,42 @@ impl Build {
             .get()
     }
 
-    /// The settings of unit `T` of any location, by its index; for modules' `finish`.
+    /// All settings of unit `T` at location scope, each once however many locations share it, outer ones first; for
+    /// modules' `finish`.
     pub fn location_confs_mut<T: Conf>(&mut self) -> impl Iterator<Item = &mut T> {
         let http = self
             .http
             .as_mut()
             .expect("modules are finished inside http");
-        http.locations.iter_mut().map(|l| l.confs.get_mut::<T>())
+        http.location_layers.all_mut()
     }
 
-    /// The settings of unit `L` of any location that is in a server, with those of unit `S` of the server.
-    pub fn location_and_server_confs_mut<L: Conf, S: Conf>(
+    /// Calls `f` with all settings of unit `L` that a location inside a server has, each once with those of unit `S` of the
+    /// first such server; for modules' `finish`.
+    ///
+    /// # Errors
+    /// The first of `f`.
+    pub fn each_location_and_server<L: Conf, S: Conf>(
         &mut self,
-    ) -> impl Iterator<Item = (&mut L, &S)> {
+        mut f: impl FnMut(&mut L, &S) -> Result<(), ConfError>,
+    ) -> Result<(), ConfError> {
         let http = self
             .http
             .as_mut()
             .expect("modules are finished inside http");
-        let servers = &http.servers;
-        http.locations.iter_mut().filter_map(|location| {
-            let server = &servers[location.server?];
-            Some((location.confs.get_mut::<L>(), server.confs.get::<S>()))
-        })
+        let mut seen = HashSet::new();
+        for location in &http.locations {
+            let Some(server) = location.server else {
+                continue;
+            };
+            let layers = &mut http.location_layers;
+            let at = layers.place::<L>(location.layer);
+            if seen.insert(at) {
+                let server = http.server_layers.get(http.servers[server].layer);
+                f(layers.at_mut(at), server)?;
+            }
+        }
+        Ok(())
     }
 
     /// How many servers there are; for modules' `finish`.
@@ -261,21 +281,22 @@ impl Build {
     pub fn server_conf<T: Conf>(&self, server: usize) -> &T {
         let http = self.http.as_ref();
         let http = http.expect("modules are finished inside http");
-        http.servers[server].confs.get()
+        http.server_layers.get(http.servers[server].layer)
     }
 
     /// The settings of unit `T`, of locations, that a server itself has; for modules' `finish`.
     pub fn server_location_conf<T: Conf>(&self, server: usize) -> &T {
         let http = self.http.as_ref();
         let http = http.expect("modules are finished inside http");
-        http.locations[http.servers[server].location].confs.get()
+        let location = http.servers[server].location;
+        http.location_layers.get(http.locations[location].layer)
     }
 
     /// The settings of unit `T`, of locations, that `http` itself has; for modules' `finish`.
     pub fn http_base_conf<T: Conf>(&self) -> &T {
         let http = self.http.as_ref();
         let http = http.expect("modules are finished inside http");
-        http.locations[0].confs.get()
+        http.location_layers.get(http.locations[0].layer)
     }
 
     /// Sets how a server speaks TLS; for modules' `finish`.

@@ -31,7 +31,7 @@ macro_rules! settings {
         impl $crate::confs::Conf for $name {
             fn unit() -> &'static $crate::confs::Unit {
                 static UNIT: $crate::confs::Unit =
-                    $crate::confs::Unit::new($crate::confs::Scope::$scope, || Box::new($name::default()));
+                    $crate::confs::Unit::new($crate::confs::Scope::$scope, || ::std::sync::Arc::new($name::default()));
                 &UNIT
             }
 

@@ -117,7 +117,7 @@ pub struct Keepalive {
 
 impl Conf for Groups {
     fn unit() -> &'static Unit {
-        static UNIT: Unit = Unit::new(Scope::Main, || Box::new(Groups::default()));
+        static UNIT: Unit = Unit::new(Scope::Main, || Arc::new(Groups::default()));
         &UNIT
     }
 

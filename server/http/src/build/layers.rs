@@ -1,0 +1,177 @@
+//! The merged settings of all levels of one scope, equal ones once.
+//!
+//! What a level has of a unit that it writes nothing of follows from what the level around it has, so levels inside the
+//! same one share it, and so do all levels of a depth around which nobody has written anything of that unit. A level
+//! that writes nothing at all is the same [`LayerId`] as its neighbour that does not either. So ten thousand servers cost
+//! what they write.
+
+use std::sync::Arc;
+
+use crate::confs::{AnyConf, Conf, Confs, ConfsDraft, typed, typed_mut, unshared};
+
+/// All settings of one scope, and which of them each level has.
+#[derive(Default)]
+pub(super) struct Layers {
+    /// By slot: all that were made of a unit, outer ones first.
+    made: Vec<Vec<Arc<dyn AnyConf>>>,
+    /// By depth and slot: those of levels that have nothing of their own, once there is such a level.
+    common: Vec<Vec<Option<usize>>>,
+    layers: Vec<Layer>,
+}
+
+/// The settings of a level, or of several equal ones.
+struct Layer {
+    depth: usize,
+    /// By slot, sorted: those that are not common to the depth.
+    own: Vec<(usize, usize)>,
+    /// By slot: those of levels inside that write nothing of a unit, where they are not common.
+    derived: Vec<(usize, usize)>,
+    /// The level inside that writes nothing.
+    plain: Option<LayerId>,
+}
+
+/// A layer by its index.
+#[derive(Clone, Copy, Default)]
+pub(super) struct LayerId(usize);
+
+/// Settings by slot and by index among those of the unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Place(usize, usize);
+
+impl LayerId {
+    /// Its settings among those that [`Layers::finish`] gave.
+    pub(super) fn of(self, all: &[Confs]) -> Confs {
+        all[self.0].clone()
+    }
+}
+
+impl Layers {
+    /// Merges the level around all others, which has every unit.
+    pub(super) fn outermost(&mut self, mut written: ConfsDraft) -> LayerId {
+        debug_assert!(self.layers.is_empty(), "there is one such level");
+        written.merge();
+        let mut units = written.into_units();
+        units.sort_by_key(|(slot, _)| *slot);
+        self.made = units.into_iter().map(|(_, conf)| vec![conf]).collect();
+        self.common = vec![vec![Some(0); self.made.len()]];
+        self.push(0, Vec::new())
+    }
+
+    /// Merges a level with the one around it.
+    pub(super) fn inside(&mut self, around: LayerId, written: ConfsDraft) -> LayerId {
+        let written = written.into_units();
+        let is_plain = written.is_empty();
+        if is_plain && let Some(plain) = self.layers[around.0].plain {
+            return plain;
+        }
+        let mut own = Vec::with_capacity(written.len());
+        for (slot, mut conf) in written {
+            let outer = &self.made[slot][self.index(around, slot)];
+            unshared(&mut conf).merge_any(Some(&**outer));
+            self.made[slot].push(conf);
+            own.push((slot, self.made[slot].len() - 1));
+        }
+        for (slot, outer) in self.layers[around.0].own.clone() {
+            if own.iter().all(|(known, _)| *known != slot) {
+                own.push((slot, self.derived(around, slot, outer)));
+            }
+        }
+        own.sort_unstable();
+        let depth = self.layers[around.0].depth + 1;
+        self.add_common(depth, &own);
+        let id = self.push(depth, own);
+        if is_plain {
+            self.layers[around.0].plain = Some(id);
+        }
+        id
+    }
+
+    fn push(&mut self, depth: usize, own: Vec<(usize, usize)>) -> LayerId {
+        self.layers.push(Layer {
+            depth,
+            own,
+            derived: Vec::new(),
+            plain: None,
+        });
+        LayerId(self.layers.len() - 1)
+    }
+
+    /// What levels inside `around` have of a unit that they write nothing of.
+    fn derived(&mut self, around: LayerId, slot: usize, outer: usize) -> usize {
+        let known = &self.layers[around.0].derived;
+        if let Some((_, index)) = known.iter().find(|(known, _)| *known == slot) {
+            return *index;
+        }
+        let index = self.derive(slot, outer);
+        self.layers[around.0].derived.push((slot, index));
+        index
+    }
+
+    /// Makes what follows for a level that writes nothing of a unit.
+    fn derive(&mut self, slot: usize, outer: usize) -> usize {
+        let outer = &self.made[slot][outer];
+        let mut conf = outer.create();
+        unshared(&mut conf).merge_any(Some(&**outer));
+        self.made[slot].push(conf);
+        self.made[slot].len() - 1
+    }
+
+    /// Makes what a level of this depth shares with all that have nothing of their own. Only what is used is made, since
+    /// modules judge all there is.
+    fn add_common(&mut self, depth: usize, own: &[(usize, usize)]) {
+        if self.common.len() == depth {
+            self.common.push(vec![None; self.made.len()]);
+        }
+        let mut own = own.iter().peekable();
+        for slot in 0..self.made.len() {
+            if own.next_if(|(known, _)| *known == slot).is_none()
+                && self.common[depth][slot].is_none()
+            {
+                let outer = self.common[depth - 1][slot];
+                let outer = outer.expect("the level around has nothing of its own either");
+                self.common[depth][slot] = Some(self.derive(slot, outer));
+            }
+        }
+    }
+
+    fn index(&self, layer: LayerId, slot: usize) -> usize {
+        let layer = &self.layers[layer.0];
+        match layer.own.binary_search_by_key(&slot, |(slot, _)| *slot) {
+            Ok(at) => layer.own[at].1,
+            Err(_) => self.common[layer.depth][slot].expect("made with the level"),
+        }
+    }
+
+    /// Where the settings of unit `T` of a level are.
+    pub(super) fn place<T: Conf>(&self, layer: LayerId) -> Place {
+        let slot = T::unit().slot();
+        Place(slot, self.index(layer, slot))
+    }
+
+    /// The settings of a place.
+    pub(super) fn at_mut<T: Conf>(&mut self, place: Place) -> &mut T {
+        typed_mut(&mut self.made[place.0][place.1])
+    }
+
+    /// The settings of unit `T` of a level.
+    pub(super) fn get<T: Conf>(&self, layer: LayerId) -> &T {
+        let Place(slot, index) = self.place::<T>(layer);
+        typed(&*self.made[slot][index]).expect("a unit is asked for at its own scope")
+    }
+
+    /// All settings of unit `T`.
+    pub(super) fn all_mut<T: Conf>(&mut self) -> impl Iterator<Item = &mut T> {
+        self.made[T::unit().slot()].iter_mut().map(typed_mut)
+    }
+
+    /// The finished settings of all layers, by [`LayerId`].
+    pub(super) fn finish(self) -> Vec<Confs> {
+        let slots = 0..self.made.len();
+        let ids = (0..self.layers.len()).map(LayerId);
+        ids.map(|id| {
+            let of_slot = |slot: usize| Arc::clone(&self.made[slot][self.index(id, slot)]);
+            Confs::new(slots.clone().map(of_slot))
+        })
+        .collect()
+    }
+}
