@@ -108,6 +108,23 @@ pub(crate) fn for_tool(options: &LoadOptions) -> Result<(Cycle, Written), Box<Lo
     server_http::load_written(source, options, server_modules::MODULES)
 }
 
+/// A configuration that was built before a worker is forked.
+pub(crate) struct Built {
+    /// Its generation.
+    pub(crate) generation: u64,
+    /// The configuration.
+    pub(crate) cycle: Cycle,
+}
+
+/// How a worker builds what the supervisor sends; `built` is what its process was forked with, which need not be built
+/// twice.
+pub(crate) fn in_worker(mut built: Option<Built>) -> driver::worker::Load {
+    Box::new(move |bundle| match built.take() {
+        Some(built) if built.generation == bundle.generation => Ok(built.cycle),
+        _ => from_bundle(bundle),
+    })
+}
+
 /// Builds the configuration that the supervisor sent.
 ///
 /// # Errors

@@ -90,15 +90,17 @@ impl Supervisor {
             main: self.current.main.clone(),
             account: self.current.account.clone(),
             console: self.console.clone(),
+            built: self.built.take(),
         }
     }
 
-    fn start_thread(&self, control: OwnedFd) -> std::io::Result<Kind> {
+    fn start_thread(&mut self, control: OwnedFd) -> std::io::Result<Kind> {
         if self.workers_started == 0 {
             limits::raise(&self.console);
             process::set_environment(&environment(&self.current.main))?;
         }
-        let work = move || driver::worker::run(control, load::from_bundle);
+        let load = load::in_worker(self.built.take());
+        let work = move || driver::worker::run(control, load);
         let thread = std::thread::Builder::new()
             .name("worker".to_owned())
             .spawn(work)?;

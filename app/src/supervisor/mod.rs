@@ -32,13 +32,14 @@ use std::time::Instant;
 
 use server_base::errlog::Level;
 use server_http::LoadOptions;
+use sys::heap;
 use sys::poll::{Interest, Poller};
 use sys::process;
 use sys::signal::{self, Signals};
 use sys::title::Title;
 
 use crate::console::Console;
-use crate::load::Loaded;
+use crate::load::{Built, Loaded};
 use crate::version;
 use child::{Respawn, Worker};
 use earlier::Earlier;
@@ -92,6 +93,8 @@ struct Supervisor {
     notify: Notify,
     phase: Phase,
     current: Generation,
+    /// The first configuration as it was built, until a worker serves by it.
+    built: Option<Built>,
     /// What workers may serve by until one is ready for `current`.
     earlier: Earlier<Generation>,
     /// A configuration that is to follow `current` when its addresses are free.
@@ -138,6 +141,10 @@ fn prepare(
         reported("signal()", signal::ignore(*signo), &console)?;
     }
     let inherited = Inheritance::take(&console);
+    let built = Built {
+        generation: FIRST_GENERATION,
+        cycle: loaded.cycle.for_worker(),
+    };
     let current = open_first(loaded, &inherited, &console)?;
     let left = upgrade::unclaimed(&inherited, &current.listeners);
     let predecessor = inherited.predecessor;
@@ -152,6 +159,8 @@ fn prepare(
     // Its predecessor has left the terminal already.
     let daemonized = current.main.daemon || predecessor.is_some();
     let mut notify = Notify::from_environment(predecessor, &console);
+    // The texts as they were parsed are not needed any more, and what is forked from here on need not have them.
+    heap::trim();
     // The manager must know of the child before this process, which it started, ends.
     let announce = |child| notify.main_process(child, &running);
     if daemonized
@@ -182,6 +191,7 @@ fn prepare(
         notify,
         phase: Phase::Serving,
         current,
+        built: Some(built),
         earlier: Earlier::new(),
         reloading: None,
         watcher: Watcher::default(),

@@ -13,6 +13,7 @@ use std::time::Instant;
 use driver::bundle::{FromWorker, ToWorker};
 use server_base::errlog::Level;
 use server_http::MainConf;
+use sys::heap;
 
 use super::child::{Kind, Worker};
 use super::listeners::{BIND_PAUSE, BIND_TRIES, Bind, Listener};
@@ -63,7 +64,10 @@ impl Supervisor {
         let Generation {
             logs, listeners, ..
         } = &self.current;
-        Generation::open(self.generations, loaded, Some(logs), listeners, console)
+        let next = Generation::open(self.generations, loaded, Some(logs), listeners, console);
+        // What was built to be judged is gone again.
+        heap::trim();
+        next
     }
 
     /// Binds the new addresses of `next`. One that is in use is tried again later: meanwhile this process goes on.
@@ -209,6 +213,10 @@ impl Supervisor {
             if worker.id != id && !worker.leaving && worker.generation <= number {
                 self.quit_worker(index);
             }
+        }
+        // From now on a worker that is started anew builds for itself.
+        if self.built.take().is_some() {
+            heap::trim();
         }
         let gone = self.earlier.settle(number).into_iter();
         let gone = listeners::merged(gone.map(|generation| generation.listeners));

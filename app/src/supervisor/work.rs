@@ -15,7 +15,7 @@ use sys::{identity, process, signal};
 use super::account::Account;
 use super::{Reported, limits};
 use crate::console::Console;
-use crate::load;
+use crate::load::{self, Built};
 
 /// What a new process needs to become a worker.
 pub(super) struct Seed {
@@ -24,6 +24,8 @@ pub(super) struct Seed {
     pub(super) main: MainConf,
     pub(super) account: Option<Account>,
     pub(super) console: Console,
+    /// The configuration that the supervisor has built already.
+    pub(super) built: Option<Built>,
 }
 
 /// Turns this process, forked and without the supervisor's descriptors, into a worker and serves.
@@ -35,6 +37,7 @@ pub(super) fn work(seed: Seed) -> i32 {
         main,
         account,
         console,
+        built,
     } = seed;
     if become_worker(&main, account.as_ref(), &console).is_err() {
         return FATAL_CODE;
@@ -44,7 +47,7 @@ pub(super) fn work(seed: Seed) -> i32 {
         return 0;
     }
     drop(console);
-    driver::worker::run(control, load::from_bundle)
+    driver::worker::run(control, load::in_worker(built))
 }
 
 /// Takes on the limits, the user and the directory of a worker, in nginx's order.

@@ -51,8 +51,8 @@ use periodic_task::TaskTimer;
 use reserve::Reserve;
 use thread::Thread;
 
-/// Builds a configuration from a bundle.
-pub type Load = fn(&Bundle) -> Result<Cycle, String>;
+/// Builds a configuration from a bundle, or has it already.
+pub type Load = Box<dyn FnMut(&Bundle) -> Result<Cycle, String> + Send>;
 
 /// Serves until the supervisor says otherwise or goes away; gives the exit code, 2 for one that would only repeat.
 pub fn run(control: OwnedFd, load: Load) -> i32 {
