@@ -5,12 +5,14 @@
 //! another user where the tests may arrange that, so that modes matter.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{FileExt, symlink};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use firstbyte_tests::dir::set_mode;
-use firstbyte_tests::{Builder, Client, Server};
+use firstbyte_tests::peer::is_firstbyte;
+use firstbyte_tests::{Builder, Client, Server, wait_until};
 
 fn site() -> Builder {
     Server::http(
@@ -255,3 +257,96 @@ fn with_open_file_cache_what_was_seen_stays_for_its_time() {
     assert_answer(&mut client, "/late.txt", 404, "");
     assert_answer(&mut client, "/short/t.txt", 200, "second");
 }
+
+/// What a file of the test below says after so many changes; always as long.
+fn version(number: u64) -> String {
+    format!("{number:08}")
+}
+
+/// Asks for all files until the server says that it keeps the bytes of each.
+fn wait_until_kept(server: &Server, files: u64) {
+    if !is_firstbyte() {
+        return;
+    }
+    let mut client = server.client();
+    wait_until("the bytes of all files are kept", || {
+        (0..files).for_each(|n| assert_eq!(client.get(&format!("/{n}")).status, 200));
+        let page = client.get("/metrics").text();
+        let line = page
+            .lines()
+            .find_map(|line| line.strip_prefix("firstbyte_open_files_memory_bytes "));
+        // An entry counts 512 bytes and more.
+        line.and_then(|value| value.parse::<f64>().ok())
+            .is_some_and(|bytes| bytes > files as f64 * 512.0)
+    });
+}
+
+/// Asks for files at random; each must be as it was last published before the request, or newer.
+fn ask_at_random(mut client: Client, published: &[AtomicU64], stop: &AtomicBool) -> u64 {
+    let (mut seed, mut asked) = (18_u64, 0);
+    while !stop.load(Ordering::Relaxed) {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let n = (seed >> 33) as usize % published.len();
+        let before = published[n].load(Ordering::Acquire);
+        let answer = client.get(&format!("/{n}"));
+        let seen: Option<u64> = answer.text().parse().ok();
+        assert!(
+            seen >= Some(before),
+            "/{n}: {seen:?}, published was {before}"
+        );
+        asked += 1;
+    }
+    asked
+}
+
+#[test]
+fn ten_thousand_changes_of_kept_bytes_show_at_once_under_load() {
+    let metrics = if is_firstbyte() {
+        "location = /metrics { metrics; }"
+    } else {
+        ""
+    };
+    let server = Server::http(&format!(
+        "keepalive_requests 10000000; server {{ listen 127.0.0.1:%%PORT%%; root %%DIR%%/html; {metrics} }}"
+    ))
+    .prepare(|dir| {
+        fs::create_dir(dir.join("html")).expect("a new directory");
+        for n in 0..KEPT_FILES {
+            fs::write(dir.join(format!("html/{n}")), version(0)).expect("it is writable");
+        }
+    })
+    .start();
+    let published: Vec<AtomicU64> = (0..KEPT_FILES).map(|_| AtomicU64::new(0)).collect();
+    let stop = AtomicBool::new(false);
+    let asked: u64 = std::thread::scope(|scope| {
+        let ask = || scope.spawn(|| ask_at_random(server.client(), &published, &stop));
+        let askers = [ask(), ask()];
+        let mut client = server.client();
+        for round in 1..=CHANGES / KEPT_FILES {
+            wait_until_kept(&server, KEPT_FILES);
+            for n in 0..KEPT_FILES {
+                let path = server.path(&format!("html/{n}"));
+                let content = version(round);
+                if (n + round) % 2 == 0 {
+                    replace(&path, content.as_bytes());
+                } else {
+                    let file = fs::File::options().write(true).open(&path);
+                    file.and_then(|file| file.write_all_at(content.as_bytes(), 0))
+                        .expect("the file is writable");
+                }
+                published[n as usize].store(round, Ordering::Release);
+                assert_eq!(client.get(&format!("/{n}")).text(), content, "/{n}");
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        let each = askers
+            .into_iter()
+            .map(|asker| asker.join().expect("no stale answer"));
+        each.sum()
+    });
+    assert!(asked > 0);
+}
+
+/// Files of the test above, and how often one of them is changed.
+const KEPT_FILES: u64 = 1000;
+const CHANGES: u64 = 10_000;

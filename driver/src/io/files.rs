@@ -1,19 +1,21 @@
-//! Open files of one thread: the descriptor is kept, the file on disk stays the truth.
+//! Open files and bytes of small files of one thread, kept; the file on disk stays the truth.
 //!
 //! A path that was opened before costs one `stat`: when device, inode, size, times, mode and owner
-//! are what they were, the kept descriptor and its prebuilt header values serve again; anything else
+//! are what they were, what is kept serves again with its prebuilt header values; anything else
 //! opens anew, so a replaced, truncated, re-permitted or re-linked file shows on the next request.
 //! One `stat` serves every request that had been received whole when it was made: `input_received` says that more
-//! has come in and ends its validity.
+//! has come in and ends its validity. So it is with paths at which there is nothing (`absent`).
 //!
-//! A small file that has not changed for `SETTLED_MS` keeps its bytes with the descriptor, under the same check; a
-//! younger one is read each time, since a second change within the clock's tick would leave its times as they are.
+//! Of a small file that has not changed for `SETTLED_MS` the bytes are kept in the place of a descriptor, as many as
+//! `open_files_memory` allows a thread (`kept`); a younger one is read each time from its descriptor, since a second
+//! change within the clock's tick would leave its times as they are.
 //! What is written through a shared mapping shows when the kernel updates the times. A location
 //! with `open_file_cache` goes by nginx's rules instead (`open_cache`), one with `disable_symlinks`
 //! walks the path each time. Absent: directio, read-ahead, bigger-than-memory maps.
 
-use std::io;
-use std::os::fd::OwnedFd;
+use std::hash::BuildHasher;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
 use engines::http::{FileHandle, FileRange, http_date};
@@ -22,7 +24,9 @@ use server_base::files::{
 };
 use server_http::meters::{self, FileFigures};
 
-use super::lru::Lru;
+use super::absent::Absent;
+use super::kept::{Entry, Kept};
+use super::lru::PathHash;
 use super::open_cache::OpenCaches;
 use super::open_path::{self, Found, Identity};
 use super::send::read_range;
@@ -30,7 +34,12 @@ use super::send::read_range;
 /// The files of one thread.
 #[derive(Debug)]
 pub struct FileCache {
-    entries: Lru<Entry>,
+    paths: PathHash,
+    /// Files whose bytes are kept.
+    memory: Kept,
+    /// Files with a descriptor, and directories.
+    descriptors: Kept,
+    absent: Absent,
     open_caches: OpenCaches,
     now_ms: u64,
     unix_ms: u64,
@@ -38,35 +47,76 @@ pub struct FileCache {
     heard: u64,
     /// Bytes read since the last read of a socket, by descriptor.
     recent: Vec<(FileHandle, Rc<[u8]>)>,
+    /// Where files are read into before their bytes are kept.
+    scratch: Vec<u8>,
     /// Counted since the thread began.
     figures: FileFigures,
+    /// When there may be something to let go of again.
+    sweep_ms: u64,
     /// When the figures are told to the metrics again.
     tell_ms: u64,
 }
 
-#[derive(Debug)]
-struct Entry {
-    identity: Identity,
-    opened: Rc<Opened>,
-    used_ms: u64,
-    /// Value of `heard` when `identity` was last compared with the disk.
-    checked: u64,
+/// What a thread keeps of files at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of small files, with what an entry takes beside them.
+    pub memory_bytes: u64,
+    /// Descriptors.
+    pub descriptors: u64,
+}
+
+impl Limits {
+    /// The share of one of so many threads of a process that may keep so many bytes and may have so many descriptors.
+    #[must_use]
+    pub fn shared(memory_bytes: u64, descriptors: u64, threads: u64) -> Self {
+        let threads = threads.max(1);
+        let kept = descriptors / KEPT_SHARE / threads;
+        Self {
+            memory_bytes: memory_bytes / threads,
+            descriptors: kept.clamp(KEPT_LEAST, KEPT_MOST),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memory_bytes: 64 << 20,
+            descriptors: KEPT_DEFAULT,
+        }
+    }
 }
 
 impl FileCache {
     /// Makes an empty cache.
     #[must_use]
     pub fn new() -> Self {
+        let limits = Limits::default();
         Self {
-            entries: Lru::new(),
+            paths: PathHash::new(),
+            memory: Kept::new(limits.memory_bytes),
+            descriptors: Kept::new(limits.descriptors),
+            absent: Absent::default(),
             open_caches: OpenCaches::new(),
             now_ms: 0,
             unix_ms: 0,
             heard: 0,
             recent: Vec::new(),
+            scratch: Vec::new(),
             figures: FileFigures::default(),
+            sweep_ms: 0,
             tell_ms: 0,
         }
+    }
+
+    /// Takes up a configuration's limits. What is kept stays, since it is compared with the disk; what is beyond them, and
+    /// every `open_file_cache`, goes in sweeps.
+    pub fn configure(&mut self, limits: Limits) {
+        self.memory.set_limit(limits.memory_bytes);
+        self.descriptors.set_limit(limits.descriptors);
+        self.open_caches.retire();
+        self.sweep_ms = 0;
     }
 
     /// Tells the time, milliseconds that never go back, and the wall clock's, milliseconds since 1970; call it once a
@@ -80,19 +130,32 @@ impl FileCache {
     pub fn input_received(&mut self) {
         self.heard += 1;
         self.recent.clear();
+        self.absent.clear();
     }
 
-    /// Sets the time and closes what was not used for `UNUSED_MS`; call it about once a second.
+    /// When the next sweep is due, if there is something to sweep.
+    #[must_use]
+    pub fn sweep_due(&self) -> Option<u64> {
+        (!self.is_empty() || self.memory.is_over()).then_some(self.sweep_ms)
+    }
+
+    /// Sets the time, and where a sweep is due closes what was not used for `UNUSED_MS` and lets go of what is beyond the
+    /// limits. Each sweep does a bounded part; where that is not all, the next is due at once.
     pub fn sweep(&mut self, now_ms: u64) {
         self.now_ms = now_ms;
-        while self
-            .entries
-            .oldest()
-            .is_some_and(|entry| entry.used_ms + UNUSED_MS <= now_ms)
-        {
-            self.entries.remove_oldest();
+        if now_ms < self.sweep_ms {
+            return;
         }
-        self.open_caches.sweep(now_ms);
+        let more = [
+            self.descriptors.expire(now_ms, UNUSED_MS, RELEASED_MAX),
+            self.descriptors.shrink(RELEASED_MAX),
+            self.memory.shrink(RELEASED_MAX),
+            self.open_caches.sweep(now_ms, RELEASED_MAX),
+        ];
+        self.sweep_ms = match more.contains(&true) {
+            true => now_ms,
+            false => now_ms + SWEEP_MS,
+        };
         if now_ms >= self.tell_ms || (self.figures.kept > 0 && self.is_empty()) {
             self.tell_ms = now_ms + TELL_MS;
             self.tell();
@@ -101,31 +164,46 @@ impl FileCache {
 
     /// Tells the metrics what the files are at.
     fn tell(&mut self) {
-        self.figures.kept = (self.entries.len() + self.open_caches.len()) as u64;
+        self.figures.kept = (self.descriptors.len() + self.open_caches.len()) as u64;
         let (hits, misses) = self.open_caches.lookups();
         meters::files(&FileFigures {
             kept: self.figures.kept,
             hits: self.figures.hits + hits,
             misses: self.figures.misses + misses,
+            memory_bytes: self.memory.weight(),
         });
     }
 
     /// Closes every descriptor that no request uses, to make room for connections.
     pub fn clear(&mut self) {
-        self.entries.clear();
+        self.descriptors.clear();
         self.open_caches.clear();
     }
 
-    /// The number of kept files, those of `open_file_cache` not counted.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.entries.len()
+    /// Lets go of all that is kept.
+    pub fn relieve(&mut self) {
+        self.clear();
+        self.memory.clear();
+        self.recent = Vec::new();
+        self.scratch = Vec::new();
     }
 
-    /// No file is kept.
+    /// The number of files with a descriptor, those of `open_file_cache` not counted.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.descriptors.len()
+    }
+
+    /// No descriptor is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0 && self.open_caches.is_empty()
+    }
+
+    /// What the kept bytes take of `open_files_memory`.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory.weight()
     }
 
     fn open_validated(
@@ -133,53 +211,134 @@ impl FileCache {
         path: &[u8],
         policy: &OpenPolicy,
     ) -> Result<Rc<Opened>, FileError> {
-        if let Some(entry) = self.entries.get(path) {
-            if entry.checked == self.heard {
-                self.figures.hits += 1;
-                entry.used_ms = self.now_ms;
-                return Ok(Rc::clone(&entry.opened));
-            }
-            match open_path::describe(path, &policy.symlinks, "open()") {
-                Ok(identity) if identity == entry.identity => {
+        let hash = self.paths.hash_one(path);
+        if let Some(place) = self.memory.find(hash, path)
+            && let Some(entry) = self.memory.use_at(place)
+        {
+            match entry.look(self.heard, "open()") {
+                Ok(None) => {
                     self.figures.hits += 1;
-                    entry.used_ms = self.now_ms;
-                    entry.checked = self.heard;
-                    if !entry.opened.settled && identity.is_settled(self.unix_ms) {
-                        entry.settle();
-                    }
                     return Ok(Rc::clone(&entry.opened));
                 }
-                Ok(_) => {}
+                Ok(Some(_)) => drop(self.memory.remove(place)),
+                Err(error) => return Err(forget(&mut self.memory, place, error, &mut self.absent)),
+            }
+        } else if let Some(place) = self.descriptors.find(hash, path)
+            && let Some(entry) = self.descriptors.use_at(place)
+        {
+            match entry.look(self.heard, "open()") {
+                Ok(None) => {
+                    self.figures.hits += 1;
+                    entry.used_ms = self.now_ms;
+                    let opened = Rc::clone(&entry.opened);
+                    if !opened.settled && entry.identity.is_settled(self.unix_ms) {
+                        return Ok(self.settle(hash, place, &opened));
+                    }
+                    return Ok(opened);
+                }
+                Ok(Some(_)) => drop(self.descriptors.remove(place)),
                 Err(error) => {
-                    self.entries.remove(path);
-                    return Err(error);
+                    return Err(forget(
+                        &mut self.descriptors,
+                        place,
+                        error,
+                        &mut self.absent,
+                    ));
                 }
             }
         }
+        if let Some(error) = self.absent.find(path, "open()") {
+            return Err(error);
+        }
         match open_path::open(path, &policy.symlinks) {
-            Ok(found) => Ok(self.keep(path, found)),
+            Ok(found) => Ok(self.keep(hash, path, found)),
             Err(error) => {
-                self.entries.remove(path);
+                self.absent.note(path, error);
                 Err(error)
             }
         }
     }
 
-    fn keep(&mut self, path: &[u8], found: Found) -> Rc<Opened> {
+    /// Keeps what was opened. A small file that has settled is read and closed at once: that costs what sending it from
+    /// its descriptor does.
+    fn keep(&mut self, hash: u64, path: &[u8], found: Found) -> Rc<Opened> {
         self.figures.misses += 1;
         let identity = found.identity;
+        if let Some(fd) = &found.fd
+            && identity.is_settled(self.unix_ms)
+            && let Some(content) = self.read_for_keeping(path, fd, &identity)
+        {
+            let opened = Rc::new(Opened {
+                content: Some(content),
+                settled: true,
+                ..describe(None, identity.meta)
+            });
+            self.keep_in_memory(hash, path.into(), identity, &opened);
+            return opened;
+        }
         let opened = describe_opened(found);
         let entry = Entry {
+            path: path.into(),
             identity,
             opened: Rc::clone(&opened),
             used_ms: self.now_ms,
             checked: self.heard,
         };
-        if self.entries.len() >= FILE_CACHE_MAX {
-            self.entries.remove_oldest();
-        }
-        self.entries.insert(path, entry);
+        self.descriptors.insert(hash, 1, entry);
         opened
+    }
+
+    /// A file has not changed for long: of a small one the bytes are kept from now on, and not the descriptor. They are
+    /// what the identity describes: it was compared before this read, and a change after it gives another identity.
+    fn settle(&mut self, hash: u64, place: u32, opened: &Opened) -> Rc<Opened> {
+        let mut settled = Opened {
+            settled: true,
+            ..opened.clone()
+        };
+        let Some(entry) = self.descriptors.use_at(place) else {
+            return Rc::new(settled);
+        };
+        let identity = entry.identity;
+        let path = std::mem::take(&mut entry.path);
+        let content = match &opened.file {
+            Some(file) => self.read_for_keeping(&path, file, &identity),
+            None => None,
+        };
+        if content.is_some() {
+            (settled.file, settled.content) = (None, content);
+            let settled = Rc::new(settled);
+            self.descriptors.remove(place);
+            self.keep_in_memory(hash, path, identity, &settled);
+            return settled;
+        }
+        let settled = Rc::new(settled);
+        if let Some(entry) = self.descriptors.use_at(place) {
+            (entry.path, entry.opened) = (path, Rc::clone(&settled));
+        }
+        settled
+    }
+
+    fn keep_in_memory(&mut self, hash: u64, path: Box<[u8]>, id: Identity, opened: &Rc<Opened>) {
+        let weight = weight(&path, id.meta.size);
+        let entry = Entry {
+            path,
+            identity: id,
+            opened: Rc::clone(opened),
+            used_ms: self.now_ms,
+            checked: self.heard,
+        };
+        self.memory.insert(hash, weight, entry);
+    }
+
+    /// The bytes of a file that may be kept; `None` if it is too large, or not as long as was said.
+    fn read_for_keeping(&mut self, path: &[u8], fd: impl AsFd, id: &Identity) -> Option<Rc<[u8]>> {
+        let size = id.meta.size;
+        if !id.meta.is_file || size > CONTENT_BYTES || !self.memory.takes(weight(path, size)) {
+            return None;
+        }
+        self.scratch.clear();
+        sys::socket::append_at(fd, 0, size, &mut self.scratch).ok()?;
+        Some(Rc::from(self.scratch.as_slice()))
     }
 
     fn open_once(&mut self, path: &[u8], policy: &OpenPolicy) -> Result<Rc<Opened>, FileError> {
@@ -193,19 +352,60 @@ impl FileCache {
         }
         open_path::open(path, &policy.symlinks).map(describe_opened)
     }
+
+    /// Describes a path. Of one that is kept the look is good for opening it as well, and the other way round.
+    fn stat_validated(&mut self, path: &[u8]) -> Result<Meta, FileError> {
+        let hash = self.paths.hash_one(path);
+        for kept in [&mut self.memory, &mut self.descriptors] {
+            if let Some(place) = kept.find(hash, path)
+                && let Some(entry) = kept.at(place)
+            {
+                return match entry.look(self.heard, "stat()") {
+                    Ok(None) => Ok(entry.identity.meta),
+                    Ok(Some(now)) => {
+                        kept.remove(place);
+                        Ok(now.meta)
+                    }
+                    Err(error) => Err(forget(kept, place, error, &mut self.absent)),
+                };
+            }
+        }
+        if let Some(error) = self.absent.find(path, "stat()") {
+            return Err(error);
+        }
+        let result = open_path::describe_followed(path, "stat()");
+        if let Err(error) = result {
+            self.absent.note(path, error);
+        }
+        result.map(|identity| identity.meta)
+    }
+
+    /// Makes room where descriptors have run out, and calls again.
+    fn with_room<T>(
+        &mut self,
+        mut call: impl FnMut(&mut Self) -> Result<T, FileError>,
+    ) -> Result<T, FileError> {
+        match call(self) {
+            Err(error) if is_out_of_descriptors(error) && !self.is_empty() => {
+                self.clear();
+                call(self)
+            }
+            result => result,
+        }
+    }
 }
 
-impl Entry {
-    /// Keeps the bytes of a small file. They are what the identity describes: it was compared before this read, and a
-    /// change after it gives another identity.
-    fn settle(&mut self) {
-        let mut opened = Opened::clone(&self.opened);
-        opened.settled = true;
-        if let Some(file) = &opened.file {
-            opened.content = read_small(file, self.identity.meta.size);
-        }
-        self.opened = Rc::new(opened);
+/// Removes an entry at whose path nothing can be looked at any more, and returns why.
+fn forget(kept: &mut Kept, place: u32, error: FileError, absent: &mut Absent) -> FileError {
+    if let Some(entry) = kept.remove(place) {
+        absent.note(&entry.path, error);
     }
+    error
+}
+
+/// What a file counts of `open_files_memory`.
+fn weight(path: &[u8], size: u64) -> u64 {
+    ENTRY_BYTES + path.len() as u64 + size
 }
 
 /// Reads a small file whole; `None` if it is not small, empty, or not as long as was said.
@@ -231,13 +431,19 @@ impl Default for FileCache {
 
 impl Files for FileCache {
     fn open(&mut self, path: &[u8], policy: &OpenPolicy) -> Result<Rc<Opened>, FileError> {
-        match self.open_once(path, policy) {
-            Err(error) if is_out_of_descriptors(error) && !self.is_empty() => {
-                self.clear();
-                self.open_once(path, policy)
-            }
-            result => result,
+        self.with_room(|files| files.open_once(path, policy))
+    }
+
+    fn open_descriptor(
+        &mut self,
+        path: &[u8],
+        policy: &OpenPolicy,
+    ) -> Result<Rc<Opened>, FileError> {
+        let opened = self.open(path, policy)?;
+        if opened.file.is_some() || !opened.meta.is_file {
+            return Ok(opened);
         }
+        self.with_room(|_| open_path::open(path, &policy.symlinks).map(describe_opened))
     }
 
     fn content(&mut self, opened: &Opened) -> Option<Rc<[u8]>> {
@@ -267,6 +473,9 @@ impl Files for FileCache {
         if policy.cache.is_some() {
             return self.open(path, policy).map(|opened| opened.meta);
         }
+        if policy.symlinks.mode == SymlinkMode::Off {
+            return self.stat_validated(path);
+        }
         open_path::describe(path, &policy.symlinks, "stat()").map(|identity| identity.meta)
     }
 
@@ -277,13 +486,7 @@ impl Files for FileCache {
     }
 
     fn create_temp(&mut self, dir: &TempDir, mode: u32, keep: Keep) -> Result<TempFile, FileError> {
-        match server_base::files::create_temp(dir, mode, keep) {
-            Err(error) if is_out_of_descriptors(error) && !self.is_empty() => {
-                self.clear();
-                server_base::files::create_temp(dir, mode, keep)
-            }
-            result => result,
-        }
+        self.with_room(|_| server_base::files::create_temp(dir, mode, keep))
     }
 }
 
@@ -298,19 +501,35 @@ pub(crate) fn describe_opened(found: Found) -> Rc<Opened> {
 
 /// The values of a descriptor that is open already.
 pub(crate) fn opened_with(file: Option<Rc<OwnedFd>>, meta: Meta) -> Rc<Opened> {
-    let etag = format!("\"{:x}-{:x}\"", meta.mtime_s, meta.size);
-    Rc::new(Opened {
+    Rc::new(describe(file, meta))
+}
+
+fn describe(file: Option<Rc<OwnedFd>>, meta: Meta) -> Opened {
+    let mut text = [0; ETAG_BYTES];
+    let mut rest = text.as_mut_slice();
+    // Two numbers of 64 bits have at most 33 digits and a sign.
+    let _ = write!(rest, "\"{:x}-{:x}\"", meta.mtime_s, meta.size);
+    let etag_len = ETAG_BYTES - rest.len();
+    Opened {
         file,
         meta,
         content: None,
         settled: false,
-        etag: etag.into_bytes().into(),
+        etag: Rc::from(&text[..etag_len]),
         last_modified: Rc::from(http_date(meta.mtime_s).as_slice()),
-    })
+    }
 }
 
-/// The most files a thread keeps open without `open_file_cache`.
-pub const FILE_CACHE_MAX: usize = 512;
+/// The part of all descriptors that the process may have which its threads keep for files.
+pub const KEPT_SHARE: u64 = 8;
+
+/// The most and the fewest files that a thread keeps open without `open_file_cache`.
+pub const KEPT_MOST: u64 = 8192;
+/// See [`KEPT_MOST`].
+pub const KEPT_LEAST: u64 = 16;
+
+/// How many it keeps before it was told a limit.
+const KEPT_DEFAULT: u64 = 512;
 
 /// Files whose bytes are kept between two reads of sockets without having settled.
 const RECENT_MAX: usize = 8;
@@ -318,11 +537,24 @@ const RECENT_MAX: usize = 8;
 /// The largest file whose bytes are kept.
 pub const CONTENT_BYTES: u64 = 16 << 10;
 
+/// What a file takes in memory beside its bytes and its path: the entry in its slot, what was opened, the values of two
+/// header fields, chain, ghost, and what the allocator adds to each of five pieces.
+pub const ENTRY_BYTES: u64 = 512;
+
+/// The longest ETag of a file, and more.
+const ETAG_BYTES: usize = 40;
+
 /// How often the metrics are told.
 const TELL_MS: u64 = 1000;
 
-/// A kept file that was not used for this long is closed.
-pub const UNUSED_MS: u64 = 5_000;
+/// A kept file that was not used for this long is closed by the next sweep.
+pub const UNUSED_MS: u64 = 4_000;
+
+/// Time between sweeps.
+pub const SWEEP_MS: u64 = 1_000;
+
+/// What one sweep closes or frees of each kind: closing a file takes the kernel up to a microsecond.
+pub const RELEASED_MAX: usize = 256;
 
 #[cfg(test)]
 #[path = "files_tests.rs"]

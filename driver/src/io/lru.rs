@@ -91,10 +91,6 @@ impl<V> Lru<V> {
         self.remove(&path)
     }
 
-    pub(crate) fn clear(&mut self) {
-        *self = Self::new();
-    }
-
     fn unlink(&mut self, place: usize) {
         let (newer, older) = (self.slots[place].newer, self.slots[place].older);
         match self.slots.get_mut(newer) {
@@ -121,10 +117,10 @@ impl<V> Lru<V> {
 /// Hashes paths a word at a time, from a random start. Only paths of files that exist are kept, so whoever asks for them
 /// cannot choose them freely.
 #[derive(Debug, Clone)]
-struct PathHash(u64);
+pub(crate) struct PathHash(u64);
 
 impl PathHash {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(RandomState::new().build_hasher().finish())
     }
 }
@@ -137,7 +133,7 @@ impl BuildHasher for PathHash {
     }
 }
 
-struct PathHasher(u64);
+pub(crate) struct PathHasher(u64);
 
 impl PathHasher {
     fn mix(&mut self, word: u64) {

@@ -2,8 +2,10 @@
 //!
 //! Safe code over `sys`. Timers and files belong to one thread each and take the time as an argument.
 
+mod absent;
 pub mod files;
 pub mod hosts;
+mod kept;
 mod lru;
 mod open_cache;
 mod open_path;

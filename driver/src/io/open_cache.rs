@@ -18,6 +18,8 @@ use super::open_path;
 #[derive(Debug)]
 pub(crate) struct OpenCaches {
     caches: Vec<Cache>,
+    /// Caches of configurations before, which go piece by piece.
+    retired: Vec<Cache>,
     /// Elements that were taken as they are, and those that had to be looked at or made.
     lookups: (u64, u64),
 }
@@ -52,6 +54,7 @@ impl OpenCaches {
     pub(crate) fn new() -> Self {
         Self {
             caches: Vec::new(),
+            retired: Vec::new(),
             lookups: (0, 0),
         }
     }
@@ -81,22 +84,40 @@ impl OpenCaches {
 
     /// Elements of all caches.
     pub(crate) fn len(&self) -> usize {
-        self.caches.iter().map(|cache| cache.elements.len()).sum()
+        let caches = self.caches.iter().chain(&self.retired);
+        caches.map(|cache| cache.elements.len()).sum()
     }
 
-    pub(crate) fn sweep(&mut self, now_ms: u64) {
+    /// Lets go of what was not used for its time, and of so many elements of earlier configurations; true if more of those
+    /// are left.
+    pub(crate) fn sweep(&mut self, now_ms: u64, most: usize) -> bool {
         for cache in &mut self.caches {
             cache.expire(now_ms, usize::MAX);
         }
         self.caches.retain(|cache| cache.elements.len() > 0);
+        for _ in 0..most {
+            let Some(cache) = self.retired.last_mut() else {
+                return false;
+            };
+            if cache.elements.remove_oldest().is_none() {
+                self.retired.pop();
+            }
+        }
+        !self.retired.is_empty()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.caches.is_empty()
+        self.caches.is_empty() && self.retired.is_empty()
+    }
+
+    /// Begins anew under another configuration, as nginx's next worker does.
+    pub(crate) fn retire(&mut self) {
+        self.retired.append(&mut self.caches);
     }
 
     pub(crate) fn clear(&mut self) {
         self.caches.clear();
+        self.retired.clear();
     }
 
     fn cache(&mut self, settings: &OpenFileCache) -> &mut Cache {

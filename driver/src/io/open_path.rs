@@ -78,6 +78,11 @@ pub(crate) fn describe(
     if symlinks.mode != SymlinkMode::Off {
         return open(path, symlinks).map(|found| found.identity);
     }
+    describe_followed(path, call)
+}
+
+/// Describes `path`, links followed.
+pub(crate) fn describe_followed(path: &[u8], call: &'static str) -> Result<Identity, FileError> {
     let stat = retry(|| rustix::fs::stat(path)).map_err(failed(call))?;
     Ok(Identity::of(&stat))
 }

@@ -35,6 +35,7 @@ use std::thread::JoinHandle;
 
 use server_base::errlog::{self, ErrorLog, Level};
 use server_http::Cycle;
+use server_http::conf_core::FilesMain;
 use server_http::exchange::Env;
 use server_http::http::Http;
 use server_http::meters::{self, Event};
@@ -43,6 +44,7 @@ use sys::signal::{self, Signals};
 use sys::{clock, process};
 
 use crate::bundle::{Bundle, FromWorker, ToWorker};
+use crate::io::files::Limits;
 use crate::io::tcp_info::tcp_info;
 use background_fetch::BackgroundFetches;
 use limit::MemoryWatch;
@@ -307,6 +309,12 @@ impl Worker {
             .transpose()
             .map_err(|e| format!("worker_memory_limit cannot be watched ({e})"))?;
         let count = cycle.main.worker_processes.max(1) as usize;
+        let files_memory: &FilesMain = http.main();
+        let file_limits = Limits::shared(
+            files_memory.memory.0,
+            process::rlimit_nofile().unwrap_or(u64::MAX),
+            count as u64,
+        );
         let started = !self.threads.is_empty();
         let debug_connections: Arc<[_]> = cycle.main.debug_connections.clone().into();
         let addresses: Vec<String> = cycle.listens.iter().map(|l| l.addr.to_string()).collect();
@@ -320,6 +328,7 @@ impl Worker {
                 log: self.log.clone(),
                 worker_connections: cycle.main.worker_connections as usize,
                 descriptor_ceiling: reserve::ceiling(),
+                file_limits,
                 debug_connections: Arc::clone(&debug_connections),
                 multi_accept: cycle.main.multi_accept,
                 keep_connections: cycle.main.reload_keep || renewed,

@@ -9,6 +9,8 @@ use server_base::errlog::ErrorLog;
 use server_base::networks::Network;
 use server_http::http::Http;
 
+use crate::io::files::Limits;
+
 /// A configuration as a thread gets it.
 #[derive(Clone)]
 pub struct Setup {
@@ -26,6 +28,8 @@ pub struct Setup {
     pub worker_connections: usize,
     /// A connection with this descriptor or a higher one is the last before another one goes.
     pub descriptor_ceiling: i32,
+    /// What this thread keeps of files.
+    pub file_limits: Limits,
     /// Clients whose connections are logged at level debug.
     pub debug_connections: Arc<[Network]>,
     /// Accept all waiting connections at a time.

@@ -133,7 +133,7 @@ impl<N: Net> Shared<N> {
         self.nothing = OutputQueue::default();
         self.attempts = Attempts::default();
         self.dialer.spares = Spares::default();
-        self.files.clear();
+        self.files.relieve();
         memory::relieve();
     }
 

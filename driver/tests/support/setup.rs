@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use driver::io::files::Limits;
 use driver::worker::orders::Setup;
 use server_base::errlog::ErrorLog;
 use server_base::opened::OpenedLogs;
@@ -44,6 +45,7 @@ pub(crate) fn setup(
         log,
         worker_connections,
         descriptor_ceiling: i32::MAX,
+        file_limits: Limits::default(),
         debug_connections: Arc::new([]),
         multi_accept: true,
         keep_connections: true,

@@ -20,14 +20,14 @@ pub use temp::{Keep, TempDir, TempFile, create as create_temp};
 /// An open regular file, or a directory known by its metadata.
 #[derive(Debug, Clone)]
 pub struct Opened {
-    /// The descriptor; `None` for a directory.
+    /// The descriptor; `None` for a directory, and where `content` has all bytes.
     pub file: Option<FileHandle>,
     /// What `stat` said.
     pub meta: Meta,
-    /// All of a small file's bytes, where they are known to be what is on disk.
+    /// All bytes of a small file, where they are known to be what is on disk.
     pub content: Option<Rc<[u8]>>,
     /// Its times are so old that any change of its bytes will show in them: what is made of the bytes may be kept as
-    /// long as this descriptor is given for the path.
+    /// long as this value is given for the path.
     pub settled: bool,
     /// `"mtime-size"` in hexadecimal with the quotes.
     pub etag: Rc<[u8]>,
@@ -129,6 +129,18 @@ pub trait Files {
     /// # Errors
     /// The system's error number and call.
     fn open(&mut self, path: &[u8], policy: &OpenPolicy) -> Result<Rc<Opened>, FileError>;
+
+    /// Opens a path for who reads by a descriptor: a regular file has one.
+    ///
+    /// # Errors
+    /// The system's error number and call.
+    fn open_descriptor(
+        &mut self,
+        path: &[u8],
+        policy: &OpenPolicy,
+    ) -> Result<Rc<Opened>, FileError> {
+        self.open(path, policy)
+    }
 
     /// All bytes of a small file as they are on disk now; `None` for one that is better sent from its descriptor.
     fn content(&mut self, opened: &Opened) -> Option<Rc<[u8]>>;

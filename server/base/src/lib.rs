@@ -30,6 +30,7 @@ pub mod peer;
 pub mod per_thread;
 pub mod periodic_task;
 pub mod regex;
+pub mod s3_fifo;
 pub mod shared_list;
 pub mod syslog;
 pub mod transport;

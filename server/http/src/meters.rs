@@ -123,6 +123,8 @@ pub struct FileFigures {
     pub hits: u64,
     /// Files that had to be opened.
     pub misses: u64,
+    /// Bytes of memory that the bytes of small files take.
+    pub memory_bytes: u64,
 }
 
 /// A request has ended.
@@ -160,9 +162,15 @@ pub fn event(event: Event) {
 pub fn files(now: &FileFigures) {
     let before = FILES_BEFORE.replace(*now);
     with(|cell| {
-        let gauge = &cell.0[FILES];
-        let others = gauge.load(Ordering::Relaxed).saturating_sub(before.kept);
-        gauge.store(others + now.kept, Ordering::Relaxed);
+        let gauges = [
+            (FILES, before.kept, now.kept),
+            (FILES + 3, before.memory_bytes, now.memory_bytes),
+        ];
+        for (gauge, before, now) in gauges {
+            let gauge = &cell.0[gauge];
+            let others = gauge.load(Ordering::Relaxed).saturating_sub(before);
+            gauge.store(others + now, Ordering::Relaxed);
+        }
         cell.add(FILES + 1, now.hits.saturating_sub(before.hits));
         cell.add(FILES + 2, now.misses.saturating_sub(before.misses));
     });
@@ -221,6 +229,7 @@ impl Sums {
             kept: self.0[FILES],
             hits: self.0[FILES + 1],
             misses: self.0[FILES + 2],
+            memory_bytes: self.0[FILES + 3],
         }
     }
 
@@ -252,7 +261,7 @@ const SENT: usize = RECEIVED + PROTOCOLS.len();
 const HISTOGRAMS: usize = SENT + PROTOCOLS.len();
 const HAPPENED: usize = HISTOGRAMS + TIMES * HISTOGRAM;
 const FILES: usize = HAPPENED + EVENTS.len();
-const COUNTERS: usize = FILES + 3;
+const COUNTERS: usize = FILES + 4;
 
 fn start(of: Time) -> usize {
     HISTOGRAMS + of as usize * HISTOGRAM
@@ -277,7 +286,7 @@ impl Cell {
 
 thread_local! {
     static CELL: Arc<Cell> = CELLS.mine();
-    static FILES_BEFORE: Flag<FileFigures> = const { Flag::new(FileFigures { kept: 0, hits: 0, misses: 0 }) };
+    static FILES_BEFORE: Flag<FileFigures> = const { Flag::new(FileFigures { kept: 0, hits: 0, misses: 0, memory_bytes: 0 }) };
 }
 
 static CELLS: PerThread<Cell> = PerThread::new();
@@ -303,11 +312,13 @@ mod tests {
                 kept: 2,
                 hits: 5,
                 misses: 3,
+                memory_bytes: 700,
             });
             files(&FileFigures {
                 kept: 1,
                 hits: 6,
                 misses: 3,
+                memory_bytes: 500,
             });
         });
         assert!(other.join().is_ok());
@@ -315,6 +326,7 @@ mod tests {
             kept: 4,
             hits: 1,
             misses: 1,
+            memory_bytes: 20,
         });
         let sums = sums();
         assert_eq!((sums.requests(2, 2), sums.requests(2, 3)), (2, 1));
@@ -328,7 +340,8 @@ mod tests {
             FileFigures {
                 kept: 5,
                 hits: 7,
-                misses: 4
+                misses: 4,
+                memory_bytes: 520
             }
         );
     }

@@ -24,7 +24,7 @@ pub(crate) fn open(
     }
     let path = paths::map_uri(x, cx).map_err(Content::Status)?;
     let policy = paths::policy(x, cx, &path);
-    let opened = cx.files.open(&path, &policy);
+    let opened = cx.files.open_descriptor(&path, &policy);
     let opened = opened.map_err(|error| Content::Status(paths::open_failed(x, &path, error)))?;
     let file = opened.file.clone().filter(|_| opened.meta.is_file);
     let file = file.ok_or(Content::Declined)?;

@@ -43,7 +43,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         reply::slash_redirect(x);
         return Content::Status(301);
     }
-    if !opened.meta.is_file || opened.file.is_none() {
+    if !opened.meta.is_file {
         let text = String::from_utf8_lossy(&path);
         x.log(
             Level::Crit,

@@ -9,6 +9,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
+use driver::io::files::Limits;
 use driver::worker::config::ThreadConfig;
 use driver::worker::conn::{Conn, PlainProtocols, Readiness, drain};
 use driver::worker::event_loop::EventLoop;
@@ -294,7 +295,7 @@ impl World {
     }
 
     fn configure(&mut self, generation: ThreadConfig, keep: bool, timeout_ms: Option<u64>) {
-        self.shared.files.clear();
+        self.shared.files.configure(Limits::default());
         let number = generation.http.number;
         self.hands.generation.set(number);
         let old = self.shared.configure(generation);

@@ -96,6 +96,7 @@ impl Thread {
         let theirs = Arc::clone(&waker);
         shared.set_wakers(WakeQueue::new(move || theirs.wake()));
         shared.dialer.names.set_log(setup.log.clone());
+        shared.files.configure(setup.file_limits);
         let mut thread = Self {
             poller,
             waker,
@@ -186,9 +187,7 @@ impl Thread {
         if let Accepting::NotBefore(at) = self.accepting {
             consider(Some(at));
         }
-        if !self.shared.files.is_empty() {
-            consider(Some(now + FILES_SWEEP_MS));
-        }
+        consider(self.shared.files.sweep_due());
         next.map(|at| at.saturating_sub(now))
     }
 
@@ -232,8 +231,8 @@ impl Thread {
     fn configure(&mut self, setup: Setup) {
         self.pause(Accepting::Never);
         self.shared.logs.flush_all();
-        self.shared.files.clear();
         let old = std::mem::replace(&mut self.setup, setup);
+        self.shared.files.configure(self.setup.file_limits);
         let generation = ThreadConfig::new(Arc::clone(&self.setup.http), self.setup.number);
         self.shared.configure(generation);
         self.shared.dialer.names.set_log(self.setup.log.clone());
@@ -417,5 +416,3 @@ const WAKER_TOKEN: u64 = u64::MAX;
 const LISTENER_BIT: u64 = 1 << 63;
 /// Events taken at a time.
 const EVENTS: usize = 512;
-/// How often unused open files are looked for.
-const FILES_SWEEP_MS: u64 = 1000;

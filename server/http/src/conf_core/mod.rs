@@ -5,6 +5,7 @@
 //!
 //! Source: nginx documentation, `ngx_http_core_module`.
 
+mod files;
 mod http2;
 mod loc;
 mod loc_rows;
@@ -14,6 +15,7 @@ mod spdy;
 mod srv;
 mod srv_rows;
 
+pub use files::FilesMain;
 pub use http2::{Http2Loc, Http2Srv};
 pub use loc::{
     Alias, CoreLoc, ErrorPage, IfModifiedSince, KeepaliveDisable, KeepaliveTimeout, Lingering,
@@ -39,6 +41,7 @@ pub fn units() -> Vec<&'static Unit> {
         SpdySrv::unit(),
         SpdyLoc::unit(),
         ResolverLoc::unit(),
+        FilesMain::unit(),
     ]
 }
 
@@ -59,6 +62,7 @@ pub const SETTINGS: &[&[Row<Build>]] = &[
     spdy::LOC_PLAIN,
     obsolete::SPDY,
     resolver::PLAIN,
+    files::PLAIN,
 ];
 
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;

@@ -37,16 +37,15 @@ pub(super) fn find(x: &Exchange, cx: &mut Ctx<'_>, path: &[u8], user: &[u8]) -> 
         log_failed(x, Level::Crit, path, FileError { errno, call });
         500
     };
-    let file = match &opened.file {
-        Some(file) if opened.meta.is_file => file,
-        Some(_) => return Err(failed(EINVAL)),
-        None => return Err(failed(EISDIR)),
-    };
+    if !opened.meta.is_file {
+        return Err(failed(if opened.meta.is_dir { EISDIR } else { EINVAL }));
+    }
     let mut search = Search::new(user);
     if let Some(bytes) = cx.files.content(&opened) {
         search.lines(&bytes);
         return Ok(search.entry);
     }
+    let file = opened.file.as_ref().ok_or_else(|| failed(EIO))?;
     let mut offset = 0;
     while offset < opened.meta.size {
         let len = PIECE_BYTES.min(opened.meta.size - offset);

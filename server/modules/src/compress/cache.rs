@@ -1,29 +1,28 @@
-//! `compress_cache`: the compressed forms of files, beside their open descriptors.
+//! `compress_cache`: the compressed forms of files, beside what is kept of them.
 //!
-//! A form belongs to the descriptor its bytes were read from, not to a name. The look at the path that decides whether
-//! that descriptor still serves decides about the form as well: a file that changed in any way comes with another
-//! descriptor, which has no form. Only files that have settled get one, so that no change escapes that look. A form
-//! whose descriptor is closed is forgotten when room is needed.
+//! A form belongs to the value that `Files::open` gave for its file, not to a name. The look at the path that decides
+//! whether that value still serves decides about the form as well: a file that changed in any way comes with another
+//! value, which has no form. Only files that have settled get one, so that no change escapes that look. Forms are evicted
+//! by S3-FIFO; one whose file is not kept any more is found by no one, and goes when later ones come.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::os::fd::OwnedFd;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::rc::{Rc, Weak};
 
-use engines::http::FileHandle;
 use server_base::files::Opened;
+use server_base::s3_fifo::S3Fifo;
 
 use super::coding::Params;
 
 /// The compressed form of a file; `None` where it is to be made.
-pub(super) fn find(file: &FileHandle, params: Params) -> Option<Rc<[u8]>> {
+pub(super) fn find(file: &Rc<Opened>, params: Params) -> Option<Rc<[u8]>> {
     THREAD.with_borrow_mut(|forms| forms.find(file, params))
 }
 
 /// Where a form is to be kept when it is made.
 pub(super) struct Keep {
-    /// The file's descriptor.
-    pub(super) place: FileHandle,
+    /// The file.
+    pub(super) place: Rc<Opened>,
     /// What is configured, by which the form is found again.
     pub(super) params: Params,
     /// `compress_cache`.
@@ -43,9 +42,9 @@ impl Keep {
     }
 }
 
-/// The descriptor that a form of the file may be kept with.
-pub(super) fn place(source: Option<&Rc<Opened>>) -> Option<&FileHandle> {
-    source.filter(|opened| opened.settled)?.file.as_ref()
+/// The file that a form may be kept with.
+pub(super) fn place(source: Option<&Rc<Opened>>) -> Option<&Rc<Opened>> {
+    source.filter(|opened| opened.settled)
 }
 
 thread_local! {
@@ -53,31 +52,44 @@ thread_local! {
 }
 
 /// The forms of one thread.
-#[derive(Default)]
 struct Forms {
-    /// By the place of the descriptor in memory, which is nobody else's while the entry refers to it.
-    entries: HashMap<(*const OwnedFd, Params), Form>,
-    bytes: u64,
-    uses: u64,
+    entries: S3Fifo<Form>,
+    /// Where the search for forms of files that are not kept any more goes on.
+    next: u32,
 }
 
 struct Form {
-    file: Weak<OwnedFd>,
+    /// Its place in memory is nobody else's while the form refers to it.
+    file: Weak<Opened>,
+    params: Params,
     bytes: Rc<[u8]>,
-    used: u64,
+}
+
+impl Default for Forms {
+    fn default() -> Self {
+        Self {
+            entries: S3Fifo::new(0),
+            next: 0,
+        }
+    }
 }
 
 impl Forms {
-    fn find(&mut self, file: &FileHandle, params: Params) -> Option<Rc<[u8]>> {
-        let form = self.entries.get_mut(&(Rc::as_ptr(file), params))?;
-        self.uses += 1;
-        form.used = self.uses;
+    fn find(&mut self, file: &Rc<Opened>, params: Params) -> Option<Rc<[u8]>> {
+        let place = self.place(file, params)?;
+        let form = self.entries.use_at(place)?;
         Some(Rc::clone(&form.bytes))
+    }
+
+    fn place(&self, file: &Rc<Opened>, params: Params) -> Option<u32> {
+        let own = Rc::as_ptr(file);
+        let is_it = |form: &Form| form.file.as_ptr() == own && form.params == params;
+        self.entries.find(hash(file, params), is_it)
     }
 
     fn keep(
         &mut self,
-        file: &FileHandle,
+        file: &Rc<Opened>,
         params: Params,
         bytes: &Rc<[u8]>,
         limit_bytes: u64,
@@ -86,44 +98,58 @@ impl Forms {
         if size > limit_bytes / LARGEST_PART {
             return false;
         }
-        if self.bytes + size > limit_bytes {
-            self.entries.retain(|_, form| form.file.strong_count() > 0);
-            self.bytes = self.entries.values().map(Form::size).sum();
+        self.entries.set_limit(limit_bytes);
+        self.forget_closed();
+        // A limit that was lowered is reached piece by piece; until then nothing is kept.
+        let shrunk = (0..RELEASED_MAX).any(|_| self.entries.shrink().is_none());
+        if !shrunk {
+            return false;
         }
-        while self.bytes + size > limit_bytes {
-            let oldest = self.entries.iter().min_by_key(|(_, form)| form.used);
-            let Some(key) = oldest.map(|(key, _)| *key) else {
-                return false;
-            };
-            self.bytes -= self.entries.remove(&key).map_or(0, |form| form.size());
+        if let Some(before) = self.place(file, params) {
+            self.entries.remove(before);
         }
-        self.uses += 1;
         let form = Form {
             file: Rc::downgrade(file),
+            params,
             bytes: Rc::clone(bytes),
-            used: self.uses,
         };
-        let before = self.entries.insert((Rc::as_ptr(file), params), form);
-        self.bytes = self.bytes + size - before.map_or(0, |form| form.size());
-        true
+        self.entries.insert(hash(file, params), size, form).is_ok()
+    }
+
+    /// Looks at some forms whether their files are still kept.
+    fn forget_closed(&mut self) {
+        for _ in 0..LOOKS_A_FORM {
+            self.next = match self.next + 1 {
+                next if (next as usize) < self.entries.slots() => next,
+                _ => 0,
+            };
+            let form = self.entries.at_mut(self.next);
+            if form.is_some_and(|form| form.file.strong_count() == 0) {
+                self.entries.remove(self.next);
+            }
+        }
     }
 }
 
-impl Form {
-    fn size(&self) -> u64 {
-        self.bytes.len() as u64 + ENTRY_BYTES
-    }
+fn hash(file: &Rc<Opened>, params: Params) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one((Rc::as_ptr(file), params))
 }
 
-/// What an entry counts beside its bytes.
-const ENTRY_BYTES: u64 = 128;
+/// What an entry counts beside its bytes: the slot, and the file's value, whose memory the form holds.
+const ENTRY_BYTES: u64 = 256;
 
 /// No form takes more than this part of the room.
 const LARGEST_PART: u64 = 4;
 
+/// How many forms are looked at for each that is kept.
+const LOOKS_A_FORM: usize = 8;
+
+/// How many forms go at once where the limit was lowered.
+const RELEASED_MAX: usize = 64;
+
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
+    use server_base::files::Meta;
 
     use super::super::coding::Coding;
     use super::*;
@@ -134,8 +160,24 @@ mod tests {
         window_log: 0,
     };
 
-    fn file() -> FileHandle {
-        Rc::new(File::open("/dev/null").expect("every system has it").into())
+    fn file() -> Rc<Opened> {
+        Rc::new(Opened {
+            file: None,
+            meta: Meta {
+                size: 1,
+                mtime_s: 0,
+                mtime_ns: 0,
+                ino: 1,
+                dev: 1,
+                is_dir: false,
+                is_file: true,
+                mode: 0o644,
+            },
+            content: None,
+            settled: true,
+            etag: Rc::default(),
+            last_modified: Rc::default(),
+        })
     }
 
     fn bytes(len: usize) -> Rc<[u8]> {
@@ -143,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_found_by_descriptor_and_parameters() {
+    fn a_form_is_found_by_file_and_parameters() {
         let mut forms = Forms::default();
         let (one, other) = (file(), file());
         forms.keep(&one, PARAMS, &bytes(7), 4096);
@@ -154,22 +196,23 @@ mod tests {
     }
 
     #[test]
-    fn closed_files_go_first_and_then_the_least_recently_used() {
+    fn forms_of_files_that_are_not_kept_go_and_then_what_is_not_used() {
         let each = 1024 - ENTRY_BYTES as usize;
         let mut forms = Forms::default();
-        let files: Vec<FileHandle> = (0..5).map(|_| file()).collect();
+        let mut files: Vec<Rc<Opened>> = (0..5).map(|_| file()).collect();
         for file in &files[..4] {
             forms.keep(file, PARAMS, &bytes(each), 4096);
         }
-        assert_eq!((forms.bytes, forms.entries.len()), (4096, 4));
-        assert!(forms.find(&files[0], PARAMS).is_some());
+        assert_eq!((forms.entries.weight(), forms.entries.len()), (4096, 4));
+        for _ in 0..2 {
+            assert!(forms.find(&files[0], PARAMS).is_some());
+        }
         forms.keep(&files[4], PARAMS, &bytes(each), 4096);
         assert!(forms.find(&files[0], PARAMS).is_some());
         assert!(forms.find(&files[1], PARAMS).is_none());
-        let mut files = files;
         files.truncate(1);
         forms.keep(&file(), PARAMS, &bytes(each), 4096);
-        assert_eq!((forms.bytes, forms.entries.len()), (2048, 2));
+        assert_eq!((forms.entries.weight(), forms.entries.len()), (2048, 2));
         assert!(forms.find(&files[0], PARAMS).is_some());
     }
 
@@ -181,6 +224,20 @@ mod tests {
         assert!(forms.entries.is_empty());
         forms.keep(&file, PARAMS, &bytes(1024 - ENTRY_BYTES as usize), 4096);
         forms.keep(&file, PARAMS, &bytes(1024 - ENTRY_BYTES as usize), 4096);
-        assert_eq!((forms.bytes, forms.entries.len()), (1024, 1));
+        assert_eq!((forms.entries.weight(), forms.entries.len()), (1024, 1));
+    }
+
+    #[test]
+    fn a_lowered_limit_is_reached_in_pieces() {
+        let mut forms = Forms::default();
+        let files: Vec<Rc<Opened>> = (0..200).map(|_| file()).collect();
+        for file in &files {
+            forms.keep(file, PARAMS, &bytes(0), 1 << 20);
+        }
+        let kept = |forms: &Forms| forms.entries.len();
+        assert!(!forms.keep(&files[0], PARAMS, &bytes(0), 2048));
+        assert_eq!(kept(&forms), 200 - RELEASED_MAX);
+        while !forms.keep(&files[0], PARAMS, &bytes(0), 2048) {}
+        assert_eq!(forms.entries.weight(), 2048);
     }
 }

@@ -157,9 +157,6 @@ fn open(x: &mut Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> Option<Rc<Opened>> {
 }
 
 fn send(x: &mut Exchange, cx: &mut Ctx<'_>, coding: Coding, opened: &Opened) -> Content {
-    if opened.file.is_none() {
-        return Content::Declined;
-    }
     file::describe(x, opened, opened.meta.size);
     x.reply.fields.push_id(
         FieldId::ContentEncoding,

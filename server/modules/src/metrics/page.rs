@@ -270,6 +270,13 @@ fn files(page: &mut Writer, sums: &Sums) {
     );
     page.sample("firstbyte_open_files", &[], files.kept);
     page.family(
+        "firstbyte_open_files_memory_bytes",
+        Kind::Gauge,
+        "bytes",
+        "Memory that kept bytes of small files take.",
+    );
+    page.sample("firstbyte_open_files_memory_bytes", &[], files.memory_bytes);
+    page.family(
         "firstbyte_file_lookups",
         Kind::Counter,
         "",

@@ -198,7 +198,7 @@ fn file(cx: &mut Ctx<'_>, path: &[u8]) -> Result<(Vec<u8>, Stamp), String> {
         |error: FileError| files::cannot_open(&io::Error::from_raw_os_error(error.errno), &name);
     let opened = cx
         .files
-        .open(path, &OpenPolicy::default())
+        .open_descriptor(path, &OpenPolicy::default())
         .map_err(failed)?;
     let Some(file) = opened.file.as_ref().filter(|_| opened.meta.is_file) else {
         return Err(format!("\"{name}\" is not a regular file"));

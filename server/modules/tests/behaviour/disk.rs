@@ -9,9 +9,12 @@ use server_base::files::{DirEntry, FileError, Files, Meta, OpenPolicy, Opened};
 
 use crate::site::MODIFIED_S;
 
-/// Files by their path.
+/// Files by their path, and what was opened of those with a descriptor.
 #[derive(Default)]
-pub(crate) struct Disk(pub(crate) BTreeMap<Vec<u8>, Node>);
+pub(crate) struct Disk(
+    pub(crate) BTreeMap<Vec<u8>, Node>,
+    BTreeMap<Vec<u8>, Rc<Opened>>,
+);
 
 pub(crate) enum Node {
     Dir,
@@ -85,16 +88,28 @@ impl Files for Disk {
             }
         };
         let meta = meta(node);
+        let settled = matches!(node, Node::File(_, Some(_)));
+        // What was opened serves for as long as the file has its descriptor.
+        let known = self.1.get(path).filter(|known| {
+            let pair = known.file.as_ref().zip(file.as_ref());
+            pair.is_some_and(|(one, other)| Rc::ptr_eq(one, other))
+        });
+        if let Some(known) = known {
+            return Ok(Rc::clone(known));
+        }
         let etag = format!("\"{:x}-{:x}\"", meta.mtime_s, meta.size);
-        Ok(Rc::new(Opened {
+        let opened = Rc::new(Opened {
             file,
             meta,
-            // The descriptor is the same each time.
-            settled: matches!(node, Node::File(_, Some(_))),
+            settled,
             content,
             etag: etag.as_bytes().into(),
             last_modified: http_date(meta.mtime_s).as_slice().into(),
-        }))
+        });
+        if settled {
+            self.1.insert(path.into(), Rc::clone(&opened));
+        }
+        Ok(opened)
     }
 
     fn content(&mut self, opened: &Opened) -> Option<Rc<[u8]>> {

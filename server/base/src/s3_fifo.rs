@@ -1,0 +1,379 @@
+//! Values that are kept while there is room, and which of them go: S3-FIFO.
+//!
+//! A new value goes to the end of the small queue, which has a tenth of the room. With its second use it moves to the main
+//! queue; one that comes to the front of the small queue before is evicted, and the ghost list remembers its hash. A value
+//! that the ghost list knows goes to the main queue at once. At the front of the main queue a value that was used since
+//! goes back to the end. So a scan over any number of values passes through the small queue and leaves the main queue as it
+//! is, and further uses move nothing: they count up to [`USES_MAX`] in the slot.
+//!
+//! Values are found by a hash and a comparison that the caller has; their weights are the caller's too, bytes or one each.
+//! Absent: expiry, and any lock: each thread has its own.
+//!
+//! Source: Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues are all you need for cache eviction", SOSP 2023. Different here:
+//! values leave the small queue for the main queue when they are used, not when they are to be evicted, so that an eviction
+//! from it is one step; the ghost list is a table of fingerprints in which a collision forgets the older one; and an eviction
+//! looks at [`LOOKS_MAX`] values of the main queue at most.
+
+/// Values with weights, of which some are evicted where all together would weigh more than the limit.
+#[derive(Debug)]
+pub struct S3Fifo<V> {
+    slots: Vec<Slot<V>>,
+    free: Vec<u32>,
+    /// First slot of the values whose hashes end in the same bits.
+    chains: Box<[u32]>,
+    small: Queue,
+    main: Queue,
+    ghosts: Ghosts,
+    limit: u64,
+}
+
+#[derive(Debug)]
+struct Slot<V> {
+    value: Option<V>,
+    hash: u64,
+    weight: u32,
+    newer: u32,
+    older: u32,
+    /// The next slot of the chain.
+    chained: u32,
+    uses: u8,
+    in_main: bool,
+}
+
+/// A queue that is linked through the slots.
+#[derive(Debug)]
+struct Queue {
+    newest: u32,
+    oldest: u32,
+    weight: u64,
+}
+
+impl<V> S3Fifo<V> {
+    /// Makes a cache for values of that weight together; 0 for none.
+    #[must_use]
+    pub fn new(limit: u64) -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            chains: Box::default(),
+            small: Queue::EMPTY,
+            main: Queue::EMPTY,
+            ghosts: Ghosts::default(),
+            limit,
+        }
+    }
+
+    /// Changes the limit; what is beyond it goes with later insertions and [`S3Fifo::shrink`].
+    pub fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+    }
+
+    /// The weight that all values may have together.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// The weight of all values.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        self.small.weight + self.main.weight
+    }
+
+    /// The number of values.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// There is no value.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The place of the value with this hash that `is_it` says yes to; a place is valid until a value is inserted or
+    /// removed.
+    #[inline]
+    pub fn find(&self, hash: u64, is_it: impl Fn(&V) -> bool) -> Option<u32> {
+        let mut place = *self.chains.get(self.chain(hash))?;
+        while let Some(slot) = self.slots.get(place as usize) {
+            if slot.hash == hash && slot.value.as_ref().is_some_and(&is_it) {
+                return Some(place);
+            }
+            place = slot.chained;
+        }
+        None
+    }
+
+    /// Uses the value at a place that [`S3Fifo::find`] gave; `None` if it is none.
+    #[inline]
+    pub fn use_at(&mut self, place: u32) -> Option<&mut V> {
+        let slot = self.slots.get_mut(place as usize)?;
+        if slot.uses < USES_MAX {
+            slot.uses += 1;
+            if slot.uses == PROMOTING_USES && !slot.in_main {
+                self.promote(place);
+            }
+        }
+        self.slots.get_mut(place as usize)?.value.as_mut()
+    }
+
+    /// Evicts a value if there is not room for one more of `weight`. Call it until there is nothing to evict, before
+    /// [`S3Fifo::insert`]; what it gives is for the caller to let go of.
+    pub fn evict_for(&mut self, weight: u64) -> Option<V> {
+        if self.weight() + weight <= self.limit {
+            return None;
+        }
+        self.evict(weight)
+    }
+
+    /// Evicts a value if there is more than the limit allows.
+    pub fn shrink(&mut self) -> Option<V> {
+        self.evict_for(0)
+    }
+
+    /// Puts a value in, evicting what it takes the room of; gives it back if it weighs more than all may.
+    ///
+    /// # Errors
+    /// The value, where it cannot be kept.
+    pub fn insert(&mut self, hash: u64, weight: u64, value: V) -> Result<(), V> {
+        let Ok(own_weight) = u32::try_from(weight) else {
+            return Err(value);
+        };
+        if weight > self.limit {
+            return Err(value);
+        }
+        while self.evict_for(weight).is_some() {}
+        let in_main = self.ghosts.take(hash);
+        let slot = Slot {
+            value: Some(value),
+            hash,
+            weight: own_weight,
+            newer: NONE,
+            older: NONE,
+            chained: NONE,
+            uses: 0,
+            in_main,
+        };
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.slots[place as usize] = slot;
+                place
+            }
+            None => {
+                self.slots.push(slot);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        if self.slots.len() > self.chains.len() {
+            self.rebuild_chains();
+        } else {
+            self.chain_in(place);
+        }
+        self.link_newest(place);
+        Ok(())
+    }
+
+    /// Takes the value out that is at a place.
+    pub fn remove(&mut self, place: u32) -> Option<V> {
+        let value = self.slots.get_mut(place as usize)?.value.take()?;
+        self.unlink(place);
+        self.unchain(place);
+        self.free.push(place);
+        Some(value)
+    }
+
+    /// The value at a place; that does not count as a use.
+    pub fn at_mut(&mut self, place: u32) -> Option<&mut V> {
+        self.slots.get_mut(place as usize)?.value.as_mut()
+    }
+
+    /// The number of slots, those without a value counted: places are below it.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    #[cold]
+    fn promote(&mut self, place: u32) {
+        self.unlink(place);
+        let slot = &mut self.slots[place as usize];
+        (slot.in_main, slot.uses) = (true, 0);
+        self.link_newest(place);
+    }
+
+    /// Evicts one value so that one of `weight` finds room.
+    fn evict(&mut self, weight: u64) -> Option<V> {
+        let small_is_full = self.small.weight + weight > self.limit / SMALL_SHARE;
+        if small_is_full && self.small.oldest != NONE || self.main.oldest == NONE {
+            let place = self.small.oldest;
+            let hash = self.slots.get(place as usize)?.hash;
+            self.ghosts.remember(hash, self.len());
+            return self.remove(place);
+        }
+        for _ in 1..LOOKS_MAX {
+            let place = self.main.oldest;
+            let slot = self.slots.get_mut(place as usize)?;
+            if slot.uses == 0 {
+                break;
+            }
+            slot.uses -= 1;
+            self.unlink(place);
+            self.link_newest(place);
+        }
+        self.remove(self.main.oldest)
+    }
+
+    fn chain(&self, hash: u64) -> usize {
+        hash as usize & self.chains.len().wrapping_sub(1)
+    }
+
+    /// Doubles the number of chains.
+    fn rebuild_chains(&mut self) {
+        let chains = self.slots.len().next_power_of_two().max(CHAINS_LEAST);
+        self.chains = vec![NONE; chains].into();
+        for place in 0..self.slots.len() {
+            if self.slots[place].value.is_some() {
+                self.chain_in(place as u32);
+            }
+        }
+    }
+
+    fn chain_in(&mut self, place: u32) {
+        let chain = self.chain(self.slots[place as usize].hash);
+        self.slots[place as usize].chained = self.chains[chain];
+        self.chains[chain] = place;
+    }
+
+    fn unchain(&mut self, place: u32) {
+        let Slot { hash, chained, .. } = self.slots[place as usize];
+        let chain = self.chain(hash);
+        if self.chains[chain] == place {
+            self.chains[chain] = chained;
+            return;
+        }
+        let mut at = self.chains[chain];
+        while let Some(slot) = self.slots.get_mut(at as usize) {
+            if slot.chained == place {
+                slot.chained = chained;
+                return;
+            }
+            at = slot.chained;
+        }
+    }
+
+    fn queue(&mut self, in_main: bool) -> &mut Queue {
+        match in_main {
+            true => &mut self.main,
+            false => &mut self.small,
+        }
+    }
+
+    fn unlink(&mut self, place: u32) {
+        let Slot {
+            newer,
+            older,
+            weight,
+            in_main,
+            ..
+        } = self.slots[place as usize];
+        match self.slots.get_mut(newer as usize) {
+            Some(slot) => slot.older = older,
+            None => self.queue(in_main).newest = older,
+        }
+        match self.slots.get_mut(older as usize) {
+            Some(slot) => slot.newer = newer,
+            None => self.queue(in_main).oldest = newer,
+        }
+        self.queue(in_main).weight -= u64::from(weight);
+    }
+
+    fn link_newest(&mut self, place: u32) {
+        let Slot {
+            weight, in_main, ..
+        } = self.slots[place as usize];
+        let queue = self.queue(in_main);
+        queue.weight += u64::from(weight);
+        let older = std::mem::replace(&mut queue.newest, place);
+        if older == NONE {
+            queue.oldest = place;
+        }
+        let slot = &mut self.slots[place as usize];
+        (slot.newer, slot.older) = (NONE, older);
+        if let Some(slot) = self.slots.get_mut(older as usize) {
+            slot.newer = place;
+        }
+    }
+}
+
+impl Queue {
+    const EMPTY: Self = Self {
+        newest: NONE,
+        oldest: NONE,
+        weight: 0,
+    };
+}
+
+/// Hashes of values that were evicted from the small queue not long ago: as many as there are values.
+#[derive(Debug, Default)]
+struct Ghosts {
+    /// Fingerprint, and the count of ghosts when it was put in.
+    table: Box<[(u32, u32)]>,
+    count: u32,
+    /// How many the list has room for.
+    most: u32,
+}
+
+impl Ghosts {
+    fn remember(&mut self, hash: u64, most: usize) {
+        self.most = most as u32;
+        if most > self.table.len() {
+            // What was known is forgotten: that happens only while the cache grows.
+            self.table = vec![(0, 0); most.next_power_of_two()].into();
+        }
+        self.count = self.count.wrapping_add(1);
+        let place = hash as usize & (self.table.len() - 1);
+        self.table[place] = (fingerprint(hash), self.count);
+    }
+
+    /// Whether the hash is known; it is not afterwards.
+    fn take(&mut self, hash: u64) -> bool {
+        let place = hash as usize & self.table.len().wrapping_sub(1);
+        let Some(ghost) = self.table.get_mut(place) else {
+            return false;
+        };
+        if ghost.0 != fingerprint(hash) {
+            return false;
+        }
+        ghost.0 = 0;
+        self.count.wrapping_sub(ghost.1) < self.most
+    }
+}
+
+/// The bits of a hash that its place does not tell; never 0, which is nobody's.
+fn fingerprint(hash: u64) -> u32 {
+    (hash >> 32) as u32 | 1
+}
+
+/// No slot has this place.
+const NONE: u32 = u32::MAX;
+
+/// How often a value is counted as used.
+pub const USES_MAX: u8 = 3;
+
+/// The use that takes a value from the small queue to the main queue.
+const PROMOTING_USES: u8 = 2;
+
+/// The small queue has this part of the room.
+pub const SMALL_SHARE: u64 = 10;
+
+/// An eviction takes at the latest the value of this number, whatever its uses.
+pub const LOOKS_MAX: usize = 64;
+
+/// The fewest chains.
+const CHAINS_LEAST: usize = 16;
+
+#[cfg(test)]
+#[path = "s3_fifo_tests.rs"]
+mod tests;

@@ -1,0 +1,14 @@
+//! What the process keeps of files beside `open_file_cache`.
+
+use conf::Contexts;
+use server_base::typed::Offset;
+
+use crate::settings;
+
+settings! {
+    /// Settings of files that exist once.
+    pub struct FilesMain: Main / PLAIN {
+        /// Memory of all threads together for the bytes of small files; each use is preceded by a look at the path. 0 for none.
+        memory "open_files_memory": Offset = Offset(64 << 20), "64m", Contexts::HTTP;
+    }
+}
