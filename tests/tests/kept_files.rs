@@ -13,7 +13,7 @@ use firstbyte_tests::{Client, H2Client, Server, Signal, wait_until};
 fn pair(http: &str) -> (Server, Server) {
     let start = |memory: &str| {
         Server::http(&format!(
-            "open_files_memory {memory}; types {{ text/html html; text/plain txt; }} {http}"
+            "keepalive_requests 100000; open_files_memory {memory}; types {{ text/html html; text/plain txt; }} {http}"
         ))
         .file("html/t.txt", &"0123456789 line of text\n".repeat(100))
         .file(
@@ -103,7 +103,7 @@ fn ranges_conditions_codings_and_pages_are_the_same_from_memory() {
         .map(|(n, way)| format!("location /{n}/ {{ alias %%DIR%%/html/; {way} }} "))
         .collect();
     let (memory, disk) = pair(&format!(
-        "keepalive_requests 100000; server {{ listen 127.0.0.1:%%PORT%%; root %%DIR%%/html;
+        "server {{ listen 127.0.0.1:%%PORT%%; root %%DIR%%/html;
              location = /metrics {{ metrics; }} {ways} }}"
     ));
     let (mut kept, mut read) = (memory.client(), disk.client());

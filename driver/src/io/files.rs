@@ -14,22 +14,25 @@
 //! walks the path each time. Absent: directio, read-ahead, bigger-than-memory maps.
 
 use std::hash::BuildHasher;
-use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io;
+use std::os::fd::AsFd;
 use std::rc::Rc;
 
-use engines::http::{FileHandle, FileRange, http_date};
+use engines::http::{FileHandle, FileRange};
 use server_base::files::{
     Change, FileError, Files, Keep, Meta, OpenPolicy, Opened, SymlinkMode, TempDir, TempFile,
 };
 use server_http::meters::{self, FileFigures};
 
 use super::absent::Absent;
-use super::kept::{Entry, Kept};
+use super::kept::{Check, Entry, Kept};
 use super::lru::PathHash;
 use super::open_cache::OpenCaches;
 use super::open_path::{self, Found, Identity};
+use super::opened::{describe, describe_opened};
 use super::send::read_range;
+
+pub use super::kept::{KEPT_LEAST, KEPT_MOST, KEPT_SHARE, Limits};
 
 /// The files of one thread.
 #[derive(Debug)]
@@ -55,37 +58,6 @@ pub struct FileCache {
     sweep_ms: u64,
     /// When the figures are told to the metrics again.
     tell_ms: u64,
-}
-
-/// What a thread keeps of files at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of small files, with what an entry takes beside them.
-    pub memory_bytes: u64,
-    /// Descriptors.
-    pub descriptors: u64,
-}
-
-impl Limits {
-    /// The share of one of so many threads of a process that may keep so many bytes and may have so many descriptors.
-    #[must_use]
-    pub fn shared(memory_bytes: u64, descriptors: u64, threads: u64) -> Self {
-        let threads = threads.max(1);
-        let kept = descriptors / KEPT_SHARE / threads;
-        Self {
-            memory_bytes: memory_bytes / threads,
-            descriptors: kept.clamp(KEPT_LEAST, KEPT_MOST),
-        }
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            memory_bytes: 64 << 20,
-            descriptors: KEPT_DEFAULT,
-        }
-    }
 }
 
 impl FileCache {
@@ -212,39 +184,12 @@ impl FileCache {
         policy: &OpenPolicy,
     ) -> Result<Rc<Opened>, FileError> {
         let hash = self.paths.hash_one(path);
-        if let Some(place) = self.memory.find(hash, path)
-            && let Some(entry) = self.memory.use_at(place)
-        {
-            match entry.look(self.heard, "open()") {
-                Ok(None) => {
-                    self.figures.hits += 1;
-                    return Ok(Rc::clone(&entry.opened));
-                }
-                Ok(Some(_)) => drop(self.memory.remove(place)),
-                Err(error) => return Err(forget(&mut self.memory, place, error, &mut self.absent)),
-            }
-        } else if let Some(place) = self.descriptors.find(hash, path)
-            && let Some(entry) = self.descriptors.use_at(place)
-        {
-            match entry.look(self.heard, "open()") {
-                Ok(None) => {
-                    self.figures.hits += 1;
-                    entry.used_ms = self.now_ms;
-                    let opened = Rc::clone(&entry.opened);
-                    if !opened.settled && entry.identity.is_settled(self.unix_ms) {
-                        return Ok(self.settle(hash, place, &opened));
-                    }
-                    return Ok(opened);
-                }
-                Ok(Some(_)) => drop(self.descriptors.remove(place)),
-                Err(error) => {
-                    return Err(forget(
-                        &mut self.descriptors,
-                        place,
-                        error,
-                        &mut self.absent,
-                    ));
-                }
+        match self.open_kept(hash, path) {
+            Ok(Some(opened)) => return Ok(opened),
+            Ok(None) => {}
+            Err(error) => {
+                self.absent.note(path, error);
+                return Err(error);
             }
         }
         if let Some(error) = self.absent.find(path, "open()") {
@@ -257,6 +202,35 @@ impl FileCache {
                 Err(error)
             }
         }
+    }
+
+    /// What is kept of a path, where it is still what is there.
+    fn open_kept(&mut self, hash: u64, path: &[u8]) -> Result<Option<Rc<Opened>>, FileError> {
+        match self.memory.check(hash, path, self.heard, "open()")? {
+            Check::Same(place) => {
+                self.figures.hits += 1;
+                let entry = self.memory.use_at(place);
+                return Ok(entry.map(|entry| Rc::clone(&entry.opened)));
+            }
+            Check::Changed(_) => return Ok(None),
+            Check::Unknown => {}
+        }
+        let check = self.descriptors.check(hash, path, self.heard, "open()")?;
+        let Check::Same(place) = check else {
+            return Ok(None);
+        };
+        let Some(entry) = self.descriptors.use_at(place) else {
+            return Ok(None);
+        };
+        self.figures.hits += 1;
+        entry.used_ms = self.now_ms;
+        let opened = Rc::clone(&entry.opened);
+        let settles = !opened.settled && entry.identity.is_settled(self.unix_ms);
+        // A limit that was 0, or lowered, may have room again.
+        if settles || opened.settled && self.may_keep(path, &opened.meta) {
+            return Ok(Some(self.settle(hash, place, &opened)));
+        }
+        Ok(Some(opened))
     }
 
     /// Keeps what was opened. A small file that has settled is read and closed at once: that costs what sending it from
@@ -332,13 +306,17 @@ impl FileCache {
 
     /// The bytes of a file that may be kept; `None` if it is too large, or not as long as was said.
     fn read_for_keeping(&mut self, path: &[u8], fd: impl AsFd, id: &Identity) -> Option<Rc<[u8]>> {
-        let size = id.meta.size;
-        if !id.meta.is_file || size > CONTENT_BYTES || !self.memory.takes(weight(path, size)) {
+        if !self.may_keep(path, &id.meta) {
             return None;
         }
         self.scratch.clear();
-        sys::socket::append_at(fd, 0, size, &mut self.scratch).ok()?;
+        sys::socket::append_at(fd, 0, id.meta.size, &mut self.scratch).ok()?;
         Some(Rc::from(self.scratch.as_slice()))
+    }
+
+    fn may_keep(&self, path: &[u8], meta: &Meta) -> bool {
+        let is_small = meta.is_file && meta.size <= CONTENT_BYTES;
+        is_small && self.memory.takes(weight(path, meta.size))
     }
 
     fn open_once(&mut self, path: &[u8], policy: &OpenPolicy) -> Result<Rc<Opened>, FileError> {
@@ -357,17 +335,18 @@ impl FileCache {
     fn stat_validated(&mut self, path: &[u8]) -> Result<Meta, FileError> {
         let hash = self.paths.hash_one(path);
         for kept in [&mut self.memory, &mut self.descriptors] {
-            if let Some(place) = kept.find(hash, path)
-                && let Some(entry) = kept.at(place)
-            {
-                return match entry.look(self.heard, "stat()") {
-                    Ok(None) => Ok(entry.identity.meta),
-                    Ok(Some(now)) => {
-                        kept.remove(place);
-                        Ok(now.meta)
+            match kept.check(hash, path, self.heard, "stat()") {
+                Ok(Check::Same(place)) => {
+                    if let Some(entry) = kept.at(place) {
+                        return Ok(entry.identity.meta);
                     }
-                    Err(error) => Err(forget(kept, place, error, &mut self.absent)),
-                };
+                }
+                Ok(Check::Changed(identity)) => return Ok(identity.meta),
+                Ok(Check::Unknown) => {}
+                Err(error) => {
+                    self.absent.note(path, error);
+                    return Err(error);
+                }
             }
         }
         if let Some(error) = self.absent.find(path, "stat()") {
@@ -393,14 +372,6 @@ impl FileCache {
             result => result,
         }
     }
-}
-
-/// Removes an entry at whose path nothing can be looked at any more, and returns why.
-fn forget(kept: &mut Kept, place: u32, error: FileError, absent: &mut Absent) -> FileError {
-    if let Some(entry) = kept.remove(place) {
-        absent.note(&entry.path, error);
-    }
-    error
 }
 
 /// What a file counts of `open_files_memory`.
@@ -494,43 +465,6 @@ fn is_out_of_descriptors(error: FileError) -> bool {
     error.errno == libc::EMFILE || error.errno == libc::ENFILE
 }
 
-/// Adds the header values to what was found.
-pub(crate) fn describe_opened(found: Found) -> Rc<Opened> {
-    opened_with(found.fd.map(Rc::new), found.identity.meta)
-}
-
-/// The values of a descriptor that is open already.
-pub(crate) fn opened_with(file: Option<Rc<OwnedFd>>, meta: Meta) -> Rc<Opened> {
-    Rc::new(describe(file, meta))
-}
-
-fn describe(file: Option<Rc<OwnedFd>>, meta: Meta) -> Opened {
-    let mut text = [0; ETAG_BYTES];
-    let mut rest = text.as_mut_slice();
-    // Two numbers of 64 bits have at most 33 digits and a sign.
-    let _ = write!(rest, "\"{:x}-{:x}\"", meta.mtime_s, meta.size);
-    let etag_len = ETAG_BYTES - rest.len();
-    Opened {
-        file,
-        meta,
-        content: None,
-        settled: false,
-        etag: Rc::from(&text[..etag_len]),
-        last_modified: Rc::from(http_date(meta.mtime_s).as_slice()),
-    }
-}
-
-/// The part of all descriptors that the process may have which its threads keep for files.
-pub const KEPT_SHARE: u64 = 8;
-
-/// The most and the fewest files that a thread keeps open without `open_file_cache`.
-pub const KEPT_MOST: u64 = 8192;
-/// See [`KEPT_MOST`].
-pub const KEPT_LEAST: u64 = 16;
-
-/// How many it keeps before it was told a limit.
-const KEPT_DEFAULT: u64 = 512;
-
 /// Files whose bytes are kept between two reads of sockets without having settled.
 const RECENT_MAX: usize = 8;
 
@@ -540,9 +474,6 @@ pub const CONTENT_BYTES: u64 = 16 << 10;
 /// What a file takes in memory beside its bytes and its path: the entry in its slot, what was opened, the values of two
 /// header fields, chain, ghost, and what the allocator adds to each of five pieces.
 pub const ENTRY_BYTES: u64 = 512;
-
-/// The longest ETag of a file, and more.
-const ETAG_BYTES: usize = 40;
 
 /// How often the metrics are told.
 const TELL_MS: u64 = 1000;
@@ -559,3 +490,7 @@ pub const RELEASED_MAX: usize = 256;
 #[cfg(test)]
 #[path = "files_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "files_memory_tests.rs"]
+mod memory_tests;

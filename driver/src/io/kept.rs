@@ -11,6 +11,37 @@ use server_base::s3_fifo::S3Fifo;
 
 use super::open_path::{self, Identity};
 
+/// What a thread keeps of files at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of small files, with what an entry takes beside them.
+    pub memory_bytes: u64,
+    /// Descriptors.
+    pub descriptors: u64,
+}
+
+impl Limits {
+    /// The share of one of so many threads of a process that may keep so many bytes and may have so many descriptors.
+    #[must_use]
+    pub fn shared(memory_bytes: u64, descriptors: u64, threads: u64) -> Self {
+        let threads = threads.max(1);
+        let kept = descriptors / KEPT_SHARE / threads;
+        Self {
+            memory_bytes: memory_bytes / threads,
+            descriptors: kept.clamp(KEPT_LEAST, KEPT_MOST),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memory_bytes: 64 << 20,
+            descriptors: KEPT_DEFAULT,
+        }
+    }
+}
+
 /// Entries by path.
 #[derive(Debug)]
 pub(crate) struct Kept(S3Fifo<Entry>);
@@ -24,6 +55,16 @@ pub(crate) struct Entry {
     pub(crate) used_ms: u64,
     /// The value of the reads' count when `identity` was last compared with the disk.
     pub(crate) checked: u64,
+}
+
+/// What has become of a path.
+pub(crate) enum Check {
+    /// Nothing is kept of it.
+    Unknown,
+    /// The entry at this place is what is there.
+    Same(u32),
+    /// Something else is there; the entry was removed.
+    Changed(Identity),
 }
 
 impl Kept {
@@ -62,9 +103,42 @@ impl Kept {
         *self = Self::new(self.limit());
     }
 
+    /// Compares what is kept of a path with the disk; not again while nothing was read since (`heard` counts the reads).
+    ///
+    /// # Errors
+    /// The path cannot be looked at; what was kept of it was removed.
     #[inline]
-    pub(crate) fn find(&self, hash: u64, path: &[u8]) -> Option<u32> {
-        self.0.find(hash, |entry| *entry.path == *path)
+    pub(crate) fn check(
+        &mut self,
+        hash: u64,
+        path: &[u8],
+        heard: u64,
+        call: &'static str,
+    ) -> Result<Check, FileError> {
+        // The hash alone tells the entry. Of two paths that have one hash, which is one case in 2^64, the look tells that
+        // the identity is another's: comparing the paths would read memory that nothing else needs.
+        let Some(place) = self.0.find(hash, |_| true) else {
+            return Ok(Check::Unknown);
+        };
+        let Some(entry) = self.0.at_mut(place) else {
+            return Ok(Check::Unknown);
+        };
+        if entry.checked == heard && *entry.path == *path {
+            return Ok(Check::Same(place));
+        }
+        let identity = match open_path::describe_followed(path, call) {
+            Ok(identity) => identity,
+            Err(error) => {
+                self.0.remove(place);
+                return Err(error);
+            }
+        };
+        if identity != entry.identity {
+            self.0.remove(place);
+            return Ok(Check::Changed(identity));
+        }
+        entry.checked = heard;
+        Ok(Check::Same(place))
     }
 
     /// The entry at a place, which counts as used.
@@ -116,26 +190,13 @@ impl Kept {
     }
 }
 
-impl Entry {
-    /// Compares the entry with the disk, not again while nothing was read since (`heard` counts the reads): `None` where it
-    /// is what it was, else what is at its path now.
-    ///
-    /// # Errors
-    /// It cannot be looked at.
-    #[inline]
-    pub(crate) fn look(
-        &mut self,
-        heard: u64,
-        call: &'static str,
-    ) -> Result<Option<Identity>, FileError> {
-        if self.checked == heard {
-            return Ok(None);
-        }
-        let identity = open_path::describe_followed(&self.path, call)?;
-        if identity != self.identity {
-            return Ok(Some(identity));
-        }
-        self.checked = heard;
-        Ok(None)
-    }
-}
+/// The part of all descriptors that the process may have which its threads keep for files.
+pub const KEPT_SHARE: u64 = 8;
+
+/// The most and the fewest files that a thread keeps open without `open_file_cache`.
+pub const KEPT_MOST: u64 = 8192;
+/// See [`KEPT_MOST`].
+pub const KEPT_LEAST: u64 = 16;
+
+/// How many it keeps before it was told a limit.
+const KEPT_DEFAULT: u64 = 512;

@@ -9,6 +9,7 @@ mod kept;
 mod lru;
 mod open_cache;
 mod open_path;
+mod opened;
 pub mod resolv_conf;
 pub mod resolver;
 pub mod send;

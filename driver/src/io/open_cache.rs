@@ -10,9 +10,9 @@ use std::rc::{Rc, Weak};
 
 use server_base::files::{FileError, OpenFileCache, Opened, Symlinks};
 
-use super::files::{describe_opened, opened_with};
 use super::lru::Lru;
 use super::open_path;
+use super::opened::{describe_opened, opened_with};
 
 /// Every `open_file_cache` of one thread.
 #[derive(Debug)]
