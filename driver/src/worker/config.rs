@@ -26,11 +26,41 @@ pub struct ThreadConfig {
 impl ThreadConfig {
     /// Prepares a configuration, the `number`th, for use by this thread.
     pub fn new(http: Arc<Http>, number: u64) -> Self {
+        let mut config = Self::unprepared(http, number);
+        config.prepare(&mut { usize::MAX });
+        config
+    }
+
+    /// A configuration that is to be prepared ([`Self::prepare`]) before it is used.
+    pub fn unprepared(http: Arc<Http>, number: u64) -> Self {
+        let ports = http.ports.len();
         Self {
-            h1: each_port(&http, h1_settings),
-            h2: each_port(&http, h2_settings),
-            spdy: each_port(&http, spdy_settings),
+            h1: Vec::with_capacity(ports),
+            h2: Vec::with_capacity(ports),
+            spdy: Vec::with_capacity(ports),
             http: Rc::new(LocalHttp::new(http, number)),
+        }
+    }
+
+    /// Prepares ports, each for one of `steps`; all are prepared if some are left.
+    pub fn prepare(&mut self, steps: &mut usize) {
+        let http = &self.http.http;
+        for port in http.ports.iter().skip(self.spdy.len()) {
+            if *steps == 0 {
+                return;
+            }
+            *steps -= 1;
+            self.h1.push(Rc::new(h1_settings(http, port)));
+            self.h2.push(Rc::new(h2_settings(http, port)));
+            self.spdy.push(Rc::new(spdy_settings(http, port)));
+        }
+    }
+
+    /// Frees what was prepared, each port for one of `steps`; all is freed if some are left.
+    pub fn let_go(&mut self, steps: &mut usize) {
+        while *steps > 0 && self.spdy.pop().is_some() {
+            (self.h1.pop(), self.h2.pop());
+            *steps -= 1;
         }
     }
 }
@@ -41,11 +71,6 @@ impl Deref for ThreadConfig {
     fn deref(&self) -> &Http {
         &self.http
     }
-}
-
-fn each_port<S>(http: &Http, settings: fn(&Http, &Port) -> S) -> Vec<Rc<S>> {
-    let ports = http.ports.iter();
-    ports.map(|port| Rc::new(settings(http, port))).collect()
 }
 
 fn h1_settings(http: &Http, port: &Port) -> h1::Settings {

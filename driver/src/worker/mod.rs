@@ -16,6 +16,7 @@ pub mod net;
 mod offload;
 pub mod orders;
 mod periodic_task;
+pub mod reload;
 mod reserve;
 pub mod shared;
 pub mod slab;
@@ -37,8 +38,10 @@ use server_base::errlog::{self, ErrorLog, Level};
 use server_http::Cycle;
 use server_http::conf_core::FilesMain;
 use server_http::exchange::Env;
-use server_http::http::Http;
+use server_http::http::{Http, Port};
 use server_http::meters::{self, Event};
+use server_http::places::Places;
+use sys::heap::trim;
 use sys::poll::{Events, Interest, Poller, Waker};
 use sys::signal::{self, Signals};
 use sys::{clock, process};
@@ -77,13 +80,14 @@ struct Worker {
     poller: Poller,
     /// Signals sent to the worker itself; none if it is a thread of the supervisor's process.
     signals: Option<Signals>,
-    /// Woken when a thread ends.
+    /// Woken when a thread ends, or gives something back.
     ended: Arc<Waker>,
     threads: Vec<Served>,
     counters: Arc<Counters>,
     reserve: Reserve,
     reported_panics: u64,
     listeners: HashMap<String, Vec<Arc<OwnedFd>>>,
+    places: Places,
     files: HashMap<PathBuf, Arc<File>>,
     log: ErrorLog,
     /// Configurations that requests may still run under.
@@ -131,6 +135,7 @@ impl Worker {
             offload: Some(offload::offload),
         };
         let counters: Arc<Counters> = Arc::default();
+        counters.returned.wake(&ended);
         let mut worker = Self {
             reserve: Reserve::new(Arc::clone(&ended), Arc::clone(&counters)),
             control,
@@ -142,6 +147,7 @@ impl Worker {
             counters,
             reported_panics: 0,
             listeners: HashMap::new(),
+            places: Places::default(),
             files: HashMap::new(),
             log: ErrorLog::new(Vec::new()),
             older: Vec::new(),
@@ -189,6 +195,7 @@ impl Worker {
                     _ => self.fetches.ready(ready, &self.poller, &self.log),
                 }
             }
+            self.free_returned();
             self.report_panics();
             let ended = |t: &Served| t.ended.load(Ordering::Acquire);
             if self.threads.iter().all(ended) {
@@ -265,7 +272,7 @@ impl Worker {
     /// Serves by a new configuration, or stays with the one before.
     fn configure(&mut self, bundle: Bundle) {
         let generation = bundle.generation;
-        let cycle = match (self.load)(&bundle) {
+        let mut cycle = match (self.load)(&bundle) {
             Ok(cycle) => cycle,
             Err(message) => {
                 meters::event(Event::ReloadFailed);
@@ -276,6 +283,10 @@ impl Worker {
             }
         };
         let first = self.threads.is_empty();
+        if let Some(http) = &mut cycle.http {
+            let http = Arc::get_mut(http).expect("nobody else has got it yet");
+            self.places.arrange(http);
+        }
         let applied = self.apply(bundle, cycle);
         match &applied {
             Ok(()) if first => {}
@@ -317,14 +328,12 @@ impl Worker {
         );
         let started = !self.threads.is_empty();
         let debug_connections: Arc<[_]> = cycle.main.debug_connections.clone().into();
-        let addresses: Vec<String> = cycle.listens.iter().map(|l| l.addr.to_string()).collect();
         for n in 0..count.max(self.threads.len()) {
-            let listeners = self.listeners_of(&addresses, n)?;
+            let listeners = self.listeners_of(&http, n)?;
             let setup = Setup {
                 http: Arc::clone(&http),
                 number: bundle.generation,
                 listeners,
-                addresses: addresses.clone(),
                 log: self.log.clone(),
                 worker_connections: cycle.main.worker_connections as usize,
                 descriptor_ceiling: reserve::ceiling(),
@@ -370,19 +379,33 @@ impl Worker {
 
     fn listeners_of(
         &self,
-        addresses: &[String],
+        http: &Http,
         thread: usize,
-    ) -> Result<Vec<Arc<OwnedFd>>, String> {
-        addresses
-            .iter()
-            .map(|address| {
-                let fds = self
-                    .listeners
-                    .get(address)
-                    .ok_or_else(|| format!("no socket came for {address}"))?;
-                Ok(Arc::clone(&fds[thread % fds.len()]))
-            })
-            .collect()
+    ) -> Result<Vec<Option<Arc<OwnedFd>>>, String> {
+        let listener = |port: &Port| {
+            if !port.is_listening {
+                return Ok(None);
+            }
+            let address = port.listen.addr.to_string();
+            let fds = self.listeners.get(&address);
+            let fds = fds.ok_or_else(|| format!("no socket came for {address}"))?;
+            Ok(Some(Arc::clone(&fds[thread % fds.len()])))
+        };
+        http.ports.iter().map(listener).collect()
+    }
+
+    /// Frees what threads gave back, and gives the memory of configurations to the kernel.
+    fn free_returned(&mut self) {
+        let returned = self.counters.returned.take();
+        if returned.is_empty() {
+            return;
+        }
+        drop(returned);
+        let older = self.older.len();
+        self.older.retain(|older| older.strong_count() > 0);
+        if self.older.len() < older {
+            trim();
+        }
     }
 
     fn spawn(&mut self, n: usize, setup: Setup, affinity: &[Vec<usize>]) -> std::io::Result<()> {

@@ -1,13 +1,14 @@
 //! What the worker's main thread and the serving threads share: setups, orders, counters.
 
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::Sender;
 
 use server_base::errlog::ErrorLog;
 use server_base::networks::Network;
 use server_http::http::Http;
+use sys::poll::Waker;
 
 use crate::io::files::Limits;
 
@@ -18,10 +19,8 @@ pub struct Setup {
     pub http: Arc<Http>,
     /// Counts reloads.
     pub number: u64,
-    /// For each port of the configuration this thread's listening socket.
-    pub listeners: Vec<Arc<OwnedFd>>,
-    /// For each port of the configuration its address as text.
-    pub addresses: Vec<String>,
+    /// For each port of the configuration this thread's listening socket; none for one that is gone.
+    pub listeners: Vec<Option<Arc<OwnedFd>>>,
     /// The main error log.
     pub log: ErrorLog,
     /// Most connections.
@@ -61,6 +60,53 @@ pub struct Counters {
     pub connections: AtomicU64,
     /// Panics contained to a connection.
     pub panics: AtomicU64,
+    /// What threads have no use for any more.
+    pub returned: Returned,
     /// Descriptors that are kept for control messages are missing: a connection is accepted only in the place of another.
     pub descriptors_short: AtomicBool,
+}
+
+/// What threads give back to the main thread: to free a large configuration takes long, and a thread that serves must not
+/// be the one that has its last reference.
+#[derive(Debug, Default)]
+pub struct Returned {
+    returned: Mutex<Vec<Unused>>,
+    /// Wakes the main thread.
+    waker: OnceLock<Arc<Waker>>,
+}
+
+/// Something that is to be freed where nobody waits.
+pub enum Unused {
+    /// A configuration, as far as its thread is concerned.
+    Http(Arc<Http>),
+    /// What came with it. A listener in it may be the last of its socket, which costs the more the more clients wait there.
+    Setup(Box<Setup>),
+}
+
+impl std::fmt::Debug for Unused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Unused")
+    }
+}
+
+impl Returned {
+    /// Has somebody woken when something is given back.
+    pub fn wake(&self, waker: &Arc<Waker>) {
+        let _ = self.waker.set(Arc::clone(waker));
+    }
+
+    /// Gives something back.
+    pub fn push(&self, unused: Unused) {
+        let lock = self.returned.lock();
+        lock.unwrap_or_else(PoisonError::into_inner).push(unused);
+        if let Some(waker) = self.waker.get() {
+            waker.wake();
+        }
+    }
+
+    /// Takes all that was given back.
+    pub fn take(&self) -> Vec<Unused> {
+        let lock = self.returned.lock();
+        std::mem::take(&mut *lock.unwrap_or_else(PoisonError::into_inner))
+    }
 }

@@ -128,10 +128,15 @@ impl<T> Slab<T> {
         })
     }
 
+    /// How many slots there are, with a value or without.
+    pub fn slots(&self) -> u32 {
+        let full = self.chunks.len().saturating_sub(1) * CHUNK;
+        (full + self.chunks.last().map_or(0, Vec::len)) as u32
+    }
+
     /// The keys of all values.
     pub fn keys(&self) -> Vec<Key> {
-        let slots = self.chunks.iter().map(Vec::len).sum::<usize>() as u32;
-        (0..slots).filter_map(|index| self.key_at(index)).collect()
+        (0..self.slots()).filter_map(|index| self.key_at(index)).collect()
     }
 }
 

@@ -102,6 +102,16 @@ impl<T> Table<T> {
         self.slab.keys()
     }
 
+    /// The key of the thing in a slot.
+    pub fn key_at(&self, slot: u32) -> Option<Key> {
+        self.slab.key_at(slot)
+    }
+
+    /// How many slots there are, for things now or before.
+    pub fn slots(&self) -> u32 {
+        self.slab.slots()
+    }
+
     /// How many things there are.
     pub fn len(&self) -> usize {
         self.slab.len()

@@ -186,6 +186,7 @@ impl<'a> Run<'a> {
         let book = Book::default();
         let behind = Behind::new(&book, &world.hands, random.fork());
         behind.0.borrow_mut().faults = faults(&mut random);
+        world.piece = *random.pick(&[1, 2, 3, 10, 64, usize::MAX]);
         world.shared.net.servers = Some(Box::new(behind.clone()));
         Self {
             site,
@@ -351,6 +352,7 @@ impl<'a> Run<'a> {
         }
         let current = self.world.hands.generation.get() as usize;
         if self.world.counts().0 == 0
+            && !self.world.is_changing()
             && self.lives[..current - 1]
                 .iter()
                 .any(|life| life.strong_count() > 0)

@@ -415,7 +415,7 @@ impl Site {
 
     /// A configuration as the `number`th of a run.
     pub(crate) fn generation(&self, conf: usize, number: u64) -> ThreadConfig {
-        ThreadConfig::new(Arc::clone(&self.https[conf]), number)
+        ThreadConfig::unprepared(Arc::clone(&self.https[conf]), number)
     }
 }
 

@@ -109,12 +109,13 @@ impl<'a, G: Guest> Run<'a, G> {
         let scratch = *random.pick(&[1, 7, 64, 1000, 4096, 65_536]);
         // Long before the files were made their bytes are never kept, long after they are.
         let unix_ms = *random.pick(&[1_000_000_000_000, 4_000_000_000_000]);
-        let world = World::new(generation, random.fork(), unix_ms, scratch);
+        let mut world = World::new(generation, random.fork(), unix_ms, scratch);
         let clients_max = random.within(1..9);
         let restless = *random.pick(&[0, 0, 5, 40]);
         // Dice of their own: what else happens is the same without them.
         let mut wakes = Random::new(!seed);
         let woken = wakes.below(WOKEN_ONE_IN);
+        world.piece = *wakes.pick(&PIECES);
         Self {
             site,
             random,
@@ -160,8 +161,12 @@ impl<'a, G: Guest> Run<'a, G> {
             faults,
             capacity,
         );
-        let ports = self.world.shared.generation.ports.len();
-        let port = self.random.within(0..ports);
+        // The other ports are there to be many.
+        let listening: Vec<usize> = (0..2).filter(|port| self.world.listens(*port)).collect();
+        if listening.is_empty() {
+            return;
+        }
+        let port = *self.random.pick(&listening);
         let peer = Peer::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 40_000)));
         let link = self.world.accept(wire, port, peer);
         self.clients.push(G::new(link, &mut self.random));
@@ -378,6 +383,8 @@ fn told<G: Guest>(client: &G, link: &Link, fault: &str) -> String {
 
 /// Deadlines that a run may have; far more than any has.
 const DEADLINES_MAX: usize = 5000;
+/// Steps of a change of the configuration in a turn of the loop.
+const PIECES: [usize; 6] = [1, 2, 3, 10, 64, usize::MAX];
 /// One connection in so many is woken for nothing.
 const WOKEN_ONE_IN: u64 = 10;
 /// Turns of the loop without time going on.

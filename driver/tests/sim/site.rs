@@ -12,6 +12,7 @@ use server_base::opened::OpenedLogs;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::module::{Content, Handler, Module};
+use server_http::places::Places;
 use server_http::request_body::{self, Collected, InFile, Plan};
 use server_http::{LoadOptions, load, reply};
 
@@ -31,7 +32,7 @@ pub(crate) const FILES: [(&str, usize); 9] = [
 ];
 
 /// The times and limits of one configuration, milliseconds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Conf {
     pub(crate) name: &'static str,
     pub(crate) header_ms: u64,
@@ -41,9 +42,11 @@ pub(crate) struct Conf {
     pub(crate) linger_idle_ms: u64,
     pub(crate) requests: usize,
     pub(crate) listen: &'static [&'static str],
+    /// Servers besides that one, each with a port of its own that nobody connects to.
+    pub(crate) others: std::ops::Range<u16>,
 }
 
-/// The configurations: the second has its ports in another order, the third has one less.
+/// The configurations: the second has its ports in another order and a hundred servers, the third has a port less.
 pub(crate) const CONFS: [Conf; 3] = [
     Conf {
         name: "first",
@@ -54,6 +57,7 @@ pub(crate) const CONFS: [Conf; 3] = [
         linger_idle_ms: 2_000,
         requests: 1000,
         listen: &["127.0.0.1:8001", "127.0.0.1:8002"],
+        others: 9000..9000,
     },
     Conf {
         name: "the second one",
@@ -64,6 +68,7 @@ pub(crate) const CONFS: [Conf; 3] = [
         linger_idle_ms: 1_500,
         requests: 1000,
         listen: &["127.0.0.1:8002", "127.0.0.1:8001"],
+        others: 9000..9099,
     },
     Conf {
         name: "3",
@@ -74,6 +79,7 @@ pub(crate) const CONFS: [Conf; 3] = [
         linger_idle_ms: 4_000,
         requests: 3,
         listen: &["127.0.0.1:8001"],
+        others: 9090..9100,
     },
 ];
 
@@ -97,6 +103,9 @@ impl Conf {
             .listen
             .iter()
             .map(|l| format!("listen {l};\n"))
+            .collect();
+        let others: String = (self.others.clone())
+            .map(|port| format!("server {{ listen 127.0.0.1:{port}; server_name o{port}.test; }}\n"))
             .collect();
         let text = self.text();
         format!(
@@ -133,6 +142,7 @@ impl Conf {
                     location /limited {{ client_max_body_size 100; return 200 '{text}'; }}
                     location /cork/ {{ tcp_nodelay off; alias {root}/; }}
                 }}
+                {others}
             }}"
         )
     }
@@ -169,16 +179,17 @@ impl Site {
         let shown = root
             .to_str()
             .expect("the temporary directory has a plain name");
+        let mut places = Places::default();
         let https = CONFS
             .iter()
-            .map(|conf| http(&conf.config(shown, more), modules))
+            .map(|conf| http(&conf.config(shown, more), modules, &mut places))
             .collect();
         Self { root, files, https }
     }
 
     /// A configuration as the `number`th of a run.
     pub(crate) fn generation(&self, conf: usize, number: u64) -> ThreadConfig {
-        ThreadConfig::new(Arc::clone(&self.https[conf]), number)
+        ThreadConfig::unprepared(Arc::clone(&self.https[conf]), number)
     }
 }
 
@@ -196,7 +207,7 @@ fn byte(file: usize, at: usize) -> u8 {
     (mixed >> 13) as u8
 }
 
-fn http(text: &str, modules: &'static [&'static Module]) -> Arc<Http> {
+fn http(text: &str, modules: &'static [&'static Module], places: &mut Places) -> Arc<Http> {
     let source = conf::Memory::default().with_file("/etc/sim.conf", text);
     let options = LoadOptions {
         conf_path: PathBuf::from("/etc/sim.conf"),
@@ -212,7 +223,10 @@ fn http(text: &str, modules: &'static [&'static Module]) -> Arc<Http> {
             refused.error.render(&refused.files)
         ),
     };
-    let http = cycle.http.expect("the configuration has an http block");
+    let http = cycle.http.and_then(Arc::into_inner);
+    let mut http = http.expect("the configuration has an http block, and nobody else has it");
+    places.arrange(&mut http);
+    let http = Arc::new(http);
     http.attach_logs(OpenedLogs::default(), &ErrorLog::new(Vec::new()));
     http
 }

@@ -40,8 +40,7 @@ pub(crate) fn setup(
     Setup {
         http,
         number: 1,
-        listeners: vec![Arc::new(listener.into())],
-        addresses: vec![address],
+        listeners: vec![Some(Arc::new(listener.into()))],
         log,
         worker_connections,
         descriptor_ceiling: i32::MAX,

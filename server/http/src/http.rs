@@ -172,6 +172,8 @@ pub struct Port {
     pub addrs: Vec<PortAddr>,
     /// Whether an exchange must know the address on which its connection was accepted.
     pub needs_local_addr: bool,
+    /// Whether it is listened on; no connection is accepted for the place of a port that is gone ([`crate::places`]).
+    pub is_listening: bool,
 }
 
 /// The servers of one address.
@@ -224,7 +226,13 @@ pub struct LocalHttp {
     /// Counts reloads, from 1.
     pub number: u64,
     /// What this thread knows of servers behind this one, once a request is passed on.
-    upstreams: OnceCell<Box<dyn Any>>,
+    upstreams: OnceCell<Box<dyn LocalState>>,
+}
+
+/// What a thread keeps for a configuration, however much that is.
+pub trait LocalState: Any {
+    /// Frees pieces of it, each of which costs one of `steps`; all of it if some are left.
+    fn let_go(&mut self, steps: &mut usize);
 }
 
 impl LocalHttp {
@@ -241,9 +249,17 @@ impl LocalHttp {
     ///
     /// # Panics
     /// When it was made as another type.
-    pub fn upstreams<T: Any>(&self, make: impl FnOnce(&Http) -> T) -> &T {
+    pub fn upstreams<T: LocalState>(&self, make: impl FnOnce(&Http) -> T) -> &T {
         let made = self.upstreams.get_or_init(|| Box::new(make(&self.http)));
+        let made: &dyn Any = &**made;
         made.downcast_ref().expect("one type knows them")
+    }
+
+    /// Frees what this thread kept, as far as `steps` go: they are left if that is all. For who has the last reference.
+    pub fn let_go(&mut self, steps: &mut usize) {
+        if let Some(upstreams) = self.upstreams.get_mut() {
+            upstreams.let_go(steps);
+        }
     }
 }
 

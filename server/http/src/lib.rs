@@ -23,6 +23,7 @@ pub mod module;
 pub mod names;
 pub mod paths;
 pub mod phases;
+pub mod places;
 pub mod reply;
 pub mod request_body;
 pub mod stats;

@@ -33,7 +33,7 @@ use server_base::waker::{WakeKey, WakeQueue};
 
 use crate::build::{Cycle, LoadError, LoadOptions, load};
 use crate::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, State, Wait};
-use crate::http::LocalHttp;
+use crate::http::{Http, LocalHttp};
 use crate::module::{Access, Content, Handler, Module, Step};
 use crate::{phases, reply};
 
@@ -226,6 +226,13 @@ pub(crate) fn refused(inner: &str, modules: &'static [&'static Module]) -> Strin
         Ok(_) => panic!("the configuration is accepted"),
         Err(refused) => refused.error.message().to_owned(),
     }
+}
+
+/// What is inside the block `http`, as a configuration.
+pub(crate) fn http_of(inner: &str) -> Http {
+    let http = loaded(inner, &[]).ok().and_then(|cycle| cycle.http);
+    let http = http.and_then(Arc::into_inner);
+    http.expect("the configuration is sound, and nobody else has it")
 }
 
 fn loaded(inner: &str, modules: &'static [&'static Module]) -> Result<Cycle, Box<LoadError>> {

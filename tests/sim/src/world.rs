@@ -8,16 +8,19 @@ use std::cell::RefCell;
 use std::io;
 use std::ops::ControlFlow;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use driver::io::files::Limits;
 use driver::worker::config::ThreadConfig;
 use driver::worker::conn::{Conn, PlainProtocols, Readiness, drain};
 use driver::worker::event_loop::EventLoop;
+use driver::worker::reload::{Change, Changes, Reloads};
 use driver::worker::shared::Shared;
 use driver::worker::slab::Key;
 use driver::worker::tables::Tables;
 use server_base::waker::WakeKey;
 use server_http::exchange::{Env, Peer};
+use server_http::http::Http;
 
 use super::{Hands, Random, SimNet, SimSocket, Wire};
 
@@ -66,15 +69,21 @@ pub struct World {
     random: Random,
     unix_start_ms: u64,
     polled_ms: u64,
-    sweep: Option<(u64, u64)>,
+    /// Steps that a turn of the loop makes of a change of the configuration.
+    pub piece: usize,
+    changes: Changes<Option<u64>>,
+    /// Of each port, whether nobody is accepted there any more.
+    left: Vec<bool>,
+    /// The connection that is ended because its time is over.
+    swept: Option<Key>,
     pending: Option<Order>,
 }
 
 /// An order that is carried out among the events of the next turn of the loop.
 pub enum Order {
-    /// See [`World::configure`].
+    /// Changes the configuration, [`World::piece`] by piece.
     Configure {
-        /// The configuration.
+        /// The configuration, prepared or not.
         generation: ThreadConfig,
         /// Whether connections are kept over the change.
         keep: bool,
@@ -88,11 +97,12 @@ pub enum Order {
 impl World {
     /// A thread without connections; `scratch` is the size of one read in bytes.
     pub fn new(
-        generation: ThreadConfig,
+        mut generation: ThreadConfig,
         mut random: Random,
         unix_start_ms: u64,
         scratch: usize,
     ) -> Self {
+        generation.prepare(&mut { usize::MAX });
         let hands = Rc::new(Hands::default());
         hands.now_ms.set(1);
         hands.generation.set(generation.http.number);
@@ -111,7 +121,10 @@ impl World {
             random,
             unix_start_ms,
             polled_ms: 1,
-            sweep: None,
+            piece: usize::MAX,
+            changes: Changes::default(),
+            left: Vec::new(),
+            swept: None,
             pending: None,
         };
         world.tick();
@@ -138,8 +151,8 @@ impl World {
         if self.is_woken() {
             return Some(self.now_ms());
         }
-        let sweep = self.sweep.map(|(at, _)| at);
-        self.tables.next_deadline().into_iter().chain(sweep).min()
+        let change = self.changes.due_ms().map(|at| at.max(self.now_ms()));
+        self.tables.next_deadline().into_iter().chain(change).min()
     }
 
     /// Open connections and armed timers.
@@ -156,6 +169,7 @@ impl World {
     pub fn is_ready(&self) -> bool {
         self.pending.is_some()
             || self.is_woken()
+            || self.is_changing()
             || self
                 .tables
                 .next_deadline()
@@ -168,6 +182,19 @@ impl World {
     fn is_woken(&self) -> bool {
         self.shared.wakers.receive();
         !self.shared.wakers.is_empty() || !self.shared.dialer.calls.is_empty()
+    }
+
+    /// Whether something is to be done now for a change of the configuration.
+    pub fn is_changing(&self) -> bool {
+        let due_ms = self.changes.due_ms();
+        due_ms.is_some_and(|at_ms| at_ms <= self.now_ms())
+    }
+
+    /// Whether connections are accepted on a port.
+    pub fn listens(&self, port: usize) -> bool {
+        let ports = &self.shared.generation.ports;
+        ports.get(port).is_some_and(|port| port.is_listening)
+            && !self.left.get(port).is_some_and(|left| *left)
     }
 
     /// Accepts a connection on a port; gives its index in [`World::links`].
@@ -270,14 +297,6 @@ impl World {
         }
     }
 
-    /// Notes that a connection was closed because the configuration or the server changes.
-    fn note_ordered(&mut self, key: Key) {
-        let closed = self.link(key).and_then(|link| link.closed.as_mut());
-        if let Some((_, by)) = closed {
-            *by = ClosedBy::Order;
-        }
-    }
-
     fn link(&mut self, key: Key) -> Option<&mut Link> {
         self.links.iter_mut().find(|link| link.key == key)
     }
@@ -289,60 +308,17 @@ impl World {
                 generation,
                 keep,
                 timeout_ms,
-            }) => self.configure(generation, keep, timeout_ms),
+            }) => {
+                let change = Change::new(timeout_ms, generation, keep, false);
+                self.changes.order(change);
+            }
             Some(Order::Quit) => self.quit(),
         }
-    }
-
-    fn configure(&mut self, generation: ThreadConfig, keep: bool, timeout_ms: Option<u64>) {
-        self.shared.files.configure(Limits::default());
-        let number = generation.http.number;
-        self.hands.generation.set(number);
-        let old = self.shared.configure(generation);
-        let now: Vec<String> = self
-            .shared
-            .generation
-            .ports
-            .iter()
-            .map(|p| p.listen.addr.to_string())
-            .collect();
-        let places: Vec<Option<usize>> = old
-            .ports
-            .iter()
-            .map(|p| now.iter().position(|n| *n == p.listen.addr.to_string()))
-            .collect();
-        for key in self.tables.clients.keys() {
-            let Some(conn) = self.tables.clients.get_mut(key) else {
-                continue;
-            };
-            let place = places.get(conn.port()).copied().flatten();
-            match place {
-                Some(port) => conn.set_port(port),
-                None if conn.is_idle() && !conn.sends_goaway() => {
-                    self.close(key);
-                    self.note_ordered(key);
-                    continue;
-                }
-                None => {
-                    conn.on_listener_removed();
-                    if let Some(link) = self.links.iter_mut().find(|l| l.key == key) {
-                        link.lost = true;
-                    }
-                    self.note_retired(key);
-                    self.turn(key, Readiness::default());
-                    continue;
-                }
-            }
-            if !keep {
-                self.retire(key);
-            }
-        }
-        if let Some(timeout_ms) = timeout_ms {
-            self.sweep = Some((self.now_ms() + timeout_ms, number));
-        }
+        self.reload_some(self.piece);
     }
 
     fn quit(&mut self) {
+        self.reload_all();
         self.shared.stopping = true;
         while self.close_idle_upstream() {}
         for key in self.tables.clients.keys() {
@@ -367,21 +343,6 @@ impl World {
     fn housekeep(&mut self) {
         let now_ms = self.now_ms();
         self.shared.files.sweep(now_ms);
-        if let Some((at, number)) = self.sweep
-            && at <= now_ms
-        {
-            self.sweep = None;
-            for link in &mut self.links {
-                link.swept = Some(number);
-            }
-            for key in self.tables.clients.keys() {
-                let conn = self.tables.clients.get_mut(key);
-                if conn.is_some_and(|conn| conn.is_older_than(number)) {
-                    self.abort(key);
-                    self.note_ordered(key);
-                }
-            }
-        }
     }
 }
 
@@ -438,12 +399,68 @@ impl EventLoop for World {
 
     fn closed(&mut self, key: Key) {
         let now_ms = self.now_ms();
+        let is_swept = self.swept == Some(key);
         if let Some(link) = self.link(key) {
-            let by = match link.lost {
+            let by = match link.lost || is_swept {
                 true => ClosedBy::Order,
                 false => ClosedBy::Turn,
             };
             link.closed = Some((now_ms, by));
         }
+    }
+}
+
+impl Reloads for World {
+    /// For how long the requests of the configuration before may go on, milliseconds.
+    type Setup = Option<u64>;
+
+    fn changes(&mut self) -> &mut Changes<Option<u64>> {
+        &mut self.changes
+    }
+
+    fn leave_listener(&mut self, port: usize, _: &Option<u64>) {
+        self.left.resize(self.left.len().max(port + 1), false);
+        self.left[port] = true;
+    }
+
+    fn join_listener(&mut self, port: usize) {
+        if let Some(left) = self.left.get_mut(port) {
+            *left = false;
+        }
+    }
+
+    fn last_serial(&self) -> u64 {
+        self.links.len() as u64
+    }
+
+    fn switch(
+        &mut self,
+        timeout_ms: Option<u64>,
+        next: ThreadConfig,
+    ) -> (ThreadConfig, Option<u64>) {
+        self.shared.files.configure(Limits::default());
+        self.hands.generation.set(next.http.number);
+        (self.shared.configure(next), timeout_ms)
+    }
+
+    fn renew(&mut self, _: Key) {}
+
+    fn ending(&mut self, key: Key, is_gone: bool) {
+        // Noted before, since what has come already is still served.
+        self.note_retired(key);
+        if is_gone && let Some(link) = self.link(key) {
+            link.lost = true;
+        }
+    }
+
+    fn sweeping(&mut self, key: Key, number: u64, ends: bool) {
+        self.swept = ends.then_some(key);
+        if let Some(link) = self.link(key) {
+            link.swept = Some(number);
+        }
+    }
+
+    fn give_back(&mut self, http: Arc<Http>) {
+        drop(http);
     }
 }

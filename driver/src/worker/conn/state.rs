@@ -335,9 +335,9 @@ impl<S> Conn<S> {
         self.port as usize
     }
 
-    /// Gives the connection the index that its port has in a new configuration.
-    pub fn set_port(&mut self, port: usize) {
-        self.port = port as u32;
+    /// The number of the connection, in the order in which connections are accepted.
+    pub fn serial(&self) -> u64 {
+        self.serial
     }
 
     /// Has had a request and waits for the next.

@@ -8,7 +8,7 @@ use server_http::exchange::Peer;
 use server_http::http::PortAddr;
 use sys::socket;
 
-use super::{Accepting, EventLoop, Interest, LISTENER_BIT, Ordering, Readiness, Thread};
+use super::{Accepting, EventLoop, Interest, Ordering, Readiness, Thread};
 use crate::worker::conn::{Conn, PlainProtocols, debug};
 
 impl Thread {
@@ -31,7 +31,7 @@ impl Thread {
             return;
         }
         self.accepting = Accepting::Yes;
-        for port in 0..self.setup.listeners.len() {
+        for port in 0..self.listeners.len() {
             self.accept_most(port, LAST_ACCEPTS);
         }
         self.accepting = Accepting::Never;
@@ -45,7 +45,7 @@ impl Thread {
             if !self.has_room() && !self.make_room_at(port) {
                 return;
             }
-            let Some(listener) = self.setup.listeners.get(port) else {
+            let Some(Some(listener)) = self.listeners.get(port) else {
                 return;
             };
             match socket::accept(listener.as_fd()) {
@@ -190,7 +190,7 @@ impl Thread {
 
     /// Closes a connection for one that waits at a port; false if there is nobody to be accepted, or nobody to be closed.
     fn make_room_at(&mut self, port: usize) -> bool {
-        let listener = self.setup.listeners.get(port);
+        let listener = self.listeners.get(port).and_then(Option::as_ref);
         if !listener.is_some_and(|listener| socket::is_waiting(listener.as_fd())) {
             return false;
         }
@@ -233,22 +233,12 @@ impl Thread {
         if self.quit.is_some() {
             return;
         }
-        for (port, listener) in self.setup.listeners.iter().enumerate() {
-            if let Err(e) = self
-                .poller
-                .add_exclusive(listener.as_fd(), LISTENER_BIT | port as u64)
-            {
-                self.setup.log.write(
-                    Level::Alert,
-                    format_args!("epoll_ctl() failed for a listener ({e})"),
-                );
-            }
-        }
+        self.poll_listeners();
         self.accepting = Accepting::Yes;
     }
 
     pub(super) fn pause(&mut self, until: Accepting) {
-        for listener in &self.setup.listeners {
+        for listener in self.listeners.iter().flatten() {
             let _ = self.poller.remove(listener.as_fd());
         }
         self.accepting = until;

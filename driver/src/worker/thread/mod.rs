@@ -3,10 +3,12 @@
 //! Orders of the process's main thread come through a channel and a waker.
 
 mod accept;
+mod reload;
 mod room;
 
 use std::io;
 use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
@@ -28,6 +30,7 @@ use super::orders::{Counters, Order, Setup};
 use super::shared::Shared;
 use super::slab::Key;
 use super::tables::{Kind, Tables};
+use reload::Chores;
 use room::Candidates;
 
 /// One worker thread.
@@ -37,14 +40,18 @@ pub struct Thread {
     orders: Receiver<Order>,
     counters: Arc<Counters>,
     setup: Setup,
+    /// The listeners that are polled while connections are accepted, by port.
+    listeners: Vec<Option<Arc<OwnedFd>>>,
     shared: Shared<Sockets>,
     tables: Tables<Sockets>,
     events: Events,
     started: Instant,
     accepting: Accepting,
     quit: Option<Quit>,
-    /// Connections of an older configuration that must be gone by then.
-    sweep: Option<(u64, u64)>,
+    /// Boxed, since there is hardly ever something to do.
+    chores: Option<Box<Chores>>,
+    /// The last setup that was ordered has `debug_connection`.
+    debugs: bool,
     /// The connection accepted last has one of the descriptors that are left to files.
     tight: bool,
     /// Connections that may be closed to make room.
@@ -103,13 +110,15 @@ impl Thread {
             orders,
             counters,
             shared,
+            listeners: setup.listeners.clone(),
+            debugs: !setup.debug_connections.is_empty(),
             setup,
             tables: Tables::new(first_start().elapsed().as_millis() as u64),
             events: Events::with_capacity(EVENTS),
             started: first_start(),
             accepting: Accepting::Never,
             quit: None,
-            sweep: None,
+            chores: None,
             tight: false,
             candidates: Candidates::new(),
             told_full_ms: 0,
@@ -183,7 +192,7 @@ impl Thread {
         consider(self.shared.logs.flush_due(now));
         consider(self.shared.dialer.names.deadline());
         consider(self.quit.and_then(|q| q.deadline_ms));
-        consider(self.sweep.map(|(at, _)| at));
+        consider(self.chores.as_ref().and_then(|chores| chores.due_ms()));
         if let Accepting::NotBefore(at) = self.accepting {
             consider(Some(at));
         }
@@ -197,11 +206,8 @@ impl Thread {
         self.shared.wakers.receive();
         while let Ok(order) = self.orders.try_recv() {
             match order {
-                Order::Configure(setup) => self.configure(*setup),
-                Order::FlushLogs(done) => {
-                    self.shared.logs.flush_all();
-                    drop(done);
-                }
+                Order::Configure(setup) => self.configure(setup),
+                Order::FlushLogs(done) => self.flush_logs(Some(done)),
                 Order::Quit(timeout_ms) => self.quit(timeout_ms),
                 Order::Relieve => self.relieve(),
                 Order::Terminate => return true,
@@ -227,73 +233,20 @@ impl Thread {
         trim();
     }
 
-    /// Changes to another configuration: requests under way finish under the old one.
-    fn configure(&mut self, setup: Setup) {
-        self.pause(Accepting::Never);
-        self.shared.logs.flush_all();
-        let old = std::mem::replace(&mut self.setup, setup);
-        self.shared.files.configure(self.setup.file_limits);
-        let generation = ThreadConfig::new(Arc::clone(&self.setup.http), self.setup.number);
-        self.shared.configure(generation);
-        self.shared.dialer.names.set_log(self.setup.log.clone());
-        self.move_connections(&old);
-        if let Some(timeout_ms) = old.shutdown_timeout_ms {
-            self.sweep = Some((self.shared.clock.mono_ms + timeout_ms, self.setup.number));
-        }
-        self.listen();
-    }
-
-    /// Gives every connection its port in the new configuration, or ends it after its response if it has none.
-    fn move_connections(&mut self, old: &Setup) {
-        let places: Vec<Option<usize>> = old
-            .addresses
-            .iter()
-            .map(|a| self.setup.addresses.iter().position(|b| a == b))
-            .collect();
-        let debugs = [&old.debug_connections, &self.setup.debug_connections];
-        let debugs = debugs.iter().any(|networks| !networks.is_empty());
-        for key in self.tables.clients.keys() {
-            let Some(conn) = self.tables.clients.get_mut(key) else {
-                continue;
-            };
-            if debugs {
-                let networks = &self.setup.debug_connections;
-                let peer = conn.peer();
-                conn.set_debug(networks.iter().any(|network| network.has(peer)));
-            }
-            let place = places.get(conn.port()).copied().flatten();
-            let keep = place.is_some() && self.setup.keep_connections;
-            if let Some(port) = place {
-                conn.set_port(port);
-            }
-            if keep {
-                continue;
-            }
-            if place.is_none() {
-                if conn.is_idle() && !conn.sends_goaway() {
-                    self.close(key);
-                } else {
-                    conn.on_listener_removed();
-                    self.turn(key, Readiness::default());
-                }
-                continue;
-            }
-            self.drain(key);
-        }
-    }
-
     /// Ends an idle connection, unless `keepalive_min_timeout` spares it, and any other after its next response.
     fn drain(&mut self, key: Key) {
         self.decide(key, drain);
     }
 
     fn quit(&mut self, timeout_ms: Option<u64>) {
+        self.finish_chores();
         let now = self.shared.clock.mono_ms;
         self.quit = Some(Quit {
             deadline_ms: timeout_ms.map(|t| now + t),
         });
         self.accept_last();
         self.setup.listeners.clear();
+        self.listeners.clear();
         self.shared.stopping = true;
         while self.close_idle_upstream() {}
         for key in self.tables.clients.keys() {
@@ -310,20 +263,8 @@ impl Thread {
         {
             self.listen();
         }
-        if let Some((at, number)) = self.sweep
-            && at <= now
-        {
-            self.sweep = None;
-            for key in self.tables.clients.keys() {
-                if self
-                    .tables
-                    .clients
-                    .get_mut(key)
-                    .is_some_and(|c| c.is_older_than(number))
-                {
-                    self.abort(key);
-                }
-            }
+        if self.chores.is_some() {
+            self.do_chores();
         }
         match self.quit {
             Some(quit) => {

@@ -197,6 +197,7 @@ pub(super) fn ports(
                 options,
             },
             needs_local_addr: bind,
+            is_listening: true,
             addrs: vec![entry],
         });
     }

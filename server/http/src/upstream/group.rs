@@ -10,7 +10,7 @@ mod names;
 mod peers;
 mod pool;
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ use server_base::connector::{Pool, UpstreamAddr};
 use super::gateway::Target;
 use crate::conf_core::{NameServers, ResolverLoc};
 use crate::exchange::{Ctx, Exchange, Wait};
+use crate::http::LocalState;
 
 pub use conf::{
     Group, Groups, Keepalive, Server, UnresolvedHost, add, define, finish, server_address, target,
@@ -86,7 +87,8 @@ pub struct Picker {
 
 /// What a thread knows of servers, for one configuration.
 struct LocalGroups {
-    groups: Box<[Rc<LocalGroup>]>,
+    /// Each made when it is asked for first: a request does not pay for the groups of others.
+    groups: Vec<OnceCell<Rc<LocalGroup>>>,
     /// Digests of locations, where they have been asked for; else 0.
     location_digests: Box<[Cell<u64>]>,
 }
@@ -95,9 +97,23 @@ impl LocalGroups {
     /// What the exchange's thread knows.
     fn of(x: &Exchange) -> &Self {
         x.http.upstreams(|http| Self {
-            groups: http.main::<Groups>().iter().map(LocalGroup::new).collect(),
+            groups: vec![OnceCell::new(); http.main::<Groups>().iter().count()],
             location_digests: vec![Cell::new(0); http.locations.len()].into(),
         })
+    }
+
+    /// A group of the configuration.
+    fn group(x: &Exchange, id: GroupId) -> Rc<LocalGroup> {
+        let made = || LocalGroup::new(&x.http.main::<Groups>()[id]);
+        Rc::clone(Self::of(x).groups[id.0].get_or_init(made))
+    }
+}
+
+impl LocalState for LocalGroups {
+    fn let_go(&mut self, steps: &mut usize) {
+        while *steps > 0 && self.groups.pop().is_some() {
+            *steps -= 1;
+        }
     }
 }
 
@@ -115,7 +131,7 @@ impl Picker {
     /// For these servers.
     pub fn new(x: &Exchange, target: Target) -> Self {
         let group = match target {
-            Target::Group(id) => Rc::clone(&LocalGroups::of(x).groups[id.0]),
+            Target::Group(id) => LocalGroups::group(x, id),
             Target::Addresses(addresses) => Rc::new(LocalGroup::of_addresses(addresses)),
             Target::Name(name, port) => Rc::new(LocalGroup::of_name(x, &name, port)),
         };

@@ -1,0 +1,210 @@
+//! A change of the configuration, in pieces: what one turn of the loop does of it is bounded, so that no request waits long.
+//!
+//! ```text
+//! under the old configuration   listeners that it has alone are polled no more
+//!                               connections of ports that are gone end, or are told that they end with their response
+//!                               the settings of each port are prepared
+//! in one go                     the configuration is changed: requests that begin from here on have the new one
+//! under the new one             new listeners are polled
+//!                               connections that were there before are drained, where that is wanted
+//! when its requests are over    what the thread kept for the old one is freed; the configuration itself is given back to
+//!                               the process's main thread, which frees it
+//! ```
+//!
+//! Connections that stay need no piece, since ports keep their index ([`server_http::places`]). Changes are made one after
+//! the other, in the order in which they were ordered. A thread and the simulator are both [`Reloads`]. Absent: pieces of
+//! an end of the server, after which nobody asks.
+
+mod change;
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use server_http::http::{Http, LocalHttp};
+
+use super::config::ThreadConfig;
+use super::event_loop::EventLoop;
+use super::slab::Key;
+
+pub use change::Change;
+
+/// A loop whose configuration changes.
+pub trait Reloads: EventLoop {
+    /// What comes with a configuration.
+    type Setup;
+
+    /// The changes, in progress and to come.
+    fn changes(&mut self) -> &mut Changes<Self::Setup>;
+
+    /// Polls the listener of a port no more, if `setup` has another one there or none.
+    fn leave_listener(&mut self, port: usize, setup: &Self::Setup);
+
+    /// Polls the listener of a port, unless it is polled already.
+    fn join_listener(&mut self, port: usize);
+
+    /// The number of the connection that was accepted last.
+    fn last_serial(&self) -> u64;
+
+    /// Changes the configuration; gives the one before, and for how long its requests may go on, milliseconds.
+    fn switch(&mut self, setup: Self::Setup, next: ThreadConfig) -> (ThreadConfig, Option<u64>);
+
+    /// A connection has another setup.
+    fn renew(&mut self, key: Key);
+
+    /// A connection is ended now or with its response, because its port is gone or to be drained.
+    fn ending(&mut self, key: Key, is_gone: bool);
+
+    /// What a connection has in progress of configurations before this must be over; if it has something, it ends now.
+    fn sweeping(&mut self, key: Key, number: u64, ends: bool);
+
+    /// Takes a configuration back that this thread has let go of.
+    fn give_back(&mut self, http: Arc<Http>);
+
+    /// Does so many steps of what is to be done. A step costs about as much as a request.
+    fn reload_some(&mut self, steps: usize) {
+        let steps = &mut { steps };
+        while *steps > 0
+            && let Some(mut change) = self.changes().waiting.pop_front()
+        {
+            if !change.go_on(self, steps) {
+                self.changes().waiting.push_front(change);
+            }
+        }
+        self.sweep_some(steps);
+        self.changes().unprepare(steps);
+        while let Some(http) = self.changes().take_unused(steps) {
+            self.give_back(http);
+        }
+    }
+
+    /// Makes all changes at once.
+    fn reload_all(&mut self) {
+        while !self.changes().waiting.is_empty() {
+            self.reload_some(usize::MAX);
+        }
+    }
+
+    /// Ends what is left of an older configuration, where its time is over.
+    fn sweep_some(&mut self, steps: &mut usize) {
+        let now_ms = self.parts().1.clock.mono_ms;
+        let due = |sweep: &mut Sweep| sweep.at_ms <= now_ms;
+        let Some(mut sweep) = self.changes().sweep.take_if(due) else {
+            return;
+        };
+        while sweep.next < self.parts().0.clients.slots() {
+            if *steps == 0 {
+                // A change that was made meanwhile has a time of its own.
+                self.changes().sweep.get_or_insert(sweep);
+                return;
+            }
+            *steps -= 1;
+            let clients = &mut self.parts().0.clients;
+            let key = clients.key_at(sweep.next);
+            sweep.next += 1;
+            let Some(key) = key else { continue };
+            let conn = clients.get_mut(key);
+            let is_older = conn.is_some_and(|conn| conn.is_older_than(sweep.number));
+            self.sweeping(key, sweep.number, is_older);
+            if is_older {
+                self.abort(key);
+            }
+        }
+    }
+}
+
+/// What a loop has to do for changes of the configuration.
+pub struct Changes<S> {
+    /// Changes to be made, the first of them in progress.
+    waiting: VecDeque<Change<S>>,
+    sweep: Option<Sweep>,
+    /// Configurations whose settings of ports are to be freed.
+    prepared: Vec<ThreadConfig>,
+    /// Older configurations. That exchanges refer to them as well is why none of these frees one.
+    older: Vec<Rc<LocalHttp>>,
+    /// Those of them that nobody else refers to.
+    unused: Vec<LocalHttp>,
+}
+
+/// When all connections are looked at for what is left of older configurations.
+struct Sweep {
+    at_ms: u64,
+    /// Of configurations before this.
+    number: u64,
+    /// The next slot to be looked at.
+    next: u32,
+}
+
+impl<S> Default for Changes<S> {
+    fn default() -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            sweep: None,
+            prepared: Vec::new(),
+            older: Vec::new(),
+            unused: Vec::new(),
+        }
+    }
+}
+
+impl<S> Changes<S> {
+    /// Has a change made after those that were ordered before.
+    pub fn order(&mut self, change: Change<S>) {
+        self.waiting.push_back(change);
+    }
+
+    /// Nothing is to be done, now or later.
+    pub fn is_over(&self) -> bool {
+        self.waiting.is_empty()
+            && self.sweep.is_none()
+            && self.prepared.is_empty()
+            && self.older.is_empty()
+            && self.unused.is_empty()
+    }
+
+    /// When there is something to do, monotonic milliseconds; 0: at once.
+    pub fn due_ms(&self) -> Option<u64> {
+        let is_unused = |older: &Rc<LocalHttp>| Rc::strong_count(older) == 1;
+        let at_once = !self.waiting.is_empty()
+            || !self.prepared.is_empty()
+            || !self.unused.is_empty()
+            || self.older.iter().any(is_unused);
+        match at_once {
+            true => Some(0),
+            false => self.sweep.as_ref().map(|sweep| sweep.at_ms),
+        }
+    }
+
+    /// Takes a configuration that is not served by any more.
+    fn retire(&mut self, old: ThreadConfig) {
+        self.prepared.push(old);
+    }
+
+    /// Frees the settings of ports.
+    fn unprepare(&mut self, steps: &mut usize) {
+        while *steps > 0
+            && let Some(mut old) = self.prepared.pop()
+        {
+            old.let_go(steps);
+            match *steps {
+                0 => self.prepared.push(old),
+                _ => self.older.push(old.http),
+            }
+        }
+    }
+
+    /// Frees what the thread kept for configurations that nobody refers to; gives one of which that is all.
+    fn take_unused(&mut self, steps: &mut usize) -> Option<Arc<Http>> {
+        let unused = |older: &mut Rc<LocalHttp>| Rc::strong_count(older) == 1;
+        let gone = self.older.extract_if(.., unused);
+        self.unused.extend(gone.filter_map(Rc::into_inner));
+        self.unused.last_mut()?.let_go(steps);
+        match *steps {
+            0 => None,
+            _ => self.unused.pop().map(|gone| gone.http),
+        }
+    }
+}
+
+/// Steps of one turn of the loop: a millisecond of work at most, where each closes a connection of HTTP/2 over TLS.
+pub const STEPS_A_TURN: usize = 64;

@@ -1,0 +1,176 @@
+//! What a change of the configuration is for a thread.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use server_base::logs::Logs;
+use server_http::http::Http;
+
+use super::{Accepting, Key, LISTENER_BIT, Level, Ordering, Thread, ThreadConfig};
+use crate::worker::orders::{Setup, Unused};
+use crate::worker::reload::{Change, Changes, Reloads, STEPS_A_TURN};
+
+/// What a thread has to do besides serving.
+#[derive(Default)]
+pub(super) struct Chores {
+    changes: Changes<Box<Setup>>,
+    /// Logs whose buffers are to be written out, and who waits for that.
+    flushes: Vec<(Logs, Option<Sender<()>>)>,
+}
+
+impl Chores {
+    /// When there is something to do, monotonic milliseconds; 0: at once.
+    pub(super) fn due_ms(&self) -> Option<u64> {
+        match self.flushes.is_empty() {
+            true => self.changes.due_ms(),
+            false => Some(0),
+        }
+    }
+}
+
+impl Thread {
+    /// Has the configuration changed, piece by piece.
+    pub(super) fn configure(&mut self, setup: Box<Setup>) {
+        let config = ThreadConfig::unprepared(Arc::clone(&setup.http), setup.number);
+        let debugs = |setup: &Setup| !setup.debug_connections.is_empty();
+        let renew = debugs(&self.setup) || debugs(&setup) || self.debugs;
+        // Changes that wait before this one may have networks that the setup in use has not.
+        self.debugs = debugs(&setup);
+        let keep = setup.keep_connections;
+        self.changes()
+            .order(Change::new(setup, config, keep, renew));
+    }
+
+    /// Has the buffers of logs written out, piece by piece; then `done` is dropped.
+    pub(super) fn flush_logs(&mut self, done: Option<Sender<()>>) {
+        let logs = std::mem::take(&mut self.shared.logs);
+        self.chores
+            .get_or_insert_default()
+            .flushes
+            .push((logs, done));
+    }
+
+    /// Does a piece of what is to be done besides serving.
+    #[cold]
+    pub(super) fn do_chores(&mut self) {
+        self.reload_some(STEPS_A_TURN);
+        let Some(chores) = &mut self.chores else {
+            return;
+        };
+        if let Some((logs, _)) = chores.flushes.first_mut()
+            && !logs.flush_some(FLUSHES_A_TURN)
+        {
+            chores.flushes.remove(0);
+        }
+        if chores.flushes.is_empty() && chores.changes.is_over() {
+            self.chores = None;
+        }
+    }
+
+    /// Makes all changes that wait, and writes all buffers out, at once.
+    pub(super) fn finish_chores(&mut self) {
+        if self.chores.is_some() {
+            self.reload_all();
+        }
+        if let Some(chores) = &mut self.chores {
+            chores.flushes.clear();
+        }
+    }
+
+    fn poll_listener(&self, port: usize, listener: &OwnedFd) {
+        let token = LISTENER_BIT | port as u64;
+        if let Err(e) = self.poller.add_exclusive(listener.as_fd(), token) {
+            self.setup.log.write(
+                Level::Alert,
+                format_args!("epoll_ctl() failed for a listener ({e})"),
+            );
+        }
+    }
+
+    /// Polls all listeners.
+    pub(super) fn poll_listeners(&self) {
+        for (port, listener) in self.listeners.iter().enumerate() {
+            if let Some(listener) = listener {
+                self.poll_listener(port, listener);
+            }
+        }
+    }
+}
+
+impl Reloads for Thread {
+    type Setup = Box<Setup>;
+
+    fn changes(&mut self) -> &mut Changes<Box<Setup>> {
+        &mut self.chores.get_or_insert_default().changes
+    }
+
+    fn leave_listener(&mut self, port: usize, setup: &Box<Setup>) {
+        let Some(own) = self.listeners.get_mut(port) else {
+            return;
+        };
+        let next = setup.listeners.get(port).and_then(Option::as_ref);
+        if let Some(listener) = own
+            && !next.is_some_and(|next| Arc::ptr_eq(next, listener))
+        {
+            let _ = self.poller.remove(listener.as_fd());
+            *own = None;
+        }
+    }
+
+    fn join_listener(&mut self, port: usize) {
+        if self.quit.is_some() || self.listeners.get(port).is_some_and(Option::is_some) {
+            return;
+        }
+        let Some(Some(listener)) = self.setup.listeners.get(port).cloned() else {
+            return;
+        };
+        if self.accepting == Accepting::Yes {
+            self.poll_listener(port, &listener);
+        }
+        if self.listeners.len() <= port {
+            self.listeners.resize(port + 1, None);
+        }
+        self.listeners[port] = Some(listener);
+    }
+
+    fn last_serial(&self) -> u64 {
+        self.counters.connections.load(Ordering::Relaxed)
+    }
+
+    fn switch(
+        &mut self,
+        mut setup: Box<Setup>,
+        next: ThreadConfig,
+    ) -> (ThreadConfig, Option<u64>) {
+        self.flush_logs(None);
+        self.shared.files.configure(setup.file_limits);
+        let old = self.shared.configure(next);
+        // The box goes back with what it held: the memory is the main thread's.
+        std::mem::swap(&mut self.setup, &mut setup);
+        self.shared.dialer.names.set_log(self.setup.log.clone());
+        let timeout_ms = setup.shutdown_timeout_ms;
+        self.counters.returned.push(Unused::Setup(setup));
+        (old, timeout_ms)
+    }
+
+    fn renew(&mut self, key: Key) {
+        let Some(conn) = self.tables.clients.get_mut(key) else {
+            return;
+        };
+        let networks = &self.setup.debug_connections;
+        let peer = conn.peer();
+        conn.set_debug(networks.iter().any(|network| network.has(peer)));
+    }
+
+    fn ending(&mut self, _: Key, _: bool) {}
+
+    fn sweeping(&mut self, _: Key, _: u64, _: bool) {}
+
+    fn give_back(&mut self, http: Arc<Http>) {
+        self.counters.returned.push(Unused::Http(http));
+    }
+}
+
+/// Buffers of logs written in a turn of the loop: the largest that are usual, compressed, take about a millisecond each.
+const FLUSHES_A_TURN: usize = 8;
