@@ -16,6 +16,8 @@ mod frames;
 mod passing;
 #[path = "turns/queue.rs"]
 mod queue;
+#[path = "turns/reload.rs"]
+mod reload;
 #[path = "turns/servers.rs"]
 mod servers;
 #[path = "turns/site.rs"]

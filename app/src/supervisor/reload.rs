@@ -13,7 +13,7 @@ use std::time::Instant;
 use driver::bundle::{FromWorker, ToWorker};
 use server_base::errlog::Level;
 use server_http::MainConf;
-use sys::heap;
+use sys::heap::trim;
 
 use super::child::{Kind, Worker};
 use super::listeners::{BIND_PAUSE, BIND_TRIES, Bind, Listener};
@@ -66,7 +66,7 @@ impl Supervisor {
         } = &self.current;
         let next = Generation::open(self.generations, loaded, Some(logs), listeners, console);
         // What was built to be judged is gone again.
-        heap::trim();
+        trim();
         next
     }
 
@@ -216,11 +216,13 @@ impl Supervisor {
         }
         // From now on a worker that is started anew builds for itself.
         if self.built.take().is_some() {
-            heap::trim();
+            trim();
         }
         let gone = self.earlier.settle(number).into_iter();
         let gone = listeners::merged(gone.map(|generation| generation.listeners));
         self.remove_unneeded(&gone);
+        // Reading a configuration takes much memory for a while, and the next reload may be long in coming.
+        trim();
     }
 
     /// Removes the files of sockets that no generation names which still counts.

@@ -1,0 +1,131 @@
+//! Changes of the configuration a step at a time: what is served by which, who ends and who stays.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+
+use server_http::exchange::Peer;
+use sim::{Faults, Order, Random, Wire};
+
+use super::site::{Talk, generation, get, statuses};
+
+const OLD: &str = "keepalive_timeout 60s 1s;";
+const NEW: &str = "listen 127.0.0.1:8000; keepalive_timeout 60s 2s;";
+
+/// A connection that has had a request, and a change that makes a step in each turn.
+fn changing(server: &str, keep: bool) -> Talk {
+    let mut talk = Talk::new(OLD);
+    assert_eq!(served_by(&mut talk), Some(1));
+    talk.world.piece = 1;
+    order(&mut talk, server, keep, 2);
+    talk
+}
+
+fn order(talk: &mut Talk, server: &str, keep: bool, number: u64) {
+    let (generation, _) = generation(server, number);
+    talk.world.order(Order::Configure {
+        generation,
+        keep,
+        timeout_ms: None,
+    });
+}
+
+/// Which configuration answers, as it tells by its header.
+fn served_by(talk: &mut Talk) -> Option<u32> {
+    talk.push(get("/pieces/1/1"));
+    talk.world.poll(1000);
+    talk.world.poll(1000);
+    talk.wire(|wire| wire.fetch(usize::MAX));
+    let heard = String::from_utf8_lossy(&talk.heard()).into_owned();
+    let (_, timeout) = heard.split_once("Keep-Alive: timeout=")?;
+    timeout.split("\r\n").next()?.parse().ok()
+}
+
+/// Turns of the loop until this configuration serves.
+fn until(talk: &mut Talk, number: u64) {
+    for _ in 0..100 {
+        if talk.world.hands.generation.get() == number {
+            return;
+        }
+        talk.world.poll(1000);
+    }
+    panic!("the configuration is not changed");
+}
+
+/// Another connection, which gets its first turn.
+fn accept(talk: &mut Talk) -> Rc<std::cell::RefCell<Wire>> {
+    let (hands, dice) = (Rc::clone(&talk.world.hands), Random::new(3));
+    let wire = Wire::new(hands, dice, Faults::default(), 1 << 20);
+    let peer = Peer::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 40_001)));
+    let link = talk.world.accept(wire, 0, peer);
+    Rc::clone(&talk.world.links[link].wire)
+}
+
+#[test]
+fn a_request_is_served_by_the_configuration_in_use_when_it_comes() {
+    let mut talk = changing(NEW, true);
+    talk.world.poll(0);
+    assert!(talk.world.is_changing(), "it takes more than one turn");
+    assert_eq!(served_by(&mut talk), Some(1));
+    until(&mut talk, 2);
+    assert_eq!(served_by(&mut talk), Some(2));
+    talk.turn();
+    assert!(talk.is_open() && !talk.world.is_changing());
+}
+
+#[test]
+fn who_connects_after_the_change_is_not_drained_with_the_others() {
+    let mut talk = changing(NEW, false);
+    let before = accept(&mut talk);
+    until(&mut talk, 2);
+    let after = accept(&mut talk);
+    talk.turn();
+    assert!(!talk.is_open(), "it was idle");
+    assert!(!before.borrow().closed, "it may still ask once");
+    before.borrow_mut().push(get("/pieces/1/1").as_bytes());
+    after.borrow_mut().push(get("/pieces/1/1").as_bytes());
+    talk.turn();
+    let said = |wire: &Wire| String::from_utf8_lossy(wire.sent()).into_owned();
+    assert!(said(&before.borrow()).contains("Connection: close"));
+    let kept = said(&after.borrow());
+    assert_eq!(statuses(&kept), ["200"]);
+    assert!(kept.contains("Connection: keep-alive"), "{kept}");
+}
+
+#[test]
+fn changes_are_made_in_the_order_in_which_they_came() {
+    let mut talk = changing(NEW, true);
+    let second = Rc::downgrade(&talk.world.shared.generation.http);
+    talk.world.poll(0);
+    order(&mut talk, &NEW.replace("60s 2s", "60s 3s"), true, 3);
+    talk.world.poll(0);
+    until(&mut talk, 2);
+    assert_eq!(served_by(&mut talk), Some(2));
+    until(&mut talk, 3);
+    assert_eq!(served_by(&mut talk), Some(3));
+    talk.turn();
+    assert!(second.upgrade().is_none(), "nobody needs it");
+}
+
+#[test]
+fn an_idle_connection_of_a_port_that_is_gone_ends_before_the_change() {
+    let mut talk = changing("listen 127.0.0.1:8001;", true);
+    talk.world.poll(0);
+    assert!(!talk.is_closed());
+    while !talk.is_closed() {
+        assert_eq!(talk.world.hands.generation.get(), 1);
+        talk.world.poll(0);
+    }
+    until(&mut talk, 2);
+}
+
+#[test]
+fn a_server_that_ends_makes_changes_that_wait_at_once() {
+    let mut talk = changing(NEW, true);
+    talk.push("GET /pieces/1/1 HTTP/1.1\r\n");
+    talk.world.poll(1000);
+    talk.world.order(Order::Quit);
+    talk.world.poll(0);
+    assert_eq!(talk.world.hands.generation.get(), 2);
+    assert_eq!(statuses(&talk.send("Host: a\r\n\r\n")), ["200"]);
+    assert!(!talk.is_open());
+}
