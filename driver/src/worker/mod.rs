@@ -9,6 +9,7 @@ pub mod conn;
 mod control;
 pub mod dialer;
 pub mod event_loop;
+mod keeper;
 mod limit;
 mod logs;
 pub mod names;
@@ -41,7 +42,6 @@ use server_http::exchange::Env;
 use server_http::http::{Http, Port};
 use server_http::meters::{self, Event};
 use server_http::places::Places;
-use sys::heap::trim;
 use sys::poll::{Events, Interest, Poller, Waker};
 use sys::signal::{self, Signals};
 use sys::{clock, process};
@@ -50,6 +50,7 @@ use crate::bundle::{Bundle, FromWorker, ToWorker};
 use crate::io::files::Limits;
 use crate::io::tcp_info::tcp_info;
 use background_fetch::BackgroundFetches;
+use keeper::{Built, Keeper};
 use limit::MemoryWatch;
 use orders::{Counters, Order, Setup};
 use periodic_task::TaskTimer;
@@ -90,6 +91,8 @@ struct Worker {
     places: Places,
     files: HashMap<PathBuf, Arc<File>>,
     log: ErrorLog,
+    /// Who built configurations that are in use.
+    keepers: Vec<Keeper>,
     /// Configurations that requests may still run under.
     older: Vec<Weak<Http>>,
     env: Env,
@@ -150,6 +153,7 @@ impl Worker {
             places: Places::default(),
             files: HashMap::new(),
             log: ErrorLog::new(Vec::new()),
+            keepers: Vec::new(),
             older: Vec::new(),
             env,
             tasks: TaskTimer::default(),
@@ -272,8 +276,8 @@ impl Worker {
     /// Serves by a new configuration, or stays with the one before.
     fn configure(&mut self, bundle: Bundle) {
         let generation = bundle.generation;
-        let mut cycle = match (self.load)(&bundle) {
-            Ok(cycle) => cycle,
+        let built = match Keeper::build(bundle, self.load, &self.ended) {
+            Ok(built) => built,
             Err(message) => {
                 meters::event(Event::ReloadFailed);
                 return self.say(FromWorker::Failed {
@@ -282,11 +286,18 @@ impl Worker {
                 });
             }
         };
+        let Built {
+            bundle,
+            mut cycle,
+            mut keeper,
+        } = built;
         let first = self.threads.is_empty();
         if let Some(http) = &mut cycle.http {
-            let http = Arc::get_mut(http).expect("nobody else has got it yet");
-            self.places.arrange(http);
+            let unshared = Arc::get_mut(http).expect("nobody else has got it yet");
+            self.places.arrange(unshared);
+            keeper.keep(http);
         }
+        self.keepers.push(keeper);
         let applied = self.apply(bundle, cycle);
         match &applied {
             Ok(()) if first => {}
@@ -392,20 +403,6 @@ impl Worker {
             Ok(Some(Arc::clone(&fds[thread % fds.len()])))
         };
         http.ports.iter().map(listener).collect()
-    }
-
-    /// Frees what threads gave back, and gives the memory of configurations to the kernel.
-    fn free_returned(&mut self) {
-        let returned = self.counters.returned.take();
-        if returned.is_empty() {
-            return;
-        }
-        drop(returned);
-        let older = self.older.len();
-        self.older.retain(|older| older.strong_count() > 0);
-        if self.older.len() < older {
-            trim();
-        }
     }
 
     fn spawn(&mut self, n: usize, setup: Setup, affinity: &[Vec<usize>]) -> std::io::Result<()> {

@@ -1,9 +1,9 @@
 //! What the worker's main thread and the serving threads share: setups, orders, counters.
 
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use server_base::errlog::ErrorLog;
 use server_base::networks::Network;

@@ -136,7 +136,9 @@ impl<T> Slab<T> {
 
     /// The keys of all values.
     pub fn keys(&self) -> Vec<Key> {
-        (0..self.slots()).filter_map(|index| self.key_at(index)).collect()
+        (0..self.slots())
+            .filter_map(|index| self.key_at(index))
+            .collect()
     }
 }
 

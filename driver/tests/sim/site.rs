@@ -105,7 +105,9 @@ impl Conf {
             .map(|l| format!("listen {l};\n"))
             .collect();
         let others: String = (self.others.clone())
-            .map(|port| format!("server {{ listen 127.0.0.1:{port}; server_name o{port}.test; }}\n"))
+            .map(|port| {
+                format!("server {{ listen 127.0.0.1:{port}; server_name o{port}.test; }}\n")
+            })
             .collect();
         let text = self.text();
         format!(

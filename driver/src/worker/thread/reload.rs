@@ -138,11 +138,7 @@ impl Reloads for Thread {
         self.counters.connections.load(Ordering::Relaxed)
     }
 
-    fn switch(
-        &mut self,
-        mut setup: Box<Setup>,
-        next: ThreadConfig,
-    ) -> (ThreadConfig, Option<u64>) {
+    fn switch(&mut self, mut setup: Box<Setup>, next: ThreadConfig) -> (ThreadConfig, Option<u64>) {
         self.flush_logs(None);
         self.shared.files.configure(setup.file_limits);
         let old = self.shared.configure(next);

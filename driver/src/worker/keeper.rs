@@ -1,0 +1,136 @@
+//! Threads that build configurations, and free them when they are over.
+//!
+//! There is one for each configuration, which lives as long as that. So a configuration has an arena of the allocator for
+//! itself, as long as there are few: nothing else lies between its parts, and what it took goes back to the kernel whole when
+//! it is freed. In an arena that several have in turn each is laid into the holes of the one before, and memory grows with
+//! the first reloads by half. Keepers work after the threads that serve, since nobody waits for them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+
+use server_base::errlog;
+use server_http::Cycle;
+use server_http::http::Http;
+use sys::heap::trim;
+use sys::poll::Waker;
+use sys::process;
+
+use super::orders::Unused;
+use super::{Load, Worker};
+use crate::bundle::Bundle;
+
+/// The thread of one configuration.
+pub(super) struct Keeper {
+    http: Weak<Http>,
+    /// Takes the last reference. Without this sender the thread ends.
+    last: Option<Sender<Arc<Http>>>,
+    /// Set when the configuration was freed, just before the thread ends.
+    freed: Arc<AtomicBool>,
+    handle: JoinHandle<()>,
+}
+
+/// A configuration that was built.
+pub(super) struct Built {
+    pub(super) bundle: Bundle,
+    pub(super) cycle: Cycle,
+    pub(super) keeper: Keeper,
+}
+
+impl Keeper {
+    /// Builds the configuration of a bundle; `waker` is woken when it was freed.
+    ///
+    /// # Errors
+    /// Why it cannot be built, or no thread begun.
+    pub(super) fn build(bundle: Bundle, load: Load, waker: &Arc<Waker>) -> Result<Built, String> {
+        let (waker, shown) = (Arc::clone(waker), process::thread_id());
+        let freed = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&freed);
+        let (sender, receiver) = channel();
+        let (last, rest) = channel();
+        let body = move || {
+            // In a log its lines are those of the main thread, which waits for it.
+            errlog::set_thread(shown);
+            let _ = process::run_in_background(NICENESS);
+            let built = load(&bundle).map(|cycle| (bundle, cycle));
+            let _ = sender.send(built);
+            free(&rest);
+            told.store(true, Ordering::Release);
+            waker.wake();
+        };
+        let handle = std::thread::Builder::new()
+            .name("config".to_owned())
+            .spawn(body)
+            .map_err(|error| format!("a thread could not start ({error})"))?;
+        let panicked = |_| Err("building the configuration panicked".to_owned());
+        let (bundle, cycle) = receiver.recv().unwrap_or_else(panicked)?;
+        let keeper = Self {
+            http: Weak::new(),
+            last: Some(last),
+            freed,
+            handle,
+        };
+        Ok(Built {
+            bundle,
+            cycle,
+            keeper,
+        })
+    }
+
+    /// Notes which configuration it built, once that is as it is served.
+    pub(super) fn keep(&mut self, http: &Arc<Http>) {
+        self.http = Arc::downgrade(http);
+    }
+
+    /// Takes the last reference to its configuration; leaves it where that is another one's, or not the last.
+    fn take(&mut self, http: &mut Option<Arc<Http>>) -> bool {
+        let is_last = |http: &mut Arc<Http>| {
+            std::ptr::eq(Arc::as_ptr(http), self.http.as_ptr()) && Arc::strong_count(http) == 1
+        };
+        let Some(last) = http.take_if(is_last) else {
+            return false;
+        };
+        if let Some(sender) = self.last.take() {
+            let _ = sender.send(last);
+        }
+        true
+    }
+
+    /// Whether there is nothing more for it to do.
+    fn is_over(&self) -> bool {
+        let is_unused = self.last.is_some() && self.http.strong_count() == 0;
+        is_unused || self.freed.load(Ordering::Acquire)
+    }
+}
+
+/// Frees the configuration when it comes; returns also when it cannot come any more.
+fn free(last: &Receiver<Arc<Http>>) {
+    drop(last.recv());
+}
+
+impl Worker {
+    /// Frees what threads gave back, and gives memory of configurations to the kernel.
+    pub(super) fn free_returned(&mut self) {
+        for unused in self.counters.returned.take() {
+            if let Unused::Http(http) = unused {
+                let mut http = Some(http);
+                self.keepers.iter_mut().any(|keeper| keeper.take(&mut http));
+            }
+        }
+        let mut any = false;
+        for keeper in self.keepers.extract_if(.., |keeper| keeper.is_over()) {
+            any = true;
+            drop(keeper.last);
+            // It has nothing more to do than to end.
+            let _ = keeper.handle.join();
+        }
+        if any {
+            self.older.retain(|older| older.strong_count() > 0);
+            trim();
+        }
+    }
+}
+
+/// By how much later than the threads that serve it is scheduled.
+const NICENESS: i32 = 5;
