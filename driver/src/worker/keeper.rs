@@ -13,12 +13,9 @@ use std::thread::JoinHandle;
 use server_base::errlog;
 use server_http::Cycle;
 use server_http::http::Http;
-use sys::heap::trim;
 use sys::poll::Waker;
 use sys::process;
 
-use super::orders::Unused;
-use super::{Load, Worker};
 use crate::bundle::Bundle;
 
 /// The thread of one configuration.
@@ -28,7 +25,7 @@ pub(super) struct Keeper {
     last: Option<Sender<Arc<Http>>>,
     /// Set when the configuration was freed, just before the thread ends.
     freed: Arc<AtomicBool>,
-    handle: JoinHandle<()>,
+    handle: Option<JoinHandle<()>>,
 }
 
 /// A configuration that was built.
@@ -43,7 +40,11 @@ impl Keeper {
     ///
     /// # Errors
     /// Why it cannot be built, or no thread begun.
-    pub(super) fn build(bundle: Bundle, load: Load, waker: &Arc<Waker>) -> Result<Built, String> {
+    pub(super) fn build(
+        bundle: Bundle,
+        load: impl FnOnce(&Bundle) -> Result<Cycle, String> + Send + 'static,
+        waker: &Arc<Waker>,
+    ) -> Result<Built, String> {
         let (waker, shown) = (Arc::clone(waker), process::thread_id());
         let freed = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&freed);
@@ -61,6 +62,7 @@ impl Keeper {
         };
         let handle = std::thread::Builder::new()
             .name("config".to_owned())
+            .stack_size(STACK_BYTES)
             .spawn(body)
             .map_err(|error| format!("a thread could not start ({error})"))?;
         let panicked = |_| Err("building the configuration panicked".to_owned());
@@ -69,7 +71,7 @@ impl Keeper {
             http: Weak::new(),
             last: Some(last),
             freed,
-            handle,
+            handle: Some(handle),
         };
         Ok(Built {
             bundle,
@@ -84,7 +86,7 @@ impl Keeper {
     }
 
     /// Takes the last reference to its configuration; leaves it where that is another one's, or not the last.
-    fn take(&mut self, http: &mut Option<Arc<Http>>) -> bool {
+    pub(super) fn take(&mut self, http: &mut Option<Arc<Http>>) -> bool {
         let is_last = |http: &mut Arc<Http>| {
             std::ptr::eq(Arc::as_ptr(http), self.http.as_ptr()) && Arc::strong_count(http) == 1
         };
@@ -98,9 +100,19 @@ impl Keeper {
     }
 
     /// Whether there is nothing more for it to do.
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         let is_unused = self.last.is_some() && self.http.strong_count() == 0;
         is_unused || self.freed.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Keeper {
+    /// Waits for the thread: it has nothing more to do than to end, and its arena is free for another one then.
+    fn drop(&mut self) {
+        self.last = None;
+        if let Some(handle) = self.handle.take() {
+            let _ = handle.join();
+        }
     }
 }
 
@@ -109,28 +121,7 @@ fn free(last: &Receiver<Arc<Http>>) {
     drop(last.recv());
 }
 
-impl Worker {
-    /// Frees what threads gave back, and gives memory of configurations to the kernel.
-    pub(super) fn free_returned(&mut self) {
-        for unused in self.counters.returned.take() {
-            if let Unused::Http(http) = unused {
-                let mut http = Some(http);
-                self.keepers.iter_mut().any(|keeper| keeper.take(&mut http));
-            }
-        }
-        let mut any = false;
-        for keeper in self.keepers.extract_if(.., |keeper| keeper.is_over()) {
-            any = true;
-            drop(keeper.last);
-            // It has nothing more to do than to end.
-            let _ = keeper.handle.join();
-        }
-        if any {
-            self.older.retain(|older| older.strong_count() > 0);
-            trim();
-        }
-    }
-}
-
+/// As large as that of the main thread usually is, on which the supervisor reads the same text.
+const STACK_BYTES: usize = 8 << 20;
 /// By how much later than the threads that serve it is scheduled.
 const NICENESS: i32 = 5;

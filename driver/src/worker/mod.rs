@@ -42,6 +42,7 @@ use server_http::exchange::Env;
 use server_http::http::{Http, Port};
 use server_http::meters::{self, Event};
 use server_http::places::Places;
+use sys::heap::trim;
 use sys::poll::{Events, Interest, Poller, Waker};
 use sys::signal::{self, Signals};
 use sys::{clock, process};
@@ -52,7 +53,7 @@ use crate::io::tcp_info::tcp_info;
 use background_fetch::BackgroundFetches;
 use keeper::{Built, Keeper};
 use limit::MemoryWatch;
-use orders::{Counters, Order, Setup};
+use orders::{Counters, Order, Setup, Unused};
 use periodic_task::TaskTimer;
 use reserve::Reserve;
 use thread::Thread;
@@ -403,6 +404,22 @@ impl Worker {
             Ok(Some(Arc::clone(&fds[thread % fds.len()])))
         };
         http.ports.iter().map(listener).collect()
+    }
+
+    /// Frees what threads gave back, and gives memory of configurations to the kernel.
+    fn free_returned(&mut self) {
+        for unused in self.counters.returned.take() {
+            if let Unused::Http(http) = unused {
+                let mut http = Some(http);
+                self.keepers.iter_mut().any(|keeper| keeper.take(&mut http));
+            }
+        }
+        let keepers = self.keepers.len();
+        self.keepers.retain(|keeper| !keeper.is_over());
+        if self.keepers.len() < keepers {
+            self.older.retain(|older| older.strong_count() > 0);
+            trim();
+        }
     }
 
     fn spawn(&mut self, n: usize, setup: Setup, affinity: &[Vec<usize>]) -> std::io::Result<()> {
