@@ -59,7 +59,8 @@ impl ThreadConfig {
     /// Frees what was prepared, each port for one of `steps`; all is freed if some are left.
     pub fn let_go(&mut self, steps: &mut usize) {
         while *steps > 0 && self.spdy.pop().is_some() {
-            (self.h1.pop(), self.h2.pop());
+            self.h1.pop();
+            self.h2.pop();
             *steps -= 1;
         }
     }
