@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use conf::{DataFile, Disk, Memory, Recorder, Stamp};
 use driver::bundle::Bundle;
@@ -118,10 +119,14 @@ pub(crate) struct Built {
 
 /// How a worker builds what the supervisor sends; `built` is what its process was forked with, which need not be built
 /// twice.
-pub(crate) fn in_worker(mut built: Option<Built>) -> driver::worker::Load {
-    Box::new(move |bundle| match built.take() {
-        Some(built) if built.generation == bundle.generation => Ok(built.cycle),
-        _ => from_bundle(bundle),
+pub(crate) fn in_worker(built: Option<Built>) -> driver::worker::Load {
+    let built = Mutex::new(built);
+    Arc::new(move |bundle| {
+        let built = built.lock().ok().and_then(|mut built| built.take());
+        match built {
+            Some(built) if built.generation == bundle.generation => Ok(built.cycle),
+            _ => from_bundle(bundle),
+        }
     })
 }
 

@@ -215,9 +215,7 @@ impl Supervisor {
             }
         }
         // From now on a worker that is started anew builds for itself.
-        if self.built.take().is_some() {
-            trim();
-        }
+        self.built = None;
         let gone = self.earlier.settle(number).into_iter();
         let gone = listeners::merged(gone.map(|generation| generation.listeners));
         self.remove_unneeded(&gone);

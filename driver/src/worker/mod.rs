@@ -59,7 +59,7 @@ use reserve::Reserve;
 use thread::Thread;
 
 /// Builds a configuration from a bundle, or has it already.
-pub type Load = Box<dyn FnMut(&Bundle) -> Result<Cycle, String> + Send>;
+pub type Load = Arc<dyn Fn(&Bundle) -> Result<Cycle, String> + Send + Sync>;
 
 /// Serves until the supervisor says otherwise or goes away; gives the exit code, 2 for one that would only repeat.
 pub fn run(control: OwnedFd, load: Load) -> i32 {
@@ -277,7 +277,8 @@ impl Worker {
     /// Serves by a new configuration, or stays with the one before.
     fn configure(&mut self, bundle: Bundle) {
         let generation = bundle.generation;
-        let built = match Keeper::build(bundle, self.load, &self.ended) {
+        let load = Arc::clone(&self.load);
+        let built = match Keeper::build(bundle, move |bundle| load(bundle), &self.ended) {
             Ok(built) => built,
             Err(message) => {
                 meters::event(Event::ReloadFailed);
