@@ -6,13 +6,12 @@
 
 use std::cell::RefCell;
 use std::fs::File;
-use std::net::IpAddr;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use conf::{DataFile, Disk, Memory, Recorder, Stamp};
+use conf::{DataFile, Disk, Memory, Recorder};
 use driver::bundle::Bundle;
 use server_http::{Cycle, LoadError, LoadOptions, Written};
 use sys::host;
@@ -20,16 +19,8 @@ use sys::host;
 /// A configuration from the disk.
 pub(crate) struct Loaded {
     pub(crate) cycle: Cycle,
-    /// Every file that was read, secrets included.
-    pub(crate) files: Vec<(String, Vec<u8>)>,
-    /// The states in which they were read.
-    pub(crate) stamps: Vec<(String, Stamp)>,
-    /// The patterns of `include` with the paths they gave.
-    pub(crate) globs: Vec<(String, Vec<String>)>,
-    /// The data files that directives name.
-    pub(crate) data: Vec<(String, DataFile)>,
-    /// The hosts that were looked up, with their addresses.
-    pub(crate) hosts: Vec<(String, Vec<IpAddr>)>,
+    /// All that was read and looked up, secrets included.
+    pub(crate) record: Arc<Memory>,
 }
 
 /// Reads the configuration file and what it includes; objects that an earlier load had are not read again.
@@ -38,7 +29,7 @@ pub(crate) struct Loaded {
 /// The first error, as nginx would meet it.
 pub(crate) fn from_disk(
     options: &LoadOptions,
-    earlier: Option<Memory>,
+    earlier: Option<Arc<Memory>>,
 ) -> Result<Loaded, Box<LoadError>> {
     recorded(options, earlier).0
 }
@@ -46,58 +37,16 @@ pub(crate) fn from_disk(
 /// The same, with what was read, which is there whatever came of it.
 pub(crate) fn recorded(
     options: &LoadOptions,
-    earlier: Option<Memory>,
+    earlier: Option<Arc<Memory>>,
 ) -> (Result<Loaded, Box<LoadError>>, Rc<RefCell<Memory>>) {
     let source = Recorder::new(Disk::with_lookup(host::addresses)).with_earlier(earlier);
     let record = source.record();
     let cycle = server_http::load(source, options, server_modules::MODULES);
     let loaded = cycle.map(|cycle| Loaded {
         cycle,
-        files: files(&record.borrow()),
-        stamps: stamps(&record.borrow()),
-        globs: globs(&record.borrow()),
-        data: data(&record.borrow()),
-        hosts: hosts(&record.borrow()),
+        record: Arc::new(record.borrow().clone()),
     });
     (loaded, record)
-}
-
-fn globs(record: &Memory) -> Vec<(String, Vec<String>)> {
-    record
-        .globs()
-        .map(|(pattern, paths)| {
-            let paths = paths.iter().map(|path| path.to_string_lossy().into_owned());
-            (pattern.to_owned(), paths.collect())
-        })
-        .collect()
-}
-
-fn data(record: &Memory) -> Vec<(String, DataFile)> {
-    record
-        .opened()
-        .map(|(path, file)| (path.to_string_lossy().into_owned(), file.clone()))
-        .collect()
-}
-
-fn stamps(record: &Memory) -> Vec<(String, Stamp)> {
-    record
-        .stamps()
-        .map(|(path, stamp)| (path.to_string_lossy().into_owned(), stamp))
-        .collect()
-}
-
-fn hosts(record: &Memory) -> Vec<(String, Vec<IpAddr>)> {
-    record
-        .hosts()
-        .map(|(host, addresses)| (host.to_owned(), addresses.to_vec()))
-        .collect()
-}
-
-fn files(record: &Memory) -> Vec<(String, Vec<u8>)> {
-    record
-        .files()
-        .map(|(path, text)| (path.to_string_lossy().into_owned(), text.to_vec()))
-        .collect()
 }
 
 /// Reads the configuration file and what it includes, for a tool: with the places of all directives.
@@ -135,9 +84,20 @@ pub(crate) fn in_worker(built: Option<Built>) -> driver::worker::Load {
 /// # Errors
 /// The first error with its place; the supervisor has found none in the same text.
 pub(crate) fn from_bundle(bundle: &Bundle) -> Result<Cycle, String> {
-    let mut source = Memory::default();
+    build(bundle, Memory::default())
+}
+
+/// Looks whether a worker could build it.
+///
+/// # Errors
+/// As [`from_bundle`].
+pub(crate) fn check_bundle(bundle: &Bundle) -> Result<(), String> {
+    build(bundle, Memory::default().for_checks()).map(drop)
+}
+
+fn build(bundle: &Bundle, mut source: Memory) -> Result<Cycle, String> {
     for (path, text) in &bundle.files {
-        source.add_file(path, text.as_slice());
+        source.add_read(Path::new(path), Arc::clone(text), None);
     }
     for (pattern, paths) in &bundle.globs {
         source.add_glob(pattern, paths.iter().map(PathBuf::from).collect());

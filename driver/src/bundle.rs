@@ -8,6 +8,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -31,7 +32,7 @@ pub struct Bundle {
     /// The access log where the configuration says nothing, absolute.
     pub access_log: String,
     /// Every file that was read, with its text.
-    pub files: Vec<(String, Vec<u8>)>,
+    pub files: Vec<(String, Arc<Vec<u8>>)>,
     /// Every pattern that was expanded, with the paths it gave.
     pub globs: Vec<(String, Vec<String>)>,
     /// Data files that directives name, open for reading, by path.
@@ -134,7 +135,7 @@ impl ToWorker {
     /// None is known.
     pub fn encode(&self) -> io::Result<(Vec<u8>, Vec<BorrowedFd<'_>>)> {
         let mut fds = Vec::new();
-        let mut bodies: &[(String, Vec<u8>)] = &[];
+        let mut bodies: &[(String, Arc<Vec<u8>>)] = &[];
         let wire = match self {
             Self::Configure(bundle) => {
                 bodies = &bundle.files;
@@ -164,7 +165,9 @@ impl ToWorker {
             Self::Terminate => Wire::Terminate,
         };
         let json = serde_json::to_vec(&wire)?;
-        let mut payload = (json.len() as u64).to_le_bytes().to_vec();
+        let texts: usize = bodies.iter().map(|(_, text)| text.len()).sum();
+        let mut payload = Vec::with_capacity(LENGTH_BYTES + json.len() + texts);
+        payload.extend((json.len() as u64).to_le_bytes());
         payload.extend(json);
         for (_, text) in bodies {
             payload.extend_from_slice(text);
@@ -298,7 +301,7 @@ impl Description {
         let mut files = Vec::with_capacity(self.files.len());
         for (path, length) in self.files {
             let (text, rest) = bodies.split_at_checked(length).ok_or_else(invalid)?;
-            files.push((path, text.to_vec()));
+            files.push((path, Arc::new(text.to_vec())));
             bodies = rest;
         }
         Ok(Bundle {
@@ -380,7 +383,10 @@ mod tests {
             globals: Some("daemon off; \"\\".to_owned()),
             error_log: None,
             access_log: "/var/log/nginx/access.log".to_owned(),
-            files: vec![("/a".to_owned(), every_byte), ("/b".to_owned(), Vec::new())],
+            files: vec![
+                ("/a".to_owned(), Arc::new(every_byte)),
+                ("/b".to_owned(), Arc::default()),
+            ],
             globs: vec![("/x/*".to_owned(), vec!["/x/1".to_owned()])],
             data: vec![zero("/usr/share/a.mmdb")],
             hosts: vec![(

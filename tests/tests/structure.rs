@@ -21,7 +21,7 @@ const CIRCLES: [(&str, usize); 11] = [
     ("server/base/src", 1084),
     ("server/http/src", 3697),
     ("server/lint/src", 651),
-    ("server/modules/src", 1707),
+    ("server/modules/src", 1506),
 ];
 /// How far a number may lie above the truth, in lines: a circle's files change with every commit.
 const SLACK_LINES: usize = 150;

@@ -1,11 +1,10 @@
 //! One generation: a configuration with everything that was opened for it.
 
 use std::io;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use conf::{DataFile, Memory, Stamp};
+use conf::{Memory, Stamp};
 use driver::bundle::Bundle;
 use server_base::watch::Watch;
 use server_http::{Cycle, LoadOptions, MainConf};
@@ -30,11 +29,8 @@ pub(crate) struct Generation {
     pub(crate) watches: Vec<Arc<dyn Watch>>,
     /// Only the bytes of files are others than in the one before.
     renewed: bool,
-    files: Vec<(String, Vec<u8>)>,
-    stamps: Vec<(String, Stamp)>,
-    globs: Vec<(String, Vec<String>)>,
-    data: Vec<(String, DataFile)>,
-    hosts: Vec<(String, Vec<IpAddr>)>,
+    /// All that was read and looked up.
+    record: Arc<Memory>,
 }
 
 impl Generation {
@@ -49,14 +45,7 @@ impl Generation {
         given: &[Listener],
         console: &Console,
     ) -> Result<Self, Reported> {
-        let Loaded {
-            cycle,
-            files,
-            stamps,
-            globs,
-            data,
-            hosts,
-        } = loaded;
+        let Loaded { cycle, record } = loaded;
         limits::warn(&cycle.main, console);
         let account = Account::of(&cycle.main, console)?;
         account::create_directories(&cycle.main.temp_paths, account.as_ref(), console)?;
@@ -71,52 +60,34 @@ impl Generation {
             logs,
             watches: cycle.watches,
             renewed: false,
-            files,
-            stamps,
-            globs,
-            data,
-            hosts,
+            record,
         })
     }
 
     /// What the next load need not read again, where the configuration allows that.
-    pub(crate) fn objects(&self) -> Option<Memory> {
-        if !self.main.ssl_object_cache_inheritable {
-            return None;
-        }
-        let mut known = Memory::default();
-        for (path, bytes) in &self.files {
-            known.add_file(path, bytes.as_slice());
-        }
-        for (path, stamp) in &self.stamps {
-            known.add_stamp(path, *stamp);
-        }
-        Some(known)
+    pub(crate) fn objects(&self) -> Option<Arc<Memory>> {
+        let inheritable = self.main.ssl_object_cache_inheritable;
+        inheritable.then(|| Arc::clone(&self.record))
     }
 
     /// The bytes and the state of a file that was read.
     pub(crate) fn file(&self, path: &Path) -> Option<(&[u8], Option<Stamp>)> {
-        let (_, bytes) = self
-            .files
-            .iter()
-            .find(|(known, _)| Path::new(known) == path)?;
-        let stamp = self
-            .stamps
-            .iter()
-            .find(|(known, _)| Path::new(known) == path);
-        Some((bytes, stamp.map(|(_, stamp)| *stamp)))
+        let (bytes, stamp) = self.record.stamped(path)?;
+        Some((bytes, stamp))
     }
 
     /// Notes that a file is in another state and has the same bytes.
     pub(crate) fn restamp(&mut self, path: &Path, stamp: Stamp) {
-        let path = path.to_string_lossy();
-        self.stamps.retain(|(known, _)| *known != path);
-        self.stamps.push((path.into_owned(), stamp));
+        Arc::make_mut(&mut self.record).add_stamp(path, stamp);
     }
 
     /// The same configuration, in which files have other bytes.
     pub(crate) fn renewed(&self, number: u64, changes: &[(PathBuf, Stamp, Vec<u8>)]) -> Self {
-        let mut next = Self {
+        let mut record = Memory::clone(&self.record);
+        for (path, stamp, bytes) in changes {
+            record.add_read(path, Arc::new(bytes.clone()), Some(*stamp));
+        }
+        Self {
             number,
             renewed: true,
             main: self.main.clone(),
@@ -124,23 +95,8 @@ impl Generation {
             listeners: self.listeners.clone(),
             logs: self.logs.clone(),
             watches: self.watches.clone(),
-            files: self.files.clone(),
-            stamps: self.stamps.clone(),
-            globs: self.globs.clone(),
-            data: self.data.clone(),
-            hosts: self.hosts.clone(),
-        };
-        for (path, stamp, bytes) in changes {
-            next.restamp(path, *stamp);
-            let file = next
-                .files
-                .iter_mut()
-                .find(|(known, _)| Path::new(known) == path);
-            if let Some((_, known)) = file {
-                known.clone_from(bytes);
-            }
+            record: Arc::new(record),
         }
-        next
     }
 
     /// What a worker needs to serve this generation, with copies of the descriptors.
@@ -156,11 +112,17 @@ impl Generation {
             }
         }
         let mut data = Vec::new();
-        for (path, file) in &self.data {
+        for (path, file) in self.record.opened() {
             if let Some(file) = file.file() {
-                data.push((path.clone(), file.try_clone()?.into()));
+                data.push((shown(path), file.try_clone()?.into()));
             }
         }
+        let files = self.record.files();
+        let globs = self.record.globs().map(|(pattern, paths)| {
+            let paths = paths.iter().map(|path| shown(path));
+            (pattern.to_owned(), paths.collect())
+        });
+        let hosts = self.record.hosts();
         Ok(Bundle {
             generation: self.number,
             renewed: self.renewed,
@@ -169,10 +131,14 @@ impl Generation {
             globals: options.globals.clone(),
             error_log: options.error_log.as_deref().map(shown),
             access_log: shown(&options.access_log),
-            files: self.files.clone(),
-            globs: self.globs.clone(),
+            files: files
+                .map(|(path, text)| (shown(path), Arc::clone(text)))
+                .collect(),
+            globs: globs.collect(),
             data,
-            hosts: self.hosts.clone(),
+            hosts: hosts
+                .map(|(host, addresses)| (host.to_owned(), addresses.to_vec()))
+                .collect(),
             listeners: sockets,
             logs: self.logs.duplicates()?,
         })

@@ -3,7 +3,7 @@
 //! Source: RFC 5958 (PKCS #8), RFC 8017 appendix A.1.2 (PKCS #1), RFC 5915 (SEC1).
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use rustls::crypto::aws_lc_rs::sign;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -150,16 +150,47 @@ impl Key {
                 )));
             }
         };
-        match sign::any_supported_type(&der) {
+        // Each kind that is tried reads and checks the key as a whole, and RSA would come first.
+        let key = match is_elliptic(&der) {
+            true => sign::any_ecdsa_type(&der),
+            false => sign::any_supported_type(&der),
+        };
+        match key {
             Ok(key) => Ok(Self(key)),
             Err(error) => Err(FileFault::Unsupported(error.to_string())),
         }
     }
 }
 
+/// Whether a key says that it is one of an elliptic curve for ECDSA (RFC 5480 section 2.1.1).
+fn is_elliptic(key: &PrivateKeyDer<'_>) -> bool {
+    let named = |der: &[u8]| {
+        let mut fields = Reader::new(der).sequence()?;
+        fields.expect(der::INTEGER)?;
+        Some(fields.sequence()?.body(der::OID)? == EC_PUBLIC_KEY)
+    };
+    match key {
+        PrivateKeyDer::Sec1(_) => true,
+        PrivateKeyDer::Pkcs8(key) => named(key.secret_pkcs8_der()).unwrap_or(false),
+        _ => false,
+    }
+}
+
 /// A certificate with its key.
 #[derive(Clone, Debug)]
 pub struct Identity(Arc<CertifiedKey>, Option<Arc<Staple>>);
+
+/// An identity that others keep, or not.
+#[derive(Clone, Debug)]
+pub struct WeakIdentity(Weak<CertifiedKey>);
+
+impl WeakIdentity {
+    /// The identity, if somebody still has it.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Identity> {
+        self.0.upgrade().map(|certified| Identity(certified, None))
+    }
+}
 
 /// The key is not that of the certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,6 +223,22 @@ impl Identity {
         (Self(Arc::clone(&self.0), Some(Arc::clone(&staple))), staple)
     }
 
+    /// A reference that keeps nothing; a response that comes later is not part of it.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakIdentity {
+        WeakIdentity(Arc::downgrade(&self.0))
+    }
+
+    /// Where it lies, and where responses come to: servers that show the same identity may share what is made of it.
+    #[must_use]
+    pub fn place(&self) -> (usize, usize) {
+        let staple = self.1.as_ref();
+        (
+            Arc::as_ptr(&self.0).addr(),
+            staple.map_or(0, |staple| Arc::as_ptr(staple).addr()),
+        )
+    }
+
     /// The certificates that are shown.
     #[must_use]
     pub fn shown(&self) -> Chain {
@@ -218,9 +265,9 @@ pub(crate) struct Identities(Vec<Identity>);
 
 impl Identities {
     /// The certificates of a list: of two whose keys are of one kind the later one counts, as with OpenSSL.
-    pub(crate) fn new(list: Vec<Identity>) -> Self {
+    pub(crate) fn new(list: &[Identity]) -> Self {
         let mut kept: Vec<Identity> = Vec::new();
-        for identity in list {
+        for identity in list.iter().cloned() {
             let kind = identity.0.key.algorithm();
             match kept
                 .iter_mut()
@@ -249,6 +296,8 @@ impl ResolvesServerCert for Identities {
     }
 }
 
+/// `id-ecPublicKey`.
+const EC_PUBLIC_KEY: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
 const TRUSTED: &str = "TRUSTED CERTIFICATE";
 const CERTIFICATE: &str = "CERTIFICATE";
 pub(crate) const CRL: &str = "X509 CRL";

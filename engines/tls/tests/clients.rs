@@ -37,7 +37,7 @@ fn asks(told: &[&Authority]) -> ClientAuth {
 
 fn server(client: ClientAuth) -> Arc<Config> {
     build(Settings {
-        client: Some(client),
+        client: Some(Arc::new(client)),
         ..settings("localhost")
     })
 }
@@ -289,7 +289,7 @@ fn modes_decide_what_becomes_of_a_verdict() {
 fn a_handshake_takes_any_certificate_and_a_resumed_one_remembers_it() {
     let authority = root("Authority");
     let server = build(Settings {
-        client: Some(asks(&[&authority])),
+        client: Some(Arc::new(asks(&[&authority]))),
         tickets: Some(OneKey::ring()),
         ..settings("localhost")
     });
@@ -320,7 +320,7 @@ fn a_session_without_a_certificate_is_none_where_one_is_asked_for() {
     let ring = OneKey::ring();
     let plain = settings("localhost");
     let asking = Settings {
-        client: Some(asks(&[&authority])),
+        client: Some(Arc::new(asks(&[&authority]))),
         tickets: Some(Arc::clone(&ring)),
         ..plain.clone()
     };

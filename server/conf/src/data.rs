@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::regular;
 
@@ -22,16 +23,29 @@ enum Inner {
     Memory(Arc<[u8]>),
 }
 
-/// What tells one state of a file from another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What tells one state of a file from another. Two are equal if they are of the same bytes, as far as times and sizes tell.
+#[derive(Debug, Clone, Copy)]
 pub struct Stamp {
     /// Modification time, seconds since 1970.
     pub mtime_s: i64,
     mtime_ns: i64,
+    /// When anything of the file changed last, its times included: nobody can set this one back.
+    ctime_s: i64,
+    ctime_ns: i64,
     dev: u64,
     ino: u64,
     size: u64,
+    /// When the state was looked at, seconds since 1970.
+    seen_s: i64,
 }
+
+impl PartialEq for Stamp {
+    fn eq(&self, other: &Self) -> bool {
+        self.state() == other.state()
+    }
+}
+
+impl Eq for Stamp {}
 
 impl DataFile {
     /// Opens a regular file.
@@ -88,13 +102,19 @@ impl DataFile {
 }
 
 impl Stamp {
-    /// Whether an object that was read from a file in the state `then` may stand for what the file has now: by nginx's rule
-    /// it may while the file has its inode and the second of its time. Fractions of the second tell more; a time without a
-    /// fraction, as tools set it that keep times, is compared by the second alone.
+    /// What changes with the bytes. A change of rights or of the number of links is none.
+    fn state(&self) -> (i64, i64, [u64; 3]) {
+        (self.mtime_s, self.mtime_ns, [self.dev, self.ino, self.size])
+    }
+
+    /// Whether what was read from a file in the state `then` is certain to be what the file has now. Modification times can
+    /// be set back, the time of the last change cannot. Clocks of file systems have ticks, and a second change within one tick
+    /// may leave all times as they are; so a state counts only if it was old enough when it was looked at.
     #[must_use]
-    pub fn is_inherited(self, then: Self) -> bool {
-        let fraction = self.mtime_ns == then.mtime_ns || self.mtime_ns == 0;
-        (self.dev, self.ino, self.mtime_s) == (then.dev, then.ino, then.mtime_s) && fraction
+    pub fn is_unchanged(self, then: Self) -> bool {
+        let changed = |stamp: Self| (stamp.ctime_s, stamp.ctime_ns);
+        let settled = then.ctime_s.saturating_add(SETTLED_S) <= then.seen_s;
+        self == then && changed(self) == changed(then) && settled
     }
 
     /// The state of the file that has this path now.
@@ -111,9 +131,12 @@ impl From<Metadata> for Stamp {
         Self {
             mtime_s: meta.mtime(),
             mtime_ns: meta.mtime_nsec(),
+            ctime_s: meta.ctime(),
+            ctime_ns: meta.ctime_nsec(),
             dev: meta.dev(),
             ino: meta.ino(),
             size: meta.size(),
+            seen_s: now_s(),
         }
     }
 }
@@ -129,6 +152,15 @@ impl From<&[u8]> for DataFile {
         Self(Inner::Memory(bytes.into()))
     }
 }
+
+/// The wall clock, which file systems set their times by.
+fn now_s() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(i64::MAX))
+}
+
+/// How old a state must be, seconds: more than a tick of any file system's clock; the coarsest has two seconds.
+const SETTLED_S: i64 = 3;
 
 /// Larger files are refused: no database known has half of it.
 pub const DATA_BYTES_MAX: u64 = 1 << 30;
@@ -202,5 +234,80 @@ mod tests {
             .expect("a hole takes no room");
         let error = DataFile::open(&place.0).expect_err("one past the limit");
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+    }
+
+    /// A state that has been so for long.
+    fn settled() -> Stamp {
+        Stamp {
+            mtime_s: 1000,
+            mtime_ns: 1,
+            ctime_s: 1001,
+            ctime_ns: 2,
+            dev: 3,
+            ino: 4,
+            size: 5,
+            seen_s: 1001 + SETTLED_S,
+        }
+    }
+
+    #[test]
+    fn each_kind_of_change_is_seen() {
+        let then = settled();
+        let later = Stamp {
+            seen_s: 5000,
+            ..then
+        };
+        assert!(later.is_unchanged(then), "only time has passed");
+        let changes: [fn(&mut Stamp); 7] = [
+            |now| now.mtime_s += 1,
+            |now| now.mtime_ns += 1,
+            |now| now.dev += 1,
+            |now| now.ino += 1,
+            |now| now.size += 1,
+            // These two can be those of a change of rights, too.
+            |now| now.ctime_s += 1,
+            |now| now.ctime_ns += 1,
+        ];
+        for (n, change) in changes.into_iter().enumerate() {
+            let mut now = later;
+            change(&mut now);
+            assert!(!now.is_unchanged(then), "change {n}");
+            assert_eq!(now == then, n >= 5, "change {n}");
+        }
+    }
+
+    #[test]
+    fn a_young_state_counts_for_nothing() {
+        let then = settled();
+        for (seen_s, counts) in [(then.seen_s, true), (then.seen_s - 1, false), (0, false)] {
+            let young = Stamp { seen_s, ..then };
+            assert_eq!(then.is_unchanged(young), counts, "{seen_s}");
+            assert_eq!(then, young, "the state is equal all the same");
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_set_back_hides_no_change() {
+        let place = Temporary::new("set-back", b"one");
+        let now = |path: &Path| Stamp {
+            // As if it had been so for long.
+            seen_s: i64::MAX,
+            ..Stamp::of(path).expect("it is there")
+        };
+        let before = now(&place.0);
+        let time = fs::metadata(&place.0).and_then(|meta| meta.modified());
+        let time = time.expect("it has one");
+        // Until the clock of the file system has moved on.
+        while now(&place.0).is_unchanged(before) {
+            fs::write(&place.0, b"two").expect("it can be written");
+            let file = File::options().write(true).open(&place.0);
+            file.and_then(|file| file.set_modified(time))
+                .expect("its time can be set");
+        }
+        assert_eq!(
+            now(&place.0),
+            before,
+            "all but one of its times are as before"
+        );
     }
 }

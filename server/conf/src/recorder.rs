@@ -9,6 +9,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::{DataFile, Memory, Source, Stamp};
 
@@ -18,7 +19,7 @@ pub struct Recorder<S> {
     inner: S,
     record: Rc<RefCell<Memory>>,
     /// What an earlier load had of files.
-    earlier: Option<Memory>,
+    earlier: Option<Arc<Memory>>,
 }
 
 impl<S> Recorder<S> {
@@ -31,20 +32,16 @@ impl<S> Recorder<S> {
         }
     }
 
-    /// The same with what an earlier load had: objects whose files have not been replaced are taken from it.
+    /// The same with what an earlier load had: objects whose files have not changed are taken from it.
     #[must_use]
-    pub fn with_earlier(mut self, earlier: Option<Memory>) -> Self {
+    pub fn with_earlier(mut self, earlier: Option<Arc<Memory>>) -> Self {
         self.earlier = earlier;
         self
     }
 
-    fn keep(&self, path: &Path, bytes: &[u8], stamp: Option<Stamp>) {
-        let mut record = self.record.borrow_mut();
-        record.add_file(path, bytes);
-        match stamp {
-            Some(stamp) => record.add_stamp(path, stamp),
-            None => drop(record.stamps.remove(path)),
-        }
+    fn keep(&self, path: &Path, bytes: &Arc<Vec<u8>>, stamp: Option<Stamp>) {
+        let bytes = Arc::clone(bytes);
+        self.record.borrow_mut().add_read(path, bytes, stamp);
     }
 
     /// The record, shared: it fills while the recorder, which a loader may own by then, is read from.
@@ -55,33 +52,36 @@ impl<S> Recorder<S> {
 
 impl<S: Source> Source for Recorder<S> {
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
-        // Looked at first: a change while it is read is one that comes after this state.
-        let stamp = self.inner.stamp(path);
-        let text = self.inner.read(path)?;
-        self.keep(path, &text, stamp);
+        let (text, stamp) = self.inner.read_stamped(path)?;
+        self.keep(path, &Arc::new(text.clone()), stamp);
         Ok(text)
     }
 
     fn read_piped(&mut self, path: &Path) -> io::Result<Vec<u8>> {
         let stamp = self.inner.stamp(path);
         let text = self.inner.read_piped(path)?;
-        self.keep(path, &text, stamp);
+        self.keep(path, &Arc::new(text.clone()), stamp);
         Ok(text)
     }
 
-    fn read_object(&mut self, path: &Path) -> io::Result<Vec<u8>> {
+    fn read_object(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
         let known = self.earlier.as_ref().and_then(|files| files.stamped(path));
-        let Some((bytes, then)) = known else {
-            return self.read(path);
-        };
-        match self.inner.stamp(path) {
-            Some(now) if now.is_inherited(then) => {
-                let bytes = bytes.to_vec();
-                self.keep(path, &bytes, Some(then));
-                Ok(bytes)
-            }
-            _ => self.read(path),
+        if let Some((bytes, Some(then))) = known
+            && let Some(now) = self.inner.stamp(path)
+            && now.is_unchanged(then)
+        {
+            self.keep(path, bytes, Some(then));
+            return Ok(Arc::clone(bytes));
         }
+        let (bytes, stamp) = self.inner.read_stamped(path)?;
+        let bytes = Arc::new(bytes);
+        self.keep(path, &bytes, stamp);
+        Ok(bytes)
+    }
+
+    /// What serves is built from the record.
+    fn only_checks(&self) -> bool {
+        true
     }
 
     fn open(&mut self, path: &Path) -> io::Result<DataFile> {
@@ -163,35 +163,65 @@ mod tests {
             .expect_err("nobody asked for it");
     }
 
+    /// Reads an object where an earlier load is said to have had other bytes, which shows whether they are taken.
+    fn read_again(path: &Path) -> io::Result<Vec<u8>> {
+        let mut first = Recorder::new(Disk::default());
+        let record = first.record();
+        first.read_object(path)?;
+        plant(&record, path);
+        again(path, record.borrow().clone())
+    }
+
+    /// Makes a record say that a file had other bytes when it was in its state.
+    fn plant(record: &RefCell<Memory>, path: &Path) {
+        let mut record = record.borrow_mut();
+        let stamp = record.stamped(path).and_then(|(_, stamp)| stamp);
+        record.add_read(path, Arc::new(b"taken".to_vec()), stamp);
+    }
+
+    fn again(path: &Path, earlier: Memory) -> io::Result<Vec<u8>> {
+        let mut second = Recorder::new(Disk::default()).with_earlier(Some(Arc::new(earlier)));
+        second.read_object(path).map(|bytes| bytes.to_vec())
+    }
+
     #[test]
-    fn an_object_is_that_of_an_earlier_load_until_its_file_is_replaced() {
-        let path = std::env::temp_dir().join(format!("firstbyte-object-{}", std::process::id()));
-        let write = |text: &str, whole_seconds: bool| {
-            fs::write(&path, text).expect("a file can be written");
-            if whole_seconds {
-                let file = fs::File::options().write(true).open(&path);
-                let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000);
-                file.and_then(|file| file.set_modified(time))
-                    .expect("its time can be set");
-            }
-        };
-        let read = |earlier: Option<&Rc<RefCell<Memory>>>| {
-            let earlier = earlier.map(|record| record.borrow().clone());
-            let mut source = Recorder::new(Disk::default()).with_earlier(earlier);
-            let object = source.read_object(&path).expect("it is there");
-            let text = source.read(&path).expect("it is there");
-            (object, text, source.record())
-        };
-        write("one", true);
-        let (object, _, first) = read(None);
-        assert_eq!(object, b"one");
-        write("two", true);
-        let (object, text, second) = read(Some(&first));
-        assert_eq!((object, text), (b"one".to_vec(), b"two".to_vec()));
-        write("three", false);
-        let (object, ..) = read(Some(&second));
-        fs::remove_file(&path).expect("it was made");
-        assert_eq!(object, b"three");
+    fn an_object_is_that_of_an_earlier_load_while_its_file_stays_as_it_is() {
+        let manifest = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+        let code = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/lib.rs"));
+        let link = std::env::temp_dir().join(format!("firstbyte-object-{}", std::process::id()));
+        std::os::unix::fs::symlink(manifest, &link).expect("a link can be made");
+        assert_eq!(read_again(&link).expect("it is there"), b"taken");
+        let mut source = Recorder::new(Disk::default());
+        let record = source.record();
+        source.read_object(&link).expect("it is there");
+        // The path is the same, and leads to another file.
+        fs::remove_file(&link).expect("it was made");
+        std::os::unix::fs::symlink(code, &link).expect("a link can be made");
+        let object = again(&link, record.borrow().clone());
+        let code = fs::read(code).expect("it is there");
+        assert!(object.is_ok_and(|object| object == code));
+        fs::remove_file(&link).expect("it was made");
+        let error = again(&link, record.borrow().clone()).expect_err("it is gone");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        // What has only just been written may be written again within the same tick of the clock.
+        fs::write(&link, "young").expect("a file can be written");
+        let object = read_again(&link);
+        fs::remove_file(&link).expect("it was made");
+        assert_eq!(object.expect("it is there"), b"young");
+    }
+
+    #[test]
+    fn a_text_is_read_whatever_an_earlier_load_had() {
+        let manifest = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+        let mut first = Recorder::new(Disk::default());
+        first.read(manifest).expect("it is there");
+        let record = first.record();
+        plant(&record, manifest);
+        let earlier = Arc::new(record.borrow().clone());
+        let mut second = Recorder::new(Disk::default()).with_earlier(Some(earlier));
+        let text = fs::read(manifest).expect("it is there");
+        assert_eq!(second.read(manifest).expect("it is there"), text);
+        assert!(second.only_checks());
     }
 
     #[test]

@@ -15,13 +15,18 @@ use std::path::Path;
 pub(crate) fn open(path: &Path, limit: u64) -> io::Result<File> {
     // Looked at first, because opening some devices does something.
     check(&fs::metadata(path)?, limit)?;
+    open_checked(path, limit).map(|(file, _)| file)
+}
+
+fn open_checked(path: &Path, limit: u64) -> io::Result<(File, Metadata)> {
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(O_NONBLOCK)
         .open(path)?;
     // Once more, because another file may have taken its place.
-    check(&file.metadata()?, limit)?;
-    Ok(file)
+    let meta = file.metadata()?;
+    check(&meta, limit)?;
+    Ok((file, meta))
 }
 
 /// The bytes of a regular file of at most `limit` bytes.
@@ -29,15 +34,27 @@ pub(crate) fn open(path: &Path, limit: u64) -> io::Result<File> {
 /// # Errors
 /// As [`open`].
 pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    if is_null(&fs::metadata(path)?) {
-        return Ok(Vec::new());
+    read_with_state(path, limit).map(|(bytes, _)| bytes)
+}
+
+/// As [`read`], with the state that the file had before it was read: a change meanwhile comes after this state.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn read_with_state(path: &Path, limit: u64) -> io::Result<(Vec<u8>, Metadata)> {
+    let seen = fs::metadata(path)?;
+    if is_null(&seen) {
+        return Ok((Vec::new(), seen));
     }
-    let file = open(path, limit)?;
-    let mut bytes = Vec::new();
+    check(&seen, limit)?;
+    let (file, meta) = open_checked(path, limit)?;
+    // Room for one byte more: the end is found without growing, and ten thousand small files cost two reads each.
+    let mut bytes = Vec::with_capacity(meta.len() as usize + 1);
     // It may grow while it is read.
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     fits(bytes.len() as u64, limit)?;
-    Ok(bytes)
+    bytes.shrink_to_fit();
+    Ok((bytes, meta))
 }
 
 /// As [`read`], or what somebody writes into a named pipe, who is waited for.

@@ -7,10 +7,13 @@
 //! worker, so that both have the same addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::glob::{self, Tree};
 use crate::regular::{self, TEXT_BYTES_MAX};
@@ -24,18 +27,31 @@ pub trait Source {
     /// What the system says when it cannot be opened or read.
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>>;
 
-    /// The bytes of a file that an earlier load may have had, as it was then, if the file has not been replaced since: a
+    /// The bytes of a file that an earlier load may have had, as it was then, if the file has not changed since: a
     /// certificate, a key and the like.
     ///
     /// # Errors
     /// As [`Source::read`].
-    fn read_object(&mut self, path: &Path) -> io::Result<Vec<u8>> {
-        self.read(path)
+    fn read_object(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
+        self.read(path).map(Arc::new)
+    }
+
+    /// As [`Source::read`], with the state in which the file was read, if the source knows.
+    ///
+    /// # Errors
+    /// As [`Source::read`].
+    fn read_stamped(&mut self, path: &Path) -> io::Result<(Vec<u8>, Option<Stamp>)> {
+        Ok((self.read(path)?, None))
     }
 
     /// What tells the present state of a file from others, if the source knows.
     fn stamp(&mut self, _: &Path) -> Option<Stamp> {
         None
+    }
+
+    /// Whether nobody is served by what is built from it: then what an earlier build has found sound need not be made again.
+    fn only_checks(&self) -> bool {
+        false
     }
 
     /// As [`Source::read`], of what may also be a named pipe: of secrets that are not kept on disk.
@@ -97,6 +113,11 @@ impl Source for Disk {
         regular::read(path, TEXT_BYTES_MAX)
     }
 
+    fn read_stamped(&mut self, path: &Path) -> io::Result<(Vec<u8>, Option<Stamp>)> {
+        let (bytes, meta) = regular::read_with_state(path, TEXT_BYTES_MAX)?;
+        Ok((bytes, Some(meta.into())))
+    }
+
     fn read_piped(&mut self, path: &Path) -> io::Result<Vec<u8>> {
         regular::read_piped(path, TEXT_BYTES_MAX)
     }
@@ -143,33 +164,60 @@ impl Tree for Disk {
     }
 }
 
+/// What a file holds, shared by all who keep it, and the state in which it was read.
+#[derive(Debug, Clone)]
+struct Text {
+    bytes: Arc<Vec<u8>>,
+    stamp: Option<Stamp>,
+}
+
 /// Files kept in memory or open, with the answers to patterns that were recorded; other patterns match the files' paths.
 /// Hosts have the addresses that were recorded, others are not found.
 #[derive(Debug, Default, Clone)]
 pub struct Memory {
-    files: BTreeMap<PathBuf, Vec<u8>>,
-    pub(crate) stamps: BTreeMap<PathBuf, Stamp>,
+    /// By the bytes of their paths: to compare paths component by component is dear where there are twenty thousand.
+    files: BTreeMap<Arc<[u8]>, Text>,
     opened: BTreeMap<PathBuf, DataFile>,
     globs: BTreeMap<String, Vec<PathBuf>>,
     hosts: BTreeMap<String, Vec<IpAddr>>,
+    only_checks: bool,
 }
 
 impl Memory {
+    /// For a build that serves nobody.
+    #[must_use]
+    pub fn for_checks(mut self) -> Self {
+        self.only_checks = true;
+        self
+    }
+
     /// With one file more, for building one in an expression.
     #[must_use]
-    pub fn with_file(mut self, path: impl Into<PathBuf>, text: impl Into<Vec<u8>>) -> Self {
+    pub fn with_file(mut self, path: impl AsRef<Path>, text: impl Into<Vec<u8>>) -> Self {
         self.add_file(path, text);
         self
     }
 
     /// Adds or replaces a file.
-    pub fn add_file(&mut self, path: impl Into<PathBuf>, text: impl Into<Vec<u8>>) {
-        self.files.insert(path.into(), text.into());
+    pub fn add_file(&mut self, path: impl AsRef<Path>, text: impl Into<Vec<u8>>) {
+        self.add_read(path.as_ref(), Arc::new(text.into()), None);
     }
 
-    /// Sets the state in which a file was read.
-    pub fn add_stamp(&mut self, path: impl Into<PathBuf>, stamp: Stamp) {
-        self.stamps.insert(path.into(), stamp);
+    /// Adds or replaces a file, with the state in which it was read, if that is known.
+    pub fn add_read(&mut self, path: &Path, bytes: Arc<Vec<u8>>, stamp: Option<Stamp>) {
+        let path = path.as_os_str().as_bytes();
+        let text = Text { bytes, stamp };
+        match self.files.get_mut(path) {
+            Some(known) => *known = text,
+            None => drop(self.files.insert(path.into(), text)),
+        }
+    }
+
+    /// Sets the state in which a file that is there was read.
+    pub fn add_stamp(&mut self, path: &Path, stamp: Stamp) {
+        if let Some(known) = self.files.get_mut(path.as_os_str().as_bytes()) {
+            known.stamp = Some(stamp);
+        }
     }
 
     /// Adds or replaces a file that is open.
@@ -177,16 +225,10 @@ impl Memory {
         self.opened.insert(path.into(), file);
     }
 
-    /// The states in which files were read, by path; those of files that a source knows.
-    pub fn stamps(&self) -> impl Iterator<Item = (&Path, Stamp)> {
-        self.stamps
-            .iter()
-            .map(|(path, stamp)| (path.as_path(), *stamp))
-    }
-
-    /// The bytes and the state of a file.
-    pub fn stamped(&self, path: &Path) -> Option<(&[u8], Stamp)> {
-        Some((self.files.get(path)?, *self.stamps.get(path)?))
+    /// The bytes of a file, and the state in which it was read, if that is known.
+    pub fn stamped(&self, path: &Path) -> Option<(&Arc<Vec<u8>>, Option<Stamp>)> {
+        let text = self.files.get(path.as_os_str().as_bytes())?;
+        Some((&text.bytes, text.stamp))
     }
 
     /// The files that are open, by path.
@@ -212,10 +254,10 @@ impl Memory {
     }
 
     /// The files, by path.
-    pub fn files(&self) -> impl Iterator<Item = (&Path, &[u8])> {
+    pub fn files(&self) -> impl Iterator<Item = (&Path, &Arc<Vec<u8>>)> {
         self.files
             .iter()
-            .map(|(path, text)| (path.as_path(), text.as_slice()))
+            .map(|(path, text)| (path_of(path), &text.bytes))
     }
 
     /// The recorded answers to patterns.
@@ -235,18 +277,26 @@ impl Memory {
 
 impl Source for Memory {
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
-        self.files
-            .get(path)
-            .cloned()
-            .ok_or_else(|| io::Error::from_raw_os_error(ENOENT))
+        self.read_object(path).map(|bytes| bytes.to_vec())
+    }
+
+    fn read_object(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
+        match self.files.get(path.as_os_str().as_bytes()) {
+            Some(text) => Ok(Arc::clone(&text.bytes)),
+            None => Err(io::Error::from_raw_os_error(ENOENT)),
+        }
+    }
+
+    fn only_checks(&self) -> bool {
+        self.only_checks
     }
 
     fn open(&mut self, path: &Path) -> io::Result<DataFile> {
         if let Some(file) = self.opened.get(path) {
             return Ok(file.clone());
         }
-        match self.files.get(path) {
-            Some(bytes) => Ok(DataFile::from(bytes.as_slice())),
+        match self.files.get(path.as_os_str().as_bytes()) {
+            Some(text) => Ok(DataFile::from(text.bytes.as_slice())),
             None => Err(io::Error::from_raw_os_error(ENOENT)),
         }
     }
@@ -270,15 +320,21 @@ impl Tree for Memory {
         let below = self
             .files
             .keys()
-            .filter_map(|path| path.strip_prefix(directory).ok());
+            .filter_map(|path| path_of(path).strip_prefix(directory).ok());
         let first = below.filter_map(|rest| rest.components().next());
         let names: BTreeSet<_> = first.filter_map(|name| name.as_os_str().to_str()).collect();
         names.into_iter().map(str::to_owned).collect()
     }
 
     fn exists(&mut self, path: &str) -> bool {
-        self.files.keys().any(|file| file.starts_with(path))
+        self.files
+            .keys()
+            .any(|file| path_of(file).starts_with(path))
     }
+}
+
+fn path_of(key: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(key))
 }
 
 fn paths(names: Vec<String>) -> Vec<PathBuf> {
@@ -351,7 +407,7 @@ mod tests {
             );
             fs::create_dir_all(path.parent().expect("the files are in directories"))
                 .expect("a directory can be made");
-            fs::write(path, text).expect("a file can be written");
+            fs::write(path, text.as_slice()).expect("a file can be written");
         }
         let top = root.display().to_string();
         let found: Vec<_> = ["/c/*.conf", "/*/sub/?.conf", "/none/*", "/c/*/d.conf"]

@@ -10,8 +10,11 @@
 mod build;
 mod cache;
 mod commands;
+mod fault;
 mod files;
+mod known;
 mod late;
+mod read;
 mod rows;
 mod sessions;
 mod stapling;
@@ -22,7 +25,7 @@ mod watch;
 
 use std::sync::Arc;
 
-use conf::{ConfError, Contexts, Directive};
+use conf::{Contexts, Directive};
 use server_base::typed::{Number, Size};
 use server_http::module::Module;
 use server_http::settings;
@@ -131,9 +134,4 @@ fn inherit(own: &mut SslSrv, parent: Option<&SslSrv>) {
     if own.cache.is_none() {
         own.cache.clone_from(&parent.cache);
     }
-}
-
-/// An error about the first word of a directive.
-fn error(d: &Directive, text: impl Into<String>) -> ConfError {
-    ConfError::word(d, d.args.first().unwrap_or(&d.name), text)
 }

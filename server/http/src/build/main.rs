@@ -208,7 +208,7 @@ pub(super) const ROWS: &[Row<Build>] = &[
         FLAG,
         "on",
         "on | off",
-        "Whether a reload takes certificates, keys and lists of revoked ones from before whose files were not replaced.",
+        "Whether a reload takes certificates, keys and lists of revoked ones from before whose files have not changed.",
         |b, d| {
             b.main.ssl_object_cache_inheritable = conf::flag(d)?;
             Ok(())

@@ -6,12 +6,14 @@ use conf::{ConfError, Directive};
 use server_http::build::Build;
 use tls::{Authorities, CipherFault, Ciphers, ClientAuth, ClientMode, Groups, KeyRing, Settings};
 
-use super::files::{self, Read};
+use super::fault::error;
+use super::files;
 use super::late::{self, Late};
+use super::read::{Pair, Read};
 use super::sessions::Cache;
-use super::tickets::{Files, Ring};
+use super::tickets::Ring;
 use super::values::{BUILTIN_SESSIONS, CacheKind, VerifyClient};
-use super::{SslSrv, commands, error, stapling};
+use super::{SslSrv, commands, stapling};
 
 /// Gives the servers their settings.
 pub(super) fn finish(b: &mut Build) -> Result<(), ConfError> {
@@ -20,10 +22,9 @@ pub(super) fn finish(b: &mut Build) -> Result<(), ConfError> {
         let Some(settings) = settings(b, server, &mut read)? else {
             continue;
         };
-        let config = tls::Config::build(settings)
-            .map_err(|error| ConfError::new(format!("SSL_CTX_new() failed ({error})")))?;
-        b.set_tls(server, Arc::new(config));
+        b.set_tls(server, read.config(settings)?);
     }
+    read.remember();
     Ok(())
 }
 
@@ -57,19 +58,26 @@ fn settings(b: &mut Build, server: usize, read: &mut Read) -> Result<Option<Sett
     let (early_data, tickets) = (*conf.early_data, *conf.session_tickets);
     let cache = conf.cache.clone().unwrap_or_default();
     settings.ciphers = ciphers(b, said.ciphers.as_deref(), settings.tls12, read)?;
-    settings.late = late::is_late(&said.certificates, &said.keys);
-    let ocsp = stapled(b, &said, settings.late, read)?;
-    if !settings.late {
+    let is_late = late::is_late(&said.certificates, &said.keys);
+    settings.late = is_late;
+    let ocsp = stapled(b, &said, is_late, read)?;
+    if !is_late {
+        let needed = stapling::is_fetched(b.server_conf(server));
         for (certificate, key) in said.certificates.iter().zip(&said.keys) {
-            let passwords = said.passwords.as_deref();
-            let identity = read.identity(b, certificate, key, passwords, ocsp.as_deref())?;
-            let identity = stapling::attach(b, read, server, certificate, identity)?;
-            settings.identities.push(identity);
+            let pair = said.pair(certificate, key, ocsp.as_deref(), needed);
+            match read.identity(b, &pair)? {
+                Some(identity) => {
+                    let identity = stapling::attach(b, read, server, certificate, identity)?;
+                    settings.identities.push(identity);
+                }
+                // Nobody is served, but that there is a certificate counts.
+                None => settings.late = true,
+            }
         }
     }
     settings.client = client(b, &said, read)?;
     if let Some(d) = &said.dhparam {
-        files::dhparam(b, d)?;
+        read.parameters(b, d)?;
         let text = "\"ssl_dhparam\" ignored: cipher suites with finite-field key exchange are not supported";
         read.warn(b, d, text);
     }
@@ -77,7 +85,11 @@ fn settings(b: &mut Build, server: usize, read: &mut Read) -> Result<Option<Sett
     let (sessions, ring) = sessions(cache, early_data);
     settings.sessions = sessions.map(|cache| cache as Arc<dyn tls::SessionCache>);
     ring.last(settings.session_timeout_s);
-    let ring = key_ring(b, &said, ring)?;
+    let ring: Arc<dyn KeyRing> = ring;
+    let ring = match said.ticket_keys.is_empty() {
+        true => ring,
+        false => read.ring(b, &said.ticket_keys)?,
+    };
     settings.tickets = tickets.then(|| Arc::clone(&ring));
     settings.early_data_bytes = if early_data { EARLY_DATA_BYTES } else { 0 };
     settings.alpn = HTTP1.iter().map(|name| name.to_vec()).collect();
@@ -86,11 +98,10 @@ fn settings(b: &mut Build, server: usize, read: &mut Read) -> Result<Option<Sett
         commands::apply(command, &mut settings, &ring)?;
     }
     if let Some((certificate, key)) = commands::certificate(&said.commands) {
-        let passwords = said.passwords.as_deref();
-        let identity = read.identity(b, &certificate, &key, passwords, ocsp.as_deref())?;
-        settings.identities.push(identity);
+        let pair = said.pair(&certificate, &key, ocsp.as_deref(), false);
+        settings.identities.extend(read.identity(b, &pair)?);
     }
-    if settings.late {
+    if is_late {
         let conf: &SslSrv = b.server_conf(server);
         let cache = conf.certificate_cache.clone().flatten();
         let fixed = settings.identities.clone();
@@ -130,13 +141,15 @@ fn policy_alone(
     let has_authorities = said.client_certificate.is_some() || said.trusted_certificate.is_some();
     let client = match has_authorities {
         true => client(b, said, read)?,
-        false => Some(ClientAuth {
-            mode,
-            told: Authorities::default(),
-            trusted: Authorities::default(),
-            crls: Vec::new(),
-            depth: said.depth,
-        }),
+        false => read.client((Some(mode), said.depth, [None, None, None]), |_| {
+            Ok(Some(ClientAuth {
+                mode,
+                told: Authorities::default(),
+                trusted: Authorities::default(),
+                crls: Vec::new(),
+                depth: said.depth,
+            }))
+        })?,
     };
     Ok(Some(Settings {
         client,
@@ -184,6 +197,23 @@ impl Said {
             verify: *conf.verify_client,
             depth: conf.verify_depth.0 as usize,
             reject: *conf.reject_handshake,
+        }
+    }
+
+    /// What an identity of the server is made of.
+    fn pair<'d>(
+        &'d self,
+        certificate: &'d Directive,
+        key: &'d Directive,
+        ocsp: Option<&'d [u8]>,
+        needed: bool,
+    ) -> Pair<'d> {
+        Pair {
+            certificate,
+            key,
+            passwords: self.passwords.as_deref(),
+            ocsp,
+            needed,
         }
     }
 }
@@ -253,46 +283,47 @@ fn stapled(
         return Ok(None);
     }
     if let Some(d) = &said.stapling_file {
-        return files::ocsp(b, d).map(Some);
+        return read.response(b, d).map(Some);
     }
     Ok(None)
 }
 
 /// What clients are asked for, and the files about it, which must be sound even if they are not.
-fn client(b: &mut Build, said: &Said, read: &mut Read) -> Result<Option<ClientAuth>, ConfError> {
+fn client(
+    b: &mut Build,
+    said: &Said,
+    read: &mut Read,
+) -> Result<Option<Arc<ClientAuth>>, ConfError> {
     let mode = said.verify.mode();
     let has_authorities = said.client_certificate.is_some() || said.trusted_certificate.is_some();
     if mode.is_some_and(|mode| mode != ClientMode::OptionalNoCa) && !has_authorities {
         let text = "no ssl_client_certificate or ssl_trusted_certificate for ssl_verify_client";
         return Err(ConfError::new(text));
     }
-    let mut authorities = |d: &Option<Arc<Directive>>, wanted: bool| match d {
-        Some(d) if wanted => read.authorities(b, d),
-        _ => Ok(Authorities::default()),
-    };
-    let told = authorities(&said.client_certificate, mode.is_some())?;
-    let trusted = authorities(&said.trusted_certificate, true)?;
-    let crls = match &said.crl {
-        Some(d) => files::crls(b, d)?,
-        None => Vec::new(),
-    };
-    Ok(mode.map(|mode| ClientAuth {
-        mode,
-        told,
-        trusted,
-        crls,
-        depth: said.depth,
-    }))
-}
-
-fn key_ring(b: &mut Build, said: &Said, own: Arc<Ring>) -> Result<Arc<dyn KeyRing>, ConfError> {
-    let mut keys = Vec::new();
-    for d in &said.ticket_keys {
-        keys.push(files::ticket_key(b, d)?);
-    }
-    Ok(match keys.is_empty() {
-        true => own,
-        false => Arc::new(Files(keys)),
+    let files = [
+        &said.client_certificate,
+        &said.trusted_certificate,
+        &said.crl,
+    ];
+    let words = files.map(|d| d.as_ref().map(|d| d.arg(0).to_vec()));
+    read.client((mode, said.depth, words), |read| {
+        let mut authorities = |d: &Option<Arc<Directive>>, wanted: bool| match d {
+            Some(d) if wanted => read.authorities(b, d),
+            _ => Ok(Authorities::default()),
+        };
+        let told = authorities(&said.client_certificate, mode.is_some())?;
+        let trusted = authorities(&said.trusted_certificate, true)?;
+        let crls = match &said.crl {
+            Some(d) => files::crls(b, d)?,
+            None => Vec::new(),
+        };
+        Ok(mode.map(|mode| ClientAuth {
+            mode,
+            told,
+            trusted,
+            crls,
+            depth: said.depth,
+        }))
     })
 }
 

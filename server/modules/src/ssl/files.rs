@@ -1,104 +1,13 @@
-//! Files that the directives name: read once each, with OpenSSL's words for what is wrong with them.
+//! Files that the directives name, with OpenSSL's words for what is wrong with them.
 
-use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use conf::{Builder, ConfError, Directive, os_error};
 use server_http::build::Build;
-use tls::{Authorities, Chain, Crl, FileFault, Identity, Key, TicketKey};
+use tls::{Crl, TicketKey};
 
-use super::error;
-use super::stapling::Fetched;
-
-/// What a certificate is made of: the words for itself, its key and the passwords, and an OCSP response.
-type Sources = [Vec<u8>; 4];
-
-/// What has been read, so that servers which name the same files share it.
-#[derive(Default)]
-pub(super) struct Read {
-    identities: HashMap<Sources, Identity>,
-    authorities: HashMap<PathBuf, Authorities>,
-    /// Certificates with OCSP responses that are fetched.
-    pub(super) fetched: Vec<Fetched>,
-    /// Places of directives about which there has been a warning: servers inherit them.
-    warned: HashSet<(u32, u32, u32)>,
-}
-
-impl Read {
-    /// Warns about a directive, once.
-    pub(super) fn warn(&mut self, b: &mut Build, d: &Directive, text: impl Into<String>) {
-        if self.warned.insert((d.pos.file, d.pos.line, d.pos.column)) {
-            b.warn(error(d, text));
-        }
-    }
-
-    /// A certificate with its key.
-    pub(super) fn identity(
-        &mut self,
-        b: &mut Build,
-        certificate: &Directive,
-        key: &Directive,
-        passwords: Option<&Directive>,
-        ocsp: Option<&[u8]>,
-    ) -> Result<Identity, ConfError> {
-        let id = [
-            certificate.arg(0).to_vec(),
-            key.arg(0).to_vec(),
-            passwords.map_or_else(Vec::new, |d| d.arg(0).to_vec()),
-            ocsp.unwrap_or_default().to_vec(),
-        ];
-        if let Some(known) = self.identities.get(&id) {
-            return Ok(known.clone());
-        }
-        let what = "certificate";
-        let text = load(b, certificate, what)?;
-        let chain = Chain::from_pem(&text)
-            .map_err(|fault| cannot_load(b, certificate, what, &fault.to_string()))?;
-        let what = "certificate key";
-        let text = load(b, key, what)?;
-        let words = match passwords {
-            Some(d) => read_passwords(b, d)?,
-            None => Vec::new(),
-        };
-        let secret = Key::from_pem(&text, &words).map_err(|fault| {
-            let error = cannot_load(b, key, what, &fault.to_string());
-            match fault {
-                FileFault::BadPassword if words.is_empty() => error.with_hint(
-                    "the key is encrypted: \"ssl_password_file\" names a file with its password",
-                ),
-                _ => error,
-            }
-        })?;
-        let identity = Identity::new(chain, &secret, ocsp.map(<[u8]>::to_vec)).map_err(|_| {
-            let name = shown(b, key);
-            error(
-                key,
-                format!("SSL_CTX_use_PrivateKey(\"{name}\") failed {MISMATCH}"),
-            )
-        })?;
-        self.identities.insert(id, identity.clone());
-        Ok(identity)
-    }
-
-    /// Certificates of authorities.
-    pub(super) fn authorities(
-        &mut self,
-        b: &mut Build,
-        d: &Directive,
-    ) -> Result<Authorities, ConfError> {
-        let path = b.loader().conf_path(d.arg(0));
-        if let Some(known) = self.authorities.get(&path) {
-            return Ok(known.clone());
-        }
-        let text = load(b, d, "certificate")?;
-        let authorities = Authorities::from_pem(&text)
-            .map_err(|fault| cannot_load(b, d, "certificate", &fault.to_string()))?;
-        self.authorities.insert(path, authorities.clone());
-        Ok(authorities)
-    }
-}
+use super::fault::error;
 
 /// Lists of revoked certificates.
 pub(super) fn crls(b: &mut Build, d: &Directive) -> Result<Vec<Crl>, ConfError> {
@@ -119,7 +28,7 @@ pub(super) fn ocsp(b: &mut Build, d: &Directive) -> Result<Vec<u8>, ConfError> {
         let text = format!("d2i_OCSP_RESPONSE_bio(\"{name}\") failed");
         return Err(error(d, text));
     }
-    Ok(bytes)
+    Ok(bytes.to_vec())
 }
 
 /// Whether bytes look like an OCSP response: a sequence that begins with its status.
@@ -182,14 +91,14 @@ pub(super) fn passwords(text: &[u8]) -> Option<Vec<Vec<u8>>> {
 }
 
 /// The value of a directive as messages show it: a path in full, and no secret.
-fn shown(b: &mut Build, d: &Directive) -> String {
+pub(super) fn shown(b: &mut Build, d: &Directive) -> String {
     if d.arg(0).starts_with(DATA) {
         return "data:...".to_owned();
     }
     b.loader().conf_path(d.arg(0)).display().to_string()
 }
 
-fn cannot_load(b: &mut Build, d: &Directive, what: &str, why: &str) -> ConfError {
+pub(super) fn cannot_load(b: &mut Build, d: &Directive, what: &str, why: &str) -> ConfError {
     error(d, format!("cannot load {what} \"{}\": {why}", shown(b, d)))
 }
 
@@ -208,14 +117,14 @@ pub(super) fn is_supported(d: &Directive) -> Result<(), ConfError> {
 }
 
 /// The bytes that `ssl_certificate` and the like name, or have.
-fn load(b: &mut Build, d: &Directive, what: &str) -> Result<Vec<u8>, ConfError> {
+pub(super) fn load(b: &mut Build, d: &Directive, what: &str) -> Result<Arc<Vec<u8>>, ConfError> {
     is_supported(d)?;
     bytes(b, d).map_err(|why| cannot_load(b, d, what, &why))
 }
 
-fn bytes(b: &mut Build, d: &Directive) -> Result<Vec<u8>, String> {
+fn bytes(b: &mut Build, d: &Directive) -> Result<Arc<Vec<u8>>, String> {
     if let Some(data) = d.arg(0).strip_prefix(DATA) {
-        return Ok(data.to_vec());
+        return Ok(Arc::new(data.to_vec()));
     }
     let path = b.loader().conf_path(d.arg(0));
     let bytes = b.loader().source().read_object(&path);

@@ -7,8 +7,9 @@ use server_base::zone;
 use server_http::build::Build;
 
 use super::cache::Cache;
+use super::fault::error;
 use super::values::{BUILTIN_SESSIONS, CacheKind};
-use super::{HS, MODULE, SslSrv, error};
+use super::{HS, MODULE, SslSrv};
 
 /// The directives.
 pub(super) const ROWS: &[Row<Build>] = &[

@@ -16,13 +16,13 @@ use std::sync::Arc;
 use conf::{Builder, ConfError, Directive};
 use server_base::background_fetch::Endpoint;
 use server_http::build::Build;
-use server_http::conf_core::{NameServers, ResolverLoc};
+use server_http::conf_core::ResolverLoc;
 use sha2::{Digest, Sha256};
 use tls::ocsp::Question;
 use tls::{Authorities, Identity};
 
 use super::SslSrv;
-use super::files::Read;
+use super::read::{Fetched, Read};
 use super::values::VerifyClient;
 use fetch::StatusFetch;
 use memory::Memory;
@@ -39,7 +39,7 @@ struct Said {
 impl Said {
     /// None where nothing is to be fetched.
     fn of(conf: &SslSrv) -> Option<Self> {
-        if !*conf.stapling || conf.stapling_file.0.said().is_some() {
+        if !is_fetched(conf) {
             return None;
         }
         let client = match *conf.verify_client {
@@ -58,12 +58,9 @@ impl Said {
 /// What makes two certificates with their responses the same: a digest of all that decides about these.
 type Key = [u8; 32];
 
-/// A certificate whose response is fetched: servers that show it alike share it.
-pub(super) struct Fetched {
-    key: Key,
-    servers: Option<Arc<NameServers>>,
-    timeout_ms: u64,
-    identity: Identity,
+/// Whether the responses about a server's certificates are fetched.
+pub(super) fn is_fetched(conf: &SslSrv) -> bool {
+    *conf.stapling && conf.stapling_file.0.said().is_none()
 }
 
 /// Gives a certificate of a server an OCSP response that is fetched, where that is wanted and possible.
@@ -104,9 +101,10 @@ pub(super) fn attach(
     let trusted = said.verify.then_some(authorities);
     // A certificate that several servers show is fetched for once.
     let key = key(&identity, &asked, trusted.as_ref());
-    let known = read.fetched.iter().find(|known| {
-        known.key == key && known.servers == servers && known.timeout_ms == timeout_ms
-    });
+    let alike = read.fetched.entry(key).or_default();
+    let known = alike
+        .iter()
+        .find(|known| known.servers == servers && known.timeout_ms == timeout_ms);
     if let Some(known) = known {
         return Ok(known.identity.clone());
     }
@@ -138,8 +136,7 @@ pub(super) fn attach(
         memory: Memory::of(key),
     };
     b.background_fetches.push(Arc::new(fetch.remembering()));
-    read.fetched.push(Fetched {
-        key,
+    alike.push(Fetched {
         servers,
         timeout_ms,
         identity: identity.clone(),

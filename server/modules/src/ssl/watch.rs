@@ -4,6 +4,7 @@
 //! one of its own. Absent: files of authorities, lists of revoked certificates and keys for tickets, which a reload takes up;
 //! what variables name is read at each handshake anyway.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,8 +33,9 @@ struct Response {
 /// Lets the files of servers that ask for it be watched.
 pub(super) fn finish(b: &mut Build) -> Result<(), ConfError> {
     let mut watches: Vec<Arc<dyn Watch>> = Vec::new();
+    let mut known = HashSet::new();
     let mut add = |watch: Arc<dyn Watch>| {
-        if !watches.iter().any(|known| known.paths() == watch.paths()) {
+        if known.insert(watch.paths().to_vec()) {
             watches.push(watch);
         }
     };

@@ -1,5 +1,6 @@
 //! What was fetched about a certificate, as long as a configuration shows it with the same trust.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::Key;
@@ -7,7 +8,6 @@ use super::Key;
 /// The place of one certificate's response.
 #[derive(Debug)]
 pub(super) struct Memory {
-    key: Key,
     last: Mutex<Option<Known>>,
 }
 
@@ -26,16 +26,19 @@ impl Memory {
     /// The place in use, else a new one.
     pub(super) fn of(key: Key) -> Arc<Self> {
         let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|known| known.strong_count() > 0);
-        let used = all.iter().filter_map(Weak::upgrade);
-        if let Some(memory) = used.into_iter().find(|memory| memory.key == key) {
+        let all = all.get_or_insert_default();
+        if let Some(memory) = all.places.get(&key).and_then(Weak::upgrade) {
             return memory;
         }
+        if all.places.len() >= all.most {
+            // As many again may come before the next look, so that the looks cost little for each.
+            all.places.retain(|_, known| known.strong_count() > 0);
+            all.most = (2 * all.places.len()).max(PLACES_MIN);
+        }
         let memory = Arc::new(Self {
-            key,
             last: Mutex::new(None),
         });
-        all.push(Arc::downgrade(&memory));
+        all.places.insert(key, Arc::downgrade(&memory));
         memory
     }
 
@@ -54,8 +57,18 @@ impl Memory {
     }
 }
 
-/// Those that a configuration refers to.
-static ALL: Mutex<Vec<Weak<Memory>>> = Mutex::new(Vec::new());
+/// Those that a configuration refers to, and some that none does any more.
+#[derive(Default)]
+struct All {
+    places: HashMap<Key, Weak<Memory>>,
+    /// How many there may be before anyone looks which are in use.
+    most: usize,
+}
+
+static ALL: Mutex<Option<All>> = Mutex::new(None);
+
+/// So few are not worth a look.
+const PLACES_MIN: usize = 64;
 
 #[cfg(test)]
 mod tests {

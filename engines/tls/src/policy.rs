@@ -1,0 +1,366 @@
+//! What a server's settings say of handshakes, certificates aside.
+//!
+//! Servers whose settings are equal share a [`Policy`]: [`Settings::digest`] tells. It has all that rustls needs but the
+//! certificates, and what sessions are bound to: those, and the policy towards clients. Absent: where certificates come from.
+
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{self, SHA256};
+use rustls::crypto::{CryptoProvider, aws_lc_rs as provider};
+use rustls::server::NoServerSessionStorage;
+use rustls::{
+    DistinguishedName, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, version,
+};
+
+use super::ciphers::TLS13;
+use super::client::AnyClient;
+use super::compress;
+use super::config::{ClientAuth, Settings};
+use super::keys::{Identities, Identity};
+use super::resume::{Context, KeyRing, SessionCache, Sessions, Tickets};
+use super::verify::Verifier;
+use super::x509::Certificate;
+
+/// The settings of servers, certificates aside.
+#[derive(Debug)]
+pub struct Policy {
+    /// Without certificates.
+    rustls: ServerConfig,
+    sessions: Option<Arc<dyn SessionCache>>,
+    tickets: Option<Arc<dyn KeyRing>>,
+    lifetime_s: u64,
+    pub(crate) client: Option<Client>,
+    pub(crate) late: bool,
+    pub(crate) rejects: bool,
+    pub(crate) record_bytes: usize,
+}
+
+/// What clients' certificates are asked for and compared with.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) auth: Arc<ClientAuth>,
+    pub(crate) verifier: Verifier,
+    /// Of everything that decides whom clients are taken for.
+    pub(crate) digest: Context,
+}
+
+impl Settings {
+    /// A digest of all but the certificates: of two settings with equal digests one [`Policy`] does. Caches of sessions, keys
+    /// for tickets and what clients are asked for are told apart by their places in memory, so it says nothing after the
+    /// policy made of these settings is gone.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        let mut parts = Parts::new();
+        let flags = [
+            self.late,
+            self.tls12,
+            self.tls13,
+            self.ciphers13.is_some(),
+            self.prefer_server_ciphers,
+            self.compress,
+            self.reject,
+        ];
+        parts.add(&flags.map(u8::from));
+        let tls13 = self.ciphers13.as_ref();
+        for suites in [Some(&self.ciphers), tls13].into_iter().flatten() {
+            let suites = suites.suites.iter();
+            let ids = suites.flat_map(|suite| u16::from(suite.suite()).to_be_bytes());
+            parts.add(&ids.collect::<Vec<u8>>());
+        }
+        let groups = self.groups.list.iter();
+        let ids = groups.flat_map(|group| u16::from(group.name()).to_be_bytes());
+        parts.add(&ids.collect::<Vec<u8>>());
+        parts.number(self.alpn.len());
+        self.alpn.iter().for_each(|name| parts.add(name));
+        parts.place(self.tickets.as_ref());
+        parts.place(self.sessions.as_ref());
+        parts.place(self.client.as_ref());
+        parts.add(&self.session_timeout_s.to_be_bytes());
+        parts.add(&self.early_data_bytes.to_be_bytes());
+        parts.number(self.record_bytes);
+        parts.finished()
+    }
+}
+
+impl Policy {
+    /// What rustls has, and nothing else.
+    pub(crate) fn bare(rustls: ServerConfig) -> Self {
+        Self {
+            rustls,
+            sessions: None,
+            tickets: None,
+            lifetime_s: 0,
+            client: None,
+            late: true,
+            rejects: false,
+            record_bytes: 1 << 14,
+        }
+    }
+
+    /// Makes the settings ready, without their certificates.
+    ///
+    /// # Errors
+    /// What rustls says of settings that do not go together.
+    pub fn build(settings: Settings) -> Result<Self, rustls::Error> {
+        let builder = ServerConfig::builder_with_provider(Arc::new(crypto(&settings)))
+            .with_protocol_versions(&versions(&settings))?;
+        let builder = match &settings.client {
+            Some(client) => {
+                builder.with_client_cert_verifier(Arc::new(AnyClient::new(hints(client))))
+            }
+            None => builder.with_no_client_auth(),
+        };
+        let no_identities = Identities::new(&[]);
+        let mut rustls = builder.with_cert_resolver(Arc::new(no_identities));
+        // rustls has a cache of its own to begin with.
+        rustls.session_storage = Arc::new(NoServerSessionStorage {});
+        rustls.ignore_client_order = settings.prefer_server_ciphers;
+        rustls.alpn_protocols = settings.alpn;
+        rustls.max_early_data_size = settings.early_data_bytes;
+        rustls.cert_compressors = match settings.compress {
+            true => compress::compressors(),
+            false => Vec::new(),
+        };
+        // What a client compresses costs us more than it saves.
+        rustls.cert_decompressors = Vec::new();
+        Ok(Self {
+            rustls,
+            sessions: settings.sessions,
+            tickets: settings.tickets.filter(|_| settings.early_data_bytes == 0),
+            lifetime_s: settings.session_timeout_s,
+            client: settings.client.map(Client::new),
+            late: settings.late,
+            rejects: settings.reject,
+            record_bytes: settings.record_bytes,
+        })
+    }
+
+    /// What rustls is given with these certificates: resumption is bound to them and to the policy towards clients.
+    pub(crate) fn with(&self, identities: &[Identity]) -> ServerConfig {
+        let mut rustls = self.rustls.clone();
+        let context = self.context(identities);
+        rustls.cert_compression_cache = Arc::new(compress::cache(identities.len()));
+        rustls.cert_resolver = Arc::new(Identities::new(identities));
+        if let Some(cache) = &self.sessions {
+            rustls.session_storage = Arc::new(Sessions {
+                cache: Arc::clone(cache),
+                context,
+                lifetime_s: self.lifetime_s,
+            });
+        }
+        if let Some(ring) = &self.tickets {
+            rustls.ticketer = Arc::new(Tickets {
+                ring: Arc::clone(ring),
+                context,
+                lifetime_s: self.lifetime_s,
+            });
+        }
+        rustls
+    }
+
+    /// As [`Policy::with`], with HTTP/2 before the other protocols.
+    pub(crate) fn with_http2(&self, identities: &[Identity]) -> ServerConfig {
+        let mut config = self.with(identities);
+        config.alpn_protocols.insert(0, b"h2".to_vec());
+        config
+    }
+
+    /// A digest of what sessions are bound to.
+    fn context(&self, identities: &[Identity]) -> Context {
+        let mut parts = Parts::new();
+        for identity in identities {
+            parts.add(b"chain");
+            identity.chain().for_each(|der| parts.add(der));
+        }
+        if let Some(client) = &self.client {
+            parts.add(b"client");
+            parts.add(&client.digest);
+        }
+        parts.finished()
+    }
+}
+
+impl Client {
+    fn new(auth: Arc<ClientAuth>) -> Self {
+        let mut trusted = auth.told.clone();
+        trusted.extend(&auth.trusted);
+        Self {
+            verifier: Verifier::new(trusted, auth.crls.clone(), auth.depth),
+            digest: policy(&auth),
+            auth,
+        }
+    }
+}
+
+/// What rustls is to use: suites, groups, and how to compute.
+fn crypto(settings: &Settings) -> CryptoProvider {
+    let tls13 = settings.ciphers13.as_ref();
+    let tls13 = tls13.map_or(&TLS13[..], |ciphers| &ciphers.suites);
+    let all: Vec<SupportedCipherSuite> = tls13
+        .iter()
+        .chain(&settings.ciphers.suites)
+        .copied()
+        .collect();
+    CryptoProvider {
+        cipher_suites: all,
+        kx_groups: settings.groups.list.clone(),
+        ..provider::default_provider()
+    }
+}
+
+fn versions(settings: &Settings) -> Vec<&'static SupportedProtocolVersion> {
+    let tls12 = settings.tls12.then_some(&version::TLS12);
+    let tls13 = settings.tls13.then_some(&version::TLS13);
+    tls12.into_iter().chain(tls13).collect()
+}
+
+/// The names of authorities that clients are told.
+fn hints(client: &ClientAuth) -> Vec<DistinguishedName> {
+    let mut names: Vec<&[u8]> = Vec::new();
+    for certificate in client.told.iter().filter_map(Certificate::parse) {
+        if !names.contains(&certificate.subject) {
+            names.push(certificate.subject);
+        }
+    }
+    names
+        .into_iter()
+        .map(|name| DistinguishedName::from(name.to_vec()))
+        .collect()
+}
+
+/// A digest of everything that decides whom clients are taken for.
+fn policy(client: &ClientAuth) -> Context {
+    let mut parts = Parts::new();
+    parts.add(&[client.mode as u8]);
+    parts.number(client.depth);
+    for list in [&client.told, &client.trusted] {
+        parts.add(b"list");
+        list.iter().for_each(|der| parts.add(der));
+    }
+    parts.add(b"crls");
+    for crl in &client.crls {
+        parts.add(&crl.signed);
+    }
+    parts.finished()
+}
+
+/// A digest of parts: where each ends is part of it.
+struct Parts(digest::Context);
+
+impl Parts {
+    fn new() -> Self {
+        Self(digest::Context::new(&SHA256))
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.0.update(&(bytes.len() as u64).to_be_bytes());
+        self.0.update(bytes);
+    }
+
+    fn number(&mut self, number: usize) {
+        self.add(&(number as u64).to_be_bytes());
+    }
+
+    /// Where something lies; nothing lies at 0.
+    fn place<T: ?Sized>(&mut self, thing: Option<&Arc<T>>) {
+        self.number(thing.map_or(0, |thing| Arc::as_ptr(thing).addr()));
+    }
+
+    fn finished(self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(self.0.finish().as_ref());
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Authorities, Ciphers, ClientMode, Groups, TicketKey};
+
+    #[derive(Debug)]
+    struct Ring;
+
+    impl KeyRing for Ring {
+        fn current(&self) -> Option<Arc<TicketKey>> {
+            None
+        }
+
+        fn named(&self, _: &[u8]) -> Option<Arc<TicketKey>> {
+            None
+        }
+    }
+
+    #[derive(Debug)]
+    struct Cache;
+
+    impl SessionCache for Cache {
+        fn put(&self, _: Vec<u8>, _: Vec<u8>, _: u64, _: u64) {}
+
+        fn get(&self, _: &[u8], _: u64) -> Option<Vec<u8>> {
+            None
+        }
+
+        fn take(&self, _: &[u8], _: u64) -> Option<Vec<u8>> {
+            None
+        }
+    }
+
+    fn client() -> Arc<ClientAuth> {
+        Arc::new(ClientAuth {
+            mode: ClientMode::Required,
+            told: Authorities::default(),
+            trusted: Authorities::default(),
+            crls: Vec::new(),
+            depth: 1,
+        })
+    }
+
+    #[test]
+    fn each_setting_makes_another_policy() {
+        let changes: [fn(&mut Settings); 15] = [
+            |s| s.late = true,
+            |s| s.tls12 = false,
+            |s| s.tls13 = false,
+            |s| s.ciphers = Ciphers::parse("ECDHE-RSA-AES128-GCM-SHA256").expect("it is built"),
+            |s| s.ciphers13 = Ciphers::parse_tls13("TLS_AES_128_GCM_SHA256").ok(),
+            |s| s.prefer_server_ciphers = true,
+            |s| s.groups = Groups::parse("X25519").expect("it is built"),
+            |s| s.alpn = vec![b"http/1.1".to_vec()],
+            // One list of many names is not many lists of one.
+            |s| s.alpn = vec![b"http/1".to_vec(), b".1".to_vec()],
+            |s| s.session_timeout_s = 301,
+            |s| s.client = Some(client()),
+            |s| s.early_data_bytes = 1,
+            |s| s.compress = true,
+            |s| s.record_bytes = 4096,
+            |s| s.reject = true,
+        ];
+        let mut all = vec![Settings::default()];
+        for change in changes {
+            let mut settings = Settings::default();
+            change(&mut settings);
+            all.push(settings);
+        }
+        let rings: [Arc<dyn KeyRing>; 2] = [Arc::new(Ring), Arc::new(Ring)];
+        for ring in rings {
+            all.push(Settings {
+                tickets: Some(ring),
+                ..Settings::default()
+            });
+        }
+        let caches: [Arc<dyn SessionCache>; 2] = [Arc::new(Cache), Arc::new(Cache)];
+        for cache in caches {
+            all.push(Settings {
+                sessions: Some(cache),
+                ..Settings::default()
+            });
+        }
+        for (n, one) in all.iter().enumerate() {
+            assert_eq!(one.digest(), one.clone().digest(), "settings {n}");
+            for (m, other) in all[..n].iter().enumerate() {
+                assert_ne!(one.digest(), other.digest(), "settings {n} and {m}");
+            }
+        }
+    }
+}

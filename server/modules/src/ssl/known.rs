@@ -1,0 +1,113 @@
+//! Certificates with their keys that this process has found sound, and still has.
+//!
+//! They are known by a digest of the bytes they were made of, so nothing old can be taken for something new, whatever the file
+//! is called and however it came about. A reload takes those over whose bytes are the same, and makes the others. Who only
+//! checks (the supervisor) keeps none: for it a digest says enough. A load that succeeds forgets what it did not ask for.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use sha2::{Digest as _, Sha256};
+use tls::{Identity, WeakIdentity};
+
+/// A digest of the bytes that an identity is made of.
+pub(super) type Digest = [u8; 32];
+
+/// What became of an identity.
+#[derive(Clone)]
+pub(super) enum Known {
+    /// It is there.
+    Made(Identity),
+    /// It is sound, and was not needed.
+    Sound,
+}
+
+/// The identity of these bytes, if it was found sound before; one that is not there any more is known only to those who
+/// need none.
+pub(super) fn find(digest: &Digest, needed: bool) -> Option<Known> {
+    let table = table();
+    let identity = table.as_ref()?.get(digest)?;
+    match identity.as_ref().and_then(WeakIdentity::upgrade) {
+        Some(identity) => Some(Known::Made(identity)),
+        None => (!needed).then_some(Known::Sound),
+    }
+}
+
+/// Remembers what a configuration has, and nothing else.
+pub(super) fn replace(known: HashMap<Digest, Known>) {
+    let weak = |known: Known| match known {
+        Known::Made(identity) => Some(identity.downgrade()),
+        Known::Sound => None,
+    };
+    let all = known
+        .into_iter()
+        .map(|(digest, known)| (digest, weak(known)));
+    *table() = Some(all.collect());
+}
+
+/// A digest of parts: where each ends is part of it.
+pub(super) fn digest<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> Digest {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update((part.len() as u64).to_be_bytes());
+        digest.update(part);
+    }
+    digest.finalize().into()
+}
+
+fn table() -> MutexGuard<'static, Option<Table>> {
+    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// By digest; none for what was never made here.
+type Table = HashMap<Digest, Option<WeakIdentity>>;
+
+static TABLE: Mutex<Option<Table>> = Mutex::new(None);
+
+#[cfg(test)]
+mod tests {
+    use tls::{Chain, Key};
+
+    use super::*;
+
+    fn identity() -> Identity {
+        let key = rcgen::KeyPair::generate().expect("there is randomness");
+        let params = rcgen::CertificateParams::new(["a".to_owned()]).expect("a name");
+        let certificate = params.self_signed(&key).expect("it can be signed");
+        let chain = Chain::from_pem(certificate.pem().as_bytes()).expect("it is one");
+        let key = Key::from_pem(key.serialize_pem().as_bytes(), &[]).expect("it is one");
+        Identity::new(chain, &key, None).expect("they belong together")
+    }
+
+    #[test]
+    fn parts_are_told_apart_by_where_they_end() {
+        let one: [&[u8]; 2] = [b"ab", b"c"];
+        let other: [&[u8]; 2] = [b"a", b"bc"];
+        assert_ne!(digest(one), digest(other));
+        assert_eq!(digest(one), digest(one));
+    }
+
+    #[test]
+    fn an_identity_is_known_while_somebody_has_it_and_a_load_asks_for_it() {
+        // One test, because the table is the process's.
+        let kept = identity();
+        let names: [&[u8]; 3] = [b"kept", b"gone", b"sound"];
+        let [by_kept, by_gone, by_sound] = names.map(|name| digest([name]));
+        replace(HashMap::from([
+            (by_kept, Known::Made(kept.clone())),
+            (by_gone, Known::Made(identity())),
+            (by_sound, Known::Sound),
+        ]));
+        let is_kept = |needed| match find(&by_kept, needed) {
+            Some(Known::Made(found)) => found.place() == kept.place(),
+            _ => false,
+        };
+        assert!(is_kept(true) && is_kept(false));
+        for digest in [by_gone, by_sound] {
+            assert!(find(&digest, true).is_none(), "it has to be made");
+            assert!(matches!(find(&digest, false), Some(Known::Sound)));
+        }
+        replace(HashMap::from([(by_sound, Known::Sound)]));
+        assert!(find(&by_kept, false).is_none(), "the last load had none");
+    }
+}

@@ -1,0 +1,273 @@
+//! What one load has read and made: servers that say the same share it.
+//!
+//! Absent: what outlives a load, which is in [`known`].
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use conf::{Builder, ConfError, Directive};
+use server_http::build::Build;
+use server_http::conf_core::NameServers;
+use tls::{
+    Authorities, Chain, ClientAuth, ClientMode, Config, FileFault, Identity, Key, KeyRing, Policy,
+    Settings,
+};
+
+use super::fault::error;
+use super::files::{self, MISMATCH, cannot_load};
+use super::known::{self, Digest, Known};
+use super::tickets::Files;
+
+/// What a certificate is made of: the words for itself, its key and the passwords, and an OCSP response.
+type Sources = [Vec<u8>; 4];
+/// What decides about clients: the mode, the depth, and the words for three files.
+pub(super) type ClientId = (Option<ClientMode>, usize, [Option<Vec<u8>>; 3]);
+/// What decides about a server: its policy, and where its identities lie.
+type ConfigId = (Digest, Vec<(usize, usize)>);
+
+/// What has been read.
+#[derive(Default)]
+pub(super) struct Read {
+    identities: HashMap<Sources, Known>,
+    /// The same by what was read, so that equal files are one identity, too.
+    by_bytes: HashMap<Digest, Known>,
+    authorities: HashMap<PathBuf, Authorities>,
+    passwords: HashMap<Vec<u8>, Arc<Vec<Vec<u8>>>>,
+    responses: HashMap<Vec<u8>, Vec<u8>>,
+    parameters: HashSet<Vec<u8>>,
+    rings: HashMap<Vec<Vec<u8>>, Arc<dyn KeyRing>>,
+    clients: HashMap<ClientId, Option<Arc<ClientAuth>>>,
+    policies: HashMap<Digest, Arc<Policy>>,
+    configs: HashMap<ConfigId, Arc<Config>>,
+    /// Certificates with OCSP responses that are fetched.
+    pub(super) fetched: HashMap<Digest, Vec<Fetched>>,
+    /// Places of directives about which there has been a warning: servers inherit them.
+    warned: HashSet<(u32, u32, u32)>,
+}
+
+/// A certificate whose OCSP response is fetched: servers that show it alike share it.
+pub(super) struct Fetched {
+    pub(super) servers: Option<Arc<NameServers>>,
+    pub(super) timeout_ms: u64,
+    pub(super) identity: Identity,
+}
+
+/// What makes an identity.
+pub(super) struct Pair<'d> {
+    pub(super) certificate: &'d Directive,
+    pub(super) key: &'d Directive,
+    pub(super) passwords: Option<&'d Directive>,
+    pub(super) ocsp: Option<&'d [u8]>,
+    /// It is looked into, also where it is not shown.
+    pub(super) needed: bool,
+}
+
+impl Read {
+    /// Warns about a directive, once.
+    pub(super) fn warn(&mut self, b: &mut Build, d: &Directive, text: impl Into<String>) {
+        if self.warned.insert((d.pos.file, d.pos.line, d.pos.column)) {
+            b.warn(error(d, text));
+        }
+    }
+
+    /// A certificate with its key; none where it is known to be sound, nobody is served, and it is not needed.
+    pub(super) fn identity(
+        &mut self,
+        b: &mut Build,
+        pair: &Pair<'_>,
+    ) -> Result<Option<Identity>, ConfError> {
+        let word = |d: &Directive| d.arg(0).to_vec();
+        let id = [
+            word(pair.certificate),
+            word(pair.key),
+            pair.passwords.map_or_else(Vec::new, word),
+            pair.ocsp.unwrap_or_default().to_vec(),
+        ];
+        let known = match self.identities.get(&id) {
+            Some(Known::Sound) if pair.needed => None,
+            known => known.cloned(),
+        };
+        let known = match known {
+            Some(known) => known,
+            None => self.load(b, pair)?,
+        };
+        self.identities.insert(id, known.clone());
+        Ok(match known {
+            Known::Made(identity) => Some(identity),
+            Known::Sound => None,
+        })
+    }
+
+    /// Reads a certificate and its key, and makes an identity of them if there is none of these bytes.
+    fn load(&mut self, b: &mut Build, pair: &Pair<'_>) -> Result<Known, ConfError> {
+        let text = files::load(b, pair.certificate, CERTIFICATE)?;
+        // What is wrong with the certificate is told first.
+        let secret = files::load(b, pair.key, KEY);
+        let passwords = match pair.passwords {
+            Some(d) if secret.is_ok() => self.passwords(b, d),
+            _ => Ok(Arc::default()),
+        };
+        let (Ok(secret), Ok(passwords)) = (&secret, &passwords) else {
+            chain(b, pair, &text)?;
+            secret?;
+            passwords?;
+            return Ok(Known::Sound);
+        };
+        let parts = [&text, secret, pair.ocsp.unwrap_or_default()];
+        let words = passwords.iter().map(Vec::as_slice);
+        let digest = known::digest(parts.into_iter().chain(words));
+        let needed = pair.needed || !b.loader().source().only_checks();
+        let known = match self.by_bytes.get(&digest) {
+            Some(Known::Sound) if needed => None,
+            Some(known) => Some(known.clone()),
+            None => known::find(&digest, needed),
+        };
+        let known = match known {
+            Some(known) => known,
+            None => Known::Made(make(b, pair, &text, secret, passwords)?),
+        };
+        self.by_bytes.insert(digest, known.clone());
+        Ok(known)
+    }
+
+    /// Remembers what was found sound for the next load.
+    pub(super) fn remember(self) {
+        known::replace(self.by_bytes);
+    }
+
+    /// The passwords of a file: a pipe gives them once.
+    fn passwords(&mut self, b: &mut Build, d: &Directive) -> Result<Arc<Vec<Vec<u8>>>, ConfError> {
+        if let Some(known) = self.passwords.get(d.arg(0)) {
+            return Ok(Arc::clone(known));
+        }
+        let passwords = Arc::new(files::read_passwords(b, d)?);
+        self.passwords
+            .insert(d.arg(0).to_vec(), Arc::clone(&passwords));
+        Ok(passwords)
+    }
+
+    /// An OCSP response of a file.
+    pub(super) fn response(&mut self, b: &mut Build, d: &Directive) -> Result<Vec<u8>, ConfError> {
+        if let Some(known) = self.responses.get(d.arg(0)) {
+            return Ok(known.clone());
+        }
+        let response = files::ocsp(b, d)?;
+        self.responses.insert(d.arg(0).to_vec(), response.clone());
+        Ok(response)
+    }
+
+    /// Looks at a file of parameters that is not used.
+    pub(super) fn parameters(&mut self, b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+        if !self.parameters.contains(d.arg(0)) {
+            files::dhparam(b, d)?;
+            self.parameters.insert(d.arg(0).to_vec());
+        }
+        Ok(())
+    }
+
+    /// Keys for tickets, of these files.
+    pub(super) fn ring(
+        &mut self,
+        b: &mut Build,
+        list: &[Arc<Directive>],
+    ) -> Result<Arc<dyn KeyRing>, ConfError> {
+        let id: Vec<Vec<u8>> = list.iter().map(|d| d.arg(0).to_vec()).collect();
+        if let Some(known) = self.rings.get(&id) {
+            return Ok(Arc::clone(known));
+        }
+        let keys: Result<_, _> = list.iter().map(|d| files::ticket_key(b, d)).collect();
+        let ring: Arc<dyn KeyRing> = Arc::new(Files(keys?));
+        self.rings.insert(id, Arc::clone(&ring));
+        Ok(ring)
+    }
+
+    /// Certificates of authorities.
+    pub(super) fn authorities(
+        &mut self,
+        b: &mut Build,
+        d: &Directive,
+    ) -> Result<Authorities, ConfError> {
+        let path = b.loader().conf_path(d.arg(0));
+        if let Some(known) = self.authorities.get(&path) {
+            return Ok(known.clone());
+        }
+        let text = files::load(b, d, CERTIFICATE)?;
+        let authorities = Authorities::from_pem(&text)
+            .map_err(|fault| cannot_load(b, d, CERTIFICATE, &fault.to_string()))?;
+        self.authorities.insert(path, authorities.clone());
+        Ok(authorities)
+    }
+
+    /// What clients are asked for by these words; `make` reads it.
+    pub(super) fn client(
+        &mut self,
+        id: ClientId,
+        make: impl FnOnce(&mut Self) -> Result<Option<ClientAuth>, ConfError>,
+    ) -> Result<Option<Arc<ClientAuth>>, ConfError> {
+        if let Some(known) = self.clients.get(&id) {
+            return Ok(known.clone());
+        }
+        let client = make(self)?.map(Arc::new);
+        self.clients.insert(id, client.clone());
+        Ok(client)
+    }
+
+    /// The settings of a server, ready for use: the same for servers that say the same.
+    pub(super) fn config(&mut self, mut settings: Settings) -> Result<Arc<Config>, ConfError> {
+        let identities = std::mem::take(&mut settings.identities);
+        let digest = settings.digest();
+        let places = identities.iter().map(Identity::place).collect();
+        let id: ConfigId = (digest, places);
+        if let Some(known) = self.configs.get(&id) {
+            return Ok(Arc::clone(known));
+        }
+        let policy = match self.policies.get(&digest) {
+            Some(policy) => Arc::clone(policy),
+            None => {
+                let failed = |error| ConfError::new(format!("SSL_CTX_new() failed ({error})"));
+                let policy = Arc::new(Policy::build(settings).map_err(failed)?);
+                self.policies.insert(digest, Arc::clone(&policy));
+                policy
+            }
+        };
+        let config = Arc::new(Config::of(policy, identities));
+        self.configs.insert(id, Arc::clone(&config));
+        Ok(config)
+    }
+}
+
+fn chain(b: &mut Build, pair: &Pair<'_>, text: &[u8]) -> Result<Chain, ConfError> {
+    Chain::from_pem(text)
+        .map_err(|fault| cannot_load(b, pair.certificate, CERTIFICATE, &fault.to_string()))
+}
+
+fn make(
+    b: &mut Build,
+    pair: &Pair<'_>,
+    text: &[u8],
+    secret: &[u8],
+    passwords: &[Vec<u8>],
+) -> Result<Identity, ConfError> {
+    let chain = chain(b, pair, text)?;
+    let key = Key::from_pem(secret, passwords).map_err(|fault| {
+        let error = cannot_load(b, pair.key, KEY, &fault.to_string());
+        match fault {
+            FileFault::BadPassword if passwords.is_empty() => error.with_hint(
+                "the key is encrypted: \"ssl_password_file\" names a file with its password",
+            ),
+            _ => error,
+        }
+    })?;
+    Identity::new(chain, &key, pair.ocsp.map(<[u8]>::to_vec)).map_err(|_| {
+        let name = files::shown(b, pair.key);
+        error(
+            pair.key,
+            format!("SSL_CTX_use_PrivateKey(\"{name}\") failed {MISMATCH}"),
+        )
+    })
+}
+
+/// What files hold, as messages call it.
+const CERTIFICATE: &str = "certificate";
+const KEY: &str = "certificate key";
