@@ -3,6 +3,8 @@
 //! A key names a thing of its table, a token one of all kinds: what a poller and [`WakeKey`](server_base::waker::WakeKey)
 //! carry. Each thing has a timer.
 
+use std::collections::VecDeque;
+
 use super::conn::Conn;
 use super::net::Net;
 use super::slab::{Key, Slab};
@@ -15,6 +17,8 @@ pub struct Table<T> {
     kind: Kind,
     slab: Slab<T>,
     timers: Timers,
+    /// Things whose timer was due in a turn that had enough of them.
+    overdue: VecDeque<Key>,
 }
 
 /// A kind of things, and its place in the tokens that name them.
@@ -70,6 +74,7 @@ impl<T> Table<T> {
             kind,
             slab: Slab::new(),
             timers: Timers::new(now_ms),
+            overdue: VecDeque::new(),
         }
     }
 
@@ -124,11 +129,14 @@ impl<T> Table<T> {
 
     /// How many of them have a timer.
     pub fn timers(&self) -> usize {
-        self.timers.len()
+        self.timers.len() + self.overdue.len()
     }
 
     /// When the first timer is due.
     pub fn next_deadline(&self) -> Option<u64> {
+        if !self.overdue.is_empty() {
+            return Some(0);
+        }
         self.timers.next_deadline()
     }
 
@@ -142,12 +150,23 @@ impl<T> Table<T> {
         }
     }
 
-    /// Takes the keys of things whose timer is due.
+    /// Takes the keys of things whose timer is due, [`EXPIRED_A_TURN`] at most; the rest are due in the next turn. What came at
+    /// the same time ends at the same time, and closing thousands of connections in one turn would hold up all others.
+    /// A thing that has its turn before then may have a timer again, and gets one turn too many.
     pub(super) fn expire(&mut self, now_ms: u64) -> Vec<Key> {
         let mut expired = Vec::new();
         self.timers.expire(now_ms, &mut expired);
+        if expired.is_empty() && self.overdue.is_empty() {
+            return Vec::new();
+        }
+        let suffices = self.overdue.is_empty() && expired.len() <= EXPIRED_A_TURN;
         let keys = expired.into_iter().filter_map(|at| self.slab.key_at(at));
-        keys.collect()
+        if suffices {
+            return keys.collect();
+        }
+        self.overdue.extend(keys);
+        let count = self.overdue.len().min(EXPIRED_A_TURN);
+        self.overdue.drain(..count).collect()
     }
 }
 
@@ -178,6 +197,8 @@ impl<N: Net> Tables<N> {
     }
 }
 
+/// Timers of one kind of things that are seen to in a turn of the loop: closing so many connections takes about a millisecond.
+const EXPIRED_A_TURN: usize = 128;
 /// Where the kind stands in a token, above the life of a slot.
 const KIND_SHIFT: u32 = 60;
 
@@ -219,6 +240,29 @@ mod tests {
             slot_bytes + 2 * (bytes - slot_bytes) <= 300,
             "{slot_bytes} + {IDLE_BYTES}"
         );
+    }
+
+    #[test]
+    fn timers_that_are_due_together_have_several_turns() {
+        for more in [0, 1, EXPIRED_A_TURN + 1] {
+            let mut table = Table::new(Kind::Client, 0);
+            let count = EXPIRED_A_TURN + more;
+            let mut keys: Vec<Key> = (0..count).map(|n| table.insert(n)).collect();
+            for key in &keys {
+                table.arm(*key, 50);
+            }
+            let mut expired = Vec::new();
+            while table.next_deadline().is_some_and(|at_ms| at_ms <= 50) {
+                let turn = table.expire(50);
+                assert!(turn.len() <= EXPIRED_A_TURN);
+                expired.push(turn.len());
+                for key in turn {
+                    keys.retain(|other| *other != key);
+                }
+            }
+            assert!(keys.is_empty() && table.timers() == 0, "{more} more");
+            assert_eq!(expired.len(), count.div_ceil(EXPIRED_A_TURN));
+        }
     }
 
     #[test]

@@ -92,10 +92,18 @@ pub enum Event {
     StallRetransmit,
     /// [`crate::timing::Stall::Window`].
     StallWindow,
+    /// A kept-alive connection was closed to make room.
+    ShedKeptAlive,
+    /// A connection without a whole request was closed to make room.
+    ShedSilent,
+    /// An idle connection to a server was closed to make room.
+    ShedUpstream,
+    /// A thread ceased for a while to accept, since nobody could be closed.
+    AcceptPause,
 }
 
 /// All events, in order.
-pub const EVENTS: [Event; 16] = [
+pub const EVENTS: [Event; 20] = [
     Event::HandshakeFull,
     Event::HandshakeResumed,
     Event::FailedPlainHttp,
@@ -112,6 +120,10 @@ pub const EVENTS: [Event; 16] = [
     Event::StallDelayedAck,
     Event::StallRetransmit,
     Event::StallWindow,
+    Event::ShedKeptAlive,
+    Event::ShedSilent,
+    Event::ShedUpstream,
+    Event::AcceptPause,
 ];
 
 /// What the files of a thread are at.

@@ -24,6 +24,13 @@ enum Kind {
     Unasked,
 }
 
+impl Standing {
+    /// Whether the connection has been answered, and waits for its next request.
+    pub fn is_kept_alive(&self) -> bool {
+        self.kind == Kind::KeptAlive
+    }
+}
+
 impl<S> Conn<S> {
     /// The connection's place among those that can be closed to make room; none while a whole request, or its response,
     /// is in progress.

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use server_base::errlog::{self, Level, Topics};
 use server_http::exchange::Peer;
 use server_http::http::PortAddr;
+use server_http::meters::{self, Event};
 use sys::socket;
 
 use super::{Accepting, EventLoop, Interest, Ordering, Readiness, Thread};
@@ -224,6 +225,7 @@ impl Thread {
 
     /// Accepts nobody until a connection ends, and looks again soon: another one may have become idle.
     fn rest(&mut self) {
+        meters::event(Event::AcceptPause);
         self.pause(Accepting::NotBefore(
             self.shared.clock.mono_ms + ACCEPT_PAUSE_MS,
         ));
@@ -247,8 +249,9 @@ impl Thread {
 
 /// Connections accepted from one listener in a turn of the loop without `multi_accept`.
 const ACCEPTS_A_TURN: usize = 8;
-/// The same with it.
-const MULTI_ACCEPTS_A_TURN: usize = 1024;
+/// The same with it: taking so many takes about a millisecond, for which the connections there are wait. Who still waits
+/// then is taken in the next turn.
+const MULTI_ACCEPTS_A_TURN: usize = 64;
 /// Connections accepted from one listener that is given up: more than a backlog holds by default (511).
 const LAST_ACCEPTS: usize = 1024;
 /// Pause where there is no room, unless a connection ends before: short beside what a client waits for, long beside

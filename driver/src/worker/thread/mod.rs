@@ -56,6 +56,8 @@ pub struct Thread {
     tight: bool,
     /// Connections that may be closed to make room.
     candidates: Candidates,
+    /// When they may be looked for again.
+    search_after_ms: u64,
     /// When to say again that there is no room.
     told_full_ms: u64,
 }
@@ -121,6 +123,7 @@ impl Thread {
             chores: None,
             tight: false,
             candidates: Candidates::new(),
+            search_after_ms: 0,
             told_full_ms: 0,
         };
         thread.tick();

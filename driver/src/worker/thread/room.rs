@@ -4,9 +4,12 @@
 //! can keep others out by being silent: kept-alive connections, idle for longest; then those whose first request is not
 //! whole, the oldest. A connection that has a whole request in progress is never closed. Looking for clients reads the whole
 //! table, so an eighth of what is found is kept for the next times: each is looked at again before it goes, and whatever
-//! else may go by then is younger.
+//! else may go by then is younger. Where little is found, as when all are busy, it is not looked for again at once, so that
+//! the cost of a connection does not grow with their number when there is no room for it.
 //!
 //! Absent: an order that is kept up to date, which would cost every request something.
+
+use server_http::meters::{self, Event};
 
 use super::{EventLoop, Key, Readiness, Thread};
 use crate::worker::conn::Standing;
@@ -17,10 +20,20 @@ pub(super) type Candidates = Vec<(Standing, Key)>;
 impl Thread {
     /// Closes the connection that can be spared first; false if there is none.
     pub(super) fn make_room(&mut self) -> bool {
-        if self.close_idle_upstream() || self.close_candidate() {
+        if self.close_idle_upstream() {
+            meters::event(Event::ShedUpstream);
             return true;
         }
+        if self.close_candidate() {
+            return true;
+        }
+        let now_ms = self.shared.clock.mono_ms;
+        if now_ms < self.search_after_ms {
+            return false;
+        }
         self.find_candidates();
+        self.search_after_ms =
+            next_search_ms(now_ms, self.tables.clients.len(), self.candidates.len());
         self.close_candidate()
     }
 
@@ -40,6 +53,11 @@ impl Thread {
             }
             if self.stands(key, standing) {
                 self.abort(key);
+                meters::event(if standing.is_kept_alive() {
+                    Event::ShedKeptAlive
+                } else {
+                    Event::ShedSilent
+                });
             }
             if self.tables.clients.get_mut(key).is_none() {
                 return true;
@@ -70,7 +88,40 @@ impl Thread {
     }
 }
 
+/// When connections that may go are looked for again, after a search through `looked_at` has found so many.
+fn next_search_ms(now_ms: u64, looked_at: usize, found: usize) -> u64 {
+    if looked_at <= found * LOOKED_AT_A_CANDIDATE {
+        return now_ms;
+    }
+    now_ms + looked_at as u64 / LOOKED_AT_A_MS
+}
+
+/// A search that looks at no more connections than this for each that it finds may be repeated at once.
+const LOOKED_AT_A_CANDIDATE: usize = 512;
+/// Any other waits so long that this many connections are looked at in a millisecond, which takes some 10 us.
+const LOOKED_AT_A_MS: u64 = 1000;
 /// Of how many connections that may go one is kept in mind.
 const SHARE: usize = 8;
 /// How many are kept in mind at least.
 const BATCH_MIN: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_that_finds_little_is_not_repeated_at_once() {
+        for (looked_at, found, wait_ms) in [
+            (0, 0, 0),
+            (1, 0, 0),
+            (999, 0, 0),
+            (1000, 0, 1),
+            (18_000, 0, 18),
+            (18_000, 35, 18),
+            (18_000, 36, 0),
+        ] {
+            let next = next_search_ms(5, looked_at, found);
+            assert_eq!(next, 5 + wait_ms, "{found} of {looked_at}");
+        }
+    }
+}

@@ -37,6 +37,7 @@ pub(super) fn render(format: Format, facts: &Facts) -> String {
     times(&mut page, &facts.sums);
     samples(&mut page, &facts.sums);
     handshakes(&mut page, &facts.sums);
+    shed(&mut page, &facts.sums);
     reloads(&mut page, &facts.sums);
     files(&mut page, &facts.sums);
     if let Some(process) = &facts.process {
@@ -242,6 +243,37 @@ fn handshakes(page: &mut Writer, sums: &Sums) {
             sums.events(event),
         );
     }
+}
+
+fn shed(page: &mut Writer, sums: &Sums) {
+    page.family(
+        "firstbyte_shed_connections",
+        Kind::Counter,
+        "",
+        "Connections closed to make room for others.",
+    );
+    for (connection, event) in [
+        ("kept_alive", Event::ShedKeptAlive),
+        ("silent", Event::ShedSilent),
+        ("upstream", Event::ShedUpstream),
+    ] {
+        page.sample(
+            "firstbyte_shed_connections_total",
+            &[("connection", connection)],
+            sums.events(event),
+        );
+    }
+    page.family(
+        "firstbyte_accept_pauses",
+        Kind::Counter,
+        "",
+        "Times that nobody could be closed, and new connections had to wait.",
+    );
+    page.sample(
+        "firstbyte_accept_pauses_total",
+        &[],
+        sums.events(Event::AcceptPause),
+    );
 }
 
 fn reloads(page: &mut Writer, sums: &Sums) {
