@@ -28,7 +28,7 @@ use engines::hpack::{Encoder, Indexing};
 use engines::http::{FileRange, OutputQueue};
 use engines::spdy;
 use server_base::connector::{SocketOptions, UpstreamAddr};
-use server_base::errlog::ErrorLog;
+use server_base::errlog::{self, ErrorLog, Level, Sink};
 use server_base::opened::OpenedLogs;
 use server_http::exchange::{Env, Peer};
 use server_http::{LoadOptions, load};
@@ -36,10 +36,11 @@ use sys::connect::{ConnectError, Connecting};
 use sys::socket::Sent;
 
 /// What is asked for, and how many times in one read.
-const CASES: [(&str, &str, usize); 10] = [
+const CASES: [(&str, &str, usize); 11] = [
     ("return", "/text", 1),
     ("file", "/page.html", 1),
     ("logged", "/logged/page.html", 1),
+    ("error", "/none.html", 1),
     ("large", "/large.bin", 1),
     ("pipelined", "/page.html", 8),
     ("h2", "/page.html", 1),
@@ -313,10 +314,13 @@ fn configuration(root: &Path, proxies: bool) -> io::Result<Arc<server_http::http
         .ok_or_else(|| io::Error::other("there is no http block"))?;
     let null = Arc::new(File::options().append(true).open("/dev/null")?);
     let opened = OpenedLogs {
-        files: HashMap::from([(PathBuf::from("/dev/null"), null)]),
+        files: HashMap::from([(PathBuf::from("/dev/null"), Arc::clone(&null))]),
         ..OpenedLogs::default()
     };
-    http.attach_logs(opened, &ErrorLog::new(Vec::new()));
+    let errors = ErrorLog::new(vec![Sink::file(null, Level::Error)]);
+    // As a thread that serves does.
+    errlog::set_thread(1);
+    http.attach_logs(opened, &errors);
     Ok(http)
 }
 

@@ -47,6 +47,37 @@ fn logs_without_room_cost_no_request() {
 }
 
 #[test]
+fn a_log_that_cannot_be_written_is_told_of_and_not_in_every_line() {
+    let http = "access_log /dev/full; access_log %%DIR%%/full combined buffer=4k flush=10ms;
+         server { listen 127.0.0.1:%%PORT%%; return 200 ok; }";
+    let server = Server::http(http)
+        .prepare(|dir| symlink("/dev/full", dir.join("full")).expect("a link"))
+        .allow("write() to")
+        .start();
+    let paths = [
+        "/dev/full".to_owned(),
+        server.path("full").display().to_string(),
+    ];
+    let text = |path| format!("write() to \"{path}\" failed (28: No space left on device)");
+    let told = paths.map(text);
+    wait_until("both are told of", || {
+        assert_eq!(server.get("/").text(), "ok");
+        let log = server.error_log();
+        told.iter().all(|text| log.contains(text))
+    });
+    for _ in 0..100 {
+        assert_eq!(server.get("/").text(), "ok");
+    }
+    if peer::is_firstbyte() {
+        // nginx says it for each buffer that a timer has written out.
+        let log = server.error_log();
+        for text in &told {
+            assert_eq!(log.matches(text).count(), 1, "{log}");
+        }
+    }
+}
+
+#[test]
 fn uploads_without_room_are_refused_and_the_next_ones_served() {
     let http = "server { listen 127.0.0.1:%%PORT%%; root %%DIR%%/small/html; create_full_put_path on;
          client_max_body_size 0; client_body_buffer_size 1k; client_body_temp_path %%DIR%%/small/body; dav_methods PUT DELETE; }";

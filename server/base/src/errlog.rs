@@ -8,17 +8,18 @@
 
 mod line;
 mod memory;
+mod stamp;
 
-use std::cell::Cell;
 use std::fmt;
 use std::fs::File;
-use std::io::Write;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::io::{ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-pub(crate) use line::now;
 pub use line::{MAX_LINE_BYTES, Shown, escape};
 pub use memory::{MIN_RING_BYTES, MemoryBuffer, Ring};
+pub(crate) use stamp::now;
+pub use stamp::set_thread;
 
 use crate::peer::Peer;
 use crate::syslog::Syslog;
@@ -167,6 +168,26 @@ pub struct Sink {
     pub topics: Topics,
     /// Lines are JSON objects.
     pub json: bool,
+    /// When its disk was full last.
+    pub disk: FullDisk,
+}
+
+/// The second in which a disk was found full. Lines are not tried until the next one: a write for which a file system looks
+/// for room takes long, and a storm of errors is what fills a disk.
+#[derive(Clone, Debug, Default)]
+pub struct FullDisk(Arc<AtomicI64>);
+
+impl FullDisk {
+    fn write(&self, mut file: &File, line: &[u8], now_s: i64) {
+        if self.0.load(Ordering::Relaxed) == now_s {
+            return;
+        }
+        if let Err(error) = file.write_all(line)
+            && error.kind() == ErrorKind::StorageFull
+        {
+            self.0.store(now_s, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Sink {
@@ -177,6 +198,7 @@ impl Sink {
             level,
             topics: Topics::ALL,
             json: false,
+            disk: FullDisk::default(),
         }
     }
 
@@ -243,26 +265,31 @@ impl ErrorLog {
         });
     }
 
-    /// Writes one record. Errors of the disk are swallowed: there is nowhere left to say them.
+    /// Writes one record, with one call for each sink, by the thread that has something to say: when that returns, the line
+    /// is in the file, whatever becomes of the process. Errors of the disk are swallowed: there is nowhere left to say them.
     pub fn record(&self, record: &Record<'_>) {
         if !record.everywhere && !self.enabled(record.level) {
             return;
         }
-        let (mut text, mut json) = (None, None);
+        let now = now();
+        let mut text = line::take_buffer();
+        let mut json = None;
         for sink in self.sinks().iter().filter(|sink| sink.takes(record)) {
-            let line = if sink.json {
-                json.get_or_insert_with(|| line::json(record))
+            let line: &[u8] = if sink.json {
+                json.get_or_insert_with(|| line::json(record, now))
             } else {
-                text.get_or_insert_with(|| line::text(record))
+                if text.is_empty() {
+                    line::text(record, now.0, &mut text);
+                }
+                &text
             };
             match &sink.output {
-                Output::File(file) => {
-                    let _ = (&**file).write_all(line);
-                }
+                Output::File(file) => sink.disk.write(file, line, now.0),
                 Output::Syslog(syslog) => syslog.error(record.level, line.trim_ascii_end()),
                 Output::Memory(ring) => ring.write(line),
             }
         }
+        line::return_buffer(text);
     }
 
     /// Takes over the sinks of a log that came after this one: requests under way log as new ones do.
@@ -313,11 +340,6 @@ pub fn set_debugging(on: bool) {
     DEBUGGING.store(on, Ordering::Relaxed);
 }
 
-/// Tells the number of this thread, which its lines carry.
-pub fn set_thread(id: u32) {
-    THREAD.set(id);
-}
-
 /// Topics in the order of nginx's bits.
 const TOPICS: [&str; 7] = [
     "debug_core",
@@ -330,11 +352,6 @@ const TOPICS: [&str; 7] = [
 ];
 
 static DEBUGGING: AtomicBool = AtomicBool::new(false);
-
-thread_local! {
-    /// The number of this thread; 0 where it was not told.
-    static THREAD: Cell<u32> = const { Cell::new(0) };
-}
 
 #[cfg(test)]
 mod tests {
@@ -375,6 +392,22 @@ mod tests {
         assert!(error.ends_with(": an error\n") && !error.contains("info"));
         assert!(http.contains("an info") && http.contains("*7 Topics(16)"));
         assert!(!http.contains("Topics(8)"), "{http}");
+    }
+
+    #[test]
+    fn a_full_disk_is_tried_once_a_second() {
+        let (path, file) = sink("full-disk", Level::Error);
+        let Output::File(file) = file.output else {
+            return;
+        };
+        let full = File::options().write(true).open("/dev/full");
+        let full = full.expect("Linux has it");
+        let disk = FullDisk::default();
+        disk.write(&file, b"first ", 7);
+        disk.write(&full, b"lost", 7);
+        disk.write(&file, b"not tried", 7);
+        disk.write(&file, b"last", 8);
+        assert_eq!(taken(&path), "first last");
     }
 
     #[test]

@@ -2,20 +2,30 @@
 //!
 //! Every thread has one [`Logs`]. Files are opened by whoever starts the worker; only files whose names hold variables
 //! are opened here, with the worker's own rights. Lines of several threads never mix: each write is one call on a
-//! descriptor opened for appending.
+//! descriptor opened for appending. A line costs the same however many logs and open files there are.
+//!
+//! What cannot be written is lost, and told once a minute for each file ([`Logs::report`]); a full disk is tried once a
+//! second (`trouble`).
 //!
 //! Source: nginx documentation, `ngx_http_log_module`.
+
+mod trouble;
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+
+use crate::errlog::{ErrorLog, Level};
+use crate::lru::Lru;
+use trouble::Troubles;
 
 /// `buffer=`, `flush=`, `gzip=` of one `access_log`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,12 +55,21 @@ pub struct LogCache {
 #[derive(Default)]
 pub struct Logs {
     buffers: Vec<Buffer>,
-    open: HashMap<PathBuf, OpenLog>,
-    /// Counts uses of `open`, for the order of them.
-    turn: u64,
+    /// The places of buffers, by descriptor.
+    places: HashMap<(i32, Buffering), usize>,
+    /// The buffer that was written to last.
+    last: usize,
+    /// No buffer is due before this.
+    due_ms: Option<u64>,
+    /// Files whose names hold variables, by path.
+    open: Lru<OpenLog>,
+    troubles: Troubles,
+    /// Memory for a line.
+    line: Vec<u8>,
 }
 
 struct Buffer {
+    path: PathBuf,
     file: Arc<File>,
     how: Buffering,
     data: Vec<u8>,
@@ -62,29 +81,53 @@ struct OpenLog {
     file: Option<Arc<File>>,
     opened_ms: u64,
     used_ms: u64,
-    /// The turn of its last use.
-    turn: u64,
     uses: u32,
 }
 
 impl Logs {
-    /// Writes a line to an opened file.
-    pub fn write(&mut self, file: &Arc<File>, line: &[u8], how: Option<Buffering>, now_ms: u64) {
+    /// Memory to write a line into, empty; [`Self::return_line`] takes it back.
+    pub fn take_line(&mut self) -> Vec<u8> {
+        let mut line = std::mem::take(&mut self.line);
+        line.clear();
+        line.reserve(LINE_BYTES);
+        line
+    }
+
+    /// Takes the memory of a line back, unless it has become large.
+    pub fn return_line(&mut self, line: Vec<u8>) {
+        if line.capacity() <= LINE_KEPT_BYTES {
+            self.line = line;
+        }
+    }
+
+    /// Writes a line to an opened file; its path is for [`Self::report`].
+    pub fn write(
+        &mut self,
+        (path, file): (&Path, &Arc<File>),
+        line: &[u8],
+        how: Option<Buffering>,
+        now_ms: u64,
+    ) {
         let Some(how) = how else {
-            let _ = (&**file).write_all(line);
+            self.troubles.put(path, file, line, now_ms);
             return;
         };
-        let buffer = self.buffer(file, how);
+        let at = self.place((path, file), how);
+        let (buffer, troubles) = (&mut self.buffers[at], &mut self.troubles);
         if buffer.data.len() + line.len() > how.size {
-            buffer.flush();
+            buffer.flush(troubles, now_ms);
         }
         if line.len() > how.size {
             buffer.data.extend_from_slice(line);
-            buffer.flush();
+            buffer.flush(troubles, now_ms);
             return;
         }
         if buffer.data.is_empty() {
             buffer.since_ms = now_ms;
+            if let Some(flush_ms) = how.flush_ms {
+                let due_ms = now_ms + flush_ms;
+                self.due_ms = Some(self.due_ms.map_or(due_ms, |at_ms| at_ms.min(due_ms)));
+            }
         }
         buffer.data.extend_from_slice(line);
     }
@@ -101,43 +144,46 @@ impl Logs {
         now_ms: u64,
     ) -> std::io::Result<()> {
         let Some(cache) = cache else {
-            return open_append(path)?.write_all(line);
+            let file = open_append(path)?;
+            self.troubles.put(path, &file, line, now_ms);
+            return Ok(());
         };
-        self.open
-            .retain(|_, o| now_ms.saturating_sub(o.used_ms) <= cache.inactive_ms);
-        self.turn += 1;
-        let turn = self.turn;
-        if let Some(entry) = self.open.get_mut(path) {
-            entry.turn = turn;
+        self.close_unused(cache.inactive_ms, now_ms);
+        let key = path.as_os_str().as_bytes();
+        let mut uses = 1;
+        if let Some(entry) = self.open.get_mut(key) {
             entry.uses = entry.uses.saturating_add(1);
             entry.used_ms = now_ms;
+            uses = entry.uses;
             let fresh = now_ms.saturating_sub(entry.opened_ms) <= cache.valid_ms;
             if let Some(file) = entry.file.as_deref().filter(|_| fresh) {
-                return (&*file).write_all(line);
+                self.troubles.put(path, file, line, now_ms);
+                return Ok(());
             }
         }
-        let mut file = open_append(path)?;
-        let written = file.write_all(line);
-        let uses = self.open.get(path).map_or(1, |entry| entry.uses);
-        if !self.open.contains_key(path) {
-            self.make_room(cache.max);
-        }
+        let file = open_append(path)?;
+        self.troubles.put(path, &file, line, now_ms);
+        self.open.remove(key);
+        self.make_room(cache.max);
         let file = (uses >= cache.min_uses).then(|| Arc::new(file));
         self.open.insert(
-            path.to_path_buf(),
+            key,
             OpenLog {
                 file,
                 opened_ms: now_ms,
                 used_ms: now_ms,
-                turn,
                 uses,
             },
         );
-        written
+        Ok(())
     }
 
-    /// Flushes buffers whose time has come; gives the time of the next.
+    /// Flushes buffers whose time has come; gives the time of the next. Buffers are looked at only then, however many there
+    /// are.
     pub fn flush_due(&mut self, now_ms: u64) -> Option<u64> {
+        if self.due_ms? > now_ms {
+            return self.due_ms;
+        }
         let mut next: Option<u64> = None;
         for buffer in self.buffers.iter_mut().filter(|b| !b.data.is_empty()) {
             let Some(flush_ms) = buffer.how.flush_ms else {
@@ -145,21 +191,61 @@ impl Logs {
             };
             let due = buffer.since_ms + flush_ms;
             if due <= now_ms {
-                buffer.flush();
+                buffer.flush(&mut self.troubles, now_ms);
             } else {
                 next = Some(next.map_or(due, |n| n.min(due)));
             }
         }
+        self.due_ms = next;
         next
     }
 
     /// Flushes everything and forgets open files: before an exit, a reopening or a new configuration.
     pub fn flush_all(&mut self) {
-        for buffer in &mut self.buffers {
-            buffer.flush();
+        // Files are about to change: those that come may have room.
+        self.troubles.try_again();
+        self.flush_some(usize::MAX);
+    }
+
+    /// The same for so many buffers and open files, where all at once would take too long; true when none is left.
+    pub fn flush_some(&mut self, count: usize) -> bool {
+        for _ in 0..count {
+            if let Some(mut buffer) = self.buffers.pop() {
+                buffer.flush(&mut self.troubles, 0);
+                self.places.remove(&(buffer.file.as_raw_fd(), buffer.how));
+            } else if let Some((key, _)) = self.open.oldest() {
+                let key = Arc::clone(key);
+                self.open.remove(&key);
+            } else {
+                break;
+            }
         }
-        self.buffers.clear();
-        self.open.clear();
+        let done = self.buffers.is_empty() && self.open.len() == 0;
+        if self.buffers.is_empty() {
+            self.due_ms = None;
+        }
+        done
+    }
+
+    /// Says what could not be written since the last call, for each file once a minute.
+    pub fn report(&mut self, log: &ErrorLog) {
+        for (path, error) in self.troubles.take_failures() {
+            let (path, error) = (path.display(), conf::os_error(&error));
+            log.write(
+                Level::Alert,
+                format_args!("write() to \"{path}\" failed ({error})"),
+            );
+        }
+    }
+
+    /// Closes files that have not been used for so long: those used least recently come first.
+    fn close_unused(&mut self, inactive_ms: u64, now_ms: u64) {
+        while let Some((key, entry)) = self.open.oldest()
+            && now_ms.saturating_sub(entry.used_ms) > inactive_ms
+        {
+            let key = Arc::clone(key);
+            self.open.remove(&key);
+        }
     }
 
     /// Writes so many buffers out and lets go of them, those that were begun last first; false if there are no more.
@@ -174,35 +260,31 @@ impl Logs {
     }
 
     fn make_room(&mut self, max: usize) {
-        while self.open.len() >= max.max(1) {
-            let oldest = self
-                .open
-                .iter()
-                .min_by_key(|(_, o)| o.turn)
-                .map(|(path, _)| path.clone());
-            match oldest {
-                Some(path) => self.open.remove(&path),
-                None => return,
-            };
+        while self.open.len() >= max.max(1)
+            && let Some((key, _)) = self.open.oldest()
+        {
+            let key = Arc::clone(key);
+            self.open.remove(&key);
         }
     }
 
-    fn buffer(&mut self, file: &Arc<File>, how: Buffering) -> &mut Buffer {
+    /// The place of the buffer of a file.
+    fn place(&mut self, (path, file): (&Path, &Arc<File>), how: Buffering) -> usize {
         let fd = file.as_raw_fd();
-        let found = self
-            .buffers
-            .iter()
-            .position(|b| b.file.as_raw_fd() == fd && b.how == how);
-        let at = found.unwrap_or_else(|| {
-            self.buffers.push(Buffer {
-                file: Arc::clone(file),
-                how,
-                data: Vec::with_capacity(how.size),
-                since_ms: 0,
+        let is_it = |b: &Buffer| b.file.as_raw_fd() == fd && b.how == how;
+        if !self.buffers.get(self.last).is_some_and(is_it) {
+            self.last = *self.places.entry((fd, how)).or_insert_with(|| {
+                self.buffers.push(Buffer {
+                    path: path.to_path_buf(),
+                    file: Arc::clone(file),
+                    how,
+                    data: Vec::with_capacity(how.size),
+                    since_ms: 0,
+                });
+                self.buffers.len() - 1
             });
-            self.buffers.len() - 1
-        });
-        &mut self.buffers[at]
+        }
+        self.last
     }
 }
 
@@ -213,20 +295,21 @@ impl Drop for Logs {
 }
 
 impl Buffer {
-    fn flush(&mut self) {
+    fn flush(&mut self, troubles: &mut Troubles, now_ms: u64) {
         if self.data.is_empty() {
             return;
         }
-        let _ = match self.how.gzip {
-            None => (&*self.file).write_all(&self.data),
+        match self.how.gzip {
+            None => troubles.put(&self.path, &self.file, &self.data, now_ms),
             Some(level) => {
                 let mut encoder = GzEncoder::new(Vec::new(), Compression::new(level));
+                // Memory takes everything.
                 let _ = encoder.write_all(&self.data);
-                encoder
-                    .finish()
-                    .and_then(|packed| (&*self.file).write_all(&packed))
+                if let Ok(packed) = encoder.finish() {
+                    troubles.put(&self.path, &self.file, &packed, now_ms);
+                }
             }
-        };
+        }
         self.data.clear();
     }
 }
@@ -241,100 +324,11 @@ fn open_append(path: &Path) -> std::io::Result<File> {
 
 /// Who may read and write a new log, before the umask: as those that the supervisor opens.
 const LOG_MODE: u32 = 0o644;
+/// Room for most lines.
+const LINE_BYTES: usize = 256;
+/// Most memory that is kept for the next line.
+const LINE_KEPT_BYTES: usize = 16 << 10;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Read;
-
-    fn file(name: &str) -> (PathBuf, Arc<File>) {
-        let path =
-            std::env::temp_dir().join(format!("firstbyte-logs-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_file(&path);
-        let file = open_append(&path).expect("the temporary directory is writable");
-        (path, Arc::new(file))
-    }
-
-    fn content(path: &Path) -> Vec<u8> {
-        std::fs::read(path).expect("the file was made above")
-    }
-
-    #[test]
-    fn a_buffer_is_written_when_full_or_due() {
-        let (path, log) = file("buffer");
-        let how = Some(Buffering {
-            size: 8,
-            flush_ms: Some(100),
-            gzip: None,
-        });
-        let mut logs = Logs::default();
-        logs.write(&log, b"aaaa\n", how, 0);
-        assert_eq!(content(&path), b"");
-        logs.write(&log, b"bbbb\n", how, 10);
-        assert_eq!(content(&path), b"aaaa\n");
-        assert_eq!(logs.flush_due(50), Some(110));
-        assert_eq!(logs.flush_due(110), None);
-        assert_eq!(content(&path), b"aaaa\nbbbb\n");
-        logs.write(&log, b"longer than the buffer\n", how, 111);
-        assert_eq!(content(&path), b"aaaa\nbbbb\nlonger than the buffer\n");
-        let _ = std::fs::remove_file(path);
-    }
-
-    #[test]
-    fn a_compressed_buffer_is_readable() {
-        let (path, log) = file("gzip");
-        let how = Some(Buffering {
-            size: 1024,
-            flush_ms: None,
-            gzip: Some(1),
-        });
-        let mut logs = Logs::default();
-        logs.write(&log, b"line\n", how, 0);
-        drop(logs);
-        let mut text = String::new();
-        let bytes = content(&path);
-        flate2::read::MultiGzDecoder::new(bytes.as_slice())
-            .read_to_string(&mut text)
-            .expect("gzip");
-        assert_eq!(text, "line\n");
-        let _ = std::fs::remove_file(path);
-    }
-
-    #[test]
-    fn files_named_by_variables_are_bounded() {
-        let mut logs = Logs::default();
-        let cache = Some(LogCache {
-            max: 2,
-            inactive_ms: 1000,
-            valid_ms: 60_000,
-            min_uses: 1,
-        });
-        for n in 0..5 {
-            let (path, _) = file(&format!("var{n}"));
-            logs.write_path(&path, b"x\n", cache, n).expect("writable");
-            assert_eq!(content(&path), b"x\n");
-            let _ = std::fs::remove_file(path);
-        }
-        assert_eq!(logs.open.len(), 2);
-    }
-
-    #[test]
-    fn a_file_named_by_variables_stays_open_from_its_min_uses_on() {
-        let mut logs = Logs::default();
-        let cache = Some(LogCache {
-            max: 2,
-            inactive_ms: 1000,
-            valid_ms: 60_000,
-            min_uses: 2,
-        });
-        let (path, _) = file("uses");
-        for expected in [false, true] {
-            logs.write_path(&path, b"x\n", cache, 0).expect("writable");
-            assert_eq!(logs.open[&path].file.is_some(), expected);
-        }
-        std::fs::remove_file(&path).expect("the file was made above");
-        logs.write_path(&path, b"x\n", cache, 0)
-            .expect("the descriptor is kept");
-        assert!(!path.exists());
-    }
-}
+#[path = "logs_tests.rs"]
+mod tests;

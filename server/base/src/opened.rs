@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::errlog::{ErrorLog, Level, MemoryBuffer, Output, Ring, Sink, Topics};
+use crate::errlog::{ErrorLog, FullDisk, Level, MemoryBuffer, Output, Ring, Sink, Topics};
 use crate::syslog::{Syslog, SyslogTarget};
 
 /// Where an error log goes.
@@ -68,6 +68,7 @@ impl OpenedLogs {
                 level: log.level,
                 topics: log.topics,
                 json: log.json,
+                disk: FullDisk::default(),
             })
         });
         ErrorLog::new(sinks.collect())

@@ -8,7 +8,6 @@
 //!
 //! Source: nginx documentation, "Shared memory zones" in the development guide.
 
-mod lru;
 mod names;
 
 use std::any::Any;
@@ -17,7 +16,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use lru::Lru;
+use crate::lru::Lru;
 pub use names::{Zones, refer, size_of};
 
 /// Values by key within a budget.

@@ -16,7 +16,7 @@ use crate::vars::Variable;
 
 pub use lookup::{basic_credentials, basic_user, decode_base64, find_arg, find_cookie};
 use lookup::{dashed, http_field, join, random_id, sent_field};
-use out::{Out, put, put_number, put_opt, put_seconds};
+use out::{Out, put, put_number, put_opt, put_seconds, put_three_digits};
 
 mod proxied;
 mod tcp;
@@ -239,7 +239,10 @@ const RESPONSE: &[Variable] = &[
         } else {
             status
         };
-        put(o, format!("{status:03}").as_bytes())
+        match status {
+            0..1000 => put_three_digits(o, status.into()),
+            _ => put_number(o, status.into()),
+        }
     }),
     Variable {
         name: "limit_rate",
@@ -283,14 +286,10 @@ const RESPONSE: &[Variable] = &[
 ];
 
 const CONNECTION: &[Variable] = &[
-    var!(
-        "remote_addr",
-        "address of the client",
-        |x, _, _, o| match x.client.peer {
-            Peer::Inet(addr) => put(o, addr.ip().to_string().as_bytes()),
-            Peer::Unix => put(o, b"unix:"),
-        }
-    ),
+    var!("remote_addr", "address of the client", |x, _, _, o| {
+        x.client.peer.push(o);
+        true
+    }),
     var!(
         "remote_port",
         "port of the client",

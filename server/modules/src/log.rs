@@ -9,9 +9,10 @@ mod format;
 mod options;
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use conf::{Arity, ConfError, Contexts, Directive, Row};
 use server_base::errlog::Level;
@@ -87,7 +88,8 @@ pub(crate) struct AccessLog {
 }
 
 enum Target {
-    File(PathBuf),
+    /// A path, and its file once a line has been written: looking it up by the path costs as much as half a line.
+    File(PathBuf, OnceLock<Arc<File>>),
     Computed(Value),
     /// The place of the server in the configuration's list.
     Syslog(usize),
@@ -203,7 +205,7 @@ fn access_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     // A buffer belongs to a file that stays open.
     if how.is_some() {
         let refused = match target {
-            Target::File(_) => "",
+            Target::File(..) => "",
             Target::Computed(_) => "buffered logs cannot have variables in name",
             Target::Syslog(_) => "logs to syslog cannot be buffered",
         };
@@ -212,7 +214,7 @@ fn access_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         }
     }
     // One file has one buffer, whichever location writes to it.
-    if let (Some(how), Target::File(path)) = (how, &target) {
+    if let (Some(how), Target::File(path, _)) = (how, &target) {
         let buffers = &mut b.conf_mut::<LogMain>().buffers;
         match buffers.get(path) {
             Some(other) if *other != how => {
@@ -246,7 +248,7 @@ fn target(b: &mut Build, d: &Directive) -> Result<Target, ConfError> {
         return Ok(Target::Syslog(b.syslog(server)));
     }
     Ok(match Value::compile(b, d, d.word(0))? {
-        value if value.constant().is_some() => Target::File(b.log_path(d.arg(0))),
+        value if value.constant().is_some() => Target::File(b.log_path(d.arg(0)), OnceLock::new()),
         value => Target::Computed(value),
     })
 }
@@ -308,7 +310,7 @@ fn default_log(b: &mut Build) -> Result<(), ConfError> {
     }
     let path = b.default_access_log();
     let log = AccessLog {
-        target: Target::File(path),
+        target: Target::File(path, OnceLock::new()),
         format,
         how: None,
         condition: None,
@@ -324,18 +326,28 @@ fn write(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let http = Rc::clone(&x.http);
     let conf: &LogLoc = x.loc(&http);
     let Some(logs) = &conf.logs else { return };
+    if logs.is_empty() {
+        return;
+    }
+    let mut line = cx.logs.take_line();
     for log in logs.iter() {
         if let Some(condition) = &log.condition
             && !condition.is_true(x, cx)
         {
             continue;
         }
-        let line = log.format.line(x, cx);
+        line.clear();
+        log.format.line(x, cx, &mut line);
         match &log.target {
-            Target::File(path) => {
-                let file = http.logs.get().and_then(|logs| logs.files.get(path));
+            Target::File(path, file) => {
+                let known = || http.logs.get().and_then(|logs| logs.files.get(path));
+                let file = file.get().or_else(|| {
+                    let found = Arc::clone(known()?);
+                    Some(file.get_or_init(|| found))
+                });
                 if let Some(file) = file {
-                    cx.logs.write(file, &line, log.how, cx.clock.mono_ms);
+                    let now_ms = cx.clock.mono_ms;
+                    cx.logs.write((path, file), &line, log.how, now_ms);
                 }
             }
             Target::Computed(path) => write_computed(x, cx, path, &line, conf.cache.flatten()),
@@ -347,6 +359,7 @@ fn write(x: &mut Exchange, cx: &mut Ctx<'_>) {
             }
         }
     }
+    cx.logs.return_line(line);
 }
 
 fn write_computed(

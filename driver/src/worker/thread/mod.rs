@@ -193,6 +193,7 @@ impl Thread {
             }
         };
         consider(self.shared.logs.flush_due(now));
+        self.shared.logs.report(&self.setup.log);
         consider(self.shared.dialer.names.deadline());
         consider(self.quit.and_then(|q| q.deadline_ms));
         consider(self.chores.as_ref().and_then(|chores| chores.due_ms()));

@@ -6,75 +6,99 @@
 //!
 //! Source: nginx documentation, `error_log`; RFC 8259, section 7; RFC 3339.
 
+use std::cell::Cell;
 use std::fmt::{self, Write};
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use engines::http::{Civil, civil};
+use super::stamp::{Rfc3339, ids, push_local};
+use super::{Details, Level, Record};
+use crate::decimal::push_decimal;
 
-use super::{Details, Level, Record, THREAD};
-use crate::clock::utc_offset_s;
-
-/// nginx's line, with its end.
-pub(super) fn text(record: &Record<'_>) -> Vec<u8> {
-    let (seconds, _) = now();
-    let Civil {
-        year: y,
-        month: mo,
-        day: d,
-        hour: h,
-        minute: mi,
-        second: s,
-        ..
-    } = civil(seconds + i64::from(utc_offset_s()));
+/// Appends nginx's line, with its end, to an empty buffer. `now` is the wall clock in seconds.
+///
+/// In a storm of errors this is most of what a line costs besides its write, so each part is appended where it belongs, and
+/// what is the same for all lines of a second is kept.
+pub(super) fn text(record: &Record<'_>, now: i64, line: &mut Vec<u8>) {
+    push_local(now, line);
+    line.extend_from_slice(b" [");
+    line.extend_from_slice(record.level.name().as_bytes());
+    line.extend_from_slice(b"] ");
     let (pid, thread) = ids();
-    let mut line = format!(
-        "{y:04}/{mo:02}/{d:02} {h:02}:{mi:02}:{s:02} [{}] {pid}#{thread}: ",
-        record.level.name()
-    );
+    push_decimal(line, pid.into());
+    line.push(b'#');
+    push_decimal(line, thread.into());
+    line.extend_from_slice(b": ");
     let start = line.len();
     if let Some(connection) = record.connection {
-        let _ = write!(line, "*{connection} ");
+        line.push(b'*');
+        push_decimal(line, connection);
+        line.push(b' ');
     }
-    let _ = fmt::write(&mut line, record.message);
+    let _ = fmt::write(&mut Bytes(line), record.message);
     if let Some(details) = told(record) {
-        push_details(details, &mut line);
+        push_details(details, line);
     }
-    let mut bytes = line.into_bytes();
-    bytes.truncate(MAX_LINE_BYTES);
-    for b in &mut bytes[start..] {
+    line.truncate(MAX_LINE_BYTES);
+    for b in &mut line[start..] {
         if *b < 0x20 || *b == 0x7f {
             *b = b' ';
         }
     }
-    bytes.push(b'\n');
-    bytes
+    line.push(b'\n');
 }
 
-/// `, client: 127.0.0.1, server: localhost, request: "GET / HTTP/1.1", host: "localhost"`.
-fn push_details(details: &Details<'_>, line: &mut String) {
-    let _ = write!(line, ", client: {}, server: ", details.client);
-    escape(details.server, line);
-    for (name, value) in quoted(details) {
-        let Some(value) = value else { continue };
-        let _ = write!(line, ", {name}: \"");
-        escape(value, line);
-        line.push('"');
+/// Memory for a line, which the thread keeps from one to the next.
+pub(super) fn take_buffer() -> Vec<u8> {
+    // At the end of a thread its memory may be gone.
+    LINE.try_with(Cell::take).unwrap_or_default()
+}
+
+/// Takes the memory of a line back, unless a long message has made it large.
+pub(super) fn return_buffer(mut line: Vec<u8>) {
+    if line.capacity() <= LINE_KEPT_BYTES {
+        line.clear();
+        let _ = LINE.try_with(|kept| kept.set(line));
     }
 }
 
+/// Bytes as what a formatter writes to.
+struct Bytes<'a>(&'a mut Vec<u8>);
+
+impl Write for Bytes<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// `, client: 127.0.0.1, server: localhost, request: "GET / HTTP/1.1", host: "localhost"`.
+fn push_details(details: &Details<'_>, line: &mut Vec<u8>) {
+    line.extend_from_slice(b", client: ");
+    details.client.push(line);
+    line.extend_from_slice(b", server: ");
+    push_escaped(details.server, line);
+    for (name, value) in quoted(details) {
+        let Some(value) = value else { continue };
+        line.extend_from_slice(b", ");
+        line.extend_from_slice(name.as_bytes());
+        line.extend_from_slice(b": \"");
+        push_escaped(value, line);
+        line.push(b'"');
+    }
+}
+
+fn push_escaped(text: &[u8], line: &mut Vec<u8>) {
+    // Bytes take everything.
+    let _ = write_shown(text, &mut Bytes(line));
+}
+
 /// A JSON object with its end of line.
-pub(super) fn json(record: &Record<'_>) -> Vec<u8> {
-    let (seconds, ms) = now();
+pub(super) fn json(record: &Record<'_>, (seconds, ms): (i64, u32)) -> Vec<u8> {
     let (pid, thread) = ids();
     let mut line = String::with_capacity(512);
     let _ = write!(
         line,
         "{{\"time\":\"{}\",\"level\":\"{}\",\"pid\":{pid},\"thread\":{thread}",
-        Rfc3339 {
-            seconds,
-            ms,
-            offset_s: utc_offset_s()
-        },
+        Rfc3339::local(seconds, ms),
         record.level.name()
     );
     if let Some(connection) = record.connection {
@@ -144,15 +168,25 @@ pub struct Shown<'a>(
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for &b in self.0 {
-            if (0x20..0x7f).contains(&b) {
-                f.write_char(char::from(b))?;
-            } else {
-                write!(f, "\\x{b:02X}")?;
-            }
-        }
-        Ok(())
+        write_shown(self.0, f)
     }
+}
+
+/// Writes runs of printable bytes whole, since most texts are one.
+fn write_shown(mut text: &[u8], out: &mut impl Write) -> fmt::Result {
+    let is_plain = |b: &u8| (0x20..0x7f).contains(b);
+    while !text.is_empty() {
+        let end = text.iter().position(|b| !is_plain(b));
+        let (plain, rest) = text.split_at(end.unwrap_or(text.len()));
+        // ASCII alone is UTF-8.
+        out.write_str(std::str::from_utf8(plain).unwrap_or_default())?;
+        text = rest;
+        if let Some((b, rest)) = text.split_first() {
+            write!(out, "\\x{b:02X}")?;
+            text = rest;
+        }
+    }
+    Ok(())
 }
 
 /// What the record tells of its request: as in nginx, debugging messages tell nothing.
@@ -170,49 +204,12 @@ fn quoted<'a>(details: &Details<'a>) -> [(&'static str, Option<&'a [u8]>); 5] {
     ]
 }
 
-/// `2026-11-21T03:41:18.123+01:00`.
-struct Rfc3339 {
-    seconds: i64,
-    ms: u32,
-    offset_s: i32,
+thread_local! {
+    static LINE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-impl fmt::Display for Rfc3339 {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let t = civil(self.seconds + i64::from(self.offset_s));
-        let sign = if self.offset_s < 0 { '-' } else { '+' };
-        let minutes = self.offset_s.unsigned_abs() / 60;
-        write!(
-            f,
-            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}{sign}{:02}:{:02}",
-            t.year,
-            t.month,
-            t.day,
-            t.hour,
-            t.minute,
-            t.second,
-            self.ms,
-            minutes / 60,
-            minutes % 60
-        )
-    }
-}
-
-/// The wall clock: seconds since 1970, and milliseconds.
-pub(crate) fn now() -> (i64, u32) {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or((0, 0), |d| (d.as_secs() as i64, d.subsec_millis()))
-}
-
-/// The numbers of this process and thread.
-fn ids() -> (u32, u32) {
-    let pid = std::process::id();
-    match THREAD.get() {
-        0 => (pid, pid),
-        thread => (pid, thread),
-    }
-}
+/// Most memory that a thread keeps for its next line.
+const LINE_KEPT_BYTES: usize = 4 * MAX_LINE_BYTES;
 
 /// Longest line written, as nginx's NGX_MAX_ERROR_STR.
 pub const MAX_LINE_BYTES: usize = 2048;
@@ -236,6 +233,18 @@ mod tests {
             request,
             everywhere: false,
         }
+    }
+
+    fn text(record: &Record<'_>) -> Vec<u8> {
+        let mut line = take_buffer();
+        super::text(record, 784_111_777, &mut line);
+        let text = line.clone();
+        return_buffer(line);
+        text
+    }
+
+    fn json(record: &Record<'_>) -> Vec<u8> {
+        super::json(record, (784_111_777, 0))
     }
 
     fn details<'a>(bytes: &'a [u8]) -> Details<'a> {
@@ -267,9 +276,25 @@ mod tests {
 
     #[test]
     fn escape_writes_hex() {
-        let mut out = String::new();
-        escape(b"a\x1b\xff", &mut out);
-        assert_eq!(out, "a\\x1B\\xFF");
+        for (bytes, shown) in [
+            (&b"a\x1b\xff"[..], "a\\x1B\\xFF"),
+            (b"\x1fa~\x7f\x80b c", "\\x1Fa~\\x7F\\x80b c"),
+            (b"", ""),
+        ] {
+            let mut out = String::new();
+            escape(bytes, &mut out);
+            assert_eq!(out, shown);
+        }
+    }
+
+    #[test]
+    fn the_memory_of_a_long_line_is_not_kept() {
+        let long = text(&record(
+            format_args!("{}", "x".repeat(LINE_KEPT_BYTES)),
+            None,
+        ));
+        assert_eq!(long.len(), MAX_LINE_BYTES + 1);
+        assert!(take_buffer().capacity() <= LINE_KEPT_BYTES);
     }
 
     #[test]
@@ -316,20 +341,5 @@ mod tests {
         out.clear();
         push_json("xx\u{1f980}".as_bytes(), 14, &mut out);
         assert_eq!(out, "xx\\ud83e\\udd80");
-    }
-
-    #[test]
-    fn times_have_milliseconds_and_an_offset() {
-        let time = |ms, offset_s| {
-            let seconds = 784_111_777;
-            Rfc3339 {
-                seconds,
-                ms,
-                offset_s,
-            }
-            .to_string()
-        };
-        assert_eq!(time(7, 0), "1994-11-06T08:49:37.007+00:00");
-        assert_eq!(time(999, -12_600), "1994-11-06T05:19:37.999-03:30");
     }
 }

@@ -21,7 +21,15 @@ pub(crate) fn put_opt(out: &mut Out, bytes: Option<&[u8]>) -> bool {
     }
 }
 
+/// A number with leading zeros; the digits above the third are left out.
+pub(crate) fn put_three_digits(out: &mut Out, n: u64) -> bool {
+    let digits = [100, 10, 1].map(|unit| b'0' + (n / unit % 10) as u8);
+    put(out, &digits)
+}
+
 /// Seconds with milliseconds: `1.234`.
 pub(crate) fn put_seconds(out: &mut Out, ms: u64) -> bool {
-    put(out, format!("{}.{:03}", ms / 1000, ms % 1000).as_bytes())
+    put_number(out, ms / 1000);
+    out.push(b'.');
+    put_three_digits(out, ms % 1000)
 }

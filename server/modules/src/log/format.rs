@@ -22,49 +22,45 @@ pub(super) enum Escaping {
 }
 
 impl Format {
-    /// One line of the log, with its end.
-    pub(super) fn line(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
-        let mut line = Vec::with_capacity(256);
-        let mut value = Vec::new();
+    /// Appends one line of the log, with its end.
+    pub(super) fn line(&self, x: &mut Exchange, cx: &mut Ctx<'_>, line: &mut Vec<u8>) {
         for part in &self.value.parts {
+            let start = line.len();
             match part {
                 Part::Text(text) => line.extend_from_slice(text),
                 Part::Var(id) => {
-                    value.clear();
-                    let found = vars::append(*id, x, cx, &mut value);
-                    self.escape.write(found, &value, &mut line);
+                    let found = vars::append(*id, x, cx, line);
+                    self.escape.apply(found, start, line);
                 }
                 Part::Capture(n) => {
-                    let n = usize::from(*n);
-                    let text = x.captures.get(n).to_vec();
-                    self.escape.write(true, &text, &mut line);
+                    line.extend_from_slice(x.captures.get(usize::from(*n)));
+                    self.escape.apply(true, start, line);
                 }
             }
         }
         line.push(b'\n');
-        line
     }
 }
 
 impl Escaping {
-    fn write(self, found: bool, value: &[u8], out: &mut Vec<u8>) {
+    /// Escapes the value that begins at `start`. Most values need none, so they are written where they belong, and looked at
+    /// once without branches.
+    fn apply(self, found: bool, start: usize, line: &mut Vec<u8>) {
+        let any = |is: fn(u8) -> bool| line[start..].iter().fold(false, |any, b| any | is(*b));
         match self {
-            Self::Default if !found => out.push(b'-'),
-            // Most values need no escape: one look without branches, then one copy.
-            Self::Default if !value.iter().fold(false, |any, b| any | is_escaped(*b)) => {
-                out.extend_from_slice(value);
+            Self::Default if !found => {
+                line.truncate(start);
+                line.push(b'-');
             }
-            Self::Default => {
-                for &b in value {
-                    if is_escaped(b) {
-                        out.extend_from_slice(format!("\\x{b:02X}").as_bytes());
-                    } else {
-                        out.push(b);
-                    }
-                }
+            Self::Default if any(is_escaped) => {
+                let value = line.split_off(start);
+                write_default(&value, line);
             }
-            Self::Json => write_json(value, out),
-            Self::None => out.extend_from_slice(value),
+            Self::Json if any(is_escaped_in_json) => {
+                let value = line.split_off(start);
+                write_json(&value, line);
+            }
+            _ => {}
         }
     }
 }
@@ -72,6 +68,21 @@ impl Escaping {
 /// Whether nginx writes a byte as `\xHH`: a control, a quote, a backslash, or none of ASCII.
 fn is_escaped(b: u8) -> bool {
     matches!(b, b'"' | b'\\' | 0..0x20 | 0x7f..)
+}
+
+fn write_default(value: &[u8], out: &mut Vec<u8>) {
+    for &b in value {
+        if is_escaped(b) {
+            out.extend_from_slice(format!("\\x{b:02X}").as_bytes());
+        } else {
+            out.push(b);
+        }
+    }
+}
+
+/// Whether a byte is written as something else in a string of JSON.
+fn is_escaped_in_json(b: u8) -> bool {
+    matches!(b, b'"' | b'\\' | 0..0x20)
 }
 
 fn write_json(value: &[u8], out: &mut Vec<u8>) {
@@ -94,9 +105,15 @@ mod tests {
     use super::*;
 
     fn written(how: Escaping, found: bool, value: &[u8]) -> String {
-        let mut out = Vec::new();
-        how.write(found, value, &mut out);
-        String::from_utf8_lossy(&out).into_owned()
+        let before = b"\"";
+        let mut out = before.to_vec();
+        out.extend_from_slice(value);
+        how.apply(found, before.len(), &mut out);
+        assert!(
+            out.starts_with(before),
+            "what stands before is left as it is"
+        );
+        String::from_utf8_lossy(&out[before.len()..]).into_owned()
     }
 
     #[test]

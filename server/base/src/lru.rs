@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Values by key, and the keys in order of use.
-pub(super) struct Lru<V> {
+pub(crate) struct Lru<V> {
     index: HashMap<Arc<[u8]>, u32>,
     nodes: Vec<Node<V>>,
     free: Vec<u32>,
@@ -32,12 +32,12 @@ impl<V> Default for Lru<V> {
 }
 
 impl<V> Lru<V> {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.index.len()
     }
 
     /// The value of a key, which becomes the one used last.
-    pub(super) fn get_mut(&mut self, key: &[u8]) -> Option<&mut V> {
+    pub(crate) fn get_mut(&mut self, key: &[u8]) -> Option<&mut V> {
         let at = *self.index.get(key)?;
         self.unlink(at);
         self.link(at);
@@ -48,7 +48,7 @@ impl<V> Lru<V> {
     }
 
     /// Adds a value as the one used last; the key must be new.
-    pub(super) fn insert(&mut self, key: &[u8], value: V) {
+    pub(crate) fn insert(&mut self, key: &[u8], value: V) {
         let key: Arc<[u8]> = key.into();
         let node = Node {
             newer: NONE,
@@ -66,7 +66,7 @@ impl<V> Lru<V> {
         self.link(at);
     }
 
-    pub(super) fn remove(&mut self, key: &[u8]) -> Option<V> {
+    pub(crate) fn remove(&mut self, key: &[u8]) -> Option<V> {
         let at = self.index.remove(key)?;
         self.unlink(at);
         self.free.push(at);
@@ -74,7 +74,7 @@ impl<V> Lru<V> {
     }
 
     /// The entry that was not used for the longest time.
-    pub(super) fn oldest(&self) -> Option<(&Arc<[u8]>, &V)> {
+    pub(crate) fn oldest(&self) -> Option<(&Arc<[u8]>, &V)> {
         let node = self.nodes.get(self.oldest as usize)?;
         node.entry.as_ref().map(|(key, value)| (key, value))
     }
