@@ -91,13 +91,14 @@ fn conf() -> String {
 
 /// Compares requests in reloads with requests before.
 fn judge(server: &Server, request: &mut dyn FnMut() -> String) {
+    // Who answers has begun to serve.
+    let before = request();
     let thread = serving_thread(server);
     let (mut quiet, mut reloads) = (Slowest::default(), Slowest::default());
     let until = Instant::now() + Duration::from_secs(2);
     while Instant::now() < until {
         quiet.request(&thread, request);
     }
-    let before = request();
     let number: usize = before[1..].parse().expect("a generation");
     let stall = worst_stall_while(|| {
         for n in number..number + RELOADS {

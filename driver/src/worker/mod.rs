@@ -302,7 +302,8 @@ impl Worker {
         self.keepers.push(keeper);
         let applied = self.apply(bundle, cycle);
         match &applied {
-            Ok(()) if first => {}
+            // What was needed to build it is not needed again soon.
+            Ok(()) if first => trim(),
             Ok(()) => meters::event(Event::Reload),
             Err(_) => meters::event(Event::ReloadFailed),
         }

@@ -30,7 +30,7 @@ use super::orders::{Counters, Order, Setup};
 use super::shared::Shared;
 use super::slab::Key;
 use super::tables::{Kind, Tables};
-use reload::Chores;
+use reload::Deferred;
 use room::Candidates;
 
 /// One worker thread.
@@ -49,7 +49,7 @@ pub struct Thread {
     accepting: Accepting,
     quit: Option<Quit>,
     /// Boxed, since there is hardly ever something to do.
-    chores: Option<Box<Chores>>,
+    deferred: Option<Box<Deferred>>,
     /// The last setup that was ordered has `debug_connection`.
     debugs: bool,
     /// The connection accepted last has one of the descriptors that are left to files.
@@ -120,7 +120,7 @@ impl Thread {
             started: first_start(),
             accepting: Accepting::Never,
             quit: None,
-            chores: None,
+            deferred: None,
             tight: false,
             candidates: Candidates::new(),
             search_after_ms: 0,
@@ -196,7 +196,11 @@ impl Thread {
         self.shared.logs.report(&self.setup.log);
         consider(self.shared.dialer.names.deadline());
         consider(self.quit.and_then(|q| q.deadline_ms));
-        consider(self.chores.as_ref().and_then(|chores| chores.due_ms()));
+        consider(
+            self.deferred
+                .as_ref()
+                .and_then(|deferred| deferred.due_ms()),
+        );
         if let Accepting::NotBefore(at) = self.accepting {
             consider(Some(at));
         }
@@ -243,7 +247,7 @@ impl Thread {
     }
 
     fn quit(&mut self, timeout_ms: Option<u64>) {
-        self.finish_chores();
+        self.finish_deferred();
         let now = self.shared.clock.mono_ms;
         self.quit = Some(Quit {
             deadline_ms: timeout_ms.map(|t| now + t),
@@ -267,8 +271,8 @@ impl Thread {
         {
             self.listen();
         }
-        if self.chores.is_some() {
-            self.do_chores();
+        if self.deferred.is_some() {
+            self.do_deferred();
         }
         match self.quit {
             Some(quit) => {

@@ -13,13 +13,13 @@ use crate::worker::reload::{Change, Changes, Reloads, STEPS_A_TURN};
 
 /// What a thread has to do besides serving.
 #[derive(Default)]
-pub(super) struct Chores {
+pub(super) struct Deferred {
     changes: Changes<Box<Setup>>,
     /// Logs whose buffers are to be written out, and who waits for that.
     flushes: Vec<(Logs, Option<Sender<()>>)>,
 }
 
-impl Chores {
+impl Deferred {
     /// When there is something to do, monotonic milliseconds; 0: at once.
     pub(super) fn due_ms(&self) -> Option<u64> {
         match self.flushes.is_empty() {
@@ -45,7 +45,7 @@ impl Thread {
     /// Has the buffers of logs written out, piece by piece; then `done` is dropped.
     pub(super) fn flush_logs(&mut self, done: Option<Sender<()>>) {
         let logs = std::mem::take(&mut self.shared.logs);
-        self.chores
+        self.deferred
             .get_or_insert_default()
             .flushes
             .push((logs, done));
@@ -53,28 +53,28 @@ impl Thread {
 
     /// Does a piece of what is to be done besides serving.
     #[cold]
-    pub(super) fn do_chores(&mut self) {
+    pub(super) fn do_deferred(&mut self) {
         self.reload_some(STEPS_A_TURN);
-        let Some(chores) = &mut self.chores else {
+        let Some(deferred) = &mut self.deferred else {
             return;
         };
-        if let Some((logs, _)) = chores.flushes.first_mut()
+        if let Some((logs, _)) = deferred.flushes.first_mut()
             && !logs.flush_some(FLUSHES_A_TURN)
         {
-            chores.flushes.remove(0);
+            deferred.flushes.remove(0);
         }
-        if chores.flushes.is_empty() && chores.changes.is_over() {
-            self.chores = None;
+        if deferred.flushes.is_empty() && deferred.changes.is_over() {
+            self.deferred = None;
         }
     }
 
     /// Makes all changes that wait, and writes all buffers out, at once.
-    pub(super) fn finish_chores(&mut self) {
-        if self.chores.is_some() {
+    pub(super) fn finish_deferred(&mut self) {
+        if self.deferred.is_some() {
             self.reload_all();
         }
-        if let Some(chores) = &mut self.chores {
-            chores.flushes.clear();
+        if let Some(deferred) = &mut self.deferred {
+            deferred.flushes.clear();
         }
     }
 
@@ -102,7 +102,7 @@ impl Reloads for Thread {
     type Setup = Box<Setup>;
 
     fn changes(&mut self) -> &mut Changes<Box<Setup>> {
-        &mut self.chores.get_or_insert_default().changes
+        &mut self.deferred.get_or_insert_default().changes
     }
 
     fn leave_listener(&mut self, port: usize, setup: &Box<Setup>) {
