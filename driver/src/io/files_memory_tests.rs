@@ -36,7 +36,7 @@ fn files_are_kept_up_to_the_limit_one_byte_below_and_not_one_above() {
         assert_eq!(cache.memory_bytes(), if kept { weight } else { 0 });
         assert_eq!(cache.len(), usize::from(!kept), "else its descriptor is");
         assert_eq!(cache.content(&opened).as_deref(), Some(&b"12345678"[..]));
-        assert_eq!(open(&mut cache, &path).expect("open").settled, true);
+        assert!(open(&mut cache, &path).expect("open").settled);
     }
     let mut cache = later(2 * weight - 1);
     let other = dir.file("g", "12345678");

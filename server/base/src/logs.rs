@@ -248,17 +248,6 @@ impl Logs {
         }
     }
 
-    /// Writes so many buffers out and lets go of them, those that were begun last first; false if there are no more.
-    pub fn flush_some(&mut self, most: usize) -> bool {
-        for _ in 0..most {
-            let Some(mut buffer) = self.buffers.pop() else {
-                return false;
-            };
-            buffer.flush();
-        }
-        !self.buffers.is_empty()
-    }
-
     fn make_room(&mut self, max: usize) {
         while self.open.len() >= max.max(1)
             && let Some((key, _)) = self.open.oldest()

@@ -59,8 +59,9 @@ impl Thread {
             return;
         };
         if let Some((logs, _)) = deferred.flushes.first_mut()
-            && !logs.flush_some(FLUSHES_A_TURN)
+            && logs.flush_some(FLUSHES_A_TURN)
         {
+            logs.report(&self.setup.log);
             deferred.flushes.remove(0);
         }
         if deferred.flushes.is_empty() && deferred.changes.is_over() {
