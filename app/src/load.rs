@@ -66,6 +66,14 @@ pub(crate) struct Built {
     pub(crate) cycle: Cycle,
 }
 
+impl Built {
+    /// What a worker takes of a configuration of this generation.
+    pub(crate) fn new(generation: u64, cycle: &Cycle) -> Self {
+        let cycle = cycle.for_worker();
+        Self { generation, cycle }
+    }
+}
+
 /// How a worker builds what the supervisor sends; `built` is what its process was forked with, which need not be built
 /// twice.
 pub(crate) fn in_worker(built: Option<Built>) -> driver::worker::Load {

@@ -12,6 +12,13 @@ use std::time::{Duration, Instant};
 pub fn worst_stall_while(task: impl FnOnce()) -> Duration {
     const NAP: Duration = Duration::from_millis(1);
     let over = AtomicBool::new(false);
+    // A task that panics must not leave the watch behind, for which the scope waits.
+    struct Over<'a>(&'a AtomicBool);
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
     thread::scope(|scope| {
         let watch = scope.spawn(|| {
             let mut worst = Duration::ZERO;
@@ -22,8 +29,9 @@ pub fn worst_stall_while(task: impl FnOnce()) -> Duration {
             }
             worst
         });
+        let end = Over(&over);
         task();
-        over.store(true, Ordering::Relaxed);
+        drop(end);
         watch.join().expect("the watch does not panic")
     })
 }

@@ -8,6 +8,7 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use firstbyte_tests::busy::{inconclusive, worst_stall_while};
@@ -22,6 +23,13 @@ const SPARED: usize = 2_000;
 const AT_A_TIME: usize = 250;
 /// How long the machine may keep a thread waiting for the measured times to mean anything.
 const STALL_MAX: Duration = Duration::from_millis(20);
+
+/// The tests share the descriptors of one process, and its processors.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Raises the limit of open files of this process, which the server inherits; gives how many connections that allows.
 fn allowed() -> usize {
@@ -123,6 +131,7 @@ fn cost_ns(pid: u32, busy: &mut [TcpStream]) -> u64 {
 
 #[test]
 fn idle_connections_are_kept_by_the_thousands_and_cost_the_busy_ones_nothing() {
+    let _alone = alone();
     let most = allowed();
     let server = server(most, "");
     let (pid, port) = (server.workers()[0], server.port());
@@ -216,6 +225,7 @@ fn burst(port: u16, count: usize) {
 
 #[track_caller]
 fn burst_holds_nobody_up(events: &str) {
+    let _alone = alone();
     let count = BURST.min(allowed() / 2);
     let server = server(count + 1000, events);
     let port = server.port();

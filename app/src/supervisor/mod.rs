@@ -141,10 +141,7 @@ fn prepare(
         reported("signal()", signal::ignore(*signo), &console)?;
     }
     let inherited = Inheritance::take(&console);
-    let built = Built {
-        generation: FIRST_GENERATION,
-        cycle: loaded.cycle.for_worker(),
-    };
+    let built = Built::new(FIRST_GENERATION, &loaded.cycle);
     let current = open_first(loaded, &inherited, &console)?;
     let left = upgrade::unclaimed(&inherited, &current.listeners);
     let predecessor = inherited.predecessor;
@@ -159,8 +156,6 @@ fn prepare(
     // Its predecessor has left the terminal already.
     let daemonized = current.main.daemon || predecessor.is_some();
     let mut notify = Notify::from_environment(predecessor, &console);
-    // The texts as they were parsed are not needed any more, and what is forked from here on need not have them.
-    heap::trim();
     // The manager must know of the child before this process, which it started, ends.
     let announce = |child| notify.main_process(child, &running);
     if daemonized
@@ -219,6 +214,8 @@ fn open_first(
         return Err(reported);
     }
     listeners::apply_options_to_given(&first.listeners, console);
+    // The texts as they were parsed are not needed any more, and what is forked from here on need not have them.
+    heap::trim();
     Ok(first)
 }
 
