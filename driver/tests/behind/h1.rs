@@ -142,12 +142,14 @@ impl Client {
     }
 
     /// What the judge needs to know of how the client behaved.
-    fn note(&self, wire: &Wire, link: &Link) {
+    fn note(&self, wire: &Wire, link: &Link, now_ms: u64) {
         let mut book = self.book.borrow_mut();
         let mut is_ended_before = false;
         for (at, asked) in self.asks.iter().enumerate() {
             // What was whole for the client may have failed later, and with it the connection.
-            let fails_late = book.attempts_of(asked.ask).any(|(_, a)| a.may_fail_late());
+            let mut attempts = book.attempts_of(asked.ask);
+            let fails_late = attempts.any(|(_, attempt)| attempt.may_fail_late(now_ms));
+            drop(attempts);
             let ask = &mut book.asks[asked.ask];
             // When its turn came is not known of one behind another.
             if self.bursts && at > 0 {
@@ -289,7 +291,7 @@ impl Guest for Client {
         if let Some(violation) = wire.violations.first() {
             return Err(violation.clone());
         }
-        self.note(&wire, link);
+        self.note(&wire, link, now_ms);
         let first = self.answered;
         self.read(&wire)?;
         let ended = wire.closed || wire.shutdown_ms.is_some();

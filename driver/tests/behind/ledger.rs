@@ -6,7 +6,7 @@ use std::rc::Rc;
 use sim::Random;
 
 use super::plan::Plan;
-use super::site::{PLACES, Place};
+use super::site::{LEAST_MS, PLACES, Place};
 use super::speaks::Speaks;
 
 /// What a client asks for.
@@ -83,9 +83,14 @@ impl Attempt {
         self.may_be_whole() && self.plan.as_ref().is_some_and(is_sound)
     }
 
-    /// Whether the attempt may fail though nothing of the answer is missing but its end.
-    pub(crate) fn may_fail_late(&self) -> bool {
-        let fails = |plan: &Plan| plan.enough_at.is_some() && !plan.is_sound();
+    /// Whether the attempt may fail though nothing of the answer is missing but its end: that is broken, or does not come in
+    /// time.
+    pub(crate) fn may_fail_late(&self, now_ms: u64) -> bool {
+        let is_late = now_ms >= self.begun_ms + LEAST_MS;
+        let fails = |plan: &Plan| {
+            let ends = plan.is_sound() && (self.said >= plan.whole_at || !is_late);
+            plan.enough_at.is_some() && !ends
+        };
         self.may_be_whole() && self.plan.as_ref().is_some_and(fails)
     }
 

@@ -47,6 +47,8 @@ pub(crate) struct Peer {
     pings: VecDeque<[u8; 8]>,
     /// It has broken the protocol, which gets this code.
     sin: Option<u32>,
+    /// What broke it was a connection window above the limit.
+    overflows: bool,
     /// Bytes of the server that were heard.
     heard: usize,
     decoder: Decoder,
@@ -200,6 +202,7 @@ impl Guest for Peer {
             told: VecDeque::new(),
             pings: VecDeque::new(),
             sin: None,
+            overflows: false,
             heard: 0,
             decoder: Decoder::new(4096),
             block: None,

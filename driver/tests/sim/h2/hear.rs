@@ -92,6 +92,11 @@ impl Peer {
         let id = frame.stream;
         let len = frame.payload.len() as i64;
         self.window -= len;
+        if self.overflows && self.window <= 0 {
+            // All of the window was used before the update came that was to be too large: it was not.
+            self.window += MAX_WINDOW;
+            (self.overflows, self.sin) = (false, None);
+        }
         let connection = self.window;
         let stream = self
             .streams

@@ -323,6 +323,7 @@ impl Peer {
         let flags = if kind == HEADERS { END_HEADERS } else { 0 };
         self.frame(kind, flags, stream, payload);
         self.sin = Some(code);
+        self.overflows = kind == WINDOW_UPDATE && payload[0] != 0;
     }
 }
 
