@@ -85,30 +85,32 @@ pub trait Reloads: EventLoop {
         }
     }
 
-    /// Ends what is left of an older configuration, where its time is over.
+    /// Ends what is left of older configurations whose time is over.
     fn sweep_some(&mut self, steps: &mut usize) {
         let now_ms = self.parts().1.clock.mono_ms;
-        let due = |sweep: &mut Sweep| sweep.at_ms <= now_ms;
-        let Some(mut sweep) = self.changes().sweep.take_if(due) else {
+        while let Some(mut sweep) = self.changes().take_sweep(now_ms) {
+            while sweep.next < self.parts().0.clients.slots() {
+                if *steps == 0 {
+                    return self.changes().sweeps.push_front(sweep);
+                }
+                *steps -= 1;
+                self.sweep_slot(sweep.next, sweep.number);
+                sweep.next += 1;
+            }
+        }
+    }
+
+    /// Ends what the connection in a slot has of configurations before this number.
+    fn sweep_slot(&mut self, slot: u32, number: u64) {
+        let clients = &mut self.parts().0.clients;
+        let Some(key) = clients.key_at(slot) else {
             return;
         };
-        while sweep.next < self.parts().0.clients.slots() {
-            if *steps == 0 {
-                // A change that was made meanwhile has a time of its own.
-                self.changes().sweep.get_or_insert(sweep);
-                return;
-            }
-            *steps -= 1;
-            let clients = &mut self.parts().0.clients;
-            let key = clients.key_at(sweep.next);
-            sweep.next += 1;
-            let Some(key) = key else { continue };
-            let conn = clients.get_mut(key);
-            let is_older = conn.is_some_and(|conn| conn.is_older_than(sweep.number));
-            self.sweeping(key, sweep.number, is_older);
-            if is_older {
-                self.abort(key);
-            }
+        let conn = clients.get_mut(key);
+        let is_older = conn.is_some_and(|conn| conn.is_older_than(number));
+        self.sweeping(key, number, is_older);
+        if is_older {
+            self.abort(key);
         }
     }
 }
@@ -117,7 +119,8 @@ pub trait Reloads: EventLoop {
 pub struct Changes<S> {
     /// Changes to be made, the first of them in progress.
     waiting: VecDeque<Change<S>>,
-    sweep: Option<Sweep>,
+    /// Those of configurations whose requests may still go on, in the order of their times.
+    sweeps: VecDeque<Sweep>,
     /// Configurations whose settings of ports are to be freed.
     prepared: Vec<ThreadConfig>,
     /// Older configurations. That exchanges refer to them as well is why none of these frees one.
@@ -139,7 +142,7 @@ impl<S> Default for Changes<S> {
     fn default() -> Self {
         Self {
             waiting: VecDeque::new(),
-            sweep: None,
+            sweeps: VecDeque::new(),
             prepared: Vec::new(),
             older: Vec::new(),
             unused: Vec::new(),
@@ -156,7 +159,7 @@ impl<S> Changes<S> {
     /// Nothing is to be done, now or later.
     pub fn is_over(&self) -> bool {
         self.waiting.is_empty()
-            && self.sweep.is_none()
+            && self.sweeps.is_empty()
             && self.prepared.is_empty()
             && self.older.is_empty()
             && self.unused.is_empty()
@@ -171,8 +174,23 @@ impl<S> Changes<S> {
             || self.older.iter().any(is_unused);
         match at_once {
             true => Some(0),
-            false => self.sweep.as_ref().map(|sweep| sweep.at_ms),
+            false => self.sweeps.front().map(|sweep| sweep.at_ms),
         }
+    }
+
+    /// Has what is left of configurations before a number ended at a time. A later end of some of them is not needed then.
+    fn order_sweep(&mut self, at_ms: u64, number: u64) {
+        self.sweeps.retain(|sweep| sweep.at_ms < at_ms);
+        self.sweeps.push_back(Sweep {
+            at_ms,
+            number,
+            next: 0,
+        });
+    }
+
+    /// Takes the first of what is to be ended, if its time has come.
+    fn take_sweep(&mut self, now_ms: u64) -> Option<Sweep> {
+        self.sweeps.pop_front_if(|sweep| sweep.at_ms <= now_ms)
     }
 
     /// Takes a configuration that is not served by any more.

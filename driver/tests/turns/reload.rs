@@ -21,11 +21,15 @@ fn changing(server: &str, keep: bool) -> Talk {
 }
 
 fn order(talk: &mut Talk, server: &str, keep: bool, number: u64) {
+    order_with(talk, server, keep, number, None);
+}
+
+fn order_with(talk: &mut Talk, server: &str, keep: bool, number: u64, timeout_ms: Option<u64>) {
     let (generation, _) = generation(server, number);
     talk.world.order(Order::Configure {
         generation,
         keep,
-        timeout_ms: None,
+        timeout_ms,
     });
 }
 
@@ -128,4 +132,26 @@ fn a_server_that_ends_makes_changes_that_wait_at_once() {
     assert_eq!(talk.world.hands.generation.get(), 2);
     assert_eq!(statuses(&talk.send("Host: a\r\n\r\n")), ["200"]);
     assert!(!talk.is_open());
+}
+
+#[test]
+fn each_configuration_has_a_time_of_its_own_for_what_it_has_in_progress() {
+    // (times of two changes that come 100 ms after one another; when the request of the first must be over)
+    for (first, second, over_ms) in [(300, 300, 300), (300, 50, 150), (300, 1000, 300)] {
+        let mut talk = Talk::new("client_body_timeout 60s;");
+        talk.push("POST /body HTTP/1.1\r\nHost: a.test\r\nContent-Length: 5\r\n\r\n");
+        talk.turn();
+        let began_ms = talk.world.now_ms();
+        order_with(&mut talk, NEW, true, 2, Some(first));
+        talk.turn();
+        talk.world.advance(100);
+        order_with(&mut talk, NEW, true, 3, Some(second));
+        talk.turn();
+        let at = |talk: &Talk| talk.world.now_ms() - began_ms;
+        while !talk.is_closed() && at(&talk) < 2000 {
+            talk.world.advance(10);
+            talk.turn();
+        }
+        assert_eq!(at(&talk), over_ms, "{first} ms, then {second} ms");
+    }
 }

@@ -1,6 +1,6 @@
 //! One change of the configuration, and how far it has come.
 
-use super::{Reloads, Sweep};
+use super::Reloads;
 use crate::worker::config::ThreadConfig;
 use crate::worker::conn::{Readiness, drain};
 use crate::worker::slab::Key;
@@ -147,11 +147,7 @@ impl<S> Change<S> {
         let changes = at.changes();
         changes.retire(old);
         if let Some(timeout_ms) = timeout_ms {
-            changes.sweep = Some(Sweep {
-                at_ms: now_ms + timeout_ms,
-                number,
-                next: 0,
-            });
+            changes.order_sweep(now_ms + timeout_ms, number);
         }
     }
 
