@@ -9,6 +9,7 @@ pub mod compare;
 mod conditions;
 pub mod html;
 mod route;
+mod table;
 pub mod text;
 mod voided;
 

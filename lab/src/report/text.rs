@@ -1,9 +1,10 @@
-//! The report for people at a terminal.
+//! The report for people at a terminal, at most 100 columns wide.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Conditions, Figure, Report, ServerReport, Settings, TimesReport};
+use super::table::{push_entry, push_rows, push_wrapped};
+use super::{Conditions, Figure, Report, ServerReport, Settings};
 
 /// The whole report.
 #[must_use]
@@ -13,7 +14,7 @@ pub fn render(report: &Report) -> String {
         out.push_str("Ended before its end; this is what was measured until then.\n");
     }
     warnings(&mut out, report);
-    line(&mut out, &settings(&report.settings));
+    paragraph(&mut out, &settings(&report.settings));
     for server in &report.servers {
         out.push('\n');
         one(&mut out, server, &report.conditions);
@@ -21,34 +22,35 @@ pub fn render(report: &Report) -> String {
     if !report.comparison.is_empty() {
         out.push('\n');
         for figure in &report.comparison {
-            line(&mut out, &figure.sentence());
+            paragraph(&mut out, &figure.sentence());
         }
-        line(&mut out, COMPARED);
+        paragraph(&mut out, COMPARED);
     }
     out.push('\n');
-    line(&mut out, &conditions(&report.conditions));
+    paragraph(&mut out, &conditions(&report.conditions));
     out
 }
 
 fn warnings(out: &mut String, report: &Report) {
     for warning in &report.warnings {
-        line(out, &format!("WARNING: {warning}"));
+        paragraph(out, &format!("WARNING: {warning}"));
     }
 }
 
-fn line(out: &mut String, text: &str) {
-    out.push_str(text);
-    out.push('\n');
+fn paragraph(out: &mut String, text: &str) {
+    push_wrapped("", "  ", text, out);
 }
 
 /// How it was loaded, in a sentence.
 #[must_use]
 pub fn settings(settings: &Settings) -> String {
-    let mut text = format!("{} {} connections", settings.connections, settings.connect);
+    let number = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let connections = format!("{} connection", settings.connect);
+    let mut text = number(settings.connections, &connections);
     if settings.streams > 1 {
         let _ = write!(text, ", {} streams on each", settings.streams);
     }
-    let _ = write!(text, ", {} threads", settings.threads);
+    let _ = write!(text, ", {}", number(settings.threads, "thread"));
     match settings.rate {
         Some(rate) => _ = write!(text, ", {rate} requests a second"),
         None => text.push_str(", closed loop"),
@@ -104,90 +106,52 @@ pub fn conditions(conditions: &Conditions) -> String {
 }
 
 fn one(out: &mut String, server: &ServerReport, conditions: &Conditions) {
-    let (name, protocol) = (&server.name, server.protocol());
-    line(out, &format!("{name}  {protocol}"));
-    let rate = server
-        .rate
-        .map_or_else(|| "-".to_owned(), |rate| figure(rate, 0));
-    line(out, &format!("  responses/s      {rate}"));
-    line(
-        out,
-        &format!(
-            "  responses        {} in {:.3} s",
-            server.done, server.elapsed_s
-        ),
-    );
+    let _ = writeln!(out, "{}  {}", server.name, server.protocol());
+    let rate = server.rate.map(|rate| figure(rate, 0));
+    push_entry("responses/s", &rate.unwrap_or_else(|| "-".to_owned()), out);
+    let responses = format!("{} in {:.3} s", server.done, server.elapsed_s);
+    push_entry("responses", &responses, out);
     if !server.statuses.is_empty() {
-        line(
-            out,
-            &format!("  statuses         {}", counted(&server.statuses)),
-        );
+        push_entry("statuses", &counted(&server.statuses), out);
     }
     if !server.errors.is_empty() {
-        line(
-            out,
-            &format!(
-                "  FAILED           {} ({})",
-                server.failed(),
-                counted(&server.errors)
-            ),
-        );
+        let failed = format!("{} ({})", server.failed(), counted(&server.errors));
+        push_entry("FAILED", &failed, out);
     }
-    for (name, title) in TIMES {
-        if let Some(times) = server.times.get(name) {
-            line(
-                out,
-                &format!("  {title:<16} {}", self::times(times, conditions)),
-            );
-        }
-    }
+    push_rows(&times(server, conditions), "  ", out);
     costs(out, server);
 }
 
 /// What a server's responses cost: on the link, in heads and bytes, of CPU and memory.
 fn costs(out: &mut String, server: &ServerReport) {
     if let Some(sentence) = server.voided_sentence() {
-        line(out, &format!("  link             {sentence}"));
+        push_entry("link", &sentence, out);
     }
     if server.resumed > 0 {
-        line(
-            out,
-            &format!("  resumed          {} handshakes", server.resumed),
-        );
+        push_entry("resumed", &format!("{} handshakes", server.resumed), out);
     }
     if server.head_text_bytes > 0 {
-        line(
-            out,
-            &format!(
-                "  heads            {} bytes on the wire, {} as text: {:.2} % saved",
-                server.head_wire_bytes,
-                server.head_text_bytes,
-                server.head_saved * 100.0
-            ),
+        let heads = format!(
+            "{} bytes on the wire, {} as text: {:.2} % saved",
+            server.head_wire_bytes,
+            server.head_text_bytes,
+            server.head_saved * 100.0
         );
+        push_entry("heads", &heads, out);
     }
-    line(
-        out,
-        &format!(
-            "  bytes            {} of bodies; {} received, {} sent",
-            server.body_bytes, server.received_bytes, server.sent_bytes
-        ),
+    let bytes = format!(
+        "{} of bodies; {} received, {} sent",
+        server.body_bytes, server.received_bytes, server.sent_bytes
     );
-    if let Some(cpu) = server.server_cpu_us {
+    push_entry("bytes", &bytes, out);
+    let cpu = |found: Figure| format!("{} µs a response", figure(found, 3));
+    if let Some(found) = server.server_cpu_us {
         let memory = server.server_memory_bytes.unwrap_or(0) as f64 / 1e6;
-        line(
-            out,
-            &format!(
-                "  server's CPU     {} µs a response; {memory:.1} MB resident",
-                figure(cpu, 3)
-            ),
-        );
+        let text = format!("{}; {memory:.1} MB resident", cpu(found));
+        push_entry("server's CPU", &text, out);
     }
-    if let Some(cpu) = server.client_cpu_us {
-        line(
-            out,
-            &format!("  client's CPU     {} µs a response", figure(cpu, 3)),
-        );
+    if let Some(found) = server.client_cpu_us {
+        push_entry("client's CPU", &cpu(found), out);
     }
 }
 
@@ -213,29 +177,67 @@ pub fn figure(figure: Figure, digits: usize) -> String {
     }
 }
 
-/// Times in milliseconds, and round trips beside them.
-fn times(times: &TimesReport, conditions: &Conditions) -> String {
-    let trips = |ms: f64| match conditions.round_trip_us {
-        Some(us) if us > 0 => format!(" = {:.1} RTT", ms * 1000.0 / f64::from(us)),
-        _ => String::new(),
-    };
-    let mut text = format!("mean {:.3} ms{}", times.mean_ms, trips(times.mean_ms));
-    for name in ["p50", "p90", "p99", "p99.9"] {
-        if let Some(found) = times.percentiles.get(name) {
-            let _ = write!(text, ", {name} {:.3}", found.value);
-            if let (Some(low), Some(high)) = (found.low, found.high) {
-                let _ = write!(text, " ({low:.3}-{high:.3})");
-            }
+/// A row for each kind of times, in milliseconds; below it the intervals of its percentiles, and where a round trip takes
+/// [`ROUND_TRIP_LEAST_US`] or more the same in round trips.
+fn times(server: &ServerReport, conditions: &Conditions) -> Vec<Vec<String>> {
+    let trip_us = conditions
+        .round_trip_us
+        .filter(|us| *us >= ROUND_TRIP_LEAST_US);
+    let mut rows = Vec::new();
+    for (name, title) in TIMES {
+        let Some(times) = server.times.get(name) else {
+            continue;
+        };
+        if rows.is_empty() {
+            let columns = ["mean"].iter().chain(&PERCENTILES).chain(&["max", "n"]);
+            rows.push(cells(
+                "milliseconds",
+                columns.map(|name| (*name).to_owned()),
+            ));
+        }
+        let percentiles = PERCENTILES.map(|name| times.percentiles.get(name).copied());
+        let values = || {
+            let found = percentiles
+                .iter()
+                .map(|found| found.map(|figure| figure.value));
+            [Some(times.mean_ms)]
+                .into_iter()
+                .chain(found)
+                .chain([Some(times.max_ms)])
+        };
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let row = values().map(|value| or_dash(value.map(milliseconds)));
+        rows.push(cells(title, row.chain([times.n.to_string()])));
+        if let Some(us) = trip_us {
+            let trips = |ms: f64| format!("{:.2}", ms * 1000.0 / f64::from(us));
+            let row = values().map(|value| or_dash(value.map(trips)));
+            rows.push(cells("  round trips", row));
+        }
+        let intervals = percentiles.map(|found| {
+            let ends = found.and_then(|figure| figure.low.zip(figure.high));
+            ends.map(|(low, high)| format!("{}-{}", milliseconds(low), milliseconds(high)))
+        });
+        if intervals.iter().any(Option::is_some) {
+            let row = intervals.into_iter().map(Option::unwrap_or_default);
+            rows.push(cells("  95 %", [String::new()].into_iter().chain(row)));
         }
     }
-    let _ = write!(
-        text,
-        ", max {:.3}{}, n={}",
-        times.max_ms,
-        trips(times.max_ms),
-        times.n
-    );
-    text
+    rows
+}
+
+fn cells(title: &str, others: impl Iterator<Item = String>) -> Vec<String> {
+    std::iter::once(title.to_owned()).chain(others).collect()
+}
+
+/// Four digits or more, of which three are behind the point at most.
+fn milliseconds(ms: f64) -> String {
+    let digits = match ms {
+        ..9.9995 => 3,
+        ..99.995 => 2,
+        ..999.95 => 1,
+        _ => 0,
+    };
+    format!("{ms:.digits$}")
 }
 
 /// The table of a talk: a row for each protocol, and servers beside each other.
@@ -245,70 +247,45 @@ pub fn table(report: &Report) -> String {
     warnings(&mut out, report);
     let header = [
         "server and protocol",
-        "responses/s (95 %)",
+        "responses/s",
         "mean ms",
         "p99 ms",
-        "heads saved",
-        "server µs/resp.",
-        "client µs/resp.",
+        "saved %",
+        "server µs",
+        "client µs",
         "failed",
     ];
-    let mut rows = vec![header.map(str::to_owned)];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
     for server in &report.servers {
         let times = server.main_times();
-        // A figure without an interval comes from a single run.
-        let short = |found: Option<Figure>| match found {
-            None => "-".to_owned(),
-            Some(found) => match (found.low, found.high) {
-                (Some(low), Some(high)) => format!("{:.2} ±{:.2}", found.value, (high - low) / 2.0),
-                _ => format!("{:.2}", found.value),
-            },
-        };
-        let rate = match server.rate {
-            Some(Figure {
-                value,
-                low: Some(low),
-                high: Some(high),
-                ..
-            }) => {
-                format!("{value:.0} ({low:.0} to {high:.0})")
-            }
-            Some(rate) => format!("{:.0}", rate.value),
-            None => "-".to_owned(),
-        };
-        rows.push([
+        let p99 = times.and_then(|times| times.percentile("p99"));
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        rows.push(vec![
             server.name.clone(),
-            rate,
-            times.map_or_else(String::new, |times| format!("{:.3}", times.mean_ms)),
-            times
-                .and_then(|times| times.percentile("p99"))
-                .map_or_else(String::new, |ms| format!("{ms:.3}")),
-            format!("{:.2} %", server.head_saved * 100.0),
-            short(server.server_cpu_us),
-            short(server.client_cpu_us),
+            or_dash(server.rate.map(|rate| short(rate, 0))),
+            or_dash(times.map(|times| milliseconds(times.mean_ms))),
+            or_dash(p99.map(milliseconds)),
+            format!("{:.2}", server.head_saved * 100.0),
+            or_dash(server.server_cpu_us.map(|cpu| short(cpu, 2))),
+            or_dash(server.client_cpu_us.map(|cpu| short(cpu, 2))),
             server.failed().to_string(),
         ]);
     }
-    // Widths count characters, not bytes: the header has a micro sign.
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..header.len()).map(|n| width(n).unwrap_or(0)).collect();
-    for row in &rows {
-        for (n, cell) in row.iter().enumerate() {
-            let pad = " ".repeat(widths[n] - cell.chars().count());
-            match n {
-                0 => _ = write!(out, "{cell}{pad}"),
-                _ => _ = write!(out, "  {pad}{cell}"),
-            }
-        }
-        out.push('\n');
-    }
-    let _ = write!(
-        out,
-        "\n{}\n{}\n",
-        settings(&report.settings),
-        conditions(&report.conditions)
-    );
+    push_rows(&rows, "", &mut out);
+    out.push('\n');
+    paragraph(&mut out, TABLE);
+    paragraph(&mut out, &settings(&report.settings));
+    paragraph(&mut out, &conditions(&report.conditions));
     out
+}
+
+/// `1.78 ±0.14`; a figure without an interval comes from a single run.
+fn short(found: Figure, digits: usize) -> String {
+    let value = found.value;
+    match (found.low, found.high) {
+        (Some(low), Some(high)) => format!("{value:.digits$} ±{:.digits$}", (high - low) / 2.0),
+        _ => format!("{value:.digits$}"),
+    }
 }
 
 /// Times in the order in which they are told.
@@ -320,4 +297,103 @@ const TIMES: [(&str, &str); 5] = [
     ("handshake", "handshake"),
 ];
 
+const PERCENTILES: [&str; 4] = ["p50", "p90", "p99", "p99.9"];
+
+/// Below a millisecond a round trip is the machine's own, and its multiples say nothing of a link.
+const ROUND_TRIP_LEAST_US: u32 = 1000;
+
+const TABLE: &str = "±: half of an interval at 95 %. saved: of the bytes of response heads. µs: CPU time a response.";
 const COMPARED: &str = "Second against first, within blocks; intervals at 99 %, and a winner is called where they leave out 0.";
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::report::table::WIDTH;
+
+    fn figure(value: f64) -> Value {
+        json!({ "value": value, "low": value * 0.98, "high": value * 1.07, "n": 20 })
+    }
+
+    /// A report of one server whose times are multiples of `ms`.
+    fn report(ms: f64, round_trip_us: u32) -> Report {
+        let percentiles = json!({
+            "p50": figure(ms), "p90": figure(2.0 * ms), "p99": figure(30.0 * ms), "p99.9": figure(99.0 * ms)
+        });
+        let times = json!({
+            "n": 123_456_789, "mean_ms": 1.5 * ms, "min_ms": ms, "max_ms": 100.0 * ms, "percentiles": percentiles
+        });
+        let server = json!({
+            "name": "https://localhost:8443/a", "url": "https://localhost:8443/a", "protocols": { "HTTP/2": 10 },
+            "blocks": [], "rate": figure(568_344.0), "server_cpu_us": figure(1.78), "client_cpu_us": figure(1.18),
+            "server_memory_bytes": 10_000_000, "elapsed_s": 10.0, "done": 123_456_789,
+            "statuses": { "2xx": 123_456_780, "4xx": 9 }, "errors": { "connect: refused": 3, "read: reset": 12 },
+            "times": { "service": times, "first_byte": times, "connect": times }, "resumed": 0,
+            "head_saved": 0.9555, "head_wire_bytes": 1_234_567_890_u64, "head_text_bytes": 12_345_678_901_u64,
+            "body_bytes": 12_345_678_900_u64, "received_bytes": 13_580_246_790_u64, "sent_bytes": 1_234_567_890,
+            "rates": []
+        });
+        let report = json!({
+            "format": "firstbyte-bench/1", "program": "firstbyte", "began_unix_s": 0, "interrupted": false,
+            "warnings": ["the machine was busy ".repeat(10)],
+            "settings": {
+                "connections": 1, "streams": 10, "threads": 2, "requests": 50_000, "duration_s": null, "rate": null,
+                "connect": "warm", "mix": 1, "blocks": 20, "warm_up_s": 0.0, "seed": 1_795_402_591, "insecure": true
+            },
+            "conditions": {
+                "processors": 2, "kernel": "6.18.44", "congestion_control": "bbr", "round_trip_us": round_trip_us,
+                "device": "lo", "mtu_bytes": 65_536, "load_average": 7.35, "busy": 1.0, "steal": 0.0,
+                "link": "loopback, no emulated link"
+            },
+            "servers": [server], "comparison": []
+        });
+        serde_json::from_value(report).expect("a report")
+    }
+
+    #[test]
+    fn lines_are_at_most_as_wide_as_a_terminal() {
+        // Up to responses that take 30 s.
+        for ms in [0.0001, 0.186, 9.9996, 123.4, 300.0] {
+            let report = report(ms, 50_000);
+            for text in [render(&report), table(&report)] {
+                let wide = text.lines().find(|line| line.chars().count() > WIDTH);
+                assert_eq!(wide, None, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn columns_of_times_are_aligned_and_intervals_below_their_percentiles() {
+        let text = render(&report(0.2, 4));
+        let lines: Vec<&str> = text.lines().collect();
+        let at = lines
+            .iter()
+            .position(|line| line.starts_with("  milliseconds"));
+        let rows = &lines[at.expect("the times")..][..3];
+        assert_eq!(
+            rows,
+            [
+                "  milliseconds   mean          p50          p90          p99        p99.9    max          n",
+                "  service time  0.300        0.200        0.400        6.000        19.80  20.00  123456789",
+                "    95 %               0.196-0.214  0.392-0.428  5.880-6.420  19.40-21.19",
+            ]
+        );
+        assert!(
+            text.starts_with("WARNING: ")
+                && text.contains("\n1 warm connection, 10 streams on each, 2 threads")
+        );
+    }
+
+    #[test]
+    fn round_trips_are_told_where_one_takes_a_millisecond() {
+        for (round_trip_us, told) in [
+            (ROUND_TRIP_LEAST_US - 1, false),
+            (ROUND_TRIP_LEAST_US, true),
+        ] {
+            let text = render(&report(2.0, round_trip_us));
+            assert_eq!(text.contains("round trips"), told, "{text}");
+            assert_eq!(text.contains("  3.00 "), told, "{text}");
+        }
+    }
+}
