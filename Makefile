@@ -1,4 +1,4 @@
-# firstbyte: the commands of the house. `make help` lists them.
+# firstbyte: build targets. `make help` lists them.
 
 SHELL := /bin/bash
 CARGO ?= cargo
@@ -16,7 +16,7 @@ ifeq ($(shell id -u),0)
 SERVE_AS := -g 'user $(shell stat -c "%U %G" .);'
 endif
 
-.PHONY: help build serve test test-all setup lint deny black-box fuzz-slice bench oracle h2spec hpack testssl soak first-byte deb deb-test fmt clean
+.PHONY: help build serve test test-all setup lint deny black-box fuzz-slice bench readme-figures oracle h2spec hpack testssl soak first-byte deb deb-test fmt clean
 
 help:
 	@echo 'make serve     build, and serve examples/site on http://127.0.0.1:8080/'
@@ -24,6 +24,7 @@ help:
 	@echo 'make test-all  make test, then long simulation and fuzzing, a soak, the outside suite'
 	@echo 'make first-byte  first and last bytes and handshakes over an emulated link, with the figures (docs/link.md)'
 	@echo 'make bench     instruction counts of the hot paths'
+	@echo 'make readme-figures  figures and pictures of README.md, measured beside nginx and h2o where they are installed'
 	@echo 'make build     the release binary, $(BINARY)'
 	@echo 'make deb       Debian packages: beside nginx, and in its place (docs/operations.md)'
 	@echo 'make fmt       format the source'
@@ -139,6 +140,10 @@ deb:
 
 bench:
 	@if [ -x benches/run ]; then benches/run; else echo 'bench: no benches/run in this tree yet'; exit 1; fi
+
+# It wants quiet CPUs; NGINX and H2O say which ones, if not those of PATH.
+readme-figures: build
+	@benches/readme $(BINARY) $(if $(NGINX),--nginx $(NGINX)) $(if $(H2O),--h2o $(H2O))
 
 fmt:
 	$(CARGO) fmt --all

@@ -95,12 +95,12 @@ def h2o_text(hosts, threads):
 class Running:
     """A server that was started, and answers."""
 
-    def __init__(self, run, server, conf, threads=1):
+    def __init__(self, run, server, conf, threads=1, cpus=None):
         self.run, self.server, self.name, self.conf, self.threads = run, server, server.name, conf, threads
         self.port, self.generation = conf.port, 1
         self.path = f"{run.directory}/{server.name}-{run.next_number()}.conf"
         conf.write(server, self.path, 1, threads)
-        cpus = {SERVER_CPU} if threads == 1 else set(CPUS[:threads])
+        cpus = cpus or ({SERVER_CPU} if threads == 1 else set(CPUS[:threads]))
         command = [server.path, "-m", "master", "-c", self.path] if server.kind == "h2o" else \
             [server.path, "-p", run.directory, "-c", self.path]
         began = time.perf_counter()
