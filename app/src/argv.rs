@@ -187,19 +187,20 @@ pub(crate) fn parse_place<'a>(
 ) -> Result<(), ArgvError> {
     match flag {
         b'p' => options.prefix = Some(value('p', "directory name", rest, words)?),
-        b'e' => {
-            let name = value('e', "file name", rest, words)?;
-            options.error_log = Some(if name == "stderr" {
-                OsString::new()
-            } else {
-                name
-            });
-        }
+        b'e' => options.error_log = Some(error_log(value('e', "file name", rest, words)?)),
         b'c' => options.conf = Some(value('c', "file name", rest, words)?),
         b'g' => options.globals = Some(value('g', "parameter", rest, words)?),
         other => return Err(ArgvError::UnknownFlag(char::from(other))),
     }
     Ok(())
+}
+
+/// The value of `-e` as [`Options::error_log`] has it.
+pub(crate) fn error_log(name: OsString) -> OsString {
+    match name == "stderr" {
+        true => OsString::new(),
+        false => name,
+    }
 }
 
 /// The value of a flag: the rest of its word, or the next word.

@@ -8,8 +8,11 @@
 
 mod advice;
 mod argv;
+mod cli;
 mod console;
+mod explain;
 mod flags;
+mod help;
 mod load;
 #[cfg(test)]
 mod manual_tests;
@@ -17,7 +20,6 @@ mod paths;
 mod signal_cmd;
 mod supervisor;
 mod test_conf;
-mod tools;
 mod version;
 
 use std::process::ExitCode;
@@ -37,9 +39,8 @@ static ALLOCATOR: std::alloc::System = std::alloc::System;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
-    if let Some((tool, words)) = tools::find(&arguments) {
-        keep_local_time();
-        return (tool.run)(&words);
+    if let Some(status) = cli::run(&arguments, keep_local_time) {
+        return status;
     }
     let options = match argv::parse(&arguments) {
         Ok(options) => options,
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
         }
     };
     if let Some(show) = options.show {
-        version::print(show);
+        help::print(show);
         if !options.test {
             return ExitCode::SUCCESS;
         }

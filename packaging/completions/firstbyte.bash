@@ -1,163 +1,356 @@
-# Completion of firstbyte for bash. Generated from the tables of options; see app/src/manual_tests.
 _firstbyte() {
-    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+    local i cur prev opts cmd
     COMPREPLY=()
-    if [[ ${COMP_WORDS[1]} == bench && $COMP_CWORD -gt 1 ]]; then
-        case $prev in
-            --connections)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-            --streams)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-            --threads)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-            --requests)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-            --duration)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-            --rate)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-            --protocol)
-                mapfile -t COMPREPLY < <(compgen -W 'auto h1 h2 spdy' -- "$cur")
-                return ;;
-            --connect)
-                mapfile -t COMPREPLY < <(compgen -W 'warm cold resumed' -- "$cur")
-                return ;;
-            --method)
-                mapfile -t COMPREPLY < <(compgen -W 'GET HEAD POST PUT DELETE' -- "$cur")
-                return ;;
-            --header)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-            --body)
-                mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-                return ;;
-            --mix)
-                mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-                return ;;
-            --access-log)
-                mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-                return ;;
-            --timeout)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-            --warm-up)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-            --blocks)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-            --against)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-            --seed)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-            --pid)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-            --cacert)
-                mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-                return ;;
-            --spdy-level)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-            --via)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-            --fail-if)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-            --html)
-                mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-                return ;;
-            --hdr)
-                mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-                return ;;
-        esac
-        mapfile -t COMPREPLY < <(compgen -W '--connections --streams --threads --requests --duration --rate --protocol --connect --method --header --body --mix --access-log --timeout --warm-up --blocks --against --seed --pid --cacert --insecure --spdy-level --via --fail-if --table --json --html --hdr' -- "$cur")
-        return
+    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+        cur="$2"
+    else
+        cur="${COMP_WORDS[COMP_CWORD]}"
     fi
-    if [[ ${COMP_WORDS[1]} == compare && $COMP_CWORD -gt 1 ]]; then
-        case $prev in
+    prev="$3"
+    cmd=""
+    opts=""
+
+    for i in "${COMP_WORDS[@]:0:COMP_CWORD}"
+    do
+        case "${cmd},${i}" in
+            ",$1")
+                cmd="firstbyte"
+                ;;
+            firstbyte,bench)
+                cmd="firstbyte__subcmd__bench"
+                ;;
+            firstbyte,compare)
+                cmd="firstbyte__subcmd__compare"
+                ;;
+            firstbyte,explain)
+                cmd="firstbyte__subcmd__explain"
+                ;;
+            firstbyte,freeze)
+                cmd="firstbyte__subcmd__freeze"
+                ;;
+            firstbyte,via)
+                cmd="firstbyte__subcmd__via"
+                ;;
+            *)
+                ;;
         esac
-        mapfile -t COMPREPLY < <(compgen -f -W '--json' -- "$cur")
-        return
-    fi
-    if [[ ${COMP_WORDS[1]} == freeze && $COMP_CWORD -gt 1 ]]; then
-        case $prev in
-            --out)
-                mapfile -t COMPREPLY < <(compgen -d -- "$cur")
-                return ;;
-            --manifest)
-                mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-                return ;;
-            --keep)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-            --exclude)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-            --site)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-            --encodings)
-                mapfile -t COMPREPLY < <(compgen -W 'br zst gz br,zst,gz none' -- "$cur")
-                return ;;
-            --effort)
-                mapfile -t COMPREPLY < <(compgen -W 'fast good best' -- "$cur")
-                return ;;
-            --threads)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-        esac
-        mapfile -t COMPREPLY < <(compgen -d -W '--out --manifest --keep --exclude --site --encodings --effort --threads --all --follow --strict --verbose' -- "$cur")
-        return
-    fi
-    if [[ ${COMP_WORDS[1]} == via && $COMP_CWORD -gt 1 ]]; then
-        case $prev in
-            --server)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-            --port)
-                mapfile -t COMPREPLY < <(compgen -W '' -- "$cur")
-                return ;;
-            --pcap)
-                mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-                return ;;
-            --json)
-                mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-                return ;;
-        esac
-        mapfile -t COMPREPLY < <(compgen -c -W '--server --port --pcap --json --quiet' -- "$cur")
-        return
-    fi
-    case $prev in
-        -*s)
-            mapfile -t COMPREPLY < <(compgen -W 'stop quit reopen reload' -- "$cur")
-            return ;;
-        -*p)
-            compopt -o filenames
-            mapfile -t COMPREPLY < <(compgen -d -- "$cur")
-            return ;;
-        -*e)
-            compopt -o filenames
-            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-            return ;;
-        -*c)
-            compopt -o filenames
-            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-            return ;;
-        -*g)
-            mapfile -t COMPREPLY < <(compgen -W 'daemon debug_points env error_log load_module lock_file master_process pcre_jit pid reload_connections ssl_object_cache_inheritable thread_pool timer_resolution user worker_cpu_affinity worker_memory_limit worker_priority worker_processes worker_rlimit_core worker_rlimit_nofile worker_shutdown_timeout working_directory' -- "$cur")
-            return ;;
+    done
+
+    case "${cmd}" in
+        firstbyte)
+            opts="-? -h -v -V -t -T -q -s -p -e -c -g --help --version bench compare explain freeze via"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                -s)
+                    COMPREPLY=($(compgen -W "stop quit reopen reload" -- "${cur}"))
+                    return 0
+                    ;;
+                -p)
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
+                    return 0
+                    ;;
+                -e)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                -c)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                -g)
+                    COMPREPLY=($(compgen -W "daemon debug_points env error_log load_module lock_file master_process pcre_jit pid reload_connections ssl_object_cache_inheritable thread_pool timer_resolution user worker_cpu_affinity worker_memory_limit worker_priority worker_processes worker_rlimit_core worker_rlimit_nofile worker_shutdown_timeout working_directory" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        firstbyte__subcmd__bench)
+            opts="-k --connections --streams --threads --requests --duration --rate --protocol --connect --method --header --body --mix --access-log --timeout --warm-up --blocks --against --seed --pid --cacert --insecure --spdy-level --via --fail-if --table --json --html --hdr"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --connections)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --streams)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --requests)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --duration)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rate)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --protocol)
+                    COMPREPLY=($(compgen -W "auto h1 h2 spdy" -- "${cur}"))
+                    return 0
+                    ;;
+                --connect)
+                    COMPREPLY=($(compgen -W "warm cold resumed" -- "${cur}"))
+                    return 0
+                    ;;
+                --method)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --header)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --body)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --mix)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --access-log)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --warm-up)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --blocks)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --against)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pid)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --spdy-level)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --via)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fail-if)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --html)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --hdr)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        firstbyte__subcmd__compare)
+            opts="--json"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        firstbyte__subcmd__explain)
+            opts="-c -p -g -e -H --method --from --to --all --json"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -g)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -e)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -H)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --method)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        firstbyte__subcmd__freeze)
+            opts="--out --manifest --keep --exclude --site --encodings --effort --threads --all --follow --strict --verbose"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --out)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --manifest)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --exclude)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --site)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --encodings)
+                    COMPREPLY=($(compgen -W "br zst gz none" -- "${cur}"))
+                    return 0
+                    ;;
+                --effort)
+                    COMPREPLY=($(compgen -W "fast good best" -- "${cur}"))
+                    return 0
+                    ;;
+                --threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        firstbyte__subcmd__via)
+            opts="--server --port --pcap --json --quiet"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --server)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pcap)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --json)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
     esac
-    mapfile -t COMPREPLY < <(compgen -W '-? -h -v -V -t -T -q -s -p -e -c -g --help --version' -- "$cur")
-    [[ $COMP_CWORD -eq 1 ]] && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W 'bench compare explain freeze via help' -- "$cur")
 }
-complete -F _firstbyte firstbyte
+
+if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERSINFO[0]}" -gt 4 ]]; then
+    complete -F _firstbyte -o nosort -o bashdefault -o default firstbyte
+else
+    complete -F _firstbyte -o bashdefault -o default firstbyte
+fi

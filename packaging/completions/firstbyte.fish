@@ -1,67 +1,135 @@
-# Completion of firstbyte for fish. Generated from the tables of options; see app/src/manual_tests.
-complete -c firstbyte -f
-complete -c firstbyte -s '?' -d 'this help'
-complete -c firstbyte -s 'h' -d 'this help'
-complete -c firstbyte -s 'v' -d 'show version and exit'
-complete -c firstbyte -s 'V' -d 'show version and configure options then exit'
-complete -c firstbyte -s 't' -d 'test configuration and exit'
-complete -c firstbyte -s 'T' -d 'test configuration, dump it and exit'
-complete -c firstbyte -s 'q' -d 'suppress non-error messages during configuration testing'
-complete -c firstbyte -s 's' -x -a 'stop quit reopen reload' -d 'send signal to a master process: stop, quit, reopen, reload'
-complete -c firstbyte -s 'p' -x -a '(__fish_complete_directories)' -d 'set prefix path'
-complete -c firstbyte -s 'e' -r -F -d 'set error log file'
-complete -c firstbyte -s 'c' -r -F -d 'set configuration file'
-complete -c firstbyte -s 'g' -x -a 'daemon debug_points env error_log load_module lock_file master_process pcre_jit pid reload_connections ssl_object_cache_inheritable thread_pool timer_resolution user worker_cpu_affinity worker_memory_limit worker_priority worker_processes worker_rlimit_core worker_rlimit_nofile worker_shutdown_timeout working_directory' -d 'set global directives out of configuration file'
-complete -c firstbyte -l help -d 'this help, on standard output'
-complete -c firstbyte -l version -d 'show version, on standard output'
-complete -c firstbyte -n __fish_use_subcommand -a bench -d 'load servers, and say how fast they answer and at what cost'
-complete -c firstbyte -n __fish_use_subcommand -a compare -d 'compare two reports of bench'
-complete -c firstbyte -n __fish_use_subcommand -a explain -d 'say what becomes of a request, and because of which lines'
-complete -c firstbyte -n __fish_use_subcommand -a freeze -d 'copy a static site, with hashes in names and compressed copies'
-complete -c firstbyte -n __fish_use_subcommand -a via -d 'run a command behind a link with delay, rate, loss and jitter'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l connections -x -a '' -d 'connections at a time (default: 10)'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l streams -x -a '' -d 'requests at a time on a connection of HTTP/2 or SPDY (default: 1)'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l threads -x -a '' -d 'threads of the client (default: 1)'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l requests -x -a '' -d 'how many requests a run has'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l duration -x -a '' -d 'how long a run begins requests (default: 10, without --requests)'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l rate -x -a '' -d 'requests a second, timed from when each should be sent (default: a closed loop)'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l protocol -x -a 'auto h1 h2 spdy' -d 'h1, h2, spdy, or auto, which lets TLS choose of h2 and h1 (default: auto)'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l connect -x -a 'warm cold resumed' -d 'warm, cold or resumed: connections that are kept, or one for each request (default: warm)'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l method -x -a 'GET HEAD POST PUT DELETE' -d 'the method of the requests (default: GET, with --body POST)'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l header -x -a '' -d 'a field, "name: value", of each request; may be repeated'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l body -r -F -d 'the body of each POST, PUT and PATCH'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l mix -r -F -d 'requests from a file: on each line a method and a path, or a path'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l access-log -r -F -d 'the GET and HEAD requests of an access log'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l timeout -x -a '' -d 'how long a connection or a response may take (default: 30)'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l warm-up -x -a '' -d 'load each server first for so long, unmeasured (default: 0)'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l blocks -x -a '' -d 'runs of each server, in random turns (default: 1, with --against and --table 10)'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l against -x -a '' -d 'another server, loaded in turn and compared'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l seed -x -a '' -d 'where the order of turns comes from (default: the time)'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l pid -x -a '' -d 'a server\'s process, whose CPU time and memory are told; again for the next server'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l cacert -r -F -d 'certificates of authorities that are trusted, PEM (default: those of browsers)'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l insecure -d 'take any certificate; also -k'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l spdy-level -x -a '' -d 'zlib\'s level for request heads of SPDY, 0 to 9 (default: 6)'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l via -x -a '' -d 'measure through an emulated link, such as 50ms,20mbit; firstbyte via -h says what else'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l fail-if -x -a '' -d 'end with status 2 if so: "p99>50", "rate<1000", "errors>0"; may be repeated'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l table -d 'a row for each of HTTP/2, HTTP/1.1 over TLS and plain, of servers NAME=HTTPS-URL,HTTP-URL'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l json -d 'print the report as JSON'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l html -r -F -d 'write the report as a page'
-complete -c firstbyte -n '__fish_seen_subcommand_from bench' -l hdr -r -F -d 'write all times as a log of HdrHistogram'
-complete -c firstbyte -n '__fish_seen_subcommand_from compare' -l json -d 'print the comparison as JSON'
-complete -c firstbyte -n '__fish_seen_subcommand_from freeze' -l out -x -a '(__fish_complete_directories)' -d 'where the frozen tree goes'
-complete -c firstbyte -n '__fish_seen_subcommand_from freeze' -l manifest -r -F -d 'where the manifest goes (default: beside the frozen tree, with .manifest.json after its name)'
-complete -c firstbyte -n '__fish_seen_subcommand_from freeze' -l keep -x -a '' -d 'files that keep their names; may be repeated'
-complete -c firstbyte -n '__fish_seen_subcommand_from freeze' -l exclude -x -a '' -d 'files that are left out; may be repeated'
-complete -c firstbyte -n '__fish_seen_subcommand_from freeze' -l site -x -a '' -d 'where the tree will be found: https://host/path/ or /path/ (default: /)'
-complete -c firstbyte -n '__fish_seen_subcommand_from freeze' -l encodings -x -a 'br zst gz br,zst,gz none' -d 'compressed copies to write: of br, zst and gz, or none (default: br,zst,gz)'
-complete -c firstbyte -n '__fish_seen_subcommand_from freeze' -l effort -x -a 'fast good best' -d 'fast, good or best: time for compressing (default: good)'
-complete -c firstbyte -n '__fish_seen_subcommand_from freeze' -l threads -x -a '' -d 'how many threads work (default: one for each processor)'
-complete -c firstbyte -n '__fish_seen_subcommand_from freeze' -l all -d 'rename also what nothing refers to'
-complete -c firstbyte -n '__fish_seen_subcommand_from freeze' -l follow -d 'follow symbolic links that lead out of the tree'
-complete -c firstbyte -n '__fish_seen_subcommand_from freeze' -l strict -d 'end with status 2 when a reference is broken'
-complete -c firstbyte -n '__fish_seen_subcommand_from freeze' -l verbose -d 'say what keeps its name because a script names it'
-complete -c firstbyte -n '__fish_seen_subcommand_from via' -l server -x -a '' -d 'a command for the shell that serves at the other end; may be repeated'
-complete -c firstbyte -n '__fish_seen_subcommand_from via' -l port -x -a '' -d 'a port of localhost from 32768 on that is reached over the link, too; may be repeated'
-complete -c firstbyte -n '__fish_seen_subcommand_from via' -l pcap -r -F -d 'write packets there as they leave the link'
-complete -c firstbyte -n '__fish_seen_subcommand_from via' -l json -r -F -d 'write there as JSON what the link did'
-complete -c firstbyte -n '__fish_seen_subcommand_from via' -l quiet -d 'say nothing of the link at the end'
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_firstbyte_global_optspecs
+    string join \n ? h v V t T q s= p= e= c= g= help version
+end
+
+function __fish_firstbyte_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_firstbyte_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_firstbyte_using_subcommand
+    set -l cmd (__fish_firstbyte_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -s s -d 'send signal to a master process: stop, quit, reopen, reload' -r -f -a "stop\t''
+quit\t''
+reopen\t''
+reload\t''"
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -s p -d 'set prefix path' -r -f -a "(__fish_complete_directories)"
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -s e -d 'set error log file' -r -F
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -s c -d 'set configuration file' -r -F
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -s g -d 'set global directives out of configuration file' -r -f -a "daemon\t''
+debug_points\t''
+env\t''
+error_log\t''
+load_module\t''
+lock_file\t''
+master_process\t''
+pcre_jit\t''
+pid\t''
+reload_connections\t''
+ssl_object_cache_inheritable\t''
+thread_pool\t''
+timer_resolution\t''
+user\t''
+worker_cpu_affinity\t''
+worker_memory_limit\t''
+worker_priority\t''
+worker_processes\t''
+worker_rlimit_core\t''
+worker_rlimit_nofile\t''
+worker_shutdown_timeout\t''
+working_directory\t''"
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -s ? -d 'this help'
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -s h -d 'this help'
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -s v -d 'show version and exit'
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -s V -d 'show version and configure options then exit'
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -s t -d 'test configuration and exit'
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -s T -d 'test configuration, dump it and exit'
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -s q -d 'suppress non-error messages during configuration testing'
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -l help -d 'this help, on standard output'
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -l version -d 'show version, on standard output'
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "bench" -d 'load servers, and report how fast they answer and at what cost'
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "compare" -d 'compare two reports of bench'
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "explain" -d 'explain how a request is handled and which configuration lines decide it'
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "freeze" -d 'copy a static site, with hashes in names and compressed copies'
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "via" -d 'run a command behind a link with delay, rate, loss and jitter'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l connections -d 'Connections at a time' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l streams -d 'Requests at a time on a connection of HTTP/2 or SPDY' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l threads -d 'Threads of the client' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l requests -d 'How many requests a run has' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l duration -d 'How long a run begins requests (10, without --requests)' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l rate -d 'Requests a second, timed from when each should be sent (a closed loop)' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l protocol -d 'The protocol; auto lets TLS choose of h2 and h1' -r -f -a "auto\t''
+h1\t''
+h2\t''
+spdy\t''"
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l connect -d 'Connections that are kept (warm), or one for each request; resumed: TLS resumes earlier sessions' -r -f -a "warm\t''
+cold\t''
+resumed\t''"
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l method -d 'The method of the requests (GET, with --body POST)' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l header -d 'A field, "name: value", of each request; may be repeated' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l body -d 'The body of each POST, PUT and PATCH' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l mix -d 'Requests from a file: on each line a method and a path, or a path' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l access-log -d 'The GET and HEAD requests of an access log' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l timeout -d 'How long a connection or a response may take' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l warm-up -d 'Load each server first for so long, unmeasured' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l blocks -d 'Runs of each server, in random turns (1, with --against and --table 10)' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l against -d 'Another server, loaded in turn and compared' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l seed -d 'The seed of the order of turns (the time)' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l pid -d 'A server\'s process, whose CPU time and memory are reported; again for the next server' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l cacert -d 'Certificates of authorities that are trusted, PEM (those of browsers)' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l spdy-level -d 'zlib\'s level for request heads of SPDY' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l via -d 'Measure through an emulated link, such as 50ms,20mbit; `firstbyte via -h` has the rest' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l fail-if -d 'End with status 2 if so: "p99>50", "rate<1000", "errors>0"; may be repeated' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l html -d 'Write the report as a page' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l hdr -d 'Write all times as a log of HdrHistogram' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -s k -l insecure -d 'Take any certificate'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l table -d 'A row for each of HTTP/2, HTTP/1.1 over TLS and plain, of several servers'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand bench" -l json -d 'Print the report as JSON'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand compare" -l json -d 'Print the comparison as JSON'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -s c -d 'Configuration file, as for serving' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -s p -d 'Prefix path, as for serving' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -s g -d 'Global directives, as for serving' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -s e -d 'Error log file, as for serving' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -s H -d 'A field of the request, "Name: value"; may be repeated' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -l method -d 'The method of the request' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -l from -d 'The client, with or without a port, or unix: (127.0.0.1)' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -l to -d 'The address that the request is sent to, where the name does not say which' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -l all -d 'Print settings at their default, too'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand explain" -l json -d 'Print JSON'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l out -d 'Where the frozen tree goes' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l manifest -d 'Where the manifest goes (beside the frozen tree, with .manifest.json after its name)' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l keep -d 'Files that keep their names; may be repeated' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l exclude -d 'Files that are left out; may be repeated' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l site -d 'Where the tree will be found: https://host/path/ or /path/' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l encodings -d 'Compressed copies to write, with commas between them, or none' -r -f -a "br\t''
+zst\t''
+gz\t''
+none\t''"
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l effort -d 'Time for compressing' -r -f -a "fast\t''
+good\t''
+best\t''"
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l threads -d 'How many threads work (one for each processor)' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l all -d 'Rename also what nothing refers to'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l follow -d 'Follow symbolic links that lead out of the tree'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l strict -d 'End with status 2 when a reference is broken'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand freeze" -l verbose -d 'Report what keeps its name because a script names it'
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand via" -l server -d 'A command for the shell that serves at the other end; may be repeated' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand via" -l port -d 'A port of localhost from 32768 on that is reached over the link, too; may be repeated' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand via" -l pcap -d 'Write packets there as they leave the link' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand via" -l json -d 'Write there as JSON what the link did' -r -F
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand via" -l quiet -d 'Print nothing of the link at the end'

@@ -201,13 +201,14 @@ fn help_says_nginx_words_and_the_name_of_the_program() {
     assert_eq!(said(&["help"]), (help, String::new()));
     let version = said(&["-v"]).1;
     assert_eq!(said(&["--version"]), (version, String::new()));
-    for tool in ["bench", "compare", "explain", "freeze", "via"] {
-        let (text, _) = said(&["help", tool]);
-        assert!(
-            text.starts_with(&format!("Usage: called-so {tool} ")),
-            "{text}"
-        );
-        assert_eq!(said(&[tool, "--help"]).0, text);
+    for verb in ["bench", "compare", "explain", "freeze", "via"] {
+        let (text, _) = said(&["help", verb]);
+        let usage = format!("\nUsage: called-so {verb} ");
+        assert!(text.contains(&usage), "{text}");
+        assert_eq!(said(&[verb, "--help"]).0, text);
+        let (short, _) = said(&[verb, "-h"]);
+        let wide = short.lines().find(|line| line.len() > 100);
+        assert!(short.contains(&usage) && wide.is_none(), "{short}");
     }
 }
 

@@ -15,7 +15,7 @@ const FILE_LINES_MAX: usize = 500;
 const FUNCTION_LINES_MAX: usize = 110;
 
 /// What each workspace package may depend on, of the workspace: downwards only.
-const DIRECTIONS: [(&str, &[&str]); 14] = [
+const DIRECTIONS: [(&str, &[&str]); 15] = [
     ("sys", &[]),
     ("engines", &[]),
     ("engines/tls", &[]),
@@ -49,10 +49,12 @@ const DIRECTIONS: [(&str, &[&str]); 14] = [
             "server_http",
             "server_modules",
             "driver",
+            "freeze",
             "lab",
             "link",
         ],
     ),
+    ("freeze", &["server_modules"]),
     ("lab", &["engines", "sys", "tls"]),
     ("link", &["sys"]),
     ("tests", &[]),
@@ -64,7 +66,7 @@ const DIRECTIONS: [(&str, &[&str]); 14] = [
 ];
 
 /// The names workspace packages have in manifests.
-const MEMBERS: [&str; 12] = [
+const MEMBERS: [&str; 13] = [
     "sys",
     "engines",
     "tls",
@@ -74,6 +76,7 @@ const MEMBERS: [&str; 12] = [
     "server_http",
     "server_modules",
     "driver",
+    "freeze",
     "lab",
     "link",
     "sim",

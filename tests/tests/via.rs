@@ -180,11 +180,11 @@ fn what_is_wrong_is_said_before_anything_is_started() {
         outcome.stderr
     };
     let said = refused(&["50ms,loss=101%", "--", "true"]);
-    let expected = "firstbyte via: \"loss=101%\" at character 6: a loss is 0% to 100%\n";
-    assert!(said.starts_with(expected), "{said}");
-    assert!(refused(&["50ms"]).contains("no command is given"));
+    let expected = "\"loss=101%\" at character 6: a loss is 0% to 100%\n";
+    assert!(said.contains(expected), "{said}");
+    assert!(refused(&["50ms"]).contains("<COMMAND>..."));
     let help = run(["via", "-h"]);
-    assert!(help.code == 0 && help.stdout.contains("--server COMMAND"));
+    assert!(help.code == 0 && help.stdout.contains("--server <COMMAND>"));
     if !possible() {
         return;
     }

@@ -1,6 +1,7 @@
-//! The man page and the completions of shells are what the tables of options and directives say.
+//! The man pages and the completions of shells are what the options and directives say.
 //!
-//! They are rendered from the tables and compared with the files under `packaging/`; `FIRSTBYTE_UPDATE=1 cargo test
+//! They are rendered by clap_mangen and clap_complete, the page of nginx's options by `page`, and compared with the files under
+//! `packaging/`; `FIRSTBYTE_UPDATE=1 cargo test
 //! -p firstbyte manual` writes them anew. The page of the directives, section 5, is held to the tables by
 //! `server/modules/tests/directives.rs`.
 
@@ -9,9 +10,12 @@ mod shells;
 
 use std::path::Path;
 
+use clap_complete::Shell;
 use conf::Contexts;
 use server_http::build::all_rows;
 use server_modules::MODULES;
+
+use crate::cli;
 
 #[test]
 fn man_page_is_what_the_tables_say() {
@@ -19,20 +23,40 @@ fn man_page_is_what_the_tables_say() {
 }
 
 #[test]
-fn completions_are_what_the_tables_say() {
+fn man_pages_of_verbs_are_what_their_options_say() {
+    let mut names = Vec::new();
+    for verb in cli::command().get_subcommands() {
+        let name = format!("firstbyte-{}", verb.get_name());
+        expect_file(
+            &format!("packaging/man/{name}.1"),
+            &page::of_verb(verb, &name),
+        );
+        names.push(format!("{name}.1"));
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/man");
+    let pages = std::fs::read_dir(folder).expect("it is there").flatten();
+    let pages = pages.filter_map(|page| page.file_name().into_string().ok());
+    let mut pages: Vec<String> = pages.filter(|page| page.ends_with(".1")).collect();
+    pages.sort_unstable();
+    assert_eq!(pages, names, "a page of no verb");
+}
+
+#[test]
+fn completions_are_what_the_options_say() {
     let directives = main_directives();
-    expect_file(
-        "packaging/completions/firstbyte.bash",
-        &shells::bash(&directives),
-    );
-    expect_file(
-        "packaging/completions/_firstbyte",
-        &shells::zsh(&directives),
-    );
-    expect_file(
-        "packaging/completions/firstbyte.fish",
-        &shells::fish(&directives),
-    );
+    for (name, text) in [
+        (
+            "firstbyte.bash",
+            shells::completion(Shell::Bash, &directives),
+        ),
+        ("_firstbyte", shells::completion(Shell::Zsh, &directives)),
+        (
+            "firstbyte.fish",
+            shells::completion(Shell::Fish, &directives),
+        ),
+    ] {
+        expect_file(&format!("packaging/completions/{name}"), &text);
+    }
 }
 
 /// The names of the directives that `-g` can take: those of the main context that end in a semicolon.

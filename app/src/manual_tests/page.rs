@@ -1,9 +1,11 @@
 //! The man page firstbyte(8), in the macros of man(7).
 
+use clap::Command;
+use clap_mangen::Man;
+
 use crate::argv::COMMANDS;
+use crate::cli;
 use crate::flags::{FLAGS, Flag, LONG_FLAGS};
-use crate::tools::TOOLS;
-use crate::tools::{bench, compare, freeze, via};
 
 /// The page.
 pub(super) fn render() -> String {
@@ -33,7 +35,7 @@ pub(super) fn render() -> String {
     for (name, doc) in LONG_FLAGS {
         page.push_str(&format!(".TP\n\\fB\\-\\-{name}\\fR\n{}.\n", capital(doc)));
     }
-    page.push_str(&tools());
+    page.push_str(&verbs());
     page.push_str(&table("SIGNALS", SIGNALS_HEAD, SIGNALS));
     page.push_str(&table("FILES", FILES_HEAD, FILES));
     page.push_str(&table("ENVIRONMENT", "", ENVIRONMENT));
@@ -42,35 +44,39 @@ pub(super) fn render() -> String {
     page
 }
 
-/// What the program does when its first word is the name of a tool.
-fn tools() -> String {
-    let rows: Vec<(&str, String)> = TOOLS
-        .iter()
-        .map(|tool| (tool.name, format!("{}.", capital(tool.does))))
-        .collect();
+/// The page of a verb.
+pub(super) fn of_verb(verb: &Command, name: &str) -> String {
+    let mut page = Vec::new();
+    let version = env!("CARGO_PKG_VERSION");
+    let command = verb
+        .clone()
+        .name(name.to_owned())
+        .bin_name(name.replace('-', " "));
+    let man = Man::new(command).source(format!("firstbyte {version}"));
+    man.render(&mut page).expect("memory takes everything");
+    String::from_utf8(page).expect("it is text")
+}
+
+/// What the program does when its first word is a verb.
+fn verbs() -> String {
+    let command = cli::command();
+    let rows = command.get_subcommands().map(|verb| {
+        let about = verb
+            .get_about()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let name = verb.get_name();
+        (
+            name.to_owned(),
+            format!("{}; see\n.BR firstbyte\\-{name} (1).", capital(&about)),
+        )
+    });
+    let rows: Vec<(String, String)> = rows.collect();
     let rows: Vec<(&str, &str)> = rows
         .iter()
-        .map(|(name, does)| (*name, does.as_str()))
+        .map(|(name, about)| (&**name, &**about))
         .collect();
-    let mut text = table("TOOLS", TOOLS_HEAD, &rows);
-    let usages = [
-        ("bench URL...", bench::options::LONGS),
-        ("compare A.json B.json", compare::LONGS),
-        ("freeze DIR \\-\\-out DIR", freeze::options::LONGS),
-        ("via SPEC \\-\\- COMMAND [ARGUMENT...]", via::options::LONGS),
-    ];
-    for (usage, longs) in usages {
-        text.push_str(&format!(".SS \"firstbyte {usage}\"\n"));
-        for long in longs {
-            let value = long.value.map(|value| format!(" \\fI{value}\\fR"));
-            let (name, doc) = (escaped(long.name), capital(long.doc));
-            text.push_str(&format!(
-                ".TP\n\\fB\\-\\-{name}\\fR{}\n{doc}.\n",
-                value.unwrap_or_default()
-            ));
-        }
-    }
-    text
+    table("VERBS", VERBS_HEAD, &rows)
 }
 
 fn named(title: &str, text: &str) -> String {
@@ -146,7 +152,7 @@ has
 The directives are in
 .BR firstbyte.conf (5).";
 
-const TOOLS_HEAD: &str = "The first word may be the name of a tool; its options follow, and \\fBhelp\\fR before it shows all of them:\n";
+const VERBS_HEAD: &str = "The first word may be a verb; its options follow, and \\fBhelp\\fR before it shows all of them:\n";
 
 const SIGNALS_HEAD: &str = "Sent to the supervisor, whose number is in the pid file:\n";
 

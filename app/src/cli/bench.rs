@@ -1,0 +1,458 @@
+//! `bench`: loads servers and says how fast they answered, how sure that is, and at what cost.
+//!
+//! What is measured, and how, is the crate `lab`; here are the command line, the bar while it runs, and the exit status.
+//!
+//! Source: of our own; docs/lab.md.
+
+mod servers;
+mod threshold;
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use lab::bench::{Measured, Step, bench};
+use lab::engine::Protocol;
+use lab::report::{Offloads, Report, text};
+use lab::url::Url;
+use lab::{Connect, Judge, mix};
+use link::is_conclusive;
+use link::via::{self, Far, Inside, Wanted};
+use link::{LOCALHOST_PORTS, Link, Spec};
+use sys::signal::Signals;
+
+use super::output::{fail, print};
+use super::values::{count, positive};
+use threshold::Threshold;
+
+/// load servers, and report how fast they answer and at what cost
+///
+/// Loads a server over HTTP/1.1, HTTP/2 or SPDY/3.1 and reports how many responses a second came, how long they took and what
+/// failed, each figure with its interval and the conditions. Several URLs of one server are requested in turn. docs/lab.md
+/// explains the figures.
+#[derive(Debug, clap::Args)]
+pub(super) struct Options {
+    /// URLs of the server; with --table a server each, NAME=HTTPS-URL,HTTP-URL
+    #[arg(value_name = "URL", required = true)]
+    urls: Vec<String>,
+    /// Connections at a time
+    #[arg(long, value_name = "N", default_value = "10", value_parser = count::<CONNECTIONS_MAX>)]
+    connections: usize,
+    /// Requests at a time on a connection of HTTP/2 or SPDY
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count::<STREAMS_MAX>)]
+    streams: usize,
+    /// Threads of the client
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count::<THREADS_MAX>)]
+    threads: usize,
+    /// How many requests a run has
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    requests: Option<u64>,
+    /// How long a run begins requests (10, without --requests)
+    #[arg(long = "duration", value_name = "SECONDS", value_parser = positive)]
+    duration_s: Option<f64>,
+    /// Requests a second, timed from when each should be sent (a closed loop)
+    #[arg(long, value_name = "N", value_parser = positive, conflicts_with = "table")]
+    rate: Option<f64>,
+    /// The protocol; auto lets TLS choose of h2 and h1
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = protocols(), conflicts_with = "table")]
+    protocol: Spoken,
+    /// Connections that are kept (warm), or one for each request; resumed: TLS resumes earlier sessions
+    #[arg(long, value_name = "KIND", default_value = "warm", value_parser = kinds())]
+    connect: Connect,
+    /// The method of the requests (GET, with --body POST)
+    #[arg(long, value_name = "NAME")]
+    method: Option<String>,
+    /// A field, "name: value", of each request; may be repeated
+    #[arg(long = "header", value_name = "FIELD", value_parser = field)]
+    fields: Vec<(String, String)>,
+    /// The body of each POST, PUT and PATCH
+    #[arg(long, value_name = "FILE")]
+    body: Option<PathBuf>,
+    /// Requests from a file: on each line a method and a path, or a path
+    #[arg(long, value_name = "FILE", conflicts_with = "access_log")]
+    mix: Option<PathBuf>,
+    /// The GET and HEAD requests of an access log
+    #[arg(long, value_name = "FILE")]
+    access_log: Option<PathBuf>,
+    /// How long a connection or a response may take
+    #[arg(long = "timeout", value_name = "SECONDS", default_value = "30", value_parser = positive)]
+    timeout_s: f64,
+    /// Load each server first for so long, unmeasured
+    #[arg(long = "warm-up", value_name = "SECONDS", value_parser = positive)]
+    warm_up_s: Option<f64>,
+    /// Runs of each server, in random turns (1, with --against and --table 10)
+    #[arg(long, value_name = "N", value_parser = count::<BLOCKS_MAX>)]
+    blocks: Option<usize>,
+    /// Another server, loaded in turn and compared
+    #[arg(long, value_name = "URL", value_parser = Url::parse, conflicts_with = "table")]
+    against: Option<Url>,
+    /// The seed of the order of turns (the time)
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// A server's process, whose CPU time and memory are reported; again for the next server
+    #[arg(long = "pid", value_name = "PID")]
+    pids: Vec<u32>,
+    /// Certificates of authorities that are trusted, PEM (those of browsers)
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    cacert: Option<PathBuf>,
+    /// Take any certificate
+    #[arg(long, short = 'k')]
+    insecure: bool,
+    /// zlib's level for request heads of SPDY
+    #[arg(long, value_name = "N", default_value = "6", value_parser = clap::value_parser!(u8).range(..=9))]
+    spdy_level: u8,
+    /// Measure through an emulated link, such as 50ms,20mbit; `firstbyte via -h` has the rest
+    #[arg(long, value_name = "SPEC")]
+    via: Option<Spec>,
+    /// End with status 2 if so: "p99>50", "rate<1000", "errors>0"; may be repeated
+    #[arg(long = "fail-if", value_name = "CONDITION", value_parser = Threshold::parse)]
+    thresholds: Vec<Threshold>,
+    /// A row for each of HTTP/2, HTTP/1.1 over TLS and plain, of several servers
+    #[arg(long)]
+    table: bool,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+    /// Write the report as a page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write all times as a log of HdrHistogram
+    #[arg(long, value_name = "FILE")]
+    hdr: Option<PathBuf>,
+}
+
+/// A protocol, or none in particular.
+type Spoken = Option<Protocol>;
+
+fn protocols() -> impl TypedValueParser<Value = Spoken> {
+    PossibleValuesParser::new(["auto", "h1", "h2", "spdy"]).map(|name| match name.as_str() {
+        "h1" => Some(Protocol::H1),
+        "h2" => Some(Protocol::H2),
+        "spdy" => Some(Protocol::Spdy),
+        _ => None,
+    })
+}
+
+fn kinds() -> impl TypedValueParser<Value = Connect> {
+    PossibleValuesParser::new(["warm", "cold", "resumed"]).map(|name| match name.as_str() {
+        "cold" => Connect::Cold,
+        "resumed" => Connect::Resumed,
+        _ => Connect::Warm,
+    })
+}
+
+fn field(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once(':')
+        .ok_or("it is written \"name: value\"")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+impl Options {
+    /// The method of requests that name none.
+    fn method(&self) -> &str {
+        let usual = if self.body.is_some() { "POST" } else { "GET" };
+        self.method.as_deref().unwrap_or(usual)
+    }
+
+    /// What no option can find out alone.
+    ///
+    /// # Errors
+    /// What contradicts what.
+    fn check(&self) -> Result<(), String> {
+        if self.body.is_some() && !mix::has_body(self.method()) && self.mix.is_none() {
+            return Err(format!("{} has no body", self.method()));
+        }
+        if self.threads > self.connections {
+            return Err("there are more threads than connections".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Runs the verb.
+pub(super) fn run(options: &Options) -> ExitCode {
+    if let Err(why) = options.check() {
+        return fail(NAME, &why);
+    }
+    match &options.via {
+        None => ExitCode::from(judged(options, None)),
+        Some(spec) => behind(options, spec),
+    }
+}
+
+/// Measures through an emulated link, whose other end is this machine's network.
+fn behind(options: &Options, spec: &Spec) -> ExitCode {
+    let urls = options.urls.iter().filter_map(|url| Url::parse(url).ok());
+    let all = urls.chain(options.against.clone());
+    let wanted = Wanted {
+        spec: spec.clone(),
+        far: Far::Here,
+        ports: all
+            .map(|url| url.port)
+            .filter(|port| *port > LOCALHOST_PORTS.1)
+            .collect(),
+    };
+    let entered = via::enter(&wanted, |inside| {
+        let entered = inside.and_then(|inside| {
+            inside.link.client().enter()?;
+            Ok(inside)
+        });
+        match entered {
+            Ok(inside) => judged(options, Some(&inside)),
+            Err(error) => {
+                let _ = fail(NAME, &format!("no link for --via: {error}"));
+                FAILED
+            }
+        }
+    });
+    match entered {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => fail(NAME, &format!("no link for --via: {error}")),
+    }
+}
+
+/// Measures and judges; gives the exit status.
+fn judged(options: &Options, link: Option<&Inside>) -> u8 {
+    match measure(options, link) {
+        Ok(report) => verdict(options, &report),
+        Err(why) => {
+            let _ = fail(NAME, &why);
+            FAILED
+        }
+    }
+}
+
+fn measure(options: &Options, link: Option<&Inside>) -> Result<Report, String> {
+    let job = servers::job(options)?;
+    // From now on the two are read, and end the bench when they come.
+    let signals = Signals::new(&[SIGINT, SIGTERM]).map_err(|error| error.to_string())?;
+    let mut bar = Bar::new();
+    let judge = link.map(|inside| OfLink(&inside.link));
+    let judge = judge.as_ref().map(|judge| judge as &dyn Judge);
+    let (mut report, measured) = bench(&job, judge, |step| {
+        bar.show(step);
+        !matches!(signals.receive(), Ok(Some(_)))
+    })?;
+    bar.clear();
+    if let Some(inside) = link {
+        report.conditions.link = conditions(inside);
+        report.conditions.device = Some("of the link".to_owned());
+        report.conditions.mtu_bytes = Some(inside.link.options().mtu.into());
+        // This thread is in the client's network, where the device is.
+        report.conditions.offloads = Offloads::of(inside.link.client_device());
+    }
+    told(options, &report, &measured)?;
+    Ok(report)
+}
+
+/// The link, as one that knows when it was late.
+struct OfLink<'a>(&'a Link);
+
+impl Judge for OfLink<'_> {
+    fn are_void(&self, samples: &[(Instant, Instant)]) -> Vec<bool> {
+        self.0.are_void(samples, LATE)
+    }
+
+    fn is_conclusive(&self, samples: u64, void: u64) -> bool {
+        is_conclusive(samples, void)
+    }
+}
+
+/// The link, and how exact it was.
+fn conditions(inside: &Inside) -> String {
+    let (counters, late) = (inside.link.counters(), inside.link.lateness());
+    let ms = |time: Duration| time.as_secs_f64() * 1000.0;
+    format!(
+        "emulated, {}; {} packets, {} dropped; late by {:.2} ms (median), {:.2} (p99), {:.2} (worst){}",
+        inside.spec,
+        counters.packets(),
+        counters.dropped(),
+        ms(late.median),
+        ms(late.p99),
+        ms(late.worst),
+        late.remarks()
+    )
+}
+
+/// Prints the report, and writes the files that were asked for.
+fn told(options: &Options, report: &Report, measured: &Measured) -> Result<(), String> {
+    if let Some(path) = &options.hdr {
+        write(path, &lab::hdr::log(report, measured)?)?;
+    }
+    if let Some(path) = &options.html {
+        write(path, &lab::report::html::render(report))?;
+    }
+    let text = if options.json {
+        serde_json::to_string_pretty(report).map_err(|error| error.to_string())? + "\n"
+    } else if options.table {
+        text::table(report)
+    } else {
+        text::render(report)
+    };
+    let _ = print(&text);
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+/// The exit status: 0 when all went well, 1 when nothing was answered, 2 when a threshold is exceeded, 130 when the bench
+/// was ended before its end.
+fn verdict(options: &Options, report: &Report) -> u8 {
+    if report.interrupted {
+        return INTERRUPTED;
+    }
+    let mut exceeded: Vec<String> = options
+        .thresholds
+        .iter()
+        .flat_map(|threshold| threshold.exceeded(report))
+        .collect();
+    // Where the few samples that are left say all is well, it may not be.
+    if options.thresholds.iter().any(Threshold::is_of_times) {
+        exceeded.extend(report.warnings.iter().cloned());
+    }
+    if !exceeded.is_empty() {
+        let _ = fail(NAME, &exceeded.join("\n"));
+        return EXCEEDED;
+    }
+    if let Some(silent) = report.servers.iter().find(|server| server.done == 0) {
+        let _ = fail(NAME, &format!("{} has answered nothing", silent.name));
+        return FAILED;
+    }
+    0
+}
+
+/// A bar on standard error while somebody watches.
+struct Bar {
+    began: Instant,
+    watched: bool,
+    is_there: bool,
+}
+
+impl Bar {
+    fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            watched: io::stderr().is_terminal(),
+            is_there: false,
+        }
+    }
+
+    fn show(&mut self, step: Step<'_>) {
+        if !self.watched || self.began.elapsed().as_millis() < BAR_AFTER_MS {
+            return;
+        }
+        self.is_there = true;
+        let _ = write!(io::stderr(), "\r{}\x1b[K", line(step));
+    }
+
+    fn clear(&self) {
+        if self.is_there {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+/// `[#####     ] 50 % run 3 of 6: name, 1234 responses`.
+fn line(step: Step<'_>) -> String {
+    let (over, all) = step.runs;
+    let share = ((over as f64 + step.share) / all.max(1) as f64).min(1.0);
+    let bar = "#".repeat((share * WIDTH as f64) as usize);
+    let (percent, run) = (share * 100.0, (over + 1).min(all.max(1)));
+    let (name, ended) = (step.server, step.progress.ended);
+    format!("[{bar:WIDTH$}] {percent:3.0} % run {run} of {all}: {name}, {ended} responses")
+}
+
+/// The verb.
+const NAME: &str = "bench";
+
+const SIGINT: i32 = 2;
+const SIGTERM: i32 = 15;
+/// A sample is void when the link delivered a packet later than this meanwhile.
+const LATE: Duration = Duration::from_millis(2);
+/// The exit status when nothing could be measured.
+const FAILED: u8 = 1;
+/// The exit status when a threshold is exceeded.
+const EXCEEDED: u8 = 2;
+/// That of a program that SIGINT has ended.
+const INTERRUPTED: u8 = 130;
+/// What is over sooner needs no bar.
+const BAR_AFTER_MS: u128 = 1000;
+const WIDTH: usize = 30;
+
+/// More than these are a mistake.
+const CONNECTIONS_MAX: usize = 100_000;
+/// See [`CONNECTIONS_MAX`].
+const STREAMS_MAX: usize = 100_000;
+/// See [`CONNECTIONS_MAX`].
+const THREADS_MAX: usize = 256;
+/// See [`CONNECTIONS_MAX`].
+const BLOCKS_MAX: usize = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lab::Progress;
+
+    #[test]
+    fn the_bar_says_how_far_it_is() {
+        let step = Step {
+            runs: (1, 4),
+            server: "one",
+            progress: Progress {
+                ended: 5,
+                elapsed_ns: 0,
+            },
+            share: 0.5,
+        };
+        assert_eq!(
+            line(step),
+            "[###########                   ]  38 % run 2 of 4: one, 5 responses"
+        );
+    }
+
+    fn parsed(line: &str) -> Result<Options, String> {
+        crate::cli::values::parsed(line)
+    }
+
+    #[test]
+    fn options_are_read() {
+        let line =
+            "http://h/ --connections 5 --rate=500 --connect cold -k --fail-if p99>5 --header A:b";
+        let options = parsed(line).expect("it is accepted");
+        assert_eq!((options.connections, options.rate), (5, Some(500.0)));
+        assert!(options.insecure && options.connect == Connect::Cold);
+        assert_eq!(options.fields, [("A".to_owned(), "b".to_owned())]);
+        assert_eq!((options.method(), options.check()), ("GET", Ok(())));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (line, why) in [
+            ("--json", "required arguments were not provided"),
+            ("http://h --streams 0", "it is no number from 1 to 100000"),
+            ("http://h --rate=-1", "it is no positive number"),
+            (
+                "http://h --fail-if p99",
+                "\"p99\" is no condition such as \"p99>50\"",
+            ),
+            ("http://h --table --rate 5", "cannot be used with"),
+            ("http://h --spdy-level 10", "10 is not in"),
+            (
+                "http://h --protocol h3",
+                "[possible values: auto, h1, h2, spdy]",
+            ),
+            ("http://h --jsno", "a similar argument exists: '--json'"),
+        ] {
+            let told = parsed(line).map(|_| ()).expect_err("it is refused");
+            assert!(told.contains(why), "{line}: {told}");
+        }
+        let many = parsed("http://h --threads 11").expect("each is a number");
+        let why = "there are more threads than connections";
+        assert_eq!(many.check(), Err(why.to_owned()));
+    }
+}

@@ -1,0 +1,198 @@
+//! From options to servers: addresses, TLS, requests, and the rows of a table.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use lab::bench::{Job, Server};
+use lab::engine::Protocol;
+use lab::trust::Trust;
+use lab::url::Url;
+use lab::{Connect, Plan, Request, mix};
+
+use super::Options;
+
+/// What is to be done.
+///
+/// # Errors
+/// A server has no address, or its requests cannot be read.
+pub(super) fn job(options: &Options) -> Result<Job, String> {
+    let servers = match options.table {
+        true => table(options)?,
+        false => compared(options)?,
+    };
+    let several = options.table || options.against.is_some();
+    let time = SystemTime::now().duration_since(UNIX_EPOCH);
+    Ok(Job {
+        blocks: options
+            .blocks
+            .unwrap_or(if several { SEVERAL_BLOCKS } else { 1 }),
+        warm_up_ns: ns(options.warm_up_s.unwrap_or(0.0)),
+        seed: options
+            .seed
+            .unwrap_or_else(|| time.map_or(0, |time| time.as_secs())),
+        insecure: options.insecure,
+        servers,
+    })
+}
+
+/// One server, or two.
+fn compared(options: &Options) -> Result<Vec<Server>, String> {
+    let urls = options.urls.iter().map(|url| Url::parse(url));
+    let urls: Vec<Url> = urls.collect::<Result<_, _>>()?;
+    let first = urls.first().ok_or("no URL is given")?;
+    if let Some(other) = urls.iter().find(|url| !url.same_server(first)) {
+        return Err(format!(
+            "{other} is another server than {first}: compare two with --against, or more with --table"
+        ));
+    }
+    let mut servers = vec![server(
+        options,
+        &urls,
+        &first.to_string(),
+        options.protocol,
+        0,
+    )?];
+    if let Some(against) = &options.against {
+        let mut others = vec![against.clone()];
+        // The other URLs are asked of it, too.
+        others.extend(urls.iter().skip(1).map(|url| Url {
+            path: url.path.clone(),
+            ..against.clone()
+        }));
+        servers.push(server(
+            options,
+            &others,
+            &against.to_string(),
+            options.protocol,
+            1,
+        )?);
+    }
+    if let [one, other] = &mut servers[..]
+        && one.name == other.name
+    {
+        // The same one twice, which finds out what the method calls different by chance.
+        one.name.push_str(" (A)");
+        other.name.push_str(" (B)");
+    }
+    Ok(servers)
+}
+
+/// Rows of a table: of each server those whose URLs it has.
+fn table(options: &Options) -> Result<Vec<Server>, String> {
+    let mut rows = Vec::new();
+    for (number, text) in options.urls.iter().enumerate() {
+        let (name, urls) = match text.split_once('=') {
+            Some((name, urls)) if !name.contains("://") => (name.to_owned(), urls),
+            _ => (String::new(), text.as_str()),
+        };
+        for url in urls.split(',') {
+            let url = Url::parse(url)?;
+            let name = match name.as_str() {
+                "" => url.authority.clone(),
+                name => name.to_owned(),
+            };
+            let protocols: &[(Protocol, &str)] = match url.tls {
+                true => &[
+                    (Protocol::H2, "HTTP/2 over TLS"),
+                    (Protocol::H1, "HTTP/1.1 over TLS"),
+                ],
+                false => &[(Protocol::H1, "HTTP/1.1")],
+            };
+            for (protocol, title) in protocols {
+                let name = format!("{name}, {title}");
+                let urls = std::slice::from_ref(&url);
+                rows.push(server(options, urls, &name, Some(*protocol), number)?);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn server(
+    options: &Options,
+    urls: &[Url],
+    name: &str,
+    protocol: Option<Protocol>,
+    number: usize,
+) -> Result<Server, String> {
+    let first = urls.first().ok_or("no URL is given")?;
+    let tls = match first.tls {
+        false => None,
+        true => {
+            let trust = match (&options.cacert, options.insecure) {
+                (Some(file), _) => Trust::file(file)?,
+                (None, true) => Trust::Nobody,
+                (None, false) => Trust::Browsers,
+            };
+            // SPDY is measured only where it is asked for: no client of today would choose it.
+            let offered = match &protocol {
+                Some(one) => std::slice::from_ref(one),
+                None => &[Protocol::H2, Protocol::H1],
+            };
+            let resumption = options.connect == Connect::Resumed;
+            let config = lab::trust::config(&trust, offered, resumption)?;
+            Some((config, lab::trust::server_name(&first.host)?))
+        }
+    };
+    // A table compares runs of one length, so it counts requests; a single run is as long as a person waits.
+    let endless = options.requests.is_none() && options.duration_s.is_none();
+    let total = match options.table && endless {
+        true => Some(TABLE_REQUESTS),
+        false => options.requests,
+    };
+    let duration = match endless && !options.table {
+        true => Some(DEFAULT_DURATION_S),
+        false => options.duration_s,
+    };
+    Ok(Server {
+        name: name.to_owned(),
+        url: first.to_string(),
+        plan: Plan {
+            address: first.address()?,
+            tls,
+            plain: protocol.unwrap_or(Protocol::H1),
+            requests: requests(options, urls)?,
+            connections: options.connections,
+            streams: options.streams,
+            threads: options.threads,
+            total,
+            duration_ns: duration.map(ns),
+            rate: options.rate,
+            connect: options.connect,
+            timeout_ns: ns(options.timeout_s),
+            spdy_level: options.spdy_level,
+            pid: options.pids.get(number).copied(),
+        },
+    })
+}
+
+fn requests(options: &Options, urls: &[Url]) -> Result<Vec<Request>, String> {
+    let first = urls.first().ok_or("no URL is given")?;
+    let fields = &options.fields;
+    let body = match &options.body {
+        Some(file) => read(file)?,
+        None => Vec::new(),
+    };
+    if let Some(file) = &options.mix {
+        return mix::of_file(file, first, fields, &body);
+    }
+    if let Some(file) = &options.access_log {
+        return mix::of_log(file, first, fields);
+    }
+    let request = |url: &Url| Request::new(url, options.method(), &url.path, fields, &body);
+    Ok(urls.iter().map(request).collect())
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(file).map_err(|error| format!("cannot read {}: {error}", file.display()))
+}
+
+fn ns(seconds: f64) -> u64 {
+    (seconds * 1e9) as u64
+}
+
+/// Runs of each server where several are compared.
+const SEVERAL_BLOCKS: usize = 10;
+/// Requests of a row of the table, as in the talk.
+const TABLE_REQUESTS: u64 = 50_000;
+const DEFAULT_DURATION_S: f64 = 10.0;

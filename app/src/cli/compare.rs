@@ -1,0 +1,64 @@
+//! `compare`: two reports of `bench`, and what differs between them for sure.
+//!
+//! Source: of our own; docs/lab.md.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use lab::report::Report;
+use lab::report::compare::{differences, of_reports, read};
+
+use super::output::{fail, print};
+
+/// compare two reports of bench
+///
+/// Compares two reports of "firstbyte bench --json": the second with the first. Reports of several blocks can be compared in
+/// all figures, those of one run in the rate.
+#[derive(Debug, clap::Args)]
+pub(super) struct Options {
+    /// The first report
+    #[arg(value_name = "A.json")]
+    first: PathBuf,
+    /// The second report
+    #[arg(value_name = "B.json")]
+    second: PathBuf,
+    /// Print the comparison as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub(super) fn run(options: &Options) -> ExitCode {
+    match compared(&options.first, &options.second, options.json) {
+        Ok(text) => print(&text),
+        Err(why) => fail("compare", &why),
+    }
+}
+
+fn compared(first: &Path, second: &Path, json: bool) -> Result<String, String> {
+    let (first, second) = (load(first)?, load(second)?);
+    let found = of_reports(&first, &second)?;
+    if json {
+        let text = serde_json::to_string_pretty(&found).map_err(|error| error.to_string())?;
+        return Ok(text + "\n");
+    }
+    let mut text = String::new();
+    for figure in &found {
+        text.push_str(&format!("{}: {}\n", figure.first, figure.sentence()));
+    }
+    for warning in [&first, &second].iter().flat_map(|one| &one.warnings) {
+        text.push_str(&format!("WARNING: {warning}\n"));
+    }
+    let differing = differences(&first, &second);
+    if !differing.is_empty() {
+        let list = differing.join("; ");
+        text.push_str(&format!("They were not measured alike: {list}\n"));
+    }
+    Ok(text)
+}
+
+fn load(file: &Path) -> Result<Report, String> {
+    let (text, file) = (std::fs::read_to_string(file), file.display());
+    let text = text.map_err(|error| format!("cannot read {file}: {error}"))?;
+    read(&text).map_err(|why| format!("{file}: {why}"))
+}

@@ -1,0 +1,116 @@
+//! Verbs: what the program does when its first word is the name of one, in place of serving.
+//!
+//! nginx refuses a first word that is no option, so no command line of nginx means anything else here. A verb is a file
+//! with its options and a variant of [`Verb`]; help, man pages and completions come from those by clap. Absent: nginx's own
+//! command line (`crate::argv`).
+
+mod bench;
+mod compare;
+mod explain;
+mod freeze;
+mod output;
+mod values;
+mod via;
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::argv;
+
+/// A command line that begins with a verb.
+#[derive(Debug, Parser)]
+#[command(name = "firstbyte", disable_help_subcommand = true, term_width = COLUMNS)]
+struct CommandLine {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// All verbs.
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Bench(Box<bench::Options>),
+    Compare(compare::Options),
+    Explain(explain::Options),
+    Freeze(freeze::Options),
+    Via(via::Options),
+}
+
+impl Verb {
+    fn run(&self) -> ExitCode {
+        match self {
+            Self::Bench(options) => bench::run(options),
+            Self::Compare(options) => compare::run(options),
+            Self::Explain(options) => explain::run(options),
+            Self::Freeze(options) => freeze::run(options),
+            Self::Via(options) => via::run(options),
+        }
+    }
+
+    /// The exit status for words that cannot be read.
+    fn misused(name: &OsStr) -> ExitCode {
+        match name == via::NAME {
+            // Other numbers are those of its command.
+            true => ExitCode::from(via::FAILED),
+            false => ExitCode::FAILURE,
+        }
+    }
+}
+
+/// Runs the verb that a command line begins with; `help` before its name prints its help. `None` where the first word is no
+/// verb.
+pub(crate) fn run(arguments: &[OsString], before: impl FnOnce()) -> Option<ExitCode> {
+    let (program, words) = arguments.split_first()?;
+    let (name, words) = match words {
+        [help, name, ..] if help == argv::HELP => (name, vec![name.clone(), "--help".into()]),
+        [name, ..] => (name, words.to_vec()),
+        [] => return None,
+    };
+    if !Verb::has_subcommand(name.to_str()?) {
+        return None;
+    }
+    before();
+    let line = std::iter::once(program.clone()).chain(words);
+    let command = command().bin_name(argv::program());
+    let parsed = command.try_get_matches_from(line);
+    let parsed = parsed.and_then(|found| CommandLine::from_arg_matches(&found));
+    Some(match parsed {
+        Ok(line) => line.verb.run(),
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => output::print(&error.to_string()),
+        Err(error) => {
+            let _ = write!(io::stderr(), "{error}");
+            Verb::misused(name)
+        }
+    })
+}
+
+/// The command line of verbs, from which documents are made as well.
+pub(crate) fn command() -> Command {
+    CommandLine::command()
+}
+
+/// The verbs for `-h`, a line each.
+pub(crate) fn list() -> String {
+    let command = command();
+    let line = |verb: &Command| {
+        let about = verb.get_about().map(ToString::to_string);
+        format!("  {:<14}: {}\n", verb.get_name(), about.unwrap_or_default())
+    };
+    command.get_subcommands().map(line).collect()
+}
+
+/// Width of help, characters.
+const COLUMNS: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_contradicts_itself_nowhere() {
+        command().debug_assert();
+    }
+}

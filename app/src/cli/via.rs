@@ -1,0 +1,232 @@
+//! `via`: a command behind a link with delay, rate, queue, loss and jitter, as a site's visitors have it.
+//!
+//! The command runs in a network of its own, whose one way out is the link. Its other end is this machine's network,
+//! or, with `--server`, a network in which servers run for as long as the command does. The work is that of the crate
+//! `link`; here are the command line and what is said at the end.
+//!
+//! Source: of our own; docs/link.md.
+
+mod report;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use link::Spec;
+use link::via::run::{self, Commands, Outcome};
+use link::via::{self, Far, Inside, Wanted};
+
+pub(super) use link::via::FAILED;
+
+use super::output;
+
+/// run a command behind a link with delay, rate, loss and jitter
+///
+/// Runs a command behind a link. What it connects to on this machine, by an address of it or by localhost and a port below
+/// 32768, is reached over the link; with --server, what those commands listen on. The status is the command's. What the
+/// link did is printed on standard error at the end.
+#[derive(Debug, clap::Args)]
+#[command(after_help = SPEC)]
+pub(super) struct Options {
+    /// The link: a round-trip time such as 50ms, then more, separated by commas
+    #[arg(value_name = "SPEC")]
+    spec: Spec,
+    /// The command, behind "--"
+    #[arg(value_name = "COMMAND", last = true, required = true)]
+    client: Vec<OsString>,
+    /// A command for the shell that serves at the other end; may be repeated
+    #[arg(long = "server", value_name = "COMMAND")]
+    servers: Vec<OsString>,
+    /// A port of localhost from 32768 on that is reached over the link, too; may be repeated
+    #[arg(long = "port", value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    ports: Vec<u16>,
+    /// Write packets there as they leave the link
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+    /// Write there as JSON what the link did
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Print nothing of the link at the end
+    #[arg(long)]
+    quiet: bool,
+}
+
+impl Options {
+    /// The link, with the file for packets that an option names.
+    ///
+    /// # Errors
+    /// What is too much, or given twice.
+    fn link(&self) -> Result<Spec, String> {
+        if self.servers.len() > SERVERS_MAX {
+            return Err(format!("more than {SERVERS_MAX} servers"));
+        }
+        if self.ports.len() > PORTS_MAX {
+            return Err(format!("more than {PORTS_MAX} ports"));
+        }
+        let mut spec = self.spec.clone();
+        // The link's text can name a file too (`pcap=`).
+        if spec.pcap.is_some() && self.pcap.is_some() {
+            return Err("two files for packets are given".to_owned());
+        }
+        spec.pcap = spec.pcap.or_else(|| self.pcap.clone());
+        Ok(spec)
+    }
+}
+
+/// Runs the verb.
+pub(super) fn run(options: &Options) -> ExitCode {
+    let spec = match options.link() {
+        Ok(spec) => spec,
+        Err(why) => return fail(&why),
+    };
+    let far = if options.servers.is_empty() {
+        Far::Here
+    } else {
+        Far::Apart
+    };
+    let wanted = Wanted {
+        spec,
+        far,
+        ports: options.ports.clone(),
+    };
+    match via::enter(&wanted, |inside| within(options, far, inside)) {
+        Ok(status) => ExitCode::from(status),
+        Err(why) => fail(&why.to_string()),
+    }
+}
+
+/// What is done in the process that holds the others; gives its status.
+fn within(options: &Options, far: Far, inside: io::Result<Inside>) -> u8 {
+    let ran = inside.and_then(|inside| {
+        let commands = Commands {
+            client: options.client.clone(),
+            servers: options.servers.clone(),
+        };
+        let outcome = run::run(&inside, &commands)?;
+        Ok((inside, outcome))
+    });
+    let (inside, outcome) = match ran {
+        Ok(ran) => ran,
+        Err(error) => {
+            let mut why = error.to_string();
+            if far == Far::Here && error.kind() == io::ErrorKind::Unsupported {
+                why += "; with --server both ends have networks of their own, for which user namespaces are enough";
+            }
+            fail(&why);
+            return FAILED;
+        }
+    };
+    match tell(options, &inside, &outcome) {
+        Ok(()) => outcome.status,
+        Err(why) => {
+            fail(&why);
+            FAILED
+        }
+    }
+}
+
+/// Says what became of the command and the link.
+fn tell(options: &Options, inside: &Inside, outcome: &Outcome) -> Result<(), String> {
+    let mut text = String::new();
+    for note in &outcome.notes {
+        text.push_str(&format!("firstbyte {NAME}: {note}\n"));
+    }
+    if !options.quiet {
+        text.push_str(&report::text(inside, outcome));
+    }
+    let _ = io::stderr().write_all(text.as_bytes());
+    let Some(path) = &options.json else {
+        return Ok(());
+    };
+    let json = report::json(inside, (&options.client, &options.servers), outcome);
+    std::fs::write(path, json).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// As the other tools, but with the status that tells this failure from the command's.
+fn fail(why: &str) -> ExitCode {
+    output::fail(NAME, why);
+    ExitCode::from(FAILED)
+}
+
+/// The verb.
+pub(super) const NAME: &str = "via";
+
+/// More servers than this are a mistake.
+const SERVERS_MAX: usize = 64;
+
+/// The most ports that a link takes in addition to those it always has.
+const PORTS_MAX: usize = 63;
+
+const SPEC: &str = "\
+SPEC is the time of a round trip, then more in any order, separated by commas:
+  50ms             : the round trip; each way has half of it
+  20mbit           : the rate each way; or up=5mbit and down=50mbit
+  queue=100        : how many packets may wait before a rate (default: 100)
+  loss=0.1%        : how many packets are lost, each way
+  jitter=2ms       : how much a round trip may differ, either way
+  reorder          : jitter lets packets overtake each other
+  delack=200ms     : how long each end keeps acknowledgements that can leave with data
+  seed=7           : the seed of loss and jitter (default: another one each time)
+  mtu=1500         : the largest packet, with its IP header
+  pcap=FILE        : write packets there as they leave the link";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::values::parsed;
+
+    fn words(text: &str) -> Vec<OsString> {
+        text.split_whitespace().map(OsString::from).collect()
+    }
+
+    fn refused(line: &str) -> String {
+        let options = parsed::<Options>(line).map_err(|error| error + "\n");
+        options
+            .and_then(|options| options.link())
+            .expect_err("it is refused")
+    }
+
+    #[test]
+    fn options_are_read() {
+        let line = "50ms,seed=7 --server a --json=x --server=b --quiet --port 1 --port=65535 --pcap p \
+                    -- c -- --quiet -h";
+        let options: Options = parsed(line).expect("it is accepted");
+        let spec = options.link().map(|spec| spec.to_string());
+        assert_eq!(spec.as_deref(), Ok("50ms,seed=7,pcap=p"));
+        assert_eq!(options.ports, [1, 65_535]);
+        assert_eq!(options.servers, words("a b"));
+        assert_eq!(options.client, words("c -- --quiet -h"));
+        assert!(options.quiet && options.json == Some("x".into()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (line, why) in [
+            ("", "SPEC"),
+            ("50ms", "COMMAND"),
+            ("50ms --", "COMMAND"),
+            ("50ms curl x", "unexpected argument 'curl'"),
+            ("5ms --wrong=1 -- x", "unexpected argument '--wrong'"),
+            ("5ms --quiet=1 -- x", "unexpected value '1' for '--quiet'"),
+            ("5ms --json", "a value is required for '--json <FILE>'"),
+            (
+                "5ms,pcap=a --pcap b -- x",
+                "two files for packets are given",
+            ),
+            ("5ms --port 0 -- x", "0 is not in 1..=65535"),
+            ("5ms --port 65536 -- x", "65536 is not in 1..=65535"),
+            ("50 -- x", "\"50\" at character 1: "),
+        ] {
+            assert!(refused(line).contains(why), "{line}: {}", refused(line));
+        }
+        for (option, most, what) in [
+            ("--port 1 ", PORTS_MAX, "ports"),
+            ("--server a ", SERVERS_MAX, "servers"),
+        ] {
+            let line = |n: usize| format!("5ms {} -- x", option.repeat(n));
+            assert!(parsed::<Options>(&line(most)).is_ok_and(|options| options.link().is_ok()));
+            assert_eq!(refused(&line(most + 1)), format!("more than {most} {what}"));
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What `explain` is made of: a request run through the phases that serve (`request`), and what they noted on the way with the
+//! lines it came from (`steps`).
+//!
+//! Absent: the command line (`crate::cli`), request bodies, and all that only the running server knows (counters of limits,
+//! caches).
+
+mod handshake;
+mod listener;
+mod passed;
+mod report;
+mod request;
+mod sections;
+mod steps;
+mod text;
+mod url;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use conf::Files;
+use driver::worker::config::ThreadConfig;
+use engines::http::FieldId;
+use server_http::Written;
+use server_http::exchange::Peer;
+use server_http::http::Http;
+
+use report::{Report, Request};
+use steps::{Teller, shown};
+
+pub(crate) use request::CLIENT_PORT;
+pub(crate) use text::render;
+pub(crate) use url::Url;
+
+/// What is to be explained, and how.
+pub(crate) struct Asked<'a> {
+    /// The request's URL.
+    pub(crate) url: &'a Url,
+    /// Its method.
+    pub(crate) method: &'a str,
+    /// Its fields but for those that the URL makes: `Name: value`.
+    pub(crate) fields: &'a [String],
+    /// Where it comes from, where that is said.
+    pub(crate) from: Option<Peer>,
+    /// The address it is sent to.
+    pub(crate) to: Option<IpAddr>,
+    /// Settings at their default, too.
+    pub(crate) all: bool,
+}
+
+/// Runs a request through a configuration.
+///
+/// # Errors
+/// Nothing listens where the request goes.
+pub(crate) fn explain(
+    asked: &Asked<'_>,
+    http: &Arc<Http>,
+    written: &Written,
+    files: &Files,
+) -> Result<Report, String> {
+    let teller = &Teller {
+        http,
+        written,
+        files,
+    };
+    let taken = listener::choose(http, &asked.url.destination, asked.to)?;
+    let config = ThreadConfig::new(Arc::clone(http), 1);
+    let run = request::run(asked, &config, &taken)?;
+    let host = run.x.head.field(FieldId::Host).unwrap_or_default();
+    Ok(Report {
+        request: Request {
+            method: asked.method.to_owned(),
+            target: asked.url.target.clone(),
+            host: shown(host),
+            from: run.x.proxy.unwrap_or(run.x.client.peer).to_string(),
+        },
+        listener: sections::listener_of(&run, taken, teller),
+        handshake: handshake::report(&run.greeting, teller),
+        server: sections::server_of(&run, teller),
+        steps: teller.steps(&run.events),
+        passed: run.passed.report(http, teller.url_behind(run.x.location)),
+        answer: sections::answer_of(&run),
+        location: teller.level(run.x.location),
+        settings: teller.settings(run.x.location, asked.all),
+    })
+}

@@ -1,0 +1,131 @@
+//! What is told: the model that is printed as text or as JSON.
+
+use serde::Serialize;
+
+/// An explanation.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    pub(super) request: Request,
+    pub(super) listener: Listener,
+    pub(super) handshake: Option<Handshake>,
+    pub(super) server: Server,
+    pub(super) steps: Vec<Step>,
+    pub(super) passed: Option<Passed>,
+    pub(super) answer: Answer,
+    pub(super) location: Location,
+    pub(super) settings: Vec<Setting>,
+}
+
+/// A line of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Place {
+    /// The file, as the configuration names it; "command line" for `-g`.
+    pub(super) file: String,
+    pub(super) line: u32,
+}
+
+/// What is asked for.
+#[derive(Debug, Serialize)]
+pub(super) struct Request {
+    pub(super) method: String,
+    pub(super) target: String,
+    pub(super) host: String,
+    pub(super) from: String,
+}
+
+/// Who takes the connection.
+#[derive(Debug, Serialize)]
+pub(super) struct Listener {
+    /// The address as it is listened on.
+    pub(super) address: String,
+    /// The `listen` of the chosen server; none for a server without one.
+    pub(super) at: Option<Place>,
+    /// Other addresses that the name of the host could have led to.
+    pub(super) others: Vec<String>,
+}
+
+/// The handshake of a connection with TLS.
+#[derive(Debug, Serialize)]
+pub(super) struct Handshake {
+    /// The name that the client asks for; none for an address.
+    pub(super) name: Option<String>,
+    /// The first name of the server whose certificate is shown.
+    pub(super) server: String,
+    /// The line that gives the certificate, or rejects the handshake.
+    pub(super) at: Option<Place>,
+    /// Why the handshake fails.
+    pub(super) refused: Option<&'static str>,
+}
+
+/// Who takes the request.
+#[derive(Debug, Serialize)]
+pub(super) struct Server {
+    /// Its first name.
+    pub(super) name: String,
+    pub(super) at: Option<Place>,
+    /// `only`, `exact`, `wildcard`, `regex`, `default`, or `none` where the request named no host that could be read.
+    #[serde(rename = "match")]
+    pub(super) match_kind: &'static str,
+    pub(super) why: String,
+    /// The line that gave the name, where one matched.
+    pub(super) name_at: Option<Place>,
+}
+
+/// One thing that happens on the way.
+#[derive(Debug, Serialize)]
+pub(super) struct Step {
+    /// What kind of thing.
+    pub(super) step: &'static str,
+    pub(super) text: String,
+    pub(super) at: Option<Place>,
+}
+
+/// Whom the request is passed on to.
+#[derive(Debug, Serialize)]
+pub(super) struct Passed {
+    /// The first server that is tried; none where its name has to be resolved first.
+    pub(super) server: Option<String>,
+    /// The name that is resolved.
+    pub(super) name: Option<String>,
+    /// The group that the server is in, where `upstream` defines it.
+    pub(super) group: Option<String>,
+    /// The request line and the fields that it gets, a line each.
+    pub(super) request: Vec<String>,
+    /// The parameters that it gets in their place, where it is an application.
+    pub(super) parameters: Vec<String>,
+}
+
+/// What the client gets.
+#[derive(Debug, Serialize)]
+pub(super) struct Answer {
+    /// Its status; none where the connection is closed without an answer.
+    pub(super) status: Option<u16>,
+    pub(super) reason: String,
+    /// The file it is made from.
+    pub(super) file: Option<String>,
+    /// The field `Location`.
+    pub(super) location: Option<String>,
+    /// A short text that is the body.
+    pub(super) text: Option<String>,
+    /// The body is the server's own page for the status.
+    pub(super) own_page: bool,
+    /// The fields of its head but for those of the connection.
+    pub(super) fields: Vec<(String, String)>,
+}
+
+/// A level of the configuration.
+#[derive(Debug, Serialize)]
+pub(super) struct Location {
+    pub(super) text: String,
+    pub(super) at: Option<Place>,
+}
+
+/// A setting in effect.
+#[derive(Debug, Serialize)]
+pub(super) struct Setting {
+    pub(super) name: &'static str,
+    pub(super) value: String,
+    /// The level that says it, or "default".
+    pub(super) from: String,
+    pub(super) at: Option<Place>,
+}

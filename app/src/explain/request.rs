@@ -1,0 +1,259 @@
+//! The request itself: made as text, read by the engine, and run through the phases that serve, with a trace.
+//!
+//! The engine, the phases, the modules and the file system are those of the server; only the sockets are missing, and
+//! with them request bodies. Nothing is logged, and the body of the answer is not read.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::rc::Rc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use driver::io::files::FileCache;
+use driver::worker::config::ThreadConfig;
+use engines::h1::{self, Event as Received};
+use engines::http::FileRange;
+use server_base::clock::Clock;
+use server_base::logs::Logs;
+use server_base::transport::NO_SOCKET;
+use server_base::waker::{WakeKey, WakeQueue};
+use server_base::{
+    files::{
+        Change, DirEntry, FileError, Files, Keep, Meta, OpenPolicy, Opened, TempDir, TempFile,
+    },
+    listen::ListenAddr,
+};
+use server_http::exchange::{Client, Ctx, Env, Exchange, Peer, State, Wait};
+use server_http::http::Http;
+use server_http::phases;
+use server_http::trace::{Event, FileKind, Noted, Trace};
+
+use super::Asked;
+use super::handshake::{self, Greeting};
+use super::listener::Taken;
+use super::passed::Calls;
+
+/// An exchange that has come to its end, and how it came there.
+pub(super) struct Run {
+    /// The exchange.
+    pub(super) x: Exchange,
+    /// What its connection began with.
+    pub(super) greeting: Greeting,
+    /// What happened, in order.
+    pub(super) events: Vec<Noted>,
+    /// What servers behind were asked.
+    pub(super) passed: Calls,
+}
+
+/// Runs the request.
+///
+/// # Errors
+/// It is no request.
+// Long: what a driver would have is made here, piece by piece, before the one loop.
+pub(super) fn run(asked: &Asked<'_>, config: &ThreadConfig, taken: &Taken) -> Result<Run, String> {
+    let mut engine = h1::Conn::new(Rc::clone(&config.h1[taken.port]));
+    engine.receive(text(asked).as_bytes());
+    let Some(Received::Head(mut head)) = engine.event() else {
+        return Err("the request has no end of its head".to_owned());
+    };
+    let client = client(asked, config, taken);
+    let unix_ms = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |now| now.as_millis() as u64);
+    let mut clock = Clock::new(START_MS, unix_ms);
+    let trace = Rc::new(Trace::default());
+    let mut files = Watched {
+        inner: FileCache::new(),
+        trace: Rc::clone(&trace),
+    };
+    files.inner.set_now(START_MS, unix_ms);
+    let (mut logs, env) = (Logs::default(), environment());
+    let wakers = WakeQueue::default();
+    let mut passed = Calls::default();
+    let mut x = Exchange::new(Rc::clone(&config.http), client);
+    x.begin(Rc::clone(&config.http), taken.port, client, &clock);
+    let greeting = handshake::begin(&mut x, asked.url, &config.http, taken)?;
+    if greeting.refused.is_some() {
+        phases::place(&mut x);
+        x.state = State::Aborted;
+        let events = Vec::new();
+        return Ok(Run {
+            x,
+            greeting,
+            events,
+            passed,
+        });
+    }
+    head.fault = head.fault.or(greeting.fault);
+    x.head = head;
+    x.trace = Some(Rc::clone(&trace));
+    // Nobody waits for the clock: it is set to the end of each wait, which the trace records instead.
+    for _ in 0..WAITS_MAX {
+        let mut cx = Ctx {
+            files: &mut files,
+            connector: &mut passed,
+            clock: &clock,
+            logs: &mut logs,
+            env: &env,
+            budget: &Cell::new(u64::MAX),
+            wakers: &wakers,
+        };
+        match x.state {
+            State::Waiting(_) => phases::resume(&mut x, &mut cx),
+            _ => phases::begin(&mut x, &mut cx),
+        }
+        let State::Waiting(Wait { until_ms, .. }) = x.state else {
+            break;
+        };
+        if until_ms == u64::MAX || passed.is_asked() {
+            // It waits for others, and there are none.
+            break;
+        }
+        let wait_ms = until_ms.saturating_sub(clock.mono_ms);
+        trace.push(x.location, Event::Wait(wait_ms));
+        clock.set(until_ms, clock.unix_ms + wait_ms);
+    }
+    let events = trace.take();
+    Ok(Run {
+        x,
+        greeting,
+        events,
+        passed,
+    })
+}
+
+/// The client of the request, the first of its connection.
+fn client(asked: &Asked<'_>, http: &Http, taken: &Taken) -> Client {
+    // No socket is there, so what reads one (`$tcpinfo_*`) is empty.
+    Client {
+        peer: asked.from.unwrap_or_else(|| from_here(http, taken)),
+        local: taken.local,
+        connection: 1,
+        requests: 1,
+        since_ms: 0,
+        pipelined: false,
+        may_push: false,
+        offers: None,
+        debug: false,
+        socket: NO_SOCKET,
+        wake: WakeKey::default(),
+    }
+}
+
+/// A client of this machine that uses the socket.
+fn from_here(http: &Http, taken: &Taken) -> Peer {
+    let ip = match http.ports[taken.port].listen.addr {
+        ListenAddr::Unix(_) => return Peer::Unix,
+        ListenAddr::Inet(addr) if addr.is_ipv4() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        ListenAddr::Inet(_) => match taken.local {
+            Some(local) if local.is_ipv4() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            _ => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        },
+    };
+    Peer::Inet(SocketAddr::new(ip, CLIENT_PORT))
+}
+
+/// The request as a client sends it.
+fn text(asked: &Asked<'_>) -> String {
+    let mut text = format!("{} {} HTTP/1.1\r\n", asked.method, asked.url.target);
+    let names_host = |field: &&String| {
+        let name = field.split(':').next().unwrap_or_default();
+        name.eq_ignore_ascii_case("host")
+    };
+    if !asked.fields.iter().any(|field| names_host(&field)) {
+        text.push_str(&format!("Host: {}\r\n", asked.url.host));
+    }
+    for field in asked.fields {
+        text.push_str(field);
+        text.push_str("\r\n");
+    }
+    text.push_str("\r\n");
+    text
+}
+
+fn environment() -> Env {
+    let hostname = std::fs::read("/proc/sys/kernel/hostname").unwrap_or_default();
+    Env {
+        hostname: hostname.trim_ascii().to_ascii_lowercase(),
+        pid: std::process::id(),
+        ..Env::default()
+    }
+}
+
+/// The file system of the server, every look at it noted.
+struct Watched {
+    inner: FileCache,
+    trace: Rc<Trace>,
+}
+
+impl Watched {
+    fn note(&self, call: &'static str, path: &[u8], found: Result<FileKind, FileError>) {
+        self.trace
+            .push_here(Event::File(call, path.to_vec(), found));
+    }
+}
+
+fn kind(meta: &Meta) -> FileKind {
+    match (meta.is_file, meta.is_dir) {
+        (true, _) => FileKind::File(meta.size),
+        (_, true) => FileKind::Directory,
+        _ => FileKind::Other,
+    }
+}
+
+impl Files for Watched {
+    fn open(&mut self, path: &[u8], policy: &OpenPolicy) -> Result<Rc<Opened>, FileError> {
+        let result = self.inner.open(path, policy);
+        let found = result.as_ref().map(|opened| kind(&opened.meta));
+        self.note("open", path, found.map_err(|error| *error));
+        result
+    }
+
+    fn content(&mut self, opened: &Opened) -> Option<Rc<[u8]>> {
+        self.inner.content(opened)
+    }
+
+    fn read(&mut self, range: &FileRange) -> std::io::Result<Vec<u8>> {
+        self.inner.read(range)
+    }
+
+    fn stat(&mut self, path: &[u8], policy: &OpenPolicy) -> Result<Meta, FileError> {
+        let result = self.inner.stat(path, policy);
+        let found = result.as_ref().map(kind);
+        self.note("stat", path, found.map_err(|error| *error));
+        result
+    }
+
+    fn list(&mut self, path: &[u8]) -> Result<Vec<DirEntry>, FileError> {
+        let result = self.inner.list(path);
+        let found = result.as_ref().map(|_| FileKind::Directory);
+        self.note("list", path, found.map_err(|error| *error));
+        result
+    }
+
+    /// What the server would change is noted, and stays as it is.
+    fn change(&mut self, change: &Change<'_>) -> Result<(), FileError> {
+        let (call, path) = change.call();
+        let call = call.trim_end_matches("()");
+        self.note(call, path, Ok(FileKind::Unchanged));
+        Ok(())
+    }
+
+    /// What the server would write goes nowhere.
+    fn create_temp(&mut self, dir: &TempDir, _: u32, _: Keep) -> Result<TempFile, FileError> {
+        let nowhere = File::create("/dev/null").map_err(|error| FileError {
+            errno: error.raw_os_error().unwrap_or_default(),
+            call: "open()",
+        })?;
+        Ok(TempFile::unnamed(dir.path.clone(), nowhere))
+    }
+}
+
+/// When the request begins by the clock that only goes forward.
+const START_MS: u64 = 1000;
+
+/// The port that requests come from unless one is said.
+pub(crate) const CLIENT_PORT: u16 = 40_000;
+
+/// Times that a request may wait; each limit makes it wait once.
+const WAITS_MAX: u32 = 100;

@@ -1,0 +1,181 @@
+//! The report as text: what happens on the left, the line that is the reason for it on the right.
+
+use server_base::errlog;
+
+use super::report::{Answer, Passed, Place, Report, Setting};
+use super::steps::status_line;
+
+/// Writes a report.
+pub(crate) fn render(report: &Report) -> String {
+    let mut rows = Rows::default();
+    let (request, listener, server) = (&report.request, &report.listener, &report.server);
+    rows.plain(&format!(
+        "{} {} for host {}, from {}",
+        request.method, request.target, request.host, request.from
+    ));
+    rows.plain("");
+    rows.push(&format!("listener  {}", listener.address), &listener.at);
+    if !listener.others.is_empty() {
+        let others = listener.others.join(", ");
+        rows.plain(&format!(
+            "          or {others}: --to says which the name leads to"
+        ));
+    }
+    if let Some(handshake) = &report.handshake {
+        let asked = handshake.name.as_deref().unwrap_or("no name");
+        let server = or_nameless(&handshake.server);
+        let text = match handshake.refused {
+            Some(_) => format!("handshake {asked}: rejected, server {server}"),
+            None => format!("handshake {asked}: certificate of server {server}"),
+        };
+        rows.push(&text, &handshake.at);
+    }
+    let name = or_nameless(&server.name);
+    rows.push(&format!("server    {name}"), &server.at);
+    rows.push(&format!("          {}", server.why), &server.name_at);
+    rows.plain("");
+    rows.plain("steps");
+    for step in &report.steps {
+        rows.push(&format!("  {:<10}  {}", step.step, step.text), &step.at);
+    }
+    rows.plain("");
+    if let Some(passed) = &report.passed {
+        passed_on(&mut rows, passed);
+        rows.plain("");
+    }
+    answer(&mut rows, &report.answer);
+    rows.plain("");
+    let location = &report.location;
+    rows.push(&format!("settings in {}", location.text), &location.at);
+    for each in &report.settings {
+        setting(&mut rows, each);
+    }
+    rows.0
+}
+
+fn or_nameless(name: &str) -> &str {
+    match name {
+        "" => "without a name",
+        name => name,
+    }
+}
+
+fn passed_on(rows: &mut Rows, passed: &Passed) {
+    let mut text = match (&passed.server, &passed.name) {
+        (Some(server), _) => format!("passed    to {server}"),
+        (None, name) => {
+            let name = name.as_deref().unwrap_or_default();
+            format!("passed    to an address of {name}, which is not asked for")
+        }
+    };
+    if let Some(group) = &passed.group {
+        text.push_str(&format!(", of upstream {group}"));
+    }
+    rows.plain(&text);
+    for line in passed.request.iter().chain(&passed.parameters) {
+        rows.plain(&format!("  {line}"));
+    }
+}
+
+fn answer(rows: &mut Rows, answer: &Answer) {
+    match answer.status {
+        Some(status) => rows.plain(&format!("answer    {}", status_line(status))),
+        None => rows.plain(&format!("answer    none: {}", answer.reason)),
+    }
+    if let Some(file) = &answer.file {
+        rows.plain(&format!("  file      {file}"));
+    }
+    if let Some(text) = &answer.text {
+        rows.plain(&format!("  text      \"{text}\""));
+    }
+    if answer.own_page {
+        rows.plain("  page      the server's own");
+    }
+    for (name, value) in &answer.fields {
+        rows.plain(&format!("  {name}: {value}"));
+    }
+}
+
+fn setting(rows: &mut Rows, setting: &Setting) {
+    let mut text = format!("  {} {}", setting.name, setting.value);
+    text.truncate(text.trim_end().len());
+    if !text.ends_with('}') {
+        text.push(';');
+    }
+    let from = match &setting.at {
+        Some(place) => format!("{}, {}", shown(place), setting.from),
+        None => setting.from.clone(),
+    };
+    rows.right(&text, &from);
+}
+
+/// Lines as they are printed. Nothing in one acts on a terminal, whatever a URL or a file name holds.
+#[derive(Default)]
+struct Rows(String);
+
+impl Rows {
+    fn plain(&mut self, text: &str) {
+        self.0.push_str(&safe(text));
+        self.0.push('\n');
+    }
+
+    fn push(&mut self, text: &str, at: &Option<Place>) {
+        match at {
+            Some(place) => self.right(text, &shown(place)),
+            None => self.plain(text),
+        }
+    }
+
+    fn right(&mut self, text: &str, right: &str) {
+        let text = safe(text);
+        self.plain(&format!("{text:<WIDTH$}  {right}"));
+    }
+}
+
+/// The text with its control characters written as `\x0A`.
+fn safe(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            errlog::escape(c.to_string().as_bytes(), &mut out);
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+fn shown(place: &Place) -> String {
+    format!("{}:{}", place.file, place.line)
+}
+
+/// The column from which lines are named.
+const WIDTH: usize = 70;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_acts_on_a_terminal() {
+        assert_eq!(safe("a\x1b[1m\nb\u{9b}é"), "a\\x1B[1m\\x0Ab\\xC2\\x9Bé");
+    }
+
+    #[test]
+    fn a_setting_ends_as_it_was_written() {
+        let told = |name, value: &str| {
+            let mut rows = Rows::default();
+            let each = Setting {
+                name,
+                value: value.to_owned(),
+                from: "default".to_owned(),
+                at: None,
+            };
+            setting(&mut rows, &each);
+            rows.0.trim().to_owned()
+        };
+        assert!(told("etag", "on").starts_with("etag on; "));
+        assert!(told("internal", "").starts_with("internal; "));
+        assert!(told("types", "{ ... }").starts_with("types { ... }  "));
+    }
+}

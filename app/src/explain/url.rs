@@ -1,0 +1,183 @@
+//! The URL of the request: what it says about the connection, and what is sent of it.
+//!
+//! Names are not resolved, since nothing is opened: an address is known only where the URL has one, or the name is
+//! `localhost`. Source: RFC 3986, RFC 9110, section 4.2.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+
+/// A URL of the scheme `http` or `https`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Url {
+    /// The connection has TLS.
+    pub(super) tls: bool,
+    /// Where the connection goes.
+    pub(super) destination: Destination,
+    /// What the field `Host` says.
+    pub(super) host: String,
+    /// Path and query, as sent.
+    pub(super) target: String,
+}
+
+/// Where a connection goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Destination {
+    /// A port, at this address if it is known.
+    Inet(Option<IpAddr>, u16),
+    /// A UNIX-domain socket.
+    Unix(PathBuf),
+}
+
+impl Url {
+    /// Takes a URL apart.
+    ///
+    /// # Errors
+    /// Why it is none, or none that is served.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let bad = |why: &str| Err(format!("\"{text}\" is no URL: {why}"));
+        let (_, rest) = text.split_once("://").unwrap_or_default();
+        if rest.starts_with("unix:") && !rest.starts_with("unix:/") {
+            return bad("the path of a socket is absolute: http://unix:/path:/uri");
+        }
+        let url = lab::url::Url::parse(text)?;
+        if url.authority == "unix:" {
+            let (path, target) = url.path.split_once(':').unwrap_or((&url.path, ""));
+            return Ok(Self {
+                tls: url.tls,
+                destination: Destination::Unix(PathBuf::from(path)),
+                host: "localhost".to_owned(),
+                target: match target.starts_with('/') {
+                    true => target.to_owned(),
+                    false => format!("/{target}"),
+                },
+            });
+        }
+        let bracketed = url.authority.starts_with('[');
+        let ip = match url.host.parse() {
+            Ok(ip) => Some(ip),
+            Err(_) if url.host.eq_ignore_ascii_case("localhost") => {
+                Some(IpAddr::V4(Ipv4Addr::LOCALHOST))
+            }
+            Err(_) => None,
+        };
+        if bracketed && !ip.is_some_and(|ip| ip.is_ipv6()) {
+            return bad("its address is none");
+        }
+        let name = match bracketed {
+            true => format!("[{}]", url.host),
+            false => url.host,
+        };
+        let usual_port = if url.tls { HTTPS_PORT } else { HTTP_PORT };
+        Ok(Self {
+            tls: url.tls,
+            destination: Destination::Inet(ip, url.port),
+            host: match url.port == usual_port {
+                true => name,
+                false => format!("{name}:{}", url.port),
+            },
+            target: url.path,
+        })
+    }
+}
+
+impl Url {
+    /// The name that a client asks for in its handshake: the host, unless it is an address (RFC 6066, section 3).
+    pub(super) fn server_name(&self) -> Option<String> {
+        let name = self.host.split(':').next()?;
+        let is_address = self.host.starts_with('[') || name.parse::<IpAddr>().is_ok();
+        (!is_address).then(|| name.trim_end_matches('.').to_ascii_lowercase())
+    }
+}
+
+/// The port of a URL without one.
+const HTTP_PORT: u16 = 80;
+const HTTPS_PORT: u16 = 443;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(text: &str) -> (Destination, String, String) {
+        let url = Url::parse(text).expect("a URL");
+        (url.destination, url.host, url.target)
+    }
+
+    fn inet(text: &str) -> Option<IpAddr> {
+        Some(text.parse().expect("an address"))
+    }
+
+    #[test]
+    fn a_url_has_host_port_and_target() {
+        let url = |ip, port, host: &str, target: &str| {
+            (
+                Destination::Inet(ip, port),
+                host.to_owned(),
+                target.to_owned(),
+            )
+        };
+        assert_eq!(parts("http://a.test"), url(None, 80, "a.test", "/"));
+        assert_eq!(parts("HTTP://a.test:80/x"), url(None, 80, "a.test", "/x"));
+        assert_eq!(parts("http://a:81?b#c"), url(None, 81, "a:81", "/?b"));
+        assert_eq!(parts("http://a:/"), url(None, 80, "a", "/"));
+        assert_eq!(
+            parts("http://192.0.2.1/a:b@c"),
+            url(inet("192.0.2.1"), 80, "192.0.2.1", "/a:b@c")
+        );
+        assert_eq!(
+            parts("http://[::1]:8080/"),
+            url(inet("::1"), 8080, "[::1]:8080", "/")
+        );
+        assert_eq!(
+            parts("http://localhost/"),
+            url(inet("127.0.0.1"), 80, "localhost", "/")
+        );
+    }
+
+    #[test]
+    fn https_has_its_port_and_asks_for_a_name() {
+        let url = |text| Url::parse(text).expect("a URL");
+        for (text, host, port, name) in [
+            ("https://A.test", "A.test", 443, Some("a.test")),
+            ("HTTPS://a.test.:443/x", "a.test.", 443, Some("a.test")),
+            ("https://a.test:80/", "a.test:80", 80, Some("a.test")),
+            ("https://192.0.2.1:8443/", "192.0.2.1:8443", 8443, None),
+            ("https://[::1]/", "[::1]", 443, None),
+        ] {
+            let url = url(text);
+            assert_eq!((url.tls, url.host.as_str()), (true, host));
+            assert!(matches!(url.destination, Destination::Inet(_, n) if n == port));
+            assert_eq!(url.server_name().as_deref(), name, "{text}");
+        }
+        assert!(!url("http://a:443/").tls);
+        assert_eq!(url("http://a:443/").host, "a:443");
+    }
+
+    #[test]
+    fn a_socket_has_a_path() {
+        let socket = Destination::Unix("/run/a.sock".into());
+        let expected = (socket.clone(), "localhost".to_owned(), "/b?c".to_owned());
+        assert_eq!(parts("http://unix:/run/a.sock:/b?c"), expected);
+        assert_eq!(parts("http://unix:/run/a.sock").0, socket);
+    }
+
+    #[test]
+    fn what_is_no_url_is_told_why() {
+        for (text, why) in [
+            ("localhost/x", "it has no scheme"),
+            ("ftp://a/", "unknown scheme \"ftp\""),
+            ("http:///x", "it has no host"),
+            ("http://a:0/", "its port"),
+            ("http://a:65536/", "its port"),
+            ("http://a:+1/", "its port"),
+            ("http://u:p@a/", "Authorization"),
+            ("http://[::1/", "its address"),
+            ("http://[a]/", "its address"),
+            ("http://a/b c", "' ' is written %20"),
+            ("http://a/b\n", "'\\n' is written %0A"),
+            ("http://unix:a:/", "absolute"),
+        ] {
+            let error = Url::parse(text).expect_err(text);
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! A static site's tree with the hash of its content in the name of each file that pages refer to.
+//!
+//! The tree is read (`tree`, `scan`), every file that is surely referred to and only so gets a name with a hash
+//! (`names`), and a copy with the new names in it is written (`output`) and put in its place as a whole (`stage`). What
+//! cannot be known for sure is left as it is: a file whose name a script holds keeps it. Nothing out of the two trees
+//! and the manifest is touched. Absent: minifying, bundling, and references that scripts put together as they run.
+//!
+//! Source: of our own; docs/freeze.md.
+
+#![forbid(unsafe_code)]
+
+mod compress;
+mod kinds;
+mod names;
+mod output;
+mod pool;
+mod scan;
+mod stage;
+mod text;
+mod tree;
+mod url;
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use sha2::{Digest, Sha256};
+
+pub use compress::{Coding, Effort};
+use names::{Names, Read};
+use output::Done;
+use stage::Stage;
+use tree::{Tree, failed};
+pub use url::Site;
+
+/// What is to be frozen, and how.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The tree.
+    pub dir: PathBuf,
+    /// Where the frozen tree goes.
+    pub out: PathBuf,
+    /// Where the manifest goes; beside the frozen tree without.
+    pub manifest: Option<PathBuf>,
+    /// Patterns of what keeps its name, in addition to the usual ones.
+    pub keep: Vec<String>,
+    /// Patterns of what is left out.
+    pub exclude: Vec<String>,
+    /// Where the tree will be found.
+    pub site: Site,
+    /// Follow symbolic links out of the tree.
+    pub follow: bool,
+    /// Rename also what nothing refers to.
+    pub all: bool,
+    /// Say which files keep their names because of what.
+    pub verbose: bool,
+    /// Codings of siblings.
+    pub codings: Vec<Coding>,
+    /// How much time compressing may take.
+    pub effort: Effort,
+    /// How many threads work.
+    pub threads: usize,
+}
+
+/// What was done.
+#[derive(Debug, Clone)]
+pub struct Frozen {
+    /// References to files that are not there.
+    pub broken: usize,
+    /// Numbers of files, references, copies and writes, a line each.
+    pub summary: String,
+}
+
+/// Freezes a tree. Warnings go to standard error.
+///
+/// # Errors
+/// What cannot be read or written.
+pub fn freeze(options: &Options) -> Result<Frozen, String> {
+    let begin = Instant::now();
+    let stage = Stage::open(options)?;
+    let tree = Tree::read(options)?;
+    let read = pool::each(options.threads, "reading", tree.files.len(), |index| {
+        let file = &tree.files[index];
+        let bytes = fs::read(&file.disk).map_err(|error| failed("read", &file.disk, &error))?;
+        Ok(Read {
+            hash: Sha256::digest(&bytes).into(),
+            found: scan::scan(&tree, &options.site, index, &bytes),
+        })
+    })?;
+    let files = taken(&tree, &read);
+    let renamed = renamed(options, &tree, &read, &files);
+    let names = Names::new(&tree, &read, &renamed)?;
+    let broken = warn(options, &tree, &read);
+    let done = output::write(options, &tree, &files, &names, &stage)?;
+    let count = files.iter().filter(|file| names.is_renamed(**file)).count();
+    let references: usize = read.iter().map(|read| read.found.resolved).sum();
+    let summary = Summary {
+        files: files.len(),
+        renamed: count,
+        named: named(&read).len(),
+        references,
+        broken,
+        seconds: begin.elapsed().as_secs_f64(),
+    };
+    let manifest = format!("manifest: {}\n", stage.manifest().display());
+    Ok(Frozen {
+        broken,
+        summary: summary.text(&done) + &manifest,
+    })
+}
+
+/// The files that are taken over: all but compressed copies of others that nothing refers to.
+fn taken(tree: &Tree, read: &[Read]) -> Vec<usize> {
+    let mut referred = referred(read);
+    referred.extend(named(read));
+    let is_copy = |file: usize| {
+        let path = &tree.files[file].path;
+        let bare = [".br", ".zst", ".gz"]
+            .iter()
+            .find_map(|end| path.strip_suffix(end));
+        let original = bare.map(|bare| tree.at(bare));
+        let original = match original {
+            Some(tree::At::File(id)) => bare.is_some_and(|bare| tree.files[id].path == bare),
+            _ => false,
+        };
+        original && !referred.contains(&file)
+    };
+    (0..tree.files.len())
+        .filter(|file| !is_copy(*file))
+        .collect()
+}
+
+/// Files that something surely refers to.
+fn referred(read: &[Read]) -> HashSet<usize> {
+    let edges = read.iter().flat_map(|read| &read.found.edges);
+    edges.map(|edge| edge.target).collect()
+}
+
+/// Files that keep their names because something may ask for them by name.
+fn named(read: &[Read]) -> HashSet<usize> {
+    let named = read.iter().flat_map(|read| &read.found.named);
+    named.map(|(_, file)| *file).collect()
+}
+
+/// Which files get another name.
+fn renamed(options: &Options, tree: &Tree, read: &[Read], files: &[usize]) -> Vec<bool> {
+    let referred = referred(read);
+    let mut renamed = vec![false; tree.files.len()];
+    for file in files {
+        renamed[*file] = !tree.files[*file].fixed && (options.all || referred.contains(file));
+    }
+    for file in named(read) {
+        renamed[file] = false;
+    }
+    renamed
+}
+
+/// Says what is broken or was left out; gives how many references are broken.
+fn warn(options: &Options, tree: &Tree, read: &[Read]) -> usize {
+    let mut text = String::new();
+    for left_out in &tree.left_out {
+        text.push_str(&format!("warning: {left_out}; it is left out\n"));
+    }
+    let mut broken = 0;
+    let mut said = HashSet::new();
+    for (file, read) in tree.files.iter().zip(read) {
+        for (line, url) in &read.found.broken {
+            text.push_str(&format!(
+                "warning: {}:{line}: \"{url}\" is not there\n",
+                file.path
+            ));
+        }
+        broken += read.found.broken.len();
+        for (line, id) in &read.found.named {
+            if options.verbose && said.insert(*id) {
+                let kept = &tree.files[*id].path;
+                text.push_str(&format!(
+                    "{kept}: keeps its name, {}:{line} may ask for it\n",
+                    file.path
+                ));
+            }
+        }
+    }
+    let _ = io::stderr().write_all(text.as_bytes());
+    broken
+}
+
+struct Summary {
+    files: usize,
+    renamed: usize,
+    named: usize,
+    references: usize,
+    broken: usize,
+    seconds: f64,
+}
+
+impl Summary {
+    fn text(&self, done: &Done) -> String {
+        let share = (done.siblings_bytes * 100).checked_div(done.packed_bytes);
+        format!(
+            "files: {}, {} with a hash in their name, {} that scripts name\n\
+             references: {}, {} broken\n\
+             compressed copies: {}, {}% of the originals\n\
+             written: {}, unchanged: {}, removed: {}\n\
+             time: {:.1} s\n",
+            self.files,
+            self.renamed,
+            self.named,
+            self.references + self.broken,
+            self.broken,
+            done.siblings,
+            share.unwrap_or(100),
+            done.written,
+            done.unchanged,
+            done.removed,
+            self.seconds
+        )
+    }
+}

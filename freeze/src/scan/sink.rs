@@ -1,0 +1,209 @@
+//! Takes the references and mentions that readers find, and resolves them against the tree.
+
+use std::ops::Range;
+
+use crate::text::Text;
+use crate::tree::{At, Tree};
+use crate::url::{Site, Target, hash_place};
+
+/// A reference to a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Edge {
+    /// The file that is referred to.
+    pub(crate) target: usize,
+    /// Where in this file a hash is put in.
+    pub(crate) at: usize,
+    /// Where this file says which digest the other one has.
+    pub(crate) integrity: Option<Range<usize>>,
+}
+
+/// What was found in a file.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// References to files that may be renamed, and those with a digest.
+    pub(crate) edges: Vec<Edge>,
+    /// Files that must keep their names, and the line that says so.
+    pub(crate) named: Vec<(usize, usize)>,
+    /// References to what is not there, with their lines.
+    pub(crate) broken: Vec<(usize, String)>,
+    /// How many references there are to what is there.
+    pub(crate) resolved: usize,
+}
+
+/// Whether a reference to what is not there is worth a warning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Report {
+    Broken,
+    Nothing,
+}
+
+/// Takes what readers find.
+pub(super) struct Sink<'t> {
+    tree: &'t Tree,
+    site: &'t Site,
+    /// The directory of references; `None` where that is out of the tree.
+    dir: Option<String>,
+    /// With places in place of lines.
+    found: Found,
+}
+
+impl<'t> Sink<'t> {
+    /// For a file in a directory of the tree.
+    pub(super) fn new(tree: &'t Tree, site: &'t Site, dir: &str) -> Self {
+        Self {
+            tree,
+            site,
+            dir: Some(dir.to_owned()),
+            found: Found::default(),
+        }
+    }
+
+    /// A `base` element.
+    pub(super) fn base(&mut self, url: &Text<'_>) {
+        if let Some(dir) = &self.dir {
+            self.dir = self.site.base(dir, url.bytes());
+        }
+    }
+
+    fn resolve(&self, url: &[u8]) -> Target {
+        match &self.dir {
+            Some(dir) => self.site.resolve(dir, url),
+            // Only what says its own place can be in the tree then.
+            None if url.trim_ascii().starts_with(b"/") => Target::Elsewhere(String::new()),
+            None => match self.site.resolve("", url) {
+                Target::Inside(_) if !url.contains(&b':') => Target::Elsewhere(String::new()),
+                target => target,
+            },
+        }
+    }
+
+    /// A reference; gives the file it is to.
+    pub(super) fn reference(
+        &mut self,
+        url: &Text<'_>,
+        report: Report,
+        integrity: Option<Range<usize>>,
+    ) -> Option<usize> {
+        let place = url.place(0);
+        match self.resolve(url.bytes()) {
+            Target::Nothing => None,
+            Target::Elsewhere(path) => {
+                if let At::File(id) = self.tree.at(&path) {
+                    self.found.named.push((place, id));
+                }
+                None
+            }
+            Target::Inside(path) => match self.tree.at(&path) {
+                At::Nothing => {
+                    if report == Report::Broken {
+                        let shown = String::from_utf8_lossy(url.bytes().trim_ascii());
+                        self.found.broken.push((place, shown.into_owned()));
+                    }
+                    None
+                }
+                At::Directory => {
+                    self.found.resolved += 1;
+                    None
+                }
+                At::File(target) => {
+                    self.found.resolved += 1;
+                    if !self.tree.files[target].fixed || integrity.is_some() {
+                        self.found.edges.push(Edge {
+                            target,
+                            at: url.place(hash_place(url.bytes())),
+                            integrity,
+                        });
+                    }
+                    Some(target)
+                }
+            },
+        }
+    }
+
+    /// A file that keeps its name, because this place says it by name.
+    pub(super) fn pin(&mut self, place: usize, file: usize) {
+        self.found.named.push((place, file));
+    }
+
+    /// Text that may be the name of a file as a whole.
+    pub(super) fn word(&mut self, text: &Text<'_>) {
+        let Ok(word) = std::str::from_utf8(text.bytes()) else {
+            return;
+        };
+        let word = word.trim();
+        if word.is_empty() || word.len() > WORD_BYTES_MAX {
+            return;
+        }
+        let path = &word[..word.find(['?', '#']).unwrap_or(word.len())];
+        let place = text.place(0);
+        for id in self.tree.meant(path) {
+            self.found.named.push((place, id));
+        }
+        // Loaders of modules add what is left out.
+        if path.contains('/') && !path.rsplit('/').next().is_some_and(|n| n.contains('.')) {
+            for id in self.tree.meant(&format!("{path}.js")) {
+                self.found.named.push((place, id));
+            }
+        }
+    }
+
+    /// Text in which names of files may stand.
+    pub(super) fn words(&mut self, text: &Text<'_>) {
+        self.word(text);
+        let bytes = text.bytes();
+        let mut from = 0;
+        while from < bytes.len() {
+            let length = bytes[from..].iter().take_while(|b| in_word(**b)).count();
+            let word = &bytes[from..from + length];
+            if length > 0
+                && length <= WORD_BYTES_MAX
+                && length < bytes.len()
+                && let Ok(word) = std::str::from_utf8(word)
+            {
+                for id in self.tree.meant(word) {
+                    self.found.named.push((text.place(from), id));
+                }
+            }
+            from += length + 1;
+        }
+    }
+
+    /// Turns places into lines.
+    pub(super) fn finish(self, bytes: &[u8]) -> Found {
+        let mut found = self.found;
+        found.named.retain(|(_, id)| !self.tree.files[*id].fixed);
+        found.named.sort_unstable();
+        let mut seen = std::collections::HashSet::new();
+        found.named.retain(|(_, id)| seen.insert(*id));
+        found.broken.sort();
+        found.edges.sort_by_key(|edge| edge.at);
+        let (mut line, mut counted) = (1, 0);
+        let mut line_of = |place: usize| {
+            let place = place.min(bytes.len());
+            if place < counted {
+                (line, counted) = (1, 0);
+            }
+            line += bytes[counted..place]
+                .iter()
+                .filter(|b| **b == b'\n')
+                .count();
+            counted = place;
+            line
+        };
+        for (place, _) in &mut found.named {
+            *place = line_of(*place);
+        }
+        for (place, _) in &mut found.broken {
+            *place = line_of(*place);
+        }
+        found
+    }
+}
+
+/// What names of files are written with, percent signs included.
+fn in_word(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b >= 0x80 || b"_-./\\%~+@".contains(&b)
+}
+
+/// Longer words are no names.
+const WORD_BYTES_MAX: usize = 1024;

@@ -1,0 +1,248 @@
+//! The frozen tree on the disk: written beside the one that is there, put in its place by one rename.
+//!
+//! What is the same as before is not written but linked, so that it keeps its inode and its times. Whoever looks sees
+//! the old tree or the new one, never a part of one, and a run that is killed leaves the old one. The manifest of the
+//! new tree is there under the name `FILE.next` before the tree is, so that the next run knows all it may remove.
+//! Absent: surviving the machine's loss of power in the middle; nothing is flushed to the disk.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use server_modules::freeze_manifest::format::Manifest;
+
+use super::Options;
+use super::tree::failed;
+
+/// Where everything goes.
+#[derive(Debug)]
+pub(super) struct Stage {
+    /// The frozen tree.
+    out: PathBuf,
+    /// The one that is being written.
+    new: PathBuf,
+    /// The one that was, where two renames were needed.
+    old: PathBuf,
+    manifest: PathBuf,
+    next: PathBuf,
+    /// Held for as long as this runs; another run waits.
+    _lock: File,
+}
+
+/// What is there from the last run.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    /// The files in the frozen tree.
+    pub(super) files: BTreeSet<String>,
+    /// Manifests that tell of them, the last one first.
+    pub(super) manifests: Vec<Manifest>,
+}
+
+impl Stage {
+    /// Finds the places and takes the lock.
+    ///
+    /// # Errors
+    /// What is in the way.
+    pub(super) fn open(options: &Options) -> Result<Self, String> {
+        let wanted =
+            std::path::absolute(&options.out).map_err(|e| failed("find", &options.out, &e))?;
+        // A link to the frozen tree stays one.
+        let out = fs::canonicalize(&wanted).unwrap_or(wanted);
+        let (Some(parent), Some(name)) = (out.parent(), out.file_name().and_then(|n| n.to_str()))
+        else {
+            return Err(format!("{}: not a name for a tree", out.display()));
+        };
+        let parent = match fs::canonicalize(parent) {
+            Ok(parent) => parent,
+            Err(_) => {
+                fs::create_dir_all(parent).map_err(|e| failed("create", parent, &e))?;
+                fs::canonicalize(parent).map_err(|e| failed("open", parent, &e))?
+            }
+        };
+        let out = parent.join(name);
+        let dir = fs::canonicalize(&options.dir).map_err(|e| failed("open", &options.dir, &e))?;
+        if out.starts_with(&dir) || dir.starts_with(&out) {
+            return Err("the frozen tree and the one it is made of are in each other".to_owned());
+        }
+        let manifest = match &options.manifest {
+            Some(file) => std::path::absolute(file).map_err(|e| failed("find", file, &e))?,
+            None => parent.join(format!("{name}.manifest.json")),
+        };
+        if manifest.starts_with(&out) || manifest.starts_with(&dir) {
+            return Err(
+                "the manifest is inside of a tree: it would be served or frozen".to_owned(),
+            );
+        }
+        let lock = File::open(&parent).map_err(|e| failed("open", &parent, &e))?;
+        lock.lock().map_err(|e| failed("lock", &parent, &e))?;
+        let mut next = manifest.clone().into_os_string();
+        next.push(".next");
+        Ok(Self {
+            new: parent.join(format!(".{name}.freeze-new")),
+            old: parent.join(format!(".{name}.freeze-old")),
+            out,
+            next: next.into(),
+            manifest,
+            _lock: lock,
+        })
+    }
+
+    /// What is there, after what an interrupted run has left is cleared away.
+    ///
+    /// # Errors
+    /// What cannot be read, or was not written by this tool.
+    pub(super) fn before(&self) -> Result<Before, String> {
+        if !self.out.exists() && self.old.exists() {
+            rename(&self.old, &self.out)?;
+        }
+        remove_tree(&self.new)?;
+        remove_tree(&self.old)?;
+        let mut before = Before::default();
+        for path in [&self.manifest, &self.next] {
+            match fs::read(path) {
+                Ok(bytes) => {
+                    let manifest = Manifest::parse(&bytes);
+                    let wrong = |why| format!("{}: not a manifest: {why}", path.display());
+                    before.manifests.push(manifest.map_err(wrong)?);
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(failed("read", path, &error)),
+            }
+        }
+        match list(&self.out, "", &mut before.files) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(failed("read", &self.out, &error)),
+        }
+        let mut own = BTreeSet::new();
+        for entry in before.manifests.iter().flat_map(|m| m.files.values()) {
+            own.insert(entry.path.clone());
+            own.extend(
+                entry
+                    .encodings
+                    .keys()
+                    .map(|coding| format!("{}.{coding}", entry.path)),
+            );
+        }
+        if let Some(foreign) = before.files.difference(&own).next() {
+            let place = self.out.join(foreign);
+            return Err(format!(
+                "{}: not written by freeze, as far as {} tells; it would be removed, so nothing is done",
+                place.display(),
+                self.manifest.display()
+            ));
+        }
+        Ok(before)
+    }
+
+    /// The bytes of a file of the old tree.
+    pub(super) fn old(&self, path: &str) -> Option<Vec<u8>> {
+        fs::read(self.out.join(path)).ok()
+    }
+
+    /// Writes a file of the new tree.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn write(&self, path: &str, bytes: &[u8]) -> Result<(), String> {
+        let place = self.place(path)?;
+        fs::write(&place, bytes).map_err(|error| failed("write", &place, &error))
+    }
+
+    /// Takes a file of the old tree into the new one.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn take(&self, path: &str) -> Result<(), String> {
+        let (old, new) = (self.out.join(path), self.place(path)?);
+        if fs::hard_link(&old, &new).is_ok() {
+            return Ok(());
+        }
+        // File systems without links, or with too many to this file.
+        let copied = fs::copy(&old, &new).and_then(|_| {
+            let times = fs::FileTimes::new().set_modified(fs::metadata(&old)?.modified()?);
+            File::options().write(true).open(&new)?.set_times(times)
+        });
+        copied.map_err(|error| failed("copy", &old, &error))
+    }
+
+    fn place(&self, path: &str) -> Result<PathBuf, String> {
+        let place = self.new.join(path);
+        let directory = place.parent().unwrap_or(&self.new);
+        fs::create_dir_all(directory).map_err(|error| failed("create", directory, &error))?;
+        Ok(place)
+    }
+
+    /// Puts the new tree in the place of the old one, and its manifest in the place of the old one's.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn swap(&self, manifest: &[u8]) -> Result<(), String> {
+        fs::create_dir_all(&self.new).map_err(|error| failed("create", &self.new, &error))?;
+        self.write_next(manifest)?;
+        if !self.out.exists() {
+            rename(&self.new, &self.out)?;
+        } else if renameat_with(CWD, &self.new, CWD, &self.out, RenameFlags::EXCHANGE).is_err() {
+            // File systems that cannot exchange; the next run repairs what is left if this one ends in between.
+            rename(&self.out, &self.old)?;
+            rename(&self.new, &self.out)?;
+        }
+        rename(&self.next, &self.manifest)?;
+        remove_tree(&self.new)?;
+        remove_tree(&self.old)
+    }
+
+    /// Writes the manifest alone, where the tree is the same.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn replace_manifest(&self, manifest: &[u8]) -> Result<(), String> {
+        self.write_next(manifest)?;
+        rename(&self.next, &self.manifest)
+    }
+
+    /// Whether the manifest that is there has these bytes and no run was interrupted after it.
+    pub(super) fn has_manifest(&self, manifest: &[u8]) -> bool {
+        fs::read(&self.manifest).is_ok_and(|bytes| bytes == manifest) && !self.next.exists()
+    }
+
+    fn write_next(&self, manifest: &[u8]) -> Result<(), String> {
+        if let Some(parent) = self.next.parent() {
+            fs::create_dir_all(parent).map_err(|error| failed("create", parent, &error))?;
+        }
+        fs::write(&self.next, manifest).map_err(|error| failed("write", &self.next, &error))
+    }
+
+    /// Where the manifest is.
+    pub(super) fn manifest(&self) -> &Path {
+        &self.manifest
+    }
+}
+
+fn rename(from: &Path, to: &Path) -> Result<(), String> {
+    fs::rename(from, to).map_err(|error| failed("rename", from, &error))
+}
+
+fn remove_tree(path: &Path) -> Result<(), String> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed("remove", path, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// All that is below a directory and no directory itself.
+fn list(directory: &Path, path: &str, files: &mut BTreeSet<String>) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let path = format!("{path}{}", name.to_string_lossy());
+        if entry.file_type()?.is_dir() {
+            list(&entry.path(), &format!("{path}/"), files)?;
+        } else {
+            files.insert(path);
+        }
+    }
+    Ok(())
+}
