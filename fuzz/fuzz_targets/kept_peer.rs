@@ -18,6 +18,11 @@ pub trait Spoken {
 
     fn request(&mut self, choice: u8) -> Result<u32, Refusal>;
 
+    /// Sends further requests behind one that was begun; gives how many.
+    fn pipeline(&mut self, _: u8) -> u32 {
+        0
+    }
+
     /// The turn has ended: the request may, too.
     fn go_on(&mut self, choice: u8);
 
@@ -89,7 +94,9 @@ struct Peer<S: Spoken> {
     resets: bool,
     events: Vec<Event<S::Error>>,
     sent: Vec<u8>,
-    /// The exchange that is under way, and how far it is.
+    /// The last request that was sent.
+    asked: u32,
+    /// The exchange that is answered, and how far it is.
     stream: u32,
     progress: Progress,
     body_bytes: u64,
@@ -114,6 +121,7 @@ impl<S: Spoken> Peer<S> {
             resets: mode & 1 != 0,
             events: Vec::new(),
             sent: Vec::new(),
+            asked: 0,
             stream: 0,
             progress: Progress::Ended,
             body_bytes: 0,
@@ -160,7 +168,7 @@ impl<S: Spoken> Peer<S> {
     fn ask(&mut self, choice: u8) {
         if self.resets && self.client.is_closed() {
             self.client.reset();
-            (self.stream, self.progress) = (0, Progress::Ended);
+            (self.asked, self.stream, self.progress) = (0, 0, Progress::Ended);
         }
         let could = self.client.is_reusable();
         let result = self.client.request(choice);
@@ -169,9 +177,15 @@ impl<S: Spoken> Peer<S> {
         let Ok(stream) = result else { return };
         assert!(stream == self.stream + 1 && self.progress == Progress::Ended);
         assert!(!self.client.has_answer());
+        self.asked = stream + self.client.pipeline(choice);
+        self.client.check_invariants();
+        self.await_answer(stream);
+        self.transmit();
+    }
+
+    fn await_answer(&mut self, stream: u32) {
         (self.stream, self.progress) = (stream, Progress::Asked);
         (self.body_bytes, self.note_bytes, self.length) = (0, 0, None);
-        self.transmit();
     }
 
     fn receive(&mut self, piece: &[u8]) {
@@ -205,6 +219,11 @@ impl<S: Spoken> Peer<S> {
                 (_, event) => self.events.push(event),
             }
         }
+        let is_followed = self.stream < self.asked;
+        assert!(
+            !is_followed || self.progress != Progress::Head,
+            "a part of an answer with others behind it"
+        );
     }
 
     /// Events come in their order, about the exchange that is under way, and what ends as whole is whole.
@@ -243,7 +262,10 @@ impl<S: Spoken> Peer<S> {
             other => panic!("{other:?} does not exist here"),
         };
         assert_eq!((stream, &self.progress), (self.stream, &from), "{event:?}");
-        self.progress = to;
+        match to == Progress::Ended && self.stream < self.asked {
+            true => self.await_answer(stream + 1),
+            false => self.progress = to,
+        }
     }
 }
 

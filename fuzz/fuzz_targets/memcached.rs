@@ -1,5 +1,6 @@
 //! memcached, client role: the same bytes, whole, cut, and out of buffers that are given away tell the same story, a part of a
-//! value is never told as the whole, and a request is one line with the key.
+//! value is never told as the whole, a request is one line with the key, and of an answer with others behind it all is told or
+//! nothing.
 #![no_main]
 
 #[path = "kept_peer.rs"]
@@ -13,10 +14,26 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| kept_peer::run::<Memcached>(input));
 
+const KEYS: [&[u8]; 8] = [
+    b"k",
+    b"/a%20b",
+    b"VALUE",
+    b"",
+    b"a b",
+    b"a\r\nb",
+    b"k",
+    b"\x7f\xfe",
+];
+
+fn line(key: &[u8]) -> Vec<u8> {
+    [b"get ", key, b"\r\n"].concat()
+}
+
 struct Memcached {
     client: Client,
     line_bytes: usize,
-    key: &'static [u8],
+    /// What is to be sent.
+    lines: Vec<u8>,
 }
 
 impl Spoken for Memcached {
@@ -28,33 +45,37 @@ impl Spoken for Memcached {
         Self {
             client: Client::new(),
             line_bytes: [4096, 32, 1, usize::from(limits)][usize::from(limits & 3)],
-            key: b"",
+            lines: Vec::new(),
         }
     }
 
     fn request(&mut self, choice: u8) -> Result<u32, Refusal> {
-        let keys = [
-            &b"k"[..],
-            b"/a%20b",
-            b"VALUE",
-            b"",
-            b"a b",
-            b"a\r\nb",
-            b"k",
-            b"\x7f\xfe",
-        ];
-        let key = keys[usize::from(choice & 7)];
+        let key = KEYS[usize::from(choice & 7)];
         let stream = self.client.request(key, self.line_bytes)?;
         assert!(!matches!(choice & 7, 3..6), "a key that is none");
-        self.key = key;
+        self.lines = line(key);
         Ok(stream)
+    }
+
+    /// Up to three, of the keys that follow; those that are none are refused.
+    fn pipeline(&mut self, choice: u8) -> u32 {
+        let mut count = 0;
+        for more in 1..=choice >> 3 & 3 {
+            let number = (choice & 7).wrapping_add(more) & 7;
+            let key = KEYS[usize::from(number)];
+            if self.client.pipeline(key).is_ok() {
+                assert!(!matches!(number, 3..6), "a key that is none");
+                self.lines.extend(line(key));
+                count += 1;
+            }
+        }
+        count
     }
 
     fn go_on(&mut self, _: u8) {}
 
     fn check_sent(&mut self, sent: &[u8]) {
-        let expected = [b"get ", self.key, b"\r\n"].concat();
-        assert!(sent.is_empty() || sent == expected);
+        assert!(sent.is_empty() || sent == self.lines);
     }
 
     /// With one bit of the mode every byte 0xfe is a line end, which is more than most inputs have.

@@ -12,6 +12,7 @@
 pub mod answers;
 pub mod backend;
 pub mod busy;
+pub mod cache;
 pub mod cases;
 pub mod change;
 pub mod circles;

@@ -15,10 +15,20 @@ use server_base::waker::{WakeQueue, Waker};
 
 use super::names::Names;
 
+/// An attempt that has no connection yet.
+pub struct Dial {
+    /// The way to its server.
+    pub route: Route,
+    /// The attempt.
+    pub call: UpstreamCall,
+    /// It shares its connection with no other.
+    pub alone: bool,
+}
+
 /// What exchanges have asked for in this turn.
 pub struct Dialer {
     /// Attempts that have no connection yet.
-    pub calls: Vec<(Route, UpstreamCall)>,
+    pub calls: Vec<Dial>,
     /// Memory for attempts.
     pub spares: Spares,
     /// Names that are asked for.
@@ -49,7 +59,11 @@ impl Dialer {
 impl Connector for Dialer {
     fn call(&mut self, route: Route, request: RequestSpec, waker: Waker) -> UpstreamRequest {
         let (ours, theirs) = (self.spares).attempt(request, waker, &self.wakers, self.now_ms);
-        self.calls.push((route, theirs));
+        self.calls.push(Dial {
+            route,
+            call: theirs,
+            alone: false,
+        });
         ours
     }
 

@@ -18,7 +18,7 @@ use std::io;
 use std::ops::ControlFlow;
 
 use server_base::connector::Route;
-use server_base::upstream_request::{Failure, UpstreamCall, UpstreamError, UpstreamEvent};
+use server_base::upstream_request::{Failure, UpstreamError, UpstreamEvent};
 use server_base::waker::WakeKey;
 use sys::connect::{ConnectError, Connecting};
 
@@ -27,7 +27,7 @@ use super::net::Net;
 use super::shared::Shared;
 use super::slab::Key;
 use super::tables::{Kind, Tables};
-use super::upstream::{self, UpstreamConn};
+use super::upstream::{self, Group, Groups, UpstreamConn};
 use super::wakes::{ROUNDS_MAX, run_woken};
 
 /// What has tables and gives the things in them their turns.
@@ -210,13 +210,23 @@ pub trait EventLoop: Sized {
         self.decide_upstream(key, |conn, shared| upstream::turn(conn, shared, ready));
     }
 
-    /// Gives connections to the attempts that were asked for.
+    /// Gives connections to the attempts that were asked for: each its own, or several one.
     fn dial(&mut self) {
         let mut calls = std::mem::take(&mut self.parts().1.dialer.calls);
-        for (route, call) in calls.drain(..) {
-            if !call.is_given_up() {
-                self.begin_attempt(route, call);
+        let mut groups = Groups::default();
+        for dial in calls.drain(..) {
+            let shared = self.parts().1;
+            if dial.call.is_given_up() {
+                continue;
             }
+            if shared.attempts.may_share(&dial, shared.clock.mono_ms) {
+                groups.add(dial.route, dial.call);
+            } else {
+                self.begin_attempt(Group::alone(dial.route, dial.call));
+            }
+        }
+        for group in groups.all() {
+            self.begin_attempt(group);
         }
         let dialer = &mut self.parts().1.dialer;
         if dialer.calls.is_empty() {
@@ -225,26 +235,29 @@ pub trait EventLoop: Sized {
         }
     }
 
-    /// Begins an attempt on the idle connection that was used last, or on a new one.
-    fn begin_attempt(&mut self, route: Route, call: UpstreamCall) {
+    /// Begins attempts on the idle connection that was used last, or on a new one.
+    fn begin_attempt(&mut self, group: Group) {
         let (tables, _) = self.parts();
+        let route = &group.route;
         let pool = route.pool.as_ref();
         let idle = pool.and_then(|pool| tables.idle.take(pool.id, &route.addr));
         let (key, established) = match idle {
             Some(key) => (key, true),
-            None => match self.connect(&route) {
+            None => match self.connect(route) {
                 Ok(connected) => connected,
                 Err(error) => {
                     let errno = error.error.raw_os_error();
-                    call.tell(UpstreamEvent::Failed(UpstreamError {
-                        failure: Failure::Socket {
-                            call: error.call,
-                            errno: errno.unwrap_or(EINVAL),
-                        },
-                        sent_bytes: 0,
-                        reused: false,
-                        untouched: true,
-                    }));
+                    for call in group.calls() {
+                        call.tell(UpstreamEvent::Failed(UpstreamError {
+                            failure: Failure::Socket {
+                                call: error.call,
+                                errno: errno.unwrap_or(EINVAL),
+                            },
+                            sent_bytes: 0,
+                            reused: false,
+                            untouched: true,
+                        }));
+                    }
                     return;
                 }
             },
@@ -254,7 +267,7 @@ pub trait EventLoop: Sized {
             stream: 0,
         };
         self.decide_upstream(key, |conn, shared| {
-            upstream::begin(conn, shared, (route, call), wake_key, established)
+            upstream::begin(conn, shared, group, wake_key, established)
         });
     }
 

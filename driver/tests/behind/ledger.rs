@@ -33,6 +33,15 @@ impl Ask {
         &PLACES[self.place]
     }
 
+    /// To how many servers it may be sent over new connections; for memcached each time with others, then alone.
+    pub(crate) fn tries(&self, part: Part, speaks: Speaks) -> usize {
+        let each = if speaks == Speaks::Memcached { 2 } else { 1 };
+        match part {
+            Part::Whole => each * self.place().tries,
+            _ => 1,
+        }
+    }
+
     pub(crate) fn path(&self) -> String {
         format!("/{}/{}", self.place().name, self.id)
     }
@@ -63,6 +72,8 @@ pub(crate) struct Attempt {
     pub(crate) begun_ms: u64,
     pub(crate) is_whole: bool,
     pub(crate) plan: Option<Plan>,
+    /// It was sent behind one whose answer is wrong: nobody need believe what is said to it.
+    pub(crate) is_behind_wrong: bool,
     /// Bytes of the answer that were sent, and whether what follows was done.
     pub(crate) said: usize,
     pub(crate) is_over: bool,
@@ -112,6 +123,10 @@ pub(crate) struct Ledger {
     pub(crate) unconnected: usize,
     /// Connections that are not established yet.
     pub(crate) pending: usize,
+    /// All ask for values of memcached, so that many share a connection.
+    pub(crate) only_memcached: bool,
+    /// Requests that came together with others on a connection.
+    pub(crate) pipelined: usize,
     /// What servers have to say against the proxy.
     pub(crate) faults: Vec<String>,
 }
@@ -122,7 +137,10 @@ impl Ledger {
     /// A request of any kind.
     pub(crate) fn ask(&mut self, random: &mut Random) -> usize {
         let id = self.asks.len();
-        let place = random.within(0..PLACES.len());
+        let place = match self.only_memcached {
+            true => PLACES.len() - 1 - usize::from(random.chance(600)),
+            false => random.within(0..PLACES.len()),
+        };
         let upgrade = PLACES[place].upgrades && random.chance(700);
         let method = match random.below(10) {
             _ if upgrade => "GET",

@@ -137,7 +137,10 @@ impl<S: Speaks> Client<S> {
             manner,
             book: Book::clone(book),
             speaker: S::begin(random),
-            left: random.within(1..12),
+            left: match book.borrow().only_memcached {
+                true => random.within(1..40),
+                false => random.within(1..12),
+            },
             streams: Vec::new(),
             out: Vec::new(),
             pushed: 0,
@@ -149,7 +152,16 @@ impl<S: Speaks> Client<S> {
         client
     }
 
+    /// Begins a request; where all are for memcached, several, so that they share a connection.
     fn open(&mut self, now_ms: u64, random: &mut Random) {
+        let count = match self.book.borrow().only_memcached {
+            true => random.within(1..10),
+            false => 1,
+        };
+        (0..count).for_each(|_| self.open_one(now_ms, random));
+    }
+
+    fn open_one(&mut self, now_ms: u64, random: &mut Random) {
         if self.left == 0 {
             return;
         }
@@ -227,6 +239,7 @@ impl<S: Speaks> Client<S> {
         let Some(left) = there.checked_sub(self.pushed).filter(|left| *left > 0) else {
             return;
         };
+        let all = all || self.book.borrow().only_memcached && random.chance(700);
         let len = if all { left } else { random.piece(left) };
         wire.push(&self.out[self.pushed..self.pushed + len]);
         self.pushed += len;

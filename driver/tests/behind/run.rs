@@ -122,6 +122,7 @@ pub(crate) struct Tally {
     sound_uwsgi: u64,
     sound_fastcgi: u64,
     sound_memcached: u64,
+    pipelined: u64,
     lost: u64,
     unconnected: u64,
     generations: u64,
@@ -139,6 +140,7 @@ impl Tally {
         self.sound_uwsgi += other.sound_uwsgi;
         self.sound_fastcgi += other.sound_fastcgi;
         self.sound_memcached += other.sound_memcached;
+        self.pipelined += other.pipelined;
         self.lost += other.lost;
         self.unconnected += other.unconnected;
         self.generations += other.generations;
@@ -184,6 +186,7 @@ impl<'a> Run<'a> {
         let scratch = *random.pick(&[64, 1000, 4096, 65_536]);
         let mut world = World::new(generation, random.fork(), 4_000_000_000_000, scratch);
         let book = Book::default();
+        book.borrow_mut().only_memcached = seed.is_multiple_of(MEMCACHED_ONE_IN);
         let behind = Behind::new(&book, &world.hands, random.fork());
         behind.0.borrow_mut().faults = faults(&mut random);
         world.piece = *random.pick(&[1, 2, 3, 10, 64, usize::MAX]);
@@ -444,6 +447,7 @@ impl<'a> Run<'a> {
             tally.sound_uwsgi = spoken(Speaks::Uwsgi);
             tally.sound_fastcgi = spoken(Speaks::FastCgi);
             tally.sound_memcached = spoken(Speaks::Memcached);
+            tally.pipelined = book.pipelined as u64;
             tally.lost = book.lost.len() as u64;
             tally.unconnected = book.unconnected as u64;
         }
@@ -486,6 +490,8 @@ fn faults(random: &mut Random) -> Faults {
 const DEADLINES_MAX: usize = 5000;
 /// One connection in so many is woken for nothing.
 const WOKEN_ONE_IN: u64 = 10;
+/// One run in so many has requests for memcached alone.
+const MEMCACHED_ONE_IN: u64 = 8;
 /// Turns of the loop without time going on.
 const ROUNDS_MAX: usize = 100_000;
 /// Bytes that a peer takes at a time in the end of a run, so that it comes to an end.

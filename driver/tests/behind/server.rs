@@ -48,6 +48,8 @@ pub(crate) struct Server {
     /// How often it leaves while it is idle, times in a thousand.
     leaves: u32,
     counted_lost: bool,
+    /// An answer was wrong, so that those to requests sent behind it need not be believed.
+    is_wrong: bool,
     /// What is still to be done after the answer before.
     closing: Option<After>,
 }
@@ -122,6 +124,7 @@ impl All {
             is_done: false,
             leaves: *random.pick(&[0, 0, 30, 200]),
             counted_lost: false,
+            is_wrong: false,
             closing: None,
         });
         Ok(wire)
@@ -233,7 +236,9 @@ impl Server {
         }
         let came = wire.sent();
         self.pass(book, came);
-        if self.attempt.is_none() && self.reader.has_begun(came) {
+        // What was sent in one piece with another and is not answered is nobody's.
+        let is_gone = wire.closed && self.speaks == Speaks::Memcached;
+        if self.attempt.is_none() && self.reader.has_begun(came) && !is_gone {
             let Some((ask, part)) = self.reader.begins(came)? else {
                 return Ok(());
             };
@@ -250,17 +255,23 @@ impl Server {
         self.check(book, attempt)?;
         if self.reader.head_end.is_some() && book.attempts[attempt].plan.is_none() {
             let (asked, part) = (&book.asks[ask], book.attempts[attempt].part);
-            let plan = match (self.closing.take(), wire.is_ended()) {
+            let mut plan = match (self.closing.take(), wire.is_ended()) {
                 (Some(after), _) => Plan::nothing(after),
                 (None, true) => Plan::nothing(After::Silent),
                 (None, false) => plan::draw(attempt, asked, part, self.speaks, calm, random),
             };
+            if self.reader.end.is_some_and(|end| came.len() > end)
+                && plan.text.len() > plan.whole_at
+            {
+                // A second END would be the answer to the next.
+                plan.text.truncate(plan.whole_at);
+            }
             self.due_ms = now_ms + plan.late_ms;
             self.paused = false;
             book.attempts[attempt].plan = Some(plan);
         }
         self.pass(book, came);
-        if self.reader.end.is_some_and(|end| came.len() > end) {
+        if self.reader.end.is_some_and(|end| came.len() > end) && self.speaks != Speaks::Memcached {
             return Err(format!(
                 "something behind request {ask}, which is not answered"
             ));
@@ -269,7 +280,7 @@ impl Server {
     }
 
     /// Goes on to a request that came when all was said and nothing done yet of what follows.
-    fn pass(&mut self, book: &Ledger, came: &[u8]) {
+    fn pass(&mut self, book: &mut Ledger, came: &[u8]) {
         let (Some(attempt), Some(end)) = (self.attempt, self.reader.end) else {
             return;
         };
@@ -278,9 +289,13 @@ impl Server {
         // What would have followed an answer that is whole is not said any more.
         let is_said = !plan.bad && !plan.until_close && record.said >= plan.whole_at;
         if came.len() > end && (is_said || record.said == plan.text.len()) {
-            if !record.is_over && plan.after != After::Keep {
+            // One that lies about lengths may answer what came with the request all the same.
+            let goes_on = self.speaks == Speaks::Memcached && plan.after == After::Silent;
+            if !record.is_over && plan.after != After::Keep && !goes_on {
                 self.closing = Some(plan.after);
             }
+            self.is_wrong |= plan.bad || plan.whole_at > plan.text.len();
+            book.pipelined += usize::from(self.speaks == Speaks::Memcached);
             self.reader.next();
             self.attempt = None;
         }
@@ -299,13 +314,10 @@ impl Server {
         let place = asked.place();
         let of_part = |a: &&Attempt| a.part == part;
         let before = book.all_of(ask).filter(of_part).count();
-        let fresh = book
-            .all_of(ask)
-            .filter(of_part)
-            .filter(|a| a.is_fresh)
-            .count();
+        let all = book.all_of(ask).filter(of_part);
+        let fresh = all.filter(|a| a.is_fresh).count();
         let is_fresh = self.requests == 0;
-        let tries = if part == Part::Whole { place.tries } else { 1 };
+        let tries = asked.tries(part, self.speaks);
         if is_fresh && fresh == tries {
             return Err(format!(
                 "request {ask} is sent to more than {tries} servers"
@@ -327,6 +339,7 @@ impl Server {
             begun_ms: now_ms,
             is_whole: false,
             plan: None,
+            is_behind_wrong: self.is_wrong,
             said: 0,
             is_over: false,
         });

@@ -6,6 +6,7 @@ use std::io::Read;
 use super::ledger::{Ask, Attempt, Ledger, Part};
 use super::plan::Accel;
 use super::site::{FILE, KEPT_BYTES, LEAST_MS, OOPS, RESET_MS};
+use super::speaks::Speaks;
 
 /// How far a response is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -217,10 +218,11 @@ impl Ledger {
             return false;
         };
         // Another attempt may wait for its connection.
-        let retried = asked.place().tries > 1 && self.unconnected + self.pending > 0;
+        let again = asked.place().tries > 1 || last.speaks == Speaks::Memcached;
+        let retried = again && self.unconnected + self.pending > 0;
         let passed_by = |status| asked.place().passes_by.contains(&status);
         let ends = |plan: &super::plan::Plan| !passed_by(plan.status) && plan.accel != Accel::Inner;
-        last.is_sound() && !retried && last.plan.as_ref().is_some_and(ends)
+        last.is_sound() && !last.is_behind_wrong && !retried && last.plan.as_ref().is_some_and(ends)
     }
 }
 

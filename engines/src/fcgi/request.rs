@@ -127,8 +127,13 @@ fn encode(params: &Fields, out: &mut Vec<u8>) -> Result<(), Refusal> {
     out.reserve(bytes + 4 * HEADER_BYTES);
     let mut from = open(out);
     for field in &params.fields {
-        let (name, value) = (params.bytes(field.name), params.bytes(field.value));
-        let len = length_bytes(name) + length_bytes(value) + name.len() + value.len();
+        let (name, value) = (field.name.range(), field.value.range());
+        let text_bytes = name.len() + value.len();
+        let is_short = name.len() <= SHORT_LENGTH && value.len() <= SHORT_LENGTH;
+        let len = match is_short {
+            true => 2 + text_bytes,
+            false => length_bytes(name.len()) + length_bytes(value.len()) + text_bytes,
+        };
         if len > RECORD_BYTES {
             return Err(Refusal::ParametersTooLarge);
         }
@@ -137,10 +142,20 @@ fn encode(params: &Fields, out: &mut Vec<u8>) -> Result<(), Refusal> {
             close(from, out);
             from = open(out);
         }
-        length(name, out);
-        length(value, out);
-        out.extend_from_slice(name);
-        out.extend_from_slice(value);
+        match is_short {
+            true => out.extend_from_slice(&[name.len() as u8, value.len() as u8]),
+            false => {
+                length(name.len(), out);
+                length(value.len(), out);
+            }
+        }
+        if name.end == value.start {
+            // Who makes parameters writes a value behind its name: one copy for both.
+            out.extend_from_slice(&params.arena[name.start..value.end]);
+        } else {
+            out.extend_from_slice(&params.arena[name]);
+            out.extend_from_slice(&params.arena[value]);
+        }
     }
     if out.len() > from {
         close(from, out);
@@ -166,13 +181,13 @@ fn close(from: usize, out: &mut Vec<u8>) {
 }
 
 /// Bytes of the length of a name or value.
-fn length_bytes(text: &[u8]) -> usize {
-    if text.len() <= SHORT_LENGTH { 1 } else { 4 }
+fn length_bytes(len: usize) -> usize {
+    if len <= SHORT_LENGTH { 1 } else { 4 }
 }
 
 /// The length of a name or value: one byte, or four with the highest bit set.
-fn length(text: &[u8], out: &mut Vec<u8>) {
-    match text.len() {
+fn length(len: usize, out: &mut Vec<u8>) {
+    match len {
         short @ ..=SHORT_LENGTH => out.push(short as u8),
         long => out.extend_from_slice(&(long as u32 | 1 << 31).to_be_bytes()),
     }

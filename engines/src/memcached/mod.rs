@@ -1,4 +1,4 @@
-//! The text protocol of memcached on one connection, client role: one `get` of one key at a time.
+//! The text protocol of memcached on one connection, client role: `get` of one key, one at a time or pipelined.
 //!
 //! ```text
 //! get KEY\r\n          VALUE KEY FLAGS LENGTH[ CAS]\r\n  the value  \r\nEND\r\n
@@ -9,17 +9,25 @@
 //! `Flags`. Without one the status is 404. The value is as long as its line says; where something else than END follows it,
 //! that is a note, and the connection is of no further use.
 //!
-//! Absent: every other command, and the binary protocol.
+//! Further requests can be pipelined behind the first, until a byte of an answer has come. Answers come in the order of the
+//! requests, and nothing but the lengths that the server tells divides them: so an answer with others behind it is withheld
+//! until its END is there, and whatever else the server sends ends the connection without a byte of that answer being told.
+//! Such a value has at most [`PIPELINED_VALUE_BYTES`]. The last one has nothing behind it and is told as it comes.
+//!
+//! Absent: every other command, a `get` of several keys, whose answer does not say which of them were not found in which
+//! order, and the binary protocol.
 //!
 //! Source: memcached, doc/protocol.txt, "Retrieval command".
 
 mod protocol_error;
+mod request;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
-use crate::client::{self, HeadSize, Refusal, Spares};
+use crate::client::{self, HeadSize, Spares};
 use crate::http::{BodyLength, FieldId, OutputQueue, ResponseHead, parse_length};
 use crate::reassembly::ReassemblyBuffer;
 pub use protocol_error::ProtocolError;
@@ -30,7 +38,10 @@ pub type Event = client::Event<ProtocolError>;
 /// One connection to a memcached server in the client role.
 #[derive(Debug)]
 pub struct Client {
-    key: Vec<u8>,
+    /// The keys that were asked for, one behind the other.
+    keys: Vec<u8>,
+    /// Where in them those are whose answers are not complete, in the order of their requests.
+    asked: VecDeque<Range<usize>>,
     /// Most bytes of the line before the value, with its line end.
     line_bytes: usize,
     /// A part of that line.
@@ -38,11 +49,14 @@ pub struct Client {
     receiving: Receiving,
     /// Nothing has happened that forbids to use the connection again.
     keep: bool,
+    /// A byte has come in answer to the first of those asked.
     has_answer: bool,
-    /// Number of the exchange in progress, or of the last one.
+    /// Number of the last request.
     stream: u32,
     body_bytes: u64,
     events: VecDeque<Event>,
+    /// How many of the last events are not told yet.
+    withheld: usize,
     out: OutputQueue,
     spares: Spares,
 }
@@ -85,7 +99,8 @@ impl Client {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            key: Vec::new(),
+            keys: Vec::new(),
+            asked: VecDeque::new(),
             line_bytes: 0,
             held: ReassemblyBuffer::default(),
             receiving: Receiving::Idle,
@@ -94,6 +109,7 @@ impl Client {
             stream: 0,
             body_bytes: 0,
             events: VecDeque::new(),
+            withheld: 0,
             out: OutputQueue::default(),
             spares: Spares::default(),
         }
@@ -108,35 +124,6 @@ impl Client {
         self.keep = true;
         self.has_answer = false;
         self.stream = 0;
-    }
-
-    /// Asks for the value of a key. Gives the number of the request.
-    ///
-    /// # Errors
-    /// The connection cannot take it, or the key is empty or has a blank or a control, by which it would be another command.
-    pub fn request(&mut self, key: &[u8], line_bytes: usize) -> Result<u32, Refusal> {
-        if self.is_closed() {
-            return Err(Refusal::Closed);
-        }
-        if !self.is_reusable() {
-            return Err(Refusal::Busy);
-        }
-        if key.is_empty() || key.iter().any(|byte| *byte <= b' ') {
-            return Err(Refusal::BadKey);
-        }
-        self.key.clear();
-        self.key.extend_from_slice(key);
-        self.line_bytes = line_bytes;
-        self.out.push_with(|run| {
-            for part in [b"get ", key, b"\r\n"] {
-                run.extend_from_slice(part);
-            }
-        });
-        self.receiving = Receiving::Line;
-        self.has_answer = false;
-        self.body_bytes = 0;
-        self.stream = self.stream.wrapping_add(1);
-        Ok(self.stream)
     }
 
     /// Whether a request can be begun: the response before it is complete, with END, and the request was transmitted.
@@ -155,13 +142,13 @@ impl Client {
         }
     }
 
-    /// Whether a byte has come in answer to the request.
+    /// Whether a byte has come in answer to the request, or to the first of those without a complete answer.
     #[must_use]
     pub fn has_answer(&self) -> bool {
         self.has_answer
     }
 
-    /// Gives the exchange up, and with it the connection.
+    /// Gives all that was asked up, and with it the connection.
     pub fn cancel(&mut self) {
         if self.receiving != Receiving::Idle {
             self.close();
@@ -172,7 +159,10 @@ impl Client {
     /// The next event.
     #[inline]
     pub fn event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        match self.events.len() > self.withheld {
+            true => self.events.pop_front(),
+            false => None,
+        }
     }
 
     /// Moves the bytes to send to the end of `out`.
@@ -189,7 +179,6 @@ impl Client {
 
     /// Takes bytes from the server.
     pub fn receive(&mut self, input: &[u8]) {
-        self.note_answer(input);
         let all = self.held.join(input);
         match self.advance(&all, false) {
             Ok(used) => self.held.keep(all, used),
@@ -200,9 +189,9 @@ impl Client {
     /// Takes bytes from the server, and leaves the buffer empty. Where they are many for its capacity and of a value, but for
     /// what is around it, the memory goes along with them and the buffer has none left.
     pub fn receive_buffer(&mut self, buffer: &mut Vec<u8>) {
-        self.note_answer(buffer);
         let is_full = buffer.len() >= buffer.capacity() / 2;
-        if !is_full || !self.held.bytes().is_empty() {
+        // Of several answers none has a buffer for itself.
+        if !is_full || !self.held.bytes().is_empty() || self.is_followed() {
             self.receive(buffer);
         } else if let Err(error) = self.advance_buffer(buffer) {
             self.fail(error);
@@ -219,17 +208,13 @@ impl Client {
                 self.keep = false;
                 self.events.push_back(Event::Eof);
             }
-            Receiving::Trailer { .. } => {
-                self.end_without_trailer();
-                self.receiving = Receiving::Over;
-            }
+            Receiving::Trailer { .. } => match self.end_without_trailer() {
+                Ok(()) => self.receiving = Receiving::Over,
+                Err(error) => self.fail(error),
+            },
             Receiving::Line if !self.has_answer => self.fail(ProtocolError::NoResponse),
             Receiving::Line | Receiving::Value { .. } => self.fail(ProtocolError::Truncated),
         }
-    }
-
-    fn note_answer(&mut self, input: &[u8]) {
-        self.has_answer |= !input.is_empty() && self.receiving == Receiving::Line;
     }
 
     /// Consumes bytes; gives how many. What is left is a part of a line, or with `only_line` all behind it.
@@ -241,17 +226,20 @@ impl Client {
                 Receiving::Over | Receiving::Dropped => rest.len(),
                 Receiving::Idle => return Err(ProtocolError::Unasked),
                 Receiving::Value { .. } if only_line => return Ok(at),
-                Receiving::Line => match self.line(rest)? {
-                    Some(used) => used,
-                    None => return Ok(at),
-                },
+                Receiving::Line => {
+                    self.has_answer = true;
+                    match self.line(rest)? {
+                        Some(used) => used,
+                        None => return Ok(at),
+                    }
+                }
                 Receiving::Value { left } => {
                     let used =
                         usize::try_from(left).map_or(rest.len(), |left| left.min(rest.len()));
                     self.data(&rest[..used]);
                     used
                 }
-                Receiving::Trailer { at } => self.trailer(at, rest),
+                Receiving::Trailer { at } => self.trailer(at, rest)?,
             };
         }
         Ok(at)
@@ -282,9 +270,13 @@ impl Client {
             };
         };
         let line = &input[..lf];
-        let parsed = parse(line, &self.key)?;
+        let key = self.asked.front().map_or(0..0, Range::clone);
+        let parsed = parse(line, &self.keys[key])?;
         let (status, bytes) = match parsed {
             Line::NotFound => (404, 0),
+            Line::Value { bytes, .. } if self.is_followed() && bytes > PIPELINED_VALUE_BYTES => {
+                return Err(ProtocolError::ValueTooLarge);
+            }
             Line::Value { bytes, .. } => (200, bytes),
         };
         let mut head = self.spares.take();
@@ -299,8 +291,8 @@ impl Client {
             head.push(FLAGS_FIELD, flags);
         }
         let size_bytes = lf as u64 + 1;
-        self.events.push_back(Event::Head {
-            stream: self.stream,
+        self.withhold(Event::Head {
+            stream: self.answered(),
             head,
             size: HeadSize {
                 wire_bytes: size_bytes,
@@ -316,39 +308,62 @@ impl Client {
     }
 
     /// Compares what follows a value; gives how many bytes it took.
-    fn trailer(&mut self, at: usize, input: &[u8]) -> usize {
+    fn trailer(&mut self, at: usize, input: &[u8]) -> Result<usize, ProtocolError> {
         let expected = &TRAILER[at..];
         let used = expected.len().min(input.len());
         if input[..used] != expected[..used] {
-            self.end_without_trailer();
+            self.end_without_trailer()?;
             self.receiving = Receiving::Dropped;
-        } else if used == expected.len() {
-            self.end_response();
-        } else {
+        } else if used < expected.len() {
             self.receiving = Receiving::Trailer { at: at + used };
+        } else if self.is_followed() && self.has_end_inside() {
+            return Err(ProtocolError::Trailer);
+        } else {
+            self.end_response();
         }
-        used
+        Ok(used)
     }
 
-    /// The value is whole by its length, though nobody says so.
-    fn end_without_trailer(&mut self) {
+    /// Whether the value that is withheld has an END in it: its length may be a lie that takes in the next answer up to its
+    /// end. A value that is like that is asked for again with nothing behind it.
+    fn has_end_inside(&self) -> bool {
+        match self.events.back() {
+            Some(Event::Data { bytes, .. }) => {
+                memchr::memchr_iter(TRAILER[0], bytes).any(|at| bytes[at..].starts_with(TRAILER))
+            }
+            _ => false,
+        }
+    }
+
+    /// The value is whole by its length, though nobody says so: with others behind it, it may have bytes of theirs.
+    fn end_without_trailer(&mut self) -> Result<(), ProtocolError> {
+        if self.is_followed() {
+            return Err(ProtocolError::Trailer);
+        }
         let stream = self.stream;
         let text = b"memcached sent invalid trailer".to_vec();
         self.events.push_back(Event::Note { stream, text });
         self.end_response();
         self.keep = false;
+        Ok(())
     }
 
     /// Takes bytes of the value.
     fn data(&mut self, bytes: &[u8]) {
         match self.events.back_mut() {
             Some(Event::Data { bytes: last, .. }) => last.extend_from_slice(bytes),
-            _ => self.events.push_back(Event::Data {
-                stream: self.stream,
+            _ => self.withhold(Event::Data {
+                stream: self.answered(),
                 bytes: bytes.to_vec(),
             }),
         }
         self.count(bytes.len());
+    }
+
+    /// Keeps an event, which is not told before the end of its answer where others wait behind it.
+    fn withhold(&mut self, event: Event) {
+        self.events.push_back(event);
+        self.withheld += usize::from(self.is_followed());
     }
 
     /// Takes bytes of the value, in memory of their own.
@@ -371,11 +386,16 @@ impl Client {
     }
 
     fn end_response(&mut self) {
-        self.receiving = Receiving::Idle;
+        self.withheld = 0;
         self.events.push_back(Event::End {
-            stream: self.stream,
+            stream: self.answered(),
             body_bytes: self.body_bytes,
         });
+        self.asked.pop_front();
+        match self.asked.is_empty() {
+            true => self.receiving = Receiving::Idle,
+            false => self.await_answer(),
+        }
     }
 
     fn fail(&mut self, error: ProtocolError) {
@@ -388,6 +408,11 @@ impl Client {
         self.receiving = Receiving::Over;
         self.keep = false;
         self.held.clear();
+        self.asked.clear();
+        // Nobody can say any more whose these bytes were.
+        let told = self.events.len() - self.withheld;
+        self.events.truncate(told);
+        self.withheld = 0;
     }
 
     /// Panics if the connection contradicts itself; for tests and fuzzing.
@@ -399,6 +424,17 @@ impl Client {
             Receiving::Trailer { at } => assert!(at < TRAILER.len(), "END is not recognised"),
             _ => {}
         }
+        let is_asked = matches!(
+            self.receiving,
+            Receiving::Line | Receiving::Value { .. } | Receiving::Trailer { .. }
+        );
+        assert_eq!(is_asked, !self.asked.is_empty(), "an answer to nobody");
+        assert!(self.asked.len() <= PIPELINE_MAX, "too many requests");
+        assert!(self.withheld <= self.events.len());
+        assert!(
+            self.withheld == 0 || self.is_followed(),
+            "an answer is withheld for nobody"
+        );
         let in_line = self.receiving == Receiving::Line;
         assert!(in_line || held == 0, "bytes are held for nobody");
     }
@@ -429,6 +465,23 @@ fn parse<'a>(line: &'a [u8], key: &[u8]) -> Result<Line<'a>, ProtocolError> {
     }
 }
 
+/// How long the answer with this head is on the wire, with a line before its value of so many bytes.
+#[must_use]
+pub fn answer_bytes(head: &ResponseHead, line_bytes: u64) -> u64 {
+    match head.body {
+        BodyLength::Length(bytes) if head.status == 200 => {
+            line_bytes + bytes + TRAILER.len() as u64
+        }
+        _ => line_bytes,
+    }
+}
+
+/// How many requests wait for their answers on one connection at most.
+pub const PIPELINE_MAX: usize = 16;
+/// Most bytes of a value with answers to others behind it: they wait until all of it has come, and it is kept until then.
+pub const PIPELINED_VALUE_BYTES: u64 = 16 << 10;
+/// Most bytes of a key that may be pipelined: the limit of memcached.
+pub const KEY_BYTES: usize = 250;
 /// The field with the flags of a value, as they were sent.
 pub const FLAGS_FIELD: &[u8] = b"Flags";
 /// What follows a value.

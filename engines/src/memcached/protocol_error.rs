@@ -13,6 +13,10 @@ pub enum ProtocolError {
     Key(Box<[u8]>, Box<[u8]>),
     /// The length of the value is no number: the line, and the key.
     Length(Box<[u8]>, Box<[u8]>),
+    /// With other answers to come behind it, a value is followed by something else than END.
+    Trailer,
+    /// With other answers to come behind it, a value is larger than these may wait for.
+    ValueTooLarge,
     /// Bytes that no request has asked for; the response before them, if there was one, is complete.
     Unasked,
     /// The server has closed the connection before it answered.
@@ -32,6 +36,8 @@ impl fmt::Display for ProtocolError {
             }
             Self::Key(line, key) => of_key(out, "key", line, key),
             Self::Length(line, key) => of_key(out, "length", line, key),
+            Self::Trailer => out.write_str("memcached sent invalid trailer"),
+            Self::ValueTooLarge => out.write_str("memcached sent too large a value"),
             Self::Unasked => out.write_str("upstream sent data without being asked"),
             Self::NoResponse | Self::Truncated => {
                 out.write_str("upstream prematurely closed connection")

@@ -1,6 +1,7 @@
 //! Values, their lines, and what servers say instead.
 
 use super::*;
+use crate::client::Refusal;
 
 fn asked_within(key: &str, line_bytes: usize) -> Client {
     let mut client = Client::new();
@@ -354,3 +355,6 @@ fn a_full_buffer_goes_along_with_the_value() {
     assert_eq!((data.as_ptr(), data.len()), (at, 2000));
     assert!(client.is_reusable());
 }
+
+#[path = "tests/pipelines.rs"]
+mod pipelines;

@@ -68,7 +68,7 @@ impl fmt::Display for UpstreamAddr {
 }
 
 /// How an attempt reaches its server.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The server.
     pub addr: UpstreamAddr,

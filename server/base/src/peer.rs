@@ -4,8 +4,6 @@ use std::fmt;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::decimal::push_decimal;
-
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
@@ -20,20 +18,29 @@ impl Peer {
     pub fn push(self, out: &mut Vec<u8>) {
         match self {
             Self::Inet(addr) => match addr.ip() {
-                IpAddr::V4(ip) => {
-                    for (n, octet) in ip.octets().into_iter().enumerate() {
-                        if n > 0 {
-                            out.push(b'.');
-                        }
-                        push_decimal(out, octet.into());
-                    }
-                }
+                IpAddr::V4(ip) => push_v4(ip.octets(), out),
                 // A vector takes everything.
                 IpAddr::V6(ip) => drop(write!(out, "{ip}")),
             },
             Self::Unix => out.extend_from_slice(b"unix:"),
         }
     }
+}
+
+/// Four numbers with points between them, appended at once.
+fn push_v4(octets: [u8; 4], out: &mut Vec<u8>) {
+    let (mut text, mut len) = ([0; 16], 0);
+    for octet in octets {
+        let digits = [octet / 100, octet / 10 % 10, octet % 10];
+        let from = 2 - usize::from(octet > 9) - usize::from(octet > 99);
+        for digit in &digits[from..] {
+            text[len] = b'0' + digit;
+            len += 1;
+        }
+        text[len] = b'.';
+        len += 1;
+    }
+    out.extend_from_slice(&text[..len - 1]);
 }
 
 /// The address without the port, as logs show it.

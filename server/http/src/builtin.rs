@@ -178,8 +178,8 @@ const REQUEST: &[Variable] = &[
         "document_root",
         "directory of root or alias",
         |x, cx, _, o| {
-            let root = crate::paths::document_root(x, cx);
-            put(o, &root)
+            crate::paths::push_document_root(x, cx, o);
+            true
         }
     ),
     var!(
@@ -314,10 +314,15 @@ const CONNECTION: &[Variable] = &[
         "address that accepted the request",
         |x, _, _, o| match (x.client.local, x.client.peer) {
             (_, Peer::Unix) => put(o, b"unix:"),
-            (Some(addr), _) => put(o, addr.ip().to_string().as_bytes()),
+            (Some(addr), _) => {
+                Peer::Inet(addr).push(o);
+                true
+            }
             (None, _) => match &x.http.ports[x.port].listen.addr {
-                server_base::listen::ListenAddr::Inet(addr) =>
-                    put(o, addr.ip().to_string().as_bytes()),
+                server_base::listen::ListenAddr::Inet(addr) => {
+                    Peer::Inet(*addr).push(o);
+                    true
+                }
                 server_base::listen::ListenAddr::Unix(_) => put(o, b"unix:"),
             },
         }

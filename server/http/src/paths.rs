@@ -181,6 +181,21 @@ pub fn document_root(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
     path
 }
 
+/// Appends the same to a value.
+pub(crate) fn push_document_root(x: &mut Exchange, cx: &mut Ctx<'_>, out: &mut Vec<u8>) {
+    let http = Rc::clone(&x.http);
+    match x
+        .core_loc(&http)
+        .root
+        .as_ref()
+        .map(|root| root.path.constant())
+    {
+        Some(Some(text)) => out.extend_from_slice(text),
+        Some(None) => out.extend_from_slice(&document_root(x, cx)),
+        None => {}
+    }
+}
+
 /// The policy under which the location opens `path`.
 pub fn policy(x: &mut Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> OpenPolicy {
     let http = Rc::clone(&x.http);

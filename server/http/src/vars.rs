@@ -338,6 +338,10 @@ impl VarRegistry {
 
 /// Appends a variable's value; false when it has none ("not found", `-` in a log).
 pub fn append(id: VarId, x: &mut Exchange, cx: &mut Ctx<'_>, out: &mut Vec<u8>) -> bool {
+    // Most are functions, which need no definition while they run.
+    if let (_, Def::Read(read)) = x.http.vars.defs[id.0 as usize] {
+        return read(x, cx, b"", out);
+    }
     let http = Rc::clone(&x.http);
     let (name, def) = &http.vars.defs[id.0 as usize];
     append_def(name, def, b"", x, cx, out)

@@ -2,6 +2,7 @@
 
 use server_base::upstream_request::{Failure, UpstreamError, UpstreamEvent};
 
+use super::pipelined;
 use super::state::{Active, Disposition, Ending, Receiving, Sending, State, UpstreamConn};
 use super::turn::{EPIPE, is_silent};
 use crate::worker::net::Net;
@@ -16,18 +17,24 @@ pub(super) fn finish<N: Net>(
     if matches!(c.state, State::Idle { .. }) {
         return Disposition::Close;
     }
-    let wanted = matches!(c.state, State::Connecting(_) | State::Busy(_));
+    let wanted = !matches!(c.state, State::Draining(..));
     let state = std::mem::replace(&mut c.state, State::Closed);
-    let (State::Connecting(mut a) | State::Busy(mut a) | State::Draining(mut a, _)) = state else {
+    let (State::Connecting(mut a)
+    | State::Busy(mut a)
+    | State::Pipelined(mut a)
+    | State::Draining(mut a, _)) = state
+    else {
         return Disposition::Close;
     };
     let now_ms = sh.clock.mono_ms;
     let mut disposition = Disposition::Close;
-    a.call().note(|facts| {
+    a.note_all(|facts| {
         facts.ended_ms.get_or_insert(now_ms);
     });
     match ending {
         Ending::GivenUp => {}
+        Ending::AskAgain => pipelined::ask_again(sh, &mut a),
+        Ending::Failed(failure) if is_asked_again(&a, &failure) => pipelined::ask_again(sh, &mut a),
         Ending::Complete => {
             if wanted && a.response != Receiving::TunnelEnded {
                 a.call().tell(UpstreamEvent::End);
@@ -51,16 +58,24 @@ pub(super) fn finish<N: Net>(
         }
         Ending::Failed(failure) => {
             let untouched = a.sent_bytes == 0 || is_untouched(c, sh, &a, &failure);
-            a.call().tell(UpstreamEvent::Failed(UpstreamError {
-                failure,
-                sent_bytes: a.sent_bytes,
-                reused: a.reused,
-                untouched,
-            }));
+            a.tell_all(|| {
+                UpstreamEvent::Failed(UpstreamError {
+                    failure: failure.clone(),
+                    sent_bytes: a.sent_bytes,
+                    reused: a.reused,
+                    untouched,
+                })
+            });
         }
     }
     sh.attempts.give(a);
     disposition
+}
+
+/// Whether the last of several requests on a connection has failed without a head: those before it may be the reason.
+fn is_asked_again(a: &Active, failure: &Failure) -> bool {
+    let is_last = a.pipeline.is_some() && a.response == Receiving::Head;
+    is_last && *failure != Failure::TimedOut
 }
 
 /// Whether the connection may serve another request: both sides are complete, its pool takes it, and nothing comes that
@@ -121,6 +136,8 @@ pub(super) fn expire<N: Net>(
     }
     match &c.state {
         State::Connecting(_) => Err(Ending::Failed(Failure::TimedOut)),
+        State::Pipelined(a) if is_late(a, sh.clock.mono_ms) => Err(Ending::AskAgain),
+        State::Pipelined(_) => Err(Ending::Failed(Failure::TimedOut)),
         State::Busy(a) => Err(Ending::Failed(match a.response {
             // No reset has come.
             Receiving::Unanswered { .. } => Failure::Closed,
@@ -135,10 +152,20 @@ pub(super) fn deadline<S>(c: &UpstreamConn<S>) -> u64 {
     match &c.state {
         State::Connecting(a) => a.since_ms.saturating_add(a.timeouts.connect_ms),
         State::Busy(a) => busy_deadline(a),
+        State::Pipelined(a) => pipelined::deadline(a),
         State::Draining(_, draining) => draining.until_ms,
         State::Idle { until_ms, .. } => *until_ms,
         State::Closed => 0,
     }
+}
+
+/// Whether requests that share a connection were not answered in time, though the server may take longer.
+fn is_late(a: &Active, now_ms: u64) -> bool {
+    let timed_out = match a.request {
+        Sending::Sent => now_ms >= a.read_ms.saturating_add(a.timeouts.read_ms),
+        _ => true,
+    };
+    !timed_out
 }
 
 fn busy_deadline(a: &Active) -> u64 {

@@ -29,6 +29,8 @@ pub(super) enum Kind {
     Memcached,
 }
 
+/// How many requests share a connection at most.
+pub(super) const PIPELINE_MAX: usize = memcached::PIPELINE_MAX;
 /// How many kinds there are.
 pub(super) const KINDS: usize = 4;
 
@@ -49,6 +51,18 @@ pub(super) fn kind_of(protocol: &UpstreamProtocol) -> Kind {
         UpstreamProtocol::Memcached { .. } => Kind::Memcached,
         UpstreamProtocol::Http1 { .. } => Kind::Http1,
     }
+}
+
+/// Whether requests may be sent behind each other: they can be repeated, and a server works on them in their order so fast
+/// that one more write and read cost more.
+#[inline]
+pub(super) fn pipelines(protocol: &UpstreamProtocol) -> bool {
+    matches!(protocol, UpstreamProtocol::Memcached { .. })
+}
+
+/// How long an answer is that others follow, with a head of so many bytes.
+pub(super) fn answer_bytes(head: &ResponseHead, head_bytes: u64) -> u64 {
+    memcached::answer_bytes(head, head_bytes)
 }
 
 impl Engine {
@@ -116,9 +130,7 @@ impl Engine {
             }
             (Self::Memcached(client), UpstreamProtocol::Memcached { line_bytes }) => {
                 client.reset();
-                let key = request.fields.fields.first();
-                let key = key.map_or(&b""[..], |field| request.fields.bytes(field.value));
-                client.request(key, *line_bytes)
+                client.request(key_of(request), *line_bytes)
             }
             // Attempts take memory of their kind.
             _ => return Err("the engine speaks another protocol"),
@@ -126,6 +138,14 @@ impl Engine {
         match begun {
             Ok(_) => Ok(()),
             Err(refusal) => Err(refusal.message()),
+        }
+    }
+
+    /// Sends a request behind those that were begun; false where it cannot be sent there.
+    pub(super) fn pipeline(&mut self, request: &RequestSpec) -> bool {
+        match self {
+            Self::Memcached(client) => client.pipeline(key_of(request)).is_ok(),
+            _ => false,
         }
     }
 
@@ -238,6 +258,12 @@ fn told<E>(event: client::Event<E>, failure: impl FnOnce(E) -> Failure) -> Optio
         client::Event::Failed(error) => return Some(Event::Failed(failure(error))),
         _ => return None,
     }))
+}
+
+/// The key that is asked for.
+fn key_of(request: &RequestSpec) -> &[u8] {
+    let key = request.fields.fields.first();
+    key.map_or(&b""[..], |field| request.fields.bytes(field.value))
 }
 
 fn cgi_options(request: &RequestSpec, head_bytes: usize) -> cgi::RequestOptions {

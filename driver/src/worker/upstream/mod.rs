@@ -5,6 +5,7 @@
 //! receive     socket -> engine.receive -> events -> the mailbox of the exchange, which is woken
 //! feed        the mailbox -> engine.send -> output queue -> socket
 //! ending      the end of the response -> Idle, in its pool, or closed
+//! pipelined   several requests on one connection, each with a mailbox of its own
 //! ```
 //!
 //! The loop connects, registers and keeps the table; a connection says by its [`Disposition`] what is to become of it. No
@@ -15,13 +16,15 @@
 
 mod ending;
 mod engine;
+mod pipeline;
+mod pipelined;
 pub mod pool;
+mod response;
 mod state;
 mod turn;
 
 use engines::http::BodyLength;
-use server_base::connector::Route;
-use server_base::upstream_request::{Failure, UpstreamCall};
+use server_base::upstream_request::Failure;
 use server_base::waker::WakeKey;
 
 use super::conn::Readiness;
@@ -30,14 +33,19 @@ use super::shared::Shared;
 use ending::{deadline, expire, finish};
 use state::{Ending, Sending, State};
 
+pub use pipeline::{Group, Groups};
 pub use state::{Attempts, Disposition, UpstreamConn};
 
-/// Begins an attempt on a new connection or on one that was idle, and gives it its first turn; `key` is how it is woken.
-/// The time for connecting counts where the connection is not `established`.
+/// Begins attempts on a new connection or on one that was idle, and gives it its first turn; `key` is how it is woken. The
+/// time for connecting counts where the connection is not `established`.
 pub fn begin<N: Net>(
     c: &mut UpstreamConn<N::Socket>,
     sh: &mut Shared<N>,
-    (route, call): (Route, UpstreamCall),
+    Group {
+        route,
+        call,
+        behind,
+    }: Group,
     key: WakeKey,
     established: bool,
 ) -> Disposition {
@@ -50,6 +58,7 @@ pub fn begin<N: Net>(
         facts.connected_ms = established.then_some(now_ms);
     });
     let protocol = route.protocol.clone();
+    let shared = (!behind.is_empty()).then(|| (route.clone(), behind));
     let spec = call.take_head().unwrap_or_default();
     let mut active = sh.attempts.take(route, call, now_ms);
     active.reused = reused;
@@ -65,8 +74,12 @@ pub fn begin<N: Net>(
     let refused = tools.engine.begin(&protocol, &spec).err();
     tools.engine.transmit(&mut tools.out);
     active.call().put_head_back(spec);
+    if let Some(others) = shared {
+        let facts = (key, reused, established.then_some(now_ms));
+        pipelined::join(c, sh, &mut active, others, facts);
+    }
     c.state = match established {
-        true => State::Busy(active),
+        true => State::connected(active),
         false => State::Connecting(active),
     };
     match refused {

@@ -3,6 +3,7 @@
 //! ```text
 //! Connecting -> Busy <-> Idle
 //!               Busy  -> Draining -> Idle      an exchange has given its attempt up, and little of the response is left
+//! Connecting -> Pipelined -> Busy              the answer to the last of several requests begins
 //! ```
 //!
 //! Any state can become `Closed`. This file changes no state; `mod`, `turn` and `ending` do.
@@ -12,6 +13,7 @@ use server_base::connector::{Pool, Route, Timeouts, UpstreamAddr};
 use server_base::upstream_request::{Failure, UpstreamCall};
 
 use super::engine::{self, Engine};
+use super::pipeline::{Pause, Pipeline};
 use crate::worker::conn::Readiness;
 
 /// A connection to a server.
@@ -41,6 +43,8 @@ pub(super) enum State {
     Connecting(Box<Active>),
     /// An attempt is in progress.
     Busy(Box<Active>),
+    /// Several attempts are in progress; that whose answer comes next is the [`Active::call`].
+    Pipelined(Box<Active>),
     /// What is left of a response that nobody wants is read and dropped.
     Draining(Box<Active>, Draining),
     /// It waits in its pool for the next attempt.
@@ -83,6 +87,8 @@ pub(super) struct Active {
     pub(super) paused: bool,
     /// Why nothing can be written any more; what the server has said before is still read.
     pub(super) unwritable: Option<i32>,
+    /// The requests behind this one; without any, it had been behind others.
+    pub(super) pipeline: Option<Box<Pipeline>>,
 }
 
 /// How far the request is.
@@ -130,6 +136,8 @@ pub struct Attempts {
     spare: [Vec<Box<Active>>; engine::KINDS],
     /// Where sockets are read into; a body takes it along.
     pub(super) buffer: Vec<u8>,
+    /// Servers that get one request at a time on a connection.
+    pub(super) paused: Vec<Pause>,
 }
 
 /// What is to be done with a connection after its turn.
@@ -161,6 +169,8 @@ pub(super) enum Ending {
     GivenUp,
     /// It has failed.
     Failed(Failure),
+    /// Requests that share the connection are asked again, each alone.
+    AskAgain,
 }
 
 impl Attempts {
@@ -186,6 +196,7 @@ impl Attempts {
                 response: Receiving::Nothing,
                 paused: false,
                 unwritable: None,
+                pipeline: None,
             });
         };
         let a = &mut *active;
@@ -206,10 +217,21 @@ impl Attempts {
     /// Lets go of an attempt, and keeps its memory.
     pub(super) fn give(&mut self, mut active: Box<Active>) {
         active.call = None;
+        active.pipeline = None;
         let spare = &mut self.spare[active.tools.engine.kind() as usize];
         if spare.len() < SPARE_MAX {
             active.tools.out.clear();
             spare.push(active);
+        }
+    }
+}
+
+impl State {
+    /// The state of a connection that stands, with what is to be asked over it.
+    pub(super) fn connected(active: Box<Active>) -> Self {
+        match active.pipeline {
+            Some(_) => Self::Pipelined(active),
+            None => Self::Busy(active),
         }
     }
 }
@@ -219,6 +241,16 @@ impl Active {
     #[inline]
     pub(super) fn call(&self) -> &UpstreamCall {
         self.call.as_ref().expect("it has one until it is let go")
+    }
+
+    /// The attempt that is answered next.
+    pub(super) fn set_call(&mut self, call: UpstreamCall) {
+        self.call = Some(call);
+    }
+
+    /// Lets go of the exchange's attempt.
+    pub(super) fn take_call(&mut self) -> Option<UpstreamCall> {
+        self.call.take()
     }
 }
 

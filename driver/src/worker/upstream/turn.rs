@@ -2,10 +2,11 @@
 
 use std::io;
 
-use engines::http::{BodyLength, ResponseHead};
 use server_base::upstream_request::{Failure, UpstreamEvent};
 
 use super::engine::Event;
+use super::pipelined;
+use super::response::{READ_BYTES, tell};
 use super::state::{Active, Draining, Ending, Receiving, Sending, State, UpstreamConn};
 use crate::worker::conn::WRITE_BYTES;
 use crate::worker::net::Net;
@@ -17,11 +18,17 @@ pub(super) fn pass<N: Net>(
     sh: &mut Shared<N>,
 ) -> Result<bool, Ending> {
     match &mut c.state {
-        State::Connecting(a) if a.call().is_given_up() => Err(Ending::GivenUp),
+        State::Connecting(a) if a.is_abandoned() => Err(Ending::GivenUp),
         State::Connecting(_) => connecting(c, sh),
         State::Busy(a) if a.call().is_given_up() => give_up(c, sh.clock.mono_ms),
         State::Busy(_) => {
             let read = receive(c, sh)?;
+            let wrote = write(c, sh)?;
+            Ok(read || wrote)
+        }
+        State::Pipelined(a) if a.is_abandoned() => Err(Ending::GivenUp),
+        State::Pipelined(_) => {
+            let read = pipelined::receive(c, sh)?;
             let wrote = write(c, sh)?;
             Ok(read || wrote)
         }
@@ -59,8 +66,8 @@ fn connecting<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Re
     };
     let now_ms = sh.clock.mono_ms;
     (a.wrote_ms, a.read_ms) = (now_ms, now_ms);
-    a.call().note(|facts| facts.connected_ms = Some(now_ms));
-    c.state = State::Busy(a);
+    a.note_all(|facts| facts.connected_ms = Some(now_ms));
+    c.state = State::connected(a);
     Ok(true)
 }
 
@@ -224,50 +231,9 @@ fn unanswered<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Re
     }
 }
 
-/// Tells the exchange what has come.
-fn tell(a: &mut Active, now_ms: u64) -> Result<(), Ending> {
-    while let Some(event) = a.tools.engine.event() {
-        let event = match event {
-            Event::Upstream(event) => event,
-            Event::Failed(failure) => return Err(Ending::Failed(failure)),
-        };
-        match &event {
-            UpstreamEvent::Head(head, _) => {
-                a.call().note(|facts| facts.head_ms = Some(now_ms));
-                a.response = Receiving::Body(body_left(head));
-            }
-            UpstreamEvent::Data(chunk) => {
-                if let Receiving::Body(Some(left)) = &mut a.response {
-                    *left = left.saturating_sub(chunk.len());
-                }
-            }
-            UpstreamEvent::Upgraded => {
-                a.response = Receiving::Tunnel;
-                a.request = Sending::Body;
-            }
-            UpstreamEvent::End if a.response == Receiving::Tunnel => {
-                a.response = Receiving::TunnelEnded;
-                a.call().note(|facts| facts.ended_ms = Some(now_ms));
-            }
-            UpstreamEvent::End => return Err(Ending::Complete),
-            _ => {}
-        }
-        a.call().tell(event);
-    }
-    Ok(())
-}
-
-fn body_left(head: &ResponseHead) -> Option<u64> {
-    match head.body {
-        BodyLength::None => Some(0),
-        BodyLength::Length(bytes) => Some(bytes),
-        BodyLength::Unknown => None,
-    }
-}
-
 /// Takes what the exchange has of the request, and writes; true if there may be more to do at once.
 fn write<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Ending> {
-    let State::Busy(a) = &mut c.state else {
+    let (State::Busy(a) | State::Pipelined(a)) = &mut c.state else {
         return Ok(false);
     };
     let now_ms = sh.clock.mono_ms;
@@ -309,9 +275,7 @@ fn write<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<
     if a.tools.out.is_empty() && a.request == Sending::Queued {
         a.request = Sending::Sent;
         a.read_ms = now_ms;
-        a.call().note(|facts| {
-            facts.sent_ms.get_or_insert(now_ms);
-        });
+        a.note_all_sent(now_ms);
         if matches!(a.response, Receiving::Tunnel | Receiving::TunnelEnded) {
             sh.net.shutdown(&mut c.socket);
         }
@@ -330,7 +294,7 @@ fn wrote(a: &mut Active, bytes: u64, now_ms: u64) {
     }
     a.wrote_ms = now_ms;
     a.sent_bytes += bytes;
-    a.call().note(|facts| facts.sent_bytes += bytes);
+    a.note_sent(bytes);
     if a.response == Receiving::Tunnel {
         // A tunnel is in use while either side says something.
         a.read_ms = now_ms;
@@ -370,8 +334,6 @@ pub(super) fn errno(error: &io::Error) -> i32 {
     })
 }
 
-/// Bytes of one read.
-pub(super) const READ_BYTES: usize = 64 << 10;
 /// Bytes of a request in the output queue before no more of its body is taken; file ranges count in full.
 const QUEUE_BYTES: u64 = 64 << 10;
 /// What a new socket takes in one write, whatever its pieces are: a buffer of 16 KiB is the least that systems are set to.

@@ -1,0 +1,82 @@
+//! Requests: the first on a connection, and those behind it.
+
+use std::ops::Range;
+
+use super::{Client, KEY_BYTES, PIPELINE_MAX, Receiving};
+use crate::client::Refusal;
+
+impl Client {
+    /// Asks for the value of a key. Gives the number of the request.
+    ///
+    /// # Errors
+    /// The connection cannot take it, or the key is empty or has a blank or a control, by which it would be another command.
+    pub fn request(&mut self, key: &[u8], line_bytes: usize) -> Result<u32, Refusal> {
+        if self.is_closed() {
+            return Err(Refusal::Closed);
+        }
+        if !self.is_reusable() {
+            return Err(Refusal::Busy);
+        }
+        self.keys.clear();
+        self.ask(key)?;
+        self.line_bytes = line_bytes;
+        self.await_answer();
+        Ok(self.stream)
+    }
+
+    /// Asks for the value of a further key on a connection that has answered nothing since [`Self::request`]. Gives the
+    /// number of the request.
+    ///
+    /// # Errors
+    /// As [`Self::request`]; the connection cannot take it either where nothing is asked, where a byte of an answer has come,
+    /// where [`PIPELINE_MAX`] requests wait, or where a key has more than [`KEY_BYTES`], which servers answer in ways of
+    /// their own.
+    pub fn pipeline(&mut self, key: &[u8]) -> Result<u32, Refusal> {
+        if self.is_closed() {
+            return Err(Refusal::Closed);
+        }
+        let has_room = matches!(self.asked.len(), 1..PIPELINE_MAX);
+        let is_early = self.receiving == Receiving::Line && !self.has_answer;
+        let longest = key.len().max(self.asked.back().map_or(0, Range::len));
+        if !has_room || !is_early || longest > KEY_BYTES {
+            return Err(Refusal::Busy);
+        }
+        self.ask(key)?;
+        Ok(self.stream)
+    }
+
+    /// Appends the command.
+    fn ask(&mut self, key: &[u8]) -> Result<(), Refusal> {
+        if key.is_empty() || key.iter().any(|byte| *byte <= b' ') {
+            return Err(Refusal::BadKey);
+        }
+        let from = self.keys.len();
+        self.keys.extend_from_slice(key);
+        self.asked.push_back(from..self.keys.len());
+        self.out.push_with(|run| {
+            for part in [b"get ", key, b"\r\n"] {
+                run.extend_from_slice(part);
+            }
+        });
+        self.stream = self.stream.wrapping_add(1);
+        Ok(())
+    }
+
+    /// The next byte is the first of an answer.
+    pub(super) fn await_answer(&mut self) {
+        self.receiving = Receiving::Line;
+        self.has_answer = false;
+        self.body_bytes = 0;
+    }
+
+    /// Number of the request that is answered next.
+    pub(super) fn answered(&self) -> u32 {
+        let behind = self.asked.len().saturating_sub(1) as u32;
+        self.stream.wrapping_sub(behind)
+    }
+
+    /// Whether others wait behind the request that is answered.
+    pub(super) fn is_followed(&self) -> bool {
+        self.asked.len() > 1
+    }
+}
