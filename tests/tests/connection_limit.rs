@@ -102,6 +102,48 @@ fn idle_connections_make_way_one_by_one_and_that_is_told_once_a_second() {
 }
 
 #[test]
+fn a_request_without_a_connection_for_it_is_an_error_of_the_limit() {
+    if !peer::is_firstbyte() {
+        // It counts its listeners.
+        return;
+    }
+    let gate = Gate::default();
+    let held = gate.clone();
+    let backend = Backend::answering(move |_| {
+        let mut steps = vec![Step::Gate(held.clone())];
+        steps.extend(ok("passed"));
+        steps
+    });
+    let http = format!(
+        "server {{ listen 127.0.0.1:%%PORT%% backlog=1024;
+             location / {{ proxy_pass http://{}; proxy_http_version 1.1; }} }}",
+        backend.name()
+    );
+    let server = site(&format!("worker_connections {MOST};"), &http)
+        .allow(TOLD)
+        .start();
+    // One that is in the middle of its body, and pairs of a client and a connection to the server: one place is left.
+    let mut upload = server.client();
+    upload.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhe");
+    let mut busy: Vec<Client> = (1..MOST / 2).map(|_| server.client()).collect();
+    for client in &mut busy {
+        client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    }
+    wait_until("all are passed on", || backend.asked() == busy.len());
+    assert!(!server.error_log().contains(TOLD));
+    let mut last = server.client();
+    assert_eq!(last.get("/").status, 500);
+    let log = server.wait_for_text("error.log", TOLD);
+    assert!(!log.contains("socket() failed"), "{log}");
+    gate.open();
+    for client in &mut busy {
+        assert_eq!(client.response().text(), "passed");
+    }
+    upload.send("llo");
+    assert_eq!(upload.response().text(), "passed");
+}
+
+#[test]
 fn connections_to_servers_count_and_busy_ones_stay() {
     if !peer::is_firstbyte() {
         return;

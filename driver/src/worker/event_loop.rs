@@ -20,7 +20,7 @@ use std::ops::ControlFlow;
 use server_base::connector::Route;
 use server_base::upstream_request::{Failure, UpstreamError, UpstreamEvent};
 use server_base::waker::WakeKey;
-use sys::connect::{ConnectError, Connecting};
+use sys::connect::Connecting;
 
 use super::conn::{Conn, Disposition, Readiness, end_sampling, read_ready, turn, wake};
 use super::net::Net;
@@ -245,14 +245,10 @@ pub trait EventLoop: Sized {
             Some(key) => (key, true),
             None => match self.connect(route) {
                 Ok(connected) => connected,
-                Err(error) => {
-                    let errno = error.error.raw_os_error();
+                Err(failure) => {
                     for call in group.calls() {
                         call.tell(UpstreamEvent::Failed(UpstreamError {
-                            failure: Failure::Socket {
-                                call: error.call,
-                                errno: errno.unwrap_or(EINVAL),
-                            },
+                            failure: failure.clone(),
                             sent_bytes: 0,
                             reused: false,
                             untouched: true,
@@ -272,13 +268,9 @@ pub trait EventLoop: Sized {
     }
 
     /// Begins a connection; gives its key and whether it is established.
-    fn connect(&mut self, route: &Route) -> Result<(Key, bool), ConnectError> {
-        let too_many = || ConnectError {
-            call: "socket()",
-            error: io::Error::from_raw_os_error(EMFILE),
-        };
+    fn connect(&mut self, route: &Route) -> Result<(Key, bool), Failure> {
         if !self.admit_upstream() {
-            return Err(too_many());
+            return Err(Failure::NoConnection);
         }
         let net = &mut self.parts().1.net;
         let mut result = net.connect(&route.addr, &route.options);
@@ -292,7 +284,7 @@ pub trait EventLoop: Sized {
         let Connecting {
             socket,
             established,
-        } = result?;
+        } = result.map_err(|error| of_socket(error.call, &error.error))?;
         let (tables, shared) = self.parts();
         let conn = UpstreamConn::new(socket, established, shared.clock.mono_ms);
         let key = tables.upstreams.insert(conn);
@@ -300,10 +292,7 @@ pub trait EventLoop: Sized {
             Ok(()) => Ok((key, established)),
             Err(error) => {
                 self.close_upstream(key);
-                Err(ConnectError {
-                    call: "epoll_ctl()",
-                    error,
-                })
+                Err(of_socket("epoll_ctl()", &error))
             }
         }
     }
@@ -388,6 +377,14 @@ pub trait EventLoop: Sized {
 type ConnOf<L> = Conn<<<L as EventLoop>::Net as Net>::Socket>;
 /// A connection to a server of a loop.
 type UpstreamOf<L> = UpstreamConn<<<L as EventLoop>::Net as Net>::Socket>;
+
+fn of_socket(call: &'static str, error: &io::Error) -> Failure {
+    Failure::Socket {
+        call,
+        errno: error.raw_os_error().unwrap_or(EINVAL),
+    }
+}
+
 const EINVAL: i32 = 22;
 const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;

@@ -84,6 +84,8 @@ pub enum Failure {
         /// The error number of the system.
         errno: i32,
     },
+    /// `worker_connections` leaves none for it; whoever finds that has logged it.
+    NoConnection,
     /// The time for connecting, sending or reading is over.
     TimedOut,
     /// The server closed the connection before the response was complete.

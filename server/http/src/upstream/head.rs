@@ -102,7 +102,7 @@ fn failed(
     log_failure(x, &error.failure, action);
     // Faults of ours: no other server mends them, and they are not counted against this one.
     let is_ours = match error.failure {
-        Failure::Unsendable(_) => true,
+        Failure::Unsendable(_) | Failure::NoConnection => true,
         Failure::Socket { call, .. } => makes_socket(call),
         _ => false,
     };

@@ -29,9 +29,10 @@ impl Failed {
         let reason = match error.failure {
             Failure::TimedOut => NextUpstream::TIMEOUT,
             Failure::Invalid(_) | Failure::InvalidDetail(_) => NextUpstream::INVALID_HEADER,
-            Failure::Socket { .. } | Failure::Closed | Failure::Unsendable(_) => {
-                NextUpstream::ERROR
-            }
+            Failure::Socket { .. }
+            | Failure::NoConnection
+            | Failure::Closed
+            | Failure::Unsendable(_) => NextUpstream::ERROR,
         };
         Self {
             reason,

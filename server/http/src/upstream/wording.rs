@@ -35,6 +35,7 @@ pub(super) fn log_failure(x: &Exchange, failure: &Failure, action: Action) {
     let action = action.text();
     match *failure {
         Failure::Socket { call, errno } => log_socket(x, call, errno, action),
+        Failure::NoConnection => {}
         Failure::TimedOut => x.log(
             Level::Error,
             format_args!("upstream timed out (110: Connection timed out) while {action}"),
