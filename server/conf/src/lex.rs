@@ -14,8 +14,11 @@
 //!
 //! Source: nginx documentation, "Configuration file's structure"; the corners were compared with nginx itself.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use crate::escape::{Marks, unescape};
-use crate::{ConfError, Origin, Pos, Word};
+use crate::{ConfError, Origin, Pos, Text, Word};
 
 /// What ended a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +42,8 @@ pub(crate) struct Statement {
 
 /// Reads statements from a text.
 pub(crate) struct Lexer<'a> {
+    /// What words are ranges of.
+    whole: &'a Arc<Vec<u8>>,
     text: &'a [u8],
     at: usize,
     line: u32,
@@ -53,8 +58,9 @@ pub(crate) struct Lexer<'a> {
 }
 
 impl<'a> Lexer<'a> {
-    pub(crate) fn new(text: &'a [u8], file: u32, origin: &'a Origin) -> Self {
+    pub(crate) fn new(text: &'a Arc<Vec<u8>>, file: u32, origin: &'a Origin) -> Self {
         Self {
+            whole: text,
             text,
             at: 0,
             line: 1,
@@ -191,13 +197,8 @@ impl<'a> Lexer<'a> {
         loop {
             let byte = self.take_in_word(Some(quote))?;
             if marks.plain(byte) && byte == quote {
-                let text = unescape(&self.text[self.word_start..self.at - 1]);
-                return Ok(Word::new(
-                    text,
-                    self.word_pos,
-                    true,
-                    clamp(self.at - opening),
-                ));
+                let (text, raw_len) = (self.word_text(self.at - 1), clamp(self.at - opening));
+                return Ok(Word::new(text, self.word_pos, true, raw_len));
             }
         }
     }
@@ -234,20 +235,24 @@ impl<'a> Lexer<'a> {
                 b'{' => Some(End::Open),
                 _ => continue,
             };
-            let raw = &self.text[self.word_start..self.at - 1];
-            return Ok((
-                Word::new(unescape(raw), self.word_pos, false, clamp(raw.len())),
-                end,
-            ));
+            let raw_len = clamp(self.at - 1 - self.word_start);
+            let text = self.word_text(self.at - 1);
+            return Ok((Word::new(text, self.word_pos, false, raw_len), end));
+        }
+    }
+
+    /// The word up to `end`, its escapes resolved.
+    fn word_text(&self, end: usize) -> Text {
+        let range = self.word_start..end;
+        match unescape(&self.text[range.clone()]) {
+            Cow::Borrowed(_) => Text::part(self.whole, range),
+            Cow::Owned(resolved) => resolved.into(),
         }
     }
 
     fn unexpected_byte(&self) -> ConfError {
-        let byte = self
-            .text
-            .get(self.at.saturating_sub(1))
-            .copied()
-            .unwrap_or_default();
+        let byte = self.text.get(self.at.saturating_sub(1)).copied();
+        let byte = byte.unwrap_or_default();
         self.error_here(format!(
             "unexpected \"{}\"",
             String::from_utf8_lossy(&[byte])
@@ -318,17 +323,12 @@ mod tests {
     /// The words of the first statement and how it ended.
     fn first(text: &str) -> (Vec<String>, End) {
         let origin = Origin::file("/a.conf");
-        let statement = Lexer::new(text.as_bytes(), 0, &origin)
+        let statement = Lexer::new(&Arc::new(text.into()), 0, &origin)
             .statement()
             .expect("the text is well formed");
-        (
-            statement
-                .words
-                .iter()
-                .map(|word| word.as_str().to_owned())
-                .collect(),
-            statement.end,
-        )
+        let words = statement.words.iter();
+        let words = words.map(|word| word.as_str().to_owned());
+        (words.collect(), statement.end)
     }
 
     fn words(text: &str) -> Vec<String> {
@@ -337,7 +337,8 @@ mod tests {
 
     fn error(text: &str) -> String {
         let origin = Origin::file("/a.conf");
-        let mut lexer = Lexer::new(text.as_bytes(), 0, &origin);
+        let text = Arc::new(text.into());
+        let mut lexer = Lexer::new(&text, 0, &origin);
         loop {
             match lexer.statement() {
                 Ok(statement) => assert_ne!(statement.end, End::Eof, "no error in {text:?}"),
@@ -451,7 +452,7 @@ mod tests {
 
     #[test]
     fn the_command_line_ends_with_a_wording_of_its_own() {
-        let error = Lexer::new(b"a", 0, &Origin::CommandLine)
+        let error = Lexer::new(&Arc::new(b"a".to_vec()), 0, &Origin::CommandLine)
             .statement()
             .expect_err("no semicolon");
         assert_eq!(
@@ -478,7 +479,7 @@ mod tests {
     #[test]
     fn words_know_their_place() {
         let origin = Origin::file("/a.conf");
-        let statement = Lexer::new(b"\n a\n\t'b\nc' d;", 7, &origin)
+        let statement = Lexer::new(&Arc::new(b"\n a\n\t'b\nc' d;".to_vec()), 7, &origin)
             .statement()
             .expect("well formed");
         let places: Vec<_> = statement

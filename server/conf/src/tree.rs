@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::ConfError;
+use crate::{ConfError, Text};
 
 /// A place in a loaded text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,24 +40,25 @@ impl Origin {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
     /// The bytes of the word; any bytes, not only UTF-8.
-    pub text: Vec<u8>,
+    pub text: Text,
     /// Where it begins, at its opening quote if it has one.
     pub pos: Pos,
     /// Whether it was written in quotes.
     pub quoted: bool,
     /// Bytes it takes in the text, quotes and backslashes included.
     pub raw_len: u32,
-    /// The text with what is not UTF-8 replaced; only there when it differs.
-    lossy: Option<Box<str>>,
+    /// The text with what is not UTF-8 replaced; only there when it differs. In a box of its own, since a word is small
+    /// and there are many.
+    lossy: Option<Box<String>>,
 }
 
 impl Word {
     /// A word at a place; `raw_len` is what it takes in the text, in bytes.
-    pub fn new(text: impl Into<Vec<u8>>, pos: Pos, quoted: bool, raw_len: u32) -> Self {
+    pub fn new(text: impl Into<Text>, pos: Pos, quoted: bool, raw_len: u32) -> Self {
         let text = text.into();
         let lossy = match String::from_utf8_lossy(&text) {
             Cow::Borrowed(_) => None,
-            Cow::Owned(replaced) => Some(replaced.into_boxed_str()),
+            Cow::Owned(replaced) => Some(Box::new(replaced)),
         };
         Self {
             text,
@@ -85,13 +86,13 @@ impl Word {
 
 impl PartialEq<str> for Word {
     fn eq(&self, other: &str) -> bool {
-        self.text == other.as_bytes()
+        *self.text == *other.as_bytes()
     }
 }
 
 impl PartialEq<&str> for Word {
     fn eq(&self, other: &&str) -> bool {
-        self.text == other.as_bytes()
+        *self.text == *other.as_bytes()
     }
 }
 
