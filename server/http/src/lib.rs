@@ -20,6 +20,7 @@ mod known_host;
 pub mod location;
 pub mod meters;
 pub mod module;
+mod name_map;
 pub mod names;
 pub mod paths;
 pub mod phases;

@@ -5,9 +5,10 @@
 //!
 //! Source: nginx documentation, `ngx_http_map_module`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, Row, Text};
 use server_base::regex::{FailedMatch, Regex};
 use server_http::build::Build;
 use server_http::conf_core::NameKind;
@@ -42,7 +43,7 @@ struct Map {
     volatile: bool,
     names: NameTable,
     regexes: Vec<(Regex, usize)>,
-    values: Vec<Value>,
+    values: Values,
     default: Option<usize>,
 }
 
@@ -61,10 +62,12 @@ fn map(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         volatile: false,
         names: NameTable::default(),
         regexes: Vec::new(),
-        values: Vec::new(),
+        values: Values::default(),
         default: None,
     };
     conf::each(b, d.items(), |b, line| map.line(b, line))?;
+    map.names.shrink();
+    map.values.finish();
     b.vars
         .define(name, Arc::new(map))
         .map_err(|e| ConfError::word(d, d.word(1), e))?;
@@ -83,8 +86,7 @@ impl Map {
     }
 
     fn parameter(&mut self, b: &mut Build, line: &Directive, key: &[u8]) -> Result<(), ConfError> {
-        let value = self.values.len();
-        self.values.push(Value::compile(b, line, line.word(0))?);
+        let value = self.values.add(b, line)?;
         match key {
             b"default" => match self.default.replace(value) {
                 None => Ok(()),
@@ -128,7 +130,7 @@ impl Map {
     }
 
     /// The value for `subject`.
-    fn find(&self, x: &mut Exchange, subject: &[u8]) -> Option<&Value> {
+    fn find(&self, x: &mut Exchange, subject: &[u8]) -> Option<usize> {
         let mut found = self.names.find(&subject.to_ascii_lowercase());
         if found.is_none() && !subject.is_empty() {
             // Where one cannot be finished, those behind it are not asked: the request gets 500.
@@ -139,7 +141,54 @@ impl Map {
                 .filter(|_| x.failed_match != FailedMatch::New)
                 .map(|(_, value)| *value);
         }
-        found.or(self.default).map(|value| &self.values[value])
+        found.or(self.default)
+    }
+}
+
+/// The values of a `map`, equal texts once.
+#[derive(Default)]
+struct Values {
+    /// Texts without variables, behind each other, and where each ends.
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    /// The places of texts, while the block is read.
+    known: HashMap<Text, usize>,
+    /// Values with variables.
+    compiled: Vec<Value>,
+}
+
+impl Values {
+    /// Adds the value of a line; gives its index.
+    fn add(&mut self, b: &mut Build, line: &Directive) -> Result<usize, ConfError> {
+        let value = Value::compile(b, line, line.word(0))?;
+        let Some(text) = value.constant() else {
+            self.compiled.push(value);
+            return Ok(self.compiled.len() * 2 - 1);
+        };
+        // Of a value without variables the text is what was written.
+        let next = self.ends.len();
+        let at = *self.known.entry(line.word(0).text.clone()).or_insert(next);
+        if at == next {
+            self.bytes.extend_from_slice(text);
+            self.ends.push(self.bytes.len());
+        }
+        Ok(at * 2)
+    }
+
+    fn finish(&mut self) {
+        self.known = HashMap::new();
+        self.bytes.shrink_to_fit();
+        self.ends.shrink_to_fit();
+    }
+
+    fn of(&self, index: usize, x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
+        // Odd are those with variables.
+        let at = index / 2;
+        if index % 2 == 1 {
+            return self.compiled[at].to_vec(x, cx);
+        }
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        self.bytes[start..self.ends[at]].to_vec()
     }
 }
 
@@ -150,7 +199,7 @@ impl Compute for Map {
             subject.pop();
         }
         let value = self.find(x, &subject);
-        Some(value.map(|value| value.to_vec(x, cx)).unwrap_or_default())
+        Some(value.map_or(Vec::new(), |value| self.values.of(value, x, cx)))
     }
 
     fn volatile(&self) -> bool {
