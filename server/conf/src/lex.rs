@@ -35,7 +35,9 @@ pub(crate) enum End {
 /// The words of a statement, the byte that ended it and that byte's line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Statement {
-    pub(crate) words: Vec<Word>,
+    /// The first word.
+    pub(crate) name: Option<Word>,
+    pub(crate) args: Vec<Word>,
     pub(crate) end: End,
     pub(crate) line: u32,
 }
@@ -55,6 +57,8 @@ pub(crate) struct Lexer<'a> {
     word_pos: Pos,
     file: u32,
     origin: &'a Origin,
+    /// Where the words of a statement are gathered: kept, so that each has no more than the allocation of its arguments.
+    words: Vec<Word>,
 }
 
 impl<'a> Lexer<'a> {
@@ -73,40 +77,42 @@ impl<'a> Lexer<'a> {
             },
             file,
             origin,
+            words: Vec::new(),
         }
     }
 
     /// The next statement, or the error that ends the text.
     pub(crate) fn statement(&mut self) -> Result<Statement, ConfError> {
-        let mut words = Vec::new();
+        self.words.clear();
         loop {
             let Some(byte) = self.skip_gap() else {
-                return if words.is_empty() {
-                    Ok(self.ended(words, End::Eof))
+                return if self.words.is_empty() {
+                    Ok(self.ended(End::Eof))
                 } else {
                     Err(self.unexpected_end(None))
                 };
             };
             match byte {
-                b';' | b'{' if words.is_empty() => return Err(self.unexpected_byte()),
-                b'}' if !words.is_empty() => {
+                b';' | b'{' if self.words.is_empty() => return Err(self.unexpected_byte()),
+                b'}' if !self.words.is_empty() => {
                     let hint = "is a \";\" missing before it?";
                     return Err(self.unexpected_byte().with_hint(hint));
                 }
-                b';' => return Ok(self.ended(words, End::Semicolon)),
-                b'{' => return Ok(self.ended(words, End::Open)),
-                b'}' => return Ok(self.ended(words, End::Close)),
+                b';' => return Ok(self.ended(End::Semicolon)),
+                b'{' => return Ok(self.ended(End::Open)),
+                b'}' => return Ok(self.ended(End::Close)),
                 b'"' | b'\'' => {
-                    words.push(self.quoted_word(byte)?);
+                    let word = self.quoted_word(byte)?;
+                    self.words.push(word);
                     if let Some(end) = self.after_quote()? {
-                        return Ok(self.ended(words, end));
+                        return Ok(self.ended(end));
                     }
                 }
                 _ => {
                     let (word, end) = self.bare_word()?;
-                    words.push(word);
+                    self.words.push(word);
                     if let Some(end) = end {
-                        return Ok(self.ended(words, end));
+                        return Ok(self.ended(end));
                     }
                 }
             }
@@ -135,9 +141,11 @@ impl<'a> Lexer<'a> {
             .with_caret(pos, len)
     }
 
-    fn ended(&self, words: Vec<Word>, end: End) -> Statement {
+    fn ended(&mut self, end: End) -> Statement {
+        let mut words = self.words.drain(..);
         Statement {
-            words,
+            name: words.next(),
+            args: words.collect(),
             end,
             line: self.line,
         }
@@ -326,7 +334,7 @@ mod tests {
         let statement = Lexer::new(&Arc::new(text.into()), 0, &origin)
             .statement()
             .expect("the text is well formed");
-        let words = statement.words.iter();
+        let words = statement.name.iter().chain(&statement.args);
         let words = words.map(|word| word.as_str().to_owned());
         (words.collect(), statement.end)
     }
@@ -482,9 +490,8 @@ mod tests {
         let statement = Lexer::new(&Arc::new(b"\n a\n\t'b\nc' d;".to_vec()), 7, &origin)
             .statement()
             .expect("well formed");
-        let places: Vec<_> = statement
-            .words
-            .iter()
+        let words = statement.name.iter().chain(&statement.args);
+        let places: Vec<_> = words
             .map(|w| (w.pos.file, w.pos.line, w.pos.column, w.raw_len, w.quoted))
             .collect();
         assert_eq!(

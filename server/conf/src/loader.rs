@@ -86,8 +86,8 @@ impl Loader {
     /// # Errors
     /// When it cannot be opened or read; without a place, as nginx has none then. Syntax errors are in the items.
     pub fn load(&mut self, path: &Path) -> Result<FileText, ConfError> {
-        let text = self.source.read(path);
-        let text = Arc::new(text.map_err(|error| read_error(path, &error))?);
+        let text = self.source.read_text(path);
+        let text = text.map_err(|error| read_error(path, &error))?;
         let file = self.files.add(path, &text);
         let origin = Origin::file(path);
         Ok(FileText { text, file, origin })

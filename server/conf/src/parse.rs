@@ -123,7 +123,7 @@ impl Parser<'_> {
     }
 
     fn block(&mut self, statement: &Statement, open: &mut Vec<Word>) -> Body {
-        open.extend(statement.words.first().cloned());
+        open.extend(statement.name.clone());
         let body = self.body(open);
         open.pop();
         body
@@ -156,9 +156,8 @@ impl Parser<'_> {
 
     fn directive(&self, statement: Statement, body: Option<Body>) -> Option<Item> {
         let end_line = statement.line;
-        let mut words = statement.words.into_iter();
         // The lexer gives no `;` or `{` without a word before it.
-        let name = words.next()?;
+        let name = statement.name?;
         let (block, close_line) = match body {
             Some(body) => (Some(body.items), body.close_line),
             None => (None, end_line),
@@ -166,7 +165,7 @@ impl Parser<'_> {
         Some(Item::Directive(Directive {
             pos: name.pos,
             name,
-            args: words.collect(),
+            args: statement.args,
             block,
             end_line,
             close_line,
