@@ -15,6 +15,7 @@ pub mod conf_core;
 pub mod confs;
 pub mod exchange;
 pub mod handler;
+mod hash_table;
 pub mod http;
 mod known_host;
 pub mod location;
@@ -32,6 +33,7 @@ mod status_page;
 #[cfg(test)]
 #[path = "testing_tests.rs"]
 mod testing;
+pub mod texts;
 pub mod timing;
 pub mod trace;
 pub mod upstream;

@@ -1,120 +1,73 @@
-//! A table from names to indexes that is filled once and then only looked up: of a million names as of ten.
+//! A map from names to indexes that is filled once and then only looked up: of a million names as of ten.
 //!
-//! All names lie in one buffer behind each other, so that a name costs its bytes and no allocation of its own; places in the
-//! table are 4 bytes. Absent: removing, and resistance to chosen keys, since whoever writes the configuration chooses them.
+//! All names lie in one buffer behind each other, each with its index behind it, so that a name costs its bytes and no
+//! allocation of its own, and a look-up reads one slot of the table and one record. Absent: removing.
 
-use std::hash::Hasher;
-
-use server_base::hash::Fnv;
+use crate::hash_table::HashTable;
+use crate::texts::Records;
 
 /// Names with an index each.
 #[derive(Debug, Default)]
 pub(crate) struct NameMap {
-    bytes: Vec<u8>,
-    entries: Vec<Entry>,
-    /// The entries by their hashes, each as its number from 1; 0 is a free place. As many as a power of two says, of which a
-    /// quarter at least are free.
-    places: Vec<u32>,
-}
-
-#[derive(Debug)]
-struct Entry {
-    start: usize,
-    len: u32,
-    value: u32,
-    hash: u32,
+    table: HashTable,
+    /// A name, then its index.
+    records: Records,
+    /// The lengths of names, a bit each; those of [`LENGTHS`] - 1 bytes and more have the last.
+    lengths: u64,
+    /// Bytes of the longest name.
+    longest: usize,
 }
 
 impl NameMap {
     /// Whether there is no name.
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.lengths == 0
     }
 
     /// The index of a name.
     #[inline]
     pub(crate) fn get(&self, name: &[u8]) -> Option<usize> {
-        // An empty table has no place to begin at.
-        if self.entries.is_empty() {
+        // A host of many labels is looked up once for each, so what no name can be is not hashed: else a long one would
+        // cost the square of its length.
+        if self.lengths & length_bit(name.len()) == 0 || name.len() > self.longest {
             return None;
         }
-        let hash = hash(name);
-        let mut at = hash as usize;
-        loop {
-            // One place at least is free, so the search ends.
-            let number = self.places[at & (self.places.len() - 1)];
-            let entry = self.entries.get((number as usize).wrapping_sub(1))?;
-            if entry.hash == hash && self.name(entry) == name {
-                return Some(entry.value as usize);
-            }
-            at += 1;
-        }
+        self.index(self.table.hash(name), name)
+    }
+
+    fn index(&self, hash: u64, name: &[u8]) -> Option<usize> {
+        let is = |offset| self.records.text(offset).0 == name;
+        let offset = self.table.find(hash, is)?;
+        let (_, end) = self.records.text(offset);
+        Some(self.records.number(end).0)
     }
 
     /// Adds a name; false if it is there already.
-    ///
-    /// # Panics
-    /// The index or the number of names is not below 2^32, for which no configuration has room.
-    pub(crate) fn insert(&mut self, name: &[u8], value: usize) -> bool {
-        if self.get(name).is_some() {
+    pub(crate) fn insert(&mut self, name: &[u8], index: usize) -> bool {
+        let hash = self.table.hash(name);
+        if self.index(hash, name).is_some() {
             return false;
         }
-        let short = |n: usize| u32::try_from(n).expect("texts have fewer than 2^32 bytes");
-        self.entries.push(Entry {
-            start: self.bytes.len(),
-            len: short(name.len()),
-            value: short(value),
-            hash: hash(name),
-        });
-        self.bytes.extend_from_slice(name);
-        let number = short(self.entries.len());
-        if self.entries.len() > self.places.len() / 4 * 3 {
-            self.grow();
-        } else {
-            place(&mut self.places, hash(name), number);
-        }
+        self.lengths |= length_bit(name.len());
+        self.longest = self.longest.max(name.len());
+        let offset = self.records.push(name);
+        self.records.push_number(index);
+        self.table.insert(hash, offset);
         true
-    }
-
-    fn grow(&mut self) {
-        let count = (self.places.len() * 2).max(PLACES_MIN);
-        let mut places = vec![0; count];
-        for (entry, number) in self.entries.iter().zip(1..) {
-            place(&mut places, entry.hash, number);
-        }
-        self.places = places;
-    }
-
-    fn name(&self, entry: &Entry) -> &[u8] {
-        &self.bytes[entry.start..entry.start + entry.len as usize]
     }
 
     /// Gives back what was reserved for more names.
     pub(crate) fn shrink(&mut self) {
-        self.bytes.shrink_to_fit();
-        self.entries.shrink_to_fit();
+        self.records.shrink();
     }
 }
 
-/// Puts an entry's number at the first free place from that of its hash on.
-fn place(places: &mut [u32], hash: u32, number: u32) {
-    let mask = places.len() - 1;
-    let mut at = hash as usize & mask;
-    while places[at] != 0 {
-        at = (at + 1) & mask;
-    }
-    places[at] = number;
+fn length_bit(len: usize) -> u64 {
+    1 << len.min(LENGTHS - 1)
 }
 
-fn hash(name: &[u8]) -> u32 {
-    let mut fnv = Fnv::default();
-    fnv.write(name);
-    let hash = fnv.finish();
-    // The upper half has what the last bytes did to the lower one.
-    (hash ^ (hash >> 32)) as u32
-}
-
-const PLACES_MIN: usize = 4;
+const LENGTHS: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -147,17 +100,15 @@ mod tests {
     }
 
     #[test]
-    fn names_of_one_hash_are_told_apart() {
-        // Two names whose hashes are equal are found by trying; the birthday of 32 bits is near 80,000.
-        let mut seen = std::collections::HashMap::new();
-        let names = (0..1_000_000u32).map(|n| n.to_string().into_bytes());
-        let pair = names.into_iter().find_map(|name| {
-            let other = seen.insert(hash(&name), name.clone());
-            other.map(|other| (name, other))
-        });
-        let (one, other) = pair.expect("a million names have two of one hash");
+    fn names_of_all_lengths_are_found() {
         let mut map = NameMap::default();
-        assert!(map.insert(&one, 1) && map.insert(&other, 2));
-        assert_eq!((map.get(&one), map.get(&other)), (Some(1), Some(2)));
+        let name = |len: usize| vec![b'a'; len];
+        for len in (1..300).step_by(2) {
+            assert!(map.insert(&name(len), len));
+        }
+        for len in 0..400 {
+            let expected = (len % 2 == 1 && len < 300).then_some(len);
+            assert_eq!(map.get(&name(len)), expected, "{len}");
+        }
     }
 }
