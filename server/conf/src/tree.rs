@@ -134,6 +134,24 @@ impl Directive {
         }
     }
 
+    /// The directive without its block, for messages of whoever outlives the load: its words are copies, which do not keep
+    /// the text of their file in memory.
+    pub fn owned_head(&self) -> Self {
+        let copy = |word: &Word| Word {
+            text: word.text.to_vec().into(),
+            ..word.clone()
+        };
+        Self {
+            name: copy(&self.name),
+            args: self.args.iter().map(copy).collect(),
+            block: None,
+            pos: self.pos,
+            end_line: self.end_line,
+            close_line: self.close_line,
+            origin: self.origin.clone(),
+        }
+    }
+
     /// The name as text.
     pub fn name(&self) -> &str {
         self.name.as_str()
@@ -167,4 +185,25 @@ pub enum Item {
     Directive(Directive),
     /// The syntax error that ended the text; nothing follows it.
     Error(ConfError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse;
+
+    #[test]
+    fn an_owned_head_keeps_no_text() {
+        let text = Arc::new(b"\n server a \"b c\" { d; }\n".to_vec());
+        let mut items = parse(&text, 3, &Origin::file("/a.conf"));
+        let Some(Item::Directive(mut directive)) = items.pop() else {
+            panic!("a directive: {items:?}");
+        };
+        let head = directive.owned_head();
+        directive.block = None;
+        assert_eq!(head, directive);
+        assert!(Arc::strong_count(&text) > 1);
+        drop(directive);
+        assert_eq!(Arc::strong_count(&text), 1);
+    }
 }

@@ -122,7 +122,11 @@ impl Tree {
         }
         for id in 0..self.nodes.len() {
             let children = &self.nodes[id].children;
-            if children.len() > CHILDREN_UNINDEXED_MAX {
+            // Nobody asks for entries of a table by name, and it may have a million.
+            let is_table = children
+                .first()
+                .is_some_and(|child| self.nodes[*child].data);
+            if children.len() > CHILDREN_UNINDEXED_MAX && !is_table {
                 self.nodes[id].index = Some(self.named(children.iter().copied()));
             }
         }
