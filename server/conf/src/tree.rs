@@ -47,8 +47,8 @@ pub struct Word {
     pub quoted: bool,
     /// Bytes it takes in the text, quotes and backslashes included.
     pub raw_len: u32,
-    /// The text with what is not UTF-8 replaced; only there when it differs. In a box of its own, since a word is small
-    /// and there are many.
+    /// The text with what is not UTF-8 replaced; only there when it differs.
+    #[expect(clippy::box_collection, reason = "it is rare, and a word small")]
     lossy: Option<Box<String>>,
 }
 
