@@ -7,6 +7,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use conf::{DataFile, Disk, Memory, Source};
 use server_http::LoadOptions;
@@ -36,6 +37,11 @@ impl Source for Recall {
         self.record
             .read(path)
             .or_else(|_| Disk::default().read(path))
+    }
+
+    fn read_text(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
+        let known = self.record.read_text(path);
+        known.or_else(|_| Disk::default().read_text(path))
     }
 
     fn glob(&mut self, pattern: &str) -> io::Result<Vec<PathBuf>> {

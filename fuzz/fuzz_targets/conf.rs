@@ -19,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
     if data.len() > INPUT_MAX || includes(data) > 1 {
         return;
     }
-    check_shape(&parse(data, 0, &Origin::file(MAIN_FILE)));
+    check_shape(&parse(&std::sync::Arc::new(data.to_vec()), 0, &Origin::file(MAIN_FILE)));
     let mut parts = data.split(|byte| *byte == 0xff);
     let mut part = || parts.next().unwrap_or_default();
     let files = Memory::default().with_file(MAIN_FILE, part());

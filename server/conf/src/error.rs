@@ -251,7 +251,7 @@ mod tests {
 
     fn rendered(text: &str, word: usize) -> String {
         let mut files = Files::default();
-        files.add(Path::new("/a.conf"), text.as_bytes());
+        files.add(Path::new("/a.conf"), &std::sync::Arc::new(text.into()));
         let d = directive(text);
         ConfError::word(&d, d.word(word), "bad").render(&files)
     }

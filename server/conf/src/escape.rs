@@ -5,6 +5,8 @@
 //!
 //! Source: nginx documentation, "Configuration file's structure"; the corners were compared with nginx itself.
 
+use std::borrow::Cow;
+
 /// Remembers what the bytes before take away from the meaning of the next one.
 #[derive(Default)]
 pub(crate) struct Marks {
@@ -30,7 +32,10 @@ impl Marks {
 }
 
 /// Resolves the escapes of a word.
-pub(crate) fn unescape(raw: &[u8]) -> Vec<u8> {
+pub(crate) fn unescape(raw: &[u8]) -> Cow<'_, [u8]> {
+    if !raw.contains(&b'\\') {
+        return raw.into();
+    }
     let mut out = Vec::with_capacity(raw.len());
     let mut bytes = raw.iter().copied().peekable();
     while let Some(byte) = bytes.next() {
@@ -46,7 +51,7 @@ pub(crate) fn unescape(raw: &[u8]) -> Vec<u8> {
         }
         out.push(resolved.unwrap_or(byte));
     }
-    out
+    out.into()
 }
 
 /// A word as it can be written in a configuration so that it reads back the same: in quotes, escaped.
@@ -69,20 +74,20 @@ mod tests {
 
     #[test]
     fn six_escapes_are_resolved() {
-        assert_eq!(unescape(br#"\" \' \\ \\t"#), br#"" ' \ \t"#);
-        assert_eq!(unescape(br"\t\r\n"), b"\t\r\n");
+        assert_eq!(*unescape(br#"\" \' \\ \\t"#), *br#"" ' \ \t"#);
+        assert_eq!(*unescape(br"\t\r\n"), *b"\t\r\n");
     }
 
     #[test]
     fn a_backslash_before_any_other_byte_stays() {
-        assert_eq!(unescape(br"\.\d\$\;\"), br"\.\d\$\;\");
+        assert_eq!(*unescape(br"\.\d\$\;\"), *br"\.\d\$\;\");
     }
 
     #[test]
     fn a_quoted_word_resolves_to_itself() {
         let word = b"a \"b\" 'c' \\d ${e} \n;{}#\xff";
         let quoted = quote(word);
-        assert_eq!(unescape(&quoted[1..quoted.len() - 1]), word);
+        assert_eq!(*unescape(&quoted[1..quoted.len() - 1]), *word);
     }
 
     #[test]

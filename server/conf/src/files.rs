@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Loaded files in first-read order, and the command line's text.
 #[derive(Debug, Default, Clone)]
@@ -17,14 +17,14 @@ pub struct Files {
 /// A text, and where its lines begin, once somebody asks for one: there may be as many messages as lines.
 #[derive(Debug, Default, Clone)]
 struct Text {
-    bytes: Vec<u8>,
+    bytes: Arc<Vec<u8>>,
     starts: OnceLock<Vec<usize>>,
 }
 
 impl Text {
-    fn new(bytes: &[u8]) -> Self {
+    fn new(bytes: &Arc<Vec<u8>>) -> Self {
         Self {
-            bytes: bytes.to_vec(),
+            bytes: Arc::clone(bytes),
             starts: OnceLock::new(),
         }
     }
@@ -48,7 +48,7 @@ impl Text {
 
 impl Files {
     /// Adds a file and gives its index; a path that is known keeps its first text and index.
-    pub fn add(&mut self, path: &Path, text: &[u8]) -> u32 {
+    pub fn add(&mut self, path: &Path, text: &Arc<Vec<u8>>) -> u32 {
         if let Some(index) = self.index.get(path) {
             return *index;
         }
@@ -60,7 +60,7 @@ impl Files {
     }
 
     /// Keeps the text given with `-g`.
-    pub fn set_command_line(&mut self, text: &[u8]) {
+    pub fn set_command_line(&mut self, text: &Arc<Vec<u8>>) {
         self.command_line = Text::new(text);
     }
 
@@ -118,9 +118,9 @@ mod tests {
     #[test]
     fn a_file_read_twice_is_kept_once() {
         let mut files = Files::default();
-        assert_eq!(files.add(Path::new("/b"), b"1"), 0);
-        assert_eq!(files.add(Path::new("/a"), b"2"), 1);
-        assert_eq!(files.add(Path::new("/b"), b"3"), 0);
+        assert_eq!(files.add(Path::new("/b"), &Arc::new(b"1".to_vec())), 0);
+        assert_eq!(files.add(Path::new("/a"), &Arc::new(b"2".to_vec())), 1);
+        assert_eq!(files.add(Path::new("/b"), &Arc::new(b"3".to_vec())), 0);
         let kept: Vec<_> = files.iter().collect();
         assert_eq!(
             kept,
@@ -134,8 +134,8 @@ mod tests {
     #[test]
     fn lines_are_counted_from_one_and_have_no_end() {
         let mut files = Files::default();
-        files.add(Path::new("/a"), b"one\r\ntwo\n");
-        files.set_command_line(b"daemon off;");
+        files.add(Path::new("/a"), &Arc::new(b"one\r\ntwo\n".to_vec()));
+        files.set_command_line(&Arc::new(b"daemon off;".to_vec()));
         assert_eq!(files.line(0, 1), Some(b"one".as_slice()));
         assert_eq!(files.line(0, 2), Some(b"two".as_slice()));
         assert_eq!(files.line(0, 3), Some(b"".as_slice()));

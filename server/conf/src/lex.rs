@@ -14,8 +14,11 @@
 //!
 //! Source: nginx documentation, "Configuration file's structure"; the corners were compared with nginx itself.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use crate::escape::{Marks, unescape};
-use crate::{ConfError, Origin, Pos, Word};
+use crate::{ConfError, Origin, Pos, Text, Word};
 
 /// What ended a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,13 +35,17 @@ pub(crate) enum End {
 /// The words of a statement, the byte that ended it and that byte's line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Statement {
-    pub(crate) words: Vec<Word>,
+    /// The first word.
+    pub(crate) name: Option<Word>,
+    pub(crate) args: Vec<Word>,
     pub(crate) end: End,
     pub(crate) line: u32,
 }
 
 /// Reads statements from a text.
 pub(crate) struct Lexer<'a> {
+    /// What words are ranges of.
+    whole: &'a Arc<Vec<u8>>,
     text: &'a [u8],
     at: usize,
     line: u32,
@@ -50,11 +57,14 @@ pub(crate) struct Lexer<'a> {
     word_pos: Pos,
     file: u32,
     origin: &'a Origin,
+    /// Where the words of a statement are gathered: kept, so that each has no more than the allocation of its arguments.
+    words: Vec<Word>,
 }
 
 impl<'a> Lexer<'a> {
-    pub(crate) fn new(text: &'a [u8], file: u32, origin: &'a Origin) -> Self {
+    pub(crate) fn new(text: &'a Arc<Vec<u8>>, file: u32, origin: &'a Origin) -> Self {
         Self {
+            whole: text,
             text,
             at: 0,
             line: 1,
@@ -67,40 +77,42 @@ impl<'a> Lexer<'a> {
             },
             file,
             origin,
+            words: Vec::new(),
         }
     }
 
     /// The next statement, or the error that ends the text.
     pub(crate) fn statement(&mut self) -> Result<Statement, ConfError> {
-        let mut words = Vec::new();
+        self.words.clear();
         loop {
             let Some(byte) = self.skip_gap() else {
-                return if words.is_empty() {
-                    Ok(self.ended(words, End::Eof))
+                return if self.words.is_empty() {
+                    Ok(self.ended(End::Eof))
                 } else {
                     Err(self.unexpected_end(None))
                 };
             };
             match byte {
-                b';' | b'{' if words.is_empty() => return Err(self.unexpected_byte()),
-                b'}' if !words.is_empty() => {
+                b';' | b'{' if self.words.is_empty() => return Err(self.unexpected_byte()),
+                b'}' if !self.words.is_empty() => {
                     let hint = "is a \";\" missing before it?";
                     return Err(self.unexpected_byte().with_hint(hint));
                 }
-                b';' => return Ok(self.ended(words, End::Semicolon)),
-                b'{' => return Ok(self.ended(words, End::Open)),
-                b'}' => return Ok(self.ended(words, End::Close)),
+                b';' => return Ok(self.ended(End::Semicolon)),
+                b'{' => return Ok(self.ended(End::Open)),
+                b'}' => return Ok(self.ended(End::Close)),
                 b'"' | b'\'' => {
-                    words.push(self.quoted_word(byte)?);
+                    let word = self.quoted_word(byte)?;
+                    self.words.push(word);
                     if let Some(end) = self.after_quote()? {
-                        return Ok(self.ended(words, end));
+                        return Ok(self.ended(end));
                     }
                 }
                 _ => {
                     let (word, end) = self.bare_word()?;
-                    words.push(word);
+                    self.words.push(word);
                     if let Some(end) = end {
-                        return Ok(self.ended(words, end));
+                        return Ok(self.ended(end));
                     }
                 }
             }
@@ -129,9 +141,11 @@ impl<'a> Lexer<'a> {
             .with_caret(pos, len)
     }
 
-    fn ended(&self, words: Vec<Word>, end: End) -> Statement {
+    fn ended(&mut self, end: End) -> Statement {
+        let mut words = self.words.drain(..);
         Statement {
-            words,
+            name: words.next(),
+            args: words.collect(),
             end,
             line: self.line,
         }
@@ -183,6 +197,15 @@ impl<'a> Lexer<'a> {
         self.take().ok_or_else(|| self.unexpected_end(quote))
     }
 
+    /// Skips the bytes of a word that mean nothing, as far as the word may go: they are most of a text, and the state of
+    /// [`Marks`] does not change with them. The byte before them must not have left any.
+    fn skip_ordinary(&mut self) {
+        let most = self.word_start.saturating_add(WORD_MAX - 1);
+        let rest = &self.text[self.at..self.text.len().min(most).max(self.at)];
+        let ordinary = rest.iter().position(|byte| is_special(*byte));
+        self.at += ordinary.unwrap_or(rest.len());
+    }
+
     fn quoted_word(&mut self, quote: u8) -> Result<Word, ConfError> {
         let opening = self.at - 1;
         self.word_pos = self.last_pos();
@@ -190,15 +213,14 @@ impl<'a> Lexer<'a> {
         let mut marks = Marks::default();
         loop {
             let byte = self.take_in_word(Some(quote))?;
-            if marks.plain(byte) && byte == quote {
-                let text = unescape(&self.text[self.word_start..self.at - 1]);
-                return Ok(Word::new(
-                    text,
-                    self.word_pos,
-                    true,
-                    clamp(self.at - opening),
-                ));
+            if !marks.plain(byte) {
+                continue;
             }
+            if byte == quote {
+                let (text, raw_len) = (self.word_text(self.at - 1), clamp(self.at - opening));
+                return Ok(Word::new(text, self.word_pos, true, raw_len));
+            }
+            self.skip_ordinary();
         }
     }
 
@@ -223,6 +245,7 @@ impl<'a> Lexer<'a> {
         self.word_start = self.at;
         self.word_pos = self.pos_of(self.at);
         let mut marks = Marks::default();
+        self.skip_ordinary();
         loop {
             let byte = self.take_in_word(None)?;
             if !marks.plain(byte) {
@@ -232,22 +255,29 @@ impl<'a> Lexer<'a> {
                 b' ' | b'\t' | b'\r' | b'\n' => None,
                 b';' => Some(End::Semicolon),
                 b'{' => Some(End::Open),
-                _ => continue,
+                _ => {
+                    self.skip_ordinary();
+                    continue;
+                }
             };
-            let raw = &self.text[self.word_start..self.at - 1];
-            return Ok((
-                Word::new(unescape(raw), self.word_pos, false, clamp(raw.len())),
-                end,
-            ));
+            let raw_len = clamp(self.at - 1 - self.word_start);
+            let text = self.word_text(self.at - 1);
+            return Ok((Word::new(text, self.word_pos, false, raw_len), end));
+        }
+    }
+
+    /// The word up to `end`, its escapes resolved.
+    fn word_text(&self, end: usize) -> Text {
+        let range = self.word_start..end;
+        match unescape(&self.text[range.clone()]) {
+            Cow::Borrowed(_) => Text::part(self.whole, range),
+            Cow::Owned(resolved) => resolved.into(),
         }
     }
 
     fn unexpected_byte(&self) -> ConfError {
-        let byte = self
-            .text
-            .get(self.at.saturating_sub(1))
-            .copied()
-            .unwrap_or_default();
+        let byte = self.text.get(self.at.saturating_sub(1)).copied();
+        let byte = byte.unwrap_or_default();
         self.error_here(format!(
             "unexpected \"{}\"",
             String::from_utf8_lossy(&[byte])
@@ -302,6 +332,14 @@ impl<'a> Lexer<'a> {
     }
 }
 
+/// Whether a byte may end a word, begin a line, or change what the next one means.
+fn is_special(byte: u8) -> bool {
+    matches!(
+        byte,
+        b' ' | b'\t' | b'\r' | b'\n' | b';' | b'{' | b'"' | b'\'' | b'\\' | b'$'
+    )
+}
+
 fn clamp(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
@@ -312,184 +350,5 @@ pub const WORD_MAX: usize = 4096;
 const SHOWN_START: usize = 10;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The words of the first statement and how it ended.
-    fn first(text: &str) -> (Vec<String>, End) {
-        let origin = Origin::file("/a.conf");
-        let statement = Lexer::new(text.as_bytes(), 0, &origin)
-            .statement()
-            .expect("the text is well formed");
-        (
-            statement
-                .words
-                .iter()
-                .map(|word| word.as_str().to_owned())
-                .collect(),
-            statement.end,
-        )
-    }
-
-    fn words(text: &str) -> Vec<String> {
-        first(text).0
-    }
-
-    fn error(text: &str) -> String {
-        let origin = Origin::file("/a.conf");
-        let mut lexer = Lexer::new(text.as_bytes(), 0, &origin);
-        loop {
-            match lexer.statement() {
-                Ok(statement) => assert_ne!(statement.end, End::Eof, "no error in {text:?}"),
-                Err(error) => return error.to_string(),
-            }
-        }
-    }
-
-    #[test]
-    fn blanks_of_every_kind_separate_words() {
-        assert_eq!(words("a b\tc\r\nd\n;"), ["a", "b", "c", "d"]);
-        assert_eq!(first("a;"), (vec!["a".into()], End::Semicolon));
-        assert_eq!(first("server{"), (vec!["server".into()], End::Open));
-        assert_eq!(first("}"), (vec![], End::Close));
-        assert_eq!(first(" # nothing\n"), (vec![], End::Eof));
-    }
-
-    #[test]
-    fn a_sharp_starts_a_comment_only_where_a_word_could_start() {
-        assert_eq!(words("a # b;\n c#d ;"), ["a", "c#d"]);
-        assert_eq!(words("#\"\na;"), ["a"]);
-        assert_eq!(words("a '#' \"#\";"), ["a", "#", "#"]);
-    }
-
-    #[test]
-    fn quotes_are_removed_and_keep_what_they_hold() {
-        assert_eq!(
-            words("a \"b ; {c} 'd'\" 'e\" f' \"\" '';"),
-            ["a", "b ; {c} 'd'", "e\" f", "", ""]
-        );
-        assert_eq!(words("a 'b\nc';"), ["a", "b\nc"]);
-    }
-
-    #[test]
-    fn a_quote_inside_a_word_is_an_ordinary_byte() {
-        assert_eq!(words("a b\"c d'e;"), ["a", "b\"c", "d'e"]);
-    }
-
-    #[test]
-    fn escapes_are_resolved_and_others_kept() {
-        assert_eq!(
-            words(r#"a \"b \'c d\\e f\tg h\ri j\nk;"#),
-            ["a", "\"b", "'c", "d\\e", "f\tg", "h\ri", "j\nk"]
-        );
-        assert_eq!(
-            words(r"a \.php$ \d+ b\ c d\;e f\{g;"),
-            ["a", r"\.php$", r"\d+", r"b\ c", r"d\;e", r"f\{g"]
-        );
-        assert_eq!(
-            words(r#"a "b\"c" 'd\'e' "f\\";"#),
-            ["a", "b\"c", "d'e", "f\\"]
-        );
-        assert_eq!(words("a \\#b;"), ["a", "\\#b"]);
-    }
-
-    #[test]
-    fn a_brace_after_a_dollar_opens_no_block() {
-        assert_eq!(
-            words("a ${b}c d${e} \"${f}\";"),
-            ["a", "${b}c", "d${e}", "${f}"]
-        );
-        assert_eq!(first("a $b{"), (vec!["a".into(), "$b".into()], End::Open));
-        assert_eq!(
-            first("a ${{b};"),
-            (vec!["a".into(), "${{b}".into()], End::Semicolon)
-        );
-        assert_eq!(
-            first(r"a $\{;"),
-            (vec!["a".into(), r"$\{".into()], End::Semicolon)
-        );
-    }
-
-    #[test]
-    fn a_closing_brace_inside_a_word_is_an_ordinary_byte() {
-        assert_eq!(words("a b}c d};"), ["a", "b}c", "d}"]);
-    }
-
-    #[test]
-    fn a_quote_may_be_followed_by_a_blank_a_mark_or_a_parenthesis_only() {
-        assert_eq!(words("if (a = \"b\") {"), ["if", "(a", "=", "b", ")"]);
-        assert_eq!(first("a \"b\"{"), (vec!["a".into(), "b".into()], End::Open));
-        assert_eq!(error("a \"b\"c;"), "unexpected \"c\" in /a.conf:1");
-        assert_eq!(error("a 'b'}"), "unexpected \"}\" in /a.conf:1");
-        assert_eq!(error("a 'b'#\n;"), "unexpected \"#\" in /a.conf:1");
-    }
-
-    #[test]
-    fn marks_without_words_are_unexpected() {
-        assert_eq!(error(" ;"), "unexpected \";\" in /a.conf:1");
-        assert_eq!(error("\n{"), "unexpected \"{\" in /a.conf:2");
-        assert_eq!(error("a;;"), "unexpected \";\" in /a.conf:1");
-        assert_eq!(error("a b\n}"), "unexpected \"}\" in /a.conf:2");
-    }
-
-    #[test]
-    fn a_text_that_ends_inside_a_statement_is_an_error_at_its_last_line() {
-        let expected = "unexpected end of file, expecting \";\" or \"}\" in /a.conf:";
-        for (text, line) in [
-            ("a", 1),
-            ("a ", 1),
-            ("a\n", 2),
-            ("a 'b", 1),
-            ("a 'b\n\n", 3),
-            ("a 'b'", 1),
-            ("a \\", 1),
-            ("a #", 1),
-        ] {
-            assert_eq!(error(text), format!("{expected}{line}"), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn the_command_line_ends_with_a_wording_of_its_own() {
-        let error = Lexer::new(b"a", 0, &Origin::CommandLine)
-            .statement()
-            .expect_err("no semicolon");
-        assert_eq!(
-            error.to_string(),
-            "unexpected end of parameter, expecting \";\" in command line"
-        );
-    }
-
-    #[test]
-    fn the_length_of_a_word_is_limited() {
-        let longest = "x".repeat(WORD_MAX - 1);
-        assert_eq!(words(&format!("a {longest};"))[1].len(), WORD_MAX - 1);
-        assert_eq!(
-            error(&format!("a\n{longest}x;")),
-            "too long parameter \"xxxxxxxxxx...\" started in /a.conf:2"
-        );
-        let message =
-            "too long parameter, probably missing terminating \"'\" character in /a.conf:2";
-        assert_eq!(error(&format!("a\n'\n{longest};")), message);
-        let comment = format!("#{longest}{longest}\na;");
-        assert_eq!(words(&comment), ["a"]);
-    }
-
-    #[test]
-    fn words_know_their_place() {
-        let origin = Origin::file("/a.conf");
-        let statement = Lexer::new(b"\n a\n\t'b\nc' d;", 7, &origin)
-            .statement()
-            .expect("well formed");
-        let places: Vec<_> = statement
-            .words
-            .iter()
-            .map(|w| (w.pos.file, w.pos.line, w.pos.column, w.raw_len, w.quoted))
-            .collect();
-        assert_eq!(
-            places,
-            [(7, 2, 2, 1, false), (7, 3, 2, 5, true), (7, 4, 4, 1, false)]
-        );
-        assert_eq!(statement.line, 4);
-    }
-}
+#[path = "lex_tests.rs"]
+mod tests;

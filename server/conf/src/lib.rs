@@ -8,7 +8,7 @@
 //! A small language of one block and one setting:
 //!
 //! ```
-//! use conf::{Arity, Builder, ConfError, Contexts, Loader, Memory, Row, Setting, Table, walk};
+//! use conf::{Arity, Builder, ConfError, Contexts, Loader, Memory, Row, Setting, Table, walk, walk_file};
 //!
 //! struct Config { table: &'static Table<Config>, loader: Loader, workers: Setting<u64> }
 //!
@@ -34,8 +34,8 @@
 //! let table = Box::leak(Box::new(Table::from(&[ROWS])));
 //! let mut config = Config { table, loader: Loader::new(source, "/etc/nginx"), workers: Setting::UNSET };
 //!
-//! let items = config.loader.load("/etc/nginx/nginx.conf".as_ref()).expect("the file is there");
-//! let error = walk(&mut config, &items, Contexts::MAIN).expect_err("the name is misspelt");
+//! let file = config.loader.load("/etc/nginx/nginx.conf".as_ref()).expect("the file is there");
+//! let error = walk_file(&mut config, &file, Contexts::MAIN).expect_err("the name is misspelt");
 //! assert_eq!(error.to_string(), "unknown directive \"worker_conections\" in /etc/nginx/nginx.conf:2");
 //! assert_eq!(error.hint(), Some("did you mean \"worker_connections\"?"));
 //! ```
@@ -59,6 +59,7 @@ mod row;
 mod setting;
 mod source;
 mod suggest;
+mod text;
 mod tree;
 mod unbuilt;
 mod value;
@@ -71,14 +72,15 @@ pub use escape::quote;
 pub use files::{COMMAND_LINE, Files};
 pub use glob::{is_pattern, matches};
 pub use lex::WORD_MAX;
-pub use loader::{INCLUDE_DEPTH_MAX, INCLUDES_MAX, Level, Loader};
+pub use loader::{FileText, INCLUDE_DEPTH_MAX, INCLUDES_MAX, Level, Loader};
 pub use nginx_directives::{NginxDirective, nginx_directives};
 pub use parse::{BLOCK_DEPTH_MAX, parse};
 pub use recorder::Recorder;
 pub use regular::TEXT_BYTES_MAX;
-pub use row::{Apply, Builder, Row, Table, each, walk};
+pub use row::{Apply, Builder, Row, Table, each, walk, walk_file};
 pub use setting::Setting;
 pub use source::{Disk, Lookup, Memory, Source};
+pub use text::Text;
 pub use tree::{Directive, Item, Origin, Pos, Word};
 pub use unbuilt::{known_to_nginx, unknown};
 pub use value::{
@@ -89,11 +91,13 @@ pub use value::{
 
 #[cfg(test)]
 mod testing {
+    use std::sync::Arc;
+
     use crate::{Directive, Item, Origin, parse};
 
     /// The one directive of a text, in `/a.conf`.
     pub(crate) fn directive(text: &str) -> Directive {
-        let items = parse(text.as_bytes(), 0, &Origin::file("/a.conf"));
+        let items = parse(&Arc::new(text.into()), 0, &Origin::file("/a.conf"));
         let Some(Item::Directive(d)) = items.into_iter().next() else {
             panic!("no directive in {text:?}")
         };

@@ -9,9 +9,12 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::regular::EISDIR;
-use crate::{COMMAND_LINE, ConfError, Directive, Files, Item, Origin, Source, glob, parse};
+use crate::{
+    COMMAND_LINE, ConfError, Directive, Files, Item, Origin, Source, glob, parse, parse::parse_each,
+};
 
 /// How bad a collected message is; an error that stops the load is always `emerg`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +32,29 @@ impl Level {
             Self::Warn => "warn",
             Self::Notice => "notice",
         }
+    }
+}
+
+/// A file that was read.
+#[derive(Debug)]
+pub struct FileText {
+    text: Arc<Vec<u8>>,
+    file: u32,
+    origin: Origin,
+}
+
+impl FileText {
+    /// All its items.
+    pub fn items(&self) -> Vec<Item> {
+        parse(&self.text, self.file, &self.origin)
+    }
+
+    /// Hands each item to `f` before the next one is parsed.
+    ///
+    /// # Errors
+    /// The first of `f`, which ends it.
+    pub fn each(&self, f: impl FnMut(&Item) -> Result<(), ConfError>) -> Result<(), ConfError> {
+        parse_each(&self.text, self.file, &self.origin, f)
     }
 }
 
@@ -55,23 +81,23 @@ impl Loader {
         }
     }
 
-    /// Reads and parses a file: the main one, or any other outside an `include`.
+    /// Reads a file: the main one, or any other outside an `include`.
     ///
     /// # Errors
     /// When it cannot be opened or read; without a place, as nginx has none then. Syntax errors are in the items.
-    pub fn load(&mut self, path: &Path) -> Result<Vec<Item>, ConfError> {
-        let text = self
-            .source
-            .read(path)
-            .map_err(|error| read_error(path, &error))?;
+    pub fn load(&mut self, path: &Path) -> Result<FileText, ConfError> {
+        let text = self.source.read_text(path);
+        let text = text.map_err(|error| read_error(path, &error))?;
         let file = self.files.add(path, &text);
-        Ok(parse(&text, file, &Origin::file(path)))
+        let origin = Origin::file(path);
+        Ok(FileText { text, file, origin })
     }
 
     /// Parses the argument of `-g`.
     pub fn command_line(&mut self, text: &[u8]) -> Vec<Item> {
-        self.files.set_command_line(text);
-        parse(text, COMMAND_LINE, &Origin::CommandLine)
+        let text = Arc::new(text.to_vec());
+        self.files.set_command_line(&text);
+        parse(&text, COMMAND_LINE, &Origin::CommandLine)
     }
 
     /// The full path of a name that is relative to the configuration's directory.
@@ -103,11 +129,11 @@ impl Loader {
             .map_err(|error| ConfError::io("glob", &path, &error).or_at(include, include.word(0)))
     }
 
-    /// Reads and parses an included file; [`Loader::leave`] when its items have been walked.
+    /// Reads an included file; [`Loader::leave`] when its items have been walked.
     ///
     /// # Errors
     /// When it cannot be read, or includes are nested too deep or too many.
-    pub fn enter(&mut self, include: &Directive, path: &Path) -> Result<Vec<Item>, ConfError> {
+    pub fn enter(&mut self, include: &Directive, path: &Path) -> Result<FileText, ConfError> {
         let too_many = if self.depth >= INCLUDE_DEPTH_MAX {
             Some(format!(
                 "\"{}\" is included deeper than {INCLUDE_DEPTH_MAX} levels",
@@ -121,12 +147,12 @@ impl Loader {
         if let Some(message) = too_many {
             return Err(ConfError::word(include, include.word(0), message));
         }
-        let items = self
+        let text = self
             .load(path)
             .map_err(|error| error.or_at(include, include.word(0)))?;
         self.depth += 1;
         self.included += 1;
-        Ok(items)
+        Ok(text)
     }
 
     /// Ends what [`Loader::enter`] began.

@@ -4,16 +4,44 @@
 //! text: the directives before it are kept, so that an error of theirs, which nginx would have met first, comes
 //! first. Nothing is known here about names, contexts or includes.
 
+use std::sync::Arc;
+
 use crate::lex::{End, Lexer, Statement};
 use crate::{ConfError, Directive, Item, Origin, Word};
 
 /// Parses one text. `file` is its index in [`crate::Files`]; with [`Origin::CommandLine`] blocks are refused.
-pub fn parse(text: &[u8], file: u32, origin: &Origin) -> Vec<Item> {
-    let mut parser = Parser {
+/// The words share the text.
+pub fn parse(text: &Arc<Vec<u8>>, file: u32, origin: &Origin) -> Vec<Item> {
+    parser(text, file, origin).body(&mut Vec::new()).items
+}
+
+/// Parses one text and hands each of its outermost items to `f` before it reads on, so that of a text of a million lines no
+/// more than one is in memory.
+///
+/// # Errors
+/// The first of `f`, which ends it.
+pub(crate) fn parse_each<E>(
+    text: &Arc<Vec<u8>>,
+    file: u32,
+    origin: &Origin,
+    mut f: impl FnMut(&Item) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut parser = parser(text, file, origin);
+    let mut open = Vec::new();
+    loop {
+        match parser.next(&mut open) {
+            Next::Item(item) => f(&item)?,
+            Next::Last(item) => return f(&item),
+            Next::End => return Ok(()),
+        }
+    }
+}
+
+fn parser<'a>(text: &'a Arc<Vec<u8>>, file: u32, origin: &'a Origin) -> Parser<'a> {
+    Parser {
         lexer: Lexer::new(text, file, origin),
         origin,
-    };
-    parser.body(&mut Vec::new()).items
+    }
 }
 
 struct Parser<'a> {
@@ -29,35 +57,61 @@ struct Body {
     broken: bool,
 }
 
+/// What comes next in a text or block.
+enum Next {
+    Item(Item),
+    /// With an error, or one inside: nothing more is read.
+    Last(Item),
+    /// The `}`, or the end of the text.
+    End,
+}
+
 impl Parser<'_> {
     /// Reads to the end of the block, or of the text when `open`, the heads of the open blocks, is empty.
     fn body(&mut self, open: &mut Vec<Word>) -> Body {
         let mut items = Vec::new();
+        loop {
+            match self.next(open) {
+                Next::Item(item) => items.push(item),
+                Next::Last(item) => {
+                    items.push(item);
+                    return self.ended(items, true);
+                }
+                Next::End => return self.ended(items, false),
+            }
+        }
+    }
+
+    fn next(&mut self, open: &mut Vec<Word>) -> Next {
         let error = loop {
             let statement = match self.lexer.statement() {
                 Ok(statement) => statement,
                 Err(error) => break error,
             };
             match (statement.end, open.last()) {
-                (End::Semicolon, _) => items.extend(self.directive(statement, None)),
+                (End::Semicolon, _) => {
+                    if let Some(item) = self.directive(statement, None) {
+                        return Next::Item(item);
+                    }
+                }
                 (End::Open, _) => {
                     if let Some(error) = self.open_error(open.len()) {
                         break error;
                     }
                     let body = self.block(&statement, open);
                     let broken = body.broken;
-                    items.extend(self.directive(statement, Some(body)));
-                    if broken {
-                        return self.ended(items, broken);
+                    match self.directive(statement, Some(body)) {
+                        Some(item) if broken => return Next::Last(item),
+                        Some(item) => return Next::Item(item),
+                        None => {}
                     }
                 }
-                (End::Close, Some(_)) | (End::Eof, None) => return self.ended(items, false),
+                (End::Close, Some(_)) | (End::Eof, None) => return Next::End,
                 (End::Close, None) => break self.lexer.error_here("unexpected \"}\""),
                 (End::Eof, Some(head)) => break self.unclosed(head),
             }
         };
-        items.push(Item::Error(error));
-        self.ended(items, true)
+        Next::Last(Item::Error(error))
     }
 
     fn ended(&self, items: Vec<Item>, broken: bool) -> Body {
@@ -69,7 +123,7 @@ impl Parser<'_> {
     }
 
     fn block(&mut self, statement: &Statement, open: &mut Vec<Word>) -> Body {
-        open.extend(statement.words.first().cloned());
+        open.extend(statement.name.clone());
         let body = self.body(open);
         open.pop();
         body
@@ -102,9 +156,8 @@ impl Parser<'_> {
 
     fn directive(&self, statement: Statement, body: Option<Body>) -> Option<Item> {
         let end_line = statement.line;
-        let mut words = statement.words.into_iter();
         // The lexer gives no `;` or `{` without a word before it.
-        let name = words.next()?;
+        let name = statement.name?;
         let (block, close_line) = match body {
             Some(body) => (Some(body.items), body.close_line),
             None => (None, end_line),
@@ -112,7 +165,7 @@ impl Parser<'_> {
         Some(Item::Directive(Directive {
             pos: name.pos,
             name,
-            args: words.collect(),
+            args: statement.args,
             block,
             end_line,
             close_line,
@@ -130,7 +183,7 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> Vec<Item> {
-        parse(text.as_bytes(), 0, &Origin::file("/a.conf"))
+        parse(&Arc::new(text.into()), 0, &Origin::file("/a.conf"))
     }
 
     /// The items as `name(arg arg){...}` and `!error`, to compare at a glance.
@@ -156,6 +209,37 @@ mod tests {
             outline(&items),
             "user(a) http(){server(){listen(80)} server(){}}"
         );
+    }
+
+    #[test]
+    fn items_one_by_one_are_those_of_the_whole_text() {
+        for text in [
+            "",
+            "a;",
+            "a; b { c; } d;",
+            "a; b { c; ; } d;",
+            "a; }",
+            "a { b",
+        ] {
+            let mut items = Vec::new();
+            let whole = Arc::new(text.into());
+            let all: Result<(), ()> = parse_each(&whole, 0, &Origin::file("/a.conf"), |item| {
+                items.push(item.clone());
+                Ok(())
+            });
+            assert_eq!((all, items), (Ok(()), parsed(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_item_that_is_refused_is_the_last_that_is_read() {
+        let mut count = 0;
+        let text = Arc::new("a; b; c; }".into());
+        let refused = parse_each(&text, 0, &Origin::file("/a.conf"), |_| {
+            count += 1;
+            if count == 2 { Err("b") } else { Ok(()) }
+        });
+        assert_eq!((refused, count), (Err("b"), 2));
     }
 
     #[test]
@@ -204,7 +288,11 @@ mod tests {
 
     #[test]
     fn the_command_line_takes_no_blocks() {
-        let items = parse(b"daemon off; events {}", 0, &Origin::CommandLine);
+        let items = parse(
+            &Arc::new(b"daemon off; events {}".to_vec()),
+            0,
+            &Origin::CommandLine,
+        );
         let expected =
             "daemon(off) !block directives are not supported in -g option in command line";
         assert_eq!(outline(&items), expected);

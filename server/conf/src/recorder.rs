@@ -52,8 +52,13 @@ impl<S> Recorder<S> {
 
 impl<S: Source> Source for Recorder<S> {
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
+        self.read_text(path).map(|text| text.to_vec())
+    }
+
+    fn read_text(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
         let (text, stamp) = self.inner.read_stamped(path)?;
-        self.keep(path, &Arc::new(text.clone()), stamp);
+        let text = Arc::new(text);
+        self.keep(path, &text, stamp);
         Ok(text)
     }
 

@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use crate::{Arity, ConfError, Contexts, Directive, Item, Loader, Word, unbuilt};
+use crate::{Arity, ConfError, Contexts, Directive, FileText, Item, Loader, Word, unbuilt};
 
 /// What a row does with its directive.
 pub type Apply<B> = fn(&mut B, &Directive) -> Result<(), ConfError>;
@@ -101,19 +101,34 @@ pub fn walk<B: Builder>(
     items: &[Item],
     context: Contexts,
 ) -> Result<(), ConfError> {
-    for item in items {
-        match item {
-            Item::Error(error) => return Err(error.clone()),
-            Item::Directive(d) if d.name == *"include" => {
-                check_form(builder, d, false, Arity::TAKE1, "file | mask")?;
-                include(builder, d, &mut |builder, items| {
-                    walk(builder, items, context)
-                })?;
-            }
-            Item::Directive(d) => apply(builder, d, context)?,
+    items
+        .iter()
+        .try_for_each(|item| walk_item(builder, item, context))
+}
+
+/// As [`walk`], of a file.
+///
+/// # Errors
+/// The first error met, in the order of the text.
+pub fn walk_file<B: Builder>(
+    builder: &mut B,
+    file: &FileText,
+    context: Contexts,
+) -> Result<(), ConfError> {
+    file.each(|item| walk_item(builder, item, context))
+}
+
+fn walk_item<B: Builder>(builder: &mut B, item: &Item, context: Contexts) -> Result<(), ConfError> {
+    match item {
+        Item::Error(error) => Err(error.clone()),
+        Item::Directive(d) if d.name == *"include" => {
+            check_form(builder, d, false, Arity::TAKE1, "file | mask")?;
+            include(builder, d, &mut |builder, item| {
+                walk_item(builder, item, context)
+            })
         }
+        Item::Directive(d) => apply(builder, d, context),
     }
-    Ok(())
 }
 
 /// Hands each directive of a block whose content is data to `f`; includes are followed, blocks refused.
@@ -125,41 +140,36 @@ pub fn each<B: Builder>(
     items: &[Item],
     mut f: impl FnMut(&mut B, &Directive) -> Result<(), ConfError>,
 ) -> Result<(), ConfError> {
-    each_dyn(builder, items, &mut f)
+    items
+        .iter()
+        .try_for_each(|item| each_item(builder, item, &mut f))
 }
 
 type Visit<'a, B> = &'a mut dyn FnMut(&mut B, &Directive) -> Result<(), ConfError>;
 
-fn each_dyn<B: Builder>(builder: &mut B, items: &[Item], f: Visit<'_, B>) -> Result<(), ConfError> {
-    for item in items {
-        match item {
-            Item::Error(error) => return Err(error.clone()),
-            Item::Directive(d) if d.block.is_some() => {
-                return Err(ConfError::at(d, "unexpected \"{\""));
-            }
-            Item::Directive(d) if d.name == *"include" => {
-                check_form(builder, d, false, Arity::TAKE1, "file | mask")?;
-                include(builder, d, &mut |builder, items| {
-                    each_dyn(builder, items, f)
-                })?;
-            }
-            Item::Directive(d) => f(builder, d)?,
+fn each_item<B: Builder>(builder: &mut B, item: &Item, f: Visit<'_, B>) -> Result<(), ConfError> {
+    match item {
+        Item::Error(error) => Err(error.clone()),
+        Item::Directive(d) if d.block.is_some() => Err(ConfError::at(d, "unexpected \"{\"")),
+        Item::Directive(d) if d.name == *"include" => {
+            check_form(builder, d, false, Arity::TAKE1, "file | mask")?;
+            include(builder, d, &mut |builder, item| each_item(builder, item, f))
         }
+        Item::Directive(d) => f(builder, d),
     }
-    Ok(())
 }
 
-type OnItems<'a, B> = &'a mut dyn FnMut(&mut B, &[Item]) -> Result<(), ConfError>;
+type OnItem<'a, B> = &'a mut dyn FnMut(&mut B, &Item) -> Result<(), ConfError>;
 
 /// Reads the files an `include` names one after the other, each only when the one before has been applied.
 fn include<B: Builder>(
     builder: &mut B,
     d: &Directive,
-    on_items: OnItems<'_, B>,
+    on_item: OnItem<'_, B>,
 ) -> Result<(), ConfError> {
     for path in builder.loader().include_paths(d)? {
-        let items = builder.loader().enter(d, &path)?;
-        let result = on_items(builder, &items);
+        let file = builder.loader().enter(d, &path)?;
+        let result = file.each(|item| on_item(builder, item));
         builder.loader().leave();
         result?;
     }

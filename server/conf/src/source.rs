@@ -27,6 +27,14 @@ pub trait Source {
     /// What the system says when it cannot be opened or read.
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>>;
 
+    /// The bytes of a text of the configuration, which words are ranges of: shared with whoever keeps them, too.
+    ///
+    /// # Errors
+    /// As [`Source::read`].
+    fn read_text(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
+        self.read(path).map(Arc::new)
+    }
+
     /// The bytes of a file that an earlier load may have had, as it was then, if the file has not changed since: a
     /// certificate, a key and the like.
     ///
@@ -277,10 +285,14 @@ impl Memory {
 
 impl Source for Memory {
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
-        self.read_object(path).map(|bytes| bytes.to_vec())
+        self.read_text(path).map(|bytes| bytes.to_vec())
     }
 
     fn read_object(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
+        self.read_text(path)
+    }
+
+    fn read_text(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
         match self.files.get(path.as_os_str().as_bytes()) {
             Some(text) => Ok(Arc::clone(&text.bytes)),
             None => Err(io::Error::from_raw_os_error(ENOENT)),

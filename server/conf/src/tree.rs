@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::ConfError;
+use crate::{ConfError, Text};
 
 /// A place in a loaded text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Origin {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
     /// The bytes of the word; any bytes, not only UTF-8.
-    pub text: Vec<u8>,
+    pub text: Text,
     /// Where it begins, at its opening quote if it has one.
     pub pos: Pos,
     /// Whether it was written in quotes.
@@ -48,16 +48,17 @@ pub struct Word {
     /// Bytes it takes in the text, quotes and backslashes included.
     pub raw_len: u32,
     /// The text with what is not UTF-8 replaced; only there when it differs.
-    lossy: Option<Box<str>>,
+    #[expect(clippy::box_collection, reason = "it is rare, and a word small")]
+    lossy: Option<Box<String>>,
 }
 
 impl Word {
     /// A word at a place; `raw_len` is what it takes in the text, in bytes.
-    pub fn new(text: impl Into<Vec<u8>>, pos: Pos, quoted: bool, raw_len: u32) -> Self {
+    pub fn new(text: impl Into<Text>, pos: Pos, quoted: bool, raw_len: u32) -> Self {
         let text = text.into();
         let lossy = match String::from_utf8_lossy(&text) {
             Cow::Borrowed(_) => None,
-            Cow::Owned(replaced) => Some(replaced.into_boxed_str()),
+            Cow::Owned(replaced) => Some(Box::new(replaced)),
         };
         Self {
             text,
@@ -85,13 +86,13 @@ impl Word {
 
 impl PartialEq<str> for Word {
     fn eq(&self, other: &str) -> bool {
-        self.text == other.as_bytes()
+        *self.text == *other.as_bytes()
     }
 }
 
 impl PartialEq<&str> for Word {
     fn eq(&self, other: &&str) -> bool {
-        self.text == other.as_bytes()
+        *self.text == *other.as_bytes()
     }
 }
 
@@ -133,6 +134,24 @@ impl Directive {
         }
     }
 
+    /// The directive without its block, for messages of whoever outlives the load: its words are copies, which do not keep
+    /// the text of their file in memory.
+    pub fn owned_head(&self) -> Self {
+        let copy = |word: &Word| Word {
+            text: word.text.to_vec().into(),
+            ..word.clone()
+        };
+        Self {
+            name: copy(&self.name),
+            args: self.args.iter().map(copy).collect(),
+            block: None,
+            pos: self.pos,
+            end_line: self.end_line,
+            close_line: self.close_line,
+            origin: self.origin.clone(),
+        }
+    }
+
     /// The name as text.
     pub fn name(&self) -> &str {
         self.name.as_str()
@@ -166,4 +185,25 @@ pub enum Item {
     Directive(Directive),
     /// The syntax error that ended the text; nothing follows it.
     Error(ConfError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse;
+
+    #[test]
+    fn an_owned_head_keeps_no_text() {
+        let text = Arc::new(b"\n server a \"b c\" { d; }\n".to_vec());
+        let mut items = parse(&text, 3, &Origin::file("/a.conf"));
+        let Some(Item::Directive(mut directive)) = items.pop() else {
+            panic!("a directive: {items:?}");
+        };
+        let head = directive.owned_head();
+        directive.block = None;
+        assert_eq!(head, directive);
+        assert!(Arc::strong_count(&text) > 1);
+        drop(directive);
+        assert_eq!(Arc::strong_count(&text), 1);
+    }
 }

@@ -4,6 +4,8 @@
 
 mod toy;
 
+use std::sync::Arc;
+
 use conf::{Item, Memory, Origin, parse, quote};
 use toy::{MAIN_FILE, Toy};
 
@@ -102,7 +104,7 @@ impl Drop for ShownOnPanic {
 #[test]
 fn parsing_random_bytes_ends_without_panic() {
     seeded(|random| {
-        let text = random.bytes(300);
+        let text = Arc::new(random.bytes(300));
         parse(&text, 0, &Origin::file("/a.conf"));
         parse(&text, 0, &Origin::CommandLine);
     });
@@ -130,14 +132,14 @@ fn words_written_in_quotes_read_back() {
             .map(|_| [random.bytes(20), random.pieces(4)].concat())
             .collect();
         let quoted: Vec<_> = words.iter().map(|word| quote(word)).collect();
-        let text = [quoted.join(b" ".as_slice()), b";".to_vec()].concat();
+        let text = Arc::new([quoted.join(b" ".as_slice()), b";".to_vec()].concat());
         let items = parse(&text, 0, &Origin::file("/a.conf"));
         let [Item::Directive(d)] = items.as_slice() else {
             panic!("one directive: {items:?}")
         };
         let read: Vec<_> = std::iter::once(&d.name)
             .chain(&d.args)
-            .map(|word| word.text.clone())
+            .map(|word| word.text.to_vec())
             .collect();
         assert_eq!(read, words);
     });

@@ -5,7 +5,7 @@
 
 use std::any::Any;
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -77,12 +77,14 @@ impl Http {
     }
 
     /// Lets the error logs of this configuration, under which requests may still run, take their levels from the one
-    /// that replaces it: those of locations that have not changed place, if they go to the same targets.
+    /// that replaces it: those of locations that have not changed place, if they go to the same targets. Locations that
+    /// share settings go by the first of them.
     pub fn follow_logs(&self, newer: &Self) {
+        let mut followed: HashSet<*const CoreLoc> = HashSet::new();
         for (own, new) in self.locations.iter().zip(&newer.locations) {
-            if own.name == new.name {
-                let new: &CoreLoc = new.confs.get();
-                own.confs.get::<CoreLoc>().follow_log(new);
+            let (own_core, new_core) = (own.confs.core_loc(), new.confs.core_loc());
+            if own.name == new.name && followed.insert(own_core) {
+                own_core.follow_log(new_core);
             }
         }
     }

@@ -15,11 +15,13 @@ pub mod conf_core;
 pub mod confs;
 pub mod exchange;
 pub mod handler;
+mod hash_table;
 pub mod http;
 mod known_host;
 pub mod location;
 pub mod meters;
 pub mod module;
+mod name_map;
 pub mod names;
 pub mod paths;
 pub mod phases;
@@ -31,6 +33,7 @@ mod status_page;
 #[cfg(test)]
 #[path = "testing_tests.rs"]
 mod testing;
+pub mod texts;
 pub mod timing;
 pub mod trace;
 pub mod upstream;

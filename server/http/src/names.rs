@@ -2,8 +2,6 @@
 //!
 //! Source: nginx documentation, "Server names".
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -13,28 +11,27 @@ use server_base::regex::MatchLimit;
 use crate::conf_core::{CoreSrv, NameKind, ServerName};
 use crate::exchange::Exchange;
 use crate::http::{Http, PortAddr};
+use crate::name_map::NameMap;
 use crate::trace::Event;
 
 /// Host names and wildcards, each with an index.
 #[derive(Debug, Default)]
 pub struct NameTable {
-    exact: HashMap<Vec<u8>, usize>,
+    exact: NameMap,
     /// `.example.com` for `*.example.com`.
-    head: HashMap<Vec<u8>, usize>,
+    head: NameMap,
     /// `mail` for `mail.*`.
-    tail: HashMap<Vec<u8>, usize>,
+    tail: NameMap,
 }
 
 impl NameTable {
     /// Adds a name in lower case; false if it is there already. Expressions and invalid names are passed over.
     pub fn add(&mut self, kind: &NameKind, text: &[u8], index: usize) -> bool {
         match kind {
-            NameKind::Exact => insert(&mut self.exact, text, index),
-            NameKind::Head => insert(&mut self.head, &text[1..], index),
-            NameKind::Dot => {
-                insert(&mut self.head, text, index) && insert(&mut self.exact, &text[1..], index)
-            }
-            NameKind::Tail => insert(&mut self.tail, &text[..text.len() - 2], index),
+            NameKind::Exact => self.exact.insert(text, index),
+            NameKind::Head => self.head.insert(&text[1..], index),
+            NameKind::Dot => self.head.insert(text, index) && self.exact.insert(&text[1..], index),
+            NameKind::Tail => self.tail.insert(&text[..text.len() - 2], index),
             NameKind::Regex(_) | NameKind::Invalid => true,
         }
     }
@@ -47,12 +44,12 @@ impl NameTable {
     /// As [`NameTable::find`], with what kind of name it was.
     fn find_match(&self, host: &[u8]) -> Option<(usize, NameMatch)> {
         if let Some(server) = self.exact.get(host) {
-            return Some((*server, NameMatch::Exact));
+            return Some((server, NameMatch::Exact));
         }
         if !self.head.is_empty() {
             let found = memchr::memchr_iter(b'.', host)
                 .filter(|at| *at > 0)
-                .find_map(|at| Some((*self.head.get(&host[at..])?, NameMatch::Head(at))));
+                .find_map(|at| Some((self.head.get(&host[at..])?, NameMatch::Head(at))));
             if found.is_some() {
                 return found;
             }
@@ -61,7 +58,14 @@ impl NameTable {
             return None;
         }
         memchr::memrchr_iter(b'.', host)
-            .find_map(|at| Some((*self.tail.get(&host[..at])?, NameMatch::Tail(at))))
+            .find_map(|at| Some((self.tail.get(&host[..at])?, NameMatch::Tail(at))))
+    }
+
+    /// Gives back what was reserved for more names.
+    pub fn shrink(&mut self) {
+        self.exact.shrink();
+        self.head.shrink();
+        self.tail.shrink();
     }
 
     fn is_empty(&self) -> bool {
@@ -127,20 +131,14 @@ impl ServerNames {
         conflicts
     }
 
+    /// Gives back what was reserved for more names.
+    pub fn shrink(&mut self) {
+        self.table.shrink();
+    }
+
     /// Whether there is nothing to look up.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty() && self.regex.is_empty()
-    }
-}
-
-/// Adds a name; false if it is there already.
-fn insert(map: &mut HashMap<Vec<u8>, usize>, name: &[u8], server: usize) -> bool {
-    match map.entry(name.to_vec()) {
-        Entry::Occupied(_) => false,
-        Entry::Vacant(free) => {
-            free.insert(server);
-            true
-        }
     }
 }
 

@@ -159,7 +159,7 @@ mod tests {
 
     /// Each comment as `text -> columns and lines of its directives`.
     fn comments(text: &str) -> Vec<String> {
-        let items = parse(text.as_bytes(), 0, &Origin::file("/a"));
+        let items = parse(&std::sync::Arc::new(text.into()), 0, &Origin::file("/a"));
         let shown = of(0, text.as_bytes(), &items).into_iter().map(|comment| {
             let places: Vec<String> = comment
                 .directives

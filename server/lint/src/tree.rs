@@ -84,7 +84,7 @@ impl Tree {
             let items = reader.loader.command_line(globals.as_bytes());
             reader.items(items, Place::default())?;
         }
-        let items = reader.loader.load(conf_path).ok()?;
+        let items = reader.loader.load(conf_path).ok()?.items();
         reader.file(items, Place::default())?;
         let mut tree = Self {
             nodes: reader.nodes,
@@ -122,7 +122,11 @@ impl Tree {
         }
         for id in 0..self.nodes.len() {
             let children = &self.nodes[id].children;
-            if children.len() > CHILDREN_UNINDEXED_MAX {
+            // Nobody asks for entries of a table by name, and it may have a million.
+            let is_table = children
+                .first()
+                .is_some_and(|child| self.nodes[*child].data);
+            if children.len() > CHILDREN_UNINDEXED_MAX && !is_table {
                 self.nodes[id].index = Some(self.named(children.iter().copied()));
             }
         }
@@ -204,7 +208,7 @@ impl Tree {
         };
         let children = children.iter().copied();
         // Bytes are compared, because there are many: whether they are UTF-8 costs more to find out.
-        children.filter(move |child| self.nodes[*child].directive.name.text == name.as_bytes())
+        children.filter(move |child| self.nodes[*child].directive.name == *name)
     }
 
     /// Whether the block of `id` has a directive with one of the names.
@@ -338,7 +342,7 @@ impl Reader {
     fn include(&mut self, id: Id, place: Place) -> Option<()> {
         let include = self.nodes[id].directive.clone();
         for path in self.loader.include_paths(&include).ok()? {
-            let items = self.loader.enter(&include, &path).ok()?;
+            let items = self.loader.enter(&include, &path).ok()?.items();
             let place = Place {
                 via: Some(id),
                 ..place

@@ -146,7 +146,7 @@ pub(crate) fn condition(tree: &Tree, id: Id) -> Option<Condition> {
     // The parentheses are part of the words: `($a`, `~`, `b)`, or words of their own.
     let mut words: Vec<(usize, Vec<u8>)> = Vec::new();
     for (index, word) in tree.args(id).iter().enumerate() {
-        words.push((index, word.text.clone()));
+        words.push((index, word.text.to_vec()));
     }
     let (_, first) = words.first_mut()?;
     let stripped = first.strip_prefix(b"(").map(<[u8]>::to_vec)?;

@@ -6,10 +6,10 @@
 //!
 //! Source: nginx documentation, `ngx_http_geo_module`.
 
+mod ordered;
 mod ranges;
 mod spans;
 
-use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use conf::{Arity, ConfError, Contexts, Directive, Row, Word};
 use server_http::build::Build;
 use server_http::exchange::{Ctx, Exchange, Peer};
 use server_http::module::Module;
+use server_http::texts::{Interner, Texts};
 use server_http::value::Value;
 use server_http::vars::Compute;
 
@@ -49,7 +50,7 @@ struct Geo {
     proxies: Vec<Network>,
     recursive: bool,
     volatile: bool,
-    values: Vec<Vec<u8>>,
+    values: Texts,
     v4: Spans<u32>,
     /// `None` among ranges, which are of IPv4 alone.
     v6: Option<Spans<u128>>,
@@ -68,7 +69,7 @@ fn geo(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         _ => Some(Value::compile(b, d, d.word(0))?),
     };
     let mut draft = Draft::default();
-    draft.index(b"");
+    draft.values.add(b"");
     conf::each(b, d.items(), |b, line| draft.line(b, line))?;
     b.vars
         .define(&d.arg(last)[1..], Arc::new(draft.finish(source)))
@@ -83,8 +84,7 @@ struct Draft {
     recursive: bool,
     volatile: bool,
     /// The first is the empty one, which addresses have that no line is about.
-    values: Vec<Vec<u8>>,
-    indexes: HashMap<Vec<u8>, u32>,
+    values: Interner,
     entries: Entries,
 }
 
@@ -93,7 +93,7 @@ struct Draft {
 enum Entries {
     #[default]
     None,
-    Networks(Prefixes, Prefixes),
+    Networks(Prefixes<u32>, Prefixes<u128>),
     /// With the value of `default`.
     Ranges(Ranges, Option<u32>),
 }
@@ -107,7 +107,7 @@ impl Draft {
             (b"proxy", [word]) => self.proxies.push(networks::network(b, line, word)?),
             (key, [word]) => {
                 if let Entries::None = self.entries {
-                    self.entries = Entries::Networks(Prefixes::new(), Prefixes::new());
+                    self.entries = Entries::Networks(Prefixes::default(), Prefixes::default());
                 }
                 return match key {
                     b"default" => self.set_default(b, line, word),
@@ -133,19 +133,14 @@ impl Draft {
         Ok(())
     }
 
-    /// The index of a value; equal ones are kept once.
-    fn index(&mut self, text: &[u8]) -> u32 {
-        if let Some(index) = self.indexes.get(text) {
-            return *index;
-        }
-        let index = self.values.len() as u32;
-        self.values.push(text.to_vec());
-        self.indexes.insert(text.to_vec(), index);
-        index
+    /// Where a value stands; equal ones are kept once.
+    fn value(&mut self, line: &Directive, text: &[u8]) -> Result<u32, ConfError> {
+        let value = u32::try_from(self.values.add(text));
+        value.map_err(|_| ConfError::at(line, "the values of \"geo\" have more than 4 GiB"))
     }
 
-    fn shown(&self, index: u32) -> String {
-        String::from_utf8_lossy(&self.values[index as usize]).into_owned()
+    fn shown(&self, value: u32) -> String {
+        String::from_utf8_lossy(self.values.texts().at(value as usize)).into_owned()
     }
 
     fn set_default(
@@ -154,7 +149,7 @@ impl Draft {
         line: &Directive,
         word: &Word,
     ) -> Result<(), ConfError> {
-        let value = self.index(&word.text);
+        let value = self.value(line, &word.text)?;
         if let Entries::Ranges(_, default) = &mut self.entries {
             if let Some(old) = default.replace(value) {
                 let (new, old) = (word.as_str(), self.shown(old));
@@ -170,7 +165,7 @@ impl Draft {
     }
 
     fn add(&mut self, b: &mut Build, line: &Directive, word: &Word) -> Result<(), ConfError> {
-        let value = self.index(&word.text);
+        let value = self.value(line, &word.text)?;
         let Entries::Ranges(ranges, _) = &mut self.entries else {
             let network = networks::network(b, line, &line.name)?;
             self.add_network(b, line, network, value);
@@ -195,7 +190,7 @@ impl Draft {
             return;
         };
         let old = match network {
-            Network::V4(net, bits) => v4.insert((u128::from(net), bits), value),
+            Network::V4(net, bits) => v4.insert((net, bits), value),
             Network::V6(net, bits) => v6.insert((net, bits), value),
             Network::Unix => None,
         };
@@ -218,7 +213,7 @@ impl Draft {
             }
             Entries::Networks(v4, v6) => {
                 let old = match networks::network(b, line, word)? {
-                    Network::V4(net, bits) => v4.remove(&(u128::from(net), bits)),
+                    Network::V4(net, bits) => v4.remove(&(net, bits)),
                     Network::V6(net, bits) => v6.remove(&(net, bits)),
                     Network::Unix => None,
                 };
@@ -237,8 +232,8 @@ impl Draft {
         let (v4, v6) = match self.entries {
             Entries::None => (Spans::default(), Some(Spans::default())),
             Entries::Networks(v4, v6) => (
-                Spans::of_prefixes(&v4, 32),
-                Some(Spans::of_prefixes(&v6, 128)),
+                Spans::of_prefixes(v4, 32),
+                Some(Spans::of_prefixes(v6, 128)),
             ),
             Entries::Ranges(ranges, default) => (ranges.finish(default.unwrap_or(0)), None),
         };
@@ -247,7 +242,7 @@ impl Draft {
             proxies: self.proxies,
             recursive: self.recursive,
             volatile: self.volatile,
-            values: self.values,
+            values: self.values.finish(),
             v4,
             v6,
         }
@@ -282,7 +277,7 @@ impl Geo {
 impl Compute for Geo {
     fn compute(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<Vec<u8>> {
         let address = self.address(x, cx);
-        Some(self.values[self.find(address) as usize].clone())
+        Some(self.values.at(self.find(address) as usize).to_vec())
     }
 
     fn volatile(&self) -> bool {

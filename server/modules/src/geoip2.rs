@@ -230,7 +230,7 @@ fn data(b: &mut Build, line: &Directive) -> Result<Found, ConfError> {
             return Err(ConfError::word(line, word, text));
         }
     }
-    let path = line.args[count..].iter().map(|word| word.text.clone());
+    let path = line.args[count..].iter().map(|word| word.text.to_vec());
     Ok(Found::Data {
         path: path.collect(),
         default,

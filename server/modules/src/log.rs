@@ -156,7 +156,7 @@ fn log_format(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         };
         words = &words[1..];
     }
-    let text: Vec<u8> = words.iter().flat_map(|w| w.text.clone()).collect();
+    let text: Vec<u8> = words.iter().flat_map(|w| w.text.iter().copied()).collect();
     let value = Value::compile_bytes(b, d, d.word(1), &text)?;
     b.conf_mut::<LogMain>()
         .formats
@@ -191,7 +191,7 @@ fn access_log(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         None => combined(b, d)?,
         Some(word) => {
             let formats = &b.conf_mut::<LogMain>().formats;
-            let found = formats.get(&word.text).map(Arc::clone);
+            let found = formats.get(word.as_bytes()).map(Arc::clone);
             found.ok_or_else(|| {
                 ConfError::word(d, word, format!("unknown log format \"{}\"", word.as_str()))
             })?

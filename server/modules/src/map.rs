@@ -14,6 +14,7 @@ use server_http::conf_core::NameKind;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::names::NameTable;
+use server_http::texts::{Interner, Texts};
 use server_http::value::Value;
 use server_http::vars::Compute;
 
@@ -40,10 +41,37 @@ struct Map {
     source: Value,
     hostnames: bool,
     volatile: bool,
+    /// Each with the number of a [`Found`].
     names: NameTable,
-    regexes: Vec<(Regex, usize)>,
-    values: Vec<Value>,
-    default: Option<usize>,
+    regexes: Vec<(Regex, Found)>,
+    default: Found,
+    texts: Texts,
+    compiled: Vec<Value>,
+}
+
+/// What a line gives: few have variables, and of the rest many are equal.
+#[derive(Clone, Copy)]
+enum Found {
+    /// The text at this offset.
+    Text(usize),
+    /// The value with variables by this index.
+    Compiled(usize),
+}
+
+impl Found {
+    fn number(self) -> usize {
+        match self {
+            Self::Text(at) => at * 2,
+            Self::Compiled(at) => at * 2 + 1,
+        }
+    }
+
+    fn of(number: usize) -> Self {
+        match number % 2 {
+            0 => Self::Text(number / 2),
+            _ => Self::Compiled(number / 2),
+        }
+    }
 }
 
 fn map(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
@@ -55,23 +83,29 @@ fn map(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
             format!("invalid variable name \"{}\"", d.arg_str(1)),
         ));
     };
-    let mut map = Map {
-        source,
-        hostnames: false,
-        volatile: false,
-        names: NameTable::default(),
-        regexes: Vec::new(),
-        values: Vec::new(),
-        default: None,
-    };
-    conf::each(b, d.items(), |b, line| map.line(b, line))?;
+    let mut draft = Draft::default();
+    conf::each(b, d.items(), |b, line| draft.line(b, line))?;
     b.vars
-        .define(name, Arc::new(map))
+        .define(name, Arc::new(draft.finish(source)))
         .map_err(|e| ConfError::word(d, d.word(1), e))?;
     Ok(())
 }
 
-impl Map {
+/// A block while it is read.
+#[derive(Default)]
+struct Draft {
+    hostnames: bool,
+    volatile: bool,
+    names: NameTable,
+    regexes: Vec<(Regex, Found)>,
+    default: Option<Found>,
+    texts: Interner,
+    compiled: Vec<Value>,
+    /// A name in lower case; kept, so that a million lines do not allocate one each.
+    lower: Vec<u8>,
+}
+
+impl Draft {
     fn line(&mut self, b: &mut Build, line: &Directive) -> Result<(), ConfError> {
         match (line.name.text.as_slice(), line.args.len()) {
             (b"hostnames", 0) => self.hostnames = true,
@@ -83,8 +117,7 @@ impl Map {
     }
 
     fn parameter(&mut self, b: &mut Build, line: &Directive, key: &[u8]) -> Result<(), ConfError> {
-        let value = self.values.len();
-        self.values.push(Value::compile(b, line, line.word(0))?);
+        let value = self.value(b, line)?;
         match key {
             b"default" => match self.default.replace(value) {
                 None => Ok(()),
@@ -104,42 +137,69 @@ impl Map {
         }
     }
 
-    fn name(&mut self, line: &Directive, name: &[u8], value: usize) -> Result<(), ConfError> {
-        let shown = String::from_utf8_lossy(name);
-        let name = name.to_ascii_lowercase();
+    fn value(&mut self, b: &mut Build, line: &Directive) -> Result<Found, ConfError> {
+        let text = line.arg(0);
+        if memchr::memchr(b'$', text).is_none() {
+            return Ok(Found::Text(self.texts.add(text)));
+        }
+        self.compiled.push(Value::compile(b, line, line.word(0))?);
+        Ok(Found::Compiled(self.compiled.len() - 1))
+    }
+
+    fn name(&mut self, line: &Directive, name: &[u8], value: Found) -> Result<(), ConfError> {
+        self.lower.clear();
+        self.lower.extend(name.iter().map(u8::to_ascii_lowercase));
         let kind = if self.hostnames {
-            NameKind::of(&name)
+            NameKind::of(&self.lower)
         } else {
             NameKind::Exact
         };
-        if matches!(kind, NameKind::Invalid) {
-            return Err(ConfError::at(
-                line,
-                format!("invalid hostname or wildcard \"{shown}\""),
-            ));
-        }
-        if !self.names.add(&kind, &name, value) {
-            return Err(ConfError::at(
-                line,
-                format!("conflicting parameter \"{shown}\""),
-            ));
-        }
-        Ok(())
+        let wrong = match kind {
+            NameKind::Invalid => "invalid hostname or wildcard",
+            _ if self.names.add(&kind, &self.lower, value.number()) => return Ok(()),
+            _ => "conflicting parameter",
+        };
+        let shown = String::from_utf8_lossy(name);
+        Err(ConfError::at(line, format!("{wrong} \"{shown}\"")))
     }
 
-    /// The value for `subject`.
-    fn find(&self, x: &mut Exchange, subject: &[u8]) -> Option<&Value> {
-        let mut found = self.names.find(&subject.to_ascii_lowercase());
-        if found.is_none() && !subject.is_empty() {
-            // Where one cannot be finished, those behind it are not asked: the request gets 500.
-            found = self
-                .regexes
-                .iter()
-                .find(|(regex, _)| regex.exec(x, subject) != Ok(false))
-                .filter(|_| x.failed_match != FailedMatch::New)
-                .map(|(_, value)| *value);
+    fn finish(mut self, source: Value) -> Map {
+        self.names.shrink();
+        let default = self.default;
+        Map {
+            source,
+            hostnames: self.hostnames,
+            volatile: self.volatile,
+            names: self.names,
+            regexes: self.regexes,
+            default: default.unwrap_or_else(|| Found::Text(self.texts.add(b""))),
+            texts: self.texts.finish(),
+            compiled: self.compiled,
         }
-        found.or(self.default).map(|value| &self.values[value])
+    }
+}
+
+impl Map {
+    fn find(&self, x: &mut Exchange, mut subject: Vec<u8>) -> Found {
+        // Expressions see the case of the subject.
+        let whole = (!self.regexes.is_empty()).then(|| subject.clone());
+        subject.make_ascii_lowercase();
+        if let Some(number) = self.names.find(&subject) {
+            return Found::of(number);
+        }
+        let whole = whole.filter(|whole| !whole.is_empty());
+        whole
+            .and_then(|whole| self.first_regex(x, &whole))
+            .unwrap_or(self.default)
+    }
+
+    fn first_regex(&self, x: &mut Exchange, subject: &[u8]) -> Option<Found> {
+        // Where one cannot be finished, those behind it are not asked: the request gets 500.
+        let mut regexes = self.regexes.iter();
+        regexes
+            .find(|(regex, _)| regex.exec(x, subject) != Ok(false))
+            .filter(|_| x.failed_match != FailedMatch::New)
+            .map(|(_, value)| *value)
     }
 }
 
@@ -149,8 +209,10 @@ impl Compute for Map {
         if self.hostnames && subject.last() == Some(&b'.') {
             subject.pop();
         }
-        let value = self.find(x, &subject);
-        Some(value.map(|value| value.to_vec(x, cx)).unwrap_or_default())
+        Some(match self.find(x, subject) {
+            Found::Text(at) => self.texts.at(at).to_vec(),
+            Found::Compiled(at) => self.compiled[at].to_vec(x, cx),
+        })
     }
 
     fn volatile(&self) -> bool {

@@ -108,7 +108,7 @@ fn unshared(draft: &mut Arc<Draft>) -> &mut Draft {
 fn valid_referers(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     let mut draft = b.conf_mut::<RefererLoc>().draft.take().unwrap_or_else(|| {
         Arc::new(Draft {
-            at: d.clone(),
+            at: d.owned_head(),
             none: false,
             blocked: false,
             server_names: false,

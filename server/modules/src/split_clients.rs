@@ -61,7 +61,7 @@ fn split_clients(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
             let text = format!("invalid percent value \"{}\"", line.name.as_str());
             ConfError::at(line, text)
         })?;
-        shares.push((share, value.text.clone()));
+        shares.push((share, value.text.to_vec()));
         Ok(())
     })?;
     let parts = limits(shares)

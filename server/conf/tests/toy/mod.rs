@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use conf::{
-    Arity, Builder, ConfError, Contexts, Directive, Loader, Memory, Row, Setting, Table, each, walk,
+    Arity, Builder, ConfError, Contexts, Directive, Loader, Memory, Row, Setting, Table, each,
+    walk, walk_file,
 };
 
 /// The main file of every test.
@@ -78,8 +79,8 @@ impl Toy {
 
     /// Loads the main file and applies it.
     pub(crate) fn load(&mut self) -> Result<(), ConfError> {
-        let items = self.loader.load(Path::new(MAIN_FILE))?;
-        walk(self, &items, Contexts::MAIN)
+        let file = self.loader.load(Path::new(MAIN_FILE))?;
+        walk_file(self, &file, Contexts::MAIN)
     }
 
     /// Applies the argument of `-g`.

@@ -2,6 +2,8 @@
 
 use conf::{Arity, Contexts, Row};
 
+use crate::conf_core::{CoreLoc, ResolverLoc};
+use crate::confs::Conf;
 use crate::exchange::Exchange;
 use crate::module::{Content, Handler, Module};
 use crate::testing::{PROBE, World, get};
@@ -64,6 +66,37 @@ fn servers_do_not_see_each_others_settings() {
     };
     assert_eq!(ask("a"), (1, b"/x//y".to_vec()));
     assert_eq!(ask("b"), (1 << 20, b"/x/y".to_vec()));
+}
+
+/// Where the settings of a unit of each location are.
+fn places<T: Conf>(world: &World) -> Vec<*const T> {
+    let locations = world.generation.locations.iter();
+    locations
+        .map(|l| std::ptr::from_ref(l.confs.get()))
+        .collect()
+}
+
+#[test]
+fn levels_that_write_nothing_of_a_unit_share_its_settings() {
+    let world = World::http(
+        "client_max_body_size 1;
+         server { server_name a; location /x { } location /y { } }
+         server { server_name b; location /x { } location /y { client_max_body_size 1; } }
+         server { server_name c; client_max_body_size 1; location /x { } location /y { } }",
+    );
+    // By number: http, then each server with its locations.
+    let core = places::<CoreLoc>(&world);
+    assert_eq!(core[1], core[4], "two servers");
+    assert!(core[2] == core[3] && core[2] == core[5], "their locations");
+    assert_ne!(core[0], core[1], "another depth");
+    assert_ne!(core[6], core[5], "what is written is its own, equal or not");
+    assert_ne!(core[7], core[1]);
+    assert_eq!(core[8], core[9], "both follow from the same server");
+    assert_ne!(core[8], core[2]);
+    let resolver = places::<ResolverLoc>(&world);
+    assert!(resolver[1] == resolver[4] && resolver[1] == resolver[7]);
+    let inner = [2, 3, 5, 6, 8, 9].map(|n| resolver[n]);
+    assert!(inner.iter().all(|place| *place == inner[0]), "{inner:?}");
 }
 
 #[test]

@@ -166,12 +166,25 @@ impl Layers {
 
     /// The finished settings of all layers, by [`LayerId`].
     pub(super) fn finish(self) -> Vec<Confs> {
-        let slots = 0..self.made.len();
-        let ids = (0..self.layers.len()).map(LayerId);
-        ids.map(|id| {
-            let of_slot = |slot: usize| Arc::clone(&self.made[slot][self.index(id, slot)]);
-            Confs::new(slots.clone().map(of_slot))
-        })
-        .collect()
+        let common: Vec<Vec<Option<&Arc<dyn AnyConf>>>> = self
+            .common
+            .iter()
+            .map(|slots| {
+                let slots = self.made.iter().zip(slots);
+                slots.map(|(made, at)| Some(&made[(*at)?])).collect()
+            })
+            .collect();
+        let confs = self.layers.iter().map(|layer| {
+            let mut own = layer.own.iter().peekable();
+            let slots = common[layer.depth].iter().zip(0..);
+            Confs::new(slots.map(|(common, slot)| {
+                let conf = match own.next_if(|(known, _)| *known == slot) {
+                    Some((_, at)) => &self.made[slot][*at],
+                    None => common.expect("made with the level"),
+                };
+                Arc::clone(conf)
+            }))
+        });
+        confs.collect()
     }
 }

@@ -164,8 +164,8 @@ impl Build {
             let items = self.loader.command_line(globals.as_bytes());
             conf::walk(self, &items, Contexts::MAIN)?;
         }
-        let items = self.loader.load(&self.options.conf_path.clone())?;
-        conf::walk(self, &items, Contexts::MAIN)?;
+        let file = self.loader.load(&self.options.conf_path.clone())?;
+        conf::walk_file(self, &file, Contexts::MAIN)?;
         self.finish_main()
     }
 

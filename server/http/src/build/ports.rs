@@ -240,6 +240,7 @@ fn port_addr(
             ));
         }
     }
+    names.shrink();
     Ok(PortAddr {
         addr: None,
         default_server,

@@ -321,11 +321,11 @@ impl CoreLoc {
 
     /// Opens the location's error log, where it has its own; else uses the one given.
     pub fn open_log(&self, default: &ErrorLog, opened: &OpenedLogs) {
-        let log = match &self.error_logs {
+        // Of the locations that share these settings the first opens it.
+        self.opened_log.get_or_init(|| match &self.error_logs {
             None => default.clone(),
             Some(list) => opened.error_log(list),
-        };
-        let _ = self.opened_log.set(log);
+        });
     }
 
     /// Lets the location's own error log take its levels from the same location in a newer configuration.

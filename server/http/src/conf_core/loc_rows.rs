@@ -69,7 +69,7 @@ fn set_root(b: &mut Build, d: &Directive, alias: bool) -> Result<(), ConfError> 
         }
     }
     let absolute = word.text.starts_with(b"/") || word.text.starts_with(b"$");
-    let mut text = word.text.clone();
+    let mut text = word.text.to_vec();
     // The URI begins with a slash; behind `alias` the rest of it does not.
     if alias.is_none() && text.ends_with(b"/") {
         text.pop();
@@ -91,9 +91,9 @@ pub(super) fn types(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         .unwrap_or_default();
     conf::each(b, d.items(), |b, line| {
         for word in &line.args {
-            let old = map.insert(word.text.to_ascii_lowercase(), line.name.text.clone());
+            let old = map.insert(word.text.to_ascii_lowercase(), line.name.text.to_vec());
             if let Some(old) = old
-                && old != line.name.text
+                && old != line.name.as_bytes()
             {
                 let text = format!(
                     "duplicate extension \"{}\", content type: \"{}\", previous content type: \"{}\"",

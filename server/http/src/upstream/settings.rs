@@ -107,7 +107,7 @@ pub fn assign_size<C: PassesOn, T: Typed>(
     field: fn(&mut Written) -> &mut Setting<T>,
 ) -> Result<(), ConfError> {
     assign::<C, T>(b, d, field)?;
-    b.conf_mut::<C>().upstream().written().sizes_at = Some(d.clone());
+    b.conf_mut::<C>().upstream().written().sizes_at = Some(d.owned_head());
     Ok(())
 }
 

@@ -260,7 +260,7 @@ impl Typed for Order {
         for word in &d.args {
             let known = Coding::ALL
                 .into_iter()
-                .find(|coding| coding.token().as_bytes() == word.text);
+                .find(|coding| coding.token().as_bytes() == word.as_bytes());
             let coding = known.ok_or_else(|| ConfError::invalid(d, word))?;
             if order.contains(&coding) {
                 return Err(ConfError::word(
@@ -276,7 +276,7 @@ impl Typed for Order {
         order.extend(Coding::ALL.into_iter().filter(|coding| {
             !d.args[..named]
                 .iter()
-                .any(|w| coding.token().as_bytes() == w.text)
+                .any(|w| coding.token().as_bytes() == w.as_bytes())
         }));
         let all = order.try_into().map_err(|_| typed::invalid(d))?;
         Ok(Self(all))

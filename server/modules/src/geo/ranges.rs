@@ -3,15 +3,15 @@
 //! As in nginx a range is kept in pieces that end with a /16 network: a range may lie inside a piece, or be equal to
 //! one, but not reach over it, and only whole pieces can be deleted.
 
-use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
+use super::ordered::Ordered;
 use super::spans::Spans;
 use crate::networks::parse_v4;
 
-/// Pieces by their first address: last address and index of the value.
+/// Pieces by their first address: last address and value.
 #[derive(Default)]
-pub(super) struct Ranges(BTreeMap<u32, (u32, u32)>);
+pub(super) struct Ranges(Ordered<u32, (u32, u32)>);
 
 /// Reads `first-last`.
 pub(super) fn parse(text: &[u8]) -> Option<(u32, u32)> {
@@ -31,7 +31,14 @@ impl Ranges {
     ) -> Result<Vec<u32>, (Ipv4Addr, Ipv4Addr)> {
         let mut replaced = Vec::new();
         for (s, e) in pieces(start, end) {
-            let old = self.0.range(..=e).next_back();
+            if let Ordered::List(list) = &mut self.0
+                && list.last().is_none_or(|(_, (end, _))| *end < s)
+            {
+                list.push((s, (e, value)));
+                continue;
+            }
+            let tree = self.0.tree();
+            let old = tree.range(..=e).next_back();
             if let Some((&old_start, &(old_end, old_value))) = old
                 && old_end >= s
             {
@@ -42,23 +49,23 @@ impl Ranges {
                     replaced.push(old_value);
                 }
                 if s > old_start {
-                    self.0.insert(old_start, (s - 1, old_value));
+                    tree.insert(old_start, (s - 1, old_value));
                 }
                 if e < old_end {
-                    self.0.insert(e + 1, (old_end, old_value));
+                    tree.insert(e + 1, (old_end, old_value));
                 }
             }
-            self.0.insert(s, (e, value));
+            tree.insert(s, (e, value));
         }
         Ok(replaced)
     }
 
     /// Deletes a range; false if a piece of it was not there.
     pub(super) fn delete(&mut self, start: u32, end: u32) -> bool {
-        let mut there = true;
+        let (mut there, tree) = (true, self.0.tree());
         for (s, e) in pieces(start, end) {
-            if self.0.get(&s).is_some_and(|(old_end, _)| *old_end == e) {
-                self.0.remove(&s);
+            if tree.get(&s).is_some_and(|(old_end, _)| *old_end == e) {
+                tree.remove(&s);
             } else {
                 there = false;
             }
@@ -67,15 +74,16 @@ impl Ranges {
     }
 
     /// The finished list, with a value for what is in no range.
-    pub(super) fn finish(&self, default: u32) -> Spans<u32> {
+    pub(super) fn finish(self, default: u32) -> Spans<u32> {
         let mut spans = Spans::default();
         spans.push(0, default);
-        for (start, (end, value)) in &self.0 {
-            spans.push(*start, *value);
+        self.0.for_each(|start, (end, value)| {
+            spans.push(start, value);
             if let Some(next) = end.checked_add(1) {
                 spans.push(next, default);
             }
-        }
+        });
+        spans.shrink();
         spans
     }
 }

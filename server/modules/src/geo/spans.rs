@@ -1,17 +1,21 @@
-//! A sorted list of spans that covers every address, each with the index of a value.
+//! A sorted list of spans that covers every address, each with a value.
 //!
-//! Nested networks are flattened into it, so that the longest prefix needs no walk down a tree.
+//! Nested networks are flattened into it, so that the longest prefix needs no walk down a tree. The first of every
+//! [`BLOCK`] spans stands in a list of its own, which is searched first: it fits into a cache, so that of a million spans
+//! those of one block alone are read.
 
-use std::collections::BTreeMap;
+use super::ordered::Ordered;
 
-/// Networks by address and number of leading bits, with the index of their value.
-pub(super) type Prefixes = BTreeMap<(u128, u8), u32>;
+/// Networks by address and number of leading bits, with their value.
+pub(super) type Prefixes<K> = Ordered<(K, u8), u32>;
 
 /// Spans by their first address; each ends where the next begins.
 #[derive(Debug)]
 pub(super) struct Spans<K> {
     starts: Vec<K>,
     values: Vec<u32>,
+    /// Where each block begins.
+    blocks: Vec<K>,
 }
 
 impl<K> Default for Spans<K> {
@@ -19,6 +23,7 @@ impl<K> Default for Spans<K> {
         Self {
             starts: Vec::new(),
             values: Vec::new(),
+            blocks: Vec::new(),
         }
     }
 }
@@ -29,36 +34,52 @@ impl<K: Copy + Ord> Spans<K> {
         if self.starts.last() == Some(&start) {
             self.starts.pop();
             self.values.pop();
+            self.blocks.truncate(self.starts.len().div_ceil(BLOCK));
         }
         if self.values.last() != Some(&value) {
+            if self.starts.len().is_multiple_of(BLOCK) {
+                self.blocks.push(start);
+            }
             self.starts.push(start);
             self.values.push(value);
         }
     }
 
-    /// The index of the value at an address, 0 before the first span.
+    /// Gives back what was reserved for more spans.
+    pub(super) fn shrink(&mut self) {
+        self.starts.shrink_to_fit();
+        self.values.shrink_to_fit();
+        self.blocks.shrink_to_fit();
+    }
+
+    /// The value at an address, 0 before the first span.
     pub(super) fn find(&self, at: K) -> u32 {
-        match self.starts.partition_point(|start| *start <= at) {
-            0 => 0,
-            n => self.values[n - 1],
-        }
+        let begun = |start: &K| *start <= at;
+        let Some(block) = self.blocks.partition_point(begun).checked_sub(1) else {
+            return 0;
+        };
+        let rest = &self.starts[block * BLOCK..];
+        let rest = &rest[..rest.len().min(BLOCK)];
+        // The first of the block has begun.
+        self.values[block * BLOCK + rest.partition_point(begun) - 1]
     }
 }
 
-impl<K: Copy + Ord + TryFrom<u128>> Spans<K> {
+impl<K: Copy + Ord + Into<u128> + TryFrom<u128>> Spans<K> {
     /// Flattens networks of addresses that have `width` bits.
-    pub(super) fn of_prefixes(prefixes: &Prefixes, width: u8) -> Self {
+    pub(super) fn of_prefixes(prefixes: Prefixes<K>, width: u8) -> Self {
         let mut spans = Self::default();
         // The networks around the place reached, outermost first: last address and value.
         let mut around: Vec<(u128, u32)> = Vec::new();
-        for ((start, bits), value) in prefixes {
-            spans.leave(&mut around, |end| end < *start);
-            spans.begin(*start, *value);
+        prefixes.for_each(|(start, bits), value| {
             let host_bits = u32::from(width - bits);
             let size = 1u128.checked_shl(host_bits).unwrap_or(0);
-            around.push((start | size.wrapping_sub(1), *value));
-        }
+            spans.leave(&mut around, |end| end < start.into());
+            spans.push(start, value);
+            around.push((start.into() | size.wrapping_sub(1), value));
+        });
         spans.leave(&mut around, |_| true);
+        spans.shrink();
         spans
     }
 
@@ -66,35 +87,41 @@ impl<K: Copy + Ord + TryFrom<u128>> Spans<K> {
     fn leave(&mut self, around: &mut Vec<(u128, u32)>, passed: impl Fn(u128) -> bool) {
         while let Some((end, _)) = around.pop_if(|(end, _)| passed(*end)) {
             let value = around.last().map_or(0, |(_, value)| *value);
-            if let Some(next) = end.checked_add(1) {
-                self.begin(next, value);
+            // Behind the last address there is, no span begins.
+            if let Some(Ok(next)) = end.checked_add(1).map(K::try_from) {
+                self.push(next, value);
             }
-        }
-    }
-
-    /// Begins a span unless it lies behind the last address there is.
-    fn begin(&mut self, start: u128, value: u32) {
-        if let Ok(start) = K::try_from(start) {
-            self.push(start, value);
         }
     }
 }
 
+/// Spans of a block: their addresses are four lines of a cache, those of IPv6 sixteen.
+const BLOCK: usize = 64;
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+
+    fn tree<K: Ord, const N: usize>(entries: [((K, u8), u32); N]) -> Prefixes<K> {
+        Ordered::Tree(entries.into())
+    }
+
+    fn mask(bits: u8) -> u32 {
+        u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0)
+    }
 
     #[test]
     fn the_longest_prefix_wins() {
-        let prefixes: Prefixes = [
+        let prefixes = [
             ((0x0a00_0000, 8), 1),
             ((0x0a01_0000, 16), 2),
             ((0x0a01_0100, 24), 3),
             ((0x0a01_0101, 32), 4),
             ((0xffff_ff00, 24), 5),
-        ]
-        .into();
-        let spans: Spans<u32> = Spans::of_prefixes(&prefixes, 32);
+        ];
+        let spans: Spans<u32> = Spans::of_prefixes(tree(prefixes), 32);
         for (at, value) in [
             (0, 0),
             (0x09ff_ffff, 0),
@@ -118,7 +145,7 @@ mod tests {
 
     #[test]
     fn spans_give_what_a_walk_through_all_networks_gives() {
-        let mut prefixes = Prefixes::new();
+        let mut prefixes = BTreeMap::new();
         let mut seed = 7u32;
         let mut next = || {
             seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -126,15 +153,13 @@ mod tests {
         };
         for value in 1..200 {
             let bits = (next() % 33) as u8;
-            let net = u128::from((next() << 24) | (next() % 4)) & (u128::MAX << (32 - bits));
+            let net = ((next() << 24) | (next() % 4)) & mask(bits);
             prefixes.insert((net, bits), value);
         }
-        let spans: Spans<u32> = Spans::of_prefixes(&prefixes, 32);
+        let spans: Spans<u32> = Spans::of_prefixes(Ordered::Tree(prefixes.clone()), 32);
         for _ in 0..5000 {
             let at = (next() << 24) | (next() % 8);
-            let fits = |((net, bits), _): &(&(u128, u8), &u32)| {
-                u128::from(at) & (u128::MAX << (32 - bits)) == *net
-            };
+            let fits = |((net, bits), _): &(&(u32, u8), &u32)| at & mask(*bits) == *net;
             let longest = prefixes
                 .iter()
                 .filter(fits)
@@ -149,8 +174,25 @@ mod tests {
 
     #[test]
     fn a_network_may_be_all_addresses() {
-        let spans: Spans<u128> = Spans::of_prefixes(&[((0, 0), 1), ((1, 128), 2)].into(), 128);
+        let spans: Spans<u128> = Spans::of_prefixes(tree([((0, 0), 1), ((1, 128), 2)]), 128);
         assert_eq!([0, 1, 2, u128::MAX].map(|at| spans.find(at)), [1, 2, 1, 1]);
         assert_eq!(Spans::<u32>::default().find(5), 0);
+    }
+
+    #[test]
+    fn spans_of_whole_and_of_broken_blocks_are_found() {
+        for count in [1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 3 * BLOCK + 5] {
+            let mut spans = Spans::default();
+            for n in 0..count as u32 {
+                // Each is begun twice in its place: the second time counts.
+                spans.push(n * 10 + 5, 9999);
+                spans.push(n * 10 + 5, n + 1);
+            }
+            assert_eq!(spans.blocks.len(), count.div_ceil(BLOCK));
+            for at in 0..count as u32 * 10 + 20 {
+                let expected = (at + 5) / 10;
+                assert_eq!(spans.find(at), expected.min(count as u32), "{count} {at}");
+            }
+        }
     }
 }

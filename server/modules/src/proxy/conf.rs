@@ -183,7 +183,10 @@ impl Typed for Protocols {
             return Err(ConfError::word(d, word, text));
         }
         Ok(Self(
-            d.args.iter().map(|word| word.text.clone().into()).collect(),
+            d.args
+                .iter()
+                .map(|word| word.text.to_vec().into())
+                .collect(),
         ))
     }
 }

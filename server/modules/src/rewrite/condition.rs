@@ -164,7 +164,7 @@ fn file_test(x: &mut Exchange, cx: &mut Ctx<'_>, test: FileTest, path: &[u8]) ->
 
 /// The words between the parentheses.
 fn strip_parentheses(d: &Directive) -> Result<Vec<Vec<u8>>, ConfError> {
-    let mut words: Vec<Vec<u8>> = d.args.iter().map(|w| w.text.clone()).collect();
+    let mut words: Vec<Vec<u8>> = d.args.iter().map(|w| w.text.to_vec()).collect();
     let bad = |n: usize| {
         ConfError::word(
             d,

@@ -126,6 +126,33 @@ fn geo_deletes_and_includes() {
 }
 
 #[test]
+fn geo_takes_a_list_in_any_order() {
+    let in_order = |n: usize| n;
+    let in_none = |n: usize| n * 617 % 1000;
+    let list = |form: fn(usize) -> String, order: fn(usize) -> usize| -> String {
+        (0..1000).map(|n| form(order(n))).collect()
+    };
+    let network = |n: usize| format!("10.{}.{}.0/24 {};\n", n >> 8, n & 255, n % 3);
+    let range = |n: usize| format!("10.{0}.{1}.0-10.{0}.{1}.255 {2};\n", n >> 8, n & 255, n % 3);
+    let mut site = Site::http(&format!(
+        "geo $arg_ip $a {{ {} }} geo $arg_ip $b {{ {} }}
+         geo $arg_ip $c {{ ranges; {} }} geo $arg_ip $d {{ ranges; {} }}
+         server {{ return 200 \"$a $b $c $d\"; }}",
+        list(network, in_order),
+        list(network, in_none),
+        list(range, in_order),
+        list(range, in_none),
+    ));
+    for n in 0..1000 {
+        let ip = format!("10.{}.{}.{}", n >> 8, n & 255, n % 256);
+        let value = n % 3;
+        let expected = format!("{value} {value} {value} {value}");
+        assert_eq!(site.get(&format!("/?ip={ip}")).body, expected, "{ip}");
+    }
+    assert_eq!(site.get("/?ip=10.3.232.0").body, "   ");
+}
+
+#[test]
 fn geo_by_ranges() {
     let mut site = Site::http(
         "geo $arg_ip $geo {

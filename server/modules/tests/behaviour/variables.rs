@@ -143,6 +143,59 @@ fn a_map_is_looked_up_in_nginx_order() {
 }
 
 #[test]
+fn values_of_a_map_are_texts_or_have_variables() {
+    let mut site = Site::http(
+        "map $arg_h $m {
+             one same;
+             two \"same\";
+             three \"\";
+             four \"a \\\"b\\\"\";
+             five $arg_v;
+             six same$arg_v;
+             ~^(C)$ seen-$1;
+         }
+         server { return 200 [$m]; }",
+    );
+    for (key, expected) in [
+        ("one", "[same]"),
+        ("TWO", "[same]"),
+        ("three", "[]"),
+        ("four", "[a \"b\"]"),
+        ("five", "[x]"),
+        ("six", "[samex]"),
+        ("C", "[seen-C]"),
+        ("c", "[]"),
+        ("none", "[]"),
+    ] {
+        assert_eq!(site.get(&format!("/?v=x&h={key}")).body, expected, "{key}");
+    }
+}
+
+#[test]
+fn a_map_of_many_lines_has_each_of_them() {
+    let exact = (0..5000).map(|n| format!("k{n}.example {n};\n"));
+    let wildcards = (0..5000).map(|n| format!("*.w{n}.example w{};\n", n % 7));
+    let lines: String = exact.chain(wildcards).collect();
+    let mut site = Site::http(&format!(
+        "map $arg_h $m {{ hostnames; default none; {lines} }} server {{ return 200 $m; }}"
+    ));
+    for n in (0..5000).step_by(499) {
+        for (host, expected) in [
+            (format!("k{n}.example"), format!("{n}")),
+            (format!("a.W{n}.example"), format!("w{}", n % 7)),
+            (
+                format!("{}w{n}.example", "a.".repeat(400)),
+                format!("w{}", n % 7),
+            ),
+            (format!("w{n}.example"), "none".to_owned()),
+            (format!("k{n}.exampl"), "none".to_owned()),
+        ] {
+            assert_eq!(site.get(&format!("/?h={host}")).body, expected, "{host}");
+        }
+    }
+}
+
+#[test]
 fn maps_that_need_each_other_end() {
     let mut site = Site::http(
         "map $b $a { default $b; } map $a $b { default $a; } server { return 200 [$a]; }",

@@ -153,10 +153,7 @@ impl Groups {
             resolver: None,
             resolver_timeout_ms: None,
             has_no_port,
-            at: Directive {
-                block: None,
-                ..d.clone()
-            },
+            at: d.owned_head(),
         });
         let id = self.list.len() - 1;
         let name = name.to_ascii_lowercase().into_bytes();
