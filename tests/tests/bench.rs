@@ -7,6 +7,7 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use firstbyte_tests::busy::{inconclusive, worst_stall_while};
 use firstbyte_tests::wait::holds_within;
 use firstbyte_tests::{Outcome, Signal, TempDir, peer, process, run, wait_until};
 use lab::{bench, number, report, server, url};
@@ -369,12 +370,18 @@ fn two_servers_take_turns_and_get_a_verdict() {
         "--requests",
         "60",
     ];
-    let report = report(&[&words[..], &["--blocks", "6", "--warm-up", "0.05"]].concat());
+    let words = [&words[..], &["--blocks", "6", "--warm-up", "0.05"]].concat();
+    let mut found = Value::Null;
+    let worst = worst_stall_while(|| found = report(&words));
+    let report = found;
     assert_eq!(
         report["servers"][1]["blocks"].as_array().map(Vec::len),
         Some(6)
     );
     let rate = &report["comparison"][0];
+    if rate["verdict"] == "no difference seen" && worst > STALL_MOST {
+        return inconclusive(&format!("threads were kept waiting for {worst:?}"));
+    }
     assert_eq!(
         (&rate["figure"], &rate["verdict"]),
         (&"rate".into(), &"first is better".into()),
@@ -466,3 +473,6 @@ fn server_is_measured_through_a_link() {
     let wrong = bench(&[&url, "--via", "40parsecs"]);
     assert_refused(&wrong, "40parsecs");
 }
+
+/// A block of sixty handshakes takes some hundred milliseconds: longer waits may be larger than what is to be seen.
+const STALL_MOST: Duration = Duration::from_millis(10);
