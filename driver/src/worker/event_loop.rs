@@ -213,21 +213,27 @@ pub trait EventLoop: Sized {
     /// Gives connections to the attempts that were asked for: each its own, or several one.
     fn dial(&mut self) {
         let mut calls = std::mem::take(&mut self.parts().1.dialer.calls);
-        let mut groups = Groups::default();
-        for dial in calls.drain(..) {
-            let shared = self.parts().1;
-            if dial.call.is_given_up() {
-                continue;
-            }
-            if shared.attempts.may_share(&dial, shared.clock.mono_ms) {
-                groups.add(dial.route, dial.call);
-            } else {
-                self.begin_attempt(Group::alone(dial.route, dial.call));
-            }
-        }
-        for group in groups.all() {
+        let (mut drained, mut groups) = (calls.drain(..), Groups::default());
+        loop {
+            let group = match drained.next() {
+                Some(dial) if dial.call.is_given_up() => continue,
+                Some(dial) => {
+                    let shared = self.parts().1;
+                    if shared.attempts.may_share(&dial, shared.clock.mono_ms) {
+                        groups.add(dial.route, dial.call);
+                        continue;
+                    }
+                    Group::alone(dial.route, dial.call)
+                }
+                None => match groups.take() {
+                    Some(group) => group,
+                    None => break,
+                },
+            };
+            // The one call, so that it is inlined.
             self.begin_attempt(group);
         }
+        drop(drained);
         let dialer = &mut self.parts().1.dialer;
         if dialer.calls.is_empty() {
             // The list is put back with its memory.

@@ -94,6 +94,13 @@ impl Attempt {
         self.may_be_whole() && self.plan.as_ref().is_some_and(is_sound)
     }
 
+    /// Whether the answer is not what the protocol says, so that what follows it on the connection need not be believed.
+    pub(crate) fn is_wrong(&self) -> bool {
+        let is_wrong = |plan: &Plan| plan.bad || plan.whole_at != plan.text.len();
+        let spoken = self.speaks == Speaks::Memcached && self.plan.as_ref().is_some_and(is_wrong);
+        self.is_behind_wrong || spoken
+    }
+
     /// Whether the attempt may fail though nothing of the answer is missing but its end: that is broken, or does not come in
     /// time.
     pub(crate) fn may_fail_late(&self, now_ms: u64) -> bool {

@@ -48,8 +48,8 @@ pub(crate) struct Server {
     /// How often it leaves while it is idle, times in a thousand.
     leaves: u32,
     counted_lost: bool,
-    /// An answer was wrong, so that those to requests sent behind it need not be believed.
-    is_wrong: bool,
+    /// The last attempt.
+    last: Option<usize>,
     /// What is still to be done after the answer before.
     closing: Option<After>,
 }
@@ -124,7 +124,7 @@ impl All {
             is_done: false,
             leaves: *random.pick(&[0, 0, 30, 200]),
             counted_lost: false,
-            is_wrong: false,
+            last: None,
             closing: None,
         });
         Ok(wire)
@@ -294,7 +294,6 @@ impl Server {
             if !record.is_over && plan.after != After::Keep && !goes_on {
                 self.closing = Some(plan.after);
             }
-            self.is_wrong |= plan.bad || plan.whole_at > plan.text.len();
             book.pipelined += usize::from(self.speaks == Speaks::Memcached);
             self.reader.next();
             self.attempt = None;
@@ -330,7 +329,10 @@ impl Server {
             return Err(format!("request {ask} is a second one on its connection"));
         }
         self.requests += 1;
+        let before = self.last.map(|last| &book.attempts[last]);
+        let is_behind_wrong = before.is_some_and(Attempt::is_wrong);
         self.attempt = Some(book.attempts.len());
+        self.last = self.attempt;
         book.attempts.push(Attempt {
             ask,
             part,
@@ -339,7 +341,7 @@ impl Server {
             begun_ms: now_ms,
             is_whole: false,
             plan: None,
-            is_behind_wrong: self.is_wrong,
+            is_behind_wrong,
             said: 0,
             is_over: false,
         });

@@ -22,7 +22,7 @@ pub struct Group {
 
 /// Attempts of one turn, by their routes.
 #[derive(Default)]
-pub struct Groups(Vec<Group>);
+pub struct Groups(VecDeque<Group>);
 
 /// What an attempt on a shared connection knows of the others.
 pub(super) struct Pipeline {
@@ -79,13 +79,13 @@ impl Groups {
         let fits = |group: &Group| 1 + group.behind.len() < PIPELINE_MAX && group.route == route;
         match last.find(|group| fits(group)) {
             Some(group) => group.behind.push(call),
-            None => self.0.push(Group::alone(route, call)),
+            None => self.0.push_back(Group::alone(route, call)),
         }
     }
 
-    /// All groups.
-    pub fn all(self) -> Vec<Group> {
-        self.0
+    /// Takes the first group.
+    pub fn take(&mut self) -> Option<Group> {
+        self.0.pop_front()
     }
 }
 

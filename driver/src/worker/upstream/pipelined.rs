@@ -1,9 +1,9 @@
 //! Requests of several exchanges on one connection: they leave in one write, and their answers come in one read.
 //!
-//! Requests that may be repeated and were made in one turn for the same server share a connection, of protocols where that
-//! is cheap ([`engine::pipelines`]); [`Groups`](super::Groups) finds them, so that no request waits for company. The engine withholds an
-//! answer that others follow until its end is seen; then the exchange is told all of it, however little it reads. The last
-//! request has nobody behind it: once its answer begins, the connection is as any other (`State::Busy`).
+//! Requests that were made in one turn for the same server share a connection, of protocols for which that is worth it
+//! ([`engine::pipelines`]); [`Groups`](super::Groups) finds them, so that no request waits for company. The engine withholds
+//! an answer that others follow until its end is seen; then the exchange is told all of it, however little it reads. The
+//! last request has nobody behind it: once its answer begins, the connection is as any other (`State::Busy`).
 //!
 //! Nobody fails by another's request. Where the server breaks the protocol, closes the connection, announces more than
 //! others may wait for, or has not answered all within [`LATE_MS`], those without an answer are asked again, each on a
@@ -201,8 +201,12 @@ pub(super) fn receive<N: Net>(
         let told = pipeline.tell(a, now_ms);
         let rest = pipeline.received_bytes - pipeline.told_bytes;
         let is_last = pipeline.behind.is_empty() && rest > 0;
+        let is_early = rest > 0 && pipeline.front_left > 0;
         a.pipeline = Some(pipeline);
         told?;
+        if is_early {
+            return Err(Ending::AskAgain);
+        }
         if is_last {
             promote(c, rest, now_ms)?;
         }
@@ -219,6 +223,10 @@ impl Pipeline {
                 Some(Event::Failed(_)) => return Err(Ending::AskAgain),
                 Some(Event::Upstream(event)) => event,
             };
+            if self.front_left > 0 {
+                // Nobody can have answered what was not sent.
+                return Err(Ending::AskAgain);
+            }
             let is_end = matches!(event, UpstreamEvent::End);
             if let UpstreamEvent::Head(head, bytes) = &event {
                 self.answer_bytes = engine::answer_bytes(head, *bytes);
@@ -287,8 +295,9 @@ pub(super) fn deadline(a: &Active) -> u64 {
     }
 }
 
-/// How long answers to requests that share a connection may take before each is asked for alone: far longer than a server
-/// takes that has them in memory, and no longer than one is waited for whose answer takes its time for another reason.
+/// How long answers to requests that share a connection may take before each is asked for alone. A server that has values in
+/// memory takes far less, even where its system lets it run for a part of each 100 ms only; who waits behind a slow answer
+/// waits no longer than this.
 const LATE_MS: u64 = 250;
 /// How long a server gets one request at a time on a connection after requests that shared one were not answered.
 const PAUSE_MS: u64 = 1000;
