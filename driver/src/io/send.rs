@@ -8,9 +8,21 @@ use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 
 use engines::http::{FileRange, Front, OutputQueue};
+use sys::page_cache;
 use sys::socket::{self, Sent};
 
-/// Sends from the front of `gather` until it is empty, the socket is full or `limit` bytes are sent.
+use super::read_pool;
+
+/// What becomes of file bytes that are not in the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// The call waits for the disk.
+    Wait,
+    /// The call ends before them; the socket is not full then.
+    Stop,
+}
+
+/// Sends from the front of `gather` until it is empty, the socket is full or `limit` bytes are sent, or as `missing` says.
 /// One sendfile call takes at most `sendfile_max_chunk` bytes (0: no bound).
 ///
 /// # Errors
@@ -21,6 +33,7 @@ pub fn send_gather(
     gather: &mut OutputQueue,
     limit: u64,
     sendfile_max_chunk: u64,
+    missing: Missing,
 ) -> io::Result<Sent> {
     let chunk = match sendfile_max_chunk {
         0 => u64::MAX,
@@ -29,12 +42,18 @@ pub fn send_gather(
     let mut sent = Sent::default();
     while sent.bytes < limit && !sent.blocked {
         let room = limit - sent.bytes;
-        inline_small_file(gather)?;
+        let follows = inline_small_file(gather, missing)?;
         let step = match gather.front() {
             None => break,
-            Some(Front::Bytes(_)) => send_memory(socket.as_fd(), gather, room)?,
+            Some(Front::Bytes(_)) => send_memory(socket.as_fd(), gather, room, follows)?,
             Some(Front::File(range)) => {
-                let len = range.len.min(room).min(chunk);
+                let mut len = range.len.min(room).min(chunk);
+                if missing == Missing::Stop {
+                    len = read_pool::cached_bytes(range, len);
+                    if len == 0 {
+                        break;
+                    }
+                }
                 socket::send_file(socket.as_fd(), range.file.as_ref(), range.offset, len)?
             }
         };
@@ -53,6 +72,14 @@ pub fn read_file(range: &FileRange, buffer: &mut [u8]) -> io::Result<usize> {
     socket::read_at(range.file.as_ref(), range.offset, buffer)
 }
 
+/// Reads as [`read_file`] does, as far as that does not wait.
+///
+/// # Errors
+/// `WouldBlock` when the first byte is not in the page cache; else the file's error.
+pub fn read_cached(range: &FileRange, buffer: &mut [u8]) -> io::Result<usize> {
+    page_cache::read_cached(range.file.as_ref(), range.offset, buffer)
+}
+
 /// Appends the bytes of `range` to `bytes`, which is left as it was on an error.
 ///
 /// # Errors
@@ -61,12 +88,17 @@ pub fn read_range(range: &FileRange, bytes: &mut Vec<u8>) -> io::Result<()> {
     socket::append_at(range.file.as_ref(), range.offset, range.len, bytes)
 }
 
-fn send_memory(socket: impl AsFd, gather: &OutputQueue, room: u64) -> io::Result<Sent> {
+fn send_memory(
+    socket: impl AsFd,
+    gather: &OutputQueue,
+    room: u64,
+    follows: bool,
+) -> io::Result<Sent> {
     let mut slices = [IoSlice::new(&[]); SLICES_MAX];
     let count = gather.slices(&mut slices);
     let whole = whole_within(&slices[..count], room);
     // A file that follows in this very call may share the last segment. Else nothing is held back.
-    let more = whole.count > 0 && whole.count == count && whole.bytes < room && gather.file_after();
+    let more = whole.count > 0 && whole.count == count && whole.bytes < room && follows;
     if whole.count > 1 {
         return socket::send_vectored(socket, &slices[..whole.count], more);
     }
@@ -77,22 +109,37 @@ fn send_memory(socket: impl AsFd, gather: &OutputQueue, room: u64) -> io::Result
     socket::send(socket, part, more)
 }
 
-/// Reads the first file piece into the bytes before it when it is small, so that both leave in one call.
-fn inline_small_file(gather: &mut OutputQueue) -> io::Result<()> {
+/// Reads the first file piece into the bytes before it when it is small, so that both leave in one call. Returns whether a
+/// file piece follows those bytes in this call, so that they may wait for it.
+fn inline_small_file(gather: &mut OutputQueue, missing: Missing) -> io::Result<bool> {
+    let mut follows = false;
     let result = gather.inline_front_file(|range, bytes| {
         if range.len > INLINE_FILE_BYTES {
-            return Err(NotInlined::TooLarge);
+            // A large file's first bytes wait for nothing: one segment more is nothing beside it.
+            follows = range.len < HEAD_ALONE_BYTES
+                && (missing == Missing::Wait
+                    || page_cache::is_cached(range.file.as_ref(), range.offset));
+            return Err(NotInlined::Not);
         }
-        read_range(range, bytes).map_err(NotInlined::Failed)
+        let read = match missing {
+            Missing::Wait => read_range(range, bytes),
+            Missing::Stop => {
+                page_cache::append_cached(range.file.as_ref(), range.offset, range.len, bytes)
+            }
+        };
+        read.map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => NotInlined::Not,
+            _ => NotInlined::Failed(error),
+        })
     });
     match result {
-        Ok(()) | Err(NotInlined::TooLarge) => Ok(()),
+        Ok(()) | Err(NotInlined::Not) => Ok(follows),
         Err(NotInlined::Failed(error)) => Err(error),
     }
 }
 
 enum NotInlined {
-    TooLarge,
+    Not,
     Failed(io::Error),
 }
 
@@ -123,6 +170,11 @@ const SLICES_MAX: usize = 64;
 /// Files up to this many bytes are copied behind the head instead of sent by sendfile: one system
 /// call less, and one segment for head and body. To be tuned by measurement.
 pub const INLINE_FILE_BYTES: u64 = 16 * 1024;
+
+/// Before a file of at least this many bytes the head is sent for itself: the client has it before the first pages of the
+/// file are looked up and sent, for one segment more among a hundred and eighty. Where the pages wait for acknowledgements,
+/// it also costs the server less time (benches/README.md, "Large files").
+const HEAD_ALONE_BYTES: u64 = 256 << 10;
 
 #[cfg(test)]
 #[path = "send_tests.rs"]

@@ -54,7 +54,7 @@ fn small_file_leaves_with_the_head_in_one_send() {
     let mut gather = OutputQueue::default();
     gather.push_bytes(b"head ");
     gather.push(range(b"xxbody", 2, 4));
-    let sent = send_gather(&ours, &mut gather, u64::MAX, 0).expect("send");
+    let sent = send_gather(&ours, &mut gather, u64::MAX, 0, Missing::Wait).expect("send");
     assert_eq!(
         sent,
         Sent {
@@ -77,7 +77,8 @@ fn large_file_and_full_socket_arrive_whole_and_in_order() {
     gather.push_bytes(b"tail");
     let (mut received, mut blocked) = (Vec::new(), 0);
     while !gather.is_empty() {
-        let sent = send_gather(&ours, &mut gather, u64::MAX, 64 * 1024).expect("send");
+        let sent =
+            send_gather(&ours, &mut gather, u64::MAX, 64 * 1024, Missing::Wait).expect("send");
         blocked += usize::from(sent.blocked);
         received.extend(read_available(&mut peer));
     }
@@ -96,7 +97,7 @@ fn limit_is_kept_in_memory_and_in_files() {
     gather.push_bytes(b"0123456789");
     gather.push(range(&body, 0, 100_000));
     for (limit, total) in [(4, 4), (10, 14), (1_000, 1_014), (0, 1_014)] {
-        let sent = send_gather(&ours, &mut gather, limit, 0).expect("send");
+        let sent = send_gather(&ours, &mut gather, limit, 0, Missing::Wait).expect("send");
         assert_eq!(
             sent,
             Sent {
@@ -116,7 +117,8 @@ fn file_shorter_than_promised_is_unexpected_eof() {
         let mut gather = OutputQueue::default();
         gather.push_bytes(b"head");
         gather.push(range(b"short", 0, len));
-        let error = send_gather(&ours, &mut gather, u64::MAX, 0).expect_err("too short");
+        let error =
+            send_gather(&ours, &mut gather, u64::MAX, 0, Missing::Wait).expect_err("too short");
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 }
@@ -127,6 +129,6 @@ fn closed_peer_is_an_error_and_no_signal() {
     drop(peer);
     let mut gather = OutputQueue::default();
     gather.push_bytes(b"x");
-    let error = send_gather(&ours, &mut gather, u64::MAX, 0).expect_err("closed");
+    let error = send_gather(&ours, &mut gather, u64::MAX, 0, Missing::Wait).expect_err("closed");
     assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
 }

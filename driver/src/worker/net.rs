@@ -6,12 +6,16 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use engines::http::{FileRange, OutputQueue};
 use server_base::connector::{SocketOptions, UpstreamAddr};
+use server_base::offload::Full;
+use server_base::thread_pool::ThreadPool;
+use server_base::waker::RemoteWaker;
 use sys::connect::{self, Address, ConnectError, Connecting};
 use sys::socket::{self, Sent};
 use sys::tcp_info::tcp_info;
 use sys::timestamps::{self, Stamp};
 
-use crate::io::send;
+use crate::io::read_pool::{self, Fetch};
+use crate::io::send::{self, Missing};
 
 /// Sockets as the worker sees them.
 pub trait Net {
@@ -53,6 +57,20 @@ pub trait Net {
         chunk: u64,
     ) -> io::Result<Sent>;
 
+    /// Sends as [`Self::send`] does, and ends before file bytes that are not in memory.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    fn send_cached(
+        &mut self,
+        socket: &mut Self::Socket,
+        out: &mut OutputQueue,
+        limit: u64,
+        chunk: u64,
+    ) -> io::Result<Sent> {
+        self.send(socket, out, limit, chunk)
+    }
+
     /// Sends bytes; gives how many the socket took, 0 where it is full.
     ///
     /// # Errors
@@ -64,6 +82,27 @@ pub trait Net {
     /// # Errors
     /// The file's error.
     fn read_file(&mut self, range: &FileRange, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Reads as [`Self::read_file`] does, bytes that are in memory.
+    ///
+    /// # Errors
+    /// `WouldBlock` when the first of them is not, else the file's error.
+    fn read_cached(&mut self, range: &FileRange, buffer: &mut [u8]) -> io::Result<usize> {
+        self.read_file(range, buffer)
+    }
+
+    /// Whether [`Self::send_cached`] and [`Self::read_cached`] do end before bytes that are not in memory.
+    fn stops_at_missing(&self) -> bool {
+        false
+    }
+
+    /// Has the begin of `range` read into memory by a thread of `pool`, and wakes then.
+    ///
+    /// # Errors
+    /// Too much waits for that pool already.
+    fn fetch(&mut self, _: &FileRange, _: &ThreadPool, _: RemoteWaker) -> Result<Fetch, Full> {
+        Err(Full)
+    }
 
     /// Ends our side.
     fn shutdown(&mut self, socket: &mut Self::Socket);
@@ -145,7 +184,17 @@ impl Net for Sockets {
         limit: u64,
         chunk: u64,
     ) -> io::Result<Sent> {
-        send::send_gather(socket, out, limit, chunk)
+        send::send_gather(socket, out, limit, chunk, Missing::Wait)
+    }
+
+    fn send_cached(
+        &mut self,
+        socket: &mut OwnedFd,
+        out: &mut OutputQueue,
+        limit: u64,
+        chunk: u64,
+    ) -> io::Result<Sent> {
+        send::send_gather(socket, out, limit, chunk, Missing::Stop)
     }
 
     fn send_bytes(&mut self, socket: &mut OwnedFd, bytes: &[u8]) -> io::Result<usize> {
@@ -154,6 +203,23 @@ impl Net for Sockets {
 
     fn read_file(&mut self, range: &FileRange, buffer: &mut [u8]) -> io::Result<usize> {
         send::read_file(range, buffer)
+    }
+
+    fn read_cached(&mut self, range: &FileRange, buffer: &mut [u8]) -> io::Result<usize> {
+        send::read_cached(range, buffer)
+    }
+
+    fn stops_at_missing(&self) -> bool {
+        true
+    }
+
+    fn fetch(
+        &mut self,
+        range: &FileRange,
+        pool: &ThreadPool,
+        waker: RemoteWaker,
+    ) -> Result<Fetch, Full> {
+        read_pool::fetch(range, pool, waker)
     }
 
     fn shutdown(&mut self, socket: &mut OwnedFd) {

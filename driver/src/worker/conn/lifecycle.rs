@@ -15,6 +15,7 @@ use server_http::exchange::State as Progress;
 
 use super::client::{log, log_unfinished};
 use super::exchanges::{finish_all, finish_sent, resume_due};
+use super::fetching;
 use super::h1;
 use super::mux;
 use super::sampling;
@@ -271,6 +272,11 @@ pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
             let exchanges = protocol.exchanges();
             let is_due = |at_ms: Option<u64>| at_ms.is_some_and(|at_ms| at_ms <= now_ms);
             if is_due(exchanges.stuck_at_ms(c.last_progress_ms)) {
+                if fetching::is_waiting(exchanges) {
+                    // It is not the client that takes its time.
+                    c.last_progress_ms = now_ms;
+                    return Ok(());
+                }
                 end_stuck(c, sh)
             } else if is_due(protocol.due_ms()) {
                 resume_due(c, sh);

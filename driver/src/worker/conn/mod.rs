@@ -15,6 +15,7 @@ mod client;
 mod early_responses;
 mod engine;
 mod exchanges;
+mod fetching;
 mod h1;
 mod handshake;
 mod lifecycle;
@@ -84,6 +85,7 @@ pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, ready: Readines
 
 /// Goes on with exchanges of the connection that were woken, then gives it its turn.
 pub fn wake<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, keys: &[WakeKey]) -> Disposition {
+    fetching::wake(c, keys);
     exchanges::resume_woken(c, sh, keys);
     turn(c, sh, Readiness::default())
 }

@@ -5,7 +5,8 @@ use std::io;
 use super::client::log_truncated;
 use super::state::{Closed, Conn, Transport};
 use super::tls::{self, WRITE_BYTES};
-use super::{sampling, timings, trace};
+use super::{fetching, sampling, timings, trace};
+use crate::io::send::Missing;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -89,9 +90,10 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     let result = match &mut c.transport {
         Transport::Tls(tls) => {
             let (net, buffers) = (&mut sh.net, &mut sh.tls_buffers);
-            tls::send(tls, &mut c.socket, out, net, buffers, sh.clock.mono_ms)
+            let now_ms = sh.clock.mono_ms;
+            tls::send(tls, &mut c.socket, out, net, buffers, now_ms, Missing::Stop)
         }
-        _ => sh.net.send(&mut c.socket, out, WRITE_BYTES, chunk),
+        _ => sh.net.send_cached(&mut c.socket, out, WRITE_BYTES, chunk),
     };
     match result {
         Ok(sent) => {
@@ -104,6 +106,9 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
             let more = left > 0 || !exchanges.active.is_empty();
             timings::sent(exchanges, sh);
             trace::sent(c, sh, sent.bytes, left);
+            if left > 0 && c.writable && sent.bytes < WRITE_BYTES && !is_handshaking {
+                fetching::wait(c, sh)?;
+            }
             Ok(c.writable && more && !is_handshaking)
         }
         Err(e) => {
@@ -123,7 +128,15 @@ fn write_tls<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool
     };
     let (net, buffers) = (&mut sh.net, &mut sh.tls_buffers);
     let now_ms = sh.clock.mono_ms;
-    let sent = tls::send(tls, &mut c.socket, &mut sh.nothing, net, buffers, now_ms);
+    let sent = tls::send(
+        tls,
+        &mut c.socket,
+        &mut sh.nothing,
+        net,
+        buffers,
+        now_ms,
+        Missing::Wait,
+    );
     let sent = sent.map_err(|_| Closed)?;
     c.writable = !sent.blocked;
     Ok(false)
