@@ -156,12 +156,7 @@ fn the_serving_thread_reads_where_the_queue_is_full_or_aio_is_off() {
 fn a_file_that_ends_early_ends_the_connection() {
     let mut talk = talk("");
     talk.send(get(&format!("/file/{}/{PIECE}", PIECE - 1)));
-    assert_eq!(talk.end_fetch(false).len() as u64, PIECE - 1);
-    for _ in 0..3 {
-        if talk.disk().fetches.is_empty() {
-            break;
-        }
-        talk.end_fetch(false);
-    }
+    let got = talk.end_fetch(false).len() as u64;
+    assert!(got < PIECE, "{got}");
     assert!(talk.is_closed());
 }
