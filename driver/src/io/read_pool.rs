@@ -23,7 +23,17 @@ use crate::pool::{Limits, Pool};
 /// A piece of a file that a pool reads, or has read.
 #[derive(Debug)]
 pub struct Fetch {
+    len: u64,
     done: Arc<AtomicBool>,
+}
+
+/// Why a read is not begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// As many tasks wait as `max_queue` of the pool allows.
+    Full,
+    /// There are no descriptors.
+    NoDescriptor,
 }
 
 impl Fetch {
@@ -33,10 +43,22 @@ impl Fetch {
         self.done.load(Ordering::Acquire)
     }
 
-    /// A fetch whose end the caller notes in `done`.
+    /// Bytes of the piece; the file may end before them.
     #[must_use]
-    pub fn new(done: Arc<AtomicBool>) -> Self {
-        Self { done }
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether the piece has no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// A fetch of `len` bytes whose end the caller notes in `done`.
+    #[must_use]
+    pub fn new(len: u64, done: Arc<AtomicBool>) -> Self {
+        Self { len, done }
     }
 }
 
@@ -44,27 +66,29 @@ impl Fetch {
 /// before a thread takes it is not begun.
 ///
 /// # Errors
-/// As many tasks wait as `max_queue` of the pool allows, or there are no descriptors.
-pub fn fetch(range: &FileRange, pool: &ThreadPool, waker: RemoteWaker) -> Result<Fetch, Full> {
+/// Why not.
+pub fn fetch(range: &FileRange, pool: &ThreadPool, waker: RemoteWaker) -> Result<Fetch, Refused> {
     let (fetch, work) = task(range, waker)?;
     let limits = Limits {
         threads: pool.threads(),
         waiting: pool.max_queue(),
     };
     let threads = of_name(pool.name());
-    threads.give(work, limits, || {
+    let given = threads.give(work, limits, || {
         std::thread::Builder::new()
             .name("read".to_owned())
             .spawn(move || serve(threads))
             .is_ok()
-    })?;
+    });
+    given.map_err(|Full| Refused::Full)?;
     Ok(fetch)
 }
 
 /// A fetch, and the work that ends it.
-fn task(range: &FileRange, waker: RemoteWaker) -> Result<(Fetch, Work), Full> {
+fn task(range: &FileRange, waker: RemoteWaker) -> Result<(Fetch, Work), Refused> {
     // The thread may read longer than the connection and its file last.
-    let file: OwnedFd = range.file.as_fd().try_clone_to_owned().map_err(|_| Full)?;
+    let file = range.file.as_fd().try_clone_to_owned();
+    let file: OwnedFd = file.map_err(|_| Refused::NoDescriptor)?;
     let (offset, len) = (range.offset, range.len.min(FETCH_BYTES));
     let done = Arc::new(AtomicBool::new(false));
     let wanted = Arc::downgrade(&done);
@@ -76,18 +100,19 @@ fn task(range: &FileRange, waker: RemoteWaker) -> Result<(Fetch, Work), Full> {
             waker.wake();
         }
     };
-    Ok((Fetch::new(done), Box::new(work)))
+    Ok((Fetch::new(len, done), Box::new(work)))
 }
 
 /// How many of the next `len` bytes of `range` would be sent without waiting, as the pages at the ends of pieces tell: none,
-/// [`LOOK_BYTES`], or all up to [`FETCH_BYTES`]. A page that is missing between them costs a wait.
+/// [`LOOK_BYTES`], [`FETCH_BYTES`] or all up to [`WHOLE_BYTES`]. A page that is missing between them costs a wait.
 #[must_use]
 pub fn cached_bytes(range: &FileRange, len: u64) -> u64 {
     let is_cached = |offset| page_cache::is_cached(range.file.as_ref(), offset);
     if !is_cached(range.offset) {
         return 0;
     }
-    for piece in [len.min(FETCH_BYTES), len.min(LOOK_BYTES)] {
+    for most in [WHOLE_BYTES, FETCH_BYTES, LOOK_BYTES] {
+        let piece = len.min(most);
         let last = range.offset + piece.max(1) - 1;
         if last / PAGE_BYTES == range.offset / PAGE_BYTES || is_cached(last) {
             return piece;
@@ -117,6 +142,8 @@ fn serve(pool: &'static Pool) {
 /// Bytes of one task: a disk reads them in little more time than it takes to find them, and what a slow client does not take
 /// soon is not much.
 pub const FETCH_BYTES: u64 = 1 << 20;
+/// Bytes that one look at their ends is good for: what one write sends at most.
+const WHOLE_BYTES: u64 = 2 << 20;
 /// The begin of a piece that is sent while its end is missing.
 pub const LOOK_BYTES: u64 = 128 << 10;
 /// The least page there is.

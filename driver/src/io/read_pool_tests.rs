@@ -55,7 +55,7 @@ fn a_piece_is_read_and_its_connection_woken() {
         wait(&tells);
         assert!(fetch.is_done());
         let piece = promised.min(FETCH_BYTES);
-        assert_eq!(cached_bytes(&range, promised), piece, "of {promised}");
+        assert_eq!(cached_bytes(&range, piece), piece, "of {promised}");
     }
 }
 

@@ -11,19 +11,46 @@ use engines::http::{FileRange, Front, OutputQueue};
 use sys::page_cache;
 use sys::socket::{self, Sent};
 
+use super::read_ahead::ReadAhead;
 use super::read_pool;
 
 /// What becomes of file bytes that are not in the page cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missing {
+#[derive(Clone, Copy, Debug)]
+pub enum Missing<'a> {
     /// The call waits for the disk.
     Wait,
-    /// The call ends before them; the socket is not full then.
-    Stop,
+    /// The call ends before them, and before those that the connection's pool has not read yet; the socket is not full then.
+    Stop(Option<&'a ReadAhead>),
+}
+
+impl Missing<'_> {
+    /// The most bytes that may be sent of `range`.
+    pub(crate) fn most(self, range: &FileRange) -> u64 {
+        match self {
+            Missing::Wait | Missing::Stop(None) => u64::MAX,
+            Missing::Stop(Some(ahead)) => ahead.read_bytes(range).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// How many of the first bytes of `range` can be sent now.
+    fn ready(self, range: &FileRange) -> u64 {
+        match (self, range.len.min(self.most(range))) {
+            (Missing::Stop(_), len) if len > 0 => read_pool::cached_bytes(range, len),
+            (_, len) => len,
+        }
+    }
+}
+
+/// How file pieces are sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pieces {
+    /// One sendfile call takes at most so many bytes (`sendfile_max_chunk`; 0: no bound).
+    pub max_bytes: u64,
+    /// What is before a file leaves in one packet with the beginning of it (`tcp_nopush`), also before a large one.
+    pub nopush: bool,
 }
 
 /// Sends from the front of `gather` until it is empty, the socket is full or `limit` bytes are sent, or as `missing` says.
-/// One sendfile call takes at most `sendfile_max_chunk` bytes (0: no bound).
 ///
 /// # Errors
 /// `UnexpectedEof` when a file is shorter than its range says: the connection must be closed, the
@@ -32,27 +59,31 @@ pub fn send_gather(
     socket: impl AsFd,
     gather: &mut OutputQueue,
     limit: u64,
-    sendfile_max_chunk: u64,
-    missing: Missing,
+    pieces: Pieces,
+    missing: Missing<'_>,
 ) -> io::Result<Sent> {
-    let chunk = match sendfile_max_chunk {
+    let chunk = match pieces.max_bytes {
         0 => u64::MAX,
         most => most,
     };
     let mut sent = Sent::default();
+    let mut next = None;
     while sent.bytes < limit && !sent.blocked {
         let room = limit - sent.bytes;
-        let follows = inline_small_file(gather, missing)?;
+        if next.is_none() {
+            next = prepare_file(gather, missing)?;
+        }
         let step = match gather.front() {
             None => break,
-            Some(Front::Bytes(_)) => send_memory(socket.as_fd(), gather, room, follows)?,
+            Some(Front::Bytes(_)) => {
+                let follows = next.as_ref().is_some_and(|next| next.shares_packet(pieces));
+                send_memory(socket.as_fd(), gather, room, follows)?
+            }
             Some(Front::File(range)) => {
-                let mut len = range.len.min(room).min(chunk);
-                if missing == Missing::Stop {
-                    len = read_pool::cached_bytes(range, len);
-                    if len == 0 {
-                        break;
-                    }
+                let ready = next.take().map_or(0, |next| next.ready);
+                let len = range.len.min(room).min(chunk).min(ready);
+                if len == 0 {
+                    break;
                 }
                 socket::send_file(socket.as_fd(), range.file.as_ref(), range.offset, len)?
             }
@@ -109,37 +140,57 @@ fn send_memory(
     socket::send(socket, part, more)
 }
 
-/// Reads the first file piece into the bytes before it when it is small, so that both leave in one call. Returns whether a
-/// file piece follows those bytes in this call, so that they may wait for it.
-fn inline_small_file(gather: &mut OutputQueue, missing: Missing) -> io::Result<bool> {
-    let mut follows = false;
+/// The first file piece of a gather, which is not read into the bytes before it.
+struct NextFile {
+    len: u64,
+    /// How many of its first bytes can be sent now.
+    ready: u64,
+}
+
+impl NextFile {
+    /// Whether what is before it is held back until it follows. A large file's head waits for nothing: one segment more is
+    /// nothing beside it.
+    fn shares_packet(&self, pieces: Pieces) -> bool {
+        self.ready > 0 && (self.len < HEAD_ALONE_BYTES || pieces.nopush)
+    }
+}
+
+/// Reads the first file piece into the bytes before it when it is small, so that both leave in one call; returns the piece if
+/// that is not done.
+fn prepare_file(gather: &mut OutputQueue, missing: Missing<'_>) -> io::Result<Option<NextFile>> {
     let result = gather.inline_front_file(|range, bytes| {
         if range.len > INLINE_FILE_BYTES {
-            // A large file's first bytes wait for nothing: one segment more is nothing beside it.
-            follows = range.len < HEAD_ALONE_BYTES
-                && (missing == Missing::Wait
-                    || page_cache::is_cached(range.file.as_ref(), range.offset));
-            return Err(NotInlined::Not);
+            return Err(NotInlined::Not(NextFile {
+                len: range.len,
+                ready: missing.ready(range),
+            }));
         }
         let read = match missing {
             Missing::Wait => read_range(range, bytes),
-            Missing::Stop => {
+            Missing::Stop(_) if missing.most(range) < range.len => {
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+            Missing::Stop(_) => {
                 page_cache::append_cached(range.file.as_ref(), range.offset, range.len, bytes)
             }
         };
         read.map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => NotInlined::Not,
+            io::ErrorKind::WouldBlock => NotInlined::Not(NextFile {
+                len: range.len,
+                ready: missing.ready(range),
+            }),
             _ => NotInlined::Failed(error),
         })
     });
     match result {
-        Ok(()) | Err(NotInlined::Not) => Ok(follows),
+        Ok(()) => Ok(None),
+        Err(NotInlined::Not(next)) => Ok(Some(next)),
         Err(NotInlined::Failed(error)) => Err(error),
     }
 }
 
 enum NotInlined {
-    Not,
+    Not(NextFile),
     Failed(io::Error),
 }
 

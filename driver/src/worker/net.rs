@@ -6,7 +6,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use engines::http::{FileRange, OutputQueue};
 use server_base::connector::{SocketOptions, UpstreamAddr};
-use server_base::offload::Full;
 use server_base::thread_pool::ThreadPool;
 use server_base::waker::RemoteWaker;
 use sys::connect::{self, Address, ConnectError, Connecting};
@@ -14,8 +13,9 @@ use sys::socket::{self, Sent};
 use sys::tcp_info::tcp_info;
 use sys::timestamps::{self, Stamp};
 
-use crate::io::read_pool::{self, Fetch};
-use crate::io::send::{self, Missing};
+use crate::io::read_ahead::ReadAhead;
+use crate::io::read_pool::{self, FETCH_BYTES, Fetch, Refused};
+use crate::io::send::{self, Missing, Pieces};
 
 /// Sockets as the worker sees them.
 pub trait Net {
@@ -57,7 +57,8 @@ pub trait Net {
         chunk: u64,
     ) -> io::Result<Sent>;
 
-    /// Sends as [`Self::send`] does, and ends before file bytes that are not in memory.
+    /// Sends as [`Self::send`] does, and ends before file bytes that are not in memory, or that a pool reads and has not
+    /// read.
     ///
     /// # Errors
     /// As [`Self::send`].
@@ -66,9 +67,10 @@ pub trait Net {
         socket: &mut Self::Socket,
         out: &mut OutputQueue,
         limit: u64,
-        chunk: u64,
+        pieces: Pieces,
+        _: Option<&ReadAhead>,
     ) -> io::Result<Sent> {
-        self.send(socket, out, limit, chunk)
+        self.send(socket, out, limit, pieces.max_bytes)
     }
 
     /// Sends bytes; gives how many the socket took, 0 where it is full.
@@ -96,12 +98,17 @@ pub trait Net {
         false
     }
 
-    /// Has the begin of `range` read into memory by a thread of `pool`, and wakes then.
+    /// Has the begin of `range` read into memory by a thread of `pool`, [`Self::piece_bytes`] at most, and wakes then.
     ///
     /// # Errors
-    /// Too much waits for that pool already.
-    fn fetch(&mut self, _: &FileRange, _: &ThreadPool, _: RemoteWaker) -> Result<Fetch, Full> {
-        Err(Full)
+    /// Why that is not begun.
+    fn fetch(&mut self, _: &FileRange, _: &ThreadPool, _: RemoteWaker) -> Result<Fetch, Refused> {
+        Err(Refused::Full)
+    }
+
+    /// Bytes that one fetch reads.
+    fn piece_bytes(&self) -> u64 {
+        FETCH_BYTES
     }
 
     /// Ends our side.
@@ -184,7 +191,11 @@ impl Net for Sockets {
         limit: u64,
         chunk: u64,
     ) -> io::Result<Sent> {
-        send::send_gather(socket, out, limit, chunk, Missing::Wait)
+        let pieces = Pieces {
+            max_bytes: chunk,
+            nopush: false,
+        };
+        send::send_gather(socket, out, limit, pieces, Missing::Wait)
     }
 
     fn send_cached(
@@ -192,9 +203,10 @@ impl Net for Sockets {
         socket: &mut OwnedFd,
         out: &mut OutputQueue,
         limit: u64,
-        chunk: u64,
+        pieces: Pieces,
+        ahead: Option<&ReadAhead>,
     ) -> io::Result<Sent> {
-        send::send_gather(socket, out, limit, chunk, Missing::Stop)
+        send::send_gather(socket, out, limit, pieces, Missing::Stop(ahead))
     }
 
     fn send_bytes(&mut self, socket: &mut OwnedFd, bytes: &[u8]) -> io::Result<usize> {
@@ -218,7 +230,7 @@ impl Net for Sockets {
         range: &FileRange,
         pool: &ThreadPool,
         waker: RemoteWaker,
-    ) -> Result<Fetch, Full> {
+    ) -> Result<Fetch, Refused> {
         read_pool::fetch(range, pool, waker)
     }
 

@@ -45,6 +45,40 @@ fn head_leaves_at_once_and_pieces_as_they_are_read() {
 }
 
 #[test]
+fn the_next_piece_is_read_while_the_one_before_is_taken() {
+    let mut talk = Talk::deaf("", 1000);
+    talk.use_disk();
+    let mut got = talk.send(file(3 * PIECE)).len() as u64;
+    got += talk.end_fetch(false).len() as u64;
+    assert_eq!(got, 1000);
+    assert_eq!(
+        talk.disk().fetches.len(),
+        1,
+        "the client has taken some of it"
+    );
+    assert_eq!(talk.end_fetch(false), "");
+    assert!(talk.disk().fetches.is_empty(), "one piece ahead, not two");
+    got += talk.listen().len() as u64;
+    assert!(got > PIECE, "{got}");
+    while !talk.disk().fetches.is_empty() {
+        got += talk.end_fetch(false).len() as u64;
+    }
+    assert!(got > 3 * PIECE, "{got}");
+    assert_eq!(logged(), [200]);
+}
+
+#[test]
+fn nothing_is_read_ahead_for_a_client_that_takes_nothing() {
+    let head = talk("").send(file(3 * PIECE)).len();
+    let mut talk = Talk::deaf("", head);
+    talk.use_disk();
+    talk.send(file(3 * PIECE));
+    talk.end_fetch(false);
+    talk.pass(1000);
+    assert!(talk.disk().fetches.is_empty());
+}
+
+#[test]
 fn other_connections_are_served_meanwhile() {
     let mut talk = talk("");
     talk.send(file(PIECE));

@@ -1,24 +1,32 @@
 //! Files that are not in memory, and the threads that read them.
 //!
-//! With a [`Disk`] every byte of a file range is missing until a fetch that the test lets end has brought it in.
+//! With a [`Disk`] every byte of a file range is missing until a fetch that the test lets end has brought it in. What was
+//! said to be read may be missing again.
 
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use driver::io::read_pool::{FETCH_BYTES, Fetch};
+use driver::io::read_ahead::ReadAhead;
+use driver::io::read_pool::{FETCH_BYTES, Fetch, Refused};
 use engines::http::{FileHandle, FileRange, Front, OutputQueue};
-use server_base::offload::Full;
 use server_base::waker::RemoteWaker;
 
 /// What is in memory, and what is read.
-#[derive(Default)]
 pub struct Disk {
     /// Fetches that have not ended, in the order in which they began.
     pub fetches: Vec<Fetching>,
     /// No fetch is taken.
     pub full: bool,
+    /// Bytes of one fetch.
+    pub(crate) piece_bytes: u64,
     present: Vec<FileRange>,
+}
+
+impl Default for Disk {
+    fn default() -> Self {
+        Self::new(FETCH_BYTES)
+    }
 }
 
 /// A fetch in progress.
@@ -29,13 +37,28 @@ pub struct Fetching {
 }
 
 impl Disk {
-    pub(crate) fn fetch(&mut self, range: &FileRange, waker: RemoteWaker) -> Result<Fetch, Full> {
+    /// One of which a fetch reads so many bytes.
+    pub fn new(piece_bytes: u64) -> Self {
+        Self {
+            fetches: Vec::new(),
+            full: false,
+            piece_bytes,
+            present: Vec::new(),
+        }
+    }
+
+    pub(crate) fn fetch(
+        &mut self,
+        range: &FileRange,
+        waker: RemoteWaker,
+    ) -> Result<Fetch, Refused> {
         if self.full {
-            return Err(Full);
+            return Err(Refused::Full);
         }
         let done = Arc::new(AtomicBool::new(false));
+        let len = range.len.min(self.piece_bytes);
         let range = FileRange {
-            len: range.len.min(FETCH_BYTES),
+            len,
             ..range.clone()
         };
         self.fetches.push(Fetching {
@@ -43,7 +66,7 @@ impl Disk {
             done: Arc::clone(&done),
             waker,
         });
-        Ok(Fetch::new(done))
+        Ok(Fetch::new(len, done))
     }
 
     /// Ends the fetch that began first, without bringing anything in if it `failed`; wakes who waits for it.
@@ -61,12 +84,15 @@ impl Disk {
         self.present.clear();
     }
 
-    /// How many bytes from the front of `out` are in memory.
-    pub(crate) fn present_bytes(&self, out: &OutputQueue) -> u64 {
+    /// How many bytes from the front of `out` are in memory, and read where a pool reads.
+    pub(crate) fn present_bytes(&self, out: &OutputQueue, ahead: Option<&ReadAhead>) -> u64 {
         match out.front() {
             None => 0,
             Some(Front::Bytes(bytes)) => bytes.len() as u64,
-            Some(Front::File(range)) => self.present_of(range),
+            Some(Front::File(range)) => {
+                let read = ahead.and_then(|ahead| ahead.read_bytes(range));
+                self.present_of(range).min(read.unwrap_or(u64::MAX))
+            }
         }
     }
 

@@ -28,10 +28,11 @@ pub use random::Random;
 pub use wire::{Faults, Hands, Moment, Wire};
 pub use world::{ClosedBy, Link, Order, World};
 
-use driver::io::read_pool::Fetch;
+use driver::io::read_ahead::ReadAhead;
+use driver::io::read_pool::{FETCH_BYTES, Fetch, Refused};
+use driver::io::send::Pieces;
 use driver::worker::net::Net;
 use server_base::connector::{SocketOptions, UpstreamAddr};
-use server_base::offload::Full;
 use server_base::thread_pool::ThreadPool;
 use server_base::waker::RemoteWaker;
 use sys::connect::{ConnectError, Connecting};
@@ -101,14 +102,16 @@ impl Net for SimNet {
         socket: &mut SimSocket,
         out: &mut OutputQueue,
         limit: u64,
-        chunk: u64,
+        pieces: Pieces,
+        ahead: Option<&ReadAhead>,
     ) -> io::Result<Sent> {
         let Some(disk) = &self.disk else {
-            return self.send(socket, out, limit, chunk);
+            return self.send(socket, out, limit, pieces.max_bytes);
         };
         let mut sent = Sent::default();
         while sent.bytes < limit && !sent.blocked {
-            let present = disk.present_bytes(out).min(limit - sent.bytes);
+            let most = disk.present_bytes(out, ahead);
+            let present = most.min(limit - sent.bytes);
             if present == 0 {
                 break;
             }
@@ -128,9 +131,14 @@ impl Net for SimNet {
         range: &FileRange,
         _: &ThreadPool,
         waker: RemoteWaker,
-    ) -> Result<Fetch, Full> {
-        let disk = self.disk.as_mut().ok_or(Full)?;
+    ) -> Result<Fetch, Refused> {
+        let disk = self.disk.as_mut().ok_or(Refused::Full)?;
         disk.fetch(range, waker)
+    }
+
+    fn piece_bytes(&self) -> u64 {
+        let disk = self.disk.as_ref();
+        disk.map_or(FETCH_BYTES, |disk| disk.piece_bytes)
     }
 
     fn send_bytes(&mut self, _: &mut SimSocket, _: &[u8]) -> io::Result<usize> {

@@ -1,63 +1,101 @@
 //! A connection whose next bytes are of a file and not in the page cache.
 //!
-//! [`wait`] has them read by a thread of the pool that `aio` names, and the connection writes nothing until it is woken.
-//! Other connections have their turns meanwhile. The thread that serves reads for itself where `aio off` says so, where
-//! the pool's queue is full, and where a piece that was read is missing again, so that each wait ends in progress.
+//! [`go_on`] has them read by a thread of the pool that `aio` names, and the connection writes nothing until it is woken.
+//! Other connections have their turns meanwhile. From there on the file is read ahead of what is sent (`io::read_ahead`).
+//! The thread that serves reads for itself where `aio off` says so, where the pool's queue is full, and where a piece that
+//! was read is missing again, so that each wait ends in progress.
 //!
 //! What waits behind the piece in the output queue waits as well, be it of another stream.
 
 use std::sync::Arc;
 
-use engines::http::Front;
+use engines::http::{FileRange, Front};
 use server_base::errlog::Level;
 use server_base::thread_pool::{Aio, ThreadPool};
-use server_base::waker::{WakeKey, Waker};
+use server_base::waker::{RemoteWaker, WakeKey, Waker};
 
 use super::client::{log, log_truncated};
-use super::serving::Exchanges;
-use super::state::{Closed, Conn, Transport};
+use super::serving::{Exchanges, Protocol};
+use super::state::{Closed, Conn, State, Transport};
 use super::tls;
+use crate::io::read_ahead::Step;
+use crate::io::read_pool::Refused;
 use crate::io::send::Missing;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
-/// Sees to the next bytes of the queue, before which a write has ended although the socket is not full.
+/// Sees to the file at the front of the queue after a write, which has ended `at_missing` bytes or because the socket is full
+/// or has taken enough.
 #[cold]
 #[inline(never)]
-pub(super) fn wait<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
+pub(super) fn go_on<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    at_missing: bool,
+) -> Result<(), Closed> {
+    let is_whole = matches!(&c.state, State::Serving(Protocol::H1(_)));
     let Some(exchanges) = c.state.exchanges_mut() else {
         return Ok(());
     };
     let Some(Front::File(range)) = exchanges.out.front() else {
+        if exchanges.out.is_empty() && exchanges.active.is_empty() {
+            exchanges.ahead = None;
+        }
         return Ok(());
     };
     if !sh.net.stops_at_missing() {
         return Ok(());
     }
-    if is_waiting(exchanges) {
-        // An event has told of room in the socket.
-        c.writable = false;
-        return Ok(());
+    let mut range = range.clone();
+    if !is_whole {
+        // A frame has but a part of what its stream sends of the file; a read ends at the end of the file.
+        range.len = u64::MAX - range.offset;
     }
-    let begun_at = exchanges.fetch.take().map(|(at, _)| at);
-    if begun_at == Some(exchanges.sent) {
-        return read_here(c, sh);
-    }
-    let Some(pool) = pool(exchanges) else {
-        return read_here(c, sh);
+    let piece_bytes = sh.net.piece_bytes();
+    let step = match &mut exchanges.ahead {
+        Some(ahead) => ahead.step(&range, at_missing, piece_bytes),
+        None if at_missing => Step::Read,
+        None => Step::Send,
     };
-    let key = WakeKey {
-        owner: sh.owner,
-        stream: FETCH_STREAM,
-    };
-    let waker = Waker::new(key, &sh.wakers).remote();
-    match sh.net.fetch(range, &pool, waker) {
-        Ok(fetch) => {
-            exchanges.fetch = Some((exchanges.sent, fetch));
+    match step {
+        Step::Send => Ok(()),
+        Step::Wait => {
+            // Room in the socket is of no use until the bytes are there.
             c.writable = false;
             Ok(())
         }
-        Err(_) => {
+        Step::Read => read(c, sh, &range),
+        Step::ReadHere => read_here(c, sh),
+        Step::Ahead(from) => {
+            let next = FileRange {
+                offset: from,
+                len: range.len - (from - range.offset),
+                ..range.clone()
+            };
+            read_on(c, sh, &range, &next);
+            Ok(())
+        }
+    }
+}
+
+/// Has the first bytes of `range` read, for which the connection waits.
+fn read<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    range: &FileRange,
+) -> Result<(), Closed> {
+    let Some(pool) = pool(c) else {
+        return read_here(c, sh);
+    };
+    let waker = waker(sh);
+    match (sh.net.fetch(range, &pool, waker), c.state.exchanges_mut()) {
+        (Ok(fetch), Some(exchanges)) => {
+            let ahead = exchanges.ahead.get_or_insert_default();
+            ahead.await_read(range, fetch);
+            c.writable = false;
+            Ok(())
+        }
+        (Err(Refused::Full), _) => {
             let text = format_args!(
                 "thread pool \"{}\" queue overflow: {} tasks waiting",
                 pool.name(),
@@ -66,26 +104,61 @@ pub(super) fn wait<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
             log(c, sh, Level::Error, text);
             read_here(c, sh)
         }
+        _ => read_here(c, sh),
     }
+}
+
+/// Has the first bytes of `next` read while those before them, at the begin of `front`, are sent. Where the pool does not
+/// take that, they are asked for again when they are to be sent.
+fn read_on<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    front: &FileRange,
+    next: &FileRange,
+) {
+    let Some(pool) = pool(c) else {
+        return;
+    };
+    let waker = waker(sh);
+    if let Ok(fetch) = sh.net.fetch(next, &pool, waker)
+        && let Some(exchanges) = c.state.exchanges_mut()
+        && let Some(ahead) = &mut exchanges.ahead
+    {
+        ahead.read_on(front, fetch);
+    }
+}
+
+fn waker<N: Net>(sh: &Shared<N>) -> RemoteWaker {
+    let key = WakeKey {
+        owner: sh.owner,
+        stream: FETCH_STREAM,
+    };
+    Waker::new(key, &sh.wakers).remote()
 }
 
 /// A piece may have been read: the connection writes again.
 pub(super) fn wake<S>(c: &mut Conn<S>, keys: &[WakeKey]) {
     // Keys are sorted by stream.
-    if keys.first().is_some_and(|key| key.stream == FETCH_STREAM) {
+    if keys.first().is_some_and(|key| key.stream == FETCH_STREAM)
+        && let Some(exchanges) = c.state.exchanges_mut()
+        && let Some(ahead) = &mut exchanges.ahead
+    {
+        ahead.take_done();
         c.writable = true;
     }
 }
 
-/// Whether a piece is being read.
+/// Whether the next bytes are being read.
 pub(super) fn is_waiting(exchanges: &Exchanges) -> bool {
-    let fetch = exchanges.fetch.as_ref();
-    fetch.is_some_and(|(_, fetch)| !fetch.is_done())
+    match (&exchanges.ahead, exchanges.out.front()) {
+        (Some(ahead), Some(Front::File(range))) => ahead.is_waiting(range),
+        _ => false,
+    }
 }
 
 /// The pool that `aio` of the front exchange's location names; none with `aio off`.
-fn pool(exchanges: &Exchanges) -> Option<Arc<ThreadPool>> {
-    let x = exchanges.front()?;
+fn pool<S>(c: &Conn<S>) -> Option<Arc<ThreadPool>> {
+    let x = c.state.exchanges()?.front()?;
     match &x.core_loc(&x.http).aio {
         Some(Aio::Threads(pool)) => Some(Arc::clone(pool)),
         Some(Aio::Off) | None => None,

@@ -143,6 +143,7 @@ fn settle_mux<N: Net>(
     }
     if mux.idle_since_ms.is_none() {
         mux.idle_since_ms = Some(now_ms);
+        mux.exchanges.ahead = None;
         c.last_progress_ms = now_ms;
     }
     if !mux.engine.is_over() {

@@ -16,7 +16,7 @@ use server_http::exchange::Exchange;
 use server_http::stats::Activity;
 
 use super::engine::{Engine, NO_STREAM, Pool};
-use crate::io::read_pool::Fetch;
+use crate::io::read_ahead::ReadAhead;
 
 /// The protocol that is served.
 pub(super) enum Protocol {
@@ -85,8 +85,8 @@ pub(super) struct Exchanges {
     /// When bytes were last read, monotonic microseconds, where timings are noted.
     pub(super) read_us: u64,
     pub(super) closing: Closing,
-    /// The piece of a file that is read for the front of `out`, and what `sent` was when that began.
-    pub(super) fetch: Option<(u64, Fetch)>,
+    /// What pools read of the files in `out`, where something of them was not in memory.
+    pub(super) ahead: Option<Box<ReadAhead>>,
 }
 
 /// An exchange whose response is not queued whole.
@@ -196,7 +196,7 @@ impl H1State {
     pub(crate) fn reset(&mut self, settings: Rc<h1::Settings>) {
         self.engine.reset(settings);
         self.exchanges.out.clear();
-        self.exchanges.fetch = None;
+        self.exchanges.ahead = None;
         self.exchanges.queued = 0;
         self.exchanges.sent = 0;
         self.next = Next::KeepAlive;
@@ -273,7 +273,7 @@ impl Exchanges {
                 time_ms: 30_000,
                 timeout_ms: 5_000,
             },
-            fetch: None,
+            ahead: None,
         }
     }
 

@@ -137,7 +137,7 @@ pub(super) fn send<N: Net>(
     net: &mut N,
     buffers: &mut TlsBuffers,
     now_ms: u64,
-    missing: Missing,
+    missing: Missing<'_>,
 ) -> io::Result<Sent> {
     let mut sent = Sent::default();
     if !tls.unsent.is_empty() {
@@ -166,7 +166,7 @@ pub(super) fn send<N: Net>(
             break;
         }
         sent.bytes += plain;
-        if missing == Missing::Wait {
+        if matches!(missing, Missing::Wait) {
             // Each write waits for the disk; others have their turn before the next.
             break;
         }
@@ -229,7 +229,7 @@ fn seal<N: Net>(
     net: &mut N,
     buffers: &mut TlsBuffers,
     now_ms: u64,
-    missing: Missing,
+    missing: Missing<'_>,
 ) -> io::Result<u64> {
     let mut total = 0;
     if !tls.conn.is_open() {
@@ -279,7 +279,7 @@ fn collect<N: Net>(
     net: &mut N,
     plain: &mut Scratch,
     most: usize,
-    missing: Missing,
+    missing: Missing<'_>,
 ) -> io::Result<()> {
     plain.clear(KEEP_BYTES);
     while plain.len() < most {
@@ -292,10 +292,14 @@ fn collect<N: Net>(
                 taken
             }
             Some(Front::File(range)) => {
-                let wanted = usize::try_from(range.len).unwrap_or(room).min(room);
+                let most = range.len.min(missing.most(range));
+                let wanted = usize::try_from(most).unwrap_or(room).min(room);
+                if wanted == 0 {
+                    break;
+                }
                 let read = match missing {
                     Missing::Wait => net.read_file(range, plain.room(wanted)),
-                    Missing::Stop => net.read_cached(range, plain.room(wanted)),
+                    Missing::Stop(_) => net.read_cached(range, plain.room(wanted)),
                 };
                 let read = match read {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,

@@ -6,7 +6,7 @@ use super::client::log_truncated;
 use super::state::{Closed, Conn, Transport};
 use super::tls::{self, WRITE_BYTES};
 use super::{fetching, sampling, timings, trace};
-use crate::io::send::Missing;
+use crate::io::send::{Missing, Pieces};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -78,22 +78,30 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
         .front()
         .map(|flushing| &flushing.exchange);
     let x = x.or(exchanges.active.first().map(|active| &active.exchange));
-    let (nodelay, chunk) = x.map_or((true, 0), |x| {
+    let (nodelay, pieces) = x.map_or((true, Pieces::default()), |x| {
         let loc = x.core_loc(&x.http);
-        (*loc.tcp_nodelay, loc.sendfile_max_chunk.0)
+        let pieces = Pieces {
+            max_bytes: loc.sendfile_max_chunk.0,
+            nopush: *loc.tcp_nopush,
+        };
+        (*loc.tcp_nodelay, pieces)
     });
     if nodelay != c.nodelay {
         c.nodelay = nodelay;
         sh.net.set_nodelay(&mut c.socket, nodelay);
     }
-    let out = &mut exchanges.out;
+    let (out, ahead) = (&mut exchanges.out, exchanges.ahead.as_deref());
     let result = match &mut c.transport {
         Transport::Tls(tls) => {
             let (net, buffers) = (&mut sh.net, &mut sh.tls_buffers);
             let now_ms = sh.clock.mono_ms;
-            tls::send(tls, &mut c.socket, out, net, buffers, now_ms, Missing::Stop)
+            let missing = Missing::Stop(ahead);
+            tls::send(tls, &mut c.socket, out, net, buffers, now_ms, missing)
         }
-        _ => sh.net.send_cached(&mut c.socket, out, WRITE_BYTES, chunk),
+        _ => {
+            let socket = &mut c.socket;
+            sh.net.send_cached(socket, out, WRITE_BYTES, pieces, ahead)
+        }
     };
     match result {
         Ok(sent) => {
@@ -104,10 +112,12 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
             exchanges.sent += sent.bytes;
             let left = exchanges.out.len();
             let more = left > 0 || !exchanges.active.is_empty();
+            let has_ahead = exchanges.ahead.is_some();
             timings::sent(exchanges, sh);
             trace::sent(c, sh, sent.bytes, left);
-            if left > 0 && c.writable && sent.bytes < WRITE_BYTES && !is_handshaking {
-                fetching::wait(c, sh)?;
+            let at_missing = left > 0 && c.writable && sent.bytes < WRITE_BYTES && !is_handshaking;
+            if at_missing || has_ahead {
+                fetching::go_on(c, sh, at_missing)?;
             }
             Ok(c.writable && more && !is_handshaking)
         }
