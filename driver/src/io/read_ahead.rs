@@ -18,6 +18,8 @@ use super::read_pool::Fetch;
 pub struct ReadAhead {
     /// The latest is the last.
     parts: Vec<Part>,
+    /// Since when nothing is written until a read is done, milliseconds.
+    paused_ms: Option<u64>,
 }
 
 /// A part of a file, read from its begin on.
@@ -54,11 +56,21 @@ impl ReadAhead {
         part.map(|part| part.end() - range.offset)
     }
 
-    /// Whether the next bytes to be sent are those of `range` and are being read.
+    /// Notes that nothing is written until a read is done.
+    pub fn pause(&mut self, now_ms: u64) {
+        self.paused_ms.get_or_insert(now_ms);
+    }
+
+    /// Since when nothing is written because a read is not done.
     #[must_use]
-    pub fn is_waiting(&self, range: &FileRange) -> bool {
-        let part = self.parts.iter().find(|part| part.holds(range));
-        part.is_some_and(|part| part.is_waiting(range))
+    pub fn paused_ms(&self) -> Option<u64> {
+        self.paused_ms
+    }
+
+    /// Ends the pause; false if there was none: what was read is for later, and the socket may be full.
+    pub fn resume(&mut self) -> bool {
+        self.take_done();
+        self.paused_ms.take().is_some()
     }
 
     /// Counts reads that are done to what may be sent.
@@ -140,11 +152,6 @@ impl Part {
     fn holds(&self, range: &FileRange) -> bool {
         Rc::ptr_eq(&self.read.file, &range.file)
             && (self.read.offset..=self.end()).contains(&range.offset)
-    }
-
-    fn is_waiting(&self, range: &FileRange) -> bool {
-        let is_reading = self.next.as_ref().is_some_and(|next| !next.is_done());
-        range.offset == self.end() && is_reading
     }
 
     fn take_done(&mut self) {

@@ -34,10 +34,8 @@ fn begun(file: &FileHandle) -> ReadAhead {
     let (fetch, done) = fetch();
     assert_eq!(ahead.step(&from(file, 0), true, PIECE), Step::Read);
     ahead.await_read(&from(file, 0), fetch);
-    assert!(ahead.is_waiting(&from(file, 0)));
     assert_eq!(ahead.step(&from(file, 0), true, PIECE), Step::Wait);
     done.store(true, Ordering::Release);
-    assert!(!ahead.is_waiting(&from(file, 0)));
     ahead.take_done();
     assert_eq!(ahead.read_bytes(&from(file, 0)), Some(PIECE));
     ahead
@@ -107,6 +105,23 @@ fn a_piece_that_is_missing_again_is_read_again_and_then_here() {
     assert_eq!(ahead.step(&from(&file, 30), true, PIECE), Step::Send);
     assert_eq!(ahead.step(&from(&file, 30), true, PIECE), Step::ReadHere);
     assert_eq!(ahead.read_bytes(&from(&file, 30)), Some(PIECE));
+}
+
+#[test]
+fn a_read_that_nobody_waits_for_ends_no_pause() {
+    let file = file();
+    let mut ahead = begun(&file);
+    let (next, done) = fetch();
+    ahead.read_on(&from(&file, 1), next);
+    done.store(true, Ordering::Release);
+    assert!(!ahead.resume());
+    assert_eq!(ahead.read_bytes(&from(&file, 1)), Some(2 * PIECE - 1));
+    ahead.pause(7);
+    ahead.pause(8);
+    assert_eq!(ahead.paused_ms(), Some(7));
+    assert!(ahead.resume());
+    assert!(!ahead.resume(), "it has ended");
+    assert_eq!(ahead.paused_ms(), None);
 }
 
 #[test]

@@ -76,16 +76,24 @@ pub fn send_gather(
         let step = match gather.front() {
             None => break,
             Some(Front::Bytes(_)) => {
-                let follows = next.as_ref().is_some_and(|next| next.shares_packet(pieces));
+                let follows = next.as_mut().is_some_and(|next| next.shares_packet(pieces));
                 send_memory(socket.as_fd(), gather, room, follows)?
             }
             Some(Front::File(range)) => {
-                let ready = next.take().map_or(0, |next| next.ready);
-                let len = range.len.min(room).min(chunk).min(ready);
+                let Some(file) = &mut next else {
+                    break;
+                };
+                let len = range.len.min(room).min(chunk).min(file.piece());
                 if len == 0 {
                     break;
                 }
-                socket::send_file(socket.as_fd(), range.file.as_ref(), range.offset, len)?
+                let step =
+                    socket::send_file(socket.as_fd(), range.file.as_ref(), range.offset, len)?;
+                file.ready -= step.bytes;
+                if file.ready == 0 {
+                    next = None;
+                }
+                step
             }
         };
         gather.advance(step.bytes);
@@ -145,13 +153,34 @@ struct NextFile {
     len: u64,
     /// How many of its first bytes can be sent now.
     ready: u64,
+    /// The packet that it begins in is to end soon.
+    opens: bool,
 }
 
 impl NextFile {
-    /// Whether what is before it is held back until it follows. A large file's head waits for nothing: one segment more is
-    /// nothing beside it.
-    fn shares_packet(&self, pieces: Pieces) -> bool {
-        self.ready > 0 && (self.len < HEAD_ALONE_BYTES || pieces.nopush)
+    fn new(range: &FileRange, missing: Missing<'_>) -> Self {
+        Self {
+            len: range.len,
+            ready: missing.ready(range),
+            opens: false,
+        }
+    }
+
+    /// Whether what is before it is held back until it follows. A large file's head waits for nothing, unless `tcp_nopush`
+    /// says so: one segment more is nothing beside it.
+    fn shares_packet(&mut self, pieces: Pieces) -> bool {
+        let is_large = self.len >= HEAD_ALONE_BYTES;
+        let shares = self.ready > 0 && (!is_large || pieces.nopush);
+        self.opens = shares && is_large;
+        shares
+    }
+
+    /// Bytes of the next call.
+    fn piece(&mut self) -> u64 {
+        match std::mem::take(&mut self.opens) {
+            true => self.ready.min(OPENING_BYTES),
+            false => self.ready,
+        }
     }
 }
 
@@ -160,10 +189,7 @@ impl NextFile {
 fn prepare_file(gather: &mut OutputQueue, missing: Missing<'_>) -> io::Result<Option<NextFile>> {
     let result = gather.inline_front_file(|range, bytes| {
         if range.len > INLINE_FILE_BYTES {
-            return Err(NotInlined::Not(NextFile {
-                len: range.len,
-                ready: missing.ready(range),
-            }));
+            return Err(NotInlined::Not(NextFile::new(range, missing)));
         }
         let read = match missing {
             Missing::Wait => read_range(range, bytes),
@@ -175,10 +201,7 @@ fn prepare_file(gather: &mut OutputQueue, missing: Missing<'_>) -> io::Result<Op
             }
         };
         read.map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => NotInlined::Not(NextFile {
-                len: range.len,
-                ready: missing.ready(range),
-            }),
+            io::ErrorKind::WouldBlock => NotInlined::Not(NextFile::new(range, missing)),
             _ => NotInlined::Failed(error),
         })
     });
@@ -223,9 +246,13 @@ const SLICES_MAX: usize = 64;
 pub const INLINE_FILE_BYTES: u64 = 16 * 1024;
 
 /// Before a file of at least this many bytes the head is sent for itself: the client has it before the first pages of the
-/// file are looked up and sent, for one segment more among a hundred and eighty. Where the pages wait for acknowledgements,
-/// it also costs the server less time (benches/README.md, "Large files").
+/// file are looked up and sent, for one segment more among a hundred and eighty. It also costs the server less time, since
+/// buffers of the kernel begin where pages begin (benches/README.md, `large/1m-h1`).
 const HEAD_ALONE_BYTES: u64 = 256 << 10;
+
+/// What a large file's head shares a packet with under `tcp_nopush`: what fits with it into one buffer of the kernel, so that
+/// the next one begins where a page begins.
+const OPENING_BYTES: u64 = 60 << 10;
 
 #[cfg(test)]
 #[path = "send_tests.rs"]

@@ -162,7 +162,11 @@ fn the_head_of_a_large_file_waits_for_no_page() {
             max_bytes: 0,
             nopush,
         };
-        let next = NextFile { len, ready };
+        let mut next = NextFile {
+            len,
+            ready,
+            opens: false,
+        };
         assert_eq!(next.shares_packet(pieces), shares, "{len} {ready} {nopush}");
     }
 }

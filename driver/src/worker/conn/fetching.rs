@@ -61,7 +61,7 @@ pub(super) fn go_on<N: Net>(
         Step::Send => Ok(()),
         Step::Wait => {
             // Room in the socket is of no use until the bytes are there.
-            c.writable = false;
+            pause(c, sh.clock.mono_ms);
             Ok(())
         }
         Step::Read => read(c, sh, &range),
@@ -92,7 +92,7 @@ fn read<N: Net>(
         (Ok(fetch), Some(exchanges)) => {
             let ahead = exchanges.ahead.get_or_insert_default();
             ahead.await_read(range, fetch);
-            c.writable = false;
+            pause(c, sh.clock.mono_ms);
             Ok(())
         }
         (Err(Refused::Full), _) => {
@@ -142,18 +142,27 @@ pub(super) fn wake<S>(c: &mut Conn<S>, keys: &[WakeKey]) {
     if keys.first().is_some_and(|key| key.stream == FETCH_STREAM)
         && let Some(exchanges) = c.state.exchanges_mut()
         && let Some(ahead) = &mut exchanges.ahead
+        && ahead.resume()
     {
-        ahead.take_done();
         c.writable = true;
     }
 }
 
-/// Whether the next bytes are being read.
-pub(super) fn is_waiting(exchanges: &Exchanges) -> bool {
-    match (&exchanges.ahead, exchanges.out.front()) {
-        (Some(ahead), Some(Front::File(range))) => ahead.is_waiting(range),
-        _ => false,
+/// The connection writes nothing until it is woken.
+fn pause<S>(c: &mut Conn<S>, now_ms: u64) {
+    c.writable = false;
+    if let Some(exchanges) = c.state.exchanges_mut()
+        && let Some(ahead) = &mut exchanges.ahead
+    {
+        ahead.pause(now_ms);
     }
+}
+
+/// Whether the next bytes are being read since before this time.
+pub(super) fn waits_since_before(exchanges: &Exchanges, at_ms: u64) -> bool {
+    let ahead = exchanges.ahead.as_ref();
+    let paused_ms = ahead.and_then(|ahead| ahead.paused_ms());
+    paused_ms.is_some_and(|paused_ms| paused_ms < at_ms)
 }
 
 /// The pool that `aio` of the front exchange's location names; none with `aio off`.

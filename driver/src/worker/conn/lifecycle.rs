@@ -272,8 +272,10 @@ pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
         State::Serving(protocol) => {
             let exchanges = protocol.exchanges();
             let is_due = |at_ms: Option<u64>| at_ms.is_some_and(|at_ms| at_ms <= now_ms);
-            if is_due(exchanges.stuck_at_ms(c.last_progress_ms)) {
-                if fetching::is_waiting(exchanges) {
+            let stuck_at_ms = exchanges.stuck_at_ms(c.last_progress_ms);
+            if is_due(stuck_at_ms) {
+                let stuck_at_ms = stuck_at_ms.unwrap_or(now_ms);
+                if fetching::waits_since_before(exchanges, stuck_at_ms) {
                     // It is not the client that takes its time.
                     c.last_progress_ms = now_ms;
                     return Ok(());

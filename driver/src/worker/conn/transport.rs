@@ -3,6 +3,7 @@
 use std::io;
 
 use super::client::log_truncated;
+use super::serving::Exchanges;
 use super::state::{Closed, Conn, Transport};
 use super::tls::{self, WRITE_BYTES};
 use super::{fetching, sampling, timings, trace};
@@ -73,19 +74,7 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     if (exchanges.out.is_empty() || is_handshaking) && !has_output {
         return Ok(false);
     }
-    let x = exchanges
-        .flushing
-        .front()
-        .map(|flushing| &flushing.exchange);
-    let x = x.or(exchanges.active.first().map(|active| &active.exchange));
-    let (nodelay, pieces) = x.map_or((true, Pieces::default()), |x| {
-        let loc = x.core_loc(&x.http);
-        let pieces = Pieces {
-            max_bytes: loc.sendfile_max_chunk.0,
-            nopush: *loc.tcp_nopush,
-        };
-        (*loc.tcp_nodelay, pieces)
-    });
+    let (nodelay, pieces) = settings(exchanges);
     if nodelay != c.nodelay {
         c.nodelay = nodelay;
         sh.net.set_nodelay(&mut c.socket, nodelay);
@@ -122,12 +111,26 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
             Ok(c.writable && more && !is_handshaking)
         }
         Err(e) => {
-            if let Some(x) = x {
+            if let Some(x) = exchanges.front() {
                 log_truncated(x, &e);
             }
             Err(Closed)
         }
     }
+}
+
+/// What the location of the oldest exchange says: `tcp_nodelay`, and how files are sent.
+#[inline(always)]
+fn settings(exchanges: &Exchanges) -> (bool, Pieces) {
+    let Some(x) = exchanges.front() else {
+        return (true, Pieces::default());
+    };
+    let loc = x.core_loc(&x.http);
+    let pieces = Pieces {
+        max_bytes: loc.sendfile_max_chunk.0,
+        nopush: *loc.tcp_nopush,
+    };
+    (*loc.tcp_nodelay, pieces)
 }
 
 /// Writes what TLS alone has to send; there is no more to do.
