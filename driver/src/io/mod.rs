@@ -14,6 +14,7 @@ pub mod read_ahead;
 pub mod read_pool;
 pub mod resolv_conf;
 pub mod resolver;
+pub mod seen;
 pub mod send;
 pub mod syslog;
 pub mod system_names;

@@ -104,14 +104,14 @@ fn task(range: &FileRange, waker: RemoteWaker) -> Result<(Fetch, Work), Refused>
 }
 
 /// How many of the next `len` bytes of `range` would be sent without waiting, as the pages at the ends of pieces tell: none,
-/// [`LOOK_BYTES`], [`FETCH_BYTES`] or all up to [`WHOLE_BYTES`]. A page that is missing between them costs a wait.
+/// [`LOOK_BYTES`], [`FETCH_BYTES`] or all up to [`LOOK_BYTES_MAX`]. A page that is missing between them costs a wait.
 #[must_use]
 pub fn cached_bytes(range: &FileRange, len: u64) -> u64 {
     let is_cached = |offset| page_cache::is_cached(range.file.as_ref(), offset);
     if !is_cached(range.offset) {
         return 0;
     }
-    for most in [WHOLE_BYTES, FETCH_BYTES, LOOK_BYTES] {
+    for most in [LOOK_BYTES_MAX, FETCH_BYTES, LOOK_BYTES] {
         let piece = len.min(most);
         let last = range.offset + piece.max(1) - 1;
         if last / PAGE_BYTES == range.offset / PAGE_BYTES || is_cached(last) {
@@ -143,7 +143,7 @@ fn serve(pool: &'static Pool) {
 /// soon is not much.
 pub const FETCH_BYTES: u64 = 1 << 20;
 /// Bytes that one look at their ends is good for: what one write sends at most.
-const WHOLE_BYTES: u64 = 2 << 20;
+pub const LOOK_BYTES_MAX: u64 = 2 << 20;
 /// The begin of a piece that is sent while its end is missing.
 pub const LOOK_BYTES: u64 = 128 << 10;
 /// The least page there is.

@@ -12,7 +12,8 @@ use sys::page_cache;
 use sys::socket::{self, Sent};
 
 use super::read_ahead::ReadAhead;
-use super::read_pool;
+use super::read_pool::{self, LOOK_BYTES_MAX};
+use super::seen::Seen;
 
 /// What becomes of file bytes that are not in the page cache.
 #[derive(Clone, Copy, Debug)]
@@ -33,10 +34,22 @@ impl Missing<'_> {
     }
 
     /// How many of the first bytes of `range` can be sent now.
-    fn ready(self, range: &FileRange) -> u64 {
-        match (self, range.len.min(self.most(range))) {
-            (Missing::Stop(_), len) if len > 0 => read_pool::cached_bytes(range, len),
-            (_, len) => len,
+    fn ready(self, range: &FileRange, seen: &mut Seen, now_ms: u64) -> u64 {
+        let len = range.len.min(self.most(range));
+        match self {
+            Missing::Stop(None) => {
+                let len = len.min(LOOK_BYTES_MAX);
+                if seen.holds(range, len, now_ms) {
+                    return len;
+                }
+                let cached = read_pool::cached_bytes(range, len);
+                if cached == len {
+                    seen.note(range, len, now_ms);
+                }
+                cached
+            }
+            Missing::Stop(Some(_)) if len > 0 => read_pool::cached_bytes(range, len),
+            Missing::Stop(Some(_)) | Missing::Wait => len,
         }
     }
 }
@@ -48,6 +61,8 @@ pub struct Pieces {
     pub max_bytes: u64,
     /// What is before a file leaves in one packet with the beginning of it (`tcp_nopush`), also before a large one.
     pub nopush: bool,
+    /// The time, monotonic milliseconds.
+    pub now_ms: u64,
 }
 
 /// Sends from the front of `gather` until it is empty, the socket is full or `limit` bytes are sent, or as `missing` says.
@@ -61,6 +76,7 @@ pub fn send_gather(
     limit: u64,
     pieces: Pieces,
     missing: Missing<'_>,
+    seen: &mut Seen,
 ) -> io::Result<Sent> {
     let chunk = match pieces.max_bytes {
         0 => u64::MAX,
@@ -71,7 +87,9 @@ pub fn send_gather(
     while sent.bytes < limit && !sent.blocked {
         let room = limit - sent.bytes;
         if next.is_none() {
-            next = prepare_file(gather, missing)?;
+            next = prepare_file(gather, missing, |range| {
+                missing.ready(range, seen, pieces.now_ms)
+            })?;
         }
         let step = match gather.front() {
             None => break,
@@ -158,10 +176,10 @@ struct NextFile {
 }
 
 impl NextFile {
-    fn new(range: &FileRange, missing: Missing<'_>) -> Self {
+    fn new(len: u64, ready: u64) -> Self {
         Self {
-            len: range.len,
-            ready: missing.ready(range),
+            len,
+            ready,
             opens: false,
         }
     }
@@ -186,10 +204,14 @@ impl NextFile {
 
 /// Reads the first file piece into the bytes before it when it is small, so that both leave in one call; returns the piece if
 /// that is not done.
-fn prepare_file(gather: &mut OutputQueue, missing: Missing<'_>) -> io::Result<Option<NextFile>> {
+fn prepare_file(
+    gather: &mut OutputQueue,
+    missing: Missing<'_>,
+    mut ready: impl FnMut(&FileRange) -> u64,
+) -> io::Result<Option<NextFile>> {
     let result = gather.inline_front_file(|range, bytes| {
         if range.len > INLINE_FILE_BYTES {
-            return Err(NotInlined::Not(NextFile::new(range, missing)));
+            return Err(NotInlined::Not(NextFile::new(range.len, ready(range))));
         }
         let read = match missing {
             Missing::Wait => read_range(range, bytes),
@@ -201,7 +223,7 @@ fn prepare_file(gather: &mut OutputQueue, missing: Missing<'_>) -> io::Result<Op
             }
         };
         read.map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => NotInlined::Not(NextFile::new(range, missing)),
+            io::ErrorKind::WouldBlock => NotInlined::Not(NextFile::new(range.len, ready(range))),
             _ => NotInlined::Failed(error),
         })
     });

@@ -19,7 +19,18 @@ fn in_chunks(max_bytes: u64) -> Pieces {
     Pieces {
         max_bytes,
         nopush: false,
+        now_ms: 0,
     }
+}
+
+fn send(
+    socket: impl AsFd,
+    gather: &mut OutputQueue,
+    limit: u64,
+    pieces: Pieces,
+    missing: Missing<'_>,
+) -> io::Result<Sent> {
+    send_gather(socket, gather, limit, pieces, missing, &mut Seen::default())
 }
 
 fn file_of(bytes: &[u8]) -> std::fs::File {
@@ -61,8 +72,7 @@ fn small_file_leaves_with_the_head_in_one_send() {
     let mut gather = OutputQueue::default();
     gather.push_bytes(b"head ");
     gather.push(range(b"xxbody", 2, 4));
-    let sent =
-        send_gather(&ours, &mut gather, u64::MAX, in_chunks(0), Missing::Wait).expect("send");
+    let sent = send(&ours, &mut gather, u64::MAX, in_chunks(0), Missing::Wait).expect("send");
     assert_eq!(
         sent,
         Sent {
@@ -85,7 +95,7 @@ fn large_file_and_full_socket_arrive_whole_and_in_order() {
     gather.push_bytes(b"tail");
     let (mut received, mut blocked) = (Vec::new(), 0);
     while !gather.is_empty() {
-        let sent = send_gather(
+        let sent = send(
             &ours,
             &mut gather,
             u64::MAX,
@@ -111,8 +121,7 @@ fn limit_is_kept_in_memory_and_in_files() {
     gather.push_bytes(b"0123456789");
     gather.push(range(&body, 0, 100_000));
     for (limit, total) in [(4, 4), (10, 14), (1_000, 1_014), (0, 1_014)] {
-        let sent =
-            send_gather(&ours, &mut gather, limit, in_chunks(0), Missing::Wait).expect("send");
+        let sent = send(&ours, &mut gather, limit, in_chunks(0), Missing::Wait).expect("send");
         assert_eq!(
             sent,
             Sent {
@@ -132,8 +141,8 @@ fn file_shorter_than_promised_is_unexpected_eof() {
         let mut gather = OutputQueue::default();
         gather.push_bytes(b"head");
         gather.push(range(b"short", 0, len));
-        let error = send_gather(&ours, &mut gather, u64::MAX, in_chunks(0), Missing::Wait)
-            .expect_err("too short");
+        let error =
+            send(&ours, &mut gather, u64::MAX, in_chunks(0), Missing::Wait).expect_err("too short");
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 }
@@ -145,7 +154,7 @@ fn closed_peer_is_an_error_and_no_signal() {
     let mut gather = OutputQueue::default();
     gather.push_bytes(b"x");
     let error =
-        send_gather(&ours, &mut gather, u64::MAX, in_chunks(0), Missing::Wait).expect_err("closed");
+        send(&ours, &mut gather, u64::MAX, in_chunks(0), Missing::Wait).expect_err("closed");
     assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
 }
 
@@ -161,12 +170,9 @@ fn the_head_of_a_large_file_waits_for_no_page() {
         let pieces = Pieces {
             max_bytes: 0,
             nopush,
+            now_ms: 0,
         };
-        let mut next = NextFile {
-            len,
-            ready,
-            opens: false,
-        };
+        let mut next = NextFile::new(len, ready);
         assert_eq!(next.shares_packet(pieces), shares, "{len} {ready} {nopush}");
     }
 }
@@ -193,7 +199,7 @@ fn what_a_pool_reads_is_sent_when_it_is_read() {
         // The pages are there, but nobody has said so.
         let mut sent = |ahead: &ReadAhead| {
             let missing = Missing::Stop(Some(ahead));
-            let sent = send_gather(&ours, &mut gather, u64::MAX, in_chunks(0), missing);
+            let sent = send(&ours, &mut gather, u64::MAX, in_chunks(0), missing);
             sent.expect("send").bytes
         };
         assert_eq!(sent(&ahead), 4);

@@ -15,6 +15,7 @@ use sys::timestamps::{self, Stamp};
 
 use crate::io::read_ahead::ReadAhead;
 use crate::io::read_pool::{self, FETCH_BYTES, Fetch, Refused};
+use crate::io::seen::Seen;
 use crate::io::send::{self, Missing, Pieces};
 
 /// Sockets as the worker sees them.
@@ -175,7 +176,10 @@ pub trait Net {
 }
 
 /// Sockets of the system.
-pub struct Sockets;
+#[derive(Debug, Default)]
+pub struct Sockets {
+    seen: Seen,
+}
 
 impl Net for Sockets {
     type Socket = OwnedFd;
@@ -193,9 +197,10 @@ impl Net for Sockets {
     ) -> io::Result<Sent> {
         let pieces = Pieces {
             max_bytes: chunk,
-            nopush: false,
+            ..Pieces::default()
         };
-        send::send_gather(socket, out, limit, pieces, Missing::Wait)
+        let seen = &mut self.seen;
+        send::send_gather(socket, out, limit, pieces, Missing::Wait, seen)
     }
 
     fn send_cached(
@@ -206,7 +211,8 @@ impl Net for Sockets {
         pieces: Pieces,
         ahead: Option<&ReadAhead>,
     ) -> io::Result<Sent> {
-        send::send_gather(socket, out, limit, pieces, Missing::Stop(ahead))
+        let missing = Missing::Stop(ahead);
+        send::send_gather(socket, out, limit, pieces, missing, &mut self.seen)
     }
 
     fn send_bytes(&mut self, socket: &mut OwnedFd, bytes: &[u8]) -> io::Result<usize> {

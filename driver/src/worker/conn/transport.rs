@@ -74,7 +74,7 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     if (exchanges.out.is_empty() || is_handshaking) && !has_output {
         return Ok(false);
     }
-    let (nodelay, pieces) = settings(exchanges);
+    let (nodelay, pieces) = settings(exchanges, sh.clock.mono_ms);
     if nodelay != c.nodelay {
         c.nodelay = nodelay;
         sh.net.set_nodelay(&mut c.socket, nodelay);
@@ -99,6 +99,7 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
                 c.last_progress_ms = sh.clock.mono_ms;
             }
             exchanges.sent += sent.bytes;
+            sh.turn_bytes += sent.bytes;
             let left = exchanges.out.len();
             let more = left > 0 || !exchanges.active.is_empty();
             let has_ahead = exchanges.ahead.is_some();
@@ -121,7 +122,7 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
 
 /// What the location of the oldest exchange says: `tcp_nodelay`, and how files are sent.
 #[inline(always)]
-fn settings(exchanges: &Exchanges) -> (bool, Pieces) {
+fn settings(exchanges: &Exchanges, now_ms: u64) -> (bool, Pieces) {
     let Some(x) = exchanges.front() else {
         return (true, Pieces::default());
     };
@@ -129,6 +130,7 @@ fn settings(exchanges: &Exchanges) -> (bool, Pieces) {
     let pieces = Pieces {
         max_bytes: loc.sendfile_max_chunk.0,
         nopush: *loc.tcp_nopush,
+        now_ms,
     };
     (*loc.tcp_nodelay, pieces)
 }
