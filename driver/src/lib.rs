@@ -6,4 +6,5 @@ pub mod bundle;
 pub mod inbox;
 pub mod io;
 pub mod listen;
+mod pool;
 pub mod worker;

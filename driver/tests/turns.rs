@@ -6,6 +6,8 @@
 
 #[path = "turns/bodies.rs"]
 mod bodies;
+#[path = "turns/disk.rs"]
+mod disk;
 #[path = "turns/duplex.rs"]
 mod duplex;
 #[path = "turns/ends.rs"]

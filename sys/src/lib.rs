@@ -17,6 +17,7 @@ pub mod inherit;
 pub mod mount;
 pub mod namespace;
 pub mod notify;
+pub mod page_cache;
 pub mod poll;
 pub mod process;
 pub mod random;

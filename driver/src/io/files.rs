@@ -23,6 +23,7 @@ use server_base::files::{
     Change, FileError, Files, Keep, Meta, OpenPolicy, Opened, SymlinkMode, TempDir, TempFile,
 };
 use server_http::meters::{self, FileFigures};
+use sys::page_cache;
 
 use super::absent::Absent;
 use super::kept::{Check, Entry, Kept};
@@ -310,7 +311,8 @@ impl FileCache {
             return None;
         }
         self.scratch.clear();
-        sys::socket::append_at(fd, 0, id.meta.size, &mut self.scratch).ok()?;
+        // What is not in the page cache is left to who sends it, since a disk may keep others waiting.
+        page_cache::append_cached(fd, 0, id.meta.size, &mut self.scratch).ok()?;
         Some(Rc::from(self.scratch.as_slice()))
     }
 
@@ -390,7 +392,8 @@ fn read_small(file: &FileHandle, size: u64) -> Option<Rc<[u8]>> {
         len: size,
     };
     let mut bytes = Vec::with_capacity(size as usize);
-    read_range(&range, &mut bytes).ok()?;
+    // As above.
+    page_cache::append_cached(range.file.as_ref(), 0, size, &mut bytes).ok()?;
     Some(bytes.into())
 }
 

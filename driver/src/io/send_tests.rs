@@ -15,6 +15,24 @@ fn pair() -> (UnixStream, UnixStream) {
     (ours, peer)
 }
 
+fn in_chunks(max_bytes: u64) -> Pieces {
+    Pieces {
+        max_bytes,
+        nopush: false,
+        now_ms: 0,
+    }
+}
+
+fn send(
+    socket: impl AsFd,
+    gather: &mut OutputQueue,
+    limit: u64,
+    pieces: Pieces,
+    missing: Missing<'_>,
+) -> io::Result<Sent> {
+    send_gather(socket, gather, limit, pieces, missing, &mut Seen::default())
+}
+
 fn file_of(bytes: &[u8]) -> std::fs::File {
     let path = std::env::temp_dir().join(format!(
         "firstbyte-socket-{}-{:?}-{}",
@@ -54,7 +72,7 @@ fn small_file_leaves_with_the_head_in_one_send() {
     let mut gather = OutputQueue::default();
     gather.push_bytes(b"head ");
     gather.push(range(b"xxbody", 2, 4));
-    let sent = send_gather(&ours, &mut gather, u64::MAX, 0).expect("send");
+    let sent = send(&ours, &mut gather, u64::MAX, in_chunks(0), Missing::Wait).expect("send");
     assert_eq!(
         sent,
         Sent {
@@ -77,7 +95,14 @@ fn large_file_and_full_socket_arrive_whole_and_in_order() {
     gather.push_bytes(b"tail");
     let (mut received, mut blocked) = (Vec::new(), 0);
     while !gather.is_empty() {
-        let sent = send_gather(&ours, &mut gather, u64::MAX, 64 * 1024).expect("send");
+        let sent = send(
+            &ours,
+            &mut gather,
+            u64::MAX,
+            in_chunks(64 * 1024),
+            Missing::Wait,
+        )
+        .expect("send");
         blocked += usize::from(sent.blocked);
         received.extend(read_available(&mut peer));
     }
@@ -96,7 +121,7 @@ fn limit_is_kept_in_memory_and_in_files() {
     gather.push_bytes(b"0123456789");
     gather.push(range(&body, 0, 100_000));
     for (limit, total) in [(4, 4), (10, 14), (1_000, 1_014), (0, 1_014)] {
-        let sent = send_gather(&ours, &mut gather, limit, 0).expect("send");
+        let sent = send(&ours, &mut gather, limit, in_chunks(0), Missing::Wait).expect("send");
         assert_eq!(
             sent,
             Sent {
@@ -116,7 +141,8 @@ fn file_shorter_than_promised_is_unexpected_eof() {
         let mut gather = OutputQueue::default();
         gather.push_bytes(b"head");
         gather.push(range(b"short", 0, len));
-        let error = send_gather(&ours, &mut gather, u64::MAX, 0).expect_err("too short");
+        let error =
+            send(&ours, &mut gather, u64::MAX, in_chunks(0), Missing::Wait).expect_err("too short");
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 }
@@ -127,6 +153,61 @@ fn closed_peer_is_an_error_and_no_signal() {
     drop(peer);
     let mut gather = OutputQueue::default();
     gather.push_bytes(b"x");
-    let error = send_gather(&ours, &mut gather, u64::MAX, 0).expect_err("closed");
+    let error =
+        send(&ours, &mut gather, u64::MAX, in_chunks(0), Missing::Wait).expect_err("closed");
     assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+}
+
+#[test]
+fn the_head_of_a_large_file_waits_for_no_page() {
+    for (len, ready, nopush, shares) in [
+        (HEAD_ALONE_BYTES - 1, 1, false, true),
+        (HEAD_ALONE_BYTES, 1, false, false),
+        (HEAD_ALONE_BYTES, 1, true, true),
+        (HEAD_ALONE_BYTES - 1, 0, false, false),
+        (HEAD_ALONE_BYTES, 0, true, false),
+    ] {
+        let pieces = Pieces {
+            max_bytes: 0,
+            nopush,
+            now_ms: 0,
+        };
+        let mut next = NextFile::new(len, ready);
+        assert_eq!(next.shares_packet(pieces), shares, "{len} {ready} {nopush}");
+    }
+}
+
+#[test]
+fn what_a_pool_reads_is_sent_when_it_is_read() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::super::read_pool::Fetch;
+
+    for len in [1000, INLINE_FILE_BYTES + 1] {
+        let (ours, mut peer) = pair();
+        let body = range(&vec![1; len as usize], 0, len);
+        let Chunk::File(whole) = body.clone() else {
+            panic!("it is of a file");
+        };
+        let done = Arc::new(AtomicBool::new(false));
+        let mut ahead = ReadAhead::default();
+        ahead.await_read(&whole, Fetch::new(len - 1, Arc::clone(&done)));
+        let mut gather = OutputQueue::default();
+        gather.push_bytes(b"head");
+        gather.push(body);
+        // The pages are there, but nobody has said so.
+        let mut sent = |ahead: &ReadAhead| {
+            let missing = Missing::Stop(Some(ahead));
+            let sent = send(&ours, &mut gather, u64::MAX, in_chunks(0), missing);
+            sent.expect("send").bytes
+        };
+        assert_eq!(sent(&ahead), 4);
+        assert_eq!(sent(&ahead), 0);
+        done.store(true, Ordering::Release);
+        ahead.take_done();
+        assert_eq!(sent(&ahead), len - 1);
+        assert_eq!(sent(&ahead), 0);
+        assert_eq!(read_available(&mut peer).len() as u64, len + 3);
+    }
 }

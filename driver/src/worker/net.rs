@@ -6,12 +6,17 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use engines::http::{FileRange, OutputQueue};
 use server_base::connector::{SocketOptions, UpstreamAddr};
+use server_base::thread_pool::ThreadPool;
+use server_base::waker::RemoteWaker;
 use sys::connect::{self, Address, ConnectError, Connecting};
 use sys::socket::{self, Sent};
 use sys::tcp_info::tcp_info;
 use sys::timestamps::{self, Stamp};
 
-use crate::io::send;
+use crate::io::read_ahead::ReadAhead;
+use crate::io::read_pool::{self, FETCH_BYTES, Fetch, Refused};
+use crate::io::seen::Seen;
+use crate::io::send::{self, Missing, Pieces};
 
 /// Sockets as the worker sees them.
 pub trait Net {
@@ -53,6 +58,22 @@ pub trait Net {
         chunk: u64,
     ) -> io::Result<Sent>;
 
+    /// Sends as [`Self::send`] does, and ends before file bytes that are not in memory, or that a pool reads and has not
+    /// read.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    fn send_cached(
+        &mut self,
+        socket: &mut Self::Socket,
+        out: &mut OutputQueue,
+        limit: u64,
+        pieces: Pieces,
+        _: Option<&ReadAhead>,
+    ) -> io::Result<Sent> {
+        self.send(socket, out, limit, pieces.max_bytes)
+    }
+
     /// Sends bytes; gives how many the socket took, 0 where it is full.
     ///
     /// # Errors
@@ -64,6 +85,32 @@ pub trait Net {
     /// # Errors
     /// The file's error.
     fn read_file(&mut self, range: &FileRange, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Reads as [`Self::read_file`] does, bytes that are in memory.
+    ///
+    /// # Errors
+    /// `WouldBlock` when the first of them is not, else the file's error.
+    fn read_cached(&mut self, range: &FileRange, buffer: &mut [u8]) -> io::Result<usize> {
+        self.read_file(range, buffer)
+    }
+
+    /// Whether [`Self::send_cached`] and [`Self::read_cached`] do end before bytes that are not in memory.
+    fn stops_at_missing(&self) -> bool {
+        false
+    }
+
+    /// Has the begin of `range` read into memory by a thread of `pool`, [`Self::piece_bytes`] at most, and wakes then.
+    ///
+    /// # Errors
+    /// Why that is not begun.
+    fn fetch(&mut self, _: &FileRange, _: &ThreadPool, _: RemoteWaker) -> Result<Fetch, Refused> {
+        Err(Refused::Full)
+    }
+
+    /// Bytes that one fetch reads.
+    fn piece_bytes(&self) -> u64 {
+        FETCH_BYTES
+    }
 
     /// Ends our side.
     fn shutdown(&mut self, socket: &mut Self::Socket);
@@ -129,7 +176,10 @@ pub trait Net {
 }
 
 /// Sockets of the system.
-pub struct Sockets;
+#[derive(Debug, Default)]
+pub struct Sockets {
+    seen: Seen,
+}
 
 impl Net for Sockets {
     type Socket = OwnedFd;
@@ -145,7 +195,24 @@ impl Net for Sockets {
         limit: u64,
         chunk: u64,
     ) -> io::Result<Sent> {
-        send::send_gather(socket, out, limit, chunk)
+        let pieces = Pieces {
+            max_bytes: chunk,
+            ..Pieces::default()
+        };
+        let seen = &mut self.seen;
+        send::send_gather(socket, out, limit, pieces, Missing::Wait, seen)
+    }
+
+    fn send_cached(
+        &mut self,
+        socket: &mut OwnedFd,
+        out: &mut OutputQueue,
+        limit: u64,
+        pieces: Pieces,
+        ahead: Option<&ReadAhead>,
+    ) -> io::Result<Sent> {
+        let missing = Missing::Stop(ahead);
+        send::send_gather(socket, out, limit, pieces, missing, &mut self.seen)
     }
 
     fn send_bytes(&mut self, socket: &mut OwnedFd, bytes: &[u8]) -> io::Result<usize> {
@@ -154,6 +221,23 @@ impl Net for Sockets {
 
     fn read_file(&mut self, range: &FileRange, buffer: &mut [u8]) -> io::Result<usize> {
         send::read_file(range, buffer)
+    }
+
+    fn read_cached(&mut self, range: &FileRange, buffer: &mut [u8]) -> io::Result<usize> {
+        send::read_cached(range, buffer)
+    }
+
+    fn stops_at_missing(&self) -> bool {
+        true
+    }
+
+    fn fetch(
+        &mut self,
+        range: &FileRange,
+        pool: &ThreadPool,
+        waker: RemoteWaker,
+    ) -> Result<Fetch, Refused> {
+        read_pool::fetch(range, pool, waker)
     }
 
     fn shutdown(&mut self, socket: &mut OwnedFd) {

@@ -13,7 +13,7 @@ use server_http::exchange::{BODY_BUDGET_BYTES, Client, Ctx, Env, Exchange};
 use server_http::phases;
 
 use super::config::ThreadConfig;
-use super::conn::{H1State, PASSES_A_TURN, Pool, TlsBuffers};
+use super::conn::{BYTES_A_TURN, H1State, PASSES_A_TURN, Pool, TlsBuffers};
 use super::dialer::Dialer;
 use super::net::Net;
 use super::upstream::Attempts;
@@ -55,6 +55,10 @@ pub struct Shared<N: Net> {
     pub stopping: bool,
     /// Passes of one turn of a connection.
     pub passes_a_turn: usize,
+    /// Bytes after which a turn ends.
+    pub bytes_a_turn: u64,
+    /// Bytes sent in the turn.
+    pub(crate) turn_bytes: u64,
     /// Timings of exchanges are noted.
     pub timed: bool,
     /// Of how many, in hundredths of a percent.
@@ -97,6 +101,8 @@ impl<N: Net> Shared<N> {
             timer_set: false,
             stopping: false,
             passes_a_turn: PASSES_A_TURN,
+            bytes_a_turn: BYTES_A_TURN,
+            turn_bytes: 0,
             requests: 0,
             heads: Vec::new(),
             h1_states: Vec::new(),

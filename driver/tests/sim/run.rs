@@ -6,7 +6,7 @@ use std::rc::{Rc, Weak};
 use driver::worker::conn::Readiness;
 use server_http::exchange::Peer;
 use server_http::http::LocalHttp;
-use sim::{ClosedBy, Link, Order, Random, Wire, World};
+use sim::{ClosedBy, Disk, Link, Order, Random, Wire, World};
 
 use super::client::faults;
 use super::judge::Court;
@@ -116,6 +116,9 @@ impl<'a, G: Guest> Run<'a, G> {
         let mut wakes = Random::new(!seed);
         let woken = wakes.below(WOKEN_ONE_IN);
         world.piece = *wakes.pick(&PIECES);
+        if wakes.chance(DISKS_PERMILLE) {
+            world.shared.net.disk = Some(Disk::new(*wakes.pick(&READ_BYTES)));
+        }
         Self {
             site,
             random,
@@ -141,9 +144,9 @@ impl<'a, G: Guest> Run<'a, G> {
             65..85 => return self.poll(800),
             85..93 => {
                 let ms = self.random.below(60);
-                self.world.advance(ms);
+                return self.advance(ms);
             }
-            93..95 => self.jump(),
+            93..95 => return self.jump(),
             _ => return self.spurious(),
         }
         Ok(())
@@ -186,6 +189,7 @@ impl<'a, G: Guest> Run<'a, G> {
 
     fn poll(&mut self, permille: u32) -> Result<(), String> {
         ring(self.world.now_ms());
+        self.read_files();
         for index in 0..self.world.links.len() {
             let woken = self.world.links[index].serial % WOKEN_ONE_IN == self.woken;
             if woken && self.wakes.chance(300) {
@@ -198,6 +202,34 @@ impl<'a, G: Guest> Run<'a, G> {
         self.look()
     }
 
+    /// Some reads of files end; what was read may be dropped from memory, and no more reads be taken.
+    fn read_files(&mut self) {
+        let Some(disk) = &mut self.world.shared.net.disk else {
+            return;
+        };
+        while !disk.fetches.is_empty() && self.wakes.chance(600) {
+            disk.end_fetch(self.wakes.chance(50));
+        }
+        if self.wakes.chance(50) {
+            disk.evict();
+        }
+        disk.full = self.wakes.chance(50);
+    }
+
+    /// Time goes on. Reads of files take none, so that a timeout is the client's.
+    fn advance(&mut self, ms: u64) -> Result<(), String> {
+        while self.is_reading() {
+            self.poll(1000)?;
+        }
+        self.world.advance(ms);
+        Ok(())
+    }
+
+    fn is_reading(&self) -> bool {
+        let disk = self.world.shared.net.disk.as_ref();
+        disk.is_some_and(|disk| !disk.fetches.is_empty())
+    }
+
     /// When the loop would wake up by itself, or is to be woken.
     fn next_deadline(&self) -> Option<u64> {
         let deadlines = self.world.next_deadline().into_iter();
@@ -205,7 +237,7 @@ impl<'a, G: Guest> Run<'a, G> {
     }
 
     /// Time goes on to a deadline, to the moment before it, or far beyond.
-    fn jump(&mut self) {
+    fn jump(&mut self) -> Result<(), String> {
         let due = self
             .next_deadline()
             .map_or(0, |at| at.saturating_sub(self.world.now_ms()));
@@ -215,7 +247,7 @@ impl<'a, G: Guest> Run<'a, G> {
             2 => due + self.random.below(5),
             _ => self.random.below(20_000),
         };
-        self.world.advance(ms);
+        self.advance(ms)
     }
 
     /// A turn for nothing.
@@ -289,8 +321,7 @@ impl<'a, G: Guest> Run<'a, G> {
             } else {
                 0
             };
-            self.world
-                .advance(next.saturating_sub(self.world.now_ms()) + late);
+            self.advance(next.saturating_sub(self.world.now_ms()) + late)?;
             self.poll(1000)?;
         }
         Err(format!("timers go on: {:?}", self.world.counts()))
@@ -300,7 +331,7 @@ impl<'a, G: Guest> Run<'a, G> {
     fn settle(&mut self) -> Result<(), String> {
         for _ in 0..ROUNDS_MAX {
             let due = next_bell().is_some_and(|at_ms| at_ms <= self.world.now_ms());
-            let mut busy = due || self.world.is_ready();
+            let mut busy = due || self.world.is_ready() || self.is_reading();
             for client in &mut self.clients {
                 let wire = &self.world.links[client.link()].wire;
                 busy |= client.finish(&mut wire.borrow_mut(), &mut self.random);
@@ -385,6 +416,10 @@ fn told<G: Guest>(client: &G, link: &Link, fault: &str) -> String {
 const DEADLINES_MAX: usize = 5000;
 /// Steps of a change of the configuration in a turn of the loop.
 const PIECES: [usize; 6] = [1, 2, 3, 10, 64, usize::MAX];
+/// Runs in which files are not in memory, of a thousand.
+const DISKS_PERMILLE: u32 = 400;
+/// Bytes of one read of a file.
+const READ_BYTES: [u64; 5] = [1, 999, 4096, 16_384, 1 << 20];
 /// One connection in so many is woken for nothing.
 const WOKEN_ONE_IN: u64 = 10;
 /// Turns of the loop without time going on.

@@ -20,7 +20,7 @@ use server_http::exchange::{
 use server_http::module::{Content, Handler, Module};
 use server_http::request_body::{Collected, Plan, collect};
 use server_http::{LoadOptions, load, reply};
-use sim::{Faults, Random, Wire, World};
+use sim::{Disk, Faults, Random, Wire, World};
 
 use super::passing::pass;
 use super::servers::pass as passed;
@@ -183,6 +183,23 @@ impl Talk {
         let mut text = vec![0; 64 << 10];
         let n = self.log.read_at(&mut text, 0).unwrap_or(0);
         String::from_utf8_lossy(&text[..n]).into_owned()
+    }
+
+    /// Files are not in memory from here on, but as far as they are fetched.
+    pub(crate) fn use_disk(&mut self) {
+        self.world.shared.net.disk = Some(Disk::default());
+    }
+
+    pub(crate) fn disk(&mut self) -> &mut Disk {
+        let disk = self.world.shared.net.disk.as_mut();
+        disk.expect("the test uses a disk")
+    }
+
+    /// Ends the fetch that began first; gives what the client hears then.
+    pub(crate) fn end_fetch(&mut self, failed: bool) -> String {
+        self.disk().end_fetch(failed);
+        self.world.shared.wakers.receive();
+        self.turn()
     }
 
     /// How often the server has sent.

@@ -35,6 +35,7 @@ pub mod regex;
 pub mod s3_fifo;
 pub mod shared_list;
 pub mod syslog;
+pub mod thread_pool;
 pub mod transport;
 pub mod typed;
 pub mod upstream_request;

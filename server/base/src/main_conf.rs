@@ -10,6 +10,7 @@ use crate::affinity::auto_affinity;
 use crate::config::LoadOptions;
 use crate::networks::Network;
 use crate::opened::{ErrorLogConf, LogTarget};
+use crate::thread_pool::ThreadPools;
 
 /// Directives of the main context and of `events`, with nginx's defaults where nothing was said.
 #[derive(Clone, Debug)]
@@ -60,6 +61,8 @@ pub struct MainConf {
     pub temp_paths: Vec<PathBuf>,
     /// Accept as many connections as possible in one turn.
     pub multi_accept: bool,
+    /// `thread_pool` and who names them.
+    pub thread_pools: ThreadPools,
     set: Vec<&'static str>,
 }
 
@@ -90,6 +93,7 @@ impl MainConf {
             ssl_object_cache_inheritable: true,
             temp_paths: Vec::new(),
             multi_accept: false,
+            thread_pools: ThreadPools::default(),
             set: Vec::new(),
         }
     }

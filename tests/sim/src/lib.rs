@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod dialled;
+mod disk;
 mod random;
 mod wire;
 mod world;
@@ -22,12 +23,18 @@ use std::rc::Rc;
 
 use engines::http::{FileRange, OutputQueue};
 
+pub use disk::{Disk, Fetching};
 pub use random::Random;
 pub use wire::{Faults, Hands, Moment, Wire};
 pub use world::{ClosedBy, Link, Order, World};
 
+use driver::io::read_ahead::ReadAhead;
+use driver::io::read_pool::{FETCH_BYTES, Fetch, Refused};
+use driver::io::send::Pieces;
 use driver::worker::net::Net;
 use server_base::connector::{SocketOptions, UpstreamAddr};
+use server_base::thread_pool::ThreadPool;
+use server_base::waker::RemoteWaker;
 use sys::connect::{ConnectError, Connecting};
 use sys::socket::Sent;
 
@@ -60,6 +67,8 @@ impl Drop for SimSocket {
 pub struct SimNet {
     /// What stands where a connection to a server goes; without it every connection is refused.
     pub servers: Option<Box<dyn Servers>>,
+    /// What is not in memory; without it all files are.
+    pub disk: Option<Disk>,
 }
 
 /// The servers behind the one that is simulated.
@@ -86,6 +95,50 @@ impl Net for SimNet {
         _chunk: u64,
     ) -> io::Result<Sent> {
         socket.0.borrow_mut().send(out, limit)
+    }
+
+    fn send_cached(
+        &mut self,
+        socket: &mut SimSocket,
+        out: &mut OutputQueue,
+        limit: u64,
+        pieces: Pieces,
+        ahead: Option<&ReadAhead>,
+    ) -> io::Result<Sent> {
+        let Some(disk) = &self.disk else {
+            return self.send(socket, out, limit, pieces.max_bytes);
+        };
+        let mut sent = Sent::default();
+        while sent.bytes < limit && !sent.blocked {
+            let most = disk.present_bytes(out, ahead);
+            let present = most.min(limit - sent.bytes);
+            if present == 0 {
+                break;
+            }
+            let step = socket.0.borrow_mut().send(out, present)?;
+            sent.bytes += step.bytes;
+            sent.blocked = step.blocked;
+        }
+        Ok(sent)
+    }
+
+    fn stops_at_missing(&self) -> bool {
+        self.disk.is_some()
+    }
+
+    fn fetch(
+        &mut self,
+        range: &FileRange,
+        _: &ThreadPool,
+        waker: RemoteWaker,
+    ) -> Result<Fetch, Refused> {
+        let disk = self.disk.as_mut().ok_or(Refused::Full)?;
+        disk.fetch(range, waker)
+    }
+
+    fn piece_bytes(&self) -> u64 {
+        let disk = self.disk.as_ref();
+        disk.map_or(FETCH_BYTES, |disk| disk.piece_bytes)
     }
 
     fn send_bytes(&mut self, _: &mut SimSocket, _: &[u8]) -> io::Result<usize> {

@@ -110,6 +110,7 @@ impl World {
         shared.scratch = vec![0; scratch].into_boxed_slice();
         // What can be done at once is done at once, so that a judge may ask for it.
         shared.passes_a_turn = usize::MAX;
+        shared.bytes_a_turn = u64::MAX;
         let random = random.fork();
         let mut world = Self {
             shared,

@@ -15,6 +15,7 @@ use server_http::exchange::State as Progress;
 
 use super::client::{log, log_unfinished};
 use super::exchanges::{finish_all, finish_sent, resume_due};
+use super::fetching;
 use super::h1;
 use super::mux;
 use super::sampling;
@@ -142,6 +143,7 @@ fn settle_mux<N: Net>(
     }
     if mux.idle_since_ms.is_none() {
         mux.idle_since_ms = Some(now_ms);
+        mux.exchanges.ahead = None;
         c.last_progress_ms = now_ms;
     }
     if !mux.engine.is_over() {
@@ -270,7 +272,14 @@ pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Res
         State::Serving(protocol) => {
             let exchanges = protocol.exchanges();
             let is_due = |at_ms: Option<u64>| at_ms.is_some_and(|at_ms| at_ms <= now_ms);
-            if is_due(exchanges.stuck_at_ms(c.last_progress_ms)) {
+            let stuck_at_ms = exchanges.stuck_at_ms(c.last_progress_ms);
+            if is_due(stuck_at_ms) {
+                let stuck_at_ms = stuck_at_ms.unwrap_or(now_ms);
+                if fetching::waits_since_before(exchanges, stuck_at_ms) {
+                    // It is not the client that takes its time.
+                    c.last_progress_ms = now_ms;
+                    return Ok(());
+                }
                 end_stuck(c, sh)
             } else if is_due(protocol.due_ms()) {
                 resume_due(c, sh);

@@ -15,6 +15,7 @@ mod client;
 mod early_responses;
 mod engine;
 mod exchanges;
+mod fetching;
 mod h1;
 mod handshake;
 mod lifecycle;
@@ -45,7 +46,7 @@ pub use lifecycle::ENDED_MS;
 pub use sampling::end as end_sampling;
 pub use serving::{H1State, PIPELINE_DEPTH, QUEUE_BYTES};
 pub use standing::Standing;
-pub use state::{Conn, Disposition, PASSES_A_TURN, PlainProtocols, Readiness};
+pub use state::{BYTES_A_TURN, Conn, Disposition, PASSES_A_TURN, PlainProtocols, Readiness};
 pub use tls::{TlsBuffers, WRITE_BYTES};
 pub(crate) use trace::write as debug;
 
@@ -62,9 +63,11 @@ pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, ready: Readines
     if ready.broken || (ready.expired && expire(c, sh).is_err()) {
         return close(c, sh);
     }
+    sh.turn_bytes = 0;
     for _ in 0..sh.passes_a_turn {
         match pass(c, sh) {
-            Ok(true) => {}
+            Ok(true) if sh.turn_bytes < sh.bytes_a_turn => {}
+            Ok(true) => break,
             Ok(false) => {
                 if let Some(activity) = c.activity() {
                     c.counted.set(activity);
@@ -84,6 +87,7 @@ pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, ready: Readines
 
 /// Goes on with exchanges of the connection that were woken, then gives it its turn.
 pub fn wake<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, keys: &[WakeKey]) -> Disposition {
+    fetching::wake(c, keys);
     exchanges::resume_woken(c, sh, keys);
     turn(c, sh, Readiness::default())
 }

@@ -16,6 +16,7 @@ use server_http::exchange::Exchange;
 use server_http::stats::Activity;
 
 use super::engine::{Engine, NO_STREAM, Pool};
+use crate::io::read_ahead::ReadAhead;
 
 /// The protocol that is served.
 pub(super) enum Protocol {
@@ -84,6 +85,8 @@ pub(super) struct Exchanges {
     /// When bytes were last read, monotonic microseconds, where timings are noted.
     pub(super) read_us: u64,
     pub(super) closing: Closing,
+    /// What pools read of the files in `out`, where something of them was not in memory.
+    pub(super) ahead: Option<Box<ReadAhead>>,
 }
 
 /// An exchange whose response is not queued whole.
@@ -193,6 +196,7 @@ impl H1State {
     pub(crate) fn reset(&mut self, settings: Rc<h1::Settings>) {
         self.engine.reset(settings);
         self.exchanges.out.clear();
+        self.exchanges.ahead = None;
         self.exchanges.queued = 0;
         self.exchanges.sent = 0;
         self.next = Next::KeepAlive;
@@ -269,6 +273,7 @@ impl Exchanges {
                 time_ms: 30_000,
                 timeout_ms: 5_000,
             },
+            ahead: None,
         }
     }
 

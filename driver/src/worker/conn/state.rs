@@ -412,6 +412,9 @@ impl<S> Conn<S> {
 /// Passes of one turn, so that a client that always has more to say does not keep a thread.
 pub const PASSES_A_TURN: usize = 4;
 
+/// Bytes after which no more passes follow in a turn: sending as many takes a quarter of a millisecond, for which others wait.
+pub const BYTES_A_TURN: u64 = 1 << 20;
+
 #[cfg(test)]
 mod tests {
     use std::os::fd::OwnedFd;

@@ -15,6 +15,7 @@ use sys::socket::Sent;
 use tls::{Fault, Scratch};
 
 use super::sample::{Stamped, Told};
+use crate::io::send::Missing;
 use crate::worker::net::Net;
 
 /// The TLS side of a connection.
@@ -136,6 +137,7 @@ pub(super) fn send<N: Net>(
     net: &mut N,
     buffers: &mut TlsBuffers,
     now_ms: u64,
+    missing: Missing<'_>,
 ) -> io::Result<Sent> {
     let mut sent = Sent::default();
     if !tls.unsent.is_empty() {
@@ -151,7 +153,7 @@ pub(super) fn send<N: Net>(
     while sent.bytes < WRITE_BYTES {
         buffers.records.clear(KEEP_BYTES);
         buffers.records.extend(&tls.conn.take_output());
-        let plain = seal(tls, out, net, buffers, now_ms)?;
+        let plain = seal(tls, out, net, buffers, now_ms, missing)?;
         if buffers.records.is_empty() {
             break;
         }
@@ -164,6 +166,10 @@ pub(super) fn send<N: Net>(
             break;
         }
         sent.bytes += plain;
+        if matches!(missing, Missing::Wait) {
+            // Each write waits for the disk; others have their turn before the next.
+            break;
+        }
     }
     Ok(sent)
 }
@@ -186,14 +192,14 @@ pub(super) fn send_stamped<N: Net>(
     buffers.records.extend(&tls.conn.take_output());
     let mut plain = 0;
     if lead > 0 {
-        collect(out, net, &mut buffers.plain, lead as usize)?;
+        collect(out, net, &mut buffers.plain, lead as usize, Missing::Wait)?;
         let record_bytes = tls.record_bytes(now_ms);
         for record in buffers.plain.filled().chunks(record_bytes) {
             plain += encrypt(tls, record, &mut buffers.records, now_ms)?;
         }
     }
     let before = buffers.records.len();
-    plain += seal(tls, out, net, buffers, now_ms)?;
+    plain += seal(tls, out, net, buffers, now_ms, Missing::Wait)?;
     let records = buffers.records.filled();
     let stamped = records.get(..=before).unwrap_or(records);
     let mut taken = net.send_stamped(socket, &[IoSlice::new(stamped)])?;
@@ -223,6 +229,7 @@ fn seal<N: Net>(
     net: &mut N,
     buffers: &mut TlsBuffers,
     now_ms: u64,
+    missing: Missing<'_>,
 ) -> io::Result<u64> {
     let mut total = 0;
     if !tls.conn.is_open() {
@@ -242,8 +249,12 @@ fn seal<N: Net>(
             net,
             &mut buffers.plain,
             (SEALED_BYTES - total) as usize,
+            missing,
         )?;
         let mut rest = buffers.plain.filled();
+        if rest.is_empty() {
+            break;
+        }
         while !rest.is_empty() {
             let (record, after) = rest.split_at(rest.len().min(tls.record_bytes(now_ms)));
             total += encrypt(tls, record, &mut buffers.records, now_ms)?;
@@ -262,12 +273,13 @@ fn encrypt(tls: &mut Tls, plain: &[u8], records: &mut Scratch, now_ms: u64) -> i
     Ok(plain.len() as u64)
 }
 
-/// Takes up to `most` bytes from the front of `out`; files are read.
+/// Takes up to `most` bytes from the front of `out`; files are read, up to what is missing.
 fn collect<N: Net>(
     out: &mut OutputQueue,
     net: &mut N,
     plain: &mut Scratch,
     most: usize,
+    missing: Missing<'_>,
 ) -> io::Result<()> {
     plain.clear(KEEP_BYTES);
     while plain.len() < most {
@@ -280,8 +292,19 @@ fn collect<N: Net>(
                 taken
             }
             Some(Front::File(range)) => {
-                let wanted = usize::try_from(range.len).unwrap_or(room).min(room);
-                let read = net.read_file(range, plain.room(wanted))?;
+                let most = range.len.min(missing.most(range));
+                let wanted = usize::try_from(most).unwrap_or(room).min(room);
+                if wanted == 0 {
+                    break;
+                }
+                let read = match missing {
+                    Missing::Wait => net.read_file(range, plain.room(wanted)),
+                    Missing::Stop(_) => net.read_cached(range, plain.room(wanted)),
+                };
+                let read = match read {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    read => read?,
+                };
                 plain.fill(read);
                 if read == 0 {
                     return Err(io::ErrorKind::UnexpectedEof.into());

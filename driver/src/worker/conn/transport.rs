@@ -3,9 +3,11 @@
 use std::io;
 
 use super::client::log_truncated;
+use super::serving::Exchanges;
 use super::state::{Closed, Conn, Transport};
 use super::tls::{self, WRITE_BYTES};
-use super::{sampling, timings, trace};
+use super::{fetching, sampling, timings, trace};
+use crate::io::send::{Missing, Pieces};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -72,26 +74,23 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     if (exchanges.out.is_empty() || is_handshaking) && !has_output {
         return Ok(false);
     }
-    let x = exchanges
-        .flushing
-        .front()
-        .map(|flushing| &flushing.exchange);
-    let x = x.or(exchanges.active.first().map(|active| &active.exchange));
-    let (nodelay, chunk) = x.map_or((true, 0), |x| {
-        let loc = x.core_loc(&x.http);
-        (*loc.tcp_nodelay, loc.sendfile_max_chunk.0)
-    });
+    let (nodelay, pieces) = settings(exchanges, sh.clock.mono_ms);
     if nodelay != c.nodelay {
         c.nodelay = nodelay;
         sh.net.set_nodelay(&mut c.socket, nodelay);
     }
-    let out = &mut exchanges.out;
+    let (out, ahead) = (&mut exchanges.out, exchanges.ahead.as_deref());
     let result = match &mut c.transport {
         Transport::Tls(tls) => {
             let (net, buffers) = (&mut sh.net, &mut sh.tls_buffers);
-            tls::send(tls, &mut c.socket, out, net, buffers, sh.clock.mono_ms)
+            let now_ms = sh.clock.mono_ms;
+            let missing = Missing::Stop(ahead);
+            tls::send(tls, &mut c.socket, out, net, buffers, now_ms, missing)
         }
-        _ => sh.net.send(&mut c.socket, out, WRITE_BYTES, chunk),
+        _ => {
+            let socket = &mut c.socket;
+            sh.net.send_cached(socket, out, WRITE_BYTES, pieces, ahead)
+        }
     };
     match result {
         Ok(sent) => {
@@ -100,19 +99,40 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
                 c.last_progress_ms = sh.clock.mono_ms;
             }
             exchanges.sent += sent.bytes;
+            sh.turn_bytes += sent.bytes;
             let left = exchanges.out.len();
             let more = left > 0 || !exchanges.active.is_empty();
+            let has_ahead = exchanges.ahead.is_some();
             timings::sent(exchanges, sh);
             trace::sent(c, sh, sent.bytes, left);
+            let at_missing = left > 0 && c.writable && sent.bytes < WRITE_BYTES && !is_handshaking;
+            if at_missing || has_ahead {
+                fetching::go_on(c, sh, at_missing)?;
+            }
             Ok(c.writable && more && !is_handshaking)
         }
         Err(e) => {
-            if let Some(x) = x {
+            if let Some(x) = exchanges.front() {
                 log_truncated(x, &e);
             }
             Err(Closed)
         }
     }
+}
+
+/// What the location of the oldest exchange says: `tcp_nodelay`, and how files are sent.
+#[inline(always)]
+fn settings(exchanges: &Exchanges, now_ms: u64) -> (bool, Pieces) {
+    let Some(x) = exchanges.front() else {
+        return (true, Pieces::default());
+    };
+    let loc = x.core_loc(&x.http);
+    let pieces = Pieces {
+        max_bytes: loc.sendfile_max_chunk.0,
+        nopush: *loc.tcp_nopush,
+        now_ms,
+    };
+    (*loc.tcp_nodelay, pieces)
 }
 
 /// Writes what TLS alone has to send; there is no more to do.
@@ -123,7 +143,15 @@ fn write_tls<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool
     };
     let (net, buffers) = (&mut sh.net, &mut sh.tls_buffers);
     let now_ms = sh.clock.mono_ms;
-    let sent = tls::send(tls, &mut c.socket, &mut sh.nothing, net, buffers, now_ms);
+    let sent = tls::send(
+        tls,
+        &mut c.socket,
+        &mut sh.nothing,
+        net,
+        buffers,
+        now_ms,
+        Missing::Wait,
+    );
     let sent = sent.map_err(|_| Closed)?;
     c.writable = !sent.blocked;
     Ok(false)

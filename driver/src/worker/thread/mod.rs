@@ -101,7 +101,7 @@ impl Thread {
         let poller = Poller::new()?;
         poller.add(&*waker, WAKER_TOKEN, Interest::Readable)?;
         let generation = ThreadConfig::new(Arc::clone(&setup.http), setup.number);
-        let mut shared = Shared::new(Sockets, generation, env);
+        let mut shared = Shared::new(Sockets::default(), generation, env);
         let theirs = Arc::clone(&waker);
         shared.set_wakers(WakeQueue::new(move || theirs.wake()));
         shared.dialer.names.set_log(setup.log.clone());

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use conf::ConfError;
 use server_base::files::TempDir;
 use server_base::listen::Listen;
+use server_base::thread_pool::Aio;
 
 use super::draft::LocationDraft;
 use super::{Build, ports, protocols};
@@ -98,6 +99,7 @@ impl Build {
             path: self.full_path(BODY_TEMP.as_bytes()),
             levels: [0; 3],
         };
+        let pool = self.main.thread_pools.default_pool();
         let loc: &mut CoreLoc = self
             .http
             .as_mut()
@@ -107,6 +109,7 @@ impl Build {
             .get_mut();
         loc.root.get_or_insert(Root { path, alias: None });
         loc.body_temp_path.get_or_insert(temp);
+        loc.aio.get_or_insert(Aio::Threads(pool));
     }
 
     /// Has the directories for request bodies made before the worker starts.

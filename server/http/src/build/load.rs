@@ -176,6 +176,9 @@ impl Build {
         if self.finished.is_none() {
             blocks::http(self, &Directive::synthetic("http"))?;
         }
+        if let Some(error) = self.main.thread_pools.undefined() {
+            return Err(error);
+        }
         let default = self.options.error_log.clone();
         self.main.finish(default.as_deref());
         let mut paths = LogPaths::default();

@@ -258,6 +258,16 @@ pub(super) const ROWS: &[Row<Build>] = &[
         },
     },
     Row {
+        name: "thread_pool",
+        contexts: Contexts::MAIN,
+        arity: Arity::TAKE23,
+        block: false,
+        default: "default threads=32 max_queue=65536",
+        doc: "A pool of threads that read files which are not in the page cache.",
+        syntax: "name threads=number [max_queue=number]",
+        apply: |b, d| b.main.thread_pools.define(d),
+    },
+    Row {
         name: "load_module",
         contexts: Contexts::MAIN,
         arity: Arity::TAKE1,

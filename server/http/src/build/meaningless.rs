@@ -33,7 +33,6 @@ rows! {
     "lock_file", Contexts::MAIN, TAKE1, "There is no accept mutex that would need a file.";
     "pcre_jit", Contexts::MAIN, FLAG, "Expressions are always compiled to machine code where PCRE2 can.";
     "timer_resolution", Contexts::MAIN, TAKE1, "The clock is read once a turn of the loop.";
-    "thread_pool", Contexts::MAIN, TAKE23, "Files are read with sendfile or pread from the page cache by the thread that serves.";
     "worker_aio_requests", Contexts::EVENTS, TAKE1, "Asynchronous file reading is not used.";
     "debug_points", Contexts::MAIN, TAKE1, "There are no debug points.";
     "server_names_hash_max_size", H, TAKE1, "Tables size themselves.";
@@ -54,7 +53,6 @@ rows! {
     "postpone_output", HSL, TAKE1, "What is ready in one turn leaves in one write; nothing is held back.";
     "send_lowat", HSL, TAKE1, "Without effect on Linux.";
     "read_ahead", HSL, TAKE1, "The kernel's read-ahead is left as it is.";
-    "aio", HSL, TAKE1, "Files are read with sendfile or pread from the page cache by the thread that serves.";
     "aio_write", HSL, FLAG, "Temporary files are written by the thread that serves.";
     "directio", HSL, TAKE1, "Files are always read through the page cache.";
     "directio_alignment", HSL, TAKE1, "Files are always read through the page cache.";

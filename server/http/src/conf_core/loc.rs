@@ -10,6 +10,7 @@ use server_base::hash::ConfigMap;
 use server_base::keyword;
 use server_base::opened::{ErrorLogConf, LogTarget, OpenedLogs};
 use server_base::shared_list::SharedList;
+use server_base::thread_pool::Aio;
 use server_base::typed::{Millis, Number, Offset, Size, Text, Typed};
 
 use crate::request_body::{BodyRate, InFile};
@@ -225,7 +226,9 @@ settings! {
         /// `disable_symlinks` and its `from`.
         symlinks: Option<(SymlinkMode, Option<Value>)>,
         /// `client_body_temp_path`.
-        body_temp_path: Option<TempDir>
+        body_temp_path: Option<TempDir>,
+        /// `aio`.
+        aio: Option<Aio>
     }
     merge merge_extra;
 }
@@ -299,6 +302,7 @@ fn merge_extra(own: &mut CoreLoc, parent: Option<&CoreLoc>) {
         parent.map(|p| &p.body_temp_path),
         || None,
     );
+    take(&mut own.aio, parent.map(|p| &p.aio), || None);
     take(&mut own.root, parent.map(|p| &p.root), || None);
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use conf::{ConfError, Directive};
 use server_base::files::{SymlinkMode, TempDir};
 use server_base::opened::LogTarget;
+use server_base::thread_pool::Aio;
 
 use super::loc::{Alias, ErrorPage, KeepaliveDisable, Root};
 use crate::build::Build;
@@ -233,6 +234,29 @@ pub(super) fn internal(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
         return Err(ConfError::directive(d, "is duplicate"));
     }
     b.core_loc().internal = true;
+    Ok(())
+}
+
+pub(super) fn aio(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    duplicate(&b.core_loc().aio, d)?;
+    let text = d.arg_str(0).to_owned();
+    let pool = match text.as_str() {
+        "off" => {
+            b.core_loc().aio = Some(Aio::Off);
+            return Ok(());
+        }
+        // Reads past the page cache, which nginx does with `on` and `directio`, are not done: a thread reads.
+        "on" | "threads" => b.main.thread_pools.default_pool(),
+        _ => match text.strip_prefix("threads=") {
+            Some(name) if name.contains('$') => {
+                let text = "variables are not supported in the name of a thread pool";
+                return Err(ConfError::word(d, d.word(0), text));
+            }
+            Some(name) => b.main.thread_pools.named(name, d),
+            None => return Err(ConfError::directive(d, "invalid value")),
+        },
+    };
+    b.core_loc().aio = Some(Aio::Threads(pool));
     Ok(())
 }
 

@@ -188,6 +188,15 @@ pub const ROWS: &[Row<Build>] = &[
         loc_rows::open_file_cache
     ),
     row!(
+        "aio",
+        HSL,
+        Arity::TAKE1,
+        "threads",
+        "off | on | threads[=pool]",
+        "Who reads files that are not in the page cache: the thread that serves, or the threads of a pool.",
+        loc_rows::aio
+    ),
+    row!(
         "disable_symlinks",
         HSL,
         Arity::TAKE12,

@@ -1,0 +1,213 @@
+//! A connection whose next bytes are of a file and not in the page cache.
+//!
+//! [`go_on`] has them read by a thread of the pool that `aio` names, and the connection writes nothing until it is woken.
+//! Other connections have their turns meanwhile. From there on the file is read ahead of what is sent (`io::read_ahead`).
+//! The thread that serves reads for itself where `aio off` says so, where the pool's queue is full, and where a piece that
+//! was read is missing again, so that each wait ends in progress.
+//!
+//! What waits behind the piece in the output queue waits as well, be it of another stream.
+
+use std::sync::Arc;
+
+use engines::http::{FileRange, Front};
+use server_base::errlog::Level;
+use server_base::thread_pool::{Aio, ThreadPool};
+use server_base::waker::{RemoteWaker, WakeKey, Waker};
+
+use super::client::{log, log_truncated};
+use super::serving::{Exchanges, Protocol};
+use super::state::{Closed, Conn, State, Transport};
+use super::tls;
+use crate::io::read_ahead::Step;
+use crate::io::read_pool::Refused;
+use crate::io::send::Missing;
+use crate::worker::net::Net;
+use crate::worker::shared::Shared;
+
+/// Sees to the file at the front of the queue after a write, which has ended `at_missing` bytes or because the socket is full
+/// or has taken enough.
+#[cold]
+#[inline(never)]
+pub(super) fn go_on<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    at_missing: bool,
+) -> Result<(), Closed> {
+    let is_whole = matches!(&c.state, State::Serving(Protocol::H1(_)));
+    let Some(exchanges) = c.state.exchanges_mut() else {
+        return Ok(());
+    };
+    let Some(Front::File(range)) = exchanges.out.front() else {
+        if exchanges.out.is_empty() && exchanges.active.is_empty() {
+            exchanges.ahead = None;
+        }
+        return Ok(());
+    };
+    if !sh.net.stops_at_missing() {
+        return Ok(());
+    }
+    let mut range = range.clone();
+    if !is_whole {
+        // A frame has but a part of what its stream sends of the file; a read ends at the end of the file.
+        range.len = u64::MAX - range.offset;
+    }
+    let piece_bytes = sh.net.piece_bytes();
+    let step = match &mut exchanges.ahead {
+        Some(ahead) => ahead.step(&range, at_missing, piece_bytes),
+        None if at_missing => Step::Read,
+        None => Step::Send,
+    };
+    match step {
+        Step::Send => Ok(()),
+        Step::Wait => {
+            // Room in the socket is of no use until the bytes are there.
+            pause(c, sh.clock.mono_ms);
+            Ok(())
+        }
+        Step::Read => read(c, sh, &range),
+        Step::ReadHere => read_here(c, sh),
+        Step::Ahead(from) => {
+            let next = FileRange {
+                offset: from,
+                len: range.len - (from - range.offset),
+                ..range.clone()
+            };
+            read_on(c, sh, &range, &next);
+            Ok(())
+        }
+    }
+}
+
+/// Has the first bytes of `range` read, for which the connection waits.
+fn read<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    range: &FileRange,
+) -> Result<(), Closed> {
+    let Some(pool) = pool(c) else {
+        return read_here(c, sh);
+    };
+    let waker = waker(sh);
+    match (sh.net.fetch(range, &pool, waker), c.state.exchanges_mut()) {
+        (Ok(fetch), Some(exchanges)) => {
+            let ahead = exchanges.ahead.get_or_insert_default();
+            ahead.await_read(range, fetch);
+            pause(c, sh.clock.mono_ms);
+            Ok(())
+        }
+        (Err(Refused::Full), _) => {
+            let text = format_args!(
+                "thread pool \"{}\" queue overflow: {} tasks waiting",
+                pool.name(),
+                pool.max_queue()
+            );
+            log(c, sh, Level::Error, text);
+            read_here(c, sh)
+        }
+        _ => read_here(c, sh),
+    }
+}
+
+/// Has the first bytes of `next` read while those before them, at the begin of `front`, are sent. Where the pool does not
+/// take that, they are asked for again when they are to be sent.
+fn read_on<N: Net>(
+    c: &mut Conn<N::Socket>,
+    sh: &mut Shared<N>,
+    front: &FileRange,
+    next: &FileRange,
+) {
+    let Some(pool) = pool(c) else {
+        return;
+    };
+    let waker = waker(sh);
+    if let Ok(fetch) = sh.net.fetch(next, &pool, waker)
+        && let Some(exchanges) = c.state.exchanges_mut()
+        && let Some(ahead) = &mut exchanges.ahead
+    {
+        ahead.read_on(front, fetch);
+    }
+}
+
+fn waker<N: Net>(sh: &Shared<N>) -> RemoteWaker {
+    let key = WakeKey {
+        owner: sh.owner,
+        stream: FETCH_STREAM,
+    };
+    Waker::new(key, &sh.wakers).remote()
+}
+
+/// A piece may have been read: the connection writes again.
+pub(super) fn wake<S>(c: &mut Conn<S>, keys: &[WakeKey]) {
+    // Keys are sorted by stream.
+    if keys.first().is_some_and(|key| key.stream == FETCH_STREAM)
+        && let Some(exchanges) = c.state.exchanges_mut()
+        && let Some(ahead) = &mut exchanges.ahead
+        && ahead.resume()
+    {
+        c.writable = true;
+    }
+}
+
+/// The connection writes nothing until it is woken.
+fn pause<S>(c: &mut Conn<S>, now_ms: u64) {
+    c.writable = false;
+    if let Some(exchanges) = c.state.exchanges_mut()
+        && let Some(ahead) = &mut exchanges.ahead
+    {
+        ahead.pause(now_ms);
+    }
+}
+
+/// Whether the next bytes are being read since before this time.
+pub(super) fn waits_since_before(exchanges: &Exchanges, at_ms: u64) -> bool {
+    let ahead = exchanges.ahead.as_ref();
+    let paused_ms = ahead.and_then(|ahead| ahead.paused_ms());
+    paused_ms.is_some_and(|paused_ms| paused_ms < at_ms)
+}
+
+/// The pool that `aio` of the front exchange's location names; none with `aio off`.
+fn pool<S>(c: &Conn<S>) -> Option<Arc<ThreadPool>> {
+    let x = c.state.exchanges()?.front()?;
+    match &x.core_loc(&x.http).aio {
+        Some(Aio::Threads(pool)) => Some(Arc::clone(pool)),
+        Some(Aio::Off) | None => None,
+    }
+}
+
+/// Writes a little of what is missing, which waits for the disk.
+fn read_here<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
+    let Some(exchanges) = c.state.exchanges_mut() else {
+        return Ok(());
+    };
+    let out = &mut exchanges.out;
+    let now_ms = sh.clock.mono_ms;
+    let result = match &mut c.transport {
+        Transport::Tls(tls) => {
+            let (net, buffers) = (&mut sh.net, &mut sh.tls_buffers);
+            let wait = Missing::Wait;
+            tls::send(tls, &mut c.socket, out, net, buffers, now_ms, wait)
+        }
+        _ => sh.net.send(&mut c.socket, out, READ_HERE_BYTES, 0),
+    };
+    match result {
+        Ok(sent) => {
+            c.writable = !sent.blocked;
+            exchanges.sent += sent.bytes;
+            if sent.bytes > 0 {
+                c.last_progress_ms = now_ms;
+            }
+            Ok(())
+        }
+        Err(error) => {
+            if let Some(x) = exchanges.front() {
+                log_truncated(x, &error);
+            }
+            Err(Closed)
+        }
+    }
+}
+
+/// The stream of no exchange, by which a connection itself is woken.
+const FETCH_STREAM: u32 = 0;
+/// Bytes that a thread that serves reads at a time.
+const READ_HERE_BYTES: u64 = 256 << 10;

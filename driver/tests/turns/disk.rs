@@ -1,0 +1,196 @@
+//! Files that are not in memory: a thread of a pool reads a piece, and the connection goes on when it is there.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+
+use driver::io::read_pool::FETCH_BYTES;
+use server_http::exchange::Peer;
+use sim::{Faults, Random, Wire};
+
+use super::site::{Talk, body, get, logged, statuses};
+
+const PIECE: u64 = FETCH_BYTES;
+
+fn file(len: u64) -> String {
+    get(&format!("/file/{len}/{len}"))
+}
+
+fn talk(server: &str) -> Talk {
+    let mut talk = Talk::new(server);
+    talk.use_disk();
+    talk
+}
+
+#[test]
+fn head_leaves_at_once_and_pieces_as_they_are_read() {
+    for len in [PIECE - 1, PIECE, PIECE + 1, 2 * PIECE] {
+        let mut talk = talk("");
+        let head = talk.send(file(len));
+        assert_eq!((statuses(&head), body(&head)), (vec!["200"], ""));
+        let mut got = 0;
+        while got < len {
+            assert_eq!(
+                talk.disk().fetches.len(),
+                1,
+                "one at a time, {got} of {len}"
+            );
+            assert_eq!(talk.turn(), "", "nothing comes before it is read");
+            got += talk.end_fetch(false).len() as u64;
+            assert_eq!(got, (got.div_ceil(PIECE) * PIECE).min(len));
+        }
+        assert!(talk.disk().fetches.is_empty());
+        assert_eq!(logged(), [200]);
+        assert!(talk.is_open());
+    }
+}
+
+#[test]
+fn the_next_piece_is_read_while_the_one_before_is_taken() {
+    let mut talk = Talk::deaf("", 1000);
+    talk.use_disk();
+    let mut got = talk.send(file(3 * PIECE)).len() as u64;
+    got += talk.end_fetch(false).len() as u64;
+    assert_eq!(got, 1000);
+    assert_eq!(
+        talk.disk().fetches.len(),
+        1,
+        "the client has taken some of it"
+    );
+    assert_eq!(talk.end_fetch(false), "");
+    assert!(talk.disk().fetches.is_empty(), "one piece ahead, not two");
+    got += talk.listen().len() as u64;
+    assert!(got > PIECE, "{got}");
+    while !talk.disk().fetches.is_empty() {
+        got += talk.end_fetch(false).len() as u64;
+    }
+    assert!(got > 3 * PIECE, "{got}");
+    assert_eq!(logged(), [200]);
+}
+
+#[test]
+fn nothing_is_read_ahead_for_a_client_that_takes_nothing() {
+    let head = talk("").send(file(3 * PIECE)).len();
+    let mut talk = Talk::deaf("", head);
+    talk.use_disk();
+    talk.send(file(3 * PIECE));
+    talk.end_fetch(false);
+    talk.pass(1000);
+    assert!(talk.disk().fetches.is_empty());
+}
+
+#[test]
+fn other_connections_are_served_meanwhile() {
+    let mut talk = talk("");
+    talk.send(file(PIECE));
+    let hands = Rc::clone(&talk.world.hands);
+    let mut wire = Wire::new(hands, Random::new(3), Faults::default(), 1 << 20);
+    wire.push(get("/other").as_bytes());
+    let peer = Peer::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 40_001)));
+    let other = talk.world.accept(wire, 0, peer);
+    assert_eq!(talk.turn(), "");
+    let answer = talk.world.links[other].wire.borrow().sent().to_vec();
+    assert!(answer.starts_with(b"HTTP/1.1 200 OK") && answer.ends_with(b"/other"));
+    assert_eq!(talk.end_fetch(false).len() as u64, PIECE);
+}
+
+#[test]
+fn responses_behind_a_missing_piece_keep_their_order() {
+    let mut talk = talk("");
+    let head = talk.send(format!("{}{}", file(PIECE), get("/next")));
+    assert_eq!(body(&head), "");
+    let rest = talk.end_fetch(false);
+    assert_eq!(rest.find("HTTP/1.1 200 OK"), Some(PIECE as usize));
+    assert!(rest.ends_with("/next"));
+    assert_eq!(logged(), [200, 200]);
+}
+
+#[test]
+fn room_in_the_socket_begins_no_second_fetch() {
+    let mut talk = talk("");
+    talk.send(file(PIECE));
+    talk.world.spurious(
+        0,
+        driver::worker::conn::Readiness {
+            writable: true,
+            ..Default::default()
+        },
+    );
+    assert_eq!(talk.turn(), "");
+    assert_eq!(talk.disk().fetches.len(), 1);
+    assert_eq!(talk.end_fetch(false).len() as u64, PIECE);
+}
+
+#[test]
+fn a_slow_disk_is_not_held_against_the_client() {
+    let mut talk = talk("send_timeout 5s;");
+    talk.send(file(PIECE));
+    for _ in 0..4 {
+        assert_eq!(talk.pass(4_000), "");
+        assert!(talk.is_open());
+    }
+    assert_eq!(talk.end_fetch(false).len() as u64, PIECE);
+    assert_eq!(logged(), [200]);
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_closed_after_the_read() {
+    let mut talk = Talk::deaf("send_timeout 5s;", 1000);
+    talk.use_disk();
+    talk.send(file(PIECE));
+    assert_eq!(talk.disk().fetches.len(), 1);
+    talk.end_fetch(false);
+    talk.pass(5_001);
+    assert!(talk.is_closed());
+}
+
+#[test]
+fn a_fetch_may_end_after_the_connection() {
+    let mut talk = talk("");
+    talk.send(file(PIECE));
+    talk.wire(Wire::reset);
+    talk.turn();
+    assert!(talk.is_closed());
+    assert_eq!(talk.end_fetch(false), "");
+}
+
+#[test]
+fn what_is_missing_again_after_its_fetch_is_read_by_the_serving_thread() {
+    for failed in [false, true] {
+        let mut talk = talk("");
+        talk.send(file(PIECE));
+        talk.disk().end_fetch(failed);
+        talk.disk().evict();
+        talk.world.shared.wakers.receive();
+        let mut got = talk.turn().len() as u64;
+        assert!(got > 0, "a wait ends in progress");
+        while got < PIECE {
+            got += talk.end_fetch(false).len() as u64;
+        }
+        assert_eq!(logged(), [200]);
+    }
+}
+
+#[test]
+fn the_serving_thread_reads_where_the_queue_is_full_or_aio_is_off() {
+    let mut full = talk("");
+    full.disk().full = true;
+    assert_eq!(body(&full.send(file(PIECE))).len() as u64, PIECE);
+    let said = full.said();
+    assert!(
+        said.contains("thread pool \"default\" queue overflow: 65536 tasks waiting"),
+        "{said}"
+    );
+    let mut off = talk("aio off;");
+    assert_eq!(body(&off.send(file(PIECE))).len() as u64, PIECE);
+    assert_eq!(off.said(), "");
+    assert!(off.disk().fetches.is_empty());
+}
+
+#[test]
+fn a_file_that_ends_early_ends_the_connection() {
+    let mut talk = talk("");
+    talk.send(get(&format!("/file/{}/{PIECE}", PIECE - 1)));
+    let got = talk.end_fetch(false).len() as u64;
+    assert!(got < PIECE, "{got}");
+    assert!(talk.is_closed());
+}
