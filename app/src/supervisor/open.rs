@@ -15,7 +15,7 @@ use super::listeners::{self, Listener};
 use super::logs::Logs;
 use super::{limits, pid_file};
 use crate::console::Console;
-use crate::load::Loaded;
+use crate::load::{Earlier, Loaded};
 
 /// A configuration, and its sockets and logs.
 #[derive(Debug)]
@@ -64,10 +64,12 @@ impl Generation {
         })
     }
 
-    /// What the next load need not read again, where the configuration allows that.
-    pub(crate) fn objects(&self) -> Option<Arc<Memory>> {
-        let inheritable = self.main.ssl_object_cache_inheritable;
-        inheritable.then(|| Arc::clone(&self.record))
+    /// What the next load need not read again.
+    pub(crate) fn read(&self) -> Earlier {
+        Earlier {
+            record: Arc::clone(&self.record),
+            has_objects: self.main.ssl_object_cache_inheritable,
+        }
     }
 
     /// The bytes and the state of a file that was read.

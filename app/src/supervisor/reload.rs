@@ -55,7 +55,7 @@ impl Supervisor {
 
     fn open_next(&mut self) -> Result<Generation, Reported> {
         let console = &self.console;
-        let loaded = load::from_disk(&self.options, self.current.objects()).map_err(|refused| {
+        let loaded = load::again(&self.options, &self.current.read()).map_err(|refused| {
             console.refused(&refused);
             Reported
         })?;

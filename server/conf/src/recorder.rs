@@ -20,6 +20,8 @@ pub struct Recorder<S> {
     record: Rc<RefCell<Memory>>,
     /// What an earlier load had of files.
     earlier: Option<Arc<Memory>>,
+    /// Objects are taken from it too, not texts alone.
+    inherits_objects: bool,
 }
 
 impl<S> Recorder<S> {
@@ -29,13 +31,16 @@ impl<S> Recorder<S> {
             inner,
             record: Rc::default(),
             earlier: None,
+            inherits_objects: false,
         }
     }
 
-    /// The same with what an earlier load had: objects whose files have not changed are taken from it.
+    /// The same with what an earlier load had: texts whose files have not changed are taken from it, and objects if
+    /// `objects`.
     #[must_use]
-    pub fn with_earlier(mut self, earlier: Option<Arc<Memory>>) -> Self {
+    pub fn with_earlier(mut self, earlier: Option<Arc<Memory>>, objects: bool) -> Self {
         self.earlier = earlier;
+        self.inherits_objects = objects;
         self
     }
 
@@ -50,15 +55,32 @@ impl<S> Recorder<S> {
     }
 }
 
-impl<S: Source> Source for Recorder<S> {
-    fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
-        self.read_text(path).map(|text| text.to_vec())
+impl<S: Source> Recorder<S> {
+    /// The bytes of a file, those that an earlier load had if it is certain that they are the same.
+    fn read_unless_known(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
+        let known = self.earlier.as_ref().and_then(|files| files.stamped(path));
+        if let Some((bytes, Some(then))) = known
+            && let Some(now) = self.inner.stamp(path)
+            && now.is_unchanged(then)
+        {
+            self.keep(path, bytes, Some(then));
+            return Ok(Arc::clone(bytes));
+        }
+        self.read_anew(path)
     }
 
-    fn read_text(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
+    fn read_anew(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
+        let (bytes, stamp) = self.inner.read_stamped(path)?;
+        let bytes = Arc::new(bytes);
+        self.keep(path, &bytes, stamp);
+        Ok(bytes)
+    }
+}
+
+impl<S: Source> Source for Recorder<S> {
+    fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
         let (text, stamp) = self.inner.read_stamped(path)?;
-        let text = Arc::new(text);
-        self.keep(path, &text, stamp);
+        self.keep(path, &Arc::new(text.clone()), stamp);
         Ok(text)
     }
 
@@ -69,19 +91,15 @@ impl<S: Source> Source for Recorder<S> {
         Ok(text)
     }
 
+    fn read_text(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
+        self.read_unless_known(path)
+    }
+
     fn read_object(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
-        let known = self.earlier.as_ref().and_then(|files| files.stamped(path));
-        if let Some((bytes, Some(then))) = known
-            && let Some(now) = self.inner.stamp(path)
-            && now.is_unchanged(then)
-        {
-            self.keep(path, bytes, Some(then));
-            return Ok(Arc::clone(bytes));
+        match self.inherits_objects {
+            true => self.read_unless_known(path),
+            false => self.read_anew(path),
         }
-        let (bytes, stamp) = self.inner.read_stamped(path)?;
-        let bytes = Arc::new(bytes);
-        self.keep(path, &bytes, stamp);
-        Ok(bytes)
     }
 
     /// What serves is built from the record.
@@ -168,13 +186,18 @@ mod tests {
             .expect_err("nobody asked for it");
     }
 
-    /// Reads an object where an earlier load is said to have had other bytes, which shows whether they are taken.
-    fn read_again(path: &Path) -> io::Result<Vec<u8>> {
+    /// How a recorder is asked for bytes.
+    type Reading = fn(&mut Recorder<Disk>, &Path) -> io::Result<Arc<Vec<u8>>>;
+
+    const READINGS: [Reading; 2] = [Recorder::read_object, Recorder::read_text];
+
+    /// Reads where an earlier load is said to have had other bytes, which shows whether they are taken.
+    fn read_again(path: &Path, reading: Reading) -> io::Result<Vec<u8>> {
         let mut first = Recorder::new(Disk::default());
         let record = first.record();
-        first.read_object(path)?;
+        reading(&mut first, path)?;
         plant(&record, path);
-        again(path, record.borrow().clone())
+        again(path, record.borrow().clone(), reading)
     }
 
     /// Makes a record say that a file had other bytes when it was in its state.
@@ -184,46 +207,66 @@ mod tests {
         record.add_read(path, Arc::new(b"taken".to_vec()), stamp);
     }
 
-    fn again(path: &Path, earlier: Memory) -> io::Result<Vec<u8>> {
-        let mut second = Recorder::new(Disk::default()).with_earlier(Some(Arc::new(earlier)));
-        second.read_object(path).map(|bytes| bytes.to_vec())
+    fn again(path: &Path, earlier: Memory, reading: Reading) -> io::Result<Vec<u8>> {
+        let earlier = Some(Arc::new(earlier));
+        let mut second = Recorder::new(Disk::default()).with_earlier(earlier, true);
+        reading(&mut second, path).map(|bytes| bytes.to_vec())
     }
 
     #[test]
-    fn an_object_is_that_of_an_earlier_load_while_its_file_stays_as_it_is() {
+    fn what_was_read_is_that_of_an_earlier_load_while_its_file_stays_as_it_is() {
         let manifest = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
         let code = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/lib.rs"));
         let link = std::env::temp_dir().join(format!("firstbyte-object-{}", std::process::id()));
-        std::os::unix::fs::symlink(manifest, &link).expect("a link can be made");
-        assert_eq!(read_again(&link).expect("it is there"), b"taken");
-        let mut source = Recorder::new(Disk::default());
-        let record = source.record();
-        source.read_object(&link).expect("it is there");
-        // The path is the same, and leads to another file.
-        fs::remove_file(&link).expect("it was made");
-        std::os::unix::fs::symlink(code, &link).expect("a link can be made");
-        let object = again(&link, record.borrow().clone());
-        let code = fs::read(code).expect("it is there");
-        assert!(object.is_ok_and(|object| object == code));
-        fs::remove_file(&link).expect("it was made");
-        let error = again(&link, record.borrow().clone()).expect_err("it is gone");
-        assert_eq!(error.kind(), io::ErrorKind::NotFound);
-        // What has only just been written may be written again within the same tick of the clock.
-        fs::write(&link, "young").expect("a file can be written");
-        let object = read_again(&link);
-        fs::remove_file(&link).expect("it was made");
-        assert_eq!(object.expect("it is there"), b"young");
+        for reading in READINGS {
+            std::os::unix::fs::symlink(manifest, &link).expect("a link can be made");
+            assert_eq!(read_again(&link, reading).expect("it is there"), b"taken");
+            let mut source = Recorder::new(Disk::default());
+            let record = source.record();
+            reading(&mut source, &link).expect("it is there");
+            // The path is the same, and leads to another file.
+            fs::remove_file(&link).expect("it was made");
+            std::os::unix::fs::symlink(code, &link).expect("a link can be made");
+            let object = again(&link, record.borrow().clone(), reading);
+            let code = fs::read(code).expect("it is there");
+            assert!(object.is_ok_and(|object| object == code));
+            fs::remove_file(&link).expect("it was made");
+            let error = again(&link, record.borrow().clone(), reading).expect_err("it is gone");
+            assert_eq!(error.kind(), io::ErrorKind::NotFound);
+            // What has only just been written may be written again within the same tick of the clock.
+            fs::write(&link, "young").expect("a file can be written");
+            let object = read_again(&link, reading);
+            fs::remove_file(&link).expect("it was made");
+            assert_eq!(object.expect("it is there"), b"young");
+        }
     }
 
     #[test]
-    fn a_text_is_read_whatever_an_earlier_load_had() {
+    fn objects_are_read_where_they_are_not_inherited() {
+        let manifest = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+        let mut first = Recorder::new(Disk::default());
+        first.read_text(manifest).expect("it is there");
+        let record = first.record();
+        plant(&record, manifest);
+        let earlier = Some(Arc::new(record.borrow().clone()));
+        let mut second = Recorder::new(Disk::default()).with_earlier(earlier, false);
+        let object = second.read_object(manifest).expect("it is there");
+        assert_eq!(*object, fs::read(manifest).expect("it is there"));
+        assert_eq!(
+            *second.read_text(manifest).expect("it is there"),
+            b"taken".to_vec()
+        );
+    }
+
+    #[test]
+    fn what_is_no_text_and_no_object_is_read_whatever_an_earlier_load_had() {
         let manifest = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
         let mut first = Recorder::new(Disk::default());
         first.read(manifest).expect("it is there");
         let record = first.record();
         plant(&record, manifest);
         let earlier = Arc::new(record.borrow().clone());
-        let mut second = Recorder::new(Disk::default()).with_earlier(Some(earlier));
+        let mut second = Recorder::new(Disk::default()).with_earlier(Some(earlier), true);
         let text = fs::read(manifest).expect("it is there");
         assert_eq!(second.read(manifest).expect("it is there"), text);
         assert!(second.only_checks());

@@ -27,7 +27,7 @@ pub trait Source {
     /// What the system says when it cannot be opened or read.
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>>;
 
-    /// The bytes of a text of the configuration, which words are ranges of: shared with whoever keeps them, too.
+    /// The text of a configuration file, shared; that of an earlier load, if the file is certain to be as it was then.
     ///
     /// # Errors
     /// As [`Source::read`].
@@ -239,6 +239,30 @@ impl Memory {
         Some((&text.bytes, text.stamp))
     }
 
+    /// The same in memory of its own, without gaps. What a load reads lies among all that it makes and frees again, and
+    /// each text would keep a page from the system. What is also in `earlier` is shared with it.
+    #[must_use]
+    pub fn packed(&self, earlier: Option<&Self>) -> Self {
+        let pack = |(path, text): (&Arc<[u8]>, &Text)| {
+            let known = earlier.and_then(|earlier| earlier.files.get_key_value(path));
+            let shared = known.filter(|(_, known)| Arc::ptr_eq(&known.bytes, &text.bytes));
+            let path = known.map_or_else(|| Arc::from(&**path), |(path, _)| Arc::clone(path));
+            let bytes = shared.map_or_else(
+                || Arc::new(text.bytes.to_vec()),
+                |(_, known)| Arc::clone(&known.bytes),
+            );
+            let stamp = text.stamp;
+            (path, Text { bytes, stamp })
+        };
+        Self {
+            files: self.files.iter().map(pack).collect(),
+            opened: self.opened.clone(),
+            globs: self.globs.clone(),
+            hosts: self.hosts.clone(),
+            only_checks: self.only_checks,
+        }
+    }
+
     /// The files that are open, by path.
     pub fn opened(&self) -> impl Iterator<Item = (&Path, &DataFile)> {
         self.opened
@@ -285,18 +309,18 @@ impl Memory {
 
 impl Source for Memory {
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
-        self.read_text(path).map(|bytes| bytes.to_vec())
+        self.read_object(path).map(|bytes| bytes.to_vec())
     }
 
     fn read_object(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
-        self.read_text(path)
-    }
-
-    fn read_text(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
         match self.files.get(path.as_os_str().as_bytes()) {
             Some(text) => Ok(Arc::clone(&text.bytes)),
             None => Err(io::Error::from_raw_os_error(ENOENT)),
         }
+    }
+
+    fn read_text(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
+        self.read_object(path)
     }
 
     fn only_checks(&self) -> bool {
@@ -394,6 +418,25 @@ mod tests {
                 .raw_os_error(),
             Some(ENOENT)
         );
+    }
+
+    #[test]
+    fn packed_memory_is_equal_and_shares_what_an_earlier_one_has() {
+        let earlier = site().with_file("/changed", "old");
+        let mut memory = Memory::default().with_file("/changed", "new");
+        let (same, _) = earlier.stamped(Path::new("/c/a.txt")).expect("it is there");
+        memory.add_read(Path::new("/c/a.txt"), Arc::clone(same), None);
+        memory.add_glob("/c/*", vec!["/c/a.txt".into()]);
+        memory.add_host("a", vec![[127, 0, 0, 1].into()]);
+        memory.add_opened("/data", DataFile::from(b"x".as_slice()));
+        let packed = memory.for_checks().packed(Some(&earlier));
+        let texts: Vec<_> = packed.files().map(|(_, text)| text.to_vec()).collect();
+        assert_eq!(texts, [b"/c/a.txt".to_vec(), b"new".to_vec()]);
+        let (kept, _) = packed.stamped(Path::new("/c/a.txt")).expect("it is there");
+        assert!(Arc::ptr_eq(kept, same));
+        assert_eq!(packed.globs().count(), 1);
+        assert_eq!((packed.hosts().count(), packed.opened().count()), (1, 1));
+        assert!(packed.only_checks());
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub struct Cycle {
     pub files: conf::Files,
     /// Warnings and notices, rendered.
     pub warnings: Vec<String>,
-    /// The HTTP server, if there is an `http` block.
+    /// The HTTP server, unless the configuration was only checked.
     pub http: Option<Arc<Http>>,
 }
 
@@ -97,6 +97,20 @@ pub fn load(
     modules: &'static [&'static Module],
 ) -> Result<Cycle, Box<LoadError>> {
     let build = Build::new(source, options, modules, parts(modules));
+    build.load().map(|(cycle, _)| cycle)
+}
+
+/// Reads a configuration and judges it as [`load`] does, without making what serves: half of the work, and of the memory.
+///
+/// # Errors
+/// As [`load`].
+pub fn check(
+    source: impl Source + 'static,
+    options: &LoadOptions,
+    modules: &'static [&'static Module],
+) -> Result<Cycle, Box<LoadError>> {
+    let mut build = Build::new(source, options, modules, parts(modules));
+    build.makes_http = false;
     build.load().map(|(cycle, _)| cycle)
 }
 
@@ -204,7 +218,7 @@ impl Build {
     fn into_cycle(self) -> Cycle {
         let warnings = self.rendered_warnings();
         let (http, listens) = match self.finished {
-            Some((http, listens)) => (Some(http), listens),
+            Some((http, listens)) => (http, listens),
             None => (None, Vec::new()),
         };
         Cycle {
