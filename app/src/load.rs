@@ -9,10 +9,11 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use conf::{ConfError, DataFile, Disk, Memory, Recorder};
-use driver::bundle::Bundle;
+use driver::bundle::{Bundle, Step};
 use server_base::errlog;
 use server_http::{Cycle, LoadError, LoadOptions, Written};
 use sys::{host, process};
@@ -43,6 +44,14 @@ pub(crate) fn recorded(options: &LoadOptions) -> (Read, Rc<RefCell<Memory>>) {
         record: Arc::new(record.borrow().packed(None)),
     });
     (loaded, record)
+}
+
+/// All that the earlier load has asked for, as it is now; `None` where that cannot be had again. Nothing is looked into.
+pub(crate) fn repeated(earlier: &Earlier) -> Option<Arc<Memory>> {
+    let source = Recorder::new(Disk::with_lookup(host::addresses));
+    let known = Some(Arc::clone(&earlier.record));
+    let now = source.with_earlier(known, earlier.has_objects).repeat()?;
+    Some(Arc::new(now.packed(Some(&earlier.record))))
 }
 
 /// A configuration, or the first error, as nginx would meet it.
@@ -128,9 +137,19 @@ pub(crate) fn in_worker(built: Option<Built>) -> driver::worker::Load {
 /// Builds the configuration that the supervisor sent.
 ///
 /// # Errors
-/// The first error with its place; the supervisor has found none in the same text.
+/// The first error with its place; where the supervisor has looked into the text it has found none. One that it has not
+/// looked into may also want what did not come, or be none that it may take for granted.
 pub(crate) fn from_bundle(bundle: &Bundle) -> Result<Cycle, String> {
-    build(bundle, Memory::default())
+    let Step::Prepare { fingerprint } = bundle.step else {
+        return build(bundle, Memory::default());
+    };
+    let missed = Arc::new(AtomicBool::new(false));
+    let source = Memory::default().noting_misses(Arc::clone(&missed));
+    let cycle = build(bundle, source)?;
+    match missed.load(Ordering::Relaxed) || cycle.fingerprint() != fingerprint {
+        true => Err("the supervisor has to read the configuration".to_owned()),
+        false => Ok(cycle),
+    }
 }
 
 /// Looks whether a worker could build it.

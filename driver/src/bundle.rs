@@ -14,11 +14,28 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sys::fdpass;
 
+/// What a bundle is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Step {
+    /// To be built and served.
+    Serve,
+    /// To be built, and served when the rest comes. Its files are what an earlier configuration was read from, as they are
+    /// now: the supervisor has not looked into them. It has neither listeners nor logs.
+    Prepare {
+        /// That of [`Cycle::fingerprint`](server_http::Cycle::fingerprint): with another one it is not served.
+        fingerprint: u64,
+    },
+    /// Listeners and logs, and nothing else, of the configuration that was prepared.
+    Commit,
+}
+
 /// One generation of the configuration, with what root opened for it.
 #[derive(Debug)]
 pub struct Bundle {
     /// Counts the configurations that were sent, from 1.
     pub generation: u64,
+    /// What is to be done with it.
+    pub step: Step,
     /// Only the bytes of files have changed since the one before: connections stay whatever the configuration says.
     pub renewed: bool,
     /// The absolute path of the main configuration file.
@@ -49,7 +66,7 @@ pub struct Bundle {
 /// What the supervisor says.
 #[derive(Debug)]
 pub enum ToWorker {
-    /// Serve by this from now on.
+    /// Serve by this from now on, or prepare to.
     Configure(Box<Bundle>),
     /// Write to these logs instead, by path.
     Reopen(Vec<(String, OwnedFd)>),
@@ -73,6 +90,11 @@ pub struct Unusable {
 pub enum FromWorker {
     /// It serves by this generation.
     Ready {
+        /// Which.
+        generation: u64,
+    },
+    /// It has built this generation, and serves it when it gets the rest.
+    Prepared {
         /// Which.
         generation: u64,
     },
@@ -143,6 +165,7 @@ impl ToWorker {
                 let listeners = names(&bundle.listeners, &mut fds);
                 Wire::Configure(Box::new(Description {
                     generation: bundle.generation,
+                    step: bundle.step,
                     renewed: bundle.renewed,
                     conf_path: bundle.conf_path.clone(),
                     prefix: bundle.prefix.clone(),
@@ -278,6 +301,7 @@ fn generation(payload: &[u8]) -> u64 {
 #[derive(Serialize, Deserialize)]
 struct Description {
     generation: u64,
+    step: Step,
     renewed: bool,
     conf_path: String,
     prefix: String,
@@ -306,6 +330,7 @@ impl Description {
         }
         Ok(Bundle {
             generation: self.generation,
+            step: self.step,
             renewed: self.renewed,
             conf_path: self.conf_path,
             prefix: self.prefix,
@@ -377,6 +402,9 @@ mod tests {
         let every_byte: Vec<u8> = (0..=255).collect();
         Bundle {
             generation: 3,
+            step: Step::Prepare {
+                fingerprint: 1 << 63,
+            },
             renewed: true,
             conf_path: "/etc/nginx/nginx.conf".to_owned(),
             prefix: "/etc/nginx/".to_owned(),
@@ -416,6 +444,7 @@ mod tests {
             (received.generation, received.renewed, received.globals),
             (3, true, expected.globals)
         );
+        assert_eq!(received.step, expected.step);
         assert_eq!(
             (received.conf_path, received.prefix),
             (expected.conf_path, expected.prefix)

@@ -16,6 +16,7 @@ mod logs;
 mod notify;
 pub(crate) mod open;
 mod pid_file;
+mod prepare;
 mod reload;
 mod rings;
 mod run;
@@ -47,6 +48,7 @@ use inherit::Inheritance;
 use listeners::Neighbour;
 use notify::Notify;
 use open::Generation;
+use prepare::Preparing;
 use reload::Reloading;
 use upgrade::{LeftFile, Successor};
 use watch::Watcher;
@@ -99,6 +101,8 @@ struct Supervisor {
     earlier: Earlier<Generation>,
     /// A configuration that is to follow `current` when its addresses are free.
     reloading: Option<Reloading>,
+    /// A configuration that the worker builds before anything is opened for it.
+    preparing: Option<Preparing>,
     /// What is known of files that are taken up when they change.
     watcher: Watcher,
     generations: u64,
@@ -189,6 +193,7 @@ fn prepare(
         built: Some(built),
         earlier: Earlier::new(),
         reloading: None,
+        preparing: None,
         watcher: Watcher::default(),
         generations: FIRST_GENERATION,
         workers: Vec::new(),

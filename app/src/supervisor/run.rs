@@ -286,6 +286,7 @@ impl Supervisor {
         {
             self.reload_again()?;
         }
+        self.prepare_otherwise()?;
         self.watch(now)?;
         if let Phase::Terminating {
             kill_at: Some(kill_at),

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::memory::Reading;
 use crate::{DataFile, Memory, Source, Stamp};
 
 /// A source that keeps what was read from it.
@@ -44,9 +45,10 @@ impl<S> Recorder<S> {
         self
     }
 
-    fn keep(&self, path: &Path, bytes: &Arc<Vec<u8>>, stamp: Option<Stamp>) {
+    fn keep(&self, reading: Reading, path: &Path, bytes: &Arc<Vec<u8>>, stamp: Option<Stamp>) {
         let bytes = Arc::clone(bytes);
-        self.record.borrow_mut().add_read(path, bytes, stamp);
+        let mut record = self.record.borrow_mut();
+        record.add_by(reading, path, bytes, stamp);
     }
 
     /// The record, shared: it fills while the recorder, which a loader may own by then, is read from.
@@ -56,49 +58,81 @@ impl<S> Recorder<S> {
 }
 
 impl<S: Source> Recorder<S> {
+    /// Asks for all that the earlier load has asked for, and for files that have come to its patterns; gives what there is
+    /// now. What cannot be had is left out: a load that is built of the record will miss it, if it wants it.
+    ///
+    /// `None` where that cannot be done: there is no earlier load, or it has read what can be read once.
+    pub fn repeat(mut self) -> Option<Memory> {
+        let earlier = self.earlier.clone()?;
+        let mut readings = earlier.readings();
+        if readings.any(|(_, reading)| reading == Reading::Piped) {
+            return None;
+        }
+        for (path, reading) in earlier.readings() {
+            // What fails here is judged by who misses it.
+            let _ = match reading {
+                Reading::Text => self.read_text(path).map(drop),
+                Reading::Object => self.read_object(path).map(drop),
+                Reading::Always | Reading::Piped => self.read(path).map(drop),
+            };
+        }
+        for (pattern, _) in earlier.globs() {
+            let paths = self.glob(pattern).unwrap_or_default();
+            for path in paths.iter().filter(|path| earlier.stamped(path).is_none()) {
+                let _ = self.read_text(path);
+            }
+        }
+        for (path, _) in earlier.opened() {
+            let _ = self.open(path);
+        }
+        for (host, _) in earlier.hosts() {
+            let _ = self.addresses(host);
+        }
+        Some(self.record.take())
+    }
+
     /// The bytes of a file, those that an earlier load had if it is certain that they are the same.
-    fn read_unless_known(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
+    fn read_unless_known(&mut self, reading: Reading, path: &Path) -> io::Result<Arc<Vec<u8>>> {
         let known = self.earlier.as_ref().and_then(|files| files.stamped(path));
         if let Some((bytes, Some(then))) = known
             && let Some(now) = self.inner.stamp(path)
             && now.is_unchanged(then)
         {
-            self.keep(path, bytes, Some(then));
+            self.keep(reading, path, bytes, Some(then));
             return Ok(Arc::clone(bytes));
         }
-        self.read_anew(path)
+        self.read_anew(reading, path)
     }
 
-    fn read_anew(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
+    fn read_anew(&mut self, reading: Reading, path: &Path) -> io::Result<Arc<Vec<u8>>> {
         let (bytes, stamp) = self.inner.read_stamped(path)?;
         let bytes = Arc::new(bytes);
-        self.keep(path, &bytes, stamp);
+        self.keep(reading, path, &bytes, stamp);
         Ok(bytes)
     }
 }
 
 impl<S: Source> Source for Recorder<S> {
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
-        let (text, stamp) = self.inner.read_stamped(path)?;
-        self.keep(path, &Arc::new(text.clone()), stamp);
-        Ok(text)
+        let text = self.read_anew(Reading::Always, path)?;
+        Ok(text.to_vec())
     }
 
     fn read_piped(&mut self, path: &Path) -> io::Result<Vec<u8>> {
         let stamp = self.inner.stamp(path);
         let text = self.inner.read_piped(path)?;
-        self.keep(path, &Arc::new(text.clone()), stamp);
+        self.keep(Reading::Piped, path, &Arc::new(text.clone()), stamp);
         Ok(text)
     }
 
     fn read_text(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
-        self.read_unless_known(path)
+        self.read_unless_known(Reading::Text, path)
     }
 
     fn read_object(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
         match self.inherits_objects {
-            true => self.read_unless_known(path),
-            false => self.read_anew(path),
+            true => self.read_unless_known(Reading::Object, path),
+            false => self.read_anew(Reading::Object, path),
         }
     }
 
@@ -270,6 +304,67 @@ mod tests {
         let text = fs::read(manifest).expect("it is there");
         assert_eq!(second.read(manifest).expect("it is there"), text);
         assert!(second.only_checks());
+    }
+
+    #[test]
+    fn a_load_is_repeated_with_what_there_is_now() {
+        fn lookup(_: &str) -> io::Result<Vec<IpAddr>> {
+            Ok(vec![[127, 0, 0, 1].into()])
+        }
+        let place = format!("firstbyte-repeat-{}", std::process::id());
+        let dir = std::env::temp_dir().join(place);
+        fs::create_dir_all(&dir).expect("a directory can be made");
+        let write = |name: &str, text: &str| fs::write(dir.join(name), text).expect("a file");
+        for name in ["a.conf", "b.conf", "key", "ticket", "data"] {
+            write(name, "old");
+        }
+        let pattern = dir.join("*.conf").display().to_string();
+        let mut first = Recorder::new(Disk::with_lookup(lookup));
+        let record = first.record();
+        for path in first.glob(&pattern).expect("a directory") {
+            first.read_text(&path).expect("a text");
+        }
+        first.read_object(&dir.join("key")).expect("an object");
+        first.read(&dir.join("ticket")).expect("a file");
+        first.open(&dir.join("data")).expect("a database");
+        first.addresses("a").expect("an address");
+        let earlier = Arc::new(record.borrow().clone());
+        let repeat = |earlier: &Arc<Memory>| {
+            let source = Recorder::new(Disk::with_lookup(lookup));
+            source
+                .with_earlier(Some(Arc::clone(earlier)), true)
+                .repeat()
+        };
+        for name in ["a.conf", "key", "ticket", "data"] {
+            write(name, "new");
+        }
+        fs::remove_file(dir.join("b.conf")).expect("a file");
+        write("c.conf", "added");
+        let now = repeat(&earlier).expect("all can be read again");
+        let files: Vec<_> = now
+            .files()
+            .map(|(path, text)| {
+                let name = path.file_name().unwrap_or_default();
+                format!("{}={}", name.display(), String::from_utf8_lossy(text))
+            })
+            .collect();
+        assert_eq!(
+            files,
+            ["a.conf=new", "c.conf=added", "key=new", "ticket=new"]
+        );
+        let (_, data) = now.opened().next().expect("a database");
+        assert_eq!(data.read().expect("it can be read"), b"new");
+        let globbed = now.globbed(&pattern).expect("a pattern");
+        assert_eq!(globbed, [dir.join("a.conf"), dir.join("c.conf")]);
+        assert_eq!(now.hosts().count(), 1);
+        // A pipe gives its bytes once.
+        let mut piped = Recorder::new(Disk::default());
+        let record = piped.record();
+        piped.read_piped(&dir.join("key")).expect("a file");
+        let piped = Arc::new(record.borrow().clone());
+        fs::remove_dir_all(&dir).expect("it was made");
+        assert!(repeat(&piped).is_none());
+        assert!(Recorder::new(Disk::default()).repeat().is_none());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Loading as a whole: from files to a [`Cycle`], by one table with the rows of the core and of all modules.
 
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -49,16 +51,46 @@ impl Cycle {
     #[must_use]
     pub fn for_worker(&self) -> Self {
         Self {
+            watches: Vec::new(),
+            warnings: Vec::new(),
+            http: self.http.clone(),
+            ..self.for_supervisor()
+        }
+    }
+
+    /// The same without texts and what serves: what the supervisor acts by.
+    #[must_use]
+    pub fn for_supervisor(&self) -> Self {
+        Self {
             main: self.main.clone(),
             listens: self.listens.clone(),
             log_paths: self.log_paths.clone(),
             syslogs: self.syslogs.clone(),
             memory_logs: self.memory_logs.clone(),
-            watches: Vec::new(),
+            watches: self.watches.clone(),
             files: conf::Files::default(),
-            warnings: Vec::new(),
-            http: self.http.clone(),
+            warnings: self.warnings.clone(),
+            http: None,
         }
+    }
+
+    /// A number of all that the supervisor acts by, but watches, of which only the count is in it. Configurations that
+    /// have the same open the same sockets and logs, and warn alike.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        let logs = (&self.log_paths, &self.syslogs, &self.memory_logs);
+        let all = (&self.main, &self.listens, logs, &self.warnings);
+        let mut hasher = DefaultHasher::new();
+        // Whatever is added to one of them is in its text.
+        format!("{all:?}").hash(&mut hasher);
+        self.watches.len().hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+impl fmt::Debug for Cycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cycle").finish_non_exhaustive()
     }
 }
 
