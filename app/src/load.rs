@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -51,7 +51,7 @@ pub(crate) fn repeated(earlier: &Earlier) -> Option<Arc<Memory>> {
     let source = Recorder::new(Disk::with_lookup(host::addresses));
     let known = Some(Arc::clone(&earlier.record));
     let now = source.with_earlier(known, earlier.has_objects).repeat()?;
-    Some(Arc::new(now.packed(Some(&earlier.record))))
+    Some(Arc::new(now))
 }
 
 /// A configuration, or the first error, as nginx would meet it.
@@ -160,10 +160,10 @@ pub(crate) fn check_bundle(bundle: &Bundle) -> Result<(), String> {
     build(bundle, Memory::default().for_checks()).map(drop)
 }
 
-fn build(bundle: &Bundle, mut source: Memory) -> Result<Cycle, String> {
-    for (path, text) in &bundle.files {
-        source.add_read(Path::new(path), Arc::clone(text), None);
-    }
+fn build(bundle: &Bundle, source: Memory) -> Result<Cycle, String> {
+    let texts = bundle.files.iter();
+    let texts = texts.map(|(path, text)| (path.as_str(), Arc::clone(text)));
+    let mut source = source.with_texts(texts);
     for (pattern, paths) in &bundle.globs {
         source.add_glob(pattern, paths.iter().map(PathBuf::from).collect());
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use firstbyte_tests::wait::holds_within;
-use firstbyte_tests::{Builder, Server, Signal, peer, wait_until};
+use firstbyte_tests::{Builder, Client, Server, Signal, peer, process, wait_until};
 use tls_client::{Leaf, Tls, site};
 
 /// After this time without a change a file that is read counts as known.
@@ -163,6 +163,102 @@ fn each_kind_of_change_is_seen() {
 }
 
 #[test]
+fn what_is_opened_for_a_file_that_changes_is_opened() {
+    let server = host(&site("one")).allow("[warn]").start();
+    let kept = fs::read_to_string(server.path("sites/kept.conf")).expect("a site");
+    let change = |from: &str, to: &str| {
+        let text = kept.replace(from, &server.expand(to));
+        fs::write(server.path("sites/kept.conf"), text).expect("it can be written");
+        server.signal(Signal::HUP);
+    };
+    // Another address, another log, a file that nothing has named before, a warning.
+    change("server_name", "listen 127.0.0.1:%%PORT3%%; server_name");
+    wait_until("a new address", || {
+        Client::try_connect_to("127.0.0.1", server.port_number(3))
+            .is_ok_and(|mut client| client.get("/?k=key").text() == "1 found-1")
+    });
+    change("server_name", "access_log %%DIR%%/kept.log; server_name");
+    wait_until("a new log", || {
+        ask(&server, "kept");
+        !server.dir().read("kept.log").is_empty()
+    });
+    server.dir().write("more.inc", "add_header X-More 1;\n");
+    change("server_name", "include %%DIR%%/more.inc; server_name");
+    let more = || {
+        let answer = server.client().get_with("/", &["Host: kept"]);
+        answer.header("X-More").map(str::to_owned)
+    };
+    wait_until("a file that is new", || more().is_some());
+    server.dir().write("more.inc", "add_header X-More 2;\n");
+    server.signal(Signal::HUP);
+    wait_until("a change of it", || more().as_deref() == Some("2"));
+    // A warning is told at each reload, whether anything has changed or not.
+    let told = || {
+        let log = server.error_log();
+        log.matches("conflicting server name \"written\"").count()
+    };
+    change("server_name", "server_name written");
+    wait_until("a warning", || told() == 1);
+    reloaded(&server, "kept", "1 found-1");
+    wait_until("the warning again", || told() == 2);
+}
+
+#[test]
+fn a_worker_that_is_lost_while_it_prepares_is_replaced_by_one_that_serves_the_new() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let server = host(&site("one")).allow("[alert]").start();
+    let workers = server.workers();
+    let [worker] = workers.as_slice() else {
+        panic!("one worker: {workers:?}")
+    };
+    assert!(process::signal(*worker, Signal::STOP));
+    wait_until("it has stopped", || process::is_stopped(*worker));
+    server.dir().write("map.inc", "key found-2;\n");
+    server.signal(Signal::HUP);
+    server.wait_for_text("error.log", "reconfiguring");
+    wait_until("the supervisor waits", || process::is_waiting(server.pid()));
+    assert!(process::signal(*worker, Signal::KILL));
+    wait_until("the new one serves", || {
+        let alive = server.workers();
+        !alive.is_empty() && !alive.contains(worker) && {
+            let client = Client::try_connect_to("127.0.0.1", server.port());
+            client.is_ok_and(|mut client| {
+                let answer = client.get_with("/?k=key", &["Host: kept"]);
+                answer.text() == "1 found-2"
+            })
+        }
+    });
+}
+
+#[test]
+fn the_supervisor_does_not_build_what_only_the_worker_serves() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let entries: String = (0..ENTRIES).map(|n| format!("k{n} v{n};\n")).collect();
+    let server = host(&site("one"))
+        .file("many.inc", &entries)
+        .file(
+            "sites/many.conf",
+            "map $arg_m $many { include %%DIR%%/many.inc; }\n",
+        )
+        .start();
+    let worker = server.workers()[0];
+    let spent = || [server.pid(), worker].map(process::cpu_time);
+    // The first reload finds files that were too young to be known.
+    for wanted in ["found-2", "found-3"] {
+        let before = spent();
+        server.dir().write("map.inc", format!("key {wanted};\n"));
+        reloaded(&server, "kept", &format!("1 {wanted}"));
+        let after = spent();
+        let [supervisor, worker] = [0, 1].map(|of| after[of].saturating_sub(before[of]));
+        assert!(supervisor < worker / 2, "{supervisor:?} beside {worker:?}");
+    }
+}
+
+#[test]
 fn a_reload_that_fails_changes_nothing() {
     let (old, new) = (site("old"), site("new"));
     let server = host(&old).allow("[emerg]").start();
@@ -221,6 +317,9 @@ fn files_that_stay_are_not_read_again() {
         assert!(read < PADDING, "{read} bytes in reload {n}");
     }
 }
+
+/// Lines of a map: to build it takes many ticks of the clock of CPU time.
+const ENTRIES: usize = 200_000;
 
 /// The size of a file that nobody changes.
 const PADDING: usize = 1 << 20;

@@ -34,6 +34,12 @@ pub(crate) enum Reading {
     Piped,
 }
 
+/// What is known of a file: its bytes, and the state in which it was read, if that is known.
+pub(crate) type Known<'m> = (&'m Arc<Vec<u8>>, Option<Stamp>);
+
+/// What was found in a file, likewise.
+pub(crate) type Found = (Arc<Vec<u8>>, Option<Stamp>);
+
 /// Files kept in memory or open, with the answers to patterns that were recorded; other patterns match the files' paths.
 /// Hosts have the addresses that were recorded, others are not found.
 #[derive(Debug, Default, Clone)]
@@ -108,10 +114,50 @@ impl Memory {
         }
     }
 
-    /// The paths of the files, and how they were read.
-    pub(crate) fn readings(&self) -> impl Iterator<Item = (&Path, Reading)> {
-        let files = self.files.iter();
-        files.map(|(path, text)| (path_of(path), text.reading))
+    /// How files were read.
+    pub(crate) fn readings(&self) -> impl Iterator<Item = Reading> {
+        self.files.values().map(|text| text.reading)
+    }
+
+    /// Other files of the same paths, by `read`: what was known of each, and how it was read. A path without a file is left
+    /// out.
+    pub(crate) fn replaced(
+        &self,
+        mut read: impl FnMut(&Path, Known<'_>, Reading) -> Option<Found>,
+    ) -> Self {
+        let files = self.files.iter().filter_map(|(path, text)| {
+            let known = (&text.bytes, text.stamp);
+            let (bytes, stamp) = read(path_of(path), known, text.reading)?;
+            let text = Text {
+                bytes,
+                stamp,
+                reading: text.reading,
+            };
+            Some((Arc::clone(path), text))
+        });
+        Self {
+            files: files.collect(),
+            ..Self::default()
+        }
+    }
+
+    /// With these files; those of a path that is named again count.
+    #[must_use]
+    pub fn with_texts<'t>(
+        mut self,
+        texts: impl IntoIterator<Item = (&'t str, Arc<Vec<u8>>)>,
+    ) -> Self {
+        let texts = texts.into_iter().map(|(path, bytes)| {
+            let (stamp, reading) = (None, Reading::Always);
+            let text = Text {
+                bytes,
+                stamp,
+                reading,
+            };
+            (Arc::from(path.as_bytes()), text)
+        });
+        self.files.extend(texts.collect::<BTreeMap<_, _>>());
+        self
     }
 
     /// Sets the state in which a file that is there was read.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::memory::Reading;
+use crate::memory::{Found, Known, Reading};
 use crate::{DataFile, Memory, Source, Stamp};
 
 /// A source that keeps what was read from it.
@@ -63,53 +63,78 @@ impl<S: Source> Recorder<S> {
     ///
     /// `None` where that cannot be done: there is no earlier load, or it has read what can be read once.
     pub fn repeat(mut self) -> Option<Memory> {
-        let earlier = self.earlier.clone()?;
-        let mut readings = earlier.readings();
-        if readings.any(|(_, reading)| reading == Reading::Piped) {
+        let earlier = self.earlier.take()?;
+        if earlier.readings().any(|reading| reading == Reading::Piped) {
             return None;
         }
-        for (path, reading) in earlier.readings() {
-            // What fails here is judged by who misses it.
-            let _ = match reading {
-                Reading::Text => self.read_text(path).map(drop),
-                Reading::Object => self.read_object(path).map(drop),
-                Reading::Always | Reading::Piped => self.read(path).map(drop),
+        // What fails here is judged by who misses it.
+        let mut now = earlier.replaced(|path, known, reading| {
+            let is_taken = match reading {
+                Reading::Text => true,
+                Reading::Object => self.inherits_objects,
+                Reading::Always | Reading::Piped => false,
             };
-        }
-        for (pattern, _) in earlier.globs() {
-            let paths = self.glob(pattern).unwrap_or_default();
-            for path in paths.iter().filter(|path| earlier.stamped(path).is_none()) {
-                let _ = self.read_text(path);
+            self.find(path, is_taken.then_some(known)).ok()
+        });
+        for (pattern, before) in earlier.globs() {
+            let Ok(paths) = self.inner.glob(pattern) else {
+                continue;
+            };
+            if !is_same(&paths, before) {
+                for path in &paths {
+                    if now.stamped(path).is_none()
+                        && let Ok((bytes, stamp)) = self.find(path, None)
+                    {
+                        now.add_by(Reading::Text, path, bytes, stamp);
+                    }
+                }
             }
+            now.add_glob(pattern, paths);
         }
         for (path, _) in earlier.opened() {
-            let _ = self.open(path);
+            if let Ok(file) = self.inner.open(path) {
+                now.add_opened(path, file);
+            }
         }
         for (host, _) in earlier.hosts() {
-            let _ = self.addresses(host);
+            if let Ok(addresses) = self.inner.addresses(host) {
+                now.add_host(host, addresses);
+            }
         }
-        Some(self.record.take())
+        Some(now)
     }
 
-    /// The bytes of a file, those that an earlier load had if it is certain that they are the same.
-    fn read_unless_known(&mut self, reading: Reading, path: &Path) -> io::Result<Arc<Vec<u8>>> {
-        let known = self.earlier.as_ref().and_then(|files| files.stamped(path));
+    /// The bytes of a file: those that are known of it if it is certain that they are the same.
+    fn find(&mut self, path: &Path, known: Option<Known<'_>>) -> io::Result<Found> {
         if let Some((bytes, Some(then))) = known
             && let Some(now) = self.inner.stamp(path)
             && now.is_unchanged(then)
         {
-            self.keep(reading, path, bytes, Some(then));
-            return Ok(Arc::clone(bytes));
+            return Ok((Arc::clone(bytes), Some(then)));
         }
-        self.read_anew(reading, path)
+        let (bytes, stamp) = self.inner.read_stamped(path)?;
+        Ok((Arc::new(bytes), stamp))
     }
 
-    fn read_anew(&mut self, reading: Reading, path: &Path) -> io::Result<Arc<Vec<u8>>> {
-        let (bytes, stamp) = self.inner.read_stamped(path)?;
-        let bytes = Arc::new(bytes);
+    fn read_unless_known(&mut self, reading: Reading, path: &Path) -> io::Result<Arc<Vec<u8>>> {
+        let earlier = self.earlier.clone();
+        let known = earlier.as_ref().and_then(|files| files.stamped(path));
+        let (bytes, stamp) = self.find(path, known)?;
         self.keep(reading, path, &bytes, stamp);
         Ok(bytes)
     }
+
+    fn read_anew(&mut self, reading: Reading, path: &Path) -> io::Result<Arc<Vec<u8>>> {
+        let (bytes, stamp) = self.find(path, None)?;
+        self.keep(reading, path, &bytes, stamp);
+        Ok(bytes)
+    }
+}
+
+/// Whether paths are the same, byte by byte: to compare them component by component is dear where there are many.
+fn is_same(paths: &[PathBuf], others: &[PathBuf]) -> bool {
+    let names = paths.iter().map(|path| path.as_os_str());
+    names.eq(others.iter().map(|path| path.as_os_str()))
 }
 
 impl<S: Source> Source for Recorder<S> {
