@@ -98,6 +98,11 @@ pub enum FromWorker {
         /// Which.
         generation: u64,
     },
+    /// It cannot build this generation of what came: the supervisor has to look into it.
+    Unprepared {
+        /// Which.
+        generation: u64,
+    },
     /// It could not take this generation and goes on with the one before.
     Failed {
         /// Which.

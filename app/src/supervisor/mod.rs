@@ -153,10 +153,8 @@ fn prepare(
     drop(inherited);
     let running = Console::of_log(current.logs.error_log());
     running.report(Level::Notice, format_args!("{}", version::name()));
-    running.report(
-        Level::Notice,
-        format_args!("built by {}", version::compiler()),
-    );
+    let compiler = version::compiler();
+    running.report(Level::Notice, format_args!("built by {compiler}"));
     // Its predecessor has left the terminal already.
     let daemonized = current.main.daemon || predecessor.is_some();
     let mut notify = Notify::from_environment(predecessor, &console);

@@ -10,6 +10,7 @@
 
 use std::ops::ControlFlow::Continue;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use conf::Memory;
 use driver::bundle::ToWorker;
@@ -26,6 +27,14 @@ pub(super) struct Preparing {
     number: u64,
     worker: u64,
     record: Arc<Memory>,
+    /// Then it is not waited for any more.
+    due: Instant,
+}
+
+impl Preparing {
+    pub(super) fn due(&self) -> Instant {
+        self.due
+    }
 }
 
 impl Supervisor {
@@ -46,6 +55,7 @@ impl Supervisor {
             number,
             worker,
             record,
+            due: Instant::now() + WAIT,
         });
         self.tell(worker, &ToWorker::Configure(Box::new(bundle)));
         true
@@ -93,12 +103,12 @@ impl Supervisor {
         self.preparing.take_if(is_it).is_some()
     }
 
-    /// Looks into the files itself where the worker that was to prepare them is gone.
-    pub(super) fn prepare_otherwise(&mut self) -> Flow {
+    /// Looks into the files itself where the worker that was to prepare them is gone, or does not answer.
+    pub(super) fn prepare_otherwise(&mut self, now: Instant) -> Flow {
         let workers = &self.workers;
         let is_lost = |preparing: &mut Preparing| {
             let is_it = |worker: &Worker| worker.id == preparing.worker && !worker.leaving;
-            !workers.iter().any(is_it)
+            preparing.due <= now || !workers.iter().any(is_it)
         };
         match self.preparing.take_if(is_lost) {
             Some(_) => self.reload_whole(),
@@ -106,3 +116,6 @@ impl Supervisor {
         }
     }
 }
+
+/// How long a worker may take to prepare a configuration. One that hangs must not keep a reload that starts another.
+const WAIT: Duration = Duration::from_secs(3);

@@ -200,6 +200,11 @@ impl Supervisor {
         match message {
             FromWorker::Ready { generation } => self.ready(id, generation),
             FromWorker::Prepared { generation } => return self.prepared(generation),
+            FromWorker::Unprepared { generation } => {
+                if self.is_unprepared(generation) {
+                    return self.reload_whole();
+                }
+            }
             FromWorker::Failed { generation, .. } if self.is_unprepared(generation) => {
                 return self.reload_whole();
             }

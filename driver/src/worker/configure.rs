@@ -78,10 +78,8 @@ impl Worker {
                 self.prepared = Some(built);
                 FromWorker::Prepared { generation }
             }
-            Err(message) => FromWorker::Failed {
-                generation,
-                message,
-            },
+            // Why is told by the supervisor, once it has found it itself.
+            Err(_) => FromWorker::Unprepared { generation },
         };
         self.say(said);
     }

@@ -8,7 +8,7 @@ use conf::ConfError;
 use server_base::files::TempDir;
 use server_base::listen::Listen;
 
-use super::draft::{HttpDraft, LocationDraft};
+use super::draft::{HttpDraft, LocationDraft, ServerDraft};
 use super::{Build, ports, protocols};
 use crate::builtin;
 use crate::conf_core::{CoreLoc, Root};
@@ -44,18 +44,7 @@ impl Build {
         let (main, listens) = (draft.main.finish(), draft.listens);
         // Indices are kept: modules have stored locations by their number while directives were read.
         let parents: Vec<Option<usize>> = draft.locations.iter().map(|l| l.parent).collect();
-        let server_confs = draft.server_layers.finish();
-        let mut servers: Vec<Server> = draft
-            .servers
-            .into_iter()
-            .map(|s| Server {
-                confs: s.layer.of(&server_confs),
-                location: s.location,
-                named: HashMap::new(),
-                tls: s.tls,
-                certificates: s.certificates,
-            })
-            .collect();
+        let mut servers = servers(draft.servers, &draft.server_layers.finish());
         let (ports, warnings) = ports::ports(listens.all(), &servers, needs_local)?;
         for text in warnings {
             self.warn(ConfError::new(text));
@@ -160,6 +149,17 @@ impl Build {
             };
         }
     }
+}
+
+fn servers(drafts: Vec<ServerDraft>, confs: &[Confs]) -> Vec<Server> {
+    let server = |draft: ServerDraft| Server {
+        confs: draft.layer.of(confs),
+        location: draft.location,
+        named: HashMap::new(),
+        tls: draft.tls,
+        certificates: draft.certificates,
+    };
+    drafts.into_iter().map(server).collect()
 }
 
 /// Names and the locations that have them.
