@@ -7,14 +7,16 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use conf::{DataFile, Disk, Memory, Recorder};
-use driver::bundle::Bundle;
+use conf::{ConfError, DataFile, Disk, Memory, Recorder};
+use driver::bundle::{Bundle, Step};
+use server_base::errlog;
 use server_http::{Cycle, LoadError, LoadOptions, Written};
-use sys::host;
+use sys::{host, process};
 
 /// A configuration from the disk.
 pub(crate) struct Loaded {
@@ -23,30 +25,75 @@ pub(crate) struct Loaded {
     pub(crate) record: Arc<Memory>,
 }
 
-/// Reads the configuration file and what it includes; objects that an earlier load had are not read again.
-///
-/// # Errors
-/// The first error, as nginx would meet it.
-pub(crate) fn from_disk(
-    options: &LoadOptions,
-    earlier: Option<Arc<Memory>>,
-) -> Result<Loaded, Box<LoadError>> {
-    recorded(options, earlier).0
+/// What an earlier load has read.
+#[derive(Clone)]
+pub(crate) struct Earlier {
+    pub(crate) record: Arc<Memory>,
+    /// Certificates, keys and the like are taken from it too, not texts alone.
+    pub(crate) has_objects: bool,
 }
 
-/// The same, with what was read, which is there whatever came of it.
-pub(crate) fn recorded(
-    options: &LoadOptions,
-    earlier: Option<Arc<Memory>>,
-) -> (Result<Loaded, Box<LoadError>>, Rc<RefCell<Memory>>) {
-    let source = Recorder::new(Disk::with_lookup(host::addresses)).with_earlier(earlier);
+/// Reads the configuration file and what it includes, for this process and those that are forked from it. Gives what was
+/// read, too, which is there whatever came of it.
+pub(crate) fn recorded(options: &LoadOptions) -> (Read, Rc<RefCell<Memory>>) {
+    let source = Recorder::new(Disk::with_lookup(host::addresses));
     let record = source.record();
     let cycle = server_http::load(source, options, server_modules::MODULES);
     let loaded = cycle.map(|cycle| Loaded {
         cycle,
-        record: Arc::new(record.borrow().clone()),
+        record: Arc::new(record.borrow().packed(None)),
     });
     (loaded, record)
+}
+
+/// All that the earlier load has asked for, as it is now; `None` where that cannot be had again. Nothing is looked into.
+pub(crate) fn repeated(earlier: &Earlier) -> Option<Arc<Memory>> {
+    let source = Recorder::new(Disk::with_lookup(host::addresses));
+    let known = Some(Arc::clone(&earlier.record));
+    let now = source.with_earlier(known, earlier.has_objects).repeat()?;
+    Some(Arc::new(now))
+}
+
+/// A configuration, or the first error, as nginx would meet it.
+pub(crate) type Read = Result<Loaded, Box<LoadError>>;
+
+/// Reads the configuration again and judges it; a worker will make of it what serves. Files that are certain to be as they
+/// were are not read.
+///
+/// That is done on a thread of its own, so that it has an arena of the allocator for itself: in one where a configuration was
+/// built and freed before, each allocation is looked for among the pieces of the last, which takes twice as long as all the
+/// rest.
+pub(crate) fn again(options: &LoadOptions, earlier: &Earlier) -> Read {
+    let (thread, shown) = (std::thread::Builder::new(), process::thread_id());
+    let known = Arc::clone(&earlier.record);
+    let work = || {
+        errlog::set_thread(shown);
+        let (known, objects) = (Arc::clone(&earlier.record), earlier.has_objects);
+        let source = Recorder::new(Disk::with_lookup(host::addresses));
+        let source = source.with_earlier(Some(known), objects);
+        let record = source.record();
+        let cycle = server_http::check(source, options, server_modules::MODULES)?;
+        Ok((cycle, record.take()))
+    };
+    let thread = thread.name("config".to_owned()).stack_size(STACK_BYTES);
+    let read = std::thread::scope(|scope| match thread.spawn_scoped(scope, work) {
+        Ok(thread) => thread
+            .join()
+            .unwrap_or_else(|_| Err(failed("reading it panicked"))),
+        Err(error) => Err(failed(&format!("a thread could not start ({error})"))),
+    });
+    read.map(|(cycle, record)| Loaded {
+        cycle,
+        record: Arc::new(record.packed(Some(&known))),
+    })
+}
+
+fn failed(why: &str) -> Box<LoadError> {
+    Box::new(LoadError {
+        error: ConfError::new(format!("the configuration cannot be read: {why}")),
+        files: conf::Files::default(),
+        warnings: Vec::new(),
+    })
 }
 
 /// Reads the configuration file and what it includes, for a tool: with the places of all directives.
@@ -90,9 +137,19 @@ pub(crate) fn in_worker(built: Option<Built>) -> driver::worker::Load {
 /// Builds the configuration that the supervisor sent.
 ///
 /// # Errors
-/// The first error with its place; the supervisor has found none in the same text.
+/// The first error with its place; where the supervisor has looked into the text it has found none. One that it has not
+/// looked into may also want what did not come, or be none that it may take for granted.
 pub(crate) fn from_bundle(bundle: &Bundle) -> Result<Cycle, String> {
-    build(bundle, Memory::default())
+    let Step::Prepare { fingerprint } = bundle.step else {
+        return build(bundle, Memory::default());
+    };
+    let missed = Arc::new(AtomicBool::new(false));
+    let source = Memory::default().noting_misses(Arc::clone(&missed));
+    let cycle = build(bundle, source)?;
+    match missed.load(Ordering::Relaxed) || cycle.fingerprint() != fingerprint {
+        true => Err("the supervisor has to read the configuration".to_owned()),
+        false => Ok(cycle),
+    }
 }
 
 /// Looks whether a worker could build it.
@@ -103,10 +160,10 @@ pub(crate) fn check_bundle(bundle: &Bundle) -> Result<(), String> {
     build(bundle, Memory::default().for_checks()).map(drop)
 }
 
-fn build(bundle: &Bundle, mut source: Memory) -> Result<Cycle, String> {
-    for (path, text) in &bundle.files {
-        source.add_read(Path::new(path), Arc::clone(text), None);
-    }
+fn build(bundle: &Bundle, source: Memory) -> Result<Cycle, String> {
+    let texts = bundle.files.iter();
+    let texts = texts.map(|(path, text)| (path.as_str(), Arc::clone(text)));
+    let mut source = source.with_texts(texts);
     for (pattern, paths) in &bundle.globs {
         source.add_glob(pattern, paths.iter().map(PathBuf::from).collect());
     }
@@ -128,3 +185,6 @@ fn build(bundle: &Bundle, mut source: Memory) -> Result<Cycle, String> {
     server_http::load(source, &options, server_modules::MODULES)
         .map_err(|refused| refused.error.to_string())
 }
+
+/// As large as that of the main thread usually is, on which the first configuration is read.
+const STACK_BYTES: usize = 8 << 20;

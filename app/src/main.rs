@@ -74,7 +74,7 @@ fn start(
     arguments: &[std::ffi::OsString],
 ) -> ExitCode {
     let load_options = paths.load_options(options);
-    let (loaded, record) = load::recorded(&load_options, None);
+    let (loaded, record) = load::recorded(&load_options);
     if options.test && !options.quiet {
         advice::print(&load_options, &record.borrow());
     }

@@ -14,11 +14,28 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sys::fdpass;
 
+/// What a bundle is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Step {
+    /// To be built and served.
+    Serve,
+    /// To be built, and served when the rest comes. Its files are what an earlier configuration was read from, as they are
+    /// now: the supervisor has not looked into them. It has neither listeners nor logs.
+    Prepare {
+        /// That of [`Cycle::fingerprint`](server_http::Cycle::fingerprint): with another one it is not served.
+        fingerprint: u64,
+    },
+    /// Listeners and logs, and nothing else, of the configuration that was prepared.
+    Commit,
+}
+
 /// One generation of the configuration, with what root opened for it.
 #[derive(Debug)]
 pub struct Bundle {
     /// Counts the configurations that were sent, from 1.
     pub generation: u64,
+    /// What is to be done with it.
+    pub step: Step,
     /// Only the bytes of files have changed since the one before: connections stay whatever the configuration says.
     pub renewed: bool,
     /// The absolute path of the main configuration file.
@@ -49,7 +66,7 @@ pub struct Bundle {
 /// What the supervisor says.
 #[derive(Debug)]
 pub enum ToWorker {
-    /// Serve by this from now on.
+    /// Serve by this from now on, or prepare to.
     Configure(Box<Bundle>),
     /// Write to these logs instead, by path.
     Reopen(Vec<(String, OwnedFd)>),
@@ -73,6 +90,16 @@ pub struct Unusable {
 pub enum FromWorker {
     /// It serves by this generation.
     Ready {
+        /// Which.
+        generation: u64,
+    },
+    /// It has built this generation, and serves it when it gets the rest.
+    Prepared {
+        /// Which.
+        generation: u64,
+    },
+    /// It cannot build this generation of what came: the supervisor has to look into it.
+    Unprepared {
         /// Which.
         generation: u64,
     },
@@ -139,30 +166,11 @@ impl ToWorker {
         let wire = match self {
             Self::Configure(bundle) => {
                 bodies = &bundle.files;
-                let data = names(&bundle.data, &mut fds);
-                let listeners = names(&bundle.listeners, &mut fds);
-                Wire::Configure(Box::new(Description {
-                    generation: bundle.generation,
-                    renewed: bundle.renewed,
-                    conf_path: bundle.conf_path.clone(),
-                    prefix: bundle.prefix.clone(),
-                    globals: bundle.globals.clone(),
-                    error_log: bundle.error_log.clone(),
-                    access_log: bundle.access_log.clone(),
-                    files: bodies
-                        .iter()
-                        .map(|(path, text)| (path.clone(), text.len()))
-                        .collect(),
-                    globs: bundle.globs.clone(),
-                    data,
-                    hosts: bundle.hosts.clone(),
-                    listeners,
-                    logs: names(&bundle.logs, &mut fds),
-                }))
+                Sent::Configure(Box::new(Described::new(bundle, &mut fds)))
             }
-            Self::Reopen(logs) => Wire::Reopen(names(logs, &mut fds)),
-            Self::Quit => Wire::Quit,
-            Self::Terminate => Wire::Terminate,
+            Self::Reopen(logs) => Sent::Reopen(names(logs, &mut fds)),
+            Self::Quit => Sent::Quit,
+            Self::Terminate => Sent::Terminate,
         };
         let json = serde_json::to_vec(&wire)?;
         let texts: usize = bodies.iter().map(|(_, text)| text.len()).sum();
@@ -248,7 +256,8 @@ impl FromWorker {
     }
 }
 
-#[derive(Serialize, Deserialize)]
+/// A message as it comes.
+#[derive(Deserialize)]
 enum Wire {
     Configure(Box<Description>),
     Reopen(Vec<String>),
@@ -275,9 +284,10 @@ fn generation(payload: &[u8]) -> u64 {
 }
 
 /// A bundle without its bytes and descriptors.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Description {
     generation: u64,
+    step: Step,
     renewed: bool,
     conf_path: String,
     prefix: String,
@@ -290,6 +300,59 @@ struct Description {
     hosts: Vec<(String, Vec<IpAddr>)>,
     listeners: Vec<String>,
     logs: Vec<String>,
+}
+
+/// A message as it is sent: [`Wire`] without copies of what there may be ten thousand of.
+#[derive(Serialize)]
+enum Sent<'a> {
+    Configure(Box<Described<'a>>),
+    Reopen(Vec<&'a str>),
+    Quit,
+    Terminate,
+}
+
+/// [`Description`], likewise.
+#[derive(Serialize)]
+struct Described<'a> {
+    generation: u64,
+    step: Step,
+    renewed: bool,
+    conf_path: &'a str,
+    prefix: &'a str,
+    globals: Option<&'a str>,
+    error_log: Option<&'a str>,
+    access_log: &'a str,
+    files: Vec<(&'a str, usize)>,
+    globs: &'a [(String, Vec<String>)],
+    data: Vec<&'a str>,
+    hosts: &'a [(String, Vec<IpAddr>)],
+    listeners: Vec<&'a str>,
+    logs: Vec<&'a str>,
+}
+
+impl<'a> Described<'a> {
+    /// Adds the descriptors in their order.
+    fn new(bundle: &'a Bundle, fds: &mut Vec<BorrowedFd<'a>>) -> Self {
+        let files = bundle.files.iter();
+        Self {
+            generation: bundle.generation,
+            step: bundle.step,
+            renewed: bundle.renewed,
+            conf_path: &bundle.conf_path,
+            prefix: &bundle.prefix,
+            globals: bundle.globals.as_deref(),
+            error_log: bundle.error_log.as_deref(),
+            access_log: &bundle.access_log,
+            files: files
+                .map(|(path, text)| (path.as_str(), text.len()))
+                .collect(),
+            globs: &bundle.globs,
+            data: names(&bundle.data, fds),
+            hosts: &bundle.hosts,
+            listeners: names(&bundle.listeners, fds),
+            logs: names(&bundle.logs, fds),
+        }
+    }
 }
 
 impl Description {
@@ -306,6 +369,7 @@ impl Description {
         }
         Ok(Bundle {
             generation: self.generation,
+            step: self.step,
             renewed: self.renewed,
             conf_path: self.conf_path,
             prefix: self.prefix,
@@ -322,9 +386,9 @@ impl Description {
     }
 }
 
-fn names<'a>(named: &'a [(String, OwnedFd)], fds: &mut Vec<BorrowedFd<'a>>) -> Vec<String> {
+fn names<'a>(named: &'a [(String, OwnedFd)], fds: &mut Vec<BorrowedFd<'a>>) -> Vec<&'a str> {
     fds.extend(named.iter().map(|(_, fd)| fd.as_fd()));
-    named.iter().map(|(name, _)| name.clone()).collect()
+    named.iter().map(|(name, _)| name.as_str()).collect()
 }
 
 fn named(
@@ -349,109 +413,5 @@ const REASON_BYTES_MAX: usize = 10 << 10;
 const LENGTH_BYTES: usize = 8;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::inbox::MESSAGE_TIME;
-    use std::fs::File;
-    use std::os::unix::fs::MetadataExt;
-
-    fn null(name: &str) -> (String, OwnedFd) {
-        (
-            name.to_owned(),
-            File::open("/dev/null").expect("/dev/null").into(),
-        )
-    }
-
-    fn zero(name: &str) -> (String, OwnedFd) {
-        (
-            name.to_owned(),
-            File::open("/dev/zero").expect("/dev/zero").into(),
-        )
-    }
-
-    fn device(fd: OwnedFd) -> u64 {
-        File::from(fd).metadata().expect("fstat").rdev()
-    }
-
-    fn bundle() -> Bundle {
-        let every_byte: Vec<u8> = (0..=255).collect();
-        Bundle {
-            generation: 3,
-            renewed: true,
-            conf_path: "/etc/nginx/nginx.conf".to_owned(),
-            prefix: "/etc/nginx/".to_owned(),
-            globals: Some("daemon off; \"\\".to_owned()),
-            error_log: None,
-            access_log: "/var/log/nginx/access.log".to_owned(),
-            files: vec![
-                ("/a".to_owned(), Arc::new(every_byte)),
-                ("/b".to_owned(), Arc::default()),
-            ],
-            globs: vec![("/x/*".to_owned(), vec!["/x/1".to_owned()])],
-            data: vec![zero("/usr/share/a.mmdb")],
-            hosts: vec![(
-                "localhost".to_owned(),
-                vec![[127, 0, 0, 1].into(), [0; 16].into()],
-            )],
-            listeners: vec![null("0.0.0.0:80"), null("0.0.0.0:80")],
-            logs: vec![zero("/var/log/nginx/access.log")],
-        }
-    }
-
-    #[test]
-    fn bundle_survives_the_way() {
-        let (ours, theirs) = fdpass::pair().expect("a pair");
-        let sent = ToWorker::Configure(Box::new(bundle()));
-        sent.send(&ours, MESSAGE_TIME).expect("send");
-        ToWorker::Quit.send(&ours, MESSAGE_TIME).expect("send");
-        let received = ToWorker::receive(&theirs).expect("receive");
-        let Ok(ToWorker::Configure(received)) = received else {
-            panic!("another message came")
-        };
-        let expected = bundle();
-        assert_eq!(received.files, expected.files);
-        assert_eq!(received.globs, expected.globs);
-        assert_eq!(received.hosts, expected.hosts);
-        assert_eq!(
-            (received.generation, received.renewed, received.globals),
-            (3, true, expected.globals)
-        );
-        assert_eq!(
-            (received.conf_path, received.prefix),
-            (expected.conf_path, expected.prefix)
-        );
-        assert_eq!(
-            (received.error_log, received.access_log),
-            (None, expected.access_log)
-        );
-        assert_eq!(received.listeners.len(), 2);
-        let zero_device = device(zero("").1);
-        for ((name, fd), (expected, _)) in received.data.into_iter().zip(expected.data) {
-            assert_eq!((name, device(fd)), (expected, zero_device));
-        }
-        for ((name, fd), (expected, _)) in received.logs.into_iter().zip(expected.logs) {
-            assert_eq!((name, device(fd)), (expected, zero_device));
-        }
-        assert!(matches!(
-            ToWorker::receive(&theirs).expect("receive"),
-            Ok(ToWorker::Quit)
-        ));
-    }
-
-    #[test]
-    fn damaged_message_is_invalid_data() {
-        let sent = ToWorker::Configure(Box::new(bundle()));
-        let (payload, _) = sent.encode().expect("encode");
-        for payload in [
-            &payload[..4],
-            &payload[..40],
-            &payload[..payload.len() - 1],
-            &payload[..],
-        ] {
-            let error = ToWorker::decode(payload, Vec::new()).expect_err("damaged");
-            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-        }
-        let (quit, _) = ToWorker::Quit.encode().expect("encode");
-        ToWorker::decode(&quit, vec![null("").1]).expect_err("a descriptor too many");
-    }
-}
+#[path = "bundle_tests.rs"]
+mod tests;

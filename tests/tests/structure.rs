@@ -11,7 +11,7 @@ use firstbyte_tests::source::{
 
 /// The lines of the largest import circle of each crate that is shipped.
 const CIRCLES: [(&str, usize); 11] = [
-    ("app/src", 2926),
+    ("app/src", 3180),
     ("driver/src", 626),
     ("engines/src", 1105),
     ("engines/tls/src", 570),

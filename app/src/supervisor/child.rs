@@ -139,7 +139,7 @@ impl Supervisor {
         for worker in self.workers.iter().filter(|worker| worker.id == id) {
             self.poller.add(&worker.control, id, Interest::Readable)?;
         }
-        let bundle = self.current.bundle(&self.options)?;
+        let bundle = self.current.bundle(Some(id), &self.options)?;
         self.tell(id, &ToWorker::Configure(Box::new(bundle)));
         Ok(())
     }

@@ -16,6 +16,7 @@ mod logs;
 mod notify;
 pub(crate) mod open;
 mod pid_file;
+mod prepare;
 mod reload;
 mod rings;
 mod run;
@@ -47,6 +48,7 @@ use inherit::Inheritance;
 use listeners::Neighbour;
 use notify::Notify;
 use open::Generation;
+use prepare::Preparing;
 use reload::Reloading;
 use upgrade::{LeftFile, Successor};
 use watch::Watcher;
@@ -99,6 +101,8 @@ struct Supervisor {
     earlier: Earlier<Generation>,
     /// A configuration that is to follow `current` when its addresses are free.
     reloading: Option<Reloading>,
+    /// A configuration that the worker builds before anything is opened for it.
+    preparing: Option<Preparing>,
     /// What is known of files that are taken up when they change.
     watcher: Watcher,
     generations: u64,
@@ -149,10 +153,8 @@ fn prepare(
     drop(inherited);
     let running = Console::of_log(current.logs.error_log());
     running.report(Level::Notice, format_args!("{}", version::name()));
-    running.report(
-        Level::Notice,
-        format_args!("built by {}", version::compiler()),
-    );
+    let compiler = version::compiler();
+    running.report(Level::Notice, format_args!("built by {compiler}"));
     // Its predecessor has left the terminal already.
     let daemonized = current.main.daemon || predecessor.is_some();
     let mut notify = Notify::from_environment(predecessor, &console);
@@ -189,6 +191,7 @@ fn prepare(
         built: Some(built),
         earlier: Earlier::new(),
         reloading: None,
+        preparing: None,
         watcher: Watcher::default(),
         generations: FIRST_GENERATION,
         workers: Vec::new(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use conf::{Memory, Stamp};
-use driver::bundle::Bundle;
+use driver::bundle::{Bundle, Step};
 use server_base::watch::Watch;
 use server_http::{Cycle, LoadOptions, MainConf};
 
@@ -15,7 +15,7 @@ use super::listeners::{self, Listener};
 use super::logs::Logs;
 use super::{limits, pid_file};
 use crate::console::Console;
-use crate::load::Loaded;
+use crate::load::{Earlier, Loaded};
 
 /// A configuration, and its sockets and logs.
 #[derive(Debug)]
@@ -29,6 +29,10 @@ pub(crate) struct Generation {
     pub(crate) watches: Vec<Arc<dyn Watch>>,
     /// Only the bytes of files are others than in the one before.
     renewed: bool,
+    /// What all this was opened by.
+    plan: Arc<Cycle>,
+    /// The worker that has built it already.
+    prepared_by: Option<u64>,
     /// All that was read and looked up.
     record: Arc<Memory>,
 }
@@ -52,6 +56,7 @@ impl Generation {
         let logs = Logs::open(&cycle, old_logs, console)?;
         let threads = cycle.main.worker_processes;
         let listeners = listeners::prepare(&cycle.listens, threads, given, console);
+        let plan = Arc::new(cycle.for_supervisor());
         Ok(Self {
             number,
             main: cycle.main,
@@ -60,14 +65,31 @@ impl Generation {
             logs,
             watches: cycle.watches,
             renewed: false,
+            plan,
+            prepared_by: None,
             record,
         })
     }
 
-    /// What the next load need not read again, where the configuration allows that.
-    pub(crate) fn objects(&self) -> Option<Arc<Memory>> {
-        let inheritable = self.main.ssl_object_cache_inheritable;
-        inheritable.then(|| Arc::clone(&self.record))
+    /// The same, which this worker has built already.
+    #[must_use]
+    pub(crate) fn prepared_by(mut self, worker: u64) -> Self {
+        self.prepared_by = Some(worker);
+        self
+    }
+
+    /// What the supervisor has done for it, to be done again for what has been read anew.
+    pub(crate) fn again(&self, record: Arc<Memory>) -> Loaded {
+        let cycle = self.plan.for_supervisor();
+        Loaded { cycle, record }
+    }
+
+    /// What the next load need not read again.
+    pub(crate) fn read(&self) -> Earlier {
+        Earlier {
+            record: Arc::clone(&self.record),
+            has_objects: self.main.ssl_object_cache_inheritable,
+        }
     }
 
     /// The bytes and the state of a file that was read.
@@ -90,6 +112,8 @@ impl Generation {
         Self {
             number,
             renewed: true,
+            plan: Arc::clone(&self.plan),
+            prepared_by: None,
             main: self.main.clone(),
             account: self.account.clone(),
             listeners: self.listeners.clone(),
@@ -99,50 +123,96 @@ impl Generation {
         }
     }
 
-    /// What a worker needs to serve this generation, with copies of the descriptors.
+    /// What a worker, or any, needs to serve this generation, with copies of the descriptors.
     ///
     /// # Errors
     /// The descriptor limit is reached.
-    pub(crate) fn bundle(&self, options: &LoadOptions) -> io::Result<Bundle> {
-        let shown = |path: &Path| path.to_string_lossy().into_owned();
-        let mut sockets = Vec::new();
+    pub(crate) fn bundle(&self, worker: Option<u64>, options: &LoadOptions) -> io::Result<Bundle> {
+        let is_prepared = worker.is_some() && self.prepared_by == worker;
+        let mut bundle = match is_prepared {
+            true => described(self.number, Step::Commit, options),
+            false => {
+                let mut bundle = described(self.number, Step::Serve, options);
+                fill(&mut bundle, &self.record)?;
+                bundle
+            }
+        };
+        bundle.renewed = self.renewed;
         for listener in &self.listeners {
             for socket in listener.sockets() {
-                sockets.push((listener.key(), socket.try_clone()?));
+                let socket = socket.try_clone()?;
+                bundle.listeners.push((listener.key(), socket));
             }
         }
-        let mut data = Vec::new();
-        for (path, file) in self.record.opened() {
-            if let Some(file) = file.file() {
-                data.push((shown(path), file.try_clone()?.into()));
-            }
-        }
-        let files = self.record.files();
-        let globs = self.record.globs().map(|(pattern, paths)| {
-            let paths = paths.iter().map(|path| shown(path));
-            (pattern.to_owned(), paths.collect())
-        });
-        let hosts = self.record.hosts();
-        Ok(Bundle {
-            generation: self.number,
-            renewed: self.renewed,
-            conf_path: shown(&options.conf_path),
-            prefix: shown(&options.prefix),
-            globals: options.globals.clone(),
-            error_log: options.error_log.as_deref().map(shown),
-            access_log: shown(&options.access_log),
-            files: files
-                .map(|(path, text)| (shown(path), Arc::clone(text)))
-                .collect(),
-            globs: globs.collect(),
-            data,
-            hosts: hosts
-                .map(|(host, addresses)| (host.to_owned(), addresses.to_vec()))
-                .collect(),
-            listeners: sockets,
-            logs: self.logs.duplicates()?,
-        })
+        bundle.logs = self.logs.duplicates()?;
+        Ok(bundle)
     }
+
+    /// What a worker needs to prepare a generation for which the same is to be done, of what was read anew.
+    ///
+    /// # Errors
+    /// As [`Generation::bundle`].
+    pub(crate) fn preparation(
+        &self,
+        number: u64,
+        record: &Memory,
+        options: &LoadOptions,
+    ) -> io::Result<Bundle> {
+        let fingerprint = self.plan.fingerprint();
+        let mut bundle = described(number, Step::Prepare { fingerprint }, options);
+        fill(&mut bundle, record)?;
+        Ok(bundle)
+    }
+
+    /// The warnings about it.
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.plan.warnings
+    }
+}
+
+/// A bundle without anything in it.
+fn described(number: u64, step: Step, options: &LoadOptions) -> Bundle {
+    Bundle {
+        generation: number,
+        step,
+        renewed: false,
+        conf_path: shown(&options.conf_path),
+        prefix: shown(&options.prefix),
+        globals: options.globals.clone(),
+        error_log: options.error_log.as_deref().map(shown),
+        access_log: shown(&options.access_log),
+        files: Vec::new(),
+        globs: Vec::new(),
+        data: Vec::new(),
+        hosts: Vec::new(),
+        listeners: Vec::new(),
+        logs: Vec::new(),
+    }
+}
+
+/// Adds what a configuration is built of.
+fn fill(bundle: &mut Bundle, record: &Memory) -> io::Result<()> {
+    let files = record.files();
+    let files = files.map(|(path, text)| (shown(path), Arc::clone(text)));
+    bundle.files = files.collect();
+    let globs = record.globs().map(|(pattern, paths)| {
+        let paths = paths.iter().map(|path| shown(path));
+        (pattern.to_owned(), paths.collect())
+    });
+    bundle.globs = globs.collect();
+    for (path, file) in record.opened() {
+        if let Some(file) = file.file() {
+            bundle.data.push((shown(path), file.try_clone()?.into()));
+        }
+    }
+    let hosts = record.hosts();
+    let hosts = hosts.map(|(host, addresses)| (host.to_owned(), addresses.to_vec()));
+    bundle.hosts = hosts.collect();
+    Ok(())
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
 }
 
 /// Opens and closes everything that `cycle` names, for `-t`.

@@ -20,7 +20,7 @@ use super::listeners::{BIND_PAUSE, BIND_TRIES, Bind, Listener};
 use super::open::Generation;
 use super::{Flow, Phase, Reported, Supervisor, limits, listeners, pid_file};
 use crate::console::Console;
-use crate::load;
+use crate::load::{self, Loaded};
 
 /// A configuration that waits for an address in use.
 #[derive(Debug)]
@@ -42,6 +42,15 @@ impl Supervisor {
     /// waits for an address.
     pub(super) fn reload(&mut self) -> Flow {
         self.remove_left_files();
+        self.preparing = None;
+        match self.prepare() {
+            true => Continue(()),
+            false => self.reload_whole(),
+        }
+    }
+
+    /// The same by what this process finds in the files.
+    pub(super) fn reload_whole(&mut self) -> Flow {
         match self.open_next() {
             Ok(next) => {
                 // Its new addresses are bound anew, so what waits must let go of them first.
@@ -55,23 +64,28 @@ impl Supervisor {
 
     fn open_next(&mut self) -> Result<Generation, Reported> {
         let console = &self.console;
-        let loaded = load::from_disk(&self.options, self.current.objects()).map_err(|refused| {
+        let loaded = load::again(&self.options, &self.current.read()).map_err(|refused| {
             console.refused(&refused);
             Reported
         })?;
         console.warnings(&loaded.cycle.warnings);
         self.generations += 1;
-        let Generation {
-            logs, listeners, ..
-        } = &self.current;
-        let next = Generation::open(self.generations, loaded, Some(logs), listeners, console);
+        let next = self.open(self.generations, loaded);
         // What was built to be judged is gone again.
         trim();
         next
     }
 
+    /// Opens what a configuration names, beside what is open for the one that serves.
+    pub(super) fn open(&self, number: u64, loaded: Loaded) -> Result<Generation, Reported> {
+        let Generation {
+            logs, listeners, ..
+        } = &self.current;
+        Generation::open(number, loaded, Some(logs), listeners, &self.console)
+    }
+
     /// Binds the new addresses of `next`. One that is in use is tried again later: meanwhile this process goes on.
-    fn try_reload(&mut self, mut next: Generation, tries: u32) -> Flow {
+    pub(super) fn try_reload(&mut self, mut next: Generation, tries: u32) -> Flow {
         match listeners::fill(&mut next.listeners, &self.console) {
             Ok(Bind::Done) => return self.take_up(next),
             Ok(Bind::InUse) => {
@@ -103,6 +117,7 @@ impl Supervisor {
 
     /// Gives up a configuration that waits for an address in use, because something else was asked for.
     pub(super) fn abandon_reload(&mut self) {
+        self.preparing = None;
         if let Some(Reloading { next, .. }) = self.reloading.take() {
             self.console.report(
                 Level::Notice,
@@ -166,11 +181,10 @@ impl Supervisor {
     }
 
     fn configure(&mut self, index: usize) {
-        match self.current.bundle(&self.options) {
+        let id = self.workers[index].id;
+        match self.current.bundle(Some(id), &self.options) {
             Ok(bundle) => {
-                let worker = &mut self.workers[index];
-                worker.generation = self.current.number;
-                let id = worker.id;
+                self.workers[index].generation = self.current.number;
                 self.tell(id, &ToWorker::Configure(Box::new(bundle)));
             }
             Err(error) => {
@@ -185,6 +199,15 @@ impl Supervisor {
     pub(super) fn heard(&mut self, id: u64, message: FromWorker) -> Flow {
         match message {
             FromWorker::Ready { generation } => self.ready(id, generation),
+            FromWorker::Prepared { generation } => return self.prepared(generation),
+            FromWorker::Unprepared { generation } => {
+                if self.is_unprepared(generation) {
+                    return self.reload_whole();
+                }
+            }
+            FromWorker::Failed { generation, .. } if self.is_unprepared(generation) => {
+                return self.reload_whole();
+            }
             FromWorker::Failed {
                 generation,
                 message,
@@ -302,7 +325,7 @@ impl Supervisor {
 }
 
 /// Settings that belong to a process and cannot change while it runs.
-fn needs_new_worker(old: &MainConf, new: &MainConf) -> bool {
+pub(super) fn needs_new_worker(old: &MainConf, new: &MainConf) -> bool {
     old.user != new.user
         || old.env != new.env
         || old.worker_rlimit_nofile != new.worker_rlimit_nofile

@@ -16,6 +16,7 @@ use sys::process::{self, Exit};
 use sys::signal::{self, Received};
 
 use super::child::{self, Kind};
+use super::prepare::Preparing;
 use super::reload::Reloading;
 use super::{Flow, Leave, Phase, SIGNALS_TOKEN, Supervisor, listeners, pid_file};
 use crate::keep_local_time;
@@ -60,7 +61,8 @@ impl Supervisor {
         let reload = self.reloading.as_ref().map(Reloading::due);
         let watch = self.watcher.due(&self.current);
         let message = self.workers.iter().filter_map(|w| w.inbox.due()).min();
-        let next = [self.respawn.due, kill_at, reload, watch, message]
+        let prepare = self.preparing.as_ref().map(Preparing::due);
+        let next = [self.respawn.due, kill_at, reload, prepare, watch, message]
             .into_iter()
             .flatten()
             .min()?;
@@ -286,6 +288,7 @@ impl Supervisor {
         {
             self.reload_again()?;
         }
+        self.prepare_otherwise(now)?;
         self.watch(now)?;
         if let Phase::Terminating {
             kill_at: Some(kill_at),

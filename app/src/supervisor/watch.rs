@@ -193,7 +193,7 @@ impl Supervisor {
     fn renew(&mut self, news: &[(PathBuf, Stamp, Vec<u8>)]) -> Flow {
         let number = self.generations + 1;
         let next = self.current.renewed(number, news);
-        let built = match next.bundle(&self.options) {
+        let built = match next.bundle(None, &self.options) {
             Ok(bundle) => load::check_bundle(&bundle),
             Err(error) => Err(error.to_string()),
         };

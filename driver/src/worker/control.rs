@@ -10,7 +10,7 @@ use server_base::errlog::Level;
 use server_http::meters::{self, Event};
 
 use super::Worker;
-use crate::bundle::{FromWorker, ToWorker, Unusable};
+use crate::bundle::{FromWorker, Step, ToWorker, Unusable};
 
 impl Worker {
     /// Takes the next message of the supervisor.
@@ -27,9 +27,15 @@ impl Worker {
     pub(super) fn obey(&mut self, message: ToWorker) {
         let descriptors = message.descriptors();
         match message {
+            ToWorker::Configure(bundle) if matches!(bundle.step, Step::Prepare { .. }) => {
+                self.prepare(*bundle);
+            }
             ToWorker::Configure(bundle) => {
+                // What came before the rest comes before the next rest, too.
+                let prepared = self.prepared.as_ref();
+                let before = prepared.map_or(0, |built| built.bundle.data.len() * 2);
                 self.configure(*bundle);
-                self.reserve.hold(descriptors, self.threads.len());
+                self.reserve.hold(before + descriptors, self.threads.len());
             }
             ToWorker::Reopen(logs) => self.reopen(logs),
             ToWorker::Quit => self.quit(),

@@ -5,6 +5,7 @@
 
 mod background_fetch;
 pub mod config;
+mod configure;
 pub mod conn;
 mod control;
 pub mod dialer;
@@ -40,7 +41,6 @@ use server_http::Cycle;
 use server_http::conf_core::FilesMain;
 use server_http::exchange::Env;
 use server_http::http::{Http, Port};
-use server_http::meters::{self, Event};
 use server_http::places::Places;
 use sys::heap::trim;
 use sys::poll::{Events, Interest, Poller, Waker};
@@ -92,6 +92,8 @@ struct Worker {
     places: Places,
     files: HashMap<PathBuf, Arc<File>>,
     log: ErrorLog,
+    /// A configuration that is to be served when the supervisor says so.
+    prepared: Option<Built>,
     /// Who built configurations that are in use.
     keepers: Vec<Keeper>,
     /// Configurations that requests may still run under.
@@ -154,6 +156,7 @@ impl Worker {
             places: Places::default(),
             files: HashMap::new(),
             log: ErrorLog::new(Vec::new()),
+            prepared: None,
             keepers: Vec::new(),
             older: Vec::new(),
             env,
@@ -271,48 +274,6 @@ impl Worker {
         if count > self.reported_panics {
             self.reported_panics = count;
             self.say(FromWorker::Panicked { count });
-        }
-    }
-
-    /// Serves by a new configuration, or stays with the one before.
-    fn configure(&mut self, bundle: Bundle) {
-        let generation = bundle.generation;
-        let load = Arc::clone(&self.load);
-        let built = match Keeper::build(bundle, move |bundle| load(bundle), &self.ended) {
-            Ok(built) => built,
-            Err(message) => {
-                meters::event(Event::ReloadFailed);
-                return self.say(FromWorker::Failed {
-                    generation,
-                    message,
-                });
-            }
-        };
-        let Built {
-            bundle,
-            mut cycle,
-            mut keeper,
-        } = built;
-        let first = self.threads.is_empty();
-        if let Some(http) = &mut cycle.http {
-            let unshared = Arc::get_mut(http).expect("nobody else has got it yet");
-            self.places.arrange(unshared);
-            keeper.keep(http);
-        }
-        self.keepers.push(keeper);
-        let applied = self.apply(bundle, cycle);
-        match &applied {
-            // What was needed to build it is not needed again soon.
-            Ok(()) if first => trim(),
-            Ok(()) => meters::event(Event::Reload),
-            Err(_) => meters::event(Event::ReloadFailed),
-        }
-        match applied {
-            Ok(()) => self.say(FromWorker::Ready { generation }),
-            Err(message) => self.say(FromWorker::Failed {
-                generation,
-                message,
-            }),
         }
     }
 

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::memory::{Found, Known, Reading};
 use crate::{DataFile, Memory, Source, Stamp};
 
 /// A source that keeps what was read from it.
@@ -20,6 +21,8 @@ pub struct Recorder<S> {
     record: Rc<RefCell<Memory>>,
     /// What an earlier load had of files.
     earlier: Option<Arc<Memory>>,
+    /// Objects are taken from it too, not texts alone.
+    inherits_objects: bool,
 }
 
 impl<S> Recorder<S> {
@@ -29,19 +32,23 @@ impl<S> Recorder<S> {
             inner,
             record: Rc::default(),
             earlier: None,
+            inherits_objects: false,
         }
     }
 
-    /// The same with what an earlier load had: objects whose files have not changed are taken from it.
+    /// The same with what an earlier load had: texts whose files have not changed are taken from it, and objects if
+    /// `objects`.
     #[must_use]
-    pub fn with_earlier(mut self, earlier: Option<Arc<Memory>>) -> Self {
+    pub fn with_earlier(mut self, earlier: Option<Arc<Memory>>, objects: bool) -> Self {
         self.earlier = earlier;
+        self.inherits_objects = objects;
         self
     }
 
-    fn keep(&self, path: &Path, bytes: &Arc<Vec<u8>>, stamp: Option<Stamp>) {
+    fn keep(&self, reading: Reading, path: &Path, bytes: &Arc<Vec<u8>>, stamp: Option<Stamp>) {
         let bytes = Arc::clone(bytes);
-        self.record.borrow_mut().add_read(path, bytes, stamp);
+        let mut record = self.record.borrow_mut();
+        record.add_by(reading, path, bytes, stamp);
     }
 
     /// The record, shared: it fills while the recorder, which a loader may own by then, is read from.
@@ -50,38 +57,108 @@ impl<S> Recorder<S> {
     }
 }
 
-impl<S: Source> Source for Recorder<S> {
-    fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
-        self.read_text(path).map(|text| text.to_vec())
+impl<S: Source> Recorder<S> {
+    /// Asks for all that the earlier load has asked for, and for files that have come to its patterns; gives what there is
+    /// now. What cannot be had is left out: a load that is built of the record will miss it, if it wants it.
+    ///
+    /// `None` where that cannot be done: there is no earlier load, or it has read what can be read once.
+    pub fn repeat(mut self) -> Option<Memory> {
+        let earlier = self.earlier.take()?;
+        if earlier.readings().any(|reading| reading == Reading::Piped) {
+            return None;
+        }
+        // What fails here is judged by who misses it.
+        let mut now = earlier.replaced(|path, known, reading| {
+            let is_taken = match reading {
+                Reading::Text => true,
+                Reading::Object => self.inherits_objects,
+                Reading::Always | Reading::Piped => false,
+            };
+            self.find(path, is_taken.then_some(known)).ok()
+        });
+        for (pattern, before) in earlier.globs() {
+            let Ok(paths) = self.inner.glob(pattern) else {
+                continue;
+            };
+            if !is_same(&paths, before) {
+                for path in &paths {
+                    if now.stamped(path).is_none()
+                        && let Ok((bytes, stamp)) = self.find(path, None)
+                    {
+                        now.add_by(Reading::Text, path, bytes, stamp);
+                    }
+                }
+            }
+            now.add_glob(pattern, paths);
+        }
+        for (path, _) in earlier.opened() {
+            if let Ok(file) = self.inner.open(path) {
+                now.add_opened(path, file);
+            }
+        }
+        for (host, _) in earlier.hosts() {
+            if let Ok(addresses) = self.inner.addresses(host) {
+                now.add_host(host, addresses);
+            }
+        }
+        Some(now)
     }
 
-    fn read_text(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
-        let (text, stamp) = self.inner.read_stamped(path)?;
-        let text = Arc::new(text);
-        self.keep(path, &text, stamp);
-        Ok(text)
+    /// The bytes of a file: those that are known of it if it is certain that they are the same.
+    fn find(&mut self, path: &Path, known: Option<Known<'_>>) -> io::Result<Found> {
+        if let Some((bytes, Some(then))) = known
+            && let Some(now) = self.inner.stamp(path)
+            && now.is_unchanged(then)
+        {
+            return Ok((Arc::clone(bytes), Some(then)));
+        }
+        let (bytes, stamp) = self.inner.read_stamped(path)?;
+        Ok((Arc::new(bytes), stamp))
+    }
+
+    fn read_unless_known(&mut self, reading: Reading, path: &Path) -> io::Result<Arc<Vec<u8>>> {
+        let earlier = self.earlier.clone();
+        let known = earlier.as_ref().and_then(|files| files.stamped(path));
+        let (bytes, stamp) = self.find(path, known)?;
+        self.keep(reading, path, &bytes, stamp);
+        Ok(bytes)
+    }
+
+    fn read_anew(&mut self, reading: Reading, path: &Path) -> io::Result<Arc<Vec<u8>>> {
+        let (bytes, stamp) = self.find(path, None)?;
+        self.keep(reading, path, &bytes, stamp);
+        Ok(bytes)
+    }
+}
+
+/// Whether paths are the same, byte by byte: to compare them component by component is dear where there are many.
+fn is_same(paths: &[PathBuf], others: &[PathBuf]) -> bool {
+    let names = paths.iter().map(|path| path.as_os_str());
+    names.eq(others.iter().map(|path| path.as_os_str()))
+}
+
+impl<S: Source> Source for Recorder<S> {
+    fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
+        let text = self.read_anew(Reading::Always, path)?;
+        Ok(text.to_vec())
     }
 
     fn read_piped(&mut self, path: &Path) -> io::Result<Vec<u8>> {
         let stamp = self.inner.stamp(path);
         let text = self.inner.read_piped(path)?;
-        self.keep(path, &Arc::new(text.clone()), stamp);
+        self.keep(Reading::Piped, path, &Arc::new(text.clone()), stamp);
         Ok(text)
     }
 
+    fn read_text(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
+        self.read_unless_known(Reading::Text, path)
+    }
+
     fn read_object(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
-        let known = self.earlier.as_ref().and_then(|files| files.stamped(path));
-        if let Some((bytes, Some(then))) = known
-            && let Some(now) = self.inner.stamp(path)
-            && now.is_unchanged(then)
-        {
-            self.keep(path, bytes, Some(then));
-            return Ok(Arc::clone(bytes));
+        match self.inherits_objects {
+            true => self.read_unless_known(Reading::Object, path),
+            false => self.read_anew(Reading::Object, path),
         }
-        let (bytes, stamp) = self.inner.read_stamped(path)?;
-        let bytes = Arc::new(bytes);
-        self.keep(path, &bytes, stamp);
-        Ok(bytes)
     }
 
     /// What serves is built from the record.
@@ -168,13 +245,18 @@ mod tests {
             .expect_err("nobody asked for it");
     }
 
-    /// Reads an object where an earlier load is said to have had other bytes, which shows whether they are taken.
-    fn read_again(path: &Path) -> io::Result<Vec<u8>> {
+    /// How a recorder is asked for bytes.
+    type Reading = fn(&mut Recorder<Disk>, &Path) -> io::Result<Arc<Vec<u8>>>;
+
+    const READINGS: [Reading; 2] = [Recorder::read_object, Recorder::read_text];
+
+    /// Reads where an earlier load is said to have had other bytes, which shows whether they are taken.
+    fn read_again(path: &Path, reading: Reading) -> io::Result<Vec<u8>> {
         let mut first = Recorder::new(Disk::default());
         let record = first.record();
-        first.read_object(path)?;
+        reading(&mut first, path)?;
         plant(&record, path);
-        again(path, record.borrow().clone())
+        again(path, record.borrow().clone(), reading)
     }
 
     /// Makes a record say that a file had other bytes when it was in its state.
@@ -184,49 +266,130 @@ mod tests {
         record.add_read(path, Arc::new(b"taken".to_vec()), stamp);
     }
 
-    fn again(path: &Path, earlier: Memory) -> io::Result<Vec<u8>> {
-        let mut second = Recorder::new(Disk::default()).with_earlier(Some(Arc::new(earlier)));
-        second.read_object(path).map(|bytes| bytes.to_vec())
+    fn again(path: &Path, earlier: Memory, reading: Reading) -> io::Result<Vec<u8>> {
+        let earlier = Some(Arc::new(earlier));
+        let mut second = Recorder::new(Disk::default()).with_earlier(earlier, true);
+        reading(&mut second, path).map(|bytes| bytes.to_vec())
     }
 
     #[test]
-    fn an_object_is_that_of_an_earlier_load_while_its_file_stays_as_it_is() {
+    fn what_was_read_is_that_of_an_earlier_load_while_its_file_stays_as_it_is() {
         let manifest = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
         let code = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/lib.rs"));
         let link = std::env::temp_dir().join(format!("firstbyte-object-{}", std::process::id()));
-        std::os::unix::fs::symlink(manifest, &link).expect("a link can be made");
-        assert_eq!(read_again(&link).expect("it is there"), b"taken");
-        let mut source = Recorder::new(Disk::default());
-        let record = source.record();
-        source.read_object(&link).expect("it is there");
-        // The path is the same, and leads to another file.
-        fs::remove_file(&link).expect("it was made");
-        std::os::unix::fs::symlink(code, &link).expect("a link can be made");
-        let object = again(&link, record.borrow().clone());
-        let code = fs::read(code).expect("it is there");
-        assert!(object.is_ok_and(|object| object == code));
-        fs::remove_file(&link).expect("it was made");
-        let error = again(&link, record.borrow().clone()).expect_err("it is gone");
-        assert_eq!(error.kind(), io::ErrorKind::NotFound);
-        // What has only just been written may be written again within the same tick of the clock.
-        fs::write(&link, "young").expect("a file can be written");
-        let object = read_again(&link);
-        fs::remove_file(&link).expect("it was made");
-        assert_eq!(object.expect("it is there"), b"young");
+        for reading in READINGS {
+            std::os::unix::fs::symlink(manifest, &link).expect("a link can be made");
+            assert_eq!(read_again(&link, reading).expect("it is there"), b"taken");
+            let mut source = Recorder::new(Disk::default());
+            let record = source.record();
+            reading(&mut source, &link).expect("it is there");
+            // The path is the same, and leads to another file.
+            fs::remove_file(&link).expect("it was made");
+            std::os::unix::fs::symlink(code, &link).expect("a link can be made");
+            let object = again(&link, record.borrow().clone(), reading);
+            let code = fs::read(code).expect("it is there");
+            assert!(object.is_ok_and(|object| object == code));
+            fs::remove_file(&link).expect("it was made");
+            let error = again(&link, record.borrow().clone(), reading).expect_err("it is gone");
+            assert_eq!(error.kind(), io::ErrorKind::NotFound);
+            // What has only just been written may be written again within the same tick of the clock.
+            fs::write(&link, "young").expect("a file can be written");
+            let object = read_again(&link, reading);
+            fs::remove_file(&link).expect("it was made");
+            assert_eq!(object.expect("it is there"), b"young");
+        }
     }
 
     #[test]
-    fn a_text_is_read_whatever_an_earlier_load_had() {
+    fn objects_are_read_where_they_are_not_inherited() {
+        let manifest = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+        let mut first = Recorder::new(Disk::default());
+        first.read_text(manifest).expect("it is there");
+        let record = first.record();
+        plant(&record, manifest);
+        let earlier = Some(Arc::new(record.borrow().clone()));
+        let mut second = Recorder::new(Disk::default()).with_earlier(earlier, false);
+        let object = second.read_object(manifest).expect("it is there");
+        assert_eq!(*object, fs::read(manifest).expect("it is there"));
+        assert_eq!(
+            *second.read_text(manifest).expect("it is there"),
+            b"taken".to_vec()
+        );
+    }
+
+    #[test]
+    fn what_is_no_text_and_no_object_is_read_whatever_an_earlier_load_had() {
         let manifest = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
         let mut first = Recorder::new(Disk::default());
         first.read(manifest).expect("it is there");
         let record = first.record();
         plant(&record, manifest);
         let earlier = Arc::new(record.borrow().clone());
-        let mut second = Recorder::new(Disk::default()).with_earlier(Some(earlier));
+        let mut second = Recorder::new(Disk::default()).with_earlier(Some(earlier), true);
         let text = fs::read(manifest).expect("it is there");
         assert_eq!(second.read(manifest).expect("it is there"), text);
         assert!(second.only_checks());
+    }
+
+    #[test]
+    fn a_load_is_repeated_with_what_there_is_now() {
+        fn lookup(_: &str) -> io::Result<Vec<IpAddr>> {
+            Ok(vec![[127, 0, 0, 1].into()])
+        }
+        let place = format!("firstbyte-repeat-{}", std::process::id());
+        let dir = std::env::temp_dir().join(place);
+        fs::create_dir_all(&dir).expect("a directory can be made");
+        let write = |name: &str, text: &str| fs::write(dir.join(name), text).expect("a file");
+        for name in ["a.conf", "b.conf", "key", "ticket", "data"] {
+            write(name, "old");
+        }
+        let pattern = dir.join("*.conf").display().to_string();
+        let mut first = Recorder::new(Disk::with_lookup(lookup));
+        let record = first.record();
+        for path in first.glob(&pattern).expect("a directory") {
+            first.read_text(&path).expect("a text");
+        }
+        first.read_object(&dir.join("key")).expect("an object");
+        first.read(&dir.join("ticket")).expect("a file");
+        first.open(&dir.join("data")).expect("a database");
+        first.addresses("a").expect("an address");
+        let earlier = Arc::new(record.borrow().clone());
+        let repeat = |earlier: &Arc<Memory>| {
+            let source = Recorder::new(Disk::with_lookup(lookup));
+            source
+                .with_earlier(Some(Arc::clone(earlier)), true)
+                .repeat()
+        };
+        for name in ["a.conf", "key", "ticket", "data"] {
+            write(name, "new");
+        }
+        fs::remove_file(dir.join("b.conf")).expect("a file");
+        write("c.conf", "added");
+        let now = repeat(&earlier).expect("all can be read again");
+        let files: Vec<_> = now
+            .files()
+            .map(|(path, text)| {
+                let name = path.file_name().unwrap_or_default();
+                format!("{}={}", name.display(), String::from_utf8_lossy(text))
+            })
+            .collect();
+        assert_eq!(
+            files,
+            ["a.conf=new", "c.conf=added", "key=new", "ticket=new"]
+        );
+        let (_, data) = now.opened().next().expect("a database");
+        assert_eq!(data.read().expect("it can be read"), b"new");
+        let globbed = now.globbed(&pattern).expect("a pattern");
+        assert_eq!(globbed, [dir.join("a.conf"), dir.join("c.conf")]);
+        assert_eq!(now.hosts().count(), 1);
+        // A pipe gives its bytes once.
+        let mut piped = Recorder::new(Disk::default());
+        let record = piped.record();
+        piped.read_piped(&dir.join("key")).expect("a file");
+        let piped = Arc::new(record.borrow().clone());
+        fs::remove_dir_all(&dir).expect("it was made");
+        assert!(repeat(&piped).is_none());
+        assert!(Recorder::new(Disk::default()).repeat().is_none());
     }
 
     #[test]

@@ -1,17 +1,14 @@
-//! Where texts come from: the disk or memory.
+//! Where texts come from: the disk, or [`Memory`](crate::Memory).
 //!
-//! A master process reads the [`Disk`] through a [`Recorder`](crate::Recorder); what was read becomes a [`Memory`] that a worker
-//! parses again without touching a path, and that `-T` prints. Tests write a `Memory` by hand.
+//! A master process reads the [`Disk`] through a [`Recorder`](crate::Recorder); what was read becomes a `Memory` that a worker
+//! parses again without touching a path, and that `-T` prints.
 //!
 //! Names of hosts that a configuration mentions are looked up here, too: once by the master process, recorded for the
 //! worker, so that both have the same addresses.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,7 +24,7 @@ pub trait Source {
     /// What the system says when it cannot be opened or read.
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>>;
 
-    /// The bytes of a text of the configuration, which words are ranges of: shared with whoever keeps them, too.
+    /// The text of a configuration file, shared; that of an earlier load, if the file is certain to be as it was then.
     ///
     /// # Errors
     /// As [`Source::read`].
@@ -172,242 +169,15 @@ impl Tree for Disk {
     }
 }
 
-/// What a file holds, shared by all who keep it, and the state in which it was read.
-#[derive(Debug, Clone)]
-struct Text {
-    bytes: Arc<Vec<u8>>,
-    stamp: Option<Stamp>,
-}
-
-/// Files kept in memory or open, with the answers to patterns that were recorded; other patterns match the files' paths.
-/// Hosts have the addresses that were recorded, others are not found.
-#[derive(Debug, Default, Clone)]
-pub struct Memory {
-    /// By the bytes of their paths: to compare paths component by component is dear where there are twenty thousand.
-    files: BTreeMap<Arc<[u8]>, Text>,
-    opened: BTreeMap<PathBuf, DataFile>,
-    globs: BTreeMap<String, Vec<PathBuf>>,
-    hosts: BTreeMap<String, Vec<IpAddr>>,
-    only_checks: bool,
-}
-
-impl Memory {
-    /// For a build that serves nobody.
-    #[must_use]
-    pub fn for_checks(mut self) -> Self {
-        self.only_checks = true;
-        self
-    }
-
-    /// With one file more, for building one in an expression.
-    #[must_use]
-    pub fn with_file(mut self, path: impl AsRef<Path>, text: impl Into<Vec<u8>>) -> Self {
-        self.add_file(path, text);
-        self
-    }
-
-    /// Adds or replaces a file.
-    pub fn add_file(&mut self, path: impl AsRef<Path>, text: impl Into<Vec<u8>>) {
-        self.add_read(path.as_ref(), Arc::new(text.into()), None);
-    }
-
-    /// Adds or replaces a file, with the state in which it was read, if that is known.
-    pub fn add_read(&mut self, path: &Path, bytes: Arc<Vec<u8>>, stamp: Option<Stamp>) {
-        let path = path.as_os_str().as_bytes();
-        let text = Text { bytes, stamp };
-        match self.files.get_mut(path) {
-            Some(known) => *known = text,
-            None => drop(self.files.insert(path.into(), text)),
-        }
-    }
-
-    /// Sets the state in which a file that is there was read.
-    pub fn add_stamp(&mut self, path: &Path, stamp: Stamp) {
-        if let Some(known) = self.files.get_mut(path.as_os_str().as_bytes()) {
-            known.stamp = Some(stamp);
-        }
-    }
-
-    /// Adds or replaces a file that is open.
-    pub fn add_opened(&mut self, path: impl Into<PathBuf>, file: DataFile) {
-        self.opened.insert(path.into(), file);
-    }
-
-    /// The bytes of a file, and the state in which it was read, if that is known.
-    pub fn stamped(&self, path: &Path) -> Option<(&Arc<Vec<u8>>, Option<Stamp>)> {
-        let text = self.files.get(path.as_os_str().as_bytes())?;
-        Some((&text.bytes, text.stamp))
-    }
-
-    /// The files that are open, by path.
-    pub fn opened(&self) -> impl Iterator<Item = (&Path, &DataFile)> {
-        self.opened
-            .iter()
-            .map(|(path, file)| (path.as_path(), file))
-    }
-
-    /// The recorded answer to a pattern.
-    pub fn globbed(&self, pattern: &str) -> Option<&[PathBuf]> {
-        self.globs.get(pattern).map(Vec::as_slice)
-    }
-
-    /// Fixes the answer to a pattern.
-    pub fn add_glob(&mut self, pattern: impl Into<String>, paths: Vec<PathBuf>) {
-        self.globs.insert(pattern.into(), paths);
-    }
-
-    /// Fixes the addresses of a host.
-    pub fn add_host(&mut self, host: impl Into<String>, addresses: Vec<IpAddr>) {
-        self.hosts.insert(host.into(), addresses);
-    }
-
-    /// The files, by path.
-    pub fn files(&self) -> impl Iterator<Item = (&Path, &Arc<Vec<u8>>)> {
-        self.files
-            .iter()
-            .map(|(path, text)| (path_of(path), &text.bytes))
-    }
-
-    /// The recorded answers to patterns.
-    pub fn globs(&self) -> impl Iterator<Item = (&str, &[PathBuf])> {
-        self.globs
-            .iter()
-            .map(|(pattern, paths)| (pattern.as_str(), paths.as_slice()))
-    }
-
-    /// The recorded addresses of hosts.
-    pub fn hosts(&self) -> impl Iterator<Item = (&str, &[IpAddr])> {
-        self.hosts
-            .iter()
-            .map(|(host, addresses)| (host.as_str(), addresses.as_slice()))
-    }
-}
-
-impl Source for Memory {
-    fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
-        self.read_text(path).map(|bytes| bytes.to_vec())
-    }
-
-    fn read_object(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
-        self.read_text(path)
-    }
-
-    fn read_text(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
-        match self.files.get(path.as_os_str().as_bytes()) {
-            Some(text) => Ok(Arc::clone(&text.bytes)),
-            None => Err(io::Error::from_raw_os_error(ENOENT)),
-        }
-    }
-
-    fn only_checks(&self) -> bool {
-        self.only_checks
-    }
-
-    fn open(&mut self, path: &Path) -> io::Result<DataFile> {
-        if let Some(file) = self.opened.get(path) {
-            return Ok(file.clone());
-        }
-        match self.files.get(path.as_os_str().as_bytes()) {
-            Some(text) => Ok(DataFile::from(text.bytes.as_slice())),
-            None => Err(io::Error::from_raw_os_error(ENOENT)),
-        }
-    }
-
-    fn glob(&mut self, pattern: &str) -> io::Result<Vec<PathBuf>> {
-        match self.globs.get(pattern) {
-            Some(recorded) => Ok(recorded.clone()),
-            None => Ok(paths(glob::expand(self, pattern))),
-        }
-    }
-
-    fn addresses(&mut self, host: &str) -> io::Result<Vec<IpAddr>> {
-        let recorded = self.hosts.get(host).cloned();
-        recorded.ok_or_else(|| io::ErrorKind::NotFound.into())
-    }
-}
-
-impl Tree for Memory {
-    fn names(&mut self, directory: &str) -> Vec<String> {
-        let directory = Path::new(directory);
-        let below = self
-            .files
-            .keys()
-            .filter_map(|path| path_of(path).strip_prefix(directory).ok());
-        let first = below.filter_map(|rest| rest.components().next());
-        let names: BTreeSet<_> = first.filter_map(|name| name.as_os_str().to_str()).collect();
-        names.into_iter().map(str::to_owned).collect()
-    }
-
-    fn exists(&mut self, path: &str) -> bool {
-        self.files
-            .keys()
-            .any(|file| path_of(file).starts_with(path))
-    }
-}
-
-fn path_of(key: &[u8]) -> &Path {
-    Path::new(OsStr::from_bytes(key))
-}
-
-fn paths(names: Vec<String>) -> Vec<PathBuf> {
+pub(crate) fn paths(names: Vec<String>) -> Vec<PathBuf> {
     names.into_iter().map(PathBuf::from).collect()
 }
-
-/// "No such file or directory" on every system with Linux's numbers.
-const ENOENT: i32 = 2;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn shown(source: &mut impl Source, pattern: &str) -> Vec<String> {
-        let paths = source.glob(pattern).expect("the source can be searched");
-        paths
-            .iter()
-            .map(|path| path.display().to_string())
-            .collect()
-    }
-
-    fn site() -> Memory {
-        [
-            "/c/b.conf",
-            "/c/a.conf",
-            "/c/.x.conf",
-            "/c/a.txt",
-            "/c/sub/d.conf",
-            "/d/sub/e.conf",
-        ]
-        .into_iter()
-        .fold(Memory::default(), |memory, path| {
-            memory.with_file(path, path)
-        })
-    }
-
-    #[test]
-    fn memory_reads_what_it_was_given_and_nothing_else() {
-        let mut memory = Memory::default().with_file("/a", "x");
-        assert_eq!(memory.read(Path::new("/a")).expect("it is there"), b"x");
-        assert_eq!(
-            memory
-                .read(Path::new("/b"))
-                .expect_err("it is not")
-                .raw_os_error(),
-            Some(ENOENT)
-        );
-    }
-
-    #[test]
-    fn patterns_match_paths_in_byte_order() {
-        let mut memory = site();
-        assert_eq!(shown(&mut memory, "/c/*.conf"), ["/c/a.conf", "/c/b.conf"]);
-        assert_eq!(
-            shown(&mut memory, "/*/sub/?.conf"),
-            ["/c/sub/d.conf", "/d/sub/e.conf"]
-        );
-        assert_eq!(shown(&mut memory, "/c/[b]*"), ["/c/b.conf"]);
-        assert_eq!(shown(&mut memory, "/none/*"), [""; 0]);
-        assert_eq!(shown(&mut memory, "/*/none"), [""; 0]);
-    }
+    use crate::memory::tests::{shown, site};
 
     #[test]
     fn the_disk_is_searched_like_memory() {

@@ -41,5 +41,6 @@ pub mod value;
 pub mod vars;
 
 pub use build::{
-    Cycle, ErrorLogConf, LoadError, LoadOptions, LogTarget, MainConf, Written, load, load_written,
+    Cycle, ErrorLogConf, LoadError, LoadOptions, LogTarget, MainConf, Written, check, load,
+    load_written,
 };

@@ -115,6 +115,8 @@ fn server(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     let http = b.http.as_mut().expect("server lies inside http");
     http.server = None;
     http.location = 0;
+    // Nothing is added to a server that has ended: those of ten thousand would only make the table slow.
+    http.siblings.clear();
     Ok(())
 }
 

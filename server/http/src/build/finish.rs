@@ -9,7 +9,7 @@ use server_base::files::TempDir;
 use server_base::listen::Listen;
 use server_base::thread_pool::Aio;
 
-use super::draft::LocationDraft;
+use super::draft::{HttpDraft, LocationDraft, ServerDraft};
 use super::{Build, ports, protocols};
 use crate::builtin;
 use crate::conf_core::{CoreLoc, Root};
@@ -39,32 +39,25 @@ impl Build {
         let vars = self.vars.finish()?;
         let draft = self.http.take().expect("http is open until here");
         protocols::check_certificates(draft.listens.all(), &draft.servers)?;
+        if self.reads_bodies {
+            self.name_body_dirs(&draft);
+        }
         let (main, listens) = (draft.main.finish(), draft.listens);
         // Indices are kept: modules have stored locations by their number while directives were read.
         let parents: Vec<Option<usize>> = draft.locations.iter().map(|l| l.parent).collect();
-        let server_confs = draft.server_layers.finish();
-        let mut servers: Vec<Server> = draft
-            .servers
-            .into_iter()
-            .map(|s| Server {
-                confs: s.layer.of(&server_confs),
-                location: s.location,
-                named: HashMap::new(),
-                tls: s.tls,
-                certificates: s.certificates,
-            })
-            .collect();
-        let location_confs = draft.location_layers.finish();
-        let locations = flatten(draft.locations, &location_confs, &parents, &mut servers);
+        let mut servers = servers(draft.servers, &draft.server_layers.finish());
         let (ports, warnings) = ports::ports(listens.all(), &servers, needs_local)?;
         for text in warnings {
             self.warn(ConfError::new(text));
         }
         let listens: Vec<Listen> = ports.iter().map(|p| p.listen.clone()).collect();
-        let modules = self.awake();
-        if self.reads_bodies {
-            self.name_body_dirs(&locations);
+        if !self.makes_http {
+            self.finished = Some((None, listens));
+            return Ok(());
         }
+        let location_confs = draft.location_layers.finish();
+        let locations = flatten(draft.locations, &location_confs, &parents, &mut servers);
+        let modules = self.awake();
         let module_handlers: Vec<_> = modules.iter().map(|m| (m.name, m.handlers)).collect();
         let http = Http {
             main,
@@ -88,7 +81,7 @@ impl Build {
             periodic_tasks: std::mem::take(&mut self.periodic_tasks),
             background_fetches: std::mem::take(&mut self.background_fetches),
         };
-        self.finished = Some((Arc::new(http), listens));
+        self.finished = Some((Some(Arc::new(http)), listens));
         Ok(())
     }
 
@@ -113,11 +106,12 @@ impl Build {
     }
 
     /// Has the directories for request bodies made before the worker starts.
-    fn name_body_dirs(&mut self, locations: &[Location]) {
+    fn name_body_dirs(&mut self, draft: &HttpDraft) {
         use std::os::unix::ffi::OsStrExt;
         let mut known: HashSet<PathBuf> = self.main.temp_paths.iter().cloned().collect();
-        for location in locations {
-            let dir = location.confs.core_loc().body_temp_dir();
+        for location in &draft.locations {
+            let core: &CoreLoc = draft.location_layers.get(location.layer);
+            let dir = core.body_temp_dir();
             let path = PathBuf::from(std::ffi::OsStr::from_bytes(&dir.path));
             if known.insert(path.clone()) {
                 self.main.temp_paths.push(path);
@@ -158,6 +152,17 @@ impl Build {
             };
         }
     }
+}
+
+fn servers(drafts: Vec<ServerDraft>, confs: &[Confs]) -> Vec<Server> {
+    let server = |draft: ServerDraft| Server {
+        confs: draft.layer.of(confs),
+        location: draft.location,
+        named: HashMap::new(),
+        tls: draft.tls,
+        certificates: draft.certificates,
+    };
+    drafts.into_iter().map(server).collect()
 }
 
 /// Names and the locations that have them.

@@ -1,5 +1,7 @@
 //! Loading as a whole: from files to a [`Cycle`], by one table with the rows of the core and of all modules.
 
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -39,7 +41,7 @@ pub struct Cycle {
     pub files: conf::Files,
     /// Warnings and notices, rendered.
     pub warnings: Vec<String>,
-    /// The HTTP server, if there is an `http` block.
+    /// The HTTP server, unless the configuration was only checked.
     pub http: Option<Arc<Http>>,
 }
 
@@ -49,16 +51,46 @@ impl Cycle {
     #[must_use]
     pub fn for_worker(&self) -> Self {
         Self {
+            watches: Vec::new(),
+            warnings: Vec::new(),
+            http: self.http.clone(),
+            ..self.for_supervisor()
+        }
+    }
+
+    /// The same without texts and what serves: what the supervisor acts by.
+    #[must_use]
+    pub fn for_supervisor(&self) -> Self {
+        Self {
             main: self.main.clone(),
             listens: self.listens.clone(),
             log_paths: self.log_paths.clone(),
             syslogs: self.syslogs.clone(),
             memory_logs: self.memory_logs.clone(),
-            watches: Vec::new(),
+            watches: self.watches.clone(),
             files: conf::Files::default(),
-            warnings: Vec::new(),
-            http: self.http.clone(),
+            warnings: self.warnings.clone(),
+            http: None,
         }
+    }
+
+    /// A number of all that the supervisor acts by, but watches, of which only the count is in it. Configurations that
+    /// have the same open the same sockets and logs, and warn alike.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        let logs = (&self.log_paths, &self.syslogs, &self.memory_logs);
+        let all = (&self.main, &self.listens, logs, &self.warnings);
+        let mut hasher = DefaultHasher::new();
+        // Whatever is added to one of them is in its text.
+        format!("{all:?}").hash(&mut hasher);
+        self.watches.len().hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+impl fmt::Debug for Cycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cycle").finish_non_exhaustive()
     }
 }
 
@@ -97,6 +129,20 @@ pub fn load(
     modules: &'static [&'static Module],
 ) -> Result<Cycle, Box<LoadError>> {
     let build = Build::new(source, options, modules, parts(modules));
+    build.load().map(|(cycle, _)| cycle)
+}
+
+/// Reads a configuration and judges it as [`load`] does, without making what serves: half of the work, and of the memory.
+///
+/// # Errors
+/// As [`load`].
+pub fn check(
+    source: impl Source + 'static,
+    options: &LoadOptions,
+    modules: &'static [&'static Module],
+) -> Result<Cycle, Box<LoadError>> {
+    let mut build = Build::new(source, options, modules, parts(modules));
+    build.makes_http = false;
     build.load().map(|(cycle, _)| cycle)
 }
 
@@ -207,7 +253,7 @@ impl Build {
     fn into_cycle(self) -> Cycle {
         let warnings = self.rendered_warnings();
         let (http, listens) = match self.finished {
-            Some((http, listens)) => (Some(http), listens),
+            Some((http, listens)) => (http, listens),
             None => (None, Vec::new()),
         };
         Cycle {

@@ -29,7 +29,7 @@ use conf::{Builder, ConfError, Directive, Loader, Pos, Row, Source, Table, Word}
 pub use crate::location::method_bit;
 use draft::HttpDraft;
 pub use draft::LocationDraft;
-pub use load::{Cycle, LoadError, all_rows, load, load_written};
+pub use load::{Cycle, LoadError, all_rows, check, load, load_written};
 pub use meaningless::MEANINGLESS;
 pub use ports::{ListenDraft, listen};
 pub use server_base::config::{LoadOptions, full_path};
@@ -75,7 +75,9 @@ pub struct Build {
     pub modules: &'static [&'static Module],
     units: Vec<&'static Unit>,
     http: Option<HttpDraft>,
-    finished: Option<(Arc<Http>, Vec<Listen>)>,
+    finished: Option<(Option<Arc<Http>>, Vec<Listen>)>,
+    /// False where the configuration is only read and judged: nobody is served by what would be made of it.
+    makes_http: bool,
     /// The shared zones that directives name.
     zones: Zones,
     regexes: KnownRegexes,
@@ -191,6 +193,7 @@ impl Build {
             units,
             http: None,
             finished: None,
+            makes_http: true,
             zones: Zones::default(),
             regexes: KnownRegexes::default(),
             log_paths: LogPaths::default(),

@@ -1,0 +1,86 @@
+//! Configurations that the supervisor sends: built at once, or first prepared and then served.
+
+use std::sync::Arc;
+
+use server_http::meters::{self, Event};
+use sys::heap::trim;
+
+use super::Worker;
+use super::keeper::{Built, Keeper};
+use crate::bundle::{Bundle, FromWorker, Step};
+
+impl Worker {
+    /// Serves by a new configuration, or stays with the one before.
+    pub(super) fn configure(&mut self, bundle: Bundle) {
+        let generation = bundle.generation;
+        let built = match self.built(bundle) {
+            Ok(built) => built,
+            Err(message) => {
+                meters::event(Event::ReloadFailed);
+                return self.say(FromWorker::Failed {
+                    generation,
+                    message,
+                });
+            }
+        };
+        let Built {
+            bundle,
+            mut cycle,
+            mut keeper,
+        } = built;
+        let first = self.threads.is_empty();
+        if let Some(http) = &mut cycle.http {
+            let unshared = Arc::get_mut(http).expect("nobody else has got it yet");
+            self.places.arrange(unshared);
+            keeper.keep(http);
+        }
+        self.keepers.push(keeper);
+        let applied = self.apply(bundle, cycle);
+        match &applied {
+            // What was needed to build it is not needed again soon.
+            Ok(()) if first => trim(),
+            Ok(()) => meters::event(Event::Reload),
+            Err(_) => meters::event(Event::ReloadFailed),
+        }
+        match applied {
+            Ok(()) => self.say(FromWorker::Ready { generation }),
+            Err(message) => self.say(FromWorker::Failed {
+                generation,
+                message,
+            }),
+        }
+    }
+
+    /// Builds a configuration, or takes the one that was prepared. One that was prepared for nothing goes.
+    fn built(&mut self, mut bundle: Bundle) -> Result<Built, String> {
+        let prepared = self.prepared.take();
+        if bundle.step != Step::Commit {
+            drop(prepared);
+            let load = Arc::clone(&self.load);
+            return Keeper::build(bundle, move |bundle| load(bundle), &self.ended);
+        }
+        let is_it = |built: &Built| built.bundle.generation == bundle.generation;
+        let mut built = prepared
+            .filter(is_it)
+            .ok_or("the configuration was not prepared")?;
+        built.bundle.listeners = std::mem::take(&mut bundle.listeners);
+        built.bundle.logs = std::mem::take(&mut bundle.logs);
+        Ok(built)
+    }
+
+    /// Builds a configuration, and keeps it until it is to be served.
+    pub(super) fn prepare(&mut self, bundle: Bundle) {
+        let generation = bundle.generation;
+        let said = match self.built(bundle) {
+            Ok(mut built) => {
+                // The texts are in what was built, as far as they are needed.
+                built.bundle.files = Vec::new();
+                self.prepared = Some(built);
+                FromWorker::Prepared { generation }
+            }
+            // Why is told by the supervisor, once it has found it itself.
+            Err(_) => FromWorker::Unprepared { generation },
+        };
+        self.say(said);
+    }
+}

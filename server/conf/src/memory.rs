@@ -1,0 +1,424 @@
+//! What was read, kept in memory: the record of a load, and texts written by hand for tests.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::io;
+use std::net::IpAddr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::glob::{self, Tree};
+use crate::source::paths;
+use crate::{DataFile, Source, Stamp};
+
+/// What a file holds, shared by all who keep it, the state in which it was read, and how.
+#[derive(Debug, Clone)]
+struct Text {
+    bytes: Arc<Vec<u8>>,
+    stamp: Option<Stamp>,
+    reading: Reading,
+}
+
+/// How a file was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// By [`Source::read`].
+    Always,
+    /// By [`Source::read_text`].
+    Text,
+    /// By [`Source::read_object`].
+    Object,
+    /// By [`Source::read_piped`].
+    Piped,
+}
+
+/// What is known of a file: its bytes, and the state in which it was read, if that is known.
+pub(crate) type Known<'m> = (&'m Arc<Vec<u8>>, Option<Stamp>);
+
+/// What was found in a file, likewise.
+pub(crate) type Found = (Arc<Vec<u8>>, Option<Stamp>);
+
+/// Files kept in memory or open, with the answers to patterns that were recorded; other patterns match the files' paths.
+/// Hosts have the addresses that were recorded, others are not found.
+#[derive(Debug, Default, Clone)]
+pub struct Memory {
+    /// By the bytes of their paths: to compare paths component by component is dear where there are twenty thousand.
+    files: BTreeMap<Arc<[u8]>, Text>,
+    opened: BTreeMap<PathBuf, DataFile>,
+    globs: BTreeMap<String, Vec<PathBuf>>,
+    hosts: BTreeMap<String, Vec<IpAddr>>,
+    only_checks: bool,
+    /// Set when something is asked for that is not there.
+    missed: Option<Arc<AtomicBool>>,
+}
+
+impl Memory {
+    /// Sets `missed` when something is asked for that was not recorded. A pattern that was not is an error then.
+    #[must_use]
+    pub fn noting_misses(mut self, missed: Arc<AtomicBool>) -> Self {
+        self.missed = Some(missed);
+        self
+    }
+
+    fn miss(&self) {
+        if let Some(missed) = &self.missed {
+            missed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// For a build that serves nobody.
+    #[must_use]
+    pub fn for_checks(mut self) -> Self {
+        self.only_checks = true;
+        self
+    }
+
+    /// With one file more, for building one in an expression.
+    #[must_use]
+    pub fn with_file(mut self, path: impl AsRef<Path>, text: impl Into<Vec<u8>>) -> Self {
+        self.add_file(path, text);
+        self
+    }
+
+    /// Adds or replaces a file.
+    pub fn add_file(&mut self, path: impl AsRef<Path>, text: impl Into<Vec<u8>>) {
+        self.add_read(path.as_ref(), Arc::new(text.into()), None);
+    }
+
+    /// Adds or replaces a file, with the state in which it was read, if that is known.
+    pub fn add_read(&mut self, path: &Path, bytes: Arc<Vec<u8>>, stamp: Option<Stamp>) {
+        let known = self.files.get(path.as_os_str().as_bytes());
+        let reading = known.map_or(Reading::Always, |known| known.reading);
+        self.add_by(reading, path, bytes, stamp);
+    }
+
+    /// The same of a file that was read in this way.
+    pub(crate) fn add_by(
+        &mut self,
+        reading: Reading,
+        path: &Path,
+        bytes: Arc<Vec<u8>>,
+        stamp: Option<Stamp>,
+    ) {
+        let path = path.as_os_str().as_bytes();
+        let text = Text {
+            bytes,
+            stamp,
+            reading,
+        };
+        match self.files.get_mut(path) {
+            Some(known) => *known = text,
+            None => drop(self.files.insert(path.into(), text)),
+        }
+    }
+
+    /// How files were read.
+    pub(crate) fn readings(&self) -> impl Iterator<Item = Reading> {
+        self.files.values().map(|text| text.reading)
+    }
+
+    /// Other files of the same paths, by `read`: what was known of each, and how it was read. A path without a file is left
+    /// out.
+    pub(crate) fn replaced(
+        &self,
+        mut read: impl FnMut(&Path, Known<'_>, Reading) -> Option<Found>,
+    ) -> Self {
+        let files = self.files.iter().filter_map(|(path, text)| {
+            let known = (&text.bytes, text.stamp);
+            let (bytes, stamp) = read(path_of(path), known, text.reading)?;
+            let text = Text {
+                bytes,
+                stamp,
+                reading: text.reading,
+            };
+            Some((Arc::clone(path), text))
+        });
+        Self {
+            files: files.collect(),
+            ..Self::default()
+        }
+    }
+
+    /// With these files; those of a path that is named again count.
+    #[must_use]
+    pub fn with_texts<'t>(
+        mut self,
+        texts: impl IntoIterator<Item = (&'t str, Arc<Vec<u8>>)>,
+    ) -> Self {
+        let texts = texts.into_iter().map(|(path, bytes)| {
+            let (stamp, reading) = (None, Reading::Always);
+            let text = Text {
+                bytes,
+                stamp,
+                reading,
+            };
+            (Arc::from(path.as_bytes()), text)
+        });
+        self.files.extend(texts.collect::<BTreeMap<_, _>>());
+        self
+    }
+
+    /// Sets the state in which a file that is there was read.
+    pub fn add_stamp(&mut self, path: &Path, stamp: Stamp) {
+        if let Some(known) = self.files.get_mut(path.as_os_str().as_bytes()) {
+            known.stamp = Some(stamp);
+        }
+    }
+
+    /// Adds or replaces a file that is open.
+    pub fn add_opened(&mut self, path: impl Into<PathBuf>, file: DataFile) {
+        self.opened.insert(path.into(), file);
+    }
+
+    /// The bytes of a file, and the state in which it was read, if that is known.
+    pub fn stamped(&self, path: &Path) -> Option<(&Arc<Vec<u8>>, Option<Stamp>)> {
+        let text = self.files.get(path.as_os_str().as_bytes())?;
+        Some((&text.bytes, text.stamp))
+    }
+
+    /// The same in memory of its own, without gaps. What a load reads lies among all that it makes and frees again, and
+    /// each text would keep a page from the system. What is also in `earlier` is shared with it.
+    #[must_use]
+    pub fn packed(&self, earlier: Option<&Self>) -> Self {
+        let pack = |(path, text): (&Arc<[u8]>, &Text)| {
+            let known = earlier.and_then(|earlier| earlier.files.get_key_value(path));
+            let shared = known.filter(|(_, known)| Arc::ptr_eq(&known.bytes, &text.bytes));
+            let path = known.map_or_else(|| Arc::from(&**path), |(path, _)| Arc::clone(path));
+            let bytes = shared.map_or_else(
+                || Arc::new(text.bytes.to_vec()),
+                |(_, known)| Arc::clone(&known.bytes),
+            );
+            let text = Text { bytes, ..*text };
+            (path, text)
+        };
+        Self {
+            files: self.files.iter().map(pack).collect(),
+            opened: self.opened.clone(),
+            globs: self.globs.clone(),
+            hosts: self.hosts.clone(),
+            only_checks: self.only_checks,
+            missed: self.missed.clone(),
+        }
+    }
+
+    /// The files that are open, by path.
+    pub fn opened(&self) -> impl Iterator<Item = (&Path, &DataFile)> {
+        self.opened
+            .iter()
+            .map(|(path, file)| (path.as_path(), file))
+    }
+
+    /// The recorded answer to a pattern.
+    pub fn globbed(&self, pattern: &str) -> Option<&[PathBuf]> {
+        self.globs.get(pattern).map(Vec::as_slice)
+    }
+
+    /// Fixes the answer to a pattern.
+    pub fn add_glob(&mut self, pattern: impl Into<String>, paths: Vec<PathBuf>) {
+        self.globs.insert(pattern.into(), paths);
+    }
+
+    /// Fixes the addresses of a host.
+    pub fn add_host(&mut self, host: impl Into<String>, addresses: Vec<IpAddr>) {
+        self.hosts.insert(host.into(), addresses);
+    }
+
+    /// The files, by path.
+    pub fn files(&self) -> impl Iterator<Item = (&Path, &Arc<Vec<u8>>)> {
+        self.files
+            .iter()
+            .map(|(path, text)| (path_of(path), &text.bytes))
+    }
+
+    /// The recorded answers to patterns.
+    pub fn globs(&self) -> impl Iterator<Item = (&str, &[PathBuf])> {
+        self.globs
+            .iter()
+            .map(|(pattern, paths)| (pattern.as_str(), paths.as_slice()))
+    }
+
+    /// The recorded addresses of hosts.
+    pub fn hosts(&self) -> impl Iterator<Item = (&str, &[IpAddr])> {
+        self.hosts
+            .iter()
+            .map(|(host, addresses)| (host.as_str(), addresses.as_slice()))
+    }
+}
+
+impl Source for Memory {
+    fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
+        self.read_object(path).map(|bytes| bytes.to_vec())
+    }
+
+    fn read_object(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
+        match self.files.get(path.as_os_str().as_bytes()) {
+            Some(text) => Ok(Arc::clone(&text.bytes)),
+            None => {
+                self.miss();
+                Err(io::Error::from_raw_os_error(ENOENT))
+            }
+        }
+    }
+
+    fn read_text(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
+        self.read_object(path)
+    }
+
+    fn only_checks(&self) -> bool {
+        self.only_checks
+    }
+
+    fn open(&mut self, path: &Path) -> io::Result<DataFile> {
+        if let Some(file) = self.opened.get(path) {
+            return Ok(file.clone());
+        }
+        match self.files.get(path.as_os_str().as_bytes()) {
+            Some(text) => Ok(DataFile::from(text.bytes.as_slice())),
+            None => {
+                self.miss();
+                Err(io::Error::from_raw_os_error(ENOENT))
+            }
+        }
+    }
+
+    fn glob(&mut self, pattern: &str) -> io::Result<Vec<PathBuf>> {
+        match self.globs.get(pattern) {
+            Some(recorded) => Ok(recorded.clone()),
+            None if self.missed.is_some() => {
+                self.miss();
+                Err(io::ErrorKind::NotFound.into())
+            }
+            None => Ok(paths(glob::expand(self, pattern))),
+        }
+    }
+
+    fn addresses(&mut self, host: &str) -> io::Result<Vec<IpAddr>> {
+        let recorded = self.hosts.get(host).cloned();
+        recorded.ok_or_else(|| {
+            self.miss();
+            io::ErrorKind::NotFound.into()
+        })
+    }
+}
+
+impl Tree for Memory {
+    fn names(&mut self, directory: &str) -> Vec<String> {
+        let directory = Path::new(directory);
+        let below = self
+            .files
+            .keys()
+            .filter_map(|path| path_of(path).strip_prefix(directory).ok());
+        let first = below.filter_map(|rest| rest.components().next());
+        let names: BTreeSet<_> = first.filter_map(|name| name.as_os_str().to_str()).collect();
+        names.into_iter().map(str::to_owned).collect()
+    }
+
+    fn exists(&mut self, path: &str) -> bool {
+        self.files
+            .keys()
+            .any(|file| path_of(file).starts_with(path))
+    }
+}
+
+fn path_of(key: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(key))
+}
+
+/// "No such file or directory" on every system with Linux's numbers.
+const ENOENT: i32 = 2;
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn shown(source: &mut impl Source, pattern: &str) -> Vec<String> {
+        let paths = source.glob(pattern).expect("the source can be searched");
+        paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect()
+    }
+
+    pub(crate) fn site() -> Memory {
+        [
+            "/c/b.conf",
+            "/c/a.conf",
+            "/c/.x.conf",
+            "/c/a.txt",
+            "/c/sub/d.conf",
+            "/d/sub/e.conf",
+        ]
+        .into_iter()
+        .fold(Memory::default(), |memory, path| {
+            memory.with_file(path, path)
+        })
+    }
+
+    #[test]
+    fn memory_reads_what_it_was_given_and_nothing_else() {
+        let mut memory = Memory::default().with_file("/a", "x");
+        assert_eq!(memory.read(Path::new("/a")).expect("it is there"), b"x");
+        assert_eq!(
+            memory
+                .read(Path::new("/b"))
+                .expect_err("it is not")
+                .raw_os_error(),
+            Some(ENOENT)
+        );
+    }
+
+    #[test]
+    fn what_was_not_recorded_is_noted_where_that_is_wanted() {
+        let missed = Arc::new(AtomicBool::new(false));
+        let asked = |ask: fn(&mut Memory)| {
+            missed.store(false, Ordering::Relaxed);
+            let mut memory = site().noting_misses(Arc::clone(&missed));
+            memory.add_glob("/c/*", vec!["/c/a.txt".into()]);
+            memory.add_host("a", vec![[127, 0, 0, 1].into()]);
+            ask(&mut memory);
+            missed.load(Ordering::Relaxed)
+        };
+        assert!(!asked(|m| drop(m.read(Path::new("/c/a.txt")))));
+        assert!(!asked(|m| drop(m.glob("/c/*"))));
+        assert!(!asked(|m| drop(m.addresses("a"))));
+        assert!(asked(|m| drop(m.read(Path::new("/none")))));
+        assert!(asked(|m| drop(m.read_text(Path::new("/none")))));
+        assert!(asked(|m| drop(m.open(Path::new("/none")))));
+        assert!(asked(|m| assert!(m.glob("/d/*").is_err())));
+        assert!(asked(|m| drop(m.addresses("b"))));
+    }
+
+    #[test]
+    fn packed_memory_is_equal_and_shares_what_an_earlier_one_has() {
+        let earlier = site().with_file("/changed", "old");
+        let mut memory = Memory::default().with_file("/changed", "new");
+        let (same, _) = earlier.stamped(Path::new("/c/a.txt")).expect("it is there");
+        memory.add_read(Path::new("/c/a.txt"), Arc::clone(same), None);
+        memory.add_glob("/c/*", vec!["/c/a.txt".into()]);
+        memory.add_host("a", vec![[127, 0, 0, 1].into()]);
+        memory.add_opened("/data", DataFile::from(b"x".as_slice()));
+        let packed = memory.for_checks().packed(Some(&earlier));
+        let texts: Vec<_> = packed.files().map(|(_, text)| text.to_vec()).collect();
+        assert_eq!(texts, [b"/c/a.txt".to_vec(), b"new".to_vec()]);
+        let (kept, _) = packed.stamped(Path::new("/c/a.txt")).expect("it is there");
+        assert!(Arc::ptr_eq(kept, same));
+        assert_eq!(packed.globs().count(), 1);
+        assert_eq!((packed.hosts().count(), packed.opened().count()), (1, 1));
+        assert!(packed.only_checks());
+    }
+
+    #[test]
+    fn patterns_match_paths_in_byte_order() {
+        let mut memory = site();
+        assert_eq!(shown(&mut memory, "/c/*.conf"), ["/c/a.conf", "/c/b.conf"]);
+        assert_eq!(
+            shown(&mut memory, "/*/sub/?.conf"),
+            ["/c/sub/d.conf", "/d/sub/e.conf"]
+        );
+        assert_eq!(shown(&mut memory, "/c/[b]*"), ["/c/b.conf"]);
+        assert_eq!(shown(&mut memory, "/none/*"), [""; 0]);
+        assert_eq!(shown(&mut memory, "/*/none"), [""; 0]);
+    }
+}
