@@ -1,7 +1,8 @@
 //! One run of the binary with arguments, to its end.
 
 use std::ffi::OsStr;
-use std::process::{Command, Stdio};
+use std::io;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::peer;
@@ -18,6 +19,24 @@ pub struct Outcome {
     pub stderr: String,
 }
 
+/// Starts the binary under test, or a script that does.
+///
+/// # Panics
+/// When it does not start.
+pub fn spawn(command: &mut Command) -> Child {
+    let mut spawned = command.spawn();
+    // A process that another test starts may inherit the descriptor by which a script was written, for a moment.
+    let _ = holds_within(ENDS_WITHIN, || {
+        let is_busy = |e: &io::Error| e.kind() == io::ErrorKind::ExecutableFileBusy;
+        let again = spawned.as_ref().is_err_and(is_busy);
+        if again {
+            spawned = command.spawn();
+        }
+        !again
+    });
+    spawned.expect("the binary under test starts")
+}
+
 /// Runs the binary under test with `arguments` and waits for it to end.
 ///
 /// # Panics
@@ -29,7 +48,7 @@ pub fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Outcome {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut child = command.spawn().expect("the binary under test starts");
+    let mut child = spawn(&mut command);
     let start = Instant::now();
     // Output of these runs fits the pipes (64 KiB), so waiting before reading cannot block it.
     let ended = holds_within(ENDS_WITHIN, || {

@@ -16,6 +16,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::client::Client;
+use crate::command::spawn;
 use crate::dir::TempDir;
 use crate::peer;
 use crate::port::Port;
@@ -368,7 +369,7 @@ impl Server {
         let mut command = Command::new(binary);
         command.args(self.arguments()).current_dir(self.dir.path());
         command.stdin(Stdio::null()).stdout(output).stderr(second);
-        let mut child = command.spawn().expect("the binary under test starts");
+        let mut child = spawn(&mut command);
         if daemon {
             let status = wait_for(&mut child, DEADLINE).expect("the daemon's parent returns");
             assert!(
