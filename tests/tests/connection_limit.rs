@@ -3,7 +3,7 @@
 //! Source: nginx documentation, `worker_connections`; nginx closes idle connections before the limit is reached, here they stay
 //! until a place is needed.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use firstbyte_tests::backend::{Backend, Gate, Step, ok};
 use firstbyte_tests::limited::limited;
@@ -11,6 +11,9 @@ use firstbyte_tests::{Builder, Client, Server, peer, wait_until};
 
 /// The limit.
 const MOST: usize = 16;
+
+/// Some ticks of the server's clock.
+const TICKS: Duration = Duration::from_millis(3);
 
 fn site(events: &str, http: &str) -> Builder {
     Server::whole(&format!(
@@ -61,6 +64,9 @@ fn the_limit_is_reached_exactly() {
     for client in &mut clients {
         assert_eq!(client.get("/").text(), "ok", "it is still there");
     }
+    // Who is idle for longer is told by milliseconds, of which one is enough for all of this.
+    let asked = Instant::now();
+    wait_until("the clock has gone on", || asked.elapsed() >= TICKS);
     assert_eq!(shed(&mut clients[0], "kept_alive"), 0);
     assert!(!server.error_log().contains(TOLD));
     // One above it: of these, the second is idle for longest.
