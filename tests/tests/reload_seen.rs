@@ -214,6 +214,8 @@ fn a_worker_that_is_lost_while_it_prepares_is_replaced_by_one_that_serves_the_ne
     let [worker] = workers.as_slice() else {
         panic!("one worker: {workers:?}")
     };
+    // A connection is there before its worker has a configuration.
+    assert_eq!(ask(&server, "kept"), "1 found-1");
     assert!(process::signal(*worker, Signal::STOP));
     wait_until("it has stopped", || process::is_stopped(*worker));
     server.dir().write("map.inc", "key found-2;\n");
