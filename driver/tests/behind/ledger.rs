@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use sim::Random;
 
-use super::plan::Plan;
+use super::plan::{After, Plan};
 use super::site::{LEAST_MS, PLACES, Place};
 use super::speaks::Speaks;
 
@@ -99,6 +99,13 @@ impl Attempt {
         let is_wrong = |plan: &Plan| plan.bad || plan.whole_at != plan.text.len();
         let spoken = self.speaks == Speaks::Memcached && self.plan.as_ref().is_some_and(is_wrong);
         self.is_behind_wrong || spoken
+    }
+
+    /// Whether the server passes over the request of a pipeline, and answers those behind it.
+    pub(crate) fn is_left_out(&self) -> bool {
+        let is_silent = |plan: &Plan| plan.text.is_empty() && plan.after == After::Silent;
+        let is_pipelined = self.speaks == Speaks::Memcached;
+        is_pipelined && self.plan.as_ref().is_some_and(is_silent)
     }
 
     /// Whether the attempt may fail though nothing of the answer is missing but its end: that is broken, or does not come in

@@ -159,9 +159,10 @@ impl Ledger {
                 return Ok(());
             }
         }
-        // An END too many in front of an answer that is to come is one.
-        let is_behind_wrong = last.is_some_and(|last| last.is_behind_wrong);
-        if is_behind_wrong && got.status == 404 {
+        // An END too many in front of an answer that is to come is one, and so is that of the next request in the place of
+        // an answer that was left out: END has no key.
+        let is_of_another = last.is_some_and(|last| last.is_behind_wrong || last.is_left_out());
+        if is_of_another && got.status == 404 {
             return Ok(());
         }
         if self.is_refused(ask, got.status) {

@@ -7,7 +7,9 @@ use driver::io::read_pool::FETCH_BYTES;
 use server_http::exchange::Peer;
 use sim::{Faults, Random, Wire};
 
+use super::frames::{CANCEL, Heard, RESET, frame};
 use super::site::{Talk, body, get, logged, statuses};
+use super::streams::{Client, head};
 
 const PIECE: u64 = FETCH_BYTES;
 
@@ -118,6 +120,23 @@ fn room_in_the_socket_begins_no_second_fetch() {
     assert_eq!(talk.turn(), "");
     assert_eq!(talk.disk().fetches.len(), 1);
     assert_eq!(talk.end_fetch(false).len() as u64, PIECE);
+}
+
+#[test]
+fn a_connection_goes_on_behind_a_stream_that_was_cancelled_while_its_piece_was_read() {
+    let mut client = Client::new("");
+    client.talk.use_disk();
+    let target = format!("/file/{PIECE}/{PIECE}");
+    assert_eq!(client.get(1, &target), [head(1)]);
+    assert_eq!(client.talk.disk().fetches.len(), 1);
+    // The frame that was begun has to be completed before anything else can leave.
+    client.send(&frame(RESET, 0, 1, &CANCEL.to_be_bytes()));
+    client.get(3, "/other");
+    client.talk.disk().end_fetch(false);
+    client.talk.world.shared.wakers.receive();
+    let heard = client.turn();
+    assert!(heard.contains(&Heard::End(3)), "{heard:?}");
+    assert!(client.talk.disk().fetches.is_empty());
 }
 
 #[test]

@@ -94,7 +94,7 @@ impl Net for SimNet {
         limit: u64,
         _chunk: u64,
     ) -> io::Result<Sent> {
-        socket.0.borrow_mut().send(out, limit)
+        socket.0.borrow_mut().send(out, limit, true)
     }
 
     fn send_cached(
@@ -115,7 +115,8 @@ impl Net for SimNet {
             if present == 0 {
                 break;
             }
-            let step = socket.0.borrow_mut().send(out, present)?;
+            // What is read with the bytes before it has to be in memory.
+            let step = socket.0.borrow_mut().send(out, present, false)?;
             sent.bytes += step.bytes;
             sent.blocked = step.blocked;
         }

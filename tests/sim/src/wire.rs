@@ -336,7 +336,12 @@ impl Wire {
         self.edge = true;
     }
 
-    pub(super) fn send(&mut self, out: &mut OutputQueue, limit: u64) -> io::Result<Sent> {
+    pub(super) fn send(
+        &mut self,
+        out: &mut OutputQueue,
+        limit: u64,
+        inlines: bool,
+    ) -> io::Result<Sent> {
         if self.reset {
             return Err(self.broken());
         }
@@ -347,7 +352,7 @@ impl Wire {
         if self.dialled.unsendable {
             return Err(io::Error::from_raw_os_error(EPIPE));
         }
-        if !self.random.chance(self.faults.no_inline) {
+        if inlines && !self.random.chance(self.faults.no_inline) {
             inline(out)?;
         }
         if std::mem::take(&mut self.dialled.leaving) {

@@ -143,7 +143,10 @@ fn settle_mux<N: Net>(
     }
     if mux.idle_since_ms.is_none() {
         mux.idle_since_ms = Some(now_ms);
-        mux.exchanges.ahead = None;
+        // A frame of a stream that was cancelled may still wait for its bytes, and all else behind it.
+        if mux.exchanges.out.is_empty() {
+            mux.exchanges.ahead = None;
+        }
         c.last_progress_ms = now_ms;
     }
     if !mux.engine.is_over() {
