@@ -35,4 +35,6 @@ pub mod proxy_protocol;
 mod reassembly;
 pub mod scgi;
 pub mod spdy;
+#[cfg(test)]
+mod tests;
 pub mod uwsgi;

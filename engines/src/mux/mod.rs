@@ -12,6 +12,8 @@ mod outgoing;
 mod scheduler;
 pub mod server;
 mod table;
+#[cfg(test)]
+pub(crate) mod tests;
 mod window;
 
 pub use event::{Broken, Event, SendAction, SendOptions};
