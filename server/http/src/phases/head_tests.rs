@@ -1,23 +1,8 @@
 //! What is made of a head before the phases run: server, target, whether the connection is kept, and what is refused.
 
 use super::location_changed;
-use crate::exchange::{Exchange, State};
 use crate::http::Http;
-use crate::testing::{World, get};
-
-/// The text of a response.
-fn body(world: &mut World, x: &mut Exchange) -> String {
-    assert_eq!(x.state, State::Responding);
-    world.pull(x).0
-}
-
-/// The status of the response, 0 where the connection is closed without one.
-fn status(x: &Exchange) -> u16 {
-    match x.state {
-        State::Responding => x.response.status,
-        _ => 0,
-    }
-}
+use crate::testing::{World, body, get, status};
 
 #[test]
 fn the_connection_is_kept_as_version_and_fields_say() {
