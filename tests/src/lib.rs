@@ -27,6 +27,7 @@ pub mod h2;
 pub mod hpack;
 pub mod limited;
 pub mod load;
+pub mod mux;
 pub mod node;
 pub mod packaged;
 pub mod peer;

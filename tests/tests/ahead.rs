@@ -38,7 +38,7 @@ fn paths(client: &H2Client) -> Vec<(u32, u32, String)> {
         let field = fields.iter().find(|(name, _)| name == ":path");
         field.map_or(String::new(), |(_, value)| value.clone())
     };
-    let promises = client.promises.iter();
+    let promises = client.protocol.promises.iter();
     promises
         .map(|(parent, own, fields)| (*parent, *own, path(fields)))
         .collect()
@@ -122,7 +122,7 @@ fn push_that_is_not_wanted_costs_nothing_else() {
     let server = site().start();
     let mut client = H2Client::narrow(server.port(), 1);
     let stream = client.get("/page");
-    client.until("both are promised", |c| c.promises.len() == 2);
+    client.until("both are promised", |c| c.protocol.promises.len() == 2);
     client.cancel(2);
     for id in [stream, 4] {
         client.window(id, 100);

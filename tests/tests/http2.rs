@@ -119,14 +119,14 @@ fn urgent_streams_overtake() {
     });
     let urgent = client.request("GET", "/large", &[("priority", "u=1")], true);
     client.settle();
-    client.data_order.clear();
+    client.data_frames.clear();
     client.window(0, MAX_WINDOW - 65_535);
     client.reply(urgent);
     client.reply(first);
-    let place = |stream| client.data_order.iter().rposition(|s| *s == stream);
+    let place = |stream| client.data_frames.iter().rposition(|(s, _)| *s == stream);
     // One frame of the first may have been made before the second came.
-    let early = client.data_order[..place(urgent).expect("it was sent")].iter();
-    assert!(early.filter(|s| **s == first).count() <= 1);
+    let early = client.data_frames[..place(urgent).expect("it was sent")].iter();
+    assert!(early.filter(|(s, _)| *s == first).count() <= 1);
     assert!(place(urgent) < place(first));
 }
 
