@@ -22,6 +22,7 @@ pub mod command;
 pub mod dir;
 pub mod explain;
 pub mod fastcgi;
+pub mod files;
 pub mod flushed;
 pub mod h2;
 pub mod hpack;
