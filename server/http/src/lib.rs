@@ -41,6 +41,6 @@ pub mod value;
 pub mod vars;
 
 pub use build::{
-    Cycle, ErrorLogConf, LoadError, LoadOptions, LogTarget, MainConf, Written, check, load,
-    load_written,
+    Cycle, DirectiveLocations, ErrorLogConf, LoadError, LoadOptions, LogTarget, MainConf, check,
+    load, load_with_locations,
 };

@@ -3,9 +3,9 @@
 //! A module is one file with one `MODULE`. The list of modules is ordered and explicit; its order is the order in
 //! which handlers of one phase run and header stages are applied.
 
-use conf::{ConfError, Row};
+use conf::{ConfError, DirectiveDef};
 
-use crate::build::Build;
+use crate::build::ConfigBuilder;
 use crate::confs::Unit;
 pub use crate::handler::{Access, Content, Handler, HeaderStage, Step, handler_name};
 use crate::vars::Variable;
@@ -17,7 +17,7 @@ pub struct Module {
     /// Names of loadable modules of nginx that do what this one does, as in `ngx_http_NAME_module.so`.
     pub stands_for: &'static [&'static str],
     /// Its directives.
-    pub directives: &'static [&'static [Row<Build>]],
+    pub directives: &'static [&'static [DirectiveDef<ConfigBuilder>]],
     /// Its structs of settings.
     pub units: &'static [fn() -> &'static Unit],
     /// Its variables.
@@ -79,4 +79,4 @@ pub enum Inherit {
 ///
 /// # Errors
 /// What is wrong with the block as a whole.
-pub type Finish = fn(&mut Build) -> Result<(), ConfError>;
+pub type Finish = fn(&mut ConfigBuilder) -> Result<(), ConfError>;

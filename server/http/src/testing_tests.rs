@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use conf::{Arity, Contexts, Memory, Row};
+use conf::{Arity, Contexts, DirectiveDef, Memory};
 use engines::h1::{self, Event};
 use engines::http::{Chunk, FileRange};
 use server_base::clock::Clock;
@@ -444,7 +444,7 @@ fn of_text(text: &str) -> Chunk {
 /// The module of the tests: two handlers where their order matters.
 pub(crate) const PROBE: Module = Module {
     name: "probe",
-    directives: &[&[Row {
+    directives: &[&[DirectiveDef {
         name: "probe_handler",
         contexts: Contexts::LOCATION,
         arity: Arity::NOARGS,

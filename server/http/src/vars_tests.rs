@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 
 use super::{Compute, MAX_DEPTH, Variable, append_by_name};
-use crate::build::Build;
+use crate::build::ConfigBuilder;
 use crate::exchange::{Ctx, Exchange};
 use crate::module::Module;
 use crate::testing::{World, get, refused};
@@ -51,10 +51,10 @@ const VARS: Module = Module {
     ..Module::EMPTY
 };
 
-type Apply = fn(&mut Build, &Directive) -> Result<(), ConfError>;
+type Apply = fn(&mut ConfigBuilder, &Directive) -> Result<(), ConfError>;
 
-const fn row(name: &'static str, arity: Arity, apply: Apply) -> Row<Build> {
-    Row {
+const fn row(name: &'static str, arity: Arity, apply: Apply) -> DirectiveDef<ConfigBuilder> {
+    DirectiveDef {
         name,
         contexts: Contexts::HTTP,
         arity,
@@ -95,7 +95,7 @@ impl Compute for Via {
     }
 }
 
-fn via(b: &mut Build, d: &Directive, volatile: bool) -> Result<(), ConfError> {
+fn via(b: &mut ConfigBuilder, d: &Directive, volatile: bool) -> Result<(), ConfError> {
     let value = Value::compile(b, d, d.word(1))?;
     let defined = b.vars.define(d.arg(0), Arc::new(Via { value, volatile }));
     defined.map(drop).map_err(|text| ConfError::at(d, text))

@@ -7,10 +7,10 @@
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use server_base::errlog::Level;
 use server_base::shared_list::SharedList;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::conf_core::Satisfy;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange, Peer};
@@ -59,8 +59,8 @@ pub(crate) struct Rule {
 
 const WHERE: Contexts = Contexts::HTTP_SERVER_LOCATION.or(Contexts::LIMIT_EXCEPT);
 
-const ROWS: &[Row<Build>] = &[
-    Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "allow",
         contexts: WHERE,
         arity: Arity::TAKE1,
@@ -70,7 +70,7 @@ const ROWS: &[Row<Build>] = &[
         syntax: "address | CIDR | unix: | all",
         apply: |b, d| rule(b, d, false),
     },
-    Row {
+    DirectiveDef {
         name: "deny",
         contexts: WHERE,
         arity: Arity::TAKE1,
@@ -82,7 +82,7 @@ const ROWS: &[Row<Build>] = &[
     },
 ];
 
-fn rule(b: &mut Build, d: &Directive, deny: bool) -> Result<(), ConfError> {
+fn rule(b: &mut ConfigBuilder, d: &Directive, deny: bool) -> Result<(), ConfError> {
     let network = match d.arg(0) {
         b"all" => None,
         b"unix:" => Some(Network::Unix),

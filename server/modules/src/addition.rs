@@ -8,8 +8,8 @@
 use std::rc::Rc;
 
 use conf::Contexts;
+use server_base::from_args::Text;
 use server_base::mime::{ALWAYS, MimeTypes};
-use server_base::typed::Text;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::reply::weaken;

@@ -24,7 +24,7 @@ use conf::{Arity, ConfError, Contexts, Directive};
 use engines::http::FieldId;
 use server_base::config::ConfigContext;
 use server_base::errlog::Level;
-use server_base::typed::Typed;
+use server_base::from_args::FromArgs;
 use server_http::builtin::basic_credentials;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Access, Handler, Module};
@@ -61,7 +61,7 @@ settings! {
 #[derive(Clone)]
 pub(crate) struct Realm(Option<Value>);
 
-impl Typed for Realm {
+impl FromArgs for Realm {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "string | off";
 
@@ -74,7 +74,7 @@ impl Typed for Realm {
 #[derive(Clone)]
 pub(crate) struct UserFile(Option<(Value, Arc<Path>)>);
 
-impl Typed for UserFile {
+impl FromArgs for UserFile {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "file";
 

@@ -7,11 +7,11 @@
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use engines::http::FieldId;
 use server_base::shared_list::SharedList;
 use server_http::agent;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::Exchange;
 use server_http::module::Module;
 use server_http::settings;
@@ -160,7 +160,7 @@ fn memmem(text: &[u8], word: &[u8]) -> Option<usize> {
 
 macro_rules! row {
     ($name:literal, $arity:expr, $default:literal, $syntax:literal, $doc:literal, $apply:expr) => {
-        Row {
+        DirectiveDef {
             name: $name,
             contexts: HSL,
             arity: $arity,
@@ -173,7 +173,7 @@ macro_rules! row {
     };
 }
 
-const ROWS: &[Row<Build>] = &[
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
     row!(
         "modern_browser",
         Arity::TAKE12,
@@ -223,7 +223,7 @@ const ROWS: &[Row<Build>] = &[
     ),
 ];
 
-fn modern_browser(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn modern_browser(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let [name, written] = d.args.as_slice() else {
         if d.arg(0) != b"unlisted" {
             let text = format!("invalid parameter \"{}\"", d.arg_str(0));

@@ -10,11 +10,11 @@ mod recode;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use engines::http::FieldId;
 use server_base::errlog::{Level, Shown};
 use server_base::mime::MimeTypes;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::settings;
@@ -96,8 +96,8 @@ fn inherit(own: &mut CharsetLoc, parent: Option<&CharsetLoc>) {
     }
 }
 
-const ROWS: &[Row<Build>] = &[
-    Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "charset",
         contexts: Contexts::HTTP_TO_IF,
         arity: Arity::TAKE1,
@@ -114,7 +114,7 @@ const ROWS: &[Row<Build>] = &[
             once(&mut b.conf_mut::<CharsetLoc>().charset, d, choice)
         },
     },
-    Row {
+    DirectiveDef {
         name: "source_charset",
         contexts: Contexts::HTTP_TO_IF,
         arity: Arity::TAKE1,
@@ -127,7 +127,7 @@ const ROWS: &[Row<Build>] = &[
             once(&mut b.conf_mut::<CharsetLoc>().source, d, choice)
         },
     },
-    Row {
+    DirectiveDef {
         name: "charset_map",
         contexts: Contexts::HTTP,
         arity: Arity::TAKE2,
@@ -146,7 +146,7 @@ fn once(slot: &mut Option<Choice>, d: &Directive, choice: Choice) -> Result<(), 
     }
 }
 
-fn choice(b: &mut Build, d: &Directive) -> Result<Choice, ConfError> {
+fn choice(b: &mut ConfigBuilder, d: &Directive) -> Result<Choice, ConfError> {
     if d.arg(0).starts_with(b"$") {
         return Value::compile(b, d, d.word(0)).map(Choice::Computed);
     }
@@ -176,7 +176,7 @@ impl CharsetMain {
     }
 }
 
-fn charset_map(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn charset_map(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let main = b.conf_mut::<CharsetMain>();
     let (from, to) = (main.index(d.arg(0)), main.index(d.arg(1)));
     let (shown_from, shown_to) = (d.arg_str(0), d.arg_str(1));
@@ -215,7 +215,7 @@ fn charset_map(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 }
 
 /// Two charsets that a location names need a table between them.
-fn check_tables(b: &mut Build) -> Result<(), ConfError> {
+fn check_tables(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let known = |choice: &Option<Choice>| {
         if let Some(Choice::Known(n)) = choice {
             Some(*n)

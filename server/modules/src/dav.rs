@@ -20,7 +20,7 @@ use conf::ConfError;
 use engines::http::{BodyLength, Escape, FieldId, Method, escape};
 use server_base::errlog::{Level, Shown};
 use server_base::files::{Change, EACCES, EEXIST, EISDIR, ENOSPC, ENOTDIR, EPERM, FileError, Meta};
-use server_http::build::{Build, method_bit};
+use server_http::build::{ConfigBuilder, method_bit};
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Handler, Module};
@@ -42,7 +42,7 @@ pub(crate) const MODULE: Module = Module {
 };
 
 /// PUT needs the directories for request bodies.
-fn finish(b: &mut Build) -> Result<(), ConfError> {
+fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     if b.location_confs_mut::<DavLoc>()
         .any(|conf| conf.methods.0 != 0)
     {

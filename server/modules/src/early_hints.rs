@@ -10,9 +10,9 @@
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Row};
+use conf::{Arity, ConfError, Contexts, DirectiveDef};
 use engines::http::{ResponseHead, Version};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Handler, Module, Step};
 use server_http::settings;
@@ -53,8 +53,8 @@ fn inherit(own: &mut EarlyLoc, parent: Option<&EarlyLoc>) {
     }
 }
 
-const ROWS: &[Row<Build>] = &[
-    Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "early_hints",
         contexts: Contexts::HTTP_SERVER_LOCATION,
         arity: Arity::ONE_MORE,
@@ -70,7 +70,7 @@ const ROWS: &[Row<Build>] = &[
             Ok(())
         },
     },
-    Row {
+    DirectiveDef {
         name: "early_hints_link",
         contexts: Contexts::HTTP_SERVER_LOCATION,
         arity: Arity::TAKE1,
@@ -91,7 +91,7 @@ const ROWS: &[Row<Build>] = &[
 ];
 
 /// Links that no conditions anywhere let out are a mistake.
-fn warn_of_missing_conditions(b: &mut Build) -> Result<(), ConfError> {
+fn warn_of_missing_conditions(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let mut warning = None;
     for conf in b.location_confs_mut::<EarlyLoc>() {
         if !conf.links.is_empty() && !conf.conditions.is_empty() {

@@ -10,8 +10,8 @@ use std::rc::Rc;
 
 use conf::{Arity, ConfError, Contexts, Directive};
 use server_base::config::ConfigContext;
-use server_base::typed::Typed;
-use server_http::build::Build;
+use server_base::from_args::FromArgs;
+use server_http::build::ConfigBuilder;
 use server_http::confs::Conf;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Handler, Module};
@@ -44,7 +44,7 @@ settings! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share(u64);
 
-impl Typed for Share {
+impl FromArgs for Share {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "percent% | off";
 
@@ -64,7 +64,7 @@ impl Typed for Share {
 }
 
 /// The driver has something to do where any location samples.
-fn finish(b: &mut Build) -> Result<(), ConfError> {
+fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let shares = b.location_confs_mut::<SamplingLoc>();
     let most = shares.map(|loc| loc.share.0).max();
     b.sample_responses(most.unwrap_or(0));

@@ -16,9 +16,9 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use conf::{Arity, Builder, ConfError, Contexts, Directive, Row, os_error};
+use conf::{Arity, Builder, ConfError, Contexts, Directive, DirectiveDef, os_error};
 use engines::http::FieldId;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Handler, Inherit, Module, Step};
 use server_http::settings;
@@ -70,7 +70,7 @@ fn forget(own: &mut FreezeMain, _: Option<&FreezeMain>) {
     own.read = Vec::new();
 }
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "freeze_manifest",
     contexts: Contexts::LOCATION,
     arity: Arity::TAKE1,
@@ -81,7 +81,7 @@ const ROWS: &[Row<Build>] = &[Row {
     apply: freeze_manifest,
 }];
 
-fn freeze_manifest(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn freeze_manifest(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if b.conf_mut::<FreezeLoc>().manifest.is_some() {
         return Err(ConfError::directive(d, "is duplicate"));
     }

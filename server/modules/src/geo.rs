@@ -13,8 +13,8 @@ mod spans;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row, Word};
-use server_http::build::Build;
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef, Word};
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange, Peer};
 use server_http::module::Module;
 use server_http::texts::{Interner, Texts};
@@ -32,7 +32,7 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "geo",
     contexts: Contexts::HTTP,
     arity: Arity::TAKE12,
@@ -56,7 +56,7 @@ struct Geo {
     v6: Option<Spans<u128>>,
 }
 
-fn geo(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn geo(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let last = d.args.len() - 1;
     for word in &d.args {
         if word.text.len() < 2 || !word.text.starts_with(b"$") {
@@ -99,7 +99,7 @@ enum Entries {
 }
 
 impl Draft {
-    fn line(&mut self, b: &mut Build, line: &Directive) -> Result<(), ConfError> {
+    fn line(&mut self, b: &mut ConfigBuilder, line: &Directive) -> Result<(), ConfError> {
         match (line.name.text.as_slice(), line.args.as_slice()) {
             (b"ranges", []) => return self.by_ranges(line),
             (b"proxy_recursive", []) => self.recursive = true,
@@ -145,7 +145,7 @@ impl Draft {
 
     fn set_default(
         &mut self,
-        b: &mut Build,
+        b: &mut ConfigBuilder,
         line: &Directive,
         word: &Word,
     ) -> Result<(), ConfError> {
@@ -164,7 +164,12 @@ impl Draft {
         Ok(())
     }
 
-    fn add(&mut self, b: &mut Build, line: &Directive, word: &Word) -> Result<(), ConfError> {
+    fn add(
+        &mut self,
+        b: &mut ConfigBuilder,
+        line: &Directive,
+        word: &Word,
+    ) -> Result<(), ConfError> {
         let value = self.value(line, &word.text)?;
         let Entries::Ranges(ranges, _) = &mut self.entries else {
             let network = networks::network(b, line, &line.name)?;
@@ -185,7 +190,13 @@ impl Draft {
         Ok(())
     }
 
-    fn add_network(&mut self, b: &mut Build, line: &Directive, network: Network, value: u32) {
+    fn add_network(
+        &mut self,
+        b: &mut ConfigBuilder,
+        line: &Directive,
+        network: Network,
+        value: u32,
+    ) {
         let Entries::Networks(v4, v6) = &mut self.entries else {
             return;
         };
@@ -202,7 +213,12 @@ impl Draft {
         }
     }
 
-    fn delete(&mut self, b: &mut Build, line: &Directive, word: &Word) -> Result<(), ConfError> {
+    fn delete(
+        &mut self,
+        b: &mut ConfigBuilder,
+        line: &Directive,
+        word: &Word,
+    ) -> Result<(), ConfError> {
         let net = word.as_str();
         let (there, what) = match &mut self.entries {
             Entries::Ranges(ranges, _) => {

@@ -14,8 +14,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use conf::{Arity, Builder, ConfError, Contexts, Directive, Row, os_error, parse_time_s};
-use server_http::build::Build;
+use conf::{Arity, Builder, ConfError, Contexts, Directive, DirectiveDef, os_error, parse_time_s};
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange, Peer};
 use server_http::module::Module;
 use server_http::settings;
@@ -53,8 +53,8 @@ fn forget(own: &mut Geoip2Main, _: Option<&Geoip2Main>) {
     own.files = Vec::new();
 }
 
-const ROWS: &[Row<Build>] = &[
-    Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "geoip2",
         contexts: Contexts::HTTP,
         arity: Arity::TAKE1,
@@ -64,7 +64,7 @@ const ROWS: &[Row<Build>] = &[
         syntax: "file { ... }",
         apply: geoip2,
     },
-    Row {
+    DirectiveDef {
         name: "geoip2_proxy",
         contexts: Contexts::HTTP,
         arity: Arity::TAKE1,
@@ -80,7 +80,7 @@ const ROWS: &[Row<Build>] = &[
     },
 ];
 
-fn geoip2(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn geoip2(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let full = b.full_path(d.arg(0));
     let files = &mut b.conf_mut::<Geoip2Main>().files;
     if files.contains(&full) {
@@ -144,7 +144,11 @@ enum Metadata {
 
 impl Line {
     /// Reads a line; `None` for a setting of the file.
-    fn read(b: &mut Build, line: &Directive, file: &mut Live) -> Result<Option<Self>, ConfError> {
+    fn read(
+        b: &mut ConfigBuilder,
+        line: &Directive,
+        file: &mut Live,
+    ) -> Result<Option<Self>, ConfError> {
         let name = line.name.as_str();
         if name == "auto_reload" {
             let [interval] = line.args.as_slice() else {
@@ -196,7 +200,7 @@ fn metadata(line: &Directive) -> Result<Metadata, ConfError> {
     }
 }
 
-fn data(b: &mut Build, line: &Directive) -> Result<Found, ConfError> {
+fn data(b: &mut ConfigBuilder, line: &Directive) -> Result<Found, ConfError> {
     let name = line.name.as_str();
     let (mut default, mut source) = (None, None);
     // Parameters end with the first word that has no sign of equality.

@@ -6,10 +6,10 @@
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row, Word};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef, Word};
 use engines::http::{FieldId, http_date, parse_http_date};
 use server_base::shared_list::SharedList;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{self, Module};
 use server_http::value::Value;
@@ -112,8 +112,8 @@ pub(crate) enum Rule {
     Daily(i64),
 }
 
-const ROWS: &[Row<Build>] = &[
-    Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "add_header",
         contexts: Contexts::HTTP_TO_IF,
         arity: Arity::TAKE23,
@@ -127,7 +127,7 @@ const ROWS: &[Row<Build>] = &[
             Ok(())
         },
     },
-    Row {
+    DirectiveDef {
         name: "add_trailer",
         contexts: Contexts::HTTP_TO_IF,
         arity: Arity::TAKE23,
@@ -141,7 +141,7 @@ const ROWS: &[Row<Build>] = &[
             Ok(())
         },
     },
-    Row {
+    DirectiveDef {
         name: "expires",
         contexts: Contexts::HTTP_TO_IF,
         arity: Arity::TAKE12,
@@ -153,7 +153,7 @@ const ROWS: &[Row<Build>] = &[
     },
 ];
 
-fn added(b: &mut Build, d: &Directive) -> Result<Added, ConfError> {
+fn added(b: &mut ConfigBuilder, d: &Directive) -> Result<Added, ConfError> {
     let always = match d.args.get(2) {
         None => false,
         Some(word) if word.text == b"always" => true,
@@ -172,7 +172,7 @@ fn added(b: &mut Build, d: &Directive) -> Result<Added, ConfError> {
     })
 }
 
-fn expires(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn expires(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if b.conf_mut::<HeadersLoc>().expires.is_some() {
         return Err(ConfError::directive(d, "is duplicate"));
     }

@@ -11,11 +11,11 @@ mod link;
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use engines::http::Method;
 use server_base::errlog::Level;
 use server_base::shared_list::SharedList;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::settings;
@@ -54,7 +54,7 @@ fn inherit(own: &mut PushLoc, parent: Option<&PushLoc>) {
     }
 }
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "http2_push",
     contexts: HSL,
     arity: Arity::TAKE1,
@@ -65,7 +65,7 @@ const ROWS: &[Row<Build>] = &[Row {
     apply: push,
 }];
 
-fn push(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn push(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let is_off = d.arg(0) == b"off";
     match &b.conf_mut::<PushLoc>().pushes {
         Some(list) if list.is_empty() && is_off => {

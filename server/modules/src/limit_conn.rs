@@ -8,10 +8,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use server_base::errlog::Shown;
 use server_base::zone::{self, Full, Zone};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange, Lease};
 use server_http::module::{Handler, Module, Step};
@@ -113,8 +113,8 @@ impl Outcome {
     }
 }
 
-const ROWS: &[Row<Build>] = &[
-    Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "limit_conn_zone",
         contexts: Contexts::HTTP,
         arity: Arity::TAKE2,
@@ -124,7 +124,7 @@ const ROWS: &[Row<Build>] = &[
         syntax: "key zone=name:size",
         apply: limit_conn_zone,
     },
-    Row {
+    DirectiveDef {
         name: "limit_conn",
         contexts: Contexts::HTTP_SERVER_LOCATION,
         arity: Arity::TAKE2,
@@ -136,7 +136,7 @@ const ROWS: &[Row<Build>] = &[
     },
 ];
 
-fn limit_conn_zone(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn limit_conn_zone(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let key = Value::compile(b, d, d.word(0))?;
     let word = d.word(1);
     let Some(text) = word.text.strip_prefix(b"zone=") else {
@@ -158,7 +158,7 @@ fn limit_conn_zone(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-fn limit_conn(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn limit_conn(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let zone = zone::refer(b, d, d.word(0), d.arg(0), 0, NAME)?;
     let limits = &mut b.conf_mut::<LimitConnLoc>().limits;
     if limits.iter().any(|limit| limit.zone == zone) {

@@ -10,10 +10,10 @@ mod bucket;
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use server_base::errlog::Level;
 use server_base::zone;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange, State, Wait};
 use server_http::module::{Handler, Module, Step};
@@ -125,8 +125,8 @@ impl Outcome {
     }
 }
 
-const ROWS: &[Row<Build>] = &[
-    Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "limit_req_zone",
         contexts: Contexts::HTTP,
         arity: Arity::TAKE3,
@@ -136,7 +136,7 @@ const ROWS: &[Row<Build>] = &[
         syntax: "key zone=name:size rate=rate",
         apply: limit_req_zone,
     },
-    Row {
+    DirectiveDef {
         name: "limit_req",
         contexts: Contexts::HTTP_SERVER_LOCATION,
         arity: Arity::TAKE123,
@@ -148,7 +148,7 @@ const ROWS: &[Row<Build>] = &[
     },
 ];
 
-fn limit_req_zone(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn limit_req_zone(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let key = Value::compile(b, d, d.word(0))?;
     let (mut place, mut rate) = (None, 1000);
     for word in &d.args[1..] {
@@ -185,7 +185,7 @@ fn parse_rate(text: &[u8]) -> Option<u64> {
     Some(limits::positive(number)?.saturating_mul(1000) / seconds)
 }
 
-fn limit_req(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn limit_req(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let (mut zone, mut burst, mut delay) = (None, 0, 0);
     let number = |word: &conf::Word, text: &[u8], what: &str| {
         limits::positive(text).ok_or_else(|| {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use conf::{Arity, ConfError, Directive, Word};
 use server_base::config::ConfigContext;
 use server_base::errlog::Level;
+use server_base::from_args::FromArgs;
 use server_base::keyword;
-use server_base::typed::Typed;
 use server_base::zone::{self, Zone};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::value::Value;
 
@@ -51,7 +51,7 @@ impl LimitLevel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal(pub(crate) u16);
 
-impl Typed for Refusal {
+impl FromArgs for Refusal {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "code";
 
@@ -100,12 +100,12 @@ impl<V: Send + 'static> LimitZone<V> {
     /// # Errors
     /// The zone has another size, module or key elsewhere.
     pub(crate) fn declare(
-        b: &mut Build,
+        b: &mut ConfigBuilder,
         d: &Directive,
         key: Value,
         (word, (name, size)): (&Word, (&[u8], u64)),
         (module, what): (&'static str, &str),
-        key_of: impl Fn(&mut Build, usize) -> Option<String>,
+        key_of: impl Fn(&mut ConfigBuilder, usize) -> Option<String>,
     ) -> Result<Self, ConfError> {
         let id = zone::refer(b, d, word, name, size, module)?;
         let shown = String::from_utf8_lossy(name);

@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use server_base::regex::{FailedMatch, Regex};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::conf_core::NameKind;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
@@ -25,7 +25,7 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "map",
     contexts: Contexts::HTTP,
     arity: Arity::TAKE2,
@@ -74,7 +74,7 @@ impl Found {
     }
 }
 
-fn map(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn map(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let source = Value::compile(b, d, d.word(0))?;
     let Some(name) = d.arg(1).strip_prefix(b"$").filter(|n| !n.is_empty()) else {
         return Err(ConfError::word(
@@ -106,7 +106,7 @@ struct Draft {
 }
 
 impl Draft {
-    fn line(&mut self, b: &mut Build, line: &Directive) -> Result<(), ConfError> {
+    fn line(&mut self, b: &mut ConfigBuilder, line: &Directive) -> Result<(), ConfError> {
         match (line.name.text.as_slice(), line.args.len()) {
             (b"hostnames", 0) => self.hostnames = true,
             (b"volatile", 0) => self.volatile = true,
@@ -116,7 +116,12 @@ impl Draft {
         Ok(())
     }
 
-    fn parameter(&mut self, b: &mut Build, line: &Directive, key: &[u8]) -> Result<(), ConfError> {
+    fn parameter(
+        &mut self,
+        b: &mut ConfigBuilder,
+        line: &Directive,
+        key: &[u8],
+    ) -> Result<(), ConfError> {
         let value = self.value(b, line)?;
         match key {
             b"default" => match self.default.replace(value) {
@@ -137,7 +142,7 @@ impl Draft {
         }
     }
 
-    fn value(&mut self, b: &mut Build, line: &Directive) -> Result<Found, ConfError> {
+    fn value(&mut self, b: &mut ConfigBuilder, line: &Directive) -> Result<Found, ConfError> {
         let text = line.arg(0);
         if memchr::memchr(b'$', text).is_none() {
             return Ok(Found::Text(self.texts.add(text)));

@@ -15,12 +15,12 @@ mod track;
 
 use std::rc::Rc;
 
-use conf::{Arity, Contexts, Row, os_error};
+use conf::{Arity, Contexts, DirectiveDef, os_error};
 use engines::http::{Chunk, FileHandle, FileRange};
 use server_base::errlog::Level;
 use server_base::files::{Files, Opened};
-use server_base::typed::Size;
-use server_http::build::Build;
+use server_base::from_args::Size;
+use server_http::build::ConfigBuilder;
 use server_http::builtin::find_arg;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Inherit, Module};
@@ -52,7 +52,7 @@ settings! {
     }
 }
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "mp4",
     contexts: Contexts::LOCATION,
     arity: Arity::NOARGS,

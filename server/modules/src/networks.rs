@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use conf::{ConfError, Directive, Word};
 use engines::http::FieldId;
 pub(crate) use server_base::networks::{Network, mask_v6, parse_ip, parse_v4};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Exchange, Peer};
 
 /// Reads an address with or without a port, which is 0 where there is none.
@@ -36,7 +36,11 @@ fn parse_peer(text: &[u8]) -> Option<SocketAddr> {
 ///
 /// # Errors
 /// `invalid network`.
-pub(crate) fn network(b: &mut Build, d: &Directive, word: &Word) -> Result<Network, ConfError> {
+pub(crate) fn network(
+    b: &mut ConfigBuilder,
+    d: &Directive,
+    word: &Word,
+) -> Result<Network, ConfError> {
     if word.text == b"255.255.255.255" {
         return Ok(Network::V4(u32::MAX, 32));
     }

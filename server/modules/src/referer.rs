@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row, Word};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef, Word};
 use engines::http::FieldId;
 use server_base::regex::{MatchLimit, Regex};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::conf_core::{CoreSrv, NameKind};
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Inherit, Module};
@@ -73,7 +73,7 @@ pub(crate) struct Valid {
     regexes: Arc<Vec<Regex>>,
 }
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "valid_referers",
     contexts: Contexts::SERVER.or(Contexts::LOCATION),
     arity: Arity::ONE_MORE,
@@ -105,7 +105,7 @@ fn unshared(draft: &mut Arc<Draft>) -> &mut Draft {
     Arc::get_mut(draft).expect("a draft is shared only once its level has been merged")
 }
 
-fn valid_referers(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn valid_referers(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let mut draft = b.conf_mut::<RefererLoc>().draft.take().unwrap_or_else(|| {
         Arc::new(Draft {
             at: d.owned_head(),
@@ -153,7 +153,7 @@ fn name(d: &Directive, word: &Word) -> Result<Name, ConfError> {
 }
 
 /// Makes what requests are compared with, once for all levels that share it.
-fn finish(b: &mut Build) -> Result<(), ConfError> {
+fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let mut known: HashMap<*const Draft, Arc<Valid>> = HashMap::new();
     b.each_location_and_server::<RefererLoc, CoreSrv>(|conf, server| {
         let Some(draft) = &conf.draft else {

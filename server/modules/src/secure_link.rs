@@ -8,9 +8,9 @@
 use std::rc::Rc;
 
 use base64ct::{Base64UrlUnpadded, Encoding};
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use md5::{Digest, Md5};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::settings;
@@ -82,7 +82,7 @@ fn inherit(own: &mut SecureLinkLoc, parent: Option<&SecureLinkLoc>) {
 
 macro_rules! row {
     ($name:literal, $syntax:literal, $doc:literal, $apply:expr) => {
-        Row {
+        DirectiveDef {
             name: $name,
             contexts: HSL,
             arity: Arity::TAKE1,
@@ -95,7 +95,7 @@ macro_rules! row {
     };
 }
 
-const ROWS: &[Row<Build>] = &[
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
     row!(
         "secure_link",
         "expression",
@@ -123,7 +123,7 @@ const ROWS: &[Row<Build>] = &[
 ];
 
 fn set<T>(
-    b: &mut Build,
+    b: &mut ConfigBuilder,
     d: &Directive,
     place: fn(&mut SecureLinkLoc) -> &mut Option<T>,
     value: T,

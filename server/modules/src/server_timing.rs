@@ -11,7 +11,7 @@
 use std::rc::Rc;
 
 use conf::ConfError;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::confs::Conf;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
@@ -40,7 +40,7 @@ settings! {
 }
 
 /// The clock is read where any location tells.
-fn finish(b: &mut Build) -> Result<(), ConfError> {
+fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     if b.location_confs_mut::<TimingLoc>().any(|loc| *loc.on) {
         b.time_requests();
     }

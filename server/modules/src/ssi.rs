@@ -18,9 +18,9 @@ use std::rc::Rc;
 use conf::{ConfError, Contexts};
 use engines::http::Method;
 use server_base::clock::utc_offset_s;
+use server_base::from_args::Size;
 use server_base::mime::{ALWAYS, MimeTypes};
-use server_base::typed::Size;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::reply::change_content;
@@ -72,7 +72,7 @@ settings! {
 }
 
 /// Commands name variables that the configuration need not know of.
-fn finish(b: &mut Build) -> Result<(), ConfError> {
+fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let any = b.location_confs_mut::<SsiLoc>().any(|conf| *conf.ssi);
     b.vars.by_name |= any;
     Ok(())

@@ -26,7 +26,7 @@ mod watch;
 use std::sync::Arc;
 
 use conf::{Contexts, Directive};
-use server_base::typed::{Number, Size};
+use server_base::from_args::{Number, Size};
 use server_http::module::Module;
 use server_http::settings;
 

@@ -4,9 +4,9 @@
 
 use std::rc::Rc;
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use server_base::errlog::{Level, Shown};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::conf_core::Alias;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
@@ -54,7 +54,7 @@ enum Last {
     Status(u16),
 }
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "try_files",
     contexts: Contexts::SERVER.or(Contexts::LOCATION),
     arity: Arity::TWO_MORE,
@@ -65,7 +65,7 @@ const ROWS: &[Row<Build>] = &[Row {
     apply: try_files,
 }];
 
-fn try_files(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn try_files(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if b.conf_mut::<TryLoc>().list.is_some() {
         return Err(ConfError::directive(d, "is duplicate"));
     }

@@ -10,14 +10,14 @@ mod cookie;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use conf::{Arity, Builder, ConfError, Contexts, Directive, Row};
+use conf::{Arity, Builder, ConfError, Contexts, Directive, DirectiveDef};
 use engines::http::FieldId;
 use server_base::config::ConfigContext;
 use server_base::errlog::Level;
+use server_base::from_args::{self, FromArgs, Text};
 use server_base::keyword;
 use server_base::listen::ListenAddr;
-use server_base::typed::{self, Text, Typed};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::builtin::find_cookie;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
@@ -127,7 +127,7 @@ keyword! {
 #[derive(Clone, Copy)]
 pub(crate) struct Service(Option<u32>);
 
-impl Typed for Service {
+impl FromArgs for Service {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "number";
 
@@ -148,7 +148,7 @@ pub(crate) enum Expires {
     After(u64),
 }
 
-impl Typed for Expires {
+impl FromArgs for Expires {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "time | max | off";
 
@@ -159,7 +159,7 @@ impl Typed for Expires {
             text => match conf::parse_time_s(text) {
                 Some(0) => Ok(Self::Off),
                 Some(seconds) => Ok(Self::After(seconds)),
-                None => Err(typed::invalid(d)),
+                None => Err(from_args::invalid(d)),
             },
         }
     }
@@ -169,7 +169,7 @@ impl Typed for Expires {
 #[derive(Clone, Copy)]
 pub(crate) struct Mark(Option<u8>);
 
-impl Typed for Mark {
+impl FromArgs for Mark {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "letter | digit | = | off";
 
@@ -202,7 +202,7 @@ const FLAGS: &[(&str, u32)] = &[
     ("samesite=none", SAME_SITE | NONE),
 ];
 
-const ROWS: &[Row<Build>] = &[Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "userid_flags",
     contexts: HSL,
     arity: Arity::TAKE123,
@@ -218,7 +218,7 @@ const ROWS: &[Row<Build>] = &[Row {
     },
 }];
 
-fn finish(b: &mut Build) -> Result<(), ConfError> {
+fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let (mut sets, mut by_address) = (false, false);
     for conf in b.location_confs_mut::<UseridLoc>() {
         sets |= *conf.mode >= Mode::V1;

@@ -10,7 +10,7 @@ use server_base::listen::Listen;
 use server_base::thread_pool::Aio;
 
 use super::draft::{HttpDraft, LocationDraft, ServerDraft};
-use super::{Build, ports, protocols};
+use super::{ConfigBuilder, ports, protocols};
 use crate::builtin;
 use crate::conf_core::{CoreLoc, Root};
 use crate::confs::Confs;
@@ -21,7 +21,7 @@ use crate::module::Module;
 use crate::timing::ALL;
 use crate::value::Value;
 
-impl Build {
+impl ConfigBuilder {
     /// Turns the drafts of `http` into an [`Http`].
     pub(super) fn finish_http(&mut self) -> Result<(), ConfError> {
         self.default_root();

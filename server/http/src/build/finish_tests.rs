@@ -1,6 +1,6 @@
 //! What is left when `http` closes: settings at every level, handlers of locations, names, and which modules are awake.
 
-use conf::{Arity, Contexts, Row};
+use conf::{Arity, Contexts, DirectiveDef};
 
 use crate::conf_core::{CoreLoc, ResolverLoc};
 use crate::confs::Conf;
@@ -150,7 +150,7 @@ fn of_locations_the_kind_decides_and_then_the_name() {
 /// A module that does nothing unless one of its directives is written.
 const SLEEPER: Module = Module {
     name: "sleeper",
-    directives: &[&[Row {
+    directives: &[&[DirectiveDef {
         name: "wake",
         contexts: Contexts::HTTP,
         arity: Arity::NOARGS,

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use conf::{ConfError, Contexts, Directive, Row, Source};
+use conf::{ConfError, Contexts, Directive, DirectiveDef, Source};
 use server_base::config::LoadOptions;
 use server_base::errlog::MemoryBuffer;
 use server_base::listen::Listen;
@@ -15,8 +15,8 @@ use server_base::opened::LogTarget;
 use server_base::syslog::SyslogTarget;
 use server_base::watch::Watch;
 
-use super::meaningless::MEANINGLESS;
-use super::{Build, Parts, Written, blocks, main};
+use super::ignored::IGNORED;
+use super::{ConfigBuilder, DirectiveLocations, Parts, blocks, main};
 use crate::confs::Unit;
 use crate::http::Http;
 use crate::module::Module;
@@ -105,8 +105,10 @@ pub struct LoadError {
 }
 
 /// The directives of the core and of the modules, for the reference.
-pub fn all_rows(modules: &'static [&'static Module]) -> Vec<(&'static str, &'static [Row<Build>])> {
-    let mut rows: Vec<(&'static str, &'static [Row<Build>])> = vec![
+pub fn all_rows(
+    modules: &'static [&'static Module],
+) -> Vec<(&'static str, &'static [DirectiveDef<ConfigBuilder>])> {
+    let mut rows: Vec<(&'static str, &'static [DirectiveDef<ConfigBuilder>])> = vec![
         ("core", main::ROWS),
         ("http core", blocks::ROWS),
         ("http core", conf_core::ROWS),
@@ -115,7 +117,7 @@ pub fn all_rows(modules: &'static [&'static Module]) -> Vec<(&'static str, &'sta
     for module in modules {
         rows.extend(module.directives.iter().map(|r| (module.name, *r)));
     }
-    rows.push(("without meaning here", MEANINGLESS));
+    rows.push(("without meaning here", IGNORED));
     rows
 }
 
@@ -128,7 +130,7 @@ pub fn load(
     options: &LoadOptions,
     modules: &'static [&'static Module],
 ) -> Result<Cycle, Box<LoadError>> {
-    let build = Build::new(source, options, modules, parts(modules));
+    let build = ConfigBuilder::new(source, options, modules, parts(modules));
     build.load().map(|(cycle, _)| cycle)
 }
 
@@ -141,7 +143,7 @@ pub fn check(
     options: &LoadOptions,
     modules: &'static [&'static Module],
 ) -> Result<Cycle, Box<LoadError>> {
-    let mut build = Build::new(source, options, modules, parts(modules));
+    let mut build = ConfigBuilder::new(source, options, modules, parts(modules));
     build.makes_http = false;
     build.load().map(|(cycle, _)| cycle)
 }
@@ -150,13 +152,13 @@ pub fn check(
 ///
 /// # Errors
 /// As [`load`].
-pub fn load_written(
+pub fn load_with_locations(
     source: impl Source + 'static,
     options: &LoadOptions,
     modules: &'static [&'static Module],
-) -> Result<(Cycle, Written), Box<LoadError>> {
-    let mut build = Build::new(source, options, modules, parts(modules));
-    build.written = Some(Written::new(
+) -> Result<(Cycle, DirectiveLocations), Box<LoadError>> {
+    let mut build = ConfigBuilder::new(source, options, modules, parts(modules));
+    build.written = Some(DirectiveLocations::new(
         conf_core::INHERITS,
         modules,
         all_rows(modules),
@@ -187,8 +189,8 @@ fn parts(modules: &'static [&'static Module]) -> Parts {
     }
 }
 
-impl Build {
-    fn load(mut self) -> Result<(Cycle, Option<Written>), Box<LoadError>> {
+impl ConfigBuilder {
+    fn load(mut self) -> Result<(Cycle, Option<DirectiveLocations>), Box<LoadError>> {
         match self.read() {
             Ok(()) => {
                 let written = self.written.take();

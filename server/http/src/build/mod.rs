@@ -1,21 +1,21 @@
-//! The state in which rows of directives are applied ([`Build`]), and all that applies them.
+//! The state in which rows of directives are applied ([`ConfigBuilder`]), and all that applies them.
 //!
 //! Blocks open a level; a settings row writes to the innermost level of its unit's scope. When `http` closes, levels are
 //! merged parents first and flattened into [`Http`](crate::http::Http). `load` puts the rows of the core and of all
 //! modules into one table and reads a configuration by it.
 
 mod blocks;
+mod directive_locations;
 mod draft;
 mod finish;
+mod ignored;
 mod layers;
 mod listen_params;
 mod load;
 mod main;
-mod meaningless;
 mod ports;
 mod protocols;
 mod settings;
-mod written;
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -24,20 +24,20 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use conf::{Builder, ConfError, Directive, Loader, Pos, Row, Source, Table, Word};
+use conf::{Builder, ConfError, Directive, DirectiveDef, Loader, Pos, Source, Table, Word};
 
 pub use crate::location::method_bit;
+pub use directive_locations::{DirectiveLocations, Level, LocatedDirective, Setting};
 use draft::HttpDraft;
 pub use draft::LocationDraft;
-pub use load::{Cycle, LoadError, all_rows, check, load, load_written};
-pub use meaningless::MEANINGLESS;
+pub use ignored::IGNORED;
+pub use load::{Cycle, LoadError, all_rows, check, load, load_with_locations};
 pub use ports::{ListenDraft, listen};
 pub use server_base::config::{LoadOptions, full_path};
 pub use server_base::log_paths::LogPaths;
 pub use server_base::logging::{error_log, syslog};
 pub use server_base::main_conf::MainConf;
 pub use server_base::opened::{ErrorLogConf, LogTarget};
-pub use written::{Level, Line, Setting, Written};
 
 use crate::certificates::LateCertificates;
 use crate::confs::{Conf, Scope, Unit};
@@ -56,13 +56,13 @@ use server_base::zone::Zones;
 
 /// What a configuration may be made of: the directives, units of settings and variables of the core and of all modules.
 struct Parts {
-    rows: Vec<&'static [Row<Build>]>,
+    rows: Vec<&'static [DirectiveDef<ConfigBuilder>]>,
     units: Vec<&'static Unit>,
     vars: VarRegistry,
 }
 
 /// The state in which directives are applied.
-pub struct Build {
+pub struct ConfigBuilder {
     table: Table<Self>,
     loader: Loader,
     /// What the command line says.
@@ -102,10 +102,10 @@ pub struct Build {
     named: HashSet<&'static str>,
     /// Where the directive that is being applied was written.
     applying: Pos,
-    written: Option<Written>,
+    written: Option<DirectiveLocations>,
 }
 
-impl Builder for Build {
+impl Builder for ConfigBuilder {
     fn table(&self) -> &Table<Self> {
         &self.table
     }
@@ -114,7 +114,7 @@ impl Builder for Build {
         &mut self.loader
     }
 
-    fn applying(&mut self, directive: &Directive, row: &'static Row<Self>) {
+    fn applying(&mut self, directive: &Directive, row: &'static DirectiveDef<Self>) {
         self.applying = directive.pos;
         self.named.insert(row.name);
         if let Some(written) = &mut self.written {
@@ -124,7 +124,7 @@ impl Builder for Build {
     }
 }
 
-impl ConfigContext for Build {
+impl ConfigContext for ConfigBuilder {
     fn conf_loader(&mut self) -> &mut Loader {
         &mut self.loader
     }
@@ -167,7 +167,7 @@ impl ConfigContext for Build {
     }
 }
 
-impl Build {
+impl ConfigBuilder {
     /// An empty configuration, made of the directives, settings and variables in `parts`.
     fn new(
         source: impl Source + 'static,

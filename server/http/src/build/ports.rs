@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use conf::{ConfError, Directive};
 use server_base::listen::{Listen, ListenAddr, SocketOptions, parse_address};
 
-use super::Build;
+use super::ConfigBuilder;
 use super::listen_params::ListenParams;
 use crate::conf_core::{CoreSrv, NameKind};
 use crate::http::{Port, PortAddr, Server};
@@ -74,7 +74,7 @@ fn running_as_root() -> bool {
 }
 
 /// Applies `listen`.
-pub fn listen(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub fn listen(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let addrs = parse_address(d.arg_str(0), &mut |host| b.look_up(host)).map_err(|e| {
         ConfError::word(
             d,

@@ -43,19 +43,19 @@ macro_rules! settings {
         }
 
         /// The directives that set the fields above.
-        pub(crate) const $rows: &[::conf::Row<$crate::build::Build>] = &[
-            $( ::conf::Row {
+        pub(crate) const $rows: &[::conf::DirectiveDef<$crate::build::ConfigBuilder>] = &[
+            $( ::conf::DirectiveDef {
                 name: $directive,
                 contexts: $contexts,
-                arity: <$ty as ::server_base::typed::Typed>::ARITY,
+                arity: <$ty as ::server_base::from_args::FromArgs>::ARITY,
                 block: false,
                 default: $shown,
                 doc: concat!($($doc),+),
-                syntax: <$ty as ::server_base::typed::Typed>::SYNTAX,
+                syntax: <$ty as ::server_base::from_args::FromArgs>::SYNTAX,
                 apply: |build, directive| {
                     let value = match build.conf_mut::<$name>().$field.take() {
-                        None => <$ty as ::server_base::typed::Typed>::parse(build, directive)?,
-                        Some(own) => ::server_base::typed::Typed::parse_again(own, build, directive)?,
+                        None => <$ty as ::server_base::from_args::FromArgs>::parse(build, directive)?,
+                        Some(own) => ::server_base::from_args::FromArgs::parse_again(own, build, directive)?,
                     };
                     build.conf_mut::<$name>().$field.replace(value);
                     Ok(())

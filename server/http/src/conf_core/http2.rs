@@ -4,7 +4,7 @@
 
 use conf::{Arity, ConfError, Contexts, Directive};
 use server_base::config::ConfigContext;
-use server_base::typed::{Between, Number, Typed};
+use server_base::from_args::{Between, FromArgs, Number};
 
 use crate::settings;
 
@@ -15,7 +15,7 @@ const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 #[derive(Clone, Copy, Debug)]
 pub struct ChunkSize(pub u64);
 
-impl Typed for ChunkSize {
+impl FromArgs for ChunkSize {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
@@ -34,7 +34,7 @@ impl Typed for ChunkSize {
 #[derive(Clone, Copy, Debug)]
 pub struct PrereadSize(pub u64);
 
-impl Typed for PrereadSize {
+impl FromArgs for PrereadSize {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
@@ -52,7 +52,7 @@ impl Typed for PrereadSize {
 #[derive(Clone, Copy, Debug)]
 pub struct TableSize(pub u64);
 
-impl Typed for TableSize {
+impl FromArgs for TableSize {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 

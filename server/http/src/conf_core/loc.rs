@@ -6,12 +6,12 @@ use conf::{Arity, ConfError, Contexts, Directive, Pos};
 use server_base::config::ConfigContext;
 use server_base::errlog::ErrorLog;
 use server_base::files::{OpenFileCache, SymlinkMode, TempDir};
+use server_base::from_args::{FromArgs, Millis, Number, Offset, Size, Text};
 use server_base::hash::ConfigMap;
 use server_base::keyword;
 use server_base::opened::{ErrorLogConf, LogTarget, OpenedLogs};
 use server_base::shared_list::SharedList;
 use server_base::thread_pool::Aio;
-use server_base::typed::{Millis, Number, Offset, Size, Text, Typed};
 
 use crate::request_body::{BodyRate, InFile};
 use crate::settings;
@@ -65,7 +65,7 @@ pub enum ServerTokens {
     Build,
 }
 
-impl Typed for ServerTokens {
+impl FromArgs for ServerTokens {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "on | off | build";
 

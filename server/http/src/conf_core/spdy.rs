@@ -7,7 +7,7 @@
 
 use conf::{Arity, ConfError, Contexts, Directive};
 use server_base::config::ConfigContext;
-use server_base::typed::{Between, Millis, Typed};
+use server_base::from_args::{Between, FromArgs, Millis};
 
 use super::http2::{ChunkSize, Streams};
 use crate::settings;
@@ -19,7 +19,7 @@ const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 #[derive(Clone, Copy, Debug)]
 pub struct Level(pub u8);
 
-impl Typed for Level {
+impl FromArgs for Level {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "level";
 

@@ -1,8 +1,8 @@
 //! Core settings at server scope: names, request head limits.
 
 use conf::Contexts;
+use server_base::from_args::{Buffers, Millis, Number, Size};
 use server_base::regex::Regex;
-use server_base::typed::{Buffers, Millis, Number, Size};
 
 use crate::settings;
 

@@ -7,7 +7,7 @@
 
 use conf::{Arity, ConfError, Directive};
 use server_base::config::ConfigContext;
-use server_base::typed::Typed;
+use server_base::from_args::FromArgs;
 
 /// `client_body_min_rate`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct BodyRate {
     pub grace_ms: u64,
 }
 
-impl Typed for BodyRate {
+impl FromArgs for BodyRate {
     const ARITY: Arity = Arity::TAKE12;
     const SYNTAX: &'static str = "size [grace=time]";
 

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use conf::{Arity, Contexts, Row};
+use conf::{Arity, Contexts, DirectiveDef};
 use engines::http::{BodyLength, Chunk, Fields, Method, ResponseHead};
 use server_base::connector::{Connector, Lookup, Route, UpstreamAddr, UpstreamProtocol};
 use server_base::files::TempDir;
@@ -310,7 +310,7 @@ pub(crate) const PASS: Module = Module {
     name: "pass",
     units: &[<Groups as Conf>::unit],
     finish: Some(group::finish),
-    directives: &[&[Row {
+    directives: &[&[DirectiveDef {
         name: "pass",
         contexts: Contexts::LOCATION,
         arity: Arity::NOARGS,

@@ -20,6 +20,7 @@ mod arrival;
 mod body;
 mod choose;
 pub mod conf;
+mod directives;
 mod fields;
 pub mod gateway;
 pub mod group;
@@ -36,7 +37,6 @@ pub mod types;
 pub mod values;
 mod variables;
 mod wording;
-mod written;
 
 use crate::exchange::{Ctx, Exchange};
 use crate::handler::Content;

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use conf::Contexts;
 use engines::http::{Chunk, FieldId, Method};
-use server_base::typed::Buffers;
+use server_base::from_args::Buffers;
 use server_http::exchange::{BodyStage, Broken, Ctx, Exchange};
 use server_http::module::Module;
 use server_http::settings;

@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
-use conf::{Arity, Builder, ConfError, Contexts, Directive, Row};
+use conf::{Arity, Builder, ConfError, Contexts, Directive, DirectiveDef};
 use server_base::config::ConfigContext;
+use server_base::from_args::{self, Buffers, FromArgs, Size};
 use server_base::mime::{ALWAYS, MimeTypes};
 use server_base::regex::Regex;
-use server_base::typed::{self, Buffers, Size, Typed};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::settings;
 
 use super::allowed::PROXIED;
@@ -150,8 +150,8 @@ pub(crate) struct Disabled {
     pub(super) patterns: Vec<Arc<Regex>>,
 }
 
-const ROWS: &[Row<Build>] = &[
-    Row {
+const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
+    DirectiveDef {
         name: "gzip_proxied",
         contexts: HSL,
         arity: Arity::ONE_MORE,
@@ -166,7 +166,7 @@ const ROWS: &[Row<Build>] = &[
             Ok(())
         },
     },
-    Row {
+    DirectiveDef {
         name: "gzip_disable",
         contexts: HSL,
         arity: Arity::ONE_MORE,
@@ -179,9 +179,9 @@ const ROWS: &[Row<Build>] = &[
 ];
 
 /// All of them.
-pub(super) const DIRECTIVES: &[&[Row<Build>]] = &[MAIN_PLAIN, PLAIN, ROWS];
+pub(super) const DIRECTIVES: &[&[DirectiveDef<ConfigBuilder>]] = &[MAIN_PLAIN, PLAIN, ROWS];
 
-fn disable(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+fn disable(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let mut disabled = b
         .conf_mut::<CompressLoc>()
         .disable
@@ -203,13 +203,15 @@ fn disable(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Level<const LOW: u64, const HIGH: u64>(u8);
 
-impl<const LOW: u64, const HIGH: u64> Typed for Level<LOW, HIGH> {
+impl<const LOW: u64, const HIGH: u64> FromArgs for Level<LOW, HIGH> {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "level";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let level = conf::between(d, conf::number(d)?, LOW, HIGH)?;
-        u8::try_from(level).map(Self).map_err(|_| typed::invalid(d))
+        u8::try_from(level)
+            .map(Self)
+            .map_err(|_| from_args::invalid(d))
     }
 }
 
@@ -217,7 +219,7 @@ impl<const LOW: u64, const HIGH: u64> Typed for Level<LOW, HIGH> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window(u8);
 
-impl Typed for Window {
+impl FromArgs for Window {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size";
 
@@ -235,7 +237,7 @@ impl Typed for Window {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CacheSize(pub(super) u64);
 
-impl Typed for CacheSize {
+impl FromArgs for CacheSize {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "size | off";
 
@@ -251,7 +253,7 @@ impl Typed for CacheSize {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order(pub(super) [Coding; CODINGS]);
 
-impl Typed for Order {
+impl FromArgs for Order {
     const ARITY: Arity = Arity::TAKE123;
     const SYNTAX: &'static str = "br | zstd | gzip ...";
 
@@ -278,7 +280,7 @@ impl Typed for Order {
                 .iter()
                 .any(|w| coding.token().as_bytes() == w.as_bytes())
         }));
-        let all = order.try_into().map_err(|_| typed::invalid(d))?;
+        let all = order.try_into().map_err(|_| from_args::invalid(d))?;
         Ok(Self(all))
     }
 }

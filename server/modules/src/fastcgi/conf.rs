@@ -1,10 +1,10 @@
 //! Settings of a location, and the directives that FastCGI alone has.
 
-use conf::{Arity, ConfError, Contexts, Directive, Row};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use server_base::config::ConfigContext;
+use server_base::from_args::{FromArgs, Text};
 use server_base::regex::Regex;
-use server_base::typed::{Text, Typed};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Inherit};
 use server_http::settings;
@@ -40,7 +40,7 @@ settings! {
 }
 
 /// The directive with a shape of its own.
-pub(super) const ROWS: &[Row<Build>] = &[Row {
+pub(super) const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "fastcgi_pass",
     contexts: Contexts::LOCATION.or(Contexts::IF_IN_LOCATION),
     arity: Arity::TAKE1,
@@ -91,7 +91,7 @@ fn inherit(own: &mut FastCgiLoc, parent: Option<&FastCgiLoc>) {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SplitPathInfo(pub(super) Option<Arc<Regex>>);
 
-impl Typed for SplitPathInfo {
+impl FromArgs for SplitPathInfo {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "regex";
 
@@ -113,7 +113,7 @@ impl Typed for SplitPathInfo {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CaughtTexts(pub(super) Arc<Vec<Box<[u8]>>>);
 
-impl Typed for CaughtTexts {
+impl FromArgs for CaughtTexts {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "string";
 

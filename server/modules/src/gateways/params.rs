@@ -12,8 +12,8 @@ use conf::{Arity, ConfError, Directive};
 use engines::http::{BodyLength, Field, FieldId, Fields, Span};
 use server_base::config::ConfigContext;
 use server_base::errlog::Level;
+use server_base::from_args::FromArgs;
 use server_base::regex::FailedMatch;
-use server_base::typed::Typed;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::upstream::Outgoing;
 use server_http::value::Value;
@@ -33,7 +33,7 @@ struct Param {
     if_not_empty: bool,
 }
 
-impl Typed for Params {
+impl FromArgs for Params {
     const ARITY: Arity = Arity::TAKE23;
     const SYNTAX: &'static str = "parameter value [if_not_empty]";
 

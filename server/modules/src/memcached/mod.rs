@@ -11,12 +11,12 @@ mod conf;
 
 use std::rc::Rc;
 
-use ::conf::Row;
+use ::conf::DirectiveDef;
 use engines::http::{Escape, FieldId, Method, ResponseHead, escape};
 use server_base::connector::UpstreamProtocol;
 use server_base::errlog::{Level, Shown};
 use server_base::upstream_request::RequestSpec;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::module::{Content, Module};
@@ -37,7 +37,7 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
-const BASIC: &[Row<Build>] = upstream_rows!(basic "memcached_" MemcachedLoc);
+const BASIC: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(basic "memcached_" MemcachedLoc);
 
 /// The content handler of locations with `memcached_pass`.
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use conf::{Arity, ConfError, Directive};
 use engines::http::{Escape, Field, FieldId, Fields, Span, escape, is_token};
 use server_base::config::ConfigContext;
-use server_base::typed::Typed;
+use server_base::from_args::FromArgs;
 use server_http::value::Value;
 
 /// `proxy_set_header`: what is written at a level.
@@ -23,7 +23,7 @@ pub(super) struct SetHeader {
     value: Value,
 }
 
-impl Typed for SetHeaders {
+impl FromArgs for SetHeaders {
     const ARITY: Arity = Arity::TAKE2;
     const SYNTAX: &'static str = "field value";
 

@@ -21,11 +21,11 @@ mod variables;
 
 use std::rc::Rc;
 
-use ::conf::Row;
+use ::conf::DirectiveDef;
 use engines::http::ResponseHead;
 use server_base::connector::UpstreamProtocol;
 use server_base::upstream_request::RequestSpec;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::module::{Content, Module};
@@ -58,14 +58,14 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
-const BASIC: &[Row<Build>] = upstream_rows!(basic "proxy_" ProxyLoc);
-const CONNECTION: &[Row<Build>] =
+const BASIC: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(basic "proxy_" ProxyLoc);
+const CONNECTION: &[DirectiveDef<ConfigBuilder>] =
     upstream_rows!(connection "proxy_" ProxyLoc, next_upstream HTTP_NEXT_UPSTREAM);
-const HEADERS: &[Row<Build>] = upstream_rows!(headers "proxy_" ProxyLoc);
-const BUFFERED: &[Row<Build>] =
+const HEADERS: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(headers "proxy_" ProxyLoc);
+const BUFFERED: &[DirectiveDef<ConfigBuilder>] =
     upstream_rows!(buffered "proxy_" ProxyLoc, temp_path "proxy_temp 1 2");
-const SEND_LOWAT: &[Row<Build>] = upstream_rows!(send_lowat "proxy_" ProxyLoc);
-const TRAILERS: &[Row<Build>] = upstream_rows!(trailers "proxy_" ProxyLoc);
+const SEND_LOWAT: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(send_lowat "proxy_" ProxyLoc);
+const TRAILERS: &[DirectiveDef<ConfigBuilder>] = upstream_rows!(trailers "proxy_" ProxyLoc);
 
 /// The content handler of locations with `proxy_pass`.
 pub(crate) fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {

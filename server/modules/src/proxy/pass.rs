@@ -8,7 +8,7 @@ use std::sync::Arc;
 use conf::{ConfError, Directive};
 use server_base::address::parse_port;
 use server_base::errlog::{Level, Shown};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::location::LocationKind;
@@ -55,7 +55,7 @@ pub(crate) struct UrlParts {
 /// What a URL with variables is for a request; kept with the exchange.
 struct Made(UrlParts);
 
-pub(super) fn proxy_pass(b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+pub(super) fn proxy_pass(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if b.conf_mut::<ProxyLoc>().pass.is_some() {
         return Err(ConfError::directive(d, "is duplicate"));
     }
@@ -74,7 +74,7 @@ pub(super) fn proxy_pass(b: &mut Build, d: &Directive) -> Result<(), ConfError> 
 }
 
 /// A URL without variables.
-fn fixed(b: &mut Build, d: &Directive, url: &[u8]) -> Result<Fixed, ConfError> {
+fn fixed(b: &mut ConfigBuilder, d: &Directive, url: &[u8]) -> Result<Fixed, ConfError> {
     let wrong = |text: String| ConfError::word(d, d.word(0), text);
     let rest = match schema(url) {
         Some(Schema::Http(rest)) => rest,

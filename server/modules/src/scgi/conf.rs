@@ -1,7 +1,7 @@
 //! Settings of a location.
 
-use conf::{Arity, Contexts, Row};
-use server_http::build::Build;
+use conf::{Arity, Contexts, DirectiveDef};
+use server_http::build::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Inherit};
 use server_http::settings;
@@ -25,7 +25,7 @@ settings! {
 }
 
 /// The directive with a shape of its own.
-pub(super) const ROWS: &[Row<Build>] = &[Row {
+pub(super) const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
     name: "scgi_pass",
     contexts: Contexts::LOCATION.or(Contexts::IF_IN_LOCATION),
     arity: Arity::TAKE1,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use conf::{ConfError, Directive};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use tls::{Authorities, CipherFault, Ciphers, ClientAuth, ClientMode, Groups, KeyRing, Settings};
 
 use super::fault::error;
@@ -16,7 +16,7 @@ use super::values::{BUILTIN_SESSIONS, CacheKind, VerifyClient};
 use super::{SslSrv, commands, stapling};
 
 /// Gives the servers their settings.
-pub(super) fn finish(b: &mut Build) -> Result<(), ConfError> {
+pub(super) fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let mut read = Read::default();
     for server in 0..b.servers() {
         let Some(settings) = settings(b, server, &mut read)? else {
@@ -30,7 +30,11 @@ pub(super) fn finish(b: &mut Build) -> Result<(), ConfError> {
 
 /// The settings of a server; none if it has no say about TLS. What is wrong is found in nginx's order.
 // Long: one line for each directive, in that order.
-fn settings(b: &mut Build, server: usize, read: &mut Read) -> Result<Option<Settings>, ConfError> {
+fn settings(
+    b: &mut ConfigBuilder,
+    server: usize,
+    read: &mut Read,
+) -> Result<Option<Settings>, ConfError> {
     let said = Said::of(b.server_conf(server));
     if said.certificates.is_empty() && !said.reject {
         return policy_alone(b, &said, read);
@@ -131,7 +135,7 @@ fn sessions(cache: CacheKind, early_data: bool) -> (Option<Arc<Cache>>, Arc<Ring
 
 /// A server without a certificate that shows another one's may still ask for clients'; without authorities it trusts none.
 fn policy_alone(
-    b: &mut Build,
+    b: &mut ConfigBuilder,
     said: &Said,
     read: &mut Read,
 ) -> Result<Option<Settings>, ConfError> {
@@ -219,7 +223,7 @@ impl Said {
 }
 
 fn ciphers(
-    b: &mut Build,
+    b: &mut ConfigBuilder,
     said: Option<&Directive>,
     needed: bool,
     read: &mut Read,
@@ -248,7 +252,11 @@ fn ciphers(
     Ok(ciphers)
 }
 
-fn groups(b: &mut Build, said: Option<&Directive>, read: &mut Read) -> Result<Groups, ConfError> {
+fn groups(
+    b: &mut ConfigBuilder,
+    said: Option<&Directive>,
+    read: &mut Read,
+) -> Result<Groups, ConfError> {
     let Some(d) = said else {
         return Ok(Groups::default());
     };
@@ -269,7 +277,7 @@ fn groups(b: &mut Build, said: Option<&Directive>, read: &mut Read) -> Result<Gr
 
 /// The OCSP response of a file that is sent with certificates.
 fn stapled(
-    b: &mut Build,
+    b: &mut ConfigBuilder,
     said: &Said,
     late: bool,
     read: &mut Read,
@@ -290,7 +298,7 @@ fn stapled(
 
 /// What clients are asked for, and the files about it, which must be sound even if they are not.
 fn client(
-    b: &mut Build,
+    b: &mut ConfigBuilder,
     said: &Said,
     read: &mut Read,
 ) -> Result<Option<Arc<ClientAuth>>, ConfError> {

@@ -16,7 +16,7 @@ use conf::{Builder, ConfError, Directive};
 use engines::http::FileRange;
 use server_base::errlog::{Level, Shown};
 use server_base::files::{FileError, OpenPolicy};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::certificates::LateCertificates;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::value::Value;
@@ -46,7 +46,7 @@ pub(super) fn is_late(certificates: &[Arc<Directive>], keys: &[Arc<Directive>]) 
 impl Late {
     /// Of the words of directives.
     pub(super) fn new<'d>(
-        b: &mut Build,
+        b: &mut ConfigBuilder,
         words: impl Iterator<Item = (&'d Arc<Directive>, &'d Arc<Directive>)>,
         passwords: Option<&Directive>,
         fixed: Vec<Identity>,

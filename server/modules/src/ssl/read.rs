@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use conf::{Builder, ConfError, Directive};
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::conf_core::NameServers;
 use tls::{
     Authorities, Chain, ClientAuth, ClientMode, Config, FileFault, Identity, Key, KeyRing, Policy,
@@ -65,7 +65,7 @@ pub(super) struct Pair<'d> {
 
 impl Read {
     /// Warns about a directive, once.
-    pub(super) fn warn(&mut self, b: &mut Build, d: &Directive, text: impl Into<String>) {
+    pub(super) fn warn(&mut self, b: &mut ConfigBuilder, d: &Directive, text: impl Into<String>) {
         if self.warned.insert((d.pos.file, d.pos.line, d.pos.column)) {
             b.warn(error(d, text));
         }
@@ -74,7 +74,7 @@ impl Read {
     /// A certificate with its key; none where it is known to be sound, nobody is served, and it is not needed.
     pub(super) fn identity(
         &mut self,
-        b: &mut Build,
+        b: &mut ConfigBuilder,
         pair: &Pair<'_>,
     ) -> Result<Option<Identity>, ConfError> {
         let word = |d: &Directive| d.arg(0).to_vec();
@@ -100,7 +100,7 @@ impl Read {
     }
 
     /// Reads a certificate and its key, and makes an identity of them if there is none of these bytes.
-    fn load(&mut self, b: &mut Build, pair: &Pair<'_>) -> Result<Known, ConfError> {
+    fn load(&mut self, b: &mut ConfigBuilder, pair: &Pair<'_>) -> Result<Known, ConfError> {
         let text = files::load(b, pair.certificate, CERTIFICATE)?;
         // What is wrong with the certificate is told first.
         let secret = files::load(b, pair.key, KEY);
@@ -137,7 +137,11 @@ impl Read {
     }
 
     /// The passwords of a file: a pipe gives them once.
-    fn passwords(&mut self, b: &mut Build, d: &Directive) -> Result<Arc<Vec<Vec<u8>>>, ConfError> {
+    fn passwords(
+        &mut self,
+        b: &mut ConfigBuilder,
+        d: &Directive,
+    ) -> Result<Arc<Vec<Vec<u8>>>, ConfError> {
         if let Some(known) = self.passwords.get(d.arg(0)) {
             return Ok(Arc::clone(known));
         }
@@ -148,7 +152,11 @@ impl Read {
     }
 
     /// An OCSP response of a file.
-    pub(super) fn response(&mut self, b: &mut Build, d: &Directive) -> Result<Vec<u8>, ConfError> {
+    pub(super) fn response(
+        &mut self,
+        b: &mut ConfigBuilder,
+        d: &Directive,
+    ) -> Result<Vec<u8>, ConfError> {
         if let Some(known) = self.responses.get(d.arg(0)) {
             return Ok(known.clone());
         }
@@ -158,7 +166,11 @@ impl Read {
     }
 
     /// Looks at a file of parameters that is not used.
-    pub(super) fn parameters(&mut self, b: &mut Build, d: &Directive) -> Result<(), ConfError> {
+    pub(super) fn parameters(
+        &mut self,
+        b: &mut ConfigBuilder,
+        d: &Directive,
+    ) -> Result<(), ConfError> {
         if !self.parameters.contains(d.arg(0)) {
             files::dhparam(b, d)?;
             self.parameters.insert(d.arg(0).to_vec());
@@ -169,7 +181,7 @@ impl Read {
     /// Keys for tickets, of these files.
     pub(super) fn ring(
         &mut self,
-        b: &mut Build,
+        b: &mut ConfigBuilder,
         list: &[Arc<Directive>],
     ) -> Result<Arc<dyn KeyRing>, ConfError> {
         let id: Vec<Vec<u8>> = list.iter().map(|d| d.arg(0).to_vec()).collect();
@@ -185,7 +197,7 @@ impl Read {
     /// Certificates of authorities.
     pub(super) fn authorities(
         &mut self,
-        b: &mut Build,
+        b: &mut ConfigBuilder,
         d: &Directive,
     ) -> Result<Authorities, ConfError> {
         let path = b.loader().conf_path(d.arg(0));
@@ -237,13 +249,13 @@ impl Read {
     }
 }
 
-fn chain(b: &mut Build, pair: &Pair<'_>, text: &[u8]) -> Result<Chain, ConfError> {
+fn chain(b: &mut ConfigBuilder, pair: &Pair<'_>, text: &[u8]) -> Result<Chain, ConfError> {
     Chain::from_pem(text)
         .map_err(|fault| cannot_load(b, pair.certificate, CERTIFICATE, &fault.to_string()))
 }
 
 fn make(
-    b: &mut Build,
+    b: &mut ConfigBuilder,
     pair: &Pair<'_>,
     text: &[u8],
     secret: &[u8],

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use conf::{Builder, ConfError, Directive};
 use server_base::background_fetch::Endpoint;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use server_http::conf_core::ResolverLoc;
 use sha2::{Digest, Sha256};
 use tls::ocsp::Question;
@@ -66,7 +66,7 @@ pub(super) fn is_fetched(conf: &SslSrv) -> bool {
 /// Gives a certificate of a server an OCSP response that is fetched, where that is wanted and possible.
 // Long: the parts of one fetch are looked up, each with its own way to be ignored, before it is put together.
 pub(super) fn attach(
-    b: &mut Build,
+    b: &mut ConfigBuilder,
     read: &mut Read,
     server: usize,
     certificate: &Directive,
@@ -154,7 +154,7 @@ struct Asked {
 impl Asked {
     /// What keeps it from being asked is told in nginx's words, as far as the certificate's name.
     fn of(
-        b: &mut Build,
+        b: &mut ConfigBuilder,
         said: &Said,
         identity: &Identity,
         authorities: &Authorities,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use conf::{Builder, ConfError, Directive};
 use server_base::watch::Watch;
-use server_http::build::Build;
+use server_http::build::ConfigBuilder;
 use tls::{Chain, Identity, Key};
 
 use super::SslSrv;
@@ -31,7 +31,7 @@ struct Response {
 }
 
 /// Lets the files of servers that ask for it be watched.
-pub(super) fn finish(b: &mut Build) -> Result<(), ConfError> {
+pub(super) fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let mut watches: Vec<Arc<dyn Watch>> = Vec::new();
     let mut known = HashSet::new();
     let mut add = |watch: Arc<dyn Watch>| {

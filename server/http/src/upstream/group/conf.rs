@@ -16,7 +16,7 @@ use server_base::connector::UpstreamAddr;
 use server_base::name_servers::NameServers;
 
 use super::GroupId;
-use crate::build::Build;
+use crate::build::ConfigBuilder;
 use crate::conf_core::ResolverLoc;
 use crate::confs::{Conf, Scope, Unit};
 use crate::http::Http;
@@ -180,7 +180,7 @@ impl Group {
 ///
 /// # Errors
 /// It is defined already, or was used with a port.
-pub fn define(b: &mut Build, d: &Directive) -> Result<GroupId, ConfError> {
+pub fn define(b: &mut ConfigBuilder, d: &Directive) -> Result<GroupId, ConfError> {
     let name = d.arg_str(0).to_owned();
     let groups = b.conf_mut::<Groups>();
     let first = groups.named(&name).next().map(|(id, _)| id);
@@ -213,7 +213,7 @@ pub fn define(b: &mut Build, d: &Directive) -> Result<GroupId, ConfError> {
 /// # Errors
 /// A group that is defined has no port.
 pub fn add(
-    b: &mut Build,
+    b: &mut ConfigBuilder,
     d: &Directive,
     host: &str,
     port: Option<u16>,
@@ -276,7 +276,11 @@ pub fn target(
 ///
 /// # Errors
 /// nginx's.
-pub fn server_address(b: &mut Build, d: &Directive, server: &mut Server) -> Result<(), ConfError> {
+pub fn server_address(
+    b: &mut ConfigBuilder,
+    d: &Directive,
+    server: &mut Server,
+) -> Result<(), ConfError> {
     let text = d.arg_str(0);
     server.name = Arc::from(d.arg(0));
     let mut missing = None;
@@ -314,7 +318,7 @@ pub fn server_address(b: &mut Build, d: &Directive, server: &mut Server) -> Resu
 ///
 /// # Errors
 /// nginx's: a group has no servers or no port. With `upstream_unresolved error` also hosts that are not found.
-pub fn finish(b: &mut Build) -> Result<(), ConfError> {
+pub fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let resolver: &ResolverLoc = b.http_base_conf();
     let (servers, timeout_ms) = (resolver.servers.clone(), resolver.timeout.0);
     let mut groups = std::mem::take(b.conf_mut::<Groups>());
@@ -339,7 +343,7 @@ pub fn finish(b: &mut Build) -> Result<(), ConfError> {
     Ok(())
 }
 
-fn look_up_host(b: &mut Build, group: &mut Group) -> Result<(), ConfError> {
+fn look_up_host(b: &mut ConfigBuilder, group: &mut Group) -> Result<(), ConfError> {
     if group.is_defined || !group.servers.is_empty() {
         return Ok(());
     }
