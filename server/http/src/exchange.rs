@@ -32,11 +32,11 @@ use server_base::regex::{Captures, FailedMatch};
 use server_base::waker::{WakeKey, Waker};
 
 use crate::conf_core::CoreLoc;
-use crate::confs::Conf;
 use crate::handler::Phase;
 use crate::http::{Http, LocalHttp, Location, PortAddr, Server};
 use crate::known_host::KnownHost;
 use crate::request_body::RequestBody;
+use crate::settings_set::Conf;
 use crate::timing::{Sampled, Timings};
 use crate::trace::Trace;
 use crate::upstream::Upstream;

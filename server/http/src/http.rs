@@ -21,17 +21,17 @@ use server_base::periodic_task::PeriodicTask;
 
 use crate::certificates::LateCertificates;
 use crate::conf_core::{CoreLoc, Http2Srv};
-use crate::confs::{Conf, Confs};
 use crate::exchange::{Ctx, Exchange};
 use crate::handler::{Content, Handler, Handlers, HeaderStage};
 use crate::location::{LocationKind, LocationSet};
 use crate::names::ServerNames;
+use crate::settings_set::{Conf, SettingsSet};
 use crate::vars::VarTable;
 
 /// One configuration.
 pub struct Http {
     /// Settings that exist once.
-    pub main: Confs,
+    pub main: SettingsSet,
     /// All servers.
     pub servers: Vec<Server>,
     /// All locations; a server, `if` and `limit_except` block has one too.
@@ -118,7 +118,7 @@ impl Http {
 /// One `server` block.
 pub struct Server {
     /// Settings at server scope.
-    pub confs: Confs,
+    pub confs: SettingsSet,
     /// The server's own location: what its location-scope directives say outside any `location`.
     pub location: usize,
     /// Named locations.
@@ -143,7 +143,7 @@ pub struct Location {
     /// How it is chosen.
     pub kind: LocationKind,
     /// Settings at location scope.
-    pub confs: Confs,
+    pub confs: SettingsSet,
     /// The locations inside it.
     pub inner: LocationSet,
     /// Its own content handler, if a directive set one.

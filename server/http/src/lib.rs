@@ -12,7 +12,6 @@ pub mod builtin;
 pub mod certificates;
 mod client_cert;
 pub mod conf_core;
-pub mod confs;
 pub mod exchange;
 pub mod handler;
 mod hash_table;
@@ -28,6 +27,7 @@ pub mod phases;
 pub mod places;
 pub mod reply;
 pub mod request_body;
+pub mod settings_set;
 pub mod stats;
 mod status_page;
 #[cfg(test)]

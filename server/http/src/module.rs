@@ -6,8 +6,8 @@
 use conf::{ConfError, DirectiveDef};
 
 use crate::build::ConfigBuilder;
-use crate::confs::Unit;
 pub use crate::handler::{Access, Content, Handler, HeaderStage, Step, handler_name};
+use crate::settings_set::SettingsDef;
 use crate::vars::Variable;
 
 /// A module of the HTTP server.
@@ -19,7 +19,7 @@ pub struct Module {
     /// Its directives.
     pub directives: &'static [&'static [DirectiveDef<ConfigBuilder>]],
     /// Its structs of settings.
-    pub units: &'static [fn() -> &'static Unit],
+    pub settings: &'static [fn() -> &'static SettingsDef],
     /// Its variables.
     pub variables: &'static [Variable],
     /// Its variables that `map`, `set` and their kin may define anew.
@@ -44,7 +44,7 @@ impl Module {
         name: "",
         stands_for: &[],
         directives: &[],
-        units: &[],
+        settings: &[],
         variables: &[],
         defaults: &[],
         handlers: &[],

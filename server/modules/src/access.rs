@@ -24,7 +24,7 @@ use crate::networks::{Network, mask_v6};
 pub(crate) const MODULE: Module = Module {
     name: "access",
     directives: &[PLAIN, ROWS],
-    units: &[<AccessLoc as server_http::confs::Conf>::unit],
+    settings: &[<AccessLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Access(check)],
     inherits: &[("deny", Inherit::With("allow"))],
     dormant: true,

@@ -19,7 +19,7 @@ use server_http::settings;
 pub(crate) const MODULE: Module = Module {
     name: "addition",
     directives: &[PLAIN],
-    units: &[<AdditionLoc as server_http::confs::Conf>::unit],
+    settings: &[<AdditionLoc as server_http::settings_set::Conf>::def],
     header_stage: Some(stage),
     dormant: true,
     ..Module::EMPTY

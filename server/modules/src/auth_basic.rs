@@ -39,7 +39,7 @@ use password::Verdict;
 pub(crate) const MODULE: Module = Module {
     name: "auth_basic",
     directives: &[PLAIN],
-    units: &[<AuthBasicLoc as server_http::confs::Conf>::unit],
+    settings: &[<AuthBasicLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Access(check)],
     dormant: true,
     ..Module::EMPTY

@@ -22,7 +22,7 @@ use server_http::vars::Target;
 pub(crate) const MODULE: Module = Module {
     name: "auth_request",
     directives: &[PLAIN, ROWS],
-    units: &[<AuthRequestLoc as server_http::confs::Conf>::unit],
+    settings: &[<AuthRequestLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Access(check)],
     dormant: true,
     ..Module::EMPTY

@@ -26,7 +26,7 @@ use crate::charset;
 pub(crate) const MODULE: Module = Module {
     name: "autoindex",
     directives: &[PLAIN],
-    units: &[<AutoindexLoc as server_http::confs::Conf>::unit],
+    settings: &[<AutoindexLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Content(handle)],
     dormant: true,
     ..Module::EMPTY

@@ -21,7 +21,7 @@ use server_http::vars::Variable;
 pub(crate) const MODULE: Module = Module {
     name: "browser",
     directives: &[PLAIN, ROWS],
-    units: &[<BrowserLoc as server_http::confs::Conf>::unit],
+    settings: &[<BrowserLoc as server_http::settings_set::Conf>::def],
     defaults: &[
         Variable {
             name: "modern_browser",

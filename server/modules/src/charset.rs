@@ -26,9 +26,9 @@ use recode::{Builder, Direction, Recode, Table};
 pub(crate) const MODULE: Module = Module {
     name: "charset",
     directives: &[MAIN_PLAIN, PLAIN, ROWS],
-    units: &[
-        <CharsetMain as server_http::confs::Conf>::unit,
-        <CharsetLoc as server_http::confs::Conf>::unit,
+    settings: &[
+        <CharsetMain as server_http::settings_set::Conf>::def,
+        <CharsetLoc as server_http::settings_set::Conf>::def,
     ],
     header_stage: Some(stage),
     stage_of_subrequests: true,

@@ -47,9 +47,9 @@ pub(crate) const MODULE: Module = Module {
     name: "gzip",
     stands_for: &["brotli_filter", "zstd_filter"],
     directives: settings::DIRECTIVES,
-    units: &[
-        <CompressMain as server_http::confs::Conf>::unit,
-        <CompressLoc as server_http::confs::Conf>::unit,
+    settings: &[
+        <CompressMain as server_http::settings_set::Conf>::def,
+        <CompressLoc as server_http::settings_set::Conf>::def,
     ],
     variables: &[
         Variable {

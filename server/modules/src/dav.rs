@@ -34,7 +34,7 @@ use settings::DavLoc;
 pub(crate) const MODULE: Module = Module {
     name: "dav",
     directives: &[settings::PLAIN],
-    units: &[<DavLoc as server_http::confs::Conf>::unit],
+    settings: &[<DavLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Content(handle)],
     finish: Some(finish),
     dormant: true,

@@ -22,7 +22,7 @@ use server_http::value::Value;
 pub(crate) const MODULE: Module = Module {
     name: "early_hints",
     directives: &[PLAIN, ROWS],
-    units: &[<EarlyLoc as server_http::confs::Conf>::unit],
+    settings: &[<EarlyLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::PreAccess(hint)],
     dormant: true,
     finish: Some(warn_of_missing_conditions),

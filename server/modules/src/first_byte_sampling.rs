@@ -12,10 +12,10 @@ use conf::{Arity, ConfError, Contexts, Directive};
 use server_base::config::ConfigContext;
 use server_base::from_args::FromArgs;
 use server_http::build::ConfigBuilder;
-use server_http::confs::Conf;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Handler, Module};
 use server_http::settings;
+use server_http::settings_set::Conf;
 use server_http::timing::{ALL, Sampled, Sampling, is_drawn};
 
 use crate::split_clients::share;
@@ -24,7 +24,7 @@ use crate::split_clients::share;
 pub(crate) const MODULE: Module = Module {
     name: "first_byte_sampling",
     directives: &[PLAIN],
-    units: &[<SamplingLoc as Conf>::unit],
+    settings: &[<SamplingLoc as Conf>::def],
     handlers: &[Handler::Log(forget)],
     header_stage: Some(stage),
     finish: Some(finish),

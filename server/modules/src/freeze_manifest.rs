@@ -29,9 +29,9 @@ use format::{Manifest, hash_in_name};
 pub(crate) const MODULE: Module = Module {
     name: "freeze_manifest",
     directives: &[PLAIN, MAIN_PLAIN, ROWS],
-    units: &[
-        <FreezeLoc as server_http::confs::Conf>::unit,
-        <FreezeMain as server_http::confs::Conf>::unit,
+    settings: &[
+        <FreezeLoc as server_http::settings_set::Conf>::def,
+        <FreezeMain as server_http::settings_set::Conf>::def,
     ],
     handlers: &[Handler::PreAccess(refuse)],
     header_stage: Some(stage),

@@ -38,7 +38,7 @@ use database::{CityPart, CountryPart, Database, Purpose};
 pub(crate) const MODULE: Module = Module {
     name: "geoip",
     directives: &[PLAIN, ROWS],
-    units: &[<GeoipMain as server_http::confs::Conf>::unit],
+    settings: &[<GeoipMain as server_http::settings_set::Conf>::def],
     variables: VARIABLES,
     ..Module::EMPTY
 };

@@ -30,7 +30,7 @@ use live::Live;
 pub(crate) const MODULE: Module = Module {
     name: "geoip2",
     directives: &[PLAIN, ROWS],
-    units: &[<Geoip2Main as server_http::confs::Conf>::unit],
+    settings: &[<Geoip2Main as server_http::settings_set::Conf>::def],
     ..Module::EMPTY
 };
 

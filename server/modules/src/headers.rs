@@ -19,7 +19,7 @@ use server_http::{reply, settings};
 pub(crate) const MODULE: Module = Module {
     name: "headers",
     directives: &[PLAIN, ROWS],
-    units: &[<HeadersLoc as server_http::confs::Conf>::unit],
+    settings: &[<HeadersLoc as server_http::settings_set::Conf>::def],
     header_stage: Some(stage),
     inherits: &[
         ("add_header", module::Inherit::As("add_header_inherit")),

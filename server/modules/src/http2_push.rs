@@ -25,7 +25,7 @@ use server_http::value::Value;
 pub(crate) const MODULE: Module = Module {
     name: "http2_push",
     directives: &[PLAIN, ROWS],
-    units: &[<PushLoc as server_http::confs::Conf>::unit],
+    settings: &[<PushLoc as server_http::settings_set::Conf>::def],
     header_stage: Some(stage),
     dormant: true,
     ..Module::EMPTY

@@ -23,7 +23,7 @@ use server_http::{paths, phases, settings};
 pub(crate) const MODULE: Module = Module {
     name: "index",
     directives: &[PLAIN, ROWS],
-    units: &[<IndexLoc as server_http::confs::Conf>::unit],
+    settings: &[<IndexLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Content(handle)],
     ..Module::EMPTY
 };

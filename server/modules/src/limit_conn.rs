@@ -25,9 +25,9 @@ use crate::limits::{self, LimitLevel, LimitZone, Refusal, UNAVAILABLE};
 pub(crate) const MODULE: Module = Module {
     name: NAME,
     directives: &[MAIN_PLAIN, PLAIN, ROWS],
-    units: &[
-        <LimitConnMain as server_http::confs::Conf>::unit,
-        <LimitConnLoc as server_http::confs::Conf>::unit,
+    settings: &[
+        <LimitConnMain as server_http::settings_set::Conf>::def,
+        <LimitConnLoc as server_http::settings_set::Conf>::def,
     ],
     variables: &[Variable {
         name: "limit_conn_status",

@@ -28,9 +28,9 @@ use bucket::{Bucket, Verdict};
 pub(crate) const MODULE: Module = Module {
     name: NAME,
     directives: &[MAIN_PLAIN, PLAIN, ROWS],
-    units: &[
-        <LimitReqMain as server_http::confs::Conf>::unit,
-        <LimitReqLoc as server_http::confs::Conf>::unit,
+    settings: &[
+        <LimitReqMain as server_http::settings_set::Conf>::def,
+        <LimitReqLoc as server_http::settings_set::Conf>::def,
     ],
     variables: &[Variable {
         name: "limit_req_status",

@@ -30,9 +30,9 @@ use options::Options;
 pub(crate) const MODULE: Module = Module {
     name: "log",
     directives: &[MAIN_PLAIN, PLAIN, ROWS],
-    units: &[
-        <LogMain as server_http::confs::Conf>::unit,
-        <LogLoc as server_http::confs::Conf>::unit,
+    settings: &[
+        <LogMain as server_http::settings_set::Conf>::def,
+        <LogLoc as server_http::settings_set::Conf>::def,
     ],
     handlers: &[Handler::Log(write)],
     finish: Some(default_log),

@@ -35,7 +35,7 @@ use track::Ask;
 pub(crate) const MODULE: Module = Module {
     name: "mp4",
     directives: &[PLAIN, ROWS],
-    units: &[<Mp4Loc as server_http::confs::Conf>::unit],
+    settings: &[<Mp4Loc as server_http::settings_set::Conf>::def],
     inherits: &[("mp4", Inherit::Blocks)],
     ..Module::EMPTY
 };

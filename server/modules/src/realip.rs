@@ -26,7 +26,7 @@ use crate::networks::{Network, forwarded};
 pub(crate) const MODULE: Module = Module {
     name: "realip",
     directives: &[PLAIN, ROWS],
-    units: &[<RealIpLoc as server_http::confs::Conf>::unit],
+    settings: &[<RealIpLoc as server_http::settings_set::Conf>::def],
     variables: VARIABLES,
     handlers: &[Handler::PostRead(replace), Handler::PreAccess(replace)],
     dormant: true,

@@ -24,7 +24,7 @@ use server_http::vars::Compute;
 pub(crate) const MODULE: Module = Module {
     name: "referer",
     directives: &[PLAIN, ROWS],
-    units: &[<RefererLoc as server_http::confs::Conf>::unit],
+    settings: &[<RefererLoc as server_http::settings_set::Conf>::def],
     finish: Some(finish),
     inherits: &[("valid_referers", Inherit::Around)],
     ..Module::EMPTY

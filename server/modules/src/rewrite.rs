@@ -30,7 +30,7 @@ use replace::{Replacement, quoted};
 pub(crate) const MODULE: Module = Module {
     name: "rewrite",
     directives: &[PLAIN, ROWS],
-    units: &[<RewriteLoc as server_http::confs::Conf>::unit],
+    settings: &[<RewriteLoc as server_http::settings_set::Conf>::def],
     handlers: &[
         Handler::ServerRewrite(run_server),
         Handler::Rewrite(run_location),

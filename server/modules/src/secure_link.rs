@@ -23,7 +23,7 @@ use crate::secrets::equal;
 pub(crate) const MODULE: Module = Module {
     name: "secure_link",
     directives: &[PLAIN, ROWS],
-    units: &[<SecureLinkLoc as server_http::confs::Conf>::unit],
+    settings: &[<SecureLinkLoc as server_http::settings_set::Conf>::def],
     variables: &[
         Variable {
             name: "secure_link",

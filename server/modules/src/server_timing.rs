@@ -12,9 +12,9 @@ use std::rc::Rc;
 
 use conf::ConfError;
 use server_http::build::ConfigBuilder;
-use server_http::confs::Conf;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
+use server_http::settings_set::Conf;
 use server_http::timing::between;
 use server_http::{reply, settings};
 
@@ -24,7 +24,7 @@ use crate::headers::write_trailers;
 pub(crate) const MODULE: Module = Module {
     name: "server_timing",
     directives: &[PLAIN],
-    units: &[<TimingLoc as Conf>::unit],
+    settings: &[<TimingLoc as Conf>::def],
     header_stage: Some(stage),
     finish: Some(finish),
     dormant: true,

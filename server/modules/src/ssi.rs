@@ -33,7 +33,7 @@ use stage::Stage;
 pub(crate) const MODULE: Module = Module {
     name: "ssi",
     directives: &[PLAIN],
-    units: &[<SsiLoc as server_http::confs::Conf>::unit],
+    settings: &[<SsiLoc as server_http::settings_set::Conf>::def],
     variables: &[
         Variable {
             name: "date_local",

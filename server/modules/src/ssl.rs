@@ -37,7 +37,7 @@ use values::{CacheKind, File, Given, Protocols, Seconds, VerifyClient};
 pub(crate) const MODULE: Module = Module {
     name: "ssl",
     directives: &[PLAIN, rows::ROWS],
-    units: &[<SslSrv as server_http::confs::Conf>::unit],
+    settings: &[<SslSrv as server_http::settings_set::Conf>::def],
     variables: variables::VARIABLES,
     finish: Some(|b| {
         build::finish(b)?;

@@ -27,7 +27,7 @@ use replace::{Pair, Replace};
 pub(crate) const MODULE: Module = Module {
     name: "sub",
     directives: &[PLAIN, ROWS],
-    units: &[<SubLoc as server_http::confs::Conf>::unit],
+    settings: &[<SubLoc as server_http::settings_set::Conf>::def],
     header_stage: Some(stage),
     stage_of_subrequests: true,
     dormant: true,

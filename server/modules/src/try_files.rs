@@ -19,7 +19,7 @@ use server_http::{paths, phases, reply, settings};
 pub(crate) const MODULE: Module = Module {
     name: "try_files",
     directives: &[PLAIN, ROWS],
-    units: &[<TryLoc as server_http::confs::Conf>::unit],
+    settings: &[<TryLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::PreContent(handle)],
     inherits: &[("try_files", Inherit::Never)],
     dormant: true,

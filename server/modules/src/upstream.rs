@@ -12,15 +12,15 @@ use server_base::connector::UpstreamAddr;
 use server_base::listen::MAX_UNIX_PATH;
 use server_base::name_servers::{NameServers, name_servers};
 use server_http::build::ConfigBuilder;
-use server_http::confs::{Conf, Scope, Unit};
 use server_http::module::Module;
+use server_http::settings_set::{Conf, Scope, SettingsDef};
 use server_http::upstream::group::{self, Groups, Keepalive, Server};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "upstream",
     directives: &[ROWS],
-    units: &[<Block as Conf>::unit, <Groups as Conf>::unit],
+    settings: &[<Block as Conf>::def, <Groups as Conf>::def],
     finish: Some(group::finish),
     variables: server_http::upstream::VARIABLES,
     ..Module::EMPTY
@@ -136,8 +136,8 @@ struct Block {
 }
 
 impl Conf for Block {
-    fn unit() -> &'static Unit {
-        static UNIT: Unit = Unit::new(Scope::Main, || Arc::new(Block::default()));
+    fn def() -> &'static SettingsDef {
+        static UNIT: SettingsDef = SettingsDef::new(Scope::Main, || Arc::new(Block::default()));
         &UNIT
     }
 

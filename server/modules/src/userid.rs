@@ -28,9 +28,9 @@ use server_http::vars::{self, VarId, Variable};
 pub(crate) const MODULE: Module = Module {
     name: "userid",
     directives: &[MAIN_PLAIN, PLAIN, ROWS],
-    units: &[
-        <UseridMain as server_http::confs::Conf>::unit,
-        <UseridLoc as server_http::confs::Conf>::unit,
+    settings: &[
+        <UseridMain as server_http::settings_set::Conf>::def,
+        <UseridLoc as server_http::settings_set::Conf>::def,
     ],
     variables: &[
         Variable {

@@ -13,9 +13,9 @@ use super::layers::{LayerId, Layers};
 use super::ports::{ListenDraft, Listens};
 use super::{ConfigBuilder, protocols};
 use crate::conf_core::{CoreLoc, CoreSrv};
-use crate::confs::{ConfsDraft, Scope};
 use crate::http::ContentHandler;
 use crate::location::{LocationKind, method_bit};
+use crate::settings_set::{Scope, SettingsSetBuilder};
 
 /// The block directives.
 pub(super) const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
@@ -69,7 +69,7 @@ pub(super) fn http(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError
         name: Vec::new(),
         at: d.pos,
         kind: LocationKind::Block,
-        confs: ConfsDraft::of_all(&b.units, Scope::Location),
+        confs: SettingsSetBuilder::of_all(&b.defs, Scope::Location),
         layer: LayerId::default(),
         parent: None,
         server: None,
@@ -79,8 +79,8 @@ pub(super) fn http(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError
         mapped: true,
     };
     b.http = Some(HttpDraft {
-        main: ConfsDraft::of_all(&b.units, Scope::Main),
-        server_base: ConfsDraft::of_all(&b.units, Scope::Server),
+        main: SettingsSetBuilder::of_all(&b.defs, Scope::Main),
+        server_base: SettingsSetBuilder::of_all(&b.defs, Scope::Server),
         server_layers: Layers::default(),
         location_layers: Layers::default(),
         servers: Vec::new(),
@@ -99,7 +99,7 @@ fn server(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let location = b.open_location(Vec::new(), LocationKind::Block, true);
     let http = b.http.as_mut().expect("server lies inside http");
     http.servers.push(ServerDraft {
-        confs: ConfsDraft::default(),
+        confs: SettingsSetBuilder::default(),
         layer: LayerId::default(),
         location,
         at: protocols::head(d),
@@ -200,7 +200,7 @@ impl ConfigBuilder {
             name,
             at: self.applying,
             kind,
-            confs: ConfsDraft::default(),
+            confs: SettingsSetBuilder::default(),
             layer: LayerId::default(),
             parent,
             server,

@@ -9,14 +9,14 @@ use super::layers::{LayerId, Layers};
 use super::ports::Listens;
 use super::protocols::Protocols;
 use crate::certificates::LateCertificates;
-use crate::confs::ConfsDraft;
 use crate::http::ContentHandler;
 use crate::location::LocationKind;
+use crate::settings_set::SettingsSetBuilder;
 
 /// The `http` block while it is read.
 pub(super) struct HttpDraft {
-    pub(super) main: ConfsDraft,
-    pub(super) server_base: ConfsDraft,
+    pub(super) main: SettingsSetBuilder,
+    pub(super) server_base: SettingsSetBuilder,
     pub(super) servers: Vec<ServerDraft>,
     pub(super) locations: Vec<LocationDraft>,
     /// The settings of servers and of locations once they are merged.
@@ -32,7 +32,7 @@ pub(super) struct HttpDraft {
 
 pub(super) struct ServerDraft {
     /// What is written in it; nothing once it is merged.
-    pub(super) confs: ConfsDraft,
+    pub(super) confs: SettingsSetBuilder,
     /// Its merged settings in [`HttpDraft::server_layers`].
     pub(super) layer: LayerId,
     pub(super) location: usize,
@@ -51,7 +51,7 @@ pub struct LocationDraft {
     /// How it is chosen.
     pub kind: LocationKind,
     /// What is written in it; nothing once it is merged.
-    pub confs: ConfsDraft,
+    pub confs: SettingsSetBuilder,
     /// Its merged settings in [`HttpDraft::location_layers`].
     pub(super) layer: LayerId,
     /// The location around it; `None` for that of `http`.

@@ -13,11 +13,11 @@ use super::draft::{HttpDraft, LocationDraft, ServerDraft};
 use super::{ConfigBuilder, ports, protocols};
 use crate::builtin;
 use crate::conf_core::{CoreLoc, Root};
-use crate::confs::Confs;
 use crate::handler::Handlers;
 use crate::http::{Http, Location, Server};
 use crate::location::{LocationKind, LocationSet};
 use crate::module::Module;
+use crate::settings_set::SettingsSet;
 use crate::timing::ALL;
 use crate::value::Value;
 
@@ -154,7 +154,7 @@ impl ConfigBuilder {
     }
 }
 
-fn servers(drafts: Vec<ServerDraft>, confs: &[Confs]) -> Vec<Server> {
+fn servers(drafts: Vec<ServerDraft>, confs: &[SettingsSet]) -> Vec<Server> {
     let server = |draft: ServerDraft| Server {
         confs: draft.layer.of(confs),
         location: draft.location,
@@ -180,7 +180,7 @@ struct Inner {
 
 fn flatten(
     drafts: Vec<LocationDraft>,
-    all_confs: &[Confs],
+    all_confs: &[SettingsSet],
     parents: &[Option<usize>],
     servers: &mut [Server],
 ) -> Vec<Location> {

@@ -3,9 +3,9 @@
 use conf::{Arity, Contexts, DirectiveDef};
 
 use crate::conf_core::{CoreLoc, ResolverLoc};
-use crate::confs::Conf;
 use crate::exchange::Exchange;
 use crate::module::{Content, Handler, Module};
+use crate::settings_set::Conf;
 use crate::testing::{PROBE, World, get};
 
 /// A setting where a request is served.
@@ -68,7 +68,7 @@ fn servers_do_not_see_each_others_settings() {
     assert_eq!(ask("b"), (1 << 20, b"/x/y".to_vec()));
 }
 
-/// Where the settings of a unit of each location are.
+/// Where the settings of each location are.
 fn places<T: Conf>(world: &World) -> Vec<*const T> {
     let locations = world.generation.locations.iter();
     locations

@@ -17,9 +17,9 @@ use server_base::watch::Watch;
 
 use super::ignored::IGNORED;
 use super::{ConfigBuilder, DirectiveLocations, Parts, blocks, main};
-use crate::confs::Unit;
 use crate::http::Http;
 use crate::module::Module;
+use crate::settings_set::SettingsDef;
 use crate::vars::VarRegistry;
 use crate::{builtin, conf_core};
 
@@ -167,12 +167,12 @@ pub fn load_with_locations(
     Ok((cycle, written.unwrap_or_default()))
 }
 
-/// The directives, units of settings and variables of the core and of the modules.
+/// The directives, settings and variables of the core and of the modules.
 fn parts(modules: &'static [&'static Module]) -> Parts {
-    let mut units: Vec<&'static Unit> = conf_core::units();
+    let mut defs: Vec<&'static SettingsDef> = conf_core::settings_defs();
     let mut vars = VarRegistry::default();
     for module in modules {
-        units.extend(module.units.iter().map(|u| u()));
+        defs.extend(module.settings.iter().map(|u| u()));
         vars.add(module.variables);
         vars.add_defaults(module.defaults);
     }
@@ -184,7 +184,7 @@ fn parts(modules: &'static [&'static Module]) -> Parts {
             .into_iter()
             .map(|(_, rows)| rows)
             .collect(),
-        units,
+        defs,
         vars,
     }
 }

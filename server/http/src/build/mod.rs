@@ -1,6 +1,6 @@
 //! The state in which rows of directives are applied ([`ConfigBuilder`]), and all that applies them.
 //!
-//! Blocks open a level; a settings row writes to the innermost level of its unit's scope. When `http` closes, levels are
+//! Blocks open a level; a settings row writes to the innermost level of the scope of its settings. When `http` closes, levels are
 //! merged parents first and flattened into [`Http`](crate::http::Http). `load` puts the rows of the core and of all
 //! modules into one table and reads a configuration by it.
 
@@ -40,9 +40,9 @@ pub use server_base::main_conf::MainConf;
 pub use server_base::opened::{ErrorLogConf, LogTarget};
 
 use crate::certificates::LateCertificates;
-use crate::confs::{Conf, Scope, Unit};
 use crate::http::Http;
 use crate::module::Module;
+use crate::settings_set::{Conf, Scope, SettingsDef};
 use crate::vars::VarRegistry;
 use server_base::background_fetch::BackgroundFetch;
 use server_base::config::{ConfigContext, VarId};
@@ -54,10 +54,10 @@ use server_base::syslog::SyslogTarget;
 use server_base::watch::Watch;
 use server_base::zone::Zones;
 
-/// What a configuration may be made of: the directives, units of settings and variables of the core and of all modules.
+/// What a configuration may be made of: the directives, settings and variables of the core and of all modules.
 struct Parts {
     rows: Vec<&'static [DirectiveDef<ConfigBuilder>]>,
-    units: Vec<&'static Unit>,
+    defs: Vec<&'static SettingsDef>,
     vars: VarRegistry,
 }
 
@@ -73,7 +73,7 @@ pub struct ConfigBuilder {
     pub vars: VarRegistry,
     /// The modules, in order.
     pub modules: &'static [&'static Module],
-    units: Vec<&'static Unit>,
+    defs: Vec<&'static SettingsDef>,
     http: Option<HttpDraft>,
     finished: Option<(Option<Arc<Http>>, Vec<Listen>)>,
     /// False where the configuration is only read and judged: nobody is served by what would be made of it.
@@ -175,9 +175,9 @@ impl ConfigBuilder {
         modules: &'static [&'static Module],
         parts: Parts,
     ) -> Self {
-        let Parts { rows, units, vars } = parts;
-        // The number of a unit is its index in each location's settings, so it depends on the modules of this build.
-        Unit::number(&units);
+        let Parts { rows, defs, vars } = parts;
+        // The number of a definition is its index in each location's settings, so it depends on the modules of this build.
+        SettingsDef::number(&defs);
         let conf_prefix = options
             .conf_path
             .parent()
@@ -190,7 +190,7 @@ impl ConfigBuilder {
             main: MainConf::new(options),
             vars,
             modules,
-            units,
+            defs,
             http: None,
             finished: None,
             makes_http: true,
@@ -212,13 +212,13 @@ impl ConfigBuilder {
         }
     }
 
-    /// The settings that a directive of unit `T` writes to here.
+    /// The settings that a directive `T` writes to here.
     pub fn conf_mut<T: Conf>(&mut self) -> &mut T {
         let http = self
             .http
             .as_mut()
             .expect("contexts of HTTP directives lie inside http");
-        match T::unit().scope {
+        match T::def().scope {
             Scope::Main => http.main.get_mut(),
             Scope::Server => match http.server {
                 Some(server) => http.servers[server].confs.get_mut(),
@@ -228,7 +228,7 @@ impl ConfigBuilder {
         }
     }
 
-    /// The settings of unit `T`, which exist once.
+    /// The settings `T`, which exist once.
     pub fn main_conf<T: Conf>(&self) -> &T {
         self.http
             .as_ref()
@@ -237,7 +237,7 @@ impl ConfigBuilder {
             .get()
     }
 
-    /// All settings of unit `T` at location scope, each once however many locations share it, outer ones first; for
+    /// All settings `T` at location scope, each once however many locations share it, outer ones first; for
     /// modules' `finish`.
     pub fn location_confs_mut<T: Conf>(&mut self) -> impl Iterator<Item = &mut T> {
         let http = self
@@ -247,7 +247,7 @@ impl ConfigBuilder {
         http.location_layers.all_mut()
     }
 
-    /// Calls `f` with all settings of unit `L` that a location inside a server has, each once with those of unit `S` of the
+    /// Calls `f` with all settings `L` that a location inside a server has, each once with those `S` of the
     /// first such server; for modules' `finish`.
     ///
     /// # Errors
@@ -280,14 +280,14 @@ impl ConfigBuilder {
         self.http.as_ref().map_or(0, |http| http.servers.len())
     }
 
-    /// The settings of unit `T` of a server, by its index; for modules' `finish`.
+    /// The settings `T` of a server, by its index; for modules' `finish`.
     pub fn server_conf<T: Conf>(&self, server: usize) -> &T {
         let http = self.http.as_ref();
         let http = http.expect("modules are finished inside http");
         http.server_layers.get(http.servers[server].layer)
     }
 
-    /// The settings of unit `T`, of locations, that a server itself has; for modules' `finish`.
+    /// The settings `T`, of locations, that a server itself has; for modules' `finish`.
     pub fn server_location_conf<T: Conf>(&self, server: usize) -> &T {
         let http = self.http.as_ref();
         let http = http.expect("modules are finished inside http");
@@ -295,7 +295,7 @@ impl ConfigBuilder {
         http.location_layers.get(http.locations[location].layer)
     }
 
-    /// The settings of unit `T`, of locations, that `http` itself has; for modules' `finish`.
+    /// The settings `T`, of locations, that `http` itself has; for modules' `finish`.
     pub fn http_base_conf<T: Conf>(&self) -> &T {
         let http = self.http.as_ref();
         let http = http.expect("modules are finished inside http");

@@ -28,10 +28,10 @@ macro_rules! settings {
             $( $( $(#[$xmeta])+ $vis $xfield: $xty, )* )?
         }
 
-        impl $crate::confs::Conf for $name {
-            fn unit() -> &'static $crate::confs::Unit {
-                static UNIT: $crate::confs::Unit =
-                    $crate::confs::Unit::new($crate::confs::Scope::$scope, || ::std::sync::Arc::new($name::default()));
+        impl $crate::settings_set::Conf for $name {
+            fn def() -> &'static $crate::settings_set::SettingsDef {
+                static UNIT: $crate::settings_set::SettingsDef =
+                    $crate::settings_set::SettingsDef::new($crate::settings_set::Scope::$scope, || ::std::sync::Arc::new($name::default()));
                 &UNIT
             }
 

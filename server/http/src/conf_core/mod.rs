@@ -28,20 +28,20 @@ pub use srv::{CoreSrv, NameKind, ServerName};
 use conf::{Arity, Contexts, DirectiveDef};
 
 use crate::build::ConfigBuilder;
-use crate::confs::{Conf, Unit};
 use crate::module::Inherit;
+use crate::settings_set::{Conf, SettingsDef};
 
 /// The core's structs of settings.
-pub fn units() -> Vec<&'static Unit> {
+pub fn settings_defs() -> Vec<&'static SettingsDef> {
     vec![
-        CoreSrv::unit(),
-        CoreLoc::unit(),
-        Http2Srv::unit(),
-        Http2Loc::unit(),
-        SpdySrv::unit(),
-        SpdyLoc::unit(),
-        ResolverLoc::unit(),
-        FilesMain::unit(),
+        CoreSrv::def(),
+        CoreLoc::def(),
+        Http2Srv::def(),
+        Http2Loc::def(),
+        SpdySrv::def(),
+        SpdyLoc::def(),
+        ResolverLoc::def(),
+        FilesMain::def(),
     ]
 }
 

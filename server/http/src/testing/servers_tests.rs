@@ -16,10 +16,10 @@ use server_base::upstream_request::{
 use server_base::waker::{WakeQueue, Waker};
 
 use super::PROBE;
-use crate::confs::Conf;
 use crate::exchange::{Ctx, Exchange};
 use crate::http::Http;
 use crate::module::Module;
+use crate::settings_set::Conf;
 use crate::upstream::conf::NextUpstream;
 use crate::upstream::group::{self, Groups};
 use crate::upstream::{self, Gateway, Outgoing, Target, UpstreamConf, Verdict};
@@ -308,7 +308,7 @@ impl Gateway for Test {
 /// A module with the directive `pass`.
 pub(crate) const PASS: Module = Module {
     name: "pass",
-    units: &[<Groups as Conf>::unit],
+    settings: &[<Groups as Conf>::def],
     finish: Some(group::finish),
     directives: &[&[DirectiveDef {
         name: "pass",

@@ -20,7 +20,7 @@ use super::conf::{Hidden, NextUpstream, UpstreamConf};
 use super::directives::UpstreamDirectives;
 use super::values::ResponseBuffers;
 use crate::build::ConfigBuilder;
-use crate::confs::Conf;
+use crate::settings_set::Conf;
 
 /// Settings of a module that passes requests on.
 pub trait PassesOn: Conf {

@@ -22,7 +22,7 @@ use super::{allowed, vary};
 pub(crate) const MODULE: Module = Module {
     name: "gunzip",
     directives: &[PLAIN],
-    units: &[<GunzipLoc as server_http::confs::Conf>::unit],
+    settings: &[<GunzipLoc as server_http::settings_set::Conf>::def],
     header_stage: Some(stage),
     stage_of_subrequests: true,
     dormant: true,

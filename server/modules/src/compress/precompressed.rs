@@ -26,7 +26,7 @@ pub(crate) const MODULE: Module = Module {
     name: "gzip_static",
     stands_for: &["brotli_static", "zstd_static"],
     directives: &[PLAIN],
-    units: &[<StaticLoc as server_http::confs::Conf>::unit],
+    settings: &[<StaticLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Content(handle)],
     dormant: true,
     ..Module::EMPTY

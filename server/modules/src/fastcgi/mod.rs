@@ -41,7 +41,7 @@ pub(crate) const MODULE: Module = Module {
         BUFFERED,
         SEND_LOWAT,
     ],
-    units: &[<FastCgiLoc as server_http::confs::Conf>::unit],
+    settings: &[<FastCgiLoc as server_http::settings_set::Conf>::def],
     variables: split::VARIABLES,
     finish: Some(finish::<FastCgiLoc>),
     inherits: conf::INHERITS,

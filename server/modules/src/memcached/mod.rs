@@ -31,7 +31,7 @@ use conf::MemcachedLoc;
 pub(crate) const MODULE: Module = Module {
     name: "memcached",
     directives: &[conf::ROWS, conf::PLAIN, BASIC],
-    units: &[<MemcachedLoc as server_http::confs::Conf>::unit],
+    settings: &[<MemcachedLoc as server_http::settings_set::Conf>::def],
     finish: Some(finish::<MemcachedLoc>),
     inherits: conf::INHERITS,
     ..Module::EMPTY

@@ -50,7 +50,7 @@ pub(crate) const MODULE: Module = Module {
         SEND_LOWAT,
         TRAILERS,
     ],
-    units: &[<ProxyLoc as server_http::confs::Conf>::unit],
+    settings: &[<ProxyLoc as server_http::settings_set::Conf>::def],
     variables: variables::VARIABLES,
     defaults: variables::DEFAULTS,
     finish: Some(finish::<ProxyLoc>),

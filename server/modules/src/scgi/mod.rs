@@ -36,7 +36,7 @@ pub(crate) const MODULE: Module = Module {
         HEADERS,
         BUFFERED,
     ],
-    units: &[<ScgiLoc as server_http::confs::Conf>::unit],
+    settings: &[<ScgiLoc as server_http::settings_set::Conf>::def],
     finish: Some(finish::<ScgiLoc>),
     inherits: conf::INHERITS,
     ..Module::EMPTY

@@ -36,7 +36,7 @@ pub(crate) const MODULE: Module = Module {
         HEADERS,
         BUFFERED,
     ],
-    units: &[<UwsgiLoc as server_http::confs::Conf>::unit],
+    settings: &[<UwsgiLoc as server_http::settings_set::Conf>::def],
     finish: Some(finish::<UwsgiLoc>),
     inherits: conf::INHERITS,
     ..Module::EMPTY

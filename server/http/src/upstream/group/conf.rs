@@ -18,8 +18,8 @@ use server_base::name_servers::NameServers;
 use super::GroupId;
 use crate::build::ConfigBuilder;
 use crate::conf_core::ResolverLoc;
-use crate::confs::{Conf, Scope, Unit};
 use crate::http::Http;
+use crate::settings_set::{Conf, Scope, SettingsDef};
 use crate::upstream::gateway::Target;
 
 /// The groups of a configuration, in the order in which they were first named.
@@ -116,8 +116,8 @@ pub struct Keepalive {
 }
 
 impl Conf for Groups {
-    fn unit() -> &'static Unit {
-        static UNIT: Unit = Unit::new(Scope::Main, || Arc::new(Groups::default()));
+    fn def() -> &'static SettingsDef {
+        static UNIT: SettingsDef = SettingsDef::new(Scope::Main, || Arc::new(Groups::default()));
         &UNIT
     }
 

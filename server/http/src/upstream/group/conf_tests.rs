@@ -37,7 +37,7 @@ const MODULE: Module = Module {
             Ok(())
         }),
     ]],
-    units: &[<Groups as Conf>::unit],
+    settings: &[<Groups as Conf>::def],
     finish: Some(finish),
     ..Module::EMPTY
 };
