@@ -15,7 +15,7 @@ pub struct Module {
     /// Name, as in `--without-http_NAME_module`.
     pub name: &'static str,
     /// Names of loadable modules of nginx that do what this one does, as in `ngx_http_NAME_module.so`.
-    pub stands_for: &'static [&'static str],
+    pub replaces: &'static [&'static str],
     /// Its directives.
     pub directives: &'static [&'static [DirectiveDef<ConfigBuilder>]],
     /// Its structs of settings.
@@ -31,7 +31,7 @@ pub struct Module {
     /// Its header stage is run for subrequests, too: it is about the body, not about the head that the client gets.
     pub stage_of_subrequests: bool,
     /// Handlers and header stage do nothing unless one of its directives is written; where none is, they are left out.
-    pub dormant: bool,
+    pub on_demand: bool,
     /// Called when the `http` block has been read and merged.
     pub finish: Option<Finish>,
     /// Directives that reach inner levels in another way than most.
@@ -42,7 +42,7 @@ impl Module {
     /// A module with nothing in it, to be filled by struct update.
     pub const EMPTY: Self = Self {
         name: "",
-        stands_for: &[],
+        replaces: &[],
         directives: &[],
         settings: &[],
         variables: &[],
@@ -50,7 +50,7 @@ impl Module {
         handlers: &[],
         header_stage: None,
         stage_of_subrequests: false,
-        dormant: false,
+        on_demand: false,
         finish: None,
         inherits: &[],
     };

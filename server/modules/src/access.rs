@@ -27,7 +27,7 @@ pub(crate) const MODULE: Module = Module {
     settings: &[<AccessLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Access(check)],
     inherits: &[("deny", Inherit::With("allow"))],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

@@ -21,7 +21,7 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN],
     settings: &[<AdditionLoc as server_http::settings_set::Conf>::def],
     header_stage: Some(stage),
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

@@ -41,7 +41,7 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN],
     settings: &[<AuthBasicLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Access(check)],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

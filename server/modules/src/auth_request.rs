@@ -24,7 +24,7 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN, ROWS],
     settings: &[<AuthRequestLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Access(check)],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

@@ -28,7 +28,7 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN],
     settings: &[<AutoindexLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Content(handle)],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

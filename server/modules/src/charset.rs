@@ -33,7 +33,7 @@ pub(crate) const MODULE: Module = Module {
     header_stage: Some(stage),
     stage_of_subrequests: true,
     finish: Some(check_tables),
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

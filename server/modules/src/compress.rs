@@ -45,7 +45,7 @@ pub(crate) use precompressed::MODULE as GZIP_STATIC;
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "gzip",
-    stands_for: &["brotli_filter", "zstd_filter"],
+    replaces: &["brotli_filter", "zstd_filter"],
     directives: settings::DIRECTIVES,
     settings: &[
         <CompressMain as server_http::settings_set::Conf>::def,
@@ -72,7 +72,7 @@ pub(crate) const MODULE: Module = Module {
         },
     ],
     header_stage: Some(stage),
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

@@ -37,7 +37,7 @@ pub(crate) const MODULE: Module = Module {
     settings: &[<DavLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Content(handle)],
     finish: Some(finish),
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

@@ -24,7 +24,7 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN, ROWS],
     settings: &[<EarlyLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::PreAccess(hint)],
-    dormant: true,
+    on_demand: true,
     finish: Some(warn_of_missing_conditions),
     ..Module::EMPTY
 };

@@ -28,7 +28,7 @@ pub(crate) const MODULE: Module = Module {
     handlers: &[Handler::Log(forget)],
     header_stage: Some(stage),
     finish: Some(finish),
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

@@ -36,7 +36,7 @@ pub(crate) const MODULE: Module = Module {
     handlers: &[Handler::PreAccess(refuse)],
     header_stage: Some(stage),
     inherits: &[("freeze_manifest", Inherit::Around)],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

@@ -25,7 +25,7 @@ pub(crate) const MODULE: Module = Module {
         ("add_header", module::Inherit::As("add_header_inherit")),
         ("add_trailer", module::Inherit::As("add_trailer_inherit")),
     ],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

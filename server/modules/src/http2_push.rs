@@ -27,7 +27,7 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN, ROWS],
     settings: &[<PushLoc as server_http::settings_set::Conf>::def],
     header_stage: Some(stage),
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

@@ -42,7 +42,7 @@ pub(crate) const MODULE: Module = Module {
         doc: "PASSED, REJECTED or REJECTED_DRY_RUN",
     }],
     handlers: &[Handler::PreAccess(handle)],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

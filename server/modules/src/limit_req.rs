@@ -45,7 +45,7 @@ pub(crate) const MODULE: Module = Module {
         doc: "PASSED, DELAYED, REJECTED, DELAYED_DRY_RUN or REJECTED_DRY_RUN",
     }],
     handlers: &[Handler::PreAccess(handle)],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

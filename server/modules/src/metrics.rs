@@ -25,7 +25,7 @@ pub(crate) const MODULE: Module = Module {
     name: "metrics",
     directives: &[ROWS],
     handlers: &[Handler::Log(count)],
-    dormant: true,
+    on_demand: true,
     inherits: &[("metrics", Inherit::Blocks)],
     ..Module::EMPTY
 };

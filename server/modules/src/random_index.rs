@@ -21,7 +21,7 @@ pub(crate) const MODULE: Module = Module {
     settings: &[<RandomIndexLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Content(handle)],
     inherits: &[("random_index", Inherit::Around)],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

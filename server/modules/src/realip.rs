@@ -29,7 +29,7 @@ pub(crate) const MODULE: Module = Module {
     settings: &[<RealIpLoc as server_http::settings_set::Conf>::def],
     variables: VARIABLES,
     handlers: &[Handler::PostRead(replace), Handler::PreAccess(replace)],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

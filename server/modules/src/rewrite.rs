@@ -42,7 +42,7 @@ pub(crate) const MODULE: Module = Module {
         ("break", Inherit::Step),
         ("if", Inherit::Step),
     ],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

@@ -27,7 +27,7 @@ pub(crate) const MODULE: Module = Module {
     settings: &[<TimingLoc as Conf>::def],
     header_stage: Some(stage),
     finish: Some(finish),
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

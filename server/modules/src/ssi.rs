@@ -50,7 +50,7 @@ pub(crate) const MODULE: Module = Module {
     ],
     header_stage: Some(stage),
     stage_of_subrequests: true,
-    dormant: true,
+    on_demand: true,
     finish: Some(finish),
     ..Module::EMPTY
 };

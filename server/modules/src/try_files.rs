@@ -22,7 +22,7 @@ pub(crate) const MODULE: Module = Module {
     settings: &[<TryLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::PreContent(handle)],
     inherits: &[("try_files", Inherit::Never)],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

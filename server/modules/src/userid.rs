@@ -54,7 +54,7 @@ pub(crate) const MODULE: Module = Module {
     }],
     header_stage: Some(stage),
     finish: Some(finish),
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

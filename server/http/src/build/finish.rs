@@ -57,7 +57,7 @@ impl ConfigBuilder {
         }
         let location_confs = draft.location_layers.finish();
         let locations = flatten(draft.locations, &location_confs, &parents, &mut servers);
-        let modules = self.awake();
+        let modules = self.active_modules();
         let module_handlers: Vec<_> = modules.iter().map(|m| (m.name, m.handlers)).collect();
         let http = Http {
             main,
@@ -120,13 +120,13 @@ impl ConfigBuilder {
     }
 
     /// The modules whose handlers and stages have something to do under this configuration.
-    fn awake(&self) -> Vec<&'static Module> {
+    fn active_modules(&self) -> Vec<&'static Module> {
         let named = |module: &Module| {
             let mut rows = module.directives.iter().copied().flatten();
             rows.any(|row| self.named.contains(row.name))
         };
         let modules = self.modules.iter().copied();
-        modules.filter(|m| !m.dormant || named(m)).collect()
+        modules.filter(|m| !m.on_demand || named(m)).collect()
     }
 
     /// Merges every level with the one around it.

@@ -163,7 +163,7 @@ const SLEEPER: Module = Module {
     handlers: &[Handler::Content(|_, _| Content::Status(418))],
     header_stage: Some(|_, _| Ok(())),
     stage_of_subrequests: true,
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 /// The same, and always awake; its header stage is about heads alone.

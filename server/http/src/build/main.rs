@@ -346,7 +346,7 @@ fn load_module(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
         .and_then(|n| n.strip_suffix("_module.so"))
         .unwrap_or(file);
     let mut modules = b.modules.iter();
-    if modules.any(|m| m.name == name || m.stands_for.contains(&name)) {
+    if modules.any(|m| m.name == name || m.replaces.contains(&name)) {
         b.notice(ConfError::word(
             d,
             d.word(0),

@@ -25,7 +25,7 @@ pub(crate) const MODULE: Module = Module {
     settings: &[<GunzipLoc as server_http::settings_set::Conf>::def],
     header_stage: Some(stage),
     stage_of_subrequests: true,
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 

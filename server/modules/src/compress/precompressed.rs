@@ -24,11 +24,11 @@ use crate::file;
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "gzip_static",
-    stands_for: &["brotli_static", "zstd_static"],
+    replaces: &["brotli_static", "zstd_static"],
     directives: &[PLAIN],
     settings: &[<StaticLoc as server_http::settings_set::Conf>::def],
     handlers: &[Handler::Content(handle)],
-    dormant: true,
+    on_demand: true,
     ..Module::EMPTY
 };
 
