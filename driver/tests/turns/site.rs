@@ -275,10 +275,10 @@ struct Until(u64);
 /// Waits so many milliseconds; true when they are over.
 fn has_waited(x: &mut Exchange, cx: &Ctx<'_>, ms: u64) -> bool {
     let now_ms = cx.clock.mono_ms;
-    let until_ms = match x.guards.get::<Until>() {
+    let until_ms = match x.extensions.get::<Until>() {
         Some(until) => until.0,
         None => {
-            x.guards.push(Until(now_ms + ms));
+            x.extensions.push(Until(now_ms + ms));
             now_ms + ms
         }
     };
@@ -308,7 +308,7 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         }
         "wait" if !has_waited(x, cx, number(1)) => return Content::Wait,
         "hint" => {
-            if x.guards.get::<Until>().is_none() {
+            if x.extensions.get::<Until>().is_none() {
                 let mut hints = ResponseHead::default();
                 hints.push(b"Link", b"</a>");
                 hints.status = 103;

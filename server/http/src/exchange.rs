@@ -3,11 +3,11 @@
 //! Exchanges are boxed, pooled by the driver and reused: [`Exchange::begin`] makes one ready, buffers keep their
 //! capacity. Nothing here knows which protocol carries the exchange or how its connection waits.
 
-mod ahead;
 mod arrival;
 mod body;
 mod body_source;
-mod guards;
+mod early_responses;
+mod extensions;
 mod log;
 mod matching;
 mod rate;
@@ -33,19 +33,19 @@ use server_base::waker::{WakeKey, Waker};
 
 use crate::conf_core::CoreLoc;
 use crate::handler::Phase;
+use crate::host_cache::HostCache;
 use crate::http::{Http, LocalHttp, Location, PortAddr, Server};
-use crate::known_host::KnownHost;
 use crate::request_body::RequestBody;
 use crate::settings_set::Conf;
 use crate::timing::{Sampled, Timings};
 use crate::trace::Trace;
 use crate::upstream::Upstream;
 
-pub use ahead::{Ahead, HINTS_MAX};
 pub use arrival::OnArrival;
-pub use body::{Act, BodyStage, Broken, Pulled};
+pub use body::{BodyStage, Broken, Pulled, StageStatus};
 pub use body_source::{BodyRead, BodySource};
-pub use guards::{Guards, Lease};
+pub use early_responses::{EarlyResponses, HINTS_MAX};
+pub use extensions::{DropGuard, Extensions};
 pub use rate::Rate;
 pub use server_base::context::{BODY_BUDGET_BYTES, Ctx, Env};
 pub use server_base::peer::Peer;
@@ -182,7 +182,7 @@ pub struct Exchange {
     /// `$host` as the client named it, lower-cased and without port; empty if it named none.
     pub host: Vec<u8>,
     /// The host that was read last in this memory.
-    pub(crate) known_host: KnownHost,
+    pub(crate) host_cache: HostCache,
     /// Port in the request's host, where there was one.
     pub host_port: Option<u16>,
     /// `$uri`: normalised, then rewritten.
@@ -235,7 +235,7 @@ pub struct Exchange {
     slots: Vec<Option<Vec<u8>>>,
     known: Vec<bool>,
     /// What modules keep with the exchange until it ends.
-    pub guards: Guards,
+    pub extensions: Extensions,
     /// Progress.
     pub state: State,
     /// What the rest of the body waits for, if it does: as [`Exchange::pull`] found it.
@@ -278,7 +278,7 @@ pub struct Exchange {
     /// The memory of that of an earlier request.
     pub(crate) spare_upstream: Option<Box<Upstream>>,
     /// What leaves ahead of the response, if anything does.
-    pub ahead: Option<Box<Ahead>>,
+    pub early_responses: Option<Box<EarlyResponses>>,
     /// Bytes on the wire of the response head and of what leaves ahead of it.
     pub header_bytes: u64,
     /// When it came how far, where the configuration asks for that.
@@ -308,7 +308,7 @@ impl Exchange {
             head: RequestHead::default(),
             method: Method::Get,
             host: Vec::new(),
-            known_host: KnownHost::default(),
+            host_cache: HostCache::default(),
             host_port: None,
             uri: Vec::new(),
             args: Vec::new(),
@@ -336,7 +336,7 @@ impl Exchange {
             failed_match: FailedMatch::None,
             slots: Vec::new(),
             known: Vec::new(),
-            guards: Guards::default(),
+            extensions: Extensions::default(),
             state: State::Running,
             pull_wait: None,
             waker: None,
@@ -359,7 +359,7 @@ impl Exchange {
             on_end: None,
             upstream: None,
             spare_upstream: None,
-            ahead: None,
+            early_responses: None,
             header_bytes: 0,
             timings: Timings::default(),
             sampled: Sampled::default(),
@@ -405,7 +405,7 @@ impl Exchange {
         self.slots.resize(slots, None);
         self.known.clear();
         self.known.resize(slots, false);
-        self.guards.clear();
+        self.extensions.clear();
         self.state = State::Running;
         self.pull_wait = None;
         self.ignore_abort = false;
@@ -429,8 +429,8 @@ impl Exchange {
         if self.upstream.is_some() {
             self.upstream = None;
         }
-        if self.ahead.is_some() {
-            self.ahead = None;
+        if self.early_responses.is_some() {
+            self.early_responses = None;
         }
         self.header_bytes = 0;
         self.timings = Timings::default();

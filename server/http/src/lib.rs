@@ -6,7 +6,6 @@
 //! [`server_base`].
 #![forbid(unsafe_code)]
 
-pub mod agent;
 pub mod build;
 pub mod builtin;
 pub mod certificates;
@@ -15,8 +14,8 @@ pub mod conf_core;
 pub mod exchange;
 pub mod handler;
 mod hash_table;
+mod host_cache;
 pub mod http;
-mod known_host;
 pub mod location;
 pub mod meters;
 pub mod module;
@@ -37,6 +36,7 @@ pub mod texts;
 pub mod timing;
 pub mod trace;
 pub mod upstream;
+pub mod user_agent;
 pub mod value;
 pub mod vars;
 

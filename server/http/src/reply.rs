@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use engines::http::{BodyLength, Chunk, Escape, FieldId, Method, ResponseHead, Version, escape};
 
-use crate::agent::Browser;
 use crate::conf_core::{CoreLoc, CoreSrv, ErrorPage, ServerTokens};
 use crate::debug_http;
 use crate::exchange::{Ctx, Exchange, Peer, Reply, State};
@@ -15,6 +14,7 @@ use crate::http::Http;
 use crate::phases;
 use crate::status_page::{refresh_page, status_page};
 use crate::trace::Event;
+use crate::user_agent::Browser;
 use server_base::regex::FailedMatch;
 
 /// Answers with a status: an error page if one is configured, else a page of our own.

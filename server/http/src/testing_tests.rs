@@ -70,7 +70,7 @@ impl Ran {
 
     /// Has handlers react from here on: those of subrequests, since its own have run.
     pub(crate) fn react(&mut self, reactions: &[(&'static str, Reaction)]) {
-        let script = self.x.guards.get_mut::<Script>().expect("it was begun");
+        let script = self.x.extensions.get_mut::<Script>().expect("it was begun");
         script.reactions.extend(reactions.iter().copied());
     }
 }
@@ -183,7 +183,7 @@ impl World {
     /// The same with an exchange that was changed before.
     pub(crate) fn begin(&mut self, mut x: Exchange, reactions: &[(&'static str, Reaction)]) -> Ran {
         let ran = Rc::default();
-        x.guards.push(Script {
+        x.extensions.push(Script {
             ran: Rc::clone(&ran),
             reactions: reactions.iter().copied().collect(),
         });
@@ -360,7 +360,7 @@ struct Script {
 }
 
 fn react(name: &'static str, x: &mut Exchange, cx: &mut Ctx<'_>) -> Outcome {
-    let Some(script) = x.guards.get_mut::<Script>() else {
+    let Some(script) = x.extensions.get_mut::<Script>() else {
         return Outcome::Next;
     };
     script.ran.borrow_mut().push(name);

@@ -10,11 +10,11 @@ use std::rc::Rc;
 use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
 use engines::http::FieldId;
 use server_base::shared_list::SharedList;
-use server_http::agent;
 use server_http::build::ConfigBuilder;
 use server_http::exchange::Exchange;
 use server_http::module::Module;
 use server_http::settings;
+use server_http::user_agent;
 use server_http::vars::Variable;
 
 /// The module.
@@ -39,7 +39,7 @@ pub(crate) const MODULE: Module = Module {
             name: "msie",
             read: |x, _, _, out| {
                 let agent = x.head.field(FieldId::UserAgent);
-                if let Some(agent::Browser::Msie { .. }) = agent.map(agent::Browser::of) {
+                if let Some(user_agent::Browser::Msie { .. }) = agent.map(user_agent::Browser::of) {
                     out.push(b'1');
                 }
                 true

@@ -29,7 +29,7 @@ use std::rc::Rc;
 use engines::http::{Chunk, FieldId, Method};
 use server_base::memory;
 use server_http::debug_http;
-use server_http::exchange::{Ctx, Exchange, Lease};
+use server_http::exchange::{Ctx, DropGuard, Exchange};
 use server_http::module::Module;
 use server_http::vars::Variable;
 
@@ -154,7 +154,7 @@ fn compress(
     }
     announce(x, coding);
     let ratio = Rc::new(Ratio::new(coding));
-    x.guards.set(Rc::clone(&ratio));
+    x.extensions.set(Rc::clone(&ratio));
     match made {
         Some(made) => {
             ratio.count(length.unwrap_or_default() as usize, made.len() as usize);
@@ -205,12 +205,12 @@ fn whole_form(
     let made = whole::compress(x, cx, params)?;
     claim.shrink(made.len() as u64);
     let Some(keep) = keep else {
-        x.guards.push(Lease::new(claim));
+        x.extensions.push(DropGuard::new(claim));
         return Some(Chunk::Owned(made));
     };
     let form: Rc<[u8]> = made.into();
     if !keep.keep(&form) {
-        x.guards.push(Lease::new(claim));
+        x.extensions.push(DropGuard::new(claim));
     }
     Some(Chunk::from(form))
 }

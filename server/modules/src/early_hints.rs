@@ -115,7 +115,7 @@ pub(crate) fn are_wanted(x: &mut Exchange, cx: &mut Ctx<'_>) -> bool {
 fn hint(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     if x.loc::<EarlyLoc>(&x.http).links.is_empty()
         || x.head.version < Version::Http11
-        || x.ahead.is_some()
+        || x.early_responses.is_some()
         || x.err_status != 0
     {
         return Step::Next;

@@ -116,7 +116,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     }
     targets.retain(|target| is_path(x, target));
     if !targets.is_empty() {
-        x.ahead.get_or_insert_default().pushes = targets;
+        x.early_responses.get_or_insert_default().pushes = targets;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use server_base::errlog::Shown;
 use server_base::zone::{self, Full, Zone};
 use server_http::build::ConfigBuilder;
 use server_http::debug_http;
-use server_http::exchange::{Ctx, Exchange, Lease};
+use server_http::exchange::{Ctx, DropGuard, Exchange};
 use server_http::module::{Handler, Module, Step};
 use server_http::settings;
 use server_http::value::Value;
@@ -31,7 +31,7 @@ pub(crate) const MODULE: Module = Module {
     ],
     variables: &[Variable {
         name: "limit_conn_status",
-        read: |x, _, _, out| match x.guards.get::<Outcome>() {
+        read: |x, _, _, out| match x.extensions.get::<Outcome>() {
             Some(outcome) => {
                 out.extend_from_slice(outcome.name().as_bytes());
                 true
@@ -204,7 +204,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     let http = Rc::clone(&x.http);
     let conf: &LimitConnLoc = x.loc(&http);
     // It has been counted before an internal redirect, as in nginx.
-    if conf.limits.is_empty() || x.guards.get::<Outcome>().is_some() {
+    if conf.limits.is_empty() || x.extensions.get::<Outcome>().is_some() {
         return Step::Next;
     }
     let main: &LimitConnMain = http.main();
@@ -217,9 +217,9 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
             continue;
         };
         debug_http!(x, "limit conn: \"{}\" of {}", Shown(&key), limit.most);
-        x.guards.set(Outcome::Passed);
+        x.extensions.set(Outcome::Passed);
         match hold(zone, key, limit.most) {
-            Ok(held) => x.guards.push(Lease::new(held)),
+            Ok(held) => x.extensions.push(DropGuard::new(held)),
             Err(why) => return refuse(x, conf, zone, &why),
         }
     }
@@ -253,12 +253,12 @@ fn refuse(x: &mut Exchange, conf: &LimitConnLoc, zone: &ConnZone, why: &Refused)
             ),
         );
     }
-    x.guards.release();
+    x.extensions.release();
     if dry {
-        x.guards.set(Outcome::RejectedDryRun);
+        x.extensions.set(Outcome::RejectedDryRun);
         return Step::Next;
     }
-    x.guards.set(Outcome::Rejected);
+    x.extensions.set(Outcome::Rejected);
     Step::Status(conf.status.0)
 }
 

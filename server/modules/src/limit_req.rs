@@ -34,7 +34,7 @@ pub(crate) const MODULE: Module = Module {
     ],
     variables: &[Variable {
         name: "limit_req_status",
-        read: |x, _, _, out| match x.guards.get::<Outcome>() {
+        read: |x, _, _, out| match x.extensions.get::<Outcome>() {
             Some(outcome) => {
                 out.extend_from_slice(outcome.name().as_bytes());
                 true
@@ -239,7 +239,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     let http = Rc::clone(&x.http);
     let conf: &LimitReqLoc = x.loc(&http);
     // It has been counted before a wait or an internal redirect, as in nginx.
-    if conf.limits.is_empty() || x.guards.get::<Outcome>().is_some() {
+    if conf.limits.is_empty() || x.extensions.get::<Outcome>().is_some() {
         return Step::Next;
     }
     let main: &LimitReqMain = http.main();
@@ -334,17 +334,17 @@ fn refuse(x: &mut Exchange, conf: &LimitReqLoc, zone: &ReqZone, excess: Option<u
         ),
     }
     if dry {
-        x.guards.set(Outcome::RejectedDryRun);
+        x.extensions.set(Outcome::RejectedDryRun);
         return Step::Next;
     }
-    x.guards.set(Outcome::Rejected);
+    x.extensions.set(Outcome::Rejected);
     Step::Status(conf.status.0)
 }
 
 /// Lets a request pass, at once or after the delay.
 fn pass(x: &mut Exchange, cx: &Ctx<'_>, conf: &LimitReqLoc, delay: &Delay<'_>) -> Step {
     let Some(zone) = delay.zone else {
-        x.guards.set(Outcome::Passed);
+        x.extensions.set(Outcome::Passed);
         return Step::Next;
     };
     let dry = *conf.dry_run;
@@ -359,10 +359,10 @@ fn pass(x: &mut Exchange, cx: &Ctx<'_>, conf: &LimitReqLoc, delay: &Delay<'_>) -
         ),
     );
     if dry {
-        x.guards.set(Outcome::DelayedDryRun);
+        x.extensions.set(Outcome::DelayedDryRun);
         return Step::Next;
     }
-    x.guards.set(Outcome::Delayed);
+    x.extensions.set(Outcome::Delayed);
     x.state = State::Waiting(Wait::until(cx.clock.mono_ms.saturating_add(delay.ms)));
     Step::Wait
 }

@@ -33,7 +33,7 @@ pub(crate) const MODULE: Module = Module {
         },
         Variable {
             name: "secure_link_expires",
-            read: |x, _, _, out| match x.guards.get::<Link>() {
+            read: |x, _, _, out| match x.extensions.get::<Link>() {
                 Some(link) => append(&link.expires, out),
                 None => false,
             },
@@ -149,11 +149,11 @@ struct Link {
 
 /// The link of a request; it is looked at once.
 fn looked_at(x: &mut Exchange, cx: &mut Ctx<'_>) -> Link {
-    if let Some(link) = x.guards.get::<Link>() {
+    if let Some(link) = x.extensions.get::<Link>() {
         return link.clone();
     }
     // What is evaluated on the way may use the variables itself: `$secure_link_expires` is part of what is hashed.
-    x.guards.push(Link::default());
+    x.extensions.push(Link::default());
     let http = Rc::clone(&x.http);
     let conf: &SecureLinkLoc = x.loc(&http);
     let mut link = Link::default();
@@ -166,7 +166,7 @@ fn looked_at(x: &mut Exchange, cx: &mut Ctx<'_>) -> Link {
             let given = given.to_vec(x, cx);
             if let Some((hash, expires)) = parse(&given) {
                 link.expires = expires.map(|(text, _)| text.to_vec());
-                x.guards.set(link.clone());
+                x.extensions.set(link.clone());
                 let hashed = md5.to_vec(x, cx);
                 let right = decode(hash).is_some_and(|hash| equal(&hash, &Md5::digest(hashed)));
                 let expired = expires.is_some_and(|(_, at)| at < cx.clock.unix_s());
@@ -176,7 +176,7 @@ fn looked_at(x: &mut Exchange, cx: &mut Ctx<'_>) -> Link {
         }
         _ => {}
     }
-    x.guards.set(link.clone());
+    x.extensions.set(link.clone());
     link
 }
 

@@ -102,7 +102,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
 struct TimeFormat(Vec<u8>);
 
 fn put_date(x: &Exchange, cx: &Ctx<'_>, offset_s: Option<i32>, out: &mut Vec<u8>) -> bool {
-    let format = x.guards.get::<TimeFormat>();
+    let format = x.extensions.get::<TimeFormat>();
     let format = format.map_or(TIMEFMT, |format| format.0.as_slice());
     out.extend_from_slice(&time::format(cx.clock.unix_s(), offset_s, format));
     true

@@ -255,11 +255,11 @@ struct Known {
 
 /// What is known of the client; its cookie is read once.
 fn known(x: &mut Exchange, conf: &UseridLoc) -> Known {
-    match x.guards.get::<Known>() {
+    match x.extensions.get::<Known>() {
         Some(known) if known.name == conf.name.0 => known.clone(),
         _ => {
             let known = read(x, &conf.name.0);
-            x.guards.set(known.clone());
+            x.extensions.set(known.clone());
             known
         }
     }
@@ -305,7 +305,7 @@ fn issue(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &UseridLoc) -> Known {
                 && !cookie::is_marked(&known.cookie, mark)
             {
                 known.set = Some(got);
-                x.guards.set(known.clone());
+                x.extensions.set(known.clone());
             }
             return known;
         }
@@ -329,7 +329,7 @@ fn issue(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &UseridLoc) -> Known {
             cookie::version_2(server, time, pid)
         }
     });
-    x.guards.set(known.clone());
+    x.extensions.set(known.clone());
     known
 }
 
@@ -392,7 +392,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
         true => cookie::mark_again(&known.cookie, conf.mark.0),
         false => cookie::encode(uid, conf.mark.0),
     };
-    x.guards.set(known);
+    x.extensions.set(known);
     let cookie = cookie::field(conf, &value, cx.clock.unix_s());
     let fields = &mut x.reply.fields;
     fields.push_id(FieldId::SetCookie, b"Set-Cookie", &cookie);

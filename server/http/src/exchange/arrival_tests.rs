@@ -13,14 +13,14 @@ struct Told(VecDeque<Vec<u8>>);
 
 fn tell(x: &mut Exchange, _: &mut Ctx<'_>) {
     let uri = x.uri.clone();
-    match x.guards.get_mut::<Told>() {
+    match x.extensions.get_mut::<Told>() {
         Some(told) => told.0.push_back(uri),
-        None => x.guards.push(Told(VecDeque::from([uri]))),
+        None => x.extensions.push(Told(VecDeque::from([uri]))),
     }
 }
 
 fn told(x: &mut Exchange) -> String {
-    let told = x.guards.take::<Told>().unwrap_or_default();
+    let told = x.extensions.take::<Told>().unwrap_or_default();
     let told: Vec<_> = told
         .0
         .iter()

@@ -62,13 +62,13 @@ pub trait BodyStage {
         _: &mut Exchange,
         _: &mut Ctx<'_>,
         _: &mut VecDeque<Chunk>,
-    ) -> Result<Act, Broken> {
-        Ok(Act::Idle)
+    ) -> Result<StageStatus, Broken> {
+        Ok(StageStatus::Idle)
     }
 }
 
 /// What [`BodyStage::act`] has done.
-pub enum Act {
+pub enum StageStatus {
     /// Nothing is left to be done with what it was given.
     Idle,
     /// Some of it; it is to be asked again.

@@ -204,7 +204,7 @@ impl Exchange {
         swap(&mut self.host, &mut child.host);
         swap(&mut self.slots, &mut child.slots);
         swap(&mut self.known, &mut child.known);
-        swap(&mut self.guards, &mut child.guards);
+        swap(&mut self.extensions, &mut child.extensions);
         swap(&mut self.request_id, &mut child.request_id);
         swap(&mut self.request_body, &mut child.request_body);
         swap(&mut self.subrequests.begun, &mut child.subrequests.begun);

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use engines::http::Chunk;
 use server_base::errlog::{Level, Shown};
 
-use super::body::{Act, BodyStage, Broken, Stepped};
+use super::body::{BodyStage, Broken, StageStatus, Stepped};
 use super::subrequest::{Subrequest, go_on};
 use super::{Ctx, Exchange, Pulled, State, Wait};
 use crate::{phases, reply};
@@ -385,9 +385,9 @@ impl Exchange {
                 return Ok(Own::Chunk(chunk));
             }
             match self.act(last, cx)? {
-                Act::Idle => {}
-                Act::Again => continue,
-                Act::Join(child) => return Ok(Own::Subrequest(child)),
+                StageStatus::Idle => {}
+                StageStatus::Again => continue,
+                StageStatus::Join(child) => return Ok(Own::Subrequest(child)),
             }
             let stages = (0..=last).rev();
             match stages
@@ -402,7 +402,7 @@ impl Exchange {
     }
 
     /// Lets a stage work that needs its exchange.
-    fn act(&mut self, i: usize, cx: &mut Ctx<'_>) -> Result<Act, Broken> {
+    fn act(&mut self, i: usize, cx: &mut Ctx<'_>) -> Result<StageStatus, Broken> {
         let mut stage = std::mem::replace(&mut self.stages[i], Box::new(Placeholder));
         let mut out = std::mem::take(&mut self.stage_queues[i].out);
         let act = stage.act(self, cx, &mut out);

@@ -156,12 +156,16 @@ fn the_log_of_a_subrequest_has_its_bytes() {
     ran.react(&[
         // Deeper ones end first: their bytes count in those of the ones above them.
         ("log", |x, _| {
-            x.guards.push(x.bytes_sent);
+            x.extensions.push(x.bytes_sent);
             Outcome::Next
         }),
     ]);
     world.pull(&mut ran.x);
-    assert_eq!(ran.x.guards.get::<u64>(), Some(&1), "the body of /nest/0");
+    assert_eq!(
+        ran.x.extensions.get::<u64>(),
+        Some(&1),
+        "the body of /nest/0"
+    );
     assert_eq!(
         ran.x.bytes_sent, 0,
         "those of the parent are counted by who sends them"

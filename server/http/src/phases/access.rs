@@ -30,7 +30,7 @@ struct Since {
 
 /// Has the delay of the refusal that follows count from this time, monotonic milliseconds: a handler that waited began then.
 pub fn delay_counts_from(x: &mut Exchange, since_ms: u64) {
-    x.guards.set(Since { ms: since_ms });
+    x.extensions.set(Since { ms: since_ms });
 }
 
 /// Runs the handlers; a subrequest may go wherever the request that it belongs to leads it.
@@ -86,7 +86,7 @@ pub(super) fn decide(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
 /// Waits for the end of `auth_delay`; false once it is over, or if there is none. Waking too early does no harm.
 fn hold(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) -> bool {
     let now_ms = cx.clock.mono_ms;
-    let until_ms = match x.guards.get::<Held>() {
+    let until_ms = match x.extensions.get::<Held>() {
         Some(held) => held.until_ms,
         None => {
             let delay_ms = x.core_loc(http).auth_delay.0;
@@ -94,15 +94,18 @@ fn hold(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) -> bool {
                 return false;
             }
             x.log(Level::Info, format_args!("delaying unauthorized request"));
-            let since_ms = x.guards.take::<Since>().map_or(now_ms, |since| since.ms);
+            let since_ms = x
+                .extensions
+                .take::<Since>()
+                .map_or(now_ms, |since| since.ms);
             let until_ms = since_ms.saturating_add(delay_ms);
-            x.guards.push(Held { until_ms });
+            x.extensions.push(Held { until_ms });
             until_ms
         }
     };
     if now_ms >= until_ms {
         // Its error page may refuse it once more.
-        x.guards.drop_all::<Held>();
+        x.extensions.drop_all::<Held>();
         return false;
     }
     x.state = State::Waiting(Wait::until(until_ms));

@@ -11,7 +11,7 @@ use crate::testing::{Ran, Reaction, START_MS, World, get};
 fn ask(world: &mut World, first: Outcome, second: Outcome) -> Ran {
     // Reactions are plain functions: what they decide comes with the exchange.
     let mut x = world.exchange(&get("/say/in"));
-    x.guards.push([first, second]);
+    x.extensions.push([first, second]);
     world.begin(
         x,
         &[
@@ -22,7 +22,7 @@ fn ask(world: &mut World, first: Outcome, second: Outcome) -> Ran {
 }
 
 fn decision(x: &mut Exchange, at: usize) -> Outcome {
-    let decisions = x.guards.get::<[Outcome; 2]>();
+    let decisions = x.extensions.get::<[Outcome; 2]>();
     decisions.map_or(Next, |decisions| decisions[at])
 }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use engines::http::Chunk;
 
 use super::{Ran, World, get};
-use crate::exchange::{Act, BodyStage, Broken, Ctx, Exchange, Subrequest};
+use crate::exchange::{BodyStage, Broken, Ctx, Exchange, StageStatus, Subrequest};
 
 /// What a page is made of.
 pub(crate) enum Part {
@@ -46,12 +46,12 @@ impl BodyStage for Page {
         x: &mut Exchange,
         cx: &mut Ctx<'_>,
         out: &mut VecDeque<Chunk>,
-    ) -> Result<Act, Broken> {
+    ) -> Result<StageStatus, Broken> {
         if !*self.0.begun.borrow() {
-            return Ok(Act::Idle);
+            return Ok(StageStatus::Idle);
         }
         let Some(part) = self.0.left.borrow_mut().pop_front() else {
-            return Ok(Act::Idle);
+            return Ok(StageStatus::Idle);
         };
         let mut open = |uri: &str| {
             Subrequest::open(x, cx, uri.as_bytes(), b"").map_err(|_| Broken("too many"))
@@ -59,7 +59,7 @@ impl BodyStage for Page {
         let child = match part {
             Part::Text(text) => {
                 out.push_back(Chunk::Owned(text.into()));
-                return Ok(Act::Again);
+                return Ok(StageStatus::Again);
             }
             Part::Subrequest(uri) => open(uri)?,
             Part::Waited(uri) => open(uri)?.waited(),
@@ -72,7 +72,7 @@ impl BodyStage for Page {
                 })
             }
         };
-        Ok(Act::Join(Box::new(child)))
+        Ok(StageStatus::Join(Box::new(child)))
     }
 }
 

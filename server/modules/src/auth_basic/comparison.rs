@@ -52,7 +52,7 @@ struct Pending {
 /// Answers a question, or goes on with it.
 pub(super) fn ask(x: &mut Exchange, cx: &mut Ctx<'_>, question: Question) -> Answer {
     // A body that breaks off meanwhile leads to an error page, which may ask something else.
-    match x.guards.take::<Pending>() {
+    match x.extensions.take::<Pending>() {
         Some(pending) if pending.question == question => look(x, cx, pending),
         _ => begin(x, cx, question),
     }
@@ -104,7 +104,7 @@ fn look(x: &mut Exchange, cx: &Ctx<'_>, pending: Pending) -> Answer {
         Progress::Pending => {
             pending.job.wakes(x.waker(cx).remote());
             x.state = State::Waiting(Wait::woken());
-            x.guards.push(pending);
+            x.extensions.push(pending);
             Answer::Wait
         }
         Progress::Done(verdict) => {

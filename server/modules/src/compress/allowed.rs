@@ -6,8 +6,8 @@
 use engines::http::{FieldId, Version, parse_http_date};
 use server_base::errlog::Level;
 use server_base::regex::Regex;
-use server_http::agent::Browser;
 use server_http::exchange::{Ctx, Exchange};
+use server_http::user_agent::Browser;
 
 use super::accept::Accepted;
 use super::coding::Coding;

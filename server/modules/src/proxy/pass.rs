@@ -241,7 +241,7 @@ pub(super) fn target(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> 
         parse(rest).map_err(|why| refuse(x, &format!("{why} in upstream \"{}\"", Shown(rest))))?;
     let target = group::target(&http, &parsed.host, parsed.port, HTTP_PORT)
         .map_err(|text| refuse(x, &text))?;
-    x.guards.set(Made(parsed.parts));
+    x.extensions.set(Made(parsed.parts));
     Ok(target)
 }
 
@@ -249,7 +249,7 @@ pub(super) fn target(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> 
 pub(super) fn parts<'x>(x: &'x Exchange, http: &'x Http) -> Option<&'x UrlParts> {
     match x.loc::<ProxyLoc>(http).pass.as_deref()? {
         Pass::Fixed(fixed) => Some(&fixed.parts),
-        Pass::Computed(_) => x.guards.get::<Made>().map(|made| &made.0),
+        Pass::Computed(_) => x.extensions.get::<Made>().map(|made| &made.0),
     }
 }
 

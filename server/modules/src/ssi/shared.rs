@@ -20,10 +20,10 @@ pub(super) struct Shared {
 impl Shared {
     /// That of an exchange.
     pub(super) fn of(x: &mut Exchange) -> &mut Self {
-        if x.guards.get::<Self>().is_none() {
-            x.guards.push(Self::default());
+        if x.extensions.get::<Self>().is_none() {
+            x.extensions.push(Self::default());
         }
-        x.guards.get_mut().expect("it was put there above")
+        x.extensions.get_mut().expect("it was put there above")
     }
 
     /// A variable that was set, or a group of the last expression.
