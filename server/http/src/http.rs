@@ -19,7 +19,7 @@ use server_base::listen::Listen;
 use server_base::opened::OpenedLogs;
 use server_base::periodic_task::PeriodicTask;
 
-use crate::certificates::LateCertificates;
+use crate::certificates::DynamicCertificates;
 use crate::conf_core::{CoreLoc, Http2Srv};
 use crate::exchange::{Ctx, Exchange};
 use crate::handler::{Content, Handler, Handlers, HeaderStage};
@@ -126,7 +126,7 @@ pub struct Server {
     /// How TLS is spoken, where the server has a certificate or refuses handshakes.
     pub tls: Option<Arc<tls::Config>>,
     /// What loads its certificates for each handshake, where variables name them.
-    pub certificates: Option<Arc<dyn LateCertificates>>,
+    pub certificates: Option<Arc<dyn DynamicCertificates>>,
 }
 
 /// A content handler that a directive installed in a location.

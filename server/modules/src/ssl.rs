@@ -10,10 +10,10 @@
 mod build;
 mod cache;
 mod commands;
+mod dynamic;
 mod fault;
 mod files;
 mod known;
-mod late;
 mod read;
 mod rows;
 mod sessions;

@@ -8,7 +8,7 @@ use conf::{Directive, Pos};
 use super::layers::{LayerId, Layers};
 use super::ports::Listens;
 use super::protocols::Protocols;
-use crate::certificates::LateCertificates;
+use crate::certificates::DynamicCertificates;
 use crate::http::ContentHandler;
 use crate::location::LocationKind;
 use crate::settings_set::SettingsSetBuilder;
@@ -39,7 +39,7 @@ pub(super) struct ServerDraft {
     /// Where its block begins.
     pub(super) at: Directive,
     pub(super) tls: Option<Arc<tls::Config>>,
-    pub(super) certificates: Option<Arc<dyn LateCertificates>>,
+    pub(super) certificates: Option<Arc<dyn DynamicCertificates>>,
 }
 
 /// A location while the configuration is read.

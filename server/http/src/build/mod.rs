@@ -39,7 +39,7 @@ pub use server_base::logging::{error_log, syslog};
 pub use server_base::main_conf::MainConf;
 pub use server_base::opened::{ErrorLogConf, LogTarget};
 
-use crate::certificates::LateCertificates;
+use crate::certificates::DynamicCertificates;
 use crate::http::Http;
 use crate::module::Module;
 use crate::settings_set::{Conf, Scope, SettingsDef};
@@ -310,7 +310,7 @@ impl ConfigBuilder {
     }
 
     /// Sets what loads a server's certificates for each handshake; for modules' `finish`.
-    pub fn set_late_certificates(&mut self, server: usize, late: Arc<dyn LateCertificates>) {
+    pub fn set_dynamic_certificates(&mut self, server: usize, late: Arc<dyn DynamicCertificates>) {
         let http = self.http.as_mut();
         let http = http.expect("modules are finished inside http");
         http.servers[server].certificates = Some(late);

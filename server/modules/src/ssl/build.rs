@@ -6,9 +6,9 @@ use conf::{ConfError, Directive};
 use server_http::build::ConfigBuilder;
 use tls::{Authorities, CipherFault, Ciphers, ClientAuth, ClientMode, Groups, KeyRing, Settings};
 
+use super::dynamic::{self, CertificateTemplates};
 use super::fault::error;
 use super::files;
-use super::late::{self, Late};
 use super::read::{Pair, Read};
 use super::sessions::Cache;
 use super::tickets::Ring;
@@ -35,7 +35,7 @@ fn settings(
     server: usize,
     read: &mut Read,
 ) -> Result<Option<Settings>, ConfError> {
-    let said = Said::of(b.server_conf(server));
+    let said = SslDirectives::of(b.server_conf(server));
     if said.certificates.is_empty() && !said.reject {
         return policy_alone(b, &said, read);
     }
@@ -62,10 +62,10 @@ fn settings(
     let (early_data, tickets) = (*conf.early_data, *conf.session_tickets);
     let cache = conf.cache.clone().unwrap_or_default();
     settings.ciphers = ciphers(b, said.ciphers.as_deref(), settings.tls12, read)?;
-    let is_late = late::is_late(&said.certificates, &said.keys);
-    settings.late = is_late;
-    let ocsp = stapled(b, &said, is_late, read)?;
-    if !is_late {
+    let is_dynamic = dynamic::is_dynamic(&said.certificates, &said.keys);
+    settings.late = is_dynamic;
+    let ocsp = stapled(b, &said, is_dynamic, read)?;
+    if !is_dynamic {
         let needed = stapling::is_fetched(b.server_conf(server));
         for (certificate, key) in said.certificates.iter().zip(&said.keys) {
             let pair = said.pair(certificate, key, ocsp.as_deref(), needed);
@@ -105,13 +105,13 @@ fn settings(
         let pair = said.pair(&certificate, &key, ocsp.as_deref(), false);
         settings.identities.extend(read.identity(b, &pair)?);
     }
-    if is_late {
+    if is_dynamic {
         let conf: &SslSrv = b.server_conf(server);
         let cache = conf.certificate_cache.clone().flatten();
         let fixed = settings.identities.clone();
         let pairs = said.certificates.iter().zip(&said.keys);
-        let late = Late::new(b, pairs, said.passwords.as_deref(), fixed, cache)?;
-        b.set_late_certificates(server, Arc::new(late));
+        let late = CertificateTemplates::new(b, pairs, said.passwords.as_deref(), fixed, cache)?;
+        b.set_dynamic_certificates(server, Arc::new(late));
     }
     Ok(Some(settings))
 }
@@ -136,7 +136,7 @@ fn sessions(cache: CacheKind, early_data: bool) -> (Option<Arc<Cache>>, Arc<Ring
 /// A server without a certificate that shows another one's may still ask for clients'; without authorities it trusts none.
 fn policy_alone(
     b: &mut ConfigBuilder,
-    said: &Said,
+    said: &SslDirectives,
     read: &mut Read,
 ) -> Result<Option<Settings>, ConfError> {
     let Some(mode) = said.verify.mode() else {
@@ -163,7 +163,7 @@ fn policy_alone(
 }
 
 /// What a server says in directives that are looked at here.
-struct Said {
+struct SslDirectives {
     certificates: Vec<Arc<Directive>>,
     keys: Vec<Arc<Directive>>,
     commands: Vec<Arc<Directive>>,
@@ -182,7 +182,7 @@ struct Said {
     reject: bool,
 }
 
-impl Said {
+impl SslDirectives {
     fn of(conf: &SslSrv) -> Self {
         Self {
             certificates: conf.certificates.clone(),
@@ -278,7 +278,7 @@ fn groups(
 /// The OCSP response of a file that is sent with certificates.
 fn stapled(
     b: &mut ConfigBuilder,
-    said: &Said,
+    said: &SslDirectives,
     late: bool,
     read: &mut Read,
 ) -> Result<Option<Vec<u8>>, ConfError> {
@@ -299,7 +299,7 @@ fn stapled(
 /// What clients are asked for, and the files about it, which must be sound even if they are not.
 fn client(
     b: &mut ConfigBuilder,
-    said: &Said,
+    said: &SslDirectives,
     read: &mut Read,
 ) -> Result<Option<Arc<ClientAuth>>, ConfError> {
     let mode = said.verify.mode();

@@ -65,7 +65,7 @@ struct Entry {
 }
 
 /// What a look into the cache gives.
-pub(super) enum Found {
+pub(super) enum CacheLookup {
     /// It is there and counts.
     Valid(Object),
     /// It is there and counts if its file has this stamp.
@@ -90,16 +90,16 @@ impl Cache {
     }
 
     /// Looks for something, which counts as a use.
-    pub(super) fn find(&self, id: &Id, now_s: u64) -> Found {
+    pub(super) fn find(&self, id: &Id, now_s: u64) -> CacheLookup {
         let mut kept = self.kept();
         let Some(entry) = kept.used(id, now_s) else {
-            return Found::Nothing;
+            return CacheLookup::Nothing;
         };
         let object = entry.object.clone();
         if id.is_data || now_s.saturating_sub(entry.created_s) <= self.valid_s {
-            Found::Valid(object)
+            CacheLookup::Valid(object)
         } else {
-            Found::Old(object, entry.stamp)
+            CacheLookup::Old(object, entry.stamp)
         }
     }
 
@@ -186,7 +186,7 @@ mod tests {
     }
 
     fn is_there(cache: &Cache, name: &str, now_s: u64) -> bool {
-        !matches!(cache.find(&id(name), now_s), Found::Nothing)
+        !matches!(cache.find(&id(name), now_s), CacheLookup::Nothing)
     }
 
     #[test]
@@ -228,14 +228,17 @@ mod tests {
         let cache = Cache::new(9, 1000, 60);
         cache.keep(&id("a"), chain(), Some((1, 2)), 0);
         cache.keep(&id("data:b"), chain(), None, 0);
-        assert!(matches!(cache.find(&id("a"), 60), Found::Valid(_)));
+        assert!(matches!(cache.find(&id("a"), 60), CacheLookup::Valid(_)));
         assert!(matches!(
             cache.find(&id("a"), 61),
-            Found::Old(_, Some((1, 2)))
+            CacheLookup::Old(_, Some((1, 2)))
         ));
-        assert!(matches!(cache.find(&id("data:b"), 61), Found::Valid(_)));
+        assert!(matches!(
+            cache.find(&id("data:b"), 61),
+            CacheLookup::Valid(_)
+        ));
         cache.keep(&id("a"), chain(), Some((1, 2)), 61);
-        assert!(matches!(cache.find(&id("a"), 121), Found::Valid(_)));
+        assert!(matches!(cache.find(&id("a"), 121), CacheLookup::Valid(_)));
         cache.forget(&id("a"));
         assert!(!is_there(&cache, "a", 121));
     }
@@ -248,6 +251,6 @@ mod tests {
             is_key: true,
             ..id("a")
         };
-        assert!(matches!(cache.find(&key, 0), Found::Nothing));
+        assert!(matches!(cache.find(&key, 0), CacheLookup::Nothing));
     }
 }

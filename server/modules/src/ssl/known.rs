@@ -15,7 +15,7 @@ pub(super) type Digest = [u8; 32];
 
 /// What became of an identity.
 #[derive(Clone)]
-pub(super) enum Known {
+pub(super) enum SoundIdentity {
     /// It is there.
     Made(Identity),
     /// It is sound, and was not needed.
@@ -24,20 +24,20 @@ pub(super) enum Known {
 
 /// The identity of these bytes, if it was found sound before; one that is not there any more is known only to those who
 /// need none.
-pub(super) fn find(digest: &Digest, needed: bool) -> Option<Known> {
+pub(super) fn find(digest: &Digest, needed: bool) -> Option<SoundIdentity> {
     let table = table();
     let identity = table.as_ref()?.get(digest)?;
     match identity.as_ref().and_then(WeakIdentity::upgrade) {
-        Some(identity) => Some(Known::Made(identity)),
-        None => (!needed).then_some(Known::Sound),
+        Some(identity) => Some(SoundIdentity::Made(identity)),
+        None => (!needed).then_some(SoundIdentity::Sound),
     }
 }
 
 /// Remembers what a configuration has, and nothing else.
-pub(super) fn replace(known: HashMap<Digest, Known>) {
-    let weak = |known: Known| match known {
-        Known::Made(identity) => Some(identity.downgrade()),
-        Known::Sound => None,
+pub(super) fn replace(known: HashMap<Digest, SoundIdentity>) {
+    let weak = |known: SoundIdentity| match known {
+        SoundIdentity::Made(identity) => Some(identity.downgrade()),
+        SoundIdentity::Sound => None,
     };
     let all = known
         .into_iter()
@@ -94,20 +94,20 @@ mod tests {
         let names: [&[u8]; 3] = [b"kept", b"gone", b"sound"];
         let [by_kept, by_gone, by_sound] = names.map(|name| digest([name]));
         replace(HashMap::from([
-            (by_kept, Known::Made(kept.clone())),
-            (by_gone, Known::Made(identity())),
-            (by_sound, Known::Sound),
+            (by_kept, SoundIdentity::Made(kept.clone())),
+            (by_gone, SoundIdentity::Made(identity())),
+            (by_sound, SoundIdentity::Sound),
         ]));
         let is_kept = |needed| match find(&by_kept, needed) {
-            Some(Known::Made(found)) => found.place() == kept.place(),
+            Some(SoundIdentity::Made(found)) => found.place() == kept.place(),
             _ => false,
         };
         assert!(is_kept(true) && is_kept(false));
         for digest in [by_gone, by_sound] {
             assert!(find(&digest, true).is_none(), "it has to be made");
-            assert!(matches!(find(&digest, false), Some(Known::Sound)));
+            assert!(matches!(find(&digest, false), Some(SoundIdentity::Sound)));
         }
-        replace(HashMap::from([(by_sound, Known::Sound)]));
+        replace(HashMap::from([(by_sound, SoundIdentity::Sound)]));
         assert!(find(&by_kept, false).is_none(), "the last load had none");
     }
 }

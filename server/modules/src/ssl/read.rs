@@ -16,7 +16,7 @@ use tls::{
 
 use super::fault::error;
 use super::files::{self, MISMATCH, cannot_load};
-use super::known::{self, Digest, Known};
+use super::known::{self, Digest, SoundIdentity};
 use super::tickets::Files;
 
 /// What a certificate is made of: the words for itself, its key and the passwords, and an OCSP response.
@@ -29,9 +29,9 @@ type ConfigId = (Digest, Vec<(usize, usize)>);
 /// What has been read.
 #[derive(Default)]
 pub(super) struct Read {
-    identities: HashMap<Sources, Known>,
+    identities: HashMap<Sources, SoundIdentity>,
     /// The same by what was read, so that equal files are one identity, too.
-    by_bytes: HashMap<Digest, Known>,
+    by_bytes: HashMap<Digest, SoundIdentity>,
     authorities: HashMap<PathBuf, Authorities>,
     passwords: HashMap<Vec<u8>, Arc<Vec<Vec<u8>>>>,
     responses: HashMap<Vec<u8>, Vec<u8>>,
@@ -85,7 +85,7 @@ impl Read {
             pair.ocsp.unwrap_or_default().to_vec(),
         ];
         let known = match self.identities.get(&id) {
-            Some(Known::Sound) if pair.needed => None,
+            Some(SoundIdentity::Sound) if pair.needed => None,
             known => known.cloned(),
         };
         let known = match known {
@@ -94,13 +94,13 @@ impl Read {
         };
         self.identities.insert(id, known.clone());
         Ok(match known {
-            Known::Made(identity) => Some(identity),
-            Known::Sound => None,
+            SoundIdentity::Made(identity) => Some(identity),
+            SoundIdentity::Sound => None,
         })
     }
 
     /// Reads a certificate and its key, and makes an identity of them if there is none of these bytes.
-    fn load(&mut self, b: &mut ConfigBuilder, pair: &Pair<'_>) -> Result<Known, ConfError> {
+    fn load(&mut self, b: &mut ConfigBuilder, pair: &Pair<'_>) -> Result<SoundIdentity, ConfError> {
         let text = files::load(b, pair.certificate, CERTIFICATE)?;
         // What is wrong with the certificate is told first.
         let secret = files::load(b, pair.key, KEY);
@@ -112,20 +112,20 @@ impl Read {
             chain(b, pair, &text)?;
             secret?;
             passwords?;
-            return Ok(Known::Sound);
+            return Ok(SoundIdentity::Sound);
         };
         let parts = [&text, secret, pair.ocsp.unwrap_or_default()];
         let words = passwords.iter().map(Vec::as_slice);
         let digest = known::digest(parts.into_iter().chain(words));
         let needed = pair.needed || !b.loader().source().only_checks();
         let known = match self.by_bytes.get(&digest) {
-            Some(Known::Sound) if needed => None,
+            Some(SoundIdentity::Sound) if needed => None,
             Some(known) => Some(known.clone()),
             None => known::find(&digest, needed),
         };
         let known = match known {
             Some(known) => known,
-            None => Known::Made(make(b, pair, &text, secret, passwords)?),
+            None => SoundIdentity::Made(make(b, pair, &text, secret, passwords)?),
         };
         self.by_bytes.insert(digest, known.clone());
         Ok(known)

@@ -72,7 +72,7 @@ impl Cache {
             SHARDS_MAX,
             Budget::Bytes(bytes / SHARDS_MAX as u64),
         ));
-        all.push(Known {
+        all.push(NamedCache {
             name: name.to_vec(),
             bytes,
             cache: Arc::downgrade(&cache),
@@ -174,14 +174,14 @@ fn cost(key: &[u8], value: &[u8]) -> u64 {
     (2 * key.len() + value.len() + SESSION_BYTES) as u64
 }
 
-struct Known {
+struct NamedCache {
     name: Vec<u8>,
     bytes: u64,
     cache: Weak<Cache>,
 }
 
 /// The caches with names that some configuration uses.
-static SHARED: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+static SHARED: Mutex<Vec<NamedCache>> = Mutex::new(Vec::new());
 
 /// Shards of a cache, at most.
 const SHARDS_MAX: usize = 16;

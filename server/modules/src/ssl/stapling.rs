@@ -9,7 +9,7 @@
 
 mod fetch;
 mod memory;
-mod place;
+mod url;
 
 use std::sync::Arc;
 
@@ -26,17 +26,17 @@ use super::read::{Fetched, Read};
 use super::values::VerifyClient;
 use fetch::StatusFetch;
 use memory::Memory;
-use place::Place;
+use url::Url;
 
 /// What `ssl_stapling` and its like say in a server.
-struct Said {
+struct StaplingDirectives {
     responder: Option<Arc<Directive>>,
     verify: bool,
     /// Whose certificates may be the issuer's, or above a responder's.
     authorities: Vec<Arc<Directive>>,
 }
 
-impl Said {
+impl StaplingDirectives {
     /// None where nothing is to be fetched.
     fn of(conf: &SslSrv) -> Option<Self> {
         if !is_fetched(conf) {
@@ -72,7 +72,7 @@ pub(super) fn attach(
     certificate: &Directive,
     identity: Identity,
 ) -> Result<Identity, ConfError> {
-    let Some(said) = Said::of(b.server_conf(server)) else {
+    let Some(said) = StaplingDirectives::of(b.server_conf(server)) else {
         return Ok(identity);
     };
     let mut authorities = Authorities::default();
@@ -89,7 +89,7 @@ pub(super) fn attach(
     };
     let resolver: &ResolverLoc = b.server_location_conf(server);
     let (servers, timeout_ms) = (resolver.servers.clone(), resolver.timeout.0);
-    let asked = Asked::of(b, &said, &identity, &authorities, servers.is_some());
+    let asked = StatusRequest::of(b, &said, &identity, &authorities, servers.is_some());
     let asked = match asked {
         Ok(asked) => asked,
         Err(why) => {
@@ -145,17 +145,17 @@ pub(super) fn attach(
 }
 
 /// What is asked, and where.
-struct Asked {
+struct StatusRequest {
     question: Question,
     url: String,
-    place: Place,
+    place: Url,
 }
 
-impl Asked {
+impl StatusRequest {
     /// What keeps it from being asked is told in nginx's words, as far as the certificate's name.
     fn of(
         b: &mut ConfigBuilder,
-        said: &Said,
+        said: &StaplingDirectives,
         identity: &Identity,
         authorities: &Authorities,
         resolved_later: bool,
@@ -165,7 +165,7 @@ impl Asked {
         let named = said.responder.as_ref().map(|d| d.arg_str(0).to_owned());
         let url = named.or_else(|| question.responder().map(str::to_owned));
         let url = url.ok_or("no OCSP responder URL in the certificate")?;
-        let place = Place::parse(&url, resolved_later, &mut |host| b.look_up(host));
+        let place = Url::parse(&url, resolved_later, &mut |host| b.look_up(host));
         let place = place.map_err(|why| {
             let url = url.escape_debug();
             format!("{why} in OCSP responder \"{url}\" in the certificate")
@@ -179,7 +179,7 @@ impl Asked {
 }
 
 /// Certificates, responder and trust.
-fn key(identity: &Identity, asked: &Asked, trusted: Option<&Authorities>) -> Key {
+fn key(identity: &Identity, asked: &StatusRequest, trusted: Option<&Authorities>) -> Key {
     let mut digest = Sha256::new();
     let mut add = |bytes: &[u8]| {
         digest.update((bytes.len() as u64).to_be_bytes());

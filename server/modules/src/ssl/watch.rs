@@ -15,8 +15,8 @@ use server_http::build::ConfigBuilder;
 use tls::{Chain, Identity, Key};
 
 use super::SslSrv;
+use super::dynamic;
 use super::files::{self, DATA, MISMATCH};
-use super::late;
 
 /// A certificate and its key, and the file with passwords for it.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(super) fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     };
     for server in 0..b.servers() {
         let conf: &SslSrv = b.server_conf(server);
-        if !*conf.certificate_watch || late::is_late(&conf.certificates, &conf.keys) {
+        if !*conf.certificate_watch || dynamic::is_dynamic(&conf.certificates, &conf.keys) {
             continue;
         }
         let pairs = conf.certificates.iter().zip(&conf.keys);

@@ -12,7 +12,7 @@ use server_base::background_fetch::{BackgroundFetch, Endpoint, FetchRequest};
 use tls::ocsp::{Question, Status, Trust};
 use tls::{Authorities, Chain, Staple};
 
-use super::memory::{Known, Memory};
+use super::memory::{Memory, StoredResponse};
 
 /// The status of one certificate, fetched again and again.
 pub(super) struct StatusFetch {
@@ -68,7 +68,7 @@ impl BackgroundFetch for StatusFetch {
             ));
         }
         self.staple.put(response, answer.until_s);
-        self.memory.keep(Known {
+        self.memory.keep(StoredResponse {
             response: response.to_vec(),
             until_s: answer.until_s,
             refresh_s: refresh_s(answer.until_s, now_s),

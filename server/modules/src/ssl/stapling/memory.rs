@@ -8,12 +8,12 @@ use super::Key;
 /// The place of one certificate's response.
 #[derive(Debug)]
 pub(super) struct Memory {
-    last: Mutex<Option<Known>>,
+    last: Mutex<Option<StoredResponse>>,
 }
 
 /// A response that was found good.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct StoredResponse {
     /// The response, DER.
     pub(super) response: Vec<u8>,
     /// Until when it holds, seconds since 1970, where it says that.
@@ -43,16 +43,16 @@ impl Memory {
     }
 
     /// What is known.
-    pub(super) fn last(&self) -> Option<Known> {
+    pub(super) fn last(&self) -> Option<StoredResponse> {
         self.lock().clone()
     }
 
     /// Keeps a newer response.
-    pub(super) fn keep(&self, known: Known) {
+    pub(super) fn keep(&self, known: StoredResponse) {
         *self.lock() = Some(known);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Known>> {
+    fn lock(&self) -> MutexGuard<'_, Option<StoredResponse>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn a_response_is_known_as_long_as_somebody_refers_to_it() {
         let key = [0x5a; 32];
-        let known = Known {
+        let known = StoredResponse {
             response: vec![1, 2, 3],
             until_s: None,
             refresh_s: 7,
