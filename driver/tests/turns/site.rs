@@ -18,7 +18,7 @@ use server_http::exchange::{
     BodyRead, BodySource, BodyStage, Broken, Ctx, Exchange, Peer, State, Wait,
 };
 use server_http::module::{Content, Handler, Module};
-use server_http::request_body::{Collected, Plan, collect};
+use server_http::request_body::{CollectOptions, Collected, collect};
 use server_http::{LoadOptions, load, reply};
 use sim::{Disk, Faults, Random, Wire, World};
 
@@ -299,7 +299,7 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     };
     let text = match words[0] {
         "body" => {
-            let plan = Plan::of(x.core_loc(&x.http));
+            let plan = CollectOptions::of(x.core_loc(&x.http));
             match collect(x, cx, &plan) {
                 Collected::Wait => return Content::Wait,
                 Collected::Status(status) => return Content::Status(status),

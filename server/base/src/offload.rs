@@ -35,16 +35,16 @@ pub enum Progress<T> {
 
 /// Work that was begun; several may wait for it.
 #[derive(Clone, Debug)]
-pub struct Job<T>(Arc<Place<T>>);
+pub struct Job<T>(Arc<JobState<T>>);
 
 /// Where the result will be, and who waits for it: one waker for each exchange.
 #[derive(Debug)]
-struct Place<T> {
+struct JobState<T> {
     result: OnceLock<Option<T>>,
     waiters: Mutex<Vec<RemoteWaker>>,
 }
 
-impl<T> Place<T> {
+impl<T> JobState<T> {
     fn waiters(&self) -> MutexGuard<'_, Vec<RemoteWaker>> {
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -56,7 +56,7 @@ impl<T: Copy + Send + Sync + 'static> Job<T> {
     /// # Errors
     /// Too much waits already.
     pub fn begin(env: &Env, work: impl FnOnce() -> T + Send + 'static) -> Result<Self, Full> {
-        let place = Arc::new(Place {
+        let place = Arc::new(JobState {
             result: OnceLock::new(),
             waiters: Mutex::default(),
         });
@@ -104,7 +104,7 @@ impl<T: Copy + Send + Sync + 'static> Job<T> {
 
 /// A job without the wish that it be done.
 #[derive(Clone, Debug)]
-pub struct WeakJob<T>(Weak<Place<T>>);
+pub struct WeakJob<T>(Weak<JobState<T>>);
 
 impl<T> WeakJob<T> {
     /// The job, while somebody waits for it or it is in progress.
@@ -114,7 +114,7 @@ impl<T> WeakJob<T> {
 }
 
 /// Notes that there will be no result, if there is none when the work has ended, and wakes who waits for it.
-struct Settles<T>(Option<Arc<Place<T>>>);
+struct Settles<T>(Option<Arc<JobState<T>>>);
 
 impl<T> Drop for Settles<T> {
     fn drop(&mut self) {

@@ -190,17 +190,17 @@ impl Syslog {
 
 /// As in nginx, what the network or the server does is an error, and what this machine refuses an alert.
 fn level_of(call: &str, error: &io::Error) -> Level {
-    use io::ErrorKind as Kind;
+    use io::ErrorKind;
     match error.kind() {
-        Kind::ConnectionRefused
-        | Kind::ConnectionReset
-        | Kind::BrokenPipe
-        | Kind::NotConnected
-        | Kind::TimedOut
-        | Kind::NetworkDown
-        | Kind::NetworkUnreachable
-        | Kind::HostUnreachable
-        | Kind::WouldBlock
+        ErrorKind::ConnectionRefused
+        | ErrorKind::ConnectionReset
+        | ErrorKind::BrokenPipe
+        | ErrorKind::NotConnected
+        | ErrorKind::TimedOut
+        | ErrorKind::NetworkDown
+        | ErrorKind::NetworkUnreachable
+        | ErrorKind::HostUnreachable
+        | ErrorKind::WouldBlock
             if call == "send()" =>
         {
             Level::Error

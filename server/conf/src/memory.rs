@@ -35,10 +35,10 @@ pub(crate) enum Reading {
 }
 
 /// What is known of a file: its bytes, and the state in which it was read, if that is known.
-pub(crate) type Known<'m> = (&'m Arc<Vec<u8>>, Option<Stamp>);
+pub(crate) type RecordedFile<'m> = (&'m Arc<Vec<u8>>, Option<Stamp>);
 
 /// What was found in a file, likewise.
-pub(crate) type Found = (Arc<Vec<u8>>, Option<Stamp>);
+pub(crate) type ReadFile = (Arc<Vec<u8>>, Option<Stamp>);
 
 /// Files kept in memory or open, with the answers to patterns that were recorded; other patterns match the files' paths.
 /// Hosts have the addresses that were recorded, others are not found.
@@ -123,7 +123,7 @@ impl Memory {
     /// out.
     pub(crate) fn replaced(
         &self,
-        mut read: impl FnMut(&Path, Known<'_>, Reading) -> Option<Found>,
+        mut read: impl FnMut(&Path, RecordedFile<'_>, Reading) -> Option<ReadFile>,
     ) -> Self {
         let files = self.files.iter().filter_map(|(path, text)| {
             let known = (&text.bytes, text.stamp);

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::memory::{Found, Known, Reading};
+use crate::memory::{ReadFile, Reading, RecordedFile};
 use crate::{DataFile, Memory, Source, Stamp};
 
 /// A source that keeps what was read from it.
@@ -105,7 +105,7 @@ impl<S: Source> Recorder<S> {
     }
 
     /// The bytes of a file: those that are known of it if it is certain that they are the same.
-    fn find(&mut self, path: &Path, known: Option<Known<'_>>) -> io::Result<Found> {
+    fn find(&mut self, path: &Path, known: Option<RecordedFile<'_>>) -> io::Result<ReadFile> {
         if let Some((bytes, Some(then))) = known
             && let Some(now) = self.inner.stamp(path)
             && now.is_unchanged(then)

@@ -23,7 +23,7 @@ mod name_map;
 pub mod names;
 pub mod paths;
 pub mod phases;
-pub mod places;
+pub mod port_slots;
 pub mod reply;
 pub mod request_body;
 pub mod settings_set;

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use conf::{Directive, Files, Item, Loader, Pos, Source, Word};
 
-use crate::allow::{Allows, Known};
+use crate::allow::{Allows, CodeLookup};
 
 /// Which node of a tree.
 pub(crate) type Id = usize;
@@ -72,7 +72,7 @@ impl Tree {
         source: impl Source + 'static,
         conf_path: &Path,
         globals: Option<&str>,
-        known: Known,
+        known: CodeLookup,
     ) -> Option<Self> {
         let prefix = conf_path.parent().unwrap_or(Path::new(""));
         let mut reader = Reader {
@@ -82,10 +82,10 @@ impl Tree {
         };
         if let Some(globals) = globals {
             let items = reader.loader.command_line(globals.as_bytes());
-            reader.items(items, Place::default())?;
+            reader.items(items, Context::default())?;
         }
         let items = reader.loader.load(conf_path).ok()?.items();
-        reader.file(items, Place::default())?;
+        reader.file(items, Context::default())?;
         let mut tree = Self {
             nodes: reader.nodes,
             by_name: HashMap::new(),
@@ -271,7 +271,7 @@ fn captures(text: &str) -> impl Iterator<Item = String> {
 
 /// What surrounds the items being read.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct Context {
     parent: Option<Id>,
     via: Option<Id>,
     http: bool,
@@ -286,7 +286,7 @@ struct Reader {
 
 impl Reader {
     /// The items of a file of its own, with its comments.
-    fn file(&mut self, items: Vec<Item>, place: Place) -> Option<()> {
+    fn file(&mut self, items: Vec<Item>, place: Context) -> Option<()> {
         let first = items.iter().find_map(|item| match item {
             Item::Directive(d) => Some(d.pos.file),
             Item::Error(_) => None,
@@ -299,7 +299,7 @@ impl Reader {
         self.items(items, place)
     }
 
-    fn items(&mut self, items: Vec<Item>, place: Place) -> Option<()> {
+    fn items(&mut self, items: Vec<Item>, place: Context) -> Option<()> {
         for item in items {
             let Item::Directive(mut directive) = item else {
                 return None;
@@ -327,7 +327,7 @@ impl Reader {
                 self.include(id, place)?;
             }
             if let Some(inside) = inside {
-                let within = Place {
+                let within = Context {
                     parent: Some(id),
                     via: None,
                     http: place.http || (place.parent.is_none() && name == "http"),
@@ -339,11 +339,11 @@ impl Reader {
         Some(())
     }
 
-    fn include(&mut self, id: Id, place: Place) -> Option<()> {
+    fn include(&mut self, id: Id, place: Context) -> Option<()> {
         let include = self.nodes[id].directive.clone();
         for path in self.loader.include_paths(&include).ok()? {
             let items = self.loader.enter(&include, &path).ok()?.items();
-            let place = Place {
+            let place = Context {
                 via: Some(id),
                 ..place
             };

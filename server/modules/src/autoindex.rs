@@ -64,7 +64,7 @@ settings! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     name: Vec<u8>,
-    kind: Kind,
+    kind: EntryKind,
     /// Seconds since 1970.
     modified_s: i64,
     size: u64,
@@ -72,7 +72,7 @@ struct Entry {
 
 /// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum EntryKind {
     Directory,
     File,
     Other,
@@ -186,16 +186,16 @@ fn read(x: &Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> Result<Vec<Entry>, u16> 
         entries.push(Entry {
             name: entry.name,
             kind: match (meta.is_dir, meta.is_file) {
-                (true, _) => Kind::Directory,
-                (_, true) => Kind::File,
-                _ => Kind::Other,
+                (true, _) => EntryKind::Directory,
+                (_, true) => EntryKind::File,
+                _ => EntryKind::Other,
             },
             modified_s: meta.mtime_s,
             size: meta.size,
         });
     }
     entries.sort_by(|a, b| {
-        let files_last = (a.kind != Kind::Directory).cmp(&(b.kind != Kind::Directory));
+        let files_last = (a.kind != EntryKind::Directory).cmp(&(b.kind != EntryKind::Directory));
         files_last.then_with(|| a.name.cmp(&b.name))
     });
     Ok(entries)

@@ -77,11 +77,11 @@ fn inherit(own: &mut BrowserLoc, parent: Option<&BrowserLoc>) {
     // Browsers that say to be others come first.
     own.modern.sort_by_key(|modern| modern.kind);
     if let Some(first) = own.modern.first()
-        && first.kind != Kind::Opera
+        && first.kind != BrowserKind::Opera
     {
         // Opera says to be Internet Explorer; where it is not listed no version of it is modern.
         let opera = Modern {
-            kind: Kind::Opera,
+            kind: BrowserKind::Opera,
             version: u64::MAX,
         };
         own.modern.insert(0, opera);
@@ -106,13 +106,13 @@ fn inherit(own: &mut BrowserLoc, parent: Option<&BrowserLoc>) {
 /// One `modern_browser`: the version from which a browser is modern.
 #[derive(Clone, Copy)]
 pub(crate) struct Modern {
-    kind: Kind,
+    kind: BrowserKind,
     version: u64,
 }
 
 /// The browsers that can be listed, in the order in which they are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum BrowserKind {
     Opera,
     Msie,
     Gecko,
@@ -120,7 +120,7 @@ enum Kind {
     Konqueror,
 }
 
-impl Kind {
+impl BrowserKind {
     fn parse(name: &str) -> Option<Self> {
         Some(match name.to_ascii_lowercase().as_str() {
             "opera" => Self::Opera,
@@ -232,7 +232,7 @@ fn modern_browser(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError>
         b.conf_mut::<BrowserLoc>().unlisted = true;
         return Ok(());
     };
-    let kind = Kind::parse(name.as_str()).ok_or_else(|| {
+    let kind = BrowserKind::parse(name.as_str()).ok_or_else(|| {
         let text = format!("unknown browser name \"{}\"", name.as_str());
         ConfError::word(d, name, text)
     })?;
@@ -368,7 +368,7 @@ mod tests {
         let mut conf = BrowserLoc::default();
         for (name, version) in modern {
             conf.modern.push(Modern {
-                kind: Kind::parse(name).expect("a known browser"),
+                kind: BrowserKind::parse(name).expect("a known browser"),
                 version: Version::parse(version.as_bytes()).expect("a version"),
             });
         }

@@ -63,16 +63,16 @@ settings! {
     }
     extra {
         /// `charset`.
-        charset: Option<Choice>,
+        charset: Option<CharsetName>,
         /// `source_charset`.
-        source: Option<Choice>
+        source: Option<CharsetName>
     }
     merge inherit;
 }
 
 /// A charset as a directive names it.
 #[derive(Clone)]
-pub(crate) enum Choice {
+pub(crate) enum CharsetName {
     /// None.
     Off,
     /// Its index among the names.
@@ -85,13 +85,13 @@ fn inherit(own: &mut CharsetLoc, parent: Option<&CharsetLoc>) {
     match parent {
         Some(parent) => {
             own.charset
-                .get_or_insert_with(|| parent.charset.clone().unwrap_or(Choice::Off));
+                .get_or_insert_with(|| parent.charset.clone().unwrap_or(CharsetName::Off));
             own.source
-                .get_or_insert_with(|| parent.source.clone().unwrap_or(Choice::Off));
+                .get_or_insert_with(|| parent.source.clone().unwrap_or(CharsetName::Off));
         }
         None => {
-            own.charset.get_or_insert(Choice::Off);
-            own.source.get_or_insert(Choice::Off);
+            own.charset.get_or_insert(CharsetName::Off);
+            own.source.get_or_insert(CharsetName::Off);
         }
     }
 }
@@ -107,7 +107,7 @@ const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
         syntax: "charset | off",
         apply: |b, d| {
             let choice = if d.arg(0) == b"off" {
-                Choice::Off
+                CharsetName::Off
             } else {
                 choice(b, d)?
             };
@@ -139,18 +139,24 @@ const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
     },
 ];
 
-fn once(slot: &mut Option<Choice>, d: &Directive, choice: Choice) -> Result<(), ConfError> {
+fn once(
+    slot: &mut Option<CharsetName>,
+    d: &Directive,
+    choice: CharsetName,
+) -> Result<(), ConfError> {
     match slot.replace(choice) {
         None => Ok(()),
         Some(_) => Err(ConfError::directive(d, "is duplicate")),
     }
 }
 
-fn choice(b: &mut ConfigBuilder, d: &Directive) -> Result<Choice, ConfError> {
+fn choice(b: &mut ConfigBuilder, d: &Directive) -> Result<CharsetName, ConfError> {
     if d.arg(0).starts_with(b"$") {
-        return Value::compile(b, d, d.word(0)).map(Choice::Computed);
+        return Value::compile(b, d, d.word(0)).map(CharsetName::Computed);
     }
-    Ok(Choice::Known(b.conf_mut::<CharsetMain>().index(d.arg(0))))
+    Ok(CharsetName::Known(
+        b.conf_mut::<CharsetMain>().index(d.arg(0)),
+    ))
 }
 
 impl CharsetMain {
@@ -216,8 +222,8 @@ fn charset_map(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
 
 /// Two charsets that a location names need a table between them.
 fn check_tables(b: &mut ConfigBuilder) -> Result<(), ConfError> {
-    let known = |choice: &Option<Choice>| {
-        if let Some(Choice::Known(n)) = choice {
+    let known = |choice: &Option<CharsetName>| {
+        if let Some(CharsetName::Known(n)) = choice {
             Some(*n)
         } else {
             None
@@ -329,15 +335,15 @@ fn applies(x: &Exchange, conf: &CharsetLoc) -> bool {
 
 /// The name of a charset; `None` for none.
 fn resolve(
-    choice: Option<&Choice>,
+    choice: Option<&CharsetName>,
     main: &CharsetMain,
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
 ) -> Option<Vec<u8>> {
     match choice? {
-        Choice::Off => None,
-        Choice::Known(n) => Some(main.names[*n].clone()),
-        Choice::Computed(value) => Some(value.to_vec(x, cx)).filter(|name| !name.is_empty()),
+        CharsetName::Off => None,
+        CharsetName::Known(n) => Some(main.names[*n].clone()),
+        CharsetName::Computed(value) => Some(value.to_vec(x, cx)).filter(|name| !name.is_empty()),
     }
 }
 

@@ -120,7 +120,7 @@ pub(crate) struct Names {
 
 /// What a name is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Known {
+enum NameState {
     /// It has a hash of the manifest.
     Hashed,
     /// It has a hash that is none of the manifest's.
@@ -150,12 +150,12 @@ impl Names {
         names
     }
 
-    fn look_up(&self, uri: &[u8]) -> Known {
+    fn look_up(&self, uri: &[u8]) -> NameState {
         let name = last_part(uri);
         match hash_in_name(name) {
-            Some(hash) if self.hashes.binary_search(&hash).is_ok() => Known::Hashed,
-            Some(_) if !self.plain.contains(name) => Known::Stale,
-            _ => Known::Plain,
+            Some(hash) if self.hashes.binary_search(&hash).is_ok() => NameState::Hashed,
+            Some(_) if !self.plain.contains(name) => NameState::Stale,
+            _ => NameState::Plain,
         }
     }
 }
@@ -170,7 +170,7 @@ fn refuse(x: &mut Exchange, _: &mut Ctx<'_>) -> Step {
         .loc::<FreezeLoc>(&x.http)
         .manifest
         .as_ref()
-        .is_some_and(|names| names.look_up(&x.uri) == Known::Stale);
+        .is_some_and(|names| names.look_up(&x.uri) == NameState::Stale);
     if stale { Step::Status(404) } else { Step::Next }
 }
 
@@ -182,7 +182,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     let Some(names) = &x.loc::<FreezeLoc>(&http).manifest else {
         return Ok(());
     };
-    if names.look_up(&x.uri) == Known::Hashed {
+    if names.look_up(&x.uri) == NameState::Hashed {
         x.reply.fields.remove(FieldId::Expires);
         x.reply.fields.remove(FieldId::CacheControl);
         x.reply

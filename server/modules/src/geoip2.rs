@@ -98,14 +98,14 @@ fn geoip2(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let mut database = Live::open(path.clone(), &file).map_err(failed)?;
     let mut lines = Vec::new();
     conf::each(b, d.items(), |b, line| {
-        if let Some(line) = Line::read(b, line, &mut database)? {
+        if let Some(line) = BlockVariable::read(b, line, &mut database)? {
             lines.push(line);
         }
         Ok(())
     })?;
     let database = Arc::new(database);
     b.periodic_tasks.push(database.clone());
-    for Line { directive, found } in lines {
+    for BlockVariable { directive, found } in lines {
         let lookup = Lookup {
             database: Arc::clone(&database),
             found,
@@ -118,13 +118,13 @@ fn geoip2(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
 }
 
 /// A variable of a block.
-struct Line {
+struct BlockVariable {
     directive: Directive,
-    found: Found,
+    found: ValueSource,
 }
 
 /// Where a value is.
-enum Found {
+enum ValueSource {
     Metadata(Metadata),
     Data {
         path: Vec<Vec<u8>>,
@@ -142,7 +142,7 @@ enum Metadata {
     LastChange,
 }
 
-impl Line {
+impl BlockVariable {
     /// Reads a line; `None` for a setting of the file.
     fn read(
         b: &mut ConfigBuilder,
@@ -175,7 +175,7 @@ impl Line {
             .first()
             .is_some_and(|word| word.text == b"metadata")
         {
-            Found::Metadata(metadata(line)?)
+            ValueSource::Metadata(metadata(line)?)
         } else {
             data(b, line)?
         };
@@ -200,7 +200,7 @@ fn metadata(line: &Directive) -> Result<Metadata, ConfError> {
     }
 }
 
-fn data(b: &mut ConfigBuilder, line: &Directive) -> Result<Found, ConfError> {
+fn data(b: &mut ConfigBuilder, line: &Directive) -> Result<ValueSource, ConfError> {
     let name = line.name.as_str();
     let (mut default, mut source) = (None, None);
     // Parameters end with the first word that has no sign of equality.
@@ -235,7 +235,7 @@ fn data(b: &mut ConfigBuilder, line: &Directive) -> Result<Found, ConfError> {
         }
     }
     let path = line.args[count..].iter().map(|word| word.text.to_vec());
-    Ok(Found::Data {
+    Ok(ValueSource::Data {
         path: path.collect(),
         default,
         source,
@@ -245,13 +245,13 @@ fn data(b: &mut ConfigBuilder, line: &Directive) -> Result<Found, ConfError> {
 /// One variable.
 struct Lookup {
     database: Arc<Live>,
-    found: Found,
+    found: ValueSource,
 }
 
 impl Compute for Lookup {
     fn compute(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<Vec<u8>> {
         let (path, default, source) = match &self.found {
-            Found::Metadata(field) => {
+            ValueSource::Metadata(field) => {
                 let number = match field {
                     Metadata::BuildEpoch => self.database.with(|file| file.build_epoch as i64),
                     Metadata::LastCheck => self.database.last_check_s(),
@@ -259,7 +259,7 @@ impl Compute for Lookup {
                 };
                 return Some(number.to_string().into_bytes());
             }
-            Found::Data {
+            ValueSource::Data {
                 path,
                 default,
                 source,

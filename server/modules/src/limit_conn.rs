@@ -19,7 +19,7 @@ use server_http::settings;
 use server_http::value::Value;
 use server_http::vars::Variable;
 
-use crate::limits::{self, LimitLevel, LimitZone, Refusal, UNAVAILABLE};
+use crate::limits::{self, LimitLevel, LimitZone, RejectStatus, UNAVAILABLE};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -68,7 +68,7 @@ settings! {
         /// Level of messages about refusals.
         log_level "limit_conn_log_level": LimitLevel = LimitLevel::Error, "error", Contexts::HTTP_SERVER_LOCATION;
         /// Status of refused requests.
-        status "limit_conn_status": Refusal = UNAVAILABLE, "503", Contexts::HTTP_SERVER_LOCATION;
+        status "limit_conn_status": RejectStatus = UNAVAILABLE, "503", Contexts::HTTP_SERVER_LOCATION;
     }
     extra {
         /// `limit_conn`.
@@ -177,12 +177,12 @@ fn limit_conn(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
 }
 
 /// One counted connection, kept with the exchange; dropping it gives the count back.
-struct Held {
+struct CountedConnection {
     counts: Arc<Zone<u64>>,
     key: Vec<u8>,
 }
 
-impl Drop for Held {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         let mut shard = self.counts.lock(&self.key);
         match shard.get_mut(&self.key) {
@@ -227,7 +227,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
 }
 
 /// Counts one more connection of a key.
-fn hold(zone: &ConnZone, key: Vec<u8>, most: u64) -> Result<Held, Refused> {
+fn hold(zone: &ConnZone, key: Vec<u8>, most: u64) -> Result<CountedConnection, Refused> {
     let mut shard = zone.entries.lock(&key);
     match shard.get_mut(&key) {
         Some(count) if *count >= most => return Err(Refused::Over),
@@ -235,7 +235,7 @@ fn hold(zone: &ConnZone, key: Vec<u8>, most: u64) -> Result<Held, Refused> {
         None => shard.insert(&key, 1).map_err(|Full| Refused::Full)?,
     }
     drop(shard);
-    Ok(Held {
+    Ok(CountedConnection {
         counts: Arc::clone(&zone.entries),
         key,
     })

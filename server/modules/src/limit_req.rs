@@ -21,7 +21,7 @@ use server_http::settings;
 use server_http::value::Value;
 use server_http::vars::Variable;
 
-use crate::limits::{self, LimitLevel, LimitZone, Refusal, UNAVAILABLE};
+use crate::limits::{self, LimitLevel, LimitZone, RejectStatus, UNAVAILABLE};
 use bucket::{Bucket, Verdict};
 
 /// The module.
@@ -71,7 +71,7 @@ settings! {
         /// Level of messages about refusals; those about delays are one less severe.
         log_level "limit_req_log_level": LimitLevel = LimitLevel::Error, "error", Contexts::HTTP_SERVER_LOCATION;
         /// Status of refused requests.
-        status "limit_req_status": Refusal = UNAVAILABLE, "503", Contexts::HTTP_SERVER_LOCATION;
+        status "limit_req_status": RejectStatus = UNAVAILABLE, "503", Contexts::HTTP_SERVER_LOCATION;
     }
     extra {
         /// `limit_req`.
@@ -273,7 +273,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
                 counted = true;
                 delay.consider(zone, limit, excess);
             }
-            Verdict::Held => pending.push(Pending {
+            Verdict::Pending => pending.push(Pending {
                 zone,
                 limit: *limit,
                 key,

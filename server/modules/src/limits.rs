@@ -49,9 +49,9 @@ impl LimitLevel {
 
 /// A status for requests that are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal(pub(crate) u16);
+pub(crate) struct RejectStatus(pub(crate) u16);
 
-impl FromArgs for Refusal {
+impl FromArgs for RejectStatus {
     const ARITY: Arity = Arity::TAKE1;
     const SYNTAX: &'static str = "code";
 
@@ -62,7 +62,7 @@ impl FromArgs for Refusal {
 }
 
 /// The status of a request for which there was no room in a zone, or that is over a limit.
-pub(crate) const UNAVAILABLE: Refusal = Refusal(503);
+pub(crate) const UNAVAILABLE: RejectStatus = RejectStatus(503);
 
 /// A number above zero, as in `burst=5`.
 pub(crate) fn positive(text: &[u8]) -> Option<u64> {

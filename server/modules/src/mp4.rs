@@ -8,7 +8,7 @@
 //! Source: nginx documentation, `ngx_http_mp4_module`.
 
 mod boxes;
-mod fault;
+mod error;
 mod movie;
 mod tables;
 mod track;
@@ -27,7 +27,7 @@ use server_http::module::{Content, Inherit, Module};
 use server_http::{debug_http, reply, settings};
 
 use crate::file;
-use fault::Fault;
+use error::Mp4Error;
 use movie::{Cut, Limits, Ranges};
 use track::Ask;
 
@@ -139,7 +139,7 @@ fn part(
     opened: &Opened,
     file: &FileHandle,
     ask: &Ask,
-) -> Result<Cut, Fault> {
+) -> Result<Cut, Mp4Error> {
     debug_http!(x, "mp4 start:{}, length:{}", ask.start_ms, ask.length_ms);
     let conf: &Mp4Loc = x.loc(&x.http);
     let limits = Limits {
@@ -162,7 +162,7 @@ struct Reader<'a> {
 }
 
 impl Ranges for Reader<'_> {
-    fn read(&mut self, offset: u64, len: u64, out: &mut Vec<u8>) -> Result<(), Fault> {
+    fn read(&mut self, offset: u64, len: u64, out: &mut Vec<u8>) -> Result<(), Mp4Error> {
         let range = FileRange {
             file: FileHandle::clone(self.file),
             offset,
@@ -171,7 +171,7 @@ impl Ranges for Reader<'_> {
         self.files.read_into(&range, out).map_err(|error| {
             let text = format_args!("pread() failed ({})", os_error(&error));
             self.x.log(Level::Crit, text);
-            Fault::Unreadable
+            Mp4Error::Unreadable
         })
     }
 }

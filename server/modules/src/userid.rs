@@ -240,7 +240,7 @@ type Uid = [u32; 4];
 
 /// What is known of a client.
 #[derive(Clone, Default)]
-struct Known {
+struct ClientUid {
     /// The name of the cookie it was read from.
     name: Vec<u8>,
     /// The cookie the client sent, and the identifier in it.
@@ -254,8 +254,8 @@ struct Known {
 }
 
 /// What is known of the client; its cookie is read once.
-fn known(x: &mut Exchange, conf: &UseridLoc) -> Known {
-    match x.extensions.get::<Known>() {
+fn known(x: &mut Exchange, conf: &UseridLoc) -> ClientUid {
+    match x.extensions.get::<ClientUid>() {
         Some(known) if known.name == conf.name.0 => known.clone(),
         _ => {
             let known = read(x, &conf.name.0);
@@ -265,10 +265,10 @@ fn known(x: &mut Exchange, conf: &UseridLoc) -> Known {
     }
 }
 
-fn read(x: &Exchange, name: &[u8]) -> Known {
-    let mut known = Known {
+fn read(x: &Exchange, name: &[u8]) -> ClientUid {
+    let mut known = ClientUid {
         name: name.to_vec(),
-        ..Known::default()
+        ..ClientUid::default()
     };
     let mut cookies = x.head.fields_by_id(FieldId::Cookie);
     let found = cookies.find_map(|field| Some((field, find_cookie(field, name)?)));
@@ -293,7 +293,7 @@ fn read(x: &Exchange, name: &[u8]) -> Known {
 }
 
 /// Decides on the identifier the client is given, if any.
-fn issue(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &UseridLoc) -> Known {
+fn issue(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &UseridLoc) -> ClientUid {
     let mut known = known(x, conf);
     if known.set.is_some() {
         return known;

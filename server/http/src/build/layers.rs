@@ -38,7 +38,7 @@ pub(super) struct LayerId(usize);
 
 /// Settings by slot and by index among those of the definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place(usize, usize);
+pub(super) struct SettingsIndex(usize, usize);
 
 impl LayerId {
     /// Its settings among those that [`Layers::finish`] gave.
@@ -145,19 +145,19 @@ impl Layers {
     }
 
     /// Where the settings `T` of a level are.
-    pub(super) fn place<T: Conf>(&self, layer: LayerId) -> Place {
+    pub(super) fn place<T: Conf>(&self, layer: LayerId) -> SettingsIndex {
         let slot = T::def().slot();
-        Place(slot, self.index(layer, slot))
+        SettingsIndex(slot, self.index(layer, slot))
     }
 
     /// The settings of a place.
-    pub(super) fn at_mut<T: Conf>(&mut self, place: Place) -> &mut T {
+    pub(super) fn at_mut<T: Conf>(&mut self, place: SettingsIndex) -> &mut T {
         typed_mut(&mut self.made[place.0][place.1])
     }
 
     /// The settings `T` of a level.
     pub(super) fn get<T: Conf>(&self, layer: LayerId) -> &T {
-        let Place(slot, index) = self.place::<T>(layer);
+        let SettingsIndex(slot, index) = self.place::<T>(layer);
         typed(&*self.made[slot][index]).expect("settings are read at their own scope")
     }
 

@@ -114,12 +114,12 @@ pub fn listen(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
 #[derive(Default)]
 pub(super) struct Listens {
     all: Vec<ListenDraft>,
-    known: HashMap<ListenAddr, Known>,
+    known: HashMap<ListenAddr, AddrServers>,
 }
 
 /// What the servers of one address said.
 #[derive(Default)]
-struct Known {
+struct AddrServers {
     /// The last of them.
     server: Option<usize>,
     default: bool,

@@ -13,10 +13,10 @@ use super::ports::{ListenDraft, by_address};
 
 /// What the servers read so far say about the protocols of each address.
 #[derive(Default)]
-pub(super) struct Protocols(HashMap<ListenAddr, Said>);
+pub(super) struct Protocols(HashMap<ListenAddr, AddrProtocols>);
 
 /// What the servers of one address say.
-struct Said {
+struct AddrProtocols {
     /// Whatever any of them said, a bit each.
     all: u8,
     /// One of them gave socket options.
@@ -38,7 +38,7 @@ impl Protocols {
             | u8::from(listen.spdy) << 3;
         let with_options = listen.options.is_some();
         let Some(said) = self.0.get_mut(&listen.addr) else {
-            let first = Said {
+            let first = AddrProtocols {
                 all: bits,
                 with_options,
                 expected: None,

@@ -9,18 +9,18 @@ use crate::testing::{Outcome, World, get};
 
 /// The exchanges that were told, by their URIs.
 #[derive(Default)]
-struct Told(VecDeque<Vec<u8>>);
+struct Notified(VecDeque<Vec<u8>>);
 
 fn tell(x: &mut Exchange, _: &mut Ctx<'_>) {
     let uri = x.uri.clone();
-    match x.extensions.get_mut::<Told>() {
+    match x.extensions.get_mut::<Notified>() {
         Some(told) => told.0.push_back(uri),
-        None => x.extensions.push(Told(VecDeque::from([uri]))),
+        None => x.extensions.push(Notified(VecDeque::from([uri]))),
     }
 }
 
 fn told(x: &mut Exchange) -> String {
-    let told = x.extensions.take::<Told>().unwrap_or_default();
+    let told = x.extensions.take::<Notified>().unwrap_or_default();
     let told: Vec<_> = told
         .0
         .iter()

@@ -72,9 +72,9 @@ impl BodyStage for Named {
 }
 
 /// What a supplier says, the last first.
-struct Said(Vec<BodyRead>);
+struct ScriptedSource(Vec<BodyRead>);
 
-impl BodySource for Said {
+impl BodySource for ScriptedSource {
     fn next(&mut self, _: &mut Ctx<'_>) -> BodyRead {
         self.0.pop().expect("never asked again after the end")
     }
@@ -82,7 +82,7 @@ impl BodySource for Said {
 
 fn source(mut said: Vec<BodyRead>) -> Option<Box<dyn BodySource>> {
     said.reverse();
-    Some(Box::new(Said(said)))
+    Some(Box::new(ScriptedSource(said)))
 }
 
 fn text(text: &'static str) -> Chunk {
@@ -180,8 +180,8 @@ fn a_stage_is_given_nothing_while_what_it_put_out_is_on_its_way() {
 #[test]
 fn what_a_stage_holds_back_after_its_end_still_leaves() {
     /// Puts out everything after its end, a letter at a time.
-    struct Late(VecDeque<u8>);
-    impl BodyStage for Late {
+    struct Withheld(VecDeque<u8>);
+    impl BodyStage for Withheld {
         fn chunk(&mut self, chunk: Chunk, _: &mut VecDeque<Chunk>) -> Result<(), Broken> {
             self.0.extend(chunk.bytes());
             Ok(())
@@ -200,7 +200,7 @@ fn what_a_stage_holds_back_after_its_end_still_leaves() {
     let mut world = World::new("");
     let calls = Calls::default();
     let mut x = exchange(&world, &["ab", "c"]);
-    x.stages.push(Box::new(Late(VecDeque::new())));
+    x.stages.push(Box::new(Withheld(VecDeque::new())));
     x.stages.push(Named::new("wire", &calls));
     assert_eq!(world.pull(&mut x), ("abc.<wire>".to_owned(), "end"));
 }

@@ -19,7 +19,7 @@ use crate::reply;
 use crate::trace::Event;
 
 /// The answer that is held back until then, monotonic milliseconds.
-struct Held {
+struct DelayedResponse {
     until_ms: u64,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn decide(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
 /// Waits for the end of `auth_delay`; false once it is over, or if there is none. Waking too early does no harm.
 fn hold(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) -> bool {
     let now_ms = cx.clock.mono_ms;
-    let until_ms = match x.extensions.get::<Held>() {
+    let until_ms = match x.extensions.get::<DelayedResponse>() {
         Some(held) => held.until_ms,
         None => {
             let delay_ms = x.core_loc(http).auth_delay.0;
@@ -99,13 +99,13 @@ fn hold(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) -> bool {
                 .take::<Since>()
                 .map_or(now_ms, |since| since.ms);
             let until_ms = since_ms.saturating_add(delay_ms);
-            x.extensions.push(Held { until_ms });
+            x.extensions.push(DelayedResponse { until_ms });
             until_ms
         }
     };
     if now_ms >= until_ms {
         // Its error page may refuse it once more.
-        x.extensions.drop_all::<Held>();
+        x.extensions.drop_all::<DelayedResponse>();
         return false;
     }
     x.state = State::Waiting(Wait::until(until_ms));

@@ -27,7 +27,7 @@ keyword! {
 
 /// How a body is collected.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct CollectOptions {
     /// Whether it is to be in a file, small or large.
     pub in_file: InFile,
     /// Permission bits of the file.
@@ -36,7 +36,7 @@ pub struct Plan {
     pub log: Option<Level>,
 }
 
-impl Plan {
+impl CollectOptions {
     /// What the location says.
     pub fn of(loc: &CoreLoc) -> Self {
         let in_file = *loc.client_body_in_file_only;
@@ -64,7 +64,7 @@ pub enum Collected {
 
 /// Who takes a body.
 pub(super) struct Reader {
-    plan: Plan,
+    plan: CollectOptions,
     /// What is not in a file.
     memory: Vec<u8>,
     /// How much may be.
@@ -80,7 +80,7 @@ pub(super) struct Reader {
 
 /// Asks for the whole body, and tells how far it is. Asked again it does no more than tell; the plan of the first who asks
 /// counts.
-pub fn collect(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &Plan) -> Collected {
+pub fn collect(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) -> Collected {
     if x.request_body
         .as_ref()
         .is_none_or(|request_body| request_body.reader.is_none())
@@ -109,7 +109,7 @@ pub fn collect(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &Plan) -> Collected {
 }
 
 /// Begins to take the body, with what has come before anybody asked, and with what another location has passed on of it.
-fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &Plan) {
+fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) {
     debug_http!(x, "http read client request body");
     let http = Rc::clone(&x.http);
     let loc = x.core_loc(&http);
@@ -273,7 +273,7 @@ impl Reader {
 }
 
 /// Makes the file of a body.
-fn create(x: &Exchange, cx: &mut Ctx<'_>, plan: &Plan) -> Result<TempFile, FileError> {
+fn create(x: &Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) -> Result<TempFile, FileError> {
     let keep = match plan.in_file {
         InFile::Off => Keep::Nameless,
         InFile::Clean => Keep::WhileUsed,

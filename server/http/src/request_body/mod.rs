@@ -28,7 +28,7 @@ use server_base::files::TempFile;
 use crate::conf_core::CoreLoc;
 use crate::exchange::{Ctx, Exchange, State, Wait};
 use collect::Reader;
-pub use collect::{Collected, InFile, Plan, collect};
+pub use collect::{CollectOptions, Collected, InFile, collect};
 pub use pace::BodyRate;
 use pace::Pace;
 use pieces::Stream;

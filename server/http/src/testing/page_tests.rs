@@ -17,8 +17,8 @@ pub(crate) enum Part {
     Waited(&'static str),
     /// With a stub in the place of nothing or of an error.
     OrElse(&'static str, &'static str),
-    /// Held in memory for the page.
-    Held(&'static str),
+    /// InMemory in memory for the page.
+    InMemory(&'static str),
 }
 
 /// A stage that puts its parts in the place of the body.
@@ -64,7 +64,7 @@ impl BodyStage for Page {
             Part::Subrequest(uri) => open(uri)?,
             Part::Waited(uri) => open(uri)?.waited(),
             Part::OrElse(uri, stub) => open(uri)?.or_else(stub.into(), b"text/plain".to_vec()),
-            Part::Held(uri) => {
+            Part::InMemory(uri) => {
                 let page = Rc::clone(&self.0);
                 open(uri)?.held_for(move |_, status, body| {
                     let body = String::from_utf8_lossy(&body).into_owned();

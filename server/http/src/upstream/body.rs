@@ -17,7 +17,7 @@ use crate::exchange::{Ctx, Exchange};
 use crate::handler::Content;
 use crate::http::Http;
 use crate::request_body::stream::{self, Piece};
-use crate::request_body::{Collected, Plan, collect};
+use crate::request_body::{CollectOptions, Collected, collect};
 
 /// A request body as it is sent.
 pub(super) enum Body {
@@ -175,7 +175,7 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     if x.head.body == BodyLength::None {
         return replaced(run, x, cx);
     }
-    let plan = Plan::of(x.core_loc(&http));
+    let plan = CollectOptions::of(x.core_loc(&http));
     match collect(x, cx, &plan) {
         Collected::Wait => return Flow::Wait(Step::Body),
         Collected::Status(status) => return Flow::Done(Content::Status(status)),

@@ -24,7 +24,7 @@ use crate::http::LocalState;
 pub use conf::{
     Group, Groups, Keepalive, Server, UnresolvedHost, add, define, finish, server_address, target,
 };
-use names::{Asked, Followed};
+use names::{Followed, PendingLookups};
 use peers::{Peer, Peers, Tried, choose};
 pub(super) use pool::of_protocol;
 
@@ -82,7 +82,7 @@ pub struct Picker {
     tried: Tried,
     /// The state of the lists that `tried` is about.
     changes: u32,
-    asked: Asked,
+    asked: PendingLookups,
 }
 
 /// What a thread knows of servers, for one configuration.
@@ -146,7 +146,7 @@ impl Picker {
             is_single: false,
             in_backup: false,
             tried: Tried::default(),
-            asked: Asked::default(),
+            asked: PendingLookups::default(),
         }
     }
 

@@ -149,7 +149,7 @@ fn is_looked_for(tree: &Tree, location: Id) -> bool {
 fn is_path(tree: &Tree, at: Id, value: &str) -> bool {
     let pieces = ways(tree, at, value).into_iter().flatten();
     pieces.into_iter().any(|piece| match piece {
-        Piece::Held(name, holds) => holds.client || name == "$request_filename",
+        Piece::Runtime(name, holds) => holds.client || name == "$request_filename",
         Piece::Text(_) => false,
     })
 }

@@ -25,7 +25,7 @@ pub(crate) enum Piece {
     /// Text of the configuration.
     Text(String),
     /// What a variable (named with its `$`) stands for.
-    Held(String, Holds),
+    Runtime(String, Holds),
 }
 
 /// Every way a value can be put together where the directive `at` uses it.
@@ -38,7 +38,7 @@ pub(crate) fn ways(tree: &Tree, at: Id, value: &str) -> Vec<Vec<Piece>> {
 pub(crate) fn brings(tree: &Tree, at: Id, value: &str, bytes: &[u8]) -> Option<String> {
     let all = ways(tree, at, value).into_iter().flatten();
     all.filter_map(|piece| match piece {
-        Piece::Held(name, holds) if holds.bytes.has_any(bytes) => Some(name),
+        Piece::Runtime(name, holds) if holds.bytes.has_any(bytes) => Some(name),
         _ => None,
     })
     .next()
@@ -48,7 +48,7 @@ pub(crate) fn brings(tree: &Tree, at: Id, value: &str, bytes: &[u8]) -> Option<S
 pub(crate) fn from_client(tree: &Tree, at: Id, value: &str) -> Option<(String, Holds)> {
     let all = ways(tree, at, value).into_iter().flatten();
     all.filter_map(|piece| match piece {
-        Piece::Held(name, holds) if holds.client => Some((name, holds)),
+        Piece::Runtime(name, holds) if holds.client => Some((name, holds)),
         _ => None,
     })
     .next()
@@ -107,7 +107,7 @@ impl Follow<'_> {
     }
 
     fn held(&self, name: &str, holds: Option<Holds>) -> Vec<Vec<Piece>> {
-        let piece = holds.map(|holds| Piece::Held(format!("${name}"), holds));
+        let piece = holds.map(|holds| Piece::Runtime(format!("${name}"), holds));
         vec![piece.into_iter().collect()]
     }
 
@@ -189,7 +189,7 @@ impl Follow<'_> {
     fn all(&self, at: Id, value: &str, depth: usize) -> Option<Holds> {
         let pieces = self.value(at, value, depth).into_iter().flatten();
         let held = pieces.filter_map(|piece| match piece {
-            Piece::Held(_, holds) => Some(holds),
+            Piece::Runtime(_, holds) => Some(holds),
             Piece::Text(_) => None,
         });
         held.reduce(|a, b| Holds {
@@ -278,7 +278,7 @@ mod tests {
         let ways = ways(&tree, id, tree.arg(id, 1)).into_iter();
         let piece = |piece: Piece| match piece {
             Piece::Text(text) => text,
-            Piece::Held(name, holds) => {
+            Piece::Runtime(name, holds) => {
                 let mut marks = String::new();
                 marks.push_str(if holds.client { "!" } else { "" });
                 marks.push_str(if holds.bytes.has(b'\n') { "n" } else { "" });

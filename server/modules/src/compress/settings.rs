@@ -66,7 +66,7 @@ settings! {
         /// Bytes that a response must have to be compressed with Zstandard, where its length is known.
         zstd_min "zstd_min_length": Size = Size(20), "20", HSL;
         /// Which coding is taken where the client likes several equally, the first first.
-        order "compress_order": Order = Order(Coding::ALL), "br zstd gzip", HSL;
+        order "compress_order": CodingOrder = CodingOrder(Coding::ALL), "br zstd gzip", HSL;
     }
     extra {
         /// `gzip_proxied`, a mask; 0 while nothing is said.
@@ -251,9 +251,9 @@ impl FromArgs for CacheSize {
 
 /// `compress_order`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Order(pub(super) [Coding; CODINGS]);
+pub(crate) struct CodingOrder(pub(super) [Coding; CODINGS]);
 
-impl FromArgs for Order {
+impl FromArgs for CodingOrder {
     const ARITY: Arity = Arity::TAKE123;
     const SYNTAX: &'static str = "br | zstd | gzip ...";
 

@@ -8,7 +8,7 @@ use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Content;
 use server_http::paths;
 use server_http::paths::reason;
-use server_http::request_body::{self, Collected, InFile, Plan};
+use server_http::request_body::{self, CollectOptions, Collected, InFile};
 
 use super::destination::{parent, refuse_links};
 use super::settings::DavLoc;
@@ -19,7 +19,7 @@ pub(super) fn put(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Content 
     if let Err(status) = refuse_early(x) {
         return Content::Status(status);
     }
-    let plan = Plan {
+    let plan = CollectOptions {
         in_file: InFile::Clean,
         mode: UPLOADING,
         log: None,

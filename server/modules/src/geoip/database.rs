@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use super::countries::Country;
 use super::decimal;
-use super::legacy::{Kind, Legacy};
+use super::legacy::{DatabaseKind, Legacy};
 use super::mmdb::Mmdb;
 use super::mmdb_data::Value;
 use super::ranges::Ranges;
@@ -75,10 +75,10 @@ impl Database {
             Self::Legacy(database) => {
                 let edition = database.edition();
                 let fits = match edition.kind {
-                    Kind::Country => purpose == Purpose::Country,
-                    Kind::City { .. } => purpose == Purpose::City,
-                    Kind::Name(_) => purpose == Purpose::Org,
-                    Kind::Other => false,
+                    DatabaseKind::Country => purpose == Purpose::Country,
+                    DatabaseKind::City { .. } => purpose == Purpose::City,
+                    DatabaseKind::Name(_) => purpose == Purpose::Org,
+                    DatabaseKind::Other => false,
                 };
                 (fits, edition.number.to_string())
             }

@@ -23,7 +23,7 @@ pub(crate) struct Legacy {
 /// What a database has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Edition {
-    pub(crate) kind: Kind,
+    pub(crate) kind: DatabaseKind,
     /// Whether it is of IPv6 addresses.
     pub(crate) v6: bool,
     /// The number in the file.
@@ -32,7 +32,7 @@ pub(crate) struct Edition {
 
 /// What is found at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum DatabaseKind {
     Country,
     /// With the codes of metropolitan and telephone areas, or in the first revision without.
     City {
@@ -64,10 +64,10 @@ impl Legacy {
         let (number, after) = structure(&bytes)?;
         let edition = Edition::of(number);
         let (segments, record_bytes) = match edition.kind {
-            Kind::Country => (COUNTRY_BEGIN, RECORD_BYTES),
-            Kind::City { .. } => (number_at(&bytes, after, 3)?, RECORD_BYTES),
-            Kind::Name(record_bytes) => (number_at(&bytes, after, 3)?, record_bytes),
-            Kind::Other => (0, RECORD_BYTES),
+            DatabaseKind::Country => (COUNTRY_BEGIN, RECORD_BYTES),
+            DatabaseKind::City { .. } => (number_at(&bytes, after, 3)?, RECORD_BYTES),
+            DatabaseKind::Name(record_bytes) => (number_at(&bytes, after, 3)?, record_bytes),
+            DatabaseKind::Other => (0, RECORD_BYTES),
         };
         Some(Self {
             bytes,
@@ -106,7 +106,7 @@ impl Legacy {
             longitude: degrees(number_at(rest, 3, 3)?),
             ..City::default()
         };
-        let areas = self.edition.kind == (Kind::City { areas: true });
+        let areas = self.edition.kind == (DatabaseKind::City { areas: true });
         if areas && *country == UNITED_STATES {
             let both = number_at(rest, 6, 3)?;
             (city.dma_code, city.area_code) = (both / 1000, both % 1000);
@@ -156,19 +156,19 @@ impl Legacy {
 impl Edition {
     fn of(number: u8) -> Self {
         let (kind, v6) = match number {
-            1 => (Kind::Country, false),
-            12 => (Kind::Country, true),
-            2 => (Kind::City { areas: true }, false),
-            6 => (Kind::City { areas: false }, false),
-            30 => (Kind::City { areas: true }, true),
-            31 => (Kind::City { areas: false }, true),
+            1 => (DatabaseKind::Country, false),
+            12 => (DatabaseKind::Country, true),
+            2 => (DatabaseKind::City { areas: true }, false),
+            6 => (DatabaseKind::City { areas: false }, false),
+            30 => (DatabaseKind::City { areas: true }, true),
+            31 => (DatabaseKind::City { areas: false }, true),
             // Provider, organisation, domain: their records have a byte more.
-            4 | 5 | 11 => (Kind::Name(RECORD_BYTES + 1), false),
-            22..=24 => (Kind::Name(RECORD_BYTES + 1), true),
+            4 | 5 | 11 => (DatabaseKind::Name(RECORD_BYTES + 1), false),
+            22..=24 => (DatabaseKind::Name(RECORD_BYTES + 1), true),
             // Autonomous systems.
-            9 => (Kind::Name(RECORD_BYTES), false),
-            21 => (Kind::Name(RECORD_BYTES), true),
-            _ => (Kind::Other, false),
+            9 => (DatabaseKind::Name(RECORD_BYTES), false),
+            21 => (DatabaseKind::Name(RECORD_BYTES), true),
+            _ => (DatabaseKind::Other, false),
         };
         Self { kind, v6, number }
     }

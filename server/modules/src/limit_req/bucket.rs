@@ -21,7 +21,7 @@ pub(super) enum Verdict {
     /// It is counted, and the excess is this.
     Counted(u64),
     /// It would be counted: [`count`] or [`release`] follows.
-    Held,
+    Pending,
     /// The excess would be this, more than the burst.
     Over(u64),
     /// The zone has no room for the key.
@@ -70,7 +70,7 @@ pub(super) fn ask(
             return Verdict::Counted(bucket.count(now_ms, rate));
         }
         bucket.held += 1;
-        return Verdict::Held;
+        return Verdict::Pending;
     }
     expire(shard, now_ms, rate, false);
     let new = Bucket {
@@ -87,7 +87,7 @@ pub(super) fn ask(
     if last {
         Verdict::Counted(0)
     } else {
-        Verdict::Held
+        Verdict::Pending
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
     fn the_first_request_of_a_process_that_has_just_begun_is_within_its_rate() {
         let zone = Zone::new(1 << 15, b"");
         let mut shard = zone.lock(b"k");
-        assert_eq!(ask(&mut shard, b"k", 1, 1000, 0, false), Verdict::Held);
+        assert_eq!(ask(&mut shard, b"k", 1, 1000, 0, false), Verdict::Pending);
         assert_eq!(count(&mut shard, b"k", 1, 1000), Some(0));
         assert_eq!(ask(&mut shard, b"l", 1, 1000, 0, true), Verdict::Counted(0));
         assert_eq!(ask(&mut shard, b"l", 1, 1000, 0, true), Verdict::Over(1000));
@@ -169,9 +169,12 @@ mod tests {
     fn a_held_request_counts_when_all_limits_agree() {
         let zone = Zone::new(1 << 15, b"");
         let mut shard = zone.lock(b"k");
-        assert_eq!(ask(&mut shard, b"k", NOW, 1000, 0, false), Verdict::Held);
+        assert_eq!(ask(&mut shard, b"k", NOW, 1000, 0, false), Verdict::Pending);
         assert_eq!(count(&mut shard, b"k", NOW, 1000), Some(0));
-        assert_eq!(ask(&mut shard, b"k", NOW, 1000, 1000, false), Verdict::Held);
+        assert_eq!(
+            ask(&mut shard, b"k", NOW, 1000, 1000, false),
+            Verdict::Pending
+        );
         release(&mut shard, b"k");
         assert_eq!(
             ask(&mut shard, b"k", NOW, 1000, 0, false),

@@ -10,13 +10,13 @@
 use std::ops::Range;
 
 use super::boxes::{self, Children, HEAD_BYTES_MAX, Head, MVHD, Times, once};
-use super::fault::Fault;
+use super::error::Mp4Error;
 use super::track::{Ask, Bounds, Part, Track};
 
 /// Reads the file.
 pub(crate) trait Ranges {
     /// Appends the bytes from `offset` on; there are as many.
-    fn read(&mut self, offset: u64, len: u64, out: &mut Vec<u8>) -> Result<(), Fault>;
+    fn read(&mut self, offset: u64, len: u64, out: &mut Vec<u8>) -> Result<(), Mp4Error>;
 }
 
 /// How much is read, and how large `moov` may be.
@@ -43,7 +43,7 @@ pub(crate) fn cut(
     size: u64,
     limits: Limits,
     ask: &Ask,
-) -> Result<Cut, Fault> {
+) -> Result<Cut, Mp4Error> {
     let window = Window {
         source,
         size,
@@ -81,7 +81,7 @@ struct Window<'a> {
 
 impl Window<'_> {
     /// Bytes of the file; there must be as many.
-    fn view(&mut self, at: u64, len: u64) -> Result<&[u8], Fault> {
+    fn view(&mut self, at: u64, len: u64) -> Result<&[u8], Mp4Error> {
         let have = self.at..self.at + self.bytes.len() as u64;
         if at < have.start || at + len > have.end {
             self.bytes.clear();
@@ -93,11 +93,11 @@ impl Window<'_> {
         let from = (at - self.at) as usize;
         self.bytes
             .get(from..from + len as usize)
-            .ok_or(Fault::Truncated)
+            .ok_or(Mp4Error::Truncated)
     }
 
     /// As [`Self::view`], in memory of its own.
-    fn take(&mut self, at: u64, len: u64) -> Result<Vec<u8>, Fault> {
+    fn take(&mut self, at: u64, len: u64) -> Result<Vec<u8>, Mp4Error> {
         if at >= self.at && at + len <= self.at + self.bytes.len() as u64 {
             return self.view(at, len).map(<[u8]>::to_vec);
         }
@@ -107,14 +107,14 @@ impl Window<'_> {
     }
 
     /// Looks for the boxes that matter; `None` if the file can be sent as it is.
-    fn layout(mut self, limits: Limits, ask: &Ask) -> Result<Option<Layout>, Fault> {
+    fn layout(mut self, limits: Limits, ask: &Ask) -> Result<Option<Layout>, Mp4Error> {
         let (mut ftyp, mut moov, mut data) = (None, None, None);
         let mut at = 0;
         for _ in 0..TOP_BOXES_MAX {
             if at == self.size {
                 return match (moov, data) {
-                    (None, _) => Err(Fault::Missing("trak")),
-                    (_, None) => Err(Fault::Missing("mdat")),
+                    (None, _) => Err(Mp4Error::Missing("trak")),
+                    (_, None) => Err(Mp4Error::Missing("mdat")),
                     (Some(moov), Some(data)) => Ok(Some(Layout { ftyp, moov, data })),
                 };
             }
@@ -131,7 +131,7 @@ impl Window<'_> {
             match &head.kind {
                 b"ftyp" => {
                     if head.body_bytes > FTYP_BYTES_MAX {
-                        return Err(Fault::FtypTooLarge(head.body_bytes));
+                        return Err(Mp4Error::FtypTooLarge(head.body_bytes));
                     }
                     let bytes = self.view(body, head.body_bytes)?.to_vec();
                     once(&mut ftyp, bytes, "ftyp")?;
@@ -141,7 +141,7 @@ impl Window<'_> {
                         return Ok(None);
                     }
                     if head.body_bytes > limits.first_read.max(limits.moov) {
-                        return Err(Fault::MoovTooLarge(head.body_bytes));
+                        return Err(Mp4Error::MoovTooLarge(head.body_bytes));
                     }
                     let bytes = self.take(body, head.body_bytes)?;
                     once(&mut moov, bytes, "moov")?;
@@ -155,7 +155,7 @@ impl Window<'_> {
                 _ => next,
             };
         }
-        Err(Fault::TooManyBoxes)
+        Err(Mp4Error::TooManyBoxes)
     }
 }
 
@@ -166,19 +166,19 @@ struct Movie<'a> {
 }
 
 impl<'a> Movie<'a> {
-    fn parse(moov: &'a [u8], ask: &Ask, bounds: Bounds) -> Result<Self, Fault> {
+    fn parse(moov: &'a [u8], ask: &Ask, bounds: Bounds) -> Result<Self, Mp4Error> {
         let mut mvhd = None;
         for child in Children(moov) {
             match child? {
                 (kind, body) if kind == *b"mvhd" => once(&mut mvhd, body, "mvhd")?,
-                (kind, _) if kind == *b"cmov" => return Err(Fault::Compressed),
+                (kind, _) if kind == *b"cmov" => return Err(Mp4Error::Compressed),
                 _ => {}
             }
         }
-        let mvhd = mvhd.ok_or(Fault::Missing("mvhd"))?;
+        let mvhd = mvhd.ok_or(Mp4Error::Missing("mvhd"))?;
         let times = MVHD.read(mvhd)?;
         if times.duration < ask.start(times.scale) {
-            return Err(Fault::PastTheEnd);
+            return Err(Mp4Error::PastTheEnd);
         }
         let mut parts = Vec::new();
         for child in Children(moov) {
@@ -188,7 +188,7 @@ impl<'a> Movie<'a> {
             }
         }
         if parts.is_empty() {
-            return Err(Fault::Missing("trak"));
+            return Err(Mp4Error::Missing("trak"));
         }
         Ok(Self {
             mvhd: (mvhd, times),
@@ -196,18 +196,18 @@ impl<'a> Movie<'a> {
         })
     }
 
-    fn write(&self, layout: &Layout, ask: &Ask) -> Result<Cut, Fault> {
+    fn write(&self, layout: &Layout, ask: &Ask) -> Result<Cut, Mp4Error> {
         let ranges = || self.parts.iter().filter_map(Part::data);
         let start = ranges().map(|data| data.start).min();
         let end = ranges().map(|data| data.end).max();
         let (Some(start), Some(end)) = (start, end) else {
-            return Err(Fault::NoData);
+            return Err(Mp4Error::NoData);
         };
         if end <= start {
-            return Err(Fault::NoData);
+            return Err(Mp4Error::NoData);
         }
         if start >= layout.data.end {
-            return Err(Fault::OutOfData);
+            return Err(Mp4Error::OutOfData);
         }
         let mut head = Vec::with_capacity(layout.moov.len() + FTYP_BYTES_MAX as usize);
         if let Some(ftyp) = &layout.ftyp {
@@ -223,7 +223,7 @@ impl<'a> Movie<'a> {
         }
         boxes::end(moov, &mut head);
         if u32::try_from(head.len() - moov).is_err() {
-            return Err(Fault::MadeTooLarge);
+            return Err(Mp4Error::MadeTooLarge);
         }
         put_data_head(end - start, &mut head);
         let new = head.len() as u64;

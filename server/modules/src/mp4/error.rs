@@ -2,7 +2,7 @@
 
 /// What is wrong with a file, or with what is asked of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum Mp4Error {
     /// The file could not be read; whoever reads has said why.
     Unreadable,
     /// A box says that it is smaller than its own head.
@@ -65,7 +65,7 @@ impl Edge {
     }
 }
 
-impl Fault {
+impl Mp4Error {
     /// A line for the log about the file of this name; `None` where one was written already.
     pub(crate) fn tell(self, file: &str) -> Option<String> {
         Some(match self {
