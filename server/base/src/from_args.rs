@@ -8,7 +8,7 @@ use crate::config::ConfigContext;
 
 /// A value that a directive's words can be parsed into.
 pub trait FromArgs: Sized {
-    /// How many words.
+    /// The number of words.
     const ARITY: Arity;
     /// Syntax after the name, as the reference shows it.
     const SYNTAX: &'static str;
@@ -105,7 +105,7 @@ impl<const LEAST: u64, const MOST: u64> FromArgs for Between<LEAST, MOST> {
 /// Number and size of buffers: `4 8k`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffers {
-    /// How many.
+    /// Number of buffers.
     pub number: u32,
     /// Size of each in bytes.
     pub size: u64,
@@ -174,7 +174,7 @@ impl FromArgs for Access {
 }
 
 impl Access {
-    /// Those of directories: who may read may also enter.
+    /// Returns the permission bits for directories: read permission implies search permission.
     #[must_use]
     pub fn of_directories(self) -> u32 {
         self.0 | (self.0 & 0o444) >> 2
@@ -211,5 +211,5 @@ pub fn invalid(d: &Directive) -> ConfError {
     )
 }
 
-/// Most buffers a directive may ask for.
+/// Maximum number of buffers of a directive.
 const MAX_BUFFERS: u32 = 1024;

@@ -1,4 +1,4 @@
-//! What every server needs and no protocol knows.
+//! The protocol-independent base of every server.
 //!
 //! Logs and where they go, addresses to listen on and to find, files, shared zones, regular expressions, types of directive
 //! values, the clock, work that other threads do. Absent: exchanges, variables and whatever else is about requests, which

@@ -1,4 +1,4 @@
-//! Work that takes long, done on a thread that serves nobody.
+//! Long work, done on a thread that serves no connections.
 //!
 //! The core has no threads. The driver lends a function that takes work ([`Env::offload`]) and does it on one of a few
 //! threads, in the order in which it came. A handler that began a [`Job`] keeps it with its exchange, gives it the
@@ -15,14 +15,14 @@ use crate::waker::RemoteWaker;
 /// Work for another thread.
 pub type Work = Box<dyn FnOnce() + Send>;
 
-/// Has work done by another thread.
+/// Queues work for another thread.
 pub type Offload = fn(Work) -> Result<(), Full>;
 
 /// Too much work waits already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
-/// How far a job is.
+/// The progress of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress<T> {
     /// It waits for a thread, or is in progress.
@@ -37,7 +37,7 @@ pub enum Progress<T> {
 #[derive(Clone, Debug)]
 pub struct Job<T>(Arc<JobState<T>>);
 
-/// Where the result will be, and who waits for it: one waker for each exchange.
+/// The result to come and the exchanges that wait for it: one waker for each.
 #[derive(Debug)]
 struct JobState<T> {
     result: OnceLock<Option<T>>,
@@ -74,7 +74,7 @@ impl<T: Copy + Send + Sync + 'static> Job<T> {
         Ok(Self(place))
     }
 
-    /// How far it is.
+    /// The progress of the job.
     pub fn progress(&self) -> Progress<T> {
         match self.0.result.get() {
             None => Progress::Pending,
@@ -83,7 +83,7 @@ impl<T: Copy + Send + Sync + 'static> Job<T> {
         }
     }
 
-    /// Has an exchange woken when the work has ended; at once if it has.
+    /// Wakes an exchange when the work has ended; at once if it has.
     pub fn wakes(&self, waker: RemoteWaker) {
         let mut waiters = self.0.waiters();
         // The result is set before those who wait are taken.
@@ -113,7 +113,7 @@ impl<T> WeakJob<T> {
     }
 }
 
-/// Notes that there will be no result, if there is none when the work has ended, and wakes who waits for it.
+/// Notes on drop that there will be no result, if the work has ended without one, and wakes the waiting exchanges.
 struct Settles<T>(Option<Arc<JobState<T>>>);
 
 impl<T> Drop for Settles<T> {

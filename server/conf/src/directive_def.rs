@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use crate::{Arity, ConfError, Contexts, Directive, FileText, Item, Loader, Word, unbuilt};
 
-/// What a row does with its directive.
+/// The function of a row that applies its directive.
 pub type Apply<B> = fn(&mut B, &Directive) -> Result<(), ConfError>;
 
 /// One directive of the table, or one of its forms: a name may have several rows with different contexts.
@@ -20,7 +20,7 @@ pub struct DirectiveDef<B: 'static> {
     pub name: &'static str,
     /// Where it may stand.
     pub contexts: Contexts,
-    /// How many arguments it takes.
+    /// Number of its arguments.
     pub arity: Arity,
     /// Whether it has a block instead of a semicolon.
     pub block: bool,
@@ -34,7 +34,7 @@ pub struct DirectiveDef<B: 'static> {
     pub apply: Apply<B>,
 }
 
-/// What a walk builds: the owner of the table and the loader.
+/// The target of a walk: the owner of the table and the loader.
 pub trait Builder: Sized + 'static {
     /// The directives it knows.
     fn table(&self) -> &Table<Self>;
@@ -45,8 +45,8 @@ pub trait Builder: Sized + 'static {
     /// Called with each directive that passed the checks, before its row is.
     fn applying(&mut self, _directive: &Directive, _row: &'static DirectiveDef<Self>) {}
 
-    /// Called for a name that has no row at all; by default an error that tells a directive of nginx that is not
-    /// built from a name nobody knows.
+    /// Called for a name that has no row at all. By default an error, which distinguishes a directive of nginx that is
+    /// not built from an unknown name.
     ///
     /// # Errors
     /// When the directive cannot be passed over.
@@ -106,7 +106,7 @@ pub fn walk<B: Builder>(
         .try_for_each(|item| walk_item(builder, item, context))
 }
 
-/// As [`walk`], of a file.
+/// Reads a file and walks it, see [`walk`].
 ///
 /// # Errors
 /// The first error met, in the order of the text.

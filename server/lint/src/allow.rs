@@ -180,7 +180,7 @@ fn faults(tree: &Tree, warn: &mut Warn<'_>, kind: AllowErrorKind) {
     }
 }
 
-/// What begins a comment that is meant for firstbyte.
+/// The beginning of a comment that is meant for firstbyte.
 const MARK: &str = "firstbyte:";
 
 #[cfg(test)]

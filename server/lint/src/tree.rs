@@ -1,8 +1,8 @@
 //! The whole configuration as one tree: the files, with what they include in its place.
 //!
 //! [`Tree::read`] follows `include` and keeps every directive as a [`Node`] that knows its block. Nothing is applied
-//! and nothing refused: a directive that nobody knows is a node like any other. A text that cannot be read to its end
-//! gives no tree, since rules ask for what is missing as well as for what is there.
+//! and nothing refused: an unknown directive is a node like any other. A text that cannot be read to its end yields no
+//! tree, since rules ask for what is missing as well as for what is there.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -44,9 +44,9 @@ pub(crate) struct Node {
     pub(crate) parent: Option<Id>,
     /// The `include` through which it was read.
     pub(crate) via: Option<Id>,
-    /// What stands in its block, included files too.
+    /// The items of its block, included files too.
     pub(crate) children: Vec<Id>,
-    /// The same by name, where there are many.
+    /// The children by name, where there are many.
     index: Option<HashMap<String, Vec<Id>>>,
     /// It lies in `http`.
     pub(crate) http: bool,
@@ -151,7 +151,7 @@ impl Tree {
         self.captured.contains(&name.to_ascii_lowercase())
     }
 
-    /// How many nodes there are; their ids are the numbers below.
+    /// Number of nodes; their ids are the numbers below.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -249,7 +249,7 @@ impl Tree {
         }
     }
 
-    /// What may carry a silencing comment for a directive: itself, the block it is in, the `include` that named its
+    /// Directives whose silencing comments cover this one: itself, the block it is in, the `include` that named its
     /// file, and so on outwards.
     pub(crate) fn holders(&self, id: Id) -> impl Iterator<Item = Id> {
         std::iter::successors(Some(id), |id| {
@@ -259,7 +259,7 @@ impl Tree {
     }
 }
 
-/// What may be the names of captures in an expression, in lower case.
+/// Possible names of captures in an expression, in lower case.
 fn captures(text: &str) -> impl Iterator<Item = String> {
     text.match_indices("(?").filter_map(|(at, open)| {
         let rest = &text[at + open.len()..];
@@ -269,7 +269,7 @@ fn captures(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// What surrounds the items being read.
+/// The surroundings of the items being read.
 #[derive(Clone, Copy, Default)]
 struct Context {
     parent: Option<Id>,

@@ -13,7 +13,7 @@ use conf::{
 /// The main file of every test.
 pub(crate) const MAIN_FILE: &str = "/etc/nginx/nginx.conf";
 
-/// What the directives are applied to.
+/// The state that the directives are applied to.
 pub(crate) struct Toy {
     terse: bool,
     /// One line a directive, as `http/server/sendfile = true`.

@@ -1,4 +1,4 @@
-//! FB901 to FB903: what applications behind FastCGI, uwsgi and SCGI are told of a request.
+//! FB901 to FB903: request data that applications behind FastCGI, uwsgi and SCGI receive.
 
 use crate::Warn;
 use crate::regex::{Item, Paths};
@@ -172,7 +172,7 @@ fn mentions_php(text: &str) -> bool {
         .any(|kind| text.contains(kind))
 }
 
-/// What passes requests on, and what says what is told of them.
+/// Directives that pass requests on, and those that set the parameters they pass.
 const GATEWAYS: [(&str, &str); 3] = [
     ("fastcgi_pass", "fastcgi_param"),
     ("uwsgi_pass", "uwsgi_param"),
@@ -190,7 +190,7 @@ mod tests {
 
     use crate::testing::{in_http, in_server};
 
-    /// A location that gives a script to PHP.
+    /// A location that passes a script to PHP.
     fn php(location: &str, inside: &str) -> String {
         format!(
             "root /srv; location {location} {{ {inside} fastcgi_pass unix:/run/php.sock; \

@@ -1,8 +1,8 @@
-//! What a value with variables may be when it is used: the texts it is made of, followed to where they come from.
+//! Possible texts of a value with variables at its use: the texts it is made of, followed to where they come from.
 //!
 //! [`ways`] follows a variable to `set`, `map` and to the captures of the expressions around its use, as far as they
-//! go, and gives every way it can be put together, each a row of [`Piece`]s: text as written, or something that is
-//! known by what it may hold. What is not known to come from a client is harmless.
+//! go, and returns every way it can be put together, each a row of [`Piece`]s: text as written, or a run-time value
+//! described by its possible contents. A value that is not known to come from a client is harmless.
 //!
 //! The order in which directives run is not followed: every `set` of a variable that could have run counts.
 
@@ -24,7 +24,7 @@ use crate::uses::{self, Subject, Use};
 pub(crate) enum Piece {
     /// Text of the configuration.
     Text(String),
-    /// What a variable (named with its `$`) stands for.
+    /// A variable (named with its `$`), described by its possible contents.
     Runtime(String, Holds),
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn from_client(tree: &Tree, at: Id, value: &str) -> Option<(String, H
 
 struct Follow<'t> {
     tree: &'t Tree,
-    /// How many variables were followed.
+    /// Number of variables that were followed.
     steps: Cell<usize>,
 }
 
@@ -169,7 +169,7 @@ impl Follow<'_> {
         }
     }
 
-    /// What a capture may hold: what is in its parentheses and in what they are matched against.
+    /// The possible contents of a capture: those of its parentheses and of the text they are matched against.
     fn captured(&self, found: &Use, number: usize, depth: usize) -> Option<Holds> {
         let regex: Regex = found.regex()?;
         let group = regex.group(number)?;
@@ -185,7 +185,7 @@ impl Follow<'_> {
         })
     }
 
-    /// What all ways of a value together may hold; `None` when there is no variable in it.
+    /// The union of the contents of all ways of a value; `None` when there is no variable in it.
     fn all(&self, at: Id, value: &str, depth: usize) -> Option<Holds> {
         let pieces = self.value(at, value, depth).into_iter().flatten();
         let held = pieces.filter_map(|piece| match piece {
@@ -251,7 +251,7 @@ impl Follow<'_> {
     }
 }
 
-/// What the URI is, that locations and rewrites are matched against.
+/// The contents of the URI that locations and rewrites are matched against.
 pub(crate) const DECODED_URI: Holds = Holds {
     bytes: ByteSet::ALL.without(b"\0"),
     client: true,
