@@ -57,7 +57,7 @@ pub use wait::Wait;
 /// Whether a server of an address, by its index, offers a protocol.
 pub type Offers = fn(&Http, &PortAddr, usize) -> bool;
 
-/// What an exchange knows of its connection.
+/// Properties of the connection that carries an exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct Client {
     /// Address of the peer.
@@ -72,7 +72,7 @@ pub struct Client {
     pub since_ms: u64,
     /// The head was already there when the previous response ended.
     pub pipelined: bool,
-    /// What belongs to the response may be pushed to it.
+    /// The client accepts pushed responses.
     pub may_push: bool,
     /// Whether a server offers the protocol of the connection; `None` for a protocol that all servers offer.
     pub offers: Option<Offers>,
@@ -80,7 +80,7 @@ pub struct Client {
     pub debug: bool,
     /// The number of its socket, which is open as long as its exchanges are.
     pub socket: i32,
-    /// What a [`Waker`] of the exchange names.
+    /// The target of the exchange's [`Waker`].
     pub wake: WakeKey,
 }
 
@@ -109,7 +109,7 @@ pub struct Reply {
     pub allow_ranges: bool,
     /// Of several ranges that are asked for at once, none is served.
     pub single_range: bool,
-    /// The request's conditions are not looked at: who made the response has done that.
+    /// The request's conditions are not evaluated: the origin of the response has done that.
     pub unconditional: bool,
     /// `add_header` and `expires` have had their say: an error met after that does not get their fields twice.
     pub headers_added: bool,
@@ -139,7 +139,7 @@ impl Reply {
     }
 }
 
-/// How far the exchange is.
+/// The state of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// In the phases.
@@ -152,7 +152,7 @@ pub enum State {
     Responding,
 }
 
-/// What is called when the body has ended.
+/// A function that is called when the body has ended.
 pub type OnEnd = fn(&mut Exchange, &mut Ctx<'_>);
 
 /// One request and its response.
@@ -169,7 +169,7 @@ pub struct Exchange {
     pub client: Client,
     /// The connection's peer, where `client` has been given the address of one behind it.
     pub proxy: Option<Peer>,
-    /// What a PROXY protocol header said of the connection.
+    /// The header of the PROXY protocol that the connection began with.
     pub proxied: Option<Rc<proxy_protocol::Header>>,
     /// The TLS connection that carries it, if there is one.
     pub tls: Option<Rc<Tls>>,
@@ -203,11 +203,11 @@ pub struct Exchange {
     pub uri_below_alias: bool,
     /// The request body was found too large: it is dropped, whatever the location of the error page says of it.
     pub too_large: bool,
-    /// What has come of the request body, where there is one and the response is not decided yet.
+    /// The received part of the request body, where there is one and the response is not decided yet.
     pub(crate) request_body: Option<Box<RequestBody>>,
     /// `$request_id`, once it was asked for.
     pub request_id: Option<[u8; 16]>,
-    /// How many computed variables are being evaluated, one for the sake of the other.
+    /// Number of computed variables whose evaluation is nested now.
     pub depth: u8,
     /// The response being decided.
     pub reply: Reply,
@@ -215,9 +215,9 @@ pub struct Exchange {
     pub response: ResponseHead,
     /// The body's chunks that wait to be pulled.
     pub body: VecDeque<Chunk>,
-    /// Who makes what comes behind them, if anything does.
+    /// The source of the chunks behind them, if there is one.
     pub body_source: Option<Box<dyn BodySource>>,
-    /// Who is told of what arrives while the response is on its way; set where a server is asked.
+    /// Callback for arrivals while the response is on its way; set where a server is asked.
     pub on_arrival: Option<OnArrival>,
     /// The source has given something that stages may still hold.
     unflushed: bool,
@@ -234,11 +234,11 @@ pub struct Exchange {
     pub failed_match: FailedMatch,
     slots: Vec<Option<Vec<u8>>>,
     known: Vec<bool>,
-    /// What modules keep with the exchange until it ends.
+    /// Values that modules keep with the exchange until it ends.
     pub extensions: Extensions,
     /// Progress.
     pub state: State,
-    /// What the rest of the body waits for, if it does: as [`Exchange::pull`] found it.
+    /// The condition that the rest of the body waits for, as [`Exchange::pull`] found it.
     pub pull_wait: Option<Wait>,
     waker: Option<Waker>,
     /// The phase that runs next.
@@ -255,7 +255,7 @@ pub struct Exchange {
     pub error_page: bool,
     /// Status of the error being served, 0 for none.
     pub err_status: u16,
-    /// What `satisfy any` remembers.
+    /// The status that `satisfy any` keeps.
     pub access_code: u16,
     /// The whole response was sent.
     pub completed: bool,
@@ -265,7 +265,7 @@ pub struct Exchange {
     pub header_sent: bool,
     /// When the head was complete, monotonic milliseconds.
     pub started_ms: u64,
-    /// The same on the wall clock, milliseconds since 1970.
+    /// The begin of the exchange on the wall clock, milliseconds since 1970.
     pub started_unix_ms: u64,
     /// Bytes of the request received, head and body.
     pub request_bytes: u64,
@@ -273,17 +273,17 @@ pub struct Exchange {
     pub bytes_sent: u64,
     /// Called when the body has ended, before trailers are sent.
     pub on_end: Option<OnEnd>,
-    /// What is known of the servers that it is passed to.
+    /// The record of the servers that it is passed to.
     pub upstream: Option<Box<Upstream>>,
     /// The memory of that of an earlier request.
     pub(crate) spare_upstream: Option<Box<Upstream>>,
-    /// What leaves ahead of the response, if anything does.
+    /// Interim responses and pushes that leave ahead of the response.
     pub early_responses: Option<Box<EarlyResponses>>,
     /// Bytes on the wire of the response head and of what leaves ahead of it.
     pub header_bytes: u64,
     /// When it came how far, where the configuration asks for that.
     pub timings: Timings,
-    /// What the kernel told of its first byte, where the configuration asks for that of some responses.
+    /// The kernel's times of its first byte, if the response is sampled.
     pub sampled: Sampled,
     /// Its place among subrequests, and those of its own.
     pub subrequests: SubrequestState,

@@ -2,7 +2,7 @@
 
 use engines::http::{BadHost, parse_host};
 
-/// What was read, and what it said.
+/// The last host text and its parsed form.
 #[derive(Default)]
 pub(crate) struct HostCache {
     raw: Vec<u8>,

@@ -1,8 +1,8 @@
 //! The HTTP core of firstbyte: meaning to response.
 //!
 //! A request head comes in as an [`exchange::Exchange`], runs through the phases and leaves as a response head and
-//! pulled body chunks. The core knows no sockets, and which protocol carries an exchange only where variables and logs tell
-//! it: bytes are the engines' business, descriptors and clocks the driver's. What is not about requests is in
+//! pulled body chunks. The core knows no sockets, and asks which protocol carries an exchange only for variables and
+//! logs: bytes are the engines' business, descriptors and clocks the driver's. Code that is not about requests is in
 //! [`server_base`].
 #![forbid(unsafe_code)]
 

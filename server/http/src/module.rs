@@ -1,4 +1,4 @@
-//! What a module is: rows of data that the core reads in one order.
+//! Modules: rows of data that the core reads in one order.
 //!
 //! A module is one file with one `MODULE`. The list of modules is ordered and explicit; its order is the order in
 //! which handlers of one phase run and header stages are applied.
@@ -56,9 +56,9 @@ impl Module {
     };
 }
 
-/// How what a directive says at one level reaches the levels inside it: what the merge functions of the settings do, for
-/// those who show where a setting in effect was written. A directive that no list names does as
-/// [`Inherit::Around`] says.
+/// The way in which a directive of one level reaches the levels inside it: the rule that the merge functions of the
+/// settings follow, for tools that show where a setting in effect was written. A directive that no list names follows
+/// [`Inherit::Around`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inherit {
     /// A level that does not have it has that of the level around it.
@@ -78,5 +78,5 @@ pub enum Inherit {
 /// A function called when the `http` block has been read and merged.
 ///
 /// # Errors
-/// What is wrong with the block as a whole.
+/// The error in the block as a whole.
 pub type Finish = fn(&mut ConfigBuilder) -> Result<(), ConfError>;

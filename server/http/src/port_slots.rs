@@ -1,9 +1,9 @@
 //! Ports keep their index while configurations change.
 //!
 //! A connection knows its port by the index in [`Http::ports`]. Were the index another one after a reload, every
-//! connection would have to be told in the moment of the change. So the ports of each configuration are put where those of
-//! the one before had the same address, and what is listened on no more leaves its place empty: for one configuration at
-//! least, so that connections which are still ending find no stranger there.
+//! connection would have to be updated in the moment of the change. So a port of a new configuration gets the slot of
+//! the earlier port with the same address, and the slot of a port that is no longer listened on stays empty for at
+//! least one configuration, so that its last connections do not find another port there.
 
 use std::collections::HashMap;
 
@@ -76,7 +76,7 @@ impl PortSlots {
     }
 }
 
-/// A port that nobody listens on.
+/// A port without a listener.
 fn nowhere(listen: &Listen) -> Port {
     Port {
         listen: listen.clone(),

@@ -1,4 +1,4 @@
-//! Where the values of directives live: one typed struct a module and scope, found by its slot.
+//! The values of directives: one typed struct for each module and scope, found by its slot.
 //!
 //! A module declares a struct of [`Setting`](conf::Setting)s with `settings!`; the builder makes one for `http`, one for
 //! each server or location, and merges child with parent at the end. At run time [`SettingsSet::get`] is an index
@@ -81,7 +81,7 @@ impl SettingsDef {
         self.slot.load(Ordering::Relaxed)
     }
 
-    /// Gives each def its index among those of its scope; the same at each load of a configuration, since the list of
+    /// Assigns each definition its index among those of its scope; it is equal at each load of a configuration, since the list of
     /// modules is fixed.
     pub fn number(defs: &[&'static Self]) {
         for scope in [Scope::Main, Scope::Server, Scope::Location] {
@@ -132,7 +132,7 @@ impl SettingsSetBuilder {
         }
     }
 
-    /// What was written, by slot.
+    /// The settings that were written, by slot.
     pub(crate) fn into_defs(self) -> Vec<(usize, Arc<dyn AnyConf>)> {
         self.0
     }
@@ -144,7 +144,7 @@ impl SettingsSetBuilder {
     }
 }
 
-/// Settings that nobody shares while a configuration is read.
+/// Unshares settings, which have one owner while a configuration is read.
 pub(crate) fn unshared(conf: &mut Arc<dyn AnyConf>) -> &mut dyn AnyConf {
     Arc::get_mut(conf).expect("settings are shared only once they are finished")
 }

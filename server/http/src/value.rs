@@ -53,7 +53,7 @@ impl Value {
     /// Compiles `bytes`, which are a part of `word`.
     ///
     /// # Errors
-    /// As [`Value::compile`].
+    /// See [`Value::compile`].
     pub fn compile_bytes(
         cx: &mut dyn ConfigContext,
         d: &Directive,

@@ -1,4 +1,4 @@
-//! What names mean, when values are computed, and where one variable needs another.
+//! Resolution of names, time of evaluation, and variables that need others.
 
 use std::sync::Arc;
 
@@ -114,7 +114,7 @@ impl Fixture {
         Self { world, x }
     }
 
-    /// What the text is for the request.
+    /// The value of the text for the request.
     fn value(&mut self) -> String {
         let http = self.world.generation.http.clone();
         let root = self.x.core_loc(&http).root.as_ref();
@@ -224,7 +224,7 @@ fn the_same_variable_defined_twice_has_the_later_definition() {
     assert_eq!(value("$own", "via own first; via own second;"), "second");
 }
 
-/// `v0`, and each variable after it computed from the one before, so many in all.
+/// `v0`, and each variable after it computed from the one before, `length` in all.
 fn chain(length: usize) -> String {
     let mut lines = "via v0 end;".to_owned();
     for n in 1..length {

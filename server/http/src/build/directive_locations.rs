@@ -1,9 +1,9 @@
-//! Where everything in a configuration was written: kept only by [`load_with_locations`](super::load_with_locations), for those who
-//! show which line a setting in effect comes from.
+//! Locations of all directives of a configuration: kept only by [`load_with_locations`](super::load_with_locations),
+//! for tools that show which line a setting in effect comes from.
 //!
 //! Values are not kept a second time: a setting is shown in the words of its directive, and the level it comes from is
-//! found by nginx's rule of inheritance, with the exceptions that modules declare ([`Inherit`]). What a request gets is
-//! decided by the merged settings alone; this only tells where they came from.
+//! found by nginx's rule of inheritance, with the exceptions that modules declare ([`Inherit`]). The merged settings
+//! alone decide the handling of a request; this only names their origin.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,7 +16,7 @@ use crate::module::{Inherit, Module};
 
 /// One directive as it was written.
 pub struct LocatedDirective {
-    /// What it is.
+    /// The row of the directive.
     pub row: &'static DirectiveDef<ConfigBuilder>,
     /// The location whose level it stands in; `None` for the main context and for `events`.
     pub level: Option<usize>,

@@ -31,7 +31,7 @@ pub(super) struct HttpDraft {
 }
 
 pub(super) struct ServerDraft {
-    /// What is written in it; nothing once it is merged.
+    /// The settings written in it; empty once it is merged.
     pub(super) confs: SettingsSetBuilder,
     /// Its merged settings in [`HttpDraft::server_layers`].
     pub(super) layer: LayerId,
@@ -48,9 +48,9 @@ pub struct LocationDraft {
     pub name: Vec<u8>,
     /// Where its block was written.
     pub at: Pos,
-    /// How it is chosen.
+    /// The matching rule.
     pub kind: LocationKind,
-    /// What is written in it; nothing once it is merged.
+    /// The settings written in it; empty once it is merged.
     pub confs: SettingsSetBuilder,
     /// Its merged settings in [`HttpDraft::location_layers`].
     pub(super) layer: LayerId,

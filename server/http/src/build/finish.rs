@@ -105,7 +105,7 @@ impl ConfigBuilder {
         loc.aio.get_or_insert(Aio::Threads(pool));
     }
 
-    /// Has the directories for request bodies made before the worker starts.
+    /// Notes the directories for request bodies, which are made before the worker starts.
     fn name_body_dirs(&mut self, draft: &HttpDraft) {
         use std::os::unix::ffi::OsStrExt;
         let mut known: HashSet<PathBuf> = self.main.temp_paths.iter().cloned().collect();

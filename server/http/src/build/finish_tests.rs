@@ -1,4 +1,4 @@
-//! What is left when `http` closes: settings at every level, handlers of locations, names, and which modules are awake.
+//! The result of closing `http`: settings at every level, handlers of locations, names, and which modules are active.
 
 use conf::{Arity, Contexts, DirectiveDef};
 
@@ -166,7 +166,7 @@ const SLEEPER: Module = Module {
     on_demand: true,
     ..Module::EMPTY
 };
-/// The same, and always awake; its header stage is about heads alone.
+/// A module like `SLEEPER` that is always active; its header stage is about heads alone.
 const WAKEFUL: Module = Module {
     name: "wakeful",
     handlers: &[Handler::Content(|_, _| Content::Status(419))],

@@ -1,9 +1,9 @@
 //! The merged settings of all levels of one scope, equal ones once.
 //!
-//! What a level has of a definition that it writes nothing of follows from what the level around it has, so levels inside the
-//! same one share it, and so do all levels of a depth around which nobody has written anything of that def. A level
-//! that writes nothing at all is the same [`LayerId`] as its neighbour that does not either. So ten thousand servers cost
-//! what they write.
+//! The settings of a struct that a level does not write follow from those of the level around it, so all levels inside
+//! one level share them, and so do all levels of a depth around which no line writes any of that struct. Two levels
+//! beside each other that write nothing at all have one [`LayerId`]. So memory for ten thousand servers grows with the
+//! lines they write.
 
 use std::sync::Arc;
 
@@ -98,7 +98,7 @@ impl Layers {
         LayerId(self.layers.len() - 1)
     }
 
-    /// What levels inside `around` have of a definition that they write nothing of.
+    /// The settings of one slot for levels inside `around` that write none of them.
     fn derived(&mut self, around: LayerId, slot: usize, outer: usize) -> usize {
         let known = &self.layers[around.0].derived;
         if let Some((_, index)) = known.iter().find(|(known, _)| *known == slot) {

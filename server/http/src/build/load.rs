@@ -35,7 +35,7 @@ pub struct Cycle {
     pub syslogs: Vec<SyslogTarget>,
     /// Rings in memory that error logs go to.
     pub memory_logs: Vec<MemoryBuffer>,
-    /// Files that are taken up when they change.
+    /// Files that are reloaded when they change.
     pub watches: Vec<Arc<dyn Watch>>,
     /// Every file read, for `-T` and the worker's bundle.
     pub files: conf::Files,
@@ -46,8 +46,8 @@ pub struct Cycle {
 }
 
 impl Cycle {
-    /// The same for a worker that is forked from this process: without texts, warnings and watches, which the supervisor
-    /// alone needs.
+    /// Copies the cycle for a worker that is forked from this process: without texts, warnings and watches, which the
+    /// supervisor alone needs.
     #[must_use]
     pub fn for_worker(&self) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Cycle {
         }
     }
 
-    /// The same without texts and what serves: what the supervisor acts by.
+    /// Copies the cycle for the supervisor: without texts and without what only serving needs.
     #[must_use]
     pub fn for_supervisor(&self) -> Self {
         Self {
@@ -96,9 +96,9 @@ impl fmt::Debug for Cycle {
 
 /// Why a configuration was refused, with the files read so far.
 pub struct LoadError {
-    /// What is wrong.
+    /// The error.
     pub error: ConfError,
-    /// Where: gives names and lines to the error's position.
+    /// The files read so far: they give the name and the line of the error's position.
     pub files: conf::Files,
     /// Warnings before the error, rendered.
     pub warnings: Vec<String>,
@@ -137,7 +137,7 @@ pub fn load(
 /// Reads a configuration and judges it as [`load`] does, without making what serves: half of the work, and of the memory.
 ///
 /// # Errors
-/// As [`load`].
+/// See [`load`].
 pub fn check(
     source: impl Source + 'static,
     options: &LoadOptions,
@@ -151,7 +151,7 @@ pub fn check(
 /// Loads a configuration and keeps where everything in it was written.
 ///
 /// # Errors
-/// As [`load`].
+/// See [`load`].
 pub fn load_with_locations(
     source: impl Source + 'static,
     options: &LoadOptions,

@@ -373,7 +373,7 @@ pub(super) fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
 }
 
-/// Most worker threads.
+/// Maximum number of worker threads.
 const MAX_THREADS: u32 = 1024;
-/// Most connections of a thread.
+/// Maximum number of connections of a thread.
 const MAX_CONNECTIONS: u32 = 4_000_000;

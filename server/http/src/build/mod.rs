@@ -1,6 +1,6 @@
 //! The state in which rows of directives are applied ([`ConfigBuilder`]), and all that applies them.
 //!
-//! Blocks open a level; a settings row writes to the innermost level of the scope of its settings. When `http` closes, levels are
+//! Blocks open a level; a settings row writes to the innermost level of its scope. When `http` closes, levels are
 //! merged parents first and flattened into [`Http`](crate::http::Http). `load` puts the rows of the core and of all
 //! modules into one table and reads a configuration by it.
 
@@ -54,7 +54,7 @@ use server_base::syslog::SyslogTarget;
 use server_base::watch::Watch;
 use server_base::zone::Zones;
 
-/// What a configuration may be made of: the directives, settings and variables of the core and of all modules.
+/// The directives, settings and variables of the core and of all modules.
 struct Parts {
     rows: Vec<&'static [DirectiveDef<ConfigBuilder>]>,
     defs: Vec<&'static SettingsDef>,
@@ -65,7 +65,7 @@ struct Parts {
 pub struct ConfigBuilder {
     table: Table<Self>,
     loader: Loader,
-    /// What the command line says.
+    /// The options of the command line.
     pub options: LoadOptions,
     /// Main and events directives.
     pub main: MainConf,
@@ -76,7 +76,7 @@ pub struct ConfigBuilder {
     defs: Vec<&'static SettingsDef>,
     http: Option<HttpDraft>,
     finished: Option<(Option<Arc<Http>>, Vec<Listen>)>,
-    /// False where the configuration is only read and judged: nobody is served by what would be made of it.
+    /// False where the configuration is only checked: no requests are served by it.
     makes_http: bool,
     /// The shared zones that directives name.
     zones: Zones,
@@ -212,7 +212,7 @@ impl ConfigBuilder {
         }
     }
 
-    /// The settings that a directive `T` writes to here.
+    /// The settings `T` that a directive writes to here.
     pub fn conf_mut<T: Conf>(&mut self) -> &mut T {
         let http = self
             .http
@@ -275,7 +275,7 @@ impl ConfigBuilder {
         Ok(())
     }
 
-    /// How many servers there are; for modules' `finish`.
+    /// Number of servers; for modules' `finish`.
     pub fn servers(&self) -> usize {
         self.http.as_ref().map_or(0, |http| http.servers.len())
     }
@@ -339,7 +339,7 @@ impl ConfigBuilder {
         self.log_path(path.as_os_str().as_bytes())
     }
 
-    /// Notes a syslog server; gives its place in [`Cycle::syslogs`].
+    /// Adds a syslog server and returns its index in [`Cycle::syslogs`].
     pub fn syslog(&mut self, target: SyslogTarget) -> usize {
         let known = self.syslogs.iter().position(|known| *known == target);
         known.unwrap_or_else(|| {
@@ -359,7 +359,7 @@ impl ConfigBuilder {
         self.sampled_share = self.sampled_share.max(share);
     }
 
-    /// Has the directories for request bodies ready before anything is served.
+    /// Requires the directories for request bodies to exist before requests are served.
     pub fn read_bodies(&mut self) {
         self.reads_bodies = true;
     }

@@ -42,7 +42,7 @@ pub struct ListenDraft {
 }
 
 impl ListenDraft {
-    /// What a server without `listen` gets.
+    /// The listen of a server without `listen`.
     pub fn default_for(server: usize) -> Self {
         // An unprivileged server may not bind port 80; nginx uses 8000 then.
         let port = if running_as_root() { 80 } else { 8000 };
@@ -117,7 +117,7 @@ pub(super) struct Listens {
     known: HashMap<ListenAddr, AddrServers>,
 }
 
-/// What the servers of one address said.
+/// Facts about the servers of one address.
 #[derive(Default)]
 struct AddrServers {
     /// The last of them.
@@ -173,7 +173,7 @@ pub(super) fn by_address(listens: &[ListenDraft]) -> Vec<Vec<&ListenDraft>> {
     addresses
 }
 
-/// Makes sockets of the listens; gives names that two servers of one address share as warnings.
+/// Makes sockets of the listens; names that two servers of one address share become warnings.
 ///
 /// # Errors
 /// A name that is no name, where there is a choice of servers.

@@ -4,7 +4,7 @@
 ///
 /// ```text
 /// settings! {
-///     /// What the struct is.
+///     /// Settings of `index`.
 ///     pub struct IndexLoc: Location {
 ///         /// One line of documentation, which becomes the row's.
 ///         recursive "recursive_error_pages": bool = false, "off", HTTP_LOC;

@@ -1,4 +1,4 @@
-//! What the process keeps of files beside `open_file_cache`.
+//! Settings of the process's own file cache, beside `open_file_cache`.
 
 use conf::Contexts;
 use server_base::from_args::Offset;

@@ -94,7 +94,7 @@ settings! {
 const RECORD_CHUNK_BYTES: u64 = (16 << 10) - 9;
 /// Longest frame of both protocols (RFC 9113 section 6.5.2), bytes.
 const MAX_CHUNK_BYTES: u64 = (1 << 24) - 1;
-/// Most streams that can be allowed: each may hold a body of `http2_body_preread_size`.
+/// Maximum value of the number of streams: each may hold a body of `http2_body_preread_size`.
 const MAX_STREAMS: u64 = 1 << 16;
 /// Largest window (RFC 9113 section 6.9.1), bytes.
 const MAX_WINDOW_BYTES: u64 = (1 << 31) - 1;

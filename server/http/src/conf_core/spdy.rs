@@ -1,7 +1,7 @@
 //! Settings of SPDY/3.1.
 //!
 //! They are those of the module that nginx had before HTTP/2; sizes of memory that only nginx had are accepted with a
-//! warning. What counts as abuse is set by `http2_abuse_budget`.
+//! warning. `http2_abuse_budget` sets the limits of abuse.
 //!
 //! Source: nginx documentation up to 1.9.4, `ngx_http_spdy_module`.
 

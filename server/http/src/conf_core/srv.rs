@@ -11,9 +11,9 @@ const HS: Contexts = Contexts::HTTP_SERVER;
 /// One name of a server.
 #[derive(Debug)]
 pub struct ServerName {
-    /// As written, lower-cased; a regular expression without its tilde.
+    /// The text as written, lower-cased; a regular expression without its tilde.
     pub text: Vec<u8>,
-    /// How it matches.
+    /// The way it matches.
     pub kind: NameKind,
 }
 
@@ -27,7 +27,7 @@ impl ServerName {
     }
 }
 
-/// How a server name matches.
+/// The ways in which a server name matches.
 #[derive(Debug)]
 pub enum NameKind {
     /// The whole name.

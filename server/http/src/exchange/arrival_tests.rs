@@ -1,4 +1,4 @@
-//! Who is told of arrivals, and when.
+//! Which exchanges get the callback for arrivals, and when.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use engines::http::Chunk;
 use crate::exchange::{BodyRead, BodySource, Ctx, Exchange, State, Wait};
 use crate::testing::{Outcome, World, get};
 
-/// The exchanges that were told, by their URIs.
+/// The exchanges that were notified, by their URIs.
 #[derive(Default)]
 struct Notified(VecDeque<Vec<u8>>);
 

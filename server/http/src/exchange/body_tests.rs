@@ -11,10 +11,11 @@ use super::{BodyStage, Broken, READ_BYTES};
 use crate::exchange::{BodyRead, BodySource, Ctx, Exchange, Pulled, Wait};
 use crate::testing::{World, file_of};
 
-/// What all stages of a test were called for, in order.
+/// The calls of all stages of a test, in order.
 type Calls = Rc<RefCell<Vec<String>>>;
 
-/// A stage with a name: it puts out what it is given as so many pieces, `x` as `x1 x2`, and says its name at the end.
+/// A stage with a name: it splits each chunk into its number of pieces, `x` as `x1 x2`, and puts out its name at the
+/// end.
 struct Named {
     name: &'static str,
     pieces: usize,
@@ -71,7 +72,7 @@ impl BodyStage for Named {
     }
 }
 
-/// What a supplier says, the last first.
+/// The results of a source, the last first.
 struct ScriptedSource(Vec<BodyRead>);
 
 impl BodySource for ScriptedSource {
@@ -205,7 +206,7 @@ fn what_a_stage_holds_back_after_its_end_still_leaves() {
     assert_eq!(world.pull(&mut x), ("abc.<wire>".to_owned(), "end"));
 }
 
-/// What it was given before and what others hold leaves meanwhile.
+/// Chunks from before, and those that other stages hold, leave meanwhile.
 #[test]
 fn a_stage_that_is_not_ready_is_given_nothing_and_asked_again_soon() {
     /// A stage that has no room for the pieces after the first, until the test says so.
@@ -379,7 +380,7 @@ fn a_file_that_became_shorter_breaks_the_body() {
     assert!(!said.contains("[error]"), "once: {said}");
 }
 
-/// The stages of a pass are given so many bytes; where that is used up, the body waits for the next pass at once.
+/// The stages of a pass have a budget of bytes; once it is spent, the body waits for the next pass.
 #[test]
 fn stages_are_given_no_more_than_the_budget_of_a_pass() {
     let mut world = World::new("");
@@ -418,7 +419,7 @@ fn without_stages_a_pass_has_no_budget() {
     assert_eq!(world.pull(&mut x), ("abc".to_owned(), "end"));
 }
 
-/// What is put back is what is pulled next, wherever it came from.
+/// A chunk that is put back is pulled next, wherever it came from.
 #[test]
 fn what_is_put_back_comes_first() {
     let mut world = World::new("");

@@ -1,4 +1,4 @@
-//! What modules keep with an exchange until it ends: what they decided about it, what they hold for it.
+//! Values that modules keep with an exchange until it ends: decisions about it, resources taken for it.
 
 use std::any::Any;
 
@@ -12,7 +12,7 @@ pub struct DropGuard {
 }
 
 impl DropGuard {
-    /// Holds a value that gives back what it stands for when it is dropped.
+    /// Keeps a value that returns its resource when it is dropped.
     pub fn new<T: Any>(held: T) -> Self {
         Self {
             _held: Box::new(held),
@@ -30,7 +30,7 @@ impl Extensions {
         self.0.iter().find_map(|guard| guard.downcast_ref())
     }
 
-    /// The same, to be changed.
+    /// The mutable value of a type, the first where there are several.
     pub fn get_mut<T: Any>(&mut self) -> Option<&mut T> {
         self.0.iter_mut().find_map(|guard| guard.downcast_mut())
     }
@@ -57,7 +57,7 @@ impl Extensions {
         self.0.retain(|guard| !guard.is::<T>());
     }
 
-    /// Gives back what was taken for the exchange; what was decided about it stays.
+    /// Drops the extensions of resources; other values stay.
     pub fn release(&mut self) {
         self.drop_all::<DropGuard>();
     }
@@ -83,7 +83,8 @@ impl Exchange {
         true
     }
 
-    /// Has the exchange woken when its connection may have the bytes that it was refused; returns how to wait for that.
+    /// Arranges that the exchange is woken when its connection may have the bytes that it was refused; returns the
+    /// wait for that.
     pub(super) fn wait_for_memory(&mut self, cx: &Ctx<'_>, bytes: u64) -> Wait {
         memory::wait_for(self.client.connection, bytes, self.waker(cx));
         // A time as well: another exchange may have been woken in its place, and have ended.

@@ -1,4 +1,4 @@
-//! What becomes of subrequests whose bodies join: stubs, bodies held in memory, faults, limits, logs.
+//! Ends of subrequests whose bodies join: stubs, bodies held in memory, faults, limits, logs.
 
 use std::rc::Rc;
 

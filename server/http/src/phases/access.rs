@@ -1,8 +1,8 @@
-//! The access phase: what its handlers decide together, and how long a refusal is held back.
+//! The access phase: the joint decision of its handlers, and the delay of refusals.
 //!
-//! `auth_delay` counts from the beginning of the turn in which the request was refused, or from an earlier time that a handler
-//! set, and so includes the time that comparing a password took: whoever measures the answer learns nothing of it. The
-//! driver looks at its clock again before it waits for the timer that is set here.
+//! `auth_delay` counts from the beginning of the turn in which the request was refused, or from an earlier time that a
+//! handler set, and so includes the time that comparing a password took: a client that measures the answer learns
+//! nothing of it. The driver looks at its clock again before it waits for the timer that is set here.
 //!
 //! Source: nginx documentation, directives `satisfy` and `auth_delay`.
 
@@ -28,7 +28,8 @@ struct Since {
     ms: u64,
 }
 
-/// Has the delay of the refusal that follows count from this time, monotonic milliseconds: a handler that waited began then.
+/// Sets the time from which the delay of the following refusal counts, monotonic milliseconds: a handler that waited
+/// began then.
 pub fn delay_counts_from(x: &mut Exchange, since_ms: u64) {
     x.extensions.set(Since { ms: since_ms });
 }

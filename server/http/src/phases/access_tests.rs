@@ -199,7 +199,7 @@ fn a_page_that_is_refused_itself_is_held_back_once_more() {
     );
 }
 
-/// So whoever measures the answer does not learn how long the look at the password took.
+/// So a client that measures the answer does not learn how long the look at the password took.
 #[test]
 fn the_delay_counts_from_when_a_handler_that_waited_began() {
     let mut world = World::new("auth_delay 2s; error_page 401 /page;");

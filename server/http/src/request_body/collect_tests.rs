@@ -10,7 +10,7 @@ use super::{CollectOptions, Collected, InFile, collect};
 use crate::exchange::{Exchange, State, Wait};
 use crate::testing::{START_MS, World, refused};
 
-/// A request whose handler asks for the body, and asks again when it is told.
+/// A request whose handler asks for the body, and again whenever it is run.
 struct Reading {
     world: World,
     x: Exchange,

@@ -1,4 +1,4 @@
-//! What has come of a body before anybody asks for it, and what the driver is told.
+//! Body bytes that arrive before a handler asks for them, and the flow control that the driver sees.
 
 use engines::http::Version;
 

@@ -9,7 +9,7 @@ use engines::http::Chunk;
 use super::{Ran, World, get};
 use crate::exchange::{BodyStage, Broken, Ctx, Exchange, StageStatus, Subrequest};
 
-/// What a page is made of.
+/// The parts of a page.
 pub(crate) enum Part {
     Text(String),
     Subrequest(&'static str),
@@ -105,7 +105,7 @@ pub(crate) fn begun(ran: &Ran) -> usize {
     ran.handlers().matches("server_rewrite").count()
 }
 
-/// A stage behind the queue of subrequests that holds everything back until it is told to let go.
+/// A stage behind the queue of subrequests that holds everything back until it is flushed.
 pub(crate) struct Holding(pub(crate) Vec<u8>);
 
 impl BodyStage for Holding {

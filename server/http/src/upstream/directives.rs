@@ -1,4 +1,4 @@
-//! What is written at one level: a setting for each upstream directive, and what it is where nobody writes it.
+//! Settings of one level: one for each upstream directive, and its default.
 
 use conf::{Directive, Setting};
 use server_base::from_args::{Access, Millis, Number, Size};
@@ -13,8 +13,8 @@ use crate::value::SizeValue;
 /// Declares the settings: those with a value everywhere, and those of which it counts whether they are written.
 macro_rules! written {
     ( everywhere { $( $field:ident: $ty:ty = $default:expr; )* } where_written { $( $maybe:ident: $maybe_ty:ty; )* } ) => {
-        /// What is written at a level. Once merged, all settings but those about sizes, the temporary directory and hidden
-        /// fields have a value.
+        /// Settings written at a level. Once merged, all settings but those about sizes, the temporary directory and
+        /// hidden fields have a value.
         #[derive(Clone, Default)]
         pub struct UpstreamDirectives {
             $( #[doc = concat!("`*_", stringify!($field), "`.")] pub $field: Setting<$ty>, )*

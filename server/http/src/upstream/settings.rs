@@ -24,7 +24,7 @@ use crate::settings_set::Conf;
 
 /// Settings of a module that passes requests on.
 pub trait PassesOn: Conf {
-    /// What is the module's own.
+    /// The defaults of the module.
     const DEFAULTS: Defaults;
     /// Whether responses are read ahead of the client: the module has the directives about buffers.
     const READS_AHEAD: bool = true;
@@ -39,10 +39,10 @@ pub trait PassesOn: Conf {
     fn fix(_: &mut UpstreamConf) {}
 }
 
-/// What the settings of a module begin with.
+/// Defaults that differ between modules.
 #[derive(Clone, Copy, Debug)]
 pub struct Defaults {
-    /// What its directives begin with: `proxy_`.
+    /// The prefix of its directives: `proxy_`.
     pub prefix: &'static str,
     /// `*_temp_path`, relative to the prefix of paths; its levels are 1 and 2.
     pub temp_path: &'static str,
@@ -82,7 +82,7 @@ impl UpstreamSettings {
 /// Sets one value, by the directive that says it.
 ///
 /// # Errors
-/// What is wrong with the words; "is duplicate" for most directives that are written twice in a level.
+/// The error in the words; "is duplicate" for most directives that are written twice in a level.
 pub fn assign<C: PassesOn, T: FromArgs>(
     b: &mut ConfigBuilder,
     d: &Directive,
@@ -97,10 +97,10 @@ pub fn assign<C: PassesOn, T: FromArgs>(
     Ok(())
 }
 
-/// As [`assign`], of a size that must go together with others.
+/// Assigns a size, see [`assign`], that must go together with others.
 ///
 /// # Errors
-/// As [`assign`].
+/// See [`assign`].
 pub fn assign_size<C: PassesOn, T: FromArgs>(
     b: &mut ConfigBuilder,
     d: &Directive,

@@ -1,4 +1,4 @@
-//! What the words of upstream directives mean.
+//! Values of upstream directives.
 //!
 //! Source: nginx documentation, `ngx_http_proxy_module`.
 

@@ -1,7 +1,7 @@
 //! Groups as the configuration has them: named by `upstream`, or made of the constant address of a `proxy_pass`.
 //!
-//! A group may be used before it is defined, so that what it lacks is known at the end of `http` only ([`finish`]): there
-//! hosts of groups that nobody defined are looked up.
+//! A group may be used before it is defined, so groups are checked at the end of `http` only ([`finish`]): there hosts
+//! of undefined groups are looked up.
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`; nginx's behaviour.
 
@@ -39,13 +39,13 @@ pub struct Group {
     pub name: Arc<[u8]>,
     /// An `upstream` block defines it.
     pub is_defined: bool,
-    /// The port of all servers of a group that nobody defines; 0 for a UNIX-domain socket and for groups that are defined.
+    /// The port of all servers of an undefined group; 0 for a UNIX-domain socket and for groups that are defined.
     pub port: u16,
     /// The servers, in the order in which they are written.
     pub servers: Vec<Server>,
     /// `keepalive`; `None` where no connections are kept.
     pub keepalive: Option<Keepalive>,
-    /// Who is asked for servers whose hosts were not found; `None`: the name servers of the system.
+    /// The name servers for hosts that were not found; `None`: those of the system.
     pub resolver: Option<Arc<NameServers>>,
     /// `resolver_timeout`, milliseconds; `None` until the end of `http` where it is not written.
     pub resolver_timeout_ms: Option<u64>,
@@ -58,7 +58,7 @@ pub struct Group {
 /// One `server`.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
-    /// As it is written.
+    /// The name as it is written.
     pub name: Arc<[u8]>,
     /// Its addresses; none while its host is not found.
     pub addresses: Vec<UpstreamAddr>,
@@ -85,7 +85,7 @@ pub struct UnresolvedHost {
     pub name: String,
     /// The port of its addresses.
     pub port: u16,
-    /// What is wrong, with the place where it is written; `None` for the host of one request.
+    /// The error, with the place where it is written; `None` for the host of one request.
     error: Option<ConfError>,
 }
 
@@ -250,7 +250,7 @@ pub fn add(
 /// Where a request goes whose address was made of variables; words as for [`add`].
 ///
 /// # Errors
-/// What the log says: there is no port.
+/// The log text: there is no port.
 pub fn target(
     http: &Http,
     host: &str,
@@ -314,7 +314,7 @@ pub fn server_address(
     Ok(())
 }
 
-/// At the end of `http`: looks up the hosts of groups that nobody defines, and judges each group as a whole.
+/// At the end of `http`: looks up the hosts of undefined groups, and checks each group as a whole.
 ///
 /// # Errors
 /// nginx's: a group has no servers or no port. With `upstream_unresolved error` also hosts that are not found.
@@ -384,7 +384,7 @@ impl Server {
         }
     }
 
-    /// The server of a group that nobody defines.
+    /// The server of an undefined group.
     fn implicit(host: &str) -> Self {
         Self {
             name: Arc::from(host.as_bytes()),
@@ -407,7 +407,7 @@ fn literal(host: &str, port: u16) -> Option<UpstreamAddr> {
 
 /// Port of a `server` that names none.
 const SERVER_PORT: u16 = 80;
-/// What a host that is not found means.
+/// Hint for a host that is not found.
 const UNRESOLVED_HINT: &str = "\"upstream_unresolved error;\" makes this an error";
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ struct Slot {
     host: Option<Host>,
 }
 
-/// What is known of a server's host.
+/// The lookup state of a server's host.
 #[derive(Debug)]
 struct Host {
     at: UnresolvedHost,
@@ -179,7 +179,7 @@ impl Followed {
         }
     }
 
-    /// What the log says of a request that has no server because names do not resolve.
+    /// The log text of a request that has no server because names do not resolve.
     pub(super) fn error(&self, asked: &PendingLookups) -> Option<String> {
         let slots = self.slots.borrow();
         let failed = asked.0.iter().find_map(|(n, lookup)| {
@@ -204,7 +204,7 @@ impl PendingLookups {
 }
 
 impl Slot {
-    /// There is no answer: known addresses serve on, and for a while nobody waits again.
+    /// There is no answer: known addresses serve on, and for a while no request waits again.
     fn keep(&mut self, now_ms: u64) {
         let until_ms = self.host.as_mut().and_then(|h| h.valid_until_ms.as_mut());
         if let Some(until_ms) = until_ms {
@@ -242,8 +242,8 @@ impl Slot {
     }
 }
 
-/// How long after their time addresses are used while others ask for newer ones, milliseconds: a busy group never waits, one
-/// that was idle does not use what may be another's by now.
+/// Time after their expiry that addresses are used while newer ones are asked for, milliseconds: a busy group never
+/// waits, one that was idle does not use what may be another's by now.
 const STALE_MS: u64 = 10_000;
 /// The shortest pause between two questions for a host that no request waits for, milliseconds.
 const ASK_AGAIN_MS: u64 = 1_000;
