@@ -1,4 +1,4 @@
-//! `allow`, `deny`: who may have a response, by the address of the client.
+//! `allow`, `deny`: access control by the address of the client.
 //!
 //! The rules of a level stand in for those of the level around it; the first that fits decides.
 //!
@@ -52,7 +52,7 @@ fn inherit(own: &mut AccessLoc, parent: Option<&AccessLoc>) {
 /// One `allow` or `deny`.
 #[derive(Clone, Copy)]
 pub(crate) struct Rule {
-    /// Whom it is about; `None` for all.
+    /// The addresses it applies to; `None` for all.
     network: Option<Network>,
     deny: bool,
 }

@@ -1,7 +1,7 @@
 //! `add_before_body`, `add_after_body`, `addition_types`: the bodies of subrequests around that of a response.
 //!
-//! What is added makes no difference to the response's modification time, which stays; its ETag becomes a weak one. As
-//! in nginx the arguments are paths: no question mark divides them, and no variable is looked for in them.
+//! Added text makes no difference to the response's modification time, which stays; its ETag becomes a weak one. As in
+//! nginx the arguments are paths: no question mark divides them, and no variable is looked for in them.
 //!
 //! Source: nginx documentation, `ngx_http_addition_module`.
 

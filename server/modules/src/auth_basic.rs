@@ -1,9 +1,8 @@
-//! `auth_basic`, `auth_basic_user_file`: who may have a response, by name and password.
+//! `auth_basic`, `auth_basic_user_file`: access control by name and password.
 //!
-//! The user file is read at each request, so that a change counts for the next one. What takes long to be compared is
-//! compared on another thread, and takes as long for a name that is unknown (see [`comparison`]). A success with a slow
-//! hash is remembered for a while (see [`verified`]). `auth_delay` is the core's. Absent: `Proxy-Authorization`, since
-//! there are no tunnels.
+//! The user file is read at each request, so that a change counts for the next one. A slow hash is compared on another
+//! thread, and takes as long for an unknown name (see [`comparison`]). A success with a slow hash is remembered for a
+//! while (see [`verified`]). `auth_delay` is the core's. Absent: `Proxy-Authorization`, since there are no tunnels.
 //!
 //! Source: nginx documentation, `ngx_http_auth_basic_module`; RFC 7617.
 
@@ -50,7 +49,7 @@ const WHERE: Contexts = Contexts::HTTP_SERVER_LOCATION.or(Contexts::LIMIT_EXCEPT
 settings! {
     /// Settings of the module.
     pub(crate) struct AuthBasicLoc: Location / PLAIN {
-        /// What the name and password are asked for; `off` asks for none.
+        /// Realm of the challenge for name and password; `off` asks for none.
         realm "auth_basic": Realm = Realm(None), "off", WHERE;
         /// The file with names and passwords.
         file "auth_basic_user_file": UserFile = UserFile(None), "", WHERE;

@@ -70,7 +70,7 @@ struct Entry {
     size: u64,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum EntryKind {
     Directory,
@@ -201,7 +201,7 @@ fn read(x: &Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> Result<Vec<Entry>, u16> 
     Ok(entries)
 }
 
-/// Logs why a directory cannot be read; gives the status.
+/// Logs why a directory cannot be read; returns the status.
 pub(crate) fn not_listed(x: &Exchange, path: &[u8], error: FileError) -> u16 {
     let (level, status) = match error.errno {
         ENOENT | ENOTDIR | ENAMETOOLONG => (Level::Error, 404),
@@ -216,7 +216,8 @@ pub(crate) fn not_listed(x: &Exchange, path: &[u8], error: FileError) -> u16 {
     status
 }
 
-/// What a listing is counted as, which is made before it can leave: so few of a connection are held at the same time.
+/// Bytes that a listing is accounted with, which is made before it can leave: this limits how many of a connection are
+/// in memory at the same time.
 const LISTING_BYTES: u64 = 256 << 10;
 /// Longest name of a function, as in nginx.
 const CALLBACK_MAX_BYTES: usize = 128;

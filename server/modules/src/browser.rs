@@ -132,8 +132,8 @@ impl BrowserKind {
         })
     }
 
-    /// What a browser of the kind says first, the word by which it is known then, and what is between the beginning of that
-    /// word and the version.
+    /// The word that must begin `User-Agent` for this browser, the word that identifies it then, and the text between
+    /// the beginning of that word and the version.
     fn form(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Opera => ("", "Opera", "Opera "),
@@ -292,7 +292,7 @@ impl Version {
     }
 }
 
-/// What a browser is.
+/// The classes of browsers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Age {
     Modern,

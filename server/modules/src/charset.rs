@@ -1,7 +1,7 @@
 //! `charset`, `source_charset`, `override_charset`, `charset_types`, `charset_map`.
 //!
-//! Names the charset of a response, and where the source has another one changes the body by a table that the
-//! configuration gives: byte by byte, or between a charset of single bytes and UTF-8.
+//! Names the charset of a response, and where the source has another one changes the body by a table of the
+//! configuration: byte by byte, or between a charset of single bytes and UTF-8.
 //!
 //! Source: nginx documentation, `ngx_http_charset_module`.
 
@@ -38,7 +38,7 @@ pub(crate) const MODULE: Module = Module {
 };
 
 settings! {
-    /// What exists once.
+    /// Settings that exist once.
     pub(crate) struct CharsetMain: Main / MAIN_PLAIN {}
     extra {
         /// Every charset that the configuration names, as first written.
@@ -278,7 +278,8 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     Ok(())
 }
 
-/// The charset that the server behind names in `X-Accel-Charset`, if it names one; `None` inside if nobody knows it.
+/// The charset that the server behind names in `X-Accel-Charset`, if it names one; `None` inside for an unknown
+/// charset.
 fn overridden(x: &Exchange, main: &CharsetMain) -> Option<Option<Vec<u8>>> {
     let name = &x.upstream.as_ref()?.charset;
     if name.is_empty() || x.reply.content_type.is_empty() {
@@ -309,7 +310,7 @@ fn adapt(x: &mut Exchange, cx: &mut Ctx<'_>, main: &CharsetMain, conf: &CharsetL
     }
 }
 
-/// The charset that a response about to be sent will name, for who makes the body.
+/// The charset that a response about to be sent will name, for the producer of its body.
 pub(crate) fn upcoming(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
     let http = Rc::clone(&x.http);
     let conf: &CharsetLoc = x.loc(&http);

@@ -4,8 +4,8 @@
 //! body that is at hand is compressed there and keeps a length; a stream gets a body stage. Compressed forms of files
 //! are kept (`compress_cache`). Files that are compressed already are in `precompressed`, the way back in `gunzip`.
 //!
-//! Where a page shows secrets beside what a stranger can make it repeat, the length of its compressed form tells of
-//! them (BREACH): such pages are better left as they are. docs/operations.md says more.
+//! Where a page shows secrets beside text that an attacker can choose, the length of its compressed form reveals them
+//! (BREACH): such pages are better left as they are. docs/operations.md says more.
 //!
 //! Source: nginx documentation, `ngx_http_gzip_module`; RFC 9110, sections 8.4 and 12.5.3.
 
@@ -175,7 +175,7 @@ fn compress(
 /// Memory that compressing a body in one step takes for as long as that lasts, in lengths of the body.
 const ONE_STEP_COST: u64 = 4;
 
-/// Says in the head of the response what it is compressed with.
+/// Sets the fields of the response head for a coding.
 fn announce(x: &mut Exchange, coding: Coding) {
     x.reply.fields.remove(FieldId::ContentEncoding);
     x.reply.fields.push_id(

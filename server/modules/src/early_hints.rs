@@ -37,7 +37,7 @@ settings! {
         conditions: Vec<Value>,
         /// `early_hints_link`.
         links: Vec<Value>,
-        /// What is to be said of the first link, should there be no conditions.
+        /// The warning about the first link, which counts if there are no conditions.
         warning: Option<ConfError>
     }
     merge inherit;

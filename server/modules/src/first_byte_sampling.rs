@@ -1,8 +1,8 @@
 //! `first_byte_sampling`: draws the responses of which the kernel is asked when their first byte left and when it was
 //! acknowledged.
 //!
-//! The module draws, the driver asks, `$first_byte_sent_time` and its kin tell, `metrics` counts; docs/metrics.md says what
-//! the figures mean. Absent: UNIX-domain sockets, for which there is nothing to ask.
+//! The module draws, the driver asks, `$first_byte_sent_time` and its kin show, `metrics` counts; docs/metrics.md
+//! defines the figures. Absent: UNIX-domain sockets, which have no such times.
 //!
 //! Source: Linux, Documentation/networking/timestamping.rst.
 
@@ -20,7 +20,7 @@ use server_http::timing::{ALL, Sampled, Sampling, is_drawn};
 
 use crate::split_clients::share;
 
-/// The module. Its log handler comes after those that tell what was found.
+/// The module. Its log handler comes after those that write the times.
 pub(crate) const MODULE: Module = Module {
     name: "first_byte_sampling",
     directives: &[PLAIN],

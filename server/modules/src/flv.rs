@@ -1,6 +1,6 @@
 //! `flv`: files of Flash Video from any byte on, as old players ask for them (`?start=`).
 //!
-//! What is sent from the middle begins with a header of its own. Whether the byte begins a tag is the player's concern.
+//! A response from the middle begins with a header of its own. Whether the byte begins a tag is the player's concern.
 //!
 //! Source: nginx documentation, `ngx_http_flv_module`; Adobe Flash Video File Format Specification, annex E.2.
 

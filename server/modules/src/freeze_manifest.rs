@@ -51,7 +51,7 @@ settings! {
 }
 
 settings! {
-    /// What the whole configuration shares.
+    /// Settings of the whole configuration.
     pub(crate) struct FreezeMain: Main / MAIN_PLAIN {}
     extra {
         /// Manifests that were read, so that one that serves several locations is in memory once.
@@ -109,7 +109,7 @@ fn freeze_manifest(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError
     Ok(())
 }
 
-/// The names of a manifest, as far as requests are told apart by them.
+/// The names of a manifest that requests are classified by.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     /// The hashes of names, in order.
@@ -118,7 +118,7 @@ pub(crate) struct Names {
     plain: HashSet<Vec<u8>>,
 }
 
-/// What a name is.
+/// The class of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NameState {
     /// It has a hash of the manifest.

@@ -1,8 +1,9 @@
 //! `geo`: a variable whose value depends on the address of the client, or on one that a variable holds.
 //!
 //! A block is read into a [`Draft`], by networks or by ranges, and becomes two sorted lists of spans: the longest
-//! prefix that fits is found by one binary search. What is no address, and what has no place in a list (a UNIX-domain
-//! socket, IPv6 among ranges), counts as 255.255.255.255. Binary bases (`.bin`) are neither read nor written.
+//! prefix that fits is found by one binary search. A text that is no address, and an address that has no place in a
+//! list (a UNIX-domain socket, IPv6 among ranges), counts as 255.255.255.255. Binary bases (`.bin`) are neither read
+//! nor written.
 //!
 //! Source: nginx documentation, `ngx_http_geo_module`.
 
@@ -45,7 +46,7 @@ const ROWS: &[DirectiveDef<ConfigBuilder>] = &[DirectiveDef {
 
 /// One `geo`.
 struct Geo {
-    /// What holds the address; the client's own without.
+    /// The value with the address; `None` for the client's own.
     source: Option<Value>,
     proxies: Vec<Network>,
     recursive: bool,
@@ -88,7 +89,7 @@ struct Draft {
     entries: Entries,
 }
 
-/// What the lines are about; the first line decides.
+/// The sort of the lines; the first line decides.
 #[derive(Default)]
 enum Entries {
     #[default]

@@ -1,8 +1,8 @@
 //! `geoip_country`, `geoip_city`, `geoip_org`: variables about the place and the owner of the client's address.
 //!
-//! Databases are MaxMind's older ones, MaxMind DB files and, for countries, lists of ranges; a file's content tells
-//! which. They are read when the configuration is, and looked up when a variable is used. Absent: reading a changed
-//! file before the next reload, which `geoip2` has.
+//! Databases are MaxMind's older ones, MaxMind DB files and, for countries, lists of ranges; the content of a file
+//! determines its format. They are read when the configuration is, and looked up when a variable is used. Absent:
+//! reading a changed file before the next reload, which `geoip2` has.
 //!
 //! Source: nginx documentation, `ngx_http_geoip_module`.
 

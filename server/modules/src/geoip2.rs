@@ -129,12 +129,12 @@ enum ValueSource {
     Data {
         path: Vec<Vec<u8>>,
         default: Option<Vec<u8>>,
-        /// What holds the address; the client's own without.
+        /// The value with the address; `None` for the client's own.
         source: Option<Value>,
     },
 }
 
-/// What is told of a file as a whole.
+/// The metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Metadata {
     BuildEpoch,

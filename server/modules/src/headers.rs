@@ -54,7 +54,7 @@ settings! {
     pub(crate) struct HeadersLoc: Location / PLAIN {
         /// Whether fields of the level around are taken where there are none of its own, never, or in addition.
         header_inherit "add_header_inherit": Inherit = Inherit::On, "on", Contexts::HTTP_TO_IF;
-        /// The same for trailer fields.
+        /// How trailer fields of outer levels are inherited, like `add_header_inherit`.
         trailer_inherit "add_trailer_inherit": Inherit = Inherit::On, "on", Contexts::HTTP_TO_IF;
     }
     extra {
@@ -104,9 +104,9 @@ pub(crate) enum Rule {
     Epoch,
     /// In ten years.
     Max,
-    /// So many seconds from now.
+    /// Seconds from now.
     Access(i64),
-    /// So many seconds from the modification time.
+    /// Seconds from the modification time.
     Modified(i64),
     /// At this second of the day.
     Daily(i64),

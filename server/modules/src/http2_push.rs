@@ -1,7 +1,7 @@
-//! `http2_push`, `http2_push_preload`: what belongs to a response is sent before the client asks for it.
+//! `http2_push`, `http2_push_preload`: related resources are sent before the client asks for them.
 //!
-//! What is to be pushed is decided when the head of the response is; whether the client still takes it, and how much at a
-//! time, is known to the protocol. `http2_max_concurrent_pushes` is the core's.
+//! The pushes are decided with the response head; whether the client still accepts pushes, and how many at a time, is
+//! known to the protocol. `http2_max_concurrent_pushes` is the core's.
 //!
 //! Absent: pushes of other origins, and of anything but GET.
 //!

@@ -171,7 +171,7 @@ fn check_directory(x: &mut Exchange, cx: &mut Ctx<'_>, index: &[u8]) -> Result<(
     }
 }
 
-/// Logs why there is no index; gives the status.
+/// Logs why there is no index; returns the status.
 fn refused(x: &Exchange, path: &[u8], error: FileError) -> u16 {
     let (path, reason) = (String::from_utf8_lossy(path), paths::reason(error));
     if error.errno == EACCES {

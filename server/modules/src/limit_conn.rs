@@ -1,6 +1,6 @@
-//! `limit_conn`: so many requests at a time for each key.
+//! `limit_conn`: limits the number of concurrent requests of each key.
 //!
-//! A connection counts while a request of it is under way whose head has been read; the count is given back when the
+//! A connection counts while it has a request in progress whose head has been read; the count is given back when the
 //! exchange ends. A request is counted once, whatever internal redirects it goes through.
 //!
 //! Source: nginx documentation, `ngx_http_limit_conn_module`.
@@ -95,7 +95,7 @@ pub(crate) struct Limit {
     most: u64,
 }
 
-/// What became of a request.
+/// The result for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Passed,
@@ -176,7 +176,7 @@ fn limit_conn(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-/// One counted connection, kept with the exchange; dropping it gives the count back.
+/// One counted connection, kept with the exchange; dropping it decrements the count.
 struct CountedConnection {
     counts: Arc<Zone<u64>>,
     key: Vec<u8>,

@@ -1,4 +1,4 @@
-//! `limit_req`: so many requests a second for each key, the others delayed or refused.
+//! `limit_req`: limits the rate of requests of each key; requests above it are delayed or refused.
 //!
 //! A leaky bucket for each key in thousandths of a request and milliseconds, with nginx's arithmetic. Buckets live in a
 //! zone that all threads share, so their time is the wall clock's, which all threads see alike. A request is counted
@@ -103,7 +103,7 @@ pub(crate) struct Limit {
     delay: u64,
 }
 
-/// What became of a request.
+/// The result for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Passed,
@@ -341,7 +341,7 @@ fn refuse(x: &mut Exchange, conf: &LimitReqLoc, zone: &ReqZone, excess: Option<u
     Step::Status(conf.status.0)
 }
 
-/// Lets a request pass, at once or after the delay.
+/// Passes a request on, at once or after the delay.
 fn pass(x: &mut Exchange, cx: &Ctx<'_>, conf: &LimitReqLoc, delay: &Delay<'_>) -> Step {
     let Some(zone) = delay.zone else {
         x.extensions.set(Outcome::Passed);

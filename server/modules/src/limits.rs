@@ -1,4 +1,4 @@
-//! What `limit_req` and `limit_conn` have in common: zones, parameters, levels of their messages, statuses.
+//! Shared by `limit_req` and `limit_conn`: zones, parameters, levels of their messages, statuses.
 
 use std::sync::Arc;
 
@@ -89,13 +89,14 @@ pub(crate) struct LimitZone<V> {
     pub(crate) name: Vec<u8>,
     key: Value,
     key_text: String,
-    /// What is kept.
+    /// The entries of the zone.
     pub(crate) entries: Arc<Zone<V>>,
 }
 
 impl<V: Send + 'static> LimitZone<V> {
-    /// Declares a zone whose key is the first argument of `d`; `place` is the word with its name and size, `module` whose it
-    /// is and `what` messages call it, and `key_of` gives the key of the zone with a number, where that is declared already.
+    /// Declares a zone whose key is the first argument of `d`. `place` is the word with its name and size, `module`
+    /// its owner, `what` its name in messages, and `key_of` returns the key of the zone with a number, where that is
+    /// declared already.
     ///
     /// # Errors
     /// The zone has another size, module or key elsewhere.

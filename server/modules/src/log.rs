@@ -40,7 +40,7 @@ pub(crate) const MODULE: Module = Module {
 };
 
 settings! {
-    /// What exists once.
+    /// Settings that exist once.
     pub(crate) struct LogMain: Main / MAIN_PLAIN {}
     extra {
         /// The formats by name.

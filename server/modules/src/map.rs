@@ -49,7 +49,7 @@ struct Map {
     compiled: Vec<Value>,
 }
 
-/// What a line gives: few have variables, and of the rest many are equal.
+/// The value of a line: few have variables, and of the rest many are equal.
 #[derive(Clone, Copy)]
 enum ValueRef {
     /// The text at this offset.

@@ -94,7 +94,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     }
 }
 
-/// What the arguments name, if they do; what is no time counts for nothing, as in nginx.
+/// The part that the arguments name, if they do; text that is no time is ignored, as in nginx.
 fn asked(x: &Exchange) -> Option<Ask> {
     if x.args.is_empty() {
         return None;
@@ -197,8 +197,8 @@ fn send(x: &mut Exchange, cx: &mut Ctx<'_>, opened: Rc<Opened>, file: FileHandle
     reply::send(x, cx, (length > 0).then_some(chunk));
 }
 
-/// What the index of a part is counted as, which is made before it can leave: so few of a connection are held at the same
-/// time.
+/// Bytes that the index of a part is accounted with, which is made before it can leave: this limits how many of a
+/// connection are in memory at the same time.
 const INDEX_BYTES: u64 = 512 << 10;
 
 #[cfg(test)]

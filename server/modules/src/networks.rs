@@ -1,4 +1,4 @@
-//! Which address `X-Forwarded-For` names: what `geo` and `set_real_ip_from` share.
+//! The client's address in `X-Forwarded-For`, for `geo` and `set_real_ip_from`.
 //!
 //! Source: nginx documentation, `ngx_http_realip_module`, `ngx_http_geo_module`.
 
@@ -84,7 +84,7 @@ pub(crate) fn forwarded(
     found
 }
 
-/// Goes through one value from its end; also tells whether all of it was read.
+/// Goes through one value from its end; also returns whether all of it was read.
 fn walk_back(
     peer: Peer,
     field: &[u8],

@@ -36,7 +36,7 @@ settings! {
     extra {
         /// `valid_referers` as written.
         draft: Option<Arc<Draft>>,
-        /// The same with the names of the server.
+        /// The referers together with the names of the server.
         valid: Option<Arc<Valid>>
     }
     merge inherit;
@@ -62,7 +62,7 @@ struct Name {
     path: Vec<u8>,
 }
 
-/// What a referer is compared with.
+/// The patterns that a referer is compared with.
 pub(crate) struct Valid {
     none: bool,
     blocked: bool,
@@ -284,7 +284,7 @@ fn regexes(server: &CoreSrv) -> impl Iterator<Item = &Regex> {
     })
 }
 
-/// What follows `http://` or `https://`; too short a referer is none of either.
+/// The text after `http://` or `https://`; a shorter referer has neither.
 fn after_scheme(referer: &[u8]) -> Option<&[u8]> {
     if referer.len() < SHORTEST.len() {
         return None;

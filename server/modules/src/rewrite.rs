@@ -58,7 +58,7 @@ settings! {
         rewrite_log "rewrite_log": bool = false, "off", Contexts::HTTP_TO_IF.or(Contexts::IF_IN_SERVER);
     }
     extra {
-        /// What to run, and where it was written; not inherited.
+        /// The operations to run, and where they were written; not inherited.
         ops: Vec<(Op, Pos)>
     }
     merge keep_own;
@@ -297,7 +297,7 @@ fn run_location(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     finish(run(x, cx, &conf.ops, &mut state))
 }
 
-/// How a list of ops ended.
+/// The ways in which a list of ops ends.
 enum Flow {
     /// At its end.
     Through,

@@ -1,4 +1,4 @@
-//! `secure_link`: whether a link was made by who knows a secret, and is still good.
+//! `secure_link`: verifies that a link was made with a secret and has not expired.
 //!
 //! As in nginx the variable keeps its first value for the rest of the request. Hashes are compared in a time that does not
 //! depend on how much is right.
@@ -140,7 +140,7 @@ fn set<T>(
     Ok(())
 }
 
-/// What was found out about the link of a request.
+/// The verdict on the link of a request.
 #[derive(Clone, Default)]
 struct Link {
     value: Option<Vec<u8>>,
@@ -202,7 +202,7 @@ fn decode(text: &[u8]) -> Option<Vec<u8>> {
     Base64UrlUnpadded::decode_vec(std::str::from_utf8(text).ok()?).ok()
 }
 
-/// What follows the hash in a target `/prefix/hash/link`, if the hash is that of link and secret.
+/// The text after the hash in a target `/prefix/hash/link`, if the hash is that of link and secret.
 fn protected<'t>(target: &'t [u8], secret: &[u8]) -> Option<&'t [u8]> {
     let mut parts = target.get(1..)?.splitn(3, |b| *b == b'/');
     let (_, hash, link) = (parts.next()?, parts.next()?, parts.next()?);

@@ -1,8 +1,8 @@
 //! `ssi` and its companions: commands in pages (Server Side Includes).
 //!
-//! The commands are `include`, `echo`, `config`, `set`, `if`, `elif`, `else`, `endif`, `block` and `endblock`. The parser
-//! keeps its state over the ends of pieces ([`parse`]), what commands do is in [`command`], and bodies of what is
-//! included join as all bodies of subrequests do. What a request keeps in variables and blocks is bounded.
+//! The commands are `include`, `echo`, `config`, `set`, `if`, `elif`, `else`, `endif`, `block` and `endblock`. The
+//! parser keeps its state over the ends of pieces ([`parse`]), commands are in [`command`], and included bodies join
+//! as all bodies of subrequests do. The memory of a request's variables and blocks is bounded.
 //!
 //! Source: nginx documentation, `ngx_http_ssi_module`.
 
@@ -97,7 +97,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     Ok(())
 }
 
-/// How the page that is being read wants dates written, kept with the exchange.
+/// The date format that the page being read has set, kept with the exchange.
 #[derive(Debug, PartialEq, Eq)]
 struct TimeFormat(Vec<u8>);
 

@@ -130,5 +130,5 @@ impl BodyStage for Replace {
     }
 }
 
-/// The most strings of a location.
+/// Maximum number of strings of a location.
 const PAIRS_MAX: usize = 255;

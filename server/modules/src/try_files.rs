@@ -30,7 +30,7 @@ settings! {
     /// Settings of the module.
     pub(crate) struct TryLoc: Location / PLAIN {}
     extra {
-        /// What to try; not inherited into locations.
+        /// The candidates; not inherited into locations.
         list: Option<TryFiles>
     }
     merge keep_own;

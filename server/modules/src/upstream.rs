@@ -1,7 +1,7 @@
 //! `upstream`: a named group of servers, and the idle connections that it keeps.
 //!
-//! What a group is and how one of its servers is chosen is in [`server_http::upstream::group`]; here are the directives.
-//! Methods of choosing a server, and zones, are refused as directives that are not built.
+//! Groups and the choice of a server are in [`server_http::upstream::group`]; here are the directives. Methods of
+//! choosing a server, and zones, are refused as directives that are not built.
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`.
 
@@ -126,7 +126,7 @@ const ROWS: &[DirectiveDef<ConfigBuilder>] = &[
 #[derive(Default)]
 struct Block {
     servers: Vec<Server>,
-    /// How many connections, and whether locations share them not.
+    /// Number of connections, and whether locations keep pools of their own.
     keepalive: Option<(usize, bool)>,
     requests: Option<u64>,
     time_ms: Option<u64>,

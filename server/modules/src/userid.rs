@@ -62,7 +62,7 @@ pub(crate) const MODULE: Module = Module {
 const RESET: &str = "uid_reset";
 
 settings! {
-    /// What exists once.
+    /// Settings that exist once.
     pub(crate) struct UseridMain: Main / MAIN_PLAIN {}
     extra {
         /// `$uid_reset`.
@@ -142,9 +142,9 @@ impl FromArgs for Service {
 pub(crate) enum Expires {
     /// With the browser's session.
     Off,
-    /// As late as old browsers understand.
+    /// The latest time that old browsers understand.
     Max,
-    /// So many seconds from now.
+    /// Seconds from now.
     After(u64),
 }
 
@@ -238,7 +238,7 @@ fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
 /// An identifier, in the byte order of the machine.
 type Uid = [u32; 4];
 
-/// What is known of a client.
+/// The identifier of a client.
 #[derive(Clone, Default)]
 struct ClientUid {
     /// The name of the cookie it was read from.
@@ -253,7 +253,7 @@ struct ClientUid {
     sent: bool,
 }
 
-/// What is known of the client; its cookie is read once.
+/// The client's identifier; its cookie is read once.
 fn known(x: &mut Exchange, conf: &UseridLoc) -> ClientUid {
     match x.extensions.get::<ClientUid>() {
         Some(known) if known.name == conf.name.0 => known.clone(),

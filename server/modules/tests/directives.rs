@@ -242,7 +242,7 @@ fn expect_file(name: &str, expected: &str) {
     );
 }
 
-/// The name [`all_rows`] gives the rows that are accepted without meaning.
+/// The name of [`all_rows`] for the rows that are accepted without meaning.
 const WITHOUT_MEANING: &str = "without meaning here";
 
 const HEAD: &str = "# Directives

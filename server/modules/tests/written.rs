@@ -18,7 +18,7 @@ struct Site {
 }
 
 impl Site {
-    /// What is inside `http`, from line 3 on.
+    /// The text inside `http`, from line 3 on.
     fn new(inner: &str) -> Self {
         let text = format!("events {{}}\nhttp {{\n{inner}\n}}\n");
         let options = LoadOptions {
@@ -194,8 +194,8 @@ fn a_directive_is_shown_as_it_was_written() {
     );
 }
 
-/// Whoever adds a directive that cannot stand in `http` says how it reaches inner levels: it is where nginx's rules
-/// differ from one to the next.
+/// A new directive that cannot stand in `http` declares how it reaches inner levels: it is where nginx's rules differ
+/// from one to the next.
 #[test]
 fn directives_of_inner_levels_say_how_they_are_inherited() {
     let modules = MODULES.iter().flat_map(|module| module.inherits);

@@ -5,13 +5,13 @@ use server_base::clock::MONTHS;
 
 use super::{Entry, EntryKind};
 
-/// How the page shows things.
+/// Display options of the page.
 #[derive(Clone, Copy)]
 pub(super) struct Style {
     /// Names are counted in characters, not bytes.
     pub(super) utf8: bool,
     pub(super) exact_size: bool,
-    /// What times are ahead of UTC, seconds.
+    /// Offset of times from UTC, seconds.
     pub(super) offset_s: i64,
 }
 
@@ -98,7 +98,7 @@ fn rounded(size: u64) -> String {
 
 /// Columns of a name.
 const NAME_WIDTH: usize = 50;
-/// What a line takes at least.
+/// Minimum length of a line, bytes.
 const LINE_BYTES: usize = 128;
 
 #[cfg(test)]

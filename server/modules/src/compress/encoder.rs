@@ -18,10 +18,10 @@ use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective};
 use super::coding::{Coding, Params};
 use super::fit;
 
-/// How far what goes in must come out.
+/// The flush mode of an encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
-    /// As far as suits the encoder.
+    /// No flush: output as suits the encoder.
     Later,
     /// All of it.
     Flushed,
@@ -87,7 +87,7 @@ impl Drop for Encoder {
     }
 }
 
-/// Encoders of a thread that nobody uses now.
+/// Idle encoders of a thread.
 #[derive(Default)]
 struct Kept {
     gzip: Vec<(u8, Box<Compress>)>,
@@ -235,7 +235,7 @@ fn write_zstd(
     }
 }
 
-/// How much room an encoder is given at a time.
+/// Room for the output of one step, bytes.
 const STEP_BYTES: usize = 4 << 10;
 /// Encoders of a kind that a thread keeps.
 const KEPT_MAX: usize = 4;

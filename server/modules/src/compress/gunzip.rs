@@ -34,7 +34,7 @@ settings! {
     pub(crate) struct GunzipLoc: Location / PLAIN {
         /// Whether responses in gzip are decompressed for clients that do not take them.
         gunzip "gunzip": bool = false, "off", Contexts::HTTP_SERVER_LOCATION;
-        /// Number and size of buffers; so much is decompressed at a time.
+        /// Number and size of buffers; their total is decompressed at a time.
         buffers "gunzip_buffers": Buffers = BUFFERS, "32 4k", Contexts::HTTP_SERVER_LOCATION;
     }
 }

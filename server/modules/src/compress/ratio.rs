@@ -6,7 +6,7 @@ use server_http::exchange::Exchange;
 
 use super::coding::Coding;
 
-/// How many bytes went in and came out.
+/// Numbers of bytes before and after compression.
 #[derive(Debug)]
 pub(super) struct Ratio {
     coding: Coding,

@@ -19,7 +19,7 @@ use super::coding::{CODINGS, Coding, Params};
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 
 settings! {
-    /// What exists once.
+    /// Settings that exist once.
     pub(crate) struct CompressMain: Main / MAIN_PLAIN {
         /// Memory of each thread for compressed forms of files that have not changed; `off` for none.
         cache "compress_cache": CacheSize = CacheSize(4 << 20), "4m", Contexts::HTTP;
@@ -39,7 +39,7 @@ settings! {
         gzip_types "gzip_types": MimeTypes = MimeTypes::of(&[ALWAYS]), "text/html", HSL;
         /// Bytes that a response must have to be compressed with gzip, where its length is known.
         gzip_min "gzip_min_length": Size = Size(20), "20", HSL;
-        /// Whether caches are told that the response depends on what encodings the client accepts.
+        /// Adds `Vary: Accept-Encoding`, by which caches keep the encodings apart.
         vary "gzip_vary": bool = true, "on", HSL;
         /// The lowest version of requests whose responses are compressed with gzip.
         version "gzip_http_version": HttpVersion = HttpVersion::V11, "1.1", HSL;
@@ -117,7 +117,7 @@ impl CompressLoc {
         }
     }
 
-    /// What decides on the bytes.
+    /// The parameters that determine the compressed bytes.
     pub(super) fn params(&self, coding: Coding) -> Params {
         let (level, window_log) = match coding {
             Coding::Gzip => (self.gzip_level.0, 0),
@@ -295,7 +295,7 @@ server_base::keyword! {
     }
 }
 
-/// What nginx has on machines with pages of 4 KB.
+/// nginx's default on machines with pages of 4 KB.
 pub(super) const BUFFERS: Buffers = Buffers {
     number: 32,
     size: 4 << 10,

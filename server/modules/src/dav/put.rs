@@ -31,7 +31,7 @@ pub(super) fn put(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Content 
     }
 }
 
-/// What can be refused before the body is asked for.
+/// Refuses a request where that is possible before the body is asked for.
 fn refuse_early(x: &Exchange) -> Result<(), u16> {
     if x.uri.ends_with(b"/") {
         refuse(x, 409, "cannot PUT to a collection")?;

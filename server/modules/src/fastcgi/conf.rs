@@ -23,7 +23,7 @@ settings! {
     pub(crate) struct FastCgiLoc: Location / PLAIN {
         /// A parameter of requests to applications.
         param "fastcgi_param": Params = Params::default(), "", HSL;
-        /// What $fastcgi_script_name has behind a URI that ends in "/".
+        /// Text that $fastcgi_script_name has behind a URI that ends in "/".
         index "fastcgi_index": Text = Text::default(), "", HSL;
         /// An expression that splits the URI: its two groups are $fastcgi_script_name and $fastcgi_path_info.
         split_path_info "fastcgi_split_path_info": SplitPathInfo = SplitPathInfo::default(), "", HSL;
@@ -33,7 +33,7 @@ settings! {
         keep_conn "fastcgi_keep_conn": bool = false, "off", HSL;
     }
     extra {
-        /// What FastCGI has in common with other protocols of applications.
+        /// Settings that FastCGI shares with other protocols of applications.
         common: Common
     }
     merge inherit;

@@ -61,7 +61,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     upstream::handle(x, cx, &FastCgi)
 }
 
-/// What FastCGI does differently from other protocols of servers.
+/// The gateway of FastCGI.
 struct FastCgi;
 
 impl Gateway for FastCgi {
@@ -121,7 +121,7 @@ impl Gateway for FastCgi {
     }
 }
 
-/// What an application writes, without the end of its last line.
+/// An application's error text, without the end of its last line.
 fn without_end(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|byte| !b"\n\r. ".contains(byte));
     &text[..end.map_or(0, |at| at + 1)]

@@ -2,7 +2,7 @@
 //!
 //! A file is a binary tree of pairs of little-endian records, walked by the bits of an address from the highest; a
 //! record below the number of segments is the next pair, any other the result. The last bytes say what kind it is.
-//! Every read is checked against the file's end, and a walk is no longer than an address: a broken file gives wrong
+//! Every read is checked against the file's end, and a walk is no longer than an address: a broken file yields wrong
 //! answers or none. Absent: the editions that no directive of nginx reads, and files of before 2003 without a kind.
 //!
 //! Source: the files themselves, and nginx documentation, `ngx_http_geoip_module`.
@@ -20,7 +20,7 @@ pub(crate) struct Legacy {
     record_bytes: usize,
 }
 
-/// What a database has.
+/// The contents of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Edition {
     pub(crate) kind: DatabaseKind,
@@ -30,7 +30,7 @@ pub(crate) struct Edition {
     pub(crate) number: u8,
 }
 
-/// What is found at an address.
+/// The record at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DatabaseKind {
     Country,
@@ -38,9 +38,9 @@ pub(crate) enum DatabaseKind {
     City {
         areas: bool,
     },
-    /// An organisation, a provider, a domain or an autonomous system, with records of so many bytes.
+    /// An organisation, a provider, a domain or an autonomous system, with the size of records in bytes.
     Name(usize),
-    /// What nginx has no directive for.
+    /// A database that nginx has no directive for.
     Other,
 }
 
@@ -77,7 +77,7 @@ impl Legacy {
         })
     }
 
-    /// What it has.
+    /// The edition of the database.
     pub(crate) fn edition(&self) -> Edition {
         self.edition
     }
@@ -209,7 +209,7 @@ fn degrees(number: u32) -> f32 {
 }
 
 const MARK: [u8; 3] = [0xff; 3];
-/// How far from the end the mark may be.
+/// Maximum distance of the mark from the end, bytes.
 const STRUCTURE_BYTES: usize = 20;
 /// The size of a record, but of names with a byte more.
 const RECORD_BYTES: usize = 3;

@@ -4,18 +4,18 @@
 
 use server_base::zone::Shard;
 
-/// What is known of a key.
+/// The state of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bucket {
     /// When it was counted last; `None` where it is held for the first time.
     last_ms: Option<u64>,
-    /// What had not leaked out then.
+    /// The fill level at that time, thousandths of a request.
     excess: u64,
     /// Requests that other limits still decide on: it must not be forgotten.
     held: u32,
 }
 
-/// What a bucket says of one more request.
+/// A bucket's verdict on one more request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It is counted, and the excess is this.
@@ -91,7 +91,7 @@ pub(super) fn ask(
     }
 }
 
-/// Counts a request that was held; gives the excess.
+/// Counts a request that was held; returns the excess.
 pub(super) fn count(
     shard: &mut Shard<'_, Bucket>,
     key: &[u8],
@@ -103,7 +103,7 @@ pub(super) fn count(
     Some(bucket.count(now_ms, rate))
 }
 
-/// Gives up a request that was held.
+/// Releases a request that was held.
 pub(super) fn release(shard: &mut Shard<'_, Bucket>, key: &[u8]) {
     if let Some(bucket) = shard.get_mut(key) {
         bucket.held = bucket.held.saturating_sub(1);

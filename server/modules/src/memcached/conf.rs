@@ -26,7 +26,7 @@ settings! {
         gzip_flag "memcached_gzip_flag": Number = Number(0), "0", HSL;
     }
     extra {
-        /// What this has in common with other modules.
+        /// Settings that memcached shares with other modules.
         upstream: UpstreamSettings,
         /// `memcached_pass`.
         pass: Option<Arc<Pass>>

@@ -47,7 +47,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     }
 }
 
-/// What memcached does differently from other protocols of servers.
+/// The gateway of memcached.
 struct Memcached;
 
 impl Gateway for Memcached {
@@ -156,7 +156,7 @@ fn escaped_key(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
 
 /// The field of a head by which the engine passes the flags of a value.
 const FLAGS: &str = "flags";
-/// What is being done when a head is looked at, as the log says it.
+/// The action while a head is read, for the log.
 const READING_HEAD: &str = "while reading response header from upstream";
-/// Most bytes of the line before a value unless `memcached_buffer_size` is written.
+/// Maximum size of the line before a value unless `memcached_buffer_size` is written, bytes.
 const LINE_BYTES: usize = 64 << 10;

@@ -13,7 +13,7 @@ pub(super) enum Format {
     OpenMetrics,
 }
 
-/// What a family of metrics is.
+/// The type of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MetricType {
     /// Only rises; its samples end in `_total`.

@@ -17,7 +17,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// As they are now.
+    /// Reads the present values.
     pub(super) fn now() -> Self {
         Self {
             totals: stats::totals(),

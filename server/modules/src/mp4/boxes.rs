@@ -1,5 +1,5 @@
-//! The boxes of an MP4 file, which nginx calls atoms: heads, boxes inside of boxes, times in their heads; and the same
-//! the other way.
+//! The boxes of an MP4 file, which nginx calls atoms: heads, boxes inside of boxes, times in their heads;
+//! read and written.
 //!
 //! Source: ISO/IEC 14496-12, sections 4.2 and 8.
 
@@ -18,7 +18,7 @@ pub(crate) struct Head {
     pub(crate) body_bytes: u64,
 }
 
-/// The most bytes that a head has.
+/// Maximum size of a head, bytes.
 pub(crate) const HEAD_BYTES_MAX: u64 = 16;
 const SHORT_HEAD_BYTES: u64 = 8;
 
@@ -102,7 +102,7 @@ pub(crate) const TKHD: Layout = Layout {
     versions: [(84, None, 20), (96, None, 28)],
 };
 
-/// What a box says of times.
+/// The times in a box.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     /// Units a second; 0 where the box has none.
@@ -135,7 +135,7 @@ impl Layout {
 }
 
 impl Times {
-    /// Puts a box with another duration; one that is too long for it is told as its longest.
+    /// Puts a box with another duration; one that is too long for the field becomes the longest it can hold.
     pub(crate) fn put(&self, kind: BoxType, body: &[u8], duration: u64, out: &mut Vec<u8>) {
         let at = begin(kind, out);
         let body_at = out.len();
@@ -163,7 +163,7 @@ pub(crate) fn number64(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_be_bytes(*bytes))
 }
 
-/// Begins a box; gives what [`end`] needs.
+/// Begins a box; returns the position for [`end`].
 pub(crate) fn begin(kind: BoxType, out: &mut Vec<u8>) -> usize {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
@@ -171,7 +171,7 @@ pub(crate) fn begin(kind: BoxType, out: &mut Vec<u8>) -> usize {
     at
 }
 
-/// Ends a box. One that has become too large to say so is found by whoever made it, by its length.
+/// Ends a box. The caller detects a box that has become too large by its length.
 pub(crate) fn end(at: usize, out: &mut [u8]) {
     let size = u32::try_from(out.len() - at).unwrap_or(u32::MAX);
     out[at..at + 4].copy_from_slice(&size.to_be_bytes());

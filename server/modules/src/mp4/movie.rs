@@ -1,7 +1,7 @@
 //! A part of an MP4 file by time: what is sent is `ftyp`, a `moov` with cut tables, and a piece of `mdat`.
 //!
-//! Nothing here reads by itself: a reader of ranges gives bytes ([`Ranges`]). What is read and made is bounded by the
-//! size that `moov` may have, whatever the file says of itself.
+//! Nothing here reads by itself: a reader of ranges supplies bytes ([`Ranges`]). The size that `moov` may have bounds
+//! all reads and results, whatever the file says of itself.
 //!
 //! Absent: compressed `moov`, compact sizes of samples (`stz2`), files in fragments.
 //!
@@ -19,7 +19,7 @@ pub(crate) trait Ranges {
     fn read(&mut self, offset: u64, len: u64, out: &mut Vec<u8>) -> Result<(), Mp4Error>;
 }
 
-/// How much is read, and how large `moov` may be.
+/// Size of reads, and maximum size of `moov`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Bytes read from the begin at once; a `moov` that is no larger is always taken.
@@ -28,7 +28,7 @@ pub(crate) struct Limits {
     pub(crate) moov: u64,
 }
 
-/// What to send.
+/// The response to send.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// The file as it is.
@@ -75,7 +75,7 @@ struct Window<'a> {
     size: u64,
     at: u64,
     bytes: Vec<u8>,
-    /// How much is read when something is.
+    /// Size of a read, bytes.
     wish: u64,
 }
 
@@ -96,7 +96,7 @@ impl Window<'_> {
             .ok_or(Mp4Error::Truncated)
     }
 
-    /// As [`Self::view`], in memory of its own.
+    /// Returns a range like [`Self::view`], in memory of its own.
     fn take(&mut self, at: u64, len: u64) -> Result<Vec<u8>, Mp4Error> {
         if at >= self.at && at + len <= self.at + self.bytes.len() as u64 {
             return self.view(at, len).map(<[u8]>::to_vec);
@@ -253,9 +253,9 @@ fn put_data_head(bytes: u64, out: &mut Vec<u8>) {
 
 /// Boxes of a file beside each other at most; there are four in most.
 const TOP_BOXES_MAX: usize = 1024;
-/// As in nginx.
+/// Maximum size of `ftyp`, bytes, as in nginx.
 const FTYP_BYTES_MAX: u64 = 1024;
-/// What is read to find the boxes behind the first ones.
+/// Bytes that are read to find the boxes behind the first ones.
 const NEXT_READ_BYTES: u64 = 4096;
 
 #[cfg(test)]

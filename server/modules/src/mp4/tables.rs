@@ -53,12 +53,12 @@ pub(crate) struct Moment {
 
 /// Runs of samples with a value in common: `stts` and `ctts`.
 impl Table<'_, 8> {
-    /// How many samples there are.
+    /// Number of samples.
     pub(crate) fn samples(&self) -> u64 {
         self.rows.iter().map(|row| u64::from(pair(row).0)).sum()
     }
 
-    /// The sample that is under way at a time, where values are durations.
+    /// The sample that plays at a time, where values are durations.
     pub(crate) fn at(&self, time: u64) -> Option<Moment> {
         let (mut sample, mut left) = (0, time);
         for (count, duration) in self.rows.iter().map(pair) {
@@ -279,7 +279,7 @@ pub(crate) struct Sizes<'a> {
 
 #[derive(Clone, Copy, Debug)]
 enum SizeRows<'a> {
-    /// So many of one size.
+    /// The number of samples of one size.
     Same(u32, u32),
     Each(&'a [[u8; 4]]),
 }
@@ -367,7 +367,7 @@ impl Offsets<'_> {
         })
     }
 
-    /// Puts those of some chunks, the first of which begins at `start` now; gives where in `out` they are.
+    /// Puts those of some chunks, the first of which begins at `start` now; returns their place in `out`.
     pub(crate) fn cut(&self, chunks: &Range<u64>, start: u64, out: &mut Vec<u8>) -> Put {
         let wide = matches!(self, Self::Wide(_));
         let version = match self {
@@ -432,7 +432,7 @@ impl Put {
     }
 }
 
-/// Puts what comes before rows; gives the place of their number.
+/// Puts the header of a table; returns the position of its number of rows.
 fn begin_rows(version: [u8; 4], out: &mut Vec<u8>) -> usize {
     out.extend_from_slice(&version);
     out.extend_from_slice(&[0; 4]);

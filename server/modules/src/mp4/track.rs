@@ -10,11 +10,11 @@ use super::boxes::{self, BoxType, Children, MDHD, TKHD, Times, once};
 use super::error::{Edge, Mp4Error};
 use super::tables::{Chunks, Offsets, Put, SamplePosition, Sizes, Table};
 
-/// What is asked for.
+/// The times that are asked for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ask {
     pub(crate) start_ms: u64,
-    /// How long from the start on; 0 for all that follows.
+    /// Length from the start on, milliseconds; 0 for all that follows.
     pub(crate) length_ms: u64,
     /// Begin at a sample that can be shown without others, and hide what comes before the start.
     pub(crate) key_frame: bool,
@@ -25,7 +25,7 @@ impl Ask {
         scaled(self.start_ms, scale)
     }
 
-    /// What is left of a duration.
+    /// The rest of a duration.
     pub(crate) fn left(&self, duration: u64, scale: u32) -> u64 {
         let left = duration.saturating_sub(self.start(scale));
         match self.length_ms {
@@ -272,16 +272,16 @@ impl Tables<'_> {
     }
 }
 
-/// What is asked for of a track.
+/// The part of a track to keep.
 pub(crate) struct Part<'a> {
     track: Track<'a>,
     tables: Tables<'a>,
     tkhd: Option<(&'a [u8], Times)>,
     mdhd: (&'a [u8], Times),
-    /// How long it is shown, in units of the movie; how long it lasts, in its own.
+    /// Duration for which it is shown, in units of the movie, and its duration in its own.
     shown_for: u64,
     lasts: u64,
-    /// How long that of it lasts which is not shown.
+    /// Duration of the part that is not shown.
     prefix: u64,
     samples: Range<u64>,
     start: SamplePosition,
@@ -297,7 +297,7 @@ impl Part<'_> {
         (!self.empty).then(|| self.data.clone())
     }
 
-    /// Puts `trak`; gives where the offsets of its chunks are, which are those of the file still.
+    /// Puts `trak`; returns the place of its chunk offsets, which are still those of the file.
     pub(crate) fn put(&self, out: &mut Vec<u8>) -> Result<Put, Mp4Error> {
         let trak = boxes::begin(*b"trak", out);
         if let Some((body, times)) = &self.tkhd {

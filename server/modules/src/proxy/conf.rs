@@ -1,4 +1,4 @@
-//! Settings of a location, and the directives that have no more to say than a value.
+//! Settings of a location, and the directives that take a plain value.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ settings! {
         cookie_flags "proxy_cookie_flags": CookieFlags = CookieFlags::default(), "off", HSL;
     }
     extra {
-        /// What proxying has in common with other modules.
+        /// Settings that proxying shares with other modules.
         upstream: UpstreamSettings,
         /// `proxy_pass`.
         pass: Option<Arc<Pass>>,

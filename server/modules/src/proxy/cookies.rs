@@ -1,4 +1,4 @@
-//! `proxy_cookie_domain`, `proxy_cookie_path`, `proxy_cookie_flags`: what servers say about their cookies, changed.
+//! `proxy_cookie_domain`, `proxy_cookie_path`, `proxy_cookie_flags`: changed attributes of servers' cookies.
 //!
 //! Source: nginx documentation, `ngx_http_proxy_module`; RFC 6265 section 4.1.
 

@@ -72,7 +72,7 @@ pub(crate) fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     upstream::handle(x, cx, &Proxy)
 }
 
-/// What HTTP/1 does differently from other protocols of servers.
+/// The gateway of HTTP/1.
 struct Proxy;
 
 impl Gateway for Proxy {
@@ -125,5 +125,5 @@ impl Gateway for Proxy {
     }
 }
 
-/// Most bytes of the head of a response unless `proxy_buffer_size` is written.
+/// Maximum size of the head of a response unless `proxy_buffer_size` is written, bytes.
 const HEAD_BYTES: usize = 64 << 10;

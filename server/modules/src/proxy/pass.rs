@@ -34,14 +34,14 @@ pub(crate) enum Pass {
 pub(crate) struct Fixed {
     /// The URL as written.
     pub(super) url: Box<[u8]>,
-    /// What it says.
+    /// The parts of the URL.
     pub(super) parts: UrlParts,
     group: GroupId,
-    /// What the URI of the URL replaces: the location's name, nothing for one that is not a prefix of URIs.
+    /// The prefix that the URI of the URL replaces: the location's name, empty for one that is not a prefix of URIs.
     pub(super) location: Box<[u8]>,
 }
 
-/// What a URL says besides which server it means.
+/// The parts of a URL besides its server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UrlParts {
     /// `$proxy_host`: the host, with the port where it is not the usual one.
@@ -52,7 +52,7 @@ pub(crate) struct UrlParts {
     pub(super) uri: Box<[u8]>,
 }
 
-/// What a URL with variables is for a request; kept with the exchange.
+/// The parts of a URL with variables, for one request; kept with the exchange.
 struct Made(UrlParts);
 
 pub(super) fn proxy_pass(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
@@ -110,7 +110,7 @@ fn fixed(b: &mut ConfigBuilder, d: &Directive, url: &[u8]) -> Result<Fixed, Conf
     })
 }
 
-/// What a URL begins with.
+/// The scheme of a URL.
 enum Schema<'u> {
     /// `http://`, and what follows.
     Http(&'u [u8]),
@@ -245,7 +245,7 @@ pub(super) fn target(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> 
     Ok(target)
 }
 
-/// What the URL of the exchange's location says; of one with variables once a server was looked for.
+/// The parts of the URL of the exchange's location; for one with variables once a server was looked for.
 pub(super) fn parts<'x>(x: &'x Exchange, http: &'x Http) -> Option<&'x UrlParts> {
     match x.loc::<ProxyLoc>(http).pass.as_deref()? {
         Pass::Fixed(fixed) => Some(&fixed.parts),

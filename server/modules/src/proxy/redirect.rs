@@ -24,7 +24,7 @@ pub(crate) struct Redirects {
     list: Option<Arc<Vec<Rewrite>>>,
 }
 
-/// What part of a value is changed into what.
+/// The part of a value that is replaced, and its replacement.
 #[derive(Clone, Debug)]
 pub(super) struct Rewrite {
     pattern: Pattern,
@@ -127,7 +127,7 @@ impl Rewrite {
     /// The words of `proxy_cookie_domain`: a domain, or `~` and an expression, which has no regard to case.
     ///
     /// # Errors
-    /// As [`Rewrite::of_prefix`].
+    /// See [`Rewrite::of_prefix`].
     pub(super) fn of_domain(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let bare = |word: &Word| {
             let text = word.text.as_slice();

@@ -22,7 +22,7 @@ pub(super) enum Condition {
     File(FileTest, Value, bool),
 }
 
-/// What a file test asks.
+/// The kinds of file tests.
 #[derive(Clone, Copy)]
 pub(super) enum FileTest {
     /// A regular file.

@@ -18,7 +18,7 @@ settings! {
         param "scgi_param": Params = Params::default(), "", Contexts::HTTP_SERVER_LOCATION;
     }
     extra {
-        /// What SCGI has in common with other protocols of applications.
+        /// Settings that SCGI shares with other protocols of applications.
         common: Common
     }
     merge inherit;

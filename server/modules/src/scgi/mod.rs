@@ -54,7 +54,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     upstream::handle(x, cx, &Scgi)
 }
 
-/// What SCGI does differently from other protocols of servers.
+/// The gateway of SCGI.
 struct Scgi;
 
 impl Gateway for Scgi {

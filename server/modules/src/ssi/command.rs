@@ -1,4 +1,4 @@
-//! What the SSI commands do.
+//! The SSI commands.
 //!
 //! As in nginx an `if` inside of an `if` is an error, and `else` and `elif` after it decide on their own.
 //!
@@ -13,7 +13,7 @@ use super::expand::{Failed, expand, expand_uri, failed};
 use super::parse::Command;
 use super::shared::{Shared, append};
 
-/// What the page has said so far.
+/// The state of the page so far.
 pub(super) struct Page {
     /// Text and commands count: they are in no branch that was not taken, and in no block.
     pub(super) output: bool,
@@ -58,7 +58,7 @@ struct CommandDef {
 type Run =
     fn(&mut Page, &mut Exchange, &mut Ctx<'_>, &Params<'_>, &mut Vec<u8>) -> Result<Done, Failed>;
 
-/// What a command has done.
+/// The result of a command.
 pub(super) enum Done {
     /// All; what it puts out is put out.
     All,
@@ -487,5 +487,5 @@ fn include(x: &mut Exchange, cx: &mut Ctx<'_>, params: &Params<'_>) -> Result<Su
     Ok(child)
 }
 
-/// What is put out for a command that cannot be done, unless the page says otherwise.
+/// The output of a failed command, unless the page sets another one.
 const ERRMSG: &[u8] = b"[an error occurred while processing the directive]";

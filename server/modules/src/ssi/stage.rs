@@ -16,7 +16,7 @@ pub(super) struct Stage {
     parser: Parser,
     page: Page,
     silent: bool,
-    /// What it was given last, and how much of that has been read.
+    /// The last chunk, and how much of it has been read.
     input: Option<(Chunk, usize)>,
     ended: bool,
     /// Put out and not passed on yet.

@@ -15,7 +15,7 @@ use super::tickets::Ring;
 use super::values::{BUILTIN_SESSIONS, CacheKind, VerifyClient};
 use super::{SslSrv, commands, stapling};
 
-/// Gives the servers their settings.
+/// Sets the TLS settings of the servers.
 pub(super) fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let mut read = Read::default();
     for server in 0..b.servers() {
@@ -28,7 +28,7 @@ pub(super) fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     Ok(())
 }
 
-/// The settings of a server; none if it has no say about TLS. What is wrong is found in nginx's order.
+/// The settings of a server; `None` if no directive of it is about TLS. Errors are found in nginx's order.
 // Long: one line for each directive, in that order.
 fn settings(
     b: &mut ConfigBuilder,
@@ -116,7 +116,7 @@ fn settings(
     Ok(Some(settings))
 }
 
-/// Where sessions are kept, and the keys of their tickets, which those who share a cache share.
+/// The cache of sessions, and the keys of their tickets, which servers with one cache share.
 fn sessions(cache: CacheKind, early_data: bool) -> (Option<Arc<Cache>>, Arc<Ring>) {
     let sessions = match cache {
         CacheKind::Shared(name, bytes) => {
@@ -162,7 +162,7 @@ fn policy_alone(
     }))
 }
 
-/// What a server says in directives that are looked at here.
+/// The directives of a server that are read here.
 struct SslDirectives {
     certificates: Vec<Arc<Directive>>,
     keys: Vec<Arc<Directive>>,
@@ -204,7 +204,7 @@ impl SslDirectives {
         }
     }
 
-    /// What an identity of the server is made of.
+    /// The sources of an identity of the server.
     fn pair<'d>(
         &'d self,
         certificate: &'d Directive,
@@ -296,7 +296,8 @@ fn stapled(
     Ok(None)
 }
 
-/// What clients are asked for, and the files about it, which must be sound even if they are not.
+/// The certificates that clients are asked for, and the files about them, which must be valid even if no client is
+/// asked.
 fn client(
     b: &mut ConfigBuilder,
     said: &SslDirectives,
@@ -336,7 +337,7 @@ fn client(
 }
 
 const DEFAULT_CIPHERS: &str = "HIGH:!aNULL:!MD5";
-/// Most early data, as in nginx.
+/// Maximum size of early data, bytes, as in nginx.
 const EARLY_DATA_BYTES: u32 = 16 << 10;
-/// What is offered by ALPN besides HTTP/2, in nginx's order.
+/// The protocols offered by ALPN besides HTTP/2, in nginx's order.
 const HTTP1: [&[u8]; 3] = [b"http/1.1", b"http/1.0", b"http/0.9"];

@@ -32,7 +32,7 @@ pub(super) struct CertificateTemplates {
     /// Certificates that no variable names, beside them.
     fixed: Vec<Identity>,
     cache: Option<Arc<Cache>>,
-    /// What names are relative to.
+    /// The folder that relative names start from.
     prefix: PathBuf,
 }
 
@@ -152,7 +152,8 @@ impl CertificateTemplates {
         }
     }
 
-    /// Reads something; also gives whether it may be kept: another server may have no password for an encrypted key.
+    /// Reads a certificate or a key; also returns whether it may be kept: another server may have no password for an
+    /// encrypted key.
     fn read(&self, cx: &mut Ctx<'_>, id: &Id) -> Result<(Object, Stamp, bool), String> {
         let what = if id.is_key {
             "certificate key"

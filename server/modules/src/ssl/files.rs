@@ -147,7 +147,7 @@ fn bytes(b: &mut ConfigBuilder, d: &Directive) -> Result<Arc<Vec<u8>>, String> {
     bytes.map_err(|error| cannot_open(&error, &path.display().to_string()))
 }
 
-/// What OpenSSL says of a file that cannot be opened.
+/// OpenSSL's text for a file that cannot be opened.
 pub(super) fn cannot_open(error: &io::Error, path: &str) -> String {
     let text = os_error(error);
     let (code, text) = text.split_once(": ").unwrap_or(("0", &text));
@@ -163,7 +163,7 @@ pub(super) fn cannot_open(error: &io::Error, path: &str) -> String {
     )
 }
 
-/// What OpenSSL says of a key that is not its certificate's.
+/// OpenSSL's text for a key that is not its certificate's.
 pub(super) const MISMATCH: &str =
     "(SSL: error:05800074:x509 certificate routines::key values mismatch)";
 const ENOENT: u32 = 2;

@@ -1,6 +1,6 @@
-//! Certificates with their keys that this process has found sound, and still has.
+//! Certificates with their keys that this process has verified and still uses.
 //!
-//! They are known by a digest of the bytes they were made of, so nothing old can be taken for something new, whatever the file
+//! They are identified by a digest of the bytes they were made of, so nothing old can be taken for something new, whatever the file
 //! is called and however it came about. A reload takes those over whose bytes are the same, and makes the others. Who only
 //! checks (the supervisor) keeps none: for it a digest says enough. A load that succeeds forgets what it did not ask for.
 
@@ -13,7 +13,7 @@ use tls::{Identity, WeakIdentity};
 /// A digest of the bytes that an identity is made of.
 pub(super) type Digest = [u8; 32];
 
-/// What became of an identity.
+/// The state of a verified identity.
 #[derive(Clone)]
 pub(super) enum SoundIdentity {
     /// It is there.
@@ -22,8 +22,8 @@ pub(super) enum SoundIdentity {
     Sound,
 }
 
-/// The identity of these bytes, if it was found sound before; one that is not there any more is known only to those who
-/// need none.
+/// The identity of these bytes, if it was verified before; one that has been freed is returned only if it is not
+/// `needed`.
 pub(super) fn find(digest: &Digest, needed: bool) -> Option<SoundIdentity> {
     let table = table();
     let identity = table.as_ref()?.get(digest)?;

@@ -1,4 +1,4 @@
-//! What one load has read and made: servers that say the same share it.
+//! Files and identities of one load: servers with equal directives share them.
 //!
 //! Absent: what outlives a load, which is in [`known`].
 
@@ -19,18 +19,18 @@ use super::files::{self, MISMATCH, cannot_load};
 use super::known::{self, Digest, SoundIdentity};
 use super::tickets::Files;
 
-/// What a certificate is made of: the words for itself, its key and the passwords, and an OCSP response.
+/// The sources of a certificate: the words for itself, its key and the passwords, and an OCSP response.
 type Sources = [Vec<u8>; 4];
-/// What decides about clients: the mode, the depth, and the words for three files.
+/// The settings about clients: the mode, the depth, and the words for three files.
 pub(super) type ClientId = (Option<ClientMode>, usize, [Option<Vec<u8>>; 3]);
-/// What decides about a server: its policy, and where its identities lie.
+/// The settings of a server: its policy, and where its identities lie.
 type ConfigId = (Digest, Vec<(usize, usize)>);
 
-/// What has been read.
+/// The files read so far.
 #[derive(Default)]
 pub(super) struct Read {
     identities: HashMap<Sources, SoundIdentity>,
-    /// The same by what was read, so that equal files are one identity, too.
+    /// The identities by the bytes of their files, so that equal files are one identity, too.
     by_bytes: HashMap<Digest, SoundIdentity>,
     authorities: HashMap<PathBuf, Authorities>,
     passwords: HashMap<Vec<u8>, Arc<Vec<Vec<u8>>>>,
@@ -53,7 +53,7 @@ pub(super) struct Fetched {
     pub(super) identity: Identity,
 }
 
-/// What makes an identity.
+/// The sources of an identity.
 pub(super) struct Pair<'d> {
     pub(super) certificate: &'d Directive,
     pub(super) key: &'d Directive,
@@ -71,7 +71,7 @@ impl Read {
         }
     }
 
-    /// A certificate with its key; none where it is known to be sound, nobody is served, and it is not needed.
+    /// A certificate with its key; `None` where it is verified, the load serves no requests, and it is not needed.
     pub(super) fn identity(
         &mut self,
         b: &mut ConfigBuilder,
@@ -136,7 +136,7 @@ impl Read {
         known::replace(self.by_bytes);
     }
 
-    /// The passwords of a file: a pipe gives them once.
+    /// The passwords of a file: a pipe can be read once.
     fn passwords(
         &mut self,
         b: &mut ConfigBuilder,
@@ -211,7 +211,7 @@ impl Read {
         Ok(authorities)
     }
 
-    /// What clients are asked for by these words; `make` reads it.
+    /// The certificates that clients are asked for by these words; `make` reads them.
     pub(super) fn client(
         &mut self,
         id: ClientId,
@@ -280,6 +280,6 @@ fn make(
     })
 }
 
-/// What files hold, as messages call it.
+/// The kinds of files, as messages name them.
 const CERTIFICATE: &str = "certificate";
 const KEY: &str = "certificate key";

@@ -229,9 +229,9 @@ fn certificate_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfErr
     Ok(())
 }
 
-/// How long a certificate stays in a cache that nobody asks for, where it is not said.
+/// Default time that an unused certificate stays in a cache, seconds.
 const INACTIVE_S: u64 = 10;
-/// How long one is used without a look at its file, where it is not said.
+/// Default time that an entry is used without a look at its file, seconds.
 const VALID_S: u64 = 60;
 /// The smallest cache with a name: nginx's eight pages of 4 KiB.
 const CACHE_BYTES_MIN: u64 = 8 * 4096;

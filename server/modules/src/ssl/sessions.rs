@@ -18,7 +18,7 @@ use super::tickets::Ring;
 pub(super) struct Cache {
     shards: Box<[Mutex<Shard>]>,
     hasher: RandomState,
-    /// What each shard may hold.
+    /// The capacity of each shard.
     budget: Budget,
     /// Keys for tickets of the servers that share it.
     tickets: Arc<Ring>,
@@ -50,7 +50,7 @@ impl fmt::Debug for Cache {
 }
 
 impl Cache {
-    /// A cache of one server with room for so many sessions.
+    /// A cache of one server with room for `sessions` sessions.
     pub(super) fn builtin(sessions: usize) -> Self {
         // Few sessions are kept in one shard, so that the number holds.
         let shards = (sessions / SHARD_SESSIONS).clamp(1, SHARDS_MAX);
@@ -169,7 +169,7 @@ impl Shard {
     }
 }
 
-/// What a session takes, with its places in table and order.
+/// The memory of a session, with its places in table and order, bytes.
 fn cost(key: &[u8], value: &[u8]) -> u64 {
     (2 * key.len() + value.len() + SESSION_BYTES) as u64
 }

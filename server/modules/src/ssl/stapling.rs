@@ -1,9 +1,9 @@
-//! `ssl_stapling`: what is last said of the server's certificates, fetched from responders by OCSP.
+//! `ssl_stapling`: the latest status of the server's certificates, fetched from responders by OCSP.
 //!
-//! Each certificate becomes a [background fetch](server_base::background_fetch) of the worker, shared by the servers that
-//! show it alike. What was fetched lives as long as a configuration with the same certificate and the same trust, so a
-//! reload does not lose it. What keeps a certificate from having a response is told when the configuration is read, as
-//! nginx tells it. Absent: responders over TLS or sockets of the file system.
+//! Each certificate becomes a [background fetch](server_base::background_fetch) of the worker, shared by the servers
+//! that show it alike. A response is kept as long as a configuration with the same certificate and the same trust, so
+//! a reload does not lose it. A certificate that cannot have a response causes nginx's warning when the configuration
+//! is read. Absent: responders over TLS or sockets of the file system.
 //!
 //! Source: nginx documentation, `ssl_stapling`, `ssl_stapling_responder`, `ssl_stapling_verify`.
 
@@ -28,7 +28,7 @@ use fetch::StatusFetch;
 use memory::Memory;
 use url::Url;
 
-/// What `ssl_stapling` and its like say in a server.
+/// The directives of `ssl_stapling` and its like in a server.
 struct StaplingDirectives {
     responder: Option<Arc<Directive>>,
     verify: bool,
@@ -55,7 +55,7 @@ impl StaplingDirectives {
     }
 }
 
-/// What makes two certificates with their responses the same: a digest of all that decides about these.
+/// Identifies certificates whose responses are interchangeable: a digest of all that decides about them.
 type Key = [u8; 32];
 
 /// Whether the responses about a server's certificates are fetched.
@@ -63,7 +63,7 @@ pub(super) fn is_fetched(conf: &SslSrv) -> bool {
     *conf.stapling && conf.stapling_file.0.said().is_none()
 }
 
-/// Gives a certificate of a server an OCSP response that is fetched, where that is wanted and possible.
+/// Attaches a fetched OCSP response to a certificate of a server, where that is configured and possible.
 // Long: the parts of one fetch are looked up, each with its own way to be ignored, before it is put together.
 pub(super) fn attach(
     b: &mut ConfigBuilder,
@@ -144,7 +144,7 @@ pub(super) fn attach(
     Ok(identity)
 }
 
-/// What is asked, and where.
+/// A request for a status, and its destination.
 struct StatusRequest {
     question: Question,
     url: String,
@@ -152,7 +152,7 @@ struct StatusRequest {
 }
 
 impl StatusRequest {
-    /// What keeps it from being asked is told in nginx's words, as far as the certificate's name.
+    /// The reason why it cannot be asked for, in nginx's words up to the certificate's name.
     fn of(
         b: &mut ConfigBuilder,
         said: &StaplingDirectives,
@@ -195,5 +195,5 @@ fn key(identity: &Identity, asked: &StatusRequest, trusted: Option<&Authorities>
     digest.finalize().into()
 }
 
-/// How long a responder may take, milliseconds; as in nginx.
+/// Time limit of a responder, milliseconds; as in nginx.
 const RESPONDER_TIMEOUT_MS: u64 = 60_000;

@@ -28,7 +28,7 @@ impl FromArgs for Given {
     }
 }
 
-/// The same, a file.
+/// Words of a directive that names a file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct File(pub(crate) Given);
 
@@ -139,11 +139,11 @@ pub(crate) enum CacheKind {
     /// No sessions are kept.
     #[default]
     None,
-    /// As many as said are kept for one server.
+    /// A cache for one server, with this number of sessions.
     Builtin(usize),
-    /// Sessions are kept with those of other servers, in so many bytes.
+    /// Sessions are kept with those of other servers, in this many bytes.
     Shared(Vec<u8>, u64),
 }
 
-/// How many sessions are kept where no number is said, as in OpenSSL.
+/// Default number of sessions, as in OpenSSL.
 pub(super) const BUILTIN_SESSIONS: usize = 20_480;

@@ -1,4 +1,4 @@
-//! `ssl_certificate_watch`: certificates, keys and stapled responses that are taken up when their files change.
+//! `ssl_certificate_watch`: reloads certificates, keys and stapled responses when their files change.
 //!
 //! A certificate and its key are one thing: until both are new and belong together, both stay as they are. A response is
 //! one of its own. Absent: files of authorities, lists of revoked certificates and keys for tickets, which a reload takes up;
@@ -30,7 +30,7 @@ struct Response {
     path: [PathBuf; 1],
 }
 
-/// Lets the files of servers that ask for it be watched.
+/// Registers the files of servers that ask for it to be watched.
 pub(super) fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let mut watches: Vec<Arc<dyn Watch>> = Vec::new();
     let mut known = HashSet::new();

@@ -30,7 +30,7 @@ settings! {
         string "uwsgi_string": Text = Text::default(), "", HSL;
     }
     extra {
-        /// What uwsgi has in common with other protocols of applications.
+        /// Settings that uwsgi shares with other protocols of applications.
         common: Common
     }
     merge inherit;

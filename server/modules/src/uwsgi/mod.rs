@@ -54,7 +54,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     upstream::handle(x, cx, &Uwsgi)
 }
 
-/// What uwsgi does differently from other protocols of servers.
+/// The gateway of uwsgi.
 struct Uwsgi;
 
 impl Gateway for Uwsgi {

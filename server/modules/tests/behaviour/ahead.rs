@@ -1,8 +1,8 @@
-//! What leaves ahead of a response: pushes and early hints.
+//! Responses that leave ahead of the response proper: pushes and early hints.
 
 use crate::site::Site;
 
-/// What a `GET` pushes.
+/// The pushes of a `GET`.
 fn pushes(site: &mut Site, target: &str) -> Vec<String> {
     pushes_of(
         site,

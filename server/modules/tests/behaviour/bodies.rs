@@ -154,7 +154,7 @@ impl Reading {
         })
     }
 
-    /// What is in the file of the body.
+    /// The content of the file of the body.
     fn written(&self) -> Vec<u8> {
         use std::os::unix::fs::FileExt;
         let file = self.x.body_file().expect("there is one");

@@ -1,4 +1,4 @@
-//! `geoip2`: values by their path, what is told of the file, and files that change.
+//! `geoip2`: values by their path, metadata of the file, and files that change.
 
 use std::fs;
 use std::path::PathBuf;

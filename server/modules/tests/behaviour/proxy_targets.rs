@@ -5,7 +5,7 @@
 
 use crate::site::Site;
 
-/// What is inside the block `server`, and for each target of a `GET` what the server behind gets.
+/// The text inside the block `server`, and for each target of a `GET` the target that the server behind gets.
 type Case = (&'static str, &'static [(&'static str, &'static str)]);
 
 #[test]

@@ -110,7 +110,7 @@ pub(crate) fn watch(file: &[u8]) -> (Vec<Vec<Seen>>, u64) {
     (tracks, lasts)
 }
 
-/// What is to be left of a track: from the sample under way at the start to the one under way at the end.
+/// The samples of a track that are to remain: from the one that plays at the start to the one that plays at the end.
 pub(crate) fn wanted(all: &[Seen], scale: u32, start_ms: u64, length_ms: u64) -> Vec<Seen> {
     let units = |ms: u64| ms * u64::from(scale) / 1000;
     let under_way = |time: u64| {

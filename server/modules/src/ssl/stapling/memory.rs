@@ -1,4 +1,4 @@
-//! What was fetched about a certificate, as long as a configuration shows it with the same trust.
+//! Fetched responses of certificates, kept as long as a configuration shows a certificate with the same trust.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -42,7 +42,7 @@ impl Memory {
         memory
     }
 
-    /// What is known.
+    /// The last response.
     pub(super) fn last(&self) -> Option<StoredResponse> {
         self.lock().clone()
     }
@@ -61,7 +61,7 @@ impl Memory {
 #[derive(Default)]
 struct All {
     places: HashMap<Key, Weak<Memory>>,
-    /// How many there may be before anyone looks which are in use.
+    /// Number of entries from which unused ones are removed.
     most: usize,
 }
 

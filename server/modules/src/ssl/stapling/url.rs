@@ -14,7 +14,7 @@ pub(super) struct Url {
     pub(super) port: u16,
     /// Its addresses; none where name servers are to be asked.
     pub(super) addresses: Vec<SocketAddr>,
-    /// What follows the host.
+    /// The text after the host.
     pub(super) path: String,
 }
 
@@ -22,7 +22,7 @@ impl Url {
     /// Reads a URL. A host with a name is looked up now, or only later.
     ///
     /// # Errors
-    /// What nginx says of such a URL.
+    /// nginx's text for such a URL.
     pub(super) fn parse(
         url: &str,
         resolved_later: bool,
