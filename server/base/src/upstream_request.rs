@@ -34,8 +34,7 @@ pub struct RequestSpec {
     pub fields: Fields,
     /// The version named in the request line, where the protocol has versions.
     pub http10: bool,
-    /// The length of the body. `Length` and `Unknown` agree with the `Content-Length` or `Transfer-Encoding` in the
-    /// fields.
+    /// Length of the body. `Length` and `Unknown` agree with the `Content-Length` or `Transfer-Encoding` in the fields.
     pub body: BodyLength,
     /// The request asks for another protocol, so that 101 is an answer.
     pub upgrade: bool,
@@ -187,8 +186,7 @@ pub fn attempt(
 }
 
 impl Spares {
-    /// Begins an attempt like [`attempt`], in the memory of one that is over, if there is any; all of them are of one
-    /// queue.
+    /// Begins an attempt like [`attempt`], in the memory of an earlier one if there is any; all are of one queue.
     pub fn attempt(
         &mut self,
         head: RequestSpec,

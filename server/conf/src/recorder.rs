@@ -58,9 +58,8 @@ impl<S> Recorder<S> {
 }
 
 impl<S: Source> Recorder<S> {
-    /// Repeats every read of the earlier load, follows its patterns to new files, and returns the record of the
-    /// present state. Files that cannot be read are left out: a load that is built of the record misses them, if it
-    /// wants them.
+    /// Repeats every read of the earlier load, follows its patterns to new files, and returns the record of the present
+    /// state. Files that cannot be read are left out: a load that is built of the record misses them, if it wants them.
     ///
     /// `None` where that cannot be done: there is no earlier load, or it has read what can be read once.
     pub fn repeat(mut self) -> Option<Memory> {

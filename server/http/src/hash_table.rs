@@ -1,9 +1,8 @@
 //! A hash table of records that lie in a buffer of their owner: from a hash to where records with that hash begin.
 //!
-//! A slot is 8 bytes: a part of the hash, so that hardly a record is read in vain, and an offset. Slots are searched
-//! in a row from the one that the hash means, and a quarter of them at least is free. Hashes have random keys, as the
-//! standard library's have: neither clients nor authors of names can choose ones that lie in one row. Absent:
-//! removing.
+//! A slot is 8 bytes: a part of the hash, so that hardly a record is read in vain, and an offset. Slots are searched in
+//! a row from the one that the hash means, and a quarter of them at least is free. Hashes have random keys, as the
+//! standard library's have: neither clients nor authors of names can choose ones that lie in one row. Absent: removing.
 //!
 //! Source: D. E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithm L.
 

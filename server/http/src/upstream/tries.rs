@@ -1,8 +1,7 @@
 //! Whether another server is tried when an attempt has failed.
 //!
-//! The rules are nginx's, and one more: a request that is known to have reached no server, since it had closed the
-//! idle connection that it was sent over, is sent again over a new one, whatever its method is (RFC 9110, section
-//! 9.2.2).
+//! The rules are nginx's, and one more: a request that is known to have reached no server, since it had closed the idle
+//! connection that it was sent over, is sent again over a new one, whatever its method is (RFC 9110, section 9.2.2).
 //!
 //! Source: nginx documentation, `proxy_next_upstream`, `proxy_next_upstream_tries`, `proxy_next_upstream_timeout`.
 
