@@ -1,4 +1,4 @@
-//! Golden configurations of the toy language: what each `golden/*.conft` gives is the log of the language, or the error as it
+//! Golden configurations of the toy language: the result of each `golden/*.conft` is the log of the language, or the error as it
 //! is shown.
 
 mod cases;

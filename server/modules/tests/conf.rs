@@ -1,4 +1,4 @@
-//! Golden configurations: what loading each `tests/conf/*.conft` gives are the warnings, then the error as it is shown, or `ok`.
+//! Golden configurations: the result of loading each `tests/conf/*.conft` is the warnings, then the error as it is shown, or `ok`.
 //!
 //! `==== host NAME ADDRESS ...` is a host that the system knows.
 
@@ -15,7 +15,7 @@ use server_modules::MODULES;
 const MAIN_FILE: &str = "/etc/nginx/nginx.conf";
 const HOST: &str = "host ";
 
-/// What loading the text before `----` gives.
+/// The result of loading the text before `----`.
 fn given(text: &str) -> String {
     let mut memory = Memory::default();
     let mut globals = None;

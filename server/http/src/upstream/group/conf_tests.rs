@@ -20,17 +20,17 @@ const MODULE: Module = Module {
             Ok(())
         }),
     ]],
-    units: &[<Groups as Conf>::unit],
+    settings: &[<Groups as Conf>::def],
     finish: Some(finish),
     ..Module::EMPTY
 };
 
-fn pass(b: &mut Build, d: &Directive, default_port: u16) -> Result<(), ConfError> {
+fn pass(b: &mut ConfigBuilder, d: &Directive, default_port: u16) -> Result<(), ConfError> {
     let port = d.args.get(1).and_then(|port| port.as_str().parse().ok());
     add(b, d, d.arg_str(0), port, default_port).map(drop)
 }
 
-fn group(b: &mut Build, d: &Directive, is_backup: bool) -> Result<(), ConfError> {
+fn group(b: &mut ConfigBuilder, d: &Directive, is_backup: bool) -> Result<(), ConfError> {
     let id = define(b, d)?;
     let server = Server {
         addresses: vec![UpstreamAddr::Inet(([192, 0, 2, 1], 8080).into())],
