@@ -136,7 +136,7 @@ impl Malformed {
 
 /// Why a request was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum SendError {
     /// As many exchanges are under way as the connection takes; later it may take another.
     Busy,
     /// The connection takes no further request.
@@ -166,7 +166,7 @@ pub enum Refusal {
     BadKey,
 }
 
-impl Refusal {
+impl SendError {
     /// A few words for people, behind the name of what was refused.
     #[must_use]
     pub const fn message(self) -> &'static str {
@@ -197,7 +197,7 @@ impl Refusal {
 pub enum Bodies {
     /// They are told by [`Event::Data`]; windows open as `consumed` says.
     #[default]
-    Told,
+    Delivered,
     /// They are counted and dropped; windows open by themselves.
     Counted,
 }

@@ -96,7 +96,7 @@ fn client(headers_level: u8) -> Client {
         abuse_budget: u32::MAX,
         ..Settings::default()
     };
-    Client::new(settings, Bodies::Told)
+    Client::new(settings, Bodies::Delivered)
 }
 
 #[derive(Debug, PartialEq)]

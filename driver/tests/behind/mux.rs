@@ -1,6 +1,6 @@
 //! Clients of HTTP/2 and SPDY: several requests at a time, bodies in pieces as windows allow, some of them given up.
 
-use engines::client::{Bodies, Event, Refusal};
+use engines::client::{Bodies, Event, SendError};
 use engines::{h2, spdy};
 use sim::{Link, Random, Wire};
 
@@ -11,7 +11,7 @@ use super::verdict::{End, Got};
 /// What clients of both protocols do.
 pub(crate) trait Speaks {
     fn begin(random: &mut Random) -> Self;
-    fn request(&mut self, fields: &[(String, String)], ended: bool) -> Result<u32, Refusal>;
+    fn request(&mut self, fields: &[(String, String)], ended: bool) -> Result<u32, SendError>;
     fn send(&mut self, id: u32, bytes: &[u8], ended: bool);
     fn cancel(&mut self, id: u32);
     fn receive(&mut self, bytes: &[u8]);
@@ -33,7 +33,7 @@ macro_rules! speaks {
                 &mut self,
                 fields: &[(String, String)],
                 ended: bool,
-            ) -> Result<u32, Refusal> {
+            ) -> Result<u32, SendError> {
                 let fields = fields.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
                 <$kind>::request(self, fields, ended)
             }
@@ -67,7 +67,7 @@ speaks!(
             abuse_budget: u32::MAX,
             ..h2::Settings::default()
         },
-        Bodies::Told
+        Bodies::Delivered
     ),
     [":method", ":scheme", ":authority", ":path"]
 );
@@ -80,7 +80,7 @@ speaks!(
             abuse_budget: u32::MAX,
             ..spdy::Settings::default()
         },
-        Bodies::Told
+        Bodies::Delivered
     ),
     [":method", ":scheme", ":host", ":path"]
 );

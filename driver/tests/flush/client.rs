@@ -63,7 +63,7 @@ impl Client {
                     headers_level: 6,
                     ..spdy::Settings::default()
                 };
-                let mut client = spdy::Client::new(settings, Bodies::Told);
+                let mut client = spdy::Client::new(settings, Bodies::Delivered);
                 let mut fields = vec![
                     (":method", "GET"),
                     (":scheme", "http"),

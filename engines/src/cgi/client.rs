@@ -4,7 +4,7 @@
 //! has. Bytes behind a response with a length are dropped.
 
 use super::{Ends, HeadParser, ProtocolError, StatusLine, ends, is_head};
-use crate::client::{self, HeadSize, Refusal, Spares};
+use crate::client::{self, HeadSize, SendError, Spares};
 use crate::http::{BodyLength, Chunk, Fields, OutputQueue, ResponseHead};
 use crate::reassembly::ReassemblyBuffer;
 use std::collections::VecDeque;
@@ -120,10 +120,10 @@ impl Client {
         &mut self,
         params: &Fields,
         options: RequestOptions,
-        encode: impl FnOnce(&mut Vec<u8>) -> Result<(), Refusal>,
-    ) -> Result<u32, Refusal> {
+        encode: impl FnOnce(&mut Vec<u8>) -> Result<(), SendError>,
+    ) -> Result<u32, SendError> {
         if self.receiving != Receiving::Idle {
-            return Err(Refusal::Closed);
+            return Err(SendError::Closed);
         }
         let mut result = Ok(());
         self.out.push_with(|run| {

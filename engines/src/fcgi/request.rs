@@ -5,7 +5,7 @@
 use super::record::{self, BEGIN_REQUEST, HEADER_BYTES, PARAMS, RECORD_BYTES, STDIN};
 use super::{Client, Receiving, Sending};
 use crate::cgi;
-use crate::client::Refusal;
+use crate::client::SendError;
 use crate::http::{BodyLength, Chunk, Fields};
 
 /// What is to be known of a request besides its parameters.
@@ -25,12 +25,12 @@ impl Client {
     ///
     /// # Errors
     /// The connection cannot take it, or a parameter is longer than a record; nothing has been sent then.
-    pub fn request(&mut self, params: &Fields, options: RequestOptions) -> Result<u32, Refusal> {
+    pub fn request(&mut self, params: &Fields, options: RequestOptions) -> Result<u32, SendError> {
         if self.is_closed() {
-            return Err(Refusal::Closed);
+            return Err(SendError::Closed);
         }
         if !self.is_reusable() {
-            return Err(Refusal::Busy);
+            return Err(SendError::Busy);
         }
         // A body of no bytes has an end, which may be yet to come.
         let has_body = options.body != BodyLength::None;
@@ -119,7 +119,7 @@ fn empty(of: u8, out: &mut Vec<u8>) {
 }
 
 /// Appends all parameters and the end of them.
-fn encode(params: &Fields, out: &mut Vec<u8>) -> Result<(), Refusal> {
+fn encode(params: &Fields, out: &mut Vec<u8>) -> Result<(), SendError> {
     let lines = params.fields.iter();
     let bytes: usize = lines
         .map(|field| 8 + field.name.range().len() + field.value.range().len())
@@ -135,7 +135,7 @@ fn encode(params: &Fields, out: &mut Vec<u8>) -> Result<(), Refusal> {
             false => length_bytes(name.len()) + length_bytes(value.len()) + text_bytes,
         };
         if len > RECORD_BYTES {
-            return Err(Refusal::ParametersTooLarge);
+            return Err(SendError::ParametersTooLarge);
         }
         // Servers parse the pairs of each record by themselves.
         if out.len() - from + len > RECORD_BYTES {

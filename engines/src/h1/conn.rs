@@ -77,7 +77,7 @@ enum End {
 enum Eof {
     Open,
     Seen,
-    Told,
+    Delivered,
 }
 
 /// What the response needs to know about the request.
@@ -191,7 +191,7 @@ impl Conn {
         let ended = self.eof == Eof::Seen
             && !matches!(self.receiving, Receiving::Complete | Receiving::Over(_));
         if ended {
-            self.eof = Eof::Told;
+            self.eof = Eof::Delivered;
         }
         ended.then_some(Event::Eof)
     }

@@ -126,7 +126,7 @@ pub struct ClientAuth {
 
 /// Why a client gets an error page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum ClientCertError {
     /// It sent no certificate.
     NoCertificate,
     /// The one it sent is not to be trusted.
@@ -233,18 +233,18 @@ impl Config {
 
     /// Whether a client whose certificates were found so is refused.
     #[must_use]
-    pub fn refuses(&self, verified: Verified) -> Option<Refusal> {
+    pub fn refuses(&self, verified: Verified) -> Option<ClientCertError> {
         let mode = self.policy.client.as_ref()?.auth.mode;
         match verified {
             Verified::Success => None,
-            Verified::None if mode == ClientMode::Required => Some(Refusal::NoCertificate),
+            Verified::None if mode == ClientMode::Required => Some(ClientCertError::NoCertificate),
             Verified::None => None,
             Verified::Failed(reason)
                 if mode == ClientMode::OptionalNoCa && reason.is_unknown_issuer() =>
             {
                 None
             }
-            Verified::Failed(reason) => Some(Refusal::BadCertificate(reason)),
+            Verified::Failed(reason) => Some(ClientCertError::BadCertificate(reason)),
         }
     }
 }

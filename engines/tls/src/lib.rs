@@ -41,7 +41,7 @@ mod x509;
 
 pub use ciphers::{CipherFault, Ciphers};
 pub use client_conn::{ClientConfig, ClientConn, ServerTrust};
-pub use config::{ClientAuth, ClientMode, Config, Offer, Refusal, Settings};
+pub use config::{ClientAuth, ClientCertError, ClientMode, Config, Offer, Settings};
 pub use conn::{Conn, Info};
 pub use crl::Crl;
 pub use fault::Fault;

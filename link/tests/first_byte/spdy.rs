@@ -31,7 +31,7 @@ impl Spdy {
         Self {
             transport,
             wire: None,
-            client: Client::new(settings, Bodies::Told),
+            client: Client::new(settings, Bodies::Delivered),
         }
     }
 }

@@ -69,7 +69,7 @@ impl Engine {
     /// An engine for a protocol.
     pub(super) fn new(protocol: &UpstreamProtocol) -> Self {
         match kind_of(protocol) {
-            Kind::Http1 => Self::Http1(Box::new(h1::Client::new(Bodies::Told))),
+            Kind::Http1 => Self::Http1(Box::new(h1::Client::new(Bodies::Delivered))),
             Kind::Cgi => Self::Cgi(Box::default()),
             Kind::FastCgi => Self::FastCgi(Box::default()),
             Kind::Memcached => Self::Memcached(Box::default()),

@@ -27,7 +27,7 @@ impl Client {
     pub fn receive_buffer(&mut self, buffer: &mut Vec<u8>) {
         self.note_answer(buffer);
         let is_full = buffer.len() >= buffer.capacity() / 2;
-        let in_place = is_full && self.bodies == Bodies::Told && self.held.bytes().is_empty();
+        let in_place = is_full && self.bodies == Bodies::Delivered && self.held.bytes().is_empty();
         if !in_place {
             self.receive(buffer);
         } else if let Err(error) = self.advance_buffer(buffer) {
@@ -229,7 +229,7 @@ impl Client {
     /// Bytes of a body in memory of their own, which is kept where nobody is told of them.
     fn own_data(&mut self, mut bytes: Vec<u8>) {
         self.body_bytes += bytes.len() as u64;
-        if !bytes.is_empty() && self.bodies == Bodies::Told {
+        if !bytes.is_empty() && self.bodies == Bodies::Delivered {
             let stream = self.stream;
             self.events.push_back(Event::Data { stream, bytes });
         } else {
@@ -248,7 +248,7 @@ impl Client {
             return;
         }
         let fields = std::mem::take(trailers);
-        if !fields.is_empty() && self.bodies == Bodies::Told {
+        if !fields.is_empty() && self.bodies == Bodies::Delivered {
             let stream = self.stream;
             self.events.push_back(Event::Trailers { stream, fields });
         }

@@ -8,7 +8,7 @@
 use super::super::encode;
 use super::super::framing::Framing;
 use super::{Client, ConnectionOptions, Receiving, Sending};
-use crate::client::{Refusal, is_sendable};
+use crate::client::{SendError, is_sendable};
 use crate::http::{BodyLength, Chunk, FieldId, Fields, Method, Version, is_token};
 
 /// What is to be known of a request besides its fields.
@@ -52,7 +52,7 @@ fn encode<'a>(
     fields: impl Iterator<Item = (FieldId, &'a [u8], &'a [u8])>,
     options: RequestOptions,
     out: &mut Vec<u8>,
-) -> Result<(Asked, Sending), Refusal> {
+) -> Result<(Asked, Sending), SendError> {
     let (mut method, mut target): (&[u8], &[u8]) = (b"", b"");
     let mut begun = false;
     let mut framing = Framing::default();
@@ -63,8 +63,8 @@ fn encode<'a>(
             b":method" if !begun => method = value,
             b":path" if !begun => target = value,
             // The names of known fields are names.
-            _ if id == FieldId::Other && !is_name(name) => return Err(Refusal::BadName),
-            _ if !is_sendable(value) => return Err(Refusal::BadValue),
+            _ if id == FieldId::Other && !is_name(name) => return Err(SendError::BadName),
+            _ if !is_sendable(value) => return Err(SendError::BadValue),
             _ => {
                 if !begun {
                     begun = true;
@@ -79,7 +79,7 @@ fn encode<'a>(
                     }
                     _ => Ok(()),
                 };
-                framed.map_err(|_| Refusal::BadFraming)?;
+                framed.map_err(|_| SendError::BadFraming)?;
                 field(name, value, out);
             }
         }
@@ -89,7 +89,7 @@ fn encode<'a>(
     }
     out.extend_from_slice(b"\r\n");
     let version = version(options);
-    let announced = framing.body(version).map_err(|_| Refusal::BadFraming)?;
+    let announced = framing.body(version).map_err(|_| SendError::BadFraming)?;
     let method = Method::parse(method);
     let sending = sending(announced, options.body, out)?;
     // Where a body is announced that does not come, the server may wait for it.
@@ -104,7 +104,11 @@ fn encode<'a>(
 }
 
 /// How a body of this length is sent where the fields announce another; appends all of a coded one that is empty.
-fn sending(announced: BodyLength, body: BodyLength, out: &mut Vec<u8>) -> Result<Sending, Refusal> {
+fn sending(
+    announced: BodyLength,
+    body: BodyLength,
+    out: &mut Vec<u8>,
+) -> Result<Sending, SendError> {
     let is_empty = matches!(body, BodyLength::None | BodyLength::Length(0));
     Ok(match (announced, body) {
         (BodyLength::Unknown, _) if is_empty => {
@@ -114,10 +118,10 @@ fn sending(announced: BodyLength, body: BodyLength, out: &mut Vec<u8>) -> Result
         (BodyLength::Unknown, _) => Sending::Chunked,
         _ if is_empty => Sending::Ended,
         (BodyLength::Length(left), BodyLength::Length(body)) if body > left => {
-            return Err(Refusal::BodyTooLong);
+            return Err(SendError::BodyTooLong);
         }
         (BodyLength::Length(left), _) => Sending::Counted { left },
-        (BodyLength::None, _) => return Err(Refusal::BodyTooLong),
+        (BodyLength::None, _) => return Err(SendError::BodyTooLong),
     })
 }
 
@@ -127,14 +131,14 @@ fn line(
     target: &[u8],
     options: RequestOptions,
     out: &mut Vec<u8>,
-) -> Result<(), Refusal> {
+) -> Result<(), SendError> {
     let is_tunnel = Method::parse(method) == Method::Connect;
     if !is_token(method) || (is_tunnel && !options.upgrade) {
-        return Err(Refusal::BadMethod);
+        return Err(SendError::BadMethod);
     }
     let bad = |byte: &u8| *byte <= b' ' || *byte == 0x7f;
     if target.is_empty() || target.iter().any(bad) {
-        return Err(Refusal::BadTarget);
+        return Err(SendError::BadTarget);
     }
     let version: &[u8] = match version(options) {
         Version::Http10 => b" HTTP/1.0\r\n",
@@ -179,7 +183,7 @@ impl Client {
         &mut self,
         fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
         options: RequestOptions,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, SendError> {
         let fields = fields.into_iter();
         let fields = fields.map(|(name, value)| (FieldId::of(name), name, value));
         self.begin_request(fields, options)
@@ -193,7 +197,7 @@ impl Client {
         &mut self,
         fields: &Fields,
         options: RequestOptions,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, SendError> {
         let lines = fields.fields.iter();
         let lines = lines.map(|field| {
             let (name, value) = (fields.bytes(field.name), fields.bytes(field.value));
@@ -206,14 +210,14 @@ impl Client {
         &mut self,
         fields: impl Iterator<Item = (FieldId, &'a [u8], &'a [u8])>,
         options: RequestOptions,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, SendError> {
         if self.is_closed() {
-            return Err(Refusal::Closed);
+            return Err(SendError::Closed);
         }
         if !self.is_reusable() {
-            return Err(Refusal::Busy);
+            return Err(SendError::Busy);
         }
-        let mut result = Err(Refusal::Busy);
+        let mut result = Err(SendError::Busy);
         self.out.push_with(|run| {
             let before = run.len();
             result = encode(fields, options, run);

@@ -136,7 +136,7 @@ impl Client {
 
     fn response(&mut self, block: Block, bytes: &[u8]) -> Result<(), ProtocolError> {
         let id = block.stream;
-        let stored = self.bodies == Bodies::Told;
+        let stored = self.bodies == Bodies::Delivered;
         let mut builder = Builder::new(&self.protocol.settings, self.spares.take(), stored);
         let result = self
             .protocol

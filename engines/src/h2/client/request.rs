@@ -5,7 +5,7 @@
 use super::super::error::CANCEL;
 use super::super::frame;
 use super::{Client, Http2};
-use crate::client::{Refusal, is_sendable};
+use crate::client::{SendError, is_sendable};
 use crate::hpack::Indexing;
 use crate::http::{FieldId, Fields, is_token};
 use crate::mux::client::Protocol;
@@ -21,7 +21,7 @@ impl Client {
         &mut self,
         fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
         ended: bool,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, SendError> {
         self.admit()?;
         let protocol = &mut self.protocol;
         let block = &mut protocol.encoded;
@@ -51,7 +51,7 @@ impl Client {
         frame::put_block(&mut self.out, encoded, *frame_bytes, ended && !bad, id);
         if bad {
             Http2::put_reset(&mut self.out, id, CANCEL);
-            return Err(Refusal::BadField);
+            return Err(SendError::BadField);
         }
         self.open(id, ended, is_head);
         Ok(id)

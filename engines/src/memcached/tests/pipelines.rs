@@ -66,12 +66,12 @@ fn requests_are_sent_behind_each_other() {
     let mut client = Client::new();
     assert_eq!(
         client.pipeline(b"a"),
-        Err(Refusal::Busy),
+        Err(SendError::Busy),
         "nothing is asked"
     );
     assert_eq!(client.request(b"a", 100), Ok(1));
     assert_eq!(client.pipeline(b"b"), Ok(2));
-    assert_eq!(client.pipeline(b"c d"), Err(Refusal::BadKey));
+    assert_eq!(client.pipeline(b"c d"), Err(SendError::BadKey));
     assert_eq!(client.pipeline(b"a"), Ok(3));
     assert_eq!(text(&mut client), "get a\r\nget b\r\nget a\r\n");
     assert!(!client.is_reusable());
@@ -186,7 +186,7 @@ fn an_end_of_the_connection_tells_nothing_of_an_answer_that_others_follow() {
         client.receive_eof();
         let told = told_each(&mut client);
         assert!(matches!(&told[..], [(0, _)]), "{bytes:?}: {told:?}");
-        assert_eq!(client.request(b"c", 100), Err(Refusal::Closed));
+        assert_eq!(client.request(b"c", 100), Err(SendError::Closed));
     }
 }
 
@@ -223,32 +223,32 @@ fn requests_wait_up_to_a_limit_and_join_before_the_first_answer_alone() {
         assert!(client.pipeline(b"b").is_ok());
         client.check_invariants();
     }
-    assert_eq!(client.pipeline(b"b"), Err(Refusal::Busy));
+    assert_eq!(client.pipeline(b"b"), Err(SendError::Busy));
     let mut client = asked("a");
     client.receive(b"V");
-    assert_eq!(client.pipeline(b"b"), Err(Refusal::Busy));
+    assert_eq!(client.pipeline(b"b"), Err(SendError::Busy));
     client.receive(b"ALUE a 0 1\r\n");
-    assert_eq!(client.pipeline(b"b"), Err(Refusal::Busy));
+    assert_eq!(client.pipeline(b"b"), Err(SendError::Busy));
     client.receive(b"1\r\nEND\r\n");
     assert_eq!(
         client.pipeline(b"b"),
-        Err(Refusal::Busy),
+        Err(SendError::Busy),
         "it is a request's turn"
     );
     assert_eq!(client.request(b"b", 100), Ok(2));
     client.cancel();
-    assert_eq!(client.pipeline(b"c"), Err(Refusal::Closed));
+    assert_eq!(client.pipeline(b"c"), Err(SendError::Closed));
 }
 
 #[test]
 fn long_keys_are_asked_alone() {
     let (fits, long) = (vec![b'k'; KEY_BYTES], vec![b'k'; KEY_BYTES + 1]);
     let mut client = asked("a");
-    assert_eq!(client.pipeline(&long), Err(Refusal::Busy));
+    assert_eq!(client.pipeline(&long), Err(SendError::Busy));
     assert_eq!(client.pipeline(&fits), Ok(2));
     let mut client = Client::new();
     assert_eq!(client.request(&long, 1000), Ok(1));
-    assert_eq!(client.pipeline(b"a"), Err(Refusal::Busy));
+    assert_eq!(client.pipeline(b"a"), Err(SendError::Busy));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use std::fmt;
 
 use super::budget::{self, Budget};
 use super::{Broken, RecvWindow, StreamTable, Window};
-use crate::client::{self, Bodies, Event, Refusal, Spares};
+use crate::client::{self, Bodies, Event, SendError, Spares};
 use crate::http::ResponseHead;
 use crate::reassembly::ReassemblyBuffer;
 pub(crate) use stream::{Pairs, Receiving, Stream};
@@ -171,11 +171,11 @@ impl<P: Protocol> Client<P> {
     }
 
     /// Whether a request can be taken now.
-    pub(crate) fn admit(&self) -> Result<(), Refusal> {
+    pub(crate) fn admit(&self) -> Result<(), SendError> {
         if self.is_closed() {
-            Err(Refusal::Closed)
+            Err(SendError::Closed)
         } else if self.room() == 0 {
-            Err(Refusal::Busy)
+            Err(SendError::Busy)
         } else {
             Ok(())
         }

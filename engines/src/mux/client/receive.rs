@@ -112,7 +112,7 @@ impl<P: Protocol> Client<P> {
         if !stream.incoming.fits(len, ended) {
             return self.malformed(id, Malformed::Length);
         }
-        let told = self.bodies == Bodies::Told;
+        let told = self.bodies == Bodies::Delivered;
         if told && !bytes.is_empty() {
             self.events.push_back(Event::Data {
                 stream: id,
@@ -151,7 +151,7 @@ impl<P: Protocol> Client<P> {
         if ended && stream.is_some_and(|stream| stream.incoming.is_short()) {
             return self.malformed(id, Malformed::Length);
         }
-        if !fields.is_empty() && self.bodies == Bodies::Told {
+        if !fields.is_empty() && self.bodies == Bodies::Delivered {
             self.events
                 .push_back(Event::Trailers { stream: id, fields });
         }

@@ -19,7 +19,7 @@ use super::frame::{self, FrameHead, HEAD_BYTES, put_control, put_pair};
 use super::pairs::Writer;
 use super::settings::{DEFAULT_WINDOW, INITIAL_WINDOW_SIZE, MAX_WINDOW, Settings};
 use super::zlib::{Deflater, Inflater};
-use crate::client::{self, Bodies, Refusal, is_sendable};
+use crate::client::{self, Bodies, SendError, is_sendable};
 use crate::http::{FieldId, is_token};
 use crate::mux::client::{Codes, Pairs, Protocol};
 
@@ -82,7 +82,7 @@ impl Client {
         &mut self,
         fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
         ended: bool,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, SendError> {
         self.request_at(fields, DEFAULT_PRIORITY, ended)
     }
 
@@ -95,7 +95,7 @@ impl Client {
         fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
         priority: u8,
         ended: bool,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, SendError> {
         self.admit()?;
         let is_head = write(&mut self.protocol.writer, fields)?;
         let id = self.take_number();
@@ -126,13 +126,13 @@ impl Client {
 fn write<'a>(
     writer: &mut Writer,
     fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
-) -> Result<bool, Refusal> {
+) -> Result<bool, SendError> {
     let mut is_head = false;
     let mut version = false;
     writer.begin();
     for (name, value) in fields {
         if !is_sendable(value) {
-            return Err(Refusal::BadField);
+            return Err(SendError::BadField);
         }
         let name = match name {
             b":method" => {
@@ -145,7 +145,7 @@ fn write<'a>(
                 name
             }
             [b':', ..] => name,
-            _ if !is_token(name) => return Err(Refusal::BadField),
+            _ if !is_token(name) => return Err(SendError::BadField),
             // Draft section 3.2.1; the host is among the pseudo-fields.
             _ => match FieldId::of(name) {
                 FieldId::Connection

@@ -95,7 +95,7 @@ impl Client {
     }
 
     fn reply(&mut self, id: u32, wire_bytes: usize, ended: bool) -> Result<(), ProtocolError> {
-        let stored = self.bodies == Bodies::Told;
+        let stored = self.bodies == Bodies::Delivered;
         let mut head = self.spares.take();
         let Spdy { settings, text, .. } = &self.protocol;
         let built = response::build(text, &mut head, settings, stored, ended);

@@ -9,7 +9,7 @@ mod tunnels;
 
 use super::super::{Client, ClientEvent, ProtocolError, RequestOptions};
 use super::*;
-use crate::client::{Bodies, MAX_INTERIM, Refusal};
+use crate::client::{Bodies, MAX_INTERIM, SendError};
 use crate::http::Fields;
 
 /// The fields of a request, the line first.
@@ -38,7 +38,7 @@ fn upgrade() -> RequestOptions {
 
 /// A client that has sent a request.
 fn asked_with(method: &str, more: &[(&str, &str)], options: RequestOptions) -> Client {
-    let mut client = Client::new(Bodies::Told);
+    let mut client = Client::new(Bodies::Delivered);
     let result = client.request(fields(method, more), options);
     assert_eq!(result, Ok(1));
     client.transmit(&mut OutputQueue::default());
@@ -140,7 +140,7 @@ fn failure(input: &str) -> String {
 #[test]
 fn both_roles_understand_each_other() {
     for cut in 1..80 {
-        let (mut client, mut server) = (Client::new(Bodies::Told), conn());
+        let (mut client, mut server) = (Client::new(Bodies::Delivered), conn());
         for round in 1..=3 {
             let more = [("x-a", "b"), ("Transfer-Encoding", "chunked")];
             let id = client.request(fields("POST", &more), body(BodyLength::Unknown));
