@@ -19,7 +19,7 @@ pub struct Client {
     /// Most bytes of the head.
     head_bytes: usize,
     /// A part of a head.
-    held: ReassemblyBuffer,
+    partial: ReassemblyBuffer,
     receiving: Receiving,
     sending: Sending,
     /// The response has no body, since the request is a HEAD.
@@ -91,7 +91,7 @@ impl Client {
         Self {
             parser: HeadParser::new(HEAD_BYTES, StatusLine::Taken),
             head_bytes: HEAD_BYTES,
-            held: ReassemblyBuffer::default(),
+            partial: ReassemblyBuffer::default(),
             receiving: Receiving::Idle,
             sending: Sending::Ended,
             is_head: false,
@@ -185,9 +185,9 @@ impl Client {
 
     /// Takes bytes from the server.
     pub fn receive(&mut self, input: &[u8]) {
-        let all = self.held.join(input);
+        let all = self.partial.join(input);
         match self.advance_head(&all) {
-            Ok(used) if self.receiving == Receiving::Head => self.held.keep(all, used),
+            Ok(used) if self.receiving == Receiving::Head => self.partial.keep(all, used),
             Ok(used) => self.data(&all[used..]),
             Err(error) => self.fail(error),
         }
@@ -197,13 +197,13 @@ impl Client {
     /// for a head before them, the memory goes along with them and the buffer has none left.
     pub fn receive_buffer(&mut self, buffer: &mut Vec<u8>) {
         let is_full = buffer.len() >= buffer.capacity() / 2;
-        if !is_full || !self.held.bytes().is_empty() {
+        if !is_full || !self.partial.bytes().is_empty() {
             self.receive(buffer);
             return buffer.clear();
         }
         match self.advance_head(buffer) {
             Ok(used) if self.receiving == Receiving::Head => {
-                self.held.keep(buffer.as_slice().into(), used);
+                self.partial.keep(buffer.as_slice().into(), used);
             }
             Ok(used) => {
                 buffer.drain(..used);
@@ -333,20 +333,20 @@ impl Client {
     fn close(&mut self) {
         self.receiving = Receiving::Over;
         self.sending = Sending::Ended;
-        self.held.clear();
+        self.partial.clear();
     }
 
     /// Panics if the connection contradicts itself; for tests and fuzzing.
     pub fn check_invariants(&self) {
-        let held = self.held.bytes().len();
+        let partial = self.partial.bytes().len();
         match self.receiving {
             Receiving::Head => {
                 assert!(
-                    held <= self.head_bytes,
+                    partial <= self.head_bytes,
                     "a part of a line exceeds its limit"
                 );
             }
-            _ => assert_eq!(held, 0, "bytes are held for nobody"),
+            _ => assert_eq!(partial, 0, "bytes are held for nobody"),
         }
         let is_complete = self.receiving == (Receiving::Length { left: 0 });
         assert!(!is_complete, "a complete body is not recognised");

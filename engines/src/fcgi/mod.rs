@@ -40,7 +40,7 @@ pub struct Client {
     decoder: Decoder,
     parser: HeadParser,
     /// A part of a line of the head.
-    held: ReassemblyBuffer,
+    partial: ReassemblyBuffer,
     receiving: Receiving,
     sending: Sending,
     /// The application was told that the method is HEAD: it owes no body.
@@ -111,7 +111,7 @@ impl Client {
         Self {
             decoder: Decoder::default(),
             parser: HeadParser::new(0, StatusLine::Skipped),
-            held: ReassemblyBuffer::default(),
+            partial: ReassemblyBuffer::default(),
             receiving: Receiving::Idle,
             sending: Sending::Ended,
             is_head: false,
@@ -201,7 +201,7 @@ impl Client {
         self.sending = Sending::Ended;
         self.keep = false;
         self.decoder = Decoder::default();
-        self.held.clear();
+        self.partial.clear();
         self.note.clear();
     }
 
@@ -209,7 +209,7 @@ impl Client {
     pub fn check_invariants(&self) {
         let in_head = self.receiving == Receiving::Head;
         assert!(
-            in_head || self.held.bytes().is_empty(),
+            in_head || self.partial.bytes().is_empty(),
             "bytes are held for nobody"
         );
         let told = self.stderr_bytes.min(STDERR_BYTES as u64);

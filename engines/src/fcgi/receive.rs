@@ -148,10 +148,10 @@ impl Client {
     /// Takes content of STDOUT.
     fn stdout(&mut self, mut bytes: &[u8]) -> Result<(), ProtocolError> {
         if self.receiving == Receiving::Head {
-            let all = self.held.join(bytes);
+            let all = self.partial.join(bytes);
             let (used, done) = self.parser.advance(&all).map_err(ProtocolError::Head)?;
             if !done {
-                self.held.keep(all, used);
+                self.partial.keep(all, used);
                 return Ok(());
             }
             // A head that is complete has consumed all that was held.

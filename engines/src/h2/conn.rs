@@ -69,12 +69,12 @@ impl Conn {
             settings,
         };
         let mut conn = Self::begin(protocol, DEFAULT_WINDOW, abuse_budget);
-        conn.greet();
+        conn.send_preface();
         conn
     }
 
     /// Our SETTINGS, and a window for the connection that never stops a request body; those of streams do.
-    fn greet(&mut self) {
+    fn send_preface(&mut self) {
         let settings = &self.protocol.settings;
         let pairs = [
             (
@@ -142,7 +142,7 @@ impl Conn {
         if self.protocol.preface_left > 0 {
             return None;
         }
-        let head = FrameHead::parse(self.held.bytes().first_chunk()?);
+        let head = FrameHead::parse(self.partial.bytes().first_chunk()?);
         (head.kind == frame::HEADERS).then_some(head.stream)
     }
 
@@ -260,7 +260,7 @@ impl Protocol for Http2Server {
 
     fn check_invariants(conn: &Conn) {
         assert!(
-            conn.held.bytes().len() < HEAD_BYTES + FRAME_BYTES,
+            conn.partial.bytes().len() < HEAD_BYTES + FRAME_BYTES,
             "a whole frame is held back"
         );
         let own = &conn.protocol;

@@ -15,7 +15,7 @@ impl Conn {
     /// The header block of a response.
     pub(super) fn encode_response(&mut self, status: u16, head: &ResponseHead) -> Vec<u8> {
         let before = self.protocol.encoder.state();
-        if let Some(block) = self.repeated.block(status, head, before) {
+        if let Some(block) = self.header_cache.block(status, head, before) {
             let mut out = std::mem::take(&mut self.protocol.encoded);
             out.clear();
             out.extend_from_slice(block);
@@ -23,7 +23,7 @@ impl Conn {
         }
         let out = self.encode(Some(status), Some(head));
         if self.protocol.encoder.state() == before {
-            self.repeated.keep(status, head, &out, before);
+            self.header_cache.keep(status, head, &out, before);
         }
         out
     }

@@ -142,7 +142,7 @@ impl Conn {
             return false;
         }
         self.last_stream = self.last_stream.max(id);
-        self.lose(id);
+        self.remove_stream(id);
         self.put_reset(id, error::PROTOCOL_ERROR);
         is_request
     }
@@ -152,8 +152,8 @@ impl Conn {
         let Some(block) = self.protocol.block.take() else {
             return Ok(());
         };
-        let held = std::mem::take(&mut self.protocol.block_bytes);
-        let bytes = single.unwrap_or(&held);
+        let partial = std::mem::take(&mut self.protocol.block_bytes);
+        let bytes = single.unwrap_or(&partial);
         let late = matches!(self.ending, Ending::After(last) if block.stream > last);
         let result = match block.kind {
             BlockKind::Request if late => self.dropped(&block, bytes, None),
@@ -161,7 +161,7 @@ impl Conn {
             BlockKind::Trailers => self.trailers(&block, bytes),
             BlockKind::Dropped(code) => self.dropped(&block, bytes, code),
         };
-        self.protocol.block_bytes = held;
+        self.protocol.block_bytes = partial;
         self.protocol.block_bytes.clear();
         self.protocol.block_bytes.shrink_to(KEEP_BYTES);
         result

@@ -45,7 +45,7 @@ pub struct Client {
     /// Most bytes of the line before the value, with its line end.
     line_bytes: usize,
     /// A part of that line.
-    held: ReassemblyBuffer,
+    partial: ReassemblyBuffer,
     receiving: Receiving,
     /// Nothing has happened that forbids to use the connection again.
     keep: bool,
@@ -102,7 +102,7 @@ impl Client {
             keys: Vec::new(),
             asked: VecDeque::new(),
             line_bytes: 0,
-            held: ReassemblyBuffer::default(),
+            partial: ReassemblyBuffer::default(),
             receiving: Receiving::Idle,
             keep: true,
             has_answer: false,
@@ -179,9 +179,9 @@ impl Client {
 
     /// Takes bytes from the server.
     pub fn receive(&mut self, input: &[u8]) {
-        let all = self.held.join(input);
+        let all = self.partial.join(input);
         match self.advance(&all, false) {
-            Ok(used) => self.held.keep(all, used),
+            Ok(used) => self.partial.keep(all, used),
             Err(error) => self.fail(error),
         }
     }
@@ -191,7 +191,7 @@ impl Client {
     pub fn receive_buffer(&mut self, buffer: &mut Vec<u8>) {
         let is_full = buffer.len() >= buffer.capacity() / 2;
         // Of several answers none has a buffer for itself.
-        if !is_full || !self.held.bytes().is_empty() || self.is_followed() {
+        if !is_full || !self.partial.bytes().is_empty() || self.is_followed() {
             self.receive(buffer);
         } else if let Err(error) = self.advance_buffer(buffer) {
             self.fail(error);
@@ -249,7 +249,7 @@ impl Client {
     fn advance_buffer(&mut self, buffer: &mut Vec<u8>) -> Result<(), ProtocolError> {
         let from = self.advance(buffer, true)?;
         let Receiving::Value { left } = self.receiving else {
-            self.held.keep(buffer.as_slice().into(), from);
+            self.partial.keep(buffer.as_slice().into(), from);
             return Ok(());
         };
         let rest = buffer.len() - from;
@@ -407,7 +407,7 @@ impl Client {
     fn close(&mut self) {
         self.receiving = Receiving::Over;
         self.keep = false;
-        self.held.clear();
+        self.partial.clear();
         self.asked.clear();
         // Nobody can say any more whose these bytes were.
         let told = self.events.len() - self.withheld;
@@ -417,9 +417,11 @@ impl Client {
 
     /// Panics if the connection contradicts itself; for tests and fuzzing.
     pub fn check_invariants(&self) {
-        let held = self.held.bytes().len();
+        let partial = self.partial.bytes().len();
         match self.receiving {
-            Receiving::Line => assert!(held < self.line_bytes.max(1), "a line exceeds its limit"),
+            Receiving::Line => {
+                assert!(partial < self.line_bytes.max(1), "a line exceeds its limit")
+            }
             Receiving::Value { left } => assert!(left > 0, "a complete value is not recognised"),
             Receiving::Trailer { at } => assert!(at < TRAILER.len(), "END is not recognised"),
             _ => {}
@@ -436,7 +438,7 @@ impl Client {
             "an answer is withheld for nobody"
         );
         let in_line = self.receiving == Receiving::Line;
-        assert!(in_line || held == 0, "bytes are held for nobody");
+        assert!(in_line || partial == 0, "bytes are held for nobody");
     }
 }
 

@@ -174,9 +174,9 @@ mod tests {
 
     #[test]
     fn connection_is_opened_again_before_it_could_stop_anybody() {
-        let mut allowance = RecvWindow::new();
-        assert_eq!(allowance.take(MAX_WINDOW / 2 + 1), Some(0));
-        assert_eq!(allowance.take(1), Some(MAX_WINDOW / 2 + 2));
-        assert_eq!(allowance.take(MAX_WINDOW + 1), None);
+        let mut recv_window = RecvWindow::new();
+        assert_eq!(recv_window.take(MAX_WINDOW / 2 + 1), Some(0));
+        assert_eq!(recv_window.take(1), Some(MAX_WINDOW / 2 + 2));
+        assert_eq!(recv_window.take(MAX_WINDOW + 1), None);
     }
 }

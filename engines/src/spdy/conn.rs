@@ -61,12 +61,12 @@ impl Conn {
             settings,
         };
         let mut conn = Self::begin(protocol, DEFAULT_WINDOW, abuse_budget);
-        conn.greet();
+        conn.send_preface();
         conn
     }
 
     /// Our SETTINGS, and a window for the connection that never stops a request body; those of streams do.
-    fn greet(&mut self) {
+    fn send_preface(&mut self) {
         let entries = [
             (
                 settings::MAX_CONCURRENT_STREAMS,
@@ -91,25 +91,25 @@ impl Conn {
 
     /// Whether the connection holds memory that [`Self::rest`] gives back.
     #[must_use]
-    pub fn could_rest(&self) -> bool {
-        self.protocol.inflater.is_awake()
-            || self.protocol.deflater.is_awake()
+    pub fn can_shrink(&self) -> bool {
+        self.protocol.inflater.holds_spare_memory()
+            || self.protocol.deflater.holds_spare_memory()
             || !self.protocol.known.is_empty()
     }
 
     /// Gives back what compression needs, which is large and made anew by the next header block, and what is remembered of
     /// the last heads. For connections on which nothing has happened for a while.
-    pub fn rest(&mut self) {
-        self.protocol.inflater.rest();
-        self.protocol.deflater.rest();
+    pub fn shrink(&mut self) {
+        self.protocol.inflater.shrink();
+        self.protocol.deflater.shrink();
         self.protocol.known = Known::default();
-        self.repeated = HeaderCache::default();
+        self.header_cache = HeaderCache::default();
     }
 
     /// Whether a frame has begun to come and is not whole.
     #[must_use]
     pub fn is_incomplete(&self) -> bool {
-        !self.held.bytes().is_empty() || self.protocol.part != Part::Frame
+        !self.partial.bytes().is_empty() || self.protocol.part != Part::Frame
     }
 
     /// The stream whose header block has begun to come and is not whole.
@@ -118,7 +118,7 @@ impl Conn {
         if self.protocol.part != Part::Frame {
             return None;
         }
-        let (head, rest) = self.held.bytes().split_first_chunk::<HEAD_BYTES>()?;
+        let (head, rest) = self.partial.bytes().split_first_chunk::<HEAD_BYTES>()?;
         let is_syn = FrameHead::parse(head).kind == Kind::Control(frame::SYN_STREAM);
         let id = frame::one(rest.get(..4)?)?;
         is_syn.then_some(id & frame::MAX_STREAM)
@@ -238,7 +238,7 @@ impl Protocol for SpdyServer {
     fn check_invariants(conn: &Conn) {
         let longest = conn.most_block_bytes().max(PIECE_BYTES) + HEAD_BYTES;
         assert!(
-            conn.held.bytes().len() < longest,
+            conn.partial.bytes().len() < longest,
             "a whole frame is held back"
         );
         let most = conn.protocol.settings.max_concurrent_streams as usize;

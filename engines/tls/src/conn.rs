@@ -95,7 +95,7 @@ impl Conn {
                 (Parsed::More, _) => Ok(()),
                 (parsed, rest) => {
                     self.records.partial = std::mem::take(reader).unread(rest);
-                    self.greet(parsed)
+                    self.handle_first_bytes(parsed)
                 }
             },
             State::Greeted(_) => {
@@ -128,7 +128,7 @@ impl Conn {
     }
 
     /// Takes what the first bytes are found to be.
-    fn greet(&mut self, parsed: Parsed) -> Result<(), Fault> {
+    fn handle_first_bytes(&mut self, parsed: Parsed) -> Result<(), Fault> {
         match parsed {
             Parsed::More => Ok(()),
             Parsed::Hello(hello) => {

@@ -102,17 +102,17 @@ impl Engine {
 
     /// Whether the engine holds memory that it can do without while the connection is idle.
     #[inline]
-    pub(super) fn could_rest(&self) -> bool {
+    pub(super) fn can_shrink(&self) -> bool {
         match self {
             Self::H2(_) => false,
-            Self::Spdy(engine) => engine.could_rest(),
+            Self::Spdy(engine) => engine.can_shrink(),
         }
     }
 
     /// Gives that memory back.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn shrink(&mut self) {
         if let Self::Spdy(engine) = self {
-            engine.rest();
+            engine.shrink();
         }
     }
 

@@ -45,7 +45,7 @@ pub struct Client {
     settings: Settings,
     bodies: Bodies,
     /// A part of a head.
-    held: ReassemblyBuffer,
+    partial: ReassemblyBuffer,
     parser: ResponseParser,
     receiving: Receiving,
     sending: Sending,
@@ -137,7 +137,7 @@ impl Client {
             parser: ResponseParser::new(Box::default(), FirstLine::Status, &settings),
             settings,
             bodies,
-            held: ReassemblyBuffer::default(),
+            partial: ReassemblyBuffer::default(),
             receiving: Receiving::Idle,
             sending: Sending::Ended,
             asked: Asked::default(),
@@ -230,7 +230,7 @@ impl Client {
         self.receiving = Receiving::Over;
         self.sending = Sending::Ended;
         self.keep = false;
-        self.held.clear();
+        self.partial.clear();
     }
 
     /// Panics if the connection contradicts itself; for tests and fuzzing.
@@ -238,8 +238,8 @@ impl Client {
         match self.receiving {
             Receiving::Head => {
                 let limit = self.settings.header_buffer_bytes;
-                let held = self.held.bytes().len();
-                assert!(held <= limit, "a part of a line exceeds its limit");
+                let partial = self.partial.bytes().len();
+                assert!(partial <= limit, "a part of a line exceeds its limit");
             }
             Receiving::Length { left } => assert!(left > 0, "a complete body is not recognised"),
             Receiving::Chunked(ref decoder, _) => assert!(!decoder.is_done(), "a body has ended"),
@@ -247,7 +247,7 @@ impl Client {
         }
         let in_head = matches!(self.receiving, Receiving::Head);
         assert!(
-            in_head || self.held.bytes().is_empty(),
+            in_head || self.partial.bytes().is_empty(),
             "bytes are held for nobody"
         );
     }

@@ -15,9 +15,9 @@ impl Client {
     /// Takes bytes from the server.
     pub fn receive(&mut self, input: &[u8]) {
         self.note_answer(input);
-        let all = self.held.join(input);
+        let all = self.partial.join(input);
         match self.advance(&all) {
-            Ok(used) => self.held.keep(all, used),
+            Ok(used) => self.partial.keep(all, used),
             Err(error) => self.fail(error),
         }
     }
@@ -27,7 +27,8 @@ impl Client {
     pub fn receive_buffer(&mut self, buffer: &mut Vec<u8>) {
         self.note_answer(buffer);
         let is_full = buffer.len() >= buffer.capacity() / 2;
-        let in_place = is_full && self.bodies == Bodies::Delivered && self.held.bytes().is_empty();
+        let in_place =
+            is_full && self.bodies == Bodies::Delivered && self.partial.bytes().is_empty();
         if !in_place {
             self.receive(buffer);
         } else if let Err(error) = self.advance_buffer(buffer) {
@@ -146,7 +147,7 @@ impl Client {
             }
             _ => {
                 let used = self.advance(&buffer[from..])?;
-                self.held.keep((&buffer[from..]).into(), used);
+                self.partial.keep((&buffer[from..]).into(), used);
                 Ok(())
             }
         }

@@ -177,7 +177,7 @@ impl Protocol for Http2 {
 
     fn check_invariants(client: &Client) {
         assert!(
-            client.held.bytes().len() < HEAD_BYTES + FRAME_BYTES,
+            client.partial.bytes().len() < HEAD_BYTES + FRAME_BYTES,
             "a whole frame is held back"
         );
         client.protocol.decoder.check_invariants();

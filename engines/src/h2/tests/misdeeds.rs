@@ -250,7 +250,7 @@ fn windows_that_grow_by_nothing_or_too_much() {
 fn more_data_than_the_connection_allows() {
     let mut peer = Peer::new();
     peer.post(1, &[]);
-    peer.conn.allowance.left_bytes = 3;
+    peer.conn.recv_window.left_bytes = 3;
     peer.data(1, b"four", false);
     assert_eq!(outcome(&mut peer), Err(ProtocolError::WindowExceeded));
 }

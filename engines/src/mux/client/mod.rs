@@ -29,7 +29,7 @@ pub struct Client<P: Protocol> {
     pub(crate) protocol: P,
     pub(crate) bodies: Bodies,
     /// A part of a frame.
-    pub(crate) held: ReassemblyBuffer,
+    pub(crate) partial: ReassemblyBuffer,
     pub(crate) streams: StreamTable<Stream>,
     next_stream: u32,
     /// Streams that the server lets us have open.
@@ -40,7 +40,7 @@ pub struct Client<P: Protocol> {
     /// Streams with a body that waits for the window of the connection, in turn.
     waiting: VecDeque<u32>,
     /// What the server may still send on the connection, and on a new stream.
-    allowance: RecvWindow,
+    recv_window: RecvWindow,
     preread_bytes: u32,
     ending: Ending,
     pub(crate) budget: Budget,
@@ -138,14 +138,14 @@ impl<P: Protocol> Client<P> {
         Self {
             protocol,
             bodies,
-            held: ReassemblyBuffer::default(),
+            partial: ReassemblyBuffer::default(),
             streams: StreamTable::default(),
             next_stream: 1,
             max_streams: STREAMS_BEFORE_SETTINGS,
             window: Window::new(window_bytes),
             window_bytes,
             waiting: VecDeque::new(),
-            allowance: RecvWindow::new(),
+            recv_window: RecvWindow::new(),
             preread_bytes,
             ending: Ending::Open,
             budget: Budget::new(abuse_budget),
@@ -231,9 +231,9 @@ impl<P: Protocol> Client<P> {
         if self.ending == Ending::Over {
             return;
         }
-        let all = self.held.join(input);
+        let all = self.partial.join(input);
         match self.frames(&all) {
-            Ok(used) => self.held.keep(all, used),
+            Ok(used) => self.partial.keep(all, used),
             Err(error) => {
                 P::put_goaway(&mut self.out, &error);
                 self.end_with(Event::Failed(error));
@@ -283,7 +283,7 @@ impl<P: Protocol> Client<P> {
     /// Ends the connection, with all its exchanges.
     fn end_with(&mut self, event: Event<P::ProtocolError>) {
         self.ending = Ending::Over;
-        self.held.clear();
+        self.partial.clear();
         let ids: Vec<u32> = self.streams.ids().collect();
         for id in ids {
             self.streams.remove(id);

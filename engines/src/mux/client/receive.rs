@@ -34,13 +34,13 @@ impl<P: Protocol> Client<P> {
             Malformed::Window => P::CODES.flow_control_error,
             _ => P::CODES.protocol_error,
         };
-        self.lose(stream, Event::Malformed { stream, what });
+        self.remove_stream(stream, Event::Malformed { stream, what });
         P::put_reset(&mut self.out, stream, code);
         Ok(())
     }
 
     /// Forgets a stream; `event` tells how its exchange has ended, unless its response had come whole.
-    fn lose(&mut self, id: u32, event: Event<P::ProtocolError>) {
+    fn remove_stream(&mut self, id: u32, event: Event<P::ProtocolError>) {
         let stream = self.streams.get(id);
         let ended = stream.is_some_and(|stream| stream.receiving == Receiving::Ended);
         self.streams.remove(id);
@@ -89,7 +89,7 @@ impl<P: Protocol> Client<P> {
         size: u64,
         ended: bool,
     ) -> Result<(), P::ProtocolError> {
-        let grant = self.allowance.take(size).ok_or(Broken::WindowExceeded)?;
+        let grant = self.recv_window.take(size).ok_or(Broken::WindowExceeded)?;
         if grant > 0 {
             P::put_grant(&mut self.out, 0, grant as u32);
         }
@@ -184,7 +184,7 @@ impl<P: Protocol> Client<P> {
         if self.streams.get(stream).is_none() {
             return self.absent(stream);
         }
-        self.lose(stream, Event::Reset { stream, code });
+        self.remove_stream(stream, Event::Reset { stream, code });
         self.spend(budget::RESET)
     }
 
@@ -197,7 +197,7 @@ impl<P: Protocol> Client<P> {
         let later: Vec<u32> = self.streams.ids().filter(|id| *id > last).collect();
         for stream in later {
             let code = P::CODES.refused_stream;
-            self.lose(stream, Event::Reset { stream, code });
+            self.remove_stream(stream, Event::Reset { stream, code });
         }
         Ok(())
     }

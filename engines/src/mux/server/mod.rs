@@ -25,7 +25,7 @@ pub(crate) use stream::Stream;
 pub struct Conn<P: Protocol> {
     pub(crate) protocol: P,
     /// A part of what comes next.
-    pub(crate) held: ReassemblyBuffer,
+    pub(crate) partial: ReassemblyBuffer,
     /// SETTINGS of the peer have come: the first are free.
     pub(crate) settled: bool,
     eof: bool,
@@ -33,9 +33,9 @@ pub struct Conn<P: Protocol> {
     pub(crate) window_bytes: u32,
     pub(crate) streams: StreamTable<Stream>,
     pub(crate) sender: Sender,
-    pub(crate) allowance: RecvWindow,
+    pub(crate) recv_window: RecvWindow,
     /// The response head that was encoded last.
-    pub(crate) repeated: HeaderCache,
+    pub(crate) header_cache: HeaderCache,
     /// Highest number of a stream of the client.
     pub(crate) last_stream: u32,
     pub(crate) ending: Ending,
@@ -112,14 +112,14 @@ impl<P: Protocol> Conn<P> {
     pub(crate) fn begin(protocol: P, window_bytes: u32, abuse_budget: u32) -> Self {
         Self {
             protocol,
-            held: ReassemblyBuffer::default(),
+            partial: ReassemblyBuffer::default(),
             settled: false,
             eof: false,
             window_bytes,
             streams: StreamTable::default(),
             sender: Sender::new(Window::new(window_bytes)),
-            allowance: RecvWindow::new(),
-            repeated: HeaderCache::default(),
+            recv_window: RecvWindow::new(),
+            header_cache: HeaderCache::default(),
             last_stream: 0,
             ending: Ending::Open,
             events: VecDeque::new(),
@@ -136,9 +136,9 @@ impl<P: Protocol> Conn<P> {
         if self.ending == Ending::Failed {
             return;
         }
-        let all = self.held.join(input);
+        let all = self.partial.join(input);
         match P::frames(self, &all) {
-            Ok(used) => self.held.keep(all, used),
+            Ok(used) => self.partial.keep(all, used),
             Err(error) => self.fail(error),
         }
     }
@@ -225,11 +225,11 @@ impl<P: Protocol> Conn<P> {
             _ => self.last_stream,
         };
         self.ending = Ending::Failed;
-        self.held.clear();
+        self.partial.clear();
         self.protocol.forget_part();
         let ids: Vec<u32> = self.streams.ids().collect();
         for id in ids {
-            self.lose(id);
+            self.remove_stream(id);
         }
         self.sender.clear();
         self.out
@@ -238,7 +238,7 @@ impl<P: Protocol> Conn<P> {
     }
 
     /// Forgets a stream; tells so where a response was still to be sent on it.
-    pub(crate) fn lose(&mut self, id: u32) {
+    pub(crate) fn remove_stream(&mut self, id: u32) {
         let Some(stream) = self.streams.get(id) else {
             return;
         };

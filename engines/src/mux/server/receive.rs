@@ -37,7 +37,7 @@ impl<P: Protocol> Conn<P> {
 
     /// Takes from the window of the connection, which is opened again long before it could stop anybody.
     pub(crate) fn take_allowed(&mut self, size: u64) -> Result<(), P::ProtocolError> {
-        let grant = self.allowance.take(size).ok_or(Broken::WindowExceeded)?;
+        let grant = self.recv_window.take(size).ok_or(Broken::WindowExceeded)?;
         if grant > 0 {
             self.put_grant(0, grant);
         }
@@ -99,7 +99,7 @@ impl<P: Protocol> Conn<P> {
     /// Ends a stream that the peer has broken.
     pub(crate) fn break_stream(&mut self, id: u32, code: u32) -> Result<(), P::ProtocolError> {
         self.spend(budget::RESET)?;
-        self.lose(id);
+        self.remove_stream(id);
         self.put_reset(id, code);
         Ok(())
     }
@@ -107,7 +107,7 @@ impl<P: Protocol> Conn<P> {
     /// The peer has reset a stream.
     pub(crate) fn peer_reset(&mut self, id: u32) -> Result<(), P::ProtocolError> {
         self.spend(budget::RESET)?;
-        self.lose(id);
+        self.remove_stream(id);
         Ok(())
     }
 

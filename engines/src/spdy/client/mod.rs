@@ -214,7 +214,7 @@ impl Protocol for Spdy {
     }
 
     fn check_invariants(client: &Client) {
-        assert!(client.held.bytes().len() < HEAD_BYTES + frame::MAX_LEN);
+        assert!(client.partial.bytes().len() < HEAD_BYTES + frame::MAX_LEN);
     }
 }
 

@@ -151,8 +151,8 @@ fn streams_go_on_after_a_rest() {
                 assert_eq!((result, wire::text(&read)), (Ok(()), text.clone()), "{n}");
             }
             if n % 3 != 0 {
-                deflater.rest();
-                inflater.rest();
+                deflater.shrink();
+                inflater.shrink();
             }
         }
         if level > 0 {
@@ -167,12 +167,12 @@ fn stream_is_kept_in_the_middle_of_something() {
     let mut inflater = Inflater::default();
     let mut read = Vec::new();
     for byte in [0x78, 0x9c, 0, 4, 0, 0xfb, 0xff, b'a', b'b'] {
-        inflater.rest();
+        inflater.shrink();
         assert_eq!(inflater.block(&[byte], 9, 9, &mut read), Ok(()));
     }
-    inflater.rest();
+    inflater.shrink();
     assert_eq!(inflater.block(b"cd\0\0\0\xff\xff", 9, 9, &mut read), Ok(()));
-    inflater.rest();
+    inflater.shrink();
     assert_eq!(
         inflater.block(b"\0\x01\0\xfe\xffe", 9, 9, &mut read),
         Ok(())
@@ -219,7 +219,7 @@ fn lengths_that_look_like_a_flush_are_none() {
     let mut read = Vec::new();
     let block = [0x78, 0x9c, 0, 0, 0xff, 0xff];
     assert_eq!(inflater.block(&block, 1 << 20, 1 << 20, &mut read), Ok(()));
-    inflater.rest();
+    inflater.shrink();
     let text = [vec![0], vec![b'x'; 0xff00]].concat();
     assert_eq!(inflater.block(&text, 1 << 20, 1 << 20, &mut read), Ok(()));
     assert_eq!(read, text[1..]);
@@ -238,7 +238,7 @@ fn stream_goes_on_in_the_middle_of_a_byte() {
         let mut read = Vec::new();
         for piece in [&[0x78, 0x9c], &bytes[..cut], &bytes[cut..]] {
             assert_eq!(inflater.block(piece, 99, 99, &mut read), Ok(()));
-            inflater.rest();
+            inflater.shrink();
         }
         assert_eq!(wire::text(&read), "aa", "cut at {cut}");
     }
@@ -350,14 +350,14 @@ fn long_text_leaves_no_memory_behind() {
         "{}",
         inflater.memory_bytes()
     );
-    assert!(inflater.is_awake());
-    inflater.rest();
+    assert!(inflater.holds_spare_memory());
+    inflater.shrink();
     assert!(
         inflater.memory_bytes() <= 32 << 10,
         "{}",
         inflater.memory_bytes()
     );
-    assert!(!inflater.is_awake());
+    assert!(!inflater.holds_spare_memory());
 }
 
 /// What a stored block holds may look like the end of a flush, whole or in part.
@@ -370,7 +370,7 @@ fn text_that_looks_like_a_flush_is_none() {
         let mut block = vec![0x78, 0x9c, 0, len + 1, 0, !(len + 1), 0xff];
         block.extend_from_slice(&[0, 0, 0xff, 0xff][..usize::from(len)]);
         assert_eq!(inflater.block(&block, 99, 99, &mut read), Ok(()));
-        inflater.rest();
+        inflater.shrink();
         assert_eq!(inflater.block(b"x", 99, 99, &mut read), Ok(()));
         assert_eq!(read.last(), Some(&b'x'), "{len}");
     }

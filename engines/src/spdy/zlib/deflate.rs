@@ -116,12 +116,12 @@ impl Deflater {
     }
 
     /// Whether it holds memory that it need not keep.
-    pub(in crate::spdy) fn is_awake(&self) -> bool {
+    pub(in crate::spdy) fn holds_spare_memory(&self) -> bool {
         self.stream.is_some()
     }
 
     /// Gives memory back until the next block.
-    pub(in crate::spdy) fn rest(&mut self) {
+    pub(in crate::spdy) fn shrink(&mut self) {
         self.tail.trim();
         self.stream = None;
         self.last = Last::default();

@@ -45,7 +45,7 @@ fn block_at_ms(mux: &MuxState, header_ms: u64) -> Option<u64> {
 
 /// When an idle connection gives back the memory that only requests need.
 fn shrink_at_ms(mux: &MuxState) -> Option<u64> {
-    let idle = mux.idle_since_ms.filter(|_| mux.engine.could_rest());
+    let idle = mux.idle_since_ms.filter(|_| mux.engine.can_shrink());
     idle.map(|since_ms| since_ms.saturating_add(SHRINK_AFTER_MS))
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn on_deadline<N: Net>(
     if !mux.exchanges.active.is_empty() && mux.look_at_ms <= now_ms {
         reset_stuck(mux, sh, now_ms);
     } else if is_due(shrink_at_ms(mux)) {
-        mux.engine.rest();
+        mux.engine.shrink();
     } else if is_due(block_at_ms(mux, header_ms)) {
         if mux
             .block_since
