@@ -174,7 +174,7 @@ impl<W> Resolver<W> {
                 .is_some_and(|stream| stream.close_at_ms <= now_ms)
             {
                 let transport = Transport::Tcp;
-                self.lose(
+                self.close_socket(
                     now_ms,
                     Route {
                         server: n,
@@ -332,11 +332,11 @@ impl<W> Resolver<W> {
             let error = conf::os_error(error);
             self.complain(route, format_args!("{call} failed ({error})"));
         }
-        self.lose(now_ms, route);
+        self.close_socket(now_ms, route);
     }
 
     /// Closes a socket; what was asked over it goes to the next server.
-    fn lose(&mut self, now_ms: u64, route: Route) {
+    fn close_socket(&mut self, now_ms: u64, route: Route) {
         let server = &mut self.servers[route.server];
         match route.transport {
             Transport::Udp => server.datagrams = None,

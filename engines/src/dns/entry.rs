@@ -3,7 +3,7 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 
-use super::answer::{Service, Told, What};
+use super::answer::{QueryAnswer, ResponseData, Service};
 use super::event::{Failure, Transport};
 use super::message::QueryType;
 use super::name::Name;
@@ -14,12 +14,12 @@ use super::slab::Key;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Question {
     pub(super) name: Name,
-    pub(super) kind: Kind,
+    pub(super) kind: LookupKind,
 }
 
 /// What of a name is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum LookupKind {
     Addresses,
     Services,
     Pointer,
@@ -103,13 +103,13 @@ pub(super) struct SoFar {
 #[derive(Debug)]
 pub(super) enum Outcome {
     Failed(Failure),
-    Found(Held, u32),
+    Found(Cached, u32),
 }
 
 /// A question that is answered.
 #[derive(Debug)]
 pub(super) struct Kept {
-    pub(super) held: Rc<Held>,
+    pub(super) answer: Rc<Cached>,
     pub(super) valid_until_ms: u64,
     /// When it was used last.
     pub(super) used_ms: u64,
@@ -117,7 +117,7 @@ pub(super) struct Kept {
 
 /// An answer as it is kept.
 #[derive(Debug)]
-pub(super) enum Held {
+pub(super) enum Cached {
     Alias(Name),
     Addresses(Vec<Ipv4Addr>, Vec<Ipv6Addr>),
     Services(Vec<Service>),
@@ -126,17 +126,22 @@ pub(super) enum Held {
 
 impl Asking {
     /// A question that is asked of `server` first; `None` where the settings want no record of this kind.
-    pub(super) fn new(kind: Kind, settings: &Settings, server: usize, now_ms: u64) -> Option<Self> {
+    pub(super) fn new(
+        kind: LookupKind,
+        settings: &Settings,
+        server: usize,
+        now_ms: u64,
+    ) -> Option<Self> {
         let kinds: Vec<QueryType> = match kind {
-            Kind::Addresses => [
+            LookupKind::Addresses => [
                 (settings.ipv4, QueryType::A),
                 (settings.ipv6, QueryType::Aaaa),
             ]
             .into_iter()
             .filter_map(|(wanted, kind)| wanted.then_some(kind))
             .collect(),
-            Kind::Services => vec![QueryType::Srv],
-            Kind::Pointer => vec![QueryType::Ptr],
+            LookupKind::Services => vec![QueryType::Srv],
+            LookupKind::Pointer => vec![QueryType::Ptr],
         };
         if kinds.is_empty() {
             return None;
@@ -164,7 +169,7 @@ impl Asking {
     pub(super) fn answered(
         &mut self,
         query: usize,
-        told: Result<Told, Failure>,
+        told: Result<QueryAnswer, Failure>,
     ) -> Option<Outcome> {
         self.queries[query].stage = Stage::Answered;
         let pending = self.queries.iter().any(|q| q.stage != Stage::Answered);
@@ -174,22 +179,24 @@ impl Asking {
 
 impl SoFar {
     /// Adds what came. As in nginx an error of one type is that of the name, and an alias counts if it came last.
-    fn take(&mut self, told: Result<Told, Failure>, pending: bool) -> Option<Outcome> {
+    fn take(&mut self, told: Result<QueryAnswer, Failure>, pending: bool) -> Option<Outcome> {
         let mut alias = None;
         match told {
             Err(failure) => self.failure = Some(failure),
-            Ok(Told { what, ttl_s }) => {
+            Ok(QueryAnswer { what, ttl_s }) => {
                 let shortest = self.ttl_s.unwrap_or(u32::MAX).min(ttl_s);
                 self.ttl_s = Some(shortest);
                 match what {
-                    What::Nothing => {}
-                    What::Alias(name) => alias = Some(name),
-                    What::V4(addresses) => self.v4 = addresses,
-                    What::V6(addresses) => self.v6 = addresses,
-                    What::Services(services) => {
-                        return Some(Outcome::Found(Held::Services(services), shortest));
+                    ResponseData::Nothing => {}
+                    ResponseData::Alias(name) => alias = Some(name),
+                    ResponseData::V4(addresses) => self.v4 = addresses,
+                    ResponseData::V6(addresses) => self.v6 = addresses,
+                    ResponseData::Services(services) => {
+                        return Some(Outcome::Found(Cached::Services(services), shortest));
                     }
-                    What::Name(name) => return Some(Outcome::Found(Held::Name(name), shortest)),
+                    ResponseData::Name(name) => {
+                        return Some(Outcome::Found(Cached::Name(name), shortest));
+                    }
                 }
             }
         }
@@ -201,12 +208,12 @@ impl SoFar {
         }
         let ttl_s = self.ttl_s.unwrap_or_default();
         let (v4, v6) = (std::mem::take(&mut self.v4), std::mem::take(&mut self.v6));
-        let held = match alias {
-            _ if !v4.is_empty() || !v6.is_empty() => Held::Addresses(v4, v6),
-            Some(name) if !name.is_root() => Held::Alias(name),
+        let answer = match alias {
+            _ if !v4.is_empty() || !v6.is_empty() => Cached::Addresses(v4, v6),
+            Some(name) if !name.is_root() => Cached::Alias(name),
             _ => return Some(Outcome::Failed(Failure::NotFound)),
         };
-        Some(Outcome::Found(held, ttl_s))
+        Some(Outcome::Found(answer, ttl_s))
     }
 }
 

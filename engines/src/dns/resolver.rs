@@ -5,7 +5,9 @@
 use core::net::IpAddr;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::entry::{Asking, Entry, Held, Kind, Outcome, PURGE_MIN, Query, Question, Stage, State};
+use super::entry::{
+    Asking, Cached, Entry, LookupKind, Outcome, PURGE_MIN, Query, Question, Stage, State,
+};
 use super::event::{Answer, Event, Failure, Route, Subject};
 use super::message::encode_query;
 use super::name::Name;
@@ -252,13 +254,15 @@ impl Resolver {
                     self.kept.remove(&(kept.used_ms, entry_key));
                     kept.used_ms = now_ms;
                     self.kept.insert((now_ms, entry_key));
-                    let (held, until_ms) = (kept.held.clone(), kept.valid_until_ms);
-                    match &*held {
-                        Held::Alias(target) => match self.follow(now_ms, key, target, &question) {
-                            Some(next) => question = next,
-                            None => return,
-                        },
-                        held => return self.give(now_ms, key, held, until_ms, true),
+                    let (answer, until_ms) = (kept.answer.clone(), kept.valid_until_ms);
+                    match &*answer {
+                        Cached::Alias(target) => {
+                            match self.follow(now_ms, key, target, &question) {
+                                Some(next) => question = next,
+                                None => return,
+                            }
+                        }
+                        answer => return self.give(now_ms, key, answer, until_ms, true),
                     }
                 }
                 State::Kept(_) => self.remove_entry(entry_key),
@@ -409,16 +413,16 @@ fn literal(subject: Subject<'_>) -> Option<IpAddr> {
 
 fn question(subject: Subject<'_>) -> Option<Question> {
     let (name, kind) = match subject {
-        Subject::Addresses(name) => (Name::parse(name)?, Kind::Addresses),
+        Subject::Addresses(name) => (Name::parse(name)?, LookupKind::Addresses),
         Subject::Service { service, name } => {
             let labels = if service.contains(&b'.') {
                 service.to_vec()
             } else {
                 [b"_", service, b"._tcp"].concat()
             };
-            (Name::below(&labels, name)?, Kind::Services)
+            (Name::below(&labels, name)?, LookupKind::Services)
         }
-        Subject::Pointer(address) => (Name::of_address(address), Kind::Pointer),
+        Subject::Pointer(address) => (Name::of_address(address), LookupKind::Pointer),
     };
     Some(Question { name, kind })
 }
