@@ -8,7 +8,7 @@
 
 use super::Settings;
 use super::framing::Framing;
-use super::header::{self, Line};
+use super::header::{self, FieldLine};
 use super::limit::LineBudget;
 use super::line::{self, RequestLine, Stop, Target};
 use crate::http::{Fault, Field, FieldId, Method, RequestHead, Span, Version, check_host};
@@ -31,7 +31,7 @@ pub(super) struct HeadParser {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Line ends before the request line do not count, but they have been seen.
-    Line {
+    FieldLine {
         skipped: bool,
     },
     Fields,
@@ -53,7 +53,7 @@ impl HeadParser {
                 version: FIRST_VERSION,
                 ..RequestHead::default()
             },
-            stage: Stage::Line { skipped: false },
+            stage: Stage::FieldLine { skipped: false },
             budget: LineBudget::of_head(settings),
             searched: 0,
             seen: 0,
@@ -63,7 +63,7 @@ impl HeadParser {
 
     /// Whether no byte of a request has been seen.
     pub(super) fn is_fresh(&self) -> bool {
-        self.stage == Stage::Line { skipped: false } && self.searched == 0
+        self.stage == Stage::FieldLine { skipped: false } && self.searched == 0
     }
 
     /// Swaps the head with `spare`, which gives the memory for the next one, and starts over.
@@ -85,7 +85,7 @@ impl HeadParser {
 
     #[inline]
     fn start_over(&mut self, settings: &Settings) {
-        self.stage = Stage::Line { skipped: false };
+        self.stage = Stage::FieldLine { skipped: false };
         self.budget = LineBudget::of_head(settings);
         self.searched = 0;
         self.seen = 0;
@@ -163,7 +163,7 @@ impl HeadParser {
 
     /// Skips line ends before a request line (RFC 9112 section 2.2).
     fn skip_line_ends(&mut self, input: &[u8]) -> usize {
-        let Stage::Line { skipped } = &mut self.stage else {
+        let Stage::FieldLine { skipped } = &mut self.stage else {
             return 0;
         };
         let len = input
@@ -189,7 +189,7 @@ impl HeadParser {
 
     fn check_bytes(&self, part: &[u8]) -> Result<(), Fault> {
         match self.stage {
-            Stage::Line { .. } => match line::parse(strip_cr(part), false) {
+            Stage::FieldLine { .. } => match line::parse(strip_cr(part), false) {
                 Err(Stop::Fault(fault)) => Err(fault),
                 _ => Ok(()),
             },
@@ -203,8 +203,8 @@ impl HeadParser {
         match (self.check_bytes(part), self.stage) {
             (Err(fault), _) => fault,
             (Ok(()), Stage::Fields) => Fault::HeaderTooLarge,
-            (Ok(()), Stage::Line { .. }) if !part.contains(&b' ') => Fault::MethodTooLong,
-            (Ok(()), Stage::Line { .. }) => Fault::UriTooLong,
+            (Ok(()), Stage::FieldLine { .. }) if !part.contains(&b' ') => Fault::MethodTooLong,
+            (Ok(()), Stage::FieldLine { .. }) => Fault::UriTooLong,
         }
     }
 
@@ -212,16 +212,16 @@ impl HeadParser {
     /// whether the head is complete.
     #[inline]
     fn line(&mut self, line: &[u8], offset: usize, settings: &Settings) -> Result<bool, Fault> {
-        if matches!(self.stage, Stage::Line { .. }) {
+        if matches!(self.stage, Stage::FieldLine { .. }) {
             return self.request_line(line, offset, settings);
         }
         match header::parse(line, settings)? {
-            Line::Field { name, value } => self.field(line, name, value, offset, settings),
-            Line::OddName { .. } if settings.ignore_invalid_headers => Ok(false),
-            Line::OddName { name, value } => self.field(line, name, value, offset, settings),
-            Line::NoColon if settings.ignore_invalid_headers => Ok(false),
-            Line::NoColon => Err(Fault::BadHeader),
-            Line::End => self.end_of_fields(settings).map(|()| true),
+            FieldLine::Field { name, value } => self.field(line, name, value, offset, settings),
+            FieldLine::OddName { .. } if settings.ignore_invalid_headers => Ok(false),
+            FieldLine::OddName { name, value } => self.field(line, name, value, offset, settings),
+            FieldLine::NoColon if settings.ignore_invalid_headers => Ok(false),
+            FieldLine::NoColon => Err(Fault::BadHeader),
+            FieldLine::End => self.end_of_fields(settings).map(|()| true),
         }
     }
 

@@ -66,7 +66,7 @@ pub struct Client {
 enum Receiving {
     /// Nothing has been asked.
     Idle,
-    Line,
+    ReplyLine,
     /// `left` is never 0.
     Value {
         left: u64,
@@ -83,7 +83,7 @@ enum Receiving {
 
 /// What a line says.
 #[derive(Debug, PartialEq, Eq)]
-enum Line<'a> {
+enum ReplyLine<'a> {
     NotFound,
     Value { flags: &'a [u8], bytes: u64 },
 }
@@ -212,8 +212,8 @@ impl Client {
                 Ok(()) => self.receiving = Receiving::Over,
                 Err(error) => self.fail(error),
             },
-            Receiving::Line if !self.has_answer => self.fail(ProtocolError::NoResponse),
-            Receiving::Line | Receiving::Value { .. } => self.fail(ProtocolError::Truncated),
+            Receiving::ReplyLine if !self.has_answer => self.fail(ProtocolError::NoResponse),
+            Receiving::ReplyLine | Receiving::Value { .. } => self.fail(ProtocolError::Truncated),
         }
     }
 
@@ -226,7 +226,7 @@ impl Client {
                 Receiving::Over | Receiving::Dropped => rest.len(),
                 Receiving::Idle => return Err(ProtocolError::Unasked),
                 Receiving::Value { .. } if only_line => return Ok(at),
-                Receiving::Line => {
+                Receiving::ReplyLine => {
                     self.has_answer = true;
                     match self.line(rest)? {
                         Some(used) => used,
@@ -273,11 +273,13 @@ impl Client {
         let key = self.asked.front().map_or(0..0, Range::clone);
         let parsed = parse(line, &self.keys[key])?;
         let (status, bytes) = match parsed {
-            Line::NotFound => (404, 0),
-            Line::Value { bytes, .. } if self.is_followed() && bytes > PIPELINED_VALUE_BYTES => {
+            ReplyLine::NotFound => (404, 0),
+            ReplyLine::Value { bytes, .. }
+                if self.is_followed() && bytes > PIPELINED_VALUE_BYTES =>
+            {
                 return Err(ProtocolError::ValueTooLarge);
             }
-            Line::Value { bytes, .. } => (200, bytes),
+            ReplyLine::Value { bytes, .. } => (200, bytes),
         };
         let mut head = self.spares.take();
         head.status = status;
@@ -287,7 +289,7 @@ impl Client {
             b"Content-Length",
             bytes.to_string().as_bytes(),
         );
-        if let Line::Value { flags, .. } = parsed {
+        if let ReplyLine::Value { flags, .. } = parsed {
             head.push(FLAGS_FIELD, flags);
         }
         let size_bytes = lf as u64 + 1;
@@ -419,7 +421,7 @@ impl Client {
     pub fn check_invariants(&self) {
         let partial = self.partial.bytes().len();
         match self.receiving {
-            Receiving::Line => {
+            Receiving::ReplyLine => {
                 assert!(partial < self.line_bytes.max(1), "a line exceeds its limit")
             }
             Receiving::Value { left } => assert!(left > 0, "a complete value is not recognised"),
@@ -428,7 +430,7 @@ impl Client {
         }
         let is_asked = matches!(
             self.receiving,
-            Receiving::Line | Receiving::Value { .. } | Receiving::Trailer { .. }
+            Receiving::ReplyLine | Receiving::Value { .. } | Receiving::Trailer { .. }
         );
         assert_eq!(is_asked, !self.asked.is_empty(), "an answer to nobody");
         assert!(self.asked.len() <= PIPELINE_MAX, "too many requests");
@@ -437,17 +439,17 @@ impl Client {
             self.withheld == 0 || self.is_followed(),
             "an answer is withheld for nobody"
         );
-        let in_line = self.receiving == Receiving::Line;
+        let in_line = self.receiving == Receiving::ReplyLine;
         assert!(in_line || partial == 0, "bytes are held for nobody");
     }
 }
 
 /// Parses the line in answer to a request for this key, without its LF.
-fn parse<'a>(line: &'a [u8], key: &[u8]) -> Result<Line<'a>, ProtocolError> {
+fn parse<'a>(line: &'a [u8], key: &[u8]) -> Result<ReplyLine<'a>, ProtocolError> {
     let invalid = || ProtocolError::Response(line.into());
     let line = line.strip_suffix(b"\r").ok_or_else(invalid)?;
     if line == b"END" {
-        return Ok(Line::NotFound);
+        return Ok(ReplyLine::NotFound);
     }
     let rest = line.strip_prefix(b"VALUE ").ok_or_else(invalid)?;
     let of = |wrong: fn(Box<[u8]>, Box<[u8]>) -> ProtocolError| wrong(line.into(), key.into());
@@ -462,7 +464,7 @@ fn parse<'a>(line: &'a [u8], key: &[u8]) -> Result<Line<'a>, ProtocolError> {
     };
     let is_number = |cas: &[u8]| !cas.is_empty() && cas.iter().all(u8::is_ascii_digit);
     match parse_length(length).filter(|_| cas.is_none_or(is_number)) {
-        Some(bytes) => Ok(Line::Value { flags, bytes }),
+        Some(bytes) => Ok(ReplyLine::Value { flags, bytes }),
         None => Err(of(ProtocolError::Length)),
     }
 }

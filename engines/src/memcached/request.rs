@@ -36,7 +36,7 @@ impl Client {
             return Err(SendError::Closed);
         }
         let has_room = matches!(self.asked.len(), 1..PIPELINE_MAX);
-        let is_early = self.receiving == Receiving::Line && !self.has_answer;
+        let is_early = self.receiving == Receiving::ReplyLine && !self.has_answer;
         let longest = key.len().max(self.asked.back().map_or(0, Range::len));
         if !has_room || !is_early || longest > KEY_BYTES {
             return Err(SendError::Busy);
@@ -64,7 +64,7 @@ impl Client {
 
     /// The next byte is the first of an answer.
     pub(super) fn await_answer(&mut self) {
-        self.receiving = Receiving::Line;
+        self.receiving = Receiving::ReplyLine;
         self.has_answer = false;
         self.body_bytes = 0;
     }

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use super::error::{self, ProtocolError};
-use super::frame::{self, FrameHead, HEAD_BYTES, Kind, put_control, put_pair};
+use super::frame::{self, FrameHead, FrameKind, HEAD_BYTES, put_control, put_pair};
 use super::known::Known;
 use super::pairs::Writer;
 use super::settings::{self, DEFAULT_WINDOW, MAX_WINDOW, Settings};
@@ -119,7 +119,7 @@ impl Conn {
             return None;
         }
         let (head, rest) = self.partial.bytes().split_first_chunk::<HEAD_BYTES>()?;
-        let is_syn = FrameHead::parse(head).kind == Kind::Control(frame::SYN_STREAM);
+        let is_syn = FrameHead::parse(head).kind == FrameKind::Control(frame::SYN_STREAM);
         let id = frame::one(rest.get(..4)?)?;
         is_syn.then_some(id & frame::MAX_STREAM)
     }

@@ -59,7 +59,7 @@ pub(crate) struct Parsed {
 }
 
 /// What a line of a response's head is.
-enum Line {
+enum HeadLine {
     /// The empty line: the head is complete.
     End,
     /// One more status line, which some servers send.
@@ -224,9 +224,9 @@ impl ResponseParser {
             }
         }
         let (name, value) = match field_line(line).map_err(ProtocolError::Head)? {
-            Line::End => return Ok(true),
-            Line::Skipped => return Ok(false),
-            Line::Field { name, value } => (name, value),
+            HeadLine::End => return Ok(true),
+            HeadLine::Skipped => return Ok(false),
+            HeadLine::Field { name, value } => (name, value),
         };
         self.field(line, offset, name, value)?;
         Ok(false)
@@ -309,19 +309,19 @@ fn quick_field(text: &[u8]) -> Option<QuickField> {
 
 /// Parses a line after the first, which may be the beginning of one.
 #[inline]
-fn field_line(line: &[u8]) -> Result<Line, Fault> {
+fn field_line(line: &[u8]) -> Result<HeadLine, Fault> {
     if line.is_empty() {
-        return Ok(Line::End);
+        return Ok(HeadLine::End);
     }
     if line.starts_with(&PREFIX[..NAME_BYTES]) {
         check_text(line)?;
-        return Ok(Line::Skipped);
+        return Ok(HeadLine::Skipped);
     }
     let (name_end, _) = header::scan_name(line, true)?;
     let value = header::trim(line, line.len().min(name_end + 1));
     check_text(&line[value.clone()])?;
     let name = 0..name_end;
-    Ok(Line::Field { name, value })
+    Ok(HeadLine::Field { name, value })
 }
 
 /// Refuses what could end a line or a text for somebody else.

@@ -32,7 +32,7 @@ use crate::http::{Fields, OutputQueue, ResponseHead, Version};
 use crate::reassembly::ReassemblyBuffer;
 pub(crate) use head::{Ends, FirstLine, ResponseParser, ends};
 pub use protocol_error::ProtocolError;
-use request::Asked;
+use request::RequestInfo;
 pub use request::RequestOptions;
 
 /// What a client of HTTP/1 tells its driver.
@@ -49,7 +49,7 @@ pub struct Client {
     parser: ResponseParser,
     receiving: Receiving,
     sending: Sending,
-    asked: Asked,
+    request_info: RequestInfo,
     /// Number of the exchange that is under way, or of the last one.
     stream: u32,
     /// The connection may be used for another exchange.
@@ -140,7 +140,7 @@ impl Client {
             partial: ReassemblyBuffer::default(),
             receiving: Receiving::Idle,
             sending: Sending::Ended,
-            asked: Asked::default(),
+            request_info: RequestInfo::default(),
             stream: 0,
             keep: true,
             has_answer: false,

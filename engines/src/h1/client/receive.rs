@@ -162,15 +162,16 @@ impl Client {
         } = parsed;
         let stream = self.stream;
         let status = head.status;
-        let unasked = !self.asked.upgrade || self.sending != Sending::Ended;
+        let unasked = !self.request_info.upgrade || self.sending != Sending::Ended;
         if status == 101 && unasked {
             return Err(ProtocolError::UnaskedUpgrade);
         }
         if (100..200).contains(&status) && status != 101 {
             return self.interim(head, version);
         }
-        let tunnel = status == 101 || (self.asked.is_connect && (200..300).contains(&status));
-        let ends = ends(&head, self.asked.is_head);
+        let tunnel =
+            status == 101 || (self.request_info.is_connect && (200..300).contains(&status));
+        let ends = ends(&head, self.request_info.is_head);
         self.surplus = match head.body {
             BodyLength::Length(_) => ProtocolError::DataAfterLength,
             BodyLength::Unknown => ProtocolError::DataAfterChunks,

@@ -39,7 +39,7 @@ impl Default for RequestOptions {
 
 /// What the response needs to know about its request.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct RequestInfo {
     pub(super) is_head: bool,
     pub(super) is_connect: bool,
     pub(super) upgrade: bool,
@@ -52,7 +52,7 @@ fn encode<'a>(
     fields: impl Iterator<Item = (FieldId, &'a [u8], &'a [u8])>,
     options: RequestOptions,
     out: &mut Vec<u8>,
-) -> Result<(Asked, Sending), SendError> {
+) -> Result<(RequestInfo, Sending), SendError> {
     let (mut method, mut target): (&[u8], &[u8]) = (b"", b"");
     let mut begun = false;
     let mut framing = Framing::default();
@@ -94,13 +94,13 @@ fn encode<'a>(
     let sending = sending(announced, options.body, out)?;
     // Where a body is announced that does not come, the server may wait for it.
     let is_short = matches!(announced, BodyLength::Length(1..)) && sending == Sending::Ended;
-    let asked = Asked {
+    let request_info = RequestInfo {
         is_head: method == Method::Head,
         is_connect: method == Method::Connect,
         upgrade: options.upgrade,
         keep: connection.keeps(version) && !is_short,
     };
-    Ok((asked, sending))
+    Ok((request_info, sending))
 }
 
 /// How a body of this length is sent where the fields announce another; appends all of a coded one that is empty.
@@ -225,8 +225,8 @@ impl Client {
                 run.truncate(before);
             }
         });
-        (self.asked, self.sending) = result?;
-        self.keep = self.asked.keep;
+        (self.request_info, self.sending) = result?;
+        self.keep = self.request_info.keep;
         self.begin_response(options.head_bytes);
         self.sent_bytes = 0;
         self.stream = self.stream.wrapping_add(1);

@@ -4,7 +4,7 @@
 
 use super::super::budget;
 use super::super::error::{ProtocolError, REFUSED_STREAM};
-use super::super::frame::{self, FrameHead, Kind, one, put_control, put_pair, two};
+use super::super::frame::{self, FrameHead, FrameKind, one, put_control, put_pair, two};
 use super::super::settings::{
     INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS, MAX_ENTRIES, MAX_WINDOW,
 };
@@ -16,8 +16,8 @@ impl Client {
     /// Refuses a frame before it is whole.
     pub(super) fn refuse_by_head(&self, head: FrameHead) -> Result<(), ProtocolError> {
         match head.kind {
-            Kind::OtherVersion => Err(ProtocolError::BadVersion),
-            Kind::Control(_)
+            FrameKind::OtherVersion => Err(ProtocolError::BadVersion),
+            FrameKind::Control(_)
                 if head.len > self.protocol.settings.header_bytes + BLOCK_EXTRA_BYTES =>
             {
                 Err(ProtocolError::HeaderFlood)
@@ -29,12 +29,12 @@ impl Client {
     /// Takes one frame.
     pub(super) fn frame(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ProtocolError> {
         let kind = match head.kind {
-            Kind::Data(id) => {
+            FrameKind::Data(id) => {
                 let size = payload.len() as u64;
                 return self.data(id, payload, size, head.has(frame::FIN));
             }
-            Kind::OtherVersion => return Err(ProtocolError::BadVersion),
-            Kind::Control(kind) => kind,
+            FrameKind::OtherVersion => return Err(ProtocolError::BadVersion),
+            FrameKind::Control(kind) => kind,
         };
         let size = ProtocolError::FrameSize;
         match kind {

@@ -25,7 +25,7 @@ pub(in crate::spdy) struct Inflater {
     /// Present as soon as that is whole.
     tail: Option<Tail>,
     bits: Bits,
-    place: Place,
+    state: DecodeState,
 }
 
 /// Why a block cannot be read.
@@ -50,7 +50,7 @@ pub(super) struct Bits {
 
 /// Where in the stream it is.
 #[derive(Debug, Default)]
-pub(super) enum Place {
+pub(super) enum DecodeState {
     /// Between two of DEFLATE's blocks.
     #[default]
     Between,
@@ -71,9 +71,9 @@ pub(super) enum Place {
 /// What is decoded next, or why nothing is.
 pub(super) enum Step {
     /// It went on.
-    On(Place),
+    On(DecodeState),
     /// More bytes are needed.
-    Wants(Place),
+    Wants(DecodeState),
 }
 
 pub(super) type Decoded = Result<Step, Unreadable>;
@@ -100,7 +100,7 @@ impl Inflater {
             window: tail.most,
             bytes: &mut tail.text,
         };
-        let decoded = decode(&mut self.place, &mut self.bits, &mut input, &mut text);
+        let decoded = decode(&mut self.state, &mut self.bits, &mut input, &mut text);
         let room = keep.saturating_sub(out.len());
         let end = tail.text.len().min(begin + room);
         out.extend_from_slice(&tail.text[begin..end]);
@@ -161,31 +161,31 @@ impl Inflater {
 
 /// Decodes all bits that say something.
 fn decode(
-    place: &mut Place,
+    state: &mut DecodeState,
     bits: &mut Bits,
     input: &mut &[u8],
     text: &mut Text<'_>,
 ) -> Result<(), Unreadable> {
     loop {
-        let step = match std::mem::take(place) {
-            Place::Between => bits.block_header(input)?,
-            Place::Stored => bits.stored_len(input)?,
-            Place::Copying(left) => copy_stored(left, bits, input, text)?,
-            Place::Fixed => {
+        let step = match std::mem::take(state) {
+            DecodeState::Between => bits.block_header(input)?,
+            DecodeState::Stored => bits.stored_len(input)?,
+            DecodeState::Copying(left) => copy_stored(left, bits, input, text)?,
+            DecodeState::Fixed => {
                 let ended = symbols(&FIXED_LITERALS, &FIXED_DISTANCES, bits, input, text)?;
-                Step::of(ended, Place::Fixed)
+                Step::of(ended, DecodeState::Fixed)
             }
-            Place::Counts => Lengths::begin(bits, input)?,
-            Place::Lengths(lengths) => lengths.read(bits, input)?,
-            Place::Own(codes) => {
+            DecodeState::Counts => Lengths::begin(bits, input)?,
+            DecodeState::Lengths(lengths) => lengths.read(bits, input)?,
+            DecodeState::Own(codes) => {
                 let ended = symbols(&codes[0], &codes[1], bits, input, text)?;
-                Step::of(ended, Place::Own(codes))
+                Step::of(ended, DecodeState::Own(codes))
             }
         };
         match step {
-            Step::On(next) => *place = next,
+            Step::On(next) => *state = next,
             Step::Wants(same) => {
-                *place = same;
+                *state = same;
                 return Ok(());
             }
         }
@@ -194,10 +194,10 @@ fn decode(
 
 impl Step {
     /// The step of a block's symbols: its end, or the same place.
-    fn of(ended: bool, place: Place) -> Self {
+    fn of(ended: bool, state: DecodeState) -> Self {
         match ended {
-            true => Self::On(Place::Between),
-            false => Self::Wants(place),
+            true => Self::On(DecodeState::Between),
+            false => Self::Wants(state),
         }
     }
 }
@@ -239,13 +239,13 @@ impl Bits {
         }
         self.fill(input);
         let Some(header) = self.take(3) else {
-            return Ok(Step::Wants(Place::Between));
+            return Ok(Step::Wants(DecodeState::Between));
         };
         self.last = header & 1 == 1;
         match header >> 1 {
-            0 => Ok(Step::On(Place::Stored)),
-            1 => Ok(Step::On(Place::Fixed)),
-            2 => Ok(Step::On(Place::Counts)),
+            0 => Ok(Step::On(DecodeState::Stored)),
+            1 => Ok(Step::On(DecodeState::Fixed)),
+            2 => Ok(Step::On(DecodeState::Counts)),
             _ => Err(Unreadable::Corrupted),
         }
     }
@@ -255,13 +255,13 @@ impl Bits {
         self.drop(self.count % 8);
         self.fill(input);
         let Some(lens) = self.take(32) else {
-            return Ok(Step::Wants(Place::Stored));
+            return Ok(Step::Wants(DecodeState::Stored));
         };
         let len = lens & 0xffff;
         if lens >> 16 != len ^ 0xffff {
             return Err(Unreadable::Corrupted);
         }
-        Ok(Step::On(Place::Copying(len)))
+        Ok(Step::On(DecodeState::Copying(len)))
     }
 }
 
@@ -279,8 +279,8 @@ fn copy_stored(left: usize, bits: &mut Bits, input: &mut &[u8], text: &mut Text<
     *input = rest;
     left -= piece.len();
     Ok(match left {
-        0 => Step::On(Place::Between),
-        _ => Step::Wants(Place::Copying(left)),
+        0 => Step::On(DecodeState::Between),
+        _ => Step::Wants(DecodeState::Copying(left)),
     })
 }
 
