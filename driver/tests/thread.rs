@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use driver::worker::orders::{Counters, Order};
+use driver::worker::commands::{Command, Counters};
 use driver::worker::thread::Thread;
 use server_base::waker::RemoteWaker;
 use server_http::exchange::{Ctx, Env, Exchange, State, Wait};
@@ -66,7 +66,7 @@ fn another_thread_wakes_a_thread_that_sleeps() {
     let (asked, wakers): (_, Receiver<RemoteWaker>) = channel();
     *ASKED.lock().expect("nobody panics with it") = Some(asked);
     let setup = setup(listener, "http2 on;", &[&ASK], 16);
-    let (orders, inbox) = channel();
+    let (commands, inbox) = channel();
     let waker = Arc::new(Waker::new().expect("a descriptor is free"));
     let theirs = Arc::clone(&waker);
     let thread = std::thread::spawn(move || {
@@ -103,7 +103,7 @@ fn another_thread_wakes_a_thread_that_sleeps() {
             assert!(answered(client), "round {round}");
         }
     }
-    orders.send(Order::Terminate).expect("the thread runs");
+    commands.send(Command::Terminate).expect("the thread runs");
     waker.wake();
     thread.join().expect("it does not panic");
 }

@@ -64,7 +64,7 @@ impl EventLoop for Loop {
         (&mut self.tables, &mut self.shared)
     }
 
-    fn intake(&mut self) -> ControlFlow<()> {
+    fn read_ready(&mut self) -> ControlFlow<()> {
         let ready = Readiness {
             readable: true,
             ..Readiness::default()

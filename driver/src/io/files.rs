@@ -48,7 +48,7 @@ pub struct FileCache {
     now_ms: u64,
     unix_ms: u64,
     /// Counts reads of sockets.
-    heard: u64,
+    input_reads: u64,
     /// Bytes read since the last read of a socket, by descriptor.
     recent: Vec<(FileHandle, Rc<[u8]>)>,
     /// Where files are read into before their bytes are kept.
@@ -74,7 +74,7 @@ impl FileCache {
             open_caches: OpenCaches::new(),
             now_ms: 0,
             unix_ms: 0,
-            heard: 0,
+            input_reads: 0,
             recent: Vec::new(),
             scratch: Vec::new(),
             figures: FileFigures::default(),
@@ -101,7 +101,7 @@ impl FileCache {
 
     /// Something was received: what was compared with the disk before must be compared again.
     pub fn input_received(&mut self) {
-        self.heard += 1;
+        self.input_reads += 1;
         self.recent.clear();
         self.absent.clear();
     }
@@ -207,7 +207,7 @@ impl FileCache {
 
     /// What is kept of a path, where it is still what is there.
     fn open_kept(&mut self, hash: u64, path: &[u8]) -> Result<Option<Rc<Opened>>, FileError> {
-        match self.memory.check(hash, path, self.heard, "open()")? {
+        match self.memory.check(hash, path, self.input_reads, "open()")? {
             Check::Same(place) => {
                 self.figures.hits += 1;
                 let entry = self.memory.use_at(place);
@@ -216,7 +216,9 @@ impl FileCache {
             Check::Changed(_) => return Ok(None),
             Check::Unknown => {}
         }
-        let check = self.descriptors.check(hash, path, self.heard, "open()")?;
+        let check = self
+            .descriptors
+            .check(hash, path, self.input_reads, "open()")?;
         let Check::Same(place) = check else {
             return Ok(None);
         };
@@ -257,7 +259,7 @@ impl FileCache {
             identity,
             opened: Rc::clone(&opened),
             used_ms: self.now_ms,
-            checked: self.heard,
+            checked: self.input_reads,
         };
         self.descriptors.insert(hash, 1, entry);
         opened
@@ -300,7 +302,7 @@ impl FileCache {
             identity: id,
             opened: Rc::clone(opened),
             used_ms: self.now_ms,
-            checked: self.heard,
+            checked: self.input_reads,
         };
         self.memory.insert(hash, weight, entry);
     }
@@ -337,7 +339,7 @@ impl FileCache {
     fn stat_validated(&mut self, path: &[u8]) -> Result<Meta, FileError> {
         let hash = self.paths.hash_one(path);
         for kept in [&mut self.memory, &mut self.descriptors] {
-            match kept.check(hash, path, self.heard, "stat()") {
+            match kept.check(hash, path, self.input_reads, "stat()") {
                 Ok(Check::Same(place)) => {
                     if let Some(entry) = kept.at(place) {
                         return Ok(entry.identity.meta);

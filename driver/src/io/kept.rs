@@ -103,7 +103,7 @@ impl Kept {
         *self = Self::new(self.limit());
     }
 
-    /// Compares what is kept of a path with the disk; not again while nothing was read since (`heard` counts the reads).
+    /// Compares what is kept of a path with the disk; not again while nothing was read since (`input_reads` counts the reads).
     ///
     /// # Errors
     /// The path cannot be looked at; what was kept of it was removed.
@@ -112,7 +112,7 @@ impl Kept {
         &mut self,
         hash: u64,
         path: &[u8],
-        heard: u64,
+        input_reads: u64,
         call: &'static str,
     ) -> Result<Check, FileError> {
         // The hash alone tells the entry. Of two paths that have one hash, which is one case in 2^64, the look tells that
@@ -123,7 +123,7 @@ impl Kept {
         let Some(entry) = self.0.at_mut(place) else {
             return Ok(Check::Unknown);
         };
-        if entry.checked == heard && *entry.path == *path {
+        if entry.checked == input_reads && *entry.path == *path {
             return Ok(Check::Same(place));
         }
         let identity = match open_path::describe_followed(path, call) {
@@ -137,7 +137,7 @@ impl Kept {
             self.0.remove(place);
             return Ok(Check::Changed(identity));
         }
-        entry.checked = heard;
+        entry.checked = input_reads;
         Ok(Check::Same(place))
     }
 

@@ -45,7 +45,7 @@ pub enum Step {
     /// The next bytes were read for this very place and are missing again.
     ReadHere,
     /// The bytes from here on are to be read while those before them are sent.
-    Ahead(u64),
+    ReadAhead(u64),
 }
 
 impl ReadAhead {
@@ -106,7 +106,7 @@ impl ReadAhead {
         }
         let is_begun = end - range.offset < piece_bytes;
         if part.next.is_none() && is_begun && end < range.offset + range.len {
-            return Step::Ahead(end);
+            return Step::ReadAhead(end);
         }
         Step::Send
     }
@@ -135,7 +135,7 @@ impl ReadAhead {
         }
     }
 
-    /// Notes that the bytes behind those that were read are being read as well, as [`Step::Ahead`] said of `range`.
+    /// Notes that the bytes behind those that were read are being read as well, as [`Step::ReadAhead`] said of `range`.
     pub fn read_on(&mut self, range: &FileRange, fetch: Fetch) {
         if let Some(part) = self.parts.iter_mut().find(|part| part.holds(range)) {
             part.next = Some(fetch);

@@ -17,14 +17,14 @@ impl Worker {
     pub(super) fn hear(&mut self) {
         self.reserve.release();
         match ToWorker::receive(&self.control) {
-            Ok(Ok(message)) => self.obey(message),
+            Ok(Ok(message)) => self.handle_command(message),
             Ok(Err(unusable)) => self.refuse(&unusable),
             Err(error) => self.lose_supervisor(&error),
         }
         self.reserve.refill();
     }
 
-    pub(super) fn obey(&mut self, message: ToWorker) {
+    pub(super) fn handle_command(&mut self, message: ToWorker) {
         let descriptors = message.descriptors();
         match message {
             ToWorker::Configure(bundle) if matches!(bundle.step, Step::Prepare { .. }) => {

@@ -17,7 +17,7 @@ use server_http::http::Http;
 use sys::process;
 
 use super::Worker;
-use super::orders::Order;
+use super::commands::Command;
 use crate::io::syslog;
 
 impl Worker {
@@ -102,7 +102,7 @@ impl Worker {
             return;
         }
         let (done, all_done) = channel();
-        self.order(|| Order::FlushLogs(done.clone()));
+        self.command(|| Command::FlushLogs(done.clone()));
         drop(done);
         // Nothing is ever sent: the channel ends with the last thread's half.
         let _ = all_done.recv_timeout(FLUSH_WAIT);

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use sys::poll::Waker;
 use sys::process;
 
-use super::orders::Counters;
+use super::commands::Counters;
 
 /// What is held.
 pub(super) struct Reserve {

@@ -303,7 +303,7 @@ impl Guest for Client {
             if asked.got.end == End::Open && ended && begun {
                 asked.got.end = End::Broken;
             }
-            let ordered = link.retired.is_some() && asked.got.status == 0;
+            let ordered = link.drained_at.is_some() && asked.got.status == 0;
             if !ordered {
                 book.borrow().check(asked.ask, &asked.got, now_ms)?;
             }
@@ -351,7 +351,7 @@ impl Guest for Client {
             self.over,
             link.closed,
             wire.shutdown_ms,
-            link.retired
+            link.drained_at
         );
         for asked in &self.asks {
             let text =

@@ -364,12 +364,12 @@ impl<S: Speaks> Guest for Client<S> {
             }
         }
         self.hear()?;
-        let retired = link.retired.is_some();
+        let drained_at = link.drained_at.is_some();
         for stream in &mut self.streams {
             if self.closed && stream.got.end == End::Open {
                 stream.got.end = End::Broken;
             }
-            let unbegun = stream.got.status == 0 && (retired || stream.refused);
+            let unbegun = stream.got.status == 0 && (drained_at || stream.refused);
             if stream.cancelled || stream.is_checked || unbegun {
                 continue;
             }
@@ -421,7 +421,7 @@ impl<S: Speaks> Guest for Client<S> {
             wire.fetched(),
             link.closed,
             wire.shutdown_ms,
-            link.retired
+            link.drained_at
         );
         for stream in &self.streams {
             let ask = &self.book.borrow().asks[stream.ask];

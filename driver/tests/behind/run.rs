@@ -7,7 +7,7 @@ use driver::worker::conn::Readiness;
 use engines::{h2, spdy};
 use server_http::exchange::Peer;
 use server_http::http::LocalHttp;
-use sim::{Faults, Link, Order, Random, Wire, World};
+use sim::{Command, Faults, Link, Random, Wire, World};
 
 use super::h1;
 use super::ledger::Book;
@@ -329,12 +329,12 @@ impl<'a> Run<'a> {
         }
         if self.random.chance(100) {
             self.quitting = true;
-            return self.world.order(Order::Quit);
+            return self.world.command(Command::Quit);
         }
         let conf = self.random.within(0..CONFS);
         let generation = self.site.generation(conf, self.lives.len() as u64 + 1);
         self.lives.push(Rc::downgrade(&generation.http));
-        self.world.order(Order::Configure {
+        self.world.command(Command::Configure {
             generation,
             keep: self.random.chance(700),
             timeout_ms: self.random.chance(300).then(|| self.random.below(10_000)),

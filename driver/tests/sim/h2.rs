@@ -296,10 +296,10 @@ impl Guest for Peer {
         }
         let skipped = self.log.len().saturating_sub(STORY_LINES);
         story += &format!(
-            "  accepted {:?}, retired {:?}, closed {:?}, shutdown {:?}, end read {}, pushed {} of {}, taken {}, window {}\n  \
+            "  accepted {:?}, drained_at {:?}, closed {:?}, shutdown {:?}, end read {}, pushed {} of {}, taken {}, window {}\n  \
              read{}\n  sent{}\n  {}",
             link.accepted,
-            link.retired,
+            link.drained_at,
             link.closed,
             wire.shutdown_ms,
             wire.fin_seen,

@@ -105,7 +105,7 @@ impl Judge {
             // The fault in a body may come before its last byte.
             let broken = self.answered.last().is_some()
                 && self.requests[self.answered.len() - 1].want == Want::BrokenBody;
-            if link.retired.is_none() && !court.stopping && !wire.fin_seen && !broken {
+            if link.drained_at.is_none() && !court.stopping && !wire.fin_seen && !broken {
                 return Err("the server ended its side for no reason".to_owned());
             }
             self.over = true;
@@ -213,11 +213,11 @@ impl Judge {
         let confs: Vec<usize> = (oldest..=newest)
             .map(|n| court.generations[n as usize - 1])
             .collect();
-        let retired = link.retired;
+        let drained_at = link.drained_at;
         let around = Circumstances {
             count: index + 1,
-            may_end: retired.is_some() || wire.is_ended() || court.stopping,
-            must_end: retired.is_some_and(|(taken, _)| head_end > taken),
+            may_end: drained_at.is_some() || wire.is_ended() || court.stopping,
+            must_end: drained_at.is_some_and(|(taken, _)| head_end > taken),
         };
         expect::check(response, request, &confs, around, court.site)
             .map_err(|e| format!("request {index} ({:?}): {e}", request.want))?;
@@ -333,7 +333,7 @@ impl Judge {
                 .linger
                 .after(since)
                 .or_sooner(limits.linger_idle.after(since.max(last_in)));
-            let settled = link.retired.is_some() || court.stopping;
+            let settled = link.drained_at.is_some() || court.stopping;
             return if settled {
                 linger.or_either(Due::at(since + ENDED_MS))
             } else {

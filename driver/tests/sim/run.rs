@@ -6,7 +6,7 @@ use std::rc::{Rc, Weak};
 use driver::worker::conn::Readiness;
 use server_http::exchange::Peer;
 use server_http::http::LocalHttp;
-use sim::{ClosedBy, Disk, Link, Order, Random, Wire, World};
+use sim::{ClosedBy, Command, Disk, Link, Random, Wire, World};
 
 use super::client::faults;
 use super::judge::Court;
@@ -274,7 +274,7 @@ impl<'a, G: Guest> Run<'a, G> {
         }
         if self.random.chance(100) {
             self.quitting = true;
-            return self.world.order(Order::Quit);
+            return self.world.command(Command::Quit);
         }
         let conf = self.random.within(0..CONFS.len());
         let number = self.confs.len() as u64 + 1;
@@ -283,7 +283,7 @@ impl<'a, G: Guest> Run<'a, G> {
         self.lives.push(Rc::downgrade(&generation.http));
         let keep = self.random.chance(700);
         let timeout_ms = self.random.chance(300).then(|| self.random.below(10_000));
-        self.world.order(Order::Configure {
+        self.world.command(Command::Configure {
             generation,
             keep,
             timeout_ms,
@@ -386,7 +386,7 @@ impl<'a, G: Guest> Run<'a, G> {
             tally.lingered += u64::from(wire.shutdown_ms.is_some());
             tally.expired += u64::from(client.is_expired());
             tally.resets += u64::from(wire.reset_seen);
-            tally.ordered += u64::from(link.closed.is_some_and(|(_, by)| by == ClosedBy::Order));
+            tally.ordered += u64::from(link.closed.is_some_and(|(_, by)| by == ClosedBy::Command));
         }
         tally.generations = self.confs.len() as u64;
         let current = self.world.hands.generation.get();

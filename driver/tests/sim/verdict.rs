@@ -16,7 +16,7 @@ impl Judge {
         by: ClosedBy,
         court: &Court<'_>,
     ) -> Result<(), String> {
-        if wire.reset_seen || by == ClosedBy::Order {
+        if wire.reset_seen || by == ClosedBy::Command {
             return Ok(());
         }
         let due = self.due(wire, link, court);
@@ -35,7 +35,7 @@ impl Judge {
                 "closed at {at_ms} ms inside of response {next}, {due:?}"
             ));
         }
-        let settled = link.retired.is_some() || court.stopping;
+        let settled = link.drained_at.is_some() || court.stopping;
         if in_time && missing && !settled {
             return Err(format!(
                 "closed at {at_ms} ms without an answer to request {next}, {due:?}"
@@ -158,10 +158,10 @@ impl Judge {
             return Err("open after the client's end".to_owned());
         }
         let idle = wire.taken() == self.starts[next] && !begun;
-        let retired = link
-            .retired
+        let drained_at = link
+            .drained_at
             .is_some_and(|(_, sent)| self.answered.last().is_some_and(|a| a.end > sent));
-        if idle && next > 0 && wire.shutdown_ms.is_none() && (court.stopping || retired) {
+        if idle && next > 0 && wire.shutdown_ms.is_none() && (court.stopping || drained_at) {
             return Err("kept though no further request is wanted".to_owned());
         }
         Ok(())
@@ -183,7 +183,7 @@ impl Judge {
         }
         story += &format!(
             "  accepted {:?}, retired {:?}, closed {:?}\n",
-            link.accepted, link.retired, link.closed
+            link.accepted, link.drained_at, link.closed
         );
         story += &format!(
             "  read{}; {} bytes wait\n  sent{}\n",

@@ -1,7 +1,7 @@
 //! How connections of HTTP/1 end: clients that leave, limits of time, the end of the server.
 
 use driver::worker::conn::{ENDED_MS, Readiness};
-use sim::Order;
+use sim::Command;
 
 use super::site::{Talk, generation, get, logged, notes, statuses};
 
@@ -191,7 +191,7 @@ fn the_end_of_the_server_closes_what_is_idle() {
     let mut talk = Talk::new("lingering_close off;");
     talk.send(get("/text"));
     assert!(talk.is_open());
-    talk.world.order(Order::Quit);
+    talk.world.command(Command::Quit);
     talk.turn();
     assert!(!talk.is_open());
 }
@@ -202,7 +202,7 @@ fn the_end_of_the_server_waits_for_a_response() {
     let mut talk = Talk::new("keepalive_min_timeout 3s;");
     let head = talk.send(get("/late/500/5"));
     assert!(head.contains("Connection: keep-alive"));
-    talk.world.order(Order::Quit);
+    talk.world.command(Command::Quit);
     talk.turn();
     assert!(talk.is_open());
     assert!(talk.pass(500).contains("yyyyy"));
@@ -215,7 +215,7 @@ fn the_end_of_the_server_waits_for_a_response() {
 fn the_last_response_at_the_end_of_the_server_is_not_followed_by_a_reset() {
     let mut talk = Talk::deaf("", 1000);
     talk.send(get("/pieces/1/2000"));
-    talk.world.order(Order::Quit);
+    talk.world.command(Command::Quit);
     talk.turn();
     talk.listen();
     assert!(notes()[0].completed && !talk.is_open());
@@ -235,7 +235,7 @@ fn keepalive_min_timeout_spares_an_idle_connection_at_the_end_of_the_server() {
         let mut talk = Talk::deaf(server, 1000);
         // The response is queued whole when the end comes, and not yet written.
         talk.send(get("/pieces/1/2000"));
-        talk.world.order(Order::Quit);
+        talk.world.command(Command::Quit);
         talk.turn();
         assert!(talk.is_open());
         talk.listen();
@@ -250,7 +250,7 @@ fn keepalive_min_timeout_spares_an_idle_connection_at_the_end_of_the_server() {
     let mut spared = Talk::new("keepalive_min_timeout 3s;");
     spared.send(get("/a"));
     spared.pass(1000);
-    spared.world.order(Order::Quit);
+    spared.world.command(Command::Quit);
     spared.pass(1999);
     assert!(spared.is_open());
     assert!(spared.send(get("/b")).contains("Connection: close"));
@@ -272,7 +272,7 @@ fn a_request_that_was_not_read_yet_is_served_at_the_end_of_the_server() {
     let mut talk = Talk::new("");
     talk.send(get("/first"));
     talk.push(get("/second"));
-    talk.world.order(Order::Quit);
+    talk.world.command(Command::Quit);
     // The order comes before the event that tells of the request.
     talk.world.poll(0);
     let got = talk.turn();
@@ -285,7 +285,7 @@ fn a_connection_whose_port_is_gone_ends_with_its_response() {
     let mut talk = Talk::deaf("keepalive_min_timeout 3s;", 1000);
     talk.send(get("/pieces/1/2000"));
     let (generation, _) = generation("listen 127.0.0.1:8001;", 2);
-    talk.world.order(Order::Configure {
+    talk.world.command(Command::Configure {
         generation,
         keep: true,
         timeout_ms: None,

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
 use server_http::exchange::Peer;
-use sim::{Faults, Order, Random, Wire};
+use sim::{Command, Faults, Random, Wire};
 
 use super::site::{Talk, generation, get, statuses};
 
@@ -26,7 +26,7 @@ fn order(talk: &mut Talk, server: &str, keep: bool, number: u64) {
 
 fn order_with(talk: &mut Talk, server: &str, keep: bool, number: u64, timeout_ms: Option<u64>) {
     let (generation, _) = generation(server, number);
-    talk.world.order(Order::Configure {
+    talk.world.command(Command::Configure {
         generation,
         keep,
         timeout_ms,
@@ -127,7 +127,7 @@ fn a_server_that_ends_makes_changes_that_wait_at_once() {
     let mut talk = changing(NEW, true);
     talk.push("GET /pieces/1/1 HTTP/1.1\r\n");
     talk.world.poll(1000);
-    talk.world.order(Order::Quit);
+    talk.world.command(Command::Quit);
     talk.world.poll(0);
     assert_eq!(talk.world.hands.generation.get(), 2);
     assert_eq!(statuses(&talk.send("Host: a\r\n\r\n")), ["200"]);

@@ -14,7 +14,7 @@ use server_base::connector::{
 };
 use server_base::upstream_request::{RequestSpec, UpstreamEvent, UpstreamRequest};
 use server_http::exchange::{Ctx, Exchange, Peer, State, Wait};
-use sim::{Faults, Hands, Order, Random, Servers, Wire};
+use sim::{Command, Faults, Hands, Random, Servers, Wire};
 
 use super::site::{Talk, body, generation, get};
 
@@ -224,7 +224,7 @@ fn an_idle_connection_is_closed_in_time_and_over_a_reload_it_stays() {
     let old = Rc::downgrade(&talk.world.shared.generation.http);
     talk.pass(59_000);
     let (next, _) = generation("listen 127.0.0.1:8000;", 2);
-    talk.world.order(Order::Configure {
+    talk.world.command(Command::Configure {
         generation: next,
         keep: false,
         timeout_ms: None,
@@ -257,7 +257,7 @@ fn a_worker_that_ends_closes_what_is_idle_and_finishes_what_is_not() {
     assert_eq!(behind.open(), [0, 1]);
     behind.push(0, ok("x"));
     talk.turn();
-    talk.world.order(Order::Quit);
+    talk.world.command(Command::Quit);
     talk.turn();
     assert_eq!(behind.open(), [1]);
     behind.push(1, ok("last"));

@@ -1,7 +1,7 @@
 //! Connections that belong to another protocol, after 101.
 
 use driver::worker::conn::Readiness;
-use sim::Order;
+use sim::Command;
 
 use super::passing::{give_room, taken, wake};
 use super::site::{Talk, get, notes};
@@ -104,7 +104,7 @@ fn a_client_that_takes_nothing_of_a_tunnel_is_given_up() {
 #[test]
 fn a_tunnel_outlives_the_end_of_keeping_connections() {
     let mut talk = tunnel("");
-    talk.world.order(Order::Quit);
+    talk.world.command(Command::Quit);
     assert_eq!(talk.send("still"), "still");
     talk.world.spurious(0, Readiness::default());
     assert_eq!(talk.turn(), "");

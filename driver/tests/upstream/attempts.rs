@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use driver::worker::orders::Order;
+use driver::worker::commands::Command;
 use sys::socket::set_linger_reset;
 
 use super::server::{OK, accept, request, say, server};
@@ -262,7 +262,7 @@ fn a_thread_that_quits_does_not_wait_for_idle_connections() {
     });
     let site = Site::new(16);
     assert_eq!(site.get(&format!("/{}/pool", server.port)), "200 hello");
-    site.order(Order::Quit(None));
+    site.command(Command::Quit(None));
     site.join();
     server.join();
 }

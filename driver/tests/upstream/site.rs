@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use driver::worker::orders::{Counters, Order};
+use driver::worker::commands::{Command, Counters};
 use driver::worker::thread::Thread;
 use engines::http::{BodyLength, Chunk, Fields, FileRange};
 use server_base::connector::{
@@ -264,7 +264,7 @@ pub(crate) const FILE_BYTES: u64 = 5_000_000;
 /// A worker thread.
 pub(crate) struct Site {
     addr: SocketAddr,
-    orders: Sender<Order>,
+    commands: Sender<Command>,
     waker: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
 }
@@ -274,7 +274,7 @@ impl Site {
     pub(crate) fn new(worker_connections: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let addr = listener.local_addr().expect("it is bound");
-        let (orders, inbox) = channel();
+        let (commands, inbox) = channel();
         let waker = Arc::new(Waker::new().expect("a descriptor is free"));
         let theirs = Arc::clone(&waker);
         let setup = setup(listener, "", &[&PASS], worker_connections);
@@ -285,7 +285,7 @@ impl Site {
         });
         Self {
             addr,
-            orders,
+            commands,
             waker,
             thread: Some(thread),
         }
@@ -304,8 +304,8 @@ impl Site {
         self.client().get(uri)
     }
 
-    pub(crate) fn order(&self, order: Order) {
-        self.orders.send(order).expect("the thread runs");
+    pub(crate) fn command(&self, order: Command) {
+        self.commands.send(order).expect("the thread runs");
         self.waker.wake();
     }
 
@@ -319,7 +319,7 @@ impl Site {
 impl Drop for Site {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
-            let _ = self.orders.send(Order::Terminate);
+            let _ = self.commands.send(Command::Terminate);
             self.waker.wake();
             thread.join().expect("it does not panic");
         }

@@ -66,7 +66,7 @@ pub(super) fn go_on<N: Net>(
         }
         Step::Read => read(c, sh, &range),
         Step::ReadHere => read_here(c, sh),
-        Step::Ahead(from) => {
+        Step::ReadAhead(from) => {
             let next = FileRange {
                 offset: from,
                 len: range.len - (from - range.offset),

@@ -196,12 +196,12 @@ fn end_after_response<N: Net>(
         return Err(Closed);
     };
     let closing = exchanges.closing;
-    let lingers = match closing.rule {
+    let may_linger = match closing.rule {
         Rule::Off => false,
         Rule::On => unread || c.readable,
         Rule::Always => true,
     };
-    if lingers {
+    if may_linger {
         debug_conn!(HTTP, c, sh, "http lingering close handler");
         return Ok(linger(c, sh, closing.time_ms, closing.timeout_ms));
     }

@@ -34,12 +34,12 @@ pub(super) struct Stamped {
     /// What has left.
     pub(super) sent: Sent,
     /// What will be told.
-    pub(super) told: Told,
+    pub(super) told: StampedByte,
 }
 
 /// Which byte will be told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum StampedByte {
     /// The one meant, with so many bytes before it in the send.
     After(u64),
     /// An earlier one: the socket did not take all.

@@ -22,7 +22,7 @@ use sys::socket::Sent;
 use sys::timestamps::Passed;
 
 use super::client::log_truncated;
-use super::sample::{HeldLog, STALL_US, Sample, Stamped, Told};
+use super::sample::{HeldLog, STALL_US, Sample, Stamped, StampedByte};
 use super::serving::Exchanges;
 use super::state::{Closed, Conn};
 use super::{timings, tls};
@@ -84,10 +84,10 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     };
     exchanges.sent += sent.bytes;
     let quiet = before.unacked == 0 && before.notsent_bytes == 0;
-    let idle = quiet && matches!(told, Told::After(lead) if lead <= SHARED_BYTES_MAX);
+    let idle = quiet && matches!(told, StampedByte::After(lead) if lead <= SHARED_BYTES_MAX);
     let (state, until_ms) = match told {
-        Told::After(_) => (Sampling::Asked, sh.clock.mono_ms.saturating_add(TELL_MS)),
-        Told::Another | Told::Nothing => (Sampling::Told, u64::MAX),
+        StampedByte::After(_) => (Sampling::Asked, sh.clock.mono_ms.saturating_add(TELL_MS)),
+        StampedByte::Another | StampedByte::Nothing => (Sampling::Told, u64::MAX),
     };
     // The exchange may be logged before the kernel has told its times, so the sample keeps what it needs of it.
     let mut head_read_us = 0;
@@ -96,10 +96,10 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
         x.sampled.state = state;
     }
     match (told, idle) {
-        (Told::After(_), true) => meters::event(Event::SampledIdle),
-        (Told::After(_), false) => meters::event(Event::SampledBusy),
-        (Told::Another, _) => {}
-        (Told::Nothing, _) => return Ok(false),
+        (StampedByte::After(_), true) => meters::event(Event::SampledIdle),
+        (StampedByte::After(_), false) => meters::event(Event::SampledBusy),
+        (StampedByte::Another, _) => {}
+        (StampedByte::Nothing, _) => return Ok(false),
     }
     let sample = Sample {
         head_read_us,
@@ -107,7 +107,7 @@ pub(super) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
         given_wall_us,
         before,
         idle,
-        void: told == Told::Another,
+        void: told == StampedByte::Another,
         left_us: None,
         again_us: None,
         until_ms,
@@ -160,9 +160,9 @@ fn send<N: Net>(
     let bytes = sent.map_err(|_| Closed)? as u64;
     out.advance(bytes);
     let told = match bytes {
-        0 => Told::Nothing,
-        bytes if bytes == asked => Told::After(lead),
-        _ => Told::Another,
+        0 => StampedByte::Nothing,
+        bytes if bytes == asked => StampedByte::After(lead),
+        _ => StampedByte::Another,
     };
     let blocked = bytes < asked;
     let sent = Sent { bytes, blocked };

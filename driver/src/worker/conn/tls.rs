@@ -14,7 +14,7 @@ use server_http::meters::{self, Event};
 use sys::socket::Sent;
 use tls::{Fault, Scratch};
 
-use super::sample::{Stamped, Told};
+use super::sample::{Stamped, StampedByte};
 use crate::io::send::Missing;
 use crate::worker::net::Net;
 
@@ -204,11 +204,11 @@ pub(super) fn send_stamped<N: Net>(
     let stamped = records.get(..=before).unwrap_or(records);
     let mut taken = net.send_stamped(socket, &[IoSlice::new(stamped)])?;
     let told = match taken {
-        0 => Told::Nothing,
-        taken if taken == before + 1 => Told::After(before as u64),
-        _ => Told::Another,
+        0 => StampedByte::Nothing,
+        taken if taken == before + 1 => StampedByte::After(before as u64),
+        _ => StampedByte::Another,
     };
-    if let Told::After(_) = told {
+    if let StampedByte::After(_) = told {
         taken += net.send_bytes(socket, &records[taken..])?;
     }
     let mut sent = Sent::default();

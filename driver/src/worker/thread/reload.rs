@@ -8,7 +8,7 @@ use server_base::logs::Logs;
 use server_http::http::Http;
 
 use super::{Accepting, Key, LISTENER_BIT, Level, Ordering, Thread, ThreadConfig};
-use crate::worker::orders::{Setup, Unused};
+use crate::worker::commands::{Setup, Unused};
 use crate::worker::reload::{Change, Changes, Reloads, STEPS_A_TURN};
 
 /// What a thread has to do besides serving.

@@ -1,6 +1,6 @@
 //! The engine below a connection to a server: the one place that knows which protocols there are.
 //!
-//! An engine has a [`Kind`]: the memory of an attempt serves another one of that kind alone.
+//! An engine has a [`EngineKind`]: the memory of an attempt serves another one of that kind alone.
 
 use engines::client::{self, Bodies};
 use engines::http::{Chunk, Fields, OutputQueue, ResponseHead};
@@ -22,7 +22,7 @@ pub(super) enum Engine {
 
 /// What kind of engine serves a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EngineKind {
     Http1,
     Cgi,
     FastCgi,
@@ -32,7 +32,7 @@ pub(super) enum Kind {
 /// How many requests share a connection at most.
 pub(super) const PIPELINE_MAX: usize = memcached::PIPELINE_MAX;
 /// How many kinds there are.
-pub(super) const KINDS: usize = 4;
+pub(super) const ENGINE_KINDS: usize = 4;
 
 /// What an engine tells.
 pub(super) enum Event {
@@ -44,12 +44,12 @@ pub(super) enum Event {
 
 /// The kind of engine for a protocol.
 #[inline]
-pub(super) fn kind_of(protocol: &UpstreamProtocol) -> Kind {
+pub(super) fn kind_of(protocol: &UpstreamProtocol) -> EngineKind {
     match protocol {
-        UpstreamProtocol::Scgi { .. } | UpstreamProtocol::Uwsgi { .. } => Kind::Cgi,
-        UpstreamProtocol::FastCgi { .. } => Kind::FastCgi,
-        UpstreamProtocol::Memcached { .. } => Kind::Memcached,
-        UpstreamProtocol::Http1 { .. } => Kind::Http1,
+        UpstreamProtocol::Scgi { .. } | UpstreamProtocol::Uwsgi { .. } => EngineKind::Cgi,
+        UpstreamProtocol::FastCgi { .. } => EngineKind::FastCgi,
+        UpstreamProtocol::Memcached { .. } => EngineKind::Memcached,
+        UpstreamProtocol::Http1 { .. } => EngineKind::Http1,
     }
 }
 
@@ -69,21 +69,21 @@ impl Engine {
     /// An engine for a protocol.
     pub(super) fn new(protocol: &UpstreamProtocol) -> Self {
         match kind_of(protocol) {
-            Kind::Http1 => Self::Http1(Box::new(h1::Client::new(Bodies::Delivered))),
-            Kind::Cgi => Self::Cgi(Box::default()),
-            Kind::FastCgi => Self::FastCgi(Box::default()),
-            Kind::Memcached => Self::Memcached(Box::default()),
+            EngineKind::Http1 => Self::Http1(Box::new(h1::Client::new(Bodies::Delivered))),
+            EngineKind::Cgi => Self::Cgi(Box::default()),
+            EngineKind::FastCgi => Self::FastCgi(Box::default()),
+            EngineKind::Memcached => Self::Memcached(Box::default()),
         }
     }
 
     /// Its kind.
     #[inline]
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> EngineKind {
         match self {
-            Self::Http1(_) => Kind::Http1,
-            Self::Cgi(_) => Kind::Cgi,
-            Self::FastCgi(_) => Kind::FastCgi,
-            Self::Memcached(_) => Kind::Memcached,
+            Self::Http1(_) => EngineKind::Http1,
+            Self::Cgi(_) => EngineKind::Cgi,
+            Self::FastCgi(_) => EngineKind::FastCgi,
+            Self::Memcached(_) => EngineKind::Memcached,
         }
     }
 

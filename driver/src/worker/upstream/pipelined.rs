@@ -22,7 +22,7 @@ use server_base::waker::WakeKey;
 use super::engine::{self, Event};
 use super::pipeline::{Pause, Pipeline, Request};
 use super::response::{READ_BYTES, tell};
-use super::state::{Active, Attempts, Ending, Receiving, Sending, State, UpstreamConn};
+use super::state::{ActiveAttempt, Attempts, Ending, Receiving, Sending, State, UpstreamConn};
 use crate::worker::dialer::Dial;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
@@ -57,7 +57,7 @@ impl Attempts {
 pub(super) fn join<N: Net>(
     c: &mut UpstreamConn<N::Socket>,
     sh: &mut Shared<N>,
-    a: &mut Active,
+    a: &mut ActiveAttempt,
     (route, calls): (Route, Vec<UpstreamCall>),
     (key, reused, connected_ms): (WakeKey, bool, Option<u64>),
 ) {
@@ -117,7 +117,7 @@ impl Pipeline {
     }
 }
 
-impl Active {
+impl ActiveAttempt {
     /// Whether no exchange waits for an answer any more.
     pub(super) fn is_abandoned(&self) -> bool {
         let behind = self.pipeline.iter().flat_map(|pipeline| &pipeline.behind);
@@ -216,7 +216,7 @@ pub(super) fn receive<N: Net>(
 
 impl Pipeline {
     /// Tells the answers that are there, but for that of the last request.
-    fn tell(&mut self, a: &mut Active, now_ms: u64) -> Result<(), Ending> {
+    fn tell(&mut self, a: &mut ActiveAttempt, now_ms: u64) -> Result<(), Ending> {
         while !self.behind.is_empty() {
             let event = match a.tools.engine.event() {
                 None => return Ok(()),
@@ -271,7 +271,7 @@ fn promote<S>(c: &mut UpstreamConn<S>, rest: u64, now_ms: u64) -> Result<(), End
 }
 
 /// Asks those again that have no answer, each alone; the connection is of no further use.
-pub(super) fn ask_again<N: Net>(sh: &mut Shared<N>, a: &mut Active) {
+pub(super) fn ask_again<N: Net>(sh: &mut Shared<N>, a: &mut ActiveAttempt) {
     let Some(pipeline) = a.pipeline.take() else {
         return;
     };
@@ -287,7 +287,7 @@ pub(super) fn ask_again<N: Net>(sh: &mut Shared<N>, a: &mut Active) {
 }
 
 /// When a shared connection is to take a turn if nothing happens before.
-pub(super) fn deadline(a: &Active) -> u64 {
+pub(super) fn deadline(a: &ActiveAttempt) -> u64 {
     let late_ms = a.pipeline.as_ref().map_or(u64::MAX, |p| p.late_ms());
     match a.request {
         Sending::Sent => late_ms.min(a.read_ms.saturating_add(a.timeouts.read_ms)),

@@ -4,10 +4,10 @@ use engines::http::{BodyLength, ResponseHead};
 use server_base::upstream_request::UpstreamEvent;
 
 use super::engine::Event;
-use super::state::{Active, Ending, Receiving, Sending};
+use super::state::{ActiveAttempt, Ending, Receiving, Sending};
 
 /// Tells the exchange what has come.
-pub(super) fn tell(a: &mut Active, now_ms: u64) -> Result<(), Ending> {
+pub(super) fn tell(a: &mut ActiveAttempt, now_ms: u64) -> Result<(), Ending> {
     while let Some(event) = a.tools.engine.event() {
         let event = match event {
             Event::Upstream(event) => event,

@@ -7,7 +7,7 @@ use server_base::upstream_request::{Failure, UpstreamEvent};
 use super::engine::Event;
 use super::pipelined;
 use super::response::{READ_BYTES, tell};
-use super::state::{Active, Draining, Ending, Receiving, Sending, State, UpstreamConn};
+use super::state::{ActiveAttempt, Draining, Ending, Receiving, Sending, State, UpstreamConn};
 use crate::worker::conn::WRITE_BYTES;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
@@ -288,7 +288,7 @@ fn write<N: Net>(c: &mut UpstreamConn<N::Socket>, sh: &mut Shared<N>) -> Result<
     Ok(c.writable && has_more)
 }
 
-fn wrote(a: &mut Active, bytes: u64, now_ms: u64) {
+fn wrote(a: &mut ActiveAttempt, bytes: u64, now_ms: u64) {
     if bytes == 0 {
         return;
     }
@@ -302,7 +302,7 @@ fn wrote(a: &mut Active, bytes: u64, now_ms: u64) {
 }
 
 /// Moves pieces of the request from the mailbox to the output queue.
-fn feed(a: &mut Active) {
+fn feed(a: &mut ActiveAttempt) {
     while a.request == Sending::Body && a.tools.out.len() < QUEUE_BYTES {
         if let Some(chunk) = a.call().take_body() {
             a.tools.engine.send(chunk);

@@ -99,7 +99,7 @@ impl Peer {
         let numbers = link.accepted.1..=court.generation;
         let most = numbers.map(|n| CONFS[court.generations[n as usize - 1]].requests);
         let enough = most.min().is_some_and(|most| heard.len() >= most);
-        let ordered = link.retired.is_some() || link.lost || court.stopping;
+        let ordered = link.drained_at.is_some() || link.lost || court.stopping;
         let asked = heard.iter().any(|stream| stream.ask.last);
         if ordered || enough || asked || link.swept.is_some() || wire.fin_seen || wire.is_reset() {
             return Ok(());
@@ -217,7 +217,7 @@ impl Peer {
         if by == ClosedBy::Turn && !wire.reset_seen {
             self.compare_notes(&notes, wire.is_blocked())?;
         }
-        if wire.reset_seen || wire.fin_seen || by == ClosedBy::Order || link.swept.is_some() {
+        if wire.reset_seen || wire.fin_seen || by == ClosedBy::Command || link.swept.is_some() {
             return Ok(());
         }
         let limits = Self::limits(link, court);
@@ -233,7 +233,7 @@ impl Peer {
         };
         self.expired |= stuck || unspoken;
         let mute = wire.is_blocked() && limits.linger_idle.after(last_put).earliest_ms <= at_ms;
-        let gone = (link.retired.is_some() || court.stopping) && wire.taken() < PREFACE.len();
+        let gone = (link.drained_at.is_some() || court.stopping) && wire.taken() < PREFACE.len();
         match unfinished {
             // Where there is no room nothing can be said.
             Err(_) if stuck || unspoken || gone || mute => Ok(()),

@@ -40,7 +40,7 @@ pub struct Setup {
 }
 
 /// What the main thread orders.
-pub enum Order {
+pub enum Command {
     /// Serve by this configuration.
     Configure(Box<Setup>),
     /// Write buffered logs out before files change; dropping the sender tells that it is done.
