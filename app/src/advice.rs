@@ -16,7 +16,7 @@ use crate::console;
 
 /// Prints the warnings about the configuration of which `record` was read.
 pub(crate) fn print(options: &LoadOptions, record: &Memory) {
-    let source = Recall {
+    let source = ReplaySource {
         record: record.clone(),
     };
     let Some(report) = lint::check(source, &options.conf_path, options.globals.as_deref()) else {
@@ -28,11 +28,11 @@ pub(crate) fn print(options: &LoadOptions, record: &Memory) {
 }
 
 /// What was read before as it was then, the rest (behind an error) from the disk.
-struct Recall {
+struct ReplaySource {
     record: Memory,
 }
 
-impl Source for Recall {
+impl Source for ReplaySource {
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
         self.record
             .read(path)

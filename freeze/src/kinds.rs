@@ -27,7 +27,7 @@ pub(super) enum Language {
 
 /// What is known of a file by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(super) struct FileType {
     /// How it is read.
     pub(super) language: Language,
     /// Its media type.
@@ -36,7 +36,7 @@ pub(super) struct Kind {
     pub(super) compressible: bool,
 }
 
-impl Kind {
+impl FileType {
     /// The kind of a file with this name, without directories.
     pub(super) fn of(name: &str) -> Self {
         let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
@@ -63,7 +63,7 @@ impl Kind {
     }
 }
 
-const OTHER: Kind = Kind {
+const OTHER: FileType = FileType {
     language: Language::Opaque,
     media_type: "application/octet-stream",
     compressible: false,
@@ -221,9 +221,9 @@ mod tests {
 
     #[test]
     fn kinds_are_told_by_names() {
-        assert_eq!(Kind::of("A.HTML").media_type, "text/html");
-        assert!(Kind::of("manifest.json").is_page());
-        assert_eq!(Kind::of("x.manifest.json").language, Language::Data);
-        assert_eq!(Kind::of("LICENSE"), OTHER);
+        assert_eq!(FileType::of("A.HTML").media_type, "text/html");
+        assert!(FileType::of("manifest.json").is_page());
+        assert_eq!(FileType::of("x.manifest.json").language, Language::Data);
+        assert_eq!(FileType::of("LICENSE"), OTHER);
     }
 }

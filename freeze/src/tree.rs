@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Options;
-use super::kinds::{self, Kind};
+use super::kinds::{self, FileType};
 use super::url;
 
 /// A file of the tree.
@@ -20,7 +20,7 @@ pub(super) struct File {
     /// Its path on the disk.
     pub(super) disk: PathBuf,
     /// What it is.
-    pub(super) kind: Kind,
+    pub(super) kind: FileType,
     /// Whether it keeps its name whatever refers to it.
     pub(super) fixed: bool,
 }
@@ -178,7 +178,7 @@ impl Walk<'_> {
                 .push(format!("{path}: neither file nor directory"));
             return Ok(());
         }
-        let kind = Kind::of(name);
+        let kind = FileType::of(name);
         let mut kept = kinds::KEPT
             .iter()
             .copied()
@@ -211,7 +211,7 @@ pub(super) fn failed(what: &str, path: &Path, error: &io::Error) -> String {
 pub(super) fn of_paths(paths: &[&str]) -> Tree {
     let mut tree = Tree::default();
     for path in paths {
-        let kind = Kind::of(path.rsplit('/').next().unwrap_or(path));
+        let kind = FileType::of(path.rsplit('/').next().unwrap_or(path));
         tree.files.push(File {
             path: (*path).to_owned(),
             disk: PathBuf::new(),

@@ -14,7 +14,7 @@ use server_http::exchange::Peer;
 use super::output::{fail, print};
 use crate::argv;
 use crate::console::Console;
-use crate::explain::{Asked, CLIENT_PORT, Url, explain, render};
+use crate::explain::{CLIENT_PORT, ExplainRequest, Url, explain, render};
 use crate::paths::Paths;
 use crate::{load, supervisor};
 
@@ -128,7 +128,7 @@ pub(super) fn run(options: &Options) -> ExitCode {
     if supervisor::take_on_user(&cycle.main, &console).is_err() {
         return fail(NAME, "files cannot be looked at as the worker would");
     }
-    let asked = Asked {
+    let asked = ExplainRequest {
         url: &options.url,
         method: &options.method,
         fields: &options.fields,

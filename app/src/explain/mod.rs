@@ -32,7 +32,7 @@ pub(crate) use text::render;
 pub(crate) use url::Url;
 
 /// What is to be explained, and how.
-pub(crate) struct Asked<'a> {
+pub(crate) struct ExplainRequest<'a> {
     /// The request's URL.
     pub(crate) url: &'a Url,
     /// Its method.
@@ -52,7 +52,7 @@ pub(crate) struct Asked<'a> {
 /// # Errors
 /// Nothing listens where the request goes.
 pub(crate) fn explain(
-    asked: &Asked<'_>,
+    asked: &ExplainRequest<'_>,
     http: &Arc<Http>,
     written: &Written,
     files: &Files,

@@ -9,7 +9,7 @@ use server_http::module;
 use server_http::phases::Phase;
 use server_http::trace::{At, Event, FileKind, Noted};
 
-use super::report::{Location, Place, Setting, Step};
+use super::report::{Location, Setting, SourceLocation, Step};
 
 /// What is known of the configuration.
 pub(super) struct Teller<'a> {
@@ -32,13 +32,13 @@ pub(super) fn status_line(status: u16) -> String {
 
 impl Teller<'_> {
     /// A position as file and line; none for what nobody wrote.
-    pub(super) fn place(&self, at: Pos) -> Option<Place> {
+    pub(super) fn place(&self, at: Pos) -> Option<SourceLocation> {
         self.written.at(at)?;
         let file = match self.files.path(at.file) {
             Some(path) => path.display().to_string(),
             None => "command line".to_owned(),
         };
-        Some(Place {
+        Some(SourceLocation {
             file,
             line: at.line,
         })

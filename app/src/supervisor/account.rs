@@ -11,7 +11,7 @@ use server_base::errlog::Level;
 use server_http::MainConf;
 use sys::{identity, trusted};
 
-use super::Reported;
+use super::Logged;
 use crate::console::Console;
 
 /// A user and group of the system.
@@ -27,7 +27,7 @@ impl Account {
     ///
     /// # Errors
     /// There is no such user or group, which has been reported.
-    pub(crate) fn of(main: &MainConf, console: &Console) -> Result<Option<Self>, Reported> {
+    pub(crate) fn of(main: &MainConf, console: &Console) -> Result<Option<Self>, Logged> {
         if !identity::is_root() {
             if main.user.is_some() {
                 console.report(
@@ -62,21 +62,16 @@ impl Account {
     }
 }
 
-fn found<T>(
-    call: &str,
-    name: &str,
-    result: io::Result<T>,
-    console: &Console,
-) -> Result<T, Reported> {
+fn found<T>(call: &str, name: &str, result: io::Result<T>, console: &Console) -> Result<T, Logged> {
     result.map_err(|error| {
         console.failed(Level::Emerg, format_args!("{call}(\"{name}\")"), &error);
-        Reported
+        Logged
     })
 }
 
-fn missing(call: &str, name: &str, at: &str, console: &Console) -> Reported {
+fn missing(call: &str, name: &str, at: &str, console: &Console) -> Logged {
     console.report(Level::Emerg, format_args!("{call}(\"{name}\") failed{at}"));
-    Reported
+    Logged
 }
 
 /// Makes the directories of temporary files, and gives them to the worker's user.
@@ -87,7 +82,7 @@ pub(crate) fn create_directories(
     paths: &[PathBuf],
     account: Option<&Account>,
     console: &Console,
-) -> Result<(), Reported> {
+) -> Result<(), Logged> {
     for path in paths {
         let result = create_directory(path, account);
         result.map_err(|(call, error)| {
@@ -96,7 +91,7 @@ pub(crate) fn create_directories(
                 format_args!("{call} \"{}\"", path.display()),
                 &error,
             );
-            Reported
+            Logged
         })?;
     }
     Ok(())

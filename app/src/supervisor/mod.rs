@@ -45,30 +45,30 @@ use crate::version;
 use child::{Respawn, Worker};
 use earlier::Earlier;
 use inherit::Inheritance;
-use listeners::Neighbour;
+use listeners::OtherServer;
 use notify::Notify;
-use open::Generation;
+use open::OpenConfig;
 use prepare::Preparing;
 use reload::Reloading;
 use upgrade::{LeftFile, Successor};
 use watch::Watcher;
-use work::Seed;
+use work::WorkerSpawn;
 
 /// What went wrong has been reported already.
 #[derive(Debug)]
-pub(crate) struct Reported;
+pub(crate) struct Logged;
 
 /// Why the supervisor's loop ends in this process.
-enum Leave {
+enum LoopExit {
     /// The server is stopped.
     Exit(u8),
     /// This process is the child of a fork: it becomes a worker when the supervisor's descriptors are
     /// dropped.
-    Worker(Box<Seed>),
+    Worker(Box<WorkerSpawn>),
 }
 
 /// A step of the supervisor; `Break` leads straight out of its loop.
-type Flow<T = ()> = ControlFlow<Leave, T>;
+type Flow<T = ()> = ControlFlow<LoopExit, T>;
 
 /// What the supervisor is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,11 +94,11 @@ struct Supervisor {
     signals: Signals,
     notify: Notify,
     phase: Phase,
-    current: Generation,
+    current: OpenConfig,
     /// The first configuration as it was built, until a worker serves by it.
     built: Option<Built>,
     /// What workers may serve by until one is ready for `current`.
-    earlier: Earlier<Generation>,
+    earlier: Earlier<OpenConfig>,
     /// A configuration that is to follow `current` when its addresses are free.
     reloading: Option<Reloading>,
     /// A configuration that the worker builds before anything is opened for it.
@@ -125,11 +125,11 @@ pub(crate) fn run(
 ) -> ExitCode {
     let supervisor = match prepare(options, loaded, console, arguments) {
         Ok(supervisor) => supervisor,
-        Err(Reported) => return ExitCode::FAILURE,
+        Err(Logged) => return ExitCode::FAILURE,
     };
     match supervisor.run() {
-        Leave::Exit(code) => ExitCode::from(code),
-        Leave::Worker(seed) => process::exit_now(work::work(*seed)),
+        LoopExit::Exit(code) => ExitCode::from(code),
+        LoopExit::Worker(seed) => process::exit_now(work::work(*seed)),
     }
 }
 
@@ -138,7 +138,7 @@ fn prepare(
     loaded: Loaded,
     console: Console,
     arguments: &[OsString],
-) -> Result<Supervisor, Reported> {
+) -> Result<Supervisor, Logged> {
     // From the first listener on clients may come, and with them signals: none may find this process unprepared.
     let signals = reported("signalfd()", Signals::new(SIGNALS), &console)?;
     for signo in IGNORED {
@@ -165,7 +165,7 @@ fn prepare(
         && let Err((call, error)) = process::daemonize(announce)
     {
         console.failed(Level::Emerg, format_args!("{call}"), &error);
-        return Err(Reported);
+        return Err(Logged);
     }
     let poller = reported("epoll_create()", Poller::new(), &console)?;
     reported(
@@ -208,12 +208,12 @@ fn open_first(
     loaded: Loaded,
     inherited: &Inheritance,
     console: &Console,
-) -> Result<Generation, Reported> {
+) -> Result<OpenConfig, Logged> {
     let given = &inherited.listeners;
-    let mut first = Generation::open(FIRST_GENERATION, loaded, None, given, console)?;
+    let mut first = OpenConfig::open(FIRST_GENERATION, loaded, None, given, console)?;
     if let Err(reported) = listeners::fill_waiting(&mut first.listeners, console) {
         // What was bound just now closes, and its files must go with it.
-        listeners::remove_unix_files(&first.listeners, given, Neighbour::None, console);
+        listeners::remove_unix_files(&first.listeners, given, OtherServer::None, console);
         return Err(reported);
     }
     listeners::apply_options_to_given(&first.listeners, console);
@@ -222,10 +222,10 @@ fn open_first(
     Ok(first)
 }
 
-fn reported<T>(call: &str, result: std::io::Result<T>, console: &Console) -> Result<T, Reported> {
+fn reported<T>(call: &str, result: std::io::Result<T>, console: &Console) -> Result<T, Logged> {
     result.map_err(|error| {
         console.failed(Level::Emerg, format_args!("{call}"), &error);
-        Reported
+        Logged
     })
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use server_base::errlog::{Level, MemoryBuffer};
 use sys::process;
 
-use super::Reported;
+use super::Logged;
 use crate::console::Console;
 
 /// The rings of one generation.
@@ -27,7 +27,7 @@ impl Rings {
     ///
     /// # Errors
     /// There is no memory, which has been reported.
-    pub(crate) fn open(buffers: &[MemoryBuffer], console: &Console) -> Result<Self, Reported> {
+    pub(crate) fn open(buffers: &[MemoryBuffer], console: &Console) -> Result<Self, Logged> {
         let mut files = Vec::new();
         for buffer in buffers {
             let made = process::memory_file("error_log").and_then(|fd| {
@@ -37,7 +37,7 @@ impl Rings {
             });
             let file = made.map_err(|error| {
                 console.failed(Level::Emerg, format_args!("memfd_create()"), &error);
-                Reported
+                Logged
             })?;
             files.push((buffer.clone(), Arc::new(file)));
         }

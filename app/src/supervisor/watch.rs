@@ -18,7 +18,7 @@ use conf::Stamp;
 use server_base::errlog::Level;
 use server_base::watch::Watch;
 
-use super::open::Generation;
+use super::open::OpenConfig;
 use super::{Flow, Phase, Supervisor};
 use crate::load;
 
@@ -40,14 +40,14 @@ struct Changes(HashMap<PathBuf, (Option<Stamp>, io::Result<Vec<u8>>)>);
 
 impl Watcher {
     /// When files are to be looked at again, if any of this generation are.
-    pub(super) fn due(&self, generation: &Generation) -> Option<Instant> {
+    pub(super) fn due(&self, generation: &OpenConfig) -> Option<Instant> {
         let watches = !generation.watches.is_empty();
         watches.then(|| self.due.unwrap_or_else(|| Instant::now() + LOOK_EVERY))
     }
 
     /// Looks at the files of a generation; gives those that have changed and stay as they are now, unless all of them were
     /// refused in this state.
-    fn look(&mut self, generation: &Generation) -> Changes {
+    fn look(&mut self, generation: &OpenConfig) -> Changes {
         if self.generation != generation.number {
             self.generation = generation.number;
             self.refused.clear();
@@ -80,7 +80,7 @@ impl Watcher {
     }
 
     /// Whether a file changes at this time: the next look will tell. One that was refused counts with the bytes it had.
-    fn is_moving(&self, path: &Path, generation: &Generation, changes: &Changes) -> bool {
+    fn is_moving(&self, path: &Path, generation: &OpenConfig, changes: &Changes) -> bool {
         let known = generation.file(path).and_then(|(_, stamp)| stamp);
         let seen = self.seen.get(path).copied().flatten();
         let is_refused = self.refused.get(path) == Some(&seen);
@@ -88,7 +88,7 @@ impl Watcher {
     }
 
     /// Leaves of the changes what can be served by; gives what is wrong with the rest, where the log has not been told.
-    fn sift(&mut self, generation: &Generation, changes: &mut Changes) -> Vec<String> {
+    fn sift(&mut self, generation: &OpenConfig, changes: &mut Changes) -> Vec<String> {
         let mut faults = Vec::new();
         let has = |changes: &Changes, watch: &dyn Watch| {
             watch
@@ -136,7 +136,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// What a file would have with these changes.
-fn bytes(path: &Path, generation: &Generation, changes: &Changes) -> io::Result<Vec<u8>> {
+fn bytes(path: &Path, generation: &OpenConfig, changes: &Changes) -> io::Result<Vec<u8>> {
     match changes.0.get(path) {
         Some((_, Ok(bytes))) => Ok(bytes.clone()),
         Some((_, Err(error))) => Err(match error.raw_os_error() {

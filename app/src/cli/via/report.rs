@@ -74,17 +74,17 @@ struct Report<'a> {
     servers: Vec<String>,
     status: u8,
     seconds: f64,
-    to_server: Way,
-    to_client: Way,
+    to_server: DirectionReport,
+    to_client: DirectionReport,
     unread: u64,
     ignored: u64,
     uncaptured: u64,
-    late: Late,
+    late: LatenessReport,
     notes: &'a [String],
 }
 
 #[derive(Serialize)]
-struct Way {
+struct DirectionReport {
     packets: u64,
     bytes: u64,
     lost: u64,
@@ -94,7 +94,7 @@ struct Way {
 }
 
 #[derive(Serialize)]
-struct Late {
+struct LatenessReport {
     median_us: u128,
     p99_us: u128,
     worst_us: u128,
@@ -132,7 +132,7 @@ pub(super) fn json(
         unread: outcome.unread,
         ignored: counters.ignored,
         uncaptured: counters.uncaptured,
-        late: Late {
+        late: LatenessReport {
             median_us: lateness.median.as_micros(),
             p99_us: lateness.p99.as_micros(),
             worst_us: lateness.worst.as_micros(),
@@ -147,8 +147,8 @@ pub(super) fn json(
     text + "\n"
 }
 
-fn way(way: &WayCounters) -> Way {
-    Way {
+fn way(way: &WayCounters) -> DirectionReport {
+    DirectionReport {
         packets: way.packets,
         bytes: way.bytes,
         lost: way.lost,
