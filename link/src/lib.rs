@@ -17,11 +17,11 @@
 
 #![forbid(unsafe_code)]
 
-mod awake;
-mod chance;
+mod ack_delay;
+mod cpu_latency;
 mod forward;
-mod hold;
 mod options;
+mod packet_rng;
 mod pcap;
 mod pipe;
 mod quantity;
@@ -43,8 +43,10 @@ use sys::process;
 
 pub use options::{LOCALHOST_PORTS, Options};
 pub use quantity::{Loss, Rate};
-pub use record::{Counters, LATE, Lateness, Trace, TraceEntry, WayCounters, is_conclusive};
-pub use segment::{Direction, Fate, Flags, Flow, Segment};
+pub use record::{
+    Counters, DirectionCounters, LATE_THRESHOLD, Lateness, Trace, TraceEntry, is_conclusive,
+};
+pub use segment::{Direction, Flags, Flow, Segment, Verdict};
 pub use spec::{Spec, SpecError};
 
 /// Two networks, the delay between them, and the thread that makes it.
@@ -176,8 +178,8 @@ impl Link {
     }
 
     /// Drops the next segments with data that go in a direction.
-    pub fn lose(&self, direction: Direction, segments: u32) {
-        self.forwarder.lose(direction, segments);
+    pub fn drop_next(&self, direction: Direction, segments: u32) {
+        self.forwarder.drop_next(direction, segments);
     }
 
     /// How many packets did what, so far.

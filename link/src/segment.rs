@@ -28,7 +28,7 @@ impl Direction {
 
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Verdict {
     /// It was put into the other device.
     Delivered,
     /// It was an acknowledgement that a later segment of its flow made needless while it was held.

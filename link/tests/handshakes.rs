@@ -22,7 +22,7 @@ use rustls::compress::{BROTLI_DECOMPRESSOR, ZLIB_DECOMPRESSOR};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
 use support::available;
-use sweep::{LATE, median};
+use sweep::{LATE_THRESHOLD, median};
 use tls::Version::{Tls12, Tls13};
 use tls::chain::{Algorithm, Chain, Issuer};
 use tls::{client, decompressing};
@@ -214,7 +214,7 @@ impl Case {
             let _ = link.take_trace();
             let (kind, [begun, done, answered]) = self.shaken(link, server);
             assert_eq!(kind, Some(self.kind), "{} of {}", self.what, self.name);
-            if link.worst_between(begun, answered) > LATE {
+            if link.worst_between(begun, answered) > LATE_THRESHOLD {
                 continue;
             }
             let flight = link.take_trace().entries.into_iter().filter(|entry| {

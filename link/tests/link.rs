@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use firstbyte_tests::wait_until;
-use link::{Direction, Fate, Link, Options, Rate};
+use link::{Direction, Link, Options, Rate, Verdict};
 use round_trips::RoundTrips;
 use support::available;
 use sweep::median;
@@ -245,7 +245,7 @@ fn trace_has_every_packet_and_its_times() {
     let delivered = trace
         .entries
         .iter()
-        .filter(|entry| entry.fate == Fate::Delivered);
+        .filter(|entry| entry.verdict == Verdict::Delivered);
     let mut answers = delivered.clone().filter(|entry| {
         let with_data = entry
             .segment
@@ -262,7 +262,7 @@ fn trace_has_every_packet_and_its_times() {
     let superseded = trace
         .entries
         .iter()
-        .filter(|entry| entry.fate == Fate::Superseded);
+        .filter(|entry| entry.verdict == Verdict::Superseded);
     assert!(superseded.count() >= 2, "{trace:#?}");
 }
 

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use firstbyte_tests::wait_until;
-use link::{Direction, Fate, Link, Spec, WayCounters};
+use link::{Direction, DirectionCounters, Link, Spec, Verdict};
 use rustix::net::sockopt;
 use support::{available, is_strict};
 use sweep::median;
@@ -192,7 +192,7 @@ fn bulk(link: &Link, direction: Direction) {
     });
 }
 
-fn way(link: &Link, direction: Direction) -> WayCounters {
+fn way(link: &Link, direction: Direction) -> DirectionCounters {
     let counters = link.counters();
     match direction {
         Direction::ToServer => counters.to_server,
@@ -384,7 +384,7 @@ fn jitter_spreads_delays_and_keeps_the_order() {
     assert!(lost(&link, 1000).is_empty());
     let trace = link.take_trace();
     let delivered = trace.entries.iter();
-    let delivered = delivered.filter(|entry| entry.fate == Fate::Delivered);
+    let delivered = delivered.filter(|entry| entry.verdict == Verdict::Delivered);
     let delays: Vec<Duration> = delivered.map(|entry| entry.due - entry.came).collect();
     let (least, most) = (delays.iter().min(), delays.iter().max());
     assert!(

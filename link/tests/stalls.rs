@@ -46,7 +46,7 @@ const CLIENTS: usize = 20;
 const ATTEMPTS: usize = 3;
 
 /// How late the link may be for a response to be in time for sure.
-const LATE: Duration = Duration::from_millis(5);
+const LATE_THRESHOLD: Duration = Duration::from_millis(5);
 
 const CAUSES: [&str; 3] = ["delayed_ack", "retransmit", "window"];
 
@@ -237,7 +237,7 @@ fn lost_first_segments_are_stalls_with_that_cause() {
                     site.acked() == site.sampled()
                 });
                 site.expect("before a loss", [0, lost, 0]);
-                link.lose(Direction::ToClient, 1);
+                link.drop_next(Direction::ToClient, 1);
                 link.in_client(|| peer.request(size))
                     .expect("it is answered");
                 lost += 1;
@@ -316,7 +316,7 @@ fn responses_in_time_are_no_stalls() {
             return;
         }
         assert!(
-            late > LATE,
+            late > LATE_THRESHOLD,
             "{:?}, with the link late by {late:?}",
             site.stalls()
         );

@@ -253,7 +253,7 @@ struct OfLink<'a>(&'a Link);
 
 impl Judge for OfLink<'_> {
     fn are_void(&self, samples: &[(Instant, Instant)]) -> Vec<bool> {
-        self.0.are_void(samples, LATE)
+        self.0.are_void(samples, LATE_THRESHOLD)
     }
 
     fn is_conclusive(&self, samples: u64, void: u64) -> bool {
@@ -373,7 +373,7 @@ const NAME: &str = "bench";
 const SIGINT: i32 = 2;
 const SIGTERM: i32 = 15;
 /// A sample is void when the link delivered a packet later than this meanwhile.
-const LATE: Duration = Duration::from_millis(2);
+const LATE_THRESHOLD: Duration = Duration::from_millis(2);
 /// The exit status when nothing could be measured.
 const FAILED: u8 = 1;
 /// The exit status when a threshold is exceeded.

@@ -12,7 +12,7 @@
 //! Deliberately absent: other machines as the far end, which would need routes on this one.
 //! Source: pid_namespaces(7), user_namespaces(7); exit statuses as env(1) has them.
 
-mod cage;
+mod pid_namespace;
 pub mod run;
 
 use std::io;
@@ -71,7 +71,7 @@ pub fn enter(wanted: &Wanted, verb: impl FnOnce(io::Result<Inside>) -> u8) -> io
     let mut options = spec.options();
     let ports = ports.iter().map(|port| (*port, *port));
     options.localhost.extend(ports);
-    cage::run(|signals, rights| {
+    pid_namespace::run(|signals, rights| {
         let link = link(options, *far, rights);
         verb(link.map(|link| Inside {
             link,

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use rustix::event::Timespec;
 use sys::{exec, mount, namespace, process, signal};
 
-use super::{FAILED, Inside, cage};
+use super::{FAILED, Inside, pid_namespace};
 use crate::{Counters, Lateness, inside};
 
 /// What is to be run.
@@ -175,7 +175,7 @@ impl Ends<'_> {
                 self.notes.push(note.to_owned());
                 return Ok(());
             }
-            cage::wait(&self.at.signals, Timespec::try_from(LOOK).ok());
+            pid_namespace::wait(&self.at.signals, Timespec::try_from(LOOK).ok());
             let (ended, interrupted) = self.ended()?;
             if let Some(text) = ended {
                 let why = format!("the server \"{text}\" ended before it listened");
@@ -193,14 +193,14 @@ impl Ends<'_> {
         loop {
             while let Some(received) = self.at.signals.receive()? {
                 if received.signo != signal::CHLD {
-                    cage::pass(client, &received);
+                    pid_namespace::pass(client, &received);
                     continue;
                 }
                 if let Some(status) = self.reap(client) {
                     return Ok(status);
                 }
             }
-            cage::wait(&self.at.signals, None);
+            pid_namespace::wait(&self.at.signals, None);
         }
     }
 
@@ -209,10 +209,10 @@ impl Ends<'_> {
         let mut status = None;
         for (pid, exit) in process::reap() {
             if pid == client {
-                status = Some(cage::status(exit));
+                status = Some(pid_namespace::status(exit));
             } else if let Some(place) = self.servers.iter().position(|server| server.pid == pid) {
                 let Server { text, .. } = self.servers.swap_remove(place);
-                let status = cage::status(exit);
+                let status = pid_namespace::status(exit);
                 self.notes.push(format!(
                     "the server \"{text}\" ended with status {status} before the command did"
                 ));
@@ -241,7 +241,7 @@ impl Ends<'_> {
         let link = &self.at.link;
         let limit = Instant::now() + 2 * link.round_trip() + ENDING_MAX;
         while Instant::now() < limit && inside(&link.client, || sockets(&ENDING))? > 0 {
-            cage::wait(&self.at.signals, Timespec::try_from(LOOK).ok());
+            pid_namespace::wait(&self.at.signals, Timespec::try_from(LOOK).ok());
             let (_, interrupted) = self.ended()?;
             if interrupted {
                 break;
@@ -258,7 +258,7 @@ impl Ends<'_> {
         }
         let limit = Instant::now() + ENDING_MAX;
         while !self.servers.is_empty() && Instant::now() < limit {
-            cage::wait(&self.at.signals, Timespec::try_from(LOOK).ok());
+            pid_namespace::wait(&self.at.signals, Timespec::try_from(LOOK).ok());
             self.ended()?;
         }
         for server in &self.servers {

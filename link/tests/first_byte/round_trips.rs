@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use link::Link;
 
-use crate::sweep::LATE;
+use crate::sweep::LATE_THRESHOLD;
 
 /// The time something took over a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,7 +49,7 @@ impl RoundTrips {
         mut handshake: impl FnMut() -> T + Send,
     ) -> Option<(T, Self)> {
         let mut counted = (0..ATTEMPTS).map(|_| Self::of(link, &mut handshake));
-        counted.find(|(_, counted)| counted.link_late <= LATE)
+        counted.find(|(_, counted)| counted.link_late <= LATE_THRESHOLD)
     }
 
     /// The whole number it is, if it is near one.

@@ -133,7 +133,7 @@ impl Sample {
     /// Whether the link was on time for it.
     #[must_use]
     pub(crate) fn is_valid(&self) -> bool {
-        self.link_late <= LATE
+        self.link_late <= LATE_THRESHOLD
     }
 }
 
@@ -303,7 +303,7 @@ pub(crate) const MEDIAN_OVER: Duration = Duration::from_millis(2);
 /// 40 ms.
 pub(crate) const SAMPLE_OVER: Duration = Duration::from_millis(30);
 /// A sample is void when the link delivered a packet later than this meanwhile.
-pub(crate) const LATE: Duration = MEDIAN_OVER;
+pub(crate) const LATE_THRESHOLD: Duration = MEDIAN_OVER;
 
 /// Groups of fewer samples have no median worth judging.
 const GROUP_MIN: usize = 5;

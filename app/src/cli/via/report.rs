@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use link::via::Inside;
 use link::via::run::Outcome;
-use link::{LATE, WayCounters};
+use link::{DirectionCounters, LATE_THRESHOLD};
 use serde::Serialize;
 
 /// A few lines.
@@ -38,13 +38,13 @@ pub(super) fn text(inside: &Inside, outcome: &Outcome) -> String {
         shown(lateness.p99),
         shown(lateness.worst),
         lateness.late,
-        shown(LATE),
+        shown(LATE_THRESHOLD),
         lateness.remarks()
     ));
     text
 }
 
-fn way_text(name: &str, way: &WayCounters) -> String {
+fn way_text(name: &str, way: &DirectionCounters) -> String {
     let mut text = format!("{name}: {} packets, {} bytes", way.packets, way.bytes);
     for (number, what) in [
         (way.lost, "lost"),
@@ -136,7 +136,7 @@ pub(super) fn json(
             median_us: lateness.median.as_micros(),
             p99_us: lateness.p99.as_micros(),
             worst_us: lateness.worst.as_micros(),
-            limit_us: LATE.as_micros(),
+            limit_us: LATE_THRESHOLD.as_micros(),
             beyond_limit: lateness.late,
             waits_known: lateness.waits_known,
             cpus_awake: lateness.cpus_awake,
@@ -147,7 +147,7 @@ pub(super) fn json(
     text + "\n"
 }
 
-fn way(way: &WayCounters) -> DirectionReport {
+fn way(way: &DirectionCounters) -> DirectionReport {
     DirectionReport {
         packets: way.packets,
         bytes: way.bytes,

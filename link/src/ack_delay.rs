@@ -31,7 +31,7 @@ pub(crate) struct Released {
 
 /// The policy of one direction.
 #[derive(Debug)]
-pub(crate) struct Hold {
+pub(crate) struct AckDelay {
     time: Duration,
     flows: HashMap<Flow, FlowState>,
     /// When flows may have something to release, in order; what was superseded stays until its time.
@@ -44,11 +44,11 @@ struct FlowState {
     acknowledged: Option<u32>,
     /// The largest payload that went the other way.
     full_bytes: u32,
-    held: Option<Held>,
+    held: Option<DelayedAck>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct DelayedAck {
     packet: Vec<u8>,
     ack: u32,
     came: Instant,
@@ -65,7 +65,7 @@ enum Judgement {
     Waits,
 }
 
-impl Hold {
+impl AckDelay {
     pub(crate) fn new(time: Duration) -> Self {
         Self {
             time,
@@ -152,7 +152,7 @@ impl Hold {
         }
     }
 
-    /// When [`Hold::expire`] has something to do at the earliest.
+    /// When [`AckDelay::expire`] has something to do at the earliest.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.timers.front().map(|(due, _)| *due)
     }
@@ -197,7 +197,7 @@ impl FlowState {
     ) -> Option<Instant> {
         let before = self.held.as_ref().map(|held| held.until);
         self.supersede(packet.at, out);
-        self.held = Some(Held {
+        self.held = Some(DelayedAck {
             packet: packet.packet,
             ack,
             came: packet.came,
@@ -226,5 +226,5 @@ const FLOWS_MAX: usize = 4096;
 const FULL_SEGMENT_MIN_BYTES: u32 = 536;
 
 #[cfg(test)]
-#[path = "hold_tests.rs"]
+#[path = "ack_delay_tests.rs"]
 mod tests;

@@ -10,7 +10,7 @@ const HOLD: Duration = Duration::from_millis(200);
 
 /// A policy and what left it.
 struct World {
-    hold: Hold,
+    hold: AckDelay,
     start: Instant,
     out: Vec<Released>,
 }
@@ -19,7 +19,7 @@ impl World {
     /// A connection whose handshake is over: acknowledged up to 1000.
     fn new() -> Self {
         let mut world = Self {
-            hold: Hold::new(HOLD),
+            hold: AckDelay::new(HOLD),
             start: Instant::now(),
             out: Vec::new(),
         };

@@ -13,12 +13,12 @@ use crate::segment::Direction;
 
 /// The chance of one direction.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Chance {
+pub(crate) struct PacketRng {
     seed: u64,
     direction: u64,
 }
 
-impl Chance {
+impl PacketRng {
     pub(crate) fn new(seed: u64, direction: Direction) -> Self {
         let direction = match direction {
             Direction::ToServer => 0,
@@ -70,7 +70,7 @@ mod tests {
     }
 
     fn lost(seed: u64, direction: Direction, packets: u64, share: &str) -> Vec<u64> {
-        let chance = Chance::new(seed, direction);
+        let chance = PacketRng::new(seed, direction);
         let lost = (0..packets).filter(|number| chance.loses(*number, loss(share)));
         lost.collect()
     }
@@ -84,8 +84,8 @@ mod tests {
             9_817_491_932_198_370_423,
             4_593_380_528_125_082_431,
         ];
-        let to_server = Chance::new(1_234_567, Direction::ToServer);
-        let to_client = Chance::new(1_234_567, Direction::ToClient);
+        let to_server = PacketRng::new(1_234_567, Direction::ToServer);
+        let to_client = PacketRng::new(1_234_567, Direction::ToClient);
         let drawn = [
             to_server.draw(0, 0),
             to_server.draw(0, 1),
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn jitter_is_even_and_has_its_ends() {
-        let chance = Chance::new(3, Direction::ToServer);
+        let chance = PacketRng::new(3, Direction::ToServer);
         let jitter = Duration::from_millis(1);
         let drawn: Vec<Duration> = (0..100_000).map(|n| chance.wavers(n, jitter)).collect();
         assert!(drawn.iter().all(|time| *time <= 2 * jitter));

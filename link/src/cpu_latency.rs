@@ -11,11 +11,11 @@ use std::io::Write;
 /// As long as it is there no processor sleeps deeply: the kernel forgets the wish when the file is closed, however its
 /// process ends.
 #[derive(Debug)]
-pub(crate) struct Awake {
+pub(crate) struct CpuLatencyGuard {
     _file: File,
 }
 
-impl Awake {
+impl CpuLatencyGuard {
     /// Nothing where it is not allowed or not known.
     pub(crate) fn keep() -> Option<Self> {
         let mut file = OpenOptions::new().write(true).open(DEVICE).ok()?;
