@@ -29,12 +29,12 @@ const ASK: Module = Module {
 static ASKED: Mutex<Option<Sender<RemoteWaker>>> = Mutex::new(None);
 
 /// The exchange has waited.
-struct Asked;
+struct Waited;
 
 /// Answers when it is run again; there is no other end of its wait.
 fn ask(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
-    if x.guards.take::<Asked>().is_none() {
-        x.guards.push(Asked);
+    if x.guards.take::<Waited>().is_none() {
+        x.guards.push(Waited);
         let waker = x.waker(cx).remote();
         let asked = ASKED.lock().expect("nobody panics with it");
         let asked = asked.as_ref().expect("the test has begun");
@@ -47,11 +47,11 @@ fn ask(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
 }
 
 fn answered(client: &mut TcpStream) -> bool {
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     let mut piece = [0; 1024];
-    while !heard.ends_with(b"answer") {
+    while !received.ends_with(b"answer") {
         match client.read(&mut piece) {
-            Ok(n) if n > 0 => heard.extend_from_slice(&piece[..n]),
+            Ok(n) if n > 0 => received.extend_from_slice(&piece[..n]),
             _ => return false,
         }
     }

@@ -207,7 +207,7 @@ mod tests {
     }
 
     /// Takes stamps until the acknowledgement's.
-    fn stamps(served: &TcpStream) -> Vec<Stamp> {
+    fn timestamps(served: &TcpStream) -> Vec<Stamp> {
         let poller = Poller::new().expect("epoll");
         let mut events = Events::with_capacity(1);
         poller
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(&got, b"leadHTTP/1.1");
         // An answer carries the acknowledgement.
         client.write_all(b"x").expect("connected");
-        let all = stamps(&served);
+        let all = timestamps(&served);
         let passed: Vec<_> = all.iter().map(|stamp| stamp.passed).collect();
         assert_eq!(passed, [Passed::Left, Passed::Acked]);
         assert!(before <= all[0].wall_us && all[0].wall_us <= all[1].wall_us);

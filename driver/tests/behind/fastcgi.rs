@@ -100,7 +100,7 @@ pub(crate) fn encode(plan: &mut Plan, ask: &Ask, spoiled: bool, random: &mut Ran
             Fault::None
         }
     };
-    let mut said = Said::new(plan, ask);
+    let mut said = FastCgiScript::new(plan, ask);
     said.say(plan, random);
     let status = match fault {
         Fault::Status => random.within(1..5) as u8,
@@ -178,7 +178,7 @@ fn spoil_text(plan: &mut Plan, ask: &Ask, random: &mut Random) {
 }
 
 /// Records that have been said.
-struct Said {
+struct FastCgiScript {
     out: Vec<u8>,
     /// Where records begin.
     bounds: Vec<usize>,
@@ -189,7 +189,7 @@ struct Said {
     enough_bytes: Option<usize>,
 }
 
-impl Said {
+impl FastCgiScript {
     fn new(plan: &Plan, ask: &Ask) -> Self {
         let head = String::from_utf8_lossy(&plan.text[..plan.head_at]);
         let is_bare = ask.is_head() || matches!(plan.status, 204 | 304);

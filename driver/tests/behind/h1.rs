@@ -10,7 +10,7 @@ use super::verdict::{End, Got};
 pub(crate) struct Client {
     manner: Manner,
     book: Book,
-    asks: Vec<Asked>,
+    asks: Vec<SentRequest>,
     /// All that it has to say, and how much of that the wire has.
     out: Vec<u8>,
     pushed: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Client {
     bursts: bool,
 }
 
-struct Asked {
+struct SentRequest {
     ask: usize,
     start: usize,
     end: usize,
@@ -86,7 +86,7 @@ impl Client {
                 out.extend_from_slice(&asked.body);
             }
             let upgrade = asked.upgrade;
-            asks.push(Asked {
+            asks.push(SentRequest {
                 ask,
                 start,
                 end: out.len(),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use sim::Random;
 
 use super::plan::{After, Plan};
-use super::site::{LEAST_MS, PLACES, Place};
+use super::site::{LEAST_MS, LocationSpec, PLACES};
 use super::speaks::Speaks;
 
 /// What a client asks for.
@@ -29,7 +29,7 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
-    pub(crate) fn place(&self) -> &'static Place {
+    pub(crate) fn place(&self) -> &'static LocationSpec {
         &PLACES[self.place]
     }
 

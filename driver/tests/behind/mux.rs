@@ -112,7 +112,7 @@ pub(crate) struct Client<S> {
     streams: Vec<Stream>,
     out: Vec<u8>,
     pushed: usize,
-    heard: usize,
+    received: usize,
     answered: usize,
     closed: bool,
 }
@@ -144,7 +144,7 @@ impl<S: Speaks> Client<S> {
             streams: Vec::new(),
             out: Vec::new(),
             pushed: 0,
-            heard: 0,
+            received: 0,
             answered: 0,
             closed: false,
         };
@@ -344,8 +344,8 @@ impl<S: Speaks> Guest for Client<S> {
         if let Some(violation) = wire.violations.first() {
             return Err(violation.clone());
         }
-        self.speaker.receive(&wire.sent()[self.heard..]);
-        self.heard = wire.sent().len();
+        self.speaker.receive(&wire.sent()[self.received..]);
+        self.received = wire.sent().len();
         self.closed = wire.closed;
         // Its time for reading was over, which takes all streams along.
         let stuck = wire.closed && wire.fetched() < wire.sent().len();

@@ -43,14 +43,14 @@ pub(crate) struct Peer {
     window: i64,
     /// Settings that the server has acknowledged, and those it has not.
     settings: Settings,
-    told: VecDeque<Told>,
+    told: VecDeque<PendingSettings>,
     pings: VecDeque<[u8; 8]>,
     /// It has broken the protocol, which gets this code.
     sin: Option<u32>,
     /// What broke it was a connection window above the limit.
     overflows: bool,
     /// Bytes of the server that were heard.
-    heard: usize,
+    received: usize,
     decoder: Decoder,
     block: Option<Block>,
     /// What we may send on the connection, and on a new stream.
@@ -109,7 +109,7 @@ struct Settings {
 
 /// Settings on their way, and the highest stream before them.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct PendingSettings {
     settings: Settings,
     last: u32,
 }
@@ -203,7 +203,7 @@ impl Guest for Peer {
             pings: VecDeque::new(),
             sin: None,
             overflows: false,
-            heard: 0,
+            received: 0,
             decoder: Decoder::new(4096),
             block: None,
             their_window: i64::from(DEFAULT_WINDOW),

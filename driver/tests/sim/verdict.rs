@@ -2,11 +2,11 @@
 
 use sim::{ClosedBy, Link, Moment, Wire};
 
-use super::judge::{Court, Judge};
-use super::script::{Linger, Want};
+use super::judge::{Checker, Court};
+use super::script::{Expected, Linger};
 use super::site::{Note, notes_of};
 
-impl Judge {
+impl Checker {
     /// The server has closed: there must be a reason, and nothing may be missing.
     pub(super) fn close(
         &mut self,
@@ -24,7 +24,7 @@ impl Judge {
         self.expired = !in_time;
         let next = self.answered.len();
         let dropped =
-            !self.over && self.has_begun(wire, next) && self.requests[next].want == Want::Drop;
+            !self.over && self.has_begun(wire, next) && self.requests[next].want == Expected::Drop;
         let missing = !self.over
             && self.has_begun(wire, next)
             && !dropped
@@ -73,7 +73,7 @@ impl Judge {
     fn check_linger(&self, wire: &Wire) -> Result<(), String> {
         let last = self.answered.len() - 1;
         let more = match self.requests[last].want {
-            Want::Refused(_) | Want::BrokenBody => true,
+            Expected::Refused(_) | Expected::BrokenBody => true,
             _ => wire.taken() != self.starts[last + 1],
         };
         let must = match self.linger() {

@@ -27,9 +27,9 @@ use super::servers::pass as passed;
 use super::wakes::{ending, feeding};
 
 /// A connection of a client.
-pub(crate) struct Talk {
+pub(crate) struct TestConnection {
     pub(crate) world: World,
-    heard: usize,
+    received: usize,
     /// The client reads all that comes, after each turn.
     reads: bool,
     /// The error log.
@@ -67,7 +67,7 @@ pub(crate) fn logged() -> Vec<u16> {
     notes().iter().map(|note| note.status).collect()
 }
 
-impl Talk {
+impl TestConnection {
     /// With what is inside the block `server`; the client reads whatever comes.
     pub(crate) fn new(server: &str) -> Self {
         Self::with_room(server, 1 << 20, true)
@@ -78,7 +78,7 @@ impl Talk {
         Self::with_room(server, room, false)
     }
 
-    /// As [`Talk::new`], where SPDY is spoken as well.
+    /// As [`TestConnection::new`], where SPDY is spoken as well.
     pub(crate) fn spdy(server: &str) -> Self {
         Self::over(
             &format!("listen 127.0.0.1:8000 spdy; {server}"),
@@ -102,7 +102,7 @@ impl Talk {
         world.accept(wire, 0, peer);
         Self {
             world,
-            heard: 0,
+            received: 0,
             reads,
             log,
         }
@@ -144,18 +144,18 @@ impl Talk {
                 self.wire(|wire| wire.fetch(usize::MAX));
             }
             if !self.world.is_ready() {
-                return self.heard();
+                return self.received();
             }
         }
         panic!("turns go on without time");
     }
 
     /// What has come since this was asked.
-    pub(crate) fn heard(&mut self) -> Vec<u8> {
-        let from = self.heard;
-        let heard = self.wire(|wire| wire.sent()[from..].to_vec());
-        self.heard += heard.len();
-        heard
+    pub(crate) fn received(&mut self) -> Vec<u8> {
+        let from = self.received;
+        let received = self.wire(|wire| wire.sent()[from..].to_vec());
+        self.received += received.len();
+        received
     }
 
     /// From here on the client reads.
@@ -359,7 +359,7 @@ fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             return send(x, cx, None);
         }
         "late" => {
-            x.body_source = Some(Box::new(Late {
+            x.body_source = Some(Box::new(LateBody {
                 at_ms: cx.clock.mono_ms + number(1),
                 bytes: number(2) as usize,
             }));
@@ -399,12 +399,12 @@ impl BodyStage for Breaking {
 }
 
 /// A body that is made later.
-struct Late {
+struct LateBody {
     at_ms: u64,
     bytes: usize,
 }
 
-impl BodySource for Late {
+impl BodySource for LateBody {
     fn next(&mut self, cx: &mut Ctx<'_>) -> BodyRead {
         if cx.clock.mono_ms < self.at_ms {
             return BodyRead::Pending(Wait::until(self.at_ms));

@@ -343,10 +343,10 @@ impl Client {
 
     /// The body of the next response.
     pub(crate) fn answer(&mut self) -> String {
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         let mut piece = [0; 65536];
         loop {
-            let text = String::from_utf8_lossy(&heard);
+            let text = String::from_utf8_lossy(&received);
             if let Some((head, body)) = text.split_once("\r\n\r\n") {
                 let length = head.split("Content-Length: ").nth(1);
                 let length = length.and_then(|rest| rest.split("\r\n").next());
@@ -359,9 +359,9 @@ impl Client {
             assert!(
                 read > 0,
                 "closed after {:?}",
-                String::from_utf8_lossy(&heard)
+                String::from_utf8_lossy(&received)
             );
-            heard.extend_from_slice(&piece[..read]);
+            received.extend_from_slice(&piece[..read]);
         }
     }
 }
