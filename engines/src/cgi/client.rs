@@ -9,7 +9,7 @@ use crate::http::{BodyLength, Chunk, Fields, OutputQueue, ResponseHead};
 use crate::reassembly::ReassemblyBuffer;
 use std::collections::VecDeque;
 
-/// What a connection tells its driver.
+/// Event of a connection to a CGI-style server.
 pub type Event = client::Event<ProtocolError>;
 
 /// One connection in the client role.
@@ -32,7 +32,7 @@ pub struct Client {
     spares: Spares,
 }
 
-/// What is to be known of a request besides its parameters.
+/// Properties of a request besides its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestOptions {
     /// The length of the body.
@@ -54,7 +54,7 @@ impl Default for RequestOptions {
     }
 }
 
-/// What the next received byte belongs to.
+/// Part of the response that the next received byte belongs to.
 #[derive(Debug, PartialEq, Eq)]
 enum Receiving {
     /// Nothing has been asked.
@@ -285,7 +285,7 @@ impl Client {
         self.end_if_complete();
     }
 
-    /// As [`Self::data`], in memory that goes along.
+    /// Like [`Self::data`], but takes ownership of the buffer.
     fn own_data(&mut self, mut bytes: Vec<u8>) {
         bytes.truncate(self.count(bytes.len()));
         if !bytes.is_empty() {
@@ -295,7 +295,7 @@ impl Client {
         self.end_if_complete();
     }
 
-    /// How many of so many bytes belong to the body; they are taken from what is left of it.
+    /// Returns how many of `len` bytes belong to the body, and subtracts them from its remaining length.
     fn count(&mut self, len: usize) -> usize {
         let taken = match &mut self.receiving {
             Receiving::Length { left } => {

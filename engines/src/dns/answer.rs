@@ -1,4 +1,4 @@
-//! What a response says of the name that was asked for: its records, by way of its aliases.
+//! Evaluates a response for the queried name: its records, found by way of its aliases.
 //!
 //! Records of other names are passed over: a response cannot tell what was not asked.
 //!
@@ -13,16 +13,16 @@ use super::name::Name;
 use super::refused::Refused;
 use super::resolver::ALIASES_MAX;
 
-/// The part of an answer that one query brought.
+/// Answer to one query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct QueryAnswer {
-    /// What it says.
+    /// Data of the answer.
     pub(super) what: ResponseData,
     /// How long that may be kept, seconds.
     pub(super) ttl_s: u32,
 }
 
-/// What a response says.
+/// Data of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ResponseData {
     /// Nothing.

@@ -10,14 +10,14 @@ use super::name::Name;
 use super::settings::Settings;
 use super::slab::Key;
 
-/// What is asked: entries are found by it.
+/// Key of a question, by which entries are found.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Question {
     pub(super) name: Name,
     pub(super) kind: LookupKind,
 }
 
-/// What of a name is asked for.
+/// Type of lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LookupKind {
     Addresses,
@@ -59,13 +59,13 @@ pub(super) struct Asking {
     pub(super) hurried: bool,
     /// The servers that could not be reached, where that may end the question.
     pub(super) unreached: Vec<usize>,
-    /// Who waits; some may be gone.
+    /// Waiters; some may have been cancelled.
     pub(super) waiters: Vec<Key>,
     /// How many waiters there may be before those that are gone are taken out.
     pub(super) purge_at: usize,
     /// When to ask the next server.
     pub(super) resend_at_ms: u64,
-    /// What has been told so far.
+    /// Answers received so far.
     pub(super) so_far: SoFar,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Query {
     pub(super) stage: Stage,
 }
 
-/// Where a query is.
+/// State of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// It is in the queue of what is to be sent.
@@ -90,7 +90,7 @@ pub(super) enum Stage {
     Answered,
 }
 
-/// What the queries of one question have brought.
+/// Combined answers of the queries of one question.
 #[derive(Debug, Default)]
 pub(super) struct SoFar {
     failure: Option<Failure>,
@@ -99,14 +99,14 @@ pub(super) struct SoFar {
     ttl_s: Option<u32>,
 }
 
-/// What a question came to.
+/// Result of a question.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Failed(Failure),
     Found(Cached, u32),
 }
 
-/// A question that is answered.
+/// Cache entry of an answered question.
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) answer: Rc<Cached>,
@@ -115,7 +115,7 @@ pub(super) struct Kept {
     pub(super) used_ms: u64,
 }
 
-/// An answer as it is kept.
+/// A cached answer.
 #[derive(Debug)]
 pub(super) enum Cached {
     Alias(Name),
@@ -165,7 +165,7 @@ impl Asking {
         })
     }
 
-    /// Takes what one query was answered; gives what the question came to once all are answered.
+    /// Adds the answer of one query; returns the question's result once all queries are answered.
     pub(super) fn answered(
         &mut self,
         query: usize,

@@ -1,6 +1,6 @@
-//! The resolver: who waits for which question, which question waits for which server, what is kept.
+//! The resolver: waiters by question, questions by server, cached answers.
 //!
-//! The contract is at the top of the module. What a message changes is in `settle`.
+//! The contract is at the top of the module. The effects of a message are in `settle`.
 
 use core::net::IpAddr;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -87,7 +87,7 @@ impl Resolver {
         key
     }
 
-    /// Takes a question back; nothing is told of it any more. A key whose event has been told does nothing.
+    /// Cancels a question; no event of it follows. A key whose event has been returned does nothing.
     pub fn cancel(&mut self, key: Key) {
         let Some(waiter) = self.waiters.remove(key) else {
             self.events.retain(|event| event.key() != key);
@@ -115,7 +115,7 @@ impl Resolver {
     }
 
     /// Writes the next query to `out`, in place of what it has, and says where it goes. Over TCP its length is before
-    /// it. `id` is a random number that nobody can guess, new for each call.
+    /// it. `id` is an unpredictable random number, new for each call.
     pub fn transmit(&mut self, id: u16, out: &mut Vec<u8>) -> Option<Route> {
         while let Some((key, index)) = self.sends.pop_front() {
             let Some(entry) = self.entries.get_mut(key) else {
@@ -270,7 +270,7 @@ impl Resolver {
         }
     }
 
-    /// The question a waiter has after an alias; `None` if it has followed too many and is told so.
+    /// Question of a waiter after an alias; `None` if it has followed too many, which is reported to it.
     pub(super) fn follow(
         &mut self,
         now_ms: u64,
@@ -296,7 +296,7 @@ impl Resolver {
         }
     }
 
-    /// Begins to ask for what nobody asks for yet.
+    /// Starts the queries of a question that has no entry yet.
     fn start(&mut self, now_ms: u64, key: Key, question: Question) {
         if self.asking >= ASKED_MAX {
             return self.fail(now_ms, key, Failure::TooMany);
@@ -351,7 +351,7 @@ impl Resolver {
         self.send_again(now_ms, key, |query| query.stage == Stage::Sent);
     }
 
-    /// Queues queries that were sent before and gives them time anew.
+    /// Queues queries that were sent before again, with a new time limit.
     pub(super) fn send_again(&mut self, now_ms: u64, key: Key, which: impl Fn(&Query) -> bool) {
         let at = now_ms.saturating_add(self.settings.resend_ms);
         let Some(asking) = self.entries.get_mut(key).and_then(Entry::asking_mut) else {
@@ -368,7 +368,7 @@ impl Resolver {
         self.timers.insert((at, Timer::Entry(key)));
     }
 
-    /// Drops an entry; whoever waits for it has been told or moved before.
+    /// Drops an entry, whose waiters have been notified or moved before.
     pub(super) fn remove_entry(&mut self, key: Key) {
         let Some(entry) = self.entries.remove(key) else {
             return;
@@ -390,7 +390,7 @@ impl Resolver {
         }
     }
 
-    /// Drops answers that nobody has used for a while: two each time, so that no call pays for many.
+    /// Drops answers unused for a while: two each time, so that no call pays for many.
     fn forget_unused(&mut self, now_ms: u64) {
         for _ in 0..2 {
             match self.kept.first().copied() {

@@ -1,4 +1,4 @@
-//! What answers change: queries that are settled, waiters that are told, answers that are kept.
+//! Effects of answers: queries settled, waiters notified, answers cached.
 
 use std::rc::Rc;
 
@@ -183,7 +183,7 @@ impl Resolver {
         question
     }
 
-    /// Gives a waiter what is held for its question; `again` if others had it before.
+    /// Delivers a cached answer to a waiter; `again` if others had it before.
     pub(super) fn give(
         &mut self,
         now_ms: u64,

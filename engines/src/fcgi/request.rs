@@ -8,7 +8,7 @@ use crate::cgi;
 use crate::client::SendError;
 use crate::http::{BodyLength, Chunk, Fields};
 
-/// What is to be known of a request besides its parameters.
+/// Properties of a request besides its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestOptions {
     /// Most bytes of a response head.
@@ -20,7 +20,7 @@ pub struct RequestOptions {
 }
 
 impl Client {
-    /// Sends a request with these parameters, in their order and as they are. Gives its number. A body follows by
+    /// Sends a request with these parameters, in their order and as they are. Returns its number. A body follows by
     /// [`Self::send`] and [`Self::end`].
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl Client {
         Ok(self.stream)
     }
 
-    /// Sends a piece of the request's body. What exceeds the length that was announced is dropped, and ends the connection
+    /// Sends a piece of the request's body. Data beyond the length that was announced is dropped, and ends the connection
     /// after the response.
     pub fn send(&mut self, mut chunk: Chunk) {
         let len = chunk.len();
@@ -167,7 +167,7 @@ fn encode(params: &Fields, out: &mut Vec<u8>) -> Result<(), SendError> {
     Ok(())
 }
 
-/// Begins a PARAMS record; gives where its content begins.
+/// Begins a PARAMS record; returns where its content begins.
 fn open(out: &mut Vec<u8>) -> usize {
     out.extend_from_slice(&[0; HEADER_BYTES]);
     out.len()

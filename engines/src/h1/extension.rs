@@ -1,7 +1,7 @@
 //! Chunk extensions: checked against their grammar, counted, and dropped.
 //!
-//! Nobody uses them, but every byte of them is a byte two readers may disagree
-//! about, and an unbounded extension is work for nothing.
+//! They are unused in practice, but two readers may disagree about every byte of them,
+//! and an unbounded extension is wasted work.
 //! Source: RFC 9112 section 7.1.1; white space alone after the size is let
 //! through, as nginx does.
 
@@ -14,7 +14,7 @@ pub(super) struct Extension {
     bytes: usize,
 }
 
-/// What was read last.
+/// Last byte class that was read.
 #[derive(Clone, Copy, Debug)]
 enum Last {
     /// The size, a quoted value, or white space after a value.
@@ -38,7 +38,7 @@ impl Extension {
         }
     }
 
-    /// Takes one byte and gives whether it is the CR that ends the line.
+    /// Takes one byte and returns whether it is the CR that ends the line.
     ///
     /// # Errors
     /// `BadChunk` for a byte that cannot come here, `ChunkExtensionTooLong`

@@ -27,7 +27,7 @@ pub(super) struct HeadParser {
     framing: Framing,
 }
 
-/// What the next line is.
+/// Kind of line that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Line ends before the request line do not count, but they have been seen.
@@ -37,7 +37,7 @@ enum Stage {
     Fields,
 }
 
-/// What [`HeadParser::advance`] found.
+/// Result of [`HeadParser::advance`].
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     /// The head is not complete; the bytes not consumed are needed again.
@@ -66,7 +66,7 @@ impl HeadParser {
         self.stage == Stage::FieldLine { skipped: false } && self.searched == 0
     }
 
-    /// Swaps the head with `spare`, which gives the memory for the next one, and starts over.
+    /// Swaps the head with `spare`, which provides the memory for the next one, and starts over.
     pub(super) fn take(&mut self, spare: &mut RequestHead, settings: &Settings) {
         spare.clear();
         spare.version = FIRST_VERSION;
@@ -93,7 +93,7 @@ impl HeadParser {
     }
 
     /// Parses the lines at the start of `input`, which begins with the bytes
-    /// not consumed before. Gives how many bytes are consumed.
+    /// not consumed before. Returns how many bytes are consumed.
     pub(super) fn advance(&mut self, input: &[u8], settings: &Settings) -> (usize, Progress) {
         let start = self.skip_line_ends(input);
         let mut at = start;
@@ -208,7 +208,7 @@ impl HeadParser {
         }
     }
 
-    /// Takes one line, whose first byte will be at `offset` in the arena. Gives
+    /// Takes one line, whose first byte will be at `offset` in the arena. Returns
     /// whether the head is complete.
     #[inline]
     fn line(&mut self, line: &[u8], offset: usize, settings: &Settings) -> Result<bool, Fault> {
@@ -301,7 +301,7 @@ impl HeadParser {
         Ok(false)
     }
 
-    /// What a known field means for the connection, and whether it may be here.
+    /// Applies a known field to the connection, and checks whether it may occur here.
     fn known_field(&mut self, id: FieldId, value: &[u8]) -> Result<(), Fault> {
         let repeated = self.seen & id.bit() != 0;
         self.seen |= id.bit();

@@ -9,7 +9,7 @@ use super::Settings;
 use crate::http::Fault;
 use std::ops::Range;
 
-/// What a line of a header or trailer section is.
+/// A parsed line of a header or trailer section.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FieldLine {
     /// The empty line: the section is complete.

@@ -29,7 +29,7 @@ impl TrailerReader {
         }
     }
 
-    /// Reads at most one line, puts its field into `fields`, and gives the
+    /// Reads at most one line, puts its field into `fields`, and returns the
     /// bytes used and whether the section is complete.
     pub(super) fn read(
         &mut self,
@@ -57,7 +57,7 @@ impl TrailerReader {
         Ok((used, done))
     }
 
-    /// Takes one line; gives whether it is the empty one that ends the section.
+    /// Takes one line; returns whether it is the empty one that ends the section.
     fn take_line(
         &mut self,
         line: &[u8],

@@ -83,7 +83,7 @@ impl Conn {
         }
     }
 
-    /// HEADERS, and CONTINUATION where one frame is too small; gives the bytes of all of them.
+    /// HEADERS, and CONTINUATION where one frame is too small; returns the bytes of all of them.
     pub(super) fn put_block(&mut self, id: u32, block: Vec<u8>, end_stream: bool) -> u64 {
         let before = self.out.len();
         let most = self.protocol.frame_bytes;

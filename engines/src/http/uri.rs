@@ -12,7 +12,7 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadUri;
 
-/// What [`normalize`] found besides the path.
+/// Result of [`normalize`] besides the path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParsedTarget {
     /// The query in the target, after '?' and before '#'; may be empty.
@@ -208,7 +208,7 @@ impl Resolver<'_> {
     }
 }
 
-/// What the path ends with when a parent segment is complete.
+/// End of the path when a parent segment is complete.
 const PARENT: &[u8] = b"/..";
 
 /// The bytes that the fast path looks at; NUL never gets through.

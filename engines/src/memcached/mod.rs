@@ -5,14 +5,14 @@
 //!                      END\r\n                                        there is no such key
 //! ```
 //!
-//! A value is told as a response of HTTP: status 200 with `Content-Length`, and the flags as they were sent in the field
+//! A value is reported as an HTTP response: status 200 with `Content-Length`, and the flags as they were sent in the field
 //! `Flags`. Without one the status is 404. The value is as long as its line says; where something else than END follows it,
 //! that is a note, and the connection is of no further use.
 //!
 //! Further requests can be pipelined behind the first, until a byte of an answer has come. Answers come in the order of the
-//! requests, and nothing but the lengths that the server tells divides them: so an answer with others behind it is withheld
-//! until its END is there, and whatever else the server sends ends the connection without a byte of that answer being told.
-//! Such a value has at most [`PIPELINED_VALUE_BYTES`]. The last one has nothing behind it and is told as it comes.
+//! requests, and nothing but the lengths that the server sends divides them: so an answer with others behind it is withheld
+//! until its END is there, and any other input ends the connection before a byte of that answer is reported.
+//! Such a value has at most [`PIPELINED_VALUE_BYTES`]. The last one has nothing behind it and is reported as it comes.
 //!
 //! Absent: every other command, a `get` of several keys, whose answer does not say which of them were not found in which
 //! order, and the binary protocol.
@@ -32,7 +32,7 @@ use crate::http::{BodyLength, FieldId, OutputQueue, ResponseHead, parse_length};
 use crate::reassembly::ReassemblyBuffer;
 pub use protocol_error::ProtocolError;
 
-/// What a client of memcached tells its driver.
+/// Event of a memcached client.
 pub type Event = client::Event<ProtocolError>;
 
 /// One connection to a memcached server in the client role.
@@ -55,13 +55,13 @@ pub struct Client {
     stream: u32,
     body_bytes: u64,
     events: VecDeque<Event>,
-    /// How many of the last events are not told yet.
+    /// Number of the last events that are withheld.
     withheld: usize,
     out: OutputQueue,
     spares: Spares,
 }
 
-/// What the next received byte belongs to.
+/// Part of the answer that the next received byte belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Receiving {
     /// Nothing has been asked.
@@ -71,7 +71,7 @@ enum Receiving {
     Value {
         left: u64,
     },
-    /// What follows a value, of which so many bytes have come.
+    /// The text that follows a value, of which this many bytes have come.
     Trailer {
         at: usize,
     },
@@ -81,7 +81,7 @@ enum Receiving {
     Over,
 }
 
-/// What a line says.
+/// A parsed line of a reply.
 #[derive(Debug, PartialEq, Eq)]
 enum ReplyLine<'a> {
     NotFound,
@@ -148,7 +148,7 @@ impl Client {
         self.has_answer
     }
 
-    /// Gives all that was asked up, and with it the connection.
+    /// Abandons all requests, and with them the connection.
     pub fn cancel(&mut self) {
         if self.receiving != Receiving::Idle {
             self.close();
@@ -217,7 +217,7 @@ impl Client {
         }
     }
 
-    /// Consumes bytes; gives how many. What is left is a part of a line, or with `only_line` all behind it.
+    /// Consumes bytes; returns how many. The rest is a part of a line, or with `only_line` all behind it.
     fn advance(&mut self, input: &[u8], only_line: bool) -> Result<usize, ProtocolError> {
         let mut at = 0;
         while at < input.len() {
@@ -245,7 +245,7 @@ impl Client {
         Ok(at)
     }
 
-    /// As [`Self::advance`], but all of a buffer, which may be given away.
+    /// Consumes a whole buffer like [`Self::advance`], but may keep its memory.
     fn advance_buffer(&mut self, buffer: &mut Vec<u8>) -> Result<(), ProtocolError> {
         let from = self.advance(buffer, true)?;
         let Receiving::Value { left } = self.receiving else {
@@ -260,7 +260,7 @@ impl Client {
         self.advance(&behind, false).map(drop)
     }
 
-    /// Takes the line at the start of `input`, if it is there to its end; gives how long it is.
+    /// Takes the line at the start of `input`, if it is there to its end; returns how long it is.
     fn line(&mut self, input: &[u8]) -> Result<Option<usize>, ProtocolError> {
         let within = &input[..input.len().min(self.line_bytes)];
         let Some(lf) = memchr::memchr(b'\n', within) else {
@@ -309,7 +309,7 @@ impl Client {
         Ok(Some(lf + 1))
     }
 
-    /// Compares what follows a value; gives how many bytes it took.
+    /// Compares what follows a value; returns how many bytes it took.
     fn trailer(&mut self, at: usize, input: &[u8]) -> Result<usize, ProtocolError> {
         let expected = &TRAILER[at..];
         let used = expected.len().min(input.len());
@@ -337,7 +337,7 @@ impl Client {
         }
     }
 
-    /// The value is whole by its length, though nobody says so: with others behind it, it may have bytes of theirs.
+    /// The value is complete by its length alone: with others behind it, it may contain bytes of theirs.
     fn end_without_trailer(&mut self) -> Result<(), ProtocolError> {
         if self.is_followed() {
             return Err(ProtocolError::Trailer);
@@ -362,7 +362,7 @@ impl Client {
         self.count(bytes.len());
     }
 
-    /// Keeps an event, which is not told before the end of its answer where others wait behind it.
+    /// Queues an event, which is withheld until the end of its answer where others wait behind it.
     fn withhold(&mut self, event: Event) {
         self.events.push_back(event);
         self.withheld += usize::from(self.is_followed());
@@ -469,7 +469,7 @@ fn parse<'a>(line: &'a [u8], key: &[u8]) -> Result<ReplyLine<'a>, ProtocolError>
     }
 }
 
-/// How long the answer with this head is on the wire, with a line before its value of so many bytes.
+/// How long the answer with this head is on the wire, with a line before its value of this many bytes.
 #[must_use]
 pub fn answer_bytes(head: &ResponseHead, line_bytes: u64) -> u64 {
     match head.body {
@@ -488,5 +488,5 @@ pub const PIPELINED_VALUE_BYTES: u64 = 16 << 10;
 pub const KEY_BYTES: usize = 250;
 /// The field with the flags of a value, as they were sent.
 pub const FLAGS_FIELD: &[u8] = b"Flags";
-/// What follows a value.
+/// Text that follows a value.
 const TRAILER: &[u8] = b"\r\nEND\r\n";

@@ -6,7 +6,7 @@ use super::{Client, KEY_BYTES, PIPELINE_MAX, Receiving};
 use crate::client::SendError;
 
 impl Client {
-    /// Asks for the value of a key. Gives the number of the request.
+    /// Requests the value of a key; returns the number of the request.
     ///
     /// # Errors
     /// The connection cannot take it, or the key is empty or has a blank or a control, by which it would be another command.
@@ -24,11 +24,11 @@ impl Client {
         Ok(self.stream)
     }
 
-    /// Asks for the value of a further key on a connection that has answered nothing since [`Self::request`]. Gives the
+    /// Asks for the value of a further key on a connection that has answered nothing since [`Self::request`]; returns the
     /// number of the request.
     ///
     /// # Errors
-    /// As [`Self::request`]; the connection cannot take it either where nothing is asked, where a byte of an answer has come,
+    /// Those of [`Self::request`]; the connection is also busy where no request is open, where a byte of an answer has come,
     /// where [`PIPELINE_MAX`] requests wait, or where a key has more than [`KEY_BYTES`], which servers answer in ways of
     /// their own.
     pub fn pipeline(&mut self, key: &[u8]) -> Result<u32, SendError> {

@@ -58,7 +58,7 @@ fn story(client: &mut Client) -> String {
     lines.join("\n")
 }
 
-/// What the server's bytes mean, whole, byte by byte and in buffers; and whether the connection can be used again.
+/// Events of the server's bytes, whole, byte by byte and in buffers; and whether the connection can be used again.
 fn told(key: &str, bytes: &[u8]) -> (String, bool) {
     let mut whole = asked(key);
     whole.receive(bytes);

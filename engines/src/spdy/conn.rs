@@ -17,24 +17,24 @@ use crate::mux::server::{self, Protocol};
 /// One SPDY/3.1 connection in the server role.
 pub type Conn = server::Conn<SpdyServer>;
 
-/// What a server of SPDY has of its own.
+/// State of a server that only SPDY has.
 #[derive(Debug)]
 pub struct SpdyServer {
     pub(super) settings: Rc<Settings>,
     part: Part,
     pub(super) inflater: Inflater,
     pub(super) deflater: Deflater,
-    /// The header block that is under way is to be dropped.
+    /// The header block that is in progress is to be dropped.
     pub(super) block_given_up: bool,
     /// Memory for the text of header blocks of requests.
     pub(super) inflated: Vec<u8>,
-    /// What was found out about the last request's block.
+    /// Roles of the pairs in the last request's block.
     pub(super) known: Known,
     /// Memory for the text of header blocks of responses.
     pub(super) writer: Writer,
 }
 
-/// What the next bytes are.
+/// Part of a frame that the next bytes belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// The head of a frame, and all of it if it is a control frame.
@@ -89,7 +89,7 @@ impl Conn {
         self.put_grant(0, MAX_WINDOW - u64::from(DEFAULT_WINDOW));
     }
 
-    /// Whether the connection holds memory that [`Self::rest`] gives back.
+    /// Whether the connection holds memory that [`Self::shrink`] releases.
     #[must_use]
     pub fn can_shrink(&self) -> bool {
         self.protocol.inflater.holds_spare_memory()
@@ -97,7 +97,7 @@ impl Conn {
             || !self.protocol.known.is_empty()
     }
 
-    /// Gives back what compression needs, which is large and made anew by the next header block, and what is remembered of
+    /// Releases the state of compression, which is large and made anew by the next header block, and the cache of
     /// the last heads. For connections on which nothing has happened for a while.
     pub fn shrink(&mut self) {
         self.protocol.inflater.shrink();
@@ -124,7 +124,7 @@ impl Conn {
         is_syn.then_some(id & frame::MAX_STREAM)
     }
 
-    /// Ends the connection: requests that are under way are served. SPDY has no way to find out which others are on their
+    /// Ends the connection: requests that are in progress are served. SPDY has no way to find out which others are on their
     /// way; a client sends them again elsewhere.
     pub fn drain(&mut self) {
         self.end();
@@ -141,7 +141,7 @@ impl Protocol for SpdyServer {
     const HEAD_BYTES: usize = HEAD_BYTES;
     const FLOW_CONTROL_ERROR: u32 = error::FLOW_CONTROL_ERROR;
 
-    /// Takes whole control frames, and data in pieces that do not depend on how it comes; gives how many bytes they were.
+    /// Takes whole control frames, and data in pieces that do not depend on how it comes; returns how many bytes they were.
     fn frames(conn: &mut Conn, input: &[u8]) -> Result<usize, ProtocolError> {
         let mut at = 0;
         loop {

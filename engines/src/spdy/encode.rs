@@ -45,7 +45,7 @@ impl Conn {
         }
     }
 
-    /// A control frame with the header block that was written; gives its bytes.
+    /// A control frame with the header block that was written; returns its bytes.
     pub(super) fn put_block(&mut self, id: u32, kind: u16, fin: bool) -> u64 {
         let before = self.out.len();
         let flags = if fin { frame::FIN } else { 0 };

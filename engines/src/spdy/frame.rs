@@ -9,7 +9,7 @@ pub struct FrameHead {
     pub(super) len: usize,
 }
 
-/// What a frame is.
+/// Kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrameKind {
     /// Data of this stream.

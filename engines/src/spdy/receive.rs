@@ -1,5 +1,5 @@
-//! What the frames of the peer do: which is whose, request bodies, and the end of streams. SYN_STREAM is in `syn`, what
-//! steers the connection in `control`.
+//! Handles frames of the peer: dispatch, request bodies, the end of streams. SYN_STREAM is in `syn`, frames
+//! about the connection are in `control`.
 //!
 //! Source: draft-mbelshe-httpbis-spdy-00 sections 2.2, 2.3, 2.4, 2.6.3.
 

@@ -1,4 +1,4 @@
-//! What is thought of clients' certificates, in OpenSSL's words.
+//! Verification of clients' certificates, in OpenSSL's words.
 
 mod pair;
 

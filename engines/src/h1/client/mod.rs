@@ -11,7 +11,7 @@
 //! A response may end before its request has. The connection is then of no further use, unless the rest of the request is
 //! sent all the same. Bytes behind a response leave it whole, and end the connection.
 //!
-//! A tunnel has two ends: the server's is told as the end of the exchange, ours is [`Client::end`]. Either goes on when the
+//! A tunnel has two ends: the server's is reported as the end of the exchange, ours is [`Client::end`]. Either goes on when the
 //! other has ended.
 //!
 //! Absent: HTTP/0.9, pipelining.
@@ -35,7 +35,7 @@ pub use protocol_error::ProtocolError;
 use request::RequestInfo;
 pub use request::RequestOptions;
 
-/// What a client of HTTP/1 tells its driver.
+/// Event of an HTTP/1 client.
 pub type Event = client::Event<ProtocolError>;
 
 /// One HTTP/1 connection in the client role.
@@ -50,7 +50,7 @@ pub struct Client {
     receiving: Receiving,
     sending: Sending,
     request_info: RequestInfo,
-    /// Number of the exchange that is under way, or of the last one.
+    /// Number of the exchange that is in progress, or of the last one.
     stream: u32,
     /// The connection may be used for another exchange.
     keep: bool,
@@ -58,7 +58,7 @@ pub struct Client {
     interim: u32,
     body_bytes: u64,
     sent_bytes: u64,
-    /// What bytes that come while nothing is asked are.
+    /// Treatment of bytes received while no request is open.
     surplus: ProtocolError,
     events: VecDeque<Event>,
     out: OutputQueue,
@@ -66,7 +66,7 @@ pub struct Client {
     scratch: Vec<u8>,
 }
 
-/// What the next received byte belongs to.
+/// Part of the message that the next received byte belongs to.
 #[derive(Debug)]
 enum Receiving {
     /// Nothing has been asked.
@@ -95,7 +95,7 @@ enum Sending {
     Ended,
 }
 
-/// What the Connection fields of a head say (RFC 9112 section 9.3).
+/// Options of the Connection fields of a head (RFC 9112 section 9.3).
 #[derive(Clone, Copy, Debug, Default)]
 struct ConnectionOptions {
     close: bool,
@@ -198,7 +198,7 @@ impl Client {
         self.has_answer
     }
 
-    /// Gives the exchange up, and with it the connection.
+    /// Abandons the exchange, and with it the connection.
     pub fn cancel(&mut self) {
         if !matches!(self.receiving, Receiving::Idle) || self.sending != Sending::Ended {
             self.close();

@@ -61,7 +61,7 @@ impl Client {
         self.has_answer |= !input.is_empty() && matches!(self.receiving, Receiving::Head);
     }
 
-    /// Consumes bytes; gives how many. What is left is a part of a head.
+    /// Consumes bytes; returns how many. The rest is a part of a head.
     fn advance(&mut self, input: &[u8]) -> Result<usize, ProtocolError> {
         let mut at = self.advance_heads(input)?;
         while at < input.len() {
@@ -96,7 +96,7 @@ impl Client {
         Ok(at)
     }
 
-    /// Consumes the heads at the start of the input; gives how many bytes.
+    /// Consumes the heads at the start of the input; returns how many bytes.
     fn advance_heads(&mut self, input: &[u8]) -> Result<usize, ProtocolError> {
         let mut at = 0;
         while at < input.len() && matches!(self.receiving, Receiving::Head) {
@@ -112,7 +112,7 @@ impl Client {
         Ok(at)
     }
 
-    /// As [`Self::advance`], but all of a buffer, which may be given away.
+    /// Consumes a whole buffer like [`Self::advance`], but may keep its memory.
     fn advance_buffer(&mut self, buffer: &mut Vec<u8>) -> Result<(), ProtocolError> {
         let from = self.advance_heads(buffer)?;
         let body_bytes = (buffer.len() - from) as u64;
@@ -228,7 +228,7 @@ impl Client {
         }
     }
 
-    /// Bytes of a body in memory of their own, which is kept where nobody is told of them.
+    /// Bytes of a body in an owned buffer, whose memory is kept where they are not reported.
     fn own_data(&mut self, mut bytes: Vec<u8>) {
         self.body_bytes += bytes.len() as u64;
         if !bytes.is_empty() && self.bodies == Bodies::Delivered {

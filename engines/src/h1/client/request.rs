@@ -11,7 +11,7 @@ use super::{Client, ConnectionOptions, Receiving, Sending};
 use crate::client::{SendError, is_sendable};
 use crate::http::{BodyLength, Chunk, FieldId, Fields, Method, Version, is_token};
 
-/// What is to be known of a request besides its fields.
+/// Properties of a request besides its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestOptions {
     /// The request line names HTTP/1.0.
@@ -37,7 +37,7 @@ impl Default for RequestOptions {
     }
 }
 
-/// What the response needs to know about its request.
+/// Properties of a request that framing its response depends on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RequestInfo {
     pub(super) is_head: bool,
@@ -47,7 +47,7 @@ pub(super) struct RequestInfo {
     pub(super) keep: bool,
 }
 
-/// Appends a request head; gives what is to be known of it, and how its body is sent.
+/// Appends a request head; returns its properties and how its body is sent.
 fn encode<'a>(
     fields: impl Iterator<Item = (FieldId, &'a [u8], &'a [u8])>,
     options: RequestOptions,
@@ -174,7 +174,7 @@ fn field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
 }
 
 impl Client {
-    /// Sends a request head with these fields, `:method` and `:path` first, the others as they are and in their order. Gives
+    /// Sends a request head with these fields, `:method` and `:path` first, the others as they are and in their order. Returns
     /// its number. A body follows by [`Self::send`] and [`Self::end`].
     ///
     /// # Errors
@@ -189,10 +189,10 @@ impl Client {
         self.begin_request(fields, options)
     }
 
-    /// As [`Self::request`], of fields whose numbers are those of their names.
+    /// Sends a request like [`Self::request`], with fields whose numbers are those of their names.
     ///
     /// # Errors
-    /// As [`Self::request`].
+    /// Those of [`Self::request`].
     pub fn request_fields(
         &mut self,
         fields: &Fields,
@@ -233,7 +233,7 @@ impl Client {
         Ok(self.stream)
     }
 
-    /// Sends a piece of the request's body, or of a tunnel. What exceeds the length that was announced is dropped, and ends
+    /// Sends a piece of the request's body, or of a tunnel. Data beyond the announced length is dropped, and ends
     /// the connection after the response.
     pub fn send(&mut self, mut chunk: Chunk) {
         let len = chunk.len();

@@ -12,7 +12,7 @@ use crate::mux::client::Protocol;
 
 impl Client {
     /// Opens a stream with these fields, `:method`, `:scheme`, `:authority` and `:path` first, names in lower case, and
-    /// gives its number. With `ended` the request has no body.
+    /// returns its number. With `ended` the request has no body.
     ///
     /// # Errors
     /// The connection cannot take it, and nothing has been sent; or a field cannot be sent: then a stream was begun and reset,

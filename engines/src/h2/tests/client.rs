@@ -86,7 +86,7 @@ fn request(
     client.request(fields, ended)
 }
 
-/// The events so far as lines; bytes of bodies are told as consumed.
+/// The events so far as lines; bytes of bodies are consumed.
 fn events(client: &mut Client) -> Vec<String> {
     let mut lines = Vec::new();
     while let Some(event) = client.event() {

@@ -13,7 +13,7 @@ fn asked_all(keys: &[&str]) -> Client {
     client
 }
 
-/// What each request was told: events by the number of its request, and what was wrong with the connection.
+/// Events by the number of their request, and the error of the connection.
 fn told_each(client: &mut Client) -> Vec<(u32, String)> {
     client.check_invariants();
     let mut told: Vec<(u32, String)> = Vec::new();
@@ -38,7 +38,7 @@ fn shown(told: &[(u32, String)]) -> Vec<(u32, &str)> {
     told.iter().map(|(n, text)| (*n, text.as_str())).collect()
 }
 
-/// What keys are told of these bytes, however they are cut.
+/// Events of these keys for these bytes, however they are cut.
 fn story_of(keys: &[&str], bytes: &[u8], expected: &[(u32, &str)]) {
     for size in [1, 2, 3, 5, 11, 100_000] {
         for buffers in [false, true] {

@@ -1,4 +1,4 @@
-//! What the frames of the server mean, once they are read.
+//! Effects of frames of the server, once they are parsed.
 //!
 //! Source: RFC 9113 sections 5.1, 6.1, 6.4, 6.8, 8.1.
 
@@ -23,7 +23,7 @@ impl<P: Protocol> Client<P> {
         self.spend(budget::FRAME)
     }
 
-    /// Gives up a stream whose response breaks the protocol.
+    /// Resets a stream whose response breaks the protocol.
     pub(crate) fn malformed(
         &mut self,
         stream: u32,
@@ -39,7 +39,7 @@ impl<P: Protocol> Client<P> {
         Ok(())
     }
 
-    /// Forgets a stream; `event` tells how its exchange has ended, unless its response had come whole.
+    /// Removes a stream; `event` reports how its exchange ended, unless its response was complete.
     fn remove_stream(&mut self, id: u32, event: Event<P::ProtocolError>) {
         let stream = self.streams.get(id);
         let ended = stream.is_some_and(|stream| stream.receiving == Receiving::Ended);
@@ -178,7 +178,7 @@ impl<P: Protocol> Client<P> {
         });
     }
 
-    /// The server gives a stream up. After a whole response it says that the rest of the request is not needed (RFC 9113
+    /// The server resets a stream. After a whole response that means that the rest of the request is not needed (RFC 9113
     /// section 8.1).
     pub(crate) fn reset(&mut self, stream: u32, code: u32) -> Result<(), P::ProtocolError> {
         if self.streams.get(stream).is_none() {

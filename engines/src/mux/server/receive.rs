@@ -1,4 +1,4 @@
-//! What frames of either protocol mean: requests, their bodies, windows, and the end of streams.
+//! Effects of frames of either protocol: requests, their bodies, windows, and the end of streams.
 //!
 //! Source: RFC 9113 sections 5.1, 6.1, 6.4, 6.9; draft-mbelshe-httpbis-spdy-00 sections 2.2, 2.3, 2.6.3, 2.6.8.
 
@@ -62,7 +62,7 @@ impl<P: Protocol> Conn<P> {
         }
     }
 
-    /// Lets the peer send the whole body without waiting for windows: whoever calls this takes it as it comes.
+    /// Opens the receive window of the stream fully: the caller takes the body as it comes.
     pub fn want_whole_body(&mut self, id: u32) {
         let Some(stream) = self.streams.get(id) else {
             return;
@@ -89,7 +89,7 @@ impl<P: Protocol> Conn<P> {
         }
     }
 
-    /// Gives no more `Data` and `Trailers` of this request.
+    /// Suppresses `Data` and `Trailers` events of this request.
     pub fn discard_body(&mut self, id: u32) {
         if let Some(stream) = self.streams.get(id) {
             stream.discarding = true;
@@ -128,7 +128,7 @@ impl<P: Protocol> Conn<P> {
         Ok(())
     }
 
-    /// Another initial window changes those of all streams (RFC 9113 section 6.9.2); gives those that grow too large.
+    /// Another initial window changes those of all streams (RFC 9113 section 6.9.2); returns those that grow too large.
     pub(crate) fn change_windows(&mut self, bytes: u32) -> Vec<u32> {
         let change = i64::from(bytes) - i64::from(self.window_bytes);
         self.window_bytes = bytes;

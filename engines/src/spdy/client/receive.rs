@@ -1,4 +1,4 @@
-//! What the frames of the server do.
+//! Handles frames of the server.
 //!
 //! Source: draft-mbelshe-httpbis-spdy-00 sections 2.2 and 2.6; the window of the connection is SPDY/3.1's.
 
@@ -149,5 +149,5 @@ impl Client {
     }
 }
 
-/// A header block may be longer than the fields it gives.
+/// Bytes by which a header block may exceed the limit of its fields.
 const BLOCK_EXTRA_BYTES: usize = 16 << 10;

@@ -165,7 +165,7 @@ fn resets_pings_and_the_end_are_told() {
     assert_eq!(both.client.request(fields, true), Err(SendError::Closed));
 }
 
-/// What a client that has asked once tells of these bytes.
+/// Events of a client with one request for these bytes.
 fn told(bytes: &[u8]) -> Vec<String> {
     let mut client = asked("GET", true);
     client.receive(bytes);

@@ -28,7 +28,7 @@ fn later_streams_are_forgotten() {
     assert!(peer.conn.is_over());
 }
 
-/// What was told before does not grow.
+/// An announced value does not grow.
 #[test]
 fn failure_after_the_end_names_the_same_stream() {
     let mut peer = Peer::new();

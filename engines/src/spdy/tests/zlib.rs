@@ -6,7 +6,7 @@ use super::super::dictionary::DICTIONARY;
 use super::super::zlib::Unreadable;
 use super::*;
 
-/// What another reader of zlib makes of a stream that starts with these bytes.
+/// Result of another zlib decoder for a stream that starts with these bytes.
 struct Other(Decompress);
 
 impl Other {
@@ -130,7 +130,7 @@ fn what_is_no_zlib_is_refused() {
     assert_eq!(read(&ended), Err(Unreadable::Corrupted));
 }
 
-/// What is made anew goes on where the other left off, in both directions.
+/// A codec made anew goes on where the other left off, in both directions.
 #[test]
 fn streams_go_on_after_a_rest() {
     for level in [0, 1, 6, 9] {
@@ -212,7 +212,7 @@ fn blocks_that_repeat_are_read_back() {
     }
 }
 
-/// What looks like the end of a flush may be a stored block's length, to which its complement is still to come.
+/// An apparent end of a flush may be a stored block's length, whose complement is still to come.
 #[test]
 fn lengths_that_look_like_a_flush_are_none() {
     let mut inflater = Inflater::default();
@@ -330,7 +330,7 @@ fn matches_go_back_as_far_as_the_window() {
     }
 }
 
-/// What a peer can make the connection keep is the window, however much text came of a few bytes.
+/// A peer can make the connection keep no more than the window, however much text came of a few bytes.
 #[test]
 fn long_text_leaves_no_memory_behind() {
     let mut block = vec![0x78, 0x9c];
@@ -360,7 +360,7 @@ fn long_text_leaves_no_memory_behind() {
     assert!(!inflater.holds_spare_memory());
 }
 
-/// What a stored block holds may look like the end of a flush, whole or in part.
+/// The contents of a stored block may look like the end of a flush, whole or in part.
 #[test]
 fn text_that_looks_like_a_flush_is_none() {
     for len in 1..=4_u8 {

@@ -1,8 +1,8 @@
 //! Header blocks as they are received: zlib's header, and behind it one stream of DEFLATE.
 //!
 //! Decoding stops wherever the bytes of a header block end, be that in the middle of a code, and goes on from there with
-//! the next one. What has to be known then is small: some bits, where in a block of DEFLATE the stream is, the codes of a
-//! block that has not ended, and the last text. So a connection that rests needs no more memory than that. (Libraries keep
+//! the next one. The state kept then is small: some bits, where in a block of DEFLATE the stream is, the codes of a
+//! block that has not ended, and the last text. So an idle connection needs no more memory than that. (Libraries keep
 //! tens of kilobytes, and those that can be asked where they are build the fixed codes anew for each block.)
 //!
 //! A match may go as far back as zlib's header says, and no farther (RFC 1950 section 2.2); zlib itself takes what it
@@ -20,7 +20,7 @@ use super::lengths::Lengths;
 /// Reads header blocks.
 #[derive(Debug, Default)]
 pub(in crate::spdy) struct Inflater {
-    /// What has come of the zlib header.
+    /// Received part of the zlib header.
     header: Vec<u8>,
     /// Present as soon as that is whole.
     tail: Option<Tail>,
@@ -48,7 +48,7 @@ pub(super) struct Bits {
     last: bool,
 }
 
-/// Where in the stream it is.
+/// Position in the stream.
 #[derive(Debug, Default)]
 pub(super) enum DecodeState {
     /// Between two of DEFLATE's blocks.
@@ -56,7 +56,7 @@ pub(super) enum DecodeState {
     Between,
     /// Before the length of a stored block.
     Stored,
-    /// In a stored block, so many bytes before its end.
+    /// In a stored block, this many bytes before its end.
     Copying(usize),
     /// In a block with fixed codes.
     Fixed,
@@ -68,7 +68,7 @@ pub(super) enum DecodeState {
     Own(Box<[Code; 2]>),
 }
 
-/// What is decoded next, or why nothing is.
+/// Result of a decoding step.
 pub(super) enum Step {
     /// It went on.
     On(DecodeState),
@@ -108,7 +108,7 @@ impl Inflater {
         decoded
     }
 
-    /// Reads the zlib header, which may come in pieces; gives what is behind it.
+    /// Reads the zlib header, which may come in pieces; returns what is behind it.
     fn header<'a>(&mut self, input: &'a [u8]) -> Result<&'a [u8], Unreadable> {
         for (n, byte) in input.iter().enumerate() {
             self.header.push(*byte);
@@ -140,7 +140,7 @@ impl Inflater {
         Ok(&[])
     }
 
-    /// Whether it holds memory that it need not keep.
+    /// Whether it holds memory that can be released.
     pub(in crate::spdy) fn holds_spare_memory(&self) -> bool {
         self.tail.as_ref().is_some_and(Tail::is_slack)
     }
@@ -151,7 +151,7 @@ impl Inflater {
         self.tail.as_ref().map_or(0, |tail| tail.text.capacity())
     }
 
-    /// Gives memory back until the next block.
+    /// Releases memory until the next block.
     pub(in crate::spdy) fn shrink(&mut self) {
         if let Some(tail) = &mut self.tail {
             tail.trim();
@@ -222,7 +222,7 @@ impl Bits {
         self.count -= count;
     }
 
-    /// The next bits as a number, if so many are here.
+    /// Returns the next `count` bits as a number, if they are here.
     #[inline]
     pub(super) fn take(&mut self, count: u32) -> Option<usize> {
         if self.count < count {
@@ -389,7 +389,7 @@ const HAS_DICTIONARY: u8 = 0x20;
 pub(super) const END_OF_BLOCK: usize = 256;
 /// For each symbol of a length the least one, and how many bits are added to it.
 const LENGTHS: [(usize, u32); 29] = ranges(4, 3, 28);
-/// The same for distances.
+/// For each symbol of a distance the least one, and how many bits are added to it.
 const DISTANCES: [(usize, u32); 30] = ranges(2, 1, 30);
 
 /// Ranges that follow each other, the first `2 * group` of one number each, then `group` of 2, 4 and so on.

@@ -50,7 +50,7 @@ fn asked(method: &str) -> Client {
     asked_with(method, &[], RequestOptions::default())
 }
 
-/// What waits to be sent.
+/// Output that waits to be sent.
 fn text(client: &mut Client) -> String {
     let (mut queue, mut out) = (OutputQueue::default(), Vec::new());
     client.transmit(&mut queue);
@@ -97,7 +97,7 @@ fn told_to(mut client: Client, input: &str) -> Vec<String> {
     events(&mut client)
 }
 
-/// What `client` tells of `input`: the same whole, cut anywhere, byte by byte, and out of buffers.
+/// Events of `client` for `input`: equal whole, cut anywhere, byte by byte, and out of buffers.
 fn told_by(client: impl Fn() -> Client, input: &str) -> Vec<String> {
     let whole = told_to(client(), input);
     for at in 0..=input.len() {
@@ -120,7 +120,7 @@ fn told_by(client: impl Fn() -> Client, input: &str) -> Vec<String> {
     whole
 }
 
-/// What a client that has sent a GET tells.
+/// Events of a client that has sent a GET.
 fn told(input: &str) -> Vec<String> {
     told_by(|| asked("GET"), input)
 }
@@ -136,7 +136,7 @@ fn failure(input: &str) -> String {
     }
 }
 
-/// Both roles: what the server role answers is what the client role tells, cut anywhere.
+/// Both roles: the client role reports the server role's answers, cut anywhere.
 #[test]
 fn both_roles_understand_each_other() {
     for cut in 1..80 {

@@ -1,4 +1,4 @@
-//! What becomes of a connection after a response, or instead of one.
+//! State of a connection after a response, or instead of one.
 
 use super::*;
 
